@@ -1,52 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* allocate.c: the functions that allocate. What hipmm has no part in goes to the real function with everything as it
- * was given: no bytes, no place for the pointer, flags that ask for special memory, a stream that is being captured
- * (its memory belongs to the graph), a pool of the program's that other processes share. */
+/* allocate.c: the functions that allocate. Called by hip.c and cuda.c. A call that hipmm does not serve goes to the
+ * runtime with its arguments unchanged: a size of 0, no address for the result, flags that ask for special memory, a
+ * stream that is being captured (its memory belongs to the graph), a pool that hipmm does not serve (pools.h). */
 #include "operations.h"
 
 #include "blocks.h"
-#include "deferred_free.h"
 #include "failure.h"
 #include "init.h"
-#include "message.h"
 #include "next_symbol.h"
 #include "pools.h"
-#include "reentry.h"
 #include "streams.h"
 
 #include <stdlib.h>
 
-enum { DEPTH_MOST = 32 };
-
-/* What a function takes besides the pointer and the size. */
+/* The arguments of a function besides the pointer and the size. */
 enum takes { TAKES_NOTHING, TAKES_FLAGS, TAKES_STREAM, TAKES_POOL };
 
-/* A call, of whichever function. */
+/* A call of any of the functions. */
 struct request {
   enum hook hook;
   enum takes takes;
   void **ptr;
   size_t bytes;
   enum kind kind;
-  unsigned flags, flags_served; /* with other flags than these it is passed on */
+  unsigned flags, flags_served; /* the call is passed on if it has other flags than these */
   hipStream_t stream;           /* as given */
   hipMemPool_t pool;
 };
 
-bool request_runs_away(enum hook hook)
-{
-  static atomic_bool said;
-  if (reentry_depth() <= DEPTH_MOST) return false;
-  message_write_once(&said,
-                     "%s: the runtime's own function calls itself through this one without end; hipmm cannot stand "
-                     "in front of this runtime",
-                     hook_name(hook));
-  return true;
-}
-
 static int allocate_pass_on(const struct request *request)
 {
-  if (request_runs_away(request->hook)) return HIPMM_HIP_ERROR_NOT_SUPPORTED;
+  if (next_recurses(request->hook)) return HIPMM_HIP_ERROR_NOT_SUPPORTED;
   switch (request->takes) {
   case TAKES_NOTHING: return next_memory(request->hook, request->ptr, request->bytes);
   case TAKES_FLAGS: return next_memory_flags(request->hook, request->ptr, request->bytes, request->flags);
@@ -55,40 +39,37 @@ static int allocate_pass_on(const struct request *request)
   }
 }
 
-static bool allocate_is_ordered(const struct request *request)
-{
-  return request->takes == TAKES_STREAM || request->takes == TAKES_POOL;
-}
-
-/* What the memory is to be. */
+/* Where the memory comes from, and for which stream. */
 struct target {
   int device;
   hipStream_t stream;
-  bool is_ordered;     /* by the stream; otherwise it must be ready for every stream */
-  struct drawn *drawn; /* of the pool; a reference of the request's */
+  bool is_ordered;              /* by the stream; false: the memory must be ready for every stream */
+  struct pool_account *account; /* of the pool that the request names; a reference */
 };
 
-/* False if hipmm has no part in the request. Memory of a pool may be asked for in the order of another device's stream:
- * what is ready for every stream is ready for that one. */
+/* False if hipmm does not serve the request. The stream may be of another device than the pool: the memory is then made
+ * ready for every stream. */
 static bool allocate_find_target(const struct request *request, struct target *target_out)
 {
   enum family family = hook_family(request->hook);
   int code = 0;
   if (!request->ptr || !request->bytes || request->flags & ~request->flags_served || !init_ready(family)) return false;
-  *target_out = (struct target){.stream = streams_meant(request->hook, request->stream)};
-  if (!allocate_is_ordered(request)) target_out->device = next_current_device(family);
-  if (!allocate_is_ordered(request)) return true;
+  *target_out = (struct target){.stream = streams_of_caller(request->hook, request->stream)};
+  if (request->takes != TAKES_STREAM && request->takes != TAKES_POOL) {
+    target_out->device = next_current_device(family);
+    return true;
+  }
   hipStream_t stream = target_out->stream;
   if ((uintptr_t)stream > 1 && (next_is_capturing(family, stream, &code) || code)) return false;
   int device = target_out->device = streams_device(family, stream);
-  target_out->drawn =
+  target_out->account =
       request->takes == TAKES_POOL ? pools_find(request->pool, &target_out->device) : pools_find_current(device);
   target_out->is_ordered = target_out->device == device;
-  return target_out->drawn != NULL;
+  return target_out->account != NULL;
 }
 
-/* Memory that is not ordered by a stream must be ready for all of them: it is allocated for one that has no work, and
- * whatever that was made to wait for is waited for. */
+/* Memory that is not ordered by a stream must be ready for every stream: it is allocated for the idle stream, and the
+ * thread waits for all that the idle stream was made to wait for. */
 static int allocate_obtain(const struct request *request, const struct target *target, struct served_device *served,
                            struct block *block)
 {
@@ -96,42 +77,40 @@ static int allocate_obtain(const struct request *request, const struct target *t
   hipStream_t stream = target->is_ordered ? target->stream : served->idle;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(resource, request->bytes, stream, &ptr);
-  if (status == HIPMM_E_OUT_OF_MEMORY && deferred_free_is_there() && !deferred_free_synchronize())
+  if (status == HIPMM_E_OUT_OF_MEMORY && release_has_deferred() && !release_synchronize())
     status = hipmm_allocate(resource, request->bytes, stream, &ptr);
   if (status) return failure_of_hipmm(request->hook, request->bytes);
   *block = (struct block){.by_address = {.major = (uintptr_t)ptr, .minor = request->bytes},
                           .served = served,
                           .kind = request->kind,
+                          .id = blocks_new_id(),
                           .flags = request->flags,
-                          .drawn = pools_retain(target->drawn)};
-  int code = target->is_ordered ? 0 : devices_settle(served);
+                          .account = pools_retain(target->account)};
+  int code = target->is_ordered ? 0 : devices_wait_for_idle_stream(served);
   if (code) {
-    blocks_give_back(block);
+    blocks_release(block);
     return failure_of_call(request->hook, code);
   }
-  blocks_put(block);
+  blocks_insert(block);
   *request->ptr = ptr;
   return 0;
-}
-
-static enum outcome allocate_try_target(const struct request *request, const struct target *target, int *code_out)
-{
-  struct served_device *served = devices_get(hook_family(request->hook), target->device);
-  if (!served || !served->kinds[request->kind].resource) return OUTCOME_PASSED;
-  struct block *block = calloc(1, sizeof *block);
-  *code_out = block ? allocate_obtain(request, target, served, block)
-                    : failure_refuse(request->hook, HIPMM_HIP_ERROR_OUT_OF_MEMORY, "no host memory is left");
-  if (*code_out && block) blocks_free(block);
-  return *code_out ? OUTCOME_FAILED : OUTCOME_SERVED;
 }
 
 static enum outcome allocate_try(const struct request *request, int *code_out)
 {
   struct target target;
   if (!allocate_find_target(request, &target)) return OUTCOME_PASSED;
-  enum outcome outcome = allocate_try_target(request, &target, code_out);
-  pools_release(target.drawn);
-  return outcome;
+  struct served_device *served = devices_get(hook_family(request->hook), target.device);
+  bool is_served = served && served->kinds[request->kind].resource;
+  if (is_served) {
+    struct block *block = calloc(1, sizeof *block);
+    *code_out = block ? allocate_obtain(request, &target, served, block)
+                      : failure_refuse(request->hook, HIPMM_HIP_ERROR_OUT_OF_MEMORY, "no host memory is left");
+    if (*code_out && block) blocks_free(block);
+  }
+  pools_release(target.account);
+  if (!is_served) return OUTCOME_PASSED;
+  return *code_out ? OUTCOME_FAILED : OUTCOME_SERVED;
 }
 
 static int allocate_serve(const struct request *request)
@@ -143,33 +122,33 @@ static int allocate_serve(const struct request *request)
   return reentry_finish(request->hook, outcome, code);
 }
 
-/* ---- The functions, by what they take ---- */
+/* ---- The functions, by their arguments ---- */
 
-int request_device(enum hook hook, void **ptr, size_t bytes)
+int allocate_device(enum hook hook, void **ptr, size_t bytes)
 {
   return allocate_serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes});
 }
 
-/* With flags it is memory of a special kind: fine-grained, uncached, or for signals. */
-int request_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+/* Flags ask for memory of a special kind: fine-grained, uncached, or for signals. */
+int allocate_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
   return allocate_serve(
       &(struct request){.hook = hook, .takes = TAKES_FLAGS, .ptr = ptr, .bytes = bytes, .flags = flags});
 }
 
-int request_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream)
+int allocate_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream)
 {
   return allocate_serve(
       &(struct request){.hook = hook, .takes = TAKES_STREAM, .ptr = ptr, .bytes = bytes, .stream = stream});
 }
 
-int request_device_from(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+int allocate_device_from_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
   return allocate_serve(
       &(struct request){.hook = hook, .takes = TAKES_POOL, .ptr = ptr, .bytes = bytes, .stream = stream, .pool = pool});
 }
 
-int request_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+int allocate_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
   return allocate_serve(&(struct request){.hook = hook,
                                           .takes = TAKES_FLAGS,
@@ -180,12 +159,12 @@ int request_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
                                           .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
 }
 
-int request_pinned(enum hook hook, void **ptr, size_t bytes)
+int allocate_pinned(enum hook hook, void **ptr, size_t bytes)
 {
   return allocate_serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
 }
 
-int request_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
+int allocate_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
   enum { MAPPED = 2 /* as all pinned memory is */ };
   return allocate_serve(&(struct request){.hook = hook,

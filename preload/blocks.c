@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks.c: see blocks.h. */
+/* blocks.c: the table of live blocks, and their counts; see blocks.h. Calls the stack only to free. */
 #include "blocks.h"
 
 #include "message.h"
@@ -10,15 +10,55 @@
 static struct address_tree_node *root;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct block *blocks_block_of(struct address_tree_node *node)
+static struct block *blocks_from_node(struct address_tree_node *node)
 {
   return (struct block *)node; /* it comes first */
 }
 
-void blocks_put(struct block *block)
+/* ---- Counting ---- */
+
+/* How the driver is assumed to allocate, since it cannot be asked: a block of 1 MiB or more takes whole units of 2 MiB;
+ * smaller blocks take multiples of 512 bytes out of units that they share. Device pages of 2 MiB and addresses at
+ * multiples of 512 bytes are known of CUDA; where small blocks end is a guess, and ROCm may differ. Nothing of it was
+ * measured. */
+enum { UNIT_BYTES = 2 << 20, LARGE_BYTES = 1 << 20, SMALL_BYTES = 512 };
+
+static int64_t blocks_round_up(int64_t bytes, int64_t unit)
 {
-  usage_add(&block->served->usage[block->kind], block_bytes(block));
-  pools_count(block->drawn, (int64_t)block_bytes(block));
+  return (bytes + unit - 1) / unit * unit;
+}
+
+static int64_t blocks_add_bytes(atomic_int_fast64_t *counter, int64_t more)
+{
+  return atomic_fetch_add_explicit(counter, more, memory_order_relaxed) + more;
+}
+
+/* Threads count at the same time: a peak may be too low by blocks that two of them counted at once. */
+static void blocks_count(struct usage *usage, int64_t bytes, int sign)
+{
+  bool large = bytes >= LARGE_BYTES;
+  int64_t driver_bytes = blocks_round_up(bytes, large ? UNIT_BYTES : SMALL_BYTES) * sign;
+  blocks_add_bytes(large ? &usage->large_bytes : &usage->small_bytes, driver_bytes);
+  blocks_add_bytes(&usage->count, sign);
+  usage_raise(&usage->peak_bytes, blocks_add_bytes(&usage->bytes, bytes * sign));
+  usage_raise(&usage->driver_peak_bytes,
+              atomic_load_explicit(&usage->large_bytes, memory_order_relaxed) +
+                  blocks_round_up(atomic_load_explicit(&usage->small_bytes, memory_order_relaxed), UNIT_BYTES));
+}
+
+/* ---- The table ---- */
+
+uint32_t blocks_new_id(void)
+{
+  enum { BIT = 31 };
+  static atomic_uint_fast32_t next;
+  return (uint32_t)atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) | UINT32_C(1) << BIT;
+}
+
+void blocks_insert(struct block *block)
+{
+  blocks_count(&block->served->usage[block->kind], (int64_t)block_bytes(block), 1);
+  pools_count(block->account, (int64_t)block_bytes(block));
   pthread_mutex_lock(&lock);
   address_tree_insert(&root, &block->by_address);
   pthread_mutex_unlock(&lock);
@@ -27,15 +67,15 @@ void blocks_put(struct block *block)
 static void blocks_remove_locked(struct block *block)
 {
   address_tree_remove(&root, &block->by_address);
-  usage_remove(&block->served->usage[block->kind], block_bytes(block));
-  pools_count(block->drawn, -(int64_t)block_bytes(block));
+  blocks_count(&block->served->usage[block->kind], (int64_t)block_bytes(block), -1);
+  pools_count(block->account, -(int64_t)block_bytes(block));
 }
 
-struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out)
+struct block *blocks_remove(const void *ptr, unsigned kinds, bool *other_kind_out)
 {
   pthread_mutex_lock(&lock);
   struct address_tree_node *node = address_tree_at_least(root, (uintptr_t)ptr, 0);
-  struct block *block = node && node->major == (uintptr_t)ptr ? blocks_block_of(node) : NULL;
+  struct block *block = node && node->major == (uintptr_t)ptr ? blocks_from_node(node) : NULL;
   *other_kind_out = block && !(kinds >> block->kind & 1);
   if (*other_kind_out) block = NULL;
   if (block) blocks_remove_locked(block);
@@ -43,16 +83,16 @@ struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out)
   return block;
 }
 
-struct block *blocks_take_any(void)
+struct block *blocks_remove_any(void)
 {
   pthread_mutex_lock(&lock);
-  struct block *block = root ? blocks_block_of(root) : NULL;
+  struct block *block = root ? blocks_from_node(root) : NULL;
   if (block) blocks_remove_locked(block);
   pthread_mutex_unlock(&lock);
   return block;
 }
 
-void blocks_give_back(const struct block *block)
+void blocks_release(const struct block *block)
 {
   struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
   if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
@@ -61,15 +101,15 @@ void blocks_give_back(const struct block *block)
 
 void blocks_free(struct block *block)
 {
-  pools_release(block->drawn);
+  pools_release(block->account);
   free(block);
 }
 
-bool blocks_holding(const void *ptr, struct block *block_out)
+bool blocks_find(const void *ptr, struct block *block_out)
 {
   pthread_mutex_lock(&lock);
   struct address_tree_node *node = address_tree_holding(root, (uintptr_t)ptr);
-  if (node) *block_out = *blocks_block_of(node);
+  if (node) *block_out = *blocks_from_node(node);
   pthread_mutex_unlock(&lock);
   return node != NULL;
 }

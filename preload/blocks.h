@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks.h: the live blocks that the program has of hipmm, by address. */
+/* blocks.h: the live blocks that hipmm gave to the program, by address. */
 #ifndef HIPMM_PRELOAD_BLOCKS_H
 #define HIPMM_PRELOAD_BLOCKS_H
 
@@ -8,11 +8,12 @@
 #include "pools.h"
 
 struct block {
-  struct address_tree_node by_address; /* major: where it starts; minor: its bytes */
+  struct address_tree_node by_address; /* major: address; minor: bytes */
   struct served_device *served;
   enum kind kind;
-  unsigned flags;      /* that the program gave */
-  struct drawn *drawn; /* what the program has out of the driver's pool that it asked; NULL for none */
+  uint32_t id;                  /* unique; from 2^31 on, since the runtime numbers its own allocations from 0 on */
+  unsigned flags;               /* as the program gave them */
+  struct pool_account *account; /* of the driver's pool that the program named; NULL for none */
 };
 
 static inline void *block_start(const struct block *block)
@@ -25,24 +26,27 @@ static inline size_t block_bytes(const struct block *block)
   return block->by_address.minor;
 }
 
-/* Takes over a block from malloc(); it is live from then on. */
-void blocks_put(struct block *block);
+/* The id of a new block. */
+uint32_t blocks_new_id(void);
 
-/* Takes the block that starts at `ptr` out, so that no other thread can free it too; the caller owns it. NULL if there
- * is none, or if its kind is not among `kinds` (bits), which *other_kind_out tells. */
-struct block *blocks_take(const void *ptr, unsigned kinds, bool *other_kind_out);
+/* Makes a block live. The table owns it from then on; it is from malloc(). */
+void blocks_insert(struct block *block);
 
-/* Gives the memory of a block that is out, and that no work uses, back to the resource it is of; what cannot be given
- * back is lost, which is said. The record stays the caller's. */
-void blocks_give_back(const struct block *block);
+/* Removes the block that starts at `ptr`, so that no other thread can free it too; the caller owns it. NULL if there is
+ * no such block, or (*other_kind_out is true) if its kind is not among `kinds`, a bit for each. */
+struct block *blocks_remove(const void *ptr, unsigned kinds, bool *other_kind_out);
 
-/* Frees the record of a block that is out. */
+/* Frees the memory of a removed block that no work uses. If that fails the memory is lost, and a message says so. The
+ * caller still owns the block itself. */
+void blocks_release(const struct block *block);
+
+/* Frees a removed block itself. */
 void blocks_free(struct block *block);
 
-/* Takes any block out; NULL when there is none left. */
-struct block *blocks_take_any(void);
+/* Removes any block; NULL when none is left. */
+struct block *blocks_remove_any(void);
 
-/* Copies the block that `ptr` points into. */
-bool blocks_holding(const void *ptr, struct block *block_out);
+/* Copies the block that contains `ptr`. False if there is none. */
+bool blocks_find(const void *ptr, struct block *block_out);
 
 #endif

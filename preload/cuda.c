@@ -1,78 +1,75 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda.c: the functions of CUDA's runtime, in front of those of libcudart. As hip.c: handles and codes are the same to
- * us. A function called …_ptsz is what a program calls that was compiled for per-thread default streams. */
+/* cuda.c: the hooks of the functions of CUDA's runtime, libcudart, as in hip.c. A program that was compiled for per-thread
+ * default streams calls the functions whose names end in _ptsz. */
 #include "devices.h"
 #include "exports.h"
 #include "failure.h"
 #include "operations.h"
-#include "peers.h"
 #include "pools.h"
-#include "query.h"
-#include "reset.h"
 #include "streams.h"
 
 /* ---- Device memory ---- */
 
 int cudaMalloc(void **ptr, size_t bytes)
 {
-  return request_device(HOOK_cudaMalloc, ptr, bytes);
+  return allocate_device(HOOK_cudaMalloc, ptr, bytes);
 }
 
 int cudaFree(void *ptr)
 {
-  return request_free_device(HOOK_cudaFree, ptr);
+  return release_device(HOOK_cudaFree, ptr);
 }
 
 int cudaMallocAsync(void **ptr, size_t bytes, hipStream_t stream)
 {
-  return request_device_on(HOOK_cudaMallocAsync, ptr, bytes, stream);
+  return allocate_device_on(HOOK_cudaMallocAsync, ptr, bytes, stream);
 }
 
 int cudaMallocAsync_ptsz(void **ptr, size_t bytes, hipStream_t stream)
 {
-  return request_device_on(HOOK_cudaMallocAsync_ptsz, ptr, bytes, stream);
+  return allocate_device_on(HOOK_cudaMallocAsync_ptsz, ptr, bytes, stream);
 }
 
 int cudaMallocFromPoolAsync(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
-  return request_device_from(HOOK_cudaMallocFromPoolAsync, ptr, bytes, pool, stream);
+  return allocate_device_from_pool(HOOK_cudaMallocFromPoolAsync, ptr, bytes, pool, stream);
 }
 
 int cudaMallocFromPoolAsync_ptsz(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
-  return request_device_from(HOOK_cudaMallocFromPoolAsync_ptsz, ptr, bytes, pool, stream);
+  return allocate_device_from_pool(HOOK_cudaMallocFromPoolAsync_ptsz, ptr, bytes, pool, stream);
 }
 
 int cudaFreeAsync(void *ptr, hipStream_t stream)
 {
-  return request_free_device_on(HOOK_cudaFreeAsync, ptr, stream);
+  return release_device_on(HOOK_cudaFreeAsync, ptr, stream);
 }
 
 int cudaFreeAsync_ptsz(void *ptr, hipStream_t stream)
 {
-  return request_free_device_on(HOOK_cudaFreeAsync_ptsz, ptr, stream);
+  return release_device_on(HOOK_cudaFreeAsync_ptsz, ptr, stream);
 }
 
 /* ---- Managed and pinned memory ---- */
 
 int cudaMallocManaged(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_managed(HOOK_cudaMallocManaged, ptr, bytes, flags);
+  return allocate_managed(HOOK_cudaMallocManaged, ptr, bytes, flags);
 }
 
 int cudaMallocHost(void **ptr, size_t bytes)
 {
-  return request_pinned(HOOK_cudaMallocHost, ptr, bytes);
+  return allocate_pinned(HOOK_cudaMallocHost, ptr, bytes);
 }
 
 int cudaHostAlloc(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_pinned_with_flags(HOOK_cudaHostAlloc, ptr, bytes, flags);
+  return allocate_pinned_with_flags(HOOK_cudaHostAlloc, ptr, bytes, flags);
 }
 
 int cudaFreeHost(void *ptr)
 {
-  return request_free_pinned(HOOK_cudaFreeHost, ptr);
+  return release_pinned(HOOK_cudaFreeHost, ptr);
 }
 
 /* ---- Questions ---- */
@@ -144,6 +141,11 @@ int cudaMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
   return pools_set_access(HOOK_cudaMemPoolSetAccess, pool, access, count);
 }
 
+int cudaMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes)
+{
+  return pools_trim(HOOK_cudaMemPoolTrimTo, pool, keep_bytes);
+}
+
 int cudaStreamCreate(hipStream_t *stream)
 {
   return streams_create(HOOK_cudaStreamCreate, stream);
@@ -166,7 +168,7 @@ int cudaStreamDestroy(hipStream_t stream)
 
 int cudaSetDevice(int device)
 {
-  return devices_set(HOOK_cudaSetDevice, device);
+  return streams_set_device(HOOK_cudaSetDevice, device);
 }
 
 int cudaDeviceEnablePeerAccess(int peer, unsigned flags)
@@ -181,5 +183,5 @@ int cudaDeviceDisablePeerAccess(int peer)
 
 int cudaDeviceReset(void)
 {
-  return reset_device(HOOK_cudaDeviceReset);
+  return release_reset_device(HOOK_cudaDeviceReset);
 }

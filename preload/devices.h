@@ -1,60 +1,73 @@
 /* SPDX-License-Identifier: MIT */
-/* devices.h: the devices whose memory hipmm serves to the program, and what serves each kind of it. */
+/* devices.h: the devices that hipmm serves, and the resource that serves each kind of memory. */
 #ifndef HIPMM_PRELOAD_DEVICES_H
 #define HIPMM_PRELOAD_DEVICES_H
 
 #include "../core/stack/stack.h"
 #include "hooks.h"
-#include "usage.h"
 
-/* What the program asked for. Device memory comes from the device's resource in the graph; managed and pinned memory
- * from the resource that the graph calls so. */
+#include <stdatomic.h>
+
+/* Device memory comes from the device's resource in the graph; managed and pinned memory come from the resources that the
+ * graph calls "managed" and "pinned". */
 enum kind { KIND_DEVICE, KIND_MANAGED, KIND_PINNED, KIND_COUNT };
 
+/* Live blocks of one kind of memory, and an estimate of the memory that the driver alone would have taken for them. */
+struct usage {
+  atomic_int_fast64_t count, bytes, peak_bytes;
+  atomic_int_fast64_t small_bytes, large_bytes, driver_peak_bytes;
+};
+
+/* Raises a peak to `now`. */
+static inline void usage_raise(atomic_int_fast64_t *peak, int64_t now)
+{
+  int_fast64_t before = atomic_load_explicit(peak, memory_order_relaxed);
+  while (now > before &&
+         !atomic_compare_exchange_weak_explicit(peak, &before, now, memory_order_relaxed, memory_order_relaxed))
+    continue;
+}
+
+/* How one kind of memory is served. */
 struct served {
-  struct hipmm_resource *resource; /* NULL: not served */
-  struct stack *stack;             /* that it belongs to; ours to release if not the device's own */
+  struct hipmm_resource *resource; /* NULL: by the runtime */
+  struct stack *stack;             /* of the resource; the device's own stack, or another one to be released */
 };
 
 enum { DEVICES_MOST = 64 };
 
 struct served_device {
   int device;
-  hipStream_t idle; /* one that no work is ever given to: what is allocated for it and waited for is ready everywhere */
+  hipStream_t idle; /* never has work: memory allocated for it is ready for every stream once it was waited for */
   struct served kinds[KIND_COUNT];
   struct usage usage[KIND_COUNT];
 };
 
 const char *kind_name(enum kind kind);
 
-/* The device, made ready if it was not used before; NULL if its stack cannot be built, which is said once. */
+/* The device, opened if it is not yet. NULL if its stack cannot be built; a message says so, once. */
 struct served_device *devices_get(enum family family, int device);
 
-/* The device if it is served already. */
+/* The device if it is open, else NULL. */
 struct served_device *devices_if_served(int device);
 
-/* How many are served now. */
 int devices_count_served(void);
 
-/* Notes that the program works on a device. */
-void devices_mark_used(int device);
-
-/* hipSetDevice() and cudaSetDevice(): the same for the device that the program goes on with. */
-int devices_set(enum hook hook, int device);
-
-/* Waits for all work on the devices that the program works on. A HIP error code. */
-int devices_synchronize(void);
-
 /* Waits until memory allocated for the idle stream is ready. A HIP error code. */
-int devices_settle(const struct served_device *served);
+int devices_wait_for_idle_stream(const struct served_device *served);
 
-/* Whether a source of a stack holds memory of the runtime that begins at `ptr`: the program must never free that. */
+/* Whether a source holds an allocation of the runtime that begins at `ptr`. The program must never free such memory. */
 bool devices_hold(const void *ptr, struct hipmm_block *held_out);
 
-/* The most that the stack of this kind held of the runtime; false if it is counted with device memory. */
+/* Whether `ptr` lies in memory that a resource holds, live or free. Looks at every extent: slow. */
+bool devices_hold_at(const void *ptr);
+
+/* Device memory that the stack holds, less the live blocks. */
+int64_t devices_idle_bytes(const struct served_device *served);
+
+/* The most bytes that the stack of this kind held from the runtime at once. False if the stack is that of device memory. */
 bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out);
 
-/* Lets go of everything that was served, before hipmm itself is closed. */
+/* Closes all devices, before hipmm itself is closed. No block may be live. */
 void devices_close(void);
 
 #endif

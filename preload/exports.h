@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* exports.h: the functions that the preload object puts in front of the runtime's, declared by what they take in C:
- * HIP's and CUDA's own headers cannot both be included, and their error codes and handles are ints and pointers. */
+/* exports.h: the hooks, which the preload object exports under the names of the runtime's functions. HIP's and CUDA's own
+ * headers cannot be included together, so error codes and enumerations are int here, and structures are void. */
 #ifndef HIPMM_PRELOAD_EXPORTS_H
 #define HIPMM_PRELOAD_EXPORTS_H
 
@@ -26,6 +26,7 @@ int hipMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 int hipMemGetAddressRange(void **base, size_t *bytes, void *ptr);
 int hipMemPtrGetInfo(void *ptr, size_t *bytes);
 int hipHostGetFlags(unsigned *flags, void *ptr);
+int hipPointerGetAttribute(void *data, int attribute, void *ptr);
 int hipIpcGetMemHandle(void *handle, void *ptr);
 int hipMemPoolExportPointer(void *data, void *ptr);
 int hipMemPoolCreate(hipMemPool_t *pool, const void *props);
@@ -36,11 +37,13 @@ int hipDeviceSetMemPool(int device, hipMemPool_t pool);
 int hipMemPoolGetAttribute(hipMemPool_t pool, int attribute, void *value);
 int hipMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value);
 int hipMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count);
+int hipMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes);
 int hipStreamCreate(hipStream_t *stream);
 int hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags);
 int hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority);
 int hipStreamDestroy(hipStream_t stream);
 int hipDeviceReset(void);
+int hipGetProcAddress(const char *name, void **function, int version, uint64_t flags, int *status);
 int hipGetLastError(void);
 int hipPeekAtLastError(void);
 int hipSetDevice(int device);
@@ -81,6 +84,7 @@ int cudaDeviceSetMemPool(int device, hipMemPool_t pool);
 int cudaMemPoolGetAttribute(hipMemPool_t pool, int attribute, void *value);
 int cudaMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value);
 int cudaMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count);
+int cudaMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes);
 int cudaStreamCreate(hipStream_t *stream);
 int cudaStreamCreateWithFlags(hipStream_t *stream, unsigned flags);
 int cudaStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority);

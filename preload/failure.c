@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* failure.c: see failure.h. HIP's codes and CUDA's are the same numbers for all that is used here. */
+/* failure.c: see failure.h. The codes used here are the same numbers in HIP and CUDA. */
 #include "failure.h"
 
 #include "../core/base/text.h"
 #include "message.h"
 #include "next_symbol.h"
-#include "reentry.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -14,14 +13,14 @@
 enum { ERROR_NOT_INITIALIZED = 3, ERROR_UNKNOWN = 999 };
 
 static char first[2300];
-static atomic_bool has_first; /* `first` is complete */
+static atomic_bool has_first; /* `first` is set, and does not change any more */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void failure_keep_first(const char *story)
+static void failure_record_first(const char *text)
 {
   pthread_mutex_lock(&lock);
   if (!atomic_load(&has_first)) {
-    snprintf(first, sizeof first, "%s", story);
+    snprintf(first, sizeof first, "%s", text);
     atomic_store(&has_first, true);
   }
   pthread_mutex_unlock(&lock);
@@ -32,15 +31,15 @@ const char *failure_first(void)
   return atomic_load(&has_first) ? first : NULL;
 }
 
-static int failure_call_without_arguments(enum hook hook)
+static int failure_call(enum hook hook)
 {
   next_function function = next_find(hook);
   return function ? ((int (*)(void))function)() : 0;
 }
 
-/* HIP up to release 6 forgets an error at the next call that succeeds, later ones and CUDA keep it until it is asked
- * for. A HIP runtime that fails in the same way itself does what is its own. */
-static bool failure_runtime_fails_with(int code)
+/* HIP up to release 6 clears the last error at the next call that succeeds; later releases and CUDA keep it until the
+ * program asks for it. So a HIP runtime is made to fail with the same code where it can: its own rule then holds. */
+static bool failure_make_runtime_fail(int code)
 {
   void *ptr = NULL;
   if (code == HIPMM_HIP_ERROR_INVALID_VALUE) return next_memory(HOOK_hipMalloc, NULL, 1) == code;
@@ -50,32 +49,32 @@ static bool failure_runtime_fails_with(int code)
   return false;
 }
 
-/* The runtime's own last error is overwritten by ours, so what it has from now on is newer. */
-int failure_keep(enum family family, int code)
+/* The runtime's last error is cleared: an error that it has later is newer than this one. */
+int failure_set(enum family family, int code)
 {
   reentry_set_error(family, 0);
-  if (family == FAMILY_HIP && failure_runtime_fails_with(code)) return code;
-  failure_call_without_arguments(family == FAMILY_HIP ? HOOK_hipGetLastError : HOOK_cudaGetLastError);
+  if (family == FAMILY_HIP && failure_make_runtime_fail(code)) return code;
+  failure_call(family == FAMILY_HIP ? HOOK_hipGetLastError : HOOK_cudaGetLastError);
   reentry_set_error(family, code);
   return code;
 }
 
-static int failure_last_code(enum hook hook, bool clear)
+static int failure_find_last(enum hook hook, bool clear)
 {
   enum family family = hook_family(hook);
-  int ours = reentry_error(family), real = failure_call_without_arguments(hook);
+  int ours = reentry_error(family), real = failure_call(hook);
   if (clear || real) reentry_set_error(family, 0);
   return real ? real : ours;
 }
 
 int failure_last(enum hook hook, bool clear)
 {
-  int code = reentry_enter() ? failure_last_code(hook, clear) : next_nothing(hook);
+  int code = reentry_enter() ? failure_find_last(hook, clear) : next_void(hook);
   reentry_leave();
   return code;
 }
 
-static int failure_code_of(const struct hipmm_error *error)
+static int failure_code(const struct hipmm_error *error)
 {
   switch ((enum hipmm_status)error->status) {
   case HIPMM_OK: return HIPMM_HIP_SUCCESS;
@@ -95,34 +94,34 @@ int failure_of_hipmm(enum hook hook, size_t bytes)
 {
   static atomic_bool said;
   struct hipmm_error error = {.struct_size = sizeof error};
-  char story[2300], size[40], of[48] = "";
+  char text[2300], size[40], of[48] = "";
   hipmm_last_error(&error);
   if (bytes) snprintf(of, sizeof of, " of %s", units_format_bytes(bytes, size, sizeof size));
-  snprintf(story, sizeof story, "%s%s: %s", hook_name(hook), of, error.message);
-  failure_keep_first(story);
-  int code = failure_code_of(&error);
-  if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) message_write_once(&said, "%s", story);
-  return failure_keep(hook_family(hook), code ? code : ERROR_UNKNOWN);
+  snprintf(text, sizeof text, "%s%s: %s", hook_name(hook), of, error.message);
+  failure_record_first(text);
+  int code = failure_code(&error);
+  if (code != HIPMM_HIP_ERROR_OUT_OF_MEMORY) message_write_once(&said, "%s", text);
+  return failure_set(hook_family(hook), code ? code : ERROR_UNKNOWN);
 }
 
 int failure_of_call(enum hook hook, int code)
 {
-  char story[200];
-  snprintf(story, sizeof story, "%s: the device cannot be waited for: error %d of the runtime", hook_name(hook), code);
-  failure_keep_first(story);
-  return failure_keep(hook_family(hook), code);
+  char text[200];
+  snprintf(text, sizeof text, "%s: the device cannot be waited for: error %d of the runtime", hook_name(hook), code);
+  failure_record_first(text);
+  return failure_set(hook_family(hook), code);
 }
 
 int failure_refuse(enum hook hook, int code, const char *format, ...)
 {
   static atomic_bool said[HOOK_COUNT];
-  char story[1000];
-  int used = snprintf(story, sizeof story, "%s: ", hook_name(hook));
+  char text[1000];
+  int used = snprintf(text, sizeof text, "%s: ", hook_name(hook));
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(story + used, sizeof story - (size_t)used, format, arguments);
+  vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
   va_end(arguments);
-  failure_keep_first(story);
-  message_write_once(&said[hook], "%s", story);
-  return failure_keep(hook_family(hook), code);
+  failure_record_first(text);
+  message_write_once(&said[hook], "%s", text);
+  return failure_set(hook_family(hook), code);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* failure.h: what went wrong in hipmm, in the terms of the API that the program called. */
+/* failure.h: errors of hipmm as error codes of the API that the program called. */
 #ifndef HIPMM_PRELOAD_FAILURE_H
 #define HIPMM_PRELOAD_FAILURE_H
 
@@ -7,21 +7,26 @@
 #include <hipmm/plugin.h>
 #include <stddef.h>
 
-/* The code of the thread's last failed call of hipmm. It is kept for hipGetLastError(), and the story of the process's
- * first failure for the report. What is no want of memory is also said once. */
+/* These set the last error, for hipGetLastError() and cudaGetLastError(), and return its code. The text of the first
+ * failure of the process is stored for the report. */
+
+/* For the thread's last failed call of hipmm, which asked for `bytes` (0: for none). A message says it once, unless it
+ * is out of memory. */
 int failure_of_hipmm(enum hook hook, size_t bytes);
 
-/* The same for a HIP call that returned `code`, and for a call that hipmm itself refuses, whose reason is said. */
+/* For a HIP call that returned `code`. */
 int failure_of_call(enum hook hook, int code);
+
+/* For a call that hipmm itself refuses. A message says the reason, once for each hook. */
 int failure_refuse(enum hook hook, int code, const char *format, ...) HIPMM_PRINTF(3, 4);
 
-/* Keeps a code that the runtime itself would have come to, without a story. Returns it. */
-int failure_keep(enum family family, int code);
+/* For an error that the runtime would have found too: not in the report. */
+int failure_set(enum family family, int code);
 
-/* The story of the first failure; NULL if there was none. */
+/* The text of the first failure; NULL if there was none. */
 const char *failure_first(void);
 
-/* hipGetLastError() and its like: the runtime's error if there is one, since it came later than ours, or ours. */
+/* hipGetLastError() and its like: the runtime's error if it has one, since that came later; else hipmm's. */
 int failure_last(enum hook hook, bool clear);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* handle_set.h: sets of handles that the program got from its runtime (streams, pools of the driver), each with the device
- * that it is of. */
+/* handle_set.h: sets of handles that the program got from its runtime (streams, pools of the driver), each with its
+ * device. Thread-safe. */
 #ifndef HIPMM_PRELOAD_HANDLE_SET_H
 #define HIPMM_PRELOAD_HANDLE_SET_H
 
@@ -11,7 +11,7 @@
 struct handle {
   void *handle;
   int device;
-  struct drawn *drawn; /* of a pool whose memory may come from elsewhere; NULL for others */
+  struct pool_account *account; /* of a pool that hipmm may serve; NULL for others */
 };
 
 struct handle_set {
@@ -25,10 +25,12 @@ struct handle_set {
     .lock = PTHREAD_MUTEX_INITIALIZER \
   }
 
-/* Notes the handle, in the place of one with the same value. Without memory for it, it stays unknown. */
-void handle_set_note(struct handle_set *handles, struct handle handle);
+/* Adds the handle, or replaces the one with the same value. It stays unknown if there is no host memory for it. */
+void handle_set_add(struct handle_set *handles, struct handle handle);
 bool handle_set_find(struct handle_set *handles, const void *handle, struct handle *found_out);
-bool handle_set_forget(struct handle_set *handles, const void *handle, struct handle *found_out);
-void handle_set_each(struct handle_set *handles, int device, void (*see)(const struct handle *handle));
+bool handle_set_remove(struct handle_set *handles, const void *handle, struct handle *found_out);
+
+/* Whether `is` returns true for a handle of the device. Stops at the first. `is` must not use the set. */
+bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct handle *handle));
 
 #endif

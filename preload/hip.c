@@ -1,88 +1,85 @@
 /* SPDX-License-Identifier: MIT */
-/* hip.c: HIP's functions, in front of the runtime's. Each says what it asks for; what is done about it is elsewhere. */
+/* hip.c: the hooks of HIP's functions. Each calls the operation that does the work (operations.h, pools.h, streams.h). */
 #include "devices.h"
 #include "exports.h"
 #include "failure.h"
 #include "operations.h"
-#include "peers.h"
 #include "pools.h"
-#include "query.h"
-#include "reset.h"
 #include "streams.h"
 
 /* ---- Device memory ---- */
 
 int hipMalloc(void **ptr, size_t bytes)
 {
-  return request_device(HOOK_hipMalloc, ptr, bytes);
+  return allocate_device(HOOK_hipMalloc, ptr, bytes);
 }
 
 int hipExtMallocWithFlags(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_device_with_flags(HOOK_hipExtMallocWithFlags, ptr, bytes, flags);
+  return allocate_device_with_flags(HOOK_hipExtMallocWithFlags, ptr, bytes, flags);
 }
 
 int hipFree(void *ptr)
 {
-  return request_free_device(HOOK_hipFree, ptr);
+  return release_device(HOOK_hipFree, ptr);
 }
 
 int hipMallocAsync(void **ptr, size_t bytes, hipStream_t stream)
 {
-  return request_device_on(HOOK_hipMallocAsync, ptr, bytes, stream);
+  return allocate_device_on(HOOK_hipMallocAsync, ptr, bytes, stream);
 }
 
 int hipMallocFromPoolAsync(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
 {
-  return request_device_from(HOOK_hipMallocFromPoolAsync, ptr, bytes, pool, stream);
+  return allocate_device_from_pool(HOOK_hipMallocFromPoolAsync, ptr, bytes, pool, stream);
 }
 
 int hipFreeAsync(void *ptr, hipStream_t stream)
 {
-  return request_free_device_on(HOOK_hipFreeAsync, ptr, stream);
+  return release_device_on(HOOK_hipFreeAsync, ptr, stream);
 }
 
 /* ---- Managed and pinned memory ---- */
 
 int hipMallocManaged(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_managed(HOOK_hipMallocManaged, ptr, bytes, flags);
+  return allocate_managed(HOOK_hipMallocManaged, ptr, bytes, flags);
 }
 
 int hipHostMalloc(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_pinned_with_flags(HOOK_hipHostMalloc, ptr, bytes, flags);
+  return allocate_pinned_with_flags(HOOK_hipHostMalloc, ptr, bytes, flags);
 }
 
 int hipHostAlloc(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_pinned_with_flags(HOOK_hipHostAlloc, ptr, bytes, flags);
+  return allocate_pinned_with_flags(HOOK_hipHostAlloc, ptr, bytes, flags);
 }
 
 /* Since ROCm 6.3 the C++ form of hipHostMalloc() calls this one. */
 int hipExtHostAlloc(void **ptr, size_t bytes, unsigned flags)
 {
-  return request_pinned_with_flags(HOOK_hipExtHostAlloc, ptr, bytes, flags);
+  return allocate_pinned_with_flags(HOOK_hipExtHostAlloc, ptr, bytes, flags);
 }
 
 int hipMallocHost(void **ptr, size_t bytes)
 {
-  return request_pinned(HOOK_hipMallocHost, ptr, bytes);
+  return allocate_pinned(HOOK_hipMallocHost, ptr, bytes);
 }
 
 int hipMemAllocHost(void **ptr, size_t bytes)
 {
-  return request_pinned(HOOK_hipMemAllocHost, ptr, bytes);
+  return allocate_pinned(HOOK_hipMemAllocHost, ptr, bytes);
 }
 
 int hipHostFree(void *ptr)
 {
-  return request_free_pinned(HOOK_hipHostFree, ptr);
+  return release_pinned(HOOK_hipHostFree, ptr);
 }
 
 int hipFreeHost(void *ptr)
 {
-  return request_free_pinned(HOOK_hipFreeHost, ptr);
+  return release_pinned(HOOK_hipFreeHost, ptr);
 }
 
 /* ---- Questions ---- */
@@ -104,7 +101,12 @@ int hipMemPtrGetInfo(void *ptr, size_t *bytes)
 
 int hipHostGetFlags(unsigned *flags, void *ptr)
 {
-  return answer_host_flags(HOOK_hipHostGetFlags, flags, ptr);
+  return query_host_flags(HOOK_hipHostGetFlags, flags, ptr);
+}
+
+int hipPointerGetAttribute(void *data, int attribute, void *ptr)
+{
+  return query_attribute(HOOK_hipPointerGetAttribute, data, attribute, ptr);
 }
 
 int hipIpcGetMemHandle(void *handle, void *ptr)
@@ -169,6 +171,11 @@ int hipMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
   return pools_set_access(HOOK_hipMemPoolSetAccess, pool, access, count);
 }
 
+int hipMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes)
+{
+  return pools_trim(HOOK_hipMemPoolTrimTo, pool, keep_bytes);
+}
+
 int hipStreamCreate(hipStream_t *stream)
 {
   return streams_create(HOOK_hipStreamCreate, stream);
@@ -191,7 +198,7 @@ int hipStreamDestroy(hipStream_t stream)
 
 int hipSetDevice(int device)
 {
-  return devices_set(HOOK_hipSetDevice, device);
+  return streams_set_device(HOOK_hipSetDevice, device);
 }
 
 int hipDeviceEnablePeerAccess(int peer, unsigned flags)
@@ -206,5 +213,5 @@ int hipDeviceDisablePeerAccess(int peer)
 
 int hipDeviceReset(void)
 {
-  return reset_device(HOOK_hipDeviceReset);
+  return release_reset_device(HOOK_hipDeviceReset);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* hooks.c: names and counts of the functions in hooks.h. Called by all that route, and by the report. */
+/* hooks.c: see hooks.h. Called by every hook and by the report. Calls nothing of hipmm's. */
 #include "hooks.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
-#define HOOK_NAME(name) #name,
-#define HOOK_YES(name)  true,
-#define HOOK_NO(name)   false,
+#define HOOK_NAME(name)          #name,
+#define HOOK_IN_REPORT(name)     true,
+#define HOOK_NOT_IN_REPORT(name) false,
 static const char *const names[] = {HOOKS(HOOK_NAME, HOOK_NAME)};
-static const bool reported[] = {HOOKS(HOOK_NO, HOOK_YES)};
+static const bool reported[] = {HOOKS(HOOK_NOT_IN_REPORT, HOOK_IN_REPORT)};
 
 static struct {
   atomic_uint_fast64_t calls, passed, failed;
@@ -24,6 +25,13 @@ bool hook_is_reported(enum hook hook)
   return reported[hook];
 }
 
+enum hook hook_find(const char *name)
+{
+  int hook = 0;
+  while (hook < HOOK_COUNT && strcmp(names[hook], name) != 0) hook++;
+  return (enum hook)hook;
+}
+
 void hook_count(enum hook hook, enum outcome outcome)
 {
   atomic_fetch_add_explicit(&counts[hook].calls, 1, memory_order_relaxed);
@@ -37,11 +45,48 @@ struct hook_counts hook_counts(enum hook hook)
                               atomic_load(&counts[hook].failed)};
 }
 
-void hook_forget_counts(void)
+void hook_reset_counts(void)
 {
   for (int i = 0; i < HOOK_COUNT; i++) {
     atomic_store(&counts[i].calls, 0);
     atomic_store(&counts[i].passed, 0);
     atomic_store(&counts[i].failed, 0);
   }
+}
+
+/* ---- The calling thread ---- */
+
+static _Thread_local unsigned depth;
+static _Thread_local int errors[FAMILY_COUNT];
+
+bool reentry_enter(void)
+{
+  return depth++ == 0;
+}
+
+void reentry_leave(void)
+{
+  depth--;
+}
+
+int reentry_finish(enum hook hook, enum outcome outcome, int code)
+{
+  if (depth == 1) hook_count(hook, outcome);
+  reentry_leave();
+  return code;
+}
+
+unsigned reentry_depth(void)
+{
+  return depth;
+}
+
+void reentry_set_error(enum family family, int code)
+{
+  errors[family] = code;
+}
+
+int reentry_error(enum family family)
+{
+  return errors[family];
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hooks.h: the list of every function that the preload object puts itself in front of, for the enum, the names and the
- * counts. Y: the report tells of it. A function that is not in this list cannot be counted, nor found. */
+/* hooks.h: the functions of the runtime that the preload object hooks, with their names and counts; and what is known of
+ * the calling thread. A function that is not in this list can neither be counted nor found. Y: it is in the report. */
 #ifndef HIPMM_PRELOAD_HOOKS_H
 #define HIPMM_PRELOAD_HOOKS_H
 
@@ -26,6 +26,7 @@
   Y(hipMemGetAddressRange)        \
   Y(hipMemPtrGetInfo)             \
   Y(hipHostGetFlags)              \
+  Y(hipPointerGetAttribute)       \
   Y(hipIpcGetMemHandle)           \
   Y(hipMemPoolExportPointer)      \
   Y(hipMemPoolCreate)             \
@@ -41,6 +42,8 @@
   X(hipMemPoolGetAttribute)       \
   X(hipMemPoolSetAttribute)       \
   X(hipMemPoolSetAccess)          \
+  X(hipMemPoolTrimTo)             \
+  X(hipGetProcAddress)            \
   X(hipGetLastError)              \
   X(hipPeekAtLastError)           \
   X(hipSetDevice)                 \
@@ -86,6 +89,7 @@
   X(cudaMemPoolGetAttribute)      \
   X(cudaMemPoolSetAttribute)      \
   X(cudaMemPoolSetAccess)         \
+  X(cudaMemPoolTrimTo)            \
   X(cudaGetLastError)             \
   X(cudaPeekAtLastError)          \
   X(cudaSetDevice)                \
@@ -97,7 +101,7 @@
 #define HOOK_VALUE(name) HOOK_##name,
 enum hook { HOOKS(HOOK_VALUE, HOOK_VALUE) HOOK_COUNT };
 
-/* Which API a function belongs to. */
+/* The API that a function belongs to. */
 enum family { FAMILY_HIP, FAMILY_CUDA, FAMILY_COUNT };
 
 static inline enum family hook_family(enum hook hook)
@@ -108,7 +112,10 @@ static inline enum family hook_family(enum hook hook)
 const char *hook_name(enum hook hook);
 bool hook_is_reported(enum hook hook);
 
-/* What came of a call. */
+/* The hook of this name; HOOK_COUNT if there is none. */
+enum hook hook_find(const char *name);
+
+/* How a call ended: served by hipmm, passed on to the runtime, or failed in hipmm. */
 enum outcome { OUTCOME_SERVED, OUTCOME_PASSED, OUTCOME_FAILED };
 
 struct hook_counts {
@@ -117,6 +124,24 @@ struct hook_counts {
 
 void hook_count(enum hook hook, enum outcome outcome);
 struct hook_counts hook_counts(enum hook hook);
-void hook_forget_counts(void);
+void hook_reset_counts(void);
+
+/* ---- The calling thread ---- */
+
+/* Every hook begins with enter and ends with leave. In between, each hooked function that the thread calls is passed on:
+ * hipmm calls it itself, or the runtime calls a function that it exports. enter returns false if the thread was inside
+ * already; leave must follow in that case too. */
+bool reentry_enter(void);
+void reentry_leave(void);
+
+/* Leaves, and counts the call if the program made it. Returns `code`. */
+int reentry_finish(enum hook hook, enum outcome outcome, int code);
+
+/* How often the thread has entered and not yet left. */
+unsigned reentry_depth(void);
+
+/* The last error of hipmm, for hipGetLastError() and cudaGetLastError(); 0: none. */
+void reentry_set_error(enum family family, int code);
+int reentry_error(enum family family);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* init.c: see setup.h. Called inside of reentry_enter(), so that what the runtime does meanwhile is not routed. */
+/* init.c: see init.h. Called between reentry_enter() and reentry_leave(), so that the calls which the runtime makes
+ * meanwhile are passed on. */
 #include "init.h"
 
 #include "../core/base/cancel.h"
@@ -7,7 +8,6 @@
 #include "../core/runtime/hip.h"
 #include "message.h"
 #include "next_symbol.h"
-#include "reentry.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -38,11 +38,11 @@ void init_refuse(const char *what)
 
 /* ---- Forks ---- */
 
-/* What the process counted before is its parent's. */
+/* The counts so far are the parent's. */
 static void init_enter_child(void)
 {
   if (atomic_load(&is_open) || atomic_load(&is_changing)) atomic_store(&is_forked, true);
-  hook_forget_counts();
+  hook_reset_counts();
 }
 
 static void init_watch_forks(void)
@@ -65,8 +65,9 @@ static const char *init_file_of(next_function function)
   return address && dladdr(address, &info) && info.dli_fname ? info.dli_fname : "no library";
 }
 
-/* Memory of one runtime is of no use to another: hipmm's must be the very one that the program calls. CUDA's runtime
- * shares the driver's state with ours for NVIDIA; a library that is named by its path was chosen by the user. */
+/* The program's runtime cannot use memory of another runtime, so hipmm must use the same library. CUDA's runtime is the
+ * exception: it shares the driver's state with the runtime `nvidia`. A library named by its path was chosen by the
+ * user. */
 static bool init_library_fits(enum family family, char *why, size_t bytes)
 {
   bool is_hip = family == FAMILY_HIP;
@@ -103,7 +104,7 @@ static enum state init_decide(enum family family)
   return STATE_OFF;
 }
 
-static bool init_is_ready_slowly(enum family family)
+static bool init_ready_slow(enum family family)
 {
   pthread_once(&once, init_watch_forks);
   int cancel = cancel_forbid();
@@ -121,7 +122,7 @@ bool init_ready(enum family family)
 {
   if (init_is_forked()) return false;
   int state = atomic_load_explicit(&states[family], memory_order_acquire);
-  return state == STATE_UNKNOWN ? init_is_ready_slowly(family) : state == STATE_READY;
+  return state == STATE_UNKNOWN ? init_ready_slow(family) : state == STATE_READY;
 }
 
 static void init_set_up_software(void)

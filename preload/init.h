@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* init.h: whether hipmm serves this process, found out when the program first asks for memory. */
+/* init.h: whether hipmm serves this process. That is decided when the program first allocates. */
 #ifndef HIPMM_PRELOAD_INIT_H
 #define HIPMM_PRELOAD_INIT_H
 
 #include "hooks.h"
 
-/* Whether calls of this API are served; hipmm is initialised if nobody has. If it cannot be, one line says why, once,
- * and from then on everything is passed on; with HIPMM_RUN_STRICT the process ends with status 2 instead. */
+/* Whether calls of this API are served. The first call initialises hipmm. If that fails, one message says why and all
+ * calls are passed on from then on; with HIPMM_RUN_STRICT the process exits with status 2 instead. */
 bool init_ready(enum family family);
 
-/* As reentry_enter(), for a function that programs may call first: the software device is set up then, since its
- * settings cannot change once it is in use. */
+/* As reentry_enter(), for a function that a program may call before it allocates: the software device is set up here,
+ * since its settings cannot change once the device is in use. */
 bool init_enter(void);
 
-/* In the child of a fork that was made after hipmm was set up: a GPU cannot be used there, and the parent's memory is
- * not its own. */
+/* Whether this process was forked after hipmm was initialised. A GPU cannot be used in such a process, and the blocks are
+ * the parent's. */
 bool init_is_forked(void);
 
-/* Whether the process was ever served. */
+/* Whether hipmm ever served the process. */
 bool init_was_ready(void);
 
-/* Lets go of hipmm; the next allocation sets it up again. */
+/* Finalises hipmm. The next allocation initialises it again. */
 void init_close(void);
 
-/* Says `what`; with HIPMM_RUN_STRICT it ends the process. */
+/* Writes the message `what`; with HIPMM_RUN_STRICT exits. */
 void init_refuse(const char *what);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* message.c: see say.h. Never allocates: the program may be short of memory, or in the middle of malloc. */
+/* message.c: see message.h. Never allocates: the program may be out of memory, or inside of malloc(). */
 #include "message.h"
 #include "../core/base/text.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static void message_say_arguments(const char *format, va_list arguments)
+static void message_write_arguments(const char *format, va_list arguments)
 {
   char line[3000] = "hipmm: ";
   enum { HEAD = 7 };
@@ -15,7 +15,7 @@ static void message_say_arguments(const char *format, va_list arguments)
   if (more < 0) line[HEAD] = '\0';
   size_t length = text_make_plain(line);
   line[length++] = '\n';
-  if (write(STDERR_FILENO, line, length) < 0) errno = saved; /* there is nowhere left to complain */
+  if (write(STDERR_FILENO, line, length) < 0) errno = saved; /* there is no other place for it */
   errno = saved;
 }
 
@@ -23,7 +23,7 @@ void message_write(const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  message_say_arguments(format, arguments);
+  message_write_arguments(format, arguments);
   va_end(arguments);
 }
 
@@ -32,6 +32,6 @@ void message_write_once(atomic_bool *said, const char *format, ...)
   if (atomic_exchange(said, true)) return;
   va_list arguments;
   va_start(arguments, format);
-  message_say_arguments(format, arguments);
+  message_write_arguments(format, arguments);
   va_end(arguments);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* message.h: lines for the user, on standard error. */
+/* message.h: messages for the user, on standard error. */
 #ifndef HIPMM_PRELOAD_MESSAGE_H
 #define HIPMM_PRELOAD_MESSAGE_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* next_symbol.c: finds the real functions: those of the library that comes after us in the search order of the process, or of
- * one that the program opened later, where the search order does not lead (RTLD_LOCAL). Never opens a library that is
- * not there already. */
+/* next_symbol.c: finds the runtime's functions: in the library that comes after this one in the search order of the
+ * process, or in one that the program opened later and that is not in that order (RTLD_LOCAL). Never loads a library. */
 #include "next_symbol.h"
 #include "message.h"
 
@@ -64,12 +63,25 @@ next_function next_function_of(enum hook hook)
   static atomic_bool said[HOOK_COUNT];
   next_function function = next_find(hook);
   if (function) return function;
-  message_write_once(&said[hook], "%s: no library of this process has it besides hipmm, so the call is refused",
+  message_write_once(&said[hook],
+                     "%s: no library of this process has this function besides hipmm, so the call is refused",
                      hook_name(hook));
   return (next_function)next_symbol_refuse_missing;
 }
 
 /* ---- Calling ---- */
+
+bool next_recurses(enum hook hook)
+{
+  enum { DEPTH_MOST = 32 };
+  static atomic_bool said;
+  if (reentry_depth() <= DEPTH_MOST) return false;
+  message_write_once(&said,
+                     "%s: the runtime's own function calls itself through this one without end; hipmm cannot stand "
+                     "in front of this runtime",
+                     hook_name(hook));
+  return true;
+}
 
 int next_memory(enum hook hook, void **ptr, size_t bytes)
 {
@@ -101,27 +113,27 @@ int next_pointer_stream(enum hook hook, void *ptr, hipStream_t stream)
   return ((int (*)(void *, hipStream_t))next_function_of(hook))(ptr, stream);
 }
 
-int next_two(enum hook hook, void *first, const void *second)
+int next_two_pointers(enum hook hook, void *first, const void *second)
 {
   return ((int (*)(void *, const void *))next_function_of(hook))(first, second);
 }
 
-int next_three(enum hook hook, void *first, void *second, const void *third)
+int next_three_pointers(enum hook hook, void *first, void *second, const void *third)
 {
   return ((int (*)(void *, void *, const void *))next_function_of(hook))(first, second, third);
 }
 
-int next_number(enum hook hook, int number)
+int next_int(enum hook hook, int number)
 {
   return ((int (*)(int))next_function_of(hook))(number);
 }
 
-int next_number_flags(enum hook hook, int number, unsigned flags)
+int next_int_flags(enum hook hook, int number, unsigned flags)
 {
   return ((int (*)(int, unsigned))next_function_of(hook))(number, flags);
 }
 
-int next_nothing(enum hook hook)
+int next_void(enum hook hook)
 {
   return ((int (*)(void))next_function_of(hook))();
 }

@@ -1,37 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* next_symbol.h: the functions that the program would have called without us. */
+/* next_symbol.h: the runtime's own functions, which the program would call without hipmm. */
 #ifndef HIPMM_PRELOAD_NEXT_SYMBOL_H
 #define HIPMM_PRELOAD_NEXT_SYMBOL_H
 
 #include "hooks.h"
 #include <hipmm/plugin.h>
 
-/* Any function; to be called as what it is. */
+/* Any function; to be cast to its own type before a call. */
 typedef void (*next_function)(void);
 
-/* The real function, NULL where the process has none; real_find looks for it afresh if it was not found before. */
+/* The runtime's function; NULL if the process has none. Looked up again at each call until it is found. */
 next_function next_find(enum hook hook);
 
-/* The same, or else a function that takes any arguments and returns the family's "not supported"; a line says so. */
+/* The same; instead of NULL, after a message, a function that takes any arguments and returns "not supported". */
 next_function next_function_of(enum hook hook);
 
-/* The real functions by what they take. */
+/* Call the runtime's function, by the types of its arguments. */
 int next_memory(enum hook hook, void **ptr, size_t bytes);
 int next_memory_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
 int next_memory_stream(enum hook hook, void **ptr, size_t bytes, hipStream_t stream);
 int next_memory_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
 int next_pointer(enum hook hook, void *ptr);
 int next_pointer_stream(enum hook hook, void *ptr, hipStream_t stream);
-int next_two(enum hook hook, void *first, const void *second);
-int next_three(enum hook hook, void *first, void *second, const void *third);
-int next_number(enum hook hook, int number);
-int next_number_flags(enum hook hook, int number, unsigned flags);
-int next_nothing(enum hook hook);
+int next_two_pointers(enum hook hook, void *first, const void *second);
+int next_three_pointers(enum hook hook, void *first, void *second, const void *third);
+int next_int(enum hook hook, int number);
+int next_int_flags(enum hook hook, int number, unsigned flags);
+int next_void(enum hook hook);
 
-/* The current device as the family's own runtime sees it; 0 when it cannot tell. */
+/* Whether the function of the runtime, when a call is passed on to it, calls itself through the hook without end. */
+bool next_recurses(enum hook hook);
+
+/* The current device of the family's runtime; 0 if the runtime returns an error. */
 int next_current_device(enum family family);
 
-/* Whether work on `stream` is being recorded into a graph. False with *code_out when the runtime refuses to say. */
+/* Whether `stream` is being captured. False, with an error code in *code_out, if the runtime returns an error. */
 bool next_is_capturing(enum family family, hipStream_t stream, int *code_out);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* operations.h: the program's calls that allocate and free, the same for HIP and CUDA. */
+/* operations.h: what the functions of hip.c and cuda.c do, the same for both APIs. `hook` is the function that the
+ * program has called. Each operation serves the call or passes it on to the runtime, counts it where the report tells of
+ * it, and returns a HIP or CUDA error code. Thread-safe, as the functions of the runtime. */
 #ifndef HIPMM_PRELOAD_OPERATIONS_H
 #define HIPMM_PRELOAD_OPERATIONS_H
 
@@ -7,22 +9,60 @@
 #include <hipmm/plugin.h>
 #include <stddef.h>
 
-/* Each serves the call that `hook` names, or passes it on; a HIP or CUDA error code. */
-int request_device(enum hook hook, void **ptr, size_t bytes);
-int request_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
-int request_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream);
-int request_device_from(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
-int request_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags);
-int request_pinned(enum hook hook, void **ptr, size_t bytes);
-int request_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
+/* ---- allocate.c ---- */
 
-/* The same for those that free: once all work is done, or after the work on a stream. */
-int request_free_device(enum hook hook, void *ptr);
-int request_free_device_on(enum hook hook, void *ptr, hipStream_t stream);
-int request_free_pinned(enum hook hook, void *ptr);
+int allocate_device(enum hook hook, void **ptr, size_t bytes);
+int allocate_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
+int allocate_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream);
+int allocate_device_from_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
+int allocate_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags);
+int allocate_pinned(enum hook hook, void **ptr, size_t bytes);
+int allocate_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
 
-/* Whether the call is the runtime's own, made inside of one that we passed on, without end: it reaches us again and
- * again. */
-bool request_runs_away(enum hook hook);
+/* ---- release.c ---- */
+
+/* Waits for all work on the devices that the program uses, then frees. */
+int release_device(enum hook hook, void *ptr);
+int release_pinned(enum hook hook, void *ptr);
+
+/* Frees in the order of the stream. */
+int release_device_on(enum hook hook, void *ptr, hipStream_t stream);
+
+/* hipDeviceReset() and cudaDeviceReset(): frees everything, then resets the device. Where hipmm serves other devices
+ * too, the program's memory on this device stays until the program ends, since hipmm can only be closed as a whole; one
+ * message says so. As with the runtime's function, no other thread may use the device meanwhile. */
+int release_reset_device(enum hook hook);
+
+/* Whether a block waits to be freed, since the program freed it while a stream was being captured. */
+bool release_has_deferred(void);
+
+/* Waits for all work on the devices that the program uses, then frees the deferred blocks. On failure the blocks stay
+ * deferred. */
+int release_synchronize(void);
+
+/* ---- query.c ---- */
+
+int query_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes);
+
+/* These answer for the program's block, and refuse the pointer to a freed block as the runtime does. */
+int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr);
+int query_size(enum hook hook, void *ptr, size_t *bytes);
+int query_attribute(enum hook hook, void *data, int attribute, void *ptr);
+int query_host_flags(enum hook hook, unsigned *flags, void *ptr);
+
+/* A handle of memory for other processes always stands for a whole allocation of the runtime: refused for a block that
+ * is only a part of one. `handle` is the first argument of the function, whatever its type is. */
+int query_share(enum hook hook, void *handle, void *ptr);
+
+/* ---- peers.c ---- */
+
+/* Peer access is a state of the process, which the graph's option "peers" changes too. The program finds its own state:
+ * access that the graph enabled is not enabled for the program, and stays when the program disables it. */
+int peers_enable(enum hook hook, int peer, unsigned flags);
+int peers_disable(enum hook hook, int peer);
+
+/* The program has reset the device, which is current: the access that it enabled is gone. `is_real` false: the device
+ * itself was not reset, since hipmm's memory stays, so the access is disabled one by one. */
+void peers_reset(enum family family, int device, bool is_real);
 
 #endif

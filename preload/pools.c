@@ -1,119 +1,130 @@
 /* SPDX-License-Identifier: MIT */
-/* pools.c: see pools.h. */
+/* pools.c: which pools of the driver the program has, and which of them hipmm serves; see pools.h. */
 #include "pools.h"
 
-#include "../core/runtime/hip.h"
 #include "devices.h"
 #include "handle_set.h"
 #include "init.h"
 #include "next_symbol.h"
-#include "reentry.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static struct handle_set known = HANDLES_EMPTY;
 
-/* Of the pool that each device has from the start; never freed. */
-static struct drawn defaults[DEVICES_MOST];
+/* Of the default pool of each device; never freed. */
+static struct pool_account defaults[DEVICES_MOST];
 
-/* The pool that the program has set for hipMallocAsync(); the device's own if it has set none. */
+/* The pool that the program has set for hipMallocAsync(); the default pool if it has set none. */
 static struct {
   bool is_set;
-  struct drawn *drawn; /* a reference; NULL for a pool that stays with the runtime */
+  struct pool_account *account; /* a reference; NULL for a pool that stays with the runtime */
 } current[DEVICES_MOST];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* How the props begin, in every release of HIP and CUDA. */
+/* The first members of hipMemPoolProps and cudaMemPoolProps. A member that a release does not have yet is 0 there. */
 struct props {
   int allocation_type, handle_types;
   int location_type, location;
+  void *security;       /* Windows alone */
+  size_t maximum_bytes; /* 0: no limit */
+  unsigned short usage; /* by units of the device other than its processors */
 };
 
 enum { ALLOCATION_PINNED = 1, LOCATION_DEVICE = 1 };
 
-/* Attributes: the same numbers in HIP and CUDA. */
-enum { RESERVED_CURRENT = 5, RESERVED_HIGH, USED_CURRENT, USED_HIGH };
+/* ---- Accounts ---- */
 
-/* ---- What is drawn ---- */
-
-static bool pools_is_default(const struct drawn *drawn)
+static bool pools_is_default(const struct pool_account *account)
 {
-  return drawn >= defaults && drawn < defaults + DEVICES_MOST;
+  return account >= defaults && account < defaults + DEVICES_MOST;
 }
 
-struct drawn *pools_retain(struct drawn *drawn)
+struct pool_account *pools_retain(struct pool_account *account)
 {
-  if (drawn && !pools_is_default(drawn)) atomic_fetch_add(&drawn->references, 1);
-  return drawn;
+  if (account && !pools_is_default(account)) atomic_fetch_add(&account->references, 1);
+  return account;
 }
 
-void pools_release(struct drawn *drawn)
+void pools_release(struct pool_account *account)
 {
-  if (drawn && !pools_is_default(drawn) && atomic_fetch_sub(&drawn->references, 1) == 1) free(drawn);
+  if (account && !pools_is_default(account) && atomic_fetch_sub(&account->references, 1) == 1) free(account);
 }
 
-static struct drawn *pools_drawn_new(void)
+static struct pool_account *pools_new_account(void)
 {
-  struct drawn *drawn = calloc(1, sizeof *drawn);
-  if (drawn) atomic_store(&drawn->references, 1);
-  return drawn;
+  struct pool_account *account = calloc(1, sizeof *account);
+  if (account) atomic_store(&account->references, 1);
+  return account;
 }
 
-void pools_count(struct drawn *drawn, int64_t bytes)
+void pools_count(struct pool_account *account, int64_t bytes)
 {
-  if (!drawn) return;
-  int64_t now = atomic_fetch_add_explicit(&drawn->bytes, bytes, memory_order_relaxed) + bytes;
-  usage_raise(&drawn->used_peak_bytes, now);
-  usage_raise(&drawn->reserved_peak_bytes, now);
+  if (!account) return;
+  int64_t now = atomic_fetch_add_explicit(&account->bytes, bytes, memory_order_relaxed) + bytes;
+  usage_raise(&account->used_peak_bytes, now);
+  usage_raise(&account->reserved_peak_bytes, now);
 }
 
 /* ---- The current pool ---- */
 
-static bool pools_is_counted(int device)
+static bool pools_has_account(int device)
 {
   return device >= 0 && device < DEVICES_MOST;
 }
 
-static void pools_set_current_locked(int device, bool is_set, struct drawn *drawn)
+static void pools_set_current_locked(int device, bool is_set, struct pool_account *account)
 {
-  pools_release(current[device].drawn);
+  pools_release(current[device].account);
   current[device].is_set = is_set;
-  current[device].drawn = drawn;
+  current[device].account = account;
 }
 
-struct drawn *pools_find_current(int device)
+/* Returns the reference if hipmm serves the pool now; otherwise releases it and returns NULL. */
+static struct pool_account *pools_if_served(struct pool_account *account)
 {
-  if (!pools_is_counted(device)) return NULL;
+  if (!account || !atomic_load_explicit(&account->forbidden, memory_order_relaxed)) return account;
+  pools_release(account);
+  return NULL;
+}
+
+struct pool_account *pools_find_current(int device)
+{
+  if (!pools_has_account(device)) return NULL;
   pthread_mutex_lock(&lock);
-  struct drawn *drawn = current[device].is_set ? pools_retain(current[device].drawn) : &defaults[device];
+  struct pool_account *account = current[device].is_set ? pools_retain(current[device].account) : &defaults[device];
   pthread_mutex_unlock(&lock);
-  return drawn;
+  return pools_if_served(account);
 }
 
 void pools_reset(int device)
 {
-  if (!pools_is_counted(device)) return;
+  if (!pools_has_account(device)) return;
   pthread_mutex_lock(&lock);
   pools_set_current_locked(device, false, NULL);
+  atomic_store(&defaults[device].forbidden, 0);
   pthread_mutex_unlock(&lock);
 }
 
 /* Under the lock: another thread may destroy the pool. */
-static struct drawn *pools_find_locked(hipMemPool_t pool, int *device_out)
+static struct pool_account *pools_find_locked(hipMemPool_t pool, int *device_out)
 {
   struct handle handle;
-  if (!handle_set_find(&known, pool, &handle) || !handle.drawn) return NULL;
+  if (!handle_set_find(&known, pool, &handle) || !handle.account) return NULL;
   *device_out = handle.device;
-  return pools_retain(handle.drawn);
+  return pools_retain(handle.account);
 }
 
-struct drawn *pools_find(hipMemPool_t pool, int *device_out)
+struct pool_account *pools_find_any(hipMemPool_t pool, int *device_out)
 {
   pthread_mutex_lock(&lock);
-  struct drawn *drawn = pools_find_locked(pool, device_out);
+  struct pool_account *account = pools_find_locked(pool, device_out);
   pthread_mutex_unlock(&lock);
-  return drawn;
+  return account;
+}
+
+struct pool_account *pools_find(hipMemPool_t pool, int *device_out)
+{
+  return pools_if_served(pools_find_any(pool, device_out));
 }
 
 int pools_set_current(enum hook hook, int device, hipMemPool_t pool)
@@ -121,7 +132,7 @@ int pools_set_current(enum hook hook, int device, hipMemPool_t pool)
   int owner;
   bool is_outermost = init_enter();
   int code = ((int (*)(int, hipMemPool_t))next_function_of(hook))(device, pool);
-  if (!code && is_outermost && pools_is_counted(device)) {
+  if (!code && is_outermost && pools_has_account(device)) {
     pthread_mutex_lock(&lock);
     pools_set_current_locked(device, true, pools_find_locked(pool, &owner));
     pthread_mutex_unlock(&lock);
@@ -136,129 +147,52 @@ int pools_create(enum hook hook, hipMemPool_t *pool, const void *given)
 {
   const struct props *props = given;
   bool is_outermost = init_enter();
-  int code = next_two(hook, pool, given);
+  int code = next_two_pointers(hook, pool, given);
   if (!code && is_outermost && pool && props) {
-    bool is_plain =
-        props->allocation_type == ALLOCATION_PINNED && props->location_type == LOCATION_DEVICE && !props->handle_types;
-    handle_set_note(
+    bool is_plain = props->allocation_type == ALLOCATION_PINNED && props->location_type == LOCATION_DEVICE &&
+                    !props->handle_types && !props->maximum_bytes && !props->usage;
+    handle_set_add(
         &known,
-        (struct handle){.handle = *pool, .device = props->location, .drawn = is_plain ? pools_drawn_new() : NULL});
+        (struct handle){.handle = *pool, .device = props->location, .account = is_plain ? pools_new_account() : NULL});
   }
   return reentry_finish(hook, OUTCOME_PASSED, code);
 }
 
-/* A device whose current pool is destroyed goes back to its own. */
-static void pools_forget(const struct handle *handle)
+/* If the pool was current, the default pool is current again. */
+static void pools_remove(const struct handle *handle)
 {
   pthread_mutex_lock(&lock);
   for (int device = 0; device < DEVICES_MOST; device++)
-    if (handle->drawn && current[device].drawn == handle->drawn) pools_set_current_locked(device, false, NULL);
-  pools_release(handle->drawn);
+    if (handle->account && current[device].account == handle->account) pools_set_current_locked(device, false, NULL);
+  pools_release(handle->account);
   pthread_mutex_unlock(&lock);
 }
 
-/* Forgotten first: once it is destroyed another thread may be given its handle for a new one. */
+/* Removed first: once the pool is destroyed, the runtime may give its handle to a new pool of another thread. */
 int pools_destroy(enum hook hook, hipMemPool_t pool)
 {
   struct handle handle;
-  bool is_outermost = reentry_enter(), was_known = is_outermost && handle_set_forget(&known, pool, &handle);
+  bool is_outermost = reentry_enter(), was_known = is_outermost && handle_set_remove(&known, pool, &handle);
   int code = next_pointer(hook, pool);
-  if (was_known && code) handle_set_note(&known, handle);
-  if (was_known && !code) pools_forget(&handle);
+  if (was_known && code) handle_set_add(&known, handle);
+  if (was_known && !code) pools_remove(&handle);
   return reentry_finish(hook, OUTCOME_PASSED, code);
 }
 
-/* A pool that the program neither made nor has set is the device's own. */
+/* A pool that the program neither created nor set is the default pool. */
 int pools_of_device(enum hook hook, hipMemPool_t *pool, int device)
 {
   struct handle handle;
   bool is_outermost = init_enter();
   int code = ((int (*)(hipMemPool_t *, int))next_function_of(hook))(pool, device);
   bool is_own = hook == HOOK_hipDeviceGetDefaultMemPool || hook == HOOK_cudaDeviceGetDefaultMemPool;
-  if (!code && is_outermost && pool && pools_is_counted(device) && !handle_set_find(&known, *pool, &handle)) {
+  if (!code && is_outermost && pool && pools_has_account(device) && !handle_set_find(&known, *pool, &handle)) {
     pthread_mutex_lock(&lock);
     is_own |= !current[device].is_set;
     pthread_mutex_unlock(&lock);
-    if (is_own) handle_set_note(&known, (struct handle){.handle = *pool, .device = device, .drawn = &defaults[device]});
+    if (is_own)
+      handle_set_add(&known, (struct handle){.handle = *pool, .device = device, .account = &defaults[device]});
   }
-  reentry_leave();
-  return code;
-}
-
-/* ---- Attributes ---- */
-
-typedef int attribute_function(hipMemPool_t pool, int attribute, void *value);
-
-static atomic_int_fast64_t *pools_find_counter(struct drawn *drawn, int attribute)
-{
-  switch (attribute) {
-  case RESERVED_HIGH: return &drawn->reserved_peak_bytes;
-  case USED_HIGH: return &drawn->used_peak_bytes;
-  default: return &drawn->bytes;
-  }
-}
-
-int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value)
-{
-  int device;
-  uint64_t bytes;
-  bool is_outermost = init_enter();
-  int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
-  bool is_usage = attribute >= RESERVED_CURRENT && attribute <= USED_HIGH;
-  struct drawn *drawn = !code && is_outermost && is_usage ? pools_find(pool, &device) : NULL;
-  if (drawn) {
-    memcpy(&bytes, value, sizeof bytes);
-    bytes += (uint64_t)atomic_load(pools_find_counter(drawn, attribute));
-    memcpy(value, &bytes, sizeof bytes);
-    pools_release(drawn);
-  }
-  reentry_leave();
-  return code;
-}
-
-/* A peak can only be set to 0, and is then measured anew. */
-int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value)
-{
-  int device;
-  bool is_outermost = init_enter();
-  int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
-  bool is_peak = attribute == RESERVED_HIGH || attribute == USED_HIGH;
-  struct drawn *drawn = !code && is_outermost && is_peak ? pools_find(pool, &device) : NULL;
-  if (drawn) atomic_store(pools_find_counter(drawn, attribute), atomic_load(&drawn->bytes));
-  pools_release(drawn);
-  reentry_leave();
-  return code;
-}
-
-/* ---- Access ---- */
-
-/* A description of access, in every release of HIP and CUDA. */
-struct access {
-  int location_type, location;
-  int flags;
-};
-
-/* Mapped memory can be used by every device; other memory only where the driver was told. */
-static void pools_enable_access(int device, int owner)
-{
-  const struct hipmm_hip *hip = hip_table();
-  int previous = hip_enter_device(device);
-  if (hip->DeviceEnablePeerAccess && hip->DeviceEnablePeerAccess(owner, 0)) hip->GetLastError(); /* enabled before */
-  hip_leave_device(device, previous);
-}
-
-int pools_set_access(enum hook hook, hipMemPool_t pool, const void *given, size_t count)
-{
-  int owner = 0;
-  const struct access *access = given;
-  bool is_outermost = init_enter();
-  int code = ((int (*)(hipMemPool_t, const void *, size_t))next_function_of(hook))(pool, given, count);
-  bool is_ours = !code && is_outermost && init_ready(hook_family(hook));
-  struct drawn *drawn = is_ours ? pools_find(pool, &owner) : NULL;
-  for (size_t i = 0; drawn && i < count; i++)
-    if (access[i].location_type == LOCATION_DEVICE && access[i].location != owner && access[i].flags)
-      pools_enable_access(access[i].location, owner);
-  pools_release(drawn);
   reentry_leave();
   return code;
 }

@@ -1,46 +1,58 @@
 /* SPDX-License-Identifier: MIT */
-/* pools.h: pools of the driver that the program got from its runtime, so that what it allocates from them can come from
- * hipmm instead. What it asks of a pool is answered for that memory too. */
+/* pools.h: pools of the driver that the program uses. hipmm serves allocations from most of them out of the stack of
+ * their device; answers about a pool then include the blocks that hipmm gave out in its place. */
 #ifndef HIPMM_PRELOAD_POOLS_H
 #define HIPMM_PRELOAD_POOLS_H
 
 #include "hooks.h"
-#include "usage.h"
 #include <hipmm/plugin.h>
+#include <stdatomic.h>
 
-/* What the program has out of one pool, from hipmm. Lives as long as the pool and the last block out of it. */
-struct drawn {
+/* The blocks that hipmm gave out in the place of one pool. Lives as long as the pool and the last of the blocks. */
+struct pool_account {
   atomic_uint references;
+  atomic_uint forbidden; /* ways of reuse that the program forbids: a bit for each attribute */
   atomic_int_fast64_t bytes, used_peak_bytes, reserved_peak_bytes;
 };
 
-/* These call the real function and note what came of it. `props` is a hipMemPoolProps or a cudaMemPoolProps. */
+/* ---- The program's calls: each calls the runtime's function first ---- */
+
+/* `props` is a hipMemPoolProps or a cudaMemPoolProps. */
 int pools_create(enum hook hook, hipMemPool_t *pool, const void *props);
 int pools_destroy(enum hook hook, hipMemPool_t pool);
 int pools_of_device(enum hook hook, hipMemPool_t *pool, int device);
 int pools_set_current(enum hook hook, int device, hipMemPool_t pool);
 
-/* Get or set an attribute. What hipmm gave counts as used by the program, and as reserved. */
+/* The blocks count as used; they and the memory that the stack holds idle count as reserved. Allocations from a pool
+ * for which the program forbids a way of reuse go to the runtime from then on. */
 int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value);
 int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value);
 
-/* What other devices may do with the pool's memory holds for what hipmm gave out of it. `access` are `count` of
- * hipMemAccessDesc or cudaMemAccessDesc. */
+/* Trims the stack of the device too, unless a stream of the device has work: the stack would wait for it, HIP does not. */
+int pools_trim(enum hook hook, hipMemPool_t pool, size_t keep_bytes);
+
+/* The access that other devices get holds for the blocks too. `access` points to `count` of hipMemAccessDesc or
+ * cudaMemAccessDesc. */
 int pools_set_access(enum hook hook, hipMemPool_t pool, const void *access, size_t count);
 
-/* The device of a pool whose memory may come from hipmm: one that no other process is to share. Returns a reference, or
- * NULL for another pool. */
-struct drawn *pools_find(hipMemPool_t pool, int *device_out);
+/* ---- For other files ---- */
 
-/* The same for the pool that serves hipMallocAsync() on a device. */
-struct drawn *pools_find_current(int device);
+/* The account of a pool that hipmm serves, and its device: a pool without a limit of its own, which other processes
+ * cannot share, and for which the program forbids no way of reuse. Returns a reference, or NULL for another pool. */
+struct pool_account *pools_find(hipMemPool_t pool, int *device_out);
 
-/* `drawn` may be NULL. */
-struct drawn *pools_retain(struct drawn *drawn);
-void pools_release(struct drawn *drawn);
-void pools_count(struct drawn *drawn, int64_t bytes);
+/* The same for the pool that is current on a device, from which hipMallocAsync() allocates. */
+struct pool_account *pools_find_current(int device);
 
-/* After a device was reset: its own pool is current again. */
+/* As pools_find(), also for a pool for which the program forbids a way of reuse. */
+struct pool_account *pools_find_any(hipMemPool_t pool, int *device_out);
+
+/* `account` may be NULL. `bytes` is negative for a block that is freed. */
+struct pool_account *pools_retain(struct pool_account *account);
+void pools_release(struct pool_account *account);
+void pools_count(struct pool_account *account, int64_t bytes);
+
+/* After a device was reset: its default pool is current again. */
 void pools_reset(int device);
 
 #endif

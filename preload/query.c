@@ -1,23 +1,95 @@
 /* SPDX-License-Identifier: MIT */
-/* query.c: see answers.h. */
-#include "query.h"
+/* query.c: what the program asks about memory; see operations.h. */
+#include "operations.h"
 
+#include "../core/stack/instance_options.h"
 #include "blocks.h"
 #include "failure.h"
 #include "init.h"
-#include "limits.h"
 #include "next_symbol.h"
-#include "reentry.h"
 
-/* ---- How much there is ---- */
+#include <string.h>
+
+enum { ERROR_NOT_FOUND = 500 };
+
+/* ---- How much there is ----
+ *
+ * A limit counts if every path from the top of the stack to a source leads through it: the value "limit_bytes" (of
+ * `limiting`), or the option "maximum_size" (of `pool` and others like it). */
+
+static bool query_value(const struct instance *instance, const char *name, uint64_t *value_out)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  int64_t value;
+  for (uint32_t row = 0; row < plugin->n_values; row++) {
+    if (strcmp(plugin->values[row].name, name)) continue;
+    if (instance->resource.ops->query(instance->resource.self, row, &value) || value < 0) return false;
+    *value_out = (uint64_t)value;
+    return true;
+  }
+  return false;
+}
+
+static bool query_size_option(const struct instance *instance, const char *name, uint64_t *bytes_out)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  for (uint32_t row = 0; row < plugin->n_options; row++) {
+    if (plugin->options[row].type != HIPMM_OPTION_BYTES || strcmp(plugin->options[row].name, name)) continue;
+    const struct instance_options *set = atomic_load(&instance->options);
+    memcpy(bytes_out, (const char *)set->options + plugin->options[row].offset, sizeof *bytes_out);
+    return *bytes_out != HIPMM_UNLIMITED;
+  }
+  return false;
+}
+
+/* What this resource lets through at most, and how much of it is taken. */
+static bool query_limit(const struct instance *instance, uint64_t *limit_out, uint64_t *taken_out)
+{
+  if (query_value(instance, "limit_bytes", limit_out) && query_value(instance, "allocated_bytes", taken_out))
+    return true;
+  return query_size_option(instance, "maximum_size", limit_out) && query_value(instance, "live_bytes", taken_out);
+}
+
+/* Whether no source can be reached from the top but through `node`. */
+static bool query_all_paths_cross(const struct stack *stack, int node)
+{
+  bool is_reached[GRAPH_MAX_NODES] = {false};
+  is_reached[stack->top] = true;
+  for (int i = stack->top; i >= 0; i--) {
+    const struct graph_node *at = &stack->graph->nodes[i];
+    if (!is_reached[i] || i == node) continue;
+    if (at->plugin->descriptor.role == HIPMM_ROLE_SOURCE) return false;
+    for (size_t r = 0; r < at->n_references; r++) is_reached[at->references[r]] = true;
+  }
+  return true;
+}
+
+static uint64_t query_least(uint64_t a, uint64_t b)
+{
+  return a < b ? a : b;
+}
+
+static void query_apply_limits(const struct served_device *served, size_t *free_bytes, size_t *total_bytes)
+{
+  const struct stack *stack = served->kinds[KIND_DEVICE].stack;
+  uint64_t total = *total_bytes, left = *free_bytes + (uint64_t)devices_idle_bytes(served), limit, taken;
+  for (int i = 0; i <= stack->top; i++) {
+    const struct instance *instance = &stack->instances[i];
+    if (!instance->created || !query_limit(instance, &limit, &taken) || !query_all_paths_cross(stack, i)) continue;
+    total = query_least(total, limit);
+    left = query_least(left, limit > taken ? limit - taken : 0);
+  }
+  *total_bytes = total;
+  *free_bytes = query_least(left, total);
+}
 
 int query_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes)
 {
   enum family family = hook_family(hook);
   bool is_outermost = reentry_enter(), is_served = is_outermost && init_ready(family);
   struct served_device *served = is_served ? devices_get(family, next_current_device(family)) : NULL;
-  int code = next_two(hook, free_bytes, total_bytes);
-  if (served && !code && free_bytes && total_bytes) limits_apply(served, free_bytes, total_bytes);
+  int code = next_two_pointers(hook, free_bytes, total_bytes);
+  if (served && !code && free_bytes && total_bytes) query_apply_limits(served, free_bytes, total_bytes);
   return reentry_finish(hook, served ? code ? OUTCOME_FAILED : OUTCOME_SERVED : OUTCOME_PASSED, code);
 }
 
@@ -25,7 +97,15 @@ int query_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes)
 
 static bool query_find_block(bool is_outermost, const void *ptr, struct block *block_out)
 {
-  return is_outermost && ptr && init_was_ready() && !init_is_forked() && blocks_holding(ptr, block_out);
+  return is_outermost && ptr && init_was_ready() && !init_is_forked() && blocks_find(ptr, block_out);
+}
+
+/* The end of a call that was passed on and returned `code`. The runtime knows memory that the stack holds free; for the
+ * program, which has no block there, the pointer is unknown. */
+static int query_finish_passed(enum hook hook, bool is_outermost, const void *ptr, int code, int unknown)
+{
+  bool is_idle = !code && is_outermost && ptr && init_was_ready() && !init_is_forked() && devices_hold_at(ptr);
+  return reentry_finish(hook, OUTCOME_PASSED, is_idle ? failure_set(hook_family(hook), unknown) : code);
 }
 
 int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr)
@@ -33,7 +113,7 @@ int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr)
   struct block block;
   bool is_outermost = reentry_enter();
   if ((!base && !bytes) || !query_find_block(is_outermost, ptr, &block))
-    return reentry_finish(hook, OUTCOME_PASSED, next_three(hook, base, bytes, ptr));
+    return query_finish_passed(hook, is_outermost, ptr, next_three_pointers(hook, base, bytes, ptr), ERROR_NOT_FOUND);
   if (base) *base = block_start(&block);
   if (bytes) *bytes = block_bytes(&block);
   return reentry_finish(hook, OUTCOME_SERVED, 0);
@@ -44,25 +124,52 @@ int query_size(enum hook hook, void *ptr, size_t *bytes)
   struct block block;
   bool is_outermost = reentry_enter();
   if (!bytes || !query_find_block(is_outermost, ptr, &block) || block_start(&block) != ptr)
-    return reentry_finish(hook, OUTCOME_PASSED, next_two(hook, ptr, bytes));
+    return query_finish_passed(hook, is_outermost, ptr, next_two_pointers(hook, ptr, bytes),
+                               HIPMM_HIP_ERROR_INVALID_VALUE);
   *bytes = block_bytes(&block);
   return reentry_finish(hook, OUTCOME_SERVED, 0);
 }
 
-/* The flags that the program allocated with: the resource has flags of its own. */
-int answer_host_flags(enum hook hook, unsigned *flags, void *ptr)
+/* As hipPointer_attribute numbers them. */
+enum { ATTRIBUTE_BUFFER_ID = 7, ATTRIBUTE_RANGE_START = 11, ATTRIBUTE_RANGE_SIZE = 12 };
+
+/* Writes as many bytes as HIP does: a size has 32 bits. False for attributes that are those of the runtime's allocation. */
+static bool query_answer_attribute(const struct block *block, int attribute, void *data)
+{
+  void *start = block_start(block);
+  uint32_t bytes = (uint32_t)block_bytes(block);
+  switch (attribute) {
+  case ATTRIBUTE_BUFFER_ID: memcpy(data, &block->id, sizeof block->id); return true;
+  case ATTRIBUTE_RANGE_START: memcpy(data, &start, sizeof start); return true;
+  case ATTRIBUTE_RANGE_SIZE: memcpy(data, &bytes, sizeof bytes); return true;
+  default: return false;
+  }
+}
+
+int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
+{
+  struct block block;
+  bool is_outermost = reentry_enter(), is_ours = data && query_find_block(is_outermost, ptr, &block);
+  if (is_ours && query_answer_attribute(&block, attribute, data)) return reentry_finish(hook, OUTCOME_SERVED, 0);
+  int code = ((int (*)(void *, int, void *))next_function_of(hook))(data, attribute, ptr);
+  if (is_ours) return reentry_finish(hook, OUTCOME_SERVED, code);
+  return query_finish_passed(hook, is_outermost, ptr, code, HIPMM_HIP_ERROR_INVALID_VALUE);
+}
+
+/* The flags are the program's: the resource may have allocated with others. */
+int query_host_flags(enum hook hook, unsigned *flags, void *ptr)
 {
   struct block block;
   bool is_outermost = reentry_enter();
   if (!flags || !query_find_block(is_outermost, ptr, &block) || block.kind != KIND_PINNED)
-    return reentry_finish(hook, OUTCOME_PASSED, next_two(hook, flags, ptr));
+    return reentry_finish(hook, OUTCOME_PASSED, next_two_pointers(hook, flags, ptr));
   *flags = block.flags;
   return reentry_finish(hook, OUTCOME_SERVED, 0);
 }
 
 /* ---- Sharing ---- */
 
-/* Whether the block is all of what a source asked the runtime for. */
+/* Whether the block is a whole allocation of the runtime. */
 static bool query_is_whole(const struct block *block)
 {
   struct hipmm_block held;
@@ -74,10 +181,10 @@ int query_share(enum hook hook, void *handle, void *ptr)
   struct block block;
   bool is_outermost = reentry_enter();
   if (!query_find_block(is_outermost, ptr, &block) || query_is_whole(&block))
-    return reentry_finish(hook, OUTCOME_PASSED, next_two(hook, handle, ptr));
+    return reentry_finish(hook, OUTCOME_PASSED, next_two_pointers(hook, handle, ptr));
   int code = failure_refuse(hook, HIPMM_HIP_ERROR_NOT_SUPPORTED,
-                            "%p lies in a larger allocation of %s, all of which the other process would get; give "
-                            "memory that is shared to a resource that asks the driver for each block, such as device",
+                            "%p lies in a larger allocation of %s, all of which the other process would get; allocate "
+                            "shared memory from a resource that asks the driver for each block, such as device",
                             ptr, hipmm_resource_name(block.served->kinds[block.kind].resource));
   return reentry_finish(hook, OUTCOME_FAILED, code);
 }

@@ -1,29 +1,80 @@
 /* SPDX-License-Identifier: MIT */
-/* release.c: the functions that free. A block is freed with the size that it was allocated with. What is not ours goes
- * to the real function, except what hipmm itself holds of the runtime: a block freed twice may lie there. */
+/* release.c: the functions that free, and the reset of a device. A block is freed with the size that it was allocated
+ * with. A pointer that is not a block of hipmm's goes to the runtime, unless hipmm itself holds memory of the runtime
+ * that begins there: a block freed twice may have begun there too. */
 #include "operations.h"
 
 #include "../core/runtime/hip.h"
 #include "blocks.h"
-#include "deferred_free.h"
 #include "failure.h"
 #include "init.h"
+#include "message.h"
 #include "next_symbol.h"
-#include "reentry.h"
 #include "streams.h"
 
-#include <stdlib.h>
+#include <pthread.h>
 
 enum { ERROR_STREAM_CAPTURE_UNSUPPORTED = 900 };
 
-/* Ours, or else what to do instead. */
+/* ---- Deferred frees ---- */
+
+/* Blocks that the program has freed while a stream was being captured, when the device cannot be waited for. */
+static struct address_tree_node *deferred; /* linked through `left` */
+static atomic_bool has_deferred;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void release_defer(struct block *block)
+{
+  pthread_mutex_lock(&lock);
+  block->by_address.left = deferred;
+  deferred = &block->by_address;
+  atomic_store(&has_deferred, true);
+  pthread_mutex_unlock(&lock);
+}
+
+bool release_has_deferred(void)
+{
+  return atomic_load_explicit(&has_deferred, memory_order_relaxed);
+}
+
+static struct address_tree_node *release_take_deferred(void)
+{
+  pthread_mutex_lock(&lock);
+  struct address_tree_node *all = deferred;
+  deferred = NULL;
+  atomic_store(&has_deferred, false);
+  pthread_mutex_unlock(&lock);
+  return all;
+}
+
+/* The list is taken before the wait: a block that another thread defers later was not waited for. */
+int release_synchronize(void)
+{
+  struct address_tree_node *all = release_has_deferred() ? release_take_deferred() : NULL;
+  int code = streams_synchronize_devices();
+  while (all) {
+    struct block *block = (struct block *)all;
+    all = all->left;
+    if (code) {
+      release_defer(block);
+      continue;
+    }
+    blocks_release(block);
+    blocks_free(block);
+  }
+  return code;
+}
+
+/* ---- Freeing ---- */
+
+/* The block, taken out of the table; or NULL and what to do instead. */
 static struct block *release_take(enum hook hook, void *ptr, unsigned kinds, enum outcome *outcome_out, int *code_out)
 {
   bool other_kind = false;
   struct hipmm_block held;
   *outcome_out = OUTCOME_PASSED;
   if (!ptr || init_is_forked() || !init_was_ready()) return NULL;
-  struct block *block = blocks_take(ptr, kinds, &other_kind);
+  struct block *block = blocks_remove(ptr, kinds, &other_kind);
   if (block) return block;
   if (!other_kind && !devices_hold(ptr, &held)) return NULL;
   *outcome_out = OUTCOME_FAILED;
@@ -33,87 +84,115 @@ static struct block *release_take(enum hook hook, void *ptr, unsigned kinds, enu
   return NULL;
 }
 
-/* On failure the block is as it was. */
-static int release_give_back(enum hook hook, struct block *block, hipStream_t stream)
+/* On failure the block is live again. */
+static int release_to_stack(enum hook hook, struct block *block, hipStream_t stream)
 {
   struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
   if (!hipmm_deallocate(resource, block_start(block), block_bytes(block), stream)) {
     blocks_free(block);
     return 0;
   }
-  blocks_put(block);
+  blocks_insert(block);
   return failure_of_hipmm(hook, 0);
 }
 
-/* Any stream of any device may still use the block, and nobody has said which: all are waited for, and what is free
- * then is free for every stream. While a stream is being captured nothing can be waited for; then the block stays with
- * us until that is over. */
-static int release_give_back_after_all(enum hook hook, struct block *block)
+/* Any stream of any device may still use the block, and the call does not say which: all are waited for, and the block
+ * is then free for every stream. Nothing can be waited for while a stream is being captured: the block is deferred. */
+static int release_after_all_work(enum hook hook, struct block *block)
 {
-  int code = deferred_free_synchronize();
+  int code = release_synchronize();
   if (code == ERROR_STREAM_CAPTURE_UNSUPPORTED) {
     hip_table()->GetLastError();
-    deferred_free_put(block);
+    release_defer(block);
     return 0;
   }
-  if (!code) return release_give_back(hook, block, block->served->idle);
-  blocks_put(block);
+  if (!code) return release_to_stack(hook, block, block->served->idle);
+  blocks_insert(block);
   return failure_of_call(hook, code);
 }
 
-static int release_free_after_all(enum hook hook, void *ptr, unsigned kinds)
+static int release_unordered(enum hook hook, void *ptr, unsigned kinds)
 {
   int code = 0;
   enum outcome outcome = OUTCOME_PASSED;
   bool is_outermost = reentry_enter();
   struct block *block = is_outermost ? release_take(hook, ptr, kinds, &outcome, &code) : NULL;
   if (block) {
-    code = release_give_back_after_all(hook, block);
+    code = release_after_all_work(hook, block);
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
-  if (outcome == OUTCOME_PASSED)
-    code = request_runs_away(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED : next_pointer(hook, ptr);
+  if (outcome == OUTCOME_PASSED) code = next_recurses(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED : next_pointer(hook, ptr);
   return reentry_finish(hook, outcome, code);
 }
 
-int request_free_device(enum hook hook, void *ptr)
+int release_device(enum hook hook, void *ptr)
 {
-  return release_free_after_all(hook, ptr, 1U << KIND_DEVICE | 1U << KIND_MANAGED);
+  return release_unordered(hook, ptr, 1U << KIND_DEVICE | 1U << KIND_MANAGED);
 }
 
-int request_free_pinned(enum hook hook, void *ptr)
+int release_pinned(enum hook hook, void *ptr)
 {
-  return release_free_after_all(hook, ptr, 1U << KIND_PINNED);
+  return release_unordered(hook, ptr, 1U << KIND_PINNED);
 }
 
-/* What a graph frees when it runs would be free for others at once. */
-static int release_give_back_on(enum hook hook, struct block *block, hipStream_t stream)
+/* A free that a graph makes when it runs cannot be served: the block would be free for other streams at once. */
+static int release_on_stream(enum hook hook, struct block *block, hipStream_t stream)
 {
   enum family family = hook_family(hook);
   int code = 0;
   bool is_capturing = (uintptr_t)stream > 1 && next_is_capturing(family, stream, &code);
   if (is_capturing || code) {
     const void *ptr = block_start(block);
-    blocks_put(block);
-    if (!is_capturing) return code; /* no stream: the runtime has noted its error itself */
+    blocks_insert(block);
+    if (!is_capturing) return code; /* not a stream: the runtime has set its last error */
     return failure_refuse(hook, ERROR_STREAM_CAPTURE_UNSUPPORTED,
                           "%p was not allocated in the capture that is to free it", ptr);
   }
-  if (streams_device(family, stream) != block->served->device) return release_give_back_after_all(hook, block);
-  return release_give_back(hook, block, stream);
+  if (streams_device(family, stream) != block->served->device) return release_after_all_work(hook, block);
+  return release_to_stack(hook, block, stream);
 }
 
-int request_free_device_on(enum hook hook, void *ptr, hipStream_t stream)
+int release_device_on(enum hook hook, void *ptr, hipStream_t stream)
 {
   int code = 0;
   enum outcome outcome = OUTCOME_PASSED;
   bool is_outermost = reentry_enter();
   struct block *block = is_outermost ? release_take(hook, ptr, 1U << KIND_DEVICE, &outcome, &code) : NULL;
   if (block) {
-    code = release_give_back_on(hook, block, streams_meant(hook, stream));
+    code = release_on_stream(hook, block, streams_of_caller(hook, stream));
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
   if (outcome == OUTCOME_PASSED)
-    code = request_runs_away(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED : next_pointer_stream(hook, ptr, stream);
+    code = next_recurses(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED : next_pointer_stream(hook, ptr, stream);
   return reentry_finish(hook, outcome, code);
+}
+
+/* ---- Reset ---- */
+
+static void release_everything(void)
+{
+  release_synchronize();
+  for (struct block *block; (block = blocks_remove_any());) {
+    blocks_release(block);
+    blocks_free(block);
+  }
+  devices_close();
+  init_close();
+}
+
+int release_reset_device(enum hook hook)
+{
+  static atomic_bool said;
+  bool is_outermost = reentry_enter();
+  int served = is_outermost && init_was_ready() && !init_is_forked() ? devices_count_served() : 0;
+  int device = next_current_device(hook_family(hook));
+  bool is_alone = served == 1 && devices_if_served(device);
+  if (is_alone) release_everything();
+  if (served > 1)
+    message_write_once(&said, "%s: hipmm serves %d devices, so the memory of this one stays until the program ends",
+                       hook_name(hook), served);
+  int code = served > 1 ? streams_synchronize_devices() : next_void(hook);
+  if (is_outermost && !code) peers_reset(hook_family(hook), device, served <= 1);
+  if (is_outermost && !code && served <= 1) pools_reset(device);
+  return reentry_finish(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }

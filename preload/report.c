@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* report.c: what `hipmm run --report` prints when the process exits: HIPMM_RUN_REPORT is a file, or "-" for standard
- * error. Processes that called nothing write nothing, save the one that was started. A report is one write(), so that
- * those of several processes do not mix. */
+/* report.c: the report of `hipmm run --report`, written when the process exits: HIPMM_RUN_REPORT is a file, or "-" for
+ * standard error. A process that called no hook writes no report, unless it is the one that `hipmm run` started. A report
+ * is one write(), so that the reports of several processes do not mix. */
 #include "../core/base/environment.h"
 #include "../core/base/output_file.h"
 #include "../core/base/text.h"
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- What is written ---- */
+/* ---- The text ---- */
 
 static void report_print_bytes(FILE *out, const char *label, int64_t bytes, const char *more)
 {
@@ -42,7 +42,7 @@ static bool report_print_calls(FILE *out)
   return any;
 }
 
-/* Whether there is anything marked with a star. */
+/* Returns whether a line is marked with a star. */
 static bool report_print_kind(FILE *out, struct served_device *served, enum kind kind)
 {
   struct usage *usage = &served->usage[kind];
@@ -85,7 +85,7 @@ static void report_print(FILE *out, bool any)
             "    units of 2 MiB of its own, and smaller ones multiples of 512 bytes out of units that they share\n");
 }
 
-/* ---- Where it goes ---- */
+/* ---- The file ---- */
 
 static void report_write_all(int file, const char *text, size_t length)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* streams.c: see streams.h. A stream that was made in another way is not promised to last; it works all the same. */
+/* streams.c: see streams.h. A stream that was created in another way is not retained; it works all the same. */
 #include "streams.h"
 
 #include "../core/runtime/hip.h"
@@ -7,32 +7,46 @@
 #include "handle_set.h"
 #include "init.h"
 #include "next_symbol.h"
-#include "reentry.h"
 
 static struct handle_set known = HANDLES_EMPTY;
 
-static void streams_promise(const struct handle *handle)
+/* A bit for each device: that the program uses, and whose streams are retained. */
+static atomic_uint_fast64_t used, retained;
+
+static uint64_t streams_bit(int device)
 {
-  (void)!hipmm_stream_retain(handle->device, (hipStream_t)handle->handle); /* it is only faster with it */
+  return device >= 0 && device < DEVICES_MOST ? UINT64_C(1) << device : 0;
 }
 
-void streams_promise_known(int device)
+/* ---- Streams that last ---- */
+
+/* A stream that is not retained is only slower. Always false: see handle_set_any(). */
+static bool streams_retain(const struct handle *handle)
 {
-  handle_set_each(&known, device, streams_promise);
+  (void)!hipmm_stream_retain(handle->device, (hipStream_t)handle->handle);
+  return false;
 }
 
-static void streams_note(enum family family, hipStream_t stream)
+void streams_retain_known(int device)
 {
-  struct handle handle = {.handle = stream, .device = next_current_device(family)};
-  devices_mark_used(handle.device);
-  handle_set_note(&known, handle);
-  if (!init_is_forked() && devices_if_served(handle.device)) streams_promise(&handle);
+  handle_set_any(&known, device, streams_retain);
+  atomic_fetch_or(&retained, streams_bit(device));
 }
 
-/* What the real function has made, or not. */
+void streams_retain_no_more(int device)
+{
+  atomic_fetch_and(&retained, ~streams_bit(device));
+}
+
+/* After the runtime has created the stream, or failed to. */
 static int streams_finish(enum hook hook, bool is_outermost, const hipStream_t *stream, int code)
 {
-  if (is_outermost && !code && stream) streams_note(hook_family(hook), *stream);
+  if (is_outermost && !code && stream) {
+    struct handle handle = {.handle = *stream, .device = next_current_device(hook_family(hook))};
+    streams_mark_used(handle.device);
+    handle_set_add(&known, handle);
+    if (!init_is_forked() && atomic_load(&retained) & streams_bit(handle.device)) streams_retain(&handle);
+  }
   return reentry_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
 }
 
@@ -56,16 +70,14 @@ int streams_create_with_priority(enum hook hook, hipStream_t *stream, unsigned f
   return streams_finish(hook, is_outermost, stream, code);
 }
 
-/* One that we did not see made may be of any device. */
+/* A stream of which hipmm did not see the creation may be of any device. */
 static void streams_retire(hipStream_t stream)
 {
   struct handle handle;
-  if (handle_set_forget(&known, stream, &handle)) {
-    if (devices_if_served(handle.device)) hipmm_stream_retire(handle.device, stream);
-    return;
-  }
+  bool is_known = handle_set_remove(&known, stream, &handle);
   for (int device = 0; device < DEVICES_MOST; device++)
-    if (devices_if_served(device)) hipmm_stream_retire(device, stream);
+    if ((!is_known || device == handle.device) && atomic_load(&retained) & streams_bit(device))
+      hipmm_stream_retire(device, stream);
 }
 
 int streams_destroy(enum hook hook, hipStream_t stream)
@@ -76,11 +88,13 @@ int streams_destroy(enum hook hook, hipStream_t stream)
   return reentry_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
 }
 
-hipStream_t streams_meant(enum hook hook, hipStream_t stream)
+/* ---- Which stream ---- */
+
+hipStream_t streams_of_caller(enum hook hook, hipStream_t stream)
 {
-  bool is_compiled_so =
+  bool is_per_thread =
       hook == HOOK_cudaMallocAsync_ptsz || hook == HOOK_cudaMallocFromPoolAsync_ptsz || hook == HOOK_cudaFreeAsync_ptsz;
-  return is_compiled_so && !stream ? (hipStream_t)2 : stream;
+  return is_per_thread && !stream ? (hipStream_t)2 : stream;
 }
 
 int streams_device(enum family family, hipStream_t stream)
@@ -93,4 +107,55 @@ int streams_device(enum family family, hipStream_t stream)
   if (hip->StreamGetDevice && !hip->StreamGetDevice(stream, &device)) return device;
   hip->GetLastError();
   return next_current_device(family);
+}
+
+/* ---- Work on streams ---- */
+
+/* A query would end the capture of a stream, so a stream that is being captured is not queried. */
+static bool streams_is_busy(const struct handle *handle)
+{
+  const struct hipmm_hip *hip = hip_table();
+  hipStream_t stream = (hipStream_t)handle->handle;
+  int state = 0;
+  bool is_busy = hip->StreamIsCapturing && (hip->StreamIsCapturing(stream, &state) || state);
+  is_busy = is_busy || hip->StreamQuery(stream);
+  if (is_busy) hip->GetLastError();
+  return is_busy;
+}
+
+bool streams_are_idle(int device)
+{
+  if (handle_set_any(&known, device, streams_is_busy)) return false;
+  int previous = hip_enter_device(device);
+  bool is_idle = !streams_is_busy(&(struct handle){.device = device}); /* the default stream */
+  hip_leave_device(device, previous);
+  return is_idle;
+}
+
+void streams_mark_used(int device)
+{
+  uint_fast64_t bit = streams_bit(device);
+  if (!(atomic_load_explicit(&used, memory_order_relaxed) & bit)) atomic_fetch_or(&used, bit);
+}
+
+int streams_set_device(enum hook hook, int device)
+{
+  bool is_outermost = init_enter();
+  int code = next_int(hook, device);
+  if (is_outermost && !code) streams_mark_used(device);
+  reentry_leave();
+  return code;
+}
+
+int streams_synchronize_devices(void)
+{
+  uint_fast64_t mask = atomic_load(&used);
+  int first = 0;
+  for (int device = 0; device < DEVICES_MOST; device++) {
+    if (!(mask & streams_bit(device))) continue;
+    int previous = hip_enter_device(device), code = hip_table()->DeviceSynchronize();
+    hip_leave_device(device, previous);
+    if (!first) first = code;
+  }
+  return first;
 }

@@ -1,27 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* streams.h: the streams that the program made, so that hipmm knows that they last, and until when. */
+/* streams.h: the streams that the program creates, so that hipmm knows that they last, and until when; and the devices
+ * that the program uses, so that their work can be waited for. */
 #ifndef HIPMM_PRELOAD_STREAMS_H
 #define HIPMM_PRELOAD_STREAMS_H
 
 #include "hooks.h"
 #include <hipmm/plugin.h>
 
-/* Make a stream with the real function, and note it. */
+/* These call the runtime's function and record the stream. */
 int streams_create(enum hook hook, hipStream_t *stream);
 int streams_create_with_flags(enum hook hook, hipStream_t *stream, unsigned flags);
 int streams_create_with_priority(enum hook hook, hipStream_t *stream, unsigned flags, int priority);
 
-/* Tells hipmm that the stream ends, then ends it with the real function. */
+/* Tells hipmm that the stream ends, then calls the runtime's function. */
 int streams_destroy(enum hook hook, hipStream_t stream);
 
-/* Promises the streams of a device that has just begun to be served. */
-void streams_promise_known(int device);
+/* hipSetDevice() and cudaSetDevice(). */
+int streams_set_device(enum hook hook, int device);
 
-/* The stream that the caller of the function means: a program that was compiled for per-thread default streams means
- * the thread's own by 0. */
-hipStream_t streams_meant(enum hook hook, hipStream_t stream);
+/* Retains the known streams of a device that hipmm has begun to serve, and from then on each new one; until
+ * streams_retain_no_more(). */
+void streams_retain_known(int device);
+void streams_retain_no_more(int device);
 
-/* The device of a stream; the current device for the default streams and where nobody can tell. */
+/* The stream that the caller of the function means: 0 is the thread's own default stream for a program that was
+ * compiled for per-thread default streams. */
+hipStream_t streams_of_caller(enum hook hook, hipStream_t stream);
+
+/* The device of a stream; the current device for a default stream, and where the runtime cannot tell. */
 int streams_device(enum family family, hipStream_t stream);
+
+/* Whether no stream of the device that the program created, nor the default stream, has work or is being captured. Does
+ * not wait. */
+bool streams_are_idle(int device);
+
+/* Records that the program uses the device. */
+void streams_mark_used(int device);
+
+/* Waits for all work on the devices that the program uses. A HIP error code. */
+int streams_synchronize_devices(void);
 
 #endif

@@ -1,25 +1,107 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c: `hipmm run`: starts a program with its GPU memory calls served by hipmm. All that serves them is in preload/;
- * here the graph is looked at, the environment set up, and this process becomes the program. */
+/* run.c: `hipmm run`: starts a program whose GPU memory calls hipmm serves. preload/ has the code that serves them. Here
+ * the program and the graph are checked, the environment is set, and this process becomes the program. */
 #include "run.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
-/* As the shell has them. */
+/* ---- Finding the program ---- */
+
+static bool run_is_executable(const char *file)
+{
+  struct stat status;
+  if (stat(file, &status)) return false;
+  errno = S_ISDIR(status.st_mode) ? EISDIR : EACCES;
+  return S_ISREG(status.st_mode) && access(file, X_OK) == 0;
+}
+
+static bool run_find_program(const char *name, char *file, size_t bytes)
+{
+  const char *path = getenv("PATH");
+  int code = ENOENT;
+  if (strchr(name, '/')) {
+    snprintf(file, bytes, "%s", name);
+    return run_is_executable(file);
+  }
+  for (const char *at = path ? path : "/bin:/usr/bin"; *name; at++) {
+    size_t length = strcspn(at, ":");
+    snprintf(file, bytes, "%.*s%s%s", (int)length, at, length ? "/" : "", name);
+    if (run_is_executable(file)) return true;
+    if (errno == EACCES) code = EACCES;
+    at += length;
+    if (!*at) break;
+  }
+  errno = code;
+  return false;
+}
+
+/* ---- Programs that the loader preloads nothing for ---- */
+
+static bool run_raises_rights(const char *file)
+{
+  struct stat status;
+  if (stat(file, &status)) return false;
+  if (status.st_mode & S_ISUID && status.st_uid != getuid()) return true;
+  if (status.st_mode & S_ISGID && status.st_gid != getgid()) return true;
+  return geteuid() != 0 && getxattr(file, "security.capability", NULL, 0) > 0;
+}
+
+/* Whether the program is started through the loader, as every program is that is linked with shared libraries. */
+static bool run_has_loader(int file, const Elf64_Ehdr *header)
+{
+  for (unsigned i = 0; i < header->e_phnum; i++) {
+    Elf64_Phdr segment;
+    off_t at = (off_t)(header->e_phoff + i * sizeof segment);
+    if (pread(file, &segment, sizeof segment, at) != (ssize_t)sizeof segment) return true;
+    if (segment.p_type == PT_INTERP) return true;
+  }
+  return false;
+}
+
+/* A script has none: its interpreter may be preloaded. */
+static const char *run_elf_obstacle(int file)
+{
+  Elf64_Ehdr header;
+  if (pread(file, &header, sizeof header, 0) != (ssize_t)sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return NULL;
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) return "is not a 64-bit program, as hipmm is";
+  if (header.e_phentsize == sizeof(Elf64_Phdr) && !run_has_loader(file, &header))
+    return "is linked statically, so nothing can be put in front of its GPU runtime";
+  return NULL;
+}
+
+static const char *run_obstacle(const char *name)
+{
+  if (run_raises_rights(name))
+    return "is set-user-id, set-group-id or has capabilities, and for such programs the loader ignores LD_PRELOAD";
+  int file = open(name, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return NULL;
+  const char *why = run_elf_obstacle(file);
+  close(file);
+  return why;
+}
+
+/* ---- Starting it ---- */
+
+/* The exit statuses of a shell. */
 enum { RUN_CANNOT_START = 126, RUN_NOT_FOUND = 127 };
 
 static int run_start(const char *file, char **words)
 {
   execv(file, words);
-  if (errno == ENOEXEC) execvp(file, words); /* a script without its first line, which execvp() gives to the shell */
+  if (errno == ENOEXEC) execvp(file, words); /* a script without a "#!" line, which execvp() gives to the shell */
   say("run: %s: %s", file, strerror(errno));
   return RUN_CANNOT_START;
 }
 
-/* The program runs all the same, unless it is not to. */
+/* Starts the program without hipmm, unless --strict forbids it. */
 static int run_without(const char *why, const struct run_settings *settings, const char *file, char **words)
 {
   say("%s; %s %s", why, words[0], settings->is_strict ? "is not started (--strict)" : "runs without hipmm");
@@ -34,7 +116,7 @@ static int run_program(const struct source *source, struct run_settings *setting
     say("run: %s: %s", words[0], strerror(errno));
     return errno == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT_START;
   }
-  const char *obstacle = run_why_not(file);
+  const char *obstacle = run_obstacle(file);
   if (obstacle) {
     snprintf(why, sizeof why, "run: %s %s", file, obstacle);
     return run_without(why, settings, file, words);
@@ -46,7 +128,7 @@ static int run_program(const struct source *source, struct run_settings *setting
   return run_prepare(settings, &answer) ? run_start(file, words) : CMD_USAGE;
 }
 
-/* Where the program's own words begin: after "--", or with the first that is no option. */
+/* Index of the program's name: after "--", or the first argument that is not an option. */
 static int run_split(int argc, char **argv, int *head_out)
 {
   int i = 1;

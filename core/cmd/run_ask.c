@@ -27,9 +27,9 @@ static bool run_ask_is_automatic(void)
   return is_automatic;
 }
 
-/* The software device reads its settings from the environment when the program first calls it, which may be before
- * hipmm reads the graph: the graph's settings go there, under what is there already. */
-static void run_ask_look_at_settings(struct run_answer *answer)
+/* The software device reads its settings from the environment at its first call, which may come before hipmm reads the
+ * graph. So the graph's settings go into the environment, before those that are there: the last setting counts. */
+static void run_ask_find_settings(struct run_answer *answer)
 {
   const char *given = environment_get("HIPMM_SOFTWARE");
   struct graph *graph;
@@ -44,7 +44,7 @@ static void run_ask_look_at_settings(struct run_answer *answer)
   graph_release(graph);
 }
 
-static void run_ask_look(const struct source *source, struct run_answer *answer)
+static void run_ask_find(const struct source *source, struct run_answer *answer)
 {
   Dl_info info;
   answer->is_good = source_initialise(source) == HIPMM_OK;
@@ -56,16 +56,16 @@ static void run_ask_look(const struct source *source, struct run_answer *answer)
   if (strcmp(answer->runtime, "amd") && dladdr(hip_symbol("hipMalloc"), &info))
     (void)!realpath(info.dli_fname, answer->library);
   if (strchr(answer->runtime, '/')) snprintf(answer->runtime, sizeof answer->runtime, "%s", answer->library);
-  run_ask_look_at_settings(answer);
+  run_ask_find_settings(answer);
   answer->is_last_resort = !strcmp(answer->runtime, "software") && run_ask_is_automatic();
 }
 
-/* What hipmm has to say beyond the answer, it says again in the program. */
+/* The log is off: hipmm logs the same in the program. */
 static void run_ask_answer_and_exit(const struct source *source, int pipe_end)
 {
   struct run_answer answer = {.is_good = false};
   setenv("HIPMM_LOG", "off", 1);
-  run_ask_look(source, &answer);
+  run_ask_find(source, &answer);
   const char *from = (const char *)&answer;
   for (size_t left = sizeof answer; left;) {
     ssize_t written = write(pipe_end, from, left);
@@ -119,6 +119,6 @@ void run_ask(const struct source *source, struct run_answer *answer_out)
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   if (child < 0) run_ask_fail(answer_out, "run: fork", strerror(code));
   if (child > 0 && !is_read)
-    run_ask_fail(answer_out, "run: the GPU runtime ended the process that asked it for devices",
+    run_ask_fail(answer_out, "run: the process that asked the GPU runtime for its devices ended early",
                  WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* run_environment.c: the environment that makes the loader put the preload object in front of a program, and that tells
- * the object what to do. Names are made absolute: the program may change its folder before it asks for memory. */
+/* run_environment.c: the environment that makes the loader preload the object, and that tells the object what to do. File
+ * names are made absolute: the program may change its folder before it allocates. */
 #include "../base/output_file.h"
 #include "run.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Sets a variable; false, said, when there is no memory for it. */
+/* Sets a variable. False, after a message, if there is no memory for it. */
 static bool run_environment_set(const char *name, const char *value)
 {
   if (!setenv(name, value, 1)) return true;
@@ -19,7 +19,7 @@ static bool run_environment_set(const char *name, const char *value)
 
 /* ---- The preload object ---- */
 
-/* Where the plugins are. `file` has PATH_MAX bytes. */
+/* The object is in the folder of the plugins. `file` has PATH_MAX bytes. */
 static bool run_environment_find_object(char *file)
 {
   static const char *const names[] = {"preload/preload.so",
@@ -27,15 +27,16 @@ static bool run_environment_find_object(char *file)
   char found[PATH_MAX];
   if (plugin_find_beside(names, sizeof names / sizeof *names, found, sizeof found) && realpath(found, file))
     return true;
-  say("run: preload.so is neither beside this program nor in %s/preload; is hipmm installed whole?", HIPMM_PLUGIN_DIR);
+  say("run: preload.so is neither beside this program nor in %s/preload; is the installation of hipmm complete?",
+      HIPMM_PLUGIN_DIR);
   return false;
 }
 
-/* The loader takes a blank or a colon for the end of a name. */
+/* For the loader a blank or a colon ends a name. */
 static bool run_environment_can_name(const char *file)
 {
   if (!strpbrk(file, " :\t\n")) return true;
-  say("run: %s: the loader cannot be told to put it in front, since its name has a blank or a colon", file);
+  say("run: %s: the loader cannot preload a file whose name has a blank or a colon", file);
   return false;
 }
 
@@ -84,7 +85,7 @@ static bool run_environment_set_plugin_path(void)
   return is_good;
 }
 
-/* What one run reports begins with an empty file: every process of it appends. */
+/* The report file is emptied here: every process of the run appends to it. */
 static bool run_environment_set_report(const char *report)
 {
   char absolute[PATH_MAX];

@@ -40,7 +40,7 @@ static enum hipmm_status advise_allocate(void *self, size_t bytes, size_t alignm
   enum hipmm_status status = hipmm_upstream_allocate(advise->hint.upstream, bytes, alignment, stream, &ptr);
   if (status) return status;
   if (ptr && advise->hint.is_on) status = advise_follow(advise, ptr, bytes);
-  if (status) return memory_hint_give_back(&advise->hint, status, (struct hipmm_block){ptr, bytes}, alignment, stream);
+  if (status) return memory_hint_release(&advise->hint, status, (struct hipmm_block){ptr, bytes}, alignment, stream);
   *ptr_out = ptr;
   return HIPMM_OK;
 }

@@ -95,7 +95,7 @@ static enum hipmm_status aligned_trim(void *self, size_t keep_bytes)
 {
   struct aligned *aligned = self;
   (void)keep_bytes; /* of device memory, which the upstream holds */
-  live_trim(&aligned->live);
+  live_blocks_trim(&aligned->live);
   return HIPMM_OK;
 }
 

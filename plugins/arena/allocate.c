@@ -96,7 +96,7 @@ enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hip
   struct local *local = thread_recall(arena->serial, handle);
   uint32_t id = RANGE_NONE;
   if (local && bytes - 1 < ARENA_SMALL_BYTES && alignment == HIPMM_ALIGNMENT) {
-    biased_lock_take(&local->lock);
+    biased_lock_acquire(&local->lock);
     if (arena_is_for(local, handle)) id = local_allocate(local, ranges, sizes_round_up(bytes, HIPMM_ALIGNMENT), false);
     if (id) local_make_live(local, range_of(ranges, id), bytes, handle);
     biased_lock_release(&local->lock);
@@ -143,12 +143,12 @@ static enum hipmm_status arena_free_block(struct arena *arena, uint32_t id, stru
 {
   struct streams *streams = &arena->global.streams;
   struct range *block = range_of(&arena->global.ranges, id);
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   enum hipmm_status status = arena_check_free(arena, id, local->number, ptr, bytes);
   if (!status) {
     local_end_live(local, block);
     bool is_own = stream == local->stream;
-    uint64_t epoch = !is_own || streams->record == RECORD_ON_FREE ? stream_note_free(streams, stream) : 0;
+    uint64_t epoch = !is_own || streams->record == RECORD_ON_FREE ? stream_record_free(streams, stream) : 0;
     block->stream = (uint16_t)stream;
     block->epoch = epoch;
     if (is_own)
@@ -171,7 +171,7 @@ static enum hipmm_status arena_free_range(struct arena *arena, uint32_t id, cons
   if (status) return status;
   global->live_count--;
   global->live_bytes -= (int64_t)range_of(&global->ranges, id)->requested;
-  global_free(global, id, stream, stream_note_free(&global->streams, stream));
+  global_free(global, id, stream, stream_record_free(&global->streams, stream));
   return HIPMM_OK;
 }
 
@@ -195,7 +195,7 @@ static __attribute__((noinline)) enum hipmm_status arena_deallocate_slowly(struc
 static __attribute__((noinline)) void arena_return_surplus(struct arena *arena, struct local *local)
 {
   if (biased_lock_is_held(&arena->lock)) return; /* called from the upstream: a later free does it */
-  biased_lock_take(&arena->lock);
+  biased_lock_acquire(&arena->lock);
   arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
   biased_lock_release(&arena->lock);
 }
@@ -211,7 +211,7 @@ enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t a
   if (!id) return arena_refuse_pointer(arena, ptr);
   if (!number) return arena_deallocate_slowly(arena, id, ptr, bytes, handle);
   struct local *local = arena_local(arena, number);
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   if (__builtin_expect(!arena_is_for(local, handle), 0)) {
     biased_lock_release(&local->lock);
     return arena_deallocate_slowly(arena, id, ptr, bytes, handle);
@@ -254,7 +254,7 @@ enum hipmm_status arena_trim(void *self, size_t keep_bytes)
   struct arena *arena = self;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
-  status = arena_collect(arena, STREAM_CLEAN);
+  status = arena_collect(arena, STREAM_READY);
   if (!status) status = global_release_idle(&arena->global, keep_bytes);
   arena_trim_records(arena);
   biased_lock_release(&arena->lock);

@@ -83,7 +83,7 @@ static enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes)
                           "%llu bytes is less than a superblock; write 0, or at least \"1MiB\"",
                           (unsigned long long)bytes);
   enum hipmm_status status = global_fill(&arena->global, bytes);
-  if (!status) return arena_synchronize(arena, STREAM_CLEAN);
+  if (!status) return arena_synchronize(arena, STREAM_READY);
   if (!hipmm_is_out_of_memory(status)) return status;
   return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "arena_size", "the upstream does not have %llu bytes; %s",
                         (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");

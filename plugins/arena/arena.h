@@ -26,7 +26,7 @@ struct arena {
   uint32_t n_locals;
   struct biased_lock lock; /* the global one */
   struct global global;
-  uint32_t *first_local; /* by stream: a list through next_of_stream; at STREAM_CLEAN the arenas without a stream */
+  uint32_t *first_local; /* by stream: a list through next_of_stream; at STREAM_READY the arenas without a stream */
   struct stream_set seen, waited; /* of stream_state.c, between two steps */
   enum hipmm_status refusal;      /* why the upstream refused last */
   uint64_t collections;           /* times that every arena had to return its free superblocks */

@@ -84,9 +84,9 @@ static void dump_global(struct dump *dump, const struct arena *arena)
 
 static void dump_local(struct dump *dump, const struct arena *arena, struct local *local)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   uint64_t free_bytes = local->ready.bytes + local->quick_bytes + local->pending_bytes;
-  if (local->stream == STREAM_CLEAN)
+  if (local->stream == STREAM_READY)
     dump_print(dump, "Arena %u, of no stream:\n", local->number);
   else
     dump_print(dump, "Arena %u, of stream %p and thread %llu:\n", local->number, (void *)local->handle,

@@ -47,7 +47,7 @@ static uint32_t find_memory_new_range(struct arena *arena, const struct request 
 static uint32_t find_memory_block(struct arena *arena, struct local *local, const struct arena_allocation *allocation)
 {
   struct ranges *ranges = &arena->global.ranges;
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   arena_supply(arena, local);
   uint32_t id = local_allocate(local, ranges, allocation->bytes, true);
   if (id) local_make_live(local, range_of(ranges, id), allocation->requested, allocation->handle);
@@ -62,7 +62,7 @@ static uint32_t find_memory_from_range(struct arena *arena, struct local *local,
   struct ranges *ranges = &arena->global.ranges;
   uint32_t id = RANGE_NONE;
   if (!range) return RANGE_NONE;
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   arena_supply(arena, local);
   if (local->unused) {
     range_set_state(range_of(ranges, range), RANGE_SUPERBLOCK);
@@ -73,7 +73,7 @@ static uint32_t find_memory_from_range(struct arena *arena, struct local *local,
   biased_lock_release(&local->lock);
   if (!id)
     global_free(&arena->global, range, allocation->stream,
-                stream_note_free(&arena->global.streams, allocation->stream));
+                stream_record_free(&arena->global.streams, allocation->stream));
   return id;
 }
 

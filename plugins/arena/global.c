@@ -13,7 +13,7 @@ static bool global_can_merge(const struct global *global, const struct range *ra
   const struct range *other = range_of(&global->ranges, neighbour);
   if (!neighbour || range_state(other) != RANGE_FREE) return false;
   if (other->stream == range->stream) return true;
-  return other->stream == STREAM_CLEAN && (global->streams.active == 1 || other->bytes <= range->bytes);
+  return other->stream == STREAM_READY && (global->streams.active == 1 || other->bytes <= range->bytes);
 }
 
 static void global_unlink_range(struct global *global, uint32_t id)
@@ -66,7 +66,7 @@ static bool global_complete_up_to(struct global *global, uint32_t stream, uint64
       kept = id;
       continue;
     }
-    global_free(global, id, STREAM_CLEAN, 0);
+    global_free(global, id, STREAM_READY, 0);
     any = true;
   }
   for (uint32_t next; kept; kept = next) {
@@ -144,7 +144,7 @@ static uint32_t global_better_of(const struct global *global, uint32_t a, uint32
 
 uint32_t global_find_ready(struct global *global, const struct request *request)
 {
-  uint32_t own = global_fit_on(global, request->stream, request), clean = global_fit_on(global, STREAM_CLEAN, request);
+  uint32_t own = global_fit_on(global, request->stream, request), clean = global_fit_on(global, STREAM_READY, request);
   return global_detach(global, global_better_of(global, own, clean), request);
 }
 
@@ -155,10 +155,10 @@ uint32_t global_find_completed(struct global *global, const struct request *requ
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (!stream_of(streams, stream)->in_use || !global->free[stream].count) continue;
     stream_cover(streams, stream);
-    uint64_t before = stream_of(streams, stream)->passed;
+    uint64_t before = stream_of(streams, stream)->completed;
     stream_poll(streams, stream);
-    uint64_t passed = stream_of(streams, stream)->passed;
-    if (passed != before) any |= global_complete_up_to(global, stream, passed);
+    uint64_t completed = stream_of(streams, stream)->completed;
+    if (completed != before) any |= global_complete_up_to(global, stream, completed);
   }
   return any ? global_find_ready(global, request) : RANGE_NONE;
 }
@@ -208,7 +208,7 @@ static enum hipmm_status global_add_chunk(struct global *global, struct chunk *c
   range_set_extent(range, (uintptr_t)chunk->ptr, bytes, 0);
   range->before = range->after = RANGE_NONE;
   chunk->first = id;
-  global_free(global, id, stream, stream ? stream_note_free(&global->streams, stream) : 0);
+  global_free(global, id, stream, stream ? stream_record_free(&global->streams, stream) : 0);
   return HIPMM_OK;
 }
 
@@ -226,14 +226,14 @@ enum hipmm_status global_fill(struct global *global, uint64_t bytes)
 {
   struct chunk *chunk;
   enum hipmm_status status = chunks_allocate_exactly(&global->chunks, bytes, NULL, &chunk);
-  return status ? status : global_add_chunk(global, chunk, STREAM_CLEAN);
+  return status ? status : global_add_chunk(global, chunk, STREAM_READY);
 }
 
 /* Whether the chunk is one range that no work uses. */
 static bool global_is_idle(const struct global *global, const struct chunk *chunk)
 {
   const struct range *range = range_of(&global->ranges, chunk->first);
-  return range_state(range) == RANGE_FREE && range->stream == STREAM_CLEAN && range->bytes == chunk->bytes;
+  return range_state(range) == RANGE_FREE && range->stream == STREAM_READY && range->bytes == chunk->bytes;
 }
 
 enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes)
@@ -249,11 +249,11 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
     enum hipmm_status status = chunks_free(chunks, chunk);
     if (!first) first = status;
     if (status) {
-      tlsf_add(&global->free[STREAM_CLEAN], &global->ranges, range); /* the upstream refused it */
+      tlsf_add(&global->free[STREAM_READY], &global->ranges, range); /* the upstream refused it */
       continue;
     }
     range_discard(&global->ranges, range);
-    starts_discard(&global->ranges.starts, start, bytes);
+    address_map_discard(&global->ranges.starts, start, bytes);
   }
   return first;
 }
@@ -264,7 +264,7 @@ void global_trim_records(struct global *global)
   for (uint32_t i = 0; i < global->chunks.count; i++)
     for (uint32_t id = global->chunks.items[i].first; id; id = range_of(ranges, id)->after) {
       const struct range *range = range_of(ranges, id);
-      if (range_state(range) == RANGE_FREE) starts_discard(&ranges->starts, range->start, range->bytes);
+      if (range_state(range) == RANGE_FREE) address_map_discard(&ranges->starts, range->start, range->bytes);
     }
   ranges_trim(ranges);
 }

@@ -13,7 +13,7 @@ struct global {
   const struct hipmm_services *services;
   struct ranges ranges;
   struct streams streams;
-  struct tlsf *free; /* by stream; [STREAM_CLEAN]: ranges that no work uses */
+  struct tlsf *free; /* by stream; [STREAM_READY]: ranges that no work uses */
   struct chunks chunks;
   int64_t live_count, live_bytes; /* of large allocations */
 };
@@ -69,7 +69,7 @@ uint64_t global_largest_free(const struct global *global);
 /* The stream of this call has waited for another: a range freed there counts as freed on this stream now. */
 static inline void global_note_wait(struct global *global, uint32_t stream)
 {
-  if (global->streams.record == RECORD_ON_FREE) stream_note_free(&global->streams, stream);
+  if (global->streams.record == RECORD_ON_FREE) stream_record_free(&global->streams, stream);
 }
 
 #endif

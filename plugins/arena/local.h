@@ -21,7 +21,7 @@ struct local {
   hipStream_t handle;
   uint64_t stream_thread; /* of a per-thread default stream: its thread; 0 otherwise */
   uint32_t number;        /* of this arena, from 1 */
-  uint16_t stream;        /* STREAM_CLEAN: no work uses the ready blocks. Written under the global lock too */
+  uint16_t stream;        /* STREAM_READY: no work uses the ready blocks. Written under the global lock too */
   int64_t live_count, live_bytes;
   uint64_t bytes, idle_bytes; /* of its superblocks; of the wholly free ones */
   uint32_t n_superblocks;

@@ -41,7 +41,7 @@ struct range {
   uint32_t next, previous; /* in a list */
   uint32_t arena;          /* number of the local arena that has it; 0: the global arena */
   uint32_t superblock;     /* of a block: the superblock around it */
-  uint16_t stream;         /* free or pending: where it was freed; STREAM_CLEAN: no work uses it */
+  uint16_t stream;         /* free or pending: where it was freed; STREAM_READY: no work uses it */
   uint8_t state;
 };
 

@@ -19,7 +19,7 @@ static void stream_state_end_pending(struct arena *arena, struct local *local, c
     const struct range *block = range_of(ranges, id);
     bool is_waited = waited && stream_set_has(waited, block->stream);
     next = block->next;
-    if (is_waited || block->epoch <= stream_of(&arena->global.streams, block->stream)->passed)
+    if (is_waited || block->epoch <= stream_of(&arena->global.streams, block->stream)->completed)
       local_end_pending(local, ranges, id);
   }
 }
@@ -55,7 +55,7 @@ static bool stream_state_waits(struct streams *streams, uint32_t waiter, uint32_
 
 void arena_end_completed(struct arena *arena, struct local *local)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   stream_state_look_at_streams(arena, local, stream_state_has_completed);
   stream_state_end_pending(arena, local, NULL);
   biased_lock_release(&local->lock);
@@ -63,7 +63,7 @@ void arena_end_completed(struct arena *arena, struct local *local)
 
 void arena_wait_for_pending(struct arena *arena, struct local *local)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   stream_state_look_at_streams(arena, local, stream_state_waits);
   global_note_wait(&arena->global, local->stream);
   stream_state_end_pending(arena, local, &arena->waited);
@@ -77,8 +77,8 @@ void arena_wait_for_pending(struct arena *arena, struct local *local)
 static uint64_t stream_state_epoch_of_leaving(struct arena *arena, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
-  if (stream == STREAM_CLEAN) return 0;
-  return streams->record == RECORD_ON_FREE ? stream_of(streams, stream)->frees : stream_note_free(streams, stream);
+  if (stream == STREAM_READY) return 0;
+  return streams->record == RECORD_ON_FREE ? stream_of(streams, stream)->frees : stream_record_free(streams, stream);
 }
 
 /* The caller holds the arena's lock. */
@@ -100,7 +100,7 @@ void arena_supply(struct arena *arena, struct local *local)
 
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   stream_state_return_idle_locked(arena, local, keep_bytes);
   biased_lock_release(&local->lock);
 }
@@ -110,7 +110,7 @@ void arena_trim_records(struct arena *arena)
   struct ranges *ranges = &arena->global.ranges;
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    biased_lock_take(&local->lock);
+    biased_lock_acquire(&local->lock);
     while (local->n_unused) range_discard(ranges, local_take_spare(local, ranges));
     biased_lock_release(&local->lock);
   }
@@ -136,7 +136,7 @@ static void stream_state_list(struct arena *arena, struct local *local, uint32_t
 /* From now on, every free into the arena takes the global lock. */
 static void stream_state_close_local(struct local *local)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   local->is_open = false;
   biased_lock_release(&local->lock);
 }
@@ -144,9 +144,9 @@ static void stream_state_close_local(struct local *local)
 /* The arena is closed, and all work on its stream has completed: no work uses its ready blocks. */
 static void stream_state_retire_local(struct arena *arena, struct local *local)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   stream_state_unlist(arena, local);
-  stream_state_list(arena, local, STREAM_CLEAN);
+  stream_state_list(arena, local, STREAM_READY);
   local_set_thread(local, 0);
   local_empty_quick(local, &arena->global.ranges);
   stream_state_return_idle_locked(arena, local, 0);
@@ -157,7 +157,7 @@ static void stream_state_end_pending_everywhere(struct arena *arena)
 {
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    biased_lock_take(&local->lock);
+    biased_lock_acquire(&local->lock);
     stream_state_end_pending(arena, local, NULL);
     biased_lock_release(&local->lock);
   }
@@ -189,7 +189,7 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
     if (!stream_of(streams, stream)->in_use) continue;
-    stream_passed(streams, stream);
+    stream_complete(streams, stream);
     global_complete_stream(&arena->global, stream);
   }
   stream_state_end_pending_everywhere(arena);
@@ -207,7 +207,7 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
 
 static void stream_state_return_all(struct arena *arena, struct local *local)
 {
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   local_empty_quick(local, &arena->global.ranges);
   stream_state_return_idle_locked(arena, local, 0);
   biased_lock_release(&local->lock);
@@ -231,7 +231,7 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local, co
   for (uint32_t number = 1; !id && number < arena->n_locals; number++) {
     struct local *other = arena_local(arena, number);
     if (other == local) continue;
-    biased_lock_take(&other->lock);
+    biased_lock_acquire(&other->lock);
     arena_supply(arena, other);
     id = local_allocate(other, ranges, allocation->bytes, true);
     if (id) local_make_live(other, range_of(ranges, id), allocation->requested, allocation->handle);
@@ -254,7 +254,7 @@ enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, ui
   enum hipmm_status status = streams_enter(streams, handle, id_out);
   if (status || *id_out) return status;
   for (uint32_t number = 1; number < arena->n_locals; number++) stream_state_close_local(arena_local(arena, number));
-  status = arena_synchronize(arena, STREAM_CLEAN);
+  status = arena_synchronize(arena, STREAM_READY);
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++)
     if (stream_of(streams, stream)->in_use) stream_state_forget(arena, stream);
@@ -263,7 +263,7 @@ enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, ui
 
 static struct local *stream_state_new_local(struct arena *arena)
 {
-  struct local *waiting = arena_local(arena, arena->first_local[STREAM_CLEAN]);
+  struct local *waiting = arena_local(arena, arena->first_local[STREAM_READY]);
   if (waiting->number) {
     stream_state_unlist(arena, waiting);
     return waiting;
@@ -294,13 +294,13 @@ static struct local *stream_state_local_for(struct arena *arena, uint32_t stream
 struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
-  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream) && thread_attend();
+  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream) && thread_register();
   uint64_t thread = is_open ? thread_number() : 0;
   struct local *local = stream_state_local_for(arena, stream, thread);
   bool is_new = !local;
   if (is_new) local = stream_state_new_local(arena);
   if (!local) return NULL;
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   if (is_new) stream_state_list(arena, local, stream);
   local->is_open = is_open;
   local->handle = handle;
@@ -324,7 +324,7 @@ void arena_retire(struct arena *arena, hipStream_t handle)
     stream_lose(&arena->global.streams, stream);
     return;
   }
-  stream_passed(&arena->global.streams, stream);
+  stream_complete(&arena->global.streams, stream);
   stream_state_end_pending_everywhere(arena);
   stream_state_forget(arena, stream);
 }
@@ -336,7 +336,7 @@ void arena_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct arena *arena = (struct arena *)((char *)watch - offsetof(struct arena, threads));
   biased_lock_disown(&arena->lock);
-  bool is_taken = lock_try(&arena->lock);
+  bool is_taken = biased_lock_try(&arena->lock);
   uint32_t n_locals = __atomic_load_n(&arena->n_locals, __ATOMIC_ACQUIRE);
   for (uint32_t number = 1; number < n_locals; number++) {
     struct local *local = arena_local(arena, number);

@@ -15,7 +15,7 @@ static struct totals arena_visit_totals_of_locals(const struct arena *arena)
   struct totals totals = {0};
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
-    biased_lock_take(&local->lock);
+    biased_lock_acquire(&local->lock);
     uint64_t largest = tlsf_largest(&local->ready, &arena->global.ranges);
     if (largest > totals.largest) totals.largest = largest;
     totals.live_count += local->live_count;
@@ -60,7 +60,7 @@ static struct hipmm_extent arena_visit_free_extent(const struct arena *arena, co
                                                    uint32_t stream)
 {
   struct hipmm_extent extent = arena_visit_extent_of(range);
-  extent.state = stream == STREAM_CLEAN ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
+  extent.state = stream == STREAM_READY ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
   extent.stream = arena_visit_handle_of(arena, stream);
   return extent;
 }
@@ -81,7 +81,7 @@ static void arena_visit_superblock(const struct arena *arena, const struct range
 {
   const struct ranges *ranges = &arena->global.ranges;
   struct local *local = arena_local(arena, range->arena);
-  biased_lock_take(&local->lock);
+  biased_lock_acquire(&local->lock);
   for (uint32_t id = range->first; id; id = range_of(ranges, id)->after) {
     struct hipmm_extent extent = arena_visit_extent_of_block(arena, local, range_of(ranges, id));
     if (id == range->first) extent.flags = HIPMM_EXTENT_BARRIER;
@@ -156,7 +156,7 @@ static uint64_t arena_visit_metadata_bytes(const struct arena *arena)
   uint64_t map_bytes = 0;
   for (uint32_t i = 0; i < global->chunks.count; i++) {
     const struct chunk *chunk = &global->chunks.items[i];
-    map_bytes += starts_resident_bytes(&global->ranges.starts, (uintptr_t)chunk->ptr, chunk->bytes);
+    map_bytes += address_map_resident_bytes(&global->ranges.starts, (uintptr_t)chunk->ptr, chunk->bytes);
   }
   return sizeof *arena + ranges_metadata_bytes(&global->ranges) + map_bytes + arena->n_locals * sizeof(struct local) +
          global->chunks.count * sizeof(struct chunk) +

@@ -147,23 +147,18 @@ static void bins_close_bin(const struct hipmm_services *services, struct bin *bi
   services->host_free(services, bin, sizeof *bin);
 }
 
-static enum hipmm_status bins_refuse_upstream(const struct hipmm_services *services, enum hipmm_status status,
-                                              const struct bins_options *options, const struct bin *bin)
-{
-  if (!hipmm_is_out_of_memory(status)) return status;
-  return services->fail(services, status, "blocks_to_preallocate",
-                        "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
-                        (long long)options->blocks_to_preallocate, (unsigned long long)bin->bytes);
-}
-
 static enum hipmm_status bins_open_blocks(const struct bins *bins, const struct bins_options *options, struct bin *bin)
 {
   enum hipmm_status status = fixed_open(&bin->blocks, bins->services, bins->upstream, bin->bytes,
                                         (uint32_t)options->blocks_per_chunk, (enum record)options->record);
   if (status) return status;
   status = fixed_preallocate(&bin->blocks, (uint32_t)options->blocks_to_preallocate);
-  if (status) fixed_close(&bin->blocks);
-  return status ? bins_refuse_upstream(bins->services, status, options, bin) : HIPMM_OK;
+  if (!status) return HIPMM_OK;
+  fixed_close(&bin->blocks);
+  if (!hipmm_is_out_of_memory(status)) return status;
+  return bins->services->fail(bins->services, status, "blocks_to_preallocate",
+                              "the upstream does not have %lld blocks of %llu bytes; ask for fewer",
+                              (long long)options->blocks_to_preallocate, (unsigned long long)bin->bytes);
 }
 
 static enum hipmm_status bins_open_bin(const struct bins *bins, const struct bins_options *options,

@@ -1,86 +1,86 @@
 /* SPDX-License-Identifier: MIT */
-/* address_map.c: see starts.h. */
+/* address_map.c: a table of leaves, each for 4 GiB of addresses. */
 #include "address_map.h"
 
 #include "host_array.h"
 
 static const size_t table_bytes = (1ull << (ADDRESS_MAP_ADDRESS_BITS - ADDRESS_MAP_LEAF_BITS)) * sizeof(void *);
 
-static size_t address_map_leaf_bytes(const struct address_map *starts)
+static size_t address_map_leaf_bytes(const struct address_map *map)
 {
-  return (1ull << (ADDRESS_MAP_LEAF_BITS - starts->cell_bits)) * sizeof(uint32_t);
+  return (1ull << (ADDRESS_MAP_LEAF_BITS - map->cell_bits)) * sizeof(uint32_t);
 }
 
-bool address_map_open(struct address_map *starts, const struct hipmm_services *services, uint64_t block_bytes)
+bool address_map_open(struct address_map *map, const struct hipmm_services *services, uint64_t block_bytes)
 {
   unsigned bits = 63 - (unsigned)__builtin_clzll(block_bytes);
-  starts->services = services;
-  starts->cell_bits = bits < ADDRESS_MAP_LEAF_BITS ? bits : ADDRESS_MAP_LEAF_BITS;
-  starts->leaves = services->host_allocate(services, table_bytes);
-  return starts->leaves != NULL;
+  map->services = services;
+  map->cell_bits = bits < ADDRESS_MAP_LEAF_BITS ? bits : ADDRESS_MAP_LEAF_BITS;
+  map->leaves = services->host_allocate(services, table_bytes);
+  return map->leaves != NULL;
 }
 
-void address_map_close(struct address_map *starts)
+void address_map_close(struct address_map *map)
 {
-  const struct hipmm_services *services = starts->services;
-  for (size_t i = 0; starts->leaves && i < table_bytes / sizeof *starts->leaves; i++)
-    services->host_free(services, atomic_load_explicit(&starts->leaves[i], memory_order_relaxed),
-                        address_map_leaf_bytes(starts));
-  services->host_free(services, starts->leaves, table_bytes);
+  const struct hipmm_services *services = map->services;
+  for (size_t i = 0; map->leaves && i < table_bytes / sizeof *map->leaves; i++)
+    services->host_free(services, atomic_load_explicit(&map->leaves[i], memory_order_relaxed),
+                        address_map_leaf_bytes(map));
+  services->host_free(services, map->leaves, table_bytes);
 }
 
-bool address_map_cover(struct address_map *starts, uint64_t start, uint64_t bytes)
+bool address_map_cover(struct address_map *map, uint64_t start, uint64_t bytes)
 {
   if ((start + bytes - 1) >> ADDRESS_MAP_ADDRESS_BITS) return false;
   for (uint64_t at = start >> ADDRESS_MAP_LEAF_BITS; at <= (start + bytes - 1) >> ADDRESS_MAP_LEAF_BITS; at++) {
-    if (atomic_load_explicit(&starts->leaves[at], memory_order_relaxed)) continue;
-    uint32_t *leaf = starts->services->host_allocate(starts->services, address_map_leaf_bytes(starts));
+    if (atomic_load_explicit(&map->leaves[at], memory_order_relaxed)) continue;
+    uint32_t *leaf = map->services->host_allocate(map->services, address_map_leaf_bytes(map));
     if (!leaf) return false;
-    atomic_store_explicit(&starts->leaves[at], leaf, memory_order_release);
+    atomic_store_explicit(&map->leaves[at], leaf, memory_order_release);
   }
   return true;
 }
 
-void address_map_set(struct address_map *starts, uint64_t start, uint32_t number)
+void address_map_set(struct address_map *map, uint64_t start, uint32_t number)
 {
-  uint32_t *leaf = atomic_load_explicit(&starts->leaves[start >> ADDRESS_MAP_LEAF_BITS], memory_order_relaxed);
-  uint64_t cell = (start & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> starts->cell_bits;
+  uint32_t *leaf = atomic_load_explicit(&map->leaves[start >> ADDRESS_MAP_LEAF_BITS], memory_order_relaxed);
+  uint64_t cell = (start & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> map->cell_bits;
   __atomic_store_n(&leaf[cell], number, __ATOMIC_RELEASE);
 }
 
-uint64_t address_map_metadata_bytes(const struct address_map *starts, uint64_t bytes)
+uint64_t address_map_metadata_bytes(const struct address_map *map, uint64_t bytes)
 {
-  return (bytes >> starts->cell_bits) * sizeof(uint32_t);
+  return (bytes >> map->cell_bits) * sizeof(uint32_t);
 }
 
 /* The part of one leaf that is for [start, end); returns where the next leaf begins, or `end`. */
-static uint64_t address_map_part_of_leaf(const struct address_map *starts, uint64_t start, uint64_t end,
+static uint64_t address_map_part_of_leaf(const struct address_map *map, uint64_t start, uint64_t end,
                                          uint32_t **first_out, size_t *bytes_out)
 {
   uint64_t next = ((start >> ADDRESS_MAP_LEAF_BITS) + 1) << ADDRESS_MAP_LEAF_BITS, stop = next < end ? next : end;
-  uint32_t *leaf = atomic_load_explicit(&starts->leaves[start >> ADDRESS_MAP_LEAF_BITS], memory_order_relaxed);
-  *first_out = &leaf[(start & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> starts->cell_bits];
-  *bytes_out = ((stop >> starts->cell_bits) - (start >> starts->cell_bits)) * sizeof *leaf;
+  uint32_t *leaf = atomic_load_explicit(&map->leaves[start >> ADDRESS_MAP_LEAF_BITS], memory_order_relaxed);
+  *first_out = &leaf[(start & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> map->cell_bits];
+  *bytes_out = ((stop >> map->cell_bits) - (start >> map->cell_bits)) * sizeof *leaf;
   return stop;
 }
 
-void starts_discard(struct address_map *starts, uint64_t start, uint64_t bytes)
+void address_map_discard(struct address_map *map, uint64_t start, uint64_t bytes)
 {
   uint32_t *first;
   size_t part;
   for (uint64_t end = start + bytes; start < end;) {
-    start = address_map_part_of_leaf(starts, start, end, &first, &part);
+    start = address_map_part_of_leaf(map, start, end, &first, &part);
     host_pages_discard(first, part);
   }
 }
 
-uint64_t starts_resident_bytes(const struct address_map *starts, uint64_t start, uint64_t bytes)
+uint64_t address_map_resident_bytes(const struct address_map *map, uint64_t start, uint64_t bytes)
 {
   uint32_t *first;
   size_t part;
   uint64_t resident = 0;
   for (uint64_t end = start + bytes; start < end;) {
-    start = address_map_part_of_leaf(starts, start, end, &first, &part);
+    start = address_map_part_of_leaf(map, start, end, &first, &part);
     resident += host_pages_resident(first, part, part);
   }
   return resident;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* address_map.h: from the address where a block starts to the block's number, in two loads. Blocks are no smaller than a
- * cell of the map, so no two start in one. Reading needs no lock; writing is under the caller's lock. */
+/* address_map.h: finds the number of the block that starts at an address, in two loads. A block is at least as large as a
+ * cell of the map, so no two blocks start in one cell. Readers need no lock; a writer holds the caller's lock. */
 #ifndef HIPMM_PLUGINS_COMMON_ADDRESS_MAP_H
 #define HIPMM_PLUGINS_COMMON_ADDRESS_MAP_H
 
@@ -17,33 +17,35 @@ enum {
 struct address_map {
   const struct hipmm_services *services;
   unsigned cell_bits;
-  uint32_t *_Atomic *leaves; /* NULL where there are no blocks; committed on touch, as the leaves themselves */
+  uint32_t *_Atomic *leaves; /* NULL where there are no blocks; memory is committed on first use */
 };
 
-bool address_map_open(struct address_map *starts, const struct hipmm_services *services, uint64_t block_bytes);
-void address_map_close(struct address_map *starts);
+bool address_map_open(struct address_map *map, const struct hipmm_services *services, uint64_t block_bytes);
+void address_map_close(struct address_map *map);
 
-/* Makes room for numbers at [start, start + bytes). False when host memory is short. */
-bool address_map_cover(struct address_map *starts, uint64_t start, uint64_t bytes);
+/* Prepares the map for blocks in [start, start + bytes). False when host memory is short. */
+bool address_map_cover(struct address_map *map, uint64_t start, uint64_t bytes);
 
-/* At a place that is covered. 0: no block starts there. */
-void address_map_set(struct address_map *starts, uint64_t start, uint32_t number);
+/* `start` is covered. 0: no block starts there. */
+void address_map_set(struct address_map *map, uint64_t start, uint32_t number);
 
-/* Forgets blocks that start in [start, start + bytes), which is covered: what of the map is for these addresses alone
- * goes back to the system, the rest stays as it is. And how much memory that part of the map has, in bytes. */
-void starts_discard(struct address_map *starts, uint64_t start, uint64_t bytes);
-uint64_t starts_resident_bytes(const struct address_map *starts, uint64_t start, uint64_t bytes);
+/* Forgets the blocks that start in [start, start + bytes), which is covered, and releases the pages of the map that are
+ * for these addresses only. */
+void address_map_discard(struct address_map *map, uint64_t start, uint64_t bytes);
 
-/* Of the map, for so many bytes of blocks. */
-uint64_t address_map_metadata_bytes(const struct address_map *starts, uint64_t bytes);
+/* The committed bytes of the map for these addresses. */
+uint64_t address_map_resident_bytes(const struct address_map *map, uint64_t start, uint64_t bytes);
 
-/* The number in the cell of an address, or 0. Whether a block starts at just this address is for the caller to see. */
-static inline uint32_t address_map_get(const struct address_map *starts, uint64_t address)
+/* The most that the map takes for `bytes` of blocks. */
+uint64_t address_map_metadata_bytes(const struct address_map *map, uint64_t bytes);
+
+/* The number in the cell of an address, or 0. The caller checks whether the block starts at exactly this address. */
+static inline uint32_t address_map_get(const struct address_map *map, uint64_t address)
 {
   if (address >> ADDRESS_MAP_ADDRESS_BITS) return 0;
-  const uint32_t *leaf = atomic_load_explicit(&starts->leaves[address >> ADDRESS_MAP_LEAF_BITS], memory_order_acquire);
+  const uint32_t *leaf = atomic_load_explicit(&map->leaves[address >> ADDRESS_MAP_LEAF_BITS], memory_order_acquire);
   if (!leaf) return 0;
-  uint64_t cell = (address & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> starts->cell_bits;
+  uint64_t cell = (address & ((1ull << ADDRESS_MAP_LEAF_BITS) - 1)) >> map->cell_bits;
   return __atomic_load_n(&leaf[cell], __ATOMIC_ACQUIRE);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* address_tree.c: the ordered set of tree.h, as a treap. Called by the heap, the allocation table, pools and virtual memory. */
+/* address_tree.c: a treap. */
 #include "address_tree.h"
 #include <stdbool.h>
 

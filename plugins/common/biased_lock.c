@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* biased_lock.c: taking turns with others, and ownership. */
+/* biased_lock.c: the ways of other threads, and changes of the owner. */
 #include "biased_lock.h"
 
 enum { LONG_ALONE = 1024 };
 
 void biased_lock_open(struct biased_lock *lock)
 {
-  pthread_mutexattr_t adaptive; /* what it guards mostly takes less time than going to sleep */
+  pthread_mutexattr_t adaptive; /* most critical sections take less time than going to sleep */
   pthread_mutexattr_init(&adaptive);
   pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
   pthread_mutex_init(&lock->busy, &adaptive);
@@ -20,7 +20,7 @@ void biased_lock_close(struct biased_lock *lock)
   pthread_mutex_destroy(&lock->busy);
 }
 
-/* An address that stands for the calling thread. */
+/* An address that identifies the calling thread. */
 static const void *biased_lock_me(void)
 {
   return &thread_memories;
@@ -32,21 +32,21 @@ bool biased_lock_is_held(const struct biased_lock *lock)
          atomic_load_explicit(&lock->taker, memory_order_relaxed) == biased_lock_me();
 }
 
-/* `busy` is held, as wherever the gate is shut. */
+/* `busy` is held, as wherever the gate is shut or opened. */
 static void biased_lock_shut_out_owner(struct biased_lock *lock)
 {
   if (gate_is_shut(&lock->gate)) return;
   gate_shut(&lock->gate);
-  gates_agree();
+  gates_fence();
   gate_await(&lock->gate);
 }
 
-/* The same, without waiting for the owner: false, and the gate is open, if the owner is inside. */
+/* The same without a wait: false, and the gate is open again, if the owner is inside. */
 static bool biased_lock_try_shut_out_owner(struct biased_lock *lock)
 {
   if (gate_is_shut(&lock->gate)) return true;
   gate_shut(&lock->gate);
-  gates_agree();
+  gates_fence();
   bool is_out = !atomic_load(&lock->gate.inside);
   if (!is_out) gate_open(&lock->gate);
   return is_out;
@@ -59,7 +59,7 @@ static bool biased_lock_is_long_alone(struct biased_lock *lock)
   return lock->n_alone == LONG_ALONE;
 }
 
-void biased_lock_take_busy(struct biased_lock *lock)
+void biased_lock_acquire_busy(struct biased_lock *lock)
 {
   pthread_mutex_lock(&lock->busy);
   atomic_store_explicit(&lock->taker, biased_lock_me(), memory_order_relaxed);
@@ -72,9 +72,9 @@ void biased_lock_take_busy(struct biased_lock *lock)
     biased_lock_own(lock);
 }
 
-bool lock_try(struct biased_lock *lock)
+bool biased_lock_try(struct biased_lock *lock)
 {
-  if (biased_lock_pass(lock)) return true;
+  if (biased_lock_enter_gate(lock)) return true;
   if (biased_lock_is_held(lock) || pthread_mutex_trylock(&lock->busy)) return false;
   atomic_store_explicit(&lock->taker, biased_lock_me(), memory_order_relaxed);
   if (biased_lock_is_own(lock) || biased_lock_try_shut_out_owner(lock)) return true;
@@ -85,11 +85,12 @@ bool lock_try(struct biased_lock *lock)
 enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struct hipmm_services *services)
 {
   if (biased_lock_is_held(lock))
-    return services->refuse(services, HIPMM_E_STATE,
-                            "this thread is in a call of it already: what is called back from below cannot use it; put "
-                            "failure_callback, and the like, on top of it",
-                            0, 0, 0);
-  biased_lock_take_busy(lock);
+    return services->refuse(
+        services, HIPMM_E_STATE,
+        "this thread is already in a call of this resource, and a callback from below cannot use it; put "
+        "failure_callback above it",
+        0, 0, 0);
+  biased_lock_acquire_busy(lock);
   return HIPMM_OK;
 }
 
@@ -101,13 +102,12 @@ void biased_lock_release_busy(struct biased_lock *lock)
 
 void biased_lock_own(struct biased_lock *lock)
 {
-  if (atomic_load(&lock->owner) || !thread_attend()) return;
+  if (atomic_load(&lock->owner) || !thread_register()) return;
   atomic_store(&lock->owner, thread_memories);
   gate_open(&lock->gate);
 }
 
 void biased_lock_disown(struct biased_lock *lock)
 {
-  if (biased_lock_is_own(lock))
-    atomic_store(&lock->owner, NULL); /* whose gate stays as it is: it is for others to shut */
+  if (biased_lock_is_own(lock)) atomic_store(&lock->owner, NULL); /* the gate stays as it is: other threads shut it */
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* biased_lock.h: a lock that one thread, its owner, takes far more often than all others. The owner passes a gate and pays next
- * to nothing as long as nobody else comes. Whoever else comes takes `busy` and shuts the gate, which costs microseconds;
- * from then on the owner takes `busy` too, until it has been alone for a while. So what many threads use has a plain
- * mutex. A thread that has been alone for a while owns a lock that has no owner. */
+/* biased_lock.h: a lock for data that one thread, the owner, uses far more often than all others. The owner passes an
+ * asymmetric gate (gate.h), which is almost free while no other thread comes. Another thread takes the mutex `busy` and
+ * shuts the gate, which takes microseconds; from then on the owner takes `busy` too, until it has been alone for a while.
+ * So a lock that many threads use is a plain mutex. A thread that has been alone for a while becomes the owner of a lock
+ * that has none. Biased locks are known from Java virtual machines (Russell and Detlefs, OOPSLA 2006). */
 #ifndef HIPMM_PLUGINS_COMMON_BIASED_LOCK_H
 #define HIPMM_PLUGINS_COMMON_BIASED_LOCK_H
 
@@ -14,14 +15,14 @@
 
 struct biased_lock {
   struct gate gate;
-  _Atomic(const void *) owner; /* its thread_memories; NULL: none. Set by itself alone */
-  _Atomic(const void *) taker; /* who holds `busy`; NULL: nobody */
+  _Atomic(const void *) owner; /* its thread_memories; NULL: none. Only the owner sets it */
+  _Atomic(const void *) taker; /* the thread that holds `busy`; NULL: none */
   pthread_mutex_t busy;
-  const void *last; /* taker of `busy`, and how often in a row */
-  uint32_t n_alone;
+  const void *last; /* the last taker of `busy` */
+  uint32_t n_alone; /* times in a row that `last` took it */
 };
 
-/* From zeroed memory; and at the end, when nobody uses it. */
+/* The lock is zeroed. biased_lock_close() is called when no thread uses it. */
 void biased_lock_open(struct biased_lock *lock);
 void biased_lock_close(struct biased_lock *lock);
 
@@ -30,33 +31,33 @@ static inline bool biased_lock_is_own(const struct biased_lock *lock)
   return thread_memories && atomic_load_explicit(&lock->owner, memory_order_relaxed) == thread_memories;
 }
 
-/* Whether the calling thread holds it, and must not take it. */
+/* Whether the calling thread holds the lock. */
 bool biased_lock_is_held(const struct biased_lock *lock);
 
-void biased_lock_take_busy(struct biased_lock *lock);
+void biased_lock_acquire_busy(struct biased_lock *lock);
 void biased_lock_release_busy(struct biased_lock *lock);
 
-/* The owner's way; false, and nothing done, if the caller has to go the other one. */
-static inline bool biased_lock_pass(struct biased_lock *lock)
+/* The owner's way in; false, and nothing done, if the caller must take `busy`. */
+static inline bool biased_lock_enter_gate(struct biased_lock *lock)
 {
   return __builtin_expect(biased_lock_is_own(lock) && !gate_is_passed(&lock->gate) && gate_enter(&lock->gate), 1);
 }
 
-static inline void biased_lock_take(struct biased_lock *lock)
+static inline void biased_lock_acquire(struct biased_lock *lock)
 {
-  if (!biased_lock_pass(lock)) biased_lock_take_busy(lock);
+  if (!biased_lock_enter_gate(lock)) biased_lock_acquire_busy(lock);
 }
 
-/* Takes it if that needs no waiting; false, and nothing done, otherwise. */
-bool lock_try(struct biased_lock *lock);
+/* Acquires the lock if that needs no wait; false, and nothing done, otherwise. */
+bool biased_lock_try(struct biased_lock *lock);
 
-/* For the ops of a resource that holds it while it calls its upstream: takes it, but refuses a thread that holds it, as
- * something below has called back what stands above. */
+/* For the ops of a resource that calls its upstream with the lock held. Acquires the lock, but refuses a thread that holds
+ * it: a resource below has called back one above. */
 enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struct hipmm_services *services);
 
 static inline enum hipmm_status biased_lock_enter(struct biased_lock *lock, const struct hipmm_services *services)
 {
-  return biased_lock_pass(lock) ? HIPMM_OK : biased_lock_enter_slowly(lock, services);
+  return biased_lock_enter_gate(lock) ? HIPMM_OK : biased_lock_enter_slowly(lock, services);
 }
 
 static inline void biased_lock_release(struct biased_lock *lock)
@@ -67,11 +68,11 @@ static inline void biased_lock_release(struct biased_lock *lock)
     biased_lock_release_busy(lock);
 }
 
-/* The caller, who holds it, becomes its owner, if it has none. */
+/* The caller holds the lock, and becomes its owner if it has none. */
 void biased_lock_own(struct biased_lock *lock);
 
-/* The caller, who does not hold it, is its owner no more. An owner that ends (threads.h) without it leaves a lock that no
- * other thread owns: a plain mutex. */
+/* The caller does not hold the lock, and is its owner no more. An owner that ends (thread_cache.h) without this call leaves
+ * a lock that no other thread can own: a plain mutex. */
 void biased_lock_disown(struct biased_lock *lock);
 
 #endif

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* driver_pool.c: see driver_pool.h: memory, values and life of a driver's pool.
+/* driver_pool.c: memory, values, creation and destruction of a driver's pool.
  *
- * What the stack holds from the runtime is, for a pool of our own, what the driver's pool reserves, not what is
- * allocated from it. The driver is asked after each allocation and trim, when the reserve can have grown or shrunk
- * through us; what it gives back by itself at synchronisations (release_threshold) shows at the next of these, or
- * when reserved_bytes is read. */
+ * For a pool that this resource has made, the stack counts the memory that the driver's pool reserves, not the memory that
+ * is allocated from it. The driver is asked after each allocation and each trim. What the driver releases by itself at a
+ * synchronisation (release_threshold) is counted at the next of these, or when reserved_bytes is read. */
 #include "driver_pool.h"
 #include "../../core/base/cancel.h"
 
 #include <string.h>
 
-/* ---- Asking the driver's pool; the device is current ---- */
+/* ---- Attributes of the driver's pool; the device is current ---- */
 
 static enum hipmm_status driver_pool_get_attribute(const struct driver_pool *pool, int attribute, uint64_t *value_out)
 {
   const struct hipmm_services *services = pool->services;
-  uint64_t value = 0; /* the policies are ints, which lie in its lower half */
+  uint64_t value = 0; /* a policy is an int, the lower half */
   int code = services->hip->MemPoolGetAttribute(pool->pool, attribute, &value);
   if (code) return services->refuse_hip(services, "hipMemPoolGetAttribute", code, 0);
   *value_out = value;
@@ -30,7 +29,7 @@ static enum hipmm_status driver_pool_set_attribute(const struct driver_pool *poo
   return code ? services->refuse_hip(services, "hipMemPoolSetAttribute", code, 0) : HIPMM_OK;
 }
 
-/* Brings the stack's count up to what the driver's pool reserves. */
+/* Sets the stack's count to what the driver's pool reserves. */
 static enum hipmm_status driver_pool_count_reserved(struct driver_pool *pool, uint64_t *reserved_out)
 {
   uint64_t reserved = 0;
@@ -47,9 +46,9 @@ static enum hipmm_status driver_pool_count_reserved(struct driver_pool *pool, ui
   return status;
 }
 
-/* ---- The block_map: for pointers only where the reserve is counted ---- */
+/* ---- The block map; it counts no bytes where the reserve is counted ---- */
 
-enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, size_t bytes)
+enum hipmm_status driver_pool_track(const struct driver_pool *pool, void *ptr, size_t bytes)
 {
   const struct hipmm_services *services = pool->services;
   if (!pool->counts_reserve) return services->track(services, ptr, bytes);
@@ -59,8 +58,7 @@ enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, si
   return status;
 }
 
-static enum hipmm_status driver_pool_strike_out(const struct driver_pool *pool, void *ptr, size_t bytes,
-                                                size_t *bytes_out)
+static enum hipmm_status driver_pool_untrack(const struct driver_pool *pool, void *ptr, size_t bytes, size_t *bytes_out)
 {
   const struct hipmm_services *services = pool->services;
   enum hipmm_status status = services->untrack(services, ptr, bytes, bytes_out);
@@ -68,10 +66,10 @@ static enum hipmm_status driver_pool_strike_out(const struct driver_pool *pool, 
   return status;
 }
 
-/* ---- Allocating and freeing; the device is current in obtain and give_back ---- */
+/* ---- Allocating and freeing; the device is current in the static functions ---- */
 
-static enum hipmm_status driver_pool_obtain(const struct driver_pool *pool, size_t bytes, hipStream_t stream,
-                                            void **ptr_out)
+static enum hipmm_status driver_pool_allocate_block(const struct driver_pool *pool, size_t bytes, hipStream_t stream,
+                                                    void **ptr_out)
 {
   const struct hipmm_services *services = pool->services;
   void *ptr = NULL;
@@ -80,7 +78,7 @@ static enum hipmm_status driver_pool_obtain(const struct driver_pool *pool, size
   if (!ptr) /* ROCm 5.4 says success */
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
                             "hipMallocFromPoolAsync of {0:bytes} gave no memory and no error", bytes, 0, 0);
-  enum hipmm_status status = driver_pool_hold(pool, ptr, bytes);
+  enum hipmm_status status = driver_pool_track(pool, ptr, bytes);
   if (status)
     services->hip->FreeAsync(ptr, stream);
   else
@@ -88,9 +86,9 @@ static enum hipmm_status driver_pool_obtain(const struct driver_pool *pool, size
   return status;
 }
 
-/* A handle that is no stream any more is no reason to keep the memory: then the whole device is waited for, and the
- * default stream frees it. */
-static enum hipmm_status driver_pool_give_back(const struct hipmm_services *services, void *ptr, hipStream_t stream)
+/* Frees the memory also if the handle is no stream any more: then waits for the whole device, and frees on the default
+ * stream. */
+static enum hipmm_status driver_pool_release(const struct hipmm_services *services, void *ptr, hipStream_t stream)
 {
   const struct hipmm_hip *hip = services->hip;
   if (!hip->FreeAsync(ptr, stream)) return HIPMM_OK;
@@ -101,12 +99,12 @@ static enum hipmm_status driver_pool_give_back(const struct hipmm_services *serv
   return code ? services->refuse_hip(services, "hipFreeAsync", code, 0) : HIPMM_OK;
 }
 
-/* No import meanwhile: it may be of the same block, or be given the same address. */
-static enum hipmm_status driver_pool_give_back_import(struct driver_pool *pool, void *ptr, hipStream_t stream)
+/* With the lock, so that no import runs meanwhile: it might be of the same block, or get the same address. */
+static enum hipmm_status driver_pool_release_import(struct driver_pool *pool, void *ptr, hipStream_t stream)
 {
   int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
-  enum hipmm_status status = driver_pool_give_back(pool->services, ptr, stream);
+  enum hipmm_status status = driver_pool_release(pool->services, ptr, stream);
   if (!status) driver_pool_forget_import(pool, ptr);
   pthread_mutex_unlock(&pool->lock);
   cancel_allow(cancel);
@@ -130,8 +128,8 @@ enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignmen
                             "pointer here",
                             bytes, 0, 0);
   int previous = services->enter_device(services);
-  status = driver_pool_obtain(pool, bytes, stream, ptr_out);
-  /* The memory is there, whatever the driver says of its size. */
+  status = driver_pool_allocate_block(pool, bytes, stream, ptr_out);
+  /* The allocation has succeeded, even if the driver does not report the reserve. */
   if (!status && pool->counts_reserve) driver_pool_count_reserved(pool, &reserved);
   services->leave_device(services, previous);
   return status;
@@ -144,14 +142,14 @@ enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, si
   size_t held_bytes = 0;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  enum hipmm_status status = driver_pool_strike_out(pool, ptr, bytes, &held_bytes);
+  enum hipmm_status status = driver_pool_untrack(pool, ptr, bytes, &held_bytes);
   if (status) return status;
   int previous = services->enter_device(services);
-  status = pool->is_imported ? driver_pool_give_back_import(pool, ptr, stream)
-                             : driver_pool_give_back(services, ptr, stream);
+  status =
+      pool->is_imported ? driver_pool_release_import(pool, ptr, stream) : driver_pool_release(services, ptr, stream);
   services->leave_device(services, previous);
-  if (status && driver_pool_hold(pool, ptr, held_bytes))
-    services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
+  if (status && driver_pool_track(pool, ptr, held_bytes))
+    services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be recorded either: it is lost", ptr);
   return status;
 }
 
@@ -161,7 +159,7 @@ enum hipmm_status driver_pool_find(void *self, const void *ptr, struct hipmm_blo
   return pool->services->lookup(pool->services, ptr, block_out);
 }
 
-/* The driver's pool lets go only of memory whose free has happened on the device. */
+/* The driver's pool releases only memory whose free has completed on the device. */
 enum hipmm_status driver_pool_trim(void *self, size_t keep_bytes)
 {
   struct driver_pool *pool = self;
@@ -220,7 +218,7 @@ static const int attributes[DRIVER_POOL_VALUES] = {
     [MAKES_STREAMS_WAIT] = HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
 };
 
-/* An unlimited threshold is more than the value can say. The device is current. */
+/* An unlimited threshold is more than a value can hold. The device is current. */
 static enum hipmm_status driver_pool_read_value(struct driver_pool *pool, size_t index, int64_t *value_out)
 {
   uint64_t value = 0;
@@ -347,7 +345,7 @@ static enum hipmm_status driver_pool_require_pools(const struct hipmm_services *
                                   "device");
 }
 
-/* What fails is tried once more: nobody comes after us who could. */
+/* A failure is repeated once: no later call could try again. */
 static void driver_pool_destroy_handle(const struct driver_pool *pool)
 {
   const struct hipmm_hip *hip = pool->services->hip;
@@ -364,7 +362,7 @@ void driver_pool_destroy(void *self)
   source_wait_at_end(services);
   while (services->untrack_any(services, &block) == HIPMM_OK) {
     if (pool->counts_reserve) services->count_held(services, (int64_t)block.bytes);
-    driver_pool_give_back(services, block.ptr, NULL);
+    driver_pool_release(services, block.ptr, NULL);
   }
   source_wait_at_end(services);
   driver_pool_close_share(pool);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver_pool.h: a pool of the driver (hipMemPool_t) as a resource: what async, async_view, async_managed and
- * async_import have in common. Each of them brings the pool; everything after that is here and in driver_share.c.
- * Allocation and free are work on their stream; nothing waits but trim. */
+/* driver_pool.h: a pool of the driver (hipMemPool_t) as a resource: the common part of async, async_view, async_managed and
+ * async_import. Each of them provides the pool; everything else is in driver_pool.c and driver_share.c. Allocation and free
+ * are work on their stream; only trim waits. */
 #ifndef HIPMM_PLUGINS_COMMON_DRIVER_POOL_H
 #define HIPMM_PLUGINS_COMMON_DRIVER_POOL_H
 
@@ -14,13 +14,13 @@
 struct driver_pool {
   const struct hipmm_services *services;
   hipMemPool_t pool;      /* NULL until there is one */
-  bool is_ours;           /* destroyed with the resource */
+  bool is_ours;           /* the resource destroys it */
   bool is_imported;       /* another process allocates from it */
-  bool is_managed;        /* moves between host and devices by itself */
-  bool is_exportable;     /* was made with a handle type, or may have been */
-  bool counts_reserve;    /* the stack holds what the pool reserves, not what is allocated through us */
-  int exported_fd;        /* the driver's, of which others get copies; -1: none yet */
-  pthread_mutex_t lock;   /* what follows, and exported_fd */
+  bool is_managed;        /* its memory moves between host and devices by itself */
+  bool is_exportable;     /* has a handle type, or may have one */
+  bool counts_reserve;    /* the stack counts what the pool reserves, not what is allocated */
+  int exported_fd;        /* the driver's; others get copies of it; -1: none yet */
+  pthread_mutex_t lock;   /* of the fields below, and of exported_fd */
   uint64_t counted_bytes; /* what the stack counts for the reserve */
   struct driver_import *imports;
   size_t n_imports, most_imports;
@@ -82,8 +82,8 @@ extern const char *const driver_pool_unlimited[];
 
 /* ---- Life ---- */
 
-/* For create. `open` brings the pool, by the plugin's own options; should it fail, nothing is left. Refuses a
- * runtime or a device that cannot do pools. */
+/* Called on creation. `open` provides the pool, by the plugin's own options; if it fails, nothing remains. Refuses a runtime
+ * or a device without pools. */
 enum hipmm_status driver_pool_create(const struct hipmm_services *services,
                                      enum hipmm_status (*open)(struct driver_pool *pool, const void *options),
                                      const void *options, void **self_out);
@@ -92,11 +92,11 @@ void driver_pool_destroy(void *self);
 /* Puts the options in force on the new pool, and fills it. */
 enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct driver_pool_options *options);
 
-/* Gives other devices access: as the rows of struct driver_pool_peer say, and all others that can reach the memory to
- * read and write, as hipMalloc's memory can be copied with any of them current. */
+/* Gives other devices access: as the rows of struct driver_pool_peer say, and to all other devices that can reach the memory
+ * read and write access, as with memory of hipMalloc. */
 enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *peers);
 
-/* Makes sure that the resource's own device has it. */
+/* Makes sure that the resource's own device has access. */
 enum hipmm_status driver_pool_allow_own(struct driver_pool *pool);
 
 /* ---- The ops of the same names, and the tables that go with them ---- */
@@ -120,10 +120,10 @@ extern const struct hipmm_sharing driver_pool_sharing;
 /* An imported block was freed; the lock is held. */
 void driver_pool_forget_import(struct driver_pool *pool, const void *ptr);
 
-/* Lets go of the exported descriptor, and of the records of imports. */
+/* Closes the exported descriptor, and releases the records of imports. */
 void driver_pool_close_share(struct driver_pool *pool);
 
-/* Notes a block in the block_map, with or without counting it. */
-enum hipmm_status driver_pool_hold(const struct driver_pool *pool, void *ptr, size_t bytes);
+/* Adds a block to the block map, with or without counting its bytes. */
+enum hipmm_status driver_pool_track(const struct driver_pool *pool, void *ptr, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* driver_share.c: a driver's pool and other devices and processes: access, export and import. See driver_pool.h. */
+/* driver_share.c: access of other devices to a driver's pool, and its export to and import from other processes. */
 #include "../../core/base/cancel.h"
 #include "device_reach.h"
 #include "driver_pool.h"
@@ -56,17 +56,17 @@ static enum hipmm_status driver_share_allow_rows(struct driver_pool *pool, const
   return status;
 }
 
-/* Without the devices that a row speaks of, which may be given less. Managed memory is every device's by its nature: a
- * driver may have nothing to give there. */
+/* Without the devices of the option's rows, which may have less access. Managed memory is for every device by its nature: a
+ * driver may refuse access to it. */
 static enum hipmm_status driver_share_allow_all(const struct driver_pool *pool, uint64_t devices)
 {
   const struct hipmm_services *services = pool->services;
   enum hipmm_log_level level = pool->is_managed ? HIPMM_LOG_DEBUG : HIPMM_LOG_WARNING;
   if (!services->hip->MemPoolSetAccess) return HIPMM_OK;
   for (; devices; devices &= devices - 1) {
-    int code = services->hip->MemPoolSetAccess(pool->pool, reach_first(devices), HIPMM_HIP_ACCESS_READ_WRITE);
-    if (reach_is_refused(code))
-      reach_report(services, level, "hipMemPoolSetAccess", code, reach_first(devices));
+    int code = services->hip->MemPoolSetAccess(pool->pool, device_reach_first(devices), HIPMM_HIP_ACCESS_READ_WRITE);
+    if (device_reach_is_refused(code))
+      device_reach_report(services, level, "hipMemPoolSetAccess", code, device_reach_first(devices));
     else if (code)
       return services->refuse_hip(services, "hipMemPoolSetAccess", code, 0);
   }
@@ -76,14 +76,14 @@ static enum hipmm_status driver_share_allow_all(const struct driver_pool *pool, 
 enum hipmm_status driver_pool_allow(struct driver_pool *pool, const struct hipmm_list *peers)
 {
   const struct driver_pool_peer *rows = peers->items;
-  struct reach reach;
-  enum hipmm_status status = reach_find(pool->services, &reach);
+  struct device_reach reach;
+  enum hipmm_status status = device_reach_find(pool->services, &reach);
   if (!status) status = driver_share_allow_rows(pool, peers);
-  for (size_t i = 0; !status && i < peers->count; i++) reach.devices &= ~reach_bit(rows[i].device);
+  for (size_t i = 0; !status && i < peers->count; i++) reach.devices &= ~device_reach_bit(rows[i].device);
   return status ? status : driver_share_allow_all(pool, reach.devices);
 }
 
-/* A pool that comes from elsewhere may not be its own device's to use yet. A driver that cannot tell does not mind. */
+/* The device of an external pool may have no access yet. A driver that cannot tell needs none. */
 enum hipmm_status driver_pool_allow_own(struct driver_pool *pool)
 {
   const struct hipmm_services *services = pool->services;
@@ -112,8 +112,8 @@ static enum hipmm_status driver_share_require_export(const struct driver_pool *p
   return source_require_function(services, is_there, name);
 }
 
-/* CUDA makes a new descriptor each time, ROCm hands out one of its own: it is asked once, and others get copies. And
- * CUDA exports no pointer of a pool that was not exported itself. The device is current. */
+/* CUDA makes a new descriptor each time, and ROCm returns its own one: it is exported once, and others get copies. CUDA
+ * exports a pointer only of a pool that has been exported. The device is current. */
 static enum hipmm_status driver_share_export_once(struct driver_pool *pool)
 {
   const struct hipmm_services *services = pool->services;
@@ -146,7 +146,7 @@ static enum hipmm_status driver_share_export_fd(void *self, int *fd_out)
   return HIPMM_OK;
 }
 
-/* ROCm up to 5.4 says success and does nothing. */
+/* ROCm up to 5.4 returns success and does nothing. */
 static enum hipmm_status driver_share_refuse_silence(const struct hipmm_services *services, const char *call)
 {
   return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL, "this runtime's %s does nothing", call);
@@ -186,7 +186,7 @@ static enum hipmm_status driver_share_export_pointer(void *self, const void *ptr
 
 /* ---- What is imported ---- */
 
-/* Noted, since a driver takes the same pointer twice, gives the same address, and breaks at the second free. */
+/* Recorded, since a driver imports the same pointer twice at the same address, and fails at the second free. */
 struct driver_import {
   void *ptr;
   unsigned char data[HIPMM_HIP_POINTER_BYTES];
@@ -232,7 +232,7 @@ static enum hipmm_status driver_share_refuse_import(const struct driver_pool *po
                               "this pointer is imported already, as %p: use that, or free it first", ptr);
 }
 
-/* The other process says how large a block is, and may err: the driver is asked, where it can tell. */
+/* The other process may give a wrong size: the driver is asked, where it can tell. */
 static enum hipmm_status driver_share_check_size(const struct hipmm_services *services, void *ptr, uint64_t bytes)
 {
   const struct hipmm_hip *hip = services->hip;
@@ -259,13 +259,13 @@ static enum hipmm_status driver_share_open_pointer(struct driver_pool *pool, str
   const struct driver_import *same = driver_share_import_like(pool, &import);
   if (same) return driver_share_refuse_import(pool, same->ptr);
   if (!driver_share_make_room(pool))
-    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory to note it");
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory to record it");
   int code = services->hip->MemPoolImportPointer(&import.ptr, pool->pool, pointer.data);
   if (code) return services->refuse_hip(services, "hipMemPoolImportPointer", code, pointer.bytes);
   if (!import.ptr) return driver_share_refuse_silence(services, "hipMemPoolImportPointer");
   if (driver_share_import_of(pool, import.ptr)) return driver_share_refuse_import(pool, import.ptr);
   enum hipmm_status status = driver_share_check_size(services, import.ptr, pointer.bytes);
-  if (!status) status = driver_pool_hold(pool, import.ptr, pointer.bytes);
+  if (!status) status = driver_pool_track(pool, import.ptr, pointer.bytes);
   if (status) {
     services->hip->FreeAsync(import.ptr, NULL);
     return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gate.c: membarrier, and waiting for an owner to come out. */
+/* gate.c: membarrier(2), and the wait for an owner that is inside. */
 #include "gate.h"
 #include "../../core/base/cancel.h"
 
@@ -26,13 +26,13 @@ void gates_prepare(void)
   pthread_once(&once, gate_prepare);
 }
 
-void gates_agree(void)
+void gates_fence(void)
 {
-  /* Registered, it does not fail. */
+  /* After registration it does not fail. */
   if (atomic_load(&gates_are_light)) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-/* The owner may be in a call of the driver. */
+/* The owner may be in a driver call, which takes long. */
 void gate_await(const struct gate *gate)
 {
   const struct timespec nap = {.tv_nsec = NAP_NS};

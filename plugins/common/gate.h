@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* gate.h: a lock for what one thread, its owner, uses all the time, and other threads hardly ever. The owner passes
- * with plain loads and stores, where a lock would cost more than all that is done inside; others pay for both: they
- * have the system make every processor finish what it is about (membarrier), which takes microseconds.
+/* gate.h: an asymmetric gate, for data that one thread, the owner, uses all the time and other threads rarely. The owner
+ * enters and leaves with plain loads and stores. Another thread shuts the gate and pays for both: membarrier(2) makes the
+ * kernel run a memory barrier on every processor that runs a thread of the process, which takes microseconds. After the
+ * barrier either the owner sees the shut gate, or the other thread sees the owner inside. This is Dekker's algorithm with
+ * an asymmetric fence: Dice, Huang and Yang, "Asymmetric Dekker Synchronization", Sun Microsystems, 2001.
  *
- * Whoever shuts gates is alone in that, by a lock of the caller's. */
+ * A lock of the caller's allows only one thread at a time to shut gates. */
 #ifndef HIPMM_PLUGINS_COMMON_GATE_H
 #define HIPMM_PLUGINS_COMMON_GATE_H
 
@@ -15,18 +17,18 @@ struct gate {
   atomic_bool shut;
 };
 
-/* To be called before any gate is used. */
+/* Called before any gate is used. */
 void gates_prepare(void);
 
-/* Whether the system can make processors agree; where it cannot, owners do it themselves. */
+/* Whether the system has membarrier(2). Otherwise each entry of an owner is a full barrier. */
 extern atomic_bool gates_are_light;
 
-/* For the owner. False, and not passed, while the gate is shut. */
+/* For the owner. False, and the owner is not inside, while the gate is shut. */
 static inline bool gate_enter(struct gate *gate)
 {
   if (__builtin_expect(atomic_load_explicit(&gates_are_light, memory_order_relaxed), 1)) {
     atomic_store_explicit(&gate->inside, true, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst); /* the store comes first: gates_agree() sees to the processor */
+    atomic_signal_fence(memory_order_seq_cst); /* for the compiler; gates_fence() is for the processor */
   } else {
     atomic_exchange(&gate->inside, true);
   }
@@ -46,8 +48,8 @@ static inline bool gate_is_passed(const struct gate *gate)
   return atomic_load_explicit(&gate->inside, memory_order_relaxed);
 }
 
-/* For others: gate_shut on each gate, gates_agree once, gate_await on each; then what is behind them is the caller's
- * until gate_open. */
+/* For other threads: gate_shut() on each gate, gates_fence() once, gate_await() on each gate. Then the data behind the gates
+ * belongs to the caller until gate_open(). */
 static inline void gate_shut(struct gate *gate)
 {
   atomic_store(&gate->shut, true);
@@ -58,7 +60,7 @@ static inline bool gate_is_shut(const struct gate *gate)
   return atomic_load_explicit(&gate->shut, memory_order_relaxed);
 }
 
-void gates_agree(void);
+void gates_fence(void);
 void gate_await(const struct gate *gate);
 
 static inline void gate_open(struct gate *gate)

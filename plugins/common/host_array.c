@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* host_array.c: see host_array.h. Reserved addresses have no access rights, so that they count against no limit on
- * memory; rights are given in steps that double. */
+/* host_array.c: mmap(2) and mprotect(2). Reserved addresses have no access rights, so that they count against no limit on
+ * memory; they get rights in steps that double. */
 #include "host_array.h"
 
 #include <sys/mman.h>

@@ -125,7 +125,7 @@ uint64_t live_blocks_next_number(struct live_blocks *live)
   return __atomic_add_fetch(&live->numbers, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- Putting in and taking out ---- */
+/* ---- Inserting and taking ---- */
 
 static bool live_blocks_is_full(const struct live_blocks_shard *shard)
 {
@@ -155,12 +155,12 @@ bool live_blocks_insert(struct live_blocks *live, const void *record, void *repl
   bool inserted = live_blocks_insert_in(live, shard, block, replaced_out);
   pthread_mutex_unlock(&shard->lock);
   if (!inserted)
-    live->services->refuse(live->services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to note a block of {0:bytes}",
+    live->services->refuse(live->services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to record a block of {0:bytes}",
                            block->bytes, 0, 0);
   return inserted;
 }
 
-/* Without the lock: what comes late only makes a table grow early. */
+/* Without the lock: a late change only makes a table grow early. */
 static void live_blocks_drop_promise(struct live_blocks_shard *shard)
 {
   __atomic_sub_fetch(&shard->promised, 1, __ATOMIC_RELAXED);
@@ -215,7 +215,7 @@ void live_blocks_restore(struct live_blocks *live, const void *record)
   pthread_mutex_unlock(&shard->lock);
 }
 
-/* ---- Looking ---- */
+/* ---- Finding ---- */
 
 bool live_blocks_find(struct live_blocks *live, const void *ptr, void *record_out)
 {
@@ -252,27 +252,27 @@ struct live_blocks_counts live_blocks_count(struct live_blocks *live)
   return counts;
 }
 
-/* ---- Giving back ---- */
+/* ---- Trimming ---- */
 
-/* To a quarter in use at most, so that the table need not grow again soon. What is promised still has room. Without host
- * memory for the smaller table the large one stays. */
-static void live_blocks_trim(const struct live_blocks *live, struct live_blocks_shard *shard)
+/* At most a quarter of the table is in use afterwards, so that it need not grow again soon. Promised records still have
+ * space. Without host memory for the smaller table the large one remains. */
+static void live_blocks_trim_shard(const struct live_blocks *live, struct live_blocks_shard *shard)
 {
   size_t needed = shard->count + __atomic_load_n(&shard->promised, __ATOMIC_RELAXED), capacity = shard->capacity;
   while (capacity > FIRST_CAPACITY && 4 * needed <= capacity / 2) capacity /= 2;
   if (capacity < shard->capacity) live_blocks_resize(live, shard, capacity);
 }
 
-void live_trim(struct live_blocks *live)
+void live_blocks_trim(struct live_blocks *live)
 {
   for (size_t i = 0; i < LIVE_BLOCKS_SHARDS; i++) {
     pthread_mutex_lock(&live->shards[i].lock);
-    live_blocks_trim(live, &live->shards[i]);
+    live_blocks_trim_shard(live, &live->shards[i]);
     pthread_mutex_unlock(&live->shards[i].lock);
   }
 }
 
-/* ---- All of them ---- */
+/* ---- All records ---- */
 
 void live_blocks_lock(struct live_blocks *live)
 {
@@ -284,12 +284,12 @@ void live_blocks_unlock(struct live_blocks *live)
   for (size_t i = 0; i < LIVE_BLOCKS_SHARDS; i++) pthread_mutex_unlock(&live->shards[i].lock);
 }
 
-void live_blocks_each(struct live_blocks *live, void (*see)(void *closure, void *record), void *closure)
+void live_blocks_each(struct live_blocks *live, void (*visitor)(void *closure, void *record), void *closure)
 {
   for (size_t i = 0; i < LIVE_BLOCKS_SHARDS; i++)
     for (size_t slot = 0; slot < live->shards[i].capacity; slot++) {
       struct live_block *block = live_blocks_at(live, &live->shards[i], slot);
-      if (block->ptr) see(closure, block);
+      if (block->ptr) visitor(closure, block);
     }
 }
 
@@ -317,7 +317,7 @@ static int live_blocks_compare_numbers(const void *left, const void *right)
   return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Room for one more, so that there is always something to free. */
+/* One record more than needed, so that the size is never 0. */
 static size_t live_blocks_list_bytes(const struct live_blocks *live, size_t count)
 {
   return (count + 1) * live->record_bytes;
@@ -345,15 +345,16 @@ void live_blocks_drop_list(struct live_blocks *live, struct live_blocks_list lis
 }
 
 enum hipmm_status live_blocks_visit(struct live_blocks *live,
-                                    void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
+                                    void (*visitor)(void *closure, const struct hipmm_extent *extent), void *closure)
 {
   struct live_blocks_list list;
   if (!live_blocks_list(live, true, &list))
     return live->services->fail(live->services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for a list of all blocks");
   for (size_t i = 0; i < list.count; i++) {
     const struct live_block *block = (const void *)(list.records + i * live->record_bytes);
-    see(closure, &(struct hipmm_extent){
-                     .ptr = block->ptr, .bytes = block->bytes, .state = HIPMM_EXTENT_LIVE, .stream = block->stream});
+    visitor(closure,
+            &(struct hipmm_extent){
+                .ptr = block->ptr, .bytes = block->bytes, .state = HIPMM_EXTENT_LIVE, .stream = block->stream});
   }
   live_blocks_drop_list(live, list);
   return HIPMM_OK;

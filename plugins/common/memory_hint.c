@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory_hint.c: see hint.h. */
+/* memory_hint.c: checks the device, judges and counts hints, and provides the ops and values of such adaptors. */
 #include "memory_hint.h"
 
 enum hipmm_status memory_hint_device_can(const struct hipmm_services *services, int device, bool *can_out)
@@ -36,11 +36,11 @@ static void memory_hint_count(atomic_uint_fast64_t *counter, uint64_t amount)
   atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);
 }
 
-/* Said once: nothing else shows that the adaptor does not do what it is there for. */
+/* Logged once: nothing else shows that the adaptor has no effect. */
 static void memory_hint_ignore(struct memory_hint *hint)
 {
   memory_hint_count(&hint->ignored, 1);
-  if (!atomic_exchange_explicit(&hint->has_told, true, memory_order_relaxed))
+  if (!atomic_exchange_explicit(&hint->has_logged, true, memory_order_relaxed))
     hint->services->log(hint->services, HIPMM_LOG_INFO,
                         "%s does not apply to memory of its upstream: it is not managed", hint->call);
 }
@@ -59,11 +59,11 @@ enum hipmm_status memory_hint_judge(struct memory_hint *hint, int code, size_t b
   return HIPMM_OK;
 }
 
-enum hipmm_status memory_hint_give_back(const struct memory_hint *hint, enum hipmm_status status,
-                                        struct hipmm_block block, size_t alignment, hipStream_t stream)
+enum hipmm_status memory_hint_release(const struct memory_hint *hint, enum hipmm_status status,
+                                      struct hipmm_block block, size_t alignment, hipStream_t stream)
 {
   if (hipmm_upstream_deallocate(hint->upstream, block.ptr, block.bytes, alignment, stream))
-    hint->services->log(hint->services, HIPMM_LOG_ERROR, "%p could not be given back after %s failed: it is lost",
+    hint->services->log(hint->services, HIPMM_LOG_ERROR, "%p could not be released after %s failed: it is lost",
                         block.ptr, hint->call);
   return status;
 }

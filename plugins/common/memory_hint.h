@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory_hint.h: what the adaptors have in common that tell HIP something about memory after it was allocated (prefetch,
- * advise). Compiled into both. A hint that does not apply is no failure: to memory that is not managed, or on a device
- * that cannot move managed memory while it is in use. Where a hint fails, the memory goes back. */
+/* memory_hint.h: the common part of the adaptors that give HIP a hint about memory after its allocation (prefetch, advise).
+ * A hint that does not apply is no failure: a hint about memory that is not managed, or on a device that cannot move
+ * managed memory while it is in use. If a hint fails, the memory is released. */
 #ifndef HIPMM_PLUGINS_COMMON_MEMORY_HINT_H
 #define HIPMM_PLUGINS_COMMON_MEMORY_HINT_H
 
@@ -10,30 +10,29 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* What such an adaptor begins with. */
+/* The first member of such an adaptor. */
 struct memory_hint {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   const char *call; /* the HIP function */
   bool is_on;       /* the device can: hipDeviceAttributeConcurrentManagedAccess */
-  atomic_bool has_told;
+  atomic_bool has_logged;
   atomic_uint_fast64_t given, given_bytes, ignored;
 };
 
-/* For create. `has_call`: the runtime exports the function. */
+/* Called on creation. `has_call`: the runtime exports the function. */
 enum hipmm_status memory_hint_open(struct memory_hint *hint, const struct hipmm_services *services,
                                    struct hipmm_resource *upstream, const char *call, bool has_call);
 
-/* Whether `device` can. */
+/* Whether `device` can move managed memory while it is in use. */
 enum hipmm_status memory_hint_device_can(const struct hipmm_services *services, int device, bool *can_out);
 
-/* Judges what HIP answered to a hint about `bytes`, and counts it. */
+/* Counts a hint about `bytes` by HIP's result. Returns a failure that is not harmless. */
 enum hipmm_status memory_hint_judge(struct memory_hint *hint, int code, size_t bytes);
 
-/* A block that was just allocated goes back to the upstream, since a hint about it failed with `status`, which is
- * returned. */
-enum hipmm_status memory_hint_give_back(const struct memory_hint *hint, enum hipmm_status status,
-                                        struct hipmm_block block, size_t alignment, hipStream_t stream);
+/* Releases a block to the upstream after its allocation, since a hint about it failed with `status`. Returns `status`. */
+enum hipmm_status memory_hint_release(const struct memory_hint *hint, enum hipmm_status status,
+                                      struct hipmm_block block, size_t alignment, hipStream_t stream);
 
 /* Ops and values that are the same for all. `self` begins with a struct memory_hint. */
 enum hint_value {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* source.c: see source.h. Every block that a source gave out stands in the core's block_map, so that a foreign pointer, a
- * second free and a wrong size are refused before the runtime hears of them. */
+/* source.c: every block that a source has allocated is in the core's block map, so that a foreign pointer, a second free and
+ * a wrong size are refused before the runtime sees them. */
 #include "source.h"
 #include "../../core/base/cancel.h"
 
@@ -20,7 +20,7 @@ enum hipmm_status source_create(const struct hipmm_services *services, const str
   return HIPMM_OK;
 }
 
-/* What fails is tried once more: nobody comes after us who could. */
+/* A failure is repeated once: no later call could try again. */
 void source_wait_at_end(const struct hipmm_services *services)
 {
   if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
@@ -33,8 +33,8 @@ void source_destroy(void *self)
   struct hipmm_block block;
   source_wait_at_end(services);
   while (services->untrack_any(services, &block) == HIPMM_OK)
-    if (source->memory->give_back(source, block.ptr, block.bytes))
-      source->memory->give_back(source, block.ptr, block.bytes);
+    if (source->memory->release(source, block.ptr, block.bytes))
+      source->memory->release(source, block.ptr, block.bytes);
   services->host_free(services, source, source->self_bytes);
 }
 
@@ -79,7 +79,7 @@ enum hipmm_status source_require_device(const struct hipmm_services *services, c
 
 /* ---- Memory ---- */
 
-static enum hipmm_status source_obtain_and_hold(const struct source *source, size_t bytes, void **ptr_out)
+static enum hipmm_status source_obtain_and_track(const struct source *source, size_t bytes, void **ptr_out)
 {
   const struct hipmm_services *services = source->services;
   void *ptr = NULL;
@@ -87,7 +87,7 @@ static enum hipmm_status source_obtain_and_hold(const struct source *source, siz
   if (status) return status;
   status = services->track(services, ptr, bytes);
   if (status)
-    source->memory->give_back(source, ptr, bytes);
+    source->memory->release(source, ptr, bytes);
   else
     *ptr_out = ptr;
   return status;
@@ -106,21 +106,22 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
   }
   int cancel = cancel_forbid();
   int previous = services->enter_device(services);
-  status = source_obtain_and_hold(source, bytes, ptr_out);
+  status = source_obtain_and_track(source, bytes, ptr_out);
   services->leave_device(services, previous);
   cancel_allow(cancel);
   return status;
 }
 
-/* Work on the stream may still use the memory, and hipFree has not waited for it since HIP 7. A handle that is no
- * stream any more is no reason to keep the memory: then the whole device is waited for. */
+/* Work on the stream may still use the memory, and since HIP 7 hipFree does not wait for it. The memory is released also if
+ * the handle is no stream any more: then the wait is for the whole device. */
 static enum hipmm_status source_wait_for_work(const struct hipmm_services *services, hipStream_t stream)
 {
   if (hipmm_stream_is_captured(services->hip, stream))
-    return services->refuse(services, HIPMM_E_STATE,
-                            "stream {0:hex} is being captured and cannot be waited for; free the block when that has "
-                            "ended, or put a pool above this resource",
-                            (uintptr_t)stream, 0, 0);
+    return services->refuse(
+        services, HIPMM_E_STATE,
+        "stream {0:hex} is being captured and cannot be waited for; free the block after the capture, "
+        "or put a pool above this resource",
+        (uintptr_t)stream, 0, 0);
   if (!services->hip->StreamSynchronize(stream)) return HIPMM_OK;
   services->hip->GetLastError();
   int code = services->hip->DeviceSynchronize();
@@ -136,13 +137,13 @@ enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t 
   if (!ptr) return HIPMM_OK;
   enum hipmm_status status = services->untrack(services, ptr, bytes, &held_bytes);
   if (status) return status;
-  int cancel = cancel_forbid(); /* the block is nobody's meanwhile */
+  int cancel = cancel_forbid(); /* the block is in no record meanwhile */
   int previous = services->enter_device(services);
   status = source_wait_for_work(services, stream);
-  if (!status) status = source->memory->give_back(source, ptr, held_bytes);
+  if (!status) status = source->memory->release(source, ptr, held_bytes);
   services->leave_device(services, previous);
   if (status && services->track(services, ptr, held_bytes))
-    services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be noted either: it is lost", ptr);
+    services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be recorded either: it is lost", ptr);
   cancel_allow(cancel);
   return status;
 }
@@ -166,11 +167,11 @@ static enum hipmm_status source_obtain_host(const struct source *source, size_t 
   return HIPMM_OK;
 }
 
-static enum hipmm_status source_give_back_host(const struct source *source, void *ptr, size_t bytes)
+static enum hipmm_status source_release_host(const struct source *source, void *ptr, size_t bytes)
 {
   (void)source, (void)bytes;
   free(ptr);
   return HIPMM_OK;
 }
 
-const struct source_memory source_host_memory = {.obtain = source_obtain_host, .give_back = source_give_back_host};
+const struct source_memory source_host_memory = {.obtain = source_obtain_host, .release = source_release_host};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* source.h: what the sources have in common: the checks, the device, the block_map, and the wait for work before memory
- * goes back. Compiled into each source, which brings two functions: one gets memory, one gives it back. */
+/* source.h: the common part of the sources: checks, the current device, the block map, and the wait for work before memory
+ * is released. Compiled into each source, which provides two functions: one obtains memory, one releases it. */
 #ifndef HIPMM_PLUGINS_COMMON_SOURCE_H
 #define HIPMM_PLUGINS_COMMON_SOURCE_H
 
@@ -8,28 +8,27 @@
 
 struct source;
 
-/* Both report their failures. The source's device is current, `bytes` is not 0, and far from overflow. */
+/* Both report their failures. The source's device is current, and `bytes` is neither 0 nor near overflow. */
 struct source_memory {
   enum hipmm_status (*obtain)(const struct source *source, size_t bytes, void **ptr_out);
-  enum hipmm_status (*give_back)(const struct source *source, void *ptr, size_t bytes);
+  enum hipmm_status (*release)(const struct source *source, void *ptr, size_t bytes);
 };
 
-/* An instance. A source that needs no more than this uses it as its `self`; one that does has it as its first
- * member. */
+/* An instance. It is a source's `self`, or the first member of it. */
 struct source {
   const struct hipmm_services *services;
   const struct source_memory *memory;
   size_t self_bytes;
 };
 
-/* `self_bytes` is the size of the whole, zeroed but for the first member. */
+/* `self_bytes` is the size of `self`, which is zeroed behind its first member. */
 enum hipmm_status source_create(const struct hipmm_services *services, const struct source_memory *memory,
                                 size_t self_bytes, void **self_out);
 
-/* Waits for the device and gives back what the application left. */
+/* Waits for the device, and releases the blocks that the application did not free. */
 void source_destroy(void *self);
 
-/* Waits for the device before memory goes back whatever comes of it; a broken device gives it back all the same. */
+/* Waits for the device before memory is released unconditionally; a broken device releases its memory too. */
 void source_wait_at_end(const struct hipmm_services *services);
 
 /* The ops of the same names. */
@@ -40,15 +39,15 @@ enum hipmm_status source_find(void *self, const void *ptr, struct hipmm_block *b
 /* Refuses sizes and alignments that no source can serve. */
 enum hipmm_status source_check(const struct hipmm_services *services, size_t bytes, size_t alignment);
 
-/* For create: refuses a device that lacks something, and a runtime that lacks a function. `what` ends the sentence
+/* Called on creation: refuse a device that lacks something, and a runtime that lacks a function. `what` ends the sentence
  * "device 0 has no …". */
 enum hipmm_status source_require_attribute(const struct hipmm_services *services, int attribute, const char *what);
 enum hipmm_status source_require_function(const struct hipmm_services *services, int is_there, const char *name);
 
-/* The same of a device that `option` names, by its number. */
+/* Refuses the number of a device, given in `option`, that does not exist. */
 enum hipmm_status source_require_device(const struct hipmm_services *services, const char *option, int64_t device);
 
-/* Plain host memory, aligned to HIPMM_ALIGNMENT, for sources that deal in it. */
+/* Host memory of the C library, aligned to HIPMM_ALIGNMENT. */
 extern const struct source_memory source_host_memory;
 
 #endif

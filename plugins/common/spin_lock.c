@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* spin_lock.c: see spin.h. */
+/* spin_lock.c: the wait of a thread that finds the lock taken. */
 #include "spin_lock.h"
 
 #include <sched.h>
@@ -12,5 +12,5 @@ void spin_wait(atomic_flag *lock)
     if (spins < SPINS_BEFORE_YIELD)
       __builtin_ia32_pause();
     else
-      sched_yield(); /* its holder may have lost the processor */
+      sched_yield(); /* the holder may have lost the processor */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* spin_lock.h: a lock for a few instructions that hardly ever meet anybody: one exchange to take, one store to let go.
- * Compiled into what keeps each thread's, or each stream's, doings apart. */
+/* spin_lock.h: a lock for a few instructions that seldom has two users at once: one exchange to acquire, one store to
+ * release. For data of one thread, or of one stream. */
 #ifndef HIPMM_PLUGINS_COMMON_SPIN_LOCK_H
 #define HIPMM_PLUGINS_COMMON_SPIN_LOCK_H
 

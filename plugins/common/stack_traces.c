@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stack_traces.c: see traces.h. A table that doubles; traces in it are named by their index, so that it may move. */
+/* stack_traces.c: a hash table that doubles. The number of a trace is its index, so the table may move. */
 #include "stack_traces.h"
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The frames of this file and of whatever wraps backtrace(), before the one that is asked for. */
+/* The most frames of this file, and of a function that wraps backtrace(), in front of the requested one. */
 enum { FIRST_CAPACITY = 64, MOST_OWN_FRAMES = 8 };
 
 void stack_traces_open(struct stack_traces *traces, const struct hipmm_services *services)
@@ -17,7 +17,7 @@ void stack_traces_open(struct stack_traces *traces, const struct hipmm_services 
   void *frame[1];
   *traces = (struct stack_traces){.services = services, .used = 1};
   pthread_mutex_init(&traces->lock, NULL);
-  backtrace(frame, 1); /* its first call loads a library, which must not happen in the middle of an allocation */
+  backtrace(frame, 1); /* the first call loads a library, which must not happen during an allocation */
 }
 
 void stack_traces_close(struct stack_traces *traces)
@@ -170,7 +170,7 @@ int64_t stack_traces_metadata_bytes(struct stack_traces *traces)
 
 /* ---- Writing ---- */
 
-/* Programs in C++ bring the function that makes their names readable; others have no use for it. */
+/* A C++ program has the function that demangles its names; others need none. */
 static char *stack_traces_demangle(const char *name)
 {
   char *(*function)(const char *, char *, size_t *, int *) = NULL;
@@ -179,8 +179,8 @@ static char *stack_traces_demangle(const char *name)
   return function && !strncmp(name, "_Z", 2) ? function(name, NULL, NULL, &status) : NULL;
 }
 
-/* As RMM writes them, and where in function and file, for addr2line. The address is that of the call, which is before
- * the one that it returns to. */
+/* In the format of RMM, with the offsets in the function and in the file, for addr2line. The address of the call is before
+ * the return address. */
 static void stack_traces_frame_text(uint32_t index, void *frame, char *line, size_t line_bytes)
 {
   Dl_info info;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* stack_traces.h: stack traces of allocations, each different one kept once for as long as somebody has its number.
- * Compiled into adaptors that can tell who allocated. Taking one costs microseconds; names are looked up when a
- * trace is written. */
+/* stack_traces.h: stack traces of allocations, each distinct one stored once while any user has its number. Compiled into
+ * adaptors that report the caller of an allocation. To take a trace costs microseconds; names are looked up when a trace is
+ * written. */
 #ifndef HIPMM_PLUGINS_COMMON_STACK_TRACES_H
 #define HIPMM_PLUGINS_COMMON_STACK_TRACES_H
 
@@ -14,7 +14,7 @@ enum { STACK_TRACE_MOST_FRAMES = 64 /* as in RMM */ };
 struct stack_trace {
   uint64_t hash;
   uint32_t users; /* 0: free */
-  uint32_t next;  /* in the chain of its bucket, or of those that are free */
+  uint32_t next;  /* in the list of its bucket, or of free traces */
   uint32_t depth;
   uint32_t unused;
   void *frames[STACK_TRACE_MOST_FRAMES]; /* return addresses, the caller of hipmm's plugin first */
@@ -31,14 +31,14 @@ struct stack_traces {
 void stack_traces_open(struct stack_traces *traces, const struct hipmm_services *services);
 void stack_traces_close(struct stack_traces *traces);
 
-/* The number of the calling thread's trace, of `depth` frames at most, from the frame that `from` returns to, which is
- * __builtin_return_address(0) of an op. 0 when there is no host memory for one. */
+/* The number of the calling thread's trace, with at most `depth` frames, from the frame that `from` returns to, which is
+ * __builtin_return_address(0) of an op. 0 when there is no host memory for the trace. */
 uint32_t stack_traces_take(struct stack_traces *traces, const void *from, uint32_t depth);
 
-/* One user less. 0 is ignored. */
+/* Removes one user. Does nothing for 0. */
 void stack_traces_drop(struct stack_traces *traces, uint32_t number);
 
-/* Writes a trace, a line for each frame, or writes it to the log. Nothing for 0. */
+/* Writes a trace with one line for each frame, or logs it. Does nothing for 0. */
 void stack_traces_write(struct stack_traces *traces, uint32_t number, void (*write)(void *closure, const char *line),
                         void *closure);
 void stack_traces_log(struct stack_traces *traces, uint32_t number, enum hipmm_log_level level);

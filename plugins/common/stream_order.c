@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_order.c: streams by handle, their epochs and events. Every HIP call of the pool that is about order is here. */
+/* stream_order.c: streams by handle, their epochs and events. All HIP calls about stream order are here. */
 #include "stream_order.h"
 #include "../../core/base/cancel.h"
 #include "thread_cache.h"
@@ -57,7 +57,7 @@ static void stream_order_remove_entry(struct streams *streams, const struct stre
     streams->table[hole] = streams->table[at];
     hole = at;
   }
-  streams->table[hole] = STREAM_CLEAN;
+  streams->table[hole] = STREAM_READY;
 }
 
 static enum hipmm_status stream_order_check_device(const struct streams *streams, hipStream_t handle)
@@ -77,7 +77,7 @@ static enum hipmm_status stream_order_check_device(const struct streams *streams
 static uint32_t stream_order_unused_id(struct streams *streams)
 {
   uint32_t id = streams->unused;
-  if (!id) return streams->count < MAX_STREAMS ? streams->count++ : STREAM_CLEAN;
+  if (!id) return streams->count < MAX_STREAMS ? streams->count++ : STREAM_READY;
   streams->unused = streams->items[id].next_unused;
   return id;
 }
@@ -96,8 +96,8 @@ static bool stream_order_is_captured(const struct streams *streams, hipStream_t 
   return captured;
 }
 
-/* HIP's number of a stream; 0 where it has none to tell, as while the stream is captured: to ask would end the capture.
- * It is another stream then, rightly so, since a graph does not run in the order of the stream that it was made of. */
+/* HIP's number of a stream; 0 where HIP cannot tell, or while the stream is captured: to ask would end the capture. A
+ * captured stream counts as another stream, which is correct: a graph does not run in the order of that stream. */
 static unsigned long long stream_order_number_of(const struct streams *streams, hipStream_t handle)
 {
   const struct hipmm_hip *hip = streams->services->hip;
@@ -113,16 +113,16 @@ static unsigned long long stream_order_number_of(const struct streams *streams, 
 static uint32_t stream_order_add(struct streams *streams, hipStream_t handle, unsigned long long number)
 {
   uint32_t id = stream_order_unused_id(streams);
-  if (!id) return STREAM_CLEAN;
+  if (!id) return STREAM_READY;
   struct stream *stream = &streams->items[id];
-  /* A stream that was forgotten leaves its events. */
+  /* The events of a forgotten stream are used again. */
   stream->handle = handle;
   stream->thread = 0;
   stream->number = number;
   stream->in_use = true;
   stream->lasts = !handle;
   stream->gone = false;
-  stream->frees = stream->recorded = stream->passed = 0;
+  stream->frees = stream->recorded = stream->completed = 0;
   stream->n_marks = stream->marks_ahead = 0;
   if (handle == PER_THREAD) stream->thread = thread_number();
   *stream_order_entry_of(streams, handle, stream->thread) = (uint16_t)id;
@@ -133,13 +133,13 @@ static uint32_t stream_order_add(struct streams *streams, hipStream_t handle, un
 void stream_lose(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
-  if (stream->gone) return; /* its handle may be another stream's by now */
+  if (stream->gone) return;
   stream_order_remove_entry(streams, stream);
   stream->gone = true;
 }
 
-/* The stream that the handle names now, if it is known; STREAM_CLEAN if not, and its number then. The stream that the
- * handle named before is lost. */
+/* The known stream that the handle names now; STREAM_READY if there is none, and then its number. Loses the stream that
+ * the handle named before. */
 static uint32_t stream_order_known_id(struct streams *streams, hipStream_t handle, unsigned long long *number_out)
 {
   uint32_t id = *stream_order_entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
@@ -147,7 +147,7 @@ static uint32_t stream_order_known_id(struct streams *streams, hipStream_t handl
   *number_out = stream_order_number_of(streams, handle);
   if (id && streams->items[id].number == *number_out) return id;
   if (id) stream_lose(streams, id);
-  return STREAM_CLEAN;
+  return STREAM_READY;
 }
 
 uint32_t streams_known_id(struct streams *streams, hipStream_t handle)
@@ -170,8 +170,8 @@ enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uin
   return status;
 }
 
-/* Whether its handle may be used at any time and by any thread: its owner keeps it, which is known of some, and
- * promised by all under RECORD_LAZY. A per-thread default stream can be named by its own thread alone. */
+/* Whether any thread may use its handle at any time: its owner keeps the stream, which is known of some streams, and
+ * which RECORD_LAZY promises of all. Only its own thread can name a per-thread default stream. */
 static bool stream_order_lasts(const struct streams *streams, const struct stream *stream)
 {
   return !stream->thread && (stream->lasts || streams->record == RECORD_LAZY);
@@ -197,7 +197,7 @@ bool streams_any_captured(const struct streams *streams, uint32_t user)
   return false;
 }
 
-/* Records the event, which is made if need be, on the stream. */
+/* Records the event on the stream. Creates the event first if there is none. */
 static bool stream_order_record_event(const struct streams *streams, const struct stream *stream, hipEvent_t *event)
 {
   const struct hipmm_services *services = streams->services;
@@ -220,11 +220,12 @@ static bool stream_order_record(struct streams *streams, struct stream *stream)
   return recorded;
 }
 
-uint64_t stream_note_free(struct streams *streams, uint32_t id)
+uint64_t stream_record_free(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
   stream->frees++;
-  /* The handle is good during this call. Should recording fail, the epoch stays uncovered and others synchronise. */
+  /* The handle is valid during this call. If recording fails, the epoch has no event, and other streams wait for the
+   * device. */
   if (streams->record == RECORD_ON_FREE) stream_order_record(streams, stream);
   return stream->frees;
 }
@@ -239,13 +240,13 @@ bool stream_cover(struct streams *streams, uint32_t id)
 void stream_poll(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
-  if (stream->passed == stream->recorded) return;
+  if (stream->completed == stream->recorded) return;
   int cancel = cancel_forbid();
   int code = streams->services->hip->EventQuery(stream->event);
   if (code)
     streams->services->hip->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
   else
-    stream->passed = stream->recorded;
+    stream->completed = stream->recorded;
   cancel_allow(cancel);
 }
 
@@ -253,7 +254,7 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
 {
   const struct hipmm_services *services = streams->services;
   struct stream *stream = &streams->items[id];
-  if (epoch <= stream->passed) return true;
+  if (epoch <= stream->completed) return true;
   if (stream_is_captured(streams, waiter)) return false;
   if (epoch > stream->recorded && !stream_cover(streams, id)) return false;
   int cancel = cancel_forbid();
@@ -269,7 +270,7 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
 bool stream_host_wait(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
-  if (stream->passed == stream->frees) return true;
+  if (stream->completed == stream->frees) return true;
   if (!stream_cover(streams, id)) return false;
   int cancel = cancel_forbid();
   int code = streams->services->hip->EventSynchronize(stream->event);
@@ -308,7 +309,7 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
 {
   struct stream *stream = &streams->items[id];
   const struct hipmm_hip *hip = streams->services->hip;
-  if (!stream->in_use || epoch <= stream->passed || epoch > stream->frees) return true; /* or of a forgotten one */
+  if (!stream->in_use || epoch <= stream->completed || epoch > stream->frees) return true; /* see stream_order.h */
   stream->marks_ahead = MARKS_AFTER_WAIT;
   const struct mark *mark = stream_order_mark_for(stream, epoch);
   if (!mark) return stream_host_wait(streams, id);
@@ -324,10 +325,10 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
   return !code;
 }
 
-void stream_passed(struct streams *streams, uint32_t id)
+void stream_complete(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
-  stream->recorded = stream->passed = stream->frees;
+  stream->recorded = stream->completed = stream->frees;
 }
 
 /* The stream has no entry in the table. */
@@ -352,7 +353,7 @@ void streams_forget_gone(struct streams *streams)
 {
   for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
     const struct stream *stream = &streams->items[id];
-    if (stream->in_use && stream->gone && stream->passed == stream->frees) stream_order_drop(streams, id);
+    if (stream->in_use && stream->gone && stream->completed == stream->frees) stream_order_drop(streams, id);
   }
 }
 

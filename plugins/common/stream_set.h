@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_set.h: a set of stream ids, visited in ascending order. Adding, removing and finding the next member take the
- * same few steps however many streams there are: a bit for each id, and above that a bit for each word that is not
- * zero. A zeroed set is empty. The caller holds the lock of what the set belongs to. */
+/* stream_set.h: a set of stream ids, visited in ascending order. Adding, removing and finding the next member take a
+ * constant number of steps: the set has a bit for each id, and above that a bit for each word that is not zero. A zeroed
+ * set is empty. The caller holds the lock of what the set belongs to. */
 #ifndef HIPMM_PLUGINS_COMMON_STREAM_SET_H
 #define HIPMM_PLUGINS_COMMON_STREAM_SET_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_cache.c: thread numbers and memories, and one thread-specific key for all pools, whose destructor tells them that a
- * thread ends. The plugin stays loaded, so the destructor is always there. */
+/* thread_cache.c: numbers and memories of threads, and one thread-specific key for all watches, whose destructor runs when
+ * a thread ends. The plugin is never unloaded, so the destructor always exists. */
 #include "thread_cache.h"
 #include "../../core/base/cancel.h"
 
@@ -12,12 +12,12 @@ enum { MEMORY_BYTES = THREAD_MEMORIES * sizeof(struct thread_memory) };
 
 _Thread_local struct thread_memory *thread_memories;
 
-/* The memory of a thread whose end was told: it remembers nothing. Never written. */
+/* The memories of a thread that has ended. Always empty. */
 static struct thread_memory no_memories[THREAD_MEMORIES];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of what watches say of themselves */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of the fields of watches */
 static pthread_cond_t call_over = PTHREAD_COND_INITIALIZER;
 static struct thread_watch *watches;
 
@@ -35,8 +35,8 @@ uint64_t thread_new_owner(void)
   return atomic_fetch_add(&last, 1) + 1;
 }
 
-/* The lock is held, save during the call itself; the watch stays in the list meanwhile. */
-static void thread_cache_tell(struct thread_watch *watch, uint64_t thread)
+/* The lock is held, but not during the call of `ended`; the watch stays in the list meanwhile. */
+static void thread_cache_notify(struct thread_watch *watch, uint64_t thread)
 {
   watch->n_calls++;
   pthread_mutex_unlock(&lock);
@@ -49,7 +49,7 @@ static void thread_cache_ended(void *number)
 {
   pthread_mutex_lock(&lock);
   for (struct thread_watch *watch = watches; watch; watch = watch->next)
-    if (!watch->is_closing) thread_cache_tell(watch, (uintptr_t)number);
+    if (!watch->is_closing) thread_cache_notify(watch, (uintptr_t)number);
   pthread_mutex_unlock(&lock);
   munmap(thread_memories, MEMORY_BYTES);
   thread_memories = no_memories;
@@ -57,10 +57,10 @@ static void thread_cache_ended(void *number)
 
 static void thread_cache_make_key(void)
 {
-  pthread_key_create(&key, thread_cache_ended); /* should there be no key left, caches live until the pool needs them */
+  pthread_key_create(&key, thread_cache_ended); /* without a key, caches live until the pool needs them */
 }
 
-/* Straight from the system: the application's malloc may be what called us. */
+/* From the system: the caller may be the application's malloc. */
 static void thread_cache_make_memories(void)
 {
   pthread_once(&once, thread_cache_make_key);
@@ -70,7 +70,7 @@ static void thread_cache_make_memories(void)
   pthread_setspecific(key, (void *)(uintptr_t)thread_number());
 }
 
-bool thread_attend(void)
+bool thread_register(void)
 {
   if (!thread_memories) thread_cache_make_memories();
   return thread_memories && thread_memories != no_memories;
@@ -78,7 +78,7 @@ bool thread_attend(void)
 
 void thread_remember(uint64_t owner, const void *remembered_key, void *value)
 {
-  if (!thread_attend()) return;
+  if (!thread_register()) return;
   thread_memories[thread_memory_index(owner, remembered_key)] = (struct thread_memory){owner, remembered_key, value};
 }
 

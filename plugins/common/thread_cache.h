@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_cache.h: what a thread remembers, and who is told when it ends. */
+/* thread_cache.h: values that a thread remembers, and notification of resources when a thread ends. Used by cache.c of the
+ * pool, biased_lock.c, stream_order.c and the arena. */
 #ifndef HIPMM_PLUGINS_COMMON_THREAD_CACHE_H
 #define HIPMM_PLUGINS_COMMON_THREAD_CACHE_H
 
@@ -10,9 +11,9 @@
 /* A number of the calling thread that no other thread ever has. */
 uint64_t thread_number(void);
 
-/* ---- Memory: a value for an owner and a key, forgotten when others take its place ---- */
+/* ---- Memory: a value for an owner and a key, until another value needs its slot ---- */
 
-/* A number for an owner, never given twice. */
+/* A new number for an owner. Never the same number twice. */
 uint64_t thread_new_owner(void);
 
 enum { THREAD_MEMORIES = 64 };
@@ -23,7 +24,7 @@ struct thread_memory {
   void *value;
 };
 
-/* In the static block of thread-local storage: a call to find it would cost as much as all the rest of a cache hit. */
+/* In the static block of thread-local storage: a call that finds it would cost as much as the rest of a cache hit. */
 extern _Thread_local struct thread_memory *thread_memories __attribute__((tls_model("initial-exec")));
 
 static inline size_t thread_memory_index(uint64_t owner, const void *key)
@@ -39,30 +40,29 @@ static inline void *thread_recall(uint64_t owner, const void *key)
   return memory->owner == owner && memory->key == key ? memory->value : NULL;
 }
 
-/* Does nothing when there is no memory for it, or the thread's end has been told. From then on the thread's end is told
- * to every watch. */
+/* Registers the thread, as thread_register() does. Does nothing if that fails. */
 void thread_remember(uint64_t owner, const void *key, void *value);
 
-/* ---- Ends ---- */
+/* ---- The end of threads ---- */
 
-/* The calling thread's end is told to every watch, and it has thread_memories; false if there is no memory for it, or
- * its end has been told already: destructors of the program's thread-specific values may run after that. */
-bool thread_attend(void);
+/* Gives the calling thread its thread_memories. From then on every watch is notified of the thread's end. False if there
+ * is no memory, or the thread has ended: destructors of the program's thread-specific values may run after its end. */
+bool thread_register(void);
 
-/* Something that wants to know which threads end; linked into a list while it is open. The list's lock is not held while
- * `ended` runs, so `ended` may take any lock; but it makes its thread wait, and a thread that holds a lock of a resource
- * may in turn wait for the thread to end: `ended` should not wait for such locks. */
+/* Is notified of the end of threads while it is open. The lock of the list of watches is not held while `ended` runs, so
+ * `ended` may take any lock. But its thread cannot end until it returns, and a thread that holds a lock of a resource may
+ * wait for that thread to end: `ended` should not wait for such a lock. */
 struct thread_watch {
   void (*ended)(struct thread_watch *watch, uint64_t thread);
   struct thread_watch *next;
-  unsigned n_calls; /* threads that are in `ended` */
-  bool is_closing;  /* no more of them */
+  unsigned n_calls; /* running calls of `ended` */
+  bool is_closing;  /* no more calls */
 };
 
 void thread_watch_open(struct thread_watch *watch);
 
-/* After it returns, `ended` is not running and not called any more. The caller holds no lock that this watch's `ended`
- * waits for; it may hold those of other watches. */
+/* After this returns, `ended` is not running and is not called any more. The caller holds no lock that `ended` of this watch
+ * waits for. It may hold locks that other watches wait for. */
 void thread_watch_close(struct thread_watch *watch);
 
 #endif

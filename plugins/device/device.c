@@ -19,16 +19,16 @@ static enum hipmm_status device_free(const struct source *source, void *ptr, siz
   return code ? services->refuse_hip(services, "hipFree", code, 0) : HIPMM_OK;
 }
 
-static const struct source_memory device_memory = {.obtain = device_malloc, .give_back = device_free};
+static const struct source_memory device_memory = {.obtain = device_malloc, .release = device_free};
 
 static enum hipmm_status device_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   void *self;
-  struct reach reach;
+  struct device_reach reach;
   (void)upstreams, (void)n_upstreams; /* it has none */
   enum hipmm_status status = peers_enable(services, options);
-  if (!status) status = reach_find(services, &reach);
+  if (!status) status = device_reach_find(services, &reach);
   if (!status) status = source_create(services, &device_memory, sizeof(struct device), &self);
   if (status) return status;
   peers_open(self, &reach);

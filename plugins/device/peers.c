@@ -54,7 +54,7 @@ enum hipmm_status peers_enable(const struct hipmm_services *services, const stru
   return status;
 }
 
-void peers_open(struct device *device, const struct reach *reach)
+void peers_open(struct device *device, const struct device_reach *reach)
 {
   device->is_in_reach = reach->is_whole;
   atomic_init(&device->peers, reach->devices);
@@ -63,9 +63,9 @@ void peers_open(struct device *device, const struct reach *reach)
 static void peers_drop(struct device *device, int peer, int code)
 {
   const struct hipmm_services *services = device->source.services;
-  bool is_first = atomic_fetch_and(&device->peers, ~reach_bit(peer)) & reach_bit(peer);
+  bool is_first = atomic_fetch_and(&device->peers, ~device_reach_bit(peer)) & device_reach_bit(peer);
   if (is_first)
-    reach_report(services, HIPMM_LOG_WARNING, "hipMemSetAccess", code, peer);
+    device_reach_report(services, HIPMM_LOG_WARNING, "hipMemSetAccess", code, peer);
   else
     services->hip->GetLastError();
 }
@@ -76,9 +76,9 @@ enum hipmm_status peers_give_access(struct device *device, void *address, size_t
   const struct hipmm_services *services = device->source.services;
   uint64_t peers = atomic_load_explicit(&device->peers, memory_order_relaxed);
   for (; peers; peers &= peers - 1) {
-    int peer = reach_first(peers);
+    int peer = device_reach_first(peers);
     int code = services->hip->MemSetAccess(address, bytes, peer);
-    if (reach_is_refused(code)) {
+    if (device_reach_is_refused(code)) {
       peers_drop(device, peer, code);
     } else if (code) {
       enum hipmm_status status = services->refuse_hip(services, "hipMemSetAccess", code, bytes);

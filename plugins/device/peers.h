@@ -29,7 +29,7 @@ struct device {
 enum hipmm_status peers_enable(const struct hipmm_services *services, const struct device_options *options);
 
 /* For create: stores which devices reach the memory. */
-void peers_open(struct device *device, const struct reach *reach);
+void peers_open(struct device *device, const struct device_reach *reach);
 
 /* Gives every device that reaches it access to mapped memory; the resource's own is current and has access already. A
  * runtime that cannot give a device access is not asked again for that device, which is logged as a warning; any other

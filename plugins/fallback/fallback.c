@@ -140,7 +140,7 @@ static enum hipmm_status fallback_trim(void *self, size_t keep_bytes)
 {
   struct fallback *fallback = self;
   (void)keep_bytes; /* of device memory, which the upstreams hold */
-  live_trim(&fallback->owners.live);
+  live_blocks_trim(&fallback->owners.live);
   return HIPMM_OK;
 }
 

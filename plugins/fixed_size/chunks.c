@@ -169,7 +169,7 @@ static enum hipmm_status chunks_release(struct fixed *fixed, uint32_t slot)
   fixed->records_bytes -= chunks_records_bytes(chunk->n_blocks);
   fixed->reserved_bytes -= bytes;
   chunk->n_blocks = 0;
-  starts_discard(&fixed->starts, chunk->start, bytes);
+  address_map_discard(&fixed->starts, chunk->start, bytes);
   host_pages_discard(chunk->records, chunks_records_bytes(chunk->n_records));
   return HIPMM_OK;
 }

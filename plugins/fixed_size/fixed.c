@@ -103,7 +103,7 @@ static enum hipmm_status fixed_deallocate_locked(struct fixed *fixed, uint32_t n
   if (status) return status;
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);
-  chain_push(fixed, &list->free, number, stream_note_free(&fixed->streams, stream));
+  chain_push(fixed, &list->free, number, stream_record_free(&fixed->streams, stream));
   list_count(list, -1, -(int64_t)requested);
   spin_unlock(&list->busy);
   return HIPMM_OK;
@@ -169,7 +169,7 @@ enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
 {
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
-  status = reuse_synchronize_device(fixed, STREAM_CLEAN);
+  status = reuse_synchronize_device(fixed, STREAM_READY);
   if (!status) status = chunks_release_idle(fixed, keep_bytes, reuse_ready(fixed));
   biased_lock_release(&fixed->lock);
   return status;
@@ -263,7 +263,7 @@ enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
 {
   enum hipmm_status status = HIPMM_OK;
   bool any = n_blocks;
-  biased_lock_take(&fixed->lock);
+  biased_lock_acquire(&fixed->lock);
   while (!status && n_blocks) {
     struct fixed_chain chain;
     uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
@@ -271,7 +271,7 @@ enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
     if (!status) reuse_add_ready(fixed, chain);
     n_blocks -= n;
   }
-  if (any && !status) status = reuse_synchronize_device(fixed, STREAM_CLEAN);
+  if (any && !status) status = reuse_synchronize_device(fixed, STREAM_READY);
   biased_lock_release(&fixed->lock);
   return status;
 }

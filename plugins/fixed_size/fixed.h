@@ -3,7 +3,7 @@
  * that have no resource of their own. Allocating and freeing take constant time.
  *
  * Each stream has a list of the blocks that were freed on it, last in, first out; blocks that no work uses are in the
- * list of STREAM_CLEAN (stream_order.h). A list has a lock of its own: threads on different streams do not contend as
+ * list of STREAM_READY (stream_order.h). A list has a lock of its own: threads on different streams do not contend as
  * long as their lists have blocks. One lock protects everything else. Device memory is never touched. */
 #ifndef HIPMM_FIXED_H
 #define HIPMM_FIXED_H

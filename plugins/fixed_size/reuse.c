@@ -9,7 +9,7 @@ enum { MOST_POLLS = 64 };
 
 struct fixed_chain *reuse_ready(const struct fixed *fixed)
 {
-  return &fixed->lists[STREAM_CLEAN].free;
+  return &fixed->lists[STREAM_READY].free;
 }
 
 /* Empties the chain and returns its blocks. */
@@ -57,7 +57,7 @@ static void reuse_complete_aside(struct fixed *fixed)
     struct stream *waited = stream_of(&fixed->streams, stream);
     bool is_filled = stream_set_has(&fixed->filled, stream);
     uint64_t frees = is_filled ? list->aside_frees : waited->frees;
-    if (waited->passed < frees) waited->passed = frees;
+    if (waited->completed < frees) waited->completed = frees;
     if (waited->recorded < frees) waited->recorded = frees;
     if (is_filled) reuse_add_ready(fixed, chain_detach(&list->aside));
   }
@@ -114,7 +114,7 @@ enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, ui
   uint32_t id;
   enum hipmm_status status = streams_enter(streams, handle, &id);
   if (!status && !id) {
-    status = reuse_synchronize_device(fixed, STREAM_CLEAN);
+    status = reuse_synchronize_device(fixed, STREAM_READY);
     for (uint32_t other = STREAM_FIRST; !status && other < streams->count; other++) reuse_forget_stream(fixed, other);
     if (!status) status = streams_enter(streams, handle, &id);
   }
@@ -154,7 +154,7 @@ static void reuse_poll_stream(struct fixed *fixed, uint32_t other)
   spin_lock(&list->busy);
   if (stream_cover(&fixed->streams, other)) {
     stream_poll(&fixed->streams, other);
-    if (stream->passed == stream->frees) reuse_add_ready(fixed, chain_detach(&list->free));
+    if (stream->completed == stream->frees) reuse_add_ready(fixed, chain_detach(&list->free));
   }
   spin_unlock(&list->busy);
 }
@@ -221,7 +221,7 @@ static enum hipmm_status reuse_grow(struct fixed *fixed, uint32_t stream, uint32
       chunks_grow(fixed, reuse_blocks_to_add(fixed), 1, stream_of(&fixed->streams, stream)->handle, &chain);
   if (status) return status;
   spin_lock(&list->busy);
-  uint64_t epoch = stream_note_free(&fixed->streams, stream);
+  uint64_t epoch = stream_record_free(&fixed->streams, stream);
   for (uint32_t number = chain.head; number; number = record_of(fixed, number)->next)
     fixed_block_set_note(fixed, number, epoch);
   *number_out = chain_pop(fixed, &chain);
@@ -247,7 +247,7 @@ void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
   list->is_open = false; /* from now on, every free on the stream takes the lock */
   spin_unlock(&list->busy);
   if (streams_wait_for_handle(fixed->services, handle)) {
-    stream_passed(&fixed->streams, stream);
+    stream_complete(&fixed->streams, stream);
     spin_lock(&list->busy);
     reuse_add_ready(fixed, chain_detach(&list->free));
     spin_unlock(&list->busy);

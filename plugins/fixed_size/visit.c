@@ -39,7 +39,7 @@ static struct hipmm_extent visit_block_extent(const struct fixed *fixed, uint32_
   if (stream == SEEN_IN_NO_LIST && visit_live_extent(fixed, number, &extent)) return extent;
   bool is_known = stream != SEEN_IN_NO_LIST; /* otherwise freed just now */
   extent.bytes = fixed->block_bytes;
-  extent.state = stream == STREAM_CLEAN ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
+  extent.state = stream == STREAM_READY ? HIPMM_EXTENT_FREE : HIPMM_EXTENT_PENDING;
   extent.stream = is_known && stream ? stream_of(&fixed->streams, stream)->handle : NULL;
   return extent;
 }

@@ -19,7 +19,7 @@ static enum hipmm_status guard_trim(void *self, size_t keep_bytes)
   int previous = guard->services->enter_device(guard->services);
   enum hipmm_status status = quarantine_shrink(guard, keep_bytes, NULL);
   guard->services->leave_device(guard->services, previous);
-  live_trim(&guard->live);
+  live_blocks_trim(&guard->live);
   return status;
 }
 

@@ -18,7 +18,7 @@ static enum hipmm_status managed_free(const struct source *source, void *ptr, si
   return code ? services->refuse_hip(services, "hipFree", code, 0) : HIPMM_OK;
 }
 
-static const struct source_memory managed_memory = {.obtain = managed_malloc, .give_back = managed_free};
+static const struct source_memory managed_memory = {.obtain = managed_malloc, .release = managed_free};
 
 static enum hipmm_status managed_create(const struct hipmm_services *services, const void *options,
                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

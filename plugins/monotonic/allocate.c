@@ -21,7 +21,7 @@ static enum hipmm_status monotonic_refuse_allocation(const struct monotonic *mon
   const struct hipmm_services *services = monotonic->services;
   const struct bump *bump = &monotonic->bump;
   uint64_t used_bytes = bump->used_bytes + bump->offset;
-  if (sizes_room(bump->maximum_bytes, bump->bytes) < bytes + (alignment - HIPMM_ALIGNMENT))
+  if (sizes_headroom(bump->maximum_bytes, bump->bytes) < bytes + (alignment - HIPMM_ALIGNMENT))
     return services->refuse(
         services, HIPMM_E_OUT_OF_MEMORY,
         "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it in use since the last rewind, and "
@@ -171,7 +171,7 @@ enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_b
 {
   bump_trim_records(&monotonic->bump);
   if (monotonic->bump.bytes <= keep_bytes) return HIPMM_OK;
-  enum hipmm_status status = uses_synchronize(&monotonic->uses, STREAM_CLEAN);
+  enum hipmm_status status = uses_synchronize(&monotonic->uses, STREAM_READY);
   return status ? status : bump_release_untouched(&monotonic->bump, keep_bytes);
 }
 

@@ -46,7 +46,7 @@ static void bump_discard_starts(struct bump *bump)
 {
   for (uint32_t i = bump->compacted_chunks; i <= bump->cursor; i++) {
     const struct bump_chunk *chunk = &bump->chunks[i];
-    starts_discard(&bump->starts, chunk->start, i < bump->cursor ? chunk->bytes : bump->offset);
+    address_map_discard(&bump->starts, chunk->start, i < bump->cursor ? chunk->bytes : bump->offset);
   }
   bump->compacted_chunks = bump->cursor;
 }
@@ -165,7 +165,7 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t 
 /* Bytes of the next chunk: at most what the maximum allows, but at least `needed`. */
 static uint64_t bump_step_for(const struct bump *bump, uint64_t needed)
 {
-  uint64_t room = sizes_room(bump->maximum_bytes, bump->bytes);
+  uint64_t room = sizes_headroom(bump->maximum_bytes, bump->bytes);
   uint64_t step = bump->next_bytes;
   if (step > room) step = room / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   return step > needed ? step : needed;
@@ -197,7 +197,7 @@ static uint32_t bump_touched_chunks(const struct bump *bump)
 void bump_trim_records(struct bump *bump)
 {
   for (uint32_t i = bump_touched_chunks(bump); i < bump->n_chunks; i++)
-    starts_discard(&bump->starts, bump->chunks[i].start, bump->chunks[i].bytes);
+    address_map_discard(&bump->starts, bump->chunks[i].start, bump->chunks[i].bytes);
   bump_discard_records(bump);
 }
 
@@ -274,7 +274,7 @@ uint64_t bump_metadata_bytes(const struct bump *bump)
   uint32_t n_records = bump->touched_blocks > bump->n_blocks ? bump->touched_blocks : bump->n_blocks;
   uint64_t bytes = bump->n_chunks * sizeof *bump->chunks + n_records * sizeof *bump->blocks;
   for (uint32_t i = 0; i < bump->n_chunks; i++)
-    bytes += starts_resident_bytes(&bump->starts, bump->chunks[i].start, bump->chunks[i].bytes);
+    bytes += address_map_resident_bytes(&bump->starts, bump->chunks[i].start, bump->chunks[i].bytes);
   return bytes;
 }
 

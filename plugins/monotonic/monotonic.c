@@ -134,7 +134,7 @@ static enum hipmm_status monotonic_fill(struct monotonic *monotonic, uint64_t by
   if (hipmm_is_out_of_memory(status))
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "initial_size", "the upstream does not have %llu bytes; %s",
                           (unsigned long long)bytes, "ask for less, or for a percentage such as \"50%\"");
-  return status ? status : uses_synchronize(&monotonic->uses, STREAM_CLEAN);
+  return status ? status : uses_synchronize(&monotonic->uses, STREAM_READY);
 }
 
 static void monotonic_set_growth(struct monotonic *monotonic, const struct monotonic_options *wanted)

@@ -11,7 +11,7 @@ static bool uses_has_completed(struct uses *uses, uint32_t stream)
 {
   struct streams *streams = &uses->streams;
   stream_poll(streams, stream);
-  if (stream_of(streams, stream)->passed < uses->epochs[stream]) return false;
+  if (stream_of(streams, stream)->completed < uses->epochs[stream]) return false;
   stream_set_remove(&uses->earlier, stream);
   return true;
 }
@@ -31,7 +31,7 @@ enum hipmm_status uses_order(struct uses *uses, uint32_t stream)
   }
   stream_set_add(&uses->ordered, stream);
   /* The waits count as a free: the event that covers the stream's last free must come after them. */
-  if (has_waited && streams->record == RECORD_ON_FREE) stream_note_free(streams, stream);
+  if (has_waited && streams->record == RECORD_ON_FREE) stream_record_free(streams, stream);
   return HIPMM_OK;
 }
 
@@ -44,7 +44,7 @@ static void uses_add_earlier(struct uses *uses, uint32_t stream, uint64_t epoch)
 
 void uses_note_chunk(struct uses *uses, uint32_t stream)
 {
-  uses_add_earlier(uses, stream, stream_note_free(&uses->streams, stream));
+  uses_add_earlier(uses, stream, stream_record_free(&uses->streams, stream));
   stream_set_clear(&uses->ordered);
   stream_set_add(&uses->ordered, stream);
 }
@@ -52,7 +52,7 @@ void uses_note_chunk(struct uses *uses, uint32_t stream)
 void uses_note_free(struct uses *uses, uint32_t stream)
 {
   struct streams *streams = &uses->streams;
-  if (streams->record == RECORD_ON_FREE || !stream_set_has(&uses->freed, stream)) stream_note_free(streams, stream);
+  if (streams->record == RECORD_ON_FREE || !stream_set_has(&uses->freed, stream)) stream_record_free(streams, stream);
   stream_set_add(&uses->freed, stream);
 }
 
@@ -71,7 +71,8 @@ void uses_rewind(struct uses *uses)
   if (uses_earlier_are_covered(uses)) stream_set_clear(&uses->earlier);
   for (uint32_t stream = 0; (stream = stream_set_next(&uses->freed, stream)) < MAX_STREAMS; stream++) {
     bool is_counted = streams->record == RECORD_ON_FREE;
-    uses_add_earlier(uses, stream, is_counted ? stream_of(streams, stream)->frees : stream_note_free(streams, stream));
+    uses_add_earlier(uses, stream,
+                     is_counted ? stream_of(streams, stream)->frees : stream_record_free(streams, stream));
   }
   stream_set_clear(&uses->freed);
   stream_set_clear(&uses->ordered);
@@ -82,7 +83,7 @@ enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user)
   enum hipmm_status status = streams_wait_for_device(&uses->streams, user);
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < uses->streams.count; stream++)
-    if (stream_of(&uses->streams, stream)->in_use) stream_passed(&uses->streams, stream);
+    if (stream_of(&uses->streams, stream)->in_use) stream_complete(&uses->streams, stream);
   stream_set_clear(&uses->freed);
   stream_set_clear(&uses->earlier);
   streams_forget_gone(&uses->streams);
@@ -106,7 +107,7 @@ enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id
   struct streams *streams = &uses->streams;
   enum hipmm_status status = streams_enter(streams, handle, id_out);
   if (status || *id_out) return status;
-  status = uses_synchronize(uses, STREAM_CLEAN);
+  status = uses_synchronize(uses, STREAM_READY);
   if (status) return status;
   for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) uses_forget(uses, stream);
   return streams_enter(streams, handle, id_out);
@@ -120,7 +121,7 @@ void uses_retire(struct uses *uses, hipStream_t handle)
     stream_lose(&uses->streams, stream);
     return;
   }
-  stream_passed(&uses->streams, stream);
+  stream_complete(&uses->streams, stream);
   uses_forget(uses, stream);
 }
 

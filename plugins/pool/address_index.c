@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* address_index.c: lists of the cells, in which `next` and `previous` of a block are the neighbours, and the tree. */
+/* address_index.c: the lists of the cells, linked through `next` and `previous` of the blocks, and the tree. */
 #include "address_index.h"
 
 #include <string.h>
 
-/* ---- Room ---- */
+/* ---- Measures ---- */
 
 static uint32_t address_index_clamp(uint64_t units)
 {
   return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
 }
 
-/* The bytes at the block's start that share a granule with other blocks; all of it, if it holds no whole granule. */
+/* The bytes at the block's start that share a granule with other blocks; all bytes, if it holds no whole granule. */
 static uint64_t address_index_busy_bytes(const struct blocks *blocks, const struct block *block)
 {
   uint64_t granule = blocks->granule_bytes, whole = (block->start + granule - 1) & ~(granule - 1);
   return whole + granule > block->start + block->bytes ? block->bytes : whole - block->start;
 }
 
-static uint64_t address_index_units_in(const struct blocks *blocks, const struct block *block, enum room room)
+static uint64_t address_index_units_in(const struct blocks *blocks, const struct block *block, enum measure measure)
 {
-  return (room == ROOM_BUSY ? address_index_busy_bytes(blocks, block) : block->bytes) >> UNIT_BITS;
+  return (measure == MEASURE_BUSY ? address_index_busy_bytes(blocks, block) : block->bytes) >> UNIT_BITS;
 }
 
 static uint32_t address_index_larger_of(uint32_t a, uint32_t b)
@@ -30,70 +30,74 @@ static uint32_t address_index_larger_of(uint32_t a, uint32_t b)
 
 /* ---- The tree ---- */
 
-static uint32_t address_index_most_in(const struct address_node *node, enum room room)
+static uint32_t address_index_most_in(const struct address_node *node, enum measure measure)
 {
   uint32_t result = 0;
-  for (unsigned i = 0; i < FAN; i++) result = address_index_larger_of(result, node->most[i][room]);
+  for (unsigned i = 0; i < FAN; i++) result = address_index_larger_of(result, node->most[i][measure]);
   return result;
 }
 
-static bool address_index_exceeds(const uint32_t units[ROOMS], const uint32_t most[ROOMS])
+static bool address_index_exceeds(const uint32_t units[MEASURES], const uint32_t most[MEASURES])
 {
-  return units[ROOM_BUSY] > most[ROOM_BUSY] || units[ROOM_WHOLE] > most[ROOM_WHOLE];
+  return units[MEASURE_BUSY] > most[MEASURE_BUSY] || units[MEASURE_WHOLE] > most[MEASURE_WHOLE];
 }
 
-/* Sets the most room of a cell. The nodes above learn of more at once, of less when a search has looked in vain. */
-static void address_index_set_most(struct address_index *index, uint32_t cell, const uint32_t units[ROOMS])
+/* Sets a cell's largest blocks. The nodes above learn of a larger block at once, and of its loss when a search finds less
+ * than they know. */
+static void address_index_set_most(struct address_index *index, uint32_t cell, const uint32_t units[MEASURES])
 {
   uint32_t *most = index->levels[0][cell >> FAN_BITS].most[cell % FAN];
   bool is_more = address_index_exceeds(units, most);
-  for (unsigned room = 0; room < ROOMS; room++) most[room] = units[room];
+  for (unsigned measure = 0; measure < MEASURES; measure++) most[measure] = units[measure];
   for (uint32_t level = 1, child = cell >> FAN_BITS; is_more && level < index->n_levels; level++, child >>= FAN_BITS) {
     most = index->levels[level][child >> FAN_BITS].most[child % FAN];
     is_more = address_index_exceeds(units, most);
-    for (unsigned room = 0; room < ROOMS; room++) most[room] = address_index_larger_of(most[room], units[room]);
+    for (unsigned measure = 0; measure < MEASURES; measure++)
+      most[measure] = address_index_larger_of(most[measure], units[measure]);
   }
 }
 
-/* A search has found less in all of the node than what the node above knows. */
-static void address_index_correct(const struct address_index *index, uint32_t level, uint32_t node, enum room room)
+/* A search has found less in the whole node than the node above knows. */
+static void address_index_correct(const struct address_index *index, uint32_t level, uint32_t node,
+                                  enum measure measure)
 {
   if (level + 1 == index->n_levels) return;
-  index->levels[level + 1][node >> FAN_BITS].most[node % FAN][room] =
-      address_index_most_in(&index->levels[level][node], room);
+  index->levels[level + 1][node >> FAN_BITS].most[node % FAN][measure] =
+      address_index_most_in(&index->levels[level][node], measure);
 }
 
 /* The first child from `from` on with at least `units`; FAN if there is none. */
-static uint32_t address_index_first_child(const struct address_node *node, enum room room, uint32_t from,
+static uint32_t address_index_first_child(const struct address_node *node, enum measure measure, uint32_t from,
                                           uint32_t units)
 {
-  while (from < FAN && node->most[from][room] < units) from++;
+  while (from < FAN && node->most[from][measure] < units) from++;
   return from;
 }
 
 /* The last child before `end` with at least `units`; FAN if there is none. */
-static uint32_t address_index_last_child(const struct address_node *node, enum room room, uint32_t end, uint32_t units)
+static uint32_t address_index_last_child(const struct address_node *node, enum measure measure, uint32_t end,
+                                         uint32_t units)
 {
-  while (end && node->most[end - 1][room] < units) end--;
+  while (end && node->most[end - 1][measure] < units) end--;
   return end ? end - 1 : FAN;
 }
 
 /* The first cell from `cell` on with at least `units`; n_cells if there is none. */
-static uint32_t address_index_cell_from(const struct address_index *index, enum room room, uint32_t cell,
+static uint32_t address_index_cell_from(const struct address_index *index, enum measure measure, uint32_t cell,
                                         uint32_t units)
 {
   if (cell >= index->n_cells) return index->n_cells;
   /* Among all cells the search starts at the top. */
   uint32_t level = cell ? 0 : index->n_levels - 1, node = cell >> FAN_BITS, from = cell % FAN;
   for (;;) {
-    uint32_t found = address_index_first_child(&index->levels[level][node], room, from, units);
+    uint32_t found = address_index_first_child(&index->levels[level][node], measure, from, units);
     if (found < FAN) {
       node = node << FAN_BITS | found;
       if (!level--) return node;
       from = 0;
       continue;
     }
-    if (!from) address_index_correct(index, level, node, room);
+    if (!from) address_index_correct(index, level, node, measure);
     if (++level == index->n_levels) return index->n_cells;
     from = node % FAN + 1;
     node >>= FAN_BITS;
@@ -101,20 +105,20 @@ static uint32_t address_index_cell_from(const struct address_index *index, enum 
 }
 
 /* The last cell before `cell` with at least `units`; n_cells if there is none. */
-static uint32_t address_index_cell_before(const struct address_index *index, enum room room, uint32_t cell,
+static uint32_t address_index_cell_before(const struct address_index *index, enum measure measure, uint32_t cell,
                                           uint32_t units)
 {
   if (!cell) return index->n_cells;
   uint32_t level = 0, node = (cell - 1) >> FAN_BITS, end = (cell - 1) % FAN + 1;
   for (;;) {
-    uint32_t found = address_index_last_child(&index->levels[level][node], room, end, units);
+    uint32_t found = address_index_last_child(&index->levels[level][node], measure, end, units);
     if (found < FAN) {
       node = node << FAN_BITS | found;
       if (!level--) return node;
       end = FAN;
       continue;
     }
-    if (end == FAN) address_index_correct(index, level, node, room);
+    if (end == FAN) address_index_correct(index, level, node, measure);
     if (++level == index->n_levels) return index->n_cells;
     end = node % FAN;
     node >>= FAN_BITS;
@@ -139,7 +143,7 @@ static size_t address_index_table_bytes(uint32_t n_cells)
   return nodes * sizeof(struct address_node) + n_cells * sizeof(uint32_t);
 }
 
-/* Lays the levels out in `table`, the heads behind them. */
+/* Lays out the levels in `table`, and the heads behind them. */
 static struct address_index address_index_lay_out(void *table, uint32_t n_cells)
 {
   struct address_index index = {.n_cells = n_cells};
@@ -154,7 +158,7 @@ static struct address_index address_index_lay_out(void *table, uint32_t n_cells)
   return index;
 }
 
-/* What `small` knows of its cells, which are the first of the new index. */
+/* Copies what `small` knows of its cells, which are the first cells of the new index. */
 static void address_index_copy(struct address_index *index, const struct address_index *small)
 {
   uint32_t n = small->n_cells;
@@ -164,8 +168,8 @@ static void address_index_copy(struct address_index *index, const struct address
     memcpy(index->levels[level], small->levels[level], n * sizeof *small->levels[level]);
   }
   for (uint32_t level = small->n_levels; level < index->n_levels; level++)
-    for (unsigned room = 0; room < ROOMS; room++)
-      index->levels[level]->most[0][room] = address_index_most_in(index->levels[level - 1], room);
+    for (unsigned measure = 0; measure < MEASURES; measure++)
+      index->levels[level]->most[0][measure] = address_index_most_in(index->levels[level - 1], measure);
 }
 
 bool address_index_cover(struct address_index *index, const struct blocks *blocks)
@@ -195,11 +199,11 @@ uint64_t address_index_metadata_bytes(const struct address_index *index)
 
 static void address_index_refresh(struct address_index *index, const struct blocks *blocks, uint32_t cell)
 {
-  uint32_t most[ROOMS] = {0};
+  uint32_t most[MEASURES] = {0};
   for (uint32_t id = index->heads[cell]; id; id = block_of(blocks, id)->next)
-    for (unsigned room = 0; room < ROOMS; room++)
-      most[room] = address_index_larger_of(
-          most[room], address_index_clamp(address_index_units_in(blocks, block_of(blocks, id), room)));
+    for (unsigned measure = 0; measure < MEASURES; measure++)
+      most[measure] = address_index_larger_of(
+          most[measure], address_index_clamp(address_index_units_in(blocks, block_of(blocks, id), measure)));
   address_index_set_most(index, cell, most);
 }
 
@@ -248,19 +252,19 @@ void address_index_move(struct address_index *index, struct blocks *blocks, uint
     block_set_bounds(blocks, id, start, bytes);
     address_index_refresh(
         index, blocks,
-        address_index_link(index, blocks, id)); /* first, so that what they have in common need not sink and rise */
+        address_index_link(index, blocks, id)); /* first, so that the nodes above both cells need not sink and rise */
   }
   address_index_refresh(index, blocks, cell);
 }
 
-uint32_t address_index_fit(const struct address_index *index, const struct blocks *blocks, enum room room,
+uint32_t address_index_fit(const struct address_index *index, const struct blocks *blocks, enum measure measure,
                            uint64_t units)
 {
   uint32_t cell = 0;
-  while ((cell = address_index_cell_from(index, room, cell, address_index_clamp(units))) < index->n_cells) {
+  while ((cell = address_index_cell_from(index, measure, cell, address_index_clamp(units))) < index->n_cells) {
     for (uint32_t id = index->heads[cell]; id; id = block_of(blocks, id)->next)
-      if (address_index_units_in(blocks, block_of(blocks, id), room) >= units) return id;
-    cell++; /* it only looked as if it had that much */
+      if (address_index_units_in(blocks, block_of(blocks, id), measure) >= units) return id;
+    cell++; /* UINT32_MAX stands for more than one size */
   }
   return BLOCK_NONE;
 }
@@ -273,7 +277,7 @@ uint32_t address_index_below(const struct address_index *index, const struct blo
   while (id && (id = block_of(blocks, id)->previous))
     if (block_of(blocks, id)->bytes >> UNIT_BITS >= units) return id;
   while (!found &&
-         (cell = address_index_cell_before(index, ROOM_WHOLE, cell, address_index_clamp(units))) < index->n_cells)
+         (cell = address_index_cell_before(index, MEASURE_WHOLE, cell, address_index_clamp(units))) < index->n_cells)
     for (id = index->heads[cell]; id; id = block_of(blocks, id)->next)
       if (block_of(blocks, id)->bytes >> UNIT_BITS >= units) found = id;
   return found;
@@ -284,7 +288,7 @@ uint32_t address_index_at(const struct address_index *index, const struct blocks
   uint32_t cell = block_cell(blocks, address), found = BLOCK_NONE;
   for (uint32_t id = index->heads[cell]; id && block_of(blocks, id)->start <= address; id = block_of(blocks, id)->next)
     found = id;
-  if (found || (cell = address_index_cell_before(index, ROOM_WHOLE, cell, 1)) == index->n_cells) return found;
+  if (found || (cell = address_index_cell_before(index, MEASURE_WHOLE, cell, 1)) == index->n_cells) return found;
   for (uint32_t id = index->heads[cell]; id; id = block_of(blocks, id)->next) found = id;
   return found;
 }

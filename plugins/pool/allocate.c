@@ -1,107 +1,55 @@
 /* SPDX-License-Identifier: MIT */
-/* allocate.c: an allocation's way through the pool, and a free's. A hit in the thread's cache is all in pool_allocate and
- * pool_deallocate; the rest holds the pool's lock and tries what costs least first: what the heap has ready, what the
- * caches keep, what other streams are done with, what can be waited for, idle memory under other addresses, new memory,
- * and in the end the exchange of idle memory for what is needed. */
+/* allocate.c: how the pool serves an allocation and a free. A hit in the thread's cache is served by pool_allocate() and
+ * pool_deallocate() without the lock. An allocation that misses takes the lock and makes these attempts, the cheapest
+ * first. The first that succeeds ends the search.
+ *
+ *   attempt    what it uses                                             its price
+ *   ---------  -------------------------------------------------------  --------------------------------------------
+ *   replay     the address that the same request had before             nothing, or chunks mapped (placement_hints.h)
+ *   ready      free blocks of the request's stream, or of none          a search
+ *   cached     blocks in the caches of all threads                      the caches are empty afterwards
+ *   completed  blocks of other streams whose work has completed         one event query for each of these streams
+ *   waiting    a block of another stream                                the request's stream waits for that stream
+ *   merged     all free blocks, merged (segments only)                  the request's stream waits for all others
+ *   unfenced   blocks of streams whose handles may be gone              the host waits for the device
+ *   commit     idle chunks that are mapped elsewhere (granules only)    driver calls; without aliases a host wait
+ *   grow       new memory of the upstream                               driver calls, and more memory held
+ *   exchange   new memory in place of all idle memory                   the host waits for the device; driver calls
+ *
+ * With one stream, `completed` to `unfenced` have nothing to find and are left out. Where a chunk can have one mapping
+ * only, `grow` comes before `commit` up to a limit (backing.c). When every attempt has failed, explain.c says why. */
 #include "allocate.h"
+#include "explain.h"
 
-/* A cache keeps blocks of at most CACHE_BLOCK_BYTES: what a search costs matters to small ones, and what they keep from
- * merging is little. It keeps CACHE_LEAST bytes in all, or its part of the share CACHE_SHARE of what the pool holds. */
+/* A cache holds blocks of at most CACHE_BLOCK_BYTES: the price of a search matters to small blocks, and small blocks
+ * prevent few merges. In all, a cache holds at most CACHE_LEAST_BYTES, or its part of the share 1/CACHE_SHARE of what
+ * the pool holds, whichever is more. */
 enum {
   CACHE_BLOCK_BYTES = 4096,
-  CACHE_LEAST = 1 << 20,
+  CACHE_LEAST_BYTES = 1 << 20,
   CACHE_SHARE = 1024,
 };
 
-enum { LARGE_BYTES = 1 << 20 }; /* see take_at_once */
-
-/* ---- Waiting for the device ---- */
+enum { LARGE_BYTES = 1 << 20 }; /* see pool_allocate_from_heap() */
 
 static enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user)
 {
   enum hipmm_status status = streams_wait_for_device(&pool->heap.streams, user);
-  if (!status) heap_all_passed(&pool->heap);
+  if (!status) heap_complete_all(&pool->heap);
   return status;
 }
 
-/* ---- Allocating ---- */
+/* ---- Streams ---- */
 
-/* Free memory of streams whose handles may be gone comes back through the device, if there is enough to matter. */
-static uint32_t pool_take_withheld(struct pool *pool, const struct request *request)
-{
-  if (heap_withheld_bytes(&pool->heap, request->stream) < request->bytes) return BLOCK_NONE;
-  if (pool_synchronize_device(pool, request->stream)) return BLOCK_NONE;
-  return heap_take_ready(&pool->heap, request);
-}
-
-/* With several streams, a large request first looks which of their work is done: where it goes decides how well the
- * rest packs, and next to the work on so much memory a few driver calls are nothing. */
-static uint32_t pool_take_at_once(struct pool *pool, const struct request *request)
-{
-  struct heap *heap = &pool->heap;
-  uint32_t id;
-  if (heap->streams.active > 1 && request->bytes >= LARGE_BYTES) heap_look(heap);
-  id = heap_take_ready(heap, request);
-  if (!id && caches_empty(&pool->caches, heap)) id = heap_take_ready(heap, request);
-  return id;
-}
-
-static uint32_t pool_take_from_heap(struct pool *pool, const struct request *request)
-{
-  struct heap *heap = &pool->heap;
-  uint32_t id = pool_take_at_once(pool, request);
-  if (id || heap->streams.active < 2) return id;
-  id = heap_take_passed(heap, request);
-  if (!id) id = heap_take_waiting(heap, request);
-  if (!id && !pool->ground.mapped) id = heap_take_merged(heap, request);
-  return id ? id : pool_take_withheld(pool, request);
-}
-
-/* The upstream, or the maximum, has no room: what lies idle makes some, if that can be enough. */
-static enum hipmm_status pool_take_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
-{
-  enum hipmm_status status = pool_synchronize_device(pool, request->stream);
-  if (!status) status = ground_expect(&pool->ground, &pool->heap, request);
-  if (!status) status = ground_release_idle(&pool->ground, &pool->heap, 0);
-  return status ? status : ground_take(&pool->ground, &pool->heap, request, id_out);
-}
-
-/* Granules that are partly in use count with the part that is not. */
-uint64_t pool_free_bytes(const struct pool *pool)
-{
-  return ground_bytes(&pool->ground) - pool->heap.live_bytes;
-}
-
-static enum hipmm_status pool_take_after_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
-{
-  uint64_t held_bytes = ground_bytes(&pool->ground);
-  if (blocks_are_exhausted(&pool->heap.blocks)) return pool_refuse_without_records(pool, request);
-  enum hipmm_status status = ground_take(&pool->ground, &pool->heap, request, id_out);
-  bool has_more = hipmm_is_out_of_memory(status) && ground_bytes(&pool->ground);
-  if (has_more && !streams_any_captured(&pool->heap.streams, request->stream))
-    status = pool_take_by_exchange(pool, request, id_out);
-  if (!status) return HIPMM_OK;
-  /* What was got in vain goes back: others may have use for it. */
-  if (ground_bytes(&pool->ground) > held_bytes) ground_release_idle(&pool->ground, &pool->heap, held_bytes);
-  return pool_explain(pool, status, request);
-}
-
-/* Its frees have all passed. */
+/* The work before the stream's frees has completed. */
 static void pool_forget_stream(struct pool *pool, uint32_t id)
 {
   caches_end_stream(&pool->caches, &pool->heap, id);
-  heap_clean_stream(&pool->heap, id);
+  heap_complete_stream(&pool->heap, id);
   stream_forget(&pool->heap.streams, id);
 }
 
-/* Its frees have not all passed. */
-static void pool_lose_stream(struct pool *pool, uint32_t id)
-{
-  caches_end_stream(&pool->caches, &pool->heap, id);
-  stream_lose(&pool->heap.streams, id);
-}
-
-/* The stream's id. When the table is full, the device is waited for and all streams are forgotten. */
+/* Finds the stream's id. When the table is full, waits for the device and forgets all streams. */
 static __attribute__((noinline)) enum hipmm_status pool_find_stream(struct pool *pool, hipStream_t handle,
                                                                     uint32_t *id_out)
 {
@@ -109,7 +57,7 @@ static __attribute__((noinline)) enum hipmm_status pool_find_stream(struct pool 
   uint32_t id;
   enum hipmm_status status = streams_enter(streams, handle, &id);
   if (status) return status;
-  if (!id) status = pool_synchronize_device(pool, STREAM_CLEAN);
+  if (!id) status = pool_synchronize_device(pool, STREAM_READY);
   for (uint32_t known = STREAM_FIRST; !id && !status && known < streams->count; known++)
     pool_forget_stream(pool, known);
   if (!id && !status) status = streams_enter(streams, handle, &id);
@@ -120,7 +68,7 @@ static __attribute__((noinline)) enum hipmm_status pool_find_stream(struct pool 
   return status;
 }
 
-/* The same, which the thread's cache for the stream knows, if there is one. */
+/* The same; the thread's cache for the stream, if there is one, knows the id. */
 static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipStream_t handle,
                                                   uint32_t *id_out)
 {
@@ -129,21 +77,68 @@ static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struc
   return HIPMM_OK;
 }
 
-/* A block of a cache that the thread has forgotten, as it uses more streams than it remembers. */
-static uint32_t pool_take_cached(struct pool *pool, struct cache *cache, const struct request *request,
-                                 hipStream_t handle)
+/* ---- Allocating ---- */
+
+/* The attempts from `ready` to `unfenced`. */
+static uint32_t pool_allocate_from_heap(struct pool *pool, const struct request *request)
 {
-  if (request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
-  return cache_take(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
+  struct heap *heap = &pool->heap;
+  bool has_others = heap->streams.active > 1;
+  /* Where a large block goes decides how well the rest packs, and beside the work on so much memory a few event queries
+   * cost little: with several streams a large request looks for completed work first. */
+  if (has_others && request->bytes >= LARGE_BYTES) heap_poll(heap);
+  uint32_t id = heap_allocate_ready(heap, request);
+  if (!id && caches_flush(&pool->caches, heap)) id = heap_allocate_ready(heap, request);
+  if (id || !has_others) return id;
+  id = heap_allocate_completed(heap, request);
+  if (!id) id = heap_allocate_waiting(heap, request);
+  if (!id && !pool->backing.mapped) id = heap_allocate_merged(heap, request);
+  if (id || heap_unfenced_bytes(heap, request->stream) < request->bytes) return id;
+  return pool_synchronize_device(pool, request->stream) ? BLOCK_NONE : heap_allocate_ready(heap, request);
 }
 
-static enum hipmm_status pool_locked(struct pool *pool, const struct cache *known, struct request *request,
-                                     hipStream_t stream, void **ptr_out)
+/* The attempt `exchange`: neither the upstream nor the maximum allows more, so idle memory is released first, if that
+ * can be enough. */
+static enum hipmm_status pool_allocate_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
+{
+  enum hipmm_status status = pool_synchronize_device(pool, request->stream);
+  if (!status) status = backing_check_available(&pool->backing, &pool->heap, request);
+  if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
+  return status ? status : backing_allocate(&pool->backing, &pool->heap, request, id_out);
+}
+
+/* The attempts `commit`, `grow` and `exchange`. */
+static enum hipmm_status pool_allocate_by_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
+{
+  struct backing *backing = &pool->backing;
+  struct heap *heap = &pool->heap;
+  uint64_t held_bytes = backing_bytes(backing);
+  if (blocks_are_exhausted(&heap->blocks)) return explain_exhausted_records(backing, heap, request);
+  enum hipmm_status status = backing_allocate(backing, heap, request, id_out);
+  bool has_more = hipmm_is_out_of_memory(status) && backing_bytes(backing);
+  if (has_more && !streams_any_captured(&heap->streams, request->stream))
+    status = pool_allocate_by_exchange(pool, request, id_out);
+  if (!status) return HIPMM_OK;
+  /* Other users of the upstream may need what this attempt has added in vain. */
+  if (backing_bytes(backing) > held_bytes) backing_release_idle(backing, heap, held_bytes);
+  return explain_failure(backing, heap, status, request);
+}
+
+/* A thread remembers a few caches only: the block may be in a cache of the thread that it has forgotten. */
+static uint32_t pool_allocate_cached(struct pool *pool, struct cache *cache, const struct request *request,
+                                     hipStream_t handle)
+{
+  if (request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
+  return cache_allocate(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
+}
+
+static enum hipmm_status pool_allocate_locked(struct pool *pool, const struct cache *known, struct request *request,
+                                              hipStream_t stream, void **ptr_out)
 {
   uint32_t id = BLOCK_NONE;
   if (!known) {
     struct cache *found = cache_find(&pool->caches, stream);
-    if (found) id = pool_take_cached(pool, found, request, stream);
+    if (found) id = pool_allocate_cached(pool, found, request, stream);
     if (id) {
       *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
       return HIPMM_OK;
@@ -152,20 +147,20 @@ static enum hipmm_status pool_locked(struct pool *pool, const struct cache *know
   }
   enum hipmm_status status = pool_enter_stream(pool, known, stream, &request->stream);
   if (status) return status;
-  bool has_history = ground_has_history(&pool->ground, &pool->heap, request);
-  id = has_history ? granules_take_again(&pool->ground.granules, &pool->heap, request) : BLOCK_NONE;
-  if (!id) id = pool_take_from_heap(pool, request);
-  if (!id) status = pool_take_after_growth(pool, request, &id);
+  bool uses_hints = backing_uses_hints(&pool->backing, &pool->heap, request);
+  id = uses_hints ? granules_replay(&pool->backing.granules, &pool->heap, request) : BLOCK_NONE;
+  if (!id) id = pool_allocate_from_heap(pool, request);
+  if (!id) status = pool_allocate_by_growth(pool, request, &id);
   if (status) return status;
-  if (has_history) granules_note(&pool->ground.granules, &pool->heap, id);
+  if (uses_hints) granules_record(&pool->backing.granules, &pool->heap, id);
   *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   return HIPMM_OK;
 }
 
 /* Everything that is not a cache hit. */
-static __attribute__((noinline)) enum hipmm_status pool_slowly(struct pool *pool, const struct cache *cache,
-                                                               size_t bytes, size_t alignment, hipStream_t stream,
-                                                               void **ptr_out)
+static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct pool *pool, const struct cache *cache,
+                                                                        size_t bytes, size_t alignment,
+                                                                        hipStream_t stream, void **ptr_out)
 {
   if (!bytes) {
     *ptr_out = NULL;
@@ -177,7 +172,7 @@ static __attribute__((noinline)) enum hipmm_status pool_slowly(struct pool *pool
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
   status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  status = pool_locked(pool, cache, &request, stream, ptr_out);
+  status = pool_allocate_locked(pool, cache, &request, stream, ptr_out);
   biased_lock_release(&pool->lock);
   return status;
 }
@@ -188,13 +183,13 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipS
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   if (cache && bytes - 1 < CACHE_BLOCK_BYTES && alignment == HIPMM_ALIGNMENT) {
     uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
-    uint32_t id = cache_take(cache, &pool->heap.blocks, stream, units, bytes);
+    uint32_t id = cache_allocate(cache, &pool->heap.blocks, stream, units, bytes);
     if (id) {
       *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
       return HIPMM_OK;
     }
   }
-  return pool_slowly(pool, cache, bytes, alignment, stream, ptr_out);
+  return pool_allocate_slowly(pool, cache, bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Freeing and finding ---- */
@@ -206,14 +201,7 @@ static enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void
                                 0);
 }
 
-/* What a cache may keep. */
-static uint64_t pool_cache_bytes_for(const struct pool *pool)
-{
-  uint64_t share = ground_bytes(&pool->ground) / CACHE_SHARE / (pool->caches.count + 1);
-  return share > CACHE_LEAST ? share : CACHE_LEAST;
-}
-
-/* The thread's cache for the stream, after making room for the block in it; NULL if it is not for a cache. */
+/* The thread's cache for the stream, after making room for the block in it; NULL if no cache may hold the block. */
 static struct cache *pool_cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
 {
   const struct streams *streams = &pool->heap.streams;
@@ -221,7 +209,8 @@ static struct cache *pool_cache_for(struct pool *pool, uint32_t id, hipStream_t 
   if (streams->record == RECORD_ON_FREE || !stream_is_sure(streams, stream)) return NULL;
   struct cache *cache = cache_new(&pool->caches, &pool->heap, handle, stream);
   if (!cache) return NULL;
-  cache->most_bytes = pool_cache_bytes_for(pool);
+  uint64_t share = backing_bytes(&pool->backing) / CACHE_SHARE / (pool->caches.count + 1);
+  cache->most_bytes = share > CACHE_LEAST_BYTES ? share : CACHE_LEAST_BYTES;
   cache_make_room(cache, &pool->heap, id);
   return cache;
 }
@@ -234,11 +223,11 @@ static enum hipmm_status pool_deallocate_locked(struct pool *pool, const struct 
   enum hipmm_status status = pool_enter_stream(pool, known, handle, &stream);
   if (status) return status;
   struct cache *cache = pool_cache_for(pool, id, handle, stream);
-  if (!cache || !cache_put(cache, &pool->heap.blocks, handle, id, requested)) heap_give(&pool->heap, id, stream);
+  if (!cache || !cache_add(cache, &pool->heap.blocks, handle, id, requested)) heap_free(&pool->heap, id, stream);
   return HIPMM_OK;
 }
 
-/* The block is claimed. Should it not be possible to free it, it is live again. */
+/* The caller has claimed the block. If the free fails, the block is live again. */
 static __attribute__((noinline)) enum hipmm_status pool_deallocate_slowly(struct pool *pool, const struct cache *cache,
                                                                           uint32_t id, uint64_t requested,
                                                                           hipStream_t stream)
@@ -269,13 +258,13 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
   if (!id) return pool_refuse_pointer(pool, ptr);
   struct block *block = block_of(&pool->heap.blocks, id);
   if (!block_claim(block)) return pool_refuse_pointer(pool, ptr);
-  uint64_t requested = block->requested; /* which is ours to read from here on */
+  uint64_t requested = block->requested; /* the claim makes the record this thread's */
   if (bytes && bytes != requested) {
     block_set_state(block, BLOCK_LIVE);
     return pool_refuse_size(pool, ptr, bytes, requested);
   }
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (cache && block->bytes <= CACHE_BLOCK_BYTES && cache_keep(cache, &pool->heap.blocks, stream, id, requested))
+  if (cache && block->bytes <= CACHE_BLOCK_BYTES && cache_free(cache, &pool->heap.blocks, stream, id, requested))
     return HIPMM_OK;
   return pool_deallocate_slowly(pool, cache, id, requested, stream);
 }
@@ -289,41 +278,44 @@ enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *blo
   return HIPMM_OK;
 }
 
-/* What is mapped is no block of the upstream's. */
+/* Mapped memory is no block of the upstream. */
 int pool_covers(void *self, const void *ptr)
 {
   struct pool *pool = self;
-  if (pool->ground.mapped || biased_lock_enter(&pool->lock, pool->services)) return 0;
-  bool covers = segments_have(&pool->ground.segments, ptr);
+  if (pool->backing.mapped || biased_lock_enter(&pool->lock, pool->services)) return 0;
+  bool covers = segments_contain(&pool->backing.segments, ptr);
   biased_lock_release(&pool->lock);
   return covers;
 }
 
-/* ---- Giving back ---- */
+/* ---- Releasing ---- */
 
 enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 {
   struct pool *pool = self;
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  caches_empty(&pool->caches, &pool->heap);
-  status = pool_synchronize_device(pool, STREAM_CLEAN);
-  if (!status) status = ground_release_idle(&pool->ground, &pool->heap, keep_bytes);
+  caches_flush(&pool->caches, &pool->heap);
+  status = pool_synchronize_device(pool, STREAM_READY);
+  if (!status) status = backing_release_idle(&pool->backing, &pool->heap, keep_bytes);
   blocks_trim(&pool->heap.blocks);
   biased_lock_release(&pool->lock);
   return status;
 }
 
-/* The stream is still valid: waiting for it frees its blocks of it for ever. */
+/* The stream is still valid. After a wait for it, its blocks are ready for every stream. If neither the stream nor the
+ * device can be waited for, the stream stays until the device is waited for. */
 void pool_stream_retire(void *self, hipStream_t stream)
 {
   struct pool *pool = self;
   if (biased_lock_enter(&pool->lock, pool->services)) return;
   uint32_t id = streams_known_id(&pool->heap.streams, stream);
-  if (id && (streams_wait_for_handle(pool->services, stream) || !pool_synchronize_device(pool, id)))
+  if (id && (streams_wait_for_handle(pool->services, stream) || !pool_synchronize_device(pool, id))) {
     pool_forget_stream(pool, id);
-  else if (id)
-    pool_lose_stream(pool, id);
+  } else if (id) {
+    caches_end_stream(&pool->caches, &pool->heap, id);
+    stream_lose(&pool->heap.streams, id);
+  }
   biased_lock_release(&pool->lock);
 }
 
@@ -340,8 +332,8 @@ void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
 {
   struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, threads));
   biased_lock_disown(&pool->lock);
-  if (!lock_try(&pool->lock)) {
-    caches_leave(&pool->caches, thread);
+  if (!biased_lock_try(&pool->lock)) {
+    caches_abandon(&pool->caches, thread);
     return;
   }
   caches_end_thread(&pool->caches, &pool->heap, thread);

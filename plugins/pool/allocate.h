@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* allocate.h: the pool itself: what it is made of, and the ops that serve allocations. */
+/* allocate.h: the pool itself, and the ops that serve allocations. */
 #ifndef HIPMM_PLUGINS_POOL_ALLOCATE_H
 #define HIPMM_PLUGINS_POOL_ALLOCATE_H
 
@@ -10,9 +10,9 @@
 struct pool {
   const struct hipmm_services *services;
   struct caches caches;
-  struct biased_lock lock; /* of heap and ground, and of which caches there are */
+  struct biased_lock lock; /* of heap and backing, and of the list of caches */
   struct heap heap;
-  struct ground ground;
+  struct backing backing;
   struct thread_watch threads;
 };
 
@@ -25,18 +25,11 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes);
 void pool_stream_retire(void *self, hipStream_t stream);
 void pool_stream_retain(void *self, hipStream_t stream);
 
-enum hipmm_status pool_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure);
+/* visit.c. */
+enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                             void *closure);
 
-/* What the pool's thread_watch calls. Does not wait for a pool that is busy. */
+/* The pool's thread_watch calls this when a thread ends. It does not wait for a pool that is busy. */
 void pool_thread_ended(struct thread_watch *watch, uint64_t thread);
-
-/* Bytes held and not allocated; what caches keep counts as allocated. Granules that are partly in use count with the
- * part that is not. The pool's lock is held. */
-uint64_t pool_free_bytes(const struct pool *pool);
-
-/* explain.c: adds to the error record why a request failed with this status, after all that serve.c tries. Returns the
- * status for the caller. The pool's lock is held. */
-enum hipmm_status pool_refuse_without_records(const struct pool *pool, const struct request *request);
-enum hipmm_status pool_explain(const struct pool *pool, enum hipmm_status status, const struct request *request);
 
 #endif

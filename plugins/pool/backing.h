@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* backing.h: where a pool's memory comes from: granules under one range of addresses where the upstream can map, else
- * segments. The caller holds the pool's lock. */
+/* backing.h: the memory behind a pool's addresses: granules, which are mapped under ranges of addresses, where the
+ * upstream can map; otherwise segments. The caller holds the pool's lock. */
 #ifndef HIPMM_PLUGINS_POOL_BACKING_H
 #define HIPMM_PLUGINS_POOL_BACKING_H
 
@@ -8,56 +8,65 @@
 #include "options.h"
 #include "segments.h"
 
-struct ground {
-  bool mapped;         /* which of the two */
-  uint64_t most_bytes; /* that were to be live at once when memory was looked for */
+struct backing {
+  bool mapped;              /* granules, not segments */
+  uint64_t peak_live_bytes; /* the most that was to be live at once, counted since idle memory was last released */
   struct granules granules;
   struct segments segments;
 };
 
-/* Chooses, and says in the log what and why. The maximum is rounded down to what can be had. On failure services->fail
- * has said why; ground_close is owed all the same. */
-enum hipmm_status ground_open(struct ground *ground, struct heap *heap, const struct hipmm_services *services,
-                              struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes);
-void ground_close(struct ground *ground);
+/* Chooses granules or segments, and logs the choice with its reason. Rounds the maximum down to what the backing can
+ * hold. On failure services->fail() has reported why, and the caller still calls backing_close(). */
+enum hipmm_status backing_open(struct backing *backing, struct heap *heap, const struct hipmm_services *services,
+                               struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes);
+void backing_close(struct backing *backing);
 
-/* Whether there can be memory for the request, whatever is idle and wherever it lies. Fails as ground_take() would. */
-enum hipmm_status ground_expect(struct ground *ground, const struct heap *heap, const struct request *request);
+/* Whether the request can succeed at all, if all idle memory is used for it. Fails with the status that
+ * backing_allocate() would fail with. */
+enum hipmm_status backing_check_available(struct backing *backing, const struct heap *heap,
+                                          const struct request *request);
 
-/* Takes a block for the request from memory that the pool holds already but has under other addresses, or that is had
- * for it. HIPMM_E_LIMIT when the maximum forbids it. */
-enum hipmm_status ground_take(struct ground *ground, struct heap *heap, const struct request *request,
-                              uint32_t *id_out);
+/* Allocates a block in held memory that is mapped elsewhere, or in new memory. HIPMM_E_LIMIT when the maximum forbids
+ * it. */
+enum hipmm_status backing_allocate(struct backing *backing, struct heap *heap, const struct request *request,
+                                   uint32_t *id_out);
 
-/* Whether granules_take_again() and granules_note() are for the request. Of segments nothing is noted. */
-static inline bool ground_has_history(const struct ground *ground, const struct heap *heap,
+/* Whether granules_replay() and granules_record() are for the request. Segments have no placement hints. */
+static inline bool backing_uses_hints(const struct backing *backing, const struct heap *heap,
                                       const struct request *request)
 {
-  return ground->mapped && granules_have_history(&ground->granules, heap, request);
+  return backing->mapped && granules_use_hints(&backing->granules, heap, request);
 }
 
-/* The memory that a pool starts with, clean. */
-enum hipmm_status ground_fill(struct ground *ground, struct heap *heap, uint64_t bytes);
+/* Adds the memory that a pool starts with. It is ready for every stream. */
+enum hipmm_status backing_fill(struct backing *backing, struct heap *heap, uint64_t bytes);
 
-/* Gives memory back that clean blocks hold idle, while more than `keep_bytes` are held. */
-enum hipmm_status ground_release_idle(struct ground *ground, struct heap *heap, uint64_t keep_bytes);
+/* Releases idle memory of ready blocks to the upstream while more than `keep_bytes` are held. */
+enum hipmm_status backing_release_idle(struct backing *backing, struct heap *heap, uint64_t keep_bytes);
 
-/* Less than is held means that nothing more is taken until it fits again. */
-void ground_set_maximum(struct ground *ground, uint64_t maximum_bytes);
+/* With a maximum below what is held, the pool does not grow until it holds less. */
+void backing_set_maximum(struct backing *backing, uint64_t maximum_bytes);
 
-/* Where in [start, end), which lies in a free block, the first part without memory begins, and the first with memory;
+/* In [start, end), which lies in a free block: the first address that is uncommitted, and the first that is committed;
  * `end` if there is none. */
-uint64_t ground_first_vacant(const struct ground *ground, uint64_t start, uint64_t end);
-uint64_t ground_first_backed(const struct ground *ground, uint64_t start, uint64_t end);
+uint64_t backing_first_uncommitted(const struct backing *backing, uint64_t start, uint64_t end);
+uint64_t backing_first_committed(const struct backing *backing, uint64_t start, uint64_t end);
 
-uint64_t ground_bytes(const struct ground *ground);
-uint64_t ground_peak_bytes(const struct ground *ground);
-uint64_t ground_maximum_bytes(const struct ground *ground);
+uint64_t backing_bytes(const struct backing *backing);
+uint64_t backing_peak_bytes(const struct backing *backing);
+uint64_t backing_maximum_bytes(const struct backing *backing);
 
-/* The least that can be taken from the upstream. */
-uint64_t ground_least_bytes(const struct ground *ground);
+/* Bytes held and not allocated. Blocks in caches count as allocated. Of a granule that is partly in use, the other part
+ * counts. */
+static inline uint64_t backing_free_bytes(const struct backing *backing, const struct heap *heap)
+{
+  return backing_bytes(backing) - heap->live_bytes;
+}
 
-/* Segments, or granules. */
-uint64_t ground_pieces(const struct ground *ground);
+/* The least that the upstream can provide. */
+uint64_t backing_least_bytes(const struct backing *backing);
+
+/* The number of granules, or of segments. */
+uint64_t backing_count(const struct backing *backing);
 
 #endif

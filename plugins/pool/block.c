@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* block.c: records of blocks in one array, and maps from addresses to records. */
+/* block.c: the records of blocks in one array, and the maps from addresses to records. */
 #include "block.h"
 
 enum { N_LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS), N_CELLS = 1 << (ADDRESS_BITS - CELL_BITS), MAX_BLOCKS = 1 << 28 };
 
 static const size_t LEAF_BYTES = sizeof(uint32_t) << (LEAF_BITS - UNIT_BITS);
 
-/* So much of the map, in bytes and in bits of addresses, is given back or kept as a whole. */
+/* A part of the map, which is released or retained as a whole: in bytes, and in bits of addresses. */
 enum { MAP_PART_BYTES = 1 << 16, MAP_PART_BITS = 16 - 2 + UNIT_BITS, MAP_PARTS = 1 << (LEAF_BITS - MAP_PART_BITS) };
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services)
@@ -34,7 +34,7 @@ void blocks_close(struct blocks *blocks)
   host_array_close(&blocks->records);
 }
 
-static bool block_add_cells(struct blocks *blocks, uint64_t start, uint64_t bytes)
+static bool blocks_add_cells(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
   uint64_t n = (bytes >> CELL_BITS) + 1;
   if (blocks->n_spans == MAX_SPANS || n > UINT32_MAX / 2 - blocks->n_cells) return false;
@@ -46,7 +46,7 @@ static bool block_add_cells(struct blocks *blocks, uint64_t start, uint64_t byte
 bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
   if (start >> ADDRESS_BITS || (start + bytes - 1) >> ADDRESS_BITS) return false;
-  if (blocks->granule_bytes && !block_add_cells(blocks, start, bytes)) return false;
+  if (blocks->granule_bytes && !blocks_add_cells(blocks, start, bytes)) return false;
   for (uint64_t leaf = start >> LEAF_BITS; leaf <= (start + bytes - 1) >> LEAF_BITS; leaf++) {
     if (atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed)) continue;
     uint32_t *entries = blocks->services->host_allocate(blocks->services, LEAF_BYTES);
@@ -59,7 +59,7 @@ bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes)
 
 /* ---- Records ---- */
 
-static uint32_t block_take_from_hole(struct blocks *blocks)
+static uint32_t blocks_reuse_hole(struct blocks *blocks)
 {
   uint32_t id = blocks->holes;
   const struct block *first = &blocks->items[id];
@@ -73,10 +73,10 @@ static uint32_t block_take_from_hole(struct blocks *blocks)
   return id;
 }
 
-/* A record that was not used since its memory was given back, or never. */
-static uint32_t block_new_record(struct blocks *blocks)
+/* A record that was never used, or not since its memory was released. */
+static uint32_t blocks_new_record(struct blocks *blocks)
 {
-  if (blocks->holes) return block_take_from_hole(blocks);
+  if (blocks->holes) return blocks_reuse_hole(blocks);
   if (blocks->count >= blocks->most) return BLOCK_NONE;
   size_t end = (blocks->count + (size_t)1) * sizeof *blocks->items;
   if (end > blocks->records.usable_bytes && !host_array_grow(&blocks->records)) return BLOCK_NONE;
@@ -88,30 +88,30 @@ bool blocks_are_exhausted(const struct blocks *blocks)
   return !blocks->unused && !blocks->holes && blocks->count >= blocks->most;
 }
 
-/* Readers without the lock see either what the record was before or all of what it is now: they compare `start`. */
-static inline uint32_t block_begin(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
+/* A reader without the lock sees either the old record or all of the new one: it compares `start`. */
+static inline uint32_t block_init(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
 {
   struct block *block = &blocks->items[id];
   __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
   block->bytes = bytes;
   block->before = block->after = BLOCK_NONE;
-  block->vacant = 0;
+  block->uncommitted = 0;
   block_set_state(block, BLOCK_FREE);
   return id;
 }
 
-static __attribute__((noinline)) uint32_t block_begin_new_record(struct blocks *blocks, uint64_t start, uint64_t bytes)
+static __attribute__((noinline)) uint32_t block_new_slowly(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
-  uint32_t id = block_new_record(blocks);
-  return id ? block_begin(blocks, id, start, bytes) : BLOCK_NONE;
+  uint32_t id = blocks_new_record(blocks);
+  return id ? block_init(blocks, id, start, bytes) : BLOCK_NONE;
 }
 
 uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
   uint32_t id = blocks->unused;
-  if (!id) return block_begin_new_record(blocks, start, bytes);
+  if (!id) return block_new_slowly(blocks, start, bytes);
   blocks->unused = blocks->items[id].next;
-  return block_begin(blocks, id, start, bytes);
+  return block_init(blocks, id, start, bytes);
 }
 
 void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
@@ -121,13 +121,13 @@ void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64
   __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
 }
 
-void block_show(struct blocks *blocks, uint32_t id)
+void block_publish(struct blocks *blocks, uint32_t id)
 {
   const struct block *block = &blocks->items[id];
   __atomic_store_n(block_map_entry(blocks, block->start, block_is_large(block->bytes)), id, __ATOMIC_RELEASE);
 }
 
-/* The map keeps a stale id: block_at() compares the record's own start. */
+/* The map still has the id: block_at() compares the record's own start. */
 void block_drop(struct blocks *blocks, uint32_t id)
 {
   struct block *block = &blocks->items[id];
@@ -136,7 +136,7 @@ void block_drop(struct blocks *blocks, uint32_t id)
   blocks->unused = id;
 }
 
-/* Each record has touched a page of the map for small blocks at most. */
+/* Each record has touched at most one page of the map for small blocks. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks)
 {
   uint64_t records = blocks->count * sizeof *blocks->items, pages = blocks->count * 4096ull;
@@ -160,12 +160,12 @@ uint64_t blocks_resident_bytes(const struct blocks *blocks)
   return bytes < unknown ? bytes : unknown;
 }
 
-/* ---- Giving back ---- */
+/* ---- Trimming ---- */
 
 enum { LEAST_HOLE = 1024 /* records */ };
 
-/* Records [first, end) are not in use. */
-static void block_add_unused(struct blocks *blocks, uint32_t first, uint32_t end)
+/* Records [first, end) are unused. */
+static void blocks_add_unused(struct blocks *blocks, uint32_t first, uint32_t end)
 {
   if (end == blocks->count) {
     host_pages_discard(&blocks->items[first], (end - first) * sizeof *blocks->items);
@@ -183,21 +183,21 @@ static void block_add_unused(struct blocks *blocks, uint32_t first, uint32_t end
   }
 }
 
-/* From the last record to the first, so that the first are used again first. */
-static void block_trim_records(struct blocks *blocks)
+/* From the last record to the first, so that the first records are used again first. */
+static void blocks_trim_records(struct blocks *blocks)
 {
   blocks->unused = blocks->holes = BLOCK_NONE;
   for (uint32_t end = blocks->count, first; end > 1; end = first - 1) {
     for (first = end; first > 1 && block_state(&blocks->items[first - 1]) == BLOCK_UNUSED;) first--;
-    if (first < end) block_add_unused(blocks, first, end);
+    if (first < end) blocks_add_unused(blocks, first, end);
   }
 }
 
-/* Which parts of the map have an entry of a block: a bit for each, by address. */
-static uint64_t *block_parts_in_use(const struct blocks *blocks, size_t bytes)
+/* A bit for each part of the map, by address: whether it has the entry of a block. */
+static uint64_t *blocks_parts_in_use(const struct blocks *blocks, size_t bytes)
 {
   uint64_t *parts = blocks->services->host_allocate(blocks->services, bytes);
-  uint32_t hole = blocks->holes; /* holes are in the order of ids; to read in one would commit memory anew */
+  uint32_t hole = blocks->holes; /* holes are in the order of ids; a read in a hole would commit its memory again */
   for (uint32_t id = 1; parts && id < blocks->count; id++) {
     const struct block *block = &blocks->items[id];
     if (id == hole) {
@@ -211,7 +211,7 @@ static uint64_t *block_parts_in_use(const struct blocks *blocks, size_t bytes)
   return parts;
 }
 
-static void block_trim_leaf(uint32_t *entries, const uint64_t *parts)
+static void blocks_trim_leaf(uint32_t *entries, const uint64_t *parts)
 {
   for (uint32_t part = 0, end; part < MAP_PARTS; part = end + 1) {
     for (end = part; end < MAP_PARTS && !(parts[end / 64] >> end % 64 & 1);) end++;
@@ -219,14 +219,14 @@ static void block_trim_leaf(uint32_t *entries, const uint64_t *parts)
   }
 }
 
-static void block_trim_map(struct blocks *blocks)
+static void blocks_trim_map(struct blocks *blocks)
 {
   size_t bytes = (1ull << (ADDRESS_BITS - MAP_PART_BITS)) / 8;
-  uint64_t *parts = block_parts_in_use(blocks, bytes), left = blocks->n_leaves;
+  uint64_t *parts = blocks_parts_in_use(blocks, bytes), left = blocks->n_leaves;
   for (uint64_t leaf = 0; parts && left && leaf < N_LEAVES; leaf++) {
     uint32_t *entries = atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed);
     if (!entries) continue;
-    block_trim_leaf(entries, &parts[leaf * (MAP_PARTS / 64)]);
+    blocks_trim_leaf(entries, &parts[leaf * (MAP_PARTS / 64)]);
     left--;
   }
   blocks->services->host_free(blocks->services, parts, bytes);
@@ -234,6 +234,6 @@ static void block_trim_map(struct blocks *blocks)
 
 void blocks_trim(struct blocks *blocks)
 {
-  block_trim_records(blocks);
-  block_trim_map(blocks);
+  blocks_trim_records(blocks);
+  blocks_trim_map(blocks);
 }

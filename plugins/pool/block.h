@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* block.h: the pool's knowledge of memory. Every byte that the pool has lies in exactly one block; a block is live or
- * free. Blocks are kept in host memory of their own, device memory is never touched.
+/* block.h: the records of a pool's blocks. Every byte of the pool lies in exactly one block, which is live or free. The
+ * records are in host memory: the pool never touches device memory.
  *
  * Invariant: following `after` from the first block of a region visits its bytes once, in address order, and
- * blocks[b].start + blocks[b].bytes == blocks[after].start all along. */
+ * blocks[b].start + blocks[b].bytes == blocks[after].start at each step. */
 #ifndef HIPMM_POOL_BLOCK_H
 #define HIPMM_POOL_BLOCK_H
 
@@ -27,80 +27,78 @@ enum block_state {
   BLOCK_UNUSED, /* the record is not in use */
   BLOCK_FREE,
   BLOCK_LIVE,
-  BLOCK_CACHED /* freed, and kept in a cache (cache.h): to the heap it is as if live */
+  BLOCK_CACHED /* freed, and in a cache (cache.h): live to the heap */
 };
 
 struct block {
   _Alignas(64) uint64_t start; /* address, a multiple of HIPMM_ALIGNMENT */
   uint64_t bytes;              /* a multiple of HIPMM_ALIGNMENT, not 0 */
   union {
-    uint64_t requested; /* live: as the caller asked for */
-    uint64_t epoch;     /* free: the last free on its stream that it holds (streams.h) */
+    uint64_t requested; /* live: the bytes that the caller asked for */
+    uint64_t epoch;     /* free: of the last free that is part of it, on its stream (stream_order.h) */
   };
   uint32_t before, after;  /* neighbours in the region */
   uint32_t next, previous; /* free: its neighbours in the free_index */
-  uint32_t vacant;         /* free: granules in it that have no memory (granules.h); live: 0 */
-  uint16_t stream;         /* free: whose work may still use it; STREAM_CLEAN: nobody's */
+  uint32_t uncommitted;    /* free: the uncommitted granules in it (granules.h); live: 0 */
+  uint16_t stream;         /* free: the stream whose work may still use it; STREAM_READY: none */
   uint8_t state;
 };
 
 _Static_assert(sizeof(struct block) == 64, "a block is a cache line");
 
-/* Addresses that have cells (address_index.h). */
+/* A run of addresses that are divided into cells (address_index.h). */
 struct span {
   uint64_t start, bytes;
   uint32_t first_cell;
 };
 
-/* All blocks, and two maps from an address to the block that starts there. Small blocks may start anywhere. Of blocks
- * that are as large as a cell only one can start in each cell, so that few lines of their map have all that a program
- * uses. */
+/* All records, and two maps from an address to the block that starts there. Small blocks may start anywhere. Blocks as
+ * large as a cell have a map of their own, with one entry for each cell: a program then uses few cache lines of it. */
 struct blocks {
-  struct block *items;       /* in `records` */
-  uint32_t *large;           /* by cell of address space, from 0 on */
-  uint32_t *_Atomic *leaves; /* one per LEAF_SPAN of address space; NULL where the pool has nothing */
-  uint64_t granule_bytes;    /* a power of two (granules.h); 0: there are none */
-  uint32_t unused;           /* list of records to use again, through `next` */
-  uint32_t holes;            /* list of runs of records to use after those, whose memory was given back */
-  uint32_t count;            /* records used since all behind them were given back, 0 included */
-  uint32_t most;             /* that there can be */
+  struct block *items;       /* the memory of `records` */
+  uint32_t *large;           /* by cell of the address space, from address 0 on */
+  uint32_t *_Atomic *leaves; /* one for 1 << LEAF_BITS of addresses; NULL where the pool has none */
+  uint64_t granule_bytes;    /* a power of two (granules.h); 0: segments */
+  uint32_t unused;           /* list of unused records, through `next` */
+  uint32_t holes;            /* list of runs of unused records whose memory was released; used after `unused` */
+  uint32_t count;            /* records in front of the first that was never used, or was released; 0 included */
+  uint32_t most;             /* limit of `count` */
   uint32_t live;             /* blocks in state BLOCK_LIVE */
   uint32_t n_leaves;         /* leaves in use */
   const struct hipmm_services *services;
   struct host_array records;
   uint32_t n_spans, n_cells;
-  struct span spans[MAX_SPANS]; /* only if there are granules */
+  struct span spans[MAX_SPANS]; /* with granules only */
 };
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);
 void blocks_close(struct blocks *blocks);
 
-/* Makes addresses in [start, start + bytes) findable. False when host memory is short. */
+/* Prepares the maps for blocks in [start, start + bytes). False when host memory is short. */
 bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes);
 
-/* A record for a block that starts at `start`; BLOCK_NONE when there are no more. Neighbours are the caller's to
- * set. */
+/* A record for a block that starts at `start`; BLOCK_NONE when there are no more. The caller links its neighbours. */
 uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes);
 void block_drop(struct blocks *blocks, uint32_t id);
 
-/* Whether there are no more: block_new() fails until a record is dropped. */
+/* Whether no record is left: block_new() fails until a record is dropped. */
 bool blocks_are_exhausted(const struct blocks *blocks);
 
-/* Gives the host memory of records that are not in use back, and of the map where no block starts. */
+/* Releases the host memory of unused records, and of the maps where no block starts. */
 void blocks_trim(struct blocks *blocks);
 
-/* Changes where a free block lies. */
+/* Changes the bounds of a free block. */
 void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
 
-/* Makes it the one that the map has for where it starts. Not done for what is free: the map is large, and much of what
- * it is asked for is far from all that was looked at before. */
-void block_show(struct blocks *blocks, uint32_t id);
+/* Publishes the block in the address map. Not done for free blocks: the map is large, and most of its entries are in no
+ * cache. */
+void block_publish(struct blocks *blocks, uint32_t id);
 
-/* Host memory that the records and the map take, in bytes: at most, by what was used; and as the system tells. */
+/* The host memory of the records and the maps, in bytes: the most that was used, and what the system reports. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);
 uint64_t blocks_resident_bytes(const struct blocks *blocks);
 
-/* A live block may be claimed by its owner at any moment; in any other state it is the lock's. */
+/* Any thread may claim a live block at any moment. In every other state the holder of the lock owns the record. */
 static inline enum block_state block_state(const struct block *block)
 {
   return __atomic_load_n(&block->state, __ATOMIC_ACQUIRE);
@@ -111,7 +109,7 @@ static inline void block_set_state(struct block *block, enum block_state state)
   __atomic_store_n(&block->state, (uint8_t)state, __ATOMIC_RELEASE);
 }
 
-/* Takes a live block for freeing. False if somebody else was faster: it is freed twice. */
+/* Claims a live block in order to free it. False if another thread has claimed it: the block is freed twice. */
 static inline bool block_claim(struct block *block)
 {
   uint8_t live = BLOCK_LIVE;
@@ -129,7 +127,7 @@ static inline bool block_holds(const struct block *block, uint64_t start, uint64
   return block->start <= start && block->start + block->bytes >= end;
 }
 
-/* The cell of an address that is covered. */
+/* The cell of a covered address. */
 static inline uint32_t block_cell(const struct blocks *blocks, uint64_t address)
 {
   const struct span *span = blocks->spans;
@@ -142,7 +140,7 @@ static inline bool block_is_large(uint64_t bytes)
   return bytes >> CELL_BITS != 0;
 }
 
-/* Where the map for large blocks, or for small ones, keeps the id of the one that was last shown there; NULL where
+/* The entry of the map for large blocks, or for small ones: the id of the block that was last published there. NULL where
  * nothing is covered. */
 static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t start, bool is_large)
 {
@@ -151,7 +149,7 @@ static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t st
   return entries ? &entries[(start & ((1ull << LEAF_BITS) - 1)) >> UNIT_BITS] : NULL;
 }
 
-/* What the map has, if that is a live block that starts at `start`. */
+/* The block of the entry, if it is live and starts at `start`; BLOCK_NONE otherwise. */
 static inline uint32_t block_live_in(const struct blocks *blocks, const uint32_t *entry, uint64_t start)
 {
   if (!entry) return BLOCK_NONE;
@@ -161,9 +159,9 @@ static inline uint32_t block_live_in(const struct blocks *blocks, const uint32_t
                                                                                                        : BLOCK_NONE;
 }
 
-/* The live block that starts at `ptr`; BLOCK_NONE if there is none. `bytes` is how large it is said to be, which tells
- * where to look first. Needs no lock: nobody else touches a live block, and whatever else the address leads to is told
- * by its state. */
+/* The live block that starts at `ptr`; BLOCK_NONE if there is none. `bytes` is the caller's word for its size, which
+ * decides the map to search first. Needs no lock: no other thread changes a live block, and the state tells whether the
+ * block is live. */
 static inline uint32_t block_at(const struct blocks *blocks, const void *ptr, uint64_t bytes)
 {
   uint64_t start = (uintptr_t)ptr;

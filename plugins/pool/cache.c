@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.c: a small hash table of lists by size for each thread and stream. */
+/* cache.c: finds, makes and flushes caches. Each is a small hash table of lists by size, for one thread and stream. */
 #include "cache.h"
 #include "../common/thread_cache.h"
 
 enum { MAX_CACHES = 4096, USED_CHAINS = 2 * MAX_CACHES, UNUSED_CHAINS = 256 };
 
-/* Chains of caches through `next`: those in use by thread and stream, the others by thread. A cache that is no longer
- * in use is for its own thread alone, which may remember it, until that thread ends. */
+/* Lists of caches through `next`: those in use by thread and stream, the others by thread. Until a thread ends, a cache of
+ * it that is not in use is for that thread alone, which may remember it. */
 struct cache_index {
   uint16_t used[USED_CHAINS], unused[UNUSED_CHAINS];
 };
@@ -26,10 +26,10 @@ void caches_close(struct caches *caches)
   caches->services->host_free(caches->services, caches->index, sizeof *caches->index);
 }
 
-/* A thread that leaves a cache has done with it before others see that it left. */
-static bool cache_is_left(const struct cache *cache)
+/* A thread has finished with its cache before others see that it is abandoned. */
+static bool cache_is_abandoned(const struct cache *cache)
 {
-  return __atomic_load_n(&cache->is_left, __ATOMIC_ACQUIRE);
+  return __atomic_load_n(&cache->is_abandoned, __ATOMIC_ACQUIRE);
 }
 
 static uint64_t cache_thread_of(const struct cache *cache)
@@ -44,33 +44,33 @@ static void cache_set_thread(struct cache *cache, uint64_t thread)
 
 /* ---- Finding ---- */
 
-static uint16_t *cache_used_chain(const struct caches *caches, uint64_t thread, hipStream_t handle)
+static uint16_t *caches_used_chain(const struct caches *caches, uint64_t thread, hipStream_t handle)
 {
   uint64_t key = ((uint64_t)(uintptr_t)handle >> 4 ^ thread << 32) * 0x9E3779B97F4A7C15ull;
   return &caches->index->used[(key >> 40) % USED_CHAINS];
 }
 
-static uint16_t *cache_unused_chain(const struct caches *caches, uint64_t thread)
+static uint16_t *caches_unused_chain(const struct caches *caches, uint64_t thread)
 {
   return &caches->index->unused[thread % UNUSED_CHAINS];
 }
 
-static uint16_t *cache_chain_of(const struct caches *caches, const struct cache *cache)
+static uint16_t *caches_chain_of(const struct caches *caches, const struct cache *cache)
 {
-  return cache->stream ? cache_used_chain(caches, cache->thread, cache->handle)
-                       : cache_unused_chain(caches, cache->thread);
+  return cache->stream ? caches_used_chain(caches, cache->thread, cache->handle)
+                       : caches_unused_chain(caches, cache->thread);
 }
 
-static void cache_chain(struct caches *caches, struct cache *cache)
+static void cache_link(struct caches *caches, struct cache *cache)
 {
-  uint16_t *first = cache_chain_of(caches, cache);
+  uint16_t *first = caches_chain_of(caches, cache);
   cache->next = *first;
   *first = (uint16_t)(cache - caches->items + 1);
 }
 
-static void cache_unchain(struct caches *caches, struct cache *cache)
+static void cache_unlink(struct caches *caches, struct cache *cache)
 {
-  uint16_t *link = cache_chain_of(caches, cache);
+  uint16_t *link = caches_chain_of(caches, cache);
   while (&caches->items[*link - 1] != cache) link = &caches->items[*link - 1].next;
   *link = cache->next;
 }
@@ -78,74 +78,74 @@ static void cache_unchain(struct caches *caches, struct cache *cache)
 struct cache *cache_find(struct caches *caches, hipStream_t handle)
 {
   uint64_t thread = thread_number();
-  for (uint16_t at = *cache_used_chain(caches, thread, handle); at; at = caches->items[at - 1].next) {
+  for (uint16_t at = *caches_used_chain(caches, thread, handle); at; at = caches->items[at - 1].next) {
     struct cache *cache = &caches->items[at - 1];
-    if (cache->thread != thread || cache->handle != handle || cache_is_left(cache)) continue;
+    if (cache->thread != thread || cache->handle != handle || cache_is_abandoned(cache)) continue;
     thread_remember(caches->serial, handle, cache);
     return cache;
   }
   return NULL;
 }
 
-/* A cache of the thread (0: of none) that is not in use, which is then in no chain; NULL if there is none. */
-static struct cache *cache_take_unused(struct caches *caches, uint64_t thread)
+/* Unlinks a cache of the thread (0: of none) that is not in use; NULL if there is none. */
+static struct cache *caches_unlink_unused(struct caches *caches, uint64_t thread)
 {
-  for (uint16_t at = *cache_unused_chain(caches, thread); at; at = caches->items[at - 1].next) {
+  for (uint16_t at = *caches_unused_chain(caches, thread); at; at = caches->items[at - 1].next) {
     struct cache *cache = &caches->items[at - 1];
     if (cache->thread != thread) continue;
-    cache_unchain(caches, cache);
+    cache_unlink(caches, cache);
     return cache;
   }
   return NULL;
 }
 
-/* ---- Emptying ---- */
+/* ---- Flushing ---- */
 
-static void cache_empty_bin(struct cache *cache, struct heap *heap, struct cache_bin *bin)
+static void cache_flush_bin(struct cache *cache, struct heap *heap, struct cache_bin *bin)
 {
   for (uint32_t id = bin->head, next; id; id = next) {
     next = block_of(&heap->blocks, id)->next;
     cache_set_bytes(cache, cache->bytes - block_of(&heap->blocks, id)->bytes);
-    cache->live++; /* the heap takes it off its own count */
-    heap_give(heap, id, cache->stream);
+    cache->live++; /* heap_free() subtracts it from the heap's count */
+    heap_free(heap, id, cache->stream);
   }
   bin->head = BLOCK_NONE;
 }
 
-/* Empties bins in turn until no more than `bytes` are kept. */
-static void cache_shrink(struct cache *cache, struct heap *heap, uint64_t bytes)
+/* Flushes bins in turn until at most `bytes` are left. */
+static void cache_flush_to(struct cache *cache, struct heap *heap, uint64_t bytes)
 {
   while (cache->bytes > bytes) {
     struct cache_bin *bin = &cache->bins[cache->next_bin++ % CACHE_BINS];
-    if (bin->head) cache_empty_bin(cache, heap, bin);
+    if (bin->head) cache_flush_bin(cache, heap, bin);
   }
 }
 
 void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id)
 {
   uint64_t bytes = block_of(&heap->blocks, id)->bytes;
-  if (cache->bytes + bytes > cache->most_bytes) cache_shrink(cache, heap, cache->most_bytes - bytes);
-  if (!cache_bin_for(cache, bytes >> UNIT_BITS)) cache_empty_bin(cache, heap, cache_bins_of(cache, bytes >> UNIT_BITS));
+  if (cache->bytes + bytes > cache->most_bytes) cache_flush_to(cache, heap, cache->most_bytes - bytes);
+  if (!cache_bin_for(cache, bytes >> UNIT_BITS)) cache_flush_bin(cache, heap, cache_bins_of(cache, bytes >> UNIT_BITS));
 }
 
 /* ---- Making ---- */
 
-/* Takes the caches of threads that ended in a hurry out of use. */
-static void cache_take_left(struct caches *caches, struct heap *heap)
+/* Flushes abandoned caches, which are then not in use. */
+static void caches_reclaim_abandoned(struct caches *caches, struct heap *heap)
 {
-  if (!__atomic_exchange_n(&caches->any_is_left, false, __ATOMIC_ACQ_REL)) return;
+  if (!__atomic_exchange_n(&caches->any_is_abandoned, false, __ATOMIC_ACQ_REL)) return;
   for (struct cache *cache = caches->items; cache < caches->items + caches->count; cache++) {
-    if (!cache_is_left(cache)) continue;
-    cache_shrink(cache, heap, 0);
-    cache_unchain(caches, cache);
-    cache->stream = STREAM_CLEAN;
+    if (!cache_is_abandoned(cache)) continue;
+    cache_flush_to(cache, heap, 0);
+    cache_unlink(caches, cache);
+    cache->stream = STREAM_READY;
     cache_set_thread(cache, 0);
-    __atomic_store_n(&cache->is_left, false, __ATOMIC_RELAXED);
-    cache_chain(caches, cache);
+    __atomic_store_n(&cache->is_abandoned, false, __ATOMIC_RELAXED);
+    cache_link(caches, cache);
   }
 }
 
-static struct cache *cache_take_next(struct caches *caches)
+static struct cache *caches_append(struct caches *caches)
 {
   if (caches->count == MAX_CACHES) return NULL;
   __atomic_store_n(&caches->count, caches->count + 1, __ATOMIC_RELEASE);
@@ -155,151 +155,151 @@ static struct cache *cache_take_next(struct caches *caches)
 struct cache *cache_new(struct caches *caches, struct heap *heap, hipStream_t handle, uint32_t stream)
 {
   uint64_t thread = thread_number();
-  if (!thread_attend()) return NULL;
+  if (!thread_register()) return NULL;
   struct cache *cache = cache_find(caches, handle);
   if (cache) {
     cache->stream = stream;
     return cache;
   }
-  cache_take_left(caches, heap);
-  cache = cache_take_unused(caches, thread);
-  if (!cache) cache = cache_take_unused(caches, 0);
-  if (!cache) cache = cache_take_next(caches);
+  caches_reclaim_abandoned(caches, heap);
+  cache = caches_unlink_unused(caches, thread);
+  if (!cache) cache = caches_unlink_unused(caches, 0);
+  if (!cache) cache = caches_append(caches);
   if (!cache) return NULL;
   cache->stream = stream;
   cache->handle = handle;
   cache_set_thread(cache, thread);
-  cache_chain(caches, cache);
+  cache_link(caches, cache);
   thread_remember(caches->serial, handle, cache);
   return cache;
 }
 
 /* ---- Several ---- */
 
-/* Which caches are meant: those of a stream, of a thread, or that keep anything; else all. Other threads' only once the
- * gates are shut. */
+/* Which caches to visit: those of a stream, those of a thread, those with blocks, or all. The caches of other threads only
+ * once the gates are shut. */
 struct selection {
   uint64_t self; /* the calling thread's number */
   uint32_t stream;
   uint64_t thread;
-  bool keeping;
+  bool has_blocks;
   bool gates_are_shut;
 };
 
-static bool cache_is_meant(const struct cache *cache, const struct selection *selection)
+static bool cache_is_selected(const struct cache *cache, const struct selection *selection)
 {
   if (selection->stream) return cache->stream == selection->stream;
   if (selection->thread) return cache_thread_of(cache) == selection->thread;
-  return !selection->keeping || cache_bytes(cache);
+  return !selection->has_blocks || cache_bytes(cache);
 }
 
-static bool cache_is_others(const struct cache *cache, const struct selection *selection)
+static bool cache_is_foreign(const struct cache *cache, const struct selection *selection)
 {
   uint64_t thread = cache_thread_of(cache);
-  return thread && thread != selection->self && !cache_is_left(cache);
+  return thread && thread != selection->self && !cache_is_abandoned(cache);
 }
 
-/* Makes the caches that are meant the caller's until open_gates: by shutting all gates, if any of them is another's. */
-static void cache_shut_gates(struct caches *caches, struct selection *selection)
+/* Gives the caller the selected caches until caches_open_gates(): shuts all gates if another thread owns any of them. */
+static void caches_shut_gates(struct caches *caches, struct selection *selection)
 {
   selection->self = thread_number();
   for (uint32_t i = 0; i < caches->count; i++)
     selection->gates_are_shut |=
-        cache_is_others(&caches->items[i], selection) && cache_is_meant(&caches->items[i], selection);
+        cache_is_foreign(&caches->items[i], selection) && cache_is_selected(&caches->items[i], selection);
   if (!selection->gates_are_shut) return;
   for (uint32_t i = 0; i < caches->count; i++) gate_shut(&caches->items[i].gate);
-  gates_agree();
+  gates_fence();
   for (uint32_t i = 0; i < caches->count; i++)
-    if (cache_is_others(&caches->items[i], selection)) gate_await(&caches->items[i].gate);
+    if (cache_is_foreign(&caches->items[i], selection)) gate_await(&caches->items[i].gate);
 }
 
-static void cache_open_gates(struct caches *caches, const struct selection *selection)
+static void caches_open_gates(struct caches *caches, const struct selection *selection)
 {
   for (uint32_t i = 0; selection->gates_are_shut && i < caches->count; i++) gate_open(&caches->items[i].gate);
 }
 
-/* The next cache that is meant after `cache`, or the first for NULL; NULL at the end. */
-static struct cache *cache_next_meant(const struct caches *caches, struct cache *cache,
-                                      const struct selection *selection)
+/* The next selected cache after `cache`, or the first for NULL; NULL at the end. */
+static struct cache *caches_next_selected(const struct caches *caches, struct cache *cache,
+                                          const struct selection *selection)
 {
   for (cache = cache ? cache + 1 : caches->items; cache < caches->items + caches->count; cache++)
-    if ((selection->gates_are_shut || !cache_is_others(cache, selection)) && cache_is_meant(cache, selection))
+    if ((selection->gates_are_shut || !cache_is_foreign(cache, selection)) && cache_is_selected(cache, selection))
       return cache;
   return NULL;
 }
 
-bool caches_empty(struct caches *caches, struct heap *heap)
+bool caches_flush(struct caches *caches, struct heap *heap)
 {
-  struct selection selection = {.keeping = true};
+  struct selection selection = {.has_blocks = true};
   bool any = false;
-  cache_shut_gates(caches, &selection);
-  for (struct cache *cache = NULL; (cache = cache_next_meant(caches, cache, &selection)); any = true)
-    cache_shrink(cache, heap, 0);
-  cache_open_gates(caches, &selection);
+  caches_shut_gates(caches, &selection);
+  for (struct cache *cache = NULL; (cache = caches_next_selected(caches, cache, &selection)); any = true)
+    cache_flush_to(cache, heap, 0);
+  caches_open_gates(caches, &selection);
   return any;
 }
 
-/* Only their counts stay, which belong to the pool's totals. */
-static void cache_end(struct caches *caches, struct heap *heap, struct selection *selection)
+/* Their counts remain, which are part of the pool's totals. */
+static void caches_end(struct caches *caches, struct heap *heap, struct selection *selection)
 {
-  cache_shut_gates(caches, selection);
-  for (struct cache *cache = NULL; (cache = cache_next_meant(caches, cache, selection));) {
-    cache_shrink(cache, heap, 0);
-    cache_unchain(caches, cache);
-    cache->stream = STREAM_CLEAN;
+  caches_shut_gates(caches, selection);
+  for (struct cache *cache = NULL; (cache = caches_next_selected(caches, cache, selection));) {
+    cache_flush_to(cache, heap, 0);
+    cache_unlink(caches, cache);
+    cache->stream = STREAM_READY;
     if (selection->thread) cache_set_thread(cache, 0);
-    cache_chain(caches, cache);
+    cache_link(caches, cache);
   }
-  cache_open_gates(caches, selection);
+  caches_open_gates(caches, selection);
 }
 
 void caches_end_stream(struct caches *caches, struct heap *heap, uint32_t stream)
 {
   struct selection selection = {.stream = stream};
-  cache_end(caches, heap, &selection);
+  caches_end(caches, heap, &selection);
 }
 
 void caches_end_thread(struct caches *caches, struct heap *heap, uint64_t thread)
 {
   struct selection selection = {.thread = thread};
-  cache_end(caches, heap, &selection);
+  caches_end(caches, heap, &selection);
 }
 
-void caches_leave(struct caches *caches, uint64_t thread)
+void caches_abandon(struct caches *caches, uint64_t thread)
 {
   uint32_t count = __atomic_load_n(&caches->count, __ATOMIC_ACQUIRE);
   for (uint32_t i = 0; i < count; i++)
     if (cache_thread_of(&caches->items[i]) == thread)
-      __atomic_store_n(&caches->items[i].is_left, true, __ATOMIC_RELEASE);
-  __atomic_store_n(&caches->any_is_left, true, __ATOMIC_RELEASE);
+      __atomic_store_n(&caches->items[i].is_abandoned, true, __ATOMIC_RELEASE);
+  __atomic_store_n(&caches->any_is_abandoned, true, __ATOMIC_RELEASE);
 }
 
 struct cache_totals caches_totals(struct caches *caches)
 {
   struct selection all = {0};
   struct cache_totals totals = {0};
-  cache_shut_gates(caches, &all);
+  caches_shut_gates(caches, &all);
   for (const struct cache *cache = caches->items; cache < caches->items + caches->count; cache++) {
     totals.bytes += cache->bytes;
     totals.requested += cache->requested;
     totals.live += cache->live;
   }
-  cache_open_gates(caches, &all);
+  caches_open_gates(caches, &all);
   return totals;
 }
 
-void caches_stop(struct caches *caches, struct heap *heap)
+void caches_pause(struct caches *caches, struct heap *heap)
 {
   struct selection all = {0};
-  cache_shut_gates(caches, &all);
+  caches_shut_gates(caches, &all);
   for (const struct cache *cache = caches->items; cache < caches->items + caches->count; cache++)
     for (uint32_t bin = 0; bin < CACHE_BINS; bin++)
       for (uint32_t id = cache->bins[bin].head; id; id = block_of(&heap->blocks, id)->next)
         block_of(&heap->blocks, id)->stream = (uint16_t)cache->stream;
 }
 
-void caches_go_on(struct caches *caches)
+void caches_resume(struct caches *caches)
 {
   const struct selection all = {.gates_are_shut = true};
-  cache_open_gates(caches, &all);
+  caches_open_gates(caches, &all);
 }

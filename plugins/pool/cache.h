@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.h: blocks that a thread freed on a stream and is likely to want again on it. A hit costs no lock, no search and
- * no driver call. What a cache keeps is bounded, and comes back to the heap when the pool would otherwise grow, on
- * trim, and when the thread or the stream ends.
+/* cache.h: blocks that a thread freed on a stream, for its next allocations on that stream. A hit needs no lock, no search
+ * and no driver call. The size of a cache is bounded. Its blocks go back to the heap when the pool would otherwise grow,
+ * when it is trimmed, and when the thread or the stream ends. Called by allocate.c, and by visit.c.
  *
- * A cached block keeps its neighbours from merging, so caches are emptied before the heap says no. Its owner uses a
- * cache through its gate, or holding the pool's lock; other threads hold the pool's lock and shut the gate. */
+ * A cached block prevents its neighbours from merging, so the caches are flushed before the heap gives up. The owner uses
+ * its cache inside the cache's gate, or with the pool's lock; other threads hold the pool's lock and shut the gate. */
 #ifndef HIPMM_POOL_CACHE_H
 #define HIPMM_POOL_CACHE_H
 
@@ -22,16 +22,16 @@ struct cache_bin {
 
 struct cache {
   struct gate gate;
-  uint32_t stream; /* of the pool's streams; STREAM_CLEAN: the cache is not in use */
+  uint32_t stream; /* its id; STREAM_READY: the cache is not in use */
   hipStream_t handle;
-  uint64_t thread;     /* whose; 0: nobody's */
-  bool is_left;        /* that thread has ended: it set this without a lock */
-  uint64_t bytes;      /* kept */
-  uint64_t most_bytes; /* that it may keep, blocks in all */
-  int64_t requested;   /* allocated from it less freed to it, as requested */
+  uint64_t thread;     /* the owner; 0: none */
+  bool is_abandoned;   /* the owner has ended, and set this without a lock */
+  uint64_t bytes;      /* in all bins */
+  uint64_t most_bytes; /* limit of `bytes` */
+  int64_t requested;   /* bytes allocated from it less bytes freed to it, as requested */
   int64_t live;        /* the same in blocks */
-  uint32_t next_bin;   /* to be emptied when there must be room */
-  uint16_t next;       /* in a chain of the index: 1 + number of the cache; 0: the last */
+  uint32_t next_bin;   /* the next bin to flush */
+  uint16_t next;       /* in a list of the index: 1 + number of the cache; 0: the last */
   struct cache_bin bins[CACHE_BINS];
 };
 
@@ -40,44 +40,44 @@ struct cache_index;
 /* The caches of a pool. */
 struct caches {
   const struct hipmm_services *services;
-  uint64_t serial; /* of the pool; never given twice */
+  uint64_t serial; /* of the pool; never used again */
   struct cache *items;
-  struct cache_index *index; /* where to find items by thread and stream */
+  struct cache_index *index; /* finds items by thread and stream */
   uint32_t count;            /* items ever used */
-  bool any_is_left;          /* of items */
+  bool any_is_abandoned;     /* of any item */
 };
 
 bool caches_open(struct caches *caches, const struct hipmm_services *services);
 void caches_close(struct caches *caches);
 
-/* The calling thread's cache for a stream, if it used it of late. No lock needed. */
+/* The calling thread's cache for a stream, if the thread remembers it. Needs no lock. */
 static inline struct cache *cache_of_thread(const struct caches *caches, hipStream_t handle)
 {
   return thread_recall(caches->serial, handle);
 }
 
-/* The same however long ago; NULL if there is none. The pool's lock is held. */
+/* The same, also if the thread has forgotten it; NULL if there is none. The pool's lock is held. */
 struct cache *cache_find(struct caches *caches, hipStream_t handle);
 
-/* The same, or a new one for `stream`; NULL if there is room for no more, or the thread has ended (threads.h). The pool's
- * lock is held. */
+/* The same, or a new one for `stream`; NULL if there are too many caches, or the thread has ended (thread_cache.h). The
+ * pool's lock is held. */
 struct cache *cache_new(struct caches *caches, struct heap *heap, hipStream_t handle, uint32_t stream);
 
-/* Gives back to the heap what stands in the way of keeping the block, which is at most `most_bytes` large. The pool's
- * lock is held. */
+/* Frees blocks to the heap until the cache can hold the block, which has at most `most_bytes`. The pool's lock is held. */
 void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id);
 
-/* The calling thread ends and has no time to empty its caches: they are nobody's, and what they keep comes back when the
- * pool would otherwise grow, on trim, or when a cache is needed. No lock needed. */
-void caches_leave(struct caches *caches, uint64_t thread);
+/* The calling thread ends and cannot flush its caches: they have no owner from now on, and are flushed when the pool would
+ * otherwise grow, when it is trimmed, or when a cache is needed. Needs no lock. */
+void caches_abandon(struct caches *caches, uint64_t thread);
 
-/* Every cache: whether any kept anything. Those of a stream, or a thread, which are then out of use. The pool's lock is
- * held. */
-bool caches_empty(struct caches *caches, struct heap *heap);
+/* Flushes every cache; returns whether any had blocks. The pool's lock is held. */
+bool caches_flush(struct caches *caches, struct heap *heap);
+
+/* Flushes the caches of a stream, or of a thread, which are then not in use. The pool's lock is held. */
 void caches_end_stream(struct caches *caches, struct heap *heap, uint32_t stream);
 void caches_end_thread(struct caches *caches, struct heap *heap, uint64_t thread);
 
-/* What the caches of a pool have in all. The pool's lock is held. */
+/* The sums over all caches of a pool. The pool's lock is held. */
 struct cache_totals {
   uint64_t bytes;
   int64_t requested, live;
@@ -85,13 +85,13 @@ struct cache_totals {
 
 struct cache_totals caches_totals(struct caches *caches);
 
-/* Nobody uses a cache until they go on; what they keep bears its stream. The pool's lock is held. */
-void caches_stop(struct caches *caches, struct heap *heap);
-void caches_go_on(struct caches *caches);
+/* No thread uses a cache between these, and each cached block has the stream of its cache. The pool's lock is held. */
+void caches_pause(struct caches *caches, struct heap *heap);
+void caches_resume(struct caches *caches);
 
 /* ---- The hit ---- */
 
-/* What others look at without shutting the gate. */
+/* Other threads read it without shutting the gate. */
 static inline uint64_t cache_bytes(const struct cache *cache)
 {
   return __atomic_load_n(&cache->bytes, __ATOMIC_RELAXED);
@@ -102,7 +102,7 @@ static inline void cache_set_bytes(struct cache *cache, uint64_t bytes)
   __atomic_store_n(&cache->bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* A size may be in either of two bins, so that two sizes in turn seldom push each other out. */
+/* A size may use either of two bins, so that two sizes in turn seldom displace each other. */
 static inline struct cache_bin *cache_bins_of(struct cache *cache, uint64_t units)
 {
   return &cache->bins[(uint32_t)units * 2654435769u >> 25 << 1];
@@ -114,7 +114,7 @@ static inline struct cache_bin *cache_bin_of(struct cache *cache, uint64_t units
   return bins[0].units == units ? &bins[0] : bins[1].units == units ? &bins[1] : NULL;
 }
 
-/* The bin of the size, or one of its two that is empty; NULL if other sizes fill both. */
+/* The bin of the size, or an empty one of its two; NULL if other sizes use both. */
 static inline struct cache_bin *cache_bin_for(struct cache *cache, uint64_t units)
 {
   struct cache_bin *bin = cache_bin_of(cache, units), *bins = cache_bins_of(cache, units);
@@ -124,10 +124,10 @@ static inline struct cache_bin *cache_bin_for(struct cache *cache, uint64_t unit
   return bin;
 }
 
-/* A block of exactly `units`, made live; BLOCK_NONE if there is none. In both, `handle` is the stream that the caller
- * has in mind: the cache may have come to serve another one since the thread remembered it. */
-static inline uint32_t cache_take(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units,
-                                  uint64_t requested)
+/* A block of exactly `units`, made live; BLOCK_NONE if there is none. Here and in cache_free(), `handle` is the caller's
+ * stream: the cache may serve another stream by now than the one that the thread remembers. */
+static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units,
+                                      uint64_t requested)
 {
   if (!gate_enter(&cache->gate)) return BLOCK_NONE;
   struct cache_bin *bin = cache->handle == handle ? cache_bin_of(cache, units) : NULL;
@@ -145,8 +145,8 @@ static inline uint32_t cache_take(struct cache *cache, struct blocks *blocks, hi
   return id;
 }
 
-/* What cache_keep does inside the gate, or for an owner that holds the pool's lock. */
-static inline bool cache_put(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
+/* The inside of cache_free(), for an owner in the gate or with the pool's lock. */
+static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
                              uint64_t requested)
 {
   struct block *block = block_of(blocks, id);
@@ -157,20 +157,20 @@ static inline bool cache_put(struct cache *cache, struct blocks *blocks, hipStre
   bin->head = id;
   cache_set_bytes(cache, cache->bytes + block->bytes);
   cache->requested -= (int64_t)requested;
-  block->requested = 0; /* for the heap, which will take it off its own count */
+  block->requested = 0; /* heap_free() subtracts it from the heap's count */
   cache->live--;
   return true;
 }
 
-/* Keeps a block that the caller has claimed (block_claim). False, and nothing done, if the cache is full, its gate
- * shut, or it is no longer in use. */
-static inline bool cache_keep(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
+/* Frees a block that the caller has claimed (block_claim()) to the cache. False, and nothing done, if the cache is full,
+ * its gate is shut, or it is not in use any more. */
+static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
                               uint64_t requested)
 {
   if (!gate_enter(&cache->gate)) return false;
-  bool kept = cache_put(cache, blocks, handle, id, requested);
+  bool is_added = cache_add(cache, blocks, handle, id, requested);
   gate_leave(&cache->gate);
-  return kept;
+  return is_added;
 }
 
 #endif

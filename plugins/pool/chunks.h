@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.h: ranges of addresses and the physical pieces that lie under them. A piece is a whole number of granules, the
- * runtime's smallest; the driver charges for pieces, not for bytes. Knows nothing of blocks. The caller holds the
- * pool's lock.
+/* chunks.h: reserved ranges of addresses, and the chunks of physical memory that are mapped there. A chunk is a whole
+ * number of granules, and a granule is the smallest chunk of the runtime. The driver's price is per chunk, not per byte.
+ * Called by granules.c, idle.c and backing.c. Knows nothing of blocks. The caller holds the pool's lock.
  *
- * A piece lies in one place, or nowhere. Where the upstream lets memory be mapped at several addresses, a piece that is
- * taken stays mapped where it lay: putting it there again costs nothing, and taking it need not wait for work that used
- * it, as long as later work is ordered after that. So a program that does the same over and over moves pieces between
- * the same places without a call of the driver.
+ * A chunk has one current mapping, or it is an unmapped chunk. Where the upstream allows several mappings of one chunk,
+ * a detached chunk keeps its old mapping as an alias mapping. To make an alias mapping the current one again costs
+ * nothing. To detach a chunk needs no wait for the work that used it, if later work is ordered after that work. So a
+ * periodic workload moves chunks between the same mappings without a driver call.
  *
- * Invariant: a granule with memory (`backed`) lies under one piece that lies there; no two places overlap. */
+ * Invariant: a committed granule lies in exactly one current mapping, and no two mappings overlap. */
 #ifndef HIPMM_PLUGINS_POOL_CHUNKS_H
 #define HIPMM_PLUGINS_POOL_CHUNKS_H
 
@@ -16,136 +16,134 @@
 
 #include <stdbool.h>
 
-enum { PIECE_NONE = 0 /* ids start at 1 */ };
+enum { CHUNK_NONE = 0 /* ids start at 1 */ };
 
-struct piece {
+struct chunk {
   void *handle;
   uint32_t granules; /* its size; 0: the record is not in use */
-  uint32_t home;     /* the place where it lies; 0: nowhere */
-  uint32_t places;   /* all where it is mapped, a list */
-  uint32_t next;     /* in the list of spares, or of unused records */
+  uint32_t current;  /* number of the current mapping; 0: none */
+  uint32_t mappings; /* the list of all its mappings */
+  uint32_t next;     /* in the list of unmapped chunks, or of unused records */
 };
 
-/* Per granule of addresses, numbered from 1 through all ranges: the piece that is mapped from there on. */
-struct place {
-  uint32_t piece;  /* PIECE_NONE: none */
-  uint32_t next;   /* of the piece's places; 0: the last */
-  uint32_t stream; /* whose work used these addresses last, when the piece was taken away; 0: that had passed */
-  uint64_t epoch;  /* of that work (streams.h) */
+/* One record for each granule of addresses, numbered from 1 through all ranges: the mapping that begins there. */
+struct mapping {
+  uint32_t chunk;  /* CHUNK_NONE: no mapping begins here */
+  uint32_t next;   /* mapping of the chunk; 0: the last */
+  uint32_t stream; /* of an alias mapping: the stream that last used these addresses; 0: its work has completed */
+  uint64_t epoch;  /* of that work (stream_order.h) */
 };
 
 /* A reserved range of addresses. */
 struct range {
   uint64_t start, bytes;
   uint32_t first; /* number of its first granule */
-  struct place *places;
-  uint64_t *backed; /* per granule a bit: there is memory */
-  uint64_t *mapped; /* per granule a bit: a piece is mapped there, whether or not it lies there */
+  struct mapping *mappings;
+  uint64_t *committed; /* a bit for each granule: it lies in a current mapping */
+  uint64_t *mapped;    /* a bit for each granule: it lies in any mapping */
 };
 
 enum { MAX_RANGES = 32 };
 
-struct pieces {
+struct chunks {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
-  const struct hipmm_mapping *mapping;
+  const struct hipmm_mapping *ops;
   uint64_t granule_bytes;     /* a power of two */
-  bool may_alias;             /* a piece stays mapped where it lay */
-  bool is_slow;               /* mapping takes its time */
+  bool may_alias;             /* a chunk may have several mappings */
+  bool is_slow;               /* mapping takes tens of microseconds */
   uint64_t bytes, peak_bytes; /* physical memory held */
-  uint64_t maximum_bytes;     /* never held more */
-  struct piece *items;
-  uint32_t count;  /* records ever used, 0 included */
-  uint32_t unused; /* records to use again */
-  uint32_t spares; /* pieces that lie nowhere, since they could neither be put anywhere nor given back */
+  uint64_t maximum_bytes;     /* limit of `bytes` */
+  struct chunk *items;
+  uint32_t count;    /* records ever used, 0 included */
+  uint32_t unused;   /* list of records to use again */
+  uint32_t unmapped; /* list of unmapped chunks: neither mapping nor destroying them succeeded */
   uint32_t n_ranges;
   struct range ranges[MAX_RANGES];
 };
 
-/* Why the upstream's mapping is not for who was not told to use it; NULL if it is, or there is none. */
-const char *pieces_doubt(const struct hipmm_resource *upstream);
+/* Why growth `auto` should not use the upstream's mapping; NULL if there is no objection, or no mapping. */
+const char *chunks_discouraged_reason(const struct hipmm_resource *upstream);
 
-/* Asks the upstream for its mapping. HIPMM_E_NOT_SUPPORTED when it has none, HIPMM_E_LIMIT when the maximum is below a
- * granule. */
-enum hipmm_status pieces_open(struct pieces *pieces, const struct hipmm_services *services,
+/* HIPMM_E_NOT_SUPPORTED when the upstream cannot map, HIPMM_E_LIMIT when the maximum is below a granule. */
+enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services *services,
                               struct hipmm_resource *upstream, uint64_t maximum_bytes);
 
-/* Gives everything back. No work uses it. */
-void pieces_close(struct pieces *pieces);
+/* Releases all memory and all addresses. No work uses them. */
+void chunks_close(struct chunks *chunks);
 
 /* Reserves another range of at least `bytes`. */
-enum hipmm_status pieces_reserve(struct pieces *pieces, uint64_t bytes, const struct range **range_out);
+enum hipmm_status chunks_reserve(struct chunks *chunks, uint64_t bytes, const struct range **range_out);
 
-/* The address of the first, and of the last, granule in [start, end) that has memory, or that has none, as asked; `end`
- * if there is none. Both are multiples of the granule in one range. */
-uint64_t pieces_first(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed);
-uint64_t pieces_last(const struct pieces *pieces, uint64_t start, uint64_t end, bool backed);
+/* The address of the first, or the last, granule in [start, end) that is committed, or uncommitted, as asked; `end` if
+ * there is none. Both are multiples of the granule in one range. */
+uint64_t chunks_first(const struct chunks *chunks, uint64_t start, uint64_t end, bool committed);
+uint64_t chunks_last(const struct chunks *chunks, uint64_t start, uint64_t end, bool committed);
 
-/* How many granules in [start, end), which is as above, have no memory. */
-uint32_t pieces_vacant(const struct pieces *pieces, uint64_t start, uint64_t end);
+/* The number of uncommitted granules in [start, end), which is as above. */
+uint32_t chunks_uncommitted(const struct chunks *chunks, uint64_t start, uint64_t end);
 
-/* The piece that is mapped at the granule, and the address where it begins; PIECE_NONE if there is none. */
-uint32_t pieces_at(const struct pieces *pieces, uint64_t address, uint64_t *begin_out);
+/* The chunk that is mapped at the granule, and the address where that mapping begins; CHUNK_NONE if there is none. */
+uint32_t chunks_at(const struct chunks *chunks, uint64_t address, uint64_t *begin_out);
 
-/* Places by number. */
-const struct place *pieces_place(const struct pieces *pieces, uint32_t place);
+/* The mapping of that number. */
+const struct mapping *chunks_mapping(const struct chunks *chunks, uint32_t mapping);
 
-/* The last place in [start, end) where a piece is mapped that does not lie there; 0 if there is none. And unmapping it:
- * no work may use these addresses any more. */
-uint32_t pieces_stale(const struct pieces *pieces, uint64_t start, uint64_t end);
-enum hipmm_status pieces_unmap(struct pieces *pieces, uint32_t place);
+/* The last alias mapping in [start, end), in which nothing is committed; 0 if there is none. */
+uint32_t chunks_last_alias(const struct chunks *chunks, uint64_t start, uint64_t end);
 
-/* A place of the piece where it does not lie, after `place`, or the first for 0; 0 at the end. */
-uint32_t piece_next_stale(const struct pieces *pieces, uint32_t id, uint32_t place);
+/* No work uses these addresses any more. */
+enum hipmm_status chunks_unmap_alias(struct chunks *chunks, uint32_t mapping);
 
-/* Whether so many bytes more are to be had at all, before they are taken piece by piece: HIPMM_E_LIMIT if not under the
- * maximum, the upstream's status if not from it. */
-enum hipmm_status pieces_expect(struct pieces *pieces, uint64_t bytes);
+/* The alias mapping of the chunk after `mapping`, or the first for 0; 0 at the end. */
+uint32_t chunk_next_alias(const struct chunks *chunks, uint32_t id, uint32_t mapping);
 
-/* A new piece that lies nowhere, of what there is room for, at most `granules`; HIPMM_E_LIMIT when the maximum is
- * reached.
- */
-enum hipmm_status piece_create(struct pieces *pieces, uint64_t granules, uint32_t *id_out);
+/* Whether `bytes` more can be allocated at all, asked before they are allocated chunk by chunk. HIPMM_E_LIMIT if the
+ * maximum forbids it; the upstream's status if the upstream has less. */
+enum hipmm_status chunks_check_available(struct chunks *chunks, uint64_t bytes);
 
-/* Gives the memory of a piece that lies nowhere back. No work uses it. Failing that, it is kept as a spare. */
-enum hipmm_status piece_destroy(struct pieces *pieces, uint32_t id);
+/* Creates an unmapped chunk, as large as possible up to `granules`. HIPMM_E_LIMIT when the maximum is reached. */
+enum hipmm_status chunk_create(struct chunks *chunks, uint64_t granules, uint32_t *id_out);
 
-/* Puts a piece that lies nowhere at `address`, where nothing else is mapped. */
-enum hipmm_status piece_put(struct pieces *pieces, uint32_t id, uint64_t address);
+/* Releases the memory of an unmapped chunk. No work uses it. On failure it goes to the list of unmapped chunks. */
+enum hipmm_status chunk_destroy(struct chunks *chunks, uint32_t id);
 
-/* Takes it from where it lies, where work of the stream up to the epoch may use it yet; 0: none does, as must be unless
- * pieces may alias. */
-enum hipmm_status piece_take(struct pieces *pieces, uint32_t id, uint32_t stream, uint64_t epoch);
+/* Makes `address` the current mapping of an unmapped chunk. No other chunk is mapped there. */
+enum hipmm_status chunk_map(struct chunks *chunks, uint32_t id, uint64_t address);
 
-/* Spares. take_spare finds one of at most `granules`; PIECE_NONE if there is none. Work may still use one through the
- * places that it has left (idle_take_spare). */
-void piece_keep_spare(struct pieces *pieces, uint32_t id);
-uint32_t piece_take_spare(struct pieces *pieces, uint64_t granules);
+/* Takes the chunk's current mapping away: it becomes an alias mapping that work of the stream up to the epoch may still
+ * use, or is unmapped where the upstream allows no aliases. There, no work may use it: `stream` is 0. */
+enum hipmm_status chunk_detach(struct chunks *chunks, uint32_t id, uint32_t stream, uint64_t epoch);
 
-static inline struct piece *piece_of(const struct pieces *pieces, uint32_t id)
+/* The list of unmapped chunks. chunks_take_unmapped() finds one of at most `granules`; CHUNK_NONE if there is none. Work
+ * may still use the chunk through its alias mappings: see idle_obtain_unmapped(). */
+void chunks_add_unmapped(struct chunks *chunks, uint32_t id);
+uint32_t chunks_take_unmapped(struct chunks *chunks, uint64_t granules);
+
+static inline struct chunk *chunk_of(const struct chunks *chunks, uint32_t id)
 {
-  return &pieces->items[id];
+  return &chunks->items[id];
 }
 
-static inline uint64_t piece_bytes(const struct pieces *pieces, uint32_t id)
+static inline uint64_t chunk_bytes(const struct chunks *chunks, uint32_t id)
 {
-  return piece_of(pieces, id)->granules * pieces->granule_bytes;
+  return chunk_of(chunks, id)->granules * chunks->granule_bytes;
 }
 
-/* Whether the piece is mapped from there on. */
-bool pieces_is_place(const struct pieces *pieces, uint32_t id, uint64_t address);
+/* Whether a mapping of the chunk begins at `address`. */
+bool chunk_is_mapped_at(const struct chunks *chunks, uint32_t id, uint64_t address);
 
-/* Where a piece lies that lies somewhere. */
-uint64_t piece_address(const struct pieces *pieces, uint32_t id);
+/* The address of the chunk's current mapping. */
+uint64_t chunk_address(const struct chunks *chunks, uint32_t id);
 
-static inline uint64_t pieces_round_up(const struct pieces *pieces, uint64_t bytes)
+static inline uint64_t chunks_round_up(const struct chunks *chunks, uint64_t bytes)
 {
-  return (bytes + pieces->granule_bytes - 1) & ~(pieces->granule_bytes - 1);
+  return (bytes + chunks->granule_bytes - 1) & ~(chunks->granule_bytes - 1);
 }
 
-static inline uint64_t pieces_round_down(const struct pieces *pieces, uint64_t bytes)
+static inline uint64_t chunks_round_down(const struct chunks *chunks, uint64_t bytes)
 {
-  return bytes & ~(pieces->granule_bytes - 1);
+  return bytes & ~(chunks->granule_bytes - 1);
 }
 
 #endif

@@ -1,78 +1,73 @@
 /* SPDX-License-Identifier: MIT */
-/* explain.c: why an allocation failed, in numbers. By then the pool has done what it could: all streams were waited
- * for, what is free was merged, idle memory was given back and asked for anew. So what is told is what the most would
- * be that could be had, and what stands in the way of more. Called once for each failure, on no other path. */
-#include "allocate.h"
+/* explain.c: what the pool holds when an allocation has failed, and the most that could be allocated instead. By then
+ * the pool has waited for all streams, merged free blocks, and released idle memory. */
+#include "explain.h"
 #include "idle.h"
 
-/* What a request could have of the memory that is held. */
-static uint64_t explain_available_bytes(const struct pool *pool)
+/* The largest request that the held memory could serve. */
+static uint64_t explain_available_bytes(const struct backing *backing, const struct heap *heap)
 {
-  const struct heap *heap = &pool->heap;
   uint64_t bytes = 0;
-  if (!pool->ground.mapped) return heap_largest_free(heap);
+  if (!backing->mapped) return heap_largest_free(heap);
   for (uint32_t id = 1; id < heap->blocks.count; id++) {
     const struct block *block = block_of(&heap->blocks, id);
-    if (block_state(block) == BLOCK_FREE) bytes += idle_bytes_in(&pool->ground.granules.pieces, block);
+    if (block_state(block) == BLOCK_FREE) bytes += idle_bytes_in(&backing->granules.chunks, block);
   }
   return bytes;
 }
 
-/* What the maximum allows beyond what is held. */
-static uint64_t explain_room_bytes(const struct ground *ground)
+static uint64_t explain_headroom(const struct backing *backing)
 {
-  return sizes_room(ground_maximum_bytes(ground), ground_bytes(ground));
+  return sizes_headroom(backing_maximum_bytes(backing), backing_bytes(backing));
 }
 
-static enum hipmm_status explain_maximum(const struct pool *pool, const struct request *request)
+static enum hipmm_status explain_maximum(const struct backing *backing, const struct heap *heap,
+                                         const struct request *request)
 {
-  const struct hipmm_services *services = pool->services;
-  uint64_t room = explain_room_bytes(&pool->ground), available = explain_available_bytes(pool);
-  /* A segment of its own does not join what is free elsewhere. */
-  uint64_t most = pool->ground.mapped ? available + room : available > room ? available : room;
-  enum hipmm_status status =
-      services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
-                       "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free",
-                       request->requested, ground_maximum_bytes(&pool->ground), pool_free_bytes(pool) + room);
+  const struct hipmm_services *services = heap->blocks.services;
+  uint64_t headroom = explain_headroom(backing), available = explain_available_bytes(backing, heap);
+  /* A new segment does not merge with free memory of another one. */
+  uint64_t most = backing->mapped ? available + headroom : available > headroom ? available : headroom;
+  enum hipmm_status status = services->refuse(
+      services, HIPMM_E_OUT_OF_MEMORY,
+      "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free", request->requested,
+      backing_maximum_bytes(backing), backing_free_bytes(backing, heap) + headroom);
   return services->explain(services, status,
-                           pool->ground.mapped
-                               ? "all streams were waited for; {0:bytes} are held, {1:bytes} of it in idle pieces that "
-                                 "can be put together, {2:bytes} more are allowed: {3:bytes} can be had now"
-                               : "all streams were waited for and what is free was merged; {0:bytes} are held, "
-                                 "{1:bytes} of it free in one piece, {2:bytes} more are allowed: {3:bytes} can "
-                                 "be had now",
-                           ground_bytes(&pool->ground), available, room, most);
+                           backing->mapped
+                               ? "after waiting for all streams, {0:bytes} are held, {1:bytes} of it reclaimable, and "
+                                 "{2:bytes} more are allowed: at most {3:bytes} can be allocated"
+                               : "after waiting for all streams, {0:bytes} are held, {1:bytes} of it free in one "
+                                 "block, and {2:bytes} more are allowed: at most {3:bytes} can be allocated",
+                           backing_bytes(backing), available, headroom, most);
 }
 
-static enum hipmm_status explain_upstream(const struct pool *pool, enum hipmm_status status,
-                                          const struct request *request)
+enum hipmm_status explain_failure(const struct backing *backing, const struct heap *heap, enum hipmm_status status,
+                                  const struct request *request)
 {
-  return pool->services->explain(
-      pool->services, status,
-      pool->ground.mapped
-          ? "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, {3:bytes} in idle pieces that can be "
-            "put together now that all streams were waited for, and the upstream has not enough more"
-          : "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it free, {3:bytes} in one piece now that all "
-            "streams were waited for and what is free was merged, and the upstream has not enough more",
-      request->requested, ground_bytes(&pool->ground), pool_free_bytes(pool), explain_available_bytes(pool));
+  const struct hipmm_services *services = heap->blocks.services;
+  if (status == HIPMM_E_LIMIT && (backing->mapped || request_fit_bytes(request) > explain_headroom(backing)))
+    return explain_maximum(backing, heap, request);
+  if (!hipmm_is_out_of_memory(status)) return status;
+  return services->explain(services, status,
+                           backing->mapped
+                               ? "cannot allocate {0:bytes}: holds {1:bytes}, {2:bytes} free ({3:bytes} of it "
+                                 "reclaimable) after waiting for all streams; the upstream cannot provide more"
+                               : "cannot allocate {0:bytes}: holds {1:bytes}, {2:bytes} free ({3:bytes} of it in one "
+                                 "block) after waiting for all streams; the upstream cannot provide more",
+                           request->requested, backing_bytes(backing), backing_free_bytes(backing, heap),
+                           explain_available_bytes(backing, heap));
 }
 
-enum hipmm_status pool_refuse_without_records(const struct pool *pool, const struct request *request)
+enum hipmm_status explain_exhausted_records(const struct backing *backing, const struct heap *heap,
+                                            const struct request *request)
 {
-  const struct blocks *blocks = &pool->heap.blocks;
-  const struct hipmm_services *services = pool->services;
+  const struct blocks *blocks = &heap->blocks;
+  const struct hipmm_services *services = blocks->services;
   enum hipmm_status status =
       services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
                        "cannot allocate {0:bytes}: {1} blocks are allocated, and with the free ones between them the "
                        "pool has records for {2} and no more; free some, or allocate fewer and larger blocks",
                        request->requested, blocks->live, blocks->most - 1);
-  return services->explain(services, status, "{0:bytes} are held, {1:bytes} of it free", ground_bytes(&pool->ground),
-                           pool_free_bytes(pool), 0, 0);
-}
-
-enum hipmm_status pool_explain(const struct pool *pool, enum hipmm_status status, const struct request *request)
-{
-  if (status == HIPMM_E_LIMIT && (pool->ground.mapped || request_room(request) > explain_room_bytes(&pool->ground)))
-    return explain_maximum(pool, request);
-  return hipmm_is_out_of_memory(status) ? explain_upstream(pool, status, request) : status;
+  return services->explain(services, status, "{0:bytes} are held, {1:bytes} of it free", backing_bytes(backing),
+                           backing_free_bytes(backing, heap), 0, 0);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* free_index.c: which of the two a block stands in, the lists, and what fits. */
+/* free_index.c: chooses between the lists and the address index for each block, keeps the lists, and finds a fit. */
 #include "free_index.h"
+
+#include <limits.h>
 
 static uint64_t free_index_units_of(const struct block *block)
 {
   return block->bytes >> UNIT_BITS;
 }
 
-/* ---- Lists: those below EXACT_LISTS have one size, the others a sixteenth of a doubling, in the order of size ---- */
+/* ---- Lists: those below EXACT_LISTS have one size, the others a sixteenth of a doubling, roughly by size ---- */
 
 static uint32_t free_index_list_of(uint64_t units)
 {
@@ -20,7 +22,7 @@ static void free_index_list_add(struct free_index *index, struct blocks *blocks,
 {
   struct block *block = block_of(blocks, id);
   uint32_t list = free_index_list_of(free_index_units_of(block)), previous = BLOCK_NONE, next = index->lists[list];
-  while (next && block_of(blocks, next)->bytes < block->bytes) {
+  for (unsigned steps = 0; next && steps < LIST_STEPS && block_of(blocks, next)->bytes < block->bytes; steps++) {
     previous = next;
     next = block_of(blocks, next)->next;
   }
@@ -40,7 +42,7 @@ static void free_index_list_remove(struct free_index *index, struct blocks *bloc
   if (!index->lists[list]) index->bits[list / 64] &= ~(1ull << list % 64);
 }
 
-/* The smallest block of the lists from `list` on. */
+/* The first block of the lists from `list` on. */
 static uint32_t free_index_list_from(const struct free_index *index, uint32_t list)
 {
   uint32_t word = list / 64;
@@ -50,18 +52,27 @@ static uint32_t free_index_list_from(const struct free_index *index, uint32_t li
   return bits ? index->lists[word * 64 + (uint32_t)__builtin_ctzll(bits)] : BLOCK_NONE;
 }
 
-/* The smallest listed block of at least `units`. */
+/* The first block of at least `units` from `id` on, which is in a list, among the next `steps`. */
+static uint32_t free_index_list_search(const struct blocks *blocks, uint32_t id, uint64_t units, unsigned steps)
+{
+  for (; id && steps; id = block_of(blocks, id)->next, steps--)
+    if (free_index_units_of(block_of(blocks, id)) >= units) return id;
+  return BLOCK_NONE;
+}
+
+/* A listed block of at least `units`, small if there is a choice. The whole of a list is searched only where the pool
+ * would have to grow otherwise. */
 static uint32_t free_index_list_fit(const struct free_index *index, const struct blocks *blocks, uint64_t units)
 {
   uint32_t list = free_index_list_of(units);
-  for (uint32_t id = index->lists[list]; id; id = block_of(blocks, id)->next)
-    if (free_index_units_of(block_of(blocks, id)) >= units) return id;
-  return free_index_list_from(index, list + 1);
+  uint32_t id = free_index_list_search(blocks, index->lists[list], units, LIST_STEPS);
+  if (!id) id = free_index_list_from(index, list + 1);
+  return id ? id : free_index_list_search(blocks, index->lists[list], units, UINT_MAX);
 }
 
 /* ---- Both ---- */
 
-/* What may hold a whole granule is not listed: it may have to give it away. */
+/* A block that may hold a whole granule is not listed, since its chunk may be moved. */
 static bool free_index_is_listed(const struct blocks *blocks, uint64_t bytes)
 {
   return !blocks->granule_bytes || (bytes >> UNIT_BITS < EXACT_LISTS && bytes < blocks->granule_bytes);
@@ -119,10 +130,10 @@ uint32_t free_index_fit(const struct free_index *index, const struct blocks *blo
   *fit_out = FIT_LIST;
   if (id) return id;
   *fit_out = FIT_BUSY;
-  if (bytes < blocks->granule_bytes) id = address_index_fit(&index->tree, blocks, ROOM_BUSY, units);
+  if (bytes < blocks->granule_bytes) id = address_index_fit(&index->tree, blocks, MEASURE_BUSY, units);
   if (id) return id;
   *fit_out = FIT_ANYWHERE;
-  id = address_index_fit(&index->tree, blocks, ROOM_WHOLE, units);
+  id = address_index_fit(&index->tree, blocks, MEASURE_WHOLE, units);
   if (!id) *fit_out = FIT_NONE;
   return id;
 }
@@ -135,20 +146,22 @@ uint32_t free_index_below(const struct free_index *index, const struct blocks *b
 uint32_t free_index_holding(const struct free_index *index, const struct blocks *blocks, uint64_t start, uint64_t end)
 {
   uint32_t id = index->count ? address_index_at(&index->tree, blocks, start) : BLOCK_NONE;
-  /* Cells follow one another as regions came, and a later region may lie lower: the cell before may be above. */
+  /* Cells are numbered as regions are added, and a later region may lie lower: the block of an earlier cell may lie above
+   * the address. */
   return id && block_holds(block_of(blocks, id), start, end) ? id : BLOCK_NONE;
 }
 
-/* ---- Looking ---- */
+/* ---- Inspecting ---- */
 
 uint32_t free_index_largest_listed(const struct free_index *index, const struct blocks *blocks)
 {
   uint32_t word = FREE_LISTS / 64;
   while (word && !index->bits[word - 1]) word--;
   if (!word) return BLOCK_NONE;
-  uint32_t id = index->lists[word * 64 - 1 - (uint32_t)__builtin_clzll(index->bits[word - 1])];
-  while (block_of(blocks, id)->next) id = block_of(blocks, id)->next;
-  return id;
+  uint32_t largest = index->lists[word * 64 - 1 - (uint32_t)__builtin_clzll(index->bits[word - 1])];
+  for (uint32_t id = largest; id; id = block_of(blocks, id)->next)
+    if (block_of(blocks, id)->bytes > block_of(blocks, largest)->bytes) largest = id;
+  return largest;
 }
 
 uint32_t free_index_any(const struct free_index *index, const struct blocks *blocks)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* free_index.h: the free blocks of one stream. In a pool of granules small blocks stand in a list for each size, the
- * last freed first, and larger ones in the order of their addresses. What goes to the lowest address that has room, and
- * small things only where memory is in use anyway, leaves whole granules idle at the top, where they can be given back
- * or moved. Segments never merge: there the best fit wastes least, and all blocks stand in lists by size. */
+/* free_index.h: the free blocks of one stream. In a pool of granules, small blocks are in one list for each size, the last
+ * freed first, and larger blocks are in the order of their addresses. Large blocks go to the lowest address that fits,
+ * and small ones only where memory is in use anyway: so whole granules become idle at high addresses, where they can be
+ * released or moved. Segments never merge: there the best fit wastes least, and all blocks are in lists by size. Called
+ * by heap.c and idle.c. */
 #ifndef HIPMM_POOL_FREE_INDEX_H
 #define HIPMM_POOL_FREE_INDEX_H
 
@@ -11,6 +12,7 @@
 enum {
   EXACT_LISTS = 256,       /* of one size each, in units of HIPMM_ALIGNMENT: below 64 KiB */
   LISTS_PER_DOUBLING = 16, /* of the sizes from there on */
+  LIST_STEPS = 32,         /* adding to a list of several sizes, and searching it, takes no more */
   FREE_LISTS = EXACT_LISTS + 32 * LISTS_PER_DOUBLING
 };
 
@@ -22,15 +24,15 @@ struct free_index {
   uint32_t lists[FREE_LISTS];
 };
 
-/* To be called before blocks are added, and again whenever the blocks have come to cover more addresses. False, and
- * nothing changed, when host memory is short. */
+/* Called before blocks are added, and again whenever the blocks have come to cover more addresses. False, and nothing
+ * changed, when host memory is short. */
 bool free_index_cover(struct free_index *index, const struct blocks *blocks);
 void free_index_close(struct free_index *index, const struct blocks *blocks);
 
 void free_index_add(struct free_index *index, struct blocks *blocks, uint32_t id);
 void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t id);
 
-/* Gives a block of the index other bounds, between the same neighbours: cheaper than removing and adding it. */
+/* Changes the bounds of a block in the index, whose neighbours remain the same. Cheaper than removing and adding it. */
 void free_index_move(struct free_index *index, struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
 
 /* How good a fit is, the best first. */
@@ -39,18 +41,17 @@ enum fit { FIT_LIST, FIT_BUSY, FIT_ANYWHERE, FIT_NONE };
 /* A block of at least `bytes`; BLOCK_NONE if there is none. */
 uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, uint64_t bytes, enum fit *fit_out);
 
-/* In a pool of granules: visits every block of at least `bytes`, which is no small size, from the highest address down:
- * the one below `id`, or the first for BLOCK_NONE; BLOCK_NONE at the end. */
+/* In a pool of granules: the next lower block of at least `bytes`, which is no small size, below `id`, or the highest one
+ * for BLOCK_NONE; BLOCK_NONE at the end. */
 uint32_t free_index_below(const struct free_index *index, const struct blocks *blocks, uint32_t id, uint64_t bytes);
 
-/* In a pool of granules: the block in which all of [start, end) lies, which is a granule at least; BLOCK_NONE if
- * none. */
+/* In a pool of granules: the block that holds all of [start, end), which is at least a granule; BLOCK_NONE if none. */
 uint32_t free_index_holding(const struct free_index *index, const struct blocks *blocks, uint64_t start, uint64_t end);
 
 /* The largest block in a list; BLOCK_NONE if none is. */
 uint32_t free_index_largest_listed(const struct free_index *index, const struct blocks *blocks);
 
-/* Host memory that it takes, in bytes. */
+/* The host memory that the index takes, in bytes. */
 uint64_t free_index_metadata_bytes(const struct free_index *index);
 
 /* Any block; BLOCK_NONE when empty. */

@@ -1,357 +1,367 @@
 /* SPDX-License-Identifier: MIT */
-/* granules.c: puts memory under an allocation, piece by piece. Driver calls cost microseconds: this is the path of
- * growth, never of reuse. */
+/* granules.c: commits memory to the target of an allocation, chunk by chunk. Driver calls take microseconds, so this is
+ * for allocations that find no committed block, never for reuse. */
 #include "granules.h"
 #include "idle.h"
 
-/* New pieces have at most this part of what is held: a large pool moves fewer, larger pieces, at little cost in memory
- * that a piece keeps because a part of it is in use. Where each move is slow there is to be one in place of six, for up
- * to two percent more memory. */
-enum { PIECE_SHARE = 1536, SLOW_PIECE_SHARE = 256 };
+/* A new chunk is at most this part of what is held: a large pool then maps fewer, larger chunks, and wastes little memory
+ * in chunks of which only a part is in use. Where mapping is slow, larger chunks reduce the number of mappings to about a
+ * sixth, for up to two percent more memory. */
+enum { CHUNK_SHARE = 1536, SLOW_CHUNK_SHARE = 256 };
 
-/* So many new pieces take longer than to ask whether they can be had. */
-enum { MANY_PIECES = 16 };
+/* To create so many chunks takes longer than to ask whether they are available. */
+enum { MANY_CHUNKS = 16 };
 
-/* A program that goes round, with little idle where it has most in use, may move the same few pieces to and fro in each
- * round. Where that is slow, it gets at most this part of what is held on top instead, and comes to rest. */
-enum { REST_SHARE = 128 };
+/* A periodic workload with little idle memory at its peak may move the same few chunks in every iteration. Where mapping
+ * is slow, the pool allocates up to this part of what is held as extra chunks, so that the placement becomes stable. */
+enum { EXTRA_SHARE = 128 };
 
-static bool granules_has_memory(const void *backing, uint64_t start, uint64_t end)
+static bool granules_is_committed(const void *opaque, uint64_t start, uint64_t end)
 {
-  const struct pieces *pieces = backing;
-  start = pieces_round_down(pieces, start);
-  end = pieces_round_up(pieces, end);
-  return pieces_last(pieces, start, end, false) == end;
+  const struct chunks *chunks = opaque;
+  start = chunks_round_down(chunks, start);
+  end = chunks_round_up(chunks, end);
+  return chunks_last(chunks, start, end, false) == end;
 }
 
 enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
                                 struct hipmm_resource *upstream, uint64_t maximum_bytes)
 {
-  granules->moves = granules->returns = granules->rest_bytes = 0;
-  enum hipmm_status status = pieces_open(&granules->pieces, services, upstream, maximum_bytes);
-  if (!status && !history_open(&granules->history, services)) {
-    pieces_close(&granules->pieces);
+  granules->moves = granules->returns = granules->extra_bytes = 0;
+  enum hipmm_status status = chunks_open(&granules->chunks, services, upstream, maximum_bytes);
+  if (!status && !placement_hints_open(&granules->hints, services)) {
+    chunks_close(&granules->chunks);
     status = HIPMM_E_OUT_OF_MEMORY;
   }
   if (status) return status;
-  heap->blocks.granule_bytes = granules->pieces.granule_bytes;
-  heap->has_memory = granules_has_memory;
-  heap->backing = &granules->pieces;
+  heap->blocks.granule_bytes = granules->chunks.granule_bytes;
+  heap->is_committed = granules_is_committed;
+  heap->chunks = &granules->chunks;
   return HIPMM_OK;
 }
 
 void granules_close(struct granules *granules)
 {
-  history_close(&granules->history, granules->pieces.services);
-  pieces_close(&granules->pieces);
+  placement_hints_close(&granules->hints, granules->chunks.services);
+  chunks_close(&granules->chunks);
 }
 
 /* ---- Growing ---- */
 
-/* A place that needs memory: `granules` of it are asked for from `address` on, and `room` can take memory. */
-struct gap {
+/* A run of uncommitted granules: `granules` of them are to be committed, from `address` on, and a chunk there may have up
+ * to `fit` granules. */
+struct hole {
   uint64_t address;
-  uint64_t granules, room;
+  uint64_t granules, fit;
 };
 
-static uint64_t granules_gap_end(const struct pieces *pieces, const struct gap *gap)
+static uint64_t granules_hole_end(const struct chunks *chunks, const struct hole *hole)
 {
-  return gap->address + gap->granules * pieces->granule_bytes;
+  return hole->address + hole->granules * chunks->granule_bytes;
 }
 
-/* The last gap in [start, end). If it ends there, the vacant granules behind, up to `limit`, are room too. */
-static bool granules_last_gap(const struct pieces *pieces, uint64_t start, uint64_t end, uint64_t limit,
-                              struct gap *gap_out)
+/* The last hole in [start, end). If it reaches `end`, the uncommitted granules behind it, up to `limit`, fit too. */
+static bool granules_last_hole(const struct chunks *chunks, uint64_t start, uint64_t end, uint64_t limit,
+                               struct hole *hole_out)
 {
-  enum { MOST_ROOM = 1 << 12 };
-  uint64_t last = pieces_last(pieces, start, end, false);
+  enum { MOST_FIT = 1 << 12 };
+  uint64_t last = chunks_last(chunks, start, end, false);
   if (last == end) return false;
-  uint64_t stop = last + pieces->granule_bytes, before = last > start ? pieces_last(pieces, start, last, true) : last;
-  gap_out->address = before == last ? start : before + pieces->granule_bytes;
-  gap_out->granules = (stop - gap_out->address) / pieces->granule_bytes;
-  if (limit > stop + MOST_ROOM * pieces->granule_bytes) limit = stop + MOST_ROOM * pieces->granule_bytes;
-  if (limit > stop) stop = pieces_first(pieces, stop, limit, true);
-  gap_out->room = (stop - gap_out->address) / pieces->granule_bytes;
+  uint64_t stop = last + chunks->granule_bytes, before = last > start ? chunks_last(chunks, start, last, true) : last;
+  hole_out->address = before == last ? start : before + chunks->granule_bytes;
+  hole_out->granules = (stop - hole_out->address) / chunks->granule_bytes;
+  if (limit > stop + MOST_FIT * chunks->granule_bytes) limit = stop + MOST_FIT * chunks->granule_bytes;
+  if (limit > stop) stop = chunks_first(chunks, stop, limit, true);
+  hole_out->fit = (stop - hole_out->address) / chunks->granule_bytes;
   return true;
 }
 
-static uint64_t granules_most_of_new_piece(const struct pieces *pieces)
+static uint64_t granules_new_chunk_limit(const struct chunks *chunks)
 {
-  uint64_t share = pieces->is_slow ? SLOW_PIECE_SHARE : PIECE_SHARE;
-  uint64_t most = pieces->bytes / share / pieces->granule_bytes;
+  uint64_t share = chunks->is_slow ? SLOW_CHUNK_SHARE : CHUNK_SHARE;
+  uint64_t most = chunks->bytes / share / chunks->granule_bytes;
   return most ? most : 1;
 }
 
-/* A block that memory is put under. It is in no list. */
-struct site {
+/* The block to be committed. It is in no list. */
+struct target {
   uint32_t id;
   struct block *block;
-  uint32_t stream;    /* that will use it */
-  uint64_t end;       /* of what is asked for, a multiple of the granule */
-  bool is_again;      /* it was asked for before, at such a moment */
-  bool may_be_dirty;  /* memory that work on `stream` may still use, where it lay before, is good for it */
-  uint64_t dirty_end; /* of such memory; 0: there is none */
-  struct block *last; /* free block that a piece was taken from: the next one likely lies there too. NULL: none yet */
+  uint32_t stream;      /* that will use it */
+  uint64_t end;         /* of the request, a multiple of the granule */
+  bool is_replay;       /* its address comes from a placement hint */
+  bool may_be_pending;  /* chunks may come from blocks that are pending on `stream` */
+  uint64_t pending_end; /* end of the last such chunk; 0: there is none */
+  struct block *last;   /* free block that the last chunk came from: the next chunk is likely there. NULL: none yet */
 };
 
-/* A piece that came here, up to `end`, has left a place that work of the stream may still use. */
-static void granules_note_dirty(struct site *site, struct heap *heap, uint64_t end)
+/* Work of the target's stream may still use the alias mapping of the chunk that now ends at `end`. */
+static void granules_mark_pending(struct target *target, struct heap *heap, uint64_t end)
 {
-  if (end > site->dirty_end) site->dirty_end = end;
-  stream_mark(&heap->streams, site->stream);
+  if (end > target->pending_end) target->pending_end = end;
+  stream_mark(&heap->streams, target->stream);
 }
 
-/* The free block in which the piece lies, if the site's stream may use it; NULL if not. */
-static struct block *granules_idle_holder(const struct pieces *pieces, const struct heap *heap, uint32_t piece,
-                                          struct site *site)
+/* The free block in which the chunk is mapped, if the target's stream may use it; NULL otherwise. */
+static struct block *granules_idle_holder(const struct chunks *chunks, const struct heap *heap, uint32_t chunk,
+                                          struct target *target)
 {
-  if (!piece_of(pieces, piece)->home) return NULL; /* it is a spare */
-  uint64_t start = piece_address(pieces, piece), end = start + piece_bytes(pieces, piece);
-  if (start >= site->end && block_holds(site->block, start, end))
-    return site->may_be_dirty || site->block->stream == STREAM_CLEAN ? site->block : NULL;
-  if (site->last && block_holds(site->last, start, end)) return site->last;
-  uint32_t id = free_index_holding(&heap->free[STREAM_CLEAN], &heap->blocks, start, end);
-  if (!id && site->may_be_dirty) id = free_index_holding(&heap->free[site->stream], &heap->blocks, start, end);
+  if (!chunk_of(chunks, chunk)->current) return NULL; /* an unmapped chunk */
+  uint64_t start = chunk_address(chunks, chunk), end = start + chunk_bytes(chunks, chunk);
+  if (start >= target->end && block_holds(target->block, start, end))
+    return target->may_be_pending || target->block->stream == STREAM_READY ? target->block : NULL;
+  if (target->last && block_holds(target->last, start, end)) return target->last;
+  uint32_t id = free_index_holding(&heap->free[STREAM_READY], &heap->blocks, start, end);
+  if (!id && target->may_be_pending) id = free_index_holding(&heap->free[target->stream], &heap->blocks, start, end);
   if (!id) return NULL;
-  return site->last = block_of(&heap->blocks, id);
+  return target->last = block_of(&heap->blocks, id);
 }
 
-/* Puts the piece that lay at the gap's end before back there, if it is idle and fits, which makes the gap shorter. */
-static bool granules_put_back(struct granules *granules, struct heap *heap, struct site *site, struct gap *gap)
+/* If an alias mapping ends the hole and its chunk is idle and fits, makes that mapping current again. The hole becomes
+ * shorter. */
+static bool granules_restore_alias(struct granules *granules, struct heap *heap, struct target *target,
+                                   struct hole *hole)
 {
-  struct pieces *pieces = &granules->pieces;
+  struct chunks *chunks = &granules->chunks;
   uint64_t begin;
-  uint32_t piece = pieces_at(pieces, granules_gap_end(pieces, gap) - pieces->granule_bytes, &begin);
-  if (!piece || begin < gap->address) return false;
-  if (begin + piece_bytes(pieces, piece) > gap->address + gap->room * pieces->granule_bytes) return false;
-  struct block *holder = granules_idle_holder(pieces, heap, piece, site);
+  uint32_t chunk = chunks_at(chunks, granules_hole_end(chunks, hole) - chunks->granule_bytes, &begin);
+  if (!chunk || begin < hole->address) return false;
+  if (begin + chunk_bytes(chunks, chunk) > hole->address + hole->fit * chunks->granule_bytes) return false;
+  struct block *holder = granules_idle_holder(chunks, heap, chunk, target);
   if (!holder) return false;
-  if (piece_take(pieces, piece, holder->stream, holder->epoch)) return false;
-  holder->vacant += piece_of(pieces, piece)->granules;
-  piece_put(pieces, piece, begin); /* where it is mapped: that cannot fail */
-  site->block->vacant -= piece_of(pieces, piece)->granules;
-  if (holder->stream != STREAM_CLEAN) granules_note_dirty(site, heap, begin + piece_bytes(pieces, piece));
-  gap->granules = gap->room = (begin - gap->address) / pieces->granule_bytes;
+  if (chunk_detach(chunks, chunk, holder->stream, holder->epoch)) return false;
+  holder->uncommitted += chunk_of(chunks, chunk)->granules;
+  chunk_map(chunks, chunk, begin); /* it is mapped there, so this cannot fail */
+  target->block->uncommitted -= chunk_of(chunks, chunk)->granules;
+  if (holder->stream != STREAM_READY) granules_mark_pending(target, heap, begin + chunk_bytes(chunks, chunk));
+  hole->granules = hole->fit = (begin - hole->address) / chunks->granule_bytes;
   granules->returns++;
   return true;
 }
 
-/* Leaves in the gap what is behind the last piece that lay there before: that may be of use yet. */
-static void granules_spare_others(const struct pieces *pieces, struct gap *gap)
+/* Narrows the hole to the part behind its last alias mapping, so that this mapping remains for later. */
+static void granules_narrow_hole(const struct chunks *chunks, struct hole *hole)
 {
-  uint64_t end = granules_gap_end(pieces, gap), begin;
-  for (uint64_t at = end - pieces->granule_bytes; at > gap->address; at -= pieces->granule_bytes) {
-    if (!pieces_at(pieces, at - pieces->granule_bytes, &begin)) continue;
-    if (pieces_at(pieces, at, &begin)) return;
-    gap->granules = (end - at) / pieces->granule_bytes;
-    gap->room -= (at - gap->address) / pieces->granule_bytes;
-    gap->address = at;
+  uint64_t end = granules_hole_end(chunks, hole), begin;
+  for (uint64_t at = end - chunks->granule_bytes; at > hole->address; at -= chunks->granule_bytes) {
+    if (!chunks_at(chunks, at - chunks->granule_bytes, &begin)) continue;
+    if (chunks_at(chunks, at, &begin)) return;
+    hole->granules = (end - at) / chunks->granule_bytes;
+    hole->fit -= (at - hole->address) / chunks->granule_bytes;
+    hole->address = at;
     return;
   }
 }
 
-/* An idle piece of at most `most` granules that the site's stream may use at once. *dirty_out: work of it may still use
- * its last place. */
-static enum hipmm_status granules_take_any_idle(struct pieces *pieces, struct heap *heap, struct site *site,
-                                                uint64_t most, uint32_t *piece_out, bool *dirty_out)
+/* Detaches an idle chunk of at most `most` granules that the target's stream may use at once. *pending_out: work of that
+ * stream may still use its alias mapping. */
+static enum hipmm_status granules_detach_idle(struct chunks *chunks, struct heap *heap, struct target *target,
+                                              uint64_t most, uint32_t *chunk_out, bool *pending_out)
 {
-  bool dirty = site->block->stream != STREAM_CLEAN;
+  bool pending = target->block->stream != STREAM_READY;
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
-  if (site->may_be_dirty || !dirty) status = idle_take_from(pieces, site->block, site->end, most, piece_out);
-  *dirty_out = dirty && !status;
-  if (status) status = idle_take(pieces, heap, STREAM_CLEAN, most, piece_out);
-  if (!status || !site->may_be_dirty) return status;
-  status = idle_take(pieces, heap, site->stream, most, piece_out);
-  if (status) status = idle_take_waiting(pieces, heap, site->stream, most, piece_out);
-  *dirty_out = !status;
+  if (target->may_be_pending || !pending)
+    status = idle_detach_from(chunks, target->block, target->end, most, chunk_out);
+  *pending_out = pending && !status;
+  if (status) status = idle_detach(chunks, heap, STREAM_READY, most, chunk_out);
+  if (!status || !target->may_be_pending) return status;
+  status = idle_detach(chunks, heap, target->stream, most, chunk_out);
+  if (status) status = idle_detach_waiting(chunks, heap, target->stream, most, chunk_out);
+  *pending_out = !status;
   return status;
 }
 
-/* Every idle piece is too large for the gap: memory of one's size is given back and taken anew in smaller pieces. Waits
- * for work on it. That is seldom, as the small pieces stay; growing instead would be for ever. */
-static enum hipmm_status granules_exchange(struct pieces *pieces, struct heap *heap, struct site *site,
-                                           uint64_t granules, uint32_t *piece_out)
+/* Every idle chunk is too large for the hole: destroys one and creates smaller ones in its place. Waits for the work on
+ * it. That is rare, since the small chunks remain; to grow instead would increase the memory held for good. */
+static enum hipmm_status granules_exchange(struct chunks *chunks, struct heap *heap, struct target *target,
+                                           uint64_t granules, uint32_t *chunk_out)
 {
   uint32_t large;
-  bool dirty;
-  enum hipmm_status status = granules_take_any_idle(pieces, heap, site, IDLE_ANY, &large, &dirty);
+  bool pending;
+  enum hipmm_status status = granules_detach_idle(chunks, heap, target, IDLE_ANY, &large, &pending);
   if (status) return status;
-  uint64_t most = piece_of(pieces, large)->granules;
-  status = idle_await(pieces, heap, large, site->stream);
+  uint64_t most = chunk_of(chunks, large)->granules;
+  status = idle_await(chunks, heap, large, target->stream);
   if (status)
-    piece_keep_spare(pieces, large);
+    chunks_add_unmapped(chunks, large);
   else
-    status = piece_destroy(pieces, large);
-  return status ? status : piece_create(pieces, granules < most ? granules : most, piece_out);
+    status = chunk_destroy(chunks, large);
+  return status ? status : chunk_create(chunks, granules < most ? granules : most, chunk_out);
 }
 
-static enum hipmm_status granules_create(struct pieces *pieces, const struct gap *gap, uint32_t *piece_out)
+static enum hipmm_status granules_create(struct chunks *chunks, const struct hole *hole, uint32_t *chunk_out)
 {
-  uint64_t most = granules_most_of_new_piece(pieces);
-  return piece_create(pieces, gap->granules < most ? gap->granules : most, piece_out);
+  uint64_t most = granules_new_chunk_limit(chunks);
+  return chunk_create(chunks, hole->granules < most ? hole->granules : most, chunk_out);
 }
 
-/* A new piece in place of one that would have to be moved. */
-static enum hipmm_status granules_create_for_rest(struct granules *granules, const struct gap *gap, uint32_t *piece_out)
+/* Creates an extra chunk, so that no other chunk must move. */
+static enum hipmm_status granules_create_extra(struct granules *granules, const struct hole *hole, uint32_t *chunk_out)
 {
-  struct pieces *pieces = &granules->pieces;
-  if (!pieces->is_slow || granules->rest_bytes >= pieces->bytes / REST_SHARE) return HIPMM_E_LIMIT;
-  enum hipmm_status status = granules_create(pieces, gap, piece_out);
-  granules->rest_bytes = status ? UINT64_MAX : granules->rest_bytes + piece_bytes(pieces, *piece_out);
+  struct chunks *chunks = &granules->chunks;
+  if (!chunks->is_slow || granules->extra_bytes >= chunks->bytes / EXTRA_SHARE) return HIPMM_E_LIMIT;
+  enum hipmm_status status = granules_create(chunks, hole, chunk_out);
+  granules->extra_bytes = status ? UINT64_MAX : granules->extra_bytes + chunk_bytes(chunks, *chunk_out);
   return status;
 }
 
-/* A piece for the gap. */
-static enum hipmm_status granules_obtain(struct granules *granules, struct heap *heap, struct site *site,
-                                         const struct gap *gap, bool may_create, uint32_t *piece_out, bool *dirty_out)
+/* Obtains a chunk for the hole: an unmapped one, an idle one, or a new one. */
+static enum hipmm_status granules_obtain_chunk(struct granules *granules, struct heap *heap, struct target *target,
+                                               const struct hole *hole, bool may_create, uint32_t *chunk_out,
+                                               bool *pending_out)
 {
-  struct pieces *pieces = &granules->pieces;
-  uint32_t spare = idle_take_spare(pieces, heap, gap->room, site->stream);
-  *dirty_out = false;
-  if (spare) *piece_out = spare;
-  if (spare || (site->is_again && !granules_create_for_rest(granules, gap, piece_out))) return HIPMM_OK;
-  enum hipmm_status status = granules_take_any_idle(pieces, heap, site, gap->room, piece_out, dirty_out);
-  if (status) status = granules_exchange(pieces, heap, site, gap->granules, piece_out);
+  struct chunks *chunks = &granules->chunks;
+  uint32_t unmapped = idle_obtain_unmapped(chunks, heap, hole->fit, target->stream);
+  *pending_out = false;
+  if (unmapped) *chunk_out = unmapped;
+  if (unmapped || (target->is_replay && !granules_create_extra(granules, hole, chunk_out))) return HIPMM_OK;
+  enum hipmm_status status = granules_detach_idle(chunks, heap, target, hole->fit, chunk_out, pending_out);
+  if (status) status = granules_exchange(chunks, heap, target, hole->granules, chunk_out);
   if (!status) granules->moves++;
   if (!status || !may_create) return status;
-  uint64_t peak_bytes = pieces->peak_bytes;
-  status = granules_create(pieces, gap, piece_out);
-  if (pieces->peak_bytes > peak_bytes) history_forget(&granules->history); /* what went where did not fit well enough */
+  uint64_t peak_bytes = chunks->peak_bytes;
+  status = granules_create(chunks, hole, chunk_out);
+  if (chunks->peak_bytes > peak_bytes)
+    placement_hints_forget(&granules->hints); /* the placement needed more memory: start again */
   return status;
 }
 
-/* Maps the piece at the address, which lies in vacant granules of the site. */
-static enum hipmm_status granules_put(struct pieces *pieces, struct heap *heap, struct site *site, uint32_t piece,
-                                      uint64_t address)
+/* Maps the chunk at the address, in uncommitted granules of the target. Unmaps alias mappings that are in the way. */
+static enum hipmm_status granules_map_chunk(struct chunks *chunks, struct heap *heap, struct target *target,
+                                            uint32_t chunk, uint64_t address)
 {
-  uint32_t stale;
-  uint64_t end = address + piece_bytes(pieces, piece);
-  bool is_there = pieces_is_place(pieces, piece, address);
+  uint32_t alias;
+  uint64_t end = address + chunk_bytes(chunks, chunk);
+  bool is_there = chunk_is_mapped_at(chunks, chunk, address);
   enum hipmm_status status = HIPMM_OK;
-  while (!is_there && !status && (stale = pieces_stale(pieces, address, end))) {
-    status = idle_await_place(pieces, heap, stale, site->stream);
-    if (!status) status = pieces_unmap(pieces, stale);
+  while (!is_there && !status && (alias = chunks_last_alias(chunks, address, end))) {
+    status = idle_await_mapping(chunks, heap, alias, target->stream);
+    if (!status) status = chunks_unmap_alias(chunks, alias);
   }
-  if (!status) status = piece_put(pieces, piece, address);
-  if (!status) site->block->vacant -= piece_of(pieces, piece)->granules;
+  if (!status) status = chunk_map(chunks, chunk, address);
+  if (!status) target->block->uncommitted -= chunk_of(chunks, chunk)->granules;
   if (!status) return HIPMM_OK;
-  piece_keep_spare(pieces, piece);
+  chunks_add_unmapped(chunks, chunk);
   return status;
 }
 
-/* Puts memory under every granule of the site from `start` on, the last gap first. */
-static enum hipmm_status granules_back(struct granules *granules, struct heap *heap, struct site *site, uint64_t start,
-                                       bool may_create)
+/* Commits every granule of the target from `start` on, the last hole first. */
+static enum hipmm_status granules_commit_range(struct granules *granules, struct heap *heap, struct target *target,
+                                               uint64_t start, bool may_create)
 {
-  struct pieces *pieces = &granules->pieces;
-  struct gap gap;
-  uint64_t limit = pieces_round_down(pieces, site->block->start + site->block->bytes);
-  while (granules_last_gap(pieces, start, site->end, limit, &gap)) {
-    uint32_t piece;
-    bool dirty;
-    while (gap.granules && granules_put_back(granules, heap, site, &gap)) continue;
-    if (!gap.granules) continue;
-    granules_spare_others(pieces, &gap);
-    enum hipmm_status status = granules_obtain(granules, heap, site, &gap, may_create, &piece, &dirty);
+  struct chunks *chunks = &granules->chunks;
+  struct hole hole;
+  uint64_t limit = chunks_round_down(chunks, target->block->start + target->block->bytes);
+  while (granules_last_hole(chunks, start, target->end, limit, &hole)) {
+    uint32_t chunk;
+    bool pending;
+    while (hole.granules && granules_restore_alias(granules, heap, target, &hole)) continue;
+    if (!hole.granules) continue;
+    granules_narrow_hole(chunks, &hole);
+    enum hipmm_status status = granules_obtain_chunk(granules, heap, target, &hole, may_create, &chunk, &pending);
     if (status) return status;
-    /* At the end of the gap, so that what is left of it is one gap again. */
-    uint64_t size = piece_of(pieces, piece)->granules, left = size < gap.granules ? gap.granules - size : 0;
-    uint64_t address = gap.address + left * pieces->granule_bytes;
-    status = granules_put(pieces, heap, site, piece, address);
+    /* At the end of the hole, so that the rest is one hole again. */
+    uint64_t size = chunk_of(chunks, chunk)->granules, left = size < hole.granules ? hole.granules - size : 0;
+    uint64_t address = hole.address + left * chunks->granule_bytes;
+    status = granules_map_chunk(chunks, heap, target, chunk, address);
     if (status) return status;
-    if (dirty) granules_note_dirty(site, heap, address + piece_bytes(pieces, piece));
+    if (pending) granules_mark_pending(target, heap, address + chunk_bytes(chunks, chunk));
   }
   return HIPMM_OK;
 }
 
-/* What fits best, in a new range if need be. */
+/* Finds the best fit, in a new range if necessary. */
 static enum hipmm_status granules_find(struct granules *granules, struct heap *heap, const struct request *request,
                                        uint32_t *id_out)
 {
   const struct range *range;
-  struct pieces *pieces = &granules->pieces;
+  struct chunks *chunks = &granules->chunks;
   *id_out = heap_fit(heap, request);
   if (*id_out) return HIPMM_OK;
-  enum hipmm_status status = pieces_reserve(pieces, request_room(request), &range);
+  enum hipmm_status status = chunks_reserve(chunks, request_fit_bytes(request), &range);
   if (status) return status;
-  uint32_t vacant = (uint32_t)(range->bytes / pieces->granule_bytes);
-  *id_out = heap_add_region(heap, range->start, range->bytes, vacant, STREAM_CLEAN);
+  uint32_t uncommitted = (uint32_t)(range->bytes / chunks->granule_bytes);
+  *id_out = heap_add_region(heap, range->start, range->bytes, uncommitted, STREAM_READY);
   return *id_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-/* The driver must not unmap what work still uses; and whoever takes its place in the order of a stream must be able to
- * say when that was, which is not while the stream is captured. */
-static bool granules_may_be_dirty(const struct granules *granules, const struct heap *heap, uint32_t stream)
+/* A chunk may be remapped before its last use completes only if the driver keeps its old mapping, and if the new user can
+ * record an event after that use, which it cannot while its stream is captured. */
+static bool granules_may_be_pending(const struct granules *granules, const struct heap *heap, uint32_t stream)
 {
-  return granules->pieces.may_alias && stream != STREAM_CLEAN && !stream_is_captured(&heap->streams, stream);
+  return granules->chunks.may_alias && stream != STREAM_READY && !stream_is_captured(&heap->streams, stream);
 }
 
-/* The free block, to be backed for the request up to `end`. */
-static struct site granules_site_in(const struct pieces *pieces, const struct heap *heap, uint32_t id,
-                                    const struct request *request, uint64_t end)
+/* The free block as the target of a request that ends at `end`. */
+static struct target granules_target_in(const struct chunks *chunks, const struct heap *heap, uint32_t id,
+                                        const struct request *request, uint64_t end)
 {
-  return (struct site){
-      .id = id, .block = block_of(&heap->blocks, id), .stream = request->stream, .end = pieces_round_up(pieces, end)};
+  return (struct target){
+      .id = id, .block = block_of(&heap->blocks, id), .stream = request->stream, .end = chunks_round_up(chunks, end)};
 }
 
-/* The same as granules_back() for a block that is in its list, from `start` on, which need be no multiple of the granule. */
-static enum hipmm_status granules_back_in(struct granules *granules, struct heap *heap, struct site *site,
-                                          uint64_t start, bool may_create)
+/* Commits the target from `start` on, which need not be a multiple of the granule. Takes the block out of its list
+ * meanwhile. */
+static enum hipmm_status granules_commit_block(struct granules *granules, struct heap *heap, struct target *target,
+                                               uint64_t start, bool may_create)
 {
-  const struct pieces *pieces = &granules->pieces;
-  if (!site->block->vacant) return HIPMM_OK;
-  start = pieces_round_down(pieces, start);
-  if (pieces_last(pieces, start, site->end, false) == site->end) return HIPMM_OK; /* it is there */
-  site->may_be_dirty = granules_may_be_dirty(granules, heap, site->stream);
-  heap_unlink(heap, site->id);
-  enum hipmm_status status = granules_back(granules, heap, site, start, may_create);
-  heap_link(heap, site->id);
-  if (status && site->dirty_end) heap_soil(heap, site->id, UINT64_MAX, site->stream);
+  const struct chunks *chunks = &granules->chunks;
+  if (!target->block->uncommitted) return HIPMM_OK;
+  start = chunks_round_down(chunks, start);
+  if (chunks_last(chunks, start, target->end, false) == target->end) return HIPMM_OK; /* it is committed */
+  target->may_be_pending = granules_may_be_pending(granules, heap, target->stream);
+  heap_unlink(heap, target->id);
+  enum hipmm_status status = granules_commit_range(granules, heap, target, start, may_create);
+  heap_link(heap, target->id);
+  if (status && target->pending_end) heap_mark_pending(heap, target->id, UINT64_MAX, target->stream);
   return status;
 }
 
-enum hipmm_status granules_expect(struct granules *granules, const struct heap *heap, const struct request *request)
+enum hipmm_status granules_check_available(struct granules *granules, const struct heap *heap,
+                                           const struct request *request)
 {
-  struct pieces *pieces = &granules->pieces;
-  uint64_t idle = pieces->bytes - heap->live_bytes;
+  struct chunks *chunks = &granules->chunks;
+  uint64_t idle = chunks->bytes - heap->live_bytes;
   if (request->bytes <= idle) return HIPMM_OK;
   uint64_t more = request->bytes - idle;
-  if (more / pieces->granule_bytes < MANY_PIECES * granules_most_of_new_piece(pieces)) return HIPMM_OK;
-  if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK; /* and what may be asked is not sure */
-  return pieces_expect(pieces, more);
+  if (more / chunks->granule_bytes < MANY_CHUNKS * granules_new_chunk_limit(chunks)) return HIPMM_OK;
+  /* A capture forbids the calls that would tell. */
+  if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK;
+  return chunks_check_available(chunks, more);
 }
 
-enum hipmm_status granules_take(struct granules *granules, struct heap *heap, const struct request *request,
-                                bool may_create, uint32_t *id_out)
+enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap, const struct request *request,
+                                    bool may_create, uint32_t *id_out)
 {
   uint32_t id;
   enum hipmm_status status = granules_find(granules, heap, request, &id);
   if (status) return status;
   uint64_t end = heap_start_in(heap, id, request) + request->bytes;
-  struct site site = granules_site_in(&granules->pieces, heap, id, request, end);
-  status = granules_back_in(granules, heap, &site, site.block->start, may_create);
+  struct target target = granules_target_in(&granules->chunks, heap, id, request, end);
+  status = granules_commit_block(granules, heap, &target, target.block->start, may_create);
   if (status) return status;
-  /* What is dirty and not asked for is left for the same stream. */
-  if (site.dirty_end > end) heap_soil(heap, id, site.dirty_end > site.end ? site.dirty_end : site.end, request->stream);
-  id = heap_take(heap, id, request);
+  /* The pending part behind the request stays pending on the same stream. */
+  if (target.pending_end > end)
+    heap_mark_pending(heap, id, target.pending_end > target.end ? target.pending_end : target.end, request->stream);
+  id = heap_allocate(heap, id, request);
   if (id) *id_out = id;
   return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-/* ---- The same again ---- */
+/* ---- Placement hints ---- */
 
 static uint32_t granules_free_block_holding(const struct heap *heap, uint32_t stream, uint64_t start, uint64_t end)
 {
   uint32_t id = free_index_holding(&heap->free[stream], &heap->blocks, start, end);
-  return id ? id : free_index_holding(&heap->free[STREAM_CLEAN], &heap->blocks, start, end);
+  return id ? id : free_index_holding(&heap->free[STREAM_READY], &heap->blocks, start, end);
 }
 
-/* The free block where the request may go where it went before. */
-static uint32_t granules_free_block_again(const struct heap *heap, const struct request *request,
-                                          const uint64_t *addresses, uint64_t *start_out)
+/* The free block that holds one of the hint's addresses. */
+static uint32_t granules_replay_block(const struct heap *heap, const struct request *request, const uint64_t *addresses,
+                                      uint64_t *start_out)
 {
   uint32_t id = BLOCK_NONE;
-  for (int i = 0; !id && i < HISTORY_ADDRESSES && addresses[i]; i++) {
+  for (int i = 0; !id && i < PLACEMENT_HINT_ADDRESSES && addresses[i]; i++) {
     *start_out = addresses[i];
     if (!(*start_out % request->alignment))
       id = granules_free_block_holding(heap, request->stream, *start_out, *start_out + request->bytes);
@@ -359,40 +369,39 @@ static uint32_t granules_free_block_again(const struct heap *heap, const struct 
   return id;
 }
 
-uint32_t granules_take_again(struct granules *granules, struct heap *heap, const struct request *request)
+uint32_t granules_replay(struct granules *granules, struct heap *heap, const struct request *request)
 {
-  const struct pieces *pieces = &granules->pieces;
-  if (!heap->large_bytes) history_forget(&granules->history); /* a new start */
+  const struct chunks *chunks = &granules->chunks;
+  if (!heap->large_bytes) placement_hints_forget(&granules->hints); /* the workload starts anew */
   uint64_t start;
-  const uint64_t *addresses = history_find(&granules->history, request->bytes, heap->large_bytes, heap->lately);
-  uint32_t id = addresses ? granules_free_block_again(heap, request, addresses, &start) : BLOCK_NONE;
+  const uint64_t *addresses =
+      placement_hints_find(&granules->hints, request->bytes, heap->large_bytes, heap->recent_hash);
+  uint32_t id = addresses ? granules_replay_block(heap, request, addresses, &start) : BLOCK_NONE;
   if (!id) return BLOCK_NONE;
-  struct site site = granules_site_in(pieces, heap, id, request, start + request->bytes);
-  site.is_again = true;
-  if (granules_back_in(granules, heap, &site, start, false)) return BLOCK_NONE;
-  /* What is dirty and not asked for may lie before it as well. */
-  if (site.dirty_end) heap_soil(heap, id, UINT64_MAX, request->stream);
+  struct target target = granules_target_in(chunks, heap, id, request, start + request->bytes);
+  target.is_replay = true;
+  if (granules_commit_block(granules, heap, &target, start, false)) return BLOCK_NONE;
+  /* Chunks in front of the request may be pending too. */
+  if (target.pending_end) heap_mark_pending(heap, id, UINT64_MAX, request->stream);
   const struct block *block = block_of(&heap->blocks, id);
   if (start > block->start) {
-    uint64_t first = pieces_round_up(pieces, block->start), last = pieces_round_down(pieces, start);
-    id = heap_cut(heap, id, start, pieces_vacant(pieces, first, last));
+    uint64_t first = chunks_round_up(chunks, block->start), last = chunks_round_down(chunks, start);
+    id = heap_cut(heap, id, start, chunks_uncommitted(chunks, first, last));
   }
-  return id ? heap_take(heap, id, request) : BLOCK_NONE;
+  return id ? heap_allocate(heap, id, request) : BLOCK_NONE;
 }
 
-void granules_note(struct granules *granules, const struct heap *heap, uint32_t id)
+void granules_record(struct granules *granules, const struct heap *heap, uint32_t id)
 {
-  history_note(&granules->history, block_of(&heap->blocks, id)->start);
+  placement_hints_record(&granules->hints, block_of(&heap->blocks, id)->start);
 }
-
-/* ---- At the start ---- */
 
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes)
 {
-  struct request request = {.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM_CLEAN};
+  struct request request = {.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM_READY};
   uint32_t id;
-  enum hipmm_status status = granules_expect(granules, heap, &request);
-  if (!status) status = granules_take(granules, heap, &request, true, &id);
-  if (!status) heap_give(heap, id, STREAM_CLEAN);
+  enum hipmm_status status = granules_check_available(granules, heap, &request);
+  if (!status) status = granules_allocate(granules, heap, &request, true, &id);
+  if (!status) heap_free(heap, id, STREAM_READY);
   return status;
 }

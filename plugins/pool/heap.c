@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* heap.c: best fit over the free blocks of all streams. A block is looked for where it costs least: among the stream's
- * own and the clean ones, then where work is found to have passed, then on another stream that ours waits for. */
+/* heap.c: best fit over the free blocks of all streams. */
 #include "heap.h"
 
 bool heap_open(struct heap *heap, const struct hipmm_services *services, enum record record)
@@ -26,12 +25,7 @@ bool heap_cover(struct heap *heap, uint32_t stream)
   return free_index_cover(&heap->free[stream], &heap->blocks);
 }
 
-static struct free_index *heap_free_of(struct heap *heap, uint32_t stream)
-{
-  return &heap->free[stream];
-}
-
-static struct block *heap_block_in(const struct heap *heap, uint32_t id)
+static struct block *heap_block(const struct heap *heap, uint32_t id)
 {
   return block_of(&heap->blocks, id);
 }
@@ -39,65 +33,65 @@ static struct block *heap_block_in(const struct heap *heap, uint32_t id)
 /* ---- Merging ---- */
 
 /* The stream gets its first free block, or loses its last. */
-static __attribute__((noinline)) void heap_note_holder(struct heap *heap, uint32_t stream, bool holds)
+static __attribute__((noinline)) void heap_set_holder(struct heap *heap, uint32_t stream, bool holds)
 {
-  if (stream != STREAM_CLEAN) (holds ? stream_set_add : stream_set_remove)(&heap->holders, stream);
+  if (stream != STREAM_READY) (holds ? stream_set_add : stream_set_remove)(&heap->holders, stream);
 }
 
 void heap_unlink(struct heap *heap, uint32_t id)
 {
-  uint32_t stream = heap_block_in(heap, id)->stream;
-  struct free_index *free = heap_free_of(heap, stream);
-  if (__builtin_expect(free->count == 1, 0)) heap_note_holder(heap, stream, false);
+  uint32_t stream = heap_block(heap, id)->stream;
+  struct free_index *free = &heap->free[stream];
+  if (__builtin_expect(free->count == 1, 0)) heap_set_holder(heap, stream, false);
   free_index_remove(free, &heap->blocks, id);
 }
 
 void heap_link(struct heap *heap, uint32_t id)
 {
-  uint32_t stream = heap_block_in(heap, id)->stream;
-  struct free_index *free = heap_free_of(heap, stream);
-  if (__builtin_expect(!free->count, 0)) heap_note_holder(heap, stream, true);
+  uint32_t stream = heap_block(heap, id)->stream;
+  struct free_index *free = &heap->free[stream];
+  if (__builtin_expect(!free->count, 0)) heap_set_holder(heap, stream, true);
   free_index_add(free, &heap->blocks, id);
 }
 
-/* Whether the free neighbour may become part of `block`. Clean memory may always be used by a stream, but then looks
- * used to the others: with several streams a small block does not spoil a large clean one. */
+/* Whether the free neighbour may become part of `block`. A stream may always use ready memory, but other streams then see
+ * that memory as pending: with several streams, a small block must not make a large ready one pending. */
 static bool heap_can_merge(const struct heap *heap, const struct block *block, uint32_t neighbour)
 {
-  const struct block *other = heap_block_in(heap, neighbour);
+  const struct block *other = heap_block(heap, neighbour);
   if (!neighbour || block_state(other) != BLOCK_FREE) return false;
   if (other->stream == block->stream) return true;
-  return other->stream == STREAM_CLEAN && (heap->streams.active == 1 || other->bytes <= block->bytes);
+  return other->stream == STREAM_READY && (heap->streams.active == 1 || other->bytes <= block->bytes);
 }
 
-/* Drops `second`, which follows `first`: what it had under it is now behind `first`. Neither's bounds change. */
+/* Drops `second`, which follows `first`. Its uncommitted granules then count for `first`. Does not change bounds. */
 static void heap_drop_behind(struct heap *heap, uint32_t first, uint32_t second)
 {
-  struct block *a = heap_block_in(heap, first), *b = heap_block_in(heap, second);
-  a->vacant += b->vacant;
+  struct block *a = heap_block(heap, first), *b = heap_block(heap, second);
+  a->uncommitted += b->uncommitted;
   a->after = b->after;
-  if (a->after) heap_block_in(heap, a->after)->before = first;
+  if (a->after) heap_block(heap, a->after)->before = first;
   block_drop(&heap->blocks, second);
 }
 
-/* Drops `first`, which comes before `second`. */
+/* Drops `first`, which precedes `second`. */
 static void heap_drop_before(struct heap *heap, uint32_t first, uint32_t second)
 {
-  struct block *a = heap_block_in(heap, first), *b = heap_block_in(heap, second);
-  b->vacant += a->vacant;
+  struct block *a = heap_block(heap, first), *b = heap_block(heap, second);
+  b->uncommitted += a->uncommitted;
   b->before = a->before;
-  if (b->before) heap_block_in(heap, b->before)->after = second;
+  if (b->before) heap_block(heap, b->before)->after = second;
   block_drop(&heap->blocks, first);
 }
 
-/* Makes the free neighbour `id` the whole of [start, start + bytes), freed on `stream` at `epoch`. */
+/* Extends the free neighbour `id` to [start, start + bytes), freed on `stream` at `epoch`. */
 static uint32_t heap_grow_block(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes, uint32_t stream,
                                 uint64_t epoch)
 {
-  struct block *block = heap_block_in(heap, id);
+  struct block *block = heap_block(heap, id);
   if (block->epoch < epoch) block->epoch = epoch;
   if (block->stream == stream) {
-    free_index_move(heap_free_of(heap, stream), &heap->blocks, id, start, bytes);
+    free_index_move(&heap->free[stream], &heap->blocks, id, start, bytes);
     return id;
   }
   heap_unlink(heap, id);
@@ -107,11 +101,11 @@ static uint32_t heap_grow_block(struct heap *heap, uint32_t id, uint64_t start, 
   return id;
 }
 
-/* Puts a free block in its stream's index, merged with what it can be merged with. Returns the whole. */
+/* Adds a free block to its stream's index, after merging it with its neighbours. Returns the merged block. */
 static uint32_t heap_merge_free(struct heap *heap, uint32_t id)
 {
-  const struct block *given = heap_block_in(heap, id);
-  /* Not its state, which a thread that frees the block a second time may be looking at. */
+  const struct block *given = heap_block(heap, id);
+  /* Without its state, which a thread that frees the block a second time may read. */
   const struct block block = {.start = given->start,
                               .bytes = given->bytes,
                               .epoch = given->epoch,
@@ -125,17 +119,17 @@ static uint32_t heap_merge_free(struct heap *heap, uint32_t id)
     heap_link(heap, id);
     return id;
   }
-  if (after) bytes += heap_block_in(heap, after)->bytes;
+  if (after) bytes += heap_block(heap, after)->bytes;
   if (!before) {
     heap_drop_before(heap, id, after);
     return heap_grow_block(heap, after, block.start, bytes, block.stream, epoch);
   }
   if (after) {
-    if (heap_block_in(heap, after)->epoch > epoch) epoch = heap_block_in(heap, after)->epoch;
+    if (heap_block(heap, after)->epoch > epoch) epoch = heap_block(heap, after)->epoch;
     heap_unlink(heap, after);
     heap_drop_behind(heap, id, after);
   }
-  uint64_t start = heap_block_in(heap, before)->start;
+  uint64_t start = heap_block(heap, before)->start;
   heap_drop_behind(heap, before, id);
   return heap_grow_block(heap, before, start, bytes + (block.start - start), block.stream, epoch);
 }
@@ -143,25 +137,25 @@ static uint32_t heap_merge_free(struct heap *heap, uint32_t id)
 static uint32_t heap_add_free(struct heap *heap, uint32_t id)
 {
   uint32_t whole = heap_merge_free(heap, id);
-  const struct block *block = heap_block_in(heap, whole);
-  if (!block->before && !block->after) block_show(&heap->blocks, whole); /* see heap_remove_region */
+  const struct block *block = heap_block(heap, whole);
+  if (!block->before && !block->after) block_publish(&heap->blocks, whole); /* see heap_remove_region */
   return whole;
 }
 
 /* ---- Regions ---- */
 
-uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t vacant, uint32_t stream)
+uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t uncommitted, uint32_t stream)
 {
   if (!blocks_cover(&heap->blocks, start, bytes)) return BLOCK_NONE;
   for (uint32_t known = 0; known < heap->streams.count; known++)
     if (!heap_cover(heap, known)) return BLOCK_NONE;
   uint32_t id = block_new(&heap->blocks, start, bytes);
   if (!id) return BLOCK_NONE;
-  struct block *block = heap_block_in(heap, id);
+  struct block *block = heap_block(heap, id);
   block_set_state(block, BLOCK_FREE);
-  block->vacant = vacant;
+  block->uncommitted = uncommitted;
   block->stream = (uint16_t)stream;
-  block->epoch = stream >= STREAM_FIRST ? stream_note_free(&heap->streams, stream) : 0;
+  block->epoch = stream >= STREAM_FIRST ? stream_record_free(&heap->streams, stream) : 0;
   heap->bytes += bytes;
   return heap_add_free(heap, id);
 }
@@ -169,83 +163,83 @@ uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint
 bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
 {
   uint32_t id = *block_map_entry(&heap->blocks, start, block_is_large(bytes));
-  const struct block *block = heap_block_in(heap, id);
+  const struct block *block = heap_block(heap, id);
   if (block_state(block) != BLOCK_FREE || block->start != start || block->bytes != bytes) return false;
-  if (block->stream != STREAM_CLEAN) return false;
+  if (block->stream != STREAM_READY) return false;
   heap->bytes -= bytes;
   heap_unlink(heap, id);
   block_drop(&heap->blocks, id);
   return true;
 }
 
-/* ---- Taking ---- */
+/* ---- Allocating ---- */
 
-uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t vacant)
+uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t uncommitted)
 {
-  struct block *block = heap_block_in(heap, id);
+  struct block *block = heap_block(heap, id);
   uint64_t end = block->start + block->bytes;
   uint32_t rest = block_new(&heap->blocks, start, end - start);
   if (!rest) return BLOCK_NONE;
-  struct block *behind = heap_block_in(heap, rest);
+  struct block *behind = heap_block(heap, rest);
   behind->stream = block->stream;
   behind->epoch = block->epoch;
-  behind->vacant = block->vacant - vacant;
-  block->vacant = vacant;
+  behind->uncommitted = block->uncommitted - uncommitted;
+  block->uncommitted = uncommitted;
   behind->before = id;
   behind->after = block->after;
-  if (behind->after) heap_block_in(heap, behind->after)->before = rest;
+  if (behind->after) heap_block(heap, behind->after)->before = rest;
   block->after = rest;
-  free_index_move(heap_free_of(heap, block->stream), &heap->blocks, id, block->start, start - block->start);
+  free_index_move(&heap->free[block->stream], &heap->blocks, id, block->start, start - block->start);
   heap_link(heap, rest);
   return rest;
 }
 
-/* Takes the first `bytes` off a free block of the index, as a block of their own in no list. The rest stays where it
- * is. Without a record the whole is taken, unless parts of it have no memory: then BLOCK_NONE. */
-static uint32_t heap_take_front(struct heap *heap, uint32_t id, uint64_t bytes)
+/* Splits the first `bytes` off a free block of the index, as a block that is in no list; the rest stays in the index.
+ * Without a record for it, takes the whole block, unless that has uncommitted granules: then BLOCK_NONE. */
+static uint32_t heap_split_front(struct heap *heap, uint32_t id, uint64_t bytes)
 {
-  struct block *block = heap_block_in(heap, id);
+  struct block *block = heap_block(heap, id);
   uint32_t taken = block->bytes > bytes ? block_new(&heap->blocks, block->start, bytes) : BLOCK_NONE;
-  if (!taken && block->vacant) return BLOCK_NONE;
+  if (!taken && block->uncommitted) return BLOCK_NONE;
   if (!taken) {
     heap_unlink(heap, id);
     return id;
   }
-  struct block *front = heap_block_in(heap, taken);
+  struct block *front = heap_block(heap, taken);
   front->before = block->before;
   front->after = id;
-  if (front->before) heap_block_in(heap, front->before)->after = taken;
+  if (front->before) heap_block(heap, front->before)->after = taken;
   block->before = taken;
-  free_index_move(heap_free_of(heap, block->stream), &heap->blocks, id, block->start + bytes, block->bytes - bytes);
+  free_index_move(&heap->free[block->stream], &heap->blocks, id, block->start + bytes, block->bytes - bytes);
   return taken;
 }
 
-/* A block becomes live, or no longer is. */
-static void heap_count_large(struct heap *heap, uint64_t bytes, bool comes)
+/* A block becomes live, or is live no more. */
+static void heap_count_large(struct heap *heap, uint64_t bytes, bool is_live)
 {
   if (!heap->blocks.granule_bytes || bytes < heap->blocks.granule_bytes) return;
-  heap->large_bytes += comes ? bytes : -bytes;
-  /* By the shifts 16 of them count. */
-  heap->lately = (heap->lately << 4) + ((comes ? bytes : ~bytes) * 0x9E3779B97F4A7C15ull >> 11);
+  heap->large_bytes += is_live ? bytes : -bytes;
+  /* The shift makes the hash one of the last 16 blocks. */
+  heap->recent_hash = (heap->recent_hash << 4) + ((is_live ? bytes : ~bytes) * 0x9E3779B97F4A7C15ull >> 11);
 }
 
 uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct request *request)
 {
-  return (heap_block_in(heap, id)->start + request->alignment - 1) & ~(request->alignment - 1);
+  return (heap_block(heap, id)->start + request->alignment - 1) & ~(request->alignment - 1);
 }
 
-/* There is memory from the block's first byte to the end of what is asked for: all that is vacant lies behind. */
-uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request)
+/* The block is committed from its start to the end of the request: all uncommitted granules are behind. */
+uint32_t heap_allocate(struct heap *heap, uint32_t id, const struct request *request)
 {
   uint64_t start = heap_start_in(heap, id, request);
-  if (start > heap_block_in(heap, id)->start) id = heap_cut(heap, id, start, 0);
+  if (start > heap_block(heap, id)->start) id = heap_cut(heap, id, start, 0);
   if (!id) return BLOCK_NONE;
-  id = heap_take_front(heap, id, request->bytes);
+  id = heap_split_front(heap, id, request->bytes);
   if (!id) return BLOCK_NONE;
-  struct block *block = heap_block_in(heap, id);
+  struct block *block = heap_block(heap, id);
   block->requested = request->requested;
   block->stream = (uint16_t)request->stream; /* for introspection */
-  block_show(&heap->blocks, id);
+  block_publish(&heap->blocks, id);
   block_set_state(block, BLOCK_LIVE);
   heap->live_bytes += block->bytes;
   heap_count_large(heap, block->bytes, true);
@@ -254,17 +248,17 @@ uint32_t heap_take(struct heap *heap, uint32_t id, const struct request *request
   return id;
 }
 
-void heap_soil(struct heap *heap, uint32_t id, uint64_t end, uint32_t stream)
+void heap_mark_pending(struct heap *heap, uint32_t id, uint64_t end, uint32_t stream)
 {
-  struct block *block = heap_block_in(heap, id);
-  if (block->stream == STREAM_CLEAN && end < block->start + block->bytes) heap_cut(heap, id, end, 0);
+  struct block *block = heap_block(heap, id);
+  if (block->stream == STREAM_READY && end < block->start + block->bytes) heap_cut(heap, id, end, 0);
   heap_unlink(heap, id);
   block->stream = (uint16_t)stream;
-  block->epoch = stream_note_free(&heap->streams, stream);
+  block->epoch = stream_record_free(&heap->streams, stream);
   heap_link(heap, id);
 }
 
-/* A block that fits, and how well. */
+/* A block that fits, and the quality of the fit. */
 struct candidate {
   uint32_t id;
   enum fit fit;
@@ -273,45 +267,44 @@ struct candidate {
 static struct candidate heap_fit_on(struct heap *heap, uint32_t stream, const struct request *request)
 {
   struct candidate candidate;
-  candidate.id = free_index_fit(heap_free_of(heap, stream), &heap->blocks, request_room(request), &candidate.fit);
+  candidate.id = free_index_fit(&heap->free[stream], &heap->blocks, request_fit_bytes(request), &candidate.fit);
   return candidate;
 }
 
-/* The better fit, at the lower address if they are as good. */
+/* The better fit, or of two equal ones the lower address. */
 static struct candidate heap_better_of(const struct heap *heap, struct candidate a, struct candidate b)
 {
   if (a.fit != b.fit || !a.id) return a.fit < b.fit ? a : b;
-  return heap_block_in(heap, a.id)->start < heap_block_in(heap, b.id)->start ? a : b;
+  return heap_block(heap, a.id)->start < heap_block(heap, b.id)->start ? a : b;
 }
 
 uint32_t heap_fit(struct heap *heap, const struct request *request)
 {
   struct candidate own = heap_fit_on(heap, request->stream, request);
-  return heap_free_of(heap, STREAM_CLEAN)->count
-             ? heap_better_of(heap, own, heap_fit_on(heap, STREAM_CLEAN, request)).id
-             : own.id;
+  return heap->free[STREAM_READY].count ? heap_better_of(heap, own, heap_fit_on(heap, STREAM_READY, request)).id
+                                        : own.id;
 }
 
-/* Whether the block can be taken as it is. */
-static bool heap_has_memory(const struct heap *heap, uint32_t id, const struct request *request)
+/* Whether the request's part of the block is committed. */
+static bool heap_is_committed(const struct heap *heap, uint32_t id, const struct request *request)
 {
-  const struct block *block = heap_block_in(heap, id);
+  const struct block *block = heap_block(heap, id);
   uint64_t end = heap_start_in(heap, id, request) + request->bytes;
-  return !block->vacant || heap->has_memory(heap->backing, block->start, end);
+  return !block->uncommitted || heap->is_committed(heap->chunks, block->start, end);
 }
 
-uint32_t heap_take_ready(struct heap *heap, const struct request *request)
+uint32_t heap_allocate_ready(struct heap *heap, const struct request *request)
 {
   uint32_t id = heap_fit(heap, request);
-  return id && heap_has_memory(heap, id, request) ? heap_take(heap, id, request) : BLOCK_NONE;
+  return id && heap_is_committed(heap, id, request) ? heap_allocate(heap, id, request) : BLOCK_NONE;
 }
 
 /* Moves the stream's free blocks up to `epoch` to another stream. */
 static void heap_move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t to, uint64_t epoch_there)
 {
   uint32_t kept = BLOCK_NONE;
-  for (uint32_t id; (id = free_index_any(heap_free_of(heap, from), &heap->blocks));) {
-    struct block *block = heap_block_in(heap, id);
+  for (uint32_t id; (id = free_index_any(&heap->free[from], &heap->blocks));) {
+    struct block *block = heap_block(heap, id);
     heap_unlink(heap, id);
     if (block->epoch > epoch) {
       block->next = kept;
@@ -323,128 +316,128 @@ static void heap_move_free(struct heap *heap, uint32_t from, uint64_t epoch, uin
     heap_add_free(heap, id);
   }
   for (uint32_t id = kept; id; id = kept) {
-    kept = heap_block_in(heap, id)->next;
+    kept = heap_block(heap, id)->next;
     heap_link(heap, id);
   }
 }
 
-/* Whether more of the stream's work is done than was known: its free blocks up to there are clean now. */
-static bool heap_look_at(struct heap *heap, uint32_t stream)
+/* Returns whether more work of the stream has completed than was known. Its free blocks up to there become ready. */
+static bool heap_poll_stream(struct heap *heap, uint32_t stream)
 {
   stream_cover(&heap->streams, stream);
-  uint64_t before = stream_of(&heap->streams, stream)->passed;
+  uint64_t before = stream_of(&heap->streams, stream)->completed;
   stream_poll(&heap->streams, stream);
-  uint64_t passed = stream_of(&heap->streams, stream)->passed;
-  if (passed == before) return false;
-  heap_move_free(heap, stream, passed, STREAM_CLEAN, 0);
+  uint64_t completed = stream_of(&heap->streams, stream)->completed;
+  if (completed == before) return false;
+  heap_move_free(heap, stream, completed, STREAM_READY, 0);
   return true;
 }
 
-uint32_t heap_take_passed(struct heap *heap, const struct request *request)
+uint32_t heap_allocate_completed(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
-    moved |= heap_look_at(heap, stream);
-  return moved ? heap_take_ready(heap, request) : BLOCK_NONE;
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
+    moved |= heap_poll_stream(heap, stream);
+  return moved ? heap_allocate_ready(heap, request) : BLOCK_NONE;
 }
 
-void heap_look(struct heap *heap)
+void heap_poll(struct heap *heap)
 {
-  uint32_t stream = heap->next_look;
-  for (unsigned looks = 0; looks < HEAP_LOOKS; looks++) {
+  uint32_t stream = heap->next_poll;
+  for (unsigned looks = 0; looks < HEAP_POLLS; looks++) {
     stream = heap_next_holder(heap, stream);
     if (stream == MAX_STREAMS) break;
-    heap_look_at(heap, stream);
+    heap_poll_stream(heap, stream);
   }
-  heap->next_look = stream == MAX_STREAMS ? STREAM_CLEAN : stream;
+  heap->next_poll = stream == MAX_STREAMS ? STREAM_READY : stream;
 }
 
-uint32_t heap_take_waiting(struct heap *heap, const struct request *request)
+uint32_t heap_allocate_waiting(struct heap *heap, const struct request *request)
 {
   struct candidate best = {.fit = FIT_NONE};
-  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
     if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
     struct candidate other = heap_fit_on(heap, stream, request);
-    if (other.id && heap_has_memory(heap, other.id, request)) best = heap_better_of(heap, best, other);
+    if (other.id && heap_is_committed(heap, other.id, request)) best = heap_better_of(heap, best, other);
   }
   if (!best.id) return BLOCK_NONE;
-  const struct block *block = heap_block_in(heap, best.id);
+  const struct block *block = heap_block(heap, best.id);
   if (!stream_wait(&heap->streams, request->stream, block->stream, block->epoch)) return BLOCK_NONE;
-  return heap_take(heap, best.id, request);
+  return heap_allocate(heap, best.id, request);
 }
 
-uint32_t heap_take_merged(struct heap *heap, const struct request *request)
+uint32_t heap_allocate_merged(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
     if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
     uint64_t frees = stream_of(&heap->streams, stream)->frees;
     if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
-    /* As if freed on ours now: after the wait, so that an event that is recorded here covers it. */
-    heap_move_free(heap, stream, frees, request->stream, stream_note_free(&heap->streams, request->stream));
+    /* As if freed on the request's stream now. After the wait, so that an event recorded here covers it. */
+    heap_move_free(heap, stream, frees, request->stream, stream_record_free(&heap->streams, request->stream));
     moved = true;
   }
-  if (!heap_free_of(heap, STREAM_CLEAN)->count && !moved) return BLOCK_NONE;
-  heap_move_free(heap, STREAM_CLEAN, 0, request->stream, stream_note_free(&heap->streams, request->stream));
-  return heap_take_ready(heap, request);
+  if (!heap->free[STREAM_READY].count && !moved) return BLOCK_NONE;
+  heap_move_free(heap, STREAM_READY, 0, request->stream, stream_record_free(&heap->streams, request->stream));
+  return heap_allocate_ready(heap, request);
 }
 
-/* ---- Giving back ---- */
+/* ---- Freeing ---- */
 
-void heap_give(struct heap *heap, uint32_t id, uint32_t stream)
+void heap_free(struct heap *heap, uint32_t id, uint32_t stream)
 {
-  struct block *block = heap_block_in(heap, id);
+  struct block *block = heap_block(heap, id);
   heap->live_bytes -= block->bytes;
   heap_count_large(heap, block->bytes, false);
   heap->requested_bytes -= block->requested;
   heap->blocks.live--;
   block_set_state(block, BLOCK_FREE);
   block->stream = (uint16_t)stream;
-  block->epoch = stream ? stream_note_free(&heap->streams, stream) : 0;
+  block->epoch = stream ? stream_record_free(&heap->streams, stream) : 0;
   heap_add_free(heap, id);
 }
 
-uint64_t heap_withheld_bytes(const struct heap *heap, uint32_t stream)
+uint64_t heap_unfenced_bytes(const struct heap *heap, uint32_t stream)
 {
   uint64_t bytes = 0;
-  for (uint32_t other = STREAM_CLEAN; (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
+  for (uint32_t other = STREAM_READY; (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
     const struct stream *holder = stream_of(&heap->streams, other);
     if (other != stream && holder->recorded < holder->frees) bytes += heap->free[other].bytes;
   }
   return bytes;
 }
 
-void heap_clean_stream(struct heap *heap, uint32_t stream)
+void heap_complete_stream(struct heap *heap, uint32_t stream)
 {
-  stream_passed(&heap->streams, stream);
-  heap_move_free(heap, stream, UINT64_MAX, STREAM_CLEAN, 0);
+  stream_complete(&heap->streams, stream);
+  heap_move_free(heap, stream, UINT64_MAX, STREAM_READY, 0);
 }
 
 bool heap_wait(struct heap *heap)
 {
   bool all = true;
-  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
     if (stream_host_wait(&heap->streams, stream))
-      heap_clean_stream(heap, stream);
+      heap_complete_stream(heap, stream);
     else
       all = false;
   }
   return all;
 }
 
-void heap_all_passed(struct heap *heap)
+void heap_complete_all(struct heap *heap)
 {
   for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++)
-    if (stream_of(&heap->streams, stream)->in_use) heap_clean_stream(heap, stream);
+    if (stream_of(&heap->streams, stream)->in_use) heap_complete_stream(heap, stream);
   streams_forget_gone(&heap->streams);
 }
 
-/* ---- Looking ---- */
+/* ---- Inspecting ---- */
 
-static uint64_t heap_backed_bytes(const struct heap *heap, uint32_t id)
+static uint64_t heap_committed_bytes(const struct heap *heap, uint32_t id)
 {
-  const struct block *block = heap_block_in(heap, id);
-  return block->bytes - block->vacant * heap->blocks.granule_bytes;
+  const struct block *block = heap_block(heap, id);
+  return block->bytes - block->uncommitted * heap->blocks.granule_bytes;
 }
 
 uint64_t heap_largest_free(const struct heap *heap)
@@ -453,9 +446,9 @@ uint64_t heap_largest_free(const struct heap *heap)
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
     const struct free_index *free = &heap->free[stream];
     uint32_t listed = free_index_largest_listed(free, &heap->blocks);
-    if (listed && heap_backed_bytes(heap, listed) > largest) largest = heap_backed_bytes(heap, listed);
+    if (listed && heap_committed_bytes(heap, listed) > largest) largest = heap_committed_bytes(heap, listed);
     for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, largest + HIPMM_ALIGNMENT));)
-      if (heap_backed_bytes(heap, id) > largest) largest = heap_backed_bytes(heap, id);
+      if (heap_committed_bytes(heap, id) > largest) largest = heap_committed_bytes(heap, id);
   }
   return largest;
 }
@@ -470,9 +463,9 @@ uint64_t heap_metadata_bytes(const struct heap *heap)
 
 static bool heap_block_is_valid(const struct heap *heap, uint32_t id)
 {
-  const struct block *block = heap_block_in(heap, id), *after = heap_block_in(heap, block->after);
+  const struct block *block = heap_block(heap, id), *after = heap_block(heap, block->after);
   if (block->start % HIPMM_ALIGNMENT || block->bytes % HIPMM_ALIGNMENT || !block->bytes) return false;
-  if (block->state == BLOCK_LIVE && (block->requested > block->bytes || !block->requested || block->vacant))
+  if (block->state == BLOCK_LIVE && (block->requested > block->bytes || !block->requested || block->uncommitted))
     return false;
   if (block->state == BLOCK_FREE && block->epoch > stream_of(&heap->streams, block->stream)->frees) return false;
   return !block->after || (after->before == id && after->start == block->start + block->bytes);
@@ -480,14 +473,14 @@ static bool heap_block_is_valid(const struct heap *heap, uint32_t id)
 
 static bool heap_stream_is_valid(const struct stream *stream)
 {
-  return stream->passed <= stream->recorded && stream->recorded <= stream->frees;
+  return stream->completed <= stream->recorded && stream->recorded <= stream->frees;
 }
 
 bool heap_is_valid(const struct heap *heap)
 {
   uint64_t bytes = 0, live_bytes = 0, free_bytes = 0;
   for (uint32_t id = 1; id < heap->blocks.count; id++) {
-    const struct block *block = heap_block_in(heap, id);
+    const struct block *block = heap_block(heap, id);
     if (block->state == BLOCK_UNUSED) continue;
     if (!heap_block_is_valid(heap, id)) return false;
     bytes += block->bytes;

@@ -1,157 +1,158 @@
 /* SPDX-License-Identifier: MIT */
-/* idle.c: looks through the free blocks that hold whole granules, from the highest address down. */
+/* idle.c: searches the free blocks that hold whole granules, from the highest address down. */
 #include "idle.h"
 
-/* Pieces that are looked at before a fitting one is taken as it is. */
-enum { ENOUGH_LOOKS = 64 };
+/* After so many chunks the search ends with the largest that it has found. */
+enum { ENOUGH_CHUNKS = 64 };
 
-/* The whole granules in a block: [*start_out, *end_out). Returns how many of them have memory. */
-static uint64_t idle_whole_granules(const struct pieces *pieces, const struct block *block, uint64_t *start_out,
+/* The whole granules in a block: [*start_out, *end_out). Returns how many of them are committed. */
+static uint64_t idle_whole_granules(const struct chunks *chunks, const struct block *block, uint64_t *start_out,
                                     uint64_t *end_out)
 {
-  uint64_t start = pieces_round_up(pieces, block->start);
-  uint64_t end = pieces_round_down(pieces, block->start + block->bytes);
+  uint64_t start = chunks_round_up(chunks, block->start);
+  uint64_t end = chunks_round_down(chunks, block->start + block->bytes);
   if (start >= end) return 0;
   *start_out = start;
   *end_out = end;
-  return (end - start) / pieces->granule_bytes - block->vacant;
+  return (end - start) / chunks->granule_bytes - block->uncommitted;
 }
 
-uint64_t idle_bytes_in(const struct pieces *pieces, const struct block *block)
+uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block)
 {
   uint64_t start, end;
-  return idle_whole_granules(pieces, block, &start, &end) * pieces->granule_bytes;
+  return idle_whole_granules(chunks, block, &start, &end) * chunks->granule_bytes;
 }
 
-/* The largest piece that was found, and its block. Large ones first means fewer of them for the driver to map, and
- * leaves small ones for small gaps, which would otherwise have to be filled with new memory. */
+/* The largest chunk found so far, and its block. Large chunks first: the driver then maps fewer of them, and small chunks
+ * remain for small holes, which would otherwise need new memory. */
 struct search {
   uint64_t most;
-  uint32_t piece; /* PIECE_NONE: none so far */
+  uint32_t chunk; /* CHUNK_NONE: none yet */
   struct block *holder;
-  unsigned looks;
+  unsigned n_seen;
 };
 
-static bool idle_is_over(const struct pieces *pieces, const struct search *search)
+static bool idle_search_is_over(const struct chunks *chunks, const struct search *search)
 {
-  if (!search->piece) return false;
-  return search->looks >= ENOUGH_LOOKS || piece_of(pieces, search->piece)->granules == search->most;
+  if (!search->chunk) return false;
+  return search->n_seen >= ENOUGH_CHUNKS || chunk_of(chunks, search->chunk)->granules == search->most;
 }
 
-/* Looks at the pieces that lie wholly in the free block from `from` on, the last first. */
-static void idle_look_in(const struct pieces *pieces, struct block *block, uint64_t from, struct search *search)
+/* Searches the chunks that lie wholly in the free block, at `from` or above, from the last on. */
+static void idle_search_block(const struct chunks *chunks, struct block *block, uint64_t from, struct search *search)
 {
   uint64_t start, end, begin;
-  if (!idle_whole_granules(pieces, block, &start, &end)) return;
+  if (!idle_whole_granules(chunks, block, &start, &end)) return;
   if (start < from) start = from;
-  for (; start < end && !idle_is_over(pieces, search); end = begin) {
-    uint64_t last = pieces_last(pieces, start, end, true);
+  for (; start < end && !idle_search_is_over(chunks, search); end = begin) {
+    uint64_t last = chunks_last(chunks, start, end, true);
     if (last == end) return;
-    uint32_t id = pieces_at(pieces, last, &begin);
+    uint32_t id = chunks_at(chunks, last, &begin);
     if (begin < start) return;
-    uint64_t granules = piece_of(pieces, id)->granules;
-    search->looks++;
-    if (granules > search->most || begin + piece_bytes(pieces, id) > end) continue;
-    if (search->piece && granules <= piece_of(pieces, search->piece)->granules) continue;
-    search->piece = id;
+    uint64_t granules = chunk_of(chunks, id)->granules;
+    search->n_seen++;
+    if (granules > search->most || begin + chunk_bytes(chunks, id) > end) continue;
+    if (search->chunk && granules <= chunk_of(chunks, search->chunk)->granules) continue;
+    search->chunk = id;
     search->holder = block;
   }
 }
 
-static enum hipmm_status idle_take_found(struct pieces *pieces, const struct search *search, uint32_t *piece_out)
+static enum hipmm_status idle_detach_found(struct chunks *chunks, const struct search *search, uint32_t *chunk_out)
 {
   struct block *holder = search->holder;
-  if (!search->piece) return HIPMM_E_OUT_OF_MEMORY;
-  enum hipmm_status status = piece_take(pieces, search->piece, holder->stream, holder->epoch);
+  if (!search->chunk) return HIPMM_E_OUT_OF_MEMORY;
+  enum hipmm_status status = chunk_detach(chunks, search->chunk, holder->stream, holder->epoch);
   if (status) return status;
-  holder->vacant += piece_of(pieces, search->piece)->granules;
-  *piece_out = search->piece;
+  holder->uncommitted += chunk_of(chunks, search->chunk)->granules;
+  *chunk_out = search->chunk;
   return HIPMM_OK;
 }
 
-enum hipmm_status idle_take_from(struct pieces *pieces, struct block *block, uint64_t from, uint64_t most,
-                                 uint32_t *piece_out)
+enum hipmm_status idle_detach_from(struct chunks *chunks, struct block *block, uint64_t from, uint64_t most,
+                                   uint32_t *chunk_out)
 {
   struct search search = {.most = most};
-  idle_look_in(pieces, block, from, &search);
-  return idle_take_found(pieces, &search, piece_out);
+  idle_search_block(chunks, block, from, &search);
+  return idle_detach_found(chunks, &search, chunk_out);
 }
 
-/* The stream's next free block downwards that may hold a granule, from the highest on. */
-static uint32_t idle_next_large(const struct pieces *pieces, const struct heap *heap, uint32_t stream, uint32_t id)
+/* The stream's next lower free block that may hold a granule, or its highest for BLOCK_NONE. */
+static uint32_t idle_next_large(const struct chunks *chunks, const struct heap *heap, uint32_t stream, uint32_t id)
 {
-  return free_index_below(&heap->free[stream], &heap->blocks, id, pieces->granule_bytes);
+  return free_index_below(&heap->free[stream], &heap->blocks, id, chunks->granule_bytes);
 }
 
-enum hipmm_status idle_take(struct pieces *pieces, struct heap *heap, uint32_t stream, uint64_t most,
-                            uint32_t *piece_out)
+enum hipmm_status idle_detach(struct chunks *chunks, struct heap *heap, uint32_t stream, uint64_t most,
+                              uint32_t *chunk_out)
 {
   struct search search = {.most = most};
-  for (uint32_t id = BLOCK_NONE; !idle_is_over(pieces, &search) && (id = idle_next_large(pieces, heap, stream, id));)
-    idle_look_in(pieces, block_of(&heap->blocks, id), 0, &search);
-  return idle_take_found(pieces, &search, piece_out);
+  for (uint32_t id = BLOCK_NONE;
+       !idle_search_is_over(chunks, &search) && (id = idle_next_large(chunks, heap, stream, id));)
+    idle_search_block(chunks, block_of(&heap->blocks, id), 0, &search);
+  return idle_detach_found(chunks, &search, chunk_out);
 }
 
-/* Whether there are whole granules with memory in the stream's free blocks. */
-static bool idle_has_any(const struct pieces *pieces, const struct heap *heap, uint32_t stream)
+/* Whether the stream's free blocks hold committed granules. */
+static bool idle_has_any(const struct chunks *chunks, const struct heap *heap, uint32_t stream)
 {
-  for (uint32_t id = BLOCK_NONE; (id = idle_next_large(pieces, heap, stream, id));)
-    if (idle_bytes_in(pieces, block_of(&heap->blocks, id))) return true;
+  for (uint32_t id = BLOCK_NONE; (id = idle_next_large(chunks, heap, stream, id));)
+    if (idle_bytes_in(chunks, block_of(&heap->blocks, id))) return true;
   return false;
 }
 
-enum hipmm_status idle_take_waiting(struct pieces *pieces, struct heap *heap, uint32_t stream, uint64_t most,
-                                    uint32_t *piece_out)
+enum hipmm_status idle_detach_waiting(struct chunks *chunks, struct heap *heap, uint32_t stream, uint64_t most,
+                                      uint32_t *chunk_out)
 {
   struct streams *streams = &heap->streams;
-  for (uint32_t other = STREAM_CLEAN; (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
-    if (other == stream || !idle_has_any(pieces, heap, other)) continue;
+  for (uint32_t other = STREAM_READY; (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
+    if (other == stream || !idle_has_any(chunks, heap, other)) continue;
     if (!stream_wait(streams, stream, other, stream_of(streams, other)->frees)) continue;
-    enum hipmm_status status = idle_take(pieces, heap, other, most, piece_out);
+    enum hipmm_status status = idle_detach(chunks, heap, other, most, chunk_out);
     if (status != HIPMM_E_OUT_OF_MEMORY) return status;
   }
   return HIPMM_E_OUT_OF_MEMORY;
 }
 
-bool idle_is_pending(const struct pieces *pieces, const struct heap *heap)
+bool idle_is_pending(const struct chunks *chunks, const struct heap *heap)
 {
-  for (uint32_t stream = STREAM_CLEAN; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
-    if (idle_has_any(pieces, heap, stream)) return true;
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
+    if (idle_has_any(chunks, heap, stream)) return true;
   return false;
 }
 
-enum hipmm_status idle_await_place(const struct pieces *pieces, struct heap *heap, uint32_t place, uint32_t user)
+enum hipmm_status idle_await_mapping(const struct chunks *chunks, struct heap *heap, uint32_t mapping, uint32_t user)
 {
-  const struct place *left = pieces_place(pieces, place);
+  const struct mapping *left = chunks_mapping(chunks, mapping);
   if (!left->stream || stream_host_wait_for(&heap->streams, left->stream, left->epoch)) return HIPMM_OK;
   heap->streams.waits++;
   return streams_wait_for_device(&heap->streams, user);
 }
 
-enum hipmm_status idle_await(const struct pieces *pieces, struct heap *heap, uint32_t piece, uint32_t user)
+enum hipmm_status idle_await(const struct chunks *chunks, struct heap *heap, uint32_t chunk, uint32_t user)
 {
   enum hipmm_status status = HIPMM_OK;
-  for (uint32_t place = 0; !status && (place = piece_next_stale(pieces, piece, place));)
-    status = idle_await_place(pieces, heap, place, user);
+  for (uint32_t mapping = 0; !status && (mapping = chunk_next_alias(chunks, chunk, mapping));)
+    status = idle_await_mapping(chunks, heap, mapping, user);
   return status;
 }
 
-uint32_t idle_take_spare(struct pieces *pieces, struct heap *heap, uint64_t most, uint32_t user)
+uint32_t idle_obtain_unmapped(struct chunks *chunks, struct heap *heap, uint64_t most, uint32_t user)
 {
-  uint32_t spare = piece_take_spare(pieces, most);
-  if (!spare || !idle_await(pieces, heap, spare, user)) return spare;
-  piece_keep_spare(pieces, spare);
-  return PIECE_NONE;
+  uint32_t unmapped = chunks_take_unmapped(chunks, most);
+  if (!unmapped || !idle_await(chunks, heap, unmapped, user)) return unmapped;
+  chunks_add_unmapped(chunks, unmapped);
+  return CHUNK_NONE;
 }
 
-enum hipmm_status idle_release(struct pieces *pieces, struct heap *heap, uint64_t keep_bytes)
+enum hipmm_status idle_release(struct chunks *chunks, struct heap *heap, uint64_t keep_bytes)
 {
-  while (pieces->bytes > keep_bytes) {
-    uint64_t most = (pieces->bytes - keep_bytes) / pieces->granule_bytes;
-    uint32_t piece = idle_take_spare(pieces, heap, most, STREAM_CLEAN);
-    enum hipmm_status status = piece ? HIPMM_OK : idle_take(pieces, heap, STREAM_CLEAN, most, &piece);
+  while (chunks->bytes > keep_bytes) {
+    uint64_t most = (chunks->bytes - keep_bytes) / chunks->granule_bytes;
+    uint32_t chunk = idle_obtain_unmapped(chunks, heap, most, STREAM_READY);
+    enum hipmm_status status = chunk ? HIPMM_OK : idle_detach(chunks, heap, STREAM_READY, most, &chunk);
     if (status == HIPMM_E_OUT_OF_MEMORY) return HIPMM_OK; /* nothing idle is left */
-    if (!status) status = piece_destroy(pieces, piece);
+    if (!status) status = chunk_destroy(chunks, chunk);
     if (status) return status;
   }
   return HIPMM_OK;

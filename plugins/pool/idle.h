@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* idle.h: the pieces that lie wholly in free memory. They can be had for another address, or go back to the upstream.
- * Each `take` gives one of at most `most` granules that lies nowhere any more, or HIPMM_E_OUT_OF_MEMORY if there is
- * none. The caller holds the pool's lock. */
+/* idle.h: the idle chunks: those that lie wholly in free blocks. An idle chunk can be mapped elsewhere, or go back to the
+ * upstream. Each idle_detach function detaches one of at most `most` granules, or returns HIPMM_E_OUT_OF_MEMORY if there
+ * is none. Called by granules.c, backing.c and explain.c. The caller holds the pool's lock. */
 #ifndef HIPMM_POOL_IDLE_H
 #define HIPMM_POOL_IDLE_H
 
 #include "chunks.h"
 #include "heap.h"
 
-/* For `most`: of any size. */
+/* For `most`: any size. */
 static const uint64_t IDLE_ANY = UINT32_MAX;
 
-/* Bytes of the whole granules in a free block that have memory: what it could give, or be put together from. */
-uint64_t idle_bytes_in(const struct pieces *pieces, const struct block *block);
+/* Bytes of the committed granules that lie wholly in a free block. */
+uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block);
 
-/* Of a free block, from the address `from` on. */
-enum hipmm_status idle_take_from(struct pieces *pieces, struct block *block, uint64_t from, uint64_t most,
-                                 uint32_t *piece_out);
+/* Detaches a chunk of a free block, from the address `from` on. */
+enum hipmm_status idle_detach_from(struct chunks *chunks, struct block *block, uint64_t from, uint64_t most,
+                                   uint32_t *chunk_out);
 
-/* Of the stream's free blocks: a large one at a high address, where it would be reused last. */
-enum hipmm_status idle_take(struct pieces *pieces, struct heap *heap, uint32_t stream, uint64_t most,
-                            uint32_t *piece_out);
+/* Detaches a chunk of the stream's free blocks: a large one at a high address, which would be reused last. */
+enum hipmm_status idle_detach(struct chunks *chunks, struct heap *heap, uint32_t stream, uint64_t most,
+                              uint32_t *chunk_out);
 
-/* Of another stream, whose work `stream` then waits for. */
-enum hipmm_status idle_take_waiting(struct pieces *pieces, struct heap *heap, uint32_t stream, uint64_t most,
-                                    uint32_t *piece_out);
+/* Detaches a chunk of another stream's free blocks, after `stream` was made to wait for that stream. */
+enum hipmm_status idle_detach_waiting(struct chunks *chunks, struct heap *heap, uint32_t stream, uint64_t most,
+                                      uint32_t *chunk_out);
 
-/* Whether there are any in free blocks whose work may not have passed yet. */
-bool idle_is_pending(const struct pieces *pieces, const struct heap *heap);
+/* Whether there are idle chunks in pending blocks. */
+bool idle_is_pending(const struct chunks *chunks, const struct heap *heap);
 
-/* Waits until no work uses a place that a piece has left, or any of its places, for `user`, whose handle is good during
- * this call. Refused, and not waited, while only the device could be waited for and a graph is captured. */
-enum hipmm_status idle_await_place(const struct pieces *pieces, struct heap *heap, uint32_t place, uint32_t user);
-enum hipmm_status idle_await(const struct pieces *pieces, struct heap *heap, uint32_t piece, uint32_t user);
+/* Waits on the host until no work uses an alias mapping, or any alias mapping of a chunk. The handle of `user` is valid
+ * during this call. Refused, without a wait, where only the device could be waited for and a graph is captured. */
+enum hipmm_status idle_await_mapping(const struct chunks *chunks, struct heap *heap, uint32_t mapping, uint32_t user);
+enum hipmm_status idle_await(const struct chunks *chunks, struct heap *heap, uint32_t chunk, uint32_t user);
 
-/* A spare of at most `most` granules, after such a wait; PIECE_NONE if there is none. */
-uint32_t idle_take_spare(struct pieces *pieces, struct heap *heap, uint64_t most, uint32_t user);
+/* Takes an unmapped chunk of at most `most` granules off the list, after such a wait; CHUNK_NONE if there is none. */
+uint32_t idle_obtain_unmapped(struct chunks *chunks, struct heap *heap, uint64_t most, uint32_t user);
 
-/* Gives those of clean blocks, and spares, back to the upstream as long as `keep_bytes` stay. */
-enum hipmm_status idle_release(struct pieces *pieces, struct heap *heap, uint64_t keep_bytes);
+/* Releases idle chunks of ready blocks, and unmapped chunks, to the upstream while more than `keep_bytes` are held. */
+enum hipmm_status idle_release(struct chunks *chunks, struct heap *heap, uint64_t keep_bytes);
 
 #endif

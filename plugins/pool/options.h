@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options.h: the options of `pool`, for its own files and for who has a pool inside (fixed_buffer), which fills in all
- * of them. */
+/* options.h: the options of `pool`, for its own files and for fixed_buffer, which has a pool inside and sets all of them. */
 #ifndef HIPMM_POOL_OPTIONS_H
 #define HIPMM_POOL_OPTIONS_H
 
@@ -12,7 +11,7 @@ struct pool_options {
   uint64_t initial_size;
   uint64_t maximum_size;
   uint32_t growth; /* enum growth */
-  uint32_t record; /* enum record (streams.h) */
+  uint32_t record; /* enum record (stream_order.h) */
 };
 
 extern const struct hipmm_plugin pool_LTX_hipmm_plugin;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* placement_hints.h: where large blocks went. A program that does the same over and over, such as a training, has as much live
- * as before whenever it asks for the same again. If it gets the same address then, all blocks soon lie where they lay a
- * round before, and so does the memory under them: none has to be moved any more. First fit alone finds other addresses
- * in each round, for good. The caller holds the pool's lock. */
+/* placement_hints.h: the addresses that large requests got. A periodic workload, such as a training, has the same blocks
+ * live whenever it makes the same request again. If the request gets the same address again, every block soon lies where
+ * it lay one iteration before, and its chunks with it: no chunk must move any more. First fit alone finds other
+ * addresses in each iteration, for good. Called by granules.c. The caller holds the pool's lock. */
 #ifndef HIPMM_PLUGINS_POOL_PLACEMENT_HINTS_H
 #define HIPMM_PLUGINS_POOL_PLACEMENT_HINTS_H
 
@@ -10,43 +10,45 @@
 
 #include <stdbool.h>
 
-enum { HISTORY_ADDRESSES = 2, HISTORY_ITEMS = 1 << 14 };
+enum { PLACEMENT_HINT_ADDRESSES = 2, PLACEMENT_HINTS = 1 << 14 };
 
-/* What is known of a request. A key stands for how much was asked for and at which moment: two that are the same by
- * chance do no harm. Addresses: the last first, then the last other one, 0 if there is none. A block that is still live
- * when its successor is asked for makes that go elsewhere: two addresses take turns. */
-struct history_item {
+/* The hint for one request. Its key stands for the size of the request and for the moment: what was live, and what was
+ * allocated and freed last. Two requests with the same key by chance do no harm. `addresses` has the last address first,
+ * then the last address that differs, 0 if there is none: where the next block is requested before the last one is
+ * freed, two addresses alternate. */
+struct placement_hint {
   uint64_t key; /* 0: none */
-  uint64_t addresses[HISTORY_ADDRESSES];
+  uint64_t addresses[PLACEMENT_HINT_ADDRESSES];
 };
 
-struct history_set;
+struct placement_hint_set;
 
-struct history {
-  struct history_item *items; /* a ring, in the order in which they were first noted: the oldest goes first */
-  struct history_set *sets;   /* where to find items by key */
-  uint32_t count;             /* items ever noted, in all rounds of the ring */
-  uint32_t next;              /* what is asked for next if all goes as before, so that it need not be searched for */
-  uint32_t found;             /* of the request under way; HISTORY_ITEMS: it is not known */
-  uint64_t key;               /* its key */
-  uint64_t age;               /* times that all was forgotten */
+struct placement_hints {
+  struct placement_hint *items;    /* a ring, in the order of their first record: the oldest is replaced first */
+  struct placement_hint_set *sets; /* finds items by key */
+  uint32_t count;                  /* items ever recorded, in all turns of the ring */
+  uint32_t next;                   /* the next item of a periodic workload, which then needs no search */
+  uint32_t found;                  /* item of the current request; PLACEMENT_HINTS: it has none */
+  uint64_t key;                    /* of the current request */
+  uint64_t age;                    /* how often all hints were forgotten */
 };
 
 /* False when host memory is short. */
-bool history_open(struct history *history, const struct hipmm_services *services);
-void history_close(struct history *history, const struct hipmm_services *services);
+bool placement_hints_open(struct placement_hints *hints, const struct hipmm_services *services);
+void placement_hints_close(struct placement_hints *hints, const struct hipmm_services *services);
 
-/* The addresses that the request got before, when as much was live and the same had come and gone lately; NULL if that
- * is not known. */
-const uint64_t *history_find(struct history *history, uint64_t bytes, uint64_t live_bytes, uint64_t lately);
+/* The addresses that this request got before, with the same bytes live and the same recent allocations and frees; NULL
+ * if there is no hint. The request becomes the current one. */
+const uint64_t *placement_hints_find(struct placement_hints *hints, uint64_t bytes, uint64_t live_bytes,
+                                     uint64_t recent_hash);
 
-/* What it got this time: the request that was last looked for. */
-void history_note(struct history *history, uint64_t address);
+/* Records the address that the current request got. */
+void placement_hints_record(struct placement_hints *hints, uint64_t address);
 
-/* Forgets all: it was for other times. */
-void history_forget(struct history *history);
+/* Forgets all hints: the workload has changed. */
+void placement_hints_forget(struct placement_hints *hints);
 
-/* Host memory that it takes at most, in bytes. */
-uint64_t history_metadata_bytes(void);
+/* The most host memory that the hints take, in bytes. */
+uint64_t placement_hints_metadata_bytes(void);
 
 #endif

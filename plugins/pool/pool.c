@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.c: the sub-allocator of choice: takes memory from its upstream as it needs it and serves allocations from it,
- * reusing what was freed in stream order. This file is what the pool offers: options, values, life. serve.h is what it
- * does; heap.h finds blocks, cache.h keeps small ones at hand, streams.h knows when they may be reused, ground.h talks
- * to the upstream. */
+/* pool.c: the plugin: options, values, creation and destruction. The pool takes memory from its upstream as it needs it
+ * and serves allocations from it; freed memory is reused in stream order. allocate.h has the ops, heap.h finds blocks,
+ * cache.h holds small ones for each thread, stream_order.h knows when a block may be reused, backing.h grows the pool. */
 #include "../../core/base/text.h"
 #include "allocate.h"
 
@@ -16,7 +15,7 @@ enum value {
   FREE_BYTES,
   CACHED_BYTES,
   LARGEST_FREE_BYTES,
-  PIECES,
+  CHUNKS,
   MOVES,
   RETURNS,
   STREAM_WAITS,
@@ -29,19 +28,20 @@ static const struct hipmm_feature values[] = {
     [LIVE_BYTES] = {"live_bytes", "bytes", "Allocated memory, as requested"},
     [LIVE_COUNT] = {"live_count", "blocks", "Allocated blocks"},
     [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
-    [CACHED_BYTES] = {"cached_bytes", "bytes", "The part of it that threads keep for their own use"},
+    [CACHED_BYTES] = {"cached_bytes", "bytes", "The part of it in caches of threads"},
     [LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
-    [PIECES] = {"pieces", "pieces", "Granules, or segments, held from the upstream"},
-    [MOVES] = {"moves", "pieces", "Idle pieces moved under other addresses so far"},
-    [RETURNS] = {"returns", "pieces", "Idle pieces that went back under addresses where they had been, at no cost"},
+    [CHUNKS] = {"chunks", "chunks", "Granules, or segments, held from the upstream"},
+    [MOVES] = {"moves", "chunks", "Idle chunks mapped at other addresses so far"},
+    [RETURNS] = {"returns", "chunks", "Idle chunks that were used again at an earlier address, without a driver call"},
     [STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
-    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory that the pool's own records take, at most"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "The most host memory that the pool's records take"},
 };
 
 static uint64_t pool_metadata_bytes(const struct pool *pool)
 {
   return sizeof *pool + heap_metadata_bytes(&pool->heap) + pool->caches.count * sizeof(struct cache) +
-         ground_pieces(&pool->ground) * sizeof(struct piece) + (pool->ground.mapped ? history_metadata_bytes() : 0);
+         backing_count(&pool->backing) * sizeof(struct chunk) +
+         (pool->backing.mapped ? placement_hints_metadata_bytes() : 0);
 }
 
 static int64_t pool_value_of(struct pool *pool, enum value value)
@@ -49,16 +49,16 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   const struct heap *heap = &pool->heap;
   struct cache_totals cached = caches_totals(&pool->caches);
   switch (value) {
-  case RESERVED_BYTES: return (int64_t)ground_bytes(&pool->ground);
-  case PEAK_RESERVED_BYTES: return (int64_t)ground_peak_bytes(&pool->ground);
+  case RESERVED_BYTES: return (int64_t)backing_bytes(&pool->backing);
+  case PEAK_RESERVED_BYTES: return (int64_t)backing_peak_bytes(&pool->backing);
   case LIVE_BYTES: return (int64_t)heap->requested_bytes + cached.requested;
   case LIVE_COUNT: return heap->blocks.live + cached.live;
-  case FREE_BYTES: return (int64_t)(pool_free_bytes(pool) + cached.bytes);
+  case FREE_BYTES: return (int64_t)(backing_free_bytes(&pool->backing, heap) + cached.bytes);
   case CACHED_BYTES: return (int64_t)cached.bytes;
   case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
-  case MOVES: return (int64_t)pool->ground.granules.moves;
-  case RETURNS: return (int64_t)pool->ground.granules.returns;
-  case PIECES: return (int64_t)ground_pieces(&pool->ground);
+  case MOVES: return (int64_t)pool->backing.granules.moves;
+  case RETURNS: return (int64_t)pool->backing.granules.returns;
+  case CHUNKS: return (int64_t)backing_count(&pool->backing);
   case STREAM_WAITS: return (int64_t)heap->streams.waits;
   case METADATA_BYTES: return (int64_t)pool_metadata_bytes(pool);
   }
@@ -75,20 +75,19 @@ static enum hipmm_status pool_query(void *self, size_t index, int64_t *value_out
   return HIPMM_OK;
 }
 
-/* The maximum: the one option that may change. */
+/* The maximum is the only option that may change. */
 static enum hipmm_status pool_reconfigure(void *self, const char *option, const void *wanted)
 {
   struct pool *pool = self;
   uint64_t maximum_bytes = ((const struct pool_options *)wanted)->maximum_size;
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  bool possible = maximum_bytes >= ground_least_bytes(&pool->ground);
-  if (possible) ground_set_maximum(&pool->ground, maximum_bytes);
+  bool is_possible = maximum_bytes >= backing_least_bytes(&pool->backing);
+  if (is_possible) backing_set_maximum(&pool->backing, maximum_bytes);
   biased_lock_release(&pool->lock);
-  if (possible) return HIPMM_OK;
-  return pool->services->fail(pool->services, HIPMM_E_CONFIG, option,
-                              "is less than the smallest piece of memory, %llu bytes",
-                              (unsigned long long)ground_least_bytes(&pool->ground));
+  if (is_possible) return HIPMM_OK;
+  return pool->services->fail(pool->services, HIPMM_E_CONFIG, option, "is less than the smallest chunk, %llu bytes",
+                              (unsigned long long)backing_least_bytes(&pool->backing));
 }
 
 /* ---- Life ---- */
@@ -98,20 +97,21 @@ static void pool_destroy(void *self)
   struct pool *pool = self;
   const struct hipmm_services *services = pool->services;
   thread_watch_close(&pool->threads);
-  if (pool->caches.items) caches_empty(&pool->caches, &pool->heap);
+  if (pool->caches.items) caches_flush(&pool->caches, &pool->heap);
   struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
-  int64_t live = pool->heap.blocks.live + cached.live,
-          live_bytes = (int64_t)pool->heap.requested_bytes + cached.requested;
+  int64_t live = pool->heap.blocks.live + cached.live;
+  int64_t live_bytes = (int64_t)pool->heap.requested_bytes + cached.requested;
   if (live)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
                   (long long)live, text_plural((uint64_t)live), (long long)live_bytes,
                   text_plural((uint64_t)live_bytes));
   services->log(services, HIPMM_LOG_DEBUG,
-                "held at most %llu bytes, moved %llu pieces, %llu went back for nothing, waited %llu times",
-                (unsigned long long)ground_peak_bytes(&pool->ground), (unsigned long long)pool->ground.granules.moves,
-                (unsigned long long)pool->ground.granules.returns, (unsigned long long)pool->heap.streams.waits);
+                "held at most %llu bytes, moved %llu chunks, reused %llu at an earlier address, waited %llu times",
+                (unsigned long long)backing_peak_bytes(&pool->backing),
+                (unsigned long long)pool->backing.granules.moves, (unsigned long long)pool->backing.granules.returns,
+                (unsigned long long)pool->heap.streams.waits);
   streams_wait_at_end(services);
-  ground_close(&pool->ground);
+  backing_close(&pool->backing);
   heap_close(&pool->heap);
   caches_close(&pool->caches);
   biased_lock_close(&pool->lock);
@@ -120,16 +120,16 @@ static void pool_destroy(void *self)
 
 static enum hipmm_status pool_fill(struct pool *pool, uint64_t initial_bytes)
 {
-  uint64_t maximum_bytes = ground_maximum_bytes(&pool->ground);
+  uint64_t maximum_bytes = backing_maximum_bytes(&pool->backing);
   initial_bytes = sizes_round_up(initial_bytes, HIPMM_ALIGNMENT);
-  if (initial_bytes > maximum_bytes) initial_bytes = maximum_bytes; /* which has been rounded down */
+  if (initial_bytes > maximum_bytes) initial_bytes = maximum_bytes; /* which backing_open() has rounded down */
   if (!initial_bytes) return HIPMM_OK;
-  enum hipmm_status status = ground_fill(&pool->ground, &pool->heap, initial_bytes);
+  enum hipmm_status status = backing_fill(&pool->backing, &pool->heap, initial_bytes);
   if (status == HIPMM_E_OUT_OF_MEMORY)
     return pool->services->fail(pool->services, status, "initial_size", "the upstream does not have %llu bytes; %s",
                                 (unsigned long long)initial_bytes, "ask for less, or for a percentage such as \"50%\"");
   if (status) return status;
-  int code = pool->services->hip->StreamSynchronize(NULL); /* for which alone the upstream may have made it ready */
+  int code = pool->services->hip->StreamSynchronize(NULL); /* the memory may be ready for this stream only */
   return code ? pool->services->refuse_hip(pool->services, "hipStreamSynchronize", code, 0) : HIPMM_OK;
 }
 
@@ -147,15 +147,15 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
   if (!status)
-    status = ground_open(&pool->ground, &pool->heap, services, upstreams[0], (enum growth)wanted->growth,
-                         wanted->maximum_size);
+    status = backing_open(&pool->backing, &pool->heap, services, upstreams[0], (enum growth)wanted->growth,
+                          wanted->maximum_size);
   if (!status) status = pool_fill(pool, wanted->initial_size);
   if (status) {
     pool_destroy(pool);
     return status;
   }
   pool->threads.ended = pool_thread_ended;
-  thread_watch_open(&pool->threads); /* once there is all that it looks at */
+  thread_watch_open(&pool->threads); /* last: it may be called at once */
   *self_out = pool;
   return HIPMM_OK;
 }
@@ -186,9 +186,9 @@ static const struct hipmm_option options[] = {
      .offset = offsetof(struct pool_options, growth),
      .initial = "auto",
      .doc =
-         "How more memory is had: mapped, as granules under one range of addresses (a copy on the default stream does "
-         "not wait for the work of another device's default stream: use events, hipMemcpyPeer, or segments); "
-         "segments, as separate pieces; auto, mapped where the upstream can, the process has one device or is "
+         "How the pool grows: mapped, by granules under one range of addresses (a copy on the default stream does not "
+         "wait for the work of another device's default stream: use events, hipMemcpyPeer, or segments); segments, by "
+         "separate blocks of the upstream; auto, mapped where the upstream can map, the process has one device or is "
          "PyTorch's and every device can reach the memory, and nothing else speaks against it",
      .choices = growths},
     {.name = "record",
@@ -220,7 +220,7 @@ const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "pool",
     .version = "1.0",
-    .doc = "Serves allocations from large pieces of its upstream; best fit, merged when freed, reused in stream order",
+    .doc = "Serves allocations from large blocks of its upstream; best fit, merged when freed, reused in stream order",
     .role = HIPMM_ROLE_SUB_ALLOCATOR,
     .min_upstreams = 1,
     .max_upstreams = 1,

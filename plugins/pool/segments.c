@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* segments.c: growing by pieces from the upstream, and giving them back. */
+/* segments.c: adds segments, and releases them. */
 #include "segments.h"
 #include "../../core/base/cancel.h"
 
@@ -14,7 +14,7 @@ bool segments_open(struct segments *segments, const struct hipmm_services *servi
   return segments->items != NULL;
 }
 
-static enum hipmm_status segments_give_back(struct segments *segments, uint32_t index)
+static enum hipmm_status segments_release(struct segments *segments, uint32_t index)
 {
   const struct segment *segment = &segments->items[index];
   int cancel = cancel_forbid();
@@ -31,7 +31,7 @@ enum hipmm_status segments_close(struct segments *segments)
 {
   enum hipmm_status first = HIPMM_OK;
   for (uint32_t i = segments->count; i-- > 0;) {
-    enum hipmm_status status = segments_give_back(segments, i);
+    enum hipmm_status status = segments_release(segments, i);
     if (!first) first = status;
   }
   segments->services->host_free(segments->services, segments->items, MAX_SEGMENTS * sizeof *segments->items);
@@ -54,22 +54,22 @@ static enum hipmm_status segments_add(struct segments *segments, struct heap *he
     if (segments->bytes > segments->peak_bytes) segments->peak_bytes = segments->bytes;
     return HIPMM_OK;
   }
-  segments_give_back(segments, segments->count - 1);
+  segments_release(segments, segments->count - 1);
   return segments->services->refuse(segments->services, HIPMM_E_OUT_OF_MEMORY,
                                     "no host memory left to manage {0:bytes} more", bytes, 0, 0);
 }
 
 enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream)
 {
-  uint64_t room = sizes_room(segments->maximum_bytes, segments->bytes);
-  if (bytes > room || segments->count == MAX_SEGMENTS) return HIPMM_E_LIMIT;
-  for (uint64_t step = sizes_step(segments->bytes, bytes, room);; step = sizes_smaller_step(step, bytes)) {
+  uint64_t headroom = sizes_headroom(segments->maximum_bytes, segments->bytes);
+  if (bytes > headroom || segments->count == MAX_SEGMENTS) return HIPMM_E_LIMIT;
+  for (uint64_t step = sizes_step(segments->bytes, bytes, headroom);; step = sizes_smaller_step(step, bytes)) {
     enum hipmm_status status = segments_add(segments, heap, step, stream);
     if (!hipmm_is_out_of_memory(status) || step == bytes) return status;
   }
 }
 
-bool segments_have(const struct segments *segments, const void *ptr)
+bool segments_contain(const struct segments *segments, const void *ptr)
 {
   for (uint32_t i = 0; i < segments->count; i++)
     if ((uintptr_t)ptr - (uintptr_t)segments->items[i].ptr < segments->items[i].bytes) return true;
@@ -83,9 +83,9 @@ enum hipmm_status segments_release_idle(struct segments *segments, struct heap *
     const struct segment segment = segments->items[i];
     if (segments->bytes < segment.bytes + keep_bytes) continue;
     if (!heap_remove_region(heap, (uintptr_t)segment.ptr, segment.bytes)) continue;
-    enum hipmm_status status = segments_give_back(segments, i);
+    enum hipmm_status status = segments_release(segments, i);
     if (!status) continue;
-    heap_add_region(heap, (uintptr_t)segment.ptr, segment.bytes, 0, STREAM_CLEAN); /* the upstream would not have it */
+    heap_add_region(heap, (uintptr_t)segment.ptr, segment.bytes, 0, STREAM_READY); /* the upstream refused it */
     if (!first) first = status;
   }
   return first;

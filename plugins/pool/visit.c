@@ -1,94 +1,94 @@
 /* SPDX-License-Identifier: MIT */
-/* visit.c: shows what the pool holds, for introspection: blocks in the order of their addresses in each range or
- * segment. The pool stands still meanwhile. */
+/* visit.c: shows what the pool holds, for introspection: the blocks of each range or segment in the order of addresses.
+ * Holds the pool's lock and pauses the caches meanwhile. */
 #include "allocate.h"
 
-struct look {
+struct visit {
   struct pool *pool;
-  void (*see)(void *closure, const struct hipmm_extent *extent);
+  void (*visitor)(void *closure, const struct hipmm_extent *extent);
   void *closure;
-  uint32_t apart; /* HIPMM_EXTENT_BARRIER if what comes next is; else 0 */
+  uint32_t barrier; /* HIPMM_EXTENT_BARRIER if the next extent cannot merge with the last one; else 0 */
 };
 
-static void pool_visit_show(struct look *look, uint64_t start, uint64_t bytes, struct hipmm_extent extent,
-                            uint32_t stream)
+static void visit_show(struct visit *visit, uint64_t start, uint64_t bytes, struct hipmm_extent extent, uint32_t stream)
 {
-  const struct streams *streams = &look->pool->heap.streams;
+  const struct streams *streams = &visit->pool->heap.streams;
   if (!bytes) return;
   extent.ptr = (const void *)(uintptr_t)start;
   extent.bytes = bytes;
-  extent.flags |= look->apart;
-  if (stream != STREAM_CLEAN) extent.stream = stream_of(streams, stream)->handle;
-  look->see(look->closure, &extent);
-  look->apart = 0;
+  extent.flags |= visit->barrier;
+  if (stream != STREAM_READY) extent.stream = stream_of(streams, stream)->handle;
+  visit->visitor(visit->closure, &extent);
+  visit->barrier = 0;
 }
 
-/* Memory that nobody uses: its whole granules can be put under other addresses. */
-static void pool_visit_show_clean(struct look *look, uint64_t start, uint64_t end)
+/* Ready memory: its whole granules can be mapped elsewhere. */
+static void visit_show_ready(struct visit *visit, uint64_t start, uint64_t end)
 {
   const struct hipmm_extent fixed = {.state = HIPMM_EXTENT_FREE};
   const struct hipmm_extent movable = {.state = HIPMM_EXTENT_FREE, .flags = HIPMM_EXTENT_MOVABLE};
-  uint64_t granule_bytes = look->pool->ground.mapped ? look->pool->heap.blocks.granule_bytes : UINT64_MAX;
+  uint64_t granule_bytes = visit->pool->backing.mapped ? visit->pool->heap.blocks.granule_bytes : UINT64_MAX;
   uint64_t first = end - start < granule_bytes ? end : sizes_round_up(start, granule_bytes);
   uint64_t last = end / granule_bytes * granule_bytes;
   if (first >= last) first = last = end;
-  pool_visit_show(look, start, first - start, fixed, STREAM_CLEAN);
-  pool_visit_show(look, first, last - first, movable, STREAM_CLEAN);
-  pool_visit_show(look, last, end - last, fixed, STREAM_CLEAN);
+  visit_show(visit, start, first - start, fixed, STREAM_READY);
+  visit_show(visit, first, last - first, movable, STREAM_READY);
+  visit_show(visit, last, end - last, fixed, STREAM_READY);
 }
 
-static void pool_visit_show_backed(struct look *look, const struct block *block, uint64_t start, uint64_t end)
+static void visit_show_committed(struct visit *visit, const struct block *block, uint64_t start, uint64_t end)
 {
   const struct hipmm_extent pending = {.state = HIPMM_EXTENT_PENDING};
-  if (block->stream == STREAM_CLEAN)
-    pool_visit_show_clean(look, start, end);
+  if (block->stream == STREAM_READY)
+    visit_show_ready(visit, start, end);
   else
-    pool_visit_show(look, start, end - start, pending, block->stream);
+    visit_show(visit, start, end - start, pending, block->stream);
 }
 
-/* The parts of a free block that have memory. */
-static void pool_visit_show_free(struct look *look, const struct block *block)
+/* The committed parts of a free block. */
+static void visit_show_free(struct visit *visit, const struct block *block)
 {
   uint64_t end = block->start + block->bytes, start = block->start, stop;
-  while (block->vacant && start < end) {
-    stop = ground_first_vacant(&look->pool->ground, start, end);
-    pool_visit_show_backed(look, block, start, stop);
-    if (stop < end) look->apart = HIPMM_EXTENT_BARRIER;
-    start = ground_first_backed(&look->pool->ground, stop, end);
+  while (block->uncommitted && start < end) {
+    stop = backing_first_uncommitted(&visit->pool->backing, start, end);
+    visit_show_committed(visit, block, start, stop);
+    if (stop < end) visit->barrier = HIPMM_EXTENT_BARRIER;
+    start = backing_first_committed(&visit->pool->backing, stop, end);
   }
-  if (!block->vacant) pool_visit_show_backed(look, block, start, end);
+  if (!block->uncommitted) visit_show_committed(visit, block, start, end);
 }
 
-static void pool_visit_show_block(struct look *look, const struct block *block)
+static void visit_show_block(struct visit *visit, const struct block *block)
 {
   const struct hipmm_extent live = {.state = HIPMM_EXTENT_LIVE}, cached = {.state = HIPMM_EXTENT_CACHED};
   switch (block_state(block)) {
-  case BLOCK_FREE: pool_visit_show_free(look, block); break;
-  case BLOCK_LIVE: pool_visit_show(look, block->start, block->requested, live, block->stream); break;
-  case BLOCK_CACHED: pool_visit_show(look, block->start, block->bytes, cached, block->stream); break;
+  case BLOCK_FREE: visit_show_free(visit, block); break;
+  case BLOCK_LIVE: visit_show(visit, block->start, block->requested, live, block->stream); break;
+  case BLOCK_CACHED: visit_show(visit, block->start, block->bytes, cached, block->stream); break;
   default: break;
   }
 }
 
-static void pool_visit_show_all(struct look *look)
+static void visit_show_all(struct visit *visit)
 {
-  const struct blocks *blocks = &look->pool->heap.blocks;
+  const struct blocks *blocks = &visit->pool->heap.blocks;
   for (uint32_t first = 1; first < blocks->count; first++) {
     const struct block *block = block_of(blocks, first);
     if (block_state(block) == BLOCK_UNUSED || block->before) continue; /* no region begins here */
-    look->apart = HIPMM_EXTENT_BARRIER;
-    for (uint32_t id = first; id; id = block_of(blocks, id)->after) pool_visit_show_block(look, block_of(blocks, id));
+    visit->barrier = HIPMM_EXTENT_BARRIER;
+    for (uint32_t id = first; id; id = block_of(blocks, id)->after) visit_show_block(visit, block_of(blocks, id));
   }
 }
 
-enum hipmm_status pool_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure)
+enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
+                             void *closure)
 {
-  struct look look = {.pool = self, .see = see, .closure = closure};
-  enum hipmm_status status = biased_lock_enter(&look.pool->lock, look.pool->services);
+  struct visit visit = {.pool = self, .visitor = visitor, .closure = closure};
+  enum hipmm_status status = biased_lock_enter(&visit.pool->lock, visit.pool->services);
   if (status) return status;
-  caches_stop(&look.pool->caches, &look.pool->heap);
-  pool_visit_show_all(&look);
-  caches_go_on(&look.pool->caches);
-  biased_lock_release(&look.pool->lock);
+  caches_pause(&visit.pool->caches, &visit.pool->heap);
+  visit_show_all(&visit);
+  caches_resume(&visit.pool->caches);
+  biased_lock_release(&visit.pool->lock);
   return HIPMM_OK;
 }

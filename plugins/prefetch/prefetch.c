@@ -23,7 +23,7 @@ static enum hipmm_status prefetch_allocate(void *self, size_t bytes, size_t alig
   enum hipmm_status status = hipmm_upstream_allocate(prefetch->upstream, bytes, alignment, stream, &ptr);
   if (status) return status;
   if (ptr && prefetch->is_on) status = prefetch_start(prefetch, ptr, bytes, stream);
-  if (status) return memory_hint_give_back(prefetch, status, (struct hipmm_block){ptr, bytes}, alignment, stream);
+  if (status) return memory_hint_release(prefetch, status, (struct hipmm_block){ptr, bytes}, alignment, stream);
   *ptr_out = ptr;
   return HIPMM_OK;
 }

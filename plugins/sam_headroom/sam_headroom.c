@@ -69,7 +69,7 @@ static enum hipmm_status sam_headroom_unmap(const struct source *source, void *p
                                   (uintptr_t)ptr, bytes, 0);
 }
 
-static const struct source_memory sam_headroom_memory = {.obtain = sam_headroom_map, .give_back = sam_headroom_unmap};
+static const struct source_memory sam_headroom_memory = {.obtain = sam_headroom_map, .release = sam_headroom_unmap};
 
 static enum hipmm_status sam_headroom_create(const struct hipmm_services *services, const void *options,
                                              struct hipmm_resource *const *upstreams, size_t n_upstreams,

@@ -246,7 +246,7 @@ static enum hipmm_status tracking_trim(void *self, size_t keep_bytes)
 {
   struct tracking *tracking = self;
   (void)keep_bytes; /* of device memory */
-  live_trim(&tracking->live);
+  live_blocks_trim(&tracking->live);
   return HIPMM_OK;
 }
 

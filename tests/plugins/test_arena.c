@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of arena: what it serves and refuses, as RMM's does or better; how memory goes from arena to arena, and what it
- * does before it fails. tests/model and tests/unit/pool/test_stress have it at random and in threads. */
+/* Tests of arena: requests that it serves and refuses, memory that moves between arenas, and the steps before a
+ * failure. tests/model and tests/unit/pool/test_stress run it at random and in threads. */
 #include "../../plugins/arena/arena.h"
 #include "../support/stream_model.h"
 
@@ -163,7 +163,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   fixture_drop_stream(stream);
 }
 
-/* RMM synchronises a stream on the host for half of these. */
+/* RMM synchronizes a stream on the host for half of these. */
 static void never_waits_on_the_host_when_it_frees(void **state)
 {
   static const size_t sizes[] = {1000, 300000, 2 * MIB};
@@ -182,7 +182,7 @@ static void never_waits_on_the_host_when_it_frees(void **state)
   fixture_drop_stream(second);
 }
 
-/* A block that was freed on another stream comes back by an event. */
+/* A block that was freed on another stream is ready after an event. */
 static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
 {
   char graph[100];
@@ -208,7 +208,8 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
   }
 }
 
-/* Frees a block on `first` with work pending, then has `second` take the memory: whose bytes are there in the end? */
+/* Frees a block on `first` with work pending, then allocates the memory on `second`, whose bytes must be there in the
+ * end. */
 static void hand_over(hipStream_t first, hipStream_t second, size_t bytes)
 {
   unsigned char *ptr = fixture_allocate(bytes, first);
@@ -267,7 +268,7 @@ static void makes_memory_of_a_retired_stream_anybodys(void **state)
 
 /* ---- Before it fails ---- */
 
-/* What RMM's pool cannot do below its maximum: everything in small blocks, then everything in one. */
+/* First all memory in small blocks, then all of it in one block: RMM's pool cannot do that below its maximum. */
 static void becomes_one_block_again(void **state)
 {
   enum { BLOCKS = 8000 };
@@ -283,7 +284,7 @@ static void becomes_one_block_again(void **state)
   fixture_free(ptr, 8 * MIB, NULL);
 }
 
-/* A stream that has a whole superblock for one block shares it with one that has none. */
+/* A stream without memory gets a block in the superblock of another stream. */
 static void takes_a_block_of_another_arena_before_it_fails(void **state)
 {
   void *blocks[2000], *none;
@@ -383,7 +384,7 @@ static void start_dumping_to(const char *file)
   fixture_start(graph);
 }
 
-/* A dump would wait for a reader for ever, with all of the program's threads behind it. */
+/* Without that, a dump would wait for a reader for ever, and all threads of the program for the dump. */
 static void does_not_wait_for_who_reads_a_dump(void **state)
 {
   char *folder = new_folder(), *file = path_in(folder, "pipe");
@@ -407,7 +408,7 @@ static void *fail_to_allocate(void *closure)
   return (void *)(uintptr_t)(hipmm_allocate(NULL, 128 * MIB, NULL, &none) == HIPMM_E_OUT_OF_MEMORY);
 }
 
-/* The reader takes its time: the dump is larger than the pipe. */
+/* The reader is slow: the dump is larger than the pipe. */
 static void holds_nobody_up_while_it_dumps(void **state)
 {
   enum { STREAMS = 24, PIPE_BYTES = 4096 };
@@ -441,7 +442,7 @@ static void holds_nobody_up_while_it_dumps(void **state)
   remove_folder(folder);
 }
 
-/* Another user may have put the link there. */
+/* Another user may have made the link. */
 static void dumps_over_no_link_in_a_shared_folder(void **state)
 {
   char *folder = new_folder(), *file = path_in(folder, "dump.log"), *target = path_in(folder, "precious");
@@ -682,7 +683,7 @@ static void gives_records_back_when_trimmed(void **state)
   }
 }
 
-/* One block in a thousand stays, the last among them. */
+/* One block in a thousand stays live, and the last block with them. */
 static void gives_records_between_live_ones_back_when_trimmed(void **state)
 {
   enum { BLOCKS = 100000, EACH = 1000, BYTES = 300 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of binning: which way a request goes, how a free finds the same way, and mistakes in the list of bins. */
+/* Tests of binning: the bin of a request, the bin of a free, and mistakes in the list of bins. */
 #include "../support/stream_model.h"
 
 #include <stdio.h>
@@ -91,7 +91,7 @@ static void frees_without_a_size(void **state)
   assert_int_equal(fixture_value("binning", "bins_live_count"), 0);
 }
 
-/* The first block of a chunk has the chunk's address, which the upstream knows too. */
+/* The first block of a chunk has the address of the chunk, which is a block of the upstream. */
 static void tells_a_block_from_its_chunk(void **state)
 {
   (void)state;
@@ -126,7 +126,7 @@ static void tells_a_wrong_size_from_a_foreign_pointer(void **state)
   assert_status(hipmm_deallocate(NULL, large, MIB, NULL), HIPMM_E_POINTER);
 }
 
-/* Through an adaptor over a bin's blocks, which hands on what it is asked. */
+/* Through an adaptor over the resource of a bin, which forwards each call. */
 static void frees_without_a_size_in_every_bin(void **state)
 {
   static const size_t sizes[] = {1000, 4000, 8000, 9000};
@@ -178,7 +178,7 @@ static void lets_the_list_go_before_the_powers(void **state)
   fixture_free(ptr, 2000, NULL);
 }
 
-/* Whose a block is, adaptors do not know: what stands below them is asked. */
+/* An adaptor does not know whose a block is: the resources below it are asked. */
 static void frees_without_a_size_through_adaptors(void **state)
 {
   (void)state;
@@ -199,8 +199,8 @@ static void frees_without_a_size_through_adaptors(void **state)
 
 enum { BLOCKS = 4, PATTERN = 0x5a };
 
-/* Several bins, or a bin and the upstream, have memory of one resource: what starts at a chunk's address is a block of
- * the bin that cut the chunk up. */
+/* Several bins, or a bin and the upstream, have memory of one resource: the address of a chunk is the address of a
+ * block of the bin that the chunk belongs to. */
 static const char *const shared_memory[] = {
     "'resources': {'memory': {'type': 'device'}, 'bins': {'type': 'binning', 'upstream': 'memory', 'bins': ["
     "{'size': 4096, 'resource': 'memory'}, {'size': '64KiB'}], 'blocks_per_chunk': 4}},"
@@ -250,7 +250,7 @@ static bool is_live(const void *ptr, void *const *blocks)
   return false;
 }
 
-/* Whatever is freed, in whatever way: no chunk goes back that live blocks are in. */
+/* No free, with any size or pointer, returns a chunk that has live blocks. */
 static void frees_no_chunk_for_a_block(const char *graph)
 {
   void *blocks[BLOCKS];
@@ -291,7 +291,8 @@ static void tells_a_block_from_a_chunk_of_shared_memory(void **state)
   fixture_start(own_bins); /* for the teardown */
 }
 
-/* Each level asks the next one as its bin and as its upstream, and through two adaptors: 2^48 ways lead to the last. */
+/* Each level asks the next level as its bin, as its upstream, and through two adaptors: 2^48 paths lead to the last
+ * level. */
 static void asks_each_resource_below_once(void **state)
 {
   char graph[20000], foreign;
@@ -322,7 +323,7 @@ static void without_bins_passes_everything_on(void **state)
   assert_int_equal(fixture_value("binning", "bins"), 0);
 }
 
-/* A mistake: the options of binning, and what the message says. */
+/* A mistake: options of binning, and its message. */
 struct mistake {
   const char *options, *path, *text;
 };
@@ -454,7 +455,7 @@ static void takes_blocks_at_once_if_asked_to(void **state)
   assert_message("/stack/0/blocks_to_preallocate");
 }
 
-/* The bin of 64 MiB cannot have its blocks: nothing has changed. */
+/* The bin of 64 MiB cannot have its blocks: nothing changes. */
 static void changes_nothing_when_a_bin_cannot_be_had(void **state)
 {
   needs_software();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of fixed_size: its limits, reuse in the order of streams, growth, and giving back. */
+/* Tests of fixed_size: its limits, reuse in the order of streams, growth, and trimming. */
 #include "../support/stream_model.h"
 
 #include <stdio.h>
@@ -131,8 +131,8 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   fixture_drop_stream(stream);
 }
 
-/* Frees a block on `first` with work pending, then has `second` take it. The chunk has one block, so that reuse is the
- * only way but growth. Whose bytes are in the block at the end? */
+/* Frees a block on `first` with work pending, then allocates it on `second`, whose bytes must be in the block at the
+ * end. The chunk has one block: without reuse, the resource would grow. */
 static void hand_over(hipStream_t first, hipStream_t second)
 {
   unsigned char *ptr = fixture_allocate(4 * MIB, first);
@@ -363,7 +363,7 @@ static void takes_a_block_back_once_however_many_free_it(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
-/* Uses a stream of its own, and marks what it has: nobody else may have it meanwhile. */
+/* Marks its blocks on a stream of its own: no other thread may have them meanwhile. */
 static void mark_and_look(int *failures)
 {
   enum { HELD = 20 };

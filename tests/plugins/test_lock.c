@@ -14,7 +14,7 @@ static unsigned long inside; /* what the lock guards: counted without any order 
 
 static void become_owner(void)
 {
-  biased_lock_take(&lock);
+  biased_lock_acquire(&lock);
   biased_lock_own(&lock);
   biased_lock_release(&lock);
 }
@@ -31,7 +31,7 @@ static int begin(void **state)
 static void pass(unsigned long times)
 {
   for (unsigned long i = 0; i < times; i++) {
-    biased_lock_take(&lock);
+    biased_lock_acquire(&lock);
     inside++;
     biased_lock_release(&lock);
   }
@@ -65,7 +65,7 @@ static void lets_one_in_at_a_time(void **state)
 
 static bool passes_by_the_gate(void)
 {
-  biased_lock_take(&lock);
+  biased_lock_acquire(&lock);
   bool by_the_gate = gate_is_passed(&lock.gate);
   biased_lock_release(&lock);
   return by_the_gate;
@@ -105,7 +105,7 @@ static void is_owned_by_who_is_alone_for_long(void **state)
 static void *try_here(void *unused)
 {
   (void)unused;
-  if (!lock_try(&lock)) return NULL;
+  if (!biased_lock_try(&lock)) return NULL;
   inside++;
   biased_lock_release(&lock);
   return &lock;
@@ -125,17 +125,17 @@ static void is_had_without_waiting_or_not_at_all(void **state)
   (void)state;
   assert_true(can_be_had_elsewhere()); /* nobody owns it */
   become_owner();
-  biased_lock_take(&lock); /* by the gate */
+  biased_lock_acquire(&lock); /* by the gate */
   assert_true(gate_is_passed(&lock.gate));
   assert_false(can_be_had_elsewhere());
-  assert_false(lock_try(&lock)); /* it is held here */
+  assert_false(biased_lock_try(&lock)); /* it is held here */
   biased_lock_release(&lock);
   assert_true(passes_by_the_gate()); /* it was in vain, and the owner pays nothing for it */
   assert_true(can_be_had_elsewhere());
-  biased_lock_take(&lock); /* by the mutex, since another thread was there */
+  biased_lock_acquire(&lock); /* by the mutex, since another thread was there */
   assert_false(can_be_had_elsewhere());
   biased_lock_release(&lock);
-  assert_true(lock_try(&lock));
+  assert_true(biased_lock_try(&lock));
   biased_lock_release(&lock);
   assert_int_equal(inside, 2);
   biased_lock_disown(&lock);
@@ -161,7 +161,7 @@ static void knows_who_holds_it(void **state)
   (void)state;
   for (unsigned i = 0; i < 2; i++) { /* not by the gate, and by it */
     assert_false(biased_lock_is_held(&lock));
-    biased_lock_take(&lock);
+    biased_lock_acquire(&lock);
     assert_int_equal(gate_is_passed(&lock.gate), i);
     assert_true(biased_lock_is_held(&lock));
     assert_false(is_held_elsewhere());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of monotonic: memory given out from the front to the back, all of it anew when the last block is freed, and in
+/* Tests of monotonic: memory is allocated from front to back, from the front again when the last block is freed, and in
  * the order of the streams that used it. */
 #include "../support/stream_model.h"
 
@@ -35,7 +35,7 @@ static void gives_memory_out_from_the_front_to_the_back(void **state)
   assert_int_equal(fixture_value("monotonic", "live_bytes"), 0);
 }
 
-/* A free in between gives nothing back; the last one gives everything. */
+/* Only the free of the last block makes memory available again. */
 static void gives_everything_out_anew_when_the_last_block_is_freed(void **state)
 {
   (void)state;
@@ -170,7 +170,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   fixture_drop_stream(stream);
 }
 
-/* Frees on two streams with work pending, then has a third take the memory: once it waits for both, and no more. */
+/* Frees on two streams with work pending, then allocates the memory on a third: it waits for both once. */
 static void waits_for_every_stream_that_used_the_memory_once(void **state)
 {
   (void)state;
@@ -295,7 +295,7 @@ static void shows_all_that_it_holds(void **state)
   assert_int_equal(fixture_value("monotonic", "free_bytes"), fixture_held_bytes());
 }
 
-/* One block in a thousand stays until much later: nothing is ever all free. */
+/* One block in a thousand stays live until much later, so that memory is never rewound. */
 static void needs_no_host_memory_for_what_was_freed(void **state)
 {
   enum { OPS = 120000, EACH = 1000, KEPT = OPS / EACH, BYTES = 700 };
@@ -342,12 +342,12 @@ static void gives_records_back_when_trimmed(void **state)
     assert_in_range(full_bytes, 24 * BLOCKS, 50 * BLOCKS);
     for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], BYTES, NULL);
     assert_in_range(fixture_value("monotonic", "metadata_bytes") - empty_bytes, full_bytes, full_bytes + 65536);
-    assert_ok(hipmm_resource_trim(fixture_resource("monotonic"), time ? 0 : 256 * MIB)); /* once with no memory */
+    assert_ok(hipmm_resource_trim(fixture_resource("monotonic"), time ? 0 : 256 * MIB)); /* the first keeps all */
     assert_in_range(fixture_value("monotonic", "metadata_bytes") - empty_bytes, 0, 65536);
   }
 }
 
-/* Streams in turns: each waits for the one before it, which waited for all others. */
+/* Each stream in turn waits for the stream before it, which waited for all others. */
 static void waits_for_one_stream_however_many_there_are(void **state)
 {
   enum { STREAMS = 50 };
@@ -379,7 +379,7 @@ static void costs_the_same_however_many_streams_there_are(void **state)
 
 /* ---- Everything at once ---- */
 
-/* With so few blocks live there is often none. */
+/* So few blocks are live that often none is. */
 static void passes_the_model(void **state)
 {
   static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 11", "'scheduler': 'threads'"};
@@ -407,7 +407,7 @@ static void passes_the_model(void **state)
 
 enum { THREADS = 8, ROUNDS = 500 };
 
-/* Marks what it has: nobody else may have it meanwhile. */
+/* Marks its blocks: no other thread may have them meanwhile. */
 static void mark_and_look(int *failures)
 {
   enum { HELD = 3 };

@@ -346,7 +346,7 @@ static void gives_back_what_it_has_no_room_to_list(void **state)
   }
   limit_address_space(false);
   assert_status(status, HIPMM_E_OUT_OF_MEMORY);
-  assert_message("tracking: no host memory left to note a block of 100 bytes");
+  assert_message("tracking: no host memory left to record a block of 100 bytes");
   assert_int_equal(fixture_value("tracking", "outstanding_count"), n);
   assert_int_equal(fixture_value("fixed_size", "live_count"), n);
   while (n) fixture_free(ptrs[--n], 100, NULL);

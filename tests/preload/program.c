@@ -37,6 +37,11 @@ static const struct scenario scenarios[] = {
     {"pool_streams", scenario_pool_streams},
     {"pool_usage", scenario_pool_usage},
     {"pool_access", scenario_pool_access},
+    {"pool_limits", scenario_pool_limits},
+    {"pool_reuse", scenario_pool_reuse},
+    {"pool_trim", scenario_pool_trim},
+    {"proc_address", scenario_proc_address},
+    {"attributes", scenario_attributes},
     {"registered", scenario_registered},
     {"reserved", scenario_reserved},
 };

@@ -51,6 +51,11 @@ void scenario_host_flags(void);
 void scenario_pool_streams(void);
 void scenario_pool_usage(void);
 void scenario_pool_access(void);
+void scenario_pool_limits(void);
+void scenario_pool_reuse(void);
+void scenario_pool_trim(void);
+void scenario_proc_address(void);
+void scenario_attributes(void);
 void scenario_registered(void);
 void scenario_reserved(void);
 

@@ -87,6 +87,91 @@ void scenario_ranges(void)
   GOOD(hipFree(memory));
 }
 
+#if HIP_VERSION < 60200000
+typedef int hipDriverProcAddressQueryResult;
+hipError_t hipGetProcAddress(const char *name, void **function, int version, uint64_t flags,
+                             hipDriverProcAddressQueryResult *status);
+#endif
+
+static void *find(const char *name)
+{
+  void *function = NULL;
+  hipDriverProcAddressQueryResult status = 7;
+  GOOD(hipGetProcAddress(name, &function, HIP_VERSION_MAJOR * 100 + HIP_VERSION_MINOR, 0, &status));
+  CHECK(function && status == 0);
+  return function;
+}
+
+/* A function that the runtime gives by its name is as good as one that is called by it. */
+void scenario_proc_address(void)
+{
+  hipError_t (*allocate)(void **, size_t), (*release)(void *), (*fill)(void *, int, size_t);
+  hipError_t (*properties)(hipDeviceProp_t *, int);
+  unsigned char host[KIB];
+  void *memory, *function = NULL;
+  *(void **)&allocate = find("hipMalloc");
+  *(void **)&release = find("hipFree");
+  *(void **)&fill = find("hipMemset");
+  *(void **)&properties = find("hipGetDeviceProperties");
+  GOOD(allocate(&memory, KIB));
+  GOOD(fill(memory, 9, KIB));
+  GOOD(hipMemcpy(host, memory, KIB, hipMemcpyDeviceToHost));
+  CHECK(all_are(host, KIB, 9));
+  GOOD(release(memory));
+  hipDeviceProp_t found, called; /* in the layout of the version that is asked for */
+  memset(&found, 0, sizeof found);
+  memset(&called, 0, sizeof called);
+  GOOD(properties(&found, 0));
+  GOOD(hipGetDeviceProperties(&called, 0));
+  CHECK(found.totalGlobalMem == called.totalGlobalMem && found.warpSize == called.warpSize);
+  EXPECT(hipErrorInvalidValue, hipGetProcAddress("hipNothing", &function, 500, 0, NULL));
+  EXPECT(hipErrorInvalidValue, hipGetProcAddress(NULL, &function, 500, 0, NULL));
+  EXPECT(hipErrorInvalidValue, hipGetProcAddress("hipMalloc", NULL, 500, 0, NULL));
+}
+
+static unsigned attribute_of(hipPointer_attribute attribute, void *ptr)
+{
+  unsigned value = 0;
+  GOOD(hipPointerGetAttribute(&value, attribute, ptr));
+  return value;
+}
+
+/* A pointer has the attributes of the program's block, not of the allocation that the block is a part of. */
+void scenario_attributes(void)
+{
+  void *first, *memory, *start = NULL;
+  size_t bytes;
+  hipMemRangeCoherencyMode mode = hipMemRangeCoherencyModeIndeterminate;
+  GOOD(hipMalloc(&first, KIB));
+  GOOD(hipMalloc(&memory, 5000));
+  unsigned id = attribute_of(HIP_POINTER_ATTRIBUTE_BUFFER_ID, memory);
+  CHECK(id == attribute_of(HIP_POINTER_ATTRIBUTE_BUFFER_ID, (char *)memory + 4999));
+  CHECK(id != attribute_of(HIP_POINTER_ATTRIBUTE_BUFFER_ID, first));
+  GOOD(hipPointerGetAttribute(&start, HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, (char *)memory + 2));
+  CHECK(start == memory);
+  CHECK(attribute_of(HIP_POINTER_ATTRIBUTE_RANGE_SIZE, memory) == 5000);
+  CHECK(attribute_of(HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, memory) == hipMemoryTypeDevice);
+  CHECK(attribute_of(HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory) == 0);
+  GOOD(hipMemRangeGetAttribute(&mode, sizeof mode, hipMemRangeAttributeCoherencyMode, memory, 5000));
+  CHECK(mode == hipMemRangeCoherencyModeCoarseGrain);
+  GOOD(hipPointerGetAttribute(&start, HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, (char *)memory + 100));
+  CHECK(start == (char *)memory + 100);
+  EXPECT(hipErrorInvalidValue, hipPointerGetAttribute(NULL, HIP_POINTER_ATTRIBUTE_BUFFER_ID, memory));
+  EXPECT(hipErrorInvalidValue, hipPointerGetAttribute(&start, HIP_POINTER_ATTRIBUTE_BUFFER_ID, NULL));
+  EXPECT(hipErrorInvalidValue, hipPointerGetAttribute(&start, HIP_POINTER_ATTRIBUTE_BUFFER_ID, &id));
+  hipGetLastError();
+  GOOD(hipFree(memory));
+  EXPECT(hipErrorInvalidValue, hipPointerGetAttribute(&start, HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, memory));
+  EXPECT(hipErrorInvalidValue, hipGetLastError());
+  EXPECT(hipErrorInvalidValue, hipPointerGetAttribute(&start, HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, memory));
+  EXPECT(hipErrorNotFound, hipMemGetAddressRange(&start, &bytes, memory));
+  EXPECT(hipErrorInvalidValue, hipMemPtrGetInfo(memory, &bytes));
+  GOOD(hipMalloc(&memory, 5000));
+  CHECK(id != attribute_of(HIP_POINTER_ATTRIBUTE_BUFFER_ID, memory));
+  GOOD(hipFree(memory));
+  GOOD(hipFree(first));
+}
+
 /* Through the runtime itself. */
 void scenario_host(void)
 {
@@ -103,7 +188,6 @@ void scenario_host(void)
   GOOD(hipFree(memory));
 }
 
-/* Run with resources called "managed" and "pinned". */
 /* Not declared by the headers of HIP before 6.3. */
 hipError_t hipExtHostAlloc(void **ptr, size_t bytes, unsigned flags);
 
@@ -134,6 +218,7 @@ void scenario_host_flags(void)
   GOOD(hipFree(device));
 }
 
+/* Run with resources called "managed" and "pinned". */
 void scenario_kinds(void)
 {
   unsigned char *pinned, *managed, *other;
@@ -170,160 +255,6 @@ void scenario_share(void)
   if (code) EXPECT(code, hipGetLastError());
   GOOD(hipFree(memory));
   GOOD(hipFree(first));
-}
-
-/* Memory of one device, in the order of a stream of another one. */
-void scenario_pool_streams(void)
-{
-  static unsigned char host[64 * KIB];
-  hipMemPool_t pool;
-  hipStream_t streams[2];
-  hipPointerAttribute_t attributes;
-  unsigned char *memory;
-  for (int device = 0; device < 2; device++) {
-    GOOD(hipSetDevice(device));
-    GOOD(hipStreamCreate(&streams[device]));
-  }
-  for (int i = 0; i < 8; i++) {
-    int owner = i % 2, other = !owner;
-    GOOD(hipDeviceGetDefaultMemPool(&pool, owner));
-    GOOD(hipSetDevice(i / 2 % 2)); /* either is current */
-    GOOD(hipMallocFromPoolAsync((void **)&memory, sizeof host, pool, streams[other]));
-    GOOD(hipPointerGetAttributes(&attributes, memory));
-    CHECK(attributes.device == owner);
-    GOOD(hipSetDevice(owner));
-    GOOD(hipMemset(memory, i, sizeof host));
-    GOOD(hipMemcpy(host, memory, sizeof host, hipMemcpyDeviceToHost));
-    CHECK(all_are(host, sizeof host, i));
-    GOOD(hipFreeAsync(memory, streams[other]));
-  }
-  for (int device = 0; device < 2; device++) GOOD(hipStreamDestroy(streams[device]));
-}
-
-/* Another device works on memory of a pool that gives it access, whether the memory is older than that or not. */
-void scenario_pool_access(void)
-{
-  static unsigned char host[64 * KIB];
-  hipMemPool_t pools[2];
-  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
-                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
-  hipMemAccessDesc access = {.location = {.type = hipMemLocationTypeDevice, .id = 1},
-                             .flags = hipMemAccessFlagsProtReadWrite};
-  GOOD(hipDeviceGetDefaultMemPool(&pools[0], 0));
-  GOOD(hipMemPoolCreate(&pools[1], &props));
-  for (int i = 0; i < 2; i++) {
-    void *memory[2];
-    hipMemAccessFlags flags = hipMemAccessFlagsProtNone;
-    GOOD(hipSetDevice(0));
-    GOOD(hipMallocFromPoolAsync(&memory[0], sizeof host, pools[i], NULL));
-    GOOD(hipMemPoolSetAccess(pools[i], &access, 1));
-    GOOD(hipMemPoolGetAccess(&flags, pools[i], &access.location));
-    CHECK(flags == hipMemAccessFlagsProtReadWrite);
-    GOOD(hipMallocFromPoolAsync(&memory[1], sizeof host, pools[i], NULL));
-    GOOD(hipStreamSynchronize(NULL));
-    GOOD(hipSetDevice(1));
-    for (int block = 0; block < 2; block++) {
-      GOOD(hipMemset(memory[block], 10 * i + block + 1, sizeof host));
-      GOOD(hipMemcpy(host, memory[block], sizeof host, hipMemcpyDeviceToHost));
-      CHECK(all_are(host, sizeof host, 10 * i + block + 1));
-    }
-    for (int block = 0; block < 2; block++) GOOD(hipFree(memory[block]));
-  }
-  GOOD(hipMemPoolDestroy(pools[1]));
-}
-
-static uint64_t ask(hipMemPool_t pool, hipMemPoolAttr attribute)
-{
-  uint64_t value = 0;
-  GOOD(hipMemPoolGetAttribute(pool, attribute, &value));
-  return value;
-}
-
-static void check_usage(int line, hipMemPool_t pool, uint64_t bytes, uint64_t peak)
-{
-  uint64_t used = ask(pool, hipMemPoolAttrUsedMemCurrent), most = ask(pool, hipMemPoolAttrUsedMemHigh);
-  if (used == bytes && most == peak) return;
-  complain(__FILE__, line, "used are %llu and at most %llu instead of %llu and %llu", (unsigned long long)used,
-           (unsigned long long)most, (unsigned long long)bytes, (unsigned long long)peak);
-}
-
-#define USAGE(pool, bytes, peak) check_usage(__LINE__, pool, bytes, peak)
-
-/* What a pool says of itself is true of what was asked of it, whoever gives it. */
-void scenario_pool_usage(void)
-{
-  hipMemPool_t pool, own, is;
-  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
-                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
-  void *first, *second, *third;
-  uint64_t zero = 0;
-  GOOD(hipMallocAsync(&first, 64 * KIB, NULL));
-  GOOD(hipDeviceGetMemPool(&own, 0));
-  USAGE(own, 64 * KIB, 64 * KIB);
-  GOOD(hipMemPoolCreate(&pool, &props));
-  GOOD(hipMallocFromPoolAsync(&second, 128 * KIB, pool, NULL));
-  GOOD(hipMallocFromPoolAsync(&third, 4 * KIB, pool, NULL));
-  USAGE(pool, 132 * KIB, 132 * KIB);
-  CHECK(ask(pool, hipMemPoolAttrReservedMemCurrent) >= 132 * KIB);
-  GOOD(hipFreeAsync(third, NULL));
-  USAGE(pool, 128 * KIB, 132 * KIB);
-  GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemHigh, &zero));
-  USAGE(pool, 128 * KIB, 128 * KIB);
-  CHECK(ask(pool, hipMemPoolAttrReservedMemHigh) >= 132 * KIB);
-  USAGE(own, 64 * KIB, 64 * KIB);
-  GOOD(hipDeviceSetMemPool(0, pool));
-  GOOD(hipMallocAsync(&third, 4 * KIB, NULL));
-  USAGE(pool, 132 * KIB, 132 * KIB);
-  USAGE(own, 64 * KIB, 64 * KIB);
-  GOOD(hipFree(third));
-  GOOD(hipFree(first));
-  USAGE(pool, 128 * KIB, 132 * KIB);
-  USAGE(own, 0, 64 * KIB);
-  GOOD(hipMemPoolDestroy(pool)); /* with a block out of it, and current */
-  GOOD(hipDeviceGetMemPool(&is, 0));
-  CHECK(is == own);
-  GOOD(hipMallocAsync(&first, 4 * KIB, NULL));
-  USAGE(own, 4 * KIB, 64 * KIB);
-  GOOD(hipFreeAsync(first, NULL));
-  GOOD(hipFreeAsync(second, NULL));
-  props.handleTypes = hipMemHandleTypePosixFileDescriptor;
-  GOOD(hipMemPoolCreate(&pool, &props));
-  GOOD(hipDeviceSetMemPool(0, pool));
-  GOOD(hipMallocAsync(&first, 4 * KIB, NULL)); /* passed on: it is to be shared */
-  hipMemPoolPtrExportData data;
-  GOOD(hipMemPoolExportPointer(&data, first));
-  USAGE(pool, 4 * KIB, 4 * KIB);
-  GOOD(hipFreeAsync(first, NULL));
-  GOOD(hipStreamSynchronize(NULL));
-  GOOD(hipDeviceSetMemPool(0, own));
-  GOOD(hipMemPoolDestroy(pool));
-  GOOD(hipMallocAsync(&first, 4 * KIB, NULL));
-  USAGE(own, 4 * KIB, 64 * KIB);
-  GOOD(hipFreeAsync(first, NULL));
-}
-
-void scenario_pools(void)
-{
-  hipMemPool_t pool;
-  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
-                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
-  void *memory;
-  GOOD(hipMemPoolCreate(&pool, &props));
-  GOOD(hipMallocFromPoolAsync(&memory, KIB, pool, NULL)); /* served */
-  GOOD(hipFreeAsync(memory, NULL));
-  GOOD(hipMemPoolDestroy(pool));
-  props.handleTypes = hipMemHandleTypePosixFileDescriptor;
-  GOOD(hipMemPoolCreate(&pool, &props));
-  GOOD(hipMallocFromPoolAsync(&memory, KIB, pool, NULL)); /* passed on: it is to be shared */
-  hipMemPoolPtrExportData data;
-  GOOD(hipMemPoolExportPointer(&data, memory));
-  GOOD(hipFreeAsync(memory, NULL));
-  GOOD(hipStreamSynchronize(NULL));
-  GOOD(hipMemPoolDestroy(pool));
-  GOOD(hipDeviceGetDefaultMemPool(&pool, 0));
-  GOOD(hipMallocFromPoolAsync(&memory, KIB, pool, NULL)); /* served */
-  EXPECT(hipErrorNotSupported, hipMemPoolExportPointer(&data, memory));
-  GOOD(hipFreeAsync(memory, NULL));
 }
 
 /* A function of the runtime that calls another one which it exports. */

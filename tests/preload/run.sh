@@ -188,6 +188,34 @@ reports hipMallocFromPoolAsync 2 0 0
 reports hipMallocAsync 5 1 0
 reports hipFreeAsync 5 1 0
 
+for graph in device pool segments async; do
+  options="--config $graph.json"
+  good pool_limits pool_reuse
+  silent
+  reports hipMallocAsync 3 1 0
+  reports hipMallocFromPoolAsync 1 1 0
+done
+for graph in pool segments; do
+  options="--config $graph.json"
+  good pool_trim
+  silent
+  reports hipMallocFromPoolAsync 2 0 0
+done
+
+# Functions by their names, and attributes of pointers.
+options='--config pool.json'
+good proc_address
+silent
+reports hipMalloc 1 0 0
+reports hipFree 1 0 0
+for graph in device pool segments; do
+  options="--config $graph.json"
+  good attributes
+  silent
+done
+reports hipPointerGetAttribute 14 5 0
+options='--config pool.json'
+
 # Devices.
 good reset
 silent

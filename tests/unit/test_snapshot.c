@@ -409,7 +409,7 @@ static void joins_no_segments(void **state)
 {
   (void)state;
   fill_pool("'growth': 'segments'", 2 * MIB, 4);
-  assert_int_equal(fixture_value("pool", "pieces"), 4);
+  assert_int_equal(fixture_value("pool", "chunks"), 4);
   bool touch = false;
   for (int i = 0; i < 3; i++) touch |= (char *)blocks[i] + 2 * MIB == (char *)blocks[i + 1];
   assert_true(touch || getenv("HIPMM_RUNTIME")); /* or this says nothing */

@@ -47,19 +47,14 @@ hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t he
   return nvidia_end(result);
 }
 
-/* Gives the thread a context, as any other call would. Programs free NULL to initialise the device. */
-static hipError_t memory_begin(void)
-{
-  CUresult result = CUDA_SUCCESS;
-  nvidia_bind_thread(&result);
-  return nvidia_end(result);
-}
-
 hipError_t hipFree(void *pointer)
 {
   if (!nvidia_ready()) return nvidia_last_error;
-  if (!pointer) return memory_begin();
-  CUresult result;
+  CUresult result = CUDA_SUCCESS;
+  if (!pointer) { /* gives the thread a context: programs free NULL to initialise the device */
+    nvidia_bind_thread(&result);
+    return nvidia_end(result);
+  }
   do result = nvidia_cuda.MemFree(nvidia_address(pointer));
   while (nvidia_again(&result));
   return nvidia_end(result);

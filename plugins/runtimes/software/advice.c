@@ -169,9 +169,9 @@ static hipError_t advice_coherency(const void *pointer, size_t bytes, hipMemRang
   hipError_t error = software_span_open(pointer, bytes, false, software_current_device(), &span);
   if (error != hipSuccess) return error;
   const struct software_allocation *allocation = span.allocation;
-  bool is_coarse = false;
+  bool is_coarse = span.is_virtual; /* as all that hipMemCreate() gives */
   if (!allocation)
-    error = hipErrorInvalidValue;
+    error = span.is_virtual ? hipSuccess : hipErrorInvalidValue;
   else if (allocation->kind == SOFTWARE_PINNED)
     is_coarse = allocation->flags & hipHostMallocNonCoherent;
   else if (allocation->kind == SOFTWARE_REGISTERED)

@@ -53,7 +53,7 @@ struct software_config {
   uint64_t seed;
   bool virtual_memory, memory_pools, managed_memory, pageable_memory_access;
   bool no_host_access;      /* the host cannot touch device memory */
-  int peer_group;           /* so many devices, one after the other, reach each other's memory */
+  int peer_group;           /* the number of consecutive devices that can access each other's memory */
   size_t granularity_bytes; /* of virtual memory; a power of two, a page or more */
 };
 
@@ -95,8 +95,8 @@ enum software_memory_kind {
   SOFTWARE_POOLED, /* of a stream-ordered pool */
   SOFTWARE_MANAGED,
   SOFTWARE_PINNED,     /* hipHostMalloc */
-  SOFTWARE_REGISTERED, /* hipHostRegister: the application's own memory */
-  SOFTWARE_OPENED      /* another process's memory */
+  SOFTWARE_REGISTERED, /* hipHostRegister: memory of the application itself */
+  SOFTWARE_OPENED      /* memory of another process */
 };
 
 /* A live block that operations may touch. It is in the table while the application may use it. Operations hold
@@ -105,10 +105,10 @@ struct software_allocation {
   struct address_tree_node by_address; /* major: start; minor: bytes as requested */
   enum software_memory_kind kind;
   int device;
-  uint32_t id;    /* no other allocation's, as long as it does not wrap round */
+  uint32_t id;    /* unique until it wraps around */
   unsigned flags; /* as given at allocation */
   unsigned references;
-  unsigned busy;   /* operations that touch it right now */
+  unsigned busy;   /* operations that touch it now */
   bool closing;    /* a free waits for the device: no new operation may name it */
   bool is_visible; /* its stream-ordered allocation has executed; true at once for other kinds */
   bool is_managed; /* MANAGED, and POOLED of a pool of managed memory */
@@ -116,18 +116,19 @@ struct software_allocation {
   struct software_block *block;
   struct software_pool_block *pool_block; /* POOLED */
   struct software_pool *pool;             /* POOLED, and OPENED through a pool */
-  struct software_advice *advice;         /* of managed memory; NULL for none (see advice.c) */
+  struct software_advice *advice;         /* of managed memory; NULL for none (see advice_ranges.c) */
   size_t mapped_bytes;                    /* OPENED: what to unmap */
 };
 
-/* A stretch of memory that an operation reads or writes. */
+/* A range of memory that an operation reads or writes. */
 struct software_span {
   char *start;
   size_t bytes;
   bool is_write;
-  bool is_virtual;                        /* in mappings of virtual memory */
-  int device;                             /* whose access decides */
-  struct software_allocation *allocation; /* a reference; NULL for virtual and for the application's own memory */
+  bool is_virtual; /* in mappings of virtual memory */
+  int device;      /* whose access decides */
+  struct software_allocation
+      *allocation; /* a reference; NULL for virtual memory and memory of the application itself */
 };
 
 enum software_operation_kind {
@@ -147,7 +148,7 @@ struct software_operation {
   enum software_call call;
   uint64_t sequence; /* of submission, over all devices */
   struct software_span to, from;
-  void *staged;                /* COPY: the source's data, taken at the call; from is unused then */
+  void *staged;                /* COPY: the data of the source, copied at the call; from is unused then */
   uint32_t value, value_bytes; /* FILL */
   hipHostFn_t function;        /* HOST */
   hipStreamCallback_t callback;
@@ -190,7 +191,7 @@ struct software_event {
 
 /* A memfd, and the parts of it that are mapped and cut into blocks (see heap.c). */
 struct software_heap {
-  int device; /* whose capacity it is charged to; -1: the host's */
+  int device; /* to whose capacity it is charged; -1: to that of the host */
   int fd;     /* 0 until first used */
   uint64_t file_end, file_bytes;
   struct address_tree_node *free_by_size, *free_by_address;
@@ -325,7 +326,7 @@ void software_uncharge(int device, size_t bytes);
 /* A charged block of at least `bytes`, page-aligned; NULL when capacity or the host's memory is exhausted. */
 struct software_block *software_heap_allocate(struct software_heap *heap, size_t bytes);
 void software_heap_free(struct software_heap *heap, struct software_block *block);
-/* Unmaps everything. No block may be taken. */
+/* Unmaps everything. No block may be allocated. */
 void software_heap_close(struct software_heap *heap);
 /* New file space, not charged; false if there is none. discard returns its pages to the system. */
 bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out);
@@ -377,7 +378,7 @@ void software_advice_free(struct software_advice *advice); /* NULL is allowed */
 /* A new block of a heap and its entry, with one reference: that of the table. */
 hipError_t software_allocation_create(enum software_memory_kind kind, int device, size_t bytes,
                                       struct software_allocation **allocation_out);
-/* An entry over memory that the caller has. */
+/* An entry for memory of the caller. */
 hipError_t software_allocation_add(enum software_memory_kind kind, int device, void *start, size_t bytes,
                                    struct software_allocation **allocation_out);
 /* The entry that holds `pointer`, or that starts there; NULL for none or one being freed. */

@@ -26,7 +26,7 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .unit = "bytes",
      .minimum = "1MiB",
      .maximum = "64TiB",
-     .doc = "Memory of each device; a page of the host is used up when it is first touched"},
+     .doc = "Memory of each device; it takes a page of the host when that page is first touched"},
     {.name = "host_memory",
      .type = HIPMM_OPTION_BYTES,
      .offset = offsetof(struct software_options, host_memory),
@@ -34,15 +34,15 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .unit = "bytes",
      .minimum = "1MiB",
      .maximum = "64TiB",
-     .doc = "Memory of the host for pinned and managed memory, of all devices together; a page is used up when it is "
-            "first touched"},
+     .doc = "Memory of the host for pinned and managed memory, of all devices together; it takes a page of the host "
+            "when that page is first touched"},
     {.name = "scheduler",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct software_options, scheduler),
      .initial = "threads",
      .choices = options_schedulers,
-     .doc = "How streams run: threads gives each its own thread, stepped runs them as late as possible, in an order "
-            "drawn from the seed"},
+     .doc = "How streams run: with threads, each stream has its own thread; with stepped, streams run as late as "
+            "possible, in a random order that the seed determines"},
     {.name = "seed",
      .type = HIPMM_OPTION_INTEGER,
      .offset = offsetof(struct software_options, seed),
@@ -52,7 +52,7 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .type = HIPMM_OPTION_STRINGS,
      .offset = offsetof(struct software_options, fail),
      .doc = "Calls that fail on schedule: \"hipMalloc:3\" is the third call from now, \"hipMalloc:3:hipErrorUnknown\" "
-            "says with which code"},
+            "also has the error code"},
     {.name = "virtual_memory",
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct software_options, virtual_memory),
@@ -72,13 +72,13 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct software_options, pageable_memory_access),
      .initial = "false",
-     .doc = "Whether devices reach the application's own memory"},
+     .doc = "Whether devices can access ordinary memory of the application"},
     {.name = "host_access",
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct software_options, host_access),
      .initial = "true",
-     .doc = "Whether the application may touch device memory itself; without, it dies when it does, as it would with "
-            "most GPUs"},
+     .doc = "Whether the application can access device memory directly; if false, such an access ends the program, as "
+            "with most GPUs"},
     {.name = "granularity",
      .type = HIPMM_OPTION_BYTES,
      .offset = offsetof(struct software_options, granularity),
@@ -94,21 +94,16 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .unit = "devices",
      .minimum = "1",
      .maximum = "64",
-     .doc = "Devices that reach each other's memory: so many from 0 on, the next so many, and so forth; with 1, none "
-            "reaches another's"},
+     .doc = "Number of devices in a group, counted from device 0; devices of one group can access each other's memory; "
+            "with 1, no device can access the memory of another"},
 };
-
-static bool options_is_number(const char *text)
-{
-  return *text >= '0' && *text <= '9';
-}
 
 /* One failure on schedule, "name:nth" or "name:nth:code"; false if it is not one. */
 bool software_options_schedule_failure(const char *text)
 {
   char name[64];
   const char *colon = strchr(text, ':');
-  if (!colon || (size_t)(colon - text) >= sizeof name || !options_is_number(colon + 1)) return false;
+  if (!colon || (size_t)(colon - text) >= sizeof name || colon[1] < '0' || colon[1] > '9') return false;
   memcpy(name, text, (size_t)(colon - text));
   name[colon - text] = '\0';
   char *end;

@@ -13,15 +13,15 @@ struct software_pool {
   hipMemAllocationHandleType handle_type;
   bool is_destroyed;
   bool is_managed;            /* of memory that every device and the host share */
-  int imported_fd;            /* of a pool of another process; 0 if it is our own */
+  int imported_fd;            /* of a pool of another process; 0 for a pool of this process */
   struct software_heap *heap; /* the device's, or own_heap if it can be exported */
   struct software_heap own_heap;
   struct address_tree_node *idle; /* blocks that are not allocated */
   size_t n_allocations;
-  int follow_event_dependencies; /* kept, and of no effect: order by events alone never lets a block be reused here */
+  int follow_event_dependencies; /* stored, without effect: an order by events alone never allows a reuse here */
   int allow_opportunistic, allow_internal_dependencies;
   uint64_t release_threshold;
-  uint64_t max_bytes; /* that it may reserve, in whole pages */
+  uint64_t max_bytes; /* the most that it may reserve, in whole pages */
   uint64_t reserved_bytes, reserved_high, used_bytes, used_high;
   hipMemAccessFlags access[SOFTWARE_MAX_DEVICES];
 };
@@ -29,15 +29,15 @@ struct software_pool {
 struct software_pool_block {
   struct address_tree_node by_size; /* in idle */
   struct software_block *block;
-  struct software_queue *queue;  /* that it was freed on */
-  struct software_marker *freed; /* where in that queue; NULL if the free took effect at the call */
+  struct software_queue *queue;  /* on which the block was freed */
+  struct software_marker *freed; /* the free in that queue; NULL if the free took effect at the call */
 };
 
 extern struct software_handles software_pool_handles;
 
 /* ---- pool.c ---------------------------------------------------------------------------------------------------- */
 
-/* begin, for functions that this device may not have; and the pool behind a handle that may be any value. */
+/* begin, for functions that this device may not have; and the pool of a handle that may be any value. */
 hipError_t software_pool_begin(enum software_call call);
 hipError_t software_pool_find(hipMemPool_t handle, struct software_pool **pool_out);
 /* NULL when there is no memory. */
@@ -52,7 +52,7 @@ void software_pool_remove_idle(struct software_pool *pool, struct software_pool_
 bool software_pool_block_is_ready(const struct software_pool_block *block);
 /* Frees idle blocks whose frees have executed, until no more than `keep_bytes` are reserved. */
 void software_pool_trim(struct software_pool *pool, uint64_t keep_bytes);
-/* Ends a destroyed pool that has no allocation left. To be called whenever an allocation is freed. */
+/* Frees a destroyed pool once it has no allocation and no idle block. To be called whenever an allocation is freed. */
 void software_pool_destroy_if_unused(struct software_pool *pool);
 
 /* ---- pool_order.c ---------------------------------------------------------------------------------------------- */

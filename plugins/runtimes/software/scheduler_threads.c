@@ -4,17 +4,11 @@
 #include "internal.h"
 #include <signal.h>
 
-/* The queues that could not go on before may be able to now. */
-static void scheduler_threads_wake(void)
-{
-  for (struct software_queue *queue = software.active; queue; queue = queue->next_active)
-    if (software_queue_is_runnable(queue)) pthread_cond_signal(&queue->wake);
-}
-
 void software_threads_run(struct software_queue *queue)
 {
   software_queue_run(queue);
-  scheduler_threads_wake();
+  for (struct software_queue *other = software.active; other; other = other->next_active)
+    if (software_queue_is_runnable(other)) pthread_cond_signal(&other->wake);
 }
 
 static void *scheduler_threads_main(void *argument)

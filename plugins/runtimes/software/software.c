@@ -12,7 +12,7 @@ static enum hipmm_status software_schedule_failures(const struct hipmm_services 
     hipmm_software_fail_none();
     return services->fail(services, HIPMM_E_CONFIG, "fail",
                           "\"%s\" is not a failure on schedule; write a HIP function that the software device exports, "
-                          "which call of it from 1, and if you like an error code: \"hipMalloc:3\" or "
+                          "the number of the call from 1, and optionally an error code: \"hipMalloc:3\" or "
                           "\"hipMalloc:3:hipErrorUnknown\"",
                           fail->items[i]);
   }
@@ -28,7 +28,8 @@ static enum hipmm_status software_create(const struct hipmm_services *services, 
   struct software_config config = software_options_config(options);
   software_prepare(); /* first, as it schedules the failures that HIPMM_SOFTWARE names */
   if (!software_options_has_valid_granularity(options))
-    return services->fail(services, HIPMM_E_CONFIG, "granularity", "%llu bytes is not a power of two; write 2MiB, say",
+    return services->fail(services, HIPMM_E_CONFIG, "granularity",
+                          "%llu bytes is not a power of two; write for example 2MiB",
                           (unsigned long long)options->granularity);
   enum hipmm_status status = software_schedule_failures(services, &options->fail);
   if (status != HIPMM_OK) return status;

@@ -55,6 +55,9 @@ static void physical_memory_keeps_its_data_where_it_is_mapped(void **state)
   map(start + GRANULE, 2 * GRANULE, second);
   assert_ok(hipMemset(start, 1, GRANULE));
   assert_ok(hipMemset(start + GRANULE, 2, 2 * GRANULE));
+  hipMemRangeCoherencyMode mode = hipMemRangeCoherencyModeIndeterminate;
+  assert_ok(hipMemRangeGetAttribute(&mode, sizeof mode, hipMemRangeAttributeCoherencyMode, start, 3 * GRANULE));
+  assert_int_equal(mode, hipMemRangeCoherencyModeCoarseGrain);
   assert_ok(hipDeviceSynchronize());
   assert_ok(hipMemUnmap(start, 3 * GRANULE));
   map(start + 4 * GRANULE, 2 * GRANULE, second);

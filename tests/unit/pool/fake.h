@@ -58,30 +58,30 @@ extern struct fake_calls fake_calls;
 
 /* ---- An upstream ---- */
 
-/* Of `capacity` bytes, for blocks and for pieces. With a granule of 0 bytes it cannot map. */
+/* Of `capacity` bytes, for blocks and for chunks. With a granule of 0 bytes it cannot map. */
 struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_bytes);
 
-/* Whether its pieces may be mapped at several addresses at once; at first they may not. */
+/* Whether its chunks may be mapped at several addresses at once; at first they may not. */
 void fake_let_upstream_alias(bool may_alias);
 
 /* It says that mapping takes long; that it is better left alone. */
 void fake_slow_upstream_down(void);
-void fake_doubt_upstream(void);
+void fake_discourage_upstream(void);
 
 /* The `nth` call of any function of the upstream fails from now on, once, with this status. 0: none. */
 void fake_fail_upstream(unsigned nth, enum hipmm_status status);
 bool fake_failure_is_due(void); /* it has not come yet */
 
-/* What it has given out: blocks, or pieces. */
+/* What it has given out: blocks, or chunks. */
 uint64_t fake_held_bytes(void);
 uint64_t fake_free_bytes(void); /* and what it still has */
 
-/* Whether pieces are mapped under all of [start, end), and under how much of it. */
+/* Whether chunks are mapped under all of [start, end), and under how much of it. */
 bool fake_is_mapped(uint64_t start, uint64_t end);
 uint64_t fake_mapped_bytes(uint64_t start, uint64_t end);
 
-/* Whether the piece of this handle is mapped at the address, as a part that begins `offset` bytes into it. */
-bool fake_is_piece(uint64_t address, const void *handle, uint64_t offset);
+/* Whether the chunk of this handle is mapped at the address, as a part that begins `offset` bytes into it. */
+bool fake_is_chunk(uint64_t address, const void *handle, uint64_t offset);
 
 /* ---- For fake_begin() and fake_end() ---- */
 

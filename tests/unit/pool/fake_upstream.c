@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_upstream.c: hands out addresses that nothing lies under, and physical pieces that are only numbers. */
+/* fake_upstream.c: hands out addresses that nothing lies under, and physical chunks that are only numbers. */
 #include "fake.h"
 
 #include <string.h>
@@ -8,15 +8,15 @@ enum { MAX_ITEMS = 8192, MAX_GRANULES = 1 << 16 };
 
 static const uint64_t FIRST_ADDRESS = 0x200000000000;
 
-/* A block, a reserved range, or a piece; free where bytes is 0. */
+/* A block, a reserved range, or a chunk; free where bytes is 0. */
 struct item {
   uint64_t address; /* of a block or range */
   uint64_t bytes;
-  unsigned mappings; /* of a piece */
+  unsigned mappings; /* of a chunk */
 };
 
-static struct item blocks[MAX_ITEMS], ranges[MAX_ITEMS], pieces[MAX_ITEMS];
-static uint32_t mapped[MAX_GRANULES];  /* by address: the piece that lies there, counted from 1 */
+static struct item blocks[MAX_ITEMS], ranges[MAX_ITEMS], chunks[MAX_ITEMS];
+static uint32_t mapped[MAX_GRANULES];  /* by address: the chunk that lies there, counted from 1 */
 static uint64_t offsets[MAX_GRANULES]; /* and how far into it that is */
 static bool may_alias, is_slow, is_in_doubt;
 static uint64_t capacity, granule, held, next_address;
@@ -125,29 +125,29 @@ static enum hipmm_status unreserve(void *self, void *address, size_t bytes)
   return HIPMM_OK;
 }
 
-static enum hipmm_status create(void *self, size_t bytes, void **piece_out)
+static enum hipmm_status create(void *self, size_t bytes, void **chunk_out)
 {
   enum hipmm_status status;
   (void)self;
   if (bytes % granule || !bytes) fake_note_mistake("a piece is no multiple of the granule");
   if (fails(&status)) return status;
-  struct item *piece = unused(pieces);
-  if (!piece || !charge(bytes)) return HIPMM_E_OUT_OF_MEMORY;
-  *piece = (struct item){.bytes = bytes};
-  *piece_out = piece;
+  struct item *chunk = unused(chunks);
+  if (!chunk || !charge(bytes)) return HIPMM_E_OUT_OF_MEMORY;
+  *chunk = (struct item){.bytes = bytes};
+  *chunk_out = chunk;
   return HIPMM_OK;
 }
 
 static enum hipmm_status destroy(void *self, void *handle, size_t bytes)
 {
-  struct item *piece = handle;
+  struct item *chunk = handle;
   enum hipmm_status status;
   (void)self;
-  if (piece->bytes != bytes || piece->mappings)
+  if (chunk->bytes != bytes || chunk->mappings)
     fake_note_mistake("a piece is destroyed that is mapped or of another size");
   if (fails(&status)) return status;
-  held -= piece->bytes;
-  piece->bytes = 0;
+  held -= chunk->bytes;
+  chunk->bytes = 0;
   return HIPMM_OK;
 }
 
@@ -176,16 +176,16 @@ static void set_mapped(uint64_t start, uint64_t bytes, uint32_t number)
 
 static enum hipmm_status map(void *self, void *address, size_t bytes, void *handle)
 {
-  struct item *piece = handle;
+  struct item *chunk = handle;
   uint64_t start = (uintptr_t)address;
   enum hipmm_status status;
   (void)self;
   if (!lies_in_a_range(start, bytes) || start % granule) fake_note_mistake("a piece is mapped outside of all ranges");
-  if (piece->bytes != bytes || (piece->mappings && !may_alias)) fake_note_mistake("a piece is mapped twice or in part");
+  if (chunk->bytes != bytes || (chunk->mappings && !may_alias)) fake_note_mistake("a piece is mapped twice or in part");
   if (fake_mapped_bytes(start, start + bytes)) fake_note_mistake("a piece is mapped over another");
   if (fails(&status)) return status;
-  piece->mappings++;
-  set_mapped(start, bytes, (uint32_t)(piece - pieces) + 1);
+  chunk->mappings++;
+  set_mapped(start, bytes, (uint32_t)(chunk - chunks) + 1);
   return HIPMM_OK;
 }
 
@@ -193,15 +193,15 @@ static enum hipmm_status unmap(void *self, void *address, size_t bytes)
 {
   enum hipmm_status status;
   uint32_t *entry = entry_of((uintptr_t)address);
-  struct item *piece = entry && *entry ? &pieces[*entry - 1] : NULL;
+  struct item *chunk = entry && *entry ? &chunks[*entry - 1] : NULL;
   (void)self;
   if (fails(&status)) return status;
-  if (!piece || offsets[entry - mapped] || piece->bytes != bytes) {
+  if (!chunk || offsets[entry - mapped] || chunk->bytes != bytes) {
     fake_note_mistake("something is unmapped that is no whole piece");
     return HIPMM_E_HIP;
   }
   set_mapped((uintptr_t)address, bytes, 0);
-  piece->mappings--;
+  chunk->mappings--;
   return HIPMM_OK;
 }
 
@@ -221,10 +221,10 @@ bool fake_is_mapped(uint64_t start, uint64_t end)
   return fake_mapped_bytes(start, end) == end - start;
 }
 
-bool fake_is_piece(uint64_t address, const void *handle, uint64_t offset)
+bool fake_is_chunk(uint64_t address, const void *handle, uint64_t offset)
 {
   const uint32_t *entry = entry_of(address);
-  return entry && *entry && &pieces[*entry - 1] == handle && offsets[entry - mapped] == offset;
+  return entry && *entry && &chunks[*entry - 1] == handle && offsets[entry - mapped] == offset;
 }
 
 /* ---- The resource ---- */
@@ -280,7 +280,7 @@ void fake_slow_upstream_down(void)
   is_slow = true;
 }
 
-void fake_doubt_upstream(void)
+void fake_discourage_upstream(void)
 {
   is_in_doubt = true;
 }
@@ -310,7 +310,7 @@ void fake_upstream_begin(void)
 {
   memset(blocks, 0, sizeof blocks);
   memset(ranges, 0, sizeof ranges);
-  memset(pieces, 0, sizeof pieces);
+  memset(chunks, 0, sizeof chunks);
   memset(mapped, 0, sizeof mapped);
   capacity = granule = held = 0;
   next_address = FIRST_ADDRESS;

@@ -13,12 +13,12 @@ enum { STREAM = STREAM_FIRST, STREAMS = 3 };
 static const uint64_t GRANULE = 2 << 20;
 
 static struct heap heap;
-static struct ground ground;
-static bool may_alias; /* a piece may be mapped at several addresses */
+static struct backing backing;
+static bool may_alias; /* a chunk may be mapped at several addresses */
 
 static uint32_t stream_id(hipStream_t handle)
 {
-  uint32_t id = STREAM_CLEAN;
+  uint32_t id = STREAM_READY;
   assert_ok(streams_enter(&heap.streams, handle, &id));
   return id;
 }
@@ -28,8 +28,8 @@ static void open_on(struct hipmm_resource *upstream, const struct hipmm_services
 {
   assert_true(heap_open(&heap, services, RECORD_LAZY));
   assert_int_equal(stream_id(NULL), STREAM);
-  assert_ok(ground_open(&ground, &heap, services, upstream, growth, maximum_bytes));
-  assert_int_equal(ground.mapped, growth == GROWTH_MAPPED);
+  assert_ok(backing_open(&backing, &heap, services, upstream, growth, maximum_bytes));
+  assert_int_equal(backing.mapped, growth == GROWTH_MAPPED);
 }
 
 static void open_ground(enum growth growth, uint64_t capacity_bytes, uint64_t granule_bytes, uint64_t maximum_bytes)
@@ -42,22 +42,22 @@ static void open_ground(enum growth growth, uint64_t capacity_bytes, uint64_t gr
 static int close_ground(void **state)
 {
   (void)state;
-  ground_close(&ground);
+  backing_close(&backing);
   heap_close(&heap);
   return fake_end();
 }
 
 /* ---- What must always hold ---- */
 
-/* Whether a piece lies under the granule, which no other place shares, and is really mapped there. */
+/* Whether a chunk lies under the granule, which no other place shares, and is really mapped there. */
 static bool has_piece(uint64_t granule)
 {
-  const struct pieces *pieces = &ground.granules.pieces;
+  const struct chunks *chunks = &backing.granules.chunks;
   uint64_t begin;
-  uint32_t id = pieces_at(pieces, granule, &begin);
-  if (!id || !piece_of(pieces, id)->home || piece_address(pieces, id) != begin) return false;
-  assert_true(granule - begin < piece_bytes(pieces, id));
-  assert_true(fake_is_piece(granule, piece_of(pieces, id)->handle, granule - begin));
+  uint32_t id = chunks_at(chunks, granule, &begin);
+  if (!id || !chunk_of(chunks, id)->current || chunk_address(chunks, id) != begin) return false;
+  assert_true(granule - begin < chunk_bytes(chunks, id));
+  assert_true(fake_is_chunk(granule, chunk_of(chunks, id)->handle, granule - begin));
   return true;
 }
 
@@ -65,8 +65,9 @@ static uint64_t backed_bytes(uint64_t start, uint64_t end)
 {
   uint64_t sum = 0;
   for (uint64_t at = start, next; at < end; at = next) {
-    uint64_t granule = at / ground.granules.pieces.granule_bytes * ground.granules.pieces.granule_bytes;
-    next = granule + ground.granules.pieces.granule_bytes < end ? granule + ground.granules.pieces.granule_bytes : end;
+    uint64_t granule = at / backing.granules.chunks.granule_bytes * backing.granules.chunks.granule_bytes;
+    next =
+        granule + backing.granules.chunks.granule_bytes < end ? granule + backing.granules.chunks.granule_bytes : end;
     if (has_piece(granule)) sum += next - at;
   }
   return sum;
@@ -75,25 +76,25 @@ static uint64_t backed_bytes(uint64_t start, uint64_t end)
 /* A free block knows how many of its granules have no memory; there is memory under all others. */
 static void assert_backed(const struct block *block)
 {
-  const struct pieces *pieces = &ground.granules.pieces;
-  uint64_t start = block->start, end = start + block->bytes, first = pieces_round_up(pieces, start);
-  uint64_t last = pieces_round_down(pieces, end), backed = backed_bytes(start, end);
+  const struct chunks *chunks = &backing.granules.chunks;
+  uint64_t start = block->start, end = start + block->bytes, first = chunks_round_up(chunks, start);
+  uint64_t last = chunks_round_down(chunks, end), backed = backed_bytes(start, end);
   if (block_state(block) != BLOCK_FREE || first >= last) {
     assert_int_equal(backed, block->bytes);
-    assert_int_equal(block->vacant, 0);
+    assert_int_equal(block->uncommitted, 0);
     return;
   }
-  assert_int_equal(backed + block->vacant * pieces->granule_bytes, block->bytes);
+  assert_int_equal(backed + block->uncommitted * chunks->granule_bytes, block->bytes);
   assert_true(backed_bytes(start, first) == first - start && backed_bytes(last, end) == end - last);
 }
 
 static void assert_valid(void)
 {
   assert_true(heap_is_valid(&heap));
-  assert_int_equal(ground_bytes(&ground), fake_held_bytes());
-  assert_true(ground_bytes(&ground) <= ground_maximum_bytes(&ground));
-  assert_true(ground_peak_bytes(&ground) >= ground_bytes(&ground));
-  for (uint32_t id = 1; ground.mapped && id < heap.blocks.count; id++)
+  assert_int_equal(backing_bytes(&backing), fake_held_bytes());
+  assert_true(backing_bytes(&backing) <= backing_maximum_bytes(&backing));
+  assert_true(backing_peak_bytes(&backing) >= backing_bytes(&backing));
+  for (uint32_t id = 1; backing.mapped && id < heap.blocks.count; id++)
     if (block_state(block_of(&heap.blocks, id)) != BLOCK_UNUSED) assert_backed(block_of(&heap.blocks, id));
 }
 
@@ -104,26 +105,26 @@ static struct request request_for(uint64_t bytes)
 
 static enum hipmm_status take_anew(const struct request *request, uint32_t *id_out)
 {
-  *id_out = heap_take_ready(&heap, request);
-  if (!*id_out && heap.streams.active > 1) *id_out = heap_take_passed(&heap, request);
-  if (!*id_out && heap.streams.active > 1) *id_out = heap_take_waiting(&heap, request);
+  *id_out = heap_allocate_ready(&heap, request);
+  if (!*id_out && heap.streams.active > 1) *id_out = heap_allocate_completed(&heap, request);
+  if (!*id_out && heap.streams.active > 1) *id_out = heap_allocate_waiting(&heap, request);
   if (*id_out) return HIPMM_OK;
-  enum hipmm_status status = ground_take(&ground, &heap, request, id_out);
+  enum hipmm_status status = backing_allocate(&backing, &heap, request, id_out);
   if (status != HIPMM_E_LIMIT && status != HIPMM_E_OUT_OF_MEMORY) return status;
   if (fake_hip.DeviceSynchronize()) return status;
-  heap_all_passed(&heap);
-  status = ground_expect(&ground, &heap, request);
-  if (!status) status = ground_release_idle(&ground, &heap, 0);
-  return status ? status : ground_take(&ground, &heap, request, id_out);
+  heap_complete_all(&heap);
+  status = backing_check_available(&backing, &heap, request);
+  if (!status) status = backing_release_idle(&backing, &heap, 0);
+  return status ? status : backing_allocate(&backing, &heap, request, id_out);
 }
 
 /* In the order in which the pool tries. */
 static enum hipmm_status try_take(const struct request *request, uint32_t *id_out)
 {
-  bool has_history = ground_has_history(&ground, &heap, request);
-  *id_out = has_history ? granules_take_again(&ground.granules, &heap, request) : BLOCK_NONE;
+  bool uses_hints = backing_uses_hints(&backing, &heap, request);
+  *id_out = uses_hints ? granules_replay(&backing.granules, &heap, request) : BLOCK_NONE;
   enum hipmm_status status = *id_out ? HIPMM_OK : take_anew(request, id_out);
-  if (!status && has_history) granules_note(&ground.granules, &heap, *id_out);
+  if (!status && uses_hints) granules_record(&backing.granules, &heap, *id_out);
   return status;
 }
 
@@ -133,7 +134,7 @@ static uint32_t take(uint64_t bytes)
   uint32_t id = BLOCK_NONE;
   assert_status(try_take(&request, &id), HIPMM_OK);
   assert_true(block_of(&heap.blocks, id)->bytes >= bytes);
-  if (ground.mapped) assert_backed(block_of(&heap.blocks, id));
+  if (backing.mapped) assert_backed(block_of(&heap.blocks, id));
   return id;
 }
 
@@ -147,7 +148,7 @@ static bool has_room(uint64_t bytes, uint32_t *id_out)
 
 static void give(uint32_t id)
 {
-  heap_give(&heap, id, STREAM);
+  heap_free(&heap, id, STREAM);
 }
 
 /* ---- The maximum ---- */
@@ -176,7 +177,7 @@ static void reaches_its_maximum(enum growth growth, uint64_t capacity_bytes, uin
     for (unsigned k = 0; k < n; k++) give(ids[k * 7919u % n]); /* out of order */
     assert_valid();
     uint32_t all = take(whole);
-    assert_int_equal(ground_bytes(&ground), whole);
+    assert_int_equal(backing_bytes(&backing), whole);
     assert_valid();
     give(all);
   }
@@ -198,7 +199,7 @@ static void reaches_its_maximum_with_one_block(void **state)
   open_ground(GROWTH_SEGMENTS, MIB, 0, MIB);
 }
 
-/* Others may want the memory meanwhile, and pieces cost time. */
+/* Others may want the memory meanwhile, and chunks cost time. */
 static void takes_nothing_for_what_cannot_be_had(uint64_t capacity_bytes, uint64_t maximum_bytes,
                                                  enum hipmm_status status)
 {
@@ -209,12 +210,12 @@ static void takes_nothing_for_what_cannot_be_had(uint64_t capacity_bytes, uint64
   give(ids[0]); /* is idle, and not enough */
   const struct request request = request_for(81 * GRANULE);
   assert_int_equal(try_take(&request, &id), status);
-  assert_int_equal(ground_bytes(&ground), 40 * GRANULE);
-  assert_int_equal(ground_peak_bytes(&ground), 40 * GRANULE);
-  assert_int_equal(ground.granules.moves, 0);
+  assert_int_equal(backing_bytes(&backing), 40 * GRANULE);
+  assert_int_equal(backing_peak_bytes(&backing), 40 * GRANULE);
+  assert_int_equal(backing.granules.moves, 0);
   assert_valid();
   ids[0] = take(80 * GRANULE);
-  assert_int_equal(ground_bytes(&ground), 100 * GRANULE);
+  assert_int_equal(backing_bytes(&backing), 100 * GRANULE);
   assert_valid();
   assert_int_equal(close_ground(NULL), 0);
 }
@@ -225,19 +226,19 @@ static void takes_nothing_in_vain(void **state)
   takes_nothing_for_what_cannot_be_had(200 * GRANULE, 100 * GRANULE, HIPMM_E_LIMIT);
   takes_nothing_for_what_cannot_be_had(100 * GRANULE, UINT64_MAX, HIPMM_E_OUT_OF_MEMORY);
   open_ground(GROWTH_MAPPED, 100 * GRANULE, GRANULE, UINT64_MAX);
-  assert_status(ground_fill(&ground, &heap, 101 * GRANULE), HIPMM_E_OUT_OF_MEMORY);
-  assert_int_equal(ground_peak_bytes(&ground), 0);
+  assert_status(backing_fill(&backing, &heap, 101 * GRANULE), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(backing_peak_bytes(&backing), 0);
 }
 
 static void rounds_its_maximum_down_to_what_can_be_had(void **state)
 {
   (void)state;
   open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, 5 * MIB);
-  assert_int_equal(ground_maximum_bytes(&ground), 2 * GRANULE);
+  assert_int_equal(backing_maximum_bytes(&backing), 2 * GRANULE);
   give(take(2 * GRANULE));
   assert_int_equal(close_ground(NULL), 0);
   open_ground(GROWTH_SEGMENTS, 256 * MIB, GRANULE, 5 * MIB + 100);
-  assert_int_equal(ground_maximum_bytes(&ground), 5 * MIB);
+  assert_int_equal(backing_maximum_bytes(&backing), 5 * MIB);
   give(take(5 * MIB));
 }
 
@@ -247,14 +248,14 @@ static void maps_nothing_where_a_granule_exceeds_the_maximum(void **state)
   const struct hipmm_services *services = fake_begin();
   struct hipmm_resource *upstream = fake_upstream(64 * MIB, GRANULE);
   assert_true(heap_open(&heap, services, RECORD_LAZY));
-  assert_ok(ground_open(&ground, &heap, services, upstream, GROWTH_AUTO, GRANULE - 1));
-  assert_false(ground.mapped);
+  assert_ok(backing_open(&backing, &heap, services, upstream, GROWTH_AUTO, GRANULE - 1));
+  assert_false(backing.mapped);
   assert_int_equal(heap.blocks.granule_bytes, 0);
   assert_int_equal(close_ground(NULL), 0);
   services = fake_begin();
   upstream = fake_upstream(64 * MIB, GRANULE);
   assert_true(heap_open(&heap, services, RECORD_LAZY));
-  assert_status(ground_open(&ground, &heap, services, upstream, GROWTH_MAPPED, GRANULE - 1), HIPMM_E_NOT_SUPPORTED);
+  assert_status(backing_open(&backing, &heap, services, upstream, GROWTH_MAPPED, GRANULE - 1), HIPMM_E_NOT_SUPPORTED);
 }
 
 /* Live blocks keep to their half of each granule, and what is free in between is of use only where it lies. */
@@ -270,7 +271,7 @@ static void uses_what_is_free_between_live_blocks(void **state)
   assert_false(has_room(2 * MIB, &id));
   assert_valid();
   for (unsigned i = 0; i < n; i += 2) ids[i] = take(MIB);
-  assert_int_equal(ground_bytes(&ground), 16 * MIB);
+  assert_int_equal(backing_bytes(&backing), 16 * MIB);
 }
 
 /* Twice the device's memory is more than some processes may have. */
@@ -280,7 +281,7 @@ static void reserves_fewer_addresses_where_there_is_no_room_for_all(void **state
   open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
   struct request request = request_for(3 * GRANULE);
   fake_fail_upstream(1, HIPMM_E_HIP);
-  assert_ok(granules_take(&ground.granules, &heap, &request, true, &ids[0]));
+  assert_ok(granules_allocate(&backing.granules, &heap, &request, true, &ids[0]));
   assert_false(fake_failure_is_due());
   assert_valid();
   give(take(64 * MIB - 3 * GRANULE)); /* in as many ranges as it takes */
@@ -298,8 +299,8 @@ static void moves_idle_memory_under_a_block_that_no_hole_fits(void **state)
   for (unsigned i = 0; i < n; i += 2) give(ids[i]);
   uint32_t id = take(8 * GRANULE);
   assert_valid();
-  assert_int_equal(ground_bytes(&ground), 32 * MIB);
-  assert_true(ground.granules.moves >= 7);
+  assert_int_equal(backing_bytes(&backing), 32 * MIB);
+  assert_true(backing.granules.moves >= 7);
   assert_int_equal(heap.live_bytes, 32 * MIB);
   give(id);
   assert_valid();
@@ -312,12 +313,12 @@ static void moves_nothing_that_work_may_still_use(void **state)
   unsigned n = fill(GRANULE, ids, MOST_IDS);
   uint64_t work = fake_work(0);
   for (unsigned i = 0; i < n; i += 2) give(ids[i]);
-  assert_true(idle_is_pending(&ground.granules.pieces, &heap));
+  assert_true(idle_is_pending(&backing.granules.chunks, &heap));
   struct request request = request_for(8 * GRANULE);
   uint32_t id = BLOCK_NONE;
-  assert_status(granules_take(&ground.granules, &heap, &request, false, &id), HIPMM_E_OUT_OF_MEMORY);
-  assert_int_equal(ground.granules.moves, 0);
-  assert_ok(ground_take(&ground, &heap, &request, &id)); /* waits */
+  assert_status(granules_allocate(&backing.granules, &heap, &request, false, &id), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(backing.granules.moves, 0);
+  assert_ok(backing_allocate(&backing, &heap, &request, &id)); /* waits */
   assert_true(fake_is_ordered(1, 0, work));
   assert_valid();
 }
@@ -339,11 +340,11 @@ static void fill_and_idle(uint64_t capacity_bytes)
 /* What comes of it that 4 granules are taken: what is held then, and what it took. */
 static void assert_taking(uint64_t held_bytes, uint64_t moves, unsigned waits)
 {
-  uint64_t moves_before = ground.granules.moves;
+  uint64_t moves_before = backing.granules.moves;
   unsigned waits_before = host_waits();
   take(4 * GRANULE);
-  assert_int_equal(ground_bytes(&ground), held_bytes);
-  assert_int_equal(ground.granules.moves, moves_before + moves);
+  assert_int_equal(backing_bytes(&backing), held_bytes);
+  assert_int_equal(backing.granules.moves, moves_before + moves);
   assert_int_equal(host_waits(), waits_before + waits);
   assert_valid();
 }
@@ -353,7 +354,7 @@ static void takes_more_before_it_waits(void **state)
 {
   (void)state;
   fill_and_idle(64 * MIB);
-  assert_int_equal(ground.granules.moves, 0);
+  assert_int_equal(backing.granules.moves, 0);
   assert_taking(40 * MIB, 0, 0);
   assert_taking(40 * MIB, 4, 1);
 }
@@ -362,7 +363,7 @@ static void waits_where_there_is_no_more(void **state)
 {
   (void)state;
   fill_and_idle(36 * MIB);
-  assert_int_equal(ground.granules.moves, 0);
+  assert_int_equal(backing.granules.moves, 0);
   assert_taking(36 * MIB, 2, 1);
 }
 
@@ -375,7 +376,7 @@ static void moves_memory_that_work_still_uses(void **state)
   fake_work(0);
   for (unsigned i = 0; i < n; i += 2) give(ids[i]);
   uint32_t id = take(8 * GRANULE);
-  assert_int_equal(ground.granules.moves, 8);
+  assert_int_equal(backing.granules.moves, 8);
   assert_int_equal(host_waits(), waits);
   assert_valid();
   give(id);
@@ -397,7 +398,7 @@ static void moves_nothing_after_work_of_a_captured_stream(void **state)
   fake_hip.StreamIsCapturing = is_captured;
   uint32_t id = take(8 * GRANULE);
   fake_hip.StreamIsCapturing = NULL;
-  assert_int_equal(ground.granules.moves, 0);
+  assert_int_equal(backing.granules.moves, 0);
   give(id);
   assert_valid();
 }
@@ -410,13 +411,13 @@ static void moves_nothing_twice(void **state)
   for (unsigned round = 0; round < 3; round++) {
     for (unsigned i = 0; i < n; i += 2) give(ids[i]);
     uint32_t id = take(8 * GRANULE);
-    assert_int_equal(ground.granules.moves, 8);
-    assert_int_equal(ground.granules.returns, 16 * round);
+    assert_int_equal(backing.granules.moves, 8);
+    assert_int_equal(backing.granules.returns, 16 * round);
     assert_valid();
     give(id);
     for (unsigned i = 0; i < n; i += 2) ids[i] = take(GRANULE);
-    assert_int_equal(ground.granules.moves, 8);
-    assert_int_equal(ground.granules.returns, 16 * round + 8);
+    assert_int_equal(backing.granules.moves, 8);
+    assert_int_equal(backing.granules.returns, 16 * round + 8);
     assert_valid();
   }
   assert_int_equal(host_waits(), waits);
@@ -430,14 +431,14 @@ static void let_nobody_wait(bool nobody)
   fake_set_record_fails(nobody);
 }
 
-/* The work that was there before may still use the places which the moved pieces have left. */
+/* The work that was there before may still use the places which the moved chunks have left. */
 static void unmaps_nothing_while_it_cannot_wait(void **state)
 {
   (void)state;
   fill_and_idle(64 * MIB);
   take(8 * GRANULE);
-  assert_int_equal(ground.granules.moves, 8);
-  const struct range *range = &ground.granules.pieces.ranges[0];
+  assert_int_equal(backing.granules.moves, 8);
+  const struct range *range = &backing.granules.chunks.ranges[0];
   uint64_t mapped_bytes = fake_mapped_bytes(range->start, range->start + range->bytes);
   let_nobody_wait(true);
   struct request request = request_for(GRANULE);
@@ -450,7 +451,7 @@ static void unmaps_nothing_while_it_cannot_wait(void **state)
   assert_valid();
 }
 
-/* Pieces grow with what is held; a hole that is smaller than all idle pieces is filled by an exchange. */
+/* Pieces grow with what is held; a hole that is smaller than all idle chunks is filled by an exchange. */
 static void exchanges_pieces_that_are_too_large(void **state)
 {
   (void)state;
@@ -459,20 +460,20 @@ static void exchanges_pieces_that_are_too_large(void **state)
   uint32_t all = take(whole);
   assert_valid();
   give(all);
-  heap_all_passed(&heap);
-  /* Fences so that only large pieces at the end are idle. */
+  heap_complete_all(&heap);
+  /* Fences so that only large chunks at the end are idle. */
   uint64_t random = 11;
   unsigned n = 0;
   while (n < MOST_IDS && has_room(granule * (1 + draw(&random, 12)), &ids[n])) n++;
   assert_valid();
   for (unsigned i = 0; i < n; i += 2) give(ids[i]);
-  heap_all_passed(&heap);
+  heap_complete_all(&heap);
   assert_valid();
-  uint64_t free_bytes = ground_bytes(&ground) - heap.live_bytes;
+  uint64_t free_bytes = backing_bytes(&backing) - heap.live_bytes;
   uint32_t large = take(free_bytes / 2 / granule * granule);
   assert_valid();
-  assert_true(ground.granules.moves > 0);
-  assert_true(ground_bytes(&ground) <= whole);
+  assert_true(backing.granules.moves > 0);
+  assert_true(backing_bytes(&backing) <= whole);
   give(large);
 }
 
@@ -482,7 +483,7 @@ static uint32_t count_of_pieces(bool is_slow)
   struct hipmm_resource *upstream = fake_upstream(400 * MIB, 64 * 1024);
   if (is_slow) fake_slow_upstream_down();
   open_on(upstream, services, GROWTH_MAPPED, UINT64_MAX);
-  uint32_t all = take(400 * MIB), count = ground.granules.pieces.count;
+  uint32_t all = take(400 * MIB), count = backing.granules.chunks.count;
   assert_valid();
   give(all);
   return count;
@@ -506,7 +507,7 @@ static void holds_no_more_while_some_is_idle(void **state)
   unsigned n = 0;
   open_ground(GROWTH_MAPPED, 4ull * WHOLE * UNITS, UNITS, UINT64_MAX);
   give(take((uint64_t)WHOLE * UNITS));
-  uint32_t small = take((uint64_t)SMALL * UNITS); /* the first pieces are small ones */
+  uint32_t small = take((uint64_t)SMALL * UNITS); /* the first chunks are small ones */
   for (unsigned i = 0; i < 4000; i++) {
     fake_work(0);
     if (live > (WHOLE - SMALL) * 7 / 8) {
@@ -519,7 +520,7 @@ static void holds_no_more_while_some_is_idle(void **state)
       ids[n++] = take(units * UNITS);
       live += units;
     }
-    assert_int_equal(ground_bytes(&ground), (uint64_t)WHOLE * UNITS);
+    assert_int_equal(backing_bytes(&backing), (uint64_t)WHOLE * UNITS);
   }
   assert_valid();
   give(small);
@@ -532,24 +533,24 @@ static void gives_idle_memory_back_down_to_what_is_to_be_kept(enum growth growth
   open_ground(growth, 256 * MIB, GRANULE, UINT64_MAX);
   unsigned n = fill(2 * GRANULE, ids, 16);
   assert_int_equal(n, 16);
-  uint64_t held = ground_bytes(&ground);
+  uint64_t held = backing_bytes(&backing);
   for (unsigned i = 1; i < n; i++) give(ids[i]);
-  assert_ok(ground_release_idle(&ground, &heap, 0));
-  assert_int_equal(ground_bytes(&ground), held); /* not clean yet */
-  heap_all_passed(&heap);
-  assert_ok(ground_release_idle(&ground, &heap, held + MIB));
-  assert_int_equal(ground_bytes(&ground), held); /* there is less than that */
-  assert_ok(ground_release_idle(&ground, &heap, 24 * MIB));
+  assert_ok(backing_release_idle(&backing, &heap, 0));
+  assert_int_equal(backing_bytes(&backing), held); /* not ready yet */
+  heap_complete_all(&heap);
+  assert_ok(backing_release_idle(&backing, &heap, held + MIB));
+  assert_int_equal(backing_bytes(&backing), held); /* there is less than that */
+  assert_ok(backing_release_idle(&backing, &heap, 24 * MIB));
   assert_valid();
-  assert_in_range(ground_bytes(&ground), 24 * MIB, growth == GROWTH_MAPPED ? 24 * MIB : held);
-  assert_ok(ground_release_idle(&ground, &heap, 0));
+  assert_in_range(backing_bytes(&backing), 24 * MIB, growth == GROWTH_MAPPED ? 24 * MIB : held);
+  assert_ok(backing_release_idle(&backing, &heap, 0));
   assert_valid();
-  assert_in_range(ground_bytes(&ground), 2 * GRANULE, 4 * GRANULE);
+  assert_in_range(backing_bytes(&backing), 2 * GRANULE, 4 * GRANULE);
   give(ids[0]);
-  heap_all_passed(&heap);
-  assert_ok(ground_release_idle(&ground, &heap, 0));
-  assert_int_equal(ground_bytes(&ground), 0);
-  assert_int_equal(ground_peak_bytes(&ground), held);
+  heap_complete_all(&heap);
+  assert_ok(backing_release_idle(&backing, &heap, 0));
+  assert_int_equal(backing_bytes(&backing), 0);
+  assert_int_equal(backing_peak_bytes(&backing), held);
   give(take(7 * MIB));
   assert_valid();
   assert_int_equal(close_ground(NULL), 0);
@@ -569,9 +570,9 @@ static void keeps_memory_that_is_partly_in_use(void **state)
   open_ground(GROWTH_MAPPED, 256 * MIB, GRANULE, UINT64_MAX);
   unsigned n = fill(MIB, ids, 8);
   for (unsigned i = 0; i < n; i += 2) give(ids[i]);
-  heap_all_passed(&heap);
-  assert_ok(ground_release_idle(&ground, &heap, 0));
-  assert_int_equal(ground_bytes(&ground), 8 * MIB);
+  heap_complete_all(&heap);
+  assert_ok(backing_release_idle(&backing, &heap, 0));
+  assert_int_equal(backing_bytes(&backing), 8 * MIB);
   assert_valid();
 }
 
@@ -581,15 +582,15 @@ static void takes_what_it_is_to_start_with(void **state)
   (void)state;
   for (unsigned i = 0; i < 2; i++) {
     open_ground(growths[i], 256 * MIB, GRANULE, UINT64_MAX);
-    assert_ok(ground_fill(&ground, &heap, 40 * MIB));
+    assert_ok(backing_fill(&backing, &heap, 40 * MIB));
     assert_valid();
-    assert_int_equal(ground_bytes(&ground), 40 * MIB);
+    assert_int_equal(backing_bytes(&backing), 40 * MIB);
     assert_int_equal(heap_largest_free(&heap), 40 * MIB);
     give(take(40 * MIB));
-    assert_int_equal(ground_bytes(&ground), 40 * MIB);
+    assert_int_equal(backing_bytes(&backing), 40 * MIB);
     assert_int_equal(close_ground(NULL), 0);
     open_ground(growths[i], 32 * MIB, GRANULE, UINT64_MAX);
-    assert_status(ground_fill(&ground, &heap, 40 * MIB), HIPMM_E_OUT_OF_MEMORY);
+    assert_status(backing_fill(&backing, &heap, 40 * MIB), HIPMM_E_OUT_OF_MEMORY);
     assert_valid();
     assert_int_equal(close_ground(NULL), 0);
   }
@@ -607,13 +608,13 @@ static void falls_back_to_segments_where_nothing_can_be_mapped(void **state)
   services = fake_begin();
   struct hipmm_resource *upstream = fake_upstream(64 * MIB, 0);
   assert_true(heap_open(&heap, services, RECORD_LAZY));
-  assert_ok(ground_open(&ground, &heap, services, upstream, GROWTH_AUTO, UINT64_MAX));
-  assert_false(ground.mapped);
+  assert_ok(backing_open(&backing, &heap, services, upstream, GROWTH_AUTO, UINT64_MAX));
+  assert_false(backing.mapped);
   assert_int_equal(close_ground(NULL), 0);
   services = fake_begin();
   upstream = fake_upstream(64 * MIB, 0);
   assert_true(heap_open(&heap, services, RECORD_LAZY));
-  assert_status(ground_open(&ground, &heap, services, upstream, GROWTH_MAPPED, UINT64_MAX), HIPMM_E_NOT_SUPPORTED);
+  assert_status(backing_open(&backing, &heap, services, upstream, GROWTH_MAPPED, UINT64_MAX), HIPMM_E_NOT_SUPPORTED);
 }
 
 static void maps_what_is_in_doubt_only_where_it_is_told_to(void **state)
@@ -621,10 +622,10 @@ static void maps_what_is_in_doubt_only_where_it_is_told_to(void **state)
   (void)state;
   for (enum growth growth = GROWTH_AUTO; growth <= GROWTH_MAPPED; growth++) {
     const struct hipmm_services *services = fake_begin();
-    fake_doubt_upstream();
+    fake_discourage_upstream();
     assert_true(heap_open(&heap, services, RECORD_LAZY));
-    assert_ok(ground_open(&ground, &heap, services, fake_upstream(64 * MIB, GRANULE), growth, UINT64_MAX));
-    assert_int_equal(ground.mapped, growth == GROWTH_MAPPED);
+    assert_ok(backing_open(&backing, &heap, services, fake_upstream(64 * MIB, GRANULE), growth, UINT64_MAX));
+    assert_int_equal(backing.mapped, growth == GROWTH_MAPPED);
     assert_int_equal(close_ground(NULL), 0);
   }
   open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX); /* nobody doubts any more */
@@ -648,18 +649,18 @@ static void loses_nothing_when_the_upstream_fails(enum growth growth, enum hipmm
       assert_valid();
       if (i == 5) {
         for (; n > 1; n--) give(ids[n - 1]);
-        heap_all_passed(&heap);
-        refused += ground_release_idle(&ground, &heap, 4 * MIB) != HIPMM_OK;
+        heap_complete_all(&heap);
+        refused += backing_release_idle(&backing, &heap, 4 * MIB) != HIPMM_OK;
         assert_valid();
       }
     }
     while (n) give(ids[--n]);
-    heap_all_passed(&heap);
-    while (ground_bytes(&ground)) {
+    heap_complete_all(&heap);
+    while (backing_bytes(&backing)) {
       bool is_due = fake_failure_is_due();
-      ground_release_idle(&ground, &heap, 0);
-      assert_true(ground_bytes(&ground) == 0 || is_due); /* at the second try all goes */
-      if (ground_bytes(&ground)) assert_false(fake_failure_is_due());
+      backing_release_idle(&backing, &heap, 0);
+      assert_true(backing_bytes(&backing) == 0 || is_due); /* at the second try all goes */
+      if (backing_bytes(&backing)) assert_false(fake_failure_is_due());
     }
     assert_valid();
     bool has_failed = !fake_failure_is_due();
@@ -690,7 +691,7 @@ static void loses_nothing_when_host_memory_is_short(void **state)
       struct request request = request_for(GRANULE);
       open_ground(growths[i], 64 * MIB, GRANULE, UINT64_MAX);
       fake_fail_host_allocation(nth);
-      enum hipmm_status status = ground_take(&ground, &heap, &request, &ids[0]);
+      enum hipmm_status status = backing_allocate(&backing, &heap, &request, &ids[0]);
       fake_fail_host_allocation(0);
       assert_true(status == HIPMM_OK || status == HIPMM_E_OUT_OF_MEMORY);
       assert_valid();
@@ -715,9 +716,9 @@ static void do_something(struct world *world)
     let_nobody_wait(!draw(&world->random, 4));
   } else if (lot < 4) {
     if (fake_hip.DeviceSynchronize()) return;
-    heap_all_passed(&heap);
+    heap_complete_all(&heap);
     uint64_t keep_bytes = draw(&world->random, 2) * draw(&world->random, 64) * MIB;
-    enum hipmm_status status = ground_release_idle(&ground, &heap, keep_bytes);
+    enum hipmm_status status = backing_release_idle(&backing, &heap, keep_bytes);
     assert_true(!status || status == HIPMM_E_HIP || status == HIPMM_E_OUT_OF_MEMORY);
   } else if (lot < 6) {
     fake_fail_upstream(1 + (unsigned)draw(&world->random, 12),
@@ -726,7 +727,7 @@ static void do_something(struct world *world)
     unsigned which = (unsigned)draw(&world->random, world->n);
     unsigned stream = (unsigned)draw(&world->random, STREAMS);
     fake_work(stream);
-    heap_give(&heap, ids[which], STREAM + stream);
+    heap_free(&heap, ids[which], STREAM + stream);
     ids[which] = ids[--world->n];
   } else if (lot < 10) {
     fake_progress((unsigned)draw(&world->random, STREAMS));
@@ -756,9 +757,9 @@ static void survives_anything_over(enum growth growth, uint64_t granule_bytes, u
   let_nobody_wait(false);
   while (world.n) give(ids[--world.n]);
   fake_hip.DeviceSynchronize();
-  heap_all_passed(&heap);
-  assert_ok(ground_release_idle(&ground, &heap, 0));
-  assert_int_equal(ground_bytes(&ground), 0);
+  heap_complete_all(&heap);
+  assert_ok(backing_release_idle(&backing, &heap, 0));
+  assert_int_equal(backing_bytes(&backing), 0);
   assert_valid();
   assert_int_equal(close_ground(NULL), 0);
 }
@@ -855,14 +856,14 @@ static void settles(void **state)
   uint32_t weights = take(20 * GRANULE);
   for (unsigned round = 0; round < ROUNDS; round++) {
     if (round == SETTLED) {
-      moves = ground.granules.moves;
+      moves = backing.granules.moves;
       waits = host_waits();
     }
     fake_work(0);
     before = training;
     go_round(&training);
   }
-  assert_int_equal(ground.granules.moves, moves);
+  assert_int_equal(backing.granules.moves, moves);
   assert_int_equal(host_waits(), waits);
   assert_memory_equal(training.starts, before.starts, sizeof training.starts);
   for (unsigned i = 0; i < LAYERS; i++) give_gradient(&training, i);
@@ -880,19 +881,19 @@ static void comes_to_rest_beside(uint64_t weight_granules)
   open_on(upstream, services, GROWTH_MAPPED, UINT64_MAX);
   uint32_t weights = take(weight_granules * GRANULE);
   for (unsigned round = 0; round < 2 * ROUNDS; round++) {
-    if (round == ROUNDS) moves = ground.granules.moves;
+    if (round == ROUNDS) moves = backing.granules.moves;
     fake_work(0);
     go_round(&training);
   }
-  assert_int_equal(ground.granules.moves, moves);
-  assert_in_range(ground.granules.rest_bytes, 1, ground_bytes(&ground) / 100);
+  assert_int_equal(backing.granules.moves, moves);
+  assert_in_range(backing.granules.extra_bytes, 1, backing_bytes(&backing) / 100);
   for (unsigned i = 0; i < LAYERS; i++) give_gradient(&training, i);
   give(weights);
   assert_int_equal(close_ground(NULL), 0);
 }
 
 /* A block that is still live when its successor is asked for makes that go elsewhere, so that two rounds differ and may
- * want the same pieces, for good. Where mapping is slow, there are soon enough for both. */
+ * want the same chunks, for good. Where mapping is slow, there are soon enough for both. */
 static void comes_to_rest_where_rounds_overlap(void **state)
 {
   (void)state;
@@ -922,7 +923,7 @@ static void lead_up(void)
 static uint64_t request_first(void)
 {
   open_ground(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
-  assert_ok(ground_fill(&ground, &heap, 24 * GRANULE)); /* to hold more than before would be to forget */
+  assert_ok(backing_fill(&backing, &heap, 24 * GRANULE)); /* to hold more than before would be to forget */
   take(4 * GRANULE);
   for (int i = 0; i < 3; i++) front[i] = take(GRANULE * 3 / 4);
   source = BLOCK_NONE;
@@ -956,14 +957,14 @@ static void leaves_no_memory_in_use_to_others(void **state)
   (void)state;
   lead_up();
   for (int i = 0; i < 3; i++) give(front[i]);
-  heap_all_passed(&heap);
-  assert_ok(ground_release_idle(&ground, &heap, 0));
-  moves = ground.granules.moves;
+  heap_complete_all(&heap);
+  assert_ok(backing_release_idle(&backing, &heap, 0));
+  moves = backing.granules.moves;
   fake_work(0);
   give(source);
   const struct block *taken = block_of(&heap.blocks, take(3 * GRANULE));
   assert_int_equal(taken->start, start);
-  assert_int_equal(ground.granules.moves, moves + 3);
+  assert_int_equal(backing.granules.moves, moves + 3);
   assert_int_equal(block_of(&heap.blocks, taken->before)->bytes, GRANULE * 9 / 4);
   assert_int_equal(block_of(&heap.blocks, taken->before)->stream, STREAM);
   assert_valid();

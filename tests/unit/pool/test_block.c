@@ -33,7 +33,7 @@ static uint32_t new_live(uint64_t start, uint64_t bytes)
 {
   uint32_t id = block_new(&blocks, start, bytes);
   assert_int_not_equal(id, BLOCK_NONE);
-  block_show(&blocks, id);
+  block_publish(&blocks, id);
   block_set_state(block_of(&blocks, id), BLOCK_LIVE);
   return id;
 }
@@ -44,7 +44,7 @@ static void finds_live_blocks_only(void **state)
   assert_true(blocks_cover(&blocks, START, GIB));
   uint32_t id = block_new(&blocks, START, 512);
   assert_int_equal(block_state(block_of(&blocks, id)), BLOCK_FREE);
-  block_show(&blocks, id);
+  block_publish(&blocks, id);
   assert_int_equal(block_at(&blocks, address(START), 0), BLOCK_NONE);
   block_set_state(block_of(&blocks, id), BLOCK_LIVE);
   assert_int_equal(block_at(&blocks, address(START), 0), id);
@@ -194,7 +194,7 @@ static void moves_the_start_of_a_block(void **state)
   assert_true(blocks_cover(&blocks, START, GIB));
   uint32_t id = block_new(&blocks, START, 1024);
   block_set_bounds(&blocks, id, START + 256, 768);
-  block_show(&blocks, id);
+  block_publish(&blocks, id);
   block_set_state(block_of(&blocks, id), BLOCK_LIVE);
   assert_int_equal(block_at(&blocks, address(START + 256), 0), id);
   assert_int_equal(block_at(&blocks, address(START), 0), BLOCK_NONE);

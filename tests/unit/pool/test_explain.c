@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of what sub-allocators say when memory is short: what is held, free, and in one piece, after they waited for
+/* Tests of what sub-allocators say when memory is short: what is held, free, and in one chunk, after they waited for
  * the work of other streams, and whose limit it is. What they say can be had can be had. */
 #include "../../../plugins/pool/allocate.h"
 #include "../../support/fixture.h"
@@ -56,7 +56,7 @@ static size_t said(const char *words)
   const char *message = hipmm_last_error_message(), *at = strstr(message, words);
   if (!at || at < message + 5 || memcmp(at - 4, "MiB ", 4)) fail_msg("no MiB before \"%s\" in: %s", words, message);
   at -= 5; /* the blank before the unit */
-  while (at > message && at[-1] != ' ') at--;
+  while (at > message && at[-1] != ' ' && at[-1] != '(') at--;
   return strtoull(at, NULL, 10) * MIB;
 }
 
@@ -68,10 +68,9 @@ static void says_what_waiting_gave(const char *growth)
   snprintf(options, sizeof options, ", 'growth': '%s', 'maximum_size': '16MiB'", growth);
   start("pool", "", options);
   fails(12 * MIB, HIPMM_E_OUT_OF_MEMORY);
-  assert_message(
-      "pool: cannot allocate 12 MiB: maximum_size 16 MiB is reached, with 11 MiB of it free; pool: all streams "
-      "were waited for");
-  size_t most = said("can be had now");
+  assert_message("pool: cannot allocate 12 MiB: maximum_size 16 MiB is reached, with 11 MiB of it free; pool: after "
+                 "waiting for all streams");
+  size_t most = said("can be allocated");
   assert_int_equal(fixture_hip()->StreamQuery(other), 0);
   assert_in_range(most, 8 * MIB, 11 * MIB);
   assert_int_equal(said("are held"), fixture_value("pool", "reserved_bytes"));
@@ -91,8 +90,8 @@ static void says_what_waiting_gave_in_segments(void **state)
   says_what_waiting_gave("segments");
 }
 
-/* Free memory on both sides of what is live cannot be joined; what would be in one piece is said. */
-static void says_what_is_in_one_piece(void **state)
+/* Free memory on both sides of what is live cannot be joined; the message says how much is in one block. */
+static void says_what_is_in_one_block(void **state)
 {
   (void)state;
   fixture_start("'stack': [{'type': 'pool', 'growth': 'segments', 'initial_size': '16MiB', 'maximum_size': '16MiB'}, "
@@ -104,8 +103,8 @@ static void says_what_is_in_one_piece(void **state)
   fixture_free(blocks[2], 4 * MIB, mine);
   fixture_free(blocks[3], 4 * MIB, mine);
   fails(12 * MIB, HIPMM_E_OUT_OF_MEMORY);
-  assert_int_equal(said("of it free in one piece"), 8 * MIB);
-  assert_int_equal(said("can be had now"), 8 * MIB);
+  assert_int_equal(said("of it free in one block"), 8 * MIB);
+  assert_int_equal(said("can be allocated"), 8 * MIB);
   assert_message("with 12 MiB of it free");
   fixture_free(blocks[1], 4 * MIB, mine);
   fixture_drop_stream(mine);
@@ -117,8 +116,8 @@ static void says_whose_limit_it_is(void **state)
   start("pool", limited, ", 'growth': 'segments'");
   fails(12 * MIB, HIPMM_E_LIMIT);
   assert_message("limiting: cannot allocate 12 MiB: 6 MiB of the limit of 16 MiB are in use");
-  assert_message("; pool: cannot allocate 12 MiB: 6 MiB are held, 1 MiB of it free, 1 MiB in one piece now that all "
-                 "streams were waited for");
+  assert_message("; pool: cannot allocate 12 MiB: holds 6 MiB, 1 MiB free (1 MiB of it in one block) after waiting for "
+                 "all streams");
   assert_null(strstr(hipmm_last_error_message(), "maximum_size"));
   finish();
 }
@@ -140,8 +139,8 @@ static void says_what_the_device_lacks(void **state)
   start("pool", "", ", 'growth': 'mapped'");
   fails(1024 * MIB, HIPMM_E_OUT_OF_MEMORY);
   assert_message("device: ");
-  assert_message("; pool: cannot allocate 1 GiB: 12 MiB are held, 7 MiB of it free, ");
-  size_t movable = said("in idle pieces that can be put together now that all streams were waited for");
+  assert_message("; pool: cannot allocate 1 GiB: holds 12 MiB, 7 MiB free (");
+  size_t movable = said("of it reclaimable) after waiting for all streams");
   assert_in_range(movable, 4 * MIB, 7 * MIB);
   size_t held = fixture_held_bytes();
   fixture_free(fixture_allocate(movable, mine), movable, mine);
@@ -273,7 +272,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(says_what_waiting_gave_mapped),
       TEST(says_what_waiting_gave_in_segments),
-      TEST(says_what_is_in_one_piece),
+      TEST(says_what_is_in_one_block),
       TEST(says_whose_limit_it_is),
       TEST(takes_what_the_limit_leaves),
       TEST(says_what_the_device_lacks),

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREAD_SLOTS = 300, STEPS = 6000 };
+enum { N_SLOTS = 300, STEPS = 6000 };
 
 static const uint64_t START = 0x300000000000;
 static const uint64_t KIB64 = 1 << 16;
@@ -25,7 +25,7 @@ struct slot {
   uint64_t since; /* when the block came into its list */
 };
 
-static struct slot slots[THREAD_SLOTS];
+static struct slot slots[N_SLOTS];
 static uint64_t now;
 
 static int open_all(void **state)
@@ -82,7 +82,7 @@ static int compare(const void *a, const void *b)
 static unsigned sort(const struct slot **sorted)
 {
   unsigned n = 0;
-  for (const struct slot *slot = slots; slot < slots + THREAD_SLOTS; slot++)
+  for (const struct slot *slot = slots; slot < slots + N_SLOTS; slot++)
     if (slot->id && !is_listed(block_in(slot))) sorted[n++] = slot;
   qsort(sorted, n, sizeof *sorted, compare);
   return n;
@@ -91,7 +91,7 @@ static unsigned sort(const struct slot **sorted)
 static const struct slot *best_in_lists(uint64_t bytes)
 {
   const struct slot *best = NULL;
-  for (const struct slot *slot = slots; slot < slots + THREAD_SLOTS; slot++) {
+  for (const struct slot *slot = slots; slot < slots + N_SLOTS; slot++) {
     if (!slot->id || !is_listed(block_in(slot)) || block_in(slot)->bytes < bytes) continue;
     bool is_better = !best || block_in(slot)->bytes < block_in(best)->bytes ||
                      (block_in(slot)->bytes == block_in(best)->bytes && slot->since > best->since);
@@ -103,7 +103,7 @@ static const struct slot *best_in_lists(uint64_t bytes)
 static uint32_t plain_fit(uint64_t bytes, enum fit *fit_out)
 {
   bool may_be_listed = is_listed(&(struct block){.bytes = bytes});
-  const struct slot *best = may_be_listed ? best_in_lists(bytes) : NULL, *sorted[THREAD_SLOTS];
+  const struct slot *best = may_be_listed ? best_in_lists(bytes) : NULL, *sorted[N_SLOTS];
   unsigned n = sort(sorted);
   *fit_out = FIT_LIST;
   if (best) return best->id;
@@ -128,7 +128,7 @@ static void assert_fits(uint64_t bytes)
 
 static void assert_visits_all(uint64_t bytes)
 {
-  const struct slot *sorted[THREAD_SLOTS];
+  const struct slot *sorted[N_SLOTS];
   uint32_t id = BLOCK_NONE;
   for (unsigned i = sort(sorted); i-- > 0;) {
     if (block_in(sorted[i])->bytes < bytes) continue;
@@ -143,7 +143,7 @@ static void assert_counts(void)
   uint64_t bytes = 0;
   uint32_t count = 0, any = free_index_any(&idx, &blocks);
   bool any_is_there = false;
-  for (const struct slot *slot = slots; slot < slots + THREAD_SLOTS; slot++) {
+  for (const struct slot *slot = slots; slot < slots + N_SLOTS; slot++) {
     if (!slot->id) continue;
     bytes += block_in(slot)->bytes;
     count++;
@@ -167,7 +167,7 @@ static uint64_t in_units(uint64_t bytes)
 }
 
 /* Of each cell the most room, by the plain array. */
-static uint64_t cells[ROOMS][THREAD_SLOTS * 8];
+static uint64_t cells[MEASURES][N_SLOTS * 8];
 
 static uint32_t n_cells_in_use;
 
@@ -175,13 +175,13 @@ static void fill_cells(void)
 {
   memset(cells, 0, sizeof cells);
   n_cells_in_use = 0;
-  for (const struct slot *slot = slots; slot < slots + THREAD_SLOTS; slot++) {
+  for (const struct slot *slot = slots; slot < slots + N_SLOTS; slot++) {
     if (!slot->id || is_listed(block_in(slot))) continue;
     uint32_t cell = block_cell(&blocks, block_in(slot)->start);
-    assert_in_range(cell, 0, THREAD_SLOTS * 8 - 1);
-    cells[ROOM_WHOLE][cell] = larger(cells[ROOM_WHOLE][cell], in_units(block_in(slot)->bytes));
+    assert_in_range(cell, 0, N_SLOTS * 8 - 1);
+    cells[MEASURE_WHOLE][cell] = larger(cells[MEASURE_WHOLE][cell], in_units(block_in(slot)->bytes));
     uint64_t busy = prefix_of(block_in(slot), blocks.granule_bytes);
-    cells[ROOM_BUSY][cell] = larger(cells[ROOM_BUSY][cell], in_units(busy));
+    cells[MEASURE_BUSY][cell] = larger(cells[MEASURE_BUSY][cell], in_units(busy));
     if (cell >= n_cells_in_use) n_cells_in_use = cell + 1;
   }
 }
@@ -191,7 +191,7 @@ static void assert_nodes_know(void)
 {
   if (!blocks.granule_bytes) return;
   fill_cells();
-  for (unsigned room = 0; room < ROOMS; room++)
+  for (unsigned room = 0; room < MEASURES; room++)
     for (uint32_t cell = 0; cell < n_cells_in_use; cell++) {
       assert_int_equal(idx.tree.levels[0][cell / FAN].most[cell % FAN][room], cells[room][cell]);
       uint32_t child = cell;
@@ -227,7 +227,7 @@ static uint64_t draw_start(uint64_t *random, const struct slot *slot, uint64_t b
 static void make_slots(uint64_t *random)
 {
   uint64_t start = START;
-  for (struct slot *slot = slots; slot < slots + THREAD_SLOTS; slot++) {
+  for (struct slot *slot = slots; slot < slots + N_SLOTS; slot++) {
     slot->start = start;
     slot->bytes = draw(random, 3) ? GRANULE * (1 + draw(random, 3)) : KIB64 * (1 + draw(random, 40));
     start += slot->bytes;
@@ -259,7 +259,7 @@ static void agrees_with_a_plain_array(uint64_t granule, uint64_t seed)
   cover(granule);
   make_slots(&random);
   for (unsigned i = 0; i < STEPS; i++) {
-    uint64_t among = i / 1000 % 2 ? THREAD_SLOTS : THREAD_SLOTS / 10; /* now dense, now sparse */
+    uint64_t among = i / 1000 % 2 ? N_SLOTS : N_SLOTS / 10; /* now dense, now sparse */
     change(&random, &slots[draw(&random, among)]);
     assert_fits(draw_bytes(&random, 4 * GRANULE));
     if (i % 16 == 0 && granule) assert_visits_all(KIB64 + draw_bytes(&random, 4 * GRANULE));
@@ -357,8 +357,8 @@ static void prefers_the_smallest_that_fits_where_nothing_moves(void **state)
 {
   (void)state;
   cover(0);
-  for (unsigned i = 0; i < THREAD_SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
-  const unsigned last = THREAD_SLOTS - 1 - (THREAD_SLOTS - 1) % 16; /* freed last of the smallest */
+  for (unsigned i = 0; i < N_SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
+  const unsigned last = N_SLOTS - 1 - (N_SLOTS - 1) % 16; /* freed last of the smallest */
   for (unsigned i = 0; i < 11; i++) assert_int_equal(fit(KIB64 * (1 + i), FIT_LIST), slots[last + i].id);
   free_index_remove(&idx, &blocks, slots[last + 5].id);
   assert_int_equal(fit(6 * KIB64, FIT_LIST), slots[last + 5 - 16].id);
@@ -369,11 +369,11 @@ static void prefers_the_lowest_address_where_granules_move(void **state)
 {
   (void)state;
   cover(GRANULE);
-  for (unsigned i = 0; i < THREAD_SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
+  for (unsigned i = 0; i < N_SLOTS; i++) add_at(i, START + i * GRANULE, KIB64 * (1 + i % 16));
   for (unsigned i = 0; i < 16; i++) assert_int_equal(fit(KIB64 * (1 + i), FIT_BUSY), slots[i].id);
-  add_at(0, START + THREAD_SLOTS * GRANULE, GRANULE);
-  uint32_t lower = add_at(1, START + (THREAD_SLOTS + 2) * GRANULE, 3 * GRANULE);
-  add_at(2, START + (THREAD_SLOTS + 6) * GRANULE, 2 * GRANULE);
+  add_at(0, START + N_SLOTS * GRANULE, GRANULE);
+  uint32_t lower = add_at(1, START + (N_SLOTS + 2) * GRANULE, 3 * GRANULE);
+  add_at(2, START + (N_SLOTS + 6) * GRANULE, 2 * GRANULE);
   assert_int_equal(fit(2 * GRANULE, FIT_ANYWHERE), lower);
 }
 
@@ -433,6 +433,45 @@ static void finds_the_block_that_holds_a_granule(void **state)
   assert_int_equal(free_index_holding(&idx, &blocks, START + 2 * GRANULE, START + 4 * GRANULE), high);
 }
 
+/* ---- Steps in long lists ---- */
+
+/* How many blocks stand before this one in its list: the steps that it took to get there. */
+static unsigned position_of(uint32_t id)
+{
+  unsigned position = 0;
+  while ((id = block_of(&blocks, id)->previous)) position++;
+  return position;
+}
+
+/* Blocks of ascending sizes, all in one list: the whole list would have to be passed each time. */
+static void bounds_the_steps_in_a_list_of_many_sizes(void **state)
+{
+  (void)state;
+  enum { MANY = 2000 };
+  const uint64_t first_bytes = 64ull << 20, last_bytes = first_bytes + (MANY - 1) * HIPMM_ALIGNMENT;
+  enum fit fit;
+  cover(0);
+  for (uint64_t i = 0; i < MANY; i++) {
+    uint32_t id = block_new(&blocks, START + i * 2 * first_bytes, first_bytes + i * HIPMM_ALIGNMENT);
+    free_index_add(&idx, &blocks, id);
+    assert_in_range(position_of(id), 0, LIST_STEPS);
+  }
+  assert_int_equal(block_of(&blocks, free_index_largest_listed(&idx, &blocks))->bytes, last_bytes);
+  assert_int_equal(block_of(&blocks, free_index_fit(&idx, &blocks, first_bytes, &fit))->bytes, first_bytes);
+
+  /* The only block that fits is found, wherever it stands. */
+  uint32_t last = free_index_fit(&idx, &blocks, last_bytes, &fit);
+  assert_int_equal(block_of(&blocks, last)->bytes, last_bytes);
+
+  /* A larger block is taken before the whole list is searched. */
+  uint32_t larger = block_new(&blocks, START + MANY * 2 * first_bytes, 2 * first_bytes);
+  free_index_add(&idx, &blocks, larger);
+  assert_int_equal(position_of(last), LIST_STEPS);
+  assert_int_equal(free_index_fit(&idx, &blocks, last_bytes, &fit), larger);
+  assert_int_equal(fit, FIT_LIST);
+  while (idx.count) free_index_remove(&idx, &blocks, free_index_any(&idx, &blocks));
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
 
 int main(void)
@@ -447,6 +486,7 @@ int main(void)
       TEST(knows_blocks_of_terabytes),
       TEST(remembers_when_more_addresses_come),
       TEST(finds_the_block_that_holds_a_granule),
+      TEST(bounds_the_steps_in_a_list_of_many_sizes),
       TEST(agrees_with_a_plain_array_without_granules),
       TEST(agrees_with_a_plain_array_with_granules),
       TEST(agrees_with_a_plain_array_with_small_granules),

@@ -29,7 +29,7 @@ static void *own(void *refused)
 static unsigned long strays_while_shut(void)
 {
   gate_shut(&gate);
-  gates_agree();
+  gates_fence();
   gate_await(&gate);
   unsigned long before = passed;
   for (volatile unsigned i = 0; i < 200; i++) passed++;
@@ -78,7 +78,7 @@ static void lets_its_owner_pass_when_open(void **state)
   gate_leave(&gate);
   gate_shut(&gate);
   assert_false(gate_enter(&gate));
-  gates_agree();
+  gates_fence();
   gate_await(&gate); /* who was refused is not inside */
   gate_open(&gate);
   assert_true(gate_enter(&gate));

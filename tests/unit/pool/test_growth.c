@@ -108,7 +108,7 @@ static void says_that_granules_are_larger_than_its_maximum(void **state)
   assert_status(fixture_try("", "'stack': [{'type': 'pool', 'growth': 'mapped', 'maximum_size': '1MiB'}, 'device']"),
                 HIPMM_E_NOT_SUPPORTED);
   assert_message("/stack/0/growth");
-  assert_message("maximum_size is less than the smallest piece");
+  assert_message("maximum_size is less than the smallest chunk");
 }
 
 /* No multiple of a granule: percentages seldom are. */
@@ -195,7 +195,7 @@ static void gives_back_down_to_what_is_to_be_kept(void **state)
   trim(0);
   assert_int_equal(fixture_held_bytes(), 0);
   assert_int_equal(value("reserved_bytes"), 0);
-  assert_int_equal(value("pieces"), 0);
+  assert_int_equal(value("chunks"), 0);
   fixture_free(fixture_allocate(100 * MIB, NULL), 100 * MIB, NULL);
 }
 
@@ -292,7 +292,7 @@ static void falls_back_to_segments_by_itself(void **state)
                 "growth segments: this runtime or device has no virtual memory"},
                {"2", "'virtual_memory': false", "'stack': ['pool', 'device']",
                 "growth segments: this runtime or device has no virtual memory"},
-               {"2", "", "'stack': ['pool', 'pinned']", "growth segments: the upstream hands out no virtual memory"},
+               {"2", "", "'stack': ['pool', 'pinned']", "growth segments: the upstream has no virtual memory"},
                {"1", "", "'stack': [{'type': 'pool', 'maximum_size': '1MiB'}, 'device']",
                 "growth segments: maximum_size is less"},
                {"2", "", "'stack': ['pool', 'device']", "growth segments: this process has several devices"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the heap: how blocks split and merge, its regions, and what happens when its records run out. */
-#include "heap_rig.h"
+#include "heap_fixture.h"
 #include "random.h"
 
 /* ---- Splitting and merging ---- */
@@ -45,14 +45,14 @@ static void keeps_freed_blocks_of_two_streams_apart(void **state)
   give(second, 1);
   assert_int_equal(heap_largest_free(&heap), 512 * KIB);
   assert_int_equal(take(MIB, 0), BLOCK_NONE);
-  heap_clean_stream(&heap, STREAM_FIRST);
+  heap_complete_stream(&heap, STREAM_FIRST);
   assert_int_equal(heap_largest_free(&heap), 512 * KIB);
-  heap_clean_stream(&heap, STREAM_FIRST + 1);
+  heap_complete_stream(&heap, STREAM_FIRST + 1);
   assert_true(heap_is_valid(&heap));
   assert_whole(MIB);
 }
 
-/* A small used block would make all of a large clean one look used to the other streams. */
+/* A small used block would make all of a large ready one look used to the other streams. */
 static void spoils_no_larger_clean_block_where_there_are_streams(void **state)
 {
   (void)state;
@@ -64,8 +64,8 @@ static void spoils_no_larger_clean_block_where_there_are_streams(void **state)
   uint32_t most = take(960 * KIB, 1);
   assert_int_equal(start_of(most), START + 64 * KIB);
   give(small, 0);
-  heap_clean_stream(&heap, STREAM_FIRST);
-  give(most, 1); /* takes the smaller clean one in */
+  heap_complete_stream(&heap, STREAM_FIRST);
+  give(most, 1); /* takes the smaller ready one in */
   assert_int_equal(heap_largest_free(&heap), MIB);
   assert_int_equal(block_of(&heap.blocks, free_index_any(&heap.free[STREAM_FIRST + 1], &heap.blocks))->bytes, MIB);
 }
@@ -86,7 +86,7 @@ static void aligns_up_to_4_mib_and_loses_nothing(void **state)
     open_with(RECORD_AUTO, 16 * MIB, 1);
     uint32_t shift = take(256, 0); /* what follows is aligned to nothing */
     struct request request = request_for(3 * MIB, alignment, 0);
-    uint32_t id = heap_take_ready(&heap, &request);
+    uint32_t id = heap_allocate_ready(&heap, &request);
     assert_true(heap_is_valid(&heap));
     assert_int_equal(start_of(id) % alignment, 0);
     assert_int_equal(block_of(&heap.blocks, id)->bytes, 3 * MIB);
@@ -106,10 +106,10 @@ static void needs_room_for_the_alignment_wherever_a_block_starts(void **state)
   (void)state;
   open_with(RECORD_AUTO, 4 * MIB, 1);
   struct request request = request_for(MIB, 4 * MIB, 0);
-  assert_int_equal(request_room(&request), 5 * MIB - 256);
-  assert_int_equal(heap_take_ready(&heap, &request), BLOCK_NONE);
+  assert_int_equal(request_fit_bytes(&request), 5 * MIB - 256);
+  assert_int_equal(heap_allocate_ready(&heap, &request), BLOCK_NONE);
   request.alignment = 2 * MIB;
-  assert_int_equal(start_of(heap_take_ready(&heap, &request)) % (2 * MIB), 0);
+  assert_int_equal(start_of(heap_allocate_ready(&heap, &request)) % (2 * MIB), 0);
 }
 
 /* ---- Regions ---- */
@@ -118,7 +118,7 @@ static void merges_nothing_across_regions(void **state)
 {
   (void)state;
   open_with(RECORD_AUTO, MIB, 1);
-  assert_int_not_equal(heap_add_region(&heap, START + MIB, MIB, 0, STREAM_CLEAN), BLOCK_NONE);
+  assert_int_not_equal(heap_add_region(&heap, START + MIB, MIB, 0, STREAM_READY), BLOCK_NONE);
   assert_true(heap_is_valid(&heap));
   assert_int_equal(heap.bytes, 2 * MIB);
   uint32_t a = take(MIB, 0), b = take(MIB, 0);
@@ -126,7 +126,7 @@ static void merges_nothing_across_regions(void **state)
   give(a, 0);
   give(b, 0);
   assert_whole(MIB);
-  heap_all_passed(&heap);
+  heap_complete_all(&heap);
   assert_true(heap_remove_region(&heap, START + MIB, MIB));
   assert_true(heap_remove_region(&heap, START, MIB));
   assert_int_equal(heap.bytes, 0);
@@ -137,13 +137,13 @@ static void takes_regions_out_when_they_are_idle(void **state)
   (void)state;
   open_with(RECORD_AUTO, MIB, 1);
   uint64_t second = START + 64 * MIB;
-  assert_int_not_equal(heap_add_region(&heap, second, 2 * MIB, 0, STREAM_CLEAN), BLOCK_NONE);
+  assert_int_not_equal(heap_add_region(&heap, second, 2 * MIB, 0, STREAM_READY), BLOCK_NONE);
   uint32_t all = take(MIB, 0), some = take(4 * KIB, 0);
   assert_int_equal(start_of(some), second);
   assert_false(heap_remove_region(&heap, second, 2 * MIB));
   give(some, 0);
   assert_false(heap_remove_region(&heap, second, 2 * MIB)); /* work may still use it */
-  heap_all_passed(&heap);
+  heap_complete_all(&heap);
   assert_true(heap_remove_region(&heap, second, 2 * MIB));
   assert_false(heap_remove_region(&heap, second, 2 * MIB));
   assert_true(heap_is_valid(&heap));
@@ -167,11 +167,11 @@ static void knows_an_idle_region_after_any_use(void **state)
       give(ids[which], 0);
       ids[which] = ids[i - 1];
     }
-    heap_all_passed(&heap);
+    heap_complete_all(&heap);
     assert_whole(MIB);
     assert_true(heap_remove_region(&heap, START, MIB));
     assert_true(heap_is_valid(&heap));
-    assert_int_not_equal(heap_add_region(&heap, START, MIB, 0, STREAM_CLEAN), BLOCK_NONE);
+    assert_int_not_equal(heap_add_region(&heap, START, MIB, 0, STREAM_READY), BLOCK_NONE);
   }
 }
 
@@ -190,10 +190,10 @@ static void adds_no_region_without_host_memory(void **state)
   (void)state;
   open_heap(RECORD_AUTO);
   fake_fail_host_allocation(1);
-  assert_int_equal(heap_add_region(&heap, START, MIB, 0, STREAM_CLEAN), BLOCK_NONE);
+  assert_int_equal(heap_add_region(&heap, START, MIB, 0, STREAM_READY), BLOCK_NONE);
   assert_true(heap_is_valid(&heap));
   assert_int_equal(heap.bytes, 0);
-  assert_int_not_equal(heap_add_region(&heap, START, MIB, 0, STREAM_CLEAN), BLOCK_NONE);
+  assert_int_not_equal(heap_add_region(&heap, START, MIB, 0, STREAM_READY), BLOCK_NONE);
 }
 
 /* ---- Records ---- */
@@ -205,7 +205,7 @@ static void gives_the_whole_block_when_records_are_short(void **state)
   uint32_t most = heap.blocks.most;
   heap.blocks.most = heap.blocks.count;
   struct request request = request_for(4 * KIB, HIPMM_ALIGNMENT, 0);
-  uint32_t id = heap_take_ready(&heap, &request);
+  uint32_t id = heap_allocate_ready(&heap, &request);
   heap.blocks.most = most;
   assert_int_equal(block_of(&heap.blocks, id)->bytes, MIB);
   assert_int_equal(heap.requested_bytes, 4 * KIB - 1);
@@ -221,10 +221,10 @@ static void refuses_an_alignment_when_records_are_short(void **state)
   uint32_t fence = take(256, 0), most = heap.blocks.most;
   heap.blocks.most = heap.blocks.count;
   struct request request = request_for(4 * KIB, 4096, 0);
-  assert_int_equal(heap_take_ready(&heap, &request), BLOCK_NONE);
+  assert_int_equal(heap_allocate_ready(&heap, &request), BLOCK_NONE);
   heap.blocks.most = most;
   assert_true(heap_is_valid(&heap));
-  assert_int_not_equal(heap_take_ready(&heap, &request), BLOCK_NONE);
+  assert_int_not_equal(heap_allocate_ready(&heap, &request), BLOCK_NONE);
   give(fence, 0);
 }
 

@@ -2,7 +2,7 @@
 /* Tests of the heap's memory among streams: where a block is looked for, and that whoever gets it comes after all work
  * that used it, which the make-believe streams know to the single operation. */
 #include "../../../plugins/pool/cache.h"
-#include "heap_rig.h"
+#include "heap_fixture.h"
 #include "random.h"
 
 #include <string.h>
@@ -32,8 +32,8 @@ static void uses_what_has_passed_and_waits_for_nothing(void **state)
   free_halves(NULL);
   fake_progress(1);
   struct request request = request_for(MIB, HIPMM_ALIGNMENT, 0);
-  assert_int_equal(heap_take_ready(&heap, &request), BLOCK_NONE);
-  assert_int_equal(start_of(heap_take_passed(&heap, &request)), START);
+  assert_int_equal(heap_allocate_ready(&heap, &request), BLOCK_NONE);
+  assert_int_equal(start_of(heap_allocate_completed(&heap, &request)), START);
   assert_int_equal(fake_calls.stream_wait_event, 0);
   assert_int_equal(fake_calls.event_synchronize, 0);
 }
@@ -44,7 +44,7 @@ static void does_not_use_what_has_not_passed(void **state)
   open_with(RECORD_LAZY, MIB, 2);
   free_halves(NULL);
   struct request request = request_for(4 * KIB, HIPMM_ALIGNMENT, 0);
-  assert_int_equal(heap_take_passed(&heap, &request), BLOCK_NONE);
+  assert_int_equal(heap_allocate_completed(&heap, &request), BLOCK_NONE);
   assert_true(heap_is_valid(&heap));
 }
 
@@ -65,10 +65,10 @@ static void cleans_only_what_an_event_covers(void **state)
   fake_work(1);
   give(second, 1);
   struct request large = request_for(512 * KIB, HIPMM_ALIGNMENT, 0);
-  assert_int_equal(heap_take_passed(&heap, &large), BLOCK_NONE);
+  assert_int_equal(heap_allocate_completed(&heap, &large), BLOCK_NONE);
   assert_int_equal(start_of(take(128 * KIB, 0)), START);
-  assert_int_equal(heap_take_waiting(&heap, &large), BLOCK_NONE);
-  assert_int_equal(heap_withheld_bytes(&heap, STREAM_FIRST), 896 * KIB - 256);
+  assert_int_equal(heap_allocate_waiting(&heap, &large), BLOCK_NONE);
+  assert_int_equal(heap_unfenced_bytes(&heap, STREAM_FIRST), 896 * KIB - 256);
   give(fence, 1);
 }
 
@@ -82,7 +82,7 @@ static void waits_for_the_stream_that_has_what_fits(void **state)
   give(first, 1);
   give(second, 2);
   struct request request = request_for(512 * KIB, HIPMM_ALIGNMENT, 0);
-  uint32_t id = heap_take_waiting(&heap, &request);
+  uint32_t id = heap_allocate_waiting(&heap, &request);
   assert_int_equal(start_of(id), START);
   assert_true(fake_is_ordered(0, 1, work));
   assert_false(fake_is_ordered(0, 2, 1));
@@ -99,8 +99,8 @@ static void joins_what_several_streams_hold(void **state)
   give(first, 1);
   give(second, 2);
   struct request request = request_for(MIB, HIPMM_ALIGNMENT, 0);
-  assert_int_equal(heap_take_waiting(&heap, &request), BLOCK_NONE);
-  assert_int_equal(start_of(heap_take_merged(&heap, &request)), START);
+  assert_int_equal(heap_allocate_waiting(&heap, &request), BLOCK_NONE);
+  assert_int_equal(start_of(heap_allocate_merged(&heap, &request)), START);
   assert_true(fake_is_ordered(0, 1, works[0]) && fake_is_ordered(0, 2, works[1]));
   assert_true(heap_is_valid(&heap));
 }
@@ -115,8 +115,8 @@ static void order_is_handed_on_through_streams(void **state)
   uint64_t work = fake_work(1);
   give(all, 1);
   struct request first = request_for(MIB, HIPMM_ALIGNMENT, 0), second = request_for(MIB, HIPMM_ALIGNMENT, 2);
-  give(heap_take_waiting(&heap, &first), 0);
-  assert_int_not_equal(heap_take_waiting(&heap, &second), BLOCK_NONE);
+  give(heap_allocate_waiting(&heap, &first), 0);
+  assert_int_not_equal(heap_allocate_waiting(&heap, &second), BLOCK_NONE);
   assert_true(fake_is_ordered(2, 1, work));
 }
 
@@ -127,14 +127,14 @@ static void uses_no_handle_that_may_be_gone(void **state)
   free_halves(NULL);
   fake_set_alive(1, false);
   struct request request = request_for(4 * KIB, HIPMM_ALIGNMENT, 0);
-  assert_int_equal(heap_take_passed(&heap, &request), BLOCK_NONE);
-  assert_int_equal(heap_take_waiting(&heap, &request), BLOCK_NONE);
-  assert_int_equal(heap_take_merged(&heap, &request), BLOCK_NONE);
+  assert_int_equal(heap_allocate_completed(&heap, &request), BLOCK_NONE);
+  assert_int_equal(heap_allocate_waiting(&heap, &request), BLOCK_NONE);
+  assert_int_equal(heap_allocate_merged(&heap, &request), BLOCK_NONE);
   assert_false(heap_wait(&heap));
-  assert_int_equal(heap_withheld_bytes(&heap, STREAM_FIRST), MIB);
-  assert_int_equal(heap_withheld_bytes(&heap, STREAM_FIRST + 1), 0);
+  assert_int_equal(heap_unfenced_bytes(&heap, STREAM_FIRST), MIB);
+  assert_int_equal(heap_unfenced_bytes(&heap, STREAM_FIRST + 1), 0);
   fake_hip.DeviceSynchronize();
-  heap_all_passed(&heap);
+  heap_complete_all(&heap);
   assert_int_equal(start_of(take(MIB, 0)), START);
   assert_int_equal(fake_calls.event_record, 0);
 }
@@ -148,7 +148,7 @@ static void records_at_each_free_if_told_to(void **state)
   assert_int_equal(fake_calls.event_create, 1);
   fake_set_alive(1, false);
   struct request request = request_for(MIB, HIPMM_ALIGNMENT, 0);
-  assert_int_equal(start_of(heap_take_waiting(&heap, &request)), START);
+  assert_int_equal(start_of(heap_allocate_waiting(&heap, &request)), START);
   assert_true(fake_is_ordered(0, 1, 2));
 }
 
@@ -159,14 +159,14 @@ static void does_without_events_that_fail(void **state)
   free_halves(NULL);
   fake_set_record_fails(true);
   struct request request = request_for(4 * KIB, HIPMM_ALIGNMENT, 0);
-  assert_int_equal(heap_take_passed(&heap, &request), BLOCK_NONE);
-  assert_int_equal(heap_take_waiting(&heap, &request), BLOCK_NONE);
-  assert_int_equal(heap_take_merged(&heap, &request), BLOCK_NONE);
+  assert_int_equal(heap_allocate_completed(&heap, &request), BLOCK_NONE);
+  assert_int_equal(heap_allocate_waiting(&heap, &request), BLOCK_NONE);
+  assert_int_equal(heap_allocate_merged(&heap, &request), BLOCK_NONE);
   assert_false(heap_wait(&heap));
   assert_true(heap_is_valid(&heap));
-  assert_int_equal(heap_withheld_bytes(&heap, STREAM_FIRST), MIB);
+  assert_int_equal(heap_unfenced_bytes(&heap, STREAM_FIRST), MIB);
   fake_set_record_fails(false);
-  assert_int_not_equal(heap_take_waiting(&heap, &request), BLOCK_NONE);
+  assert_int_not_equal(heap_allocate_waiting(&heap, &request), BLOCK_NONE);
 }
 
 static void waits_on_the_host_for_all(void **state)
@@ -240,14 +240,14 @@ static void take_one(struct world *world)
   uint64_t alignment = (uint64_t)HIPMM_ALIGNMENT << (draw(&world->random, 4) ? 0 : draw(&world->random, 15));
   struct request request = request_for((1 + draw(&world->random, most)) * HIPMM_ALIGNMENT, alignment, stream);
   set_alive(stream);
-  uint32_t id = heap_take_ready(&heap, &request);
-  if (!id) id = heap_take_passed(&heap, &request);
-  if (!id) id = heap_take_waiting(&heap, &request);
-  if (!id) id = heap_take_merged(&heap, &request);
-  if (!id && heap_withheld_bytes(&heap, request.stream)) {
+  uint32_t id = heap_allocate_ready(&heap, &request);
+  if (!id) id = heap_allocate_completed(&heap, &request);
+  if (!id) id = heap_allocate_waiting(&heap, &request);
+  if (!id) id = heap_allocate_merged(&heap, &request);
+  if (!id && heap_unfenced_bytes(&heap, request.stream)) {
     fake_hip.DeviceSynchronize();
-    heap_all_passed(&heap);
-    id = heap_take_ready(&heap, &request);
+    heap_complete_all(&heap);
+    id = heap_allocate_ready(&heap, &request);
   }
   world->refused += !id;
   if (!id) return;
@@ -272,7 +272,7 @@ static void give_one(struct world *world)
   const struct block *block = block_of(&heap.blocks, held.id);
   for (uint64_t i = 0; i < block->bytes / HIPMM_ALIGNMENT; i++) uses_of(block)[i] = (struct use){false, stream, work};
   set_alive(stream);
-  heap_give(&heap, held.id, STREAM_FIRST + stream);
+  heap_free(&heap, held.id, STREAM_FIRST + stream);
 }
 
 static void do_something_else(struct world *world)
@@ -284,7 +284,7 @@ static void do_something_else(struct world *world)
   case 1: heap_wait(&heap); break;
   case 2:
     fake_hip.StreamSynchronize(fake_stream(stream));
-    heap_clean_stream(&heap, STREAM_FIRST + stream);
+    heap_complete_stream(&heap, STREAM_FIRST + stream);
     break;
   default: fake_progress(stream);
   }
@@ -296,7 +296,7 @@ static void survives_anything(enum record record, uint64_t seed)
   memset(uses, 0, sizeof uses);
   open_with(record, REGION_UNITS * HIPMM_ALIGNMENT, STREAMS);
   uint64_t second = START + REGION_UNITS * HIPMM_ALIGNMENT;
-  assert_int_not_equal(heap_add_region(&heap, second, REGION_UNITS * HIPMM_ALIGNMENT, 0, STREAM_CLEAN), BLOCK_NONE);
+  assert_int_not_equal(heap_add_region(&heap, second, REGION_UNITS * HIPMM_ALIGNMENT, 0, STREAM_READY), BLOCK_NONE);
   for (unsigned i = 0; i < STEPS; i++) {
     uint64_t lot = draw(&world.random, 100);
     if (lot < 6)
@@ -310,7 +310,7 @@ static void survives_anything(enum record record, uint64_t seed)
   assert_true(world.taken > STEPS / 4 && world.refused > STEPS / 100);
   while (world.n_live) give_one(&world);
   fake_hip.DeviceSynchronize();
-  heap_all_passed(&heap);
+  heap_complete_all(&heap);
   assert_true(heap_is_valid(&heap));
   assert_whole(REGION_UNITS * HIPMM_ALIGNMENT);
   assert_int_equal(close_heap(NULL), 0);
@@ -396,7 +396,7 @@ static hipStream_t handle_of(uint32_t index)
 /* Against an array of what must be known. */
 static uint32_t enter_stream(hipStream_t handle)
 {
-  uint32_t id = STREAM_CLEAN;
+  uint32_t id = STREAM_READY;
   assert_int_equal(streams_enter(&heap.streams, handle, &id), HIPMM_OK);
   return id;
 }
@@ -414,12 +414,12 @@ static void knows_streams_that_come_and_go(void **state)
     if (ids[index])
       stream_forget(&heap.streams, ids[index]);
     else
-      assert_int_not_equal(enter_stream(handle_of(index)), STREAM_CLEAN);
-    ids[index] = ids[index] ? STREAM_CLEAN : streams_known_id(&heap.streams, handle_of(index));
+      assert_int_not_equal(enter_stream(handle_of(index)), STREAM_READY);
+    ids[index] = ids[index] ? STREAM_READY : streams_known_id(&heap.streams, handle_of(index));
   }
   uint32_t active = 0;
   for (uint32_t index = 0; index < THOUSANDS; index++) {
-    active += ids[index] != STREAM_CLEAN;
+    active += ids[index] != STREAM_READY;
     assert_int_equal(streams_known_id(&heap.streams, handle_of(index)), ids[index]);
   }
   assert_int_equal(heap.streams.active, active);
@@ -431,14 +431,14 @@ static uint32_t n_known;
 static void meet_a_hundred(void)
 {
   for (uint32_t end = n_known + 100; n_known < end; n_known++)
-    assert_int_not_equal(enter_stream(handle_of(n_known)), STREAM_CLEAN);
+    assert_int_not_equal(enter_stream(handle_of(n_known)), STREAM_READY);
 }
 
 static void exchange_a_hundred(void)
 {
   for (uint32_t index = 0; index < 100; index++)
     stream_forget(&heap.streams, streams_known_id(&heap.streams, handle_of(index)));
-  for (uint32_t index = 0; index < 100; index++) assert_int_not_equal(enter_stream(handle_of(index)), STREAM_CLEAN);
+  for (uint32_t index = 0; index < 100; index++) assert_int_not_equal(enter_stream(handle_of(index)), STREAM_READY);
 }
 
 static void forgets_a_stream_as_fast_among_thousands(void **state)

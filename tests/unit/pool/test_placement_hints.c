@@ -6,33 +6,33 @@
 
 enum { REQUESTS = 3000, TIMES = 4 };
 
-static struct history history;
+static struct placement_hints hints;
 static const struct hipmm_services *services;
 
 static int open_history(void **state)
 {
   (void)state;
   services = fake_begin();
-  return history_open(&history, services) ? 0 : -1;
+  return placement_hints_open(&hints, services) ? 0 : -1;
 }
 
 static int close_history(void **state)
 {
   (void)state;
-  history_close(&history, services);
+  placement_hints_close(&hints, services);
   return fake_end();
 }
 
 /* What was noted of a request of so many bytes, at the moment of this number. */
 static const uint64_t *find(uint64_t bytes, uint64_t moment)
 {
-  return history_find(&history, bytes, moment * 4096, moment % 7);
+  return placement_hints_find(&hints, bytes, moment * 4096, moment % 7);
 }
 
 static void note(uint64_t bytes, uint64_t moment, uint64_t address)
 {
   find(bytes, moment);
-  history_note(&history, address);
+  placement_hints_record(&hints, address);
 }
 
 static void knows_what_was_noted_and_nothing_else(void **state)
@@ -46,7 +46,7 @@ static void knows_what_was_noted_and_nothing_else(void **state)
   assert_non_null(addresses);
   assert_int_equal(addresses[0], 0x1000);
   assert_int_equal(addresses[1], 0);
-  history_forget(&history);
+  placement_hints_forget(&hints);
   assert_null(find(100, 1));
 }
 
@@ -74,7 +74,7 @@ static void knows_all_requests_of_a_round(void **state)
       unsigned i = n * (time % 2 ? 7 : 1) % REQUESTS; /* each once */
       const uint64_t *addresses = find(i % 50 * 256, i);
       if (time && (!addresses || addresses[0] != i + 1)) lost++;
-      history_note(&history, i + 1);
+      placement_hints_record(&hints, i + 1);
     }
   assert_int_equal(lost, 0);
 }
@@ -87,7 +87,7 @@ static void forgets_the_oldest_first(void **state)
   for (unsigned i = 0; i < MANY; i++) note(4096, i, i + 1);
   for (unsigned i = MANY - RECENT; i < MANY; i++) assert_non_null(find(4096, i));
   for (unsigned i = 0; i < MANY; i++) known += find(4096, i) != NULL;
-  assert_in_range(known, RECENT, HISTORY_ITEMS);
+  assert_in_range(known, RECENT, PLACEMENT_HINTS);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_history, close_history)

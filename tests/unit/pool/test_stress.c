@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Eight threads on eight streams at once: they allocate, hand over, free on other streams, trim and end, in a pool or
  * an arena that is too small for them. What a stream has written into a block must be there when it looks again, and in
- * the end everything is free in one piece. */
+ * the end everything is free in one chunk. */
 #include "../../support/fixture.h"
 #include "random.h"
 

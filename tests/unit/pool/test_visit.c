@@ -25,7 +25,7 @@ static void see(void *closure, const struct hipmm_extent *extent)
   all->bytes[extent->state % (HIPMM_EXTENT_CACHED + 1)] += (extent->bytes + 255) / 256 * 256;
 }
 
-static void look(void)
+static void visit(void)
 {
   const struct hipmm_resource *pool = fixture_resource("pool");
   seen = (struct seen){.n = 0};
@@ -49,7 +49,7 @@ static int by_address(const void *a, const void *b)
 static void assert_all_is_seen_once(void)
 {
   uint64_t sum = 0;
-  look();
+  visit();
   for (unsigned state = 0; state <= HIPMM_EXTENT_CACHED; state++) sum += seen.bytes[state];
   assert_int_equal(sum, fixture_value("pool", "reserved_bytes"));
   assert_int_equal(seen.bytes[HIPMM_EXTENT_CACHED], fixture_value("pool", "cached_bytes"));
@@ -74,7 +74,7 @@ static void shows_each_block_in_its_state(const char *growth)
   fixture_start_with("'scheduler': 'stepped'", graph);
   hipStream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
-  look();
+  visit();
   assert_int_equal(seen.n, 0);
   void *small = fixture_allocate(1000, stream), *kept = fixture_allocate(3 * MIB + 1, stream),
        *large = fixture_allocate(5 * MIB, NULL);
@@ -136,7 +136,7 @@ static void changes_its_maximum_mapped(void **state)
   (void)state;
   changes_its_maximum("mapped");
   assert_status(hipmm_set("devices/0/pool/maximum_size", "4096"), HIPMM_E_CONFIG);
-  assert_non_null(strstr(hipmm_last_error_message(), "smallest piece"));
+  assert_non_null(strstr(hipmm_last_error_message(), "smallest chunk"));
   fixture_free(fixture_allocate(8 * MIB, NULL), 8 * MIB, NULL); /* the maximum is what it was */
 }
 

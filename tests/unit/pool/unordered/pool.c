@@ -9,7 +9,7 @@ bool __wrap_stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, u
 bool __wrap_stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t epoch)
 {
   (void)waiter;
-  if (epoch > stream_of(streams, id)->passed && !stream_cover(streams, id)) return false;
+  if (epoch > stream_of(streams, id)->completed && !stream_cover(streams, id)) return false;
   streams->waits++;
   return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* heap_rig.h: a heap over the make-believe world, for the programs that test it. Every step is followed by a look at
+/* heap_fixture.h: a heap over the make-believe world, for the programs that test it. Every step is followed by a look at
  * whether the heap is valid. */
-#ifndef HIPMM_TESTS_UNIT_POOL_HEAP_RIG_H
-#define HIPMM_TESTS_UNIT_POOL_HEAP_RIG_H
+#ifndef HIPMM_TESTS_UNIT_POOL_HEAP_FIXTURE_H
+#define HIPMM_TESTS_UNIT_POOL_HEAP_FIXTURE_H
 
 #include "../../../plugins/pool/heap.h"
 #include "../../support/support.h"
@@ -23,7 +23,7 @@ void open_heap(enum record record);
 /* Streams become known in order, so that id STREAM_FIRST + i is stream i. */
 void enter_streams(unsigned n_streams);
 
-/* One region, clean, and streams. */
+/* One region, ready, and streams. */
 void open_with(enum record record, uint64_t bytes, unsigned n_streams);
 
 struct request request_for(uint64_t bytes, uint64_t alignment, unsigned stream);

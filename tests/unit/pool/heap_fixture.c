@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* heap_rig.c: the helpers of heap_rig.h. */
-#include "heap_rig.h"
+/* heap_fixture.c: the helpers of heap_fixture.h. */
+#include "heap_fixture.h"
 
 struct heap heap;
 
@@ -19,7 +19,7 @@ void open_heap(enum record record)
 void enter_streams(unsigned n_streams)
 {
   for (unsigned i = 0; i < n_streams; i++) {
-    uint32_t id = STREAM_CLEAN;
+    uint32_t id = STREAM_READY;
     assert_ok(streams_enter(&heap.streams, fake_stream(i), &id));
     assert_int_equal(id, STREAM_FIRST + i);
   }
@@ -28,7 +28,7 @@ void enter_streams(unsigned n_streams)
 void open_with(enum record record, uint64_t bytes, unsigned n_streams)
 {
   open_heap(record);
-  assert_int_not_equal(heap_add_region(&heap, START, bytes, 0, STREAM_CLEAN), BLOCK_NONE);
+  assert_int_not_equal(heap_add_region(&heap, START, bytes, 0, STREAM_READY), BLOCK_NONE);
   enter_streams(n_streams);
 }
 
@@ -41,14 +41,14 @@ struct request request_for(uint64_t bytes, uint64_t alignment, unsigned stream)
 uint32_t take(uint64_t bytes, unsigned stream)
 {
   struct request request = request_for(bytes, HIPMM_ALIGNMENT, stream);
-  uint32_t id = heap_take_ready(&heap, &request);
+  uint32_t id = heap_allocate_ready(&heap, &request);
   assert_true(heap_is_valid(&heap));
   return id;
 }
 
 void give(uint32_t id, unsigned stream)
 {
-  heap_give(&heap, id, STREAM_FIRST + stream);
+  heap_free(&heap, id, STREAM_FIRST + stream);
   assert_true(heap_is_valid(&heap));
 }
 

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/* program_pools.c: what the HIP program does with pools of the driver. */
+#include "program.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+/* Memory of one device, in the order of a stream of another one. */
+void scenario_pool_streams(void)
+{
+  static unsigned char host[64 * KIB];
+  hipMemPool_t pool;
+  hipStream_t streams[2];
+  hipPointerAttribute_t attributes;
+  unsigned char *memory;
+  for (int device = 0; device < 2; device++) {
+    GOOD(hipSetDevice(device));
+    GOOD(hipStreamCreate(&streams[device]));
+  }
+  for (int i = 0; i < 8; i++) {
+    int owner = i % 2, other = !owner;
+    GOOD(hipDeviceGetDefaultMemPool(&pool, owner));
+    GOOD(hipSetDevice(i / 2 % 2)); /* either is current */
+    GOOD(hipMallocFromPoolAsync((void **)&memory, sizeof host, pool, streams[other]));
+    GOOD(hipPointerGetAttributes(&attributes, memory));
+    CHECK(attributes.device == owner);
+    GOOD(hipSetDevice(owner));
+    GOOD(hipMemset(memory, i, sizeof host));
+    GOOD(hipMemcpy(host, memory, sizeof host, hipMemcpyDeviceToHost));
+    CHECK(all_are(host, sizeof host, i));
+    GOOD(hipFreeAsync(memory, streams[other]));
+  }
+  for (int device = 0; device < 2; device++) GOOD(hipStreamDestroy(streams[device]));
+}
+
+/* Another device works on memory of a pool that gives it access, whether the memory is older than that or not. */
+void scenario_pool_access(void)
+{
+  static unsigned char host[64 * KIB];
+  hipMemPool_t pools[2];
+  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
+                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  hipMemAccessDesc access = {.location = {.type = hipMemLocationTypeDevice, .id = 1},
+                             .flags = hipMemAccessFlagsProtReadWrite};
+  GOOD(hipDeviceGetDefaultMemPool(&pools[0], 0));
+  GOOD(hipMemPoolCreate(&pools[1], &props));
+  for (int i = 0; i < 2; i++) {
+    void *memory[2];
+    hipMemAccessFlags flags = hipMemAccessFlagsProtNone;
+    GOOD(hipSetDevice(0));
+    GOOD(hipMallocFromPoolAsync(&memory[0], sizeof host, pools[i], NULL));
+    GOOD(hipMemPoolSetAccess(pools[i], &access, 1));
+    GOOD(hipMemPoolGetAccess(&flags, pools[i], &access.location));
+    CHECK(flags == hipMemAccessFlagsProtReadWrite);
+    GOOD(hipMallocFromPoolAsync(&memory[1], sizeof host, pools[i], NULL));
+    GOOD(hipStreamSynchronize(NULL));
+    GOOD(hipSetDevice(1));
+    for (int block = 0; block < 2; block++) {
+      GOOD(hipMemset(memory[block], 10 * i + block + 1, sizeof host));
+      GOOD(hipMemcpy(host, memory[block], sizeof host, hipMemcpyDeviceToHost));
+      CHECK(all_are(host, sizeof host, 10 * i + block + 1));
+    }
+    for (int block = 0; block < 2; block++) GOOD(hipFree(memory[block]));
+  }
+  GOOD(hipMemPoolDestroy(pools[1]));
+}
+
+static uint64_t ask(hipMemPool_t pool, hipMemPoolAttr attribute)
+{
+  uint64_t value = 0;
+  GOOD(hipMemPoolGetAttribute(pool, attribute, &value));
+  return value;
+}
+
+static void check_usage(int line, hipMemPool_t pool, uint64_t bytes, uint64_t peak)
+{
+  uint64_t used = ask(pool, hipMemPoolAttrUsedMemCurrent), most = ask(pool, hipMemPoolAttrUsedMemHigh);
+  if (used == bytes && most == peak) return;
+  complain(__FILE__, line, "used are %llu and at most %llu instead of %llu and %llu", (unsigned long long)used,
+           (unsigned long long)most, (unsigned long long)bytes, (unsigned long long)peak);
+}
+
+#define USAGE(pool, bytes, peak) check_usage(__LINE__, pool, bytes, peak)
+
+/* What a pool says of itself is true of what was asked of it, whoever gives it. */
+void scenario_pool_usage(void)
+{
+  hipMemPool_t pool, own, is;
+  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
+                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  void *first, *second, *third;
+  uint64_t zero = 0;
+  GOOD(hipMallocAsync(&first, 64 * KIB, NULL));
+  GOOD(hipDeviceGetMemPool(&own, 0));
+  USAGE(own, 64 * KIB, 64 * KIB);
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipMallocFromPoolAsync(&second, 128 * KIB, pool, NULL));
+  GOOD(hipMallocFromPoolAsync(&third, 4 * KIB, pool, NULL));
+  USAGE(pool, 132 * KIB, 132 * KIB);
+  CHECK(ask(pool, hipMemPoolAttrReservedMemCurrent) >= 132 * KIB);
+  GOOD(hipFreeAsync(third, NULL));
+  USAGE(pool, 128 * KIB, 132 * KIB);
+  GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemHigh, &zero));
+  USAGE(pool, 128 * KIB, 128 * KIB);
+  CHECK(ask(pool, hipMemPoolAttrReservedMemHigh) >= 132 * KIB);
+  USAGE(own, 64 * KIB, 64 * KIB);
+  GOOD(hipDeviceSetMemPool(0, pool));
+  GOOD(hipMallocAsync(&third, 4 * KIB, NULL));
+  USAGE(pool, 132 * KIB, 132 * KIB);
+  USAGE(own, 64 * KIB, 64 * KIB);
+  GOOD(hipFree(third));
+  GOOD(hipFree(first));
+  USAGE(pool, 128 * KIB, 132 * KIB);
+  USAGE(own, 0, 64 * KIB);
+  GOOD(hipMemPoolDestroy(pool)); /* with a block out of it, and current */
+  GOOD(hipDeviceGetMemPool(&is, 0));
+  CHECK(is == own);
+  GOOD(hipMallocAsync(&first, 4 * KIB, NULL));
+  USAGE(own, 4 * KIB, 64 * KIB);
+  GOOD(hipFreeAsync(first, NULL));
+  GOOD(hipFreeAsync(second, NULL));
+  props.handleTypes = hipMemHandleTypePosixFileDescriptor;
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipDeviceSetMemPool(0, pool));
+  GOOD(hipMallocAsync(&first, 4 * KIB, NULL)); /* passed on: it is to be shared */
+  hipMemPoolPtrExportData data;
+  GOOD(hipMemPoolExportPointer(&data, first));
+  USAGE(pool, 4 * KIB, 4 * KIB);
+  GOOD(hipFreeAsync(first, NULL));
+  GOOD(hipStreamSynchronize(NULL));
+  GOOD(hipDeviceSetMemPool(0, own));
+  GOOD(hipMemPoolDestroy(pool));
+  GOOD(hipMallocAsync(&first, 4 * KIB, NULL));
+  USAGE(own, 4 * KIB, 64 * KIB);
+  GOOD(hipFreeAsync(first, NULL));
+}
+
+void scenario_pools(void)
+{
+  hipMemPool_t pool;
+  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
+                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  void *memory;
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipMallocFromPoolAsync(&memory, KIB, pool, NULL)); /* served */
+  GOOD(hipFreeAsync(memory, NULL));
+  GOOD(hipMemPoolDestroy(pool));
+  props.handleTypes = hipMemHandleTypePosixFileDescriptor;
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipMallocFromPoolAsync(&memory, KIB, pool, NULL)); /* passed on: it is to be shared */
+  hipMemPoolPtrExportData data;
+  GOOD(hipMemPoolExportPointer(&data, memory));
+  GOOD(hipFreeAsync(memory, NULL));
+  GOOD(hipStreamSynchronize(NULL));
+  GOOD(hipMemPoolDestroy(pool));
+  GOOD(hipDeviceGetDefaultMemPool(&pool, 0));
+  GOOD(hipMallocFromPoolAsync(&memory, KIB, pool, NULL)); /* served */
+  EXPECT(hipErrorNotSupported, hipMemPoolExportPointer(&data, memory));
+  GOOD(hipFreeAsync(memory, NULL));
+}
+
+/* ---- Limits, reuse, trimming ---- */
+
+/* A pool with a limit of its own keeps it. HIP 5.2 has no name for the member, which comes after the pointer. */
+void scenario_pool_limits(void)
+{
+  hipMemPool_t pool;
+  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
+                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  size_t most = 4 * MIB;
+  void *first, *second;
+  memcpy((char *)&props + offsetof(hipMemPoolProps, win32SecurityAttributes) + sizeof(void *), &most, sizeof most);
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipMallocFromPoolAsync(&first, 3 * MIB, pool, NULL));
+  EXPECT(hipErrorOutOfMemory, hipMallocFromPoolAsync(&second, 3 * MIB, pool, NULL));
+  GOOD(hipFreeAsync(first, NULL));
+  GOOD(hipStreamSynchronize(NULL));
+  GOOD(hipMemPoolDestroy(pool));
+}
+
+static void set_reuse(hipMemPool_t pool, int is_allowed)
+{
+  GOOD(hipMemPoolSetAttribute(pool, hipMemPoolReuseAllowOpportunistic, &is_allowed));
+}
+
+/* A pool for which a way of reuse is forbidden stays with the runtime, for as long as it is. */
+void scenario_pool_reuse(void)
+{
+  hipMemPool_t pool;
+  void *first, *second, *third;
+  GOOD(hipDeviceGetDefaultMemPool(&pool, 0));
+  GOOD(hipMallocAsync(&first, KIB, NULL)); /* served */
+  set_reuse(pool, 0);
+  USAGE(pool, KIB, KIB);
+  GOOD(hipMallocAsync(&second, KIB, NULL));              /* passed on */
+  GOOD(hipMallocFromPoolAsync(&third, KIB, pool, NULL)); /* passed on */
+  CHECK(ask(pool, hipMemPoolAttrUsedMemCurrent) >= 3 * KIB);
+  GOOD(hipFreeAsync(first, NULL));
+  GOOD(hipFreeAsync(second, NULL));
+  GOOD(hipFreeAsync(third, NULL));
+  set_reuse(pool, 1);
+  GOOD(hipMallocAsync(&first, KIB, NULL)); /* served */
+  GOOD(hipFreeAsync(first, NULL));
+}
+
+static void wait_for(void *closure)
+{
+  while (!atomic_load((atomic_int *)closure)) continue;
+}
+
+/* Run with a pool. Memory that the program has freed is reserved until it is trimmed; while a stream has work, trimming
+ * does nothing, and does not wait. */
+void scenario_pool_trim(void)
+{
+  hipMemPool_t pool;
+  hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned,
+                           .location = {.type = hipMemLocationTypeDevice, .id = 0}};
+  atomic_int go = 0;
+  hipStream_t stream;
+  void *large, *small, *other;
+  uint64_t held = 128 * MIB;
+  GOOD(hipStreamCreate(&stream));
+  GOOD(hipMemPoolCreate(&pool, &props));
+  GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &held));
+  GOOD(hipMalloc(&other, 8 * MIB));
+  GOOD(hipMallocFromPoolAsync(&large, 32 * MIB, pool, stream));
+  GOOD(hipMallocFromPoolAsync(&small, 4 * KIB, pool, stream));
+  GOOD(hipLaunchHostFunc(stream, wait_for, &go));
+  GOOD(hipFreeAsync(large, stream));
+  uint64_t before = ask(pool, hipMemPoolAttrReservedMemCurrent);
+  CHECK(before >= 32 * MIB + 4 * KIB);
+  GOOD(hipMemPoolTrimTo(pool, 4 * KIB));
+  CHECK(ask(pool, hipMemPoolAttrReservedMemCurrent) == before);
+  atomic_store(&go, 1);
+  GOOD(hipStreamSynchronize(stream));
+  CHECK(ask(pool, hipMemPoolAttrReservedMemCurrent) == before);
+  GOOD(hipMemPoolTrimTo(pool, 128 * MIB));
+  CHECK(ask(pool, hipMemPoolAttrReservedMemCurrent) == before);
+  GOOD(hipMemPoolTrimTo(pool, 4 * KIB));
+  uint64_t after = ask(pool, hipMemPoolAttrReservedMemCurrent);
+  CHECK(after >= 4 * KIB && after <= before - 32 * MIB);
+  CHECK(ask(pool, hipMemPoolAttrReservedMemHigh) >= before);
+  USAGE(pool, 4 * KIB, 32 * MIB + 4 * KIB);
+  GOOD(hipMemset(small, 3, 4 * KIB));
+  GOOD(hipMemset(other, 3, 8 * MIB));
+  GOOD(hipFree(other));
+  GOOD(hipFreeAsync(small, stream));
+  GOOD(hipMemPoolDestroy(pool));
+  GOOD(hipStreamDestroy(stream));
+  EXPECT(hipErrorInvalidValue, hipMemPoolTrimTo(NULL, 0));
+}
