@@ -41,7 +41,7 @@ static enum hipmm_status arena_refuse_allocation(const struct arena *arena, cons
     return services->explain(services, arena->refusal,
                              "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and the "
                              "upstream does not have enough more; all streams were waited for, all arenas gave back "
-                             "what was idle, and {3:bytes} are free in one piece",
+                             "what was idle, and {3:bytes} are free in one range",
                              allocation->requested, chunks->bytes, (uint64_t)live_bytes, largest);
   services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
                    "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and maximum_size "
@@ -49,7 +49,7 @@ static enum hipmm_status arena_refuse_allocation(const struct arena *arena, cons
                    allocation->requested, chunks->bytes, (uint64_t)live_bytes);
   return services->explain(services, HIPMM_E_OUT_OF_MEMORY,
                            "all streams were waited for, all arenas gave back what was idle; {0:bytes} are free, "
-                           "{1:bytes} of it in one piece, and maximum_size {2:bytes} allows {3:bytes} more",
+                           "{1:bytes} of it in one range, and maximum_size {2:bytes} allows {3:bytes} more",
                            arena_free_bytes(arena), largest, chunks->maximum_bytes, room);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_slot.c: see thread_slot.h. */
+/* thread_slot.c: assigns slots. */
 #include "thread_slot.h"
 
 #include <stdatomic.h>

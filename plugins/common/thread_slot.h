@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_slot.h: a small number for the calling thread, by which adaptors separate the counts of threads. Threads are
- * numbered as they come, and the numbers repeat after THREAD_SLOTS, so a slot is a hint where to count, not ownership.
+/* thread_slot.h: a small number for each thread, so that adaptors can count for each thread separately. After THREAD_SLOTS
+ * threads the numbers repeat: two threads may have the same slot, so a slot says where to count and owns nothing.
  *
- * It is not thread_number() of thread_cache.h modulo THREAD_SLOTS: that number is unique for the process's life, and its
- * file also watches for the ends of threads, which these adaptors need not know. The core numbers threads itself for its
- * handles, since it includes nothing of the plugins. */
+ * A slot is not thread_number() of thread_cache.h modulo THREAD_SLOTS: that number is unique for the process's life, and
+ * its file also watches for the ends of threads, which these adaptors need not know. The core numbers threads itself for
+ * its handles, since it includes nothing of the plugins. */
 #ifndef HIPMM_PLUGINS_COMMON_THREAD_SLOT_H
 #define HIPMM_PLUGINS_COMMON_THREAD_SLOT_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fixed.c: see fixed.h. Most calls go through a list of the stream alone; all others take the lock and go through
  * reuse.h. */
-#include "reuse.h"
 #include "../../core/base/text.h"
+#include "reuse.h"
 
 static const size_t lists_bytes = MAX_STREAMS * sizeof(struct fixed_list);
 

@@ -99,8 +99,8 @@ static void pool_destroy(void *self)
   thread_watch_close(&pool->threads);
   if (pool->caches.items) caches_flush(&pool->caches, &pool->heap);
   struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
-  int64_t live = pool->heap.blocks.live + cached.live,
-          live_bytes = (int64_t)pool->heap.requested_bytes + cached.requested;
+  int64_t live = pool->heap.blocks.live + cached.live;
+  int64_t live_bytes = (int64_t)pool->heap.requested_bytes + cached.requested;
   if (live)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
                   (long long)live, text_plural((uint64_t)live), (long long)live_bytes,
