@@ -14,6 +14,6 @@ struct pool_options {
   uint32_t record; /* enum record (stream_order.h) */
 };
 
-extern const struct hipmm_plugin pool_LTX_hipmm_plugin;
+HIPMM_EXPORT extern const struct hipmm_plugin pool_LTX_hipmm_plugin;
 
 #endif

@@ -214,8 +214,6 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .visit = pool_visit,
                                      .covers = pool_covers};
 
-HIPMM_EXPORT extern const struct hipmm_plugin pool_LTX_hipmm_plugin;
-
 const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,
     .type = "pool",
