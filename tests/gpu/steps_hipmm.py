@@ -4,7 +4,7 @@
 from proof import mib, number
 
 # The test programs that build stacks over a runtime of the caller's choice. Left out are tests that meet no device
-# (tests/unit, tests/cmd, most of tests/unit, those of tests/unit/pool from inside), those over a make-believe driver
+# (tests/unit, tests/cmd, most of tests/unit, those of tests/unit/pool from inside), those over a fake driver
 # (tests/runtimes/nvidia), those that count, order and fail calls as only the software device can (tests/runtimes/software, tests/fault,
 # tests/unit/pool/test_order, tests/plugins/test_peers, test_sources), and tests/unit/test_torch, which looks into blocks from
 # the host: PyTorch itself shows the same.

@@ -36,7 +36,7 @@ static const struct requirement requirements[] = {
     {"binning", .options = "\"bins\": [{\"size\": \"1KiB\"}, {\"size\": \"16KiB\"}], "},
     {"binning", .name = "binning that is filled",
      .options = "\"bins\": [{\"size\": \"2KiB\"}, {\"size\": \"64KiB\"}], \"blocks_to_preallocate\": 8, "},
-    {"blind", .barred = "it makes mistakes on purpose"},
+    {"no_wait_plugin", .barred = "it makes mistakes on purpose"},
     {"callback", .options = "\"allocator\": \"program\", "},
     {"failure_callback", .options = "\"callback\": \"matrix\", "},
     {"fault", .options = "\"every\": 9, ", .may_fail = true},

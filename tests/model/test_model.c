@@ -129,8 +129,8 @@ static const struct model models[] = {
      .aligns = true, .may_fail = true},
     {"fault: 8 threads", "[{\"type\": \"fault\", \"every\": 5, \"above\": \"1MiB\"}, \"pool\", \"device\"]",
      MANY_THREADS, ANY_SIZE, .aligns = true, .may_fail = true},
-    {"without a mistake: stepped", "[\"blind\", \"device\"]", ONE_STEPPED, .most_bytes = 65536},
-    {"without a mistake: 8 threads", "[\"blind\", \"device\"]", MANY_THREADS, .most_bytes = 65536},
+    {"without a mistake: stepped", "[\"no_wait_plugin\", \"device\"]", ONE_STEPPED, .most_bytes = 65536},
+    {"without a mistake: 8 threads", "[\"no_wait_plugin\", \"device\"]", MANY_THREADS, .most_bytes = 65536},
 };
 
 static void agrees_with_the_model(void **state)
@@ -164,7 +164,7 @@ static void notices(void **state)
   const struct mistake_case *row = *state;
   char stack[100];
   if (row->stepped) needs_software();
-  snprintf(stack, sizeof stack, "[{\"type\": \"blind\", \"mistake\": \"%s\"}, \"device\"]", row->mistake);
+  snprintf(stack, sizeof stack, "[{\"type\": \"no_wait_plugin\", \"mistake\": \"%s\"}, \"device\"]", row->mistake);
   const struct model model = {row->name, stack, ONE_STEPPED, .most_bytes = 65536};
   for (uint64_t seed = 1; seed <= 3; seed++) assert_contains(model_run(&model, seed).failure, row->failure);
 }

@@ -173,7 +173,7 @@ static void other_devices_have_the_access_that_is_said(void **state)
   assert_int_equal(access_of(0), HIPMM_HIP_ACCESS_READ_WRITE);
   assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ_WRITE);
   assert_ok(hipmm_finalize());
-  setenv("HIPMM_SOFTWARE", "devices=4,peer_group=2", 1); /* over the rig's own */
+  setenv("HIPMM_SOFTWARE", "devices=4,peer_group=2", 1); /* over the fixture's own */
   start_noting("'stack': ['async']");
   unsetenv("HIPMM_SOFTWARE");
   assert_int_equal(access_of(1), HIPMM_HIP_ACCESS_READ_WRITE);

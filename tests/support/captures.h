@@ -16,7 +16,7 @@ bool capture_end(void);
 /* Has the stream do, after a capture that ended well, what was captured, and waits. What was pretended is done. */
 void capture_replay(hipStream_t stream);
 
-/* Of tests: goes before the rig's teardown. */
+/* Of tests: goes before the fixture's teardown. */
 void capture_forget(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fixture.c: the helpers of rig.h. */
+/* fixture.c: see fixture.h. */
 #include "fixture.h"
 #include "../../core/runtime/hip.h"
 

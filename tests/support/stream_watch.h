@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stream_watch.h: counts the calls of HIP that name a stream which nobody may name just now. The table of HIP functions is
- * lent for that, until the rig takes it back. */
+ * lent for that, until the fixture takes it back. */
 #ifndef HIPMM_TESTS_SUPPORT_STREAM_WATCH_H
 #define HIPMM_TESTS_SUPPORT_STREAM_WATCH_H
 

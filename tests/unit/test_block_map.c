@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int open_ledger(void **state)
+static int open_block_map(void **state)
 {
   static struct block_map block_map;
   block_map_open(&block_map);
@@ -16,7 +16,7 @@ static int open_ledger(void **state)
   return 0;
 }
 
-static int close_ledger(void **state)
+static int close_block_map(void **state)
 {
   block_map_close(*state);
   return 0;
@@ -219,7 +219,7 @@ static void shrinks_when_most_is_gone(void **state)
   for (uint64_t i = 1; i <= BLOCKS; i++) assert_int_equal(block_map_find(block_map, address(i), &block), i <= KEPT);
 }
 
-#define block_map_test(name) cmocka_unit_test_setup_teardown(name, open_ledger, close_ledger)
+#define block_map_test(name) cmocka_unit_test_setup_teardown(name, open_block_map, close_block_map)
 
 int main(void)
 {
@@ -234,5 +234,5 @@ int main(void)
       cmocka_unit_test(pages_are_zeroed_and_writable),
       cmocka_unit_test(pages_of_nothing_and_of_too_much_are_null),
   };
-  return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
+  return cmocka_run_group_tests_name("block map", tests, NULL, NULL);
 }

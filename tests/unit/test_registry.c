@@ -66,12 +66,12 @@ static int finish(void **state)
   return live_on_all_devices() ? -1 : 0;
 }
 
-/* Builds the stack of one pliable resource with these options. */
+/* Builds the stack of one variable_plugin resource with these options. */
 static enum hipmm_status start(const char *options, struct hipmm_resource **resource_out)
 {
   char *json;
-  assert_true(asprintf(&json, "{" RUNTIME "\"stack\": [{\"type\": \"pliable\"%s%s}, \"host\"]}", *options ? ", " : "",
-                       options) > 0);
+  assert_true(asprintf(&json, "{" RUNTIME "\"stack\": [{\"type\": \"variable_plugin\"%s%s}, \"host\"]}",
+                       *options ? ", " : "", options) > 0);
   assert_ok(hipmm_init_from_string(json));
   free(json);
   enum hipmm_status status = hipmm_get_device_resource(0, resource_out);
@@ -199,10 +199,10 @@ static void a_graph_is_checked_without_the_program(void **state)
 {
   (void)state;
   struct diagnostics report = {.source = "<string>"};
-  assert_ok(graph_from_string("{\"stack\": [{\"type\": \"pliable\", \"region\": \"nobody\"}, \"host\"]}", "<string>",
-                              &report, NULL));
+  assert_ok(graph_from_string("{\"stack\": [{\"type\": \"variable_plugin\", \"region\": \"nobody\"}, \"host\"]}",
+                              "<string>", &report, NULL));
   assert_int_equal(report.n_errors + report.n_warnings, 0);
-  assert_status(graph_from_string("{\"stack\": [{\"type\": \"pliable\", \"region\": \"a b\", \"mempool\": 3}, "
+  assert_status(graph_from_string("{\"stack\": [{\"type\": \"variable_plugin\", \"region\": \"a b\", \"mempool\": 3}, "
                                   "\"host\"]}",
                                   "<string>", &report, NULL),
                 HIPMM_E_CONFIG);

@@ -560,7 +560,7 @@ static void a_callback_from_within_the_building_is_refused(void **state)
   const struct hipmm_failure_handler failure = {sizeof failure, ask_for_the_resource, &refusals};
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_register_failure("ask", &failure));
-  fixture_start("'stack': [{'type': 'pliable', 'failure': 'ask', 'calls': true}, 'device']");
+  fixture_start("'stack': [{'type': 'variable_plugin', 'failure': 'ask', 'calls': true}, 'device']");
   assert_int_equal(refusals, 12);
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   assert_ok(hipmm_register_failure("ask", NULL));

@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATH "devices/0/pliable"
+#define PATH "devices/0/variable_plugin"
 
 static int start(void **state)
 {
   fixture_setup(state);
-  fixture_start("'stack': [{'type': 'pliable', 'level': 7}, 'statistics', 'device']");
+  fixture_start("'stack': [{'type': 'variable_plugin', 'level': 7}, 'statistics', 'device']");
   return 0;
 }
 
@@ -88,19 +88,20 @@ static const struct lost lost[] = {
     {"", "\"\" is not a path; write \"devices/0/pool/reserved_bytes\"", HIPMM_E_ARGUMENT},
     {"devices", "\"devices\" is not a path", HIPMM_E_ARGUMENT},
     {"devices/0", "\"devices/0\" is not a path", HIPMM_E_ARGUMENT},
-    {"device/0/pliable/level_now", "is not a path", HIPMM_E_ARGUMENT},
+    {"device/0/variable_plugin/level_now", "is not a path", HIPMM_E_ARGUMENT},
     {"devices/0/", "is not a path", HIPMM_E_ARGUMENT},
-    {"devices/0/pliable/", "is not a path", HIPMM_E_ARGUMENT},
-    {"devices/0/pliable/level_now/more", "is not a path", HIPMM_E_ARGUMENT},
+    {"devices/0/variable_plugin/", "is not a path", HIPMM_E_ARGUMENT},
+    {"devices/0/variable_plugin/level_now/more", "is not a path", HIPMM_E_ARGUMENT},
     {"devices/0//level_now", "there is no resource \"\"", HIPMM_E_ARGUMENT},
-    {"devices/00/pliable/level_now", "there is no device \"00\"", HIPMM_E_ARGUMENT},
-    {"devices/-1/pliable/level_now", "there is no device \"-1\"", HIPMM_E_ARGUMENT},
-    {"devices/zero/pliable/level_now", "there is no device \"zero\"", HIPMM_E_ARGUMENT},
-    {"devices/99999999999/pliable/level_now", "there is no device \"99999999999\"", HIPMM_E_ARGUMENT},
-    {"devices/2/pliable/level_now", "device 2 does not exist: runtime software has 2", HIPMM_E_ARGUMENT},
-    {"devices/1/pliable/level_now", "the stack of device 1 is not built yet", HIPMM_E_STATE},
-    {"devices/0/plaible/level_now", "there is no resource \"plaible\"; did you mean \"pliable\"?", HIPMM_E_ARGUMENT},
-    {"devices/0/pliable/levelnow", "there is no value \"levelnow\" here; did you mean \"level_now\"?",
+    {"devices/00/variable_plugin/level_now", "there is no device \"00\"", HIPMM_E_ARGUMENT},
+    {"devices/-1/variable_plugin/level_now", "there is no device \"-1\"", HIPMM_E_ARGUMENT},
+    {"devices/zero/variable_plugin/level_now", "there is no device \"zero\"", HIPMM_E_ARGUMENT},
+    {"devices/99999999999/variable_plugin/level_now", "there is no device \"99999999999\"", HIPMM_E_ARGUMENT},
+    {"devices/2/variable_plugin/level_now", "device 2 does not exist: runtime software has 2", HIPMM_E_ARGUMENT},
+    {"devices/1/variable_plugin/level_now", "the stack of device 1 is not built yet", HIPMM_E_STATE},
+    {"devices/0/variable_plugni/level_now",
+     "there is no resource \"variable_plugni\"; did you mean \"variable_plugin\"?", HIPMM_E_ARGUMENT},
+    {"devices/0/variable_plugin/levelnow", "there is no value \"levelnow\" here; did you mean \"level_now\"?",
      HIPMM_E_ARGUMENT},
     {"devices/0/hold_bytes", "there is no value \"hold_bytes\" here; did you mean \"held_bytes\"?", HIPMM_E_ARGUMENT},
     {"created/pool/level_now", "there is no created resource \"pool\"", HIPMM_E_ARGUMENT},
@@ -163,13 +164,13 @@ static void sets_an_option_while_it_is_in_use(void **state)
 static void sets_an_option_of_a_created_resource(void **state)
 {
   (void)state;
-  struct hipmm_resource *device = NULL, *pliable = NULL;
+  struct hipmm_resource *device = NULL, *variable_plugin = NULL;
   assert_ok(hipmm_resource_create(0, "device", NULL, NULL, 0, &device));
-  assert_ok(hipmm_resource_create(0, "pliable", "{\"level\": 1}", &device, 1, &pliable));
-  assert_ok(hipmm_set("created/pliable/level", "2"));
-  assert_int_equal(number("created/pliable/level_now"), 2);
+  assert_ok(hipmm_resource_create(0, "variable_plugin", "{\"level\": 1}", &device, 1, &variable_plugin));
+  assert_ok(hipmm_set("created/variable_plugin/level", "2"));
+  assert_int_equal(number("created/variable_plugin/level_now"), 2);
   assert_int_equal(number(PATH "/level_now"), 7);
-  hipmm_resource_release(pliable);
+  hipmm_resource_release(variable_plugin);
   hipmm_resource_release(device);
 }
 
@@ -244,13 +245,15 @@ static const struct refusal refusals[] = {
     {PATH "/level", "\xff", HIPMM_E_ARGUMENT, PATH ": level is not valid UTF-8"},
     {PATH "/size", "1 gigs", HIPMM_E_CONFIG, PATH ": /size: \"1 gigs\" is not a size; write bytes"},
     {PATH "/fixed", "true", HIPMM_E_NOT_SUPPORTED,
-     PATH "/fixed: fixed cannot be set while it is in use; of pliable can be: failure, level, size, label, stubborn"},
-    {PATH "/levle", "1", HIPMM_E_ARGUMENT, PATH "/levle: pliable has no option \"levle\"; did you mean \"level\"?"},
-    {PATH "/level_now", "1", HIPMM_E_ARGUMENT, PATH "/level_now: pliable has no option \"level_now\""},
-    {PATH "/stubborn", "true", HIPMM_E_ARGUMENT, "pliable: will not be moved"},
+     PATH "/fixed: fixed cannot be set while it is in use; of variable_plugin can be: failure, level, size, label, "
+          "stubborn"},
+    {PATH "/levle", "1", HIPMM_E_ARGUMENT,
+     PATH "/levle: variable_plugin has no option \"levle\"; did you mean \"level\"?"},
+    {PATH "/level_now", "1", HIPMM_E_ARGUMENT, PATH "/level_now: variable_plugin has no option \"level_now\""},
+    {PATH "/stubborn", "true", HIPMM_E_ARGUMENT, "variable_plugin: will not be moved"},
     {"devices/0/device/limit", "1", HIPMM_E_ARGUMENT, "device has no option \"limit\""},
     {"devices/0/held_bytes", "1", HIPMM_E_ARGUMENT, "devices/0/held_bytes: a device as a whole has no options"},
-    {"devices/1/pliable/level", "1", HIPMM_E_STATE, "the stack of device 1 is not built yet"},
+    {"devices/1/variable_plugin/level", "1", HIPMM_E_STATE, "the stack of device 1 is not built yet"},
     {"level", "1", HIPMM_E_ARGUMENT, "\"level\" is not a path"},
 };
 
@@ -270,7 +273,7 @@ static void compares_with_what_stays(void **state)
 {
   (void)state;
   assert_ok(hipmm_finalize());
-  fixture_start("'stack': [{'type': 'pliable', 'size': '8MiB', 'floor': '4MiB'}, 'device']");
+  fixture_start("'stack': [{'type': 'variable_plugin', 'size': '8MiB', 'floor': '4MiB'}, 'device']");
   assert_ok(hipmm_set(PATH "/size", "4MiB"));
   assert_status(hipmm_set(PATH "/size", "1MiB"), HIPMM_E_CONFIG);
   assert_message(PATH ": /size: 1MiB is below floor (4MiB)");
@@ -312,7 +315,7 @@ static void does_not_mistake_an_old_stack_for_the_new(void **state)
   int64_t value;
   assert_ok(hipmm_get_device_resource(0, &old));
   assert_ok(hipmm_finalize());
-  assert_ok(hipmm_init_from_string("{\"stack\": [\"pliable\", \"device\"]}"));
+  assert_ok(hipmm_init_from_string("{\"stack\": [\"variable_plugin\", \"device\"]}"));
   assert_status(hipmm_query(PATH "/level_now", &value), HIPMM_E_STATE);
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL); /* now it is built */
   assert_int_equal(number(PATH "/level_now"), 5);

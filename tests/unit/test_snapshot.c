@@ -77,14 +77,14 @@ static void assert_fragmentation(json_t *memory, double expected)
 static void lists_values_and_options(void **state)
 {
   (void)state;
-  fixture_start("'stack': [{'type': 'pliable', 'level': 7}, {'type': 'limiting', 'limit': '1MiB'}, 'device']");
-  json_t *all = list(NULL), *level = entry(all, "devices/0/pliable/level"), *now, *limit, *held;
+  fixture_start("'stack': [{'type': 'variable_plugin', 'level': 7}, {'type': 'limiting', 'limit': '1MiB'}, 'device']");
+  json_t *all = list(NULL), *level = entry(all, "devices/0/variable_plugin/level"), *now, *limit, *held;
   assert_string(level, "kind", "option");
   assert_number(level, "value", 7);
   assert_true(json_is_false(json_object_get(level, "default")));
   assert_true(json_is_true(json_object_get(level, "reloadable")));
   assert_string(level, "type", "integer");
-  now = entry(all, "devices/0/pliable/level_now");
+  now = entry(all, "devices/0/variable_plugin/level_now");
   assert_string(now, "kind", "value");
   assert_number(now, "value", 7);
   limit = entry(all, "devices/0/limiting/limit_bytes");
@@ -92,8 +92,8 @@ static void lists_values_and_options(void **state)
   assert_string(limit, "unit", "bytes");
   held = entry(all, "devices/0/held_bytes");
   assert_number(held, "value", 0);
-  assert_true(json_is_true(json_object_get(entry(all, "devices/0/pliable/fixed"), "default")));
-  assert_true(json_is_false(json_object_get(entry(all, "devices/0/pliable/fixed"), "reloadable")));
+  assert_true(json_is_true(json_object_get(entry(all, "devices/0/variable_plugin/fixed"), "default")));
+  assert_true(json_is_false(json_object_get(entry(all, "devices/0/variable_plugin/fixed"), "reloadable")));
   assert_null(entry(all, "devices/1/held_bytes")); /* not built */
   json_decref(all);
 }
@@ -102,8 +102,8 @@ static void lists_values_and_options(void **state)
 static void lists_what_can_be_got(void **state)
 {
   (void)state;
-  fixture_start(
-      "'stack': ['statistics', {'type': 'pliable', 'extents': [{'at': 4096, 'bytes': 256}]}, 'pool', 'device']");
+  fixture_start("'stack': ['statistics', {'type': 'variable_plugin', 'extents': [{'at': 4096, 'bytes': 256}]}, 'pool', "
+                "'device']");
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   json_t *all = list("");
   assert_true(json_array_size(all) > 40);
@@ -150,7 +150,7 @@ static void tells_of_every_stack(void **state)
   (void)state;
   fixture_start("'stack': [{'type': 'statistics'}, 'device']");
   struct hipmm_resource *above = NULL, *top = fixture_resource("statistics");
-  assert_ok(hipmm_resource_create(0, "pliable", "{\"level\": 3}", &top, 1, &above));
+  assert_ok(hipmm_resource_create(0, "variable_plugin", "{\"level\": 3}", &top, 1, &above));
   void *memory = fixture_allocate(5000, NULL);
   json_t *all = snapshot(), *stacks = json_object_get(all, "stacks"), *first, *second, *resources;
   assert_string(all, "version", hipmm_version());
@@ -172,7 +172,7 @@ static void tells_of_every_stack(void **state)
   assert_null(json_object_get(device, "memory"));
   assert_string(second, "source", "<options>");
   json_t *made = json_array_get(json_object_get(second, "resources"), 0);
-  assert_string(made, "path", "created/pliable");
+  assert_string(made, "path", "created/variable_plugin");
   assert_string_equal(json_string_value(json_array_get(json_object_get(made, "below"), 0)), "devices/0/statistics");
   json_t *level = json_object_get(json_object_get(made, "options"), "level");
   assert_number(level, "value", 3);
@@ -213,7 +213,7 @@ static json_t *memory_of(json_t *all)
 /* Two pieces of memory. In the first: free, two live blocks, free, a live and a pending one, free; in the second: live,
  * free. Not in the order of addresses. */
 static const char pieces[] =
-    "'stack': [{'type': 'pliable', 'extents': ["
+    "'stack': [{'type': 'variable_plugin', 'extents': ["
     "{'at': 1052672, 'bytes': 4000, 'stream': 1}, {'at': 1060864, 'bytes': 65536, 'state': 'free'},"
     "{'at': 65536, 'bytes': 4096, 'state': 'free'}, {'at': 69632, 'bytes': 1000, 'stream': 1},"
     "{'at': 70656, 'bytes': 1024, 'stream': 2}, {'at': 71680, 'bytes': 8192, 'state': 'free'},"
@@ -271,7 +271,7 @@ static void names_the_blocks_that_keep_holes_apart(void **state)
 static void joins_nothing_across_pieces(void **state)
 {
   (void)state;
-  fixture_start("'stack': [{'type': 'pliable', 'extents': ["
+  fixture_start("'stack': [{'type': 'variable_plugin', 'extents': ["
                 "{'at': 4096, 'bytes': 4096, 'state': 'free'}, {'at': 8192, 'bytes': 4096},"
                 "{'at': 12288, 'bytes': 4096, 'state': 'free', 'apart': true},"
                 "{'at': 16384, 'bytes': 8192, 'state': 'free', 'apart': true}, {'at': 24576, 'bytes': 256},"
@@ -289,7 +289,7 @@ static void counts_what_can_be_moved_as_one_piece(void **state)
 {
   (void)state;
   fixture_start(
-      "'stack': [{'type': 'pliable', 'extents': ["
+      "'stack': [{'type': 'variable_plugin', 'extents': ["
       "{'at': 4096, 'bytes': 1024, 'state': 'free'}, {'at': 5120, 'bytes': 8192, 'state': 'free', 'movable': true},"
       "{'at': 13312, 'bytes': 256}, {'at': 13568, 'bytes': 512, 'state': 'free'},"
       "{'at': 65536, 'bytes': 8192, 'state': 'free', 'movable': true, 'apart': true},"
@@ -308,7 +308,7 @@ static void counts_what_can_be_moved_as_one_piece(void **state)
 static void keeps_the_largest_of_many_holes(void **state)
 {
   (void)state;
-  char graph[8000] = "'stack': [{'type': 'pliable', 'extents': [{'at': 4096, 'bytes': 256, 'state': 'free'}";
+  char graph[8000] = "'stack': [{'type': 'variable_plugin', 'extents': [{'at': 4096, 'bytes': 256, 'state': 'free'}";
   for (int i = 1; i <= 40; i++) {
     size_t used = strlen(graph);
     int at = 4096 + 16384 * i; /* of a hole; before it, live from the last one on */
@@ -327,7 +327,7 @@ static void keeps_the_largest_of_many_holes(void **state)
 static void orders_holes_by_what_would_be_gained(void **state)
 {
   (void)state;
-  char graph[8000] = "'stack': [{'type': 'pliable', 'extents': [{'at': 65536, 'bytes': 256, 'state': 'free'}";
+  char graph[8000] = "'stack': [{'type': 'variable_plugin', 'extents': [{'at': 65536, 'bytes': 256, 'state': 'free'}";
   int at = 65536 + 256;
   for (int i = 1; i <= 20; i++) {
     size_t used = strlen(graph);
@@ -482,7 +482,7 @@ static void joins_nothing_across_addresses_without_memory(void **state)
 static void has_nothing_free_and_no_fragmentation(void **state)
 {
   (void)state;
-  fixture_start("'stack': [{'type': 'pliable', 'extents': [{'at': 4096, 'bytes': 256}]}, 'device']");
+  fixture_start("'stack': [{'type': 'variable_plugin', 'extents': [{'at': 4096, 'bytes': 256}]}, 'device']");
   json_t *all = snapshot();
   assert_true(json_real_value(json_object_get(memory_of(all), "fragmentation")) == 0);
   assert_int_equal(json_array_size(json_object_get(memory_of(all), "pins")), 0);
