@@ -385,13 +385,13 @@ static void host_memory_is_limited(void **state)
   assert_hip(hipHostMalloc(&refused, software.config.host_memory_bytes + 1, 0), hipErrorOutOfMemory);
   assert_hip(hipMallocManaged(&refused, (size_t)32 << 40, hipMemAttachGlobal), hipErrorOutOfMemory);
   assert_null(refused);
+  struct software_config config = small_config(SOFTWARE_STEPPED);
+  config.host_memory_bytes = 8 * MIB;
+  restart(&config);
   assert_ok(hipMallocManaged(&managed, software.config.host_memory_bytes, hipMemAttachGlobal));
   assert_hip(hipHostMalloc(&refused, 1, 0), hipErrorOutOfMemory);
   assert_hip(hipGetLastError(), hipErrorOutOfMemory);
   assert_ok(hipFree(managed));
-  struct software_config config = small_config(SOFTWARE_STEPPED);
-  config.host_memory_bytes = 8 * MIB;
-  restart(&config);
   assert_ok(hipHostMalloc(&pinned, 3 * MIB, 0));
   assert_ok(hipSetDevice(1));
   assert_ok(hipMallocManaged(&managed, 4 * MIB, hipMemAttachGlobal));
