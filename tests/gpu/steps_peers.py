@@ -42,7 +42,7 @@ class Way:
         return {"HIPMM_CONFIG": str(proof.graph(*STACKS[self.stack])), "HIPMM_LOG": "info", **self.environment}
 
     def may_be_old(self, what):
-        """Whether the copy may find old data, since nothing orders it: README.md, "Several devices"."""
+        """Whether the copy may find old data, since nothing orders it: doc/guide.md, "Several devices"."""
         return self.stack in UNORDERED and what.startswith("order between devices")
 
 

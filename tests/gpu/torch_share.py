@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """torch.multiprocessing with memory of hipmm's: what another process finds in tensors that it is sent. Prints one line
-of JSON, a member for each way: "right", "wrong", or what was raised. Ends with 1 if a way is not what the README says.
+of JSON, a member for each way: "right", "wrong", or what was raised. Ends with 1 if a way is not what doc/guide.md says.
 
     torch_share.py        (PYTHONPATH=etc/python, HIPMM_LIBRARY; a GPU)
 """

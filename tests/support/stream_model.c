@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_model.c: see model.h. */
+/* stream_model.c: see stream_model.h. */
 #include "stream_model.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_watch.c: see watched.h. */
+/* stream_watch.c: see stream_watch.h. */
 #include "stream_watch.h"
 
 static hipStream_t _Atomic watched; /* NULL: none */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/inspect/values.c, snapshot.c and extents.c: what lives, as JSON that can be read again, with numbers that agree
- * with what was done. */
+/* Tests of core/inspect/values.c, snapshot.c and memory_map.c: what lives, as JSON that can be read again, with numbers
+ * that agree with what was done. */
 #include "../support/fixture.h"
 
 #include <jansson.h>
