@@ -167,7 +167,7 @@ def trace_time_table(bench, rounds, traces):
         else:
             rows.append(cells + [*against(found["warm"], 40)[1:], *PEERS_TIME.get(name, ("", "", ""))])
     if RUNTIME == "software":
-        return table(["trace", "first pass, ns", "later passes, ns", "pieces mapped a pass, later",
+        return table(["trace", "first pass, ns", "later passes, ns", "chunks mapped a pass, later",
                       "event calls an operation, later", f"later over {bench.host_name}'s pair", "at most", " "], rows)
     return table(["trace", "first pass, ns", "later passes, ns", "later at most", " ", "RMM pool", "RMM binning",
                   "cudaMallocAsync"], rows)
