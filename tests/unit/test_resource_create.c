@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/stack/resource_create.c and of what it leans on in stack and device: resources made in code are as those of a graph,
- * keep alive what they stand on, and are refused with the place of the mistake. */
+/* Tests of core/stack/resource_create.c and of what it needs of stack.c and device_table.c: resources made in code are
+ * as those of a graph, keep alive what they stand on, and are refused with the place of the mistake. */
 #include "../../core/runtime/hip.h"
 #include "../../core/stack/stack.h"
 #include "../support/fixture.h"
