@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/inspect/settings.c and path.c, and of core/stack/instance_options.c: values read and options set by path,
- * while threads use what is set. */
+/* Tests of core/inspect/settings.c and path.c, and of core/stack/instance_options.c: values read and options set by
+ * path, while threads use what is set. */
 #include "../../core/option/registry.h"
 #include "../support/fixture.h"
 
