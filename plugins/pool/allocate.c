@@ -16,8 +16,9 @@
  *   grow       new memory of the upstream                               driver calls, and more memory held
  *   exchange   new memory in place of all idle memory                   the host waits for the device; driver calls
  *
- * With one stream, `completed` to `unfenced` have nothing to find and are left out. Where a chunk can have one mapping
- * only, `grow` comes before `commit` up to a limit (backing.c). When every attempt has failed, explain.c says why. */
+ * With one stream, `completed` to `unfenced` have nothing to find and are left out. While a stream is captured, the host
+ * cannot wait for the device: `unfenced` and `exchange` are left out. Where a chunk can have one mapping only, `grow`
+ * comes before `commit` up to a limit (backing.c). When every attempt has failed, explain.c says why. */
 #include "allocate.h"
 #include "explain.h"
 

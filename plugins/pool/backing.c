@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* backing.c: the choice between granules and segments, which is made when the pool is created. */
+/* backing.c: the choice between granules and segments, which is made when the pool is created, and the order of the
+ * attempts `commit` and `grow` (allocate.c). */
 #include "backing.h"
 #include "idle.h"
 
