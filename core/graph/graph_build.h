@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_build.h: a graph that is being read. Included by the files of graph only.
+/* graph_build.h: a graph that is being read. Included by the files of graph, and by the
+ * command for the schema.
  *
  * The steps, in their order, one per file: graph_file (file to JSON), graph_settings (version, plugin_path, runtime),
  * graph_resources (nodes, their plugins and options), graph_link (names to indices, devices), graph_order (cycles,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* option_value.h: single option values. Included by the files of option only. */
+/* option_value.h: single option values. Included by the files of option, and by the command for the schema. */
 #ifndef HIPMM_CORE_OPTION_OPTION_VALUE_H
 #define HIPMM_CORE_OPTION_OPTION_VALUE_H
 

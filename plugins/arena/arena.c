@@ -50,7 +50,7 @@ static void arena_destroy(void *self)
   services->log(services, HIPMM_LOG_DEBUG, "held at most %llu bytes, had %u arenas, collected %llu times",
                 (unsigned long long)arena->global.chunks.peak_bytes, arena->n_locals - 1,
                 (unsigned long long)arena->collections);
-  streams_wait_at_end(services);
+  device_wait_at_end(services);
   global_close(&arena->global);
   for (uint32_t number = 1; number < arena->n_locals; number++) biased_lock_close(&arena_local(arena, number)->lock);
   services->host_free(services, arena->first_local, first_local_bytes);

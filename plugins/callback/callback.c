@@ -217,7 +217,7 @@ static void callback_destroy(void *self_)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %llu block%s (%llu byte%s) still allocated",
                   (unsigned long long)self->ranges.count, text_plural(self->ranges.count),
                   (unsigned long long)self->ranges.bytes, text_plural(self->ranges.bytes));
-  source_wait_at_end(services);
+  device_wait_at_end(services);
   while (ranges_remove_first(&self->ranges, &block)) {
     services->count_held(services, -(int64_t)block.by_address.minor);
     callback_free_block(self, &block, NULL);

@@ -359,12 +359,12 @@ void driver_pool_destroy(void *self)
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;
   struct hipmm_block block;
-  source_wait_at_end(services);
+  device_wait_at_end(services);
   while (services->untrack_any(services, &block) == HIPMM_OK) {
     if (pool->counts_reserve) services->count_held(services, (int64_t)block.bytes);
     driver_pool_release(services, block.ptr, NULL);
   }
-  source_wait_at_end(services);
+  device_wait_at_end(services);
   driver_pool_close_share(pool);
   driver_pool_destroy_handle(pool);
   services->count_held(services, -(int64_t)pool->counted_bytes);

@@ -20,18 +20,12 @@ enum hipmm_status source_create(const struct hipmm_services *services, const str
   return HIPMM_OK;
 }
 
-/* A failure is repeated once: no later call could try again. */
-void source_wait_at_end(const struct hipmm_services *services)
-{
-  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
-}
-
 void source_destroy(void *self)
 {
   struct source *source = self;
   const struct hipmm_services *services = source->services;
   struct hipmm_block block;
-  source_wait_at_end(services);
+  device_wait_at_end(services);
   while (services->untrack_any(services, &block) == HIPMM_OK)
     if (source->memory->release(source, block.ptr, block.bytes))
       source->memory->release(source, block.ptr, block.bytes);

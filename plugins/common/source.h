@@ -4,6 +4,8 @@
 #ifndef HIPMM_PLUGINS_COMMON_SOURCE_H
 #define HIPMM_PLUGINS_COMMON_SOURCE_H
 
+#include "device_wait.h"
+
 #include <hipmm/plugin.h>
 
 struct source;
@@ -27,9 +29,6 @@ enum hipmm_status source_create(const struct hipmm_services *services, const str
 
 /* Waits for the device, and releases the blocks that the application did not free. */
 void source_destroy(void *self);
-
-/* Waits for the device before memory is released unconditionally; a broken device releases its memory too. */
-void source_wait_at_end(const struct hipmm_services *services);
 
 /* The ops of the same names. */
 enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);

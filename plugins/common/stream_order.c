@@ -374,11 +374,6 @@ enum hipmm_status streams_wait_for_device(const struct streams *streams, uint32_
   return status;
 }
 
-void streams_wait_at_end(const struct hipmm_services *services)
-{
-  if (services->hip->DeviceSynchronize() && services->hip->DeviceSynchronize()) services->hip->GetLastError();
-}
-
 bool streams_wait_for_handle(const struct hipmm_services *services, hipStream_t handle)
 {
   int cancel = cancel_forbid();

@@ -8,6 +8,8 @@
 #ifndef HIPMM_PLUGINS_COMMON_STREAM_ORDER_H
 #define HIPMM_PLUGINS_COMMON_STREAM_ORDER_H
 
+#include "device_wait.h"
+
 #include <hipmm/plugin.h>
 
 #include <stdbool.h>
@@ -131,10 +133,6 @@ static inline struct stream *stream_of(const struct streams *streams, uint32_t i
 
 /* HIPMM_E_STATE while any stream is captured, as streams_any_captured() says. */
 enum hipmm_status streams_wait_for_device(const struct streams *streams, uint32_t user);
-
-/* Waits before memory is released unconditionally. Waits once more after a failure; a broken device releases its memory
- * too. The device is current. */
-void streams_wait_at_end(const struct hipmm_services *services);
 
 /* False if HIP refuses. */
 bool streams_wait_for_handle(const struct hipmm_services *services, hipStream_t handle);

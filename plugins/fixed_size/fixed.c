@@ -251,7 +251,7 @@ void fixed_close(struct fixed *fixed)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s of %llu bytes still allocated",
                   (long long)counts.live_count, text_plural((uint64_t)counts.live_count),
                   (unsigned long long)fixed->block_bytes);
-  streams_wait_at_end(services);
+  device_wait_at_end(services);
   chunks_close(fixed);
   streams_close(&fixed->streams);
   services->host_free(services, fixed->lists, lists_bytes);

@@ -117,7 +117,7 @@ static void monotonic_destroy(void *self)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
                   (long long)bump->live_count, text_plural((uint64_t)bump->live_count), (long long)bump->live_bytes,
                   text_plural((uint64_t)bump->live_bytes));
-  streams_wait_at_end(services);
+  device_wait_at_end(services);
   bump_close(&monotonic->bump);
   uses_close(&monotonic->uses);
   biased_lock_close(&monotonic->lock);

@@ -110,7 +110,7 @@ static void pool_destroy(void *self)
                 (unsigned long long)backing_peak_bytes(&pool->backing),
                 (unsigned long long)pool->backing.granules.moves, (unsigned long long)pool->backing.granules.returns,
                 (unsigned long long)pool->heap.streams.waits);
-  streams_wait_at_end(services);
+  device_wait_at_end(services);
   backing_close(&pool->backing);
   heap_close(&pool->heap);
   caches_close(&pool->caches);
