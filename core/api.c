@@ -141,7 +141,7 @@ static enum hipmm_status api_enter(struct hipmm_resource **resource, struct call
 }
 
 enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes, size_t alignment,
-                                         hipStream_t stream, void **ptr_out)
+                                         hipmm_stream_t stream, void **ptr_out)
 {
   struct caller_here *thread;
   enum hipmm_status status = api_check_call(alignment);
@@ -155,7 +155,7 @@ enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t
 }
 
 enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
-                                           hipStream_t stream)
+                                           hipmm_stream_t stream)
 {
   struct caller_here *thread;
   enum hipmm_status status = api_check_call(alignment);
@@ -167,14 +167,14 @@ enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void
   return status;
 }
 
-enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream, void **ptr_out)
+enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream, void **ptr_out)
 {
   if (api_is_usual(resource) && ptr_out)
     return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
   return hipmm_allocate_aligned(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
 }
 
-enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
+enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   if (api_is_usual(resource)) return resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
   return hipmm_deallocate_aligned(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);

@@ -24,8 +24,8 @@ struct request {
   size_t bytes;
   enum kind kind;
   unsigned flags, flags_served; /* the call is passed on if it has other flags than these */
-  hipStream_t stream;           /* as given */
-  hipMemPool_t pool;
+  hipmm_stream_t stream;        /* as given */
+  hipmm_hip_mempool_t pool;
 };
 
 static int allocate_pass_on(const struct request *request)
@@ -42,7 +42,7 @@ static int allocate_pass_on(const struct request *request)
 /* Where the memory comes from, and for which stream. */
 struct target {
   int device;
-  hipStream_t stream;
+  hipmm_stream_t stream;
   bool is_ordered;              /* by the stream; false: the memory must be ready for every stream */
   struct pool_account *account; /* of the pool that the request names; a reference */
 };
@@ -59,7 +59,7 @@ static bool allocate_find_target(const struct request *request, struct target *t
     target_out->device = next_current_device(family);
     return true;
   }
-  hipStream_t stream = target_out->stream;
+  hipmm_stream_t stream = target_out->stream;
   if ((uintptr_t)stream > 1 && (next_is_capturing(family, stream, &code) || code)) return false;
   int device = target_out->device = streams_device(family, stream);
   target_out->account =
@@ -74,7 +74,7 @@ static int allocate_obtain(const struct request *request, const struct target *t
                            struct block *block)
 {
   struct hipmm_resource *resource = served->kinds[request->kind].resource;
-  hipStream_t stream = target->is_ordered ? target->stream : served->idle;
+  hipmm_stream_t stream = target->is_ordered ? target->stream : served->idle;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(resource, request->bytes, stream, &ptr);
   if (status == HIPMM_E_OUT_OF_MEMORY && release_has_deferred() && !release_synchronize())
@@ -136,13 +136,13 @@ int allocate_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigne
       &(struct request){.hook = hook, .takes = TAKES_FLAGS, .ptr = ptr, .bytes = bytes, .flags = flags});
 }
 
-int allocate_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream)
+int allocate_device_on(enum hook hook, void **ptr, size_t bytes, hipmm_stream_t stream)
 {
   return allocate_serve(
       &(struct request){.hook = hook, .takes = TAKES_STREAM, .ptr = ptr, .bytes = bytes, .stream = stream});
 }
 
-int allocate_device_from_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+int allocate_device_from_pool(enum hook hook, void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream)
 {
   return allocate_serve(
       &(struct request){.hook = hook, .takes = TAKES_POOL, .ptr = ptr, .bytes = bytes, .stream = stream, .pool = pool});

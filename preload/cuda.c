@@ -20,32 +20,32 @@ int cudaFree(void *ptr)
   return release_device(HOOK_cudaFree, ptr);
 }
 
-int cudaMallocAsync(void **ptr, size_t bytes, hipStream_t stream)
+int cudaMallocAsync(void **ptr, size_t bytes, hipmm_stream_t stream)
 {
   return allocate_device_on(HOOK_cudaMallocAsync, ptr, bytes, stream);
 }
 
-int cudaMallocAsync_ptsz(void **ptr, size_t bytes, hipStream_t stream)
+int cudaMallocAsync_ptsz(void **ptr, size_t bytes, hipmm_stream_t stream)
 {
   return allocate_device_on(HOOK_cudaMallocAsync_ptsz, ptr, bytes, stream);
 }
 
-int cudaMallocFromPoolAsync(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+int cudaMallocFromPoolAsync(void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream)
 {
   return allocate_device_from_pool(HOOK_cudaMallocFromPoolAsync, ptr, bytes, pool, stream);
 }
 
-int cudaMallocFromPoolAsync_ptsz(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+int cudaMallocFromPoolAsync_ptsz(void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream)
 {
   return allocate_device_from_pool(HOOK_cudaMallocFromPoolAsync_ptsz, ptr, bytes, pool, stream);
 }
 
-int cudaFreeAsync(void *ptr, hipStream_t stream)
+int cudaFreeAsync(void *ptr, hipmm_stream_t stream)
 {
   return release_device_on(HOOK_cudaFreeAsync, ptr, stream);
 }
 
-int cudaFreeAsync_ptsz(void *ptr, hipStream_t stream)
+int cudaFreeAsync_ptsz(void *ptr, hipmm_stream_t stream)
 {
   return release_device_on(HOOK_cudaFreeAsync_ptsz, ptr, stream);
 }
@@ -101,67 +101,67 @@ int cudaPeekAtLastError(void)
 
 /* ---- Devices, pools, streams ---- */
 
-int cudaMemPoolCreate(hipMemPool_t *pool, const void *props)
+int cudaMemPoolCreate(hipmm_hip_mempool_t *pool, const void *props)
 {
   return pools_create(HOOK_cudaMemPoolCreate, pool, props);
 }
 
-int cudaMemPoolDestroy(hipMemPool_t pool)
+int cudaMemPoolDestroy(hipmm_hip_mempool_t pool)
 {
   return pools_destroy(HOOK_cudaMemPoolDestroy, pool);
 }
 
-int cudaDeviceGetDefaultMemPool(hipMemPool_t *pool, int device)
+int cudaDeviceGetDefaultMemPool(hipmm_hip_mempool_t *pool, int device)
 {
   return pools_of_device(HOOK_cudaDeviceGetDefaultMemPool, pool, device);
 }
 
-int cudaDeviceGetMemPool(hipMemPool_t *pool, int device)
+int cudaDeviceGetMemPool(hipmm_hip_mempool_t *pool, int device)
 {
   return pools_of_device(HOOK_cudaDeviceGetMemPool, pool, device);
 }
 
-int cudaDeviceSetMemPool(int device, hipMemPool_t pool)
+int cudaDeviceSetMemPool(int device, hipmm_hip_mempool_t pool)
 {
   return pools_set_current(HOOK_cudaDeviceSetMemPool, device, pool);
 }
 
-int cudaMemPoolGetAttribute(hipMemPool_t pool, int attribute, void *value)
+int cudaMemPoolGetAttribute(hipmm_hip_mempool_t pool, int attribute, void *value)
 {
   return pools_get_attribute(HOOK_cudaMemPoolGetAttribute, pool, attribute, value);
 }
 
-int cudaMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value)
+int cudaMemPoolSetAttribute(hipmm_hip_mempool_t pool, int attribute, void *value)
 {
   return pools_set_attribute(HOOK_cudaMemPoolSetAttribute, pool, attribute, value);
 }
 
-int cudaMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
+int cudaMemPoolSetAccess(hipmm_hip_mempool_t pool, const void *access, size_t count)
 {
   return pools_set_access(HOOK_cudaMemPoolSetAccess, pool, access, count);
 }
 
-int cudaMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes)
+int cudaMemPoolTrimTo(hipmm_hip_mempool_t pool, size_t keep_bytes)
 {
   return pools_trim(HOOK_cudaMemPoolTrimTo, pool, keep_bytes);
 }
 
-int cudaStreamCreate(hipStream_t *stream)
+int cudaStreamCreate(hipmm_stream_t *stream)
 {
   return streams_create(HOOK_cudaStreamCreate, stream);
 }
 
-int cudaStreamCreateWithFlags(hipStream_t *stream, unsigned flags)
+int cudaStreamCreateWithFlags(hipmm_stream_t *stream, unsigned flags)
 {
   return streams_create_with_flags(HOOK_cudaStreamCreateWithFlags, stream, flags);
 }
 
-int cudaStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority)
+int cudaStreamCreateWithPriority(hipmm_stream_t *stream, unsigned flags, int priority)
 {
   return streams_create_with_priority(HOOK_cudaStreamCreateWithPriority, stream, flags, priority);
 }
 
-int cudaStreamDestroy(hipStream_t stream)
+int cudaStreamDestroy(hipmm_stream_t stream)
 {
   return streams_destroy(HOOK_cudaStreamDestroy, stream);
 }

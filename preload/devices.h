@@ -37,7 +37,7 @@ enum { DEVICES_MOST = 64 };
 
 struct served_device {
   int device;
-  hipStream_t idle; /* never has work: memory allocated for it is ready for every stream once it was waited for */
+  hipmm_stream_t idle; /* never has work: memory allocated for it is ready for every stream once it was waited for */
   struct served kinds[KIND_COUNT];
   struct usage usage[KIND_COUNT];
 };

@@ -92,12 +92,12 @@ int hipDeviceSynchronize(void)
   return ((int (*)(void))early_calls_next(HOOK_hipDeviceSynchronize))();
 }
 
-int hipEventCreate(hipEvent_t *event)
+int hipEventCreate(hipmm_hip_event_t *event)
 {
-  return ((int (*)(hipEvent_t *))early_calls_next(HOOK_hipEventCreate))(event);
+  return ((int (*)(hipmm_hip_event_t *))early_calls_next(HOOK_hipEventCreate))(event);
 }
 
-int hipEventCreateWithFlags(hipEvent_t *event, unsigned flags)
+int hipEventCreateWithFlags(hipmm_hip_event_t *event, unsigned flags)
 {
-  return ((int (*)(hipEvent_t *, unsigned))early_calls_next(HOOK_hipEventCreateWithFlags))(event, flags);
+  return ((int (*)(hipmm_hip_event_t *, unsigned))early_calls_next(HOOK_hipEventCreateWithFlags))(event, flags);
 }

@@ -24,17 +24,17 @@ int hipFree(void *ptr)
   return release_device(HOOK_hipFree, ptr);
 }
 
-int hipMallocAsync(void **ptr, size_t bytes, hipStream_t stream)
+int hipMallocAsync(void **ptr, size_t bytes, hipmm_stream_t stream)
 {
   return allocate_device_on(HOOK_hipMallocAsync, ptr, bytes, stream);
 }
 
-int hipMallocFromPoolAsync(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+int hipMallocFromPoolAsync(void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream)
 {
   return allocate_device_from_pool(HOOK_hipMallocFromPoolAsync, ptr, bytes, pool, stream);
 }
 
-int hipFreeAsync(void *ptr, hipStream_t stream)
+int hipFreeAsync(void *ptr, hipmm_stream_t stream)
 {
   return release_device_on(HOOK_hipFreeAsync, ptr, stream);
 }
@@ -131,67 +131,67 @@ int hipPeekAtLastError(void)
 
 /* ---- Devices, pools, streams ---- */
 
-int hipMemPoolCreate(hipMemPool_t *pool, const void *props)
+int hipMemPoolCreate(hipmm_hip_mempool_t *pool, const void *props)
 {
   return pools_create(HOOK_hipMemPoolCreate, pool, props);
 }
 
-int hipMemPoolDestroy(hipMemPool_t pool)
+int hipMemPoolDestroy(hipmm_hip_mempool_t pool)
 {
   return pools_destroy(HOOK_hipMemPoolDestroy, pool);
 }
 
-int hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device)
+int hipDeviceGetDefaultMemPool(hipmm_hip_mempool_t *pool, int device)
 {
   return pools_of_device(HOOK_hipDeviceGetDefaultMemPool, pool, device);
 }
 
-int hipDeviceGetMemPool(hipMemPool_t *pool, int device)
+int hipDeviceGetMemPool(hipmm_hip_mempool_t *pool, int device)
 {
   return pools_of_device(HOOK_hipDeviceGetMemPool, pool, device);
 }
 
-int hipDeviceSetMemPool(int device, hipMemPool_t pool)
+int hipDeviceSetMemPool(int device, hipmm_hip_mempool_t pool)
 {
   return pools_set_current(HOOK_hipDeviceSetMemPool, device, pool);
 }
 
-int hipMemPoolGetAttribute(hipMemPool_t pool, int attribute, void *value)
+int hipMemPoolGetAttribute(hipmm_hip_mempool_t pool, int attribute, void *value)
 {
   return pools_get_attribute(HOOK_hipMemPoolGetAttribute, pool, attribute, value);
 }
 
-int hipMemPoolSetAttribute(hipMemPool_t pool, int attribute, void *value)
+int hipMemPoolSetAttribute(hipmm_hip_mempool_t pool, int attribute, void *value)
 {
   return pools_set_attribute(HOOK_hipMemPoolSetAttribute, pool, attribute, value);
 }
 
-int hipMemPoolSetAccess(hipMemPool_t pool, const void *access, size_t count)
+int hipMemPoolSetAccess(hipmm_hip_mempool_t pool, const void *access, size_t count)
 {
   return pools_set_access(HOOK_hipMemPoolSetAccess, pool, access, count);
 }
 
-int hipMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes)
+int hipMemPoolTrimTo(hipmm_hip_mempool_t pool, size_t keep_bytes)
 {
   return pools_trim(HOOK_hipMemPoolTrimTo, pool, keep_bytes);
 }
 
-int hipStreamCreate(hipStream_t *stream)
+int hipStreamCreate(hipmm_stream_t *stream)
 {
   return streams_create(HOOK_hipStreamCreate, stream);
 }
 
-int hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags)
+int hipStreamCreateWithFlags(hipmm_stream_t *stream, unsigned flags)
 {
   return streams_create_with_flags(HOOK_hipStreamCreateWithFlags, stream, flags);
 }
 
-int hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority)
+int hipStreamCreateWithPriority(hipmm_stream_t *stream, unsigned flags, int priority)
 {
   return streams_create_with_priority(HOOK_hipStreamCreateWithPriority, stream, flags, priority);
 }
 
-int hipStreamDestroy(hipStream_t stream)
+int hipStreamDestroy(hipmm_stream_t stream)
 {
   return streams_destroy(HOOK_hipStreamDestroy, stream);
 }

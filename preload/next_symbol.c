@@ -93,14 +93,15 @@ int next_memory_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
   return ((int (*)(void **, size_t, unsigned))next_function_of(hook))(ptr, bytes, flags);
 }
 
-int next_memory_stream(enum hook hook, void **ptr, size_t bytes, hipStream_t stream)
+int next_memory_stream(enum hook hook, void **ptr, size_t bytes, hipmm_stream_t stream)
 {
-  return ((int (*)(void **, size_t, hipStream_t))next_function_of(hook))(ptr, bytes, stream);
+  return ((int (*)(void **, size_t, hipmm_stream_t))next_function_of(hook))(ptr, bytes, stream);
 }
 
-int next_memory_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream)
+int next_memory_pool(enum hook hook, void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream)
 {
-  return ((int (*)(void **, size_t, hipMemPool_t, hipStream_t))next_function_of(hook))(ptr, bytes, pool, stream);
+  return ((int (*)(void **, size_t, hipmm_hip_mempool_t, hipmm_stream_t))next_function_of(hook))(ptr, bytes, pool,
+                                                                                                 stream);
 }
 
 int next_pointer(enum hook hook, void *ptr)
@@ -108,9 +109,9 @@ int next_pointer(enum hook hook, void *ptr)
   return ((int (*)(void *))next_function_of(hook))(ptr);
 }
 
-int next_pointer_stream(enum hook hook, void *ptr, hipStream_t stream)
+int next_pointer_stream(enum hook hook, void *ptr, hipmm_stream_t stream)
 {
-  return ((int (*)(void *, hipStream_t))next_function_of(hook))(ptr, stream);
+  return ((int (*)(void *, hipmm_stream_t))next_function_of(hook))(ptr, stream);
 }
 
 int next_two_pointers(enum hook hook, void *first, const void *second)
@@ -146,10 +147,10 @@ int next_current_device(enum family family)
   return device;
 }
 
-bool next_is_capturing(enum family family, hipStream_t stream, int *code_out)
+bool next_is_capturing(enum family family, hipmm_stream_t stream, int *code_out)
 {
   int state = 0;
   next_function function = next_find(family == FAMILY_HIP ? HOOK_hipStreamIsCapturing : HOOK_cudaStreamIsCapturing);
-  *code_out = function ? ((int (*)(hipStream_t, int *))function)(stream, &state) : 0;
+  *code_out = function ? ((int (*)(hipmm_stream_t, int *))function)(stream, &state) : 0;
   return !*code_out && state != 0;
 }

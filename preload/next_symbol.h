@@ -18,10 +18,10 @@ next_function next_function_of(enum hook hook);
 /* Call the runtime's function, by the types of its arguments. */
 int next_memory(enum hook hook, void **ptr, size_t bytes);
 int next_memory_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
-int next_memory_stream(enum hook hook, void **ptr, size_t bytes, hipStream_t stream);
-int next_memory_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
+int next_memory_stream(enum hook hook, void **ptr, size_t bytes, hipmm_stream_t stream);
+int next_memory_pool(enum hook hook, void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream);
 int next_pointer(enum hook hook, void *ptr);
-int next_pointer_stream(enum hook hook, void *ptr, hipStream_t stream);
+int next_pointer_stream(enum hook hook, void *ptr, hipmm_stream_t stream);
 int next_two_pointers(enum hook hook, void *first, const void *second);
 int next_three_pointers(enum hook hook, void *first, void *second, const void *third);
 int next_int(enum hook hook, int number);
@@ -35,6 +35,6 @@ bool next_recurses(enum hook hook);
 int next_current_device(enum family family);
 
 /* Whether `stream` is being captured. False, with an error code in *code_out, if the runtime returns an error. */
-bool next_is_capturing(enum family family, hipStream_t stream, int *code_out);
+bool next_is_capturing(enum family family, hipmm_stream_t stream, int *code_out);
 
 #endif

@@ -13,8 +13,9 @@
 
 int allocate_device(enum hook hook, void **ptr, size_t bytes);
 int allocate_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
-int allocate_device_on(enum hook hook, void **ptr, size_t bytes, hipStream_t stream);
-int allocate_device_from_pool(enum hook hook, void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
+int allocate_device_on(enum hook hook, void **ptr, size_t bytes, hipmm_stream_t stream);
+int allocate_device_from_pool(enum hook hook, void **ptr, size_t bytes, hipmm_hip_mempool_t pool,
+                              hipmm_stream_t stream);
 int allocate_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags);
 int allocate_pinned(enum hook hook, void **ptr, size_t bytes);
 int allocate_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
@@ -26,7 +27,7 @@ int release_device(enum hook hook, void *ptr);
 int release_pinned(enum hook hook, void *ptr);
 
 /* Frees in the order of the stream. */
-int release_device_on(enum hook hook, void *ptr, hipStream_t stream);
+int release_device_on(enum hook hook, void *ptr, hipmm_stream_t stream);
 
 /* hipDeviceReset() and cudaDeviceReset(): frees everything, then resets the device. Where hipmm serves other devices
  * too, the program's memory on this device stays until the program ends, since hipmm can only be closed as a whole; one

@@ -17,7 +17,7 @@
 /* The same numbers in HIP and CUDA. */
 enum { REUSE_FIRST = 1, REUSE_LAST = 3, RESERVED_CURRENT = 5, RESERVED_HIGH, USED_CURRENT, USED_HIGH };
 
-typedef int attribute_function(hipMemPool_t pool, int attribute, void *value);
+typedef int attribute_function(hipmm_hip_mempool_t pool, int attribute, void *value);
 
 static atomic_int_fast64_t *pool_attributes_find_counter(struct pool_account *account, int attribute)
 {
@@ -37,7 +37,7 @@ static uint64_t pool_attributes_bytes_of(struct pool_account *account, int devic
                                                   : atomic_load(pool_attributes_find_counter(account, attribute)));
 }
 
-int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value)
+int pools_get_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value)
 {
   int device;
   uint64_t bytes;
@@ -67,7 +67,7 @@ static void pool_attributes_set_reuse(struct pool_account *account, int attribut
 }
 
 /* A peak can only be set to 0, which makes it what is in use now. */
-int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value)
+int pools_set_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value)
 {
   int device;
   bool is_outermost = init_enter();
@@ -94,11 +94,11 @@ static int pool_attributes_trim_stack(enum hook hook, const struct pool_account 
   return hipmm_resource_trim(served->kinds[KIND_DEVICE].resource, kept) ? failure_of_hipmm(hook, 0) : 0;
 }
 
-int pools_trim(enum hook hook, hipMemPool_t pool, size_t keep_bytes)
+int pools_trim(enum hook hook, hipmm_hip_mempool_t pool, size_t keep_bytes)
 {
   int device = 0;
   bool is_outermost = init_enter();
-  int code = ((int (*)(hipMemPool_t, size_t))next_function_of(hook))(pool, keep_bytes);
+  int code = ((int (*)(hipmm_hip_mempool_t, size_t))next_function_of(hook))(pool, keep_bytes);
   bool is_ours = !code && is_outermost && init_was_ready() && !init_is_forked();
   struct pool_account *account = is_ours ? pools_find_any(pool, &device) : NULL;
   const struct served_device *served = account ? devices_if_served(device) : NULL;
@@ -127,12 +127,12 @@ static void pool_attributes_enable_access(int device, int owner)
   hip_leave_device(device, previous);
 }
 
-int pools_set_access(enum hook hook, hipMemPool_t pool, const void *given, size_t count)
+int pools_set_access(enum hook hook, hipmm_hip_mempool_t pool, const void *given, size_t count)
 {
   int owner = 0;
   const struct access *access = given;
   bool is_outermost = init_enter();
-  int code = ((int (*)(hipMemPool_t, const void *, size_t))next_function_of(hook))(pool, given, count);
+  int code = ((int (*)(hipmm_hip_mempool_t, const void *, size_t))next_function_of(hook))(pool, given, count);
   bool is_ours = !code && is_outermost && init_ready(hook_family(hook));
   struct pool_account *account = is_ours ? pools_find_any(pool, &owner) : NULL;
   for (size_t i = 0; account && i < count; i++)

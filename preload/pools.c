@@ -106,7 +106,7 @@ void pools_reset(int device)
 }
 
 /* Under the lock: another thread may destroy the pool. */
-static struct pool_account *pools_find_locked(hipMemPool_t pool, int *device_out)
+static struct pool_account *pools_find_locked(hipmm_hip_mempool_t pool, int *device_out)
 {
   struct handle handle;
   if (!handle_set_find(&known, pool, &handle) || !handle.account) return NULL;
@@ -114,7 +114,7 @@ static struct pool_account *pools_find_locked(hipMemPool_t pool, int *device_out
   return pools_retain(handle.account);
 }
 
-struct pool_account *pools_find_any(hipMemPool_t pool, int *device_out)
+struct pool_account *pools_find_any(hipmm_hip_mempool_t pool, int *device_out)
 {
   pthread_mutex_lock(&lock);
   struct pool_account *account = pools_find_locked(pool, device_out);
@@ -122,16 +122,16 @@ struct pool_account *pools_find_any(hipMemPool_t pool, int *device_out)
   return account;
 }
 
-struct pool_account *pools_find(hipMemPool_t pool, int *device_out)
+struct pool_account *pools_find(hipmm_hip_mempool_t pool, int *device_out)
 {
   return pools_if_served(pools_find_any(pool, device_out));
 }
 
-int pools_set_current(enum hook hook, int device, hipMemPool_t pool)
+int pools_set_current(enum hook hook, int device, hipmm_hip_mempool_t pool)
 {
   int owner;
   bool is_outermost = init_enter();
-  int code = ((int (*)(int, hipMemPool_t))next_function_of(hook))(device, pool);
+  int code = ((int (*)(int, hipmm_hip_mempool_t))next_function_of(hook))(device, pool);
   if (!code && is_outermost && pools_has_account(device)) {
     pthread_mutex_lock(&lock);
     pools_set_current_locked(device, true, pools_find_locked(pool, &owner));
@@ -143,7 +143,7 @@ int pools_set_current(enum hook hook, int device, hipMemPool_t pool)
 
 /* ---- Pools come and go ---- */
 
-int pools_create(enum hook hook, hipMemPool_t *pool, const void *given)
+int pools_create(enum hook hook, hipmm_hip_mempool_t *pool, const void *given)
 {
   const struct props *props = given;
   bool is_outermost = init_enter();
@@ -169,7 +169,7 @@ static void pools_remove(const struct handle *handle)
 }
 
 /* Removed first: once the pool is destroyed, the runtime may give its handle to a new pool of another thread. */
-int pools_destroy(enum hook hook, hipMemPool_t pool)
+int pools_destroy(enum hook hook, hipmm_hip_mempool_t pool)
 {
   struct handle handle;
   bool is_outermost = reentry_enter(), was_known = is_outermost && handle_set_remove(&known, pool, &handle);
@@ -180,11 +180,11 @@ int pools_destroy(enum hook hook, hipMemPool_t pool)
 }
 
 /* A pool that the program neither created nor set is the default pool. */
-int pools_of_device(enum hook hook, hipMemPool_t *pool, int device)
+int pools_of_device(enum hook hook, hipmm_hip_mempool_t *pool, int device)
 {
   struct handle handle;
   bool is_outermost = init_enter();
-  int code = ((int (*)(hipMemPool_t *, int))next_function_of(hook))(pool, device);
+  int code = ((int (*)(hipmm_hip_mempool_t *, int))next_function_of(hook))(pool, device);
   bool is_own = hook == HOOK_hipDeviceGetDefaultMemPool || hook == HOOK_cudaDeviceGetDefaultMemPool;
   if (!code && is_outermost && pool && pools_has_account(device) && !handle_set_find(&known, *pool, &handle)) {
     pthread_mutex_lock(&lock);

@@ -18,34 +18,34 @@ struct pool_account {
 /* ---- The program's calls: each calls the runtime's function first ---- */
 
 /* `props` is a hipMemPoolProps or a cudaMemPoolProps. */
-int pools_create(enum hook hook, hipMemPool_t *pool, const void *props);
-int pools_destroy(enum hook hook, hipMemPool_t pool);
-int pools_of_device(enum hook hook, hipMemPool_t *pool, int device);
-int pools_set_current(enum hook hook, int device, hipMemPool_t pool);
+int pools_create(enum hook hook, hipmm_hip_mempool_t *pool, const void *props);
+int pools_destroy(enum hook hook, hipmm_hip_mempool_t pool);
+int pools_of_device(enum hook hook, hipmm_hip_mempool_t *pool, int device);
+int pools_set_current(enum hook hook, int device, hipmm_hip_mempool_t pool);
 
 /* The blocks count as used; they and the memory that the stack holds idle count as reserved. Allocations from a pool
  * for which the program forbids a way of reuse go to the runtime from then on. */
-int pools_get_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value);
-int pools_set_attribute(enum hook hook, hipMemPool_t pool, int attribute, void *value);
+int pools_get_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value);
+int pools_set_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value);
 
 /* Trims the stack of the device too, unless a stream of the device has work: the stack would wait for it, HIP does not. */
-int pools_trim(enum hook hook, hipMemPool_t pool, size_t keep_bytes);
+int pools_trim(enum hook hook, hipmm_hip_mempool_t pool, size_t keep_bytes);
 
 /* The access that other devices get holds for the blocks too. `access` points to `count` of hipMemAccessDesc or
  * cudaMemAccessDesc. */
-int pools_set_access(enum hook hook, hipMemPool_t pool, const void *access, size_t count);
+int pools_set_access(enum hook hook, hipmm_hip_mempool_t pool, const void *access, size_t count);
 
 /* ---- For other files ---- */
 
 /* The account of a pool that hipmm serves, and its device: a pool without a limit of its own, which other processes
  * cannot share, and for which the program forbids no way of reuse. Returns a reference, or NULL for another pool. */
-struct pool_account *pools_find(hipMemPool_t pool, int *device_out);
+struct pool_account *pools_find(hipmm_hip_mempool_t pool, int *device_out);
 
 /* The same for the pool that is current on a device, from which hipMallocAsync() allocates. */
 struct pool_account *pools_find_current(int device);
 
 /* As pools_find(), also for a pool for which the program forbids a way of reuse. */
-struct pool_account *pools_find_any(hipMemPool_t pool, int *device_out);
+struct pool_account *pools_find_any(hipmm_hip_mempool_t pool, int *device_out);
 
 /* `account` may be NULL. `bytes` is negative for a block that is freed. */
 struct pool_account *pools_retain(struct pool_account *account);

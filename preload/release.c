@@ -85,7 +85,7 @@ static struct block *release_take(enum hook hook, void *ptr, unsigned kinds, enu
 }
 
 /* On failure the block is live again. */
-static int release_to_stack(enum hook hook, struct block *block, hipStream_t stream)
+static int release_to_stack(enum hook hook, struct block *block, hipmm_stream_t stream)
 {
   struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
   if (!hipmm_deallocate(resource, block_start(block), block_bytes(block), stream)) {
@@ -136,7 +136,7 @@ int release_pinned(enum hook hook, void *ptr)
 }
 
 /* A free that a graph makes when it runs cannot be served: the block would be free for other streams at once. */
-static int release_on_stream(enum hook hook, struct block *block, hipStream_t stream)
+static int release_on_stream(enum hook hook, struct block *block, hipmm_stream_t stream)
 {
   enum family family = hook_family(hook);
   int code = 0;
@@ -152,7 +152,7 @@ static int release_on_stream(enum hook hook, struct block *block, hipStream_t st
   return release_to_stack(hook, block, stream);
 }
 
-int release_device_on(enum hook hook, void *ptr, hipStream_t stream)
+int release_device_on(enum hook hook, void *ptr, hipmm_stream_t stream)
 {
   int code = 0;
   enum outcome outcome = OUTCOME_PASSED;

@@ -23,7 +23,7 @@ static uint64_t streams_bit(int device)
 /* A stream that is not retained is only slower. Always false: see handle_set_any(). */
 static bool streams_retain(const struct handle *handle)
 {
-  (void)!hipmm_stream_retain(handle->device, (hipStream_t)handle->handle);
+  (void)!hipmm_stream_retain(handle->device, (hipmm_stream_t)handle->handle);
   return false;
 }
 
@@ -39,7 +39,7 @@ void streams_retain_no_more(int device)
 }
 
 /* After the runtime has created the stream, or failed to. */
-static int streams_finish(enum hook hook, bool is_outermost, const hipStream_t *stream, int code)
+static int streams_finish(enum hook hook, bool is_outermost, const hipmm_stream_t *stream, int code)
 {
   if (is_outermost && !code && stream) {
     struct handle handle = {.handle = *stream, .device = next_current_device(hook_family(hook))};
@@ -50,28 +50,28 @@ static int streams_finish(enum hook hook, bool is_outermost, const hipStream_t *
   return reentry_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
 }
 
-int streams_create(enum hook hook, hipStream_t *stream)
+int streams_create(enum hook hook, hipmm_stream_t *stream)
 {
   bool is_outermost = init_enter();
   return streams_finish(hook, is_outermost, stream, next_pointer(hook, stream));
 }
 
-int streams_create_with_flags(enum hook hook, hipStream_t *stream, unsigned flags)
+int streams_create_with_flags(enum hook hook, hipmm_stream_t *stream, unsigned flags)
 {
   bool is_outermost = init_enter();
-  int code = ((int (*)(hipStream_t *, unsigned))next_function_of(hook))(stream, flags);
+  int code = ((int (*)(hipmm_stream_t *, unsigned))next_function_of(hook))(stream, flags);
   return streams_finish(hook, is_outermost, stream, code);
 }
 
-int streams_create_with_priority(enum hook hook, hipStream_t *stream, unsigned flags, int priority)
+int streams_create_with_priority(enum hook hook, hipmm_stream_t *stream, unsigned flags, int priority)
 {
   bool is_outermost = init_enter();
-  int code = ((int (*)(hipStream_t *, unsigned, int))next_function_of(hook))(stream, flags, priority);
+  int code = ((int (*)(hipmm_stream_t *, unsigned, int))next_function_of(hook))(stream, flags, priority);
   return streams_finish(hook, is_outermost, stream, code);
 }
 
 /* A stream of which hipmm did not see the creation may be of any device. */
-static void streams_retire(hipStream_t stream)
+static void streams_retire(hipmm_stream_t stream)
 {
   struct handle handle;
   bool is_known = handle_set_remove(&known, stream, &handle);
@@ -80,7 +80,7 @@ static void streams_retire(hipStream_t stream)
       hipmm_stream_retire(device, stream);
 }
 
-int streams_destroy(enum hook hook, hipStream_t stream)
+int streams_destroy(enum hook hook, hipmm_stream_t stream)
 {
   bool is_outermost = reentry_enter();
   if (is_outermost && (uintptr_t)stream > 2 && !init_is_forked()) streams_retire(stream);
@@ -90,14 +90,14 @@ int streams_destroy(enum hook hook, hipStream_t stream)
 
 /* ---- Which stream ---- */
 
-hipStream_t streams_of_caller(enum hook hook, hipStream_t stream)
+hipmm_stream_t streams_of_caller(enum hook hook, hipmm_stream_t stream)
 {
   bool is_per_thread =
       hook == HOOK_cudaMallocAsync_ptsz || hook == HOOK_cudaMallocFromPoolAsync_ptsz || hook == HOOK_cudaFreeAsync_ptsz;
-  return is_per_thread && !stream ? (hipStream_t)2 : stream;
+  return is_per_thread && !stream ? (hipmm_stream_t)2 : stream;
 }
 
-int streams_device(enum family family, hipStream_t stream)
+int streams_device(enum family family, hipmm_stream_t stream)
 {
   struct handle handle;
   int count = 0, device = 0;
@@ -115,7 +115,7 @@ int streams_device(enum family family, hipStream_t stream)
 static bool streams_is_busy(const struct handle *handle)
 {
   const struct hipmm_hip *hip = hip_table();
-  hipStream_t stream = (hipStream_t)handle->handle;
+  hipmm_stream_t stream = (hipmm_stream_t)handle->handle;
   int state = 0;
   bool is_busy = hip->StreamIsCapturing && (hip->StreamIsCapturing(stream, &state) || state);
   is_busy = is_busy || hip->StreamQuery(stream);

@@ -8,12 +8,12 @@
 #include <hipmm/plugin.h>
 
 /* These call the runtime's function and record the stream. */
-int streams_create(enum hook hook, hipStream_t *stream);
-int streams_create_with_flags(enum hook hook, hipStream_t *stream, unsigned flags);
-int streams_create_with_priority(enum hook hook, hipStream_t *stream, unsigned flags, int priority);
+int streams_create(enum hook hook, hipmm_stream_t *stream);
+int streams_create_with_flags(enum hook hook, hipmm_stream_t *stream, unsigned flags);
+int streams_create_with_priority(enum hook hook, hipmm_stream_t *stream, unsigned flags, int priority);
 
 /* Tells hipmm that the stream ends, then calls the runtime's function. */
-int streams_destroy(enum hook hook, hipStream_t stream);
+int streams_destroy(enum hook hook, hipmm_stream_t stream);
 
 /* hipSetDevice() and cudaSetDevice(). */
 int streams_set_device(enum hook hook, int device);
@@ -25,10 +25,10 @@ void streams_retain_no_more(int device);
 
 /* The stream that the caller of the function means: 0 is the thread's own default stream for a program that was
  * compiled for per-thread default streams. */
-hipStream_t streams_of_caller(enum hook hook, hipStream_t stream);
+hipmm_stream_t streams_of_caller(enum hook hook, hipmm_stream_t stream);
 
 /* The device of a stream; the current device for a default stream, and where the runtime cannot tell. */
-int streams_device(enum family family, hipStream_t stream);
+int streams_device(enum family family, hipmm_stream_t stream);
 
 /* Whether no stream of the device that the program created, nor the default stream, has work or is being captured. Does
  * not wait. */

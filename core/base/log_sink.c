@@ -44,7 +44,7 @@ void log_sink_write(enum hipmm_log_level level, const char *about, const char *m
   pthread_rwlock_unlock(&lock);
 }
 
-enum hipmm_status hipmm_set_log_sink(void (*function)(void *arg, enum hipmm_log_level level, const char *about,
+enum hipmm_status hipmm_log_set_sink(void (*function)(void *arg, enum hipmm_log_level level, const char *about,
                                                       const char *message),
                                      void *arg, enum hipmm_log_level level)
 {

@@ -211,7 +211,7 @@ static int replay_report(const struct replay *replay, struct player *player)
 static int replay_through(const struct replay *replay, struct hipmm_resource *resource)
 {
   const struct trace *trace = &replay->trace;
-  hipStream_t *streams;
+  hipmm_stream_t *streams;
   struct player player;
   int status = CMD_BAD;
   if (!streams_make(trace->streams, trace->n_streams, (int)replay->device, &streams)) return CMD_BAD;
@@ -230,7 +230,7 @@ static int replay_play(const struct replay *replay)
   struct hipmm_resource *resource;
   if (source_initialise(&replay->source) != HIPMM_OK) return replay_fail();
   int status = CMD_BAD;
-  if (hipmm_get_device_resource((int)replay->device, &resource) == HIPMM_OK) {
+  if (hipmm_resource_get_for_device((int)replay->device, &resource) == HIPMM_OK) {
     status = replay_through(replay, resource);
     hipmm_resource_release(resource);
   } else {

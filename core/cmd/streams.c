@@ -21,7 +21,7 @@ static bool streams_fail(const char *call, int code)
   return false;
 }
 
-static bool streams_create(int device, hipStream_t *stream_out)
+static bool streams_create(int device, hipmm_stream_t *stream_out)
 {
   int code = hip_table()->StreamCreateWithFlags(stream_out, HIPMM_HIP_STREAM_NON_BLOCKING);
   if (code != HIPMM_HIP_SUCCESS) return streams_fail("StreamCreateWithFlags", code);
@@ -31,7 +31,7 @@ static bool streams_create(int device, hipStream_t *stream_out)
   return false;
 }
 
-void streams_destroy(const uint64_t *handles, size_t n, int device, hipStream_t *streams)
+void streams_destroy(const uint64_t *handles, size_t n, int device, hipmm_stream_t *streams)
 {
   hip_table()->DeviceSynchronize();
   for (size_t i = 0; i < n; i++) {
@@ -42,18 +42,18 @@ void streams_destroy(const uint64_t *handles, size_t n, int device, hipStream_t 
   free(streams);
 }
 
-bool streams_make(const uint64_t *handles, size_t n, int device, hipStream_t **streams_out)
+bool streams_make(const uint64_t *handles, size_t n, int device, hipmm_stream_t **streams_out)
 {
   int code = hip_table()->SetDevice(device);
   if (code != HIPMM_HIP_SUCCESS) return streams_fail("SetDevice", code);
-  hipStream_t *streams = calloc(n + 1, sizeof *streams);
+  hipmm_stream_t *streams = calloc(n + 1, sizeof *streams);
   if (!streams) {
     say("out of memory");
     return false;
   }
   for (size_t i = 0; i < n; i++) {
     if (streams_is_special(handles, i)) {
-      streams[i] = (hipStream_t)(uintptr_t)handles[i];
+      streams[i] = (hipmm_stream_t)(uintptr_t)handles[i];
     } else if (!streams_create(device, &streams[i])) {
       streams_destroy(handles, i, device, streams);
       return false;

@@ -9,9 +9,9 @@
 
 /* Creates `n` non-blocking streams on `device`, which becomes current, and retains them as a framework does. With
  * `handles`, those of a trace, HIP's own streams (NULL, 1 and 2) stay what they are. False: the reason was printed. */
-bool streams_make(const uint64_t *handles, size_t n, int device, hipStream_t **streams_out);
+bool streams_make(const uint64_t *handles, size_t n, int device, hipmm_stream_t **streams_out);
 
 /* Waits for the device, then retires and destroys what streams_make() created with the same arguments. */
-void streams_destroy(const uint64_t *handles, size_t n, int device, hipStream_t *streams);
+void streams_destroy(const uint64_t *handles, size_t n, int device, hipmm_stream_t *streams);
 
 #endif

@@ -31,7 +31,7 @@ static enum hipmm_status buffer_check_out(const void *argument)
   return argument ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
 }
 
-enum hipmm_status hipmm_buffer_create(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+enum hipmm_status hipmm_buffer_create(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                       struct hipmm_buffer **buffer_out)
 {
   struct storage *storage = NULL;
@@ -41,7 +41,7 @@ enum hipmm_status hipmm_buffer_create(struct hipmm_resource *resource, size_t by
 }
 
 enum hipmm_status hipmm_buffer_create_from(struct hipmm_resource *resource, const void *source, size_t bytes,
-                                           hipStream_t stream, struct hipmm_buffer **buffer_out)
+                                           hipmm_stream_t stream, struct hipmm_buffer **buffer_out)
 {
   struct storage *storage = NULL;
   enum hipmm_status status = buffer_check_out(buffer_out);
@@ -50,7 +50,7 @@ enum hipmm_status hipmm_buffer_create_from(struct hipmm_resource *resource, cons
 }
 
 enum hipmm_status hipmm_buffer_copy(const struct hipmm_buffer *source, struct hipmm_resource *resource,
-                                    hipStream_t stream, struct hipmm_buffer **buffer_out)
+                                    hipmm_stream_t stream, struct hipmm_buffer **buffer_out)
 {
   struct storage *storage = NULL;
   enum hipmm_status status = buffer_check_out(buffer_out);
@@ -66,19 +66,19 @@ enum hipmm_status hipmm_buffer_destroy(struct hipmm_buffer *buffer)
 
 /* ---- Size ---- */
 
-enum hipmm_status hipmm_buffer_resize(struct hipmm_buffer *buffer, size_t bytes, hipStream_t stream)
+enum hipmm_status hipmm_buffer_resize(struct hipmm_buffer *buffer, size_t bytes, hipmm_stream_t stream)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
   return status ? status : storage_resize(&buffer->storage, bytes, stream, false);
 }
 
-enum hipmm_status hipmm_buffer_reserve(struct hipmm_buffer *buffer, size_t bytes, hipStream_t stream)
+enum hipmm_status hipmm_buffer_reserve(struct hipmm_buffer *buffer, size_t bytes, hipmm_stream_t stream)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
   return status ? status : storage_reserve(&buffer->storage, bytes, stream, false);
 }
 
-enum hipmm_status hipmm_buffer_shrink_to_fit(struct hipmm_buffer *buffer, hipStream_t stream)
+enum hipmm_status hipmm_buffer_shrink_to_fit(struct hipmm_buffer *buffer, hipmm_stream_t stream)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
   return status ? status : storage_shrink(&buffer->storage, stream, false);
@@ -87,35 +87,35 @@ enum hipmm_status hipmm_buffer_shrink_to_fit(struct hipmm_buffer *buffer, hipStr
 /* ---- Contents ---- */
 
 enum hipmm_status hipmm_buffer_write(struct hipmm_buffer *buffer, size_t offset, const void *source, size_t bytes,
-                                     hipStream_t stream)
+                                     hipmm_stream_t stream)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
   return status ? status : storage_write(&buffer->storage, offset, source, bytes, stream, true);
 }
 
 enum hipmm_status hipmm_buffer_write_async(struct hipmm_buffer *buffer, size_t offset, const void *source, size_t bytes,
-                                           hipStream_t stream)
+                                           hipmm_stream_t stream)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
   return status ? status : storage_write(&buffer->storage, offset, source, bytes, stream, false);
 }
 
-enum hipmm_status hipmm_buffer_read(const struct hipmm_buffer *buffer, size_t offset, size_t bytes, hipStream_t stream,
-                                    void *target_out)
+enum hipmm_status hipmm_buffer_read(const struct hipmm_buffer *buffer, size_t offset, size_t bytes,
+                                    hipmm_stream_t stream, void *target_out)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
   return status ? status : storage_read(&buffer->storage, offset, target_out, bytes, stream, true);
 }
 
 enum hipmm_status hipmm_buffer_read_async(const struct hipmm_buffer *buffer, size_t offset, size_t bytes,
-                                          hipStream_t stream, void *target_out)
+                                          hipmm_stream_t stream, void *target_out)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
   return status ? status : storage_read(&buffer->storage, offset, target_out, bytes, stream, false);
 }
 
 enum hipmm_status hipmm_buffer_fill(struct hipmm_buffer *buffer, size_t offset, int value, size_t bytes,
-                                    hipStream_t stream)
+                                    hipmm_stream_t stream)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
   return status ? status : storage_fill(&buffer->storage, offset, value, bytes, stream);
@@ -123,7 +123,7 @@ enum hipmm_status hipmm_buffer_fill(struct hipmm_buffer *buffer, size_t offset, 
 
 /* ---- Properties ---- */
 
-enum hipmm_status hipmm_buffer_set_stream(struct hipmm_buffer *buffer, hipStream_t stream)
+enum hipmm_status hipmm_buffer_set_stream(struct hipmm_buffer *buffer, hipmm_stream_t stream)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
   return status ? status : storage_set_stream(&buffer->storage, stream);
@@ -144,7 +144,7 @@ size_t hipmm_buffer_capacity_bytes(const struct hipmm_buffer *buffer)
   return buffer_storage(buffer) ? buffer_storage(buffer)->capacity_bytes : 0;
 }
 
-hipStream_t hipmm_buffer_stream(const struct hipmm_buffer *buffer)
+hipmm_stream_t hipmm_buffer_stream(const struct hipmm_buffer *buffer)
 {
   return buffer_storage(buffer) ? buffer_storage(buffer)->stream : NULL;
 }
@@ -162,7 +162,7 @@ struct hipmm_resource *hipmm_buffer_resource(const struct hipmm_buffer *buffer)
 /* ---- Memory that leaves its buffer, and memory that gets a buffer: no block is allocated or freed ---- */
 
 /* The struct as it was first published. */
-enum { MEMORY_LEAST_BYTES = offsetof(struct hipmm_memory, stream) + sizeof(hipStream_t) };
+enum { MEMORY_LEAST_BYTES = offsetof(struct hipmm_memory, stream) + sizeof(hipmm_stream_t) };
 
 static enum hipmm_status buffer_check_memory(const struct hipmm_memory *memory)
 {

@@ -10,7 +10,7 @@
 
 enum { STAGE_BYTES = 4 << 20 };
 
-enum hipmm_status copy_bytes(int device, void *to, const void *from, size_t bytes, hipStream_t stream, bool waits)
+enum hipmm_status copy_bytes(int device, void *to, const void *from, size_t bytes, hipmm_stream_t stream, bool waits)
 {
   int previous = 0;
   enum hipmm_status status = bytes ? device_table_enter(device, &previous) : HIPMM_OK;
@@ -24,7 +24,7 @@ enum hipmm_status copy_bytes(int device, void *to, const void *from, size_t byte
   return status;
 }
 
-enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipStream_t stream)
+enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipmm_stream_t stream)
 {
   int previous = 0;
   enum hipmm_status status = bytes ? device_table_enter(device, &previous) : HIPMM_OK;
@@ -50,7 +50,7 @@ static enum hipmm_status copy_synchronously(int device, void *to, const void *fr
 }
 
 static enum hipmm_status copy_staged(int to_device, char *to, int from_device, const char *from, size_t bytes,
-                                     hipStream_t stream)
+                                     hipmm_stream_t stream)
 {
   size_t stage_bytes = bytes < STAGE_BYTES ? bytes : STAGE_BYTES;
   char *stage = malloc(stage_bytes);
@@ -74,7 +74,7 @@ static bool copy_is_no_peer(int code)
 }
 
 enum hipmm_status copy_between_devices(int to_device, void *to, int from_device, const void *from, size_t bytes,
-                                       hipStream_t stream)
+                                       hipmm_stream_t stream)
 {
   const struct hipmm_hip *hip = hip_table();
   int previous = 0;

@@ -44,7 +44,7 @@ static enum hipmm_status host_buffer_take_resource(struct hipmm_resource *given,
 }
 
 static enum hipmm_status host_buffer_create(struct hipmm_resource *resource, const void *source, size_t bytes,
-                                            hipStream_t stream, struct hipmm_host_buffer **buffer_out)
+                                            hipmm_stream_t stream, struct hipmm_host_buffer **buffer_out)
 {
   struct storage *storage = NULL;
   enum hipmm_status status = storage_new(resource, bytes, stream, &storage);
@@ -58,7 +58,7 @@ static enum hipmm_status host_buffer_create(struct hipmm_resource *resource, con
   return HIPMM_OK;
 }
 
-enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                            struct hipmm_host_buffer **buffer_out)
 {
   struct hipmm_resource *used = NULL;
@@ -70,7 +70,7 @@ enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size
 }
 
 enum hipmm_status hipmm_host_buffer_create_from(struct hipmm_resource *resource, const void *source, size_t bytes,
-                                                hipStream_t stream, struct hipmm_host_buffer **buffer_out)
+                                                hipmm_stream_t stream, struct hipmm_host_buffer **buffer_out)
 {
   struct hipmm_resource *used = NULL;
   enum hipmm_status status = buffer_out ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
@@ -88,19 +88,19 @@ enum hipmm_status hipmm_host_buffer_destroy(struct hipmm_host_buffer *buffer)
 
 /* ---- Size ---- */
 
-enum hipmm_status hipmm_host_buffer_resize(struct hipmm_host_buffer *buffer, size_t bytes, hipStream_t stream)
+enum hipmm_status hipmm_host_buffer_resize(struct hipmm_host_buffer *buffer, size_t bytes, hipmm_stream_t stream)
 {
   enum hipmm_status status = host_buffer_check(buffer);
   return status ? status : storage_resize(&buffer->storage, bytes, stream, true);
 }
 
-enum hipmm_status hipmm_host_buffer_reserve(struct hipmm_host_buffer *buffer, size_t bytes, hipStream_t stream)
+enum hipmm_status hipmm_host_buffer_reserve(struct hipmm_host_buffer *buffer, size_t bytes, hipmm_stream_t stream)
 {
   enum hipmm_status status = host_buffer_check(buffer);
   return status ? status : storage_reserve(&buffer->storage, bytes, stream, true);
 }
 
-enum hipmm_status hipmm_host_buffer_shrink_to_fit(struct hipmm_host_buffer *buffer, hipStream_t stream)
+enum hipmm_status hipmm_host_buffer_shrink_to_fit(struct hipmm_host_buffer *buffer, hipmm_stream_t stream)
 {
   enum hipmm_status status = host_buffer_check(buffer);
   return status ? status : storage_shrink(&buffer->storage, stream, true);
@@ -108,7 +108,7 @@ enum hipmm_status hipmm_host_buffer_shrink_to_fit(struct hipmm_host_buffer *buff
 
 /* ---- Looking ---- */
 
-enum hipmm_status hipmm_host_buffer_set_stream(struct hipmm_host_buffer *buffer, hipStream_t stream)
+enum hipmm_status hipmm_host_buffer_set_stream(struct hipmm_host_buffer *buffer, hipmm_stream_t stream)
 {
   enum hipmm_status status = host_buffer_check(buffer);
   return status ? status : storage_set_stream(&buffer->storage, stream);
@@ -129,7 +129,7 @@ size_t hipmm_host_buffer_capacity_bytes(const struct hipmm_host_buffer *buffer)
   return host_buffer_look(buffer) ? host_buffer_look(buffer)->capacity_bytes : 0;
 }
 
-hipStream_t hipmm_host_buffer_stream(const struct hipmm_host_buffer *buffer)
+hipmm_stream_t hipmm_host_buffer_stream(const struct hipmm_host_buffer *buffer)
 {
   return host_buffer_look(buffer) ? host_buffer_look(buffer)->stream : NULL;
 }

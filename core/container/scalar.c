@@ -36,7 +36,7 @@ static enum hipmm_status scalar_check_new(size_t bytes, const void *scalar_out)
   return HIPMM_OK;
 }
 
-enum hipmm_status hipmm_scalar_create(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+enum hipmm_status hipmm_scalar_create(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                       struct hipmm_scalar **scalar_out)
 {
   struct storage *storage = NULL;
@@ -46,7 +46,7 @@ enum hipmm_status hipmm_scalar_create(struct hipmm_resource *resource, size_t by
 }
 
 enum hipmm_status hipmm_scalar_create_from(struct hipmm_resource *resource, const void *value, size_t bytes,
-                                           hipStream_t stream, struct hipmm_scalar **scalar_out)
+                                           hipmm_stream_t stream, struct hipmm_scalar **scalar_out)
 {
   struct storage *storage = NULL;
   enum hipmm_status status = scalar_check_new(bytes, scalar_out);
@@ -55,7 +55,7 @@ enum hipmm_status hipmm_scalar_create_from(struct hipmm_resource *resource, cons
 }
 
 enum hipmm_status hipmm_scalar_copy(const struct hipmm_scalar *source, struct hipmm_resource *resource,
-                                    hipStream_t stream, struct hipmm_scalar **scalar_out)
+                                    hipmm_stream_t stream, struct hipmm_scalar **scalar_out)
 {
   struct storage *storage = NULL;
   enum hipmm_status status = scalar_check(source);
@@ -71,29 +71,29 @@ enum hipmm_status hipmm_scalar_destroy(struct hipmm_scalar *scalar)
 
 /* ---- Value ---- */
 
-static enum hipmm_status scalar_write(struct hipmm_scalar *scalar, const void *value, hipStream_t stream, bool waits)
+static enum hipmm_status scalar_write(struct hipmm_scalar *scalar, const void *value, hipmm_stream_t stream, bool waits)
 {
   enum hipmm_status status = scalar_check(scalar);
   return status ? status : storage_write(&scalar->storage, 0, value, scalar->storage.bytes, stream, waits);
 }
 
-enum hipmm_status hipmm_scalar_set(struct hipmm_scalar *scalar, const void *value, hipStream_t stream)
+enum hipmm_status hipmm_scalar_set(struct hipmm_scalar *scalar, const void *value, hipmm_stream_t stream)
 {
   return scalar_write(scalar, value, stream, true);
 }
 
-enum hipmm_status hipmm_scalar_set_async(struct hipmm_scalar *scalar, const void *value, hipStream_t stream)
+enum hipmm_status hipmm_scalar_set_async(struct hipmm_scalar *scalar, const void *value, hipmm_stream_t stream)
 {
   return scalar_write(scalar, value, stream, false);
 }
 
-enum hipmm_status hipmm_scalar_set_zero_async(struct hipmm_scalar *scalar, hipStream_t stream)
+enum hipmm_status hipmm_scalar_set_zero_async(struct hipmm_scalar *scalar, hipmm_stream_t stream)
 {
   enum hipmm_status status = scalar_check(scalar);
   return status ? status : storage_fill(&scalar->storage, 0, 0, scalar->storage.bytes, stream);
 }
 
-enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipStream_t stream, void *value_out)
+enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipmm_stream_t stream, void *value_out)
 {
   enum hipmm_status status = scalar_check(scalar);
   return status ? status : storage_read(&scalar->storage, 0, value_out, scalar->storage.bytes, stream, true);
@@ -101,7 +101,7 @@ enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipStream_
 
 /* ---- Looking ---- */
 
-enum hipmm_status hipmm_scalar_set_stream(struct hipmm_scalar *scalar, hipStream_t stream)
+enum hipmm_status hipmm_scalar_set_stream(struct hipmm_scalar *scalar, hipmm_stream_t stream)
 {
   enum hipmm_status status = scalar_check(scalar);
   return status ? status : storage_set_stream(&scalar->storage, stream);
@@ -117,7 +117,7 @@ size_t hipmm_scalar_bytes(const struct hipmm_scalar *scalar)
   return scalar_look(scalar) ? scalar_look(scalar)->bytes : 0;
 }
 
-hipStream_t hipmm_scalar_stream(const struct hipmm_scalar *scalar)
+hipmm_stream_t hipmm_scalar_stream(const struct hipmm_scalar *scalar)
 {
   return scalar_look(scalar) ? scalar_look(scalar)->stream : NULL;
 }

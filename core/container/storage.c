@@ -12,7 +12,7 @@
 
 /* ---- Blocks: 0 bytes have none ---- */
 
-static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                           void **ptr_out)
 {
   if (bytes) return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
@@ -21,13 +21,13 @@ static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_
 }
 
 static enum hipmm_status storage_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes,
-                                            hipStream_t stream)
+                                            hipmm_stream_t stream)
 {
   return bytes ? resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream) : HIPMM_OK;
 }
 
 /* Frees a new block after a failure, and leaves the error of that failure to the caller. */
-static void storage_undo_allocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream)
+static void storage_undo_allocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
@@ -39,7 +39,7 @@ static void storage_undo_allocate(struct hipmm_resource *resource, void *ptr, si
 
 /* ---- The stored stream ---- */
 
-static void storage_store_stream(struct storage *storage, hipStream_t stream)
+static void storage_store_stream(struct storage *storage, hipmm_stream_t stream)
 {
   storage->stream = stream;
   storage->stream_number = stream_registry_number(stream);
@@ -47,7 +47,7 @@ static void storage_store_stream(struct storage *storage, hipStream_t stream)
 
 /* The stream to free on. If the program destroyed the stored stream, against the contract, no stream is left to order the
  * free, and this waits for the whole device. A later stream may have the same handle. */
-static enum hipmm_status storage_find_stream(const struct storage *storage, hipStream_t *stream_out)
+static enum hipmm_status storage_find_stream(const struct storage *storage, hipmm_stream_t *stream_out)
 {
   int previous = 0;
   *stream_out = storage->stream;
@@ -63,7 +63,7 @@ static enum hipmm_status storage_find_stream(const struct storage *storage, hipS
 /* ---- Life ---- */
 
 void storage_init(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
-                  hipStream_t stream)
+                  hipmm_stream_t stream)
 {
   storage->resource = resource;
   storage->device = hipmm_resource_device(resource);
@@ -73,7 +73,7 @@ void storage_init(struct storage *storage, struct hipmm_resource *resource, void
   storage_store_stream(storage, stream);
 }
 
-static enum hipmm_status storage_new_from_resource(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+static enum hipmm_status storage_new_from_resource(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                                    struct storage **storage_out)
 {
   void *data = NULL;
@@ -91,7 +91,7 @@ static enum hipmm_status storage_new_from_resource(struct hipmm_resource *resour
 }
 
 /* The resource of the current device lives until lifecycle_leave(), and from then on with the new object. */
-enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                               struct storage **storage_out)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
@@ -111,7 +111,7 @@ void storage_abandon(struct storage *storage)
 }
 
 enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *source, size_t bytes,
-                                   hipStream_t stream, struct storage **storage_out)
+                                   hipmm_stream_t stream, struct storage **storage_out)
 {
   struct storage *storage = NULL;
   if (!source && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from is NULL");
@@ -122,7 +122,7 @@ enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *
   return status;
 }
 
-enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_resource *resource, hipStream_t stream,
+enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_resource *resource, hipmm_stream_t stream,
                                    struct storage **storage_out)
 {
   struct storage *storage = NULL;
@@ -146,7 +146,7 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
   if (lifecycle_is_barred()) return lifecycle_check();
   if (!storage) return HIPMM_OK;
   if (!handle_close(storage, kind)) return handle_refuse(kind);
-  hipStream_t stream;
+  hipmm_stream_t stream;
   enum hipmm_status status = storage_find_stream(storage, &stream);
   if (!status) status = storage_deallocate(storage->resource, storage->data, storage->capacity_bytes, stream);
   if (status) {
@@ -160,7 +160,7 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
 /* ---- Size ---- */
 
 /* Moves the contents to a new block of `capacity_bytes`. */
-static enum hipmm_status storage_move(struct storage *storage, size_t capacity_bytes, hipStream_t stream, bool waits)
+static enum hipmm_status storage_move(struct storage *storage, size_t capacity_bytes, hipmm_stream_t stream, bool waits)
 {
   struct hipmm_resource *resource = storage->resource;
   size_t copied_bytes = storage->bytes < capacity_bytes ? storage->bytes : capacity_bytes;
@@ -179,7 +179,7 @@ static enum hipmm_status storage_move(struct storage *storage, size_t capacity_b
   return HIPMM_OK;
 }
 
-enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipStream_t stream, bool waits)
+enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipmm_stream_t stream, bool waits)
 {
   enum hipmm_status status = stream_check(storage->device, stream);
   if (!status && bytes > storage->capacity_bytes) status = storage_move(storage, bytes, stream, waits);
@@ -187,14 +187,14 @@ enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipStre
   return status;
 }
 
-enum hipmm_status storage_resize(struct storage *storage, size_t bytes, hipStream_t stream, bool waits)
+enum hipmm_status storage_resize(struct storage *storage, size_t bytes, hipmm_stream_t stream, bool waits)
 {
   enum hipmm_status status = storage_reserve(storage, bytes, stream, waits);
   if (!status) storage->bytes = bytes;
   return status;
 }
 
-enum hipmm_status storage_shrink(struct storage *storage, hipStream_t stream, bool waits)
+enum hipmm_status storage_shrink(struct storage *storage, hipmm_stream_t stream, bool waits)
 {
   enum hipmm_status status = stream_check(storage->device, stream);
   if (!status && storage->bytes != storage->capacity_bytes)
@@ -203,7 +203,7 @@ enum hipmm_status storage_shrink(struct storage *storage, hipStream_t stream, bo
   return status;
 }
 
-enum hipmm_status storage_set_stream(struct storage *storage, hipStream_t stream)
+enum hipmm_status storage_set_stream(struct storage *storage, hipmm_stream_t stream)
 {
   enum hipmm_status status = stream_check(storage->device, stream);
   if (!status) storage_store_stream(storage, stream);
@@ -224,7 +224,7 @@ static enum hipmm_status storage_refuse_range(const struct storage *storage, siz
 
 /* Checks a range of the contents, the pointer that it is copied to or from, and the stream. */
 static enum hipmm_status storage_check(const struct storage *storage, size_t offset, size_t bytes, const void *other,
-                                       hipStream_t stream)
+                                       hipmm_stream_t stream)
 {
   if (offset > storage->bytes || bytes > storage->bytes - offset) return storage_refuse_range(storage, offset, bytes);
   if (!other && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from or to is NULL");
@@ -232,7 +232,7 @@ static enum hipmm_status storage_check(const struct storage *storage, size_t off
 }
 
 enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, size_t bytes,
-                                hipStream_t stream, bool waits)
+                                hipmm_stream_t stream, bool waits)
 {
   enum hipmm_status status = storage_check(storage, offset, bytes, source, stream);
   if (status || !bytes) return status;
@@ -240,14 +240,14 @@ enum hipmm_status storage_write(struct storage *storage, size_t offset, const vo
 }
 
 enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, size_t bytes,
-                               hipStream_t stream, bool waits)
+                               hipmm_stream_t stream, bool waits)
 {
   enum hipmm_status status = storage_check(storage, offset, bytes, target, stream);
   if (status || !bytes) return status;
   return copy_bytes(storage->device, target, (char *)storage->data + offset, bytes, stream, waits);
 }
 
-enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipStream_t stream)
+enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipmm_stream_t stream)
 {
   enum hipmm_status status = storage_check(storage, offset, bytes, storage, stream);
   if (status || !bytes) return status;

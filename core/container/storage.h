@@ -11,7 +11,7 @@
 struct storage {
   struct handle handle;
   struct hipmm_resource *resource; /* of the stack that the handle retains */
-  hipStream_t stream;              /* to free the block on */
+  hipmm_stream_t stream;           /* to free the block on */
   int device;
   uint64_t stream_number; /* of a stream that hipmm created: shows whether the stream is destroyed; 0 of others */
   void *data;
@@ -23,19 +23,19 @@ _Static_assert(sizeof(struct storage) <= HANDLE_OBJECT_BYTES, "struct storage");
 
 /* Initialises a new object, which retains the stack of the resource, as a container of a block of `bytes`. */
 void storage_init(struct storage *storage, struct hipmm_resource *resource, void *data, size_t bytes,
-                  hipStream_t stream);
+                  hipmm_stream_t stream);
 
 /* A container of `bytes`, which has no kind until handle_open(). HIPMM_E_ARGUMENT if the stream is not of the resource's
  * device. */
-enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                               struct storage **storage_out);
 
 /* The same with a copy of `bytes` at `source`, which must not be NULL then. */
 enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *source, size_t bytes,
-                                   hipStream_t stream, struct storage **storage_out);
+                                   hipmm_stream_t stream, struct storage **storage_out);
 
 /* The same with the contents of another container, of any device; `resource` may be NULL. */
-enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_resource *resource, hipStream_t stream,
+enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_resource *resource, hipmm_stream_t stream,
                                    struct storage **storage_out);
 
 /* Frees a container that was never opened, after a failure whose error stays the thread's. */
@@ -46,18 +46,18 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind);
 
 /* Reserve: a capacity of at least `bytes`. Resize: that size. Shrink: no more capacity than the size. `waits`: until the
  * contents are in the new block, if there is one. On failure all is as it was. */
-enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipStream_t stream, bool waits);
-enum hipmm_status storage_resize(struct storage *storage, size_t bytes, hipStream_t stream, bool waits);
-enum hipmm_status storage_shrink(struct storage *storage, hipStream_t stream, bool waits);
+enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipmm_stream_t stream, bool waits);
+enum hipmm_status storage_resize(struct storage *storage, size_t bytes, hipmm_stream_t stream, bool waits);
+enum hipmm_status storage_shrink(struct storage *storage, hipmm_stream_t stream, bool waits);
 
-enum hipmm_status storage_set_stream(struct storage *storage, hipStream_t stream);
+enum hipmm_status storage_set_stream(struct storage *storage, hipmm_stream_t stream);
 
 /* Copies in and out, within the size; `waits`: for the stream. */
 enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, size_t bytes,
-                                hipStream_t stream, bool waits);
+                                hipmm_stream_t stream, bool waits);
 enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, size_t bytes,
-                               hipStream_t stream, bool waits);
-enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipStream_t stream);
+                               hipmm_stream_t stream, bool waits);
+enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipmm_stream_t stream);
 
 /* The container behind a public handle, if it is a live one of the kind; NULL otherwise. */
 static inline struct storage *storage_of(const void *container, enum handle_kind kind)
@@ -68,14 +68,14 @@ static inline struct storage *storage_of(const void *container, enum handle_kind
 /* ---- copy.c: copies between memory that the devices of HIP or the host can reach. 0 bytes: nothing happens ---- */
 
 /* Submits a copy to a stream of `device`; `waits`: and waits for the stream. */
-enum hipmm_status copy_bytes(int device, void *to, const void *from, size_t bytes, hipStream_t stream, bool waits);
+enum hipmm_status copy_bytes(int device, void *to, const void *from, size_t bytes, hipmm_stream_t stream, bool waits);
 
 /* Submits a copy from the memory of one device to the memory of another, to a stream of the latter. Where the runtime
  * cannot do that, the copy goes through host memory, and the caller waits. */
 enum hipmm_status copy_between_devices(int to_device, void *to, int from_device, const void *from, size_t bytes,
-                                       hipStream_t stream);
+                                       hipmm_stream_t stream);
 
 /* Submits a fill to a stream of `device`. */
-enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipStream_t stream);
+enum hipmm_status copy_fill(int device, void *to, int value, size_t bytes, hipmm_stream_t stream);
 
 #endif

@@ -65,7 +65,7 @@ static enum hipmm_status vector_check_new(size_t element_bytes, size_t count, co
 }
 
 enum hipmm_status hipmm_vector_create(struct hipmm_resource *resource, size_t element_bytes, size_t count,
-                                      hipStream_t stream, struct hipmm_vector **vector_out)
+                                      hipmm_stream_t stream, struct hipmm_vector **vector_out)
 {
   struct storage *storage = NULL;
   size_t bytes = 0;
@@ -75,7 +75,7 @@ enum hipmm_status hipmm_vector_create(struct hipmm_resource *resource, size_t el
 }
 
 enum hipmm_status hipmm_vector_create_from(struct hipmm_resource *resource, size_t element_bytes, const void *source,
-                                           size_t count, hipStream_t stream, struct hipmm_vector **vector_out)
+                                           size_t count, hipmm_stream_t stream, struct hipmm_vector **vector_out)
 {
   struct storage *storage = NULL;
   size_t bytes = 0;
@@ -85,7 +85,7 @@ enum hipmm_status hipmm_vector_create_from(struct hipmm_resource *resource, size
 }
 
 enum hipmm_status hipmm_vector_copy(const struct hipmm_vector *source, struct hipmm_resource *resource,
-                                    hipStream_t stream, struct hipmm_vector **vector_out)
+                                    hipmm_stream_t stream, struct hipmm_vector **vector_out)
 {
   struct storage *storage = NULL;
   enum hipmm_status status = vector_check(source);
@@ -113,7 +113,7 @@ enum hipmm_status hipmm_vector_release(struct hipmm_vector *vector, struct hipmm
 
 /* ---- Size ---- */
 
-enum hipmm_status hipmm_vector_resize(struct hipmm_vector *vector, size_t count, hipStream_t stream)
+enum hipmm_status hipmm_vector_resize(struct hipmm_vector *vector, size_t count, hipmm_stream_t stream)
 {
   size_t bytes = 0;
   enum hipmm_status status = vector_check(vector);
@@ -121,7 +121,7 @@ enum hipmm_status hipmm_vector_resize(struct hipmm_vector *vector, size_t count,
   return status ? status : storage_resize(&vector->storage, bytes, stream, false);
 }
 
-enum hipmm_status hipmm_vector_reserve(struct hipmm_vector *vector, size_t count, hipStream_t stream)
+enum hipmm_status hipmm_vector_reserve(struct hipmm_vector *vector, size_t count, hipmm_stream_t stream)
 {
   size_t bytes = 0;
   enum hipmm_status status = vector_check(vector);
@@ -129,7 +129,7 @@ enum hipmm_status hipmm_vector_reserve(struct hipmm_vector *vector, size_t count
   return status ? status : storage_reserve(&vector->storage, bytes, stream, false);
 }
 
-enum hipmm_status hipmm_vector_shrink_to_fit(struct hipmm_vector *vector, hipStream_t stream)
+enum hipmm_status hipmm_vector_shrink_to_fit(struct hipmm_vector *vector, hipmm_stream_t stream)
 {
   enum hipmm_status status = vector_check(vector);
   return status ? status : storage_shrink(&vector->storage, stream, false);
@@ -138,7 +138,7 @@ enum hipmm_status hipmm_vector_shrink_to_fit(struct hipmm_vector *vector, hipStr
 /* ---- Elements ---- */
 
 static enum hipmm_status vector_write(struct hipmm_vector *vector, size_t first, const void *source, size_t count,
-                                      hipStream_t stream, bool waits)
+                                      hipmm_stream_t stream, bool waits)
 {
   size_t offset = 0, bytes = 0;
   enum hipmm_status status = vector_check(vector);
@@ -146,8 +146,8 @@ static enum hipmm_status vector_write(struct hipmm_vector *vector, size_t first,
   return status ? status : storage_write(&vector->storage, offset, source, bytes, stream, waits);
 }
 
-static enum hipmm_status vector_read(const struct hipmm_vector *vector, size_t first, size_t count, hipStream_t stream,
-                                     void *target, bool waits)
+static enum hipmm_status vector_read(const struct hipmm_vector *vector, size_t first, size_t count,
+                                     hipmm_stream_t stream, void *target, bool waits)
 {
   size_t offset = 0, bytes = 0;
   enum hipmm_status status = vector_check(vector);
@@ -156,57 +156,58 @@ static enum hipmm_status vector_read(const struct hipmm_vector *vector, size_t f
 }
 
 enum hipmm_status hipmm_vector_write(struct hipmm_vector *vector, size_t first, const void *source, size_t count,
-                                     hipStream_t stream)
+                                     hipmm_stream_t stream)
 {
   return vector_write(vector, first, source, count, stream, true);
 }
 
 enum hipmm_status hipmm_vector_write_async(struct hipmm_vector *vector, size_t first, const void *source, size_t count,
-                                           hipStream_t stream)
+                                           hipmm_stream_t stream)
 {
   return vector_write(vector, first, source, count, stream, false);
 }
 
-enum hipmm_status hipmm_vector_read(const struct hipmm_vector *vector, size_t first, size_t count, hipStream_t stream,
-                                    void *target_out)
+enum hipmm_status hipmm_vector_read(const struct hipmm_vector *vector, size_t first, size_t count,
+                                    hipmm_stream_t stream, void *target_out)
 {
   return vector_read(vector, first, count, stream, target_out, true);
 }
 
 enum hipmm_status hipmm_vector_read_async(const struct hipmm_vector *vector, size_t first, size_t count,
-                                          hipStream_t stream, void *target_out)
+                                          hipmm_stream_t stream, void *target_out)
 {
   return vector_read(vector, first, count, stream, target_out, false);
 }
 
-enum hipmm_status hipmm_vector_get(const struct hipmm_vector *vector, size_t index, hipStream_t stream, void *value_out)
+enum hipmm_status hipmm_vector_get(const struct hipmm_vector *vector, size_t index, hipmm_stream_t stream,
+                                   void *value_out)
 {
   return vector_read(vector, index, 1, stream, value_out, true);
 }
 
-enum hipmm_status hipmm_vector_front(const struct hipmm_vector *vector, hipStream_t stream, void *value_out)
+enum hipmm_status hipmm_vector_front(const struct hipmm_vector *vector, hipmm_stream_t stream, void *value_out)
 {
   return vector_read(vector, 0, 1, stream, value_out, true);
 }
 
-enum hipmm_status hipmm_vector_back(const struct hipmm_vector *vector, hipStream_t stream, void *value_out)
+enum hipmm_status hipmm_vector_back(const struct hipmm_vector *vector, hipmm_stream_t stream, void *value_out)
 {
   size_t count = hipmm_vector_count(vector);
   return vector_read(vector, count ? count - 1 : 0, 1, stream, value_out, true);
 }
 
-enum hipmm_status hipmm_vector_set(struct hipmm_vector *vector, size_t index, const void *value, hipStream_t stream)
+enum hipmm_status hipmm_vector_set(struct hipmm_vector *vector, size_t index, const void *value, hipmm_stream_t stream)
 {
   return vector_write(vector, index, value, 1, stream, true);
 }
 
 enum hipmm_status hipmm_vector_set_async(struct hipmm_vector *vector, size_t index, const void *value,
-                                         hipStream_t stream)
+                                         hipmm_stream_t stream)
 {
   return vector_write(vector, index, value, 1, stream, false);
 }
 
-enum hipmm_status hipmm_vector_set_zero_async(struct hipmm_vector *vector, size_t index, hipStream_t stream)
+enum hipmm_status hipmm_vector_set_zero_async(struct hipmm_vector *vector, size_t index, hipmm_stream_t stream)
 {
   size_t offset = 0, bytes = 0;
   enum hipmm_status status = vector_check(vector);
@@ -231,7 +232,7 @@ enum hipmm_status hipmm_vector_element(const struct hipmm_vector *vector, size_t
 
 /* ---- Properties ---- */
 
-enum hipmm_status hipmm_vector_set_stream(struct hipmm_vector *vector, hipStream_t stream)
+enum hipmm_status hipmm_vector_set_stream(struct hipmm_vector *vector, hipmm_stream_t stream)
 {
   enum hipmm_status status = vector_check(vector);
   return status ? status : storage_set_stream(&vector->storage, stream);
@@ -257,7 +258,7 @@ size_t hipmm_vector_element_bytes(const struct hipmm_vector *vector)
   return vector_storage(vector) ? vector_storage(vector)->element_bytes : 0;
 }
 
-hipStream_t hipmm_vector_stream(const struct hipmm_vector *vector)
+hipmm_stream_t hipmm_vector_stream(const struct hipmm_vector *vector)
 {
   return vector_storage(vector) ? vector_storage(vector)->stream : NULL;
 }

@@ -91,13 +91,13 @@ struct framework_call framework_enter_slowly(int number, enum framework framewor
 
 /* ---- Streams ---- */
 
-void framework_retain_stream(struct framework_device *device, hipStream_t stream)
+void framework_retain_stream(struct framework_device *device, hipmm_stream_t stream)
 {
   enum { PROBES = 16 };
   size_t home = framework_stream_slot(stream);
   for (size_t i = 0; i < PROBES; i++) {
-    hipStream_t _Atomic *slot = &device->streams[(home + i) % FRAMEWORK_STREAMS];
-    hipStream_t none = NULL;
+    hipmm_stream_t _Atomic *slot = &device->streams[(home + i) % FRAMEWORK_STREAMS];
+    hipmm_stream_t none = NULL;
     if (atomic_load_explicit(slot, memory_order_relaxed) == stream) return;
     if (atomic_compare_exchange_strong(slot, &none, stream))
       break; /* this thread added it, so this thread retains the stream */
@@ -109,7 +109,7 @@ void framework_retain_stream(struct framework_device *device, hipStream_t stream
 
 /* ---- Memory ---- */
 
-void framework_free(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream)
+void framework_free(struct framework_device *device, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   struct hipmm_resource *resource = device->resource;
   if (__builtin_expect(!resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream), 1))

@@ -15,10 +15,10 @@ struct framework_device {
   atomic_uint generation; /* of the table of devices that the rest is about; 0: none yet */
   int device;
   struct hipmm_resource *resource;
-  atomic_size_t limit;                            /* SIZE_MAX: none */
-  struct torch_pool *_Atomic pool;                /* which allocations belong to now; NULL: none */
-  _Alignas(64) atomic_size_t live;                /* bytes, as requested */
-  hipStream_t _Atomic streams[FRAMEWORK_STREAMS]; /* that are retained; open addressing */
+  atomic_size_t limit;                               /* SIZE_MAX: none */
+  struct torch_pool *_Atomic pool;                   /* which allocations belong to now; NULL: none */
+  _Alignas(64) atomic_size_t live;                   /* bytes, as requested */
+  hipmm_stream_t _Atomic streams[FRAMEWORK_STREAMS]; /* that are retained; open addressing */
 };
 
 extern struct framework_device framework_devices[DEVICE_TABLE_MOST];
@@ -83,16 +83,16 @@ enum hipmm_status framework_initialise(void);
 
 /* Retains a stream once. The default streams need none of it, and the per-thread one cannot be retained: its handle names
  * another stream in each thread. */
-void framework_retain_stream(struct framework_device *device, hipStream_t stream);
+void framework_retain_stream(struct framework_device *device, hipmm_stream_t stream);
 
-static inline size_t framework_stream_slot(hipStream_t stream)
+static inline size_t framework_stream_slot(hipmm_stream_t stream)
 {
   return ((uintptr_t)stream >> 4) * 0x9E3779B97F4A7C15u >> 55;
 }
 
-static inline bool framework_has_stream(struct framework_device *device, hipStream_t stream)
+static inline bool framework_has_stream(struct framework_device *device, hipmm_stream_t stream)
 {
-  hipStream_t _Atomic *slot = &device->streams[framework_stream_slot(stream)];
+  hipmm_stream_t _Atomic *slot = &device->streams[framework_stream_slot(stream)];
   return (uintptr_t)stream <= 2 || atomic_load_explicit(slot, memory_order_relaxed) == stream;
 }
 
@@ -113,7 +113,7 @@ static inline void framework_uncount(struct framework_device *device, size_t byt
 }
 
 /* Frees a block and uncounts it, or logs why it is refused. */
-void framework_free(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream);
+void framework_free(struct framework_device *device, void *ptr, size_t bytes, hipmm_stream_t stream);
 
 /* Logs the thread's last error, except that hipmm cannot be initialised, which framework_initialise() has logged. */
 void framework_log_failure(const char *framework, const char *what);

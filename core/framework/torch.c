@@ -40,7 +40,7 @@ static void *torch_refuse(void)
   return torch_fail(message);
 }
 
-static inline void *torch_allocate_counted(struct framework_device *device, size_t bytes, hipStream_t stream)
+static inline void *torch_allocate_counted(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
   void *ptr = NULL;
   struct hipmm_resource *resource = device->resource;
@@ -50,7 +50,7 @@ static inline void *torch_allocate_counted(struct framework_device *device, size
   return NULL;
 }
 
-static void *torch_allocate_in_pool(struct framework_device *device, size_t bytes, hipStream_t stream)
+static void *torch_allocate_in_pool(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
   void *ptr = torch_pool_allocate(device, bytes, stream);
   if (ptr) return ptr;
@@ -61,7 +61,7 @@ static void *torch_allocate_in_pool(struct framework_device *device, size_t byte
   return NULL;
 }
 
-static inline void *torch_allocate_for(struct framework_device *device, size_t bytes, hipStream_t stream)
+static inline void *torch_allocate_for(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
   if (__builtin_expect(!framework_has_stream(device, stream), 0)) framework_retain_stream(device, stream);
   bool in_pool = atomic_load_explicit(&device->pool, memory_order_acquire) != NULL;
@@ -69,7 +69,7 @@ static inline void *torch_allocate_for(struct framework_device *device, size_t b
                                       : torch_allocate_counted(device, bytes, stream);
 }
 
-void *hipmm_torch_malloc(ssize_t bytes, int number, hipStream_t stream)
+void *hipmm_torch_malloc(ssize_t bytes, int number, hipmm_stream_t stream)
 {
   void *ptr = NULL;
   if (!bytes) return NULL;
@@ -96,7 +96,7 @@ static size_t torch_size_of(const struct framework_device *device, const void *p
 }
 
 /* After hipmm_finalize() the memory is gone, and PyTorch may still free its last blocks: nothing happens. */
-void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipStream_t stream)
+void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipmm_stream_t stream)
 {
   if (!ptr) return;
   struct framework_call call = framework_enter_known(number);
@@ -190,7 +190,7 @@ int hipmm_torch_is_allocation(void *ptr)
 }
 
 /* PyTorch also records streams of foreign memory, whose record would never be removed. */
-void hipmm_torch_record_stream(void *ptr, hipStream_t stream)
+void hipmm_torch_record_stream(void *ptr, hipmm_stream_t stream)
 {
   bool sure;
   int current;

@@ -88,7 +88,7 @@ struct torch_block torch_block_find(void *ptr)
   return block;
 }
 
-static bool torch_uses_add(struct torch_use **uses, hipStream_t stream, int device)
+static bool torch_uses_add(struct torch_use **uses, hipmm_stream_t stream, int device)
 {
   for (const struct torch_use *use = *uses; use; use = use->next)
     if (use->stream == stream && use->device == device) return true;
@@ -99,7 +99,7 @@ static bool torch_uses_add(struct torch_use **uses, hipStream_t stream, int devi
   return true;
 }
 
-void torch_block_add_use(void *ptr, hipStream_t stream, int device)
+void torch_block_add_use(void *ptr, hipmm_stream_t stream, int device)
 {
   torch_blocks_lock();
   struct record *record = torch_blocks_lookup_or_add(ptr);
@@ -164,7 +164,7 @@ static void torch_blocks_wait_for_device(int device)
   hip_leave_device(device, previous);
 }
 
-void torch_uses_settle(struct torch_use *uses, int device, hipStream_t stream)
+void torch_uses_settle(struct torch_use *uses, int device, hipmm_stream_t stream)
 {
   for (const struct torch_use *use = uses; use; use = use->next) {
     if (use->stream == stream && use->device == device) continue;

@@ -15,7 +15,7 @@ struct torch_pool;
 /* A stream that uses a block beside the stream that the block was allocated for. PyTorch does not tell the stream's
  * device: `device` was current when PyTorch recorded the stream. */
 struct torch_use {
-  hipStream_t stream;
+  hipmm_stream_t stream;
   int device;
   struct torch_use *next;
 };
@@ -47,7 +47,7 @@ static inline bool torch_blocks_may_have(const void *ptr)
 struct torch_block torch_block_find(void *ptr);
 
 /* Records a use. Without host memory for it, freeing the block will wait for its device. */
-void torch_block_add_use(void *ptr, hipStream_t stream, int device);
+void torch_block_add_use(void *ptr, hipmm_stream_t stream, int device);
 
 /* The block is in PyTorch's hands and belongs to `pool`. False when there is no host memory; never for a block that has
  * a record. */
@@ -64,6 +64,6 @@ void torch_uses_free(struct torch_use *uses);
 
 /* Makes work that `stream` of `device` is given from now on wait for the work that the streams of `uses` have been given
  * so far, and frees `uses`. Waits for the devices concerned where events fail. */
-void torch_uses_settle(struct torch_use *uses, int device, hipStream_t stream);
+void torch_uses_settle(struct torch_use *uses, int device, hipmm_stream_t stream);
 
 #endif

@@ -12,7 +12,7 @@
 struct cached {
   void *ptr;
   size_t bytes;
-  hipStream_t stream;
+  hipmm_stream_t stream;
   struct torch_use *uses; /* that the next owner would have to wait for: such a block has no next owner */
   struct cached *next;
 };
@@ -163,7 +163,7 @@ static enum hipmm_status torch_pools_check(const struct framework_device *device
                       (uintptr_t)ptr, block.bytes, bytes);
 }
 
-static void *torch_pools_pop(struct torch_pool *pool, size_t bytes, hipStream_t stream)
+static void *torch_pools_pop(struct torch_pool *pool, size_t bytes, hipmm_stream_t stream)
 {
   struct cached **link = &pool->idle;
   while (*link && ((*link)->bytes != bytes || (*link)->stream != stream || (*link)->uses)) link = &(*link)->next;
@@ -191,7 +191,7 @@ static void torch_pools_forget_block(struct framework_device *device, struct tor
   pthread_mutex_unlock(&lock);
 }
 
-void *torch_pool_allocate(struct framework_device *device, size_t bytes, hipStream_t stream)
+void *torch_pool_allocate(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
   for (;;) {
     torch_pools_lock();
@@ -216,7 +216,7 @@ bool torch_pool_adopt(struct framework_device *device, void *ptr)
 /* ---- Freeing ---- */
 
 /* Without host memory for its entry the block stays allocated for ever: another use of it would not be safe. */
-static void torch_pools_push(struct cached **list, void *ptr, size_t bytes, hipStream_t stream)
+static void torch_pools_push(struct cached **list, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   struct torch_use *uses = torch_block_set_cached(ptr);
   struct cached *cached = malloc(sizeof *cached);
@@ -239,7 +239,7 @@ static struct cached **torch_pools_list_for(struct framework_device *device, con
 
 /* All in one hold of the lock, and the record of a cached block never goes: of two threads that free one block, one
  * finds it cached. */
-void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream)
+void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   struct torch_use *uses = NULL;
   struct cached **list = NULL;

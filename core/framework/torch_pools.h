@@ -13,13 +13,13 @@ void torch_pool_end(struct framework_device *device, struct hipmm_torch_pool id)
 void torch_pool_release(struct framework_device *device, struct hipmm_torch_pool id);
 
 /* A cached block of the pool that allocations belong to now; NULL: none of that size for that stream. */
-void *torch_pool_allocate(struct framework_device *device, size_t bytes, hipStream_t stream);
+void *torch_pool_allocate(struct framework_device *device, size_t bytes, hipmm_stream_t stream);
 
 /* Makes a new block belong to that pool, if there still is one. False when there is no host memory. */
 bool torch_pool_adopt(struct framework_device *device, void *ptr);
 
 /* Frees a block that has a record (torch_blocks.h). The block is cached if its pool retains it, or if further streams
  * use it while a graph is captured, when events must not be recorded. A block that is not freed is logged. */
-void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, hipStream_t stream);
+void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, hipmm_stream_t stream);
 
 #endif

@@ -69,12 +69,12 @@ static const char *registry_mempool_fault(const union registered *registered)
 }
 
 static const struct object_kind kinds[] = {
-    {"allocator", "hipmm_register_allocator", "struct hipmm_allocator", sizeof(struct hipmm_allocator),
+    {"allocator", "hipmm_allocator_register", "struct hipmm_allocator", sizeof(struct hipmm_allocator),
      registry_allocator_fault},
-    {"failure", "hipmm_register_failure", "struct hipmm_failure", sizeof(struct hipmm_failure_handler),
+    {"failure", "hipmm_failure_handler_register", "struct hipmm_failure", sizeof(struct hipmm_failure_handler),
      registry_failure_fault},
-    {"region", "hipmm_register_region", "struct hipmm_region", sizeof(struct hipmm_region), registry_region_fault},
-    {"mempool", "hipmm_register_mempool", "struct hipmm_mempool", sizeof(struct hipmm_mempool), registry_mempool_fault},
+    {"region", "hipmm_region_register", "struct hipmm_region", sizeof(struct hipmm_region), registry_region_fault},
+    {"mempool", "hipmm_mempool_register", "struct hipmm_mempool", sizeof(struct hipmm_mempool), registry_mempool_fault},
 };
 
 enum { ALLOCATOR, FAILURE, REGION, MEMPOOL, N_KINDS };
@@ -227,22 +227,22 @@ static enum hipmm_status registry_add(const struct object_kind *kind, const char
   return HIPMM_OK;
 }
 
-enum hipmm_status hipmm_register_allocator(const char *name, const struct hipmm_allocator *allocator)
+enum hipmm_status hipmm_allocator_register(const char *name, const struct hipmm_allocator *allocator)
 {
   return registry_add(&kinds[ALLOCATOR], name, allocator);
 }
 
-enum hipmm_status hipmm_register_failure(const char *name, const struct hipmm_failure_handler *failure)
+enum hipmm_status hipmm_failure_handler_register(const char *name, const struct hipmm_failure_handler *failure)
 {
   return registry_add(&kinds[FAILURE], name, failure);
 }
 
-enum hipmm_status hipmm_register_region(const char *name, const struct hipmm_region *region)
+enum hipmm_status hipmm_region_register(const char *name, const struct hipmm_region *region)
 {
   return registry_add(&kinds[REGION], name, region);
 }
 
-enum hipmm_status hipmm_register_mempool(const char *name, const struct hipmm_mempool *mempool)
+enum hipmm_status hipmm_mempool_register(const char *name, const struct hipmm_mempool *mempool)
 {
   return registry_add(&kinds[MEMPOOL], name, mempool);
 }

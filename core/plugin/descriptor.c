@@ -65,7 +65,7 @@ static enum hipmm_status descriptor_visit_nothing(void *self,
   return HIPMM_OK;
 }
 
-static void descriptor_ignore_stream(void *self, hipStream_t stream)
+static void descriptor_ignore_stream(void *self, hipmm_stream_t stream)
 {
   (void)self;
   (void)stream;

@@ -96,40 +96,39 @@ static int runtime_version;
 /* The calls that HIP forbids to every thread while one thread captures a graph, unless the calling thread relaxes its
  * capture mode: NAME, PARAMETERS, ARGUMENTS. A program that captures cannot know when its allocator makes such a
  * call. */
-#define UNSAFE_IN_CAPTURE(X)                                                                          \
-  X(DeviceSynchronize, (void), ())                                                                    \
-  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                                 \
-  X(Free, (void *ptr), (ptr))                                                                         \
-  X(MallocManaged, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                   \
-  X(MemAdvise, (const void *ptr, size_t bytes, int advice, int device), (ptr, bytes, advice, device)) \
-  X(HostMalloc, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                      \
-  X(HostFree, (void *ptr), (ptr))                                                                     \
-  X(MallocAsync, (void **ptr, size_t bytes, hipStream_t stream), (ptr, bytes, stream))                \
-  X(MallocFromPoolAsync, (void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream),           \
-    (ptr, bytes, pool, stream))                                                                       \
-  X(FreeAsync, (void *ptr, hipStream_t stream), (ptr, stream))                                        \
-  X(DeviceSetMemPool, (int device, hipMemPool_t pool), (device, pool))                                \
-  X(MemPoolDestroy, (hipMemPool_t pool), (pool))                                                      \
-  X(MemPoolSetAttribute, (hipMemPool_t pool, int attribute, void *value), (pool, attribute, value))   \
-  X(MemPoolGetAttribute, (hipMemPool_t pool, int attribute, void *value), (pool, attribute, value))   \
-  X(MemPoolTrimTo, (hipMemPool_t pool, size_t bytes), (pool, bytes))                                  \
-  X(StreamSynchronize, (hipStream_t stream), (stream))                                                \
-  X(StreamQuery, (hipStream_t stream), (stream))                                                      \
-  X(EventQuery, (hipEvent_t event), (event))                                                          \
-  X(EventSynchronize, (hipEvent_t event), (event))
+#define UNSAFE_IN_CAPTURE(X)                                                                               \
+  X(DeviceSynchronize, (void), ())                                                                         \
+  X(Malloc, (void **ptr, size_t bytes), (ptr, bytes))                                                      \
+  X(Free, (void *ptr), (ptr))                                                                              \
+  X(MallocManaged, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                        \
+  X(MemAdvise, (const void *ptr, size_t bytes, int advice, int device), (ptr, bytes, advice, device))      \
+  X(HostMalloc, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                           \
+  X(HostFree, (void *ptr), (ptr))                                                                          \
+  X(MallocAsync, (void **ptr, size_t bytes, hipmm_stream_t stream), (ptr, bytes, stream))                  \
+  X(MallocFromPoolAsync, (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream),      \
+    (ptr, bytes, pool, stream))                                                                            \
+  X(FreeAsync, (void *ptr, hipmm_stream_t stream), (ptr, stream))                                          \
+  X(DeviceSetMemPool, (int device, hipmm_hip_mempool_t pool), (device, pool))                              \
+  X(MemPoolDestroy, (hipmm_hip_mempool_t pool), (pool))                                                    \
+  X(MemPoolSetAttribute, (hipmm_hip_mempool_t pool, int attribute, void *value), (pool, attribute, value)) \
+  X(MemPoolGetAttribute, (hipmm_hip_mempool_t pool, int attribute, void *value), (pool, attribute, value)) \
+  X(MemPoolTrimTo, (hipmm_hip_mempool_t pool, size_t bytes), (pool, bytes))                                \
+  X(StreamSynchronize, (hipmm_stream_t stream), (stream))                                                  \
+  X(StreamQuery, (hipmm_stream_t stream), (stream))                                                        \
+  X(EventQuery, (hipmm_hip_event_t event), (event))                                                        \
+  X(EventSynchronize, (hipmm_hip_event_t event), (event))
 
 /* The functions behind the adapted entries of the table. */
 static struct {
-  int (*MemPoolSetAccess)(hipMemPool_t pool, const hipMemAccessDesc *access, size_t count);
-  int (*MemPoolGetAccess)(hipMemAccessFlags *access, hipMemPool_t pool, hipMemLocation *location);
-  int (*MemPoolExport)(void *handle, hipMemPool_t pool, int handle_type, unsigned flags);
-  int (*MemPoolImport)(hipMemPool_t *pool, void *handle, int handle_type, unsigned flags);
-  int (*MemPoolCreate)(hipMemPool_t *pool, const hipMemPoolProps *props);
+  int (*MemPoolSetAccess)(hipmm_hip_mempool_t pool, const hipMemAccessDesc *access, size_t count);
+  int (*MemPoolGetAccess)(hipMemAccessFlags *access, hipmm_hip_mempool_t pool, hipMemLocation *location);
+  int (*MemPoolExport)(void *handle, hipmm_hip_mempool_t pool, int handle_type, unsigned flags);
+  int (*MemPoolImport)(hipmm_hip_mempool_t *pool, void *handle, int handle_type, unsigned flags);
+  int (*MemPoolCreate)(hipmm_hip_mempool_t *pool, const hipMemPoolProps *props);
   int (*MemGetAllocationGranularity)(size_t *bytes, const void *prop, int option);
   int (*MemAddressReserve)(void **ptr, size_t bytes, size_t alignment, void *address, unsigned long long flags);
-  int (*MemCreate)(hipMemGenericAllocationHandle_t *handle, size_t bytes, const void *prop, unsigned long long flags);
-  int (*MemMap)(void *ptr, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle,
-                unsigned long long flags);
+  int (*MemCreate)(hipmm_hip_chunk_t *handle, size_t bytes, const void *prop, unsigned long long flags);
+  int (*MemMap)(void *ptr, size_t bytes, size_t offset, hipmm_hip_chunk_t handle, unsigned long long flags);
   int (*MemSetAccess)(void *ptr, size_t bytes, const hipMemAccessDesc *access, size_t count);
   int (*DeviceEnablePeerAccess)(int peer, unsigned flags);
   int (*ThreadExchangeStreamCaptureMode)(hipStreamCaptureMode *mode);
@@ -190,7 +189,7 @@ static union allocation_prop hip_table_allocation_prop(int device)
 }
 
 /* The struct ends in reserved bytes, to some of which later releases gave a meaning. */
-static int hip_table_create_pool_of_type(hipMemPool_t *pool, int device, int allocation_type, int handle_type)
+static int hip_table_create_pool_of_type(hipmm_hip_mempool_t *pool, int device, int allocation_type, int handle_type)
 {
   hipMemPoolProps props;
   memset(&props, 0, sizeof props);
@@ -204,26 +203,26 @@ static int hip_table_create_pool_of_type(hipMemPool_t *pool, int device, int all
   return code;
 }
 
-static int hip_table_create_pool(hipMemPool_t *pool, int device, int handle_type)
+static int hip_table_create_pool(hipmm_hip_mempool_t *pool, int device, int handle_type)
 {
   return hip_table_create_pool_of_type(pool, device, hipMemAllocationTypePinned, handle_type);
 }
 
-static int hip_table_create_managed_pool(hipMemPool_t *pool, int device)
+static int hip_table_create_managed_pool(hipmm_hip_mempool_t *pool, int device)
 {
   const int managed = 2; /* hipMemAllocationTypeManaged, of HIP 7.2 */
   int code = hip_table_create_pool_of_type(pool, device, managed, HIPMM_HIP_HANDLE_NONE);
   return code == hipErrorInvalidValue ? hipErrorNotSupported : code;
 }
 
-static int hip_table_set_pool_access(hipMemPool_t pool, int device, int access)
+static int hip_table_set_pool_access(hipmm_hip_mempool_t pool, int device, int access)
 {
   hipMemAccessDesc desc = {.location = {.type = hipMemLocationTypeDevice, .id = device},
                            .flags = (hipMemAccessFlags)access};
   return raw.MemPoolSetAccess(pool, &desc, 1);
 }
 
-static int hip_table_get_pool_access(int *access, hipMemPool_t pool, int device)
+static int hip_table_get_pool_access(int *access, hipmm_hip_mempool_t pool, int device)
 {
   hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = device};
   hipMemAccessFlags flags = hipMemAccessFlagsProtNone;
@@ -234,7 +233,7 @@ static int hip_table_get_pool_access(int *access, hipMemPool_t pool, int device)
 
 /* HIP writes the descriptor into a handle of a pointer's size. ROCm up to 5.4 returns success and does nothing, here
  * and in the import. */
-static int hip_table_export_pool(int *fd, hipMemPool_t pool)
+static int hip_table_export_pool(int *fd, hipmm_hip_mempool_t pool)
 {
   union {
     int fd;
@@ -248,11 +247,11 @@ static int hip_table_export_pool(int *fd, hipMemPool_t pool)
 }
 
 /* The descriptor is passed as a pointer's value, and NULL is refused: descriptor 0 is duplicated first. */
-static int hip_table_import_pool(hipMemPool_t *pool, int fd)
+static int hip_table_import_pool(hipmm_hip_mempool_t *pool, int fd)
 {
   int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (copy < 0) return hipErrorInvalidValue;
-  hipMemPool_t imported = NULL;
+  hipmm_hip_mempool_t imported = NULL;
   int code = raw.MemPoolImport(&imported, (void *)(intptr_t)copy, hipMemHandleTypePosixFileDescriptor, 0);
   close(copy);
   if (!code && !imported) return hipErrorNotSupported;
@@ -271,13 +270,13 @@ static int hip_table_reserve_addresses(void **ptr, size_t bytes, size_t alignmen
   return raw.MemAddressReserve(ptr, bytes, alignment, NULL, 0);
 }
 
-static int hip_table_create_memory(hipMemGenericAllocationHandle_t *handle, size_t bytes, int device)
+static int hip_table_create_memory(hipmm_hip_chunk_t *handle, size_t bytes, int device)
 {
   union allocation_prop prop = hip_table_allocation_prop(device);
   return raw.MemCreate(handle, bytes, &prop, 0);
 }
 
-static int hip_table_map_memory(void *ptr, size_t bytes, hipMemGenericAllocationHandle_t handle)
+static int hip_table_map_memory(void *ptr, size_t bytes, hipmm_hip_chunk_t handle)
 {
   return raw.MemMap(ptr, bytes, 0, handle, 0);
 }

@@ -236,7 +236,7 @@ static enum hipmm_status device_table_begin_call(const void *argument, const cha
   return status ? status : lifecycle_enter();
 }
 
-enum hipmm_status hipmm_get_device_resource(int device, struct hipmm_resource **resource_out)
+enum hipmm_status hipmm_resource_get_for_device(int device, struct hipmm_resource **resource_out)
 {
   struct hipmm_resource *resource = NULL;
   enum hipmm_status status = device_table_begin_call(resource_out, "resource_out");
@@ -245,7 +245,7 @@ enum hipmm_status hipmm_get_device_resource(int device, struct hipmm_resource **
   return device_table_leave_with(status, resource, resource_out);
 }
 
-enum hipmm_status hipmm_get_current_resource(struct hipmm_resource **resource_out)
+enum hipmm_status hipmm_resource_get_current(struct hipmm_resource **resource_out)
 {
   struct hipmm_resource *resource = NULL;
   enum hipmm_status status = device_table_begin_call(resource_out, "resource_out");
@@ -269,7 +269,7 @@ static enum hipmm_status device_table_find_named(int device, const char *name, s
   return HIPMM_OK;
 }
 
-enum hipmm_status hipmm_get_named_resource(int device, const char *name, struct hipmm_resource **resource_out)
+enum hipmm_status hipmm_resource_get_by_name(int device, const char *name, struct hipmm_resource **resource_out)
 {
   struct hipmm_resource *resource = NULL;
   enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");
@@ -279,14 +279,14 @@ enum hipmm_status hipmm_get_named_resource(int device, const char *name, struct 
   return device_table_leave_with(status, resource, resource_out);
 }
 
-enum hipmm_status hipmm_set_device_resource(int device, struct hipmm_resource *resource,
-                                            struct hipmm_resource **previous_out)
+enum hipmm_status hipmm_resource_set_for_device(int device, struct hipmm_resource *resource,
+                                                struct hipmm_resource **previous_out)
 {
   enum hipmm_status status = lifecycle_enter();
   return status ? status : device_table_leave(device_table_put_in_force(device, resource, previous_out));
 }
 
-enum hipmm_status hipmm_set_current_resource(struct hipmm_resource *resource, struct hipmm_resource **previous_out)
+enum hipmm_status hipmm_resource_set_current(struct hipmm_resource *resource, struct hipmm_resource **previous_out)
 {
   int device = 0;
   enum hipmm_status status = lifecycle_enter();
@@ -295,14 +295,14 @@ enum hipmm_status hipmm_set_current_resource(struct hipmm_resource *resource, st
   return device_table_leave(status ? status : device_table_put_in_force(device, resource, previous_out));
 }
 
-enum hipmm_status hipmm_reset_device_resource(int device)
+enum hipmm_status hipmm_resource_reset_for_device(int device)
 {
-  return hipmm_set_device_resource(device, NULL, NULL);
+  return hipmm_resource_set_for_device(device, NULL, NULL);
 }
 
-enum hipmm_status hipmm_reset_current_resource(void)
+enum hipmm_status hipmm_resource_reset_current(void)
 {
-  return hipmm_set_current_resource(NULL, NULL);
+  return hipmm_resource_set_current(NULL, NULL);
 }
 
 enum hipmm_status hipmm_device_count(int *count_out)

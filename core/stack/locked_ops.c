@@ -48,7 +48,7 @@ static enum hipmm_status locked_ops_refuse(const struct instance *instance)
                       0, 0, 0);
 }
 
-static enum hipmm_status locked_ops_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status locked_ops_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                              void **ptr_out)
 {
   struct instance *instance = self;
@@ -58,7 +58,7 @@ static enum hipmm_status locked_ops_allocate(void *self, size_t bytes, size_t al
 }
 
 static enum hipmm_status locked_ops_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
-                                               hipStream_t stream)
+                                               hipmm_stream_t stream)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
@@ -130,7 +130,7 @@ static enum hipmm_status locked_ops_report(void *self, void (*write)(void *closu
   return ops ? locked_ops_leave(instance, ops->report(instance->self, write, closure)) : locked_ops_refuse(instance);
 }
 
-static void locked_ops_stream_retire(void *self, hipStream_t stream)
+static void locked_ops_stream_retire(void *self, hipmm_stream_t stream)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
@@ -139,7 +139,7 @@ static void locked_ops_stream_retire(void *self, hipStream_t stream)
   locked_ops_leave(instance, HIPMM_OK);
 }
 
-static void locked_ops_stream_retain(void *self, hipStream_t stream)
+static void locked_ops_stream_retain(void *self, hipmm_stream_t stream)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);

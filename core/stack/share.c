@@ -23,7 +23,7 @@ static enum hipmm_status share_find_owner(const struct hipmm_resource *resource,
   return HIPMM_OK;
 }
 
-enum hipmm_status hipmm_pool_export_fd(struct hipmm_resource *resource, int *fd_out)
+enum hipmm_status hipmm_share_export_fd(struct hipmm_resource *resource, int *fd_out)
 {
   const struct instance *owner = NULL;
   enum hipmm_status status = lifecycle_check_held(resource, fd_out, "fd_out");
@@ -59,8 +59,8 @@ static enum hipmm_status share_check_exportable(const struct hipmm_resource *res
   return status;
 }
 
-enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, const void *ptr,
-                                            struct hipmm_pool_pointer *pointer_out)
+enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, const void *ptr,
+                                             struct hipmm_share_pointer *pointer_out)
 {
   const struct instance *owner = NULL;
   enum hipmm_status status = lifecycle_check_held(resource, ptr, "ptr");
@@ -70,8 +70,8 @@ enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, con
   return status ? status : owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, pointer_out);
 }
 
-enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource, const struct hipmm_pool_pointer *pointer,
-                                            void **ptr_out)
+enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, const struct hipmm_share_pointer *pointer,
+                                             void **ptr_out)
 {
   const struct instance *owner = NULL;
   enum hipmm_status status = lifecycle_check_held(resource, pointer, "pointer");
@@ -80,7 +80,7 @@ enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource, con
   return status ? status : owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
 }
 
-enum hipmm_status hipmm_pool_import_fd(int device, int fd, struct hipmm_resource **resource_out)
+enum hipmm_status hipmm_share_import_fd(int device, int fd, struct hipmm_resource **resource_out)
 {
   char options[40];
   enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");

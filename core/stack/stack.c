@@ -205,7 +205,7 @@ static enum hipmm_status stack_enter_list(struct stack *stack, const struct exte
   return status ? status : graph_rename(stack->graph, stack->entry.name);
 }
 
-static void stack_retain_stream(void *stack, hipStream_t stream)
+static void stack_retain_stream(void *stack, hipmm_stream_t stream)
 {
   stack_notify(stack, stream, STREAM_RETAINED);
 }
@@ -234,7 +234,7 @@ enum hipmm_status stack_build(struct graph *graph, int device, int top, const st
 
 /* ---- Streams ---- */
 
-void stack_notify(const struct stack *stack, hipStream_t stream, enum stream_event event)
+void stack_notify(const struct stack *stack, hipmm_stream_t stream, enum stream_event event)
 {
   for (size_t i = stack->graph->n_nodes; i-- > 0;) {
     const struct instance *instance = &stack->instances[i];

@@ -35,7 +35,7 @@ struct instance *stack_find(const struct stack *stack, const char *name, const c
 
 /* Tells every resource of the stack about a stream. */
 enum stream_event { STREAM_RETAINED, STREAM_RETIRED };
-void stack_notify(const struct stack *stack, hipStream_t stream, enum stream_event event);
+void stack_notify(const struct stack *stack, hipmm_stream_t stream, enum stream_event event);
 
 /* ---- resource.c ---- */
 

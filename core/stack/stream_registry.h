@@ -11,19 +11,19 @@
 enum stream_owner { STREAM_OF_PROGRAM = 1, STREAM_OF_POOL };
 
 /* False when there is no host memory. */
-bool stream_registry_add(hipStream_t stream, int device, enum stream_owner owner);
+bool stream_registry_add(hipmm_stream_t stream, int device, enum stream_owner owner);
 
 /* The owner and the device; 0 for a stream that hipmm did not create. Takes no lock. */
-enum stream_owner stream_registry_find(hipStream_t stream, int *device_out);
+enum stream_owner stream_registry_find(hipmm_stream_t stream, int *device_out);
 
 /* A number that no other stream ever has, even one with the same handle; 0 for a stream that hipmm did not create. Takes
  * no lock. */
-uint64_t stream_registry_number(hipStream_t stream);
+uint64_t stream_registry_number(hipmm_stream_t stream);
 
 /* Removes a stream of this owner. False if there is none, so that of two threads one succeeds. */
-bool stream_registry_remove(hipStream_t stream, enum stream_owner owner);
+bool stream_registry_remove(hipmm_stream_t stream, enum stream_owner owner);
 
 /* Calls `visit` for each stream of a device. None is removed meanwhile. */
-void stream_registry_visit(int device, void (*visit)(void *closure, hipStream_t stream), void *closure);
+void stream_registry_visit(int device, void (*visit)(void *closure, hipmm_stream_t stream), void *closure);
 
 #endif

@@ -10,13 +10,13 @@
 /* ---- Events ---- */
 
 /* Every stack of the device: also stacks that the program holds past hipmm_finalize(), or has made in code. */
-static void stream_notify_all(int device, hipStream_t stream, enum stream_event event)
+static void stream_notify_all(int device, hipmm_stream_t stream, enum stream_event event)
 {
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
     if (stack->device == device) stack_notify(stack, stream, event);
 }
 
-enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
+enum hipmm_status hipmm_stream_retain(int device, hipmm_stream_t stream)
 {
   struct hipmm_resource *resource;
   enum hipmm_status status = lifecycle_enter();
@@ -27,7 +27,7 @@ enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream)
   return status;
 }
 
-enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream)
+enum hipmm_status hipmm_stream_retire(int device, hipmm_stream_t stream)
 {
   enum hipmm_status status = lifecycle_check_runtime();
   if (!status) status = device_table_check(device);
@@ -37,24 +37,24 @@ enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream)
 
 /* ---- Which stream ---- */
 
-int hipmm_stream_is_default(hipStream_t stream)
+int hipmm_stream_is_default(hipmm_stream_t stream)
 {
   return stream == HIPMM_DEFAULT_STREAM || stream == HIPMM_LEGACY_STREAM;
 }
 
-int hipmm_stream_is_per_thread_default(hipStream_t stream)
+int hipmm_stream_is_per_thread_default(hipmm_stream_t stream)
 {
   return stream == HIPMM_PER_THREAD_STREAM;
 }
 
-static enum hipmm_status stream_refuse_handle(hipStream_t stream)
+static enum hipmm_status stream_refuse_handle(hipmm_stream_t stream)
 {
   hip_table()->GetLastError();
   return error_refuse(HIPMM_E_ARGUMENT, NULL, "{0:hex} is not a live stream", (uintptr_t)stream, 0, 0);
 }
 
 /* The device of a stream that hipmm did not create. HIPMM_E_NOT_SUPPORTED: the runtime cannot tell; no error is set. */
-static enum hipmm_status stream_ask_device(hipStream_t stream, int *device_out)
+static enum hipmm_status stream_ask_device(hipmm_stream_t stream, int *device_out)
 {
   const struct hipmm_hip *hip = hip_table();
   int code = hip->StreamGetDevice ? hip->StreamGetDevice(stream, device_out) : HIPMM_HIP_ERROR_NOT_SUPPORTED;
@@ -64,7 +64,7 @@ static enum hipmm_status stream_ask_device(hipStream_t stream, int *device_out)
   return HIPMM_E_NOT_SUPPORTED;
 }
 
-enum hipmm_status stream_check(int device, hipStream_t stream)
+enum hipmm_status stream_check(int device, hipmm_stream_t stream)
 {
   int owner_device = device;
   if (stream_is_by_name(stream)) return HIPMM_OK;
@@ -78,7 +78,7 @@ enum hipmm_status stream_check(int device, hipStream_t stream)
                       (uint64_t)owner_device, (uint64_t)device);
 }
 
-enum hipmm_status hipmm_stream_device(hipStream_t stream, int *device_out)
+enum hipmm_status hipmm_stream_device(hipmm_stream_t stream, int *device_out)
 {
   int device = 0;
   enum hipmm_status status = lifecycle_check_runtime();
@@ -103,10 +103,10 @@ enum hipmm_status stream_check_flags(unsigned flags)
                    flags);
 }
 
-enum hipmm_status stream_create(int device, unsigned flags, enum stream_owner owner, hipStream_t *stream_out)
+enum hipmm_status stream_create(int device, unsigned flags, enum stream_owner owner, hipmm_stream_t *stream_out)
 {
   const struct hipmm_hip *hip = hip_table();
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   int previous = 0;
   enum hipmm_status status = device_table_enter(device, &previous);
   if (status) return status;
@@ -123,7 +123,7 @@ enum hipmm_status stream_create(int device, unsigned flags, enum stream_owner ow
 }
 
 /* A runtime that was restarted has destroyed the stream already. */
-static int stream_destroy_checked(hipStream_t stream)
+static int stream_destroy_checked(hipmm_stream_t stream)
 {
   int code = hip_table()->StreamDestroy(stream);
   if (code != HIPMM_HIP_ERROR_INVALID_HANDLE) return code;
@@ -131,7 +131,7 @@ static int stream_destroy_checked(hipStream_t stream)
   return HIPMM_HIP_SUCCESS;
 }
 
-enum hipmm_status stream_destroy(hipStream_t stream, int device, enum stream_owner owner)
+enum hipmm_status stream_destroy(hipmm_stream_t stream, int device, enum stream_owner owner)
 {
   if (!stream_registry_remove(stream, owner))
     return error_refuse(HIPMM_E_POINTER, NULL, "stream {0:hex} is not one that hipmm made and has not destroyed yet",
@@ -146,7 +146,7 @@ enum hipmm_status stream_destroy(hipStream_t stream, int device, enum stream_own
   return status;
 }
 
-enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipStream_t *stream_out)
+enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipmm_stream_t *stream_out)
 {
   enum hipmm_status status = lifecycle_check_argument(stream_out, "stream_out");
   if (!status) status = device_table_check(device);
@@ -154,7 +154,7 @@ enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipStream_t *s
   return status ? status : stream_create(device, flags, STREAM_OF_PROGRAM, stream_out);
 }
 
-enum hipmm_status hipmm_stream_destroy(hipStream_t stream)
+enum hipmm_status hipmm_stream_destroy(hipmm_stream_t stream)
 {
   int device = 0;
   enum hipmm_status status = lifecycle_check_runtime();
@@ -168,7 +168,7 @@ enum hipmm_status hipmm_stream_destroy(hipStream_t stream)
 /* ---- Order ---- */
 
 /* Checks a device and a stream of it, and makes the device current. */
-static enum hipmm_status stream_enter(int device, hipStream_t stream, int *previous_out)
+static enum hipmm_status stream_enter(int device, hipmm_stream_t stream, int *previous_out)
 {
   enum hipmm_status status = lifecycle_check_runtime();
   if (!status) status = device_table_check(device);
@@ -176,13 +176,13 @@ static enum hipmm_status stream_enter(int device, hipStream_t stream, int *previ
   return status ? status : device_table_enter(device, previous_out);
 }
 
-enum hipmm_status stream_wait_here(hipStream_t stream)
+enum hipmm_status stream_wait_here(hipmm_stream_t stream)
 {
   int code = hip_table()->StreamSynchronize(stream_for_hip(stream));
   return code ? hip_refuse(NULL, "hipStreamSynchronize", code, 0) : HIPMM_OK;
 }
 
-enum hipmm_status hipmm_stream_synchronize(int device, hipStream_t stream)
+enum hipmm_status hipmm_stream_synchronize(int device, hipmm_stream_t stream)
 {
   int previous = 0;
   enum hipmm_status status = stream_enter(device, stream, &previous);
@@ -192,7 +192,7 @@ enum hipmm_status hipmm_stream_synchronize(int device, hipStream_t stream)
   return status;
 }
 
-enum hipmm_status hipmm_stream_query(int device, hipStream_t stream, int *done_out)
+enum hipmm_status hipmm_stream_query(int device, hipmm_stream_t stream, int *done_out)
 {
   int previous = 0;
   enum hipmm_status status = lifecycle_check_runtime();
@@ -210,7 +210,7 @@ enum hipmm_status hipmm_stream_query(int device, hipStream_t stream, int *done_o
 }
 
 /* Records an event on a stream of the current device. */
-static enum hipmm_status stream_record(hipStream_t stream, hipEvent_t *event_out)
+static enum hipmm_status stream_record(hipmm_stream_t stream, hipmm_hip_event_t *event_out)
 {
   const struct hipmm_hip *hip = hip_table();
   int code = hip->EventCreateWithFlags(event_out, HIPMM_HIP_EVENT_DISABLE_TIMING);
@@ -222,7 +222,7 @@ static enum hipmm_status stream_record(hipStream_t stream, hipEvent_t *event_out
   return status;
 }
 
-static enum hipmm_status stream_wait_for_event(int device, hipStream_t stream, hipEvent_t event)
+static enum hipmm_status stream_wait_for_event(int device, hipmm_stream_t stream, hipmm_hip_event_t event)
 {
   int previous = 0;
   enum hipmm_status status = device_table_enter(device, &previous);
@@ -232,9 +232,9 @@ static enum hipmm_status stream_wait_for_event(int device, hipStream_t stream, h
   return code ? hip_refuse(NULL, "hipStreamWaitEvent", code, 0) : HIPMM_OK;
 }
 
-enum hipmm_status stream_order(int device, hipStream_t stream, int other_device, hipStream_t other)
+enum hipmm_status stream_order(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other)
 {
-  hipEvent_t event = NULL;
+  hipmm_hip_event_t event = NULL;
   int previous = 0;
   enum hipmm_status status = device_table_enter(other_device, &previous);
   if (status) return status;
@@ -247,7 +247,7 @@ enum hipmm_status stream_order(int device, hipStream_t stream, int other_device,
   return status;
 }
 
-enum hipmm_status hipmm_stream_wait(int device, hipStream_t stream, int other_device, hipStream_t other)
+enum hipmm_status hipmm_stream_wait(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other)
 {
   enum hipmm_status status = lifecycle_check_runtime();
   if (!status) status = device_table_check(device);

@@ -9,27 +9,27 @@
 
 /* HIPMM_E_ARGUMENT if the stream is known to be of another device, or not to be a stream. No HIP call for the default
  * streams and for streams that hipmm created. */
-enum hipmm_status stream_check(int device, hipStream_t stream);
+enum hipmm_status stream_check(int device, hipmm_stream_t stream);
 
 /* Create and destroy a stream for both owners; the check is of hipmm_stream_create(). */
 enum hipmm_status stream_check_flags(unsigned flags);
-enum hipmm_status stream_create(int device, unsigned flags, enum stream_owner owner, hipStream_t *stream_out);
-enum hipmm_status stream_destroy(hipStream_t stream, int device, enum stream_owner owner);
+enum hipmm_status stream_create(int device, unsigned flags, enum stream_owner owner, hipmm_stream_t *stream_out);
+enum hipmm_status stream_destroy(hipmm_stream_t stream, int device, enum stream_owner owner);
 
 /* Waits for a stream of the current device. */
-enum hipmm_status stream_wait_here(hipStream_t stream);
+enum hipmm_status stream_wait_here(hipmm_stream_t stream);
 
 /* Makes work that `stream` is given from now on wait for the work that `other` has been given. The calling thread does not
  * wait. The caller has checked both streams. */
-enum hipmm_status stream_order(int device, hipStream_t stream, int other_device, hipStream_t other);
+enum hipmm_status stream_order(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other);
 
 /* The handle for functions of HIP, which before 6.2 names the legacy stream by NULL alone. */
-static inline hipStream_t stream_for_hip(hipStream_t stream)
+static inline hipmm_stream_t stream_for_hip(hipmm_stream_t stream)
 {
   return stream == HIPMM_LEGACY_STREAM ? NULL : stream;
 }
 
-static inline bool stream_is_by_name(hipStream_t stream)
+static inline bool stream_is_by_name(hipmm_stream_t stream)
 {
   return (uintptr_t)stream <= (uintptr_t)HIPMM_PER_THREAD_STREAM;
 }

@@ -15,8 +15,8 @@ struct hipmm_stream_pool {
   unsigned flags;
   size_t size;
   atomic_size_t turn;
-  hipStream_t _Atomic *streams; /* NULL: not created yet */
-  pthread_mutex_t lock;         /* taken to create a stream */
+  hipmm_stream_t _Atomic *streams; /* NULL: not created yet */
+  pthread_mutex_t lock;            /* taken to create a stream */
 };
 
 _Static_assert(sizeof(struct hipmm_stream_pool) <= HANDLE_OBJECT_BYTES, "struct hipmm_stream_pool");
@@ -58,7 +58,7 @@ static enum hipmm_status stream_pool_destroy_streams(struct hipmm_stream_pool *p
   enum hipmm_status first = HIPMM_OK;
   struct hipmm_error error = {.struct_size = sizeof error};
   for (size_t i = 0; i < pool->size; i++) {
-    hipStream_t stream = atomic_load(&pool->streams[i]);
+    hipmm_stream_t stream = atomic_load(&pool->streams[i]);
     enum hipmm_status status = stream ? stream_destroy(stream, pool->device, STREAM_OF_POOL) : HIPMM_OK;
     if (!status) atomic_store(&pool->streams[i], NULL);
     if (!status || first) continue;
@@ -86,12 +86,12 @@ enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool)
 }
 
 static enum hipmm_status stream_pool_create_stream(struct hipmm_stream_pool *pool, size_t index,
-                                                   hipStream_t *stream_out)
+                                                   hipmm_stream_t *stream_out)
 {
   enum hipmm_status status = HIPMM_OK;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
-  hipStream_t stream = atomic_load(&pool->streams[index]);
+  hipmm_stream_t stream = atomic_load(&pool->streams[index]);
   if (!stream) status = stream_create(pool->device, pool->flags, STREAM_OF_POOL, &stream);
   if (!status) atomic_store_explicit(&pool->streams[index], stream, memory_order_release);
   pthread_mutex_unlock(&pool->lock);
@@ -100,18 +100,18 @@ static enum hipmm_status stream_pool_create_stream(struct hipmm_stream_pool *poo
   return status;
 }
 
-enum hipmm_status hipmm_stream_pool_get_at(struct hipmm_stream_pool *pool, size_t index, hipStream_t *stream_out)
+enum hipmm_status hipmm_stream_pool_get_at(struct hipmm_stream_pool *pool, size_t index, hipmm_stream_t *stream_out)
 {
   enum hipmm_status status = handle_check(pool, HANDLE_STREAM_POOL);
   if (!status && !stream_out) status = error_set(HIPMM_E_ARGUMENT, "stream_out is NULL");
   if (status) return status;
-  hipStream_t stream = atomic_load_explicit(&pool->streams[index % pool->size], memory_order_acquire);
+  hipmm_stream_t stream = atomic_load_explicit(&pool->streams[index % pool->size], memory_order_acquire);
   if (!stream) return stream_pool_create_stream(pool, index % pool->size, stream_out);
   *stream_out = stream;
   return HIPMM_OK;
 }
 
-enum hipmm_status hipmm_stream_pool_get(struct hipmm_stream_pool *pool, hipStream_t *stream_out)
+enum hipmm_status hipmm_stream_pool_get(struct hipmm_stream_pool *pool, hipmm_stream_t *stream_out)
 {
   enum hipmm_status status = handle_check(pool, HANDLE_STREAM_POOL);
   if (status) return status;

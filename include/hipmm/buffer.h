@@ -54,11 +54,11 @@ struct hipmm_buffer;
 
 /* Creates a buffer of `bytes`, whose contents are undefined. The caller destroys it, as every container. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_create(struct hipmm_resource *resource, size_t bytes,
-                                                       hipStream_t stream, struct hipmm_buffer **buffer_out);
+                                                       hipmm_stream_t stream, struct hipmm_buffer **buffer_out);
 
 /* Creates a buffer with a copy of `bytes` at `source`, which is memory of the host or of any device. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_create_from(struct hipmm_resource *resource, const void *source,
-                                                            size_t bytes, hipStream_t stream,
+                                                            size_t bytes, hipmm_stream_t stream,
                                                             struct hipmm_buffer **buffer_out);
 
 /* Creates a buffer with a copy of another buffer's contents, and with a capacity of its size. `resource` may be of
@@ -66,45 +66,47 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_create_from(struct hipmm_resourc
  * writes the source, and orders work that changes or destroys the source after it. The caller waits for the copy if the
  * two devices cannot reach each other's memory and the runtime does not stage copies. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_copy(const struct hipmm_buffer *source, struct hipmm_resource *resource,
-                                                     hipStream_t stream, struct hipmm_buffer **buffer_out);
+                                                     hipmm_stream_t stream, struct hipmm_buffer **buffer_out);
 
 /* Frees the block on the buffer's stream. NULL has no effect. After a failure the buffer still exists. */
 enum hipmm_status hipmm_buffer_destroy(struct hipmm_buffer *buffer);
 
 /* Changes the size. Up to the capacity only the number changes. Beyond the capacity, a new block of exactly `bytes` is
  * allocated, the contents are copied to it on `stream`, and the old block is freed on `stream`. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_resize(struct hipmm_buffer *buffer, size_t bytes, hipStream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_resize(struct hipmm_buffer *buffer, size_t bytes,
+                                                       hipmm_stream_t stream);
 
 /* Grows the capacity to at least `bytes`, in the same way. The size stays. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_reserve(struct hipmm_buffer *buffer, size_t bytes, hipStream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_reserve(struct hipmm_buffer *buffer, size_t bytes,
+                                                        hipmm_stream_t stream);
 
 /* Makes the capacity equal to the size, in the same way. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_shrink_to_fit(struct hipmm_buffer *buffer, hipStream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_shrink_to_fit(struct hipmm_buffer *buffer, hipmm_stream_t stream);
 
 /* Copy to the buffer from `source`, or from the buffer to `target_out`: memory of the host or of any device. The
  * `_async` functions return when the copy is submitted; the others wait. `offset` and `bytes`, in bytes, must lie
  * within the size. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_write(struct hipmm_buffer *buffer, size_t offset, const void *source,
-                                                      size_t bytes, hipStream_t stream);
+                                                      size_t bytes, hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_write_async(struct hipmm_buffer *buffer, size_t offset,
-                                                            const void *source, size_t bytes, hipStream_t stream);
+                                                            const void *source, size_t bytes, hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_read(const struct hipmm_buffer *buffer, size_t offset, size_t bytes,
-                                                     hipStream_t stream, void *target_out);
+                                                     hipmm_stream_t stream, void *target_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_read_async(const struct hipmm_buffer *buffer, size_t offset,
-                                                           size_t bytes, hipStream_t stream, void *target_out);
+                                                           size_t bytes, hipmm_stream_t stream, void *target_out);
 
 /* Sets `bytes` from `offset` on to the byte `value`, as memset() does. Does not wait. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_fill(struct hipmm_buffer *buffer, size_t offset, int value,
-                                                     size_t bytes, hipStream_t stream);
+                                                     size_t bytes, hipmm_stream_t stream);
 
 /* Stores another stream, on which the block will be freed. Submits no work. */
-enum hipmm_status hipmm_buffer_set_stream(struct hipmm_buffer *buffer, hipStream_t stream);
+enum hipmm_status hipmm_buffer_set_stream(struct hipmm_buffer *buffer, hipmm_stream_t stream);
 
 /* Getters. Sizes are in bytes. */
 void *hipmm_buffer_data(const struct hipmm_buffer *buffer);
 size_t hipmm_buffer_bytes(const struct hipmm_buffer *buffer);
 size_t hipmm_buffer_capacity_bytes(const struct hipmm_buffer *buffer);
-hipStream_t hipmm_buffer_stream(const struct hipmm_buffer *buffer);
+hipmm_stream_t hipmm_buffer_stream(const struct hipmm_buffer *buffer);
 int hipmm_buffer_device(const struct hipmm_buffer *buffer);
 
 /* Without a reference: valid as long as the buffer. */
@@ -117,7 +119,7 @@ struct hipmm_memory {
   size_t bytes;                    /* in use, at most capacity_bytes */
   size_t capacity_bytes;           /* of the block: the size for hipmm_deallocate() */
   struct hipmm_resource *resource; /* with a reference, which the owner of the struct owns */
-  hipStream_t stream;
+  hipmm_stream_t stream;
 };
 
 /* Transfers the buffer's memory and its reference to the caller, and destroys the buffer without freeing the memory.
@@ -138,45 +140,47 @@ struct hipmm_vector;
 
 /* Create a vector of `count` elements: undefined, or copied from `source` as by hipmm_buffer_create_from(). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_create(struct hipmm_resource *resource, size_t element_bytes,
-                                                       size_t count, hipStream_t stream,
+                                                       size_t count, hipmm_stream_t stream,
                                                        struct hipmm_vector **vector_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_create_from(struct hipmm_resource *resource, size_t element_bytes,
-                                                            const void *source, size_t count, hipStream_t stream,
+                                                            const void *source, size_t count, hipmm_stream_t stream,
                                                             struct hipmm_vector **vector_out);
 
 /* As hipmm_buffer_copy(), _destroy(), _resize(), _reserve(), _shrink_to_fit(), _set_stream(). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_copy(const struct hipmm_vector *source, struct hipmm_resource *resource,
-                                                     hipStream_t stream, struct hipmm_vector **vector_out);
+                                                     hipmm_stream_t stream, struct hipmm_vector **vector_out);
 enum hipmm_status hipmm_vector_destroy(struct hipmm_vector *vector);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_resize(struct hipmm_vector *vector, size_t count, hipStream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_reserve(struct hipmm_vector *vector, size_t count, hipStream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_shrink_to_fit(struct hipmm_vector *vector, hipStream_t stream);
-enum hipmm_status hipmm_vector_set_stream(struct hipmm_vector *vector, hipStream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_resize(struct hipmm_vector *vector, size_t count,
+                                                       hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_reserve(struct hipmm_vector *vector, size_t count,
+                                                        hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_shrink_to_fit(struct hipmm_vector *vector, hipmm_stream_t stream);
+enum hipmm_status hipmm_vector_set_stream(struct hipmm_vector *vector, hipmm_stream_t stream);
 
 /* Copy one element to `value_out` or from `value`, or set its bytes to zero. The functions without `_async` wait. front
  * reads the first element, back the last; for an empty vector both are HIPMM_E_ARGUMENT. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_get(const struct hipmm_vector *vector, size_t index, hipStream_t stream,
-                                                    void *value_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_front(const struct hipmm_vector *vector, hipStream_t stream,
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_get(const struct hipmm_vector *vector, size_t index,
+                                                    hipmm_stream_t stream, void *value_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_front(const struct hipmm_vector *vector, hipmm_stream_t stream,
                                                       void *value_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_back(const struct hipmm_vector *vector, hipStream_t stream,
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_back(const struct hipmm_vector *vector, hipmm_stream_t stream,
                                                      void *value_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_set(struct hipmm_vector *vector, size_t index, const void *value,
-                                                    hipStream_t stream);
+                                                    hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_set_async(struct hipmm_vector *vector, size_t index, const void *value,
-                                                          hipStream_t stream);
+                                                          hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_set_zero_async(struct hipmm_vector *vector, size_t index,
-                                                               hipStream_t stream);
+                                                               hipmm_stream_t stream);
 
 /* Copy `count` elements from index `first` on, as hipmm_buffer_write() and hipmm_buffer_read(). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_write(struct hipmm_vector *vector, size_t first, const void *source,
-                                                      size_t count, hipStream_t stream);
+                                                      size_t count, hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_write_async(struct hipmm_vector *vector, size_t first,
-                                                            const void *source, size_t count, hipStream_t stream);
+                                                            const void *source, size_t count, hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_read(const struct hipmm_vector *vector, size_t first, size_t count,
-                                                     hipStream_t stream, void *target_out);
+                                                     hipmm_stream_t stream, void *target_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_read_async(const struct hipmm_vector *vector, size_t first,
-                                                           size_t count, hipStream_t stream, void *target_out);
+                                                           size_t count, hipmm_stream_t stream, void *target_out);
 
 /* The device address of an element, and of `count` elements from index `first` on. Valid until the vector's block
  * changes. */
@@ -193,7 +197,7 @@ void *hipmm_vector_data(const struct hipmm_vector *vector);
 size_t hipmm_vector_count(const struct hipmm_vector *vector);
 size_t hipmm_vector_capacity(const struct hipmm_vector *vector);
 size_t hipmm_vector_element_bytes(const struct hipmm_vector *vector);
-hipStream_t hipmm_vector_stream(const struct hipmm_vector *vector);
+hipmm_stream_t hipmm_vector_stream(const struct hipmm_vector *vector);
 int hipmm_vector_device(const struct hipmm_vector *vector);
 struct hipmm_resource *hipmm_vector_resource(const struct hipmm_vector *vector); /* without a reference */
 
@@ -203,27 +207,28 @@ struct hipmm_scalar;
 
 /* Create a scalar of `bytes`, at least 1: undefined, with the value at `value`, or with a copy of another scalar. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_create(struct hipmm_resource *resource, size_t bytes,
-                                                       hipStream_t stream, struct hipmm_scalar **scalar_out);
+                                                       hipmm_stream_t stream, struct hipmm_scalar **scalar_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_create_from(struct hipmm_resource *resource, const void *value,
-                                                            size_t bytes, hipStream_t stream,
+                                                            size_t bytes, hipmm_stream_t stream,
                                                             struct hipmm_scalar **scalar_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_copy(const struct hipmm_scalar *source, struct hipmm_resource *resource,
-                                                     hipStream_t stream, struct hipmm_scalar **scalar_out);
+                                                     hipmm_stream_t stream, struct hipmm_scalar **scalar_out);
 enum hipmm_status hipmm_scalar_destroy(struct hipmm_scalar *scalar);
 
 /* Copy the value, or set its bytes to zero. The functions without `_async` wait. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipStream_t stream,
+HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipmm_stream_t stream,
                                                     void *value_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set(struct hipmm_scalar *scalar, const void *value, hipStream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set(struct hipmm_scalar *scalar, const void *value,
+                                                    hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set_async(struct hipmm_scalar *scalar, const void *value,
-                                                          hipStream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set_zero_async(struct hipmm_scalar *scalar, hipStream_t stream);
+                                                          hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set_zero_async(struct hipmm_scalar *scalar, hipmm_stream_t stream);
 
-enum hipmm_status hipmm_scalar_set_stream(struct hipmm_scalar *scalar, hipStream_t stream);
+enum hipmm_status hipmm_scalar_set_stream(struct hipmm_scalar *scalar, hipmm_stream_t stream);
 
 void *hipmm_scalar_data(const struct hipmm_scalar *scalar);
 size_t hipmm_scalar_bytes(const struct hipmm_scalar *scalar);
-hipStream_t hipmm_scalar_stream(const struct hipmm_scalar *scalar);
+hipmm_stream_t hipmm_scalar_stream(const struct hipmm_scalar *scalar);
 int hipmm_scalar_device(const struct hipmm_scalar *scalar);
 struct hipmm_resource *hipmm_scalar_resource(const struct hipmm_scalar *scalar); /* without a reference */
 
@@ -238,28 +243,29 @@ struct hipmm_host_buffer;
 /* Create a host buffer of `bytes`: undefined, or with a copy of `bytes` at `source`, memory of the host or of any
  * device. create_from waits. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size_t bytes,
-                                                            hipStream_t stream, struct hipmm_host_buffer **buffer_out);
+                                                            hipmm_stream_t stream,
+                                                            struct hipmm_host_buffer **buffer_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_create_from(struct hipmm_resource *resource, const void *source,
-                                                                 size_t bytes, hipStream_t stream,
+                                                                 size_t bytes, hipmm_stream_t stream,
                                                                  struct hipmm_host_buffer **buffer_out);
 enum hipmm_status hipmm_host_buffer_destroy(struct hipmm_host_buffer *buffer);
 
 /* As those of buffers, but they wait for `stream` if they allocate a new block: the host may use the contents on
  * return. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_resize(struct hipmm_host_buffer *buffer, size_t bytes,
-                                                            hipStream_t stream);
+                                                            hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_reserve(struct hipmm_host_buffer *buffer, size_t bytes,
-                                                             hipStream_t stream);
+                                                             hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_shrink_to_fit(struct hipmm_host_buffer *buffer,
-                                                                   hipStream_t stream);
+                                                                   hipmm_stream_t stream);
 
-enum hipmm_status hipmm_host_buffer_set_stream(struct hipmm_host_buffer *buffer, hipStream_t stream);
+enum hipmm_status hipmm_host_buffer_set_stream(struct hipmm_host_buffer *buffer, hipmm_stream_t stream);
 
 /* Getters. Sizes are in bytes. */
 void *hipmm_host_buffer_data(const struct hipmm_host_buffer *buffer);
 size_t hipmm_host_buffer_bytes(const struct hipmm_host_buffer *buffer);
 size_t hipmm_host_buffer_capacity_bytes(const struct hipmm_host_buffer *buffer);
-hipStream_t hipmm_host_buffer_stream(const struct hipmm_host_buffer *buffer);
+hipmm_stream_t hipmm_host_buffer_stream(const struct hipmm_host_buffer *buffer);
 int hipmm_host_buffer_device(const struct hipmm_host_buffer *buffer);
 struct hipmm_resource *hipmm_host_buffer_resource(const struct hipmm_host_buffer *buffer); /* without a reference */
 

@@ -42,9 +42,10 @@ extern "C" {
 #define HIPMM_MUST_CHECK
 #endif
 
-/* HIP's stream handle, declared as HIP's own headers do, so that neither header needs the other. NULL is the device's
- * default stream; the values 1 (legacy) and 2 (per-thread default) keep HIP's meaning. */
-typedef struct ihipStream_t *hipStream_t;
+/* A stream: HIP's hipStream_t, or the cudaStream_t of a program on NVIDIA. Both convert to it without a cast, and neither
+ * runtime's header is needed. NULL is the device's default stream; the values 1 (legacy) and 2 (per-thread default) keep
+ * HIP's meaning. */
+typedef void *hipmm_stream_t;
 
 /* A memory resource: a node of a stack. Reference-counted: the caller of a function that returns one owns a reference,
  * and releases it with hipmm_resource_release(). */
@@ -124,7 +125,7 @@ enum hipmm_log_level { HIPMM_LOG_ERROR, HIPMM_LOG_WARNING, HIPMM_LOG_INFO, HIPMM
  * call of hipmm is HIPMM_E_STATE except hipmm_last_error() and hipmm_status_string(); hipmm_allocate() and
  * hipmm_deallocate() with a resource are forbidden. May be called before initialisation; the sink stays after
  * hipmm_finalize(). */
-enum hipmm_status hipmm_set_log_sink(void (*sink)(void *arg, enum hipmm_log_level level, const char *about,
+enum hipmm_status hipmm_log_set_sink(void (*sink)(void *arg, enum hipmm_log_level level, const char *about,
                                                   const char *message),
                                      void *arg, enum hipmm_log_level level);
 
@@ -160,7 +161,7 @@ enum hipmm_status hipmm_finalize(void);
 /* Allocates `bytes` of memory, aligned to 256 bytes, for use on `stream`. Work that is submitted to `stream` may use
  * the memory at once; the caller orders other streams after it. Zero bytes give NULL and succeed. `resource` NULL means
  * the current device's resource. HIPMM_E_OUT_OF_MEMORY and HIPMM_E_LIMIT: out of memory; the message tells of what. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipStream_t stream,
+HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                                   void **ptr_out);
 
 /* Frees memory of the same resource. Work that was submitted to `stream` before may still use the memory. `bytes` is
@@ -176,35 +177,35 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resourc
  * allocations and frees become nodes of the graph, as in HIP, and hipmm_resource_trim() ends the capture. The caller
  * keeps the memory that the graph uses allocated as long as the graph may run, and launches the graph after the work
  * that was submitted to the stream before. */
-enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipStream_t stream);
+enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream);
 
 /* The same with an alignment in bytes, a power of two. Sources support up to 256; `pool` supports any. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes,
-                                                          size_t alignment, hipStream_t stream, void **ptr_out);
+                                                          size_t alignment, hipmm_stream_t stream, void **ptr_out);
 enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
-                                           hipStream_t stream);
+                                           hipmm_stream_t stream);
 
 /* ---- Resources --------------------------------------------------------------------------------------------------- */
 
 /* The resource in force for the current device, or for device `device`. Builds the device's stack at its first use. The
  * caller owns a reference. A device that does not exist is HIPMM_E_ARGUMENT. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_get_current_resource(struct hipmm_resource **resource_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_get_device_resource(int device, struct hipmm_resource **resource_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_current(struct hipmm_resource **resource_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_for_device(int device, struct hipmm_resource **resource_out);
 
 /* The resource that the graph calls `name`, on `device`. In a "stack" array the name of a resource is its type; the
  * second one of a type, counted from the top, is "type.2", and so on. The caller owns a reference. An unknown name is
  * HIPMM_E_ARGUMENT. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_get_named_resource(int device, const char *name,
-                                                            struct hipmm_resource **resource_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_by_name(int device, const char *name,
+                                                              struct hipmm_resource **resource_out);
 
 /* Put another resource of the same device in force. The table of devices retains it until hipmm_finalize(). NULL resets
  * to the graph's resource, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference
  * to the resource that was in force, and the device's stack is built if there was none yet. */
-enum hipmm_status hipmm_set_current_resource(struct hipmm_resource *resource, struct hipmm_resource **previous_out);
-enum hipmm_status hipmm_set_device_resource(int device, struct hipmm_resource *resource,
-                                            struct hipmm_resource **previous_out);
-enum hipmm_status hipmm_reset_current_resource(void);
-enum hipmm_status hipmm_reset_device_resource(int device);
+enum hipmm_status hipmm_resource_set_current(struct hipmm_resource *resource, struct hipmm_resource **previous_out);
+enum hipmm_status hipmm_resource_set_for_device(int device, struct hipmm_resource *resource,
+                                                struct hipmm_resource **previous_out);
+enum hipmm_status hipmm_resource_reset_current(void);
+enum hipmm_status hipmm_resource_reset_for_device(int device);
 
 /* References. A reference keeps the whole stack alive, also after hipmm_finalize(). NULL is ignored. */
 void hipmm_resource_retain(struct hipmm_resource *resource);
@@ -240,7 +241,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *n
 
 /* Creates a resource of a type on a device, as a graph would, over resources of that device that the caller holds. The
  * new resource retains its upstreams, and is destroyed with its last reference; the caller owns one. It can be put in
- * force with hipmm_set_device_resource(). The device's own stack is not built for it.
+ * force with hipmm_resource_set_for_device(). The device's own stack is not built for it.
  *
  * `options_json` is a JSON object with the options of the type (`hipmm describe TYPE`); NULL means {}. An error in it
  * is HIPMM_E_CONFIG or HIPMM_E_SYNTAX, with the file "<options>" and the path of the value. A percentage is a
@@ -358,8 +359,8 @@ void hipmm_string_free(char *text);
  * it. */
 struct hipmm_allocator {
   size_t struct_size;
-  enum hipmm_status (*allocate)(void *arg, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
-  void (*deallocate)(void *arg, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+  enum hipmm_status (*allocate)(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
+  void (*deallocate)(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
   void *arg;
 };
 
@@ -390,10 +391,10 @@ struct hipmm_mempool {
   void *handle;
 };
 
-enum hipmm_status hipmm_register_allocator(const char *name, const struct hipmm_allocator *allocator);
-enum hipmm_status hipmm_register_failure(const char *name, const struct hipmm_failure_handler *failure);
-enum hipmm_status hipmm_register_region(const char *name, const struct hipmm_region *region);
-enum hipmm_status hipmm_register_mempool(const char *name, const struct hipmm_mempool *mempool);
+enum hipmm_status hipmm_allocator_register(const char *name, const struct hipmm_allocator *allocator);
+enum hipmm_status hipmm_failure_handler_register(const char *name, const struct hipmm_failure_handler *failure);
+enum hipmm_status hipmm_region_register(const char *name, const struct hipmm_region *region);
+enum hipmm_status hipmm_mempool_register(const char *name, const struct hipmm_mempool *mempool);
 
 /* ---- Streams ----------------------------------------------------------------------------------------------------- */
 
@@ -402,12 +403,12 @@ enum hipmm_status hipmm_register_mempool(const char *name, const struct hipmm_me
  * gets one of its blocks. Without the promise a sub-allocator asks HIP at each call which stream the handle names
  * (where HIP can tell, since a new stream may have the handle of an old one), and blocks that were freed on it serve
  * other streams only after the device was synchronised. The default stream needs no promise. */
-enum hipmm_status hipmm_stream_retain(int device, hipStream_t stream);
+enum hipmm_status hipmm_stream_retain(int device, hipmm_stream_t stream);
 
 /* Tells every stack of the device that `stream` will be destroyed. Blocks that were freed on it become free on every
  * stream. To be called before hipStreamDestroy(). After hipmm_finalize() it tells the stacks of which callers still
  * hold a resource. */
-enum hipmm_status hipmm_stream_retire(int device, hipStream_t stream);
+enum hipmm_status hipmm_stream_retire(int device, hipmm_stream_t stream);
 
 /* ---- Devices ----------------------------------------------------------------------------------------------------- */
 

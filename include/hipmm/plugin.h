@@ -65,10 +65,10 @@ enum {
 /* A range of memory that a resource holds. */
 struct hipmm_extent {
   const void *ptr;
-  size_t bytes;       /* of a live block: as requested */
-  uint32_t state;     /* enum hipmm_extent_state */
-  uint32_t flags;     /* HIPMM_EXTENT_… */
-  hipStream_t stream; /* on which a live block was allocated, and a pending or cached one was freed */
+  size_t bytes;          /* of a live block: as requested */
+  uint32_t state;        /* enum hipmm_extent_state */
+  uint32_t flags;        /* HIPMM_EXTENT_… */
+  hipmm_stream_t stream; /* on which a live block was allocated, and a pending or cached one was freed */
 };
 
 /* Virtual memory: chunks of physical memory that can be mapped at any address of a reserved range, and remapped without
@@ -107,7 +107,7 @@ struct hipmm_mapping {
 };
 
 /* Memory shared between processes (hipmm/share.h). Sources over a driver's pool may offer it. Thread-safe. */
-struct hipmm_pool_pointer;
+struct hipmm_share_pointer;
 
 struct hipmm_sharing {
   size_t struct_size;
@@ -116,10 +116,10 @@ struct hipmm_sharing {
   enum hipmm_status (*export_fd)(void *self, int *fd_out);
 
   /* Describes the live block at `ptr` for another process. */
-  enum hipmm_status (*export_pointer)(void *self, const void *ptr, struct hipmm_pool_pointer *pointer_out);
+  enum hipmm_status (*export_pointer)(void *self, const void *ptr, struct hipmm_share_pointer *pointer_out);
 
   /* Imports another process's block as a live block of this resource. */
-  enum hipmm_status (*import_pointer)(void *self, const struct hipmm_pool_pointer *pointer, void **ptr_out);
+  enum hipmm_status (*import_pointer)(void *self, const struct hipmm_share_pointer *pointer, void **ptr_out);
 };
 
 /* The operations of a resource. `self` is what create returned. Any thread calls any op between create and destroy,
@@ -130,11 +130,11 @@ struct hipmm_ops {
 
   /* Required. `alignment` is a power of two, at least HIPMM_ALIGNMENT. The memory is ready for work on `stream`. Zero
    * bytes give NULL and succeed (adaptors pass them down, since adaptors count and log them). */
-  enum hipmm_status (*allocate)(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
+  enum hipmm_status (*allocate)(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
 
   /* Required. `bytes` is 0 if the caller does not know the size. NULL is not an error. A pointer that is not live here
    * is HIPMM_E_POINTER, a wrong size HIPMM_E_SIZE; both change nothing. */
-  enum hipmm_status (*deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+  enum hipmm_status (*deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 
   /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down. Default: nothing. */
   enum hipmm_status (*trim)(void *self, size_t keep_bytes);
@@ -152,10 +152,10 @@ struct hipmm_ops {
   enum hipmm_status (*find)(void *self, const void *ptr, struct hipmm_block *block_out);
 
   /* `stream` is still valid and will be destroyed: forget it. Default: nothing. */
-  void (*stream_retire)(void *self, hipStream_t stream);
+  void (*stream_retire)(void *self, hipmm_stream_t stream);
 
   /* `stream` lives until it is retired: its handle may be used after the call that passed it. Default: nothing. */
-  void (*stream_retain)(void *self, hipStream_t stream);
+  void (*stream_retain)(void *self, hipmm_stream_t stream);
 
   /* NULL: this type offers no virtual memory. */
   const struct hipmm_mapping *mapping;
@@ -192,13 +192,13 @@ struct hipmm_resource {
 };
 
 static inline enum hipmm_status hipmm_upstream_allocate(struct hipmm_resource *upstream, size_t bytes, size_t alignment,
-                                                        hipStream_t stream, void **ptr_out)
+                                                        hipmm_stream_t stream, void **ptr_out)
 {
   return upstream->ops->allocate(upstream->self, bytes, alignment, stream, ptr_out);
 }
 
 static inline enum hipmm_status hipmm_upstream_deallocate(struct hipmm_resource *upstream, void *ptr, size_t bytes,
-                                                          size_t alignment, hipStream_t stream)
+                                                          size_t alignment, hipmm_stream_t stream)
 {
   return upstream->ops->deallocate(upstream->self, ptr, bytes, alignment, stream);
 }
@@ -212,10 +212,10 @@ static inline int hipmm_is_out_of_memory(enum hipmm_status status)
 
 /* ---- The HIP functions ------------------------------------------------------------------------------------------ */
 
-/* HIP's handles, declared as HIP declares them. */
-typedef struct ihipEvent_t *hipEvent_t;
-typedef struct ihipMemPoolHandle_t *hipMemPool_t;
-typedef struct ihipMemGenericAllocationHandle *hipMemGenericAllocationHandle_t;
+/* HIP's hipEvent_t, hipMemPool_t and hipMemGenericAllocationHandle_t, to which HIP's types convert without a cast. */
+typedef void *hipmm_hip_event_t;
+typedef void *hipmm_hip_mempool_t;
+typedef void *hipmm_hip_chunk_t;
 
 /* The numbers of HIP that plugins need; core/runtime/hip_table.c checks each against HIP's headers. */
 enum {
@@ -298,44 +298,44 @@ struct hipmm_hip {
   int (*HostMalloc)(void **ptr, size_t bytes, unsigned flags);
   int (*HostFree)(void *ptr);
   int (*MemAdvise)(const void *ptr, size_t bytes, int advice, int device);
-  int (*MemPrefetchAsync)(const void *ptr, size_t bytes, int device, hipStream_t stream);
+  int (*MemPrefetchAsync)(const void *ptr, size_t bytes, int device, hipmm_stream_t stream);
 
   int (*Memcpy)(void *to, const void *from, size_t bytes, int kind);
-  int (*MemcpyAsync)(void *to, const void *from, size_t bytes, int kind, hipStream_t stream);
-  int (*MemsetAsync)(void *ptr, int value, size_t bytes, hipStream_t stream);
-  int (*LaunchHostFunc)(hipStream_t stream, void (*function)(void *), void *argument);
+  int (*MemcpyAsync)(void *to, const void *from, size_t bytes, int kind, hipmm_stream_t stream);
+  int (*MemsetAsync)(void *ptr, int value, size_t bytes, hipmm_stream_t stream);
+  int (*LaunchHostFunc)(hipmm_stream_t stream, void (*function)(void *), void *argument);
 
-  int (*StreamCreateWithFlags)(hipStream_t *stream, unsigned flags);
-  int (*StreamDestroy)(hipStream_t stream);
-  int (*StreamSynchronize)(hipStream_t stream);
-  int (*StreamQuery)(hipStream_t stream);
-  int (*StreamWaitEvent)(hipStream_t stream, hipEvent_t event, unsigned flags);
-  int (*StreamGetId)(hipStream_t stream, unsigned long long *id);
+  int (*StreamCreateWithFlags)(hipmm_stream_t *stream, unsigned flags);
+  int (*StreamDestroy)(hipmm_stream_t stream);
+  int (*StreamSynchronize)(hipmm_stream_t stream);
+  int (*StreamQuery)(hipmm_stream_t stream);
+  int (*StreamWaitEvent)(hipmm_stream_t stream, hipmm_hip_event_t event, unsigned flags);
+  int (*StreamGetId)(hipmm_stream_t stream, unsigned long long *id);
 
-  int (*EventCreateWithFlags)(hipEvent_t *event, unsigned flags);
-  int (*EventDestroy)(hipEvent_t event);
-  int (*EventRecord)(hipEvent_t event, hipStream_t stream);
-  int (*EventQuery)(hipEvent_t event);
-  int (*EventSynchronize)(hipEvent_t event);
+  int (*EventCreateWithFlags)(hipmm_hip_event_t *event, unsigned flags);
+  int (*EventDestroy)(hipmm_hip_event_t event);
+  int (*EventRecord)(hipmm_hip_event_t event, hipmm_stream_t stream);
+  int (*EventQuery)(hipmm_hip_event_t event);
+  int (*EventSynchronize)(hipmm_hip_event_t event);
 
-  int (*MallocAsync)(void **ptr, size_t bytes, hipStream_t stream);
-  int (*FreeAsync)(void *ptr, hipStream_t stream);
-  int (*MallocFromPoolAsync)(void **ptr, size_t bytes, hipMemPool_t pool, hipStream_t stream);
-  int (*MemPoolCreate)(hipMemPool_t *pool, int device, int handle_type); /* adapted: the props struct grew */
-  int (*MemPoolDestroy)(hipMemPool_t pool);
-  int (*MemPoolSetAttribute)(hipMemPool_t pool, int attribute, void *value);
-  int (*MemPoolGetAttribute)(hipMemPool_t pool, int attribute, void *value);
-  int (*MemPoolTrimTo)(hipMemPool_t pool, size_t keep_bytes);
-  int (*DeviceGetDefaultMemPool)(hipMemPool_t *pool, int device);
+  int (*MallocAsync)(void **ptr, size_t bytes, hipmm_stream_t stream);
+  int (*FreeAsync)(void *ptr, hipmm_stream_t stream);
+  int (*MallocFromPoolAsync)(void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream);
+  int (*MemPoolCreate)(hipmm_hip_mempool_t *pool, int device, int handle_type); /* adapted: the props struct grew */
+  int (*MemPoolDestroy)(hipmm_hip_mempool_t pool);
+  int (*MemPoolSetAttribute)(hipmm_hip_mempool_t pool, int attribute, void *value);
+  int (*MemPoolGetAttribute)(hipmm_hip_mempool_t pool, int attribute, void *value);
+  int (*MemPoolTrimTo)(hipmm_hip_mempool_t pool, size_t keep_bytes);
+  int (*DeviceGetDefaultMemPool)(hipmm_hip_mempool_t *pool, int device);
 
   /* Virtual memory. Adapted: the props struct changed its layout after HIP 5.2, so the core writes it (memory of
    * `device`, no export). MemSetAccess gives `device` read and write access. */
   int (*MemGetAllocationGranularity)(size_t *bytes, int device);
   int (*MemAddressReserve)(void **ptr, size_t bytes, size_t alignment);
   int (*MemAddressFree)(void *ptr, size_t bytes);
-  int (*MemCreate)(hipMemGenericAllocationHandle_t *handle, size_t bytes, int device);
-  int (*MemRelease)(hipMemGenericAllocationHandle_t handle);
-  int (*MemMap)(void *ptr, size_t bytes, hipMemGenericAllocationHandle_t handle);
+  int (*MemCreate)(hipmm_hip_chunk_t *handle, size_t bytes, int device);
+  int (*MemRelease)(hipmm_hip_chunk_t handle);
+  int (*MemMap)(void *ptr, size_t bytes, hipmm_hip_chunk_t handle);
   int (*MemUnmap)(void *ptr, size_t bytes);
   int (*MemSetAccess)(void *ptr, size_t bytes, int device);
 
@@ -343,20 +343,21 @@ struct hipmm_hip {
    * at a time; the handle is always a file descriptor, which the caller of import still owns. Import binds to the
    * current device (in older ROCm to device 0). MemPoolCreateManaged, for managed memory (hipMemAllocationTypeManaged,
    * since 7.2), returns HIPMM_HIP_ERROR_NOT_SUPPORTED if hipMemPoolCreate does not know that type. */
-  int (*DeviceGetMemPool)(hipMemPool_t *pool, int device);
-  int (*DeviceSetMemPool)(int device, hipMemPool_t pool);
-  int (*MemPoolSetAccess)(hipMemPool_t pool, int device, int access);
-  int (*MemPoolGetAccess)(int *access, hipMemPool_t pool, int device);
-  int (*MemPoolCreateManaged)(hipMemPool_t *pool, int device);
-  int (*MemPoolExport)(int *fd, hipMemPool_t pool);   /* hipMemPoolExportToShareableHandle */
-  int (*MemPoolImport)(hipMemPool_t *pool, int fd);   /* hipMemPoolImportFromShareableHandle */
-  int (*MemPoolExportPointer)(void *data, void *ptr); /* data: HIPMM_HIP_POINTER_BYTES */
-  int (*MemPoolImportPointer)(void **ptr, hipMemPool_t pool, void *data);
+  int (*DeviceGetMemPool)(hipmm_hip_mempool_t *pool, int device);
+  int (*DeviceSetMemPool)(int device, hipmm_hip_mempool_t pool);
+  int (*MemPoolSetAccess)(hipmm_hip_mempool_t pool, int device, int access);
+  int (*MemPoolGetAccess)(int *access, hipmm_hip_mempool_t pool, int device);
+  int (*MemPoolCreateManaged)(hipmm_hip_mempool_t *pool, int device);
+  int (*MemPoolExport)(int *fd, hipmm_hip_mempool_t pool); /* hipMemPoolExportToShareableHandle */
+  int (*MemPoolImport)(hipmm_hip_mempool_t *pool, int fd); /* hipMemPoolImportFromShareableHandle */
+  int (*MemPoolExportPointer)(void *data, void *ptr);      /* data: HIPMM_HIP_POINTER_BYTES */
+  int (*MemPoolImportPointer)(void **ptr, hipmm_hip_mempool_t pool, void *data);
 
   /* Copies between two devices, through the host if neither reaches the other's memory; and the device of a live stream
    * (since 5.7). */
-  int (*MemcpyPeerAsync)(void *to, int to_device, const void *from, int from_device, size_t bytes, hipStream_t stream);
-  int (*StreamGetDevice)(hipStream_t stream, int *device);
+  int (*MemcpyPeerAsync)(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                         hipmm_stream_t stream);
+  int (*StreamGetDevice)(hipmm_stream_t stream, int *device);
   int (*DriverGetVersion)(int *version);
 
   /* Whether `device` can reach the memory of `peer`; and enables the current device to do so, for memory of
@@ -367,7 +368,7 @@ struct hipmm_hip {
   const char *runtime; /* "amd", "nvidia", "software", or the path that the graph names */
 
   /* The hipStreamCaptureStatus of the stream: 0 if it is not in a graph capture. */
-  int (*StreamIsCapturing)(hipStream_t stream, int *status);
+  int (*StreamIsCapturing)(hipmm_stream_t stream, int *status);
 
   /* The start and the size of the runtime's allocation that contains `ptr`. */
   int (*MemGetAddressRange)(void **start, size_t *bytes, void *ptr);
@@ -376,7 +377,7 @@ struct hipmm_hip {
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.
  * Until the capture ends, waiting for the stream or the device is impossible, and so is making the stream wait for work
  * outside of the graph: each attempt ends the capture. */
-static inline int hipmm_stream_is_captured(const struct hipmm_hip *hip, hipStream_t stream)
+static inline int hipmm_stream_is_captured(const struct hipmm_hip *hip, hipmm_stream_t stream)
 {
   int status = 0, code = hip->StreamIsCapturing ? hip->StreamIsCapturing(stream, &status) : 0;
   if (code) hip->GetLastError();
@@ -483,7 +484,7 @@ enum hipmm_option_type {
   HIPMM_OPTION_STRINGS,  /* ["a", "b"]                             → struct hipmm_strings */
   HIPMM_OPTION_LIST,     /* [{…}, {…}], rows of `fields`           → struct hipmm_list */
   HIPMM_OPTION_RESOURCE, /* the name of another resource           → struct hipmm_resource *, NULL when not given */
-  HIPMM_OPTION_OBJECT    /* the name under which the program registered an object (hipmm_register_allocator() and the
+  HIPMM_OPTION_OBJECT    /* the name under which the program registered an object (hipmm_allocator_register() and the
                             like), of the kind that `unit` names ("allocator", "failure", "region", "mempool")
                                                                    → const void *, the registered struct (a copy that
                                                                      lives as the options do); NULL when not given */

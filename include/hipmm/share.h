@@ -3,7 +3,7 @@
  *
  * A process that owns memory has a resource of the type `async` with "handle_type": "posix_fd". It sends another
  * process the pool once, as a file descriptor (over a Unix socket, with SCM_RIGHTS), and each block as a struct
- * hipmm_pool_pointer (as plain bytes, by any way). The other process imports the pool as a resource, and the blocks as
+ * hipmm_share_pointer (as plain bytes, by any way). The other process imports the pool as a resource, and the blocks as
  * memory of that resource, which it frees like any other.
  *
  * The two processes must order their work. A block may be imported once the work that allocates it has executed: wait
@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* A block, for another process. Plain bytes, valid as long as the block is allocated. */
-struct hipmm_pool_pointer {
+struct hipmm_share_pointer {
   uint64_t bytes;         /* of the block, as requested */
   unsigned char data[64]; /* the driver's */
 };
@@ -31,25 +31,26 @@ struct hipmm_pool_pointer {
 /* A file descriptor of the pool of `resource`, or of the nearest resource below that can be shared. The caller owns the
  * descriptor and closes it. HIPMM_E_NOT_SUPPORTED if there is no such resource, or it was not configured for
  * sharing. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_export_fd(struct hipmm_resource *resource, int *fd_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_fd(struct hipmm_resource *resource, int *fd_out);
 
 /* The live block at `ptr` of that resource. Blocks of a sub-allocator above it (pool, binning, …) are HIPMM_E_POINTER,
  * even at the start of a chunk. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_export_pointer(struct hipmm_resource *resource, const void *ptr,
-                                                             struct hipmm_pool_pointer *pointer_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, const void *ptr,
+                                                              struct hipmm_share_pointer *pointer_out);
 
 /* Imports another process's pool as a resource on `device`, the device of its memory. The resource cannot allocate
- * (HIPMM_E_NOT_SUPPORTED): its memory comes from hipmm_pool_import_pointer(). The caller still owns `fd`, and owns a
+ * (HIPMM_E_NOT_SUPPORTED): its memory comes from hipmm_share_import_pointer(). The caller still owns `fd`, and owns a
  * reference to the resource; the last reference releases the pool with all blocks imported from it. The resource is of
  * the type `async_import`, which a graph and hipmm_resource_create() can use too, with its option `peers`. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_import_fd(int device, int fd, struct hipmm_resource **resource_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_fd(int device, int fd, struct hipmm_resource **resource_out);
 
 /* Imports another process's block as memory of `resource`, an imported pool, with the size that was requested there.
  * The caller frees it with hipmm_deallocate(), which does not free the owner's memory. A block that was imported
  * already is HIPMM_E_STATE. A size above the driver's is HIPMM_E_ARGUMENT; if the driver cannot tell the size, the
  * caller must trust the other process. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_pool_import_pointer(struct hipmm_resource *resource,
-                                                             const struct hipmm_pool_pointer *pointer, void **ptr_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource,
+                                                              const struct hipmm_share_pointer *pointer,
+                                                              void **ptr_out);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -4,7 +4,7 @@
  *     #include <hipmm/stream.h>
  *     int main(void)
  *     {
- *       hipStream_t stream;
+ *       hipmm_stream_t stream;
  *       void *memory;
  *       if (hipmm_init() || hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream)) return 1;
  *       if (hipmm_allocate(NULL, 1000, stream, &memory)) return 1; // and work on it, submitted to the stream
@@ -12,7 +12,7 @@
  *       return hipmm_stream_destroy(stream) || hipmm_finalize();
  *     }
  *
- * A stream is HIP's own handle, a hipStream_t, which every library accepts. There is no object around it: a handle is
+ * A stream is the runtime's own handle, which every library accepts. There is no object around it: a handle is
  * what RMM calls a view (cuda_stream_view), whichever library created the stream. hipmm_stream_destroy() accepts only
  * streams from hipmm_stream_create() (RMM: cuda_stream).
  *
@@ -35,9 +35,9 @@ extern "C" {
 
 /* The streams that every device has. The default stream is HIP's legacy stream: it and every stream without
  * HIPMM_STREAM_NON_BLOCKING wait for each other. The per-thread stream is a different stream in each thread. */
-#define HIPMM_DEFAULT_STREAM    ((hipStream_t)0)
-#define HIPMM_LEGACY_STREAM     ((hipStream_t)1)
-#define HIPMM_PER_THREAD_STREAM ((hipStream_t)2)
+#define HIPMM_DEFAULT_STREAM    ((hipmm_stream_t)0)
+#define HIPMM_LEGACY_STREAM     ((hipmm_stream_t)1)
+#define HIPMM_PER_THREAD_STREAM ((hipmm_stream_t)2)
 
 /* Flags of hipmm_stream_create() (RMM: cuda_stream::flags). */
 enum {
@@ -47,32 +47,32 @@ enum {
 
 /* Creates a stream on a device. It is retained in every stack of the device until hipmm_stream_destroy(), so
  * hipmm_stream_retain() is not needed. An unknown flag is HIPMM_E_ARGUMENT. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipStream_t *stream_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipmm_stream_t *stream_out);
 
 /* Retires the stream in every stack, then destroys it. Work that was submitted to it still completes. No container may
  * have it as its stream. HIPMM_E_POINTER: hipmm did not create it, or it was destroyed already; HIPMM_E_ARGUMENT: it is
  * a default stream, or belongs to a pool. After another failure it is unchanged. */
-enum hipmm_status hipmm_stream_destroy(hipStream_t stream);
+enum hipmm_status hipmm_stream_destroy(hipmm_stream_t stream);
 
 /* Waits until all work that was submitted to `stream` so far has completed. `device` is the stream's device, and
  * selects the default stream. */
-enum hipmm_status hipmm_stream_synchronize(int device, hipStream_t stream);
+enum hipmm_status hipmm_stream_synchronize(int device, hipmm_stream_t stream);
 
 /* Whether all of this work has completed: 1 or 0. Does not wait. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_query(int device, hipStream_t stream, int *done_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_query(int device, hipmm_stream_t stream, int *done_out);
 
 /* Makes all later work of `stream` wait for the work that was submitted to `other` so far. The calling thread does not
  * wait. The streams may be of different devices. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_wait(int device, hipStream_t stream, int other_device,
-                                                     hipStream_t other);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_wait(int device, hipmm_stream_t stream, int other_device,
+                                                     hipmm_stream_t other);
 
 /* The device of a stream. For a default stream, the current device. HIPMM_E_NOT_SUPPORTED for a stream that hipmm did
  * not create, if the runtime cannot tell (HIP before 5.7). */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_device(hipStream_t stream, int *device_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_device(hipmm_stream_t stream, int *device_out);
 
 /* Whether it is the device's default stream, by either handle, and whether it is the per-thread stream: 1 or 0. */
-int hipmm_stream_is_default(hipStream_t stream);
-int hipmm_stream_is_per_thread_default(hipStream_t stream);
+int hipmm_stream_is_default(hipmm_stream_t stream);
+int hipmm_stream_is_per_thread_default(hipmm_stream_t stream);
 
 /* ---- Pools of streams ------------------------------------------------------------------------------------------- */
 
@@ -91,9 +91,9 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_pool_create(int device, size_t s
 enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool);
 
 /* The next stream in turn, and the stream number `index` modulo the pool's size. The pool owns both. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_pool_get(struct hipmm_stream_pool *pool, hipStream_t *stream_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_pool_get(struct hipmm_stream_pool *pool, hipmm_stream_t *stream_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_pool_get_at(struct hipmm_stream_pool *pool, size_t index,
-                                                            hipStream_t *stream_out);
+                                                            hipmm_stream_t *stream_out);
 
 /* The number of streams, and their device. 0 and -1 if `pool` is not a live pool. */
 size_t hipmm_stream_pool_size(const struct hipmm_stream_pool *pool);

@@ -32,7 +32,7 @@ extern "C" {
 /* Returns NULL for 0 bytes, and without memory. Every stream counts as retained: PyTorch's streams come from a pool and
  * are never destroyed. A program that passes another stream calls hipmm_stream_retire() before it destroys that
  * stream. */
-void *hipmm_torch_malloc(ssize_t bytes, int device, hipStream_t stream);
+void *hipmm_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream);
 
 /* Frees on the stream for which the block was allocated, after all work that was submitted to its recorded streams so
  * far; the calling thread does not wait for that work. A pointer that is not live is logged and ignored.
@@ -40,7 +40,7 @@ void *hipmm_torch_malloc(ssize_t bytes, int device, hipStream_t stream);
  * A block of hipmm_torch_malloc() must not be freed with hipmm_deallocate(): the private pools, the recorded streams and
  * the memory fraction would not know. A private pool notices only where the block is not live any more when the pool
  * would use it again; the pool then logs an error and takes another block. */
-void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipStream_t stream);
+void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipmm_stream_t stream);
 
 /* Sets the function that is called with the reason before hipmm_torch_malloc() returns NULL for a failure; NULL: none.
  * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm_torch.py passes
@@ -65,7 +65,7 @@ void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out);
 int hipmm_torch_is_allocation(void *ptr);
 
 /* set_record_stream_fn: `stream` uses the block at `ptr` as well. It must live until the block is freed. */
-void hipmm_torch_record_stream(void *ptr, hipStream_t stream);
+void hipmm_torch_record_stream(void *ptr, hipmm_stream_t stream);
 
 /* c10::cuda::MempoolId_t, a pair that C++ passes by value. */
 struct hipmm_torch_pool {
@@ -82,7 +82,7 @@ void hipmm_torch_release_pool(int device, struct hipmm_torch_pool pool);
 
 /* ---- CuPy: cupy.cuda.memory.CFunctionAllocator ------------------------------------------------------------------ */
 
-/* `stream`, CuPy's parameter, is the hipStream_t. The resource must be able to find the size of a block by its pointer,
+/* `stream`, CuPy's parameter, is the stream. The resource must be able to find the size of a block by its pointer,
  * as all resources of hipmm can. */
 void *hipmm_cupy_malloc(void *stream, size_t bytes, int device);
 void hipmm_cupy_free(void *stream, void *ptr, int device);

@@ -33,7 +33,8 @@ static enum hipmm_status advise_follow(struct advise *advise, const void *ptr, s
   return status;
 }
 
-static enum hipmm_status advise_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status advise_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                         void **ptr_out)
 {
   struct advise *advise = self;
   void *ptr = NULL;
@@ -68,7 +69,7 @@ static void advise_withdraw(struct advise *advise, struct hipmm_block block)
 
 /* Withdraws advice before the free, while the block still belongs to its owner, and only from a block that was found: a
  * wrong pointer may be in memory of others. */
-static enum hipmm_status advise_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status advise_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct advise *advise = self;
   const struct hipmm_services *services = advise->hint.services;

@@ -47,7 +47,7 @@ static void *aligned_up(void *ptr, size_t alignment)
   return (char *)ptr + (-(uintptr_t)ptr & (alignment - 1));
 }
 
-static enum hipmm_status aligned_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status aligned_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                           void **ptr_out)
 {
   struct aligned *aligned = self;
@@ -72,7 +72,8 @@ static enum hipmm_status aligned_allocate(void *self, size_t bytes, size_t align
   return HIPMM_OK;
 }
 
-static enum hipmm_status aligned_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status aligned_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                            hipmm_stream_t stream)
 {
   struct aligned *aligned = self;
   struct aligned_record record;

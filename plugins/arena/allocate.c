@@ -4,7 +4,7 @@
 #include "arena.h"
 
 /* The caller holds the arena's lock. */
-static inline bool arena_is_for(const struct local *local, hipStream_t handle)
+static inline bool arena_is_for(const struct local *local, hipmm_stream_t handle)
 {
   return local->is_open && local->handle == handle &&
          (!local->stream_thread || local->stream_thread == thread_number());
@@ -68,7 +68,7 @@ static enum hipmm_status arena_allocate_locked(struct arena *arena, struct arena
 }
 
 static __attribute__((noinline)) enum hipmm_status arena_allocate_slowly(struct arena *arena, size_t bytes,
-                                                                         size_t alignment, hipStream_t handle,
+                                                                         size_t alignment, hipmm_stream_t handle,
                                                                          void **ptr_out)
 {
   if (!bytes) {
@@ -88,11 +88,11 @@ static __attribute__((noinline)) enum hipmm_status arena_allocate_slowly(struct 
   return status;
 }
 
-enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct arena *arena = self;
   struct ranges *ranges = &arena->global.ranges;
-  hipStream_t handle = stream_usual_handle(stream);
+  hipmm_stream_t handle = stream_usual_handle(stream);
   struct local *local = thread_recall(arena->serial, handle);
   uint32_t id = RANGE_NONE;
   if (local && bytes - 1 < ARENA_SMALL_BYTES && alignment == HIPMM_ALIGNMENT) {
@@ -177,7 +177,7 @@ static enum hipmm_status arena_free_range(struct arena *arena, uint32_t id, cons
 
 static __attribute__((noinline)) enum hipmm_status arena_deallocate_slowly(struct arena *arena, uint32_t id,
                                                                            const void *ptr, size_t bytes,
-                                                                           hipStream_t handle)
+                                                                           hipmm_stream_t handle)
 {
   uint32_t stream;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
@@ -200,13 +200,13 @@ static __attribute__((noinline)) void arena_return_surplus(struct arena *arena, 
   biased_lock_release(&arena->lock);
 }
 
-enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct arena *arena = self;
   struct ranges *ranges = &arena->global.ranges;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  hipStream_t handle = stream_usual_handle(stream);
+  hipmm_stream_t handle = stream_usual_handle(stream);
   uint32_t id = range_at(ranges, ptr), number = id ? range_arena(range_of(ranges, id)) : 0;
   if (!id) return arena_refuse_pointer(arena, ptr);
   if (!number) return arena_deallocate_slowly(arena, id, ptr, bytes, handle);
@@ -261,7 +261,7 @@ enum hipmm_status arena_trim(void *self, size_t keep_bytes)
   return status;
 }
 
-void arena_stream_retire(void *self, hipStream_t stream)
+void arena_stream_retire(void *self, hipmm_stream_t stream)
 {
   struct arena *arena = self;
   if (biased_lock_enter(&arena->lock, arena->services)) return;
@@ -269,7 +269,7 @@ void arena_stream_retire(void *self, hipStream_t stream)
   biased_lock_release(&arena->lock);
 }
 
-void arena_stream_retain(void *self, hipStream_t stream)
+void arena_stream_retain(void *self, hipmm_stream_t stream)
 {
   struct arena *arena = self;
   uint32_t id;

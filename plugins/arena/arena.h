@@ -45,17 +45,17 @@ struct arena_allocation {
   uint64_t bytes; /* rounded up */
   uint64_t alignment;
   uint64_t requested;
-  hipStream_t handle;
+  hipmm_stream_t handle;
   uint32_t stream;
 };
 
 /* ---- stream_state.c. The caller holds the global lock, and no other lock unless stated ---- */
 
 /* The id of the stream of this call. */
-enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, uint32_t *id_out);
+enum hipmm_status arena_enter_stream(struct arena *arena, hipmm_stream_t handle, uint32_t *id_out);
 
 /* The calling thread's arena for a stream; NULL if there are ARENA_MOST_LOCALS. */
-struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_t stream);
+struct local *arena_enter_local(struct arena *arena, hipmm_stream_t handle, uint32_t stream);
 
 /* Waits for the device: all frees so far have completed then. `user` as in streams_any_captured(). */
 enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user);
@@ -83,7 +83,7 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local,
                               const struct arena_allocation *allocation);
 
 /* Forgets a stream, which is still valid: its memory is ready for every stream then. */
-void arena_retire(struct arena *arena, hipStream_t handle);
+void arena_retire(struct arena *arena, hipmm_stream_t handle);
 
 /* The callback of the thread_watch. The caller holds no lock. It does not wait for the global lock. */
 void arena_thread_ended(struct thread_watch *watch, uint64_t thread);
@@ -95,13 +95,13 @@ enum hipmm_status arena_find_memory(struct arena *arena, const struct arena_allo
 
 /* ---- allocate.c: the ops of the same names (hipmm/plugin.h); `self` is a struct arena ---- */
 
-enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
-enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
+enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *block_out);
 int arena_covers(void *self, const void *ptr);
 enum hipmm_status arena_trim(void *self, size_t keep_bytes);
-void arena_stream_retire(void *self, hipStream_t stream);
-void arena_stream_retain(void *self, hipStream_t stream);
+void arena_stream_retire(void *self, hipmm_stream_t stream);
+void arena_stream_retain(void *self, hipmm_stream_t stream);
 
 /* ---- visit.c ---- */
 

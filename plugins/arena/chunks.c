@@ -58,7 +58,7 @@ uint64_t chunks_room(const struct chunks *chunks)
   return (chunks->maximum_bytes - chunks->bytes) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 
-enum hipmm_status chunks_allocate_exactly(struct chunks *chunks, uint64_t bytes, hipStream_t stream,
+enum hipmm_status chunks_allocate_exactly(struct chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
                                           struct chunk **chunk_out)
 {
   void *ptr = NULL;
@@ -70,7 +70,8 @@ enum hipmm_status chunks_allocate_exactly(struct chunks *chunks, uint64_t bytes,
   return status;
 }
 
-enum hipmm_status chunks_allocate(struct chunks *chunks, uint64_t bytes, hipStream_t stream, struct chunk **chunk_out)
+enum hipmm_status chunks_allocate(struct chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
+                                  struct chunk **chunk_out)
 {
   if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
   for (uint64_t step = sizes_step(chunks->bytes, bytes, chunks_room(chunks));; step = sizes_smaller_step(step, bytes)) {

@@ -30,10 +30,11 @@ void chunks_close(struct chunks *chunks);
 
 /* Allocates a chunk of at least `bytes`, ready for work on `stream`; a larger one where possible, to have few chunks.
  * HIPMM_E_LIMIT when the maximum forbids it. `chunk_out` is valid until the next change. */
-enum hipmm_status chunks_allocate(struct chunks *chunks, uint64_t bytes, hipStream_t stream, struct chunk **chunk_out);
+enum hipmm_status chunks_allocate(struct chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
+                                  struct chunk **chunk_out);
 
 /* The same with exactly `bytes`. */
-enum hipmm_status chunks_allocate_exactly(struct chunks *chunks, uint64_t bytes, hipStream_t stream,
+enum hipmm_status chunks_allocate_exactly(struct chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
                                           struct chunk **chunk_out);
 
 /* Whether `ptr` is in one of them. */

@@ -215,7 +215,7 @@ static enum hipmm_status global_add_chunk(struct global *global, struct chunk *c
 enum hipmm_status global_grow(struct global *global, const struct request *request, bool exactly)
 {
   struct chunk *chunk;
-  hipStream_t handle = stream_of(&global->streams, request->stream)->handle;
+  hipmm_stream_t handle = stream_of(&global->streams, request->stream)->handle;
   uint64_t bytes = global_room_for(request, request->bytes);
   enum hipmm_status status = exactly ? chunks_allocate_exactly(&global->chunks, bytes, handle, &chunk)
                                      : chunks_allocate(&global->chunks, bytes, handle, &chunk);

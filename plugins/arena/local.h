@@ -18,7 +18,7 @@ enum {
 struct local {
   _Alignas(128) struct biased_lock lock;
   bool is_open; /* `handle` alone identifies the stream: a call needs no global lock */
-  hipStream_t handle;
+  hipmm_stream_t handle;
   uint64_t stream_thread; /* of a per-thread default stream: its thread; 0 otherwise */
   uint32_t number;        /* of this arena, from 1 */
   uint16_t stream;        /* STREAM_READY: no work uses the ready blocks. Written under the global lock too */
@@ -74,7 +74,7 @@ void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t r
 uint32_t local_remove_idle(struct local *local, struct ranges *ranges);
 
 /* After local_allocate(), and before local_free(). */
-static inline void local_make_live(struct local *local, struct range *block, uint64_t requested, hipStream_t handle)
+static inline void local_make_live(struct local *local, struct range *block, uint64_t requested, hipmm_stream_t handle)
 {
   range_set_live(block, requested, handle);
   local->live_count++;

@@ -34,8 +34,8 @@ struct range {
     uint32_t first;     /* superblock: its first block */
   };
   union {
-    hipStream_t handle; /* live: of the stream of its allocation */
-    uint64_t epoch;     /* free or pending: of the last free in the range (stream_order.h) */
+    hipmm_stream_t handle; /* live: of the stream of its allocation */
+    uint64_t epoch;        /* free or pending: of the last free in the range (stream_order.h) */
   };
   uint32_t before, after;  /* neighbours */
   uint32_t next, previous; /* in a list */
@@ -105,7 +105,7 @@ static inline void range_set_extent(struct range *range, uint64_t start, uint64_
   range->bytes = bytes;
 }
 
-static inline void range_set_live(struct range *range, uint64_t requested, hipStream_t handle)
+static inline void range_set_live(struct range *range, uint64_t requested, hipmm_stream_t handle)
 {
   __atomic_store_n(&range->requested, requested, __ATOMIC_RELAXED);
   range->handle = handle;

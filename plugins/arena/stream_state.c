@@ -248,7 +248,7 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local, co
 /* ---- Entering ---- */
 
 /* If the table of streams is full, waits for the device and forgets all streams. */
-enum hipmm_status arena_enter_stream(struct arena *arena, hipStream_t handle, uint32_t *id_out)
+enum hipmm_status arena_enter_stream(struct arena *arena, hipmm_stream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &arena->global.streams;
   enum hipmm_status status = streams_enter(streams, handle, id_out);
@@ -291,7 +291,7 @@ static struct local *stream_state_local_for(struct arena *arena, uint32_t stream
 
 /* Where each call must ask HIP which stream a handle names, all threads share one arena: each call takes the global
  * lock anyway. */
-struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_t stream)
+struct local *arena_enter_local(struct arena *arena, hipmm_stream_t handle, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
   bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream) && thread_register();
@@ -314,7 +314,7 @@ struct local *arena_enter_local(struct arena *arena, hipStream_t handle, uint32_
 
 /* ---- Ends ---- */
 
-void arena_retire(struct arena *arena, hipStream_t handle)
+void arena_retire(struct arena *arena, hipmm_stream_t handle)
 {
   uint32_t stream = streams_known_id(&arena->global.streams, handle);
   if (!stream) return;

@@ -37,7 +37,7 @@ int64_t arena_live_count(const struct arena *arena, int64_t *bytes_out)
 /* ---- Extents ---- */
 
 /* HIP's handle of a stream id. */
-static hipStream_t arena_visit_handle_of(const struct arena *arena, uint32_t stream)
+static hipmm_stream_t arena_visit_handle_of(const struct arena *arena, uint32_t stream)
 {
   return stream ? stream_of(&arena->global.streams, stream)->handle : NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* async_import.c: a source on the pool of another process, given as a file descriptor. It allocates nothing: its blocks
- * come from hipmm_pool_import_pointer(), and are freed here like any other. hipmm_pool_import_fd() creates one; a graph
+ * come from hipmm_share_import_pointer(), and are freed here like any other. hipmm_share_import_fd() creates one; a graph
  * can name one if the process inherited the descriptor. This file imports the pool; driver_pool.h does the rest. */
 #include "../common/driver_pool.h"
 
@@ -25,7 +25,7 @@ static enum hipmm_status async_import_open(struct driver_pool *pool, const void 
     return services->fail(
         services, HIPMM_E_HIP, "fd",
         "%lld is not the file descriptor of a pool (hipMemPoolImportFromShareableHandle: %s); pass one that "
-        "hipmm_pool_export_fd() gave",
+        "hipmm_share_export_fd() gave",
         (long long)options->fd, hip->GetErrorName(code));
   }
   pool->is_ours = pool->is_imported = true;

@@ -13,12 +13,13 @@ enum { DEFAULT_POOL, CURRENT_POOL };
 
 static const char *const async_view_pools[] = {"default", "current", NULL};
 
-static enum hipmm_status async_view_find(const struct hipmm_services *services, uint32_t which, hipMemPool_t *pool_out)
+static enum hipmm_status async_view_find(const struct hipmm_services *services, uint32_t which,
+                                         hipmm_hip_mempool_t *pool_out)
 {
   const struct hipmm_hip *hip = services->hip;
   bool is_current = which == CURRENT_POOL;
   const char *name = is_current ? "hipDeviceGetMemPool" : "hipDeviceGetDefaultMemPool";
-  int (*get)(hipMemPool_t *, int) = is_current ? hip->DeviceGetMemPool : hip->DeviceGetDefaultMemPool;
+  int (*get)(hipmm_hip_mempool_t *, int) = is_current ? hip->DeviceGetMemPool : hip->DeviceGetDefaultMemPool;
   enum hipmm_status status = source_require_function(services, get != NULL, name);
   if (status) return status;
   int code = get(pool_out, services->device);
@@ -26,10 +27,10 @@ static enum hipmm_status async_view_find(const struct hipmm_services *services, 
 }
 
 /* The only way to learn the device of a pool: HIP refuses a pool of another device as this device's current pool. */
-static enum hipmm_status async_view_check(const struct hipmm_services *services, hipMemPool_t pool)
+static enum hipmm_status async_view_check(const struct hipmm_services *services, hipmm_hip_mempool_t pool)
 {
   const struct hipmm_hip *hip = services->hip;
-  hipMemPool_t current = NULL;
+  hipmm_hip_mempool_t current = NULL;
   enum hipmm_status status = source_require_function(services, !!hip->DeviceSetMemPool, "hipDeviceSetMemPool");
   if (!status) status = async_view_find(services, CURRENT_POOL, &current);
   if (status || pool == current) return status;
@@ -75,7 +76,7 @@ static const struct hipmm_option async_view_option_table[] = {
      .type = HIPMM_OPTION_OBJECT,
      .offset = offsetof(struct async_view_options, pool_handle),
      .unit = "mempool",
-     .doc = "Name of a pool of this device that the program registered with hipmm_register_mempool(); the pool must "
+     .doc = "Name of a pool of this device that the program registered with hipmm_mempool_register(); the pool must "
             "outlive the stack"},
 };
 

@@ -27,7 +27,7 @@ static struct bin *binning_route(const struct binning *binning, size_t bytes, si
   return at < table->count ? table->items[at] : NULL;
 }
 
-static enum hipmm_status binning_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status binning_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                           void **ptr_out)
 {
   struct binning *binning = self;
@@ -59,7 +59,7 @@ static int binning_covers(void *self, const void *ptr)
 /* ---- Freeing ---- */
 
 static enum hipmm_status binning_deallocate_in(struct binning *binning, struct bin *bin, void *ptr, size_t bytes,
-                                               size_t alignment, hipStream_t stream)
+                                               size_t alignment, hipmm_stream_t stream)
 {
   if (bin && !bin->resource) return fixed_deallocate(&bin->blocks, ptr, bytes, stream);
   return hipmm_upstream_deallocate(bin ? bin->resource : binning->upstream, ptr, bytes, alignment, stream);
@@ -67,7 +67,7 @@ static enum hipmm_status binning_deallocate_in(struct binning *binning, struct b
 
 /* A block of a resource below: its size tells which, unless its alignment sent it to the upstream. */
 static enum hipmm_status binning_deallocate_below(struct binning *binning, void *ptr, size_t bytes, size_t alignment,
-                                                  hipStream_t stream)
+                                                  hipmm_stream_t stream)
 {
   struct bin *bin = alignment > HIPMM_ALIGNMENT ? NULL : bins_find_of(bins_table(&binning->bins), bytes, ptr);
   enum hipmm_status status = HIPMM_E_POINTER;
@@ -76,7 +76,7 @@ static enum hipmm_status binning_deallocate_below(struct binning *binning, void 
 }
 
 static enum hipmm_status binning_deallocate_where_found(struct binning *binning, void *ptr, size_t bytes,
-                                                        size_t alignment, hipStream_t stream)
+                                                        size_t alignment, hipmm_stream_t stream)
 {
   const struct hipmm_services *services = binning->services;
   struct hipmm_block block;
@@ -97,7 +97,8 @@ static bool binning_may_be_a_chunk(const struct binning *binning, const struct b
   return has_chunks || ((!bin || bin->resource) && bins_with_start(bins_table(&binning->bins), ptr));
 }
 
-static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                            hipmm_stream_t stream)
 {
   struct binning *binning = self;
   const struct bins_table *table = bins_table(&binning->bins);
@@ -128,7 +129,7 @@ static enum hipmm_status binning_trim(void *self, size_t keep_bytes)
   return first;
 }
 
-static void binning_stream_retire(void *self, hipStream_t stream)
+static void binning_stream_retire(void *self, hipmm_stream_t stream)
 {
   const struct binning *binning = self;
   const struct bins_table *table = bins_table(&binning->bins);
@@ -136,7 +137,7 @@ static void binning_stream_retire(void *self, hipStream_t stream)
     if (!table->items[i]->resource) fixed_stream_retire(&table->items[i]->blocks, stream);
 }
 
-static void binning_stream_retain(void *self, hipStream_t stream)
+static void binning_stream_retain(void *self, hipmm_stream_t stream)
 {
   const struct binning *binning = self;
   const struct bins_table *table = bins_table(&binning->bins);

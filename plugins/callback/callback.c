@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* callback.c: a source that calls functions of the program for memory (hipmm_register_allocator). The resource's device
+/* callback.c: a source that calls functions of the program for memory (hipmm_allocator_register). The resource's device
  * is current while they run. Their results are checked before use, every block has a record, and a call from them back
  * into the same resource is refused, since it could recurse without end.
  *
@@ -47,7 +47,7 @@ static void callback_leave(const struct callback_call *call)
   call->owner->services->leave_device(call->owner->services, call->previous_device);
 }
 
-static void callback_free_block(const struct callback *self, const struct range *block, hipStream_t stream)
+static void callback_free_block(const struct callback *self, const struct range *block, hipmm_stream_t stream)
 {
   self->allocator->deallocate(self->allocator->arg, (void *)block->by_address.major, block->by_address.minor,
                               block->alignment, stream);
@@ -110,7 +110,7 @@ static enum hipmm_status callback_accept(struct callback *self, const struct ran
 
 /* ---- Ops ---- */
 
-static enum hipmm_status callback_allocate(void *self_, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status callback_allocate(void *self_, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                            void **ptr_out)
 {
   struct callback *self = self_;
@@ -144,7 +144,8 @@ static enum hipmm_status callback_refuse(const struct callback *self, enum hipmm
 }
 
 /* Removes the record before the program frees the block, since another thread may get the same address at once. */
-static enum hipmm_status callback_deallocate(void *self_, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status callback_deallocate(void *self_, void *ptr, size_t bytes, size_t alignment,
+                                             hipmm_stream_t stream)
 {
   struct callback *self = self_;
   struct callback_call call;
@@ -232,7 +233,7 @@ static const struct hipmm_option callback_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct callback_options, allocator),
      .unit = "allocator",
-     .doc = "Name of the functions that the program registered with hipmm_register_allocator(); they must not allocate "
+     .doc = "Name of the functions that the program registered with hipmm_allocator_register(); they must not allocate "
             "from this resource or from a resource above it"},
 };
 

@@ -14,7 +14,7 @@ struct range {
   struct address_tree_node by_address; /* first; major: start, minor: bytes as requested */
   struct range *next_unused;
   size_t alignment;
-  hipStream_t stream;
+  hipmm_stream_t stream;
 };
 
 struct ranges {

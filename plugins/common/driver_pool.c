@@ -68,7 +68,7 @@ static enum hipmm_status driver_pool_untrack(const struct driver_pool *pool, voi
 
 /* ---- Allocating and freeing; the device is current in the static functions ---- */
 
-static enum hipmm_status driver_pool_allocate_block(const struct driver_pool *pool, size_t bytes, hipStream_t stream,
+static enum hipmm_status driver_pool_allocate_block(const struct driver_pool *pool, size_t bytes, hipmm_stream_t stream,
                                                     void **ptr_out)
 {
   const struct hipmm_services *services = pool->services;
@@ -88,7 +88,7 @@ static enum hipmm_status driver_pool_allocate_block(const struct driver_pool *po
 
 /* Frees the memory also if the handle is no stream any more: then waits for the whole device, and frees on the default
  * stream. */
-static enum hipmm_status driver_pool_release(const struct hipmm_services *services, void *ptr, hipStream_t stream)
+static enum hipmm_status driver_pool_release(const struct hipmm_services *services, void *ptr, hipmm_stream_t stream)
 {
   const struct hipmm_hip *hip = services->hip;
   if (!hip->FreeAsync(ptr, stream)) return HIPMM_OK;
@@ -100,7 +100,7 @@ static enum hipmm_status driver_pool_release(const struct hipmm_services *servic
 }
 
 /* With the lock, so that no import runs meanwhile: it might be of the same block, or get the same address. */
-static enum hipmm_status driver_pool_release_import(struct driver_pool *pool, void *ptr, hipStream_t stream)
+static enum hipmm_status driver_pool_release_import(struct driver_pool *pool, void *ptr, hipmm_stream_t stream)
 {
   int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
@@ -111,7 +111,8 @@ static enum hipmm_status driver_pool_release_import(struct driver_pool *pool, vo
   return status;
 }
 
-enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                       void **ptr_out)
 {
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;
@@ -135,7 +136,7 @@ enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignmen
   return status;
 }
 
-enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;

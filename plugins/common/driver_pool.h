@@ -13,15 +13,15 @@
 /* `self` of the plugins. */
 struct driver_pool {
   const struct hipmm_services *services;
-  hipMemPool_t pool;      /* NULL until there is one */
-  bool is_ours;           /* the resource destroys it */
-  bool is_imported;       /* another process allocates from it */
-  bool is_managed;        /* its memory moves between host and devices by itself */
-  bool is_exportable;     /* has a handle type, or may have one */
-  bool counts_reserve;    /* the stack counts what the pool reserves, not what is allocated */
-  int exported_fd;        /* the driver's; others get copies of it; -1: none yet */
-  pthread_mutex_t lock;   /* of the fields below, and of exported_fd */
-  uint64_t counted_bytes; /* what the stack counts for the reserve */
+  hipmm_hip_mempool_t pool; /* NULL until there is one */
+  bool is_ours;             /* the resource destroys it */
+  bool is_imported;         /* another process allocates from it */
+  bool is_managed;          /* its memory moves between host and devices by itself */
+  bool is_exportable;       /* has a handle type, or may have one */
+  bool counts_reserve;      /* the stack counts what the pool reserves, not what is allocated */
+  int exported_fd;          /* the driver's; others get copies of it; -1: none yet */
+  pthread_mutex_t lock;     /* of the fields below, and of exported_fd */
+  uint64_t counted_bytes;   /* what the stack counts for the reserve */
   struct driver_import *imports;
   size_t n_imports, most_imports;
 };
@@ -101,8 +101,9 @@ enum hipmm_status driver_pool_allow_own(struct driver_pool *pool);
 
 /* ---- The ops of the same names, and the tables that go with them ---- */
 
-enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
-enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status driver_pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                       void **ptr_out);
+enum hipmm_status driver_pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 enum hipmm_status driver_pool_find(void *self, const void *ptr, struct hipmm_block *block_out);
 enum hipmm_status driver_pool_trim(void *self, size_t keep_bytes);
 enum hipmm_status driver_pool_query(void *self, size_t index, int64_t *value_out);

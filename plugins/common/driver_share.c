@@ -152,7 +152,7 @@ static enum hipmm_status driver_share_refuse_silence(const struct hipmm_services
   return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL, "this runtime's %s does nothing", call);
 }
 
-static bool driver_share_is_blank(const struct hipmm_pool_pointer *pointer)
+static bool driver_share_is_blank(const struct hipmm_share_pointer *pointer)
 {
   for (size_t i = 0; i < sizeof pointer->data; i++)
     if (pointer->data[i]) return false;
@@ -160,12 +160,12 @@ static bool driver_share_is_blank(const struct hipmm_pool_pointer *pointer)
 }
 
 static enum hipmm_status driver_share_export_pointer(void *self, const void *ptr,
-                                                     struct hipmm_pool_pointer *pointer_out)
+                                                     struct hipmm_share_pointer *pointer_out)
 {
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;
   struct hipmm_block block;
-  struct hipmm_pool_pointer pointer = {.bytes = 0};
+  struct hipmm_share_pointer pointer = {.bytes = 0};
   const struct hipmm_hip *hip = services->hip;
   enum hipmm_status status =
       driver_share_require_export(pool, hip->MemPoolExport && hip->MemPoolExportPointer,
@@ -192,7 +192,7 @@ struct driver_import {
   unsigned char data[HIPMM_HIP_POINTER_BYTES];
 };
 
-_Static_assert(sizeof((struct hipmm_pool_pointer *)NULL)->data == HIPMM_HIP_POINTER_BYTES, "hipmm_pool_pointer");
+_Static_assert(sizeof((struct hipmm_share_pointer *)NULL)->data == HIPMM_HIP_POINTER_BYTES, "hipmm_share_pointer");
 
 /* Under the lock, from here on. */
 static struct driver_import *driver_share_import_of(const struct driver_pool *pool, const void *ptr)
@@ -250,7 +250,7 @@ static enum hipmm_status driver_share_check_size(const struct hipmm_services *se
                         (unsigned long long)bytes, (unsigned long long)(driver_bytes - offset));
 }
 
-static enum hipmm_status driver_share_open_pointer(struct driver_pool *pool, struct hipmm_pool_pointer pointer,
+static enum hipmm_status driver_share_open_pointer(struct driver_pool *pool, struct hipmm_share_pointer pointer,
                                                    void **ptr_out)
 {
   const struct hipmm_services *services = pool->services;
@@ -288,17 +288,17 @@ void driver_pool_close_share(struct driver_pool *pool)
     pool->services->host_free(pool->services, pool->imports, pool->most_imports * sizeof *pool->imports);
 }
 
-static enum hipmm_status driver_share_import_pointer(void *self, const struct hipmm_pool_pointer *pointer,
+static enum hipmm_status driver_share_import_pointer(void *self, const struct hipmm_share_pointer *pointer,
                                                      void **ptr_out)
 {
   struct driver_pool *pool = self;
   const struct hipmm_services *services = pool->services;
   if (!pool->is_imported)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
-                          "pointers are imported into an imported pool: see hipmm_pool_import_fd()");
+                          "pointers are imported into an imported pool: see hipmm_share_import_fd()");
   if (!pointer->bytes || source_check(services, pointer->bytes, HIPMM_ALIGNMENT))
     return services->fail(services, HIPMM_E_ARGUMENT, NULL, "the pointer says that it has %llu bytes: it was not %s",
-                          (unsigned long long)pointer->bytes, "exported by hipmm_pool_export_pointer()");
+                          (unsigned long long)pointer->bytes, "exported by hipmm_share_export_pointer()");
   enum hipmm_status status =
       source_require_function(services, !!services->hip->MemPoolImportPointer, "hipMemPoolImportPointer");
   if (status) return status;

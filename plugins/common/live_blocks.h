@@ -21,7 +21,7 @@ struct live_block {
   void *ptr; /* not NULL, aligned to HIPMM_ALIGNMENT */
   size_t bytes;
   uint64_t number; /* of the allocation, from 1: live_blocks_next_number(); 0 if unused */
-  hipStream_t stream;
+  hipmm_stream_t stream;
 };
 
 struct live_blocks_shard {

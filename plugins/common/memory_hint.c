@@ -60,7 +60,7 @@ enum hipmm_status memory_hint_judge(struct memory_hint *hint, int code, size_t b
 }
 
 enum hipmm_status memory_hint_release(const struct memory_hint *hint, enum hipmm_status status,
-                                      struct hipmm_block block, size_t alignment, hipStream_t stream)
+                                      struct hipmm_block block, size_t alignment, hipmm_stream_t stream)
 {
   if (hipmm_upstream_deallocate(hint->upstream, block.ptr, block.bytes, alignment, stream))
     hint->services->log(hint->services, HIPMM_LOG_ERROR, "%p could not be released after %s failed: it is lost",
@@ -68,7 +68,7 @@ enum hipmm_status memory_hint_release(const struct memory_hint *hint, enum hipmm
   return status;
 }
 
-enum hipmm_status memory_hint_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+enum hipmm_status memory_hint_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct memory_hint *hint = self;
   return hipmm_upstream_deallocate(hint->upstream, ptr, bytes, alignment, stream);

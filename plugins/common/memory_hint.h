@@ -32,7 +32,7 @@ enum hipmm_status memory_hint_judge(struct memory_hint *hint, int code, size_t b
 
 /* Releases a block to the upstream after its allocation, since a hint about it failed with `status`. Returns `status`. */
 enum hipmm_status memory_hint_release(const struct memory_hint *hint, enum hipmm_status status,
-                                      struct hipmm_block block, size_t alignment, hipStream_t stream);
+                                      struct hipmm_block block, size_t alignment, hipmm_stream_t stream);
 
 /* Ops and values that are the same for all. `self` begins with a struct memory_hint. */
 enum hint_value {
@@ -43,7 +43,7 @@ enum hint_value {
   MEMORY_HINT_VALUES
 };
 
-enum hipmm_status memory_hint_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status memory_hint_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 enum hipmm_status memory_hint_query(void *self, size_t index, int64_t *value_out);
 
 #endif

@@ -87,7 +87,7 @@ static enum hipmm_status source_obtain_and_track(const struct source *source, si
   return status;
 }
 
-enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct source *source = self;
   const struct hipmm_services *services = source->services;
@@ -108,7 +108,7 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
 
 /* Work on the stream may still use the memory, and since HIP 7 hipFree does not wait for it. The memory is released also if
  * the handle is no stream any more: then the wait is for the whole device. */
-static enum hipmm_status source_wait_for_work(const struct hipmm_services *services, hipStream_t stream)
+static enum hipmm_status source_wait_for_work(const struct hipmm_services *services, hipmm_stream_t stream)
 {
   if (hipmm_stream_is_captured(services->hip, stream))
     return services->refuse(
@@ -122,7 +122,7 @@ static enum hipmm_status source_wait_for_work(const struct hipmm_services *servi
   return code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
 }
 
-enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct source *source = self;
   const struct hipmm_services *services = source->services;

@@ -31,8 +31,8 @@ enum hipmm_status source_create(const struct hipmm_services *services, const str
 void source_destroy(void *self);
 
 /* The ops of the same names. */
-enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
-enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
+enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 enum hipmm_status source_find(void *self, const void *ptr, struct hipmm_block *block_out);
 
 /* Refuses sizes and alignments that no source can serve. */

@@ -6,7 +6,7 @@
 
 enum { TABLE = 4 * MAX_STREAMS };
 
-#define PER_THREAD ((hipStream_t)2)
+#define PER_THREAD ((hipmm_stream_t)2)
 
 const char *const record_words[] = {[RECORD_AUTO] = "auto", [RECORD_LAZY] = "lazy", [RECORD_ON_FREE] = "on_free", NULL};
 
@@ -31,14 +31,14 @@ void streams_close(struct streams *streams)
   services->host_free(services, streams->table, TABLE * sizeof *streams->table);
 }
 
-static uint32_t stream_order_home_of(hipStream_t handle, uint64_t thread)
+static uint32_t stream_order_home_of(hipmm_stream_t handle, uint64_t thread)
 {
   uint64_t key = ((uint64_t)(uintptr_t)handle >> 4 ^ thread) * 0x9E3779B97F4A7C15ull;
   return (uint32_t)(key >> 40) % TABLE;
 }
 
 /* The table's entry for a stream: the one that holds its id, or the empty one where it goes. */
-static uint16_t *stream_order_entry_of(const struct streams *streams, hipStream_t handle, uint64_t thread)
+static uint16_t *stream_order_entry_of(const struct streams *streams, hipmm_stream_t handle, uint64_t thread)
 {
   for (uint32_t at = stream_order_home_of(handle, thread);; at++) {
     uint16_t *entry = &streams->table[at % TABLE];
@@ -60,7 +60,7 @@ static void stream_order_remove_entry(struct streams *streams, const struct stre
   streams->table[hole] = STREAM_READY;
 }
 
-static enum hipmm_status stream_order_check_device(const struct streams *streams, hipStream_t handle)
+static enum hipmm_status stream_order_check_device(const struct streams *streams, hipmm_stream_t handle)
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
@@ -88,7 +88,7 @@ bool stream_is_sure(const struct streams *streams, uint32_t id)
   return stream->lasts || stream->thread || streams->record == RECORD_LAZY || !streams->services->hip->StreamGetId;
 }
 
-static bool stream_order_is_captured(const struct streams *streams, hipStream_t handle)
+static bool stream_order_is_captured(const struct streams *streams, hipmm_stream_t handle)
 {
   int cancel = cancel_forbid();
   bool captured = hipmm_stream_is_captured(streams->services->hip, handle);
@@ -98,7 +98,7 @@ static bool stream_order_is_captured(const struct streams *streams, hipStream_t 
 
 /* HIP's number of a stream; 0 where HIP cannot tell, or while the stream is captured: to ask would end the capture. A
  * captured stream counts as another stream, which is correct: a graph does not run in the order of that stream. */
-static unsigned long long stream_order_number_of(const struct streams *streams, hipStream_t handle)
+static unsigned long long stream_order_number_of(const struct streams *streams, hipmm_stream_t handle)
 {
   const struct hipmm_hip *hip = streams->services->hip;
   unsigned long long number = 0;
@@ -110,7 +110,7 @@ static unsigned long long stream_order_number_of(const struct streams *streams, 
   return number;
 }
 
-static uint32_t stream_order_add(struct streams *streams, hipStream_t handle, unsigned long long number)
+static uint32_t stream_order_add(struct streams *streams, hipmm_stream_t handle, unsigned long long number)
 {
   uint32_t id = stream_order_unused_id(streams);
   if (!id) return STREAM_READY;
@@ -140,7 +140,7 @@ void stream_lose(struct streams *streams, uint32_t id)
 
 /* The known stream that the handle names now; STREAM_READY if there is none, and then its number. Loses the stream that
  * the handle named before. */
-static uint32_t stream_order_known_id(struct streams *streams, hipStream_t handle, unsigned long long *number_out)
+static uint32_t stream_order_known_id(struct streams *streams, hipmm_stream_t handle, unsigned long long *number_out)
 {
   uint32_t id = *stream_order_entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
   if (id && stream_is_sure(streams, id)) return id;
@@ -150,13 +150,13 @@ static uint32_t stream_order_known_id(struct streams *streams, hipStream_t handl
   return STREAM_READY;
 }
 
-uint32_t streams_known_id(struct streams *streams, hipStream_t handle)
+uint32_t streams_known_id(struct streams *streams, hipmm_stream_t handle)
 {
   unsigned long long number;
   return stream_order_known_id(streams, stream_usual_handle(handle), &number);
 }
 
-enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uint32_t *id_out)
+enum hipmm_status streams_enter(struct streams *streams, hipmm_stream_t handle, uint32_t *id_out)
 {
   unsigned long long number;
   enum hipmm_status status = HIPMM_OK;
@@ -198,7 +198,8 @@ bool streams_any_captured(const struct streams *streams, uint32_t user)
 }
 
 /* Records the event on the stream. Creates the event first if there is none. */
-static bool stream_order_record_event(const struct streams *streams, const struct stream *stream, hipEvent_t *event)
+static bool stream_order_record_event(const struct streams *streams, const struct stream *stream,
+                                      hipmm_hip_event_t *event)
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
@@ -374,7 +375,7 @@ enum hipmm_status streams_wait_for_device(const struct streams *streams, uint32_
   return status;
 }
 
-bool streams_wait_for_handle(const struct hipmm_services *services, hipStream_t handle)
+bool streams_wait_for_handle(const struct hipmm_services *services, hipmm_stream_t handle)
 {
   int cancel = cancel_forbid();
   int previous = services->enter_device(services);

@@ -28,21 +28,21 @@ extern const char *const record_words[];
 
 /* An event that remains while the stream goes on. The stream's own event moves to its last free. */
 struct mark {
-  hipEvent_t event; /* NULL until first needed */
+  hipmm_hip_event_t event; /* NULL until first needed */
   uint64_t epoch;
 };
 
 enum { STREAM_MARKS = 32 };
 
 struct stream {
-  hipStream_t handle;
+  hipmm_stream_t handle;
   uint64_t thread;           /* the thread of a per-thread default stream; 0 otherwise */
   unsigned long long number; /* HIP's, unique for ever: a new stream may have an old handle */
   bool in_use;
   bool lasts; /* lives until it is retired: its handle may be used after the call that passed it */
   bool gone;  /* its handle may name another stream by now */
   uint64_t frees, recorded, completed;
-  hipEvent_t event; /* NULL until first needed */
+  hipmm_hip_event_t event; /* NULL until first needed */
   struct mark marks[STREAM_MARKS];
   uint32_t next_unused; /* next unused record */
   uint32_t n_marks;     /* marks made so far; the last STREAM_MARKS exist */
@@ -68,11 +68,11 @@ void streams_close(struct streams *streams);
 /* The id of a stream for the calling thread, which uses it now. STREAM_READY when the stream is new and the table is full.
  * Refuses a stream of another device with HIPMM_E_ARGUMENT: no event of this device covers its work. Asks HIP about each
  * stream that is not known yet, where HIP can tell. */
-enum hipmm_status streams_enter(struct streams *streams, hipStream_t handle, uint32_t *id_out);
+enum hipmm_status streams_enter(struct streams *streams, hipmm_stream_t handle, uint32_t *id_out);
 
 /* The id of a known stream; STREAM_READY if it is not known. The handle is valid during this call. If the handle named
  * another stream before, that stream is not returned. */
-uint32_t streams_known_id(struct streams *streams, hipStream_t handle);
+uint32_t streams_known_id(struct streams *streams, hipmm_stream_t handle);
 
 /* Counts a free on the stream and returns its epoch. With RECORD_ON_FREE, records the event. */
 uint64_t stream_record_free(struct streams *streams, uint32_t id);
@@ -119,9 +119,9 @@ void streams_forget_gone(struct streams *streams);
 bool stream_is_sure(const struct streams *streams, uint32_t id);
 
 /* HIP has two names for the default stream. */
-static inline hipStream_t stream_usual_handle(hipStream_t handle)
+static inline hipmm_stream_t stream_usual_handle(hipmm_stream_t handle)
 {
-  return handle == (hipStream_t)1 ? NULL : handle;
+  return handle == (hipmm_stream_t)1 ? NULL : handle;
 }
 
 static inline struct stream *stream_of(const struct streams *streams, uint32_t id)
@@ -135,6 +135,6 @@ static inline struct stream *stream_of(const struct streams *streams, uint32_t i
 enum hipmm_status streams_wait_for_device(const struct streams *streams, uint32_t user);
 
 /* False if HIP refuses. */
-bool streams_wait_for_handle(const struct hipmm_services *services, hipStream_t handle);
+bool streams_wait_for_handle(const struct hipmm_services *services, hipmm_stream_t handle);
 
 #endif

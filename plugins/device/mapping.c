@@ -56,7 +56,7 @@ static enum hipmm_status mapping_unreserve(void *self, void *address, size_t byt
 static enum hipmm_status mapping_create(void *self, size_t bytes, void **chunk_out)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
-  hipMemGenericAllocationHandle_t handle;
+  hipmm_hip_chunk_t handle;
   int previous = services->enter_device(services);
   int code = services->hip->MemCreate(&handle, bytes, services->device);
   if (!code) {

@@ -55,7 +55,7 @@ static bool failure_callback_call(struct failure_callback *self, size_t bytes)
 }
 
 static enum hipmm_status failure_callback_retry(struct failure_callback *self, enum hipmm_status status, size_t bytes,
-                                                size_t alignment, hipStream_t stream, void **ptr_out)
+                                                size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   while (hipmm_is_out_of_memory(status) && !failure_callback_is_calling(self) && failure_callback_call(self, bytes))
     status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
@@ -63,8 +63,8 @@ static enum hipmm_status failure_callback_retry(struct failure_callback *self, e
   return status;
 }
 
-static enum hipmm_status failure_callback_allocate(void *resource, size_t bytes, size_t alignment, hipStream_t stream,
-                                                   void **ptr_out)
+static enum hipmm_status failure_callback_allocate(void *resource, size_t bytes, size_t alignment,
+                                                   hipmm_stream_t stream, void **ptr_out)
 {
   struct failure_callback *self = resource;
   enum hipmm_status status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
@@ -74,7 +74,7 @@ static enum hipmm_status failure_callback_allocate(void *resource, size_t bytes,
 }
 
 static enum hipmm_status failure_callback_deallocate(void *resource, void *ptr, size_t bytes, size_t alignment,
-                                                     hipStream_t stream)
+                                                     hipmm_stream_t stream)
 {
   struct failure_callback *self = resource;
   return hipmm_upstream_deallocate(self->upstream, ptr, bytes, alignment, stream);
@@ -142,7 +142,8 @@ static const struct hipmm_option failure_callback_option_table[] = {
      .offset = offsetof(struct failure_callback_options, callback),
      .unit = "failure",
      .doc =
-         "Name of the function that the program registered with hipmm_register_failure(); nonzero from it means: try "
+         "Name of the function that the program registered with hipmm_failure_handler_register(); nonzero from it "
+         "means: try "
          "again. It may free and allocate through this resource and through resources above that only forward. A pool, "
          "another resource that grows, or thread_safe above refuses such calls: put failure_callback on top of them"},
 };

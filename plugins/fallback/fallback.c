@@ -46,7 +46,7 @@ static enum hipmm_status fallback_add_owner(struct fallback *fallback, const str
 /* After the first upstream was out of memory. An upstream that does not support the alignment is skipped: the failure
  * remains a lack of memory. */
 static enum hipmm_status fallback_fall_back(struct fallback *fallback, size_t bytes, size_t alignment,
-                                            hipStream_t stream, void **ptr_out)
+                                            hipmm_stream_t stream, void **ptr_out)
 {
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
   for (size_t i = 1; i < fallback->n_upstreams; i++) {
@@ -68,7 +68,7 @@ static enum hipmm_status fallback_fall_back(struct fallback *fallback, size_t by
                                     bytes, alignment, 0);
 }
 
-static enum hipmm_status fallback_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status fallback_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                            void **ptr_out)
 {
   struct fallback *fallback = self;
@@ -83,7 +83,7 @@ static enum hipmm_status fallback_allocate(void *self, size_t bytes, size_t alig
 
 /* The caller has removed the record, since the next block at this address may come from any upstream. */
 static enum hipmm_status fallback_free(struct fallback *fallback, const struct owner *owner, size_t alignment,
-                                       hipStream_t stream)
+                                       hipmm_stream_t stream)
 {
   enum hipmm_status status = hipmm_upstream_deallocate(fallback->upstreams[owner->upstream], owner->block.ptr,
                                                        owner->block.bytes, alignment, stream);
@@ -96,7 +96,7 @@ static enum hipmm_status fallback_free(struct fallback *fallback, const struct o
 
 /* Frees a block without a record. */
 static enum hipmm_status fallback_deallocate_in_first(struct fallback *fallback, void *ptr, size_t bytes,
-                                                      size_t alignment, hipStream_t stream)
+                                                      size_t alignment, hipmm_stream_t stream)
 {
   const struct hipmm_services *services = fallback->services;
   struct hipmm_block block = {.bytes = bytes};
@@ -111,7 +111,8 @@ static enum hipmm_status fallback_deallocate_in_first(struct fallback *fallback,
   return hipmm_upstream_deallocate(fallback->upstreams[0], ptr, bytes ? bytes : block.bytes, alignment, stream);
 }
 
-static enum hipmm_status fallback_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status fallback_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                             hipmm_stream_t stream)
 {
   struct fallback *fallback = self;
   struct owner owner;

@@ -92,7 +92,8 @@ static const char *fault_reason(struct fault *fault, uint64_t number, size_t byt
 
 /* ---- Allocating and freeing ---- */
 
-static enum hipmm_status fault_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status fault_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                        void **ptr_out)
 {
   struct fault *fault = self;
   if (!bytes) return hipmm_upstream_allocate(fault->upstream, bytes, alignment, stream, ptr_out);
@@ -107,7 +108,7 @@ static enum hipmm_status fault_allocate(void *self, size_t bytes, size_t alignme
   return status;
 }
 
-static enum hipmm_status fault_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status fault_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct fault *fault = self;
   return hipmm_upstream_deallocate(fault->upstream, ptr, bytes, alignment, stream);

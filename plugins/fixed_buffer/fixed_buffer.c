@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fixed_buffer.c: a source that allocates from memory of the program only (hipmm_register_region). A pool divides the
+/* fixed_buffer.c: a source that allocates from memory of the program only (hipmm_region_register). A pool divides the
  * region (best fit, free neighbours merged, reuse in stream order); the option `record` is the pool's. The region belongs
  * to the program: it must outlive the stack, and is never freed. */
 #include "../common/stream_order.h"
@@ -45,7 +45,7 @@ static enum hipmm_status fixed_buffer_explain(const struct fixed_buffer *self, s
 
 /* HIPMM_E_NOT_SUPPORTED comes from the region, which cannot be freed. Before the pool tried to free it, it waited for
  * all work and merged all free memory, so a second attempt may succeed. */
-static enum hipmm_status fixed_buffer_allocate(void *self_, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status fixed_buffer_allocate(void *self_, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                                void **ptr_out)
 {
   struct fixed_buffer *self = self_;
@@ -57,7 +57,7 @@ static enum hipmm_status fixed_buffer_allocate(void *self_, size_t bytes, size_t
 }
 
 static enum hipmm_status fixed_buffer_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
-                                                 hipStream_t stream)
+                                                 hipmm_stream_t stream)
 {
   return inner->ops->deallocate(((struct fixed_buffer *)self)->pool, ptr, bytes, alignment, stream);
 }
@@ -67,12 +67,12 @@ static enum hipmm_status fixed_buffer_find(void *self, const void *ptr, struct h
   return inner->ops->find(((struct fixed_buffer *)self)->pool, ptr, block_out);
 }
 
-static void fixed_buffer_stream_retire(void *self, hipStream_t stream)
+static void fixed_buffer_stream_retire(void *self, hipmm_stream_t stream)
 {
   inner->ops->stream_retire(((struct fixed_buffer *)self)->pool, stream);
 }
 
-static void fixed_buffer_stream_retain(void *self, hipStream_t stream)
+static void fixed_buffer_stream_retain(void *self, hipmm_stream_t stream)
 {
   inner->ops->stream_retain(((struct fixed_buffer *)self)->pool, stream);
 }
@@ -151,7 +151,7 @@ static const struct hipmm_option fixed_buffer_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED,
      .offset = offsetof(struct fixed_buffer_options, region),
      .unit = "region",
-     .doc = "Name of the memory that the program registered with hipmm_register_region(): aligned to 256 bytes, usable "
+     .doc = "Name of the memory that the program registered with hipmm_region_register(): aligned to 256 bytes, usable "
             "by this device, and used by no other resource"},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,

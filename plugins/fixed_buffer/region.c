@@ -10,7 +10,8 @@ static struct region *in_use;
 
 /* ---- As an upstream; the pool above holds its lock ---- */
 
-static enum hipmm_status region_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status region_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                         void **ptr_out)
 {
   struct region *region = self;
   (void)alignment, (void)stream;
@@ -21,7 +22,7 @@ static enum hipmm_status region_allocate(void *self, size_t bytes, size_t alignm
 }
 
 /* The pool may free the region only at its end: it could not allocate it again as a whole otherwise. */
-static enum hipmm_status region_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status region_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct region *region = self;
   (void)ptr, (void)bytes, (void)alignment, (void)stream;

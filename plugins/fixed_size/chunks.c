@@ -112,7 +112,7 @@ static enum hipmm_status chunks_refuse_host_memory(const struct fixed *fixed, ui
                                  "no host memory left for records of {0} blocks", n_blocks, 0, 0);
 }
 
-static enum hipmm_status chunks_add(struct fixed *fixed, uint32_t n_blocks, hipStream_t stream,
+static enum hipmm_status chunks_add(struct fixed *fixed, uint32_t n_blocks, hipmm_stream_t stream,
                                     struct fixed_chain *chain_out)
 {
   uint32_t slot = chunks_unused_slot(fixed, n_blocks);
@@ -135,7 +135,7 @@ static enum hipmm_status chunks_add(struct fixed *fixed, uint32_t n_blocks, hipS
   return HIPMM_OK;
 }
 
-enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipStream_t stream,
+enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipmm_stream_t stream,
                               struct fixed_chain *chain_out)
 {
   enum hipmm_status status = chunks_add(fixed, n_blocks, stream, chain_out);

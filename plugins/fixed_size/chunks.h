@@ -79,7 +79,7 @@ static inline void fixed_block_set_note(const struct fixed *fixed, uint32_t numb
 
 /* Makes a free block that is in no list live. */
 static inline void fixed_block_set_live(const struct fixed *fixed, uint32_t number, uint64_t requested,
-                                        hipStream_t handle)
+                                        hipmm_stream_t handle)
 {
   fixed_block_set_note(fixed, number, (uintptr_t)handle);
   fixed_block_set_requested(fixed, number, requested);
@@ -103,7 +103,7 @@ void chunks_close(struct fixed *fixed);
 
 /* Allocates a chunk of `n_blocks`, or of fewer if the upstream has no memory for that many, but at least
  * `least_blocks`. The blocks are ready for work on `stream`; the caller sets the epoch of their free. */
-enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipStream_t stream,
+enum hipmm_status chunks_grow(struct fixed *fixed, uint32_t n_blocks, uint32_t least_blocks, hipmm_stream_t stream,
                               struct fixed_chain *chain_out);
 
 /* Releases chunks whose blocks are all in `ready`, down to `keep_bytes`, and removes their blocks from `ready`. Returns

@@ -19,7 +19,7 @@ static enum hipmm_status fixed_explain_failure(const struct fixed *fixed, enum h
 }
 
 /* The caller holds the lock. */
-static enum hipmm_status fixed_allocate_locked(struct fixed *fixed, size_t bytes, hipStream_t handle,
+static enum hipmm_status fixed_allocate_locked(struct fixed *fixed, size_t bytes, hipmm_stream_t handle,
                                                uint32_t *number_out)
 {
   uint32_t stream, number;
@@ -37,7 +37,7 @@ static enum hipmm_status fixed_allocate_locked(struct fixed *fixed, size_t bytes
 
 /* Every allocation that the list of the stream cannot serve. */
 static __attribute__((noinline)) enum hipmm_status fixed_allocate_slowly(struct fixed *fixed, size_t bytes,
-                                                                         hipStream_t handle, void **ptr_out)
+                                                                         hipmm_stream_t handle, void **ptr_out)
 {
   uint32_t number = FIXED_NONE;
   if (!bytes) {
@@ -54,7 +54,7 @@ static __attribute__((noinline)) enum hipmm_status fixed_allocate_slowly(struct 
 
 /* FIXED_NONE if the list has no block for this stream. */
 static inline uint32_t fixed_allocate_from_list(struct fixed *fixed, struct fixed_list *list, size_t bytes,
-                                                hipStream_t handle)
+                                                hipmm_stream_t handle)
 {
   uint32_t number = FIXED_NONE;
   spin_lock(&list->busy);
@@ -67,9 +67,9 @@ static inline uint32_t fixed_allocate_from_list(struct fixed *fixed, struct fixe
   return number;
 }
 
-enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipStream_t stream, void **ptr_out)
+enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipmm_stream_t stream, void **ptr_out)
 {
-  hipStream_t handle = stream_usual_handle(stream);
+  hipmm_stream_t handle = stream_usual_handle(stream);
   struct fixed_list *list = thread_recall(fixed->serial, handle);
   uint32_t number = list && bytes ? fixed_allocate_from_list(fixed, list, bytes, handle) : FIXED_NONE;
   if (__builtin_expect(!number, 0)) return fixed_allocate_slowly(fixed, bytes, handle, ptr_out);
@@ -96,7 +96,7 @@ static __attribute__((noinline)) enum hipmm_status fixed_refuse_size(const struc
 
 /* The caller holds the lock. */
 static enum hipmm_status fixed_deallocate_locked(struct fixed *fixed, uint32_t number, uint64_t requested,
-                                                 hipStream_t handle)
+                                                 hipmm_stream_t handle)
 {
   uint32_t stream;
   enum hipmm_status status = reuse_enter_stream(fixed, handle, &stream);
@@ -111,7 +111,7 @@ static enum hipmm_status fixed_deallocate_locked(struct fixed *fixed, uint32_t n
 
 /* The block is claimed. If it cannot be freed, it is live again. */
 static __attribute__((noinline)) enum hipmm_status fixed_deallocate_slowly(struct fixed *fixed, uint32_t number,
-                                                                           uint64_t requested, hipStream_t handle)
+                                                                           uint64_t requested, hipmm_stream_t handle)
 {
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (!status) {
@@ -124,7 +124,7 @@ static __attribute__((noinline)) enum hipmm_status fixed_deallocate_slowly(struc
 
 /* False, and nothing done, if the list belongs to another stream by now. */
 static inline bool fixed_free_to_list(struct fixed *fixed, struct fixed_list *list, uint32_t number, uint64_t requested,
-                                      hipStream_t handle)
+                                      hipmm_stream_t handle)
 {
   spin_lock(&list->busy);
   bool is_for = list_is_for(list, handle);
@@ -136,10 +136,10 @@ static inline bool fixed_free_to_list(struct fixed *fixed, struct fixed_list *li
   return is_for;
 }
 
-enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes, hipStream_t stream)
+enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   if (!ptr) return HIPMM_OK;
-  hipStream_t handle = stream_usual_handle(stream);
+  hipmm_stream_t handle = stream_usual_handle(stream);
   uint32_t number = fixed_block_at(fixed, ptr);
   uint64_t requested = number ? fixed_block_requested(fixed, number) : 0;
   if (!requested) return fixed_refuse_pointer(fixed, ptr);
@@ -175,16 +175,16 @@ enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
   return status;
 }
 
-void fixed_stream_retire(struct fixed *fixed, hipStream_t stream)
+void fixed_stream_retire(struct fixed *fixed, hipmm_stream_t stream)
 {
-  hipStream_t handle = stream_usual_handle(stream);
+  hipmm_stream_t handle = stream_usual_handle(stream);
   if (biased_lock_enter(&fixed->lock, fixed->services)) return;
   uint32_t id = streams_known_id(&fixed->streams, handle);
   if (id) reuse_end_stream(fixed, id, handle);
   biased_lock_release(&fixed->lock);
 }
 
-void fixed_stream_retain(struct fixed *fixed, hipStream_t stream)
+void fixed_stream_retain(struct fixed *fixed, hipmm_stream_t stream)
 {
   uint32_t id;
   if (biased_lock_enter(&fixed->lock, fixed->services)) return;

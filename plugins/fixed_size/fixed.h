@@ -52,11 +52,11 @@ void fixed_close(struct fixed *fixed);
 enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks);
 
 /* The ops of the same names, for alignments up to HIPMM_ALIGNMENT. `bytes` is at most block_bytes; 0 gives NULL. */
-enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipStream_t stream, void **ptr_out);
-enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes, hipStream_t stream);
+enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipmm_stream_t stream, void **ptr_out);
+enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes, hipmm_stream_t stream);
 enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes);
-void fixed_stream_retire(struct fixed *fixed, hipStream_t stream);
-void fixed_stream_retain(struct fixed *fixed, hipStream_t stream);
+void fixed_stream_retire(struct fixed *fixed, hipmm_stream_t stream);
+void fixed_stream_retain(struct fixed *fixed, hipmm_stream_t stream);
 
 /* The live block that starts at `ptr`; false, and no error, if there is none. */
 bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *block_out);

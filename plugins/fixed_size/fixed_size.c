@@ -13,7 +13,7 @@ struct fixed_size_options {
   uint32_t record;
 };
 
-static enum hipmm_status fixed_size_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status fixed_size_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                              void **ptr_out)
 {
   struct fixed *fixed = self;
@@ -31,7 +31,7 @@ static enum hipmm_status fixed_size_allocate(void *self, size_t bytes, size_t al
 }
 
 static enum hipmm_status fixed_size_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
-                                               hipStream_t stream)
+                                               hipmm_stream_t stream)
 {
   (void)alignment;
   return fixed_deallocate(self, ptr, bytes, stream);
@@ -55,12 +55,12 @@ static enum hipmm_status fixed_size_trim(void *self, size_t keep_bytes)
   return fixed_trim(self, keep_bytes);
 }
 
-static void fixed_size_stream_retire(void *self, hipStream_t stream)
+static void fixed_size_stream_retire(void *self, hipmm_stream_t stream)
 {
   fixed_stream_retire(self, stream);
 }
 
-static void fixed_size_stream_retain(void *self, hipStream_t stream)
+static void fixed_size_stream_retain(void *self, hipmm_stream_t stream)
 {
   fixed_stream_retain(self, stream);
 }

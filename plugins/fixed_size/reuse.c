@@ -108,7 +108,7 @@ static void reuse_open_list(struct fixed *fixed, uint32_t stream)
 }
 
 /* If the table of streams is full, waits for the device and forgets all streams. */
-enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, uint32_t *id_out)
+enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipmm_stream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &fixed->streams;
   uint32_t id;
@@ -240,7 +240,7 @@ enum hipmm_status reuse_find(struct fixed *fixed, uint32_t stream, uint32_t *num
 
 /* ---- The end of a stream ---- */
 
-void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle)
+void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipmm_stream_t handle)
 {
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);

@@ -15,7 +15,7 @@
 struct fixed_list {
   _Alignas(128) atomic_flag busy;
   bool is_open; /* threads that remember it may use it for the stream below */
-  hipStream_t handle;
+  hipmm_stream_t handle;
   uint64_t thread; /* of a per-thread default stream: its thread; 0 otherwise */
   struct fixed_chain free;
   int64_t live_count, live_bytes; /* allocations on the stream less frees */
@@ -26,7 +26,7 @@ struct fixed_list {
 /* ---- The caller holds the list's lock alone ---- */
 
 /* A thread may remember a list that belongs to another stream by now. */
-static inline bool list_is_for(const struct fixed_list *list, hipStream_t handle)
+static inline bool list_is_for(const struct fixed_list *list, hipmm_stream_t handle)
 {
   return list->is_open && list->handle == handle && (!list->thread || list->thread == thread_number());
 }
@@ -64,13 +64,13 @@ void reuse_add_ready(struct fixed *fixed, struct fixed_chain chain);
 enum hipmm_status reuse_synchronize_device(struct fixed *fixed, uint32_t user);
 
 /* The id of the stream of this call. */
-enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipStream_t handle, uint32_t *id_out);
+enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipmm_stream_t handle, uint32_t *id_out);
 
 /* A block that work on the stream may use, in no list and not yet live. */
 enum hipmm_status reuse_find(struct fixed *fixed, uint32_t stream, uint32_t *number_out);
 
 /* Forgets a stream, which is still valid, after waiting for it: its blocks are ready for every stream then. If HIP
  * cannot wait, the blocks stay with the lost stream until the device was waited for. */
-void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipStream_t handle);
+void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipmm_stream_t handle);
 
 #endif

@@ -24,7 +24,7 @@ static void visit_mark_lists(struct fixed *fixed)
 static bool visit_live_extent(const struct fixed *fixed, uint32_t number, struct hipmm_extent *extent)
 {
   uint64_t requested = fixed_block_requested(fixed, number);
-  extent->stream = (hipStream_t)(uintptr_t)fixed_block_note(fixed, number);
+  extent->stream = (hipmm_stream_t)(uintptr_t)fixed_block_note(fixed, number);
   if (!requested || fixed_block_requested(fixed, number) != requested) return false;
   extent->bytes = requested;
   extent->state = HIPMM_EXTENT_LIVE;

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "quarantine.h"
 
-#define PER_THREAD ((hipStream_t)2)
+#define PER_THREAD ((hipmm_stream_t)2)
 
 static uint32_t blocks_trace(struct guard *guard, const void *from)
 {
@@ -32,7 +32,7 @@ static bool blocks_lay_out(struct guard_record *record, size_t *front_out)
 /* Empties the quarantine if the upstream is out of memory, and tries again. */
 static enum hipmm_status blocks_allocate_upstream(struct guard *guard, struct guard_record *record)
 {
-  hipStream_t stream = record->block.stream;
+  hipmm_stream_t stream = record->block.stream;
   enum hipmm_status status = hipmm_upstream_allocate(guard->upstream, record->upstream_bytes, record->alignment, stream,
                                                      &record->upstream_ptr);
   if (!hipmm_is_out_of_memory(status)) return status;
@@ -60,7 +60,7 @@ static enum hipmm_status blocks_add(struct guard *guard, struct guard_record *re
   return status;
 }
 
-enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct guard *guard = self;
   struct guard_record record = {.block = {.bytes = bytes, .stream = stream}, .alignment = alignment};
@@ -88,7 +88,7 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
 /* ---- Freeing ---- */
 
 /* Refuses a stream of another device, since waiting for this device does not wait for that stream. */
-static enum hipmm_status blocks_check_stream(struct guard *guard, hipStream_t stream)
+static enum hipmm_status blocks_check_stream(struct guard *guard, hipmm_stream_t stream)
 {
   const struct hipmm_services *services = guard->services;
   const struct hipmm_hip *hip = services->hip;
@@ -103,7 +103,7 @@ static enum hipmm_status blocks_check_stream(struct guard *guard, hipStream_t st
 /* The zones were filled on the stream of the allocation. If the free has another stream, the first one may be gone, so
  * the whole device is waited for. */
 static enum hipmm_status blocks_wait_for_work(struct guard *guard, const struct guard_record *record,
-                                              hipStream_t stream)
+                                              hipmm_stream_t stream)
 {
   bool is_same = stream == record->block.stream && stream != PER_THREAD;
   if (is_same) return memory_wait_for_stream(&guard->memory, stream);
@@ -127,7 +127,7 @@ static enum hipmm_status blocks_quarantine(struct guard *guard, struct guard_rec
 
 /* A captured stream cannot be waited for, so the block is not checked. */
 static enum hipmm_status blocks_check_and_quarantine(struct guard *guard, struct guard_record *record,
-                                                     hipStream_t stream, bool *is_quarantined_out)
+                                                     hipmm_stream_t stream, bool *is_quarantined_out)
 {
   struct check_result result;
   if (hipmm_stream_is_captured(guard->services->hip, stream)) return HIPMM_OK;
@@ -147,7 +147,7 @@ static enum hipmm_status blocks_check_and_quarantine(struct guard *guard, struct
   return status;
 }
 
-static enum hipmm_status blocks_release(struct guard *guard, struct guard_record *record, hipStream_t stream)
+static enum hipmm_status blocks_release(struct guard *guard, struct guard_record *record, hipmm_stream_t stream)
 {
   const struct hipmm_services *services = guard->services;
   bool is_quarantined = false;
@@ -180,7 +180,7 @@ static void blocks_report_refusal(struct guard *guard, const void *ptr)
   pthread_mutex_unlock(&guard->lock);
 }
 
-enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct guard *guard = self;
   struct guard_record record, before;

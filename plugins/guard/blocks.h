@@ -6,7 +6,7 @@
 
 #include "guard.h"
 
-enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
-enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
+enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 
 #endif

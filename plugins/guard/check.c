@@ -2,7 +2,7 @@
 /* check.c: see check.h. */
 #include "check.h"
 
-enum hipmm_status check_fill_zones(struct guard *guard, const struct guard_record *record, hipStream_t stream)
+enum hipmm_status check_fill_zones(struct guard *guard, const struct guard_record *record, hipmm_stream_t stream)
 {
   enum hipmm_status status = memory_fill(&guard->memory, guard_front(record), record->zone_bytes, MEMORY_ZONE, stream);
   return status ? status
@@ -34,7 +34,7 @@ static enum hipmm_status check_compare(struct guard *guard, const struct guard_r
 static enum hipmm_status check_restore(struct guard *guard, const struct guard_record *record,
                                        const struct check_result *result)
 {
-  hipStream_t stream = guard->memory.stream;
+  hipmm_stream_t stream = guard->memory.stream;
   enum hipmm_status status = check_fill_zones(guard, record, stream);
   if (!status && result->after_free.count)
     status = memory_fill(&guard->memory, record->block.ptr, record->block.bytes, MEMORY_POISON, stream);

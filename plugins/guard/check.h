@@ -18,7 +18,7 @@ static inline bool check_is_damaged(const struct check_result *result)
 }
 
 /* Fills both zones, on any stream; this needs no lock. */
-enum hipmm_status check_fill_zones(struct guard *guard, const struct guard_record *record, hipStream_t stream);
+enum hipmm_status check_fill_zones(struct guard *guard, const struct guard_record *record, hipmm_stream_t stream);
 
 /* Compares, counts, logs the damage, and fills damaged parts again so that damage is found once. `when` ends the
  * sentence "found when …". */

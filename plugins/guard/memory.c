@@ -37,14 +37,14 @@ void memory_close(struct memory *memory)
 /* ---- Filling ---- */
 
 static enum hipmm_status memory_copy(struct memory *memory, void *to, const void *from, size_t bytes,
-                                     hipStream_t stream)
+                                     hipmm_stream_t stream)
 {
   int code = memory->services->hip->MemcpyAsync(to, from, bytes, HIPMM_HIP_MEMCPY_DEFAULT, stream);
   return code ? memory->services->refuse_hip(memory->services, "hipMemcpyAsync", code, bytes) : HIPMM_OK;
 }
 
 static enum hipmm_status memory_fill_by_copies(struct memory *memory, char *ptr, size_t bytes,
-                                               enum memory_pattern pattern, hipStream_t stream)
+                                               enum memory_pattern pattern, hipmm_stream_t stream)
 {
   const unsigned char *from = pattern == MEMORY_ZONE ? memory->buffers->zone : memory->buffers->poison;
   enum hipmm_status status = HIPMM_OK;
@@ -58,7 +58,7 @@ static enum hipmm_status memory_fill_by_copies(struct memory *memory, char *ptr,
 
 /* A device refuses to fill pageable host memory unless it can access all of it. */
 enum hipmm_status memory_fill(struct memory *memory, void *ptr, size_t bytes, enum memory_pattern pattern,
-                              hipStream_t stream)
+                              hipmm_stream_t stream)
 {
   const struct hipmm_hip *hip = memory->services->hip;
   if (!bytes) return HIPMM_OK;
@@ -120,7 +120,7 @@ enum hipmm_status memory_wait_for_device(struct memory *memory)
   return code ? memory->services->refuse_hip(memory->services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
 }
 
-enum hipmm_status memory_wait_for_stream(struct memory *memory, hipStream_t stream)
+enum hipmm_status memory_wait_for_stream(struct memory *memory, hipmm_stream_t stream)
 {
   if (!memory->services->hip->StreamSynchronize(stream)) return HIPMM_OK;
   memory->services->hip->GetLastError();

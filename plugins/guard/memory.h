@@ -21,7 +21,7 @@ struct memory_buffers {
 
 struct memory {
   const struct hipmm_services *services;
-  hipStream_t stream;
+  hipmm_stream_t stream;
   struct memory_buffers *buffers;
 };
 
@@ -34,7 +34,7 @@ enum hipmm_status memory_open(struct memory *memory, const struct hipmm_services
 void memory_close(struct memory *memory);
 
 enum hipmm_status memory_fill(struct memory *memory, void *ptr, size_t bytes, enum memory_pattern pattern,
-                              hipStream_t stream);
+                              hipmm_stream_t stream);
 
 /* One thread at a time. */
 enum hipmm_status memory_compare(struct memory *memory, const void *ptr, size_t bytes, enum memory_pattern pattern,
@@ -44,7 +44,7 @@ enum hipmm_status memory_compare(struct memory *memory, const void *ptr, size_t 
 enum hipmm_status memory_wait(struct memory *memory);
 
 /* Waits for a stream of the application, or for the whole device if that stream is gone. */
-enum hipmm_status memory_wait_for_stream(struct memory *memory, hipStream_t stream);
+enum hipmm_status memory_wait_for_stream(struct memory *memory, hipmm_stream_t stream);
 enum hipmm_status memory_wait_for_device(struct memory *memory);
 
 #endif

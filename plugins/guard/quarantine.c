@@ -69,7 +69,7 @@ const struct guard_record *quarantine_find(const struct guard *guard, const void
 
 /* ---- Freeing ---- */
 
-static enum hipmm_status quarantine_free(struct guard *guard, const struct guard_record *record, hipStream_t stream)
+static enum hipmm_status quarantine_free(struct guard *guard, const struct guard_record *record, hipmm_stream_t stream)
 {
   return hipmm_upstream_deallocate(guard->upstream, record->upstream_ptr, record->upstream_bytes, record->alignment,
                                    stream);
@@ -82,7 +82,7 @@ static void quarantine_drop_traces(struct guard *guard, const struct guard_recor
 }
 
 /* Calls the upstream without the lock, since the upstream may call this resource again. */
-static enum hipmm_status quarantine_release_oldest(struct guard *guard, hipStream_t stream)
+static enum hipmm_status quarantine_release_oldest(struct guard *guard, hipmm_stream_t stream)
 {
   struct quarantine *quarantine = &guard->quarantine;
   struct check_result result;
@@ -103,7 +103,7 @@ static enum hipmm_status quarantine_release_oldest(struct guard *guard, hipStrea
   return status;
 }
 
-enum hipmm_status quarantine_shrink(struct guard *guard, uint64_t bytes, hipStream_t stream)
+enum hipmm_status quarantine_shrink(struct guard *guard, uint64_t bytes, hipmm_stream_t stream)
 {
   enum hipmm_status status = HIPMM_OK;
   int cancel = cancel_forbid();

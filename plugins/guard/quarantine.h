@@ -14,7 +14,7 @@ const struct guard_record *quarantine_find(const struct guard *guard, const void
 
 /* Frees the oldest blocks, each after a last check, until at most `bytes` are left. A block whose check or free fails
  * stays. `stream` is valid now. The lock is not held. */
-enum hipmm_status quarantine_shrink(struct guard *guard, uint64_t bytes, hipStream_t stream);
+enum hipmm_status quarantine_shrink(struct guard *guard, uint64_t bytes, hipmm_stream_t stream);
 
 /* Checks all blocks and adds the number of damaged ones to `damaged`. The lock is held. */
 enum hipmm_status quarantine_verify(struct guard *guard, uint64_t *damaged);

@@ -34,7 +34,7 @@ static __attribute__((noinline)) enum hipmm_status limiting_refuse(const struct 
                                     bytes, state->used_bytes, state->limit_bytes);
 }
 
-static enum hipmm_status limiting_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status limiting_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                            void **ptr_out)
 {
   struct limiting *limiting = self;
@@ -46,7 +46,8 @@ static enum hipmm_status limiting_allocate(void *self, size_t bytes, size_t alig
   return status;
 }
 
-static enum hipmm_status limiting_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status limiting_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                             hipmm_stream_t stream)
 {
   struct limiting *limiting = self;
   struct hipmm_block block = {.ptr = ptr, .bytes = bytes};

@@ -32,7 +32,7 @@ static bool logging_is_enabled(struct logging *logging)
   return __builtin_expect(atomic_load_explicit(&logging->is_enabled, memory_order_relaxed), 1);
 }
 
-static enum hipmm_status logging_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status logging_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                           void **ptr_out)
 {
   struct logging *logging = self;
@@ -44,7 +44,8 @@ static enum hipmm_status logging_allocate(void *self, size_t bytes, size_t align
   return status;
 }
 
-static enum hipmm_status logging_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status logging_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                            hipmm_stream_t stream)
 {
   struct logging *logging = self;
   struct hipmm_block block = {.ptr = ptr, .bytes = bytes};

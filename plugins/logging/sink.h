@@ -50,7 +50,7 @@ void sink_add_slow(struct sink *sink, struct row row);
 void sink_serve_requests(struct sink *sink);
 
 static inline void sink_add(struct sink *sink, enum row_action action, const void *ptr, size_t bytes,
-                            hipStream_t stream)
+                            hipmm_stream_t stream)
 {
   const struct row row = {action, (uintptr_t)ptr, bytes, (uintptr_t)stream};
   struct ring *ring = thread_recall(sink->serial, sink);

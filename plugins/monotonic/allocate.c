@@ -7,7 +7,7 @@
 
 /* All chunks are too small and nothing is allocated: exchanges them for a larger one. */
 static enum hipmm_status monotonic_grow_in_exchange(struct monotonic *monotonic, size_t bytes, size_t alignment,
-                                                    hipStream_t handle, uint32_t stream)
+                                                    hipmm_stream_t handle, uint32_t stream)
 {
   enum hipmm_status status = uses_synchronize(&monotonic->uses, stream);
   if (!status) status = bump_release_untouched(&monotonic->bump, 0);
@@ -35,7 +35,7 @@ static enum hipmm_status monotonic_refuse_allocation(const struct monotonic *mon
 }
 
 static enum hipmm_status monotonic_allocate_locked(struct monotonic *monotonic, size_t bytes, size_t alignment,
-                                                   hipStream_t handle, uint32_t *number_out)
+                                                   hipmm_stream_t handle, uint32_t *number_out)
 {
   struct bump *bump = &monotonic->bump;
   uint32_t stream;
@@ -61,7 +61,7 @@ static enum hipmm_status monotonic_allocate_locked(struct monotonic *monotonic, 
   return HIPMM_OK;
 }
 
-enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct monotonic *monotonic = self;
   uint32_t number = BUMP_NONE;
@@ -99,7 +99,7 @@ static enum hipmm_status monotonic_find_live(const struct monotonic *monotonic, 
 
 /* The caller holds the lock. */
 static enum hipmm_status monotonic_free_locked(struct monotonic *monotonic, const void *ptr, size_t bytes,
-                                               hipStream_t handle)
+                                               hipmm_stream_t handle)
 {
   struct bump *bump = &monotonic->bump;
   uint32_t number, stream;
@@ -121,7 +121,7 @@ static enum hipmm_status monotonic_free_locked(struct monotonic *monotonic, cons
   return HIPMM_OK;
 }
 
-enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct monotonic *monotonic = self;
   (void)alignment;
@@ -185,7 +185,7 @@ enum hipmm_status monotonic_trim(void *self, size_t keep_bytes)
   return status;
 }
 
-void monotonic_stream_retire(void *self, hipStream_t stream)
+void monotonic_stream_retire(void *self, hipmm_stream_t stream)
 {
   struct monotonic *monotonic = self;
   if (biased_lock_enter(&monotonic->lock, monotonic->services)) return;
@@ -193,7 +193,7 @@ void monotonic_stream_retire(void *self, hipStream_t stream)
   biased_lock_release(&monotonic->lock);
 }
 
-void monotonic_stream_retain(void *self, hipStream_t stream)
+void monotonic_stream_retain(void *self, hipmm_stream_t stream)
 {
   struct monotonic *monotonic = self;
   if (biased_lock_enter(&monotonic->lock, monotonic->services)) return;

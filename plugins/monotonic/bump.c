@@ -87,7 +87,7 @@ static void bump_compact(struct bump *bump)
   bump_discard_records(bump);
 }
 
-uint32_t bump_allocate(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
+uint32_t bump_allocate(struct bump *bump, uint64_t requested, uint64_t alignment, hipmm_stream_t handle)
 {
   uint64_t bytes = sizes_round_up(requested, HIPMM_ALIGNMENT), at = UINT64_MAX;
   if (bump->n_blocks >= bump->compact_at) bump_compact(bump);
@@ -120,7 +120,7 @@ bool bump_contains(const struct bump *bump, const void *ptr)
   return false;
 }
 
-void bump_free(struct bump *bump, uint32_t number, hipStream_t handle)
+void bump_free(struct bump *bump, uint32_t number, hipmm_stream_t handle)
 {
   struct bump_block *block = &bump->blocks[number];
   bump->live_count--;
@@ -142,7 +142,7 @@ void bump_rewind(struct bump *bump)
 
 /* ---- Chunks ---- */
 
-enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t handle)
+enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipmm_stream_t handle)
 {
   void *ptr = NULL;
   if (bump->n_chunks == MOST_CHUNKS || bytes > bump->maximum_bytes || bump->bytes > bump->maximum_bytes - bytes)
@@ -179,7 +179,7 @@ static void bump_note_step(struct bump *bump, uint64_t bytes)
   bump->next_bytes = sizes_round_up((uint64_t)next, HIPMM_ALIGNMENT);
 }
 
-enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle)
+enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alignment, hipmm_stream_t handle)
 {
   uint64_t needed = sizes_round_up(requested, HIPMM_ALIGNMENT) + (alignment - HIPMM_ALIGNMENT);
   for (uint64_t step = bump_step_for(bump, needed);; step = sizes_smaller_step(step, needed)) {

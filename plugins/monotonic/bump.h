@@ -15,8 +15,8 @@ enum { BUMP_NONE = 0, BUMP_MOST_BLOCKS = 1 << 26 };
 /* After compaction, one record stands for adjacent freed blocks of a chunk. */
 struct bump_block {
   uint64_t start;
-  uint64_t requested; /* 0: freed */
-  hipStream_t handle; /* of the stream of its allocation, or of its free */
+  uint64_t requested;    /* 0: freed */
+  hipmm_stream_t handle; /* of the stream of its allocation, or of its free */
 };
 
 struct bump_chunk {
@@ -51,13 +51,13 @@ bool bump_open(struct bump *bump, const struct hipmm_services *services, struct 
 void bump_close(struct bump *bump);
 
 /* A block in the chunks that are held; BUMP_NONE if it fits in none, or there are BUMP_MOST_BLOCKS. */
-uint32_t bump_allocate(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle);
+uint32_t bump_allocate(struct bump *bump, uint64_t requested, uint64_t alignment, hipmm_stream_t handle);
 
 /* Adds a chunk that fits the request, ready for `handle`. HIPMM_E_LIMIT when the maximum forbids it. */
-enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alignment, hipStream_t handle);
+enum hipmm_status bump_grow(struct bump *bump, uint64_t requested, uint64_t alignment, hipmm_stream_t handle);
 
 /* Adds a chunk of exactly `bytes`. */
-enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipStream_t handle);
+enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipmm_stream_t handle);
 
 /* Whether `ptr` is in one of the chunks. */
 bool bump_contains(const struct bump *bump, const void *ptr);
@@ -65,7 +65,7 @@ bool bump_contains(const struct bump *bump, const void *ptr);
 /* The block that starts at `ptr`, live or freed; BUMP_NONE if there is none. */
 uint32_t bump_find(const struct bump *bump, const void *ptr);
 
-void bump_free(struct bump *bump, uint32_t number, hipStream_t handle);
+void bump_free(struct bump *bump, uint32_t number, hipmm_stream_t handle);
 
 /* Nothing is live: the next allocation starts at the first chunk. */
 void bump_rewind(struct bump *bump);

@@ -15,15 +15,15 @@ struct monotonic {
   int64_t rewinds;
 };
 
-enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
-enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
+enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 enum hipmm_status monotonic_find(void *self, const void *ptr, struct hipmm_block *block_out);
 enum hipmm_status monotonic_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                                   void *closure);
 int monotonic_covers(void *self, const void *ptr);
 enum hipmm_status monotonic_trim(void *self, size_t keep_bytes);
-void monotonic_stream_retire(void *self, hipStream_t stream);
-void monotonic_stream_retain(void *self, hipStream_t stream);
+void monotonic_stream_retire(void *self, hipmm_stream_t stream);
+void monotonic_stream_retain(void *self, hipmm_stream_t stream);
 
 /* Frees unused chunks while more than `keep_bytes` are held, and gives back unused records. The caller holds the
  * lock. */

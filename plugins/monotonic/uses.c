@@ -102,7 +102,7 @@ static void uses_forget(struct uses *uses, uint32_t stream)
 }
 
 /* If the table of streams is full, waits for the device and forgets all streams. */
-enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id_out)
+enum hipmm_status uses_enter(struct uses *uses, hipmm_stream_t handle, uint32_t *id_out)
 {
   struct streams *streams = &uses->streams;
   enum hipmm_status status = streams_enter(streams, handle, id_out);
@@ -113,7 +113,7 @@ enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id
   return streams_enter(streams, handle, id_out);
 }
 
-void uses_retire(struct uses *uses, hipStream_t handle)
+void uses_retire(struct uses *uses, hipmm_stream_t handle)
 {
   uint32_t stream = streams_known_id(&uses->streams, handle);
   if (!stream) return;
@@ -125,7 +125,7 @@ void uses_retire(struct uses *uses, hipStream_t handle)
   uses_forget(uses, stream);
 }
 
-void uses_retain(struct uses *uses, hipStream_t handle)
+void uses_retain(struct uses *uses, hipmm_stream_t handle)
 {
   uint32_t stream;
   if (!uses_enter(uses, handle, &stream)) stream_of(&uses->streams, stream)->lasts = true;

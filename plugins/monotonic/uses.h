@@ -21,7 +21,7 @@ bool uses_open(struct uses *uses, const struct hipmm_services *services, enum re
 void uses_close(struct uses *uses);
 
 /* The id of the stream of this call. */
-enum hipmm_status uses_enter(struct uses *uses, hipStream_t handle, uint32_t *id_out);
+enum hipmm_status uses_enter(struct uses *uses, hipmm_stream_t handle, uint32_t *id_out);
 
 /* Orders the stream of this call after all work of `earlier`. */
 enum hipmm_status uses_order(struct uses *uses, uint32_t stream);
@@ -40,9 +40,9 @@ enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user);
 uint64_t uses_metadata_bytes(const struct uses *uses);
 
 /* Forgets a stream, which is still valid, after waiting for it. */
-void uses_retire(struct uses *uses, hipStream_t handle);
+void uses_retire(struct uses *uses, hipmm_stream_t handle);
 
 /* The stream stays valid until it is retired. */
-void uses_retain(struct uses *uses, hipStream_t handle);
+void uses_retain(struct uses *uses, hipmm_stream_t handle);
 
 #endif

@@ -51,7 +51,7 @@ static void pool_forget_stream(struct pool *pool, uint32_t id)
 }
 
 /* Finds the stream's id. When the table is full, waits for the device and forgets all streams. */
-static __attribute__((noinline)) enum hipmm_status pool_find_stream(struct pool *pool, hipStream_t handle,
+static __attribute__((noinline)) enum hipmm_status pool_find_stream(struct pool *pool, hipmm_stream_t handle,
                                                                     uint32_t *id_out)
 {
   struct streams *streams = &pool->heap.streams;
@@ -70,7 +70,7 @@ static __attribute__((noinline)) enum hipmm_status pool_find_stream(struct pool 
 }
 
 /* The same; the thread's cache for the stream, if there is one, knows the id. */
-static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipStream_t handle,
+static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipmm_stream_t handle,
                                                   uint32_t *id_out)
 {
   if (!cache || cache->handle != handle || !cache->stream) return pool_find_stream(pool, handle, id_out);
@@ -127,14 +127,14 @@ static enum hipmm_status pool_allocate_by_growth(struct pool *pool, const struct
 
 /* A thread remembers a few caches only: the block may be in a cache of the thread that it has forgotten. */
 static uint32_t pool_allocate_cached(struct pool *pool, struct cache *cache, const struct request *request,
-                                     hipStream_t handle)
+                                     hipmm_stream_t handle)
 {
   if (request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
   return cache_allocate(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
 }
 
 static enum hipmm_status pool_allocate_locked(struct pool *pool, const struct cache *known, struct request *request,
-                                              hipStream_t stream, void **ptr_out)
+                                              hipmm_stream_t stream, void **ptr_out)
 {
   uint32_t id = BLOCK_NONE;
   if (!known) {
@@ -161,7 +161,7 @@ static enum hipmm_status pool_allocate_locked(struct pool *pool, const struct ca
 /* Everything that is not a cache hit. */
 static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct pool *pool, const struct cache *cache,
                                                                         size_t bytes, size_t alignment,
-                                                                        hipStream_t stream, void **ptr_out)
+                                                                        hipmm_stream_t stream, void **ptr_out)
 {
   if (!bytes) {
     *ptr_out = NULL;
@@ -178,7 +178,7 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct p
   return status;
 }
 
-enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct pool *pool = self;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
@@ -203,7 +203,7 @@ static enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void
 }
 
 /* The thread's cache for the stream, after making room for the block in it; NULL if no cache may hold the block. */
-static struct cache *pool_cache_for(struct pool *pool, uint32_t id, hipStream_t handle, uint32_t stream)
+static struct cache *pool_cache_for(struct pool *pool, uint32_t id, hipmm_stream_t handle, uint32_t stream)
 {
   const struct streams *streams = &pool->heap.streams;
   if (block_of(&pool->heap.blocks, id)->bytes > CACHE_BLOCK_BYTES) return NULL;
@@ -217,7 +217,7 @@ static struct cache *pool_cache_for(struct pool *pool, uint32_t id, hipStream_t 
 }
 
 static enum hipmm_status pool_deallocate_locked(struct pool *pool, const struct cache *known, uint32_t id,
-                                                uint64_t requested, hipStream_t handle)
+                                                uint64_t requested, hipmm_stream_t handle)
 {
   uint32_t stream;
   if (!known) known = cache_find(&pool->caches, handle);
@@ -231,7 +231,7 @@ static enum hipmm_status pool_deallocate_locked(struct pool *pool, const struct 
 /* The caller has claimed the block. If the free fails, the block is live again. */
 static __attribute__((noinline)) enum hipmm_status pool_deallocate_slowly(struct pool *pool, const struct cache *cache,
                                                                           uint32_t id, uint64_t requested,
-                                                                          hipStream_t stream)
+                                                                          hipmm_stream_t stream)
 {
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (!status) {
@@ -250,7 +250,7 @@ static __attribute__((noinline)) enum hipmm_status pool_refuse_size(const struct
                                 requested, bytes);
 }
 
-enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct pool *pool = self;
   (void)alignment;
@@ -306,7 +306,7 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 
 /* The stream is still valid. After a wait for it, its blocks are ready for every stream. If neither the stream nor the
  * device can be waited for, the stream stays until the device is waited for. */
-void pool_stream_retire(void *self, hipStream_t stream)
+void pool_stream_retire(void *self, hipmm_stream_t stream)
 {
   struct pool *pool = self;
   if (biased_lock_enter(&pool->lock, pool->services)) return;
@@ -320,7 +320,7 @@ void pool_stream_retire(void *self, hipStream_t stream)
   biased_lock_release(&pool->lock);
 }
 
-void pool_stream_retain(void *self, hipStream_t stream)
+void pool_stream_retain(void *self, hipmm_stream_t stream)
 {
   struct pool *pool = self;
   uint32_t id;

@@ -17,13 +17,13 @@ struct pool {
 };
 
 /* The ops of the same names (hipmm/plugin.h); `self` is a struct pool. */
-enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out);
-enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream);
+enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
+enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out);
 int pool_covers(void *self, const void *ptr);
 enum hipmm_status pool_trim(void *self, size_t keep_bytes);
-void pool_stream_retire(void *self, hipStream_t stream);
-void pool_stream_retain(void *self, hipStream_t stream);
+void pool_stream_retire(void *self, hipmm_stream_t stream);
+void pool_stream_retain(void *self, hipmm_stream_t stream);
 
 /* visit.c. */
 enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),

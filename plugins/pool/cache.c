@@ -44,7 +44,7 @@ static void cache_set_thread(struct cache *cache, uint64_t thread)
 
 /* ---- Finding ---- */
 
-static uint16_t *caches_used_chain(const struct caches *caches, uint64_t thread, hipStream_t handle)
+static uint16_t *caches_used_chain(const struct caches *caches, uint64_t thread, hipmm_stream_t handle)
 {
   uint64_t key = ((uint64_t)(uintptr_t)handle >> 4 ^ thread << 32) * 0x9E3779B97F4A7C15ull;
   return &caches->index->used[(key >> 40) % USED_CHAINS];
@@ -75,7 +75,7 @@ static void cache_unlink(struct caches *caches, struct cache *cache)
   *link = cache->next;
 }
 
-struct cache *cache_find(struct caches *caches, hipStream_t handle)
+struct cache *cache_find(struct caches *caches, hipmm_stream_t handle)
 {
   uint64_t thread = thread_number();
   for (uint16_t at = *caches_used_chain(caches, thread, handle); at; at = caches->items[at - 1].next) {
@@ -152,7 +152,7 @@ static struct cache *caches_append(struct caches *caches)
   return &caches->items[caches->count - 1];
 }
 
-struct cache *cache_new(struct caches *caches, struct heap *heap, hipStream_t handle, uint32_t stream)
+struct cache *cache_new(struct caches *caches, struct heap *heap, hipmm_stream_t handle, uint32_t stream)
 {
   uint64_t thread = thread_number();
   if (!thread_register()) return NULL;

@@ -23,7 +23,7 @@ struct cache_bin {
 struct cache {
   struct gate gate;
   uint32_t stream; /* its id; STREAM_READY: the cache is not in use */
-  hipStream_t handle;
+  hipmm_stream_t handle;
   uint64_t thread;     /* the owner; 0: none */
   bool is_abandoned;   /* the owner has ended, and set this without a lock */
   uint64_t bytes;      /* in all bins */
@@ -51,17 +51,17 @@ bool caches_open(struct caches *caches, const struct hipmm_services *services);
 void caches_close(struct caches *caches);
 
 /* The calling thread's cache for a stream, if the thread remembers it. Needs no lock. */
-static inline struct cache *cache_of_thread(const struct caches *caches, hipStream_t handle)
+static inline struct cache *cache_of_thread(const struct caches *caches, hipmm_stream_t handle)
 {
   return thread_recall(caches->serial, handle);
 }
 
 /* The same, also if the thread has forgotten it; NULL if there is none. The pool's lock is held. */
-struct cache *cache_find(struct caches *caches, hipStream_t handle);
+struct cache *cache_find(struct caches *caches, hipmm_stream_t handle);
 
 /* The same, or a new one for `stream`; NULL if there are too many caches, or the thread has ended (thread_cache.h). The
  * pool's lock is held. */
-struct cache *cache_new(struct caches *caches, struct heap *heap, hipStream_t handle, uint32_t stream);
+struct cache *cache_new(struct caches *caches, struct heap *heap, hipmm_stream_t handle, uint32_t stream);
 
 /* Frees blocks to the heap until the cache can hold the block, which has at most `most_bytes`. The pool's lock is held. */
 void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id);
@@ -126,7 +126,7 @@ static inline struct cache_bin *cache_bin_for(struct cache *cache, uint64_t unit
 
 /* A block of exactly `units`, made live; BLOCK_NONE if there is none. Here and in cache_free(), `handle` is the caller's
  * stream: the cache may serve another stream by now than the one that the thread remembers. */
-static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint64_t units,
+static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint64_t units,
                                       uint64_t requested)
 {
   if (!gate_enter(&cache->gate)) return BLOCK_NONE;
@@ -146,7 +146,7 @@ static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks
 }
 
 /* The inside of cache_free(), for an owner in the gate or with the pool's lock. */
-static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
+static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint32_t id,
                              uint64_t requested)
 {
   struct block *block = block_of(blocks, id);
@@ -164,7 +164,7 @@ static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipStre
 
 /* Frees a block that the caller has claimed (block_claim()) to the cache. False, and nothing done, if the cache is full,
  * its gate is shut, or it is not in use any more. */
-static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipStream_t handle, uint32_t id,
+static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint32_t id,
                               uint64_t requested)
 {
   if (!gate_enter(&cache->gate)) return false;

@@ -41,7 +41,7 @@ enum hipmm_status segments_close(struct segments *segments)
 static enum hipmm_status segments_add(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream)
 {
   struct segment *segment = &segments->items[segments->count];
-  hipStream_t handle = stream_of(&heap->streams, stream)->handle;
+  hipmm_stream_t handle = stream_of(&heap->streams, stream)->handle;
   int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(segments->upstream, bytes, HIPMM_ALIGNMENT, handle, &segment->ptr);
   cancel_allow(cancel);

@@ -4,7 +4,8 @@
  * concurrent access to managed memory. Nothing is prefetched on a captured stream, since that would end the capture. */
 #include "../common/memory_hint.h"
 
-static enum hipmm_status prefetch_start(struct memory_hint *prefetch, const void *ptr, size_t bytes, hipStream_t stream)
+static enum hipmm_status prefetch_start(struct memory_hint *prefetch, const void *ptr, size_t bytes,
+                                        hipmm_stream_t stream)
 {
   const struct hipmm_services *services = prefetch->services;
   if (hipmm_stream_is_captured(services->hip, stream)) return HIPMM_OK;
@@ -15,7 +16,7 @@ static enum hipmm_status prefetch_start(struct memory_hint *prefetch, const void
   return status;
 }
 
-static enum hipmm_status prefetch_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status prefetch_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                            void **ptr_out)
 {
   struct memory_hint *prefetch = self;

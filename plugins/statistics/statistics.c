@@ -44,7 +44,7 @@ static void statistics_restore_free(struct statistics *statistics, size_t bytes)
   counters_add(&statistics->counters, (struct amount){(int64_t)bytes, 1}, false);
 }
 
-static enum hipmm_status statistics_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status statistics_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                              void **ptr_out)
 {
   struct statistics *statistics = self;
@@ -55,7 +55,7 @@ static enum hipmm_status statistics_allocate(void *self, size_t bytes, size_t al
 
 /* An allocation of zero bytes gives NULL and counts, so the free of NULL counts too. */
 static enum hipmm_status statistics_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
-                                               hipStream_t stream)
+                                               hipmm_stream_t stream)
 {
   struct statistics *statistics = self;
   struct hipmm_block block = {.ptr = ptr, .bytes = ptr ? bytes : 0};

@@ -11,7 +11,7 @@ struct thread_safe {
   struct biased_lock lock;
 };
 
-static enum hipmm_status thread_safe_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status thread_safe_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                               void **ptr_out)
 {
   struct thread_safe *thread_safe = self;
@@ -25,7 +25,7 @@ static enum hipmm_status thread_safe_allocate(void *self, size_t bytes, size_t a
 }
 
 static enum hipmm_status thread_safe_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
-                                                hipStream_t stream)
+                                                hipmm_stream_t stream)
 {
   struct thread_safe *thread_safe = self;
   enum hipmm_status status = biased_lock_enter(&thread_safe->lock, thread_safe->services);

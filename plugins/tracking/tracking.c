@@ -59,7 +59,7 @@ static void tracking_report_replaced(struct tracking *tracking, const struct tra
   stack_traces_drop(&tracking->traces, (uint32_t)replaced->trace);
 }
 
-static enum hipmm_status tracking_add(struct tracking *tracking, void *ptr, size_t bytes, hipStream_t stream,
+static enum hipmm_status tracking_add(struct tracking *tracking, void *ptr, size_t bytes, hipmm_stream_t stream,
                                       const void *from)
 {
   struct tracking_record record = {{ptr, bytes, live_blocks_next_number(&tracking->live), stream}, 0}, replaced;
@@ -72,7 +72,7 @@ static enum hipmm_status tracking_add(struct tracking *tracking, void *ptr, size
   return HIPMM_E_OUT_OF_MEMORY;
 }
 
-static enum hipmm_status tracking_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status tracking_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                            void **ptr_out)
 {
   struct tracking *tracking = self;
@@ -102,7 +102,8 @@ static void tracking_log_refusal(struct tracking *tracking, enum hipmm_status st
                   (long long)live_blocks_count(&tracking->live).count);
 }
 
-static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                             hipmm_stream_t stream)
 {
   struct tracking *tracking = self;
   struct tracking_record record;

@@ -3,12 +3,13 @@
  * forwards to its upstream. */
 #include <hipmm/plugin.h>
 
-static enum hipmm_status bare_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status bare_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                       void **ptr_out)
 {
   return hipmm_upstream_allocate(self, bytes, alignment, stream, ptr_out);
 }
 
-static enum hipmm_status bare_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status bare_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   return hipmm_upstream_deallocate(self, ptr, bytes, alignment, stream);
 }

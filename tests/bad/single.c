@@ -22,7 +22,8 @@ static void single_leave(struct single *single)
   atomic_fetch_sub(&single->inside, 1);
 }
 
-static enum hipmm_status single_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status single_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                         void **ptr_out)
 {
   struct single *single = self;
   single_enter(single);
@@ -31,7 +32,7 @@ static enum hipmm_status single_allocate(void *self, size_t bytes, size_t alignm
   return status;
 }
 
-static enum hipmm_status single_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status single_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct single *single = self;
   single_enter(single);

@@ -102,7 +102,7 @@ static const struct hipmm_feature variable_plugin_values[] = {
     [PLIABLE_SET] = VALUE("times_set"),
 };
 
-static enum hipmm_status variable_plugin_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status variable_plugin_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                                   void **ptr_out)
 {
   struct variable_plugin *variable_plugin = self;
@@ -110,7 +110,7 @@ static enum hipmm_status variable_plugin_allocate(void *self, size_t bytes, size
 }
 
 static enum hipmm_status variable_plugin_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
-                                                    hipStream_t stream)
+                                                    hipmm_stream_t stream)
 {
   struct variable_plugin *variable_plugin = self;
   return hipmm_upstream_deallocate(variable_plugin->upstream, ptr, bytes, alignment, stream);
@@ -165,7 +165,7 @@ static enum hipmm_status variable_plugin_visit(void *self,
                                         .state = extents[i].state + HIPMM_EXTENT_LIVE,
                                         .flags = (extents[i].apart ? HIPMM_EXTENT_BARRIER : 0u) |
                                                  (extents[i].movable ? HIPMM_EXTENT_MOVABLE : 0u),
-                                        .stream = (hipStream_t)(uintptr_t)extents[i].stream});
+                                        .stream = (hipmm_stream_t)(uintptr_t)extents[i].stream});
   return HIPMM_OK;
 }
 

@@ -35,7 +35,7 @@ static const struct hipmm_feature witness_values[] = {
 
 static const struct hipmm_feature witness_actions[] = {{"act", NULL, "Counts"}, {"refuse", NULL, "Fails"}};
 
-static enum hipmm_status witness_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status witness_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                           void **ptr_out)
 {
   struct witness *witness = self;
@@ -43,7 +43,8 @@ static enum hipmm_status witness_allocate(void *self, size_t bytes, size_t align
   return hipmm_upstream_allocate(witness->upstream, bytes, alignment, stream, ptr_out);
 }
 
-static enum hipmm_status witness_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status witness_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                            hipmm_stream_t stream)
 {
   struct witness *witness = self;
   return hipmm_upstream_deallocate(witness->upstream, ptr, bytes, alignment, stream);
@@ -73,14 +74,14 @@ static enum hipmm_status witness_perform(void *self, size_t index, int64_t *valu
   return HIPMM_OK;
 }
 
-static void witness_stream_retire(void *self, hipStream_t stream)
+static void witness_stream_retire(void *self, hipmm_stream_t stream)
 {
   struct witness *witness = self;
   (void)stream;
   witness->values[WITNESS_RETIRED]++;
 }
 
-static void witness_stream_retain(void *self, hipStream_t stream)
+static void witness_stream_retain(void *self, hipmm_stream_t stream)
 {
   struct witness *witness = self;
   (void)stream;

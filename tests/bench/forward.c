@@ -8,14 +8,15 @@ struct forward {
   struct hipmm_resource *upstream;
 };
 
-static enum hipmm_status forward_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status forward_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                           void **ptr_out)
 {
   struct forward *forward = self;
   return hipmm_upstream_allocate(forward->upstream, bytes, alignment, stream, ptr_out);
 }
 
-static enum hipmm_status forward_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status forward_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                            hipmm_stream_t stream)
 {
   struct forward *forward = self;
   return hipmm_upstream_deallocate(forward->upstream, ptr, bytes, alignment, stream);

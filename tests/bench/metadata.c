@@ -19,13 +19,13 @@ enum { MOST_THREADS = 256, MOST_STREAMS = 4096, STIRS = 4 };
 struct block {
   void *ptr;
   size_t bytes;
-  hipStream_t stream;
+  hipmm_stream_t stream;
 };
 
 struct member {
   const struct bench_plan *plan; /* live and streams are of one thread */
   struct hipmm_resource *resource;
-  hipStream_t *streams;
+  hipmm_stream_t *streams;
   size_t index, live;
   struct block *blocks;
   struct bench_step *steps;
@@ -105,7 +105,7 @@ static void report(struct hipmm_resource *resource, int64_t before_bytes)
   printf("\"resident_bytes\": %lld}\n", (long long)grown_bytes);
 }
 
-static void play(const struct bench_plan *plan, struct hipmm_resource *resource, hipStream_t *streams)
+static void play(const struct bench_plan *plan, struct hipmm_resource *resource, hipmm_stream_t *streams)
 {
   static struct member members[MOST_THREADS];
   static pthread_t threads[MOST_THREADS];
@@ -134,7 +134,7 @@ static void play(const struct bench_plan *plan, struct hipmm_resource *resource,
 
 static void play_on_streams(const struct bench_plan *plan, struct hipmm_resource *resource)
 {
-  static hipStream_t streams[MOST_STREAMS];
+  static hipmm_stream_t streams[MOST_STREAMS];
   size_t n = plan->threads * plan->streams;
   for (size_t i = 0; i < n; i++) {
     if (hip_table()->StreamCreateWithFlags(&streams[i], HIPMM_HIP_STREAM_NON_BLOCKING) != HIPMM_HIP_SUCCESS)
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
   if (plan.streams < 1 || plan.threads * plan.streams > MOST_STREAMS) fail("STREAMS is from 1 to 4096");
   if (plan.live < 1 || plan.max_size_bytes < plan.min_size_bytes) fail("LIVE or MAX_BYTES is too small");
   if (hipmm_init_from_file(argv[1]) != HIPMM_OK) fail(hipmm_last_error_message());
-  if (hipmm_get_device_resource(0, &resource) != HIPMM_OK) fail(hipmm_last_error_message());
+  if (hipmm_resource_get_for_device(0, &resource) != HIPMM_OK) fail(hipmm_last_error_message());
   play_on_streams(&plan, resource);
   hipmm_resource_release(resource);
   return hipmm_finalize() == HIPMM_OK ? EXIT_SUCCESS : EXIT_FAILURE;

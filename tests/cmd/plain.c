@@ -3,7 +3,8 @@
  * on what the real sources say of themselves. */
 #include <hipmm/plugin.h>
 
-static enum hipmm_status plain_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status plain_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                        void **ptr_out)
 {
   const struct hipmm_services *services = self;
   void *ptr = NULL;
@@ -19,7 +20,7 @@ static enum hipmm_status plain_allocate(void *self, size_t bytes, size_t alignme
   return HIPMM_OK;
 }
 
-static enum hipmm_status plain_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status plain_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   const struct hipmm_services *services = self;
   size_t held;

@@ -105,12 +105,13 @@ static const struct hipmm_feature sample_values[] = {{"reserved_bytes", "bytes",
                                                      {"blocks", "blocks", "Live blocks"}};
 static const struct hipmm_feature sample_actions[] = {{"flush", NULL, "Writes what is buffered"}};
 
-static enum hipmm_status sample_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status sample_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                         void **ptr_out)
 {
   return hipmm_upstream_allocate(self, bytes, alignment, stream, ptr_out);
 }
 
-static enum hipmm_status sample_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status sample_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   return hipmm_upstream_deallocate(self, ptr, bytes, alignment, stream);
 }

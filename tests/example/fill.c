@@ -23,7 +23,7 @@ struct fill {
 };
 
 /* Writes the pattern as work on the stream, so that it comes before whatever the program does with the block there. */
-static enum hipmm_status fill_block(struct fill *self, void *ptr, size_t bytes, hipStream_t stream)
+static enum hipmm_status fill_block(struct fill *self, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   int previous = self->services->enter_device(self->services);
   int code = self->services->hip->MemsetAsync(ptr, self->byte, bytes, stream);
@@ -33,7 +33,8 @@ static enum hipmm_status fill_block(struct fill *self, void *ptr, size_t bytes, 
   return HIPMM_OK;
 }
 
-static enum hipmm_status fill_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status fill_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                       void **ptr_out)
 {
   struct fill *fill = self;
   void *ptr = NULL;
@@ -47,7 +48,7 @@ static enum hipmm_status fill_allocate(void *self, size_t bytes, size_t alignmen
   return status;
 }
 
-static enum hipmm_status fill_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status fill_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct fill *fill = self;
   return hipmm_upstream_deallocate(fill->upstream, ptr, bytes, alignment, stream);

@@ -53,7 +53,7 @@ static void allocate_and_deallocate(void)
 
 static void use_streams(void)
 {
-  hipStream_t stream, from_pool, again;
+  hipmm_stream_t stream, from_pool, again;
   struct hipmm_stream_pool *pool;
   must(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
   must(hipmm_stream_synchronize(0, stream));
@@ -69,7 +69,7 @@ static void use_streams(void)
 /* "Using the memory on a different stream is Undefined Behavior unless the two streams are first synchronized". */
 static void order_streams(void)
 {
-  hipStream_t stream_a, stream_b;
+  hipmm_stream_t stream_a, stream_b;
   struct hipmm_buffer *buffer;
   char data[100];
   must(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream_a));
@@ -90,10 +90,10 @@ static void order_streams(void)
 static void set_current_resource(void)
 {
   struct hipmm_resource *device = make(0, "device", NULL, NULL), *pool = make(0, "pool", NULL, device), *current;
-  must(hipmm_set_current_resource(pool, NULL));
-  must(hipmm_get_current_resource(&current));
+  must(hipmm_resource_set_current(pool, NULL));
+  must(hipmm_resource_get_current(&current));
   expect(current == pool, "the current device's resource is the pool");
-  must(hipmm_reset_current_resource());
+  must(hipmm_resource_reset_current());
   hipmm_resource_release(current);
   hipmm_resource_release(pool);
   hipmm_resource_release(device);
@@ -106,7 +106,7 @@ static void set_resource_of_each_device(void)
   must(hipmm_device_count(&n_devices));
   for (int i = 0; i < n_devices; i++) {
     struct hipmm_resource *device = make(i, "device", NULL, NULL), *pool = make(i, "pool", NULL, device);
-    must(hipmm_set_device_resource(i, pool, NULL));
+    must(hipmm_resource_set_for_device(i, pool, NULL));
     hipmm_resource_release(pool);
     hipmm_resource_release(device);
   }
@@ -280,7 +280,7 @@ static void survive_failures(void)
   struct hipmm_resource *device = make(0, "device", NULL, NULL);
   struct hipmm_resource *limit = make(0, "limiting", "{\"limit\": \"1MiB\"}", device);
   void *memory;
-  must(hipmm_register_failure("drop_cache", &failure));
+  must(hipmm_failure_handler_register("drop_cache", &failure));
   cache.resource = make(0, "failure_callback", "{\"callback\": \"drop_cache\"}", limit);
   must(hipmm_allocate(cache.resource, CACHE_BYTES, HIPMM_DEFAULT_STREAM, &cache.memory));
   must(hipmm_allocate(cache.resource, 1000, HIPMM_DEFAULT_STREAM, &memory)); /* there is room once the cache is gone */
@@ -288,7 +288,7 @@ static void survive_failures(void)
   expect(hipmm_allocate(cache.resource, CACHE_BYTES, HIPMM_DEFAULT_STREAM, &cache.memory) == HIPMM_E_LIMIT,
          "without more to give up, it fails");
   must(hipmm_deallocate(cache.resource, memory, 1000, HIPMM_DEFAULT_STREAM));
-  must(hipmm_register_failure("drop_cache", NULL));
+  must(hipmm_failure_handler_register("drop_cache", NULL));
   hipmm_resource_release(cache.resource);
   hipmm_resource_release(limit);
   hipmm_resource_release(device);

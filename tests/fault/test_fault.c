@@ -27,7 +27,7 @@ struct block {
 
 struct workload {
   struct hipmm_resource *resource;
-  hipStream_t streams[2];
+  hipmm_stream_t streams[2];
   struct block blocks[BLOCKS];
   struct copy *copies; /* pinned, or copying would wait for the stream */
   int n_copies;
@@ -65,8 +65,8 @@ static bool failed(const char *call, enum hipmm_status status)
 
 static void build(void)
 {
-  if (failed("hipmm_get_device_resource", hipmm_get_device_resource(DEVICE, &workload.resource)))
-    expect_ok("hipmm_get_device_resource", hipmm_get_device_resource(DEVICE, &workload.resource));
+  if (failed("hipmm_resource_get_for_device", hipmm_resource_get_for_device(DEVICE, &workload.resource)))
+    expect_ok("hipmm_resource_get_for_device", hipmm_resource_get_for_device(DEVICE, &workload.resource));
 }
 
 /* What the stream has copied of a block, to be looked at by a host function behind the copy. Of plain host memory there
@@ -88,7 +88,7 @@ static void check_pattern(void *closure)
     }
 }
 
-static void check_on_stream(const struct block *block, hipStream_t stream)
+static void check_on_stream(const struct block *block, hipmm_stream_t stream)
 {
   struct copy *copy = &workload.copies[workload.n_copies++];
   *copy = (struct copy){.pattern = block->pattern, .bytes = block->bytes < COPIED_BYTES ? block->bytes : COPIED_BYTES};

@@ -66,7 +66,7 @@ static void give_access(char *at, size_t bytes, int n)
 /* Puts chunks side by side, as a pool does, and takes them away again. */
 static void time_chunks(size_t bytes, int n)
 {
-  static hipMemGenericAllocationHandle_t handles[MOST_CHUNKS];
+  static hipmm_hip_chunk_t handles[MOST_CHUNKS];
   void *range;
   need("hipMemAddressReserve", hip->MemAddressReserve(&range, bytes * (size_t)n_chunks, 0));
   for (int i = 0; i < n_chunks; i++) {
@@ -145,7 +145,7 @@ static void use_from(int device, char *memory, size_t bytes, unsigned char *host
 
 static void use_chunks(size_t granule)
 {
-  hipMemGenericAllocationHandle_t handles[2];
+  hipmm_hip_chunk_t handles[2];
   void *range;
   unsigned char *host = malloc(2 * granule);
   if (!host) die("malloc", "no host memory");

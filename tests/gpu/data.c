@@ -43,7 +43,7 @@ size_t data_free_bytes(void)
   return free_bytes;
 }
 
-void data_fill(void *ptr, unsigned char value, size_t bytes, hipStream_t stream)
+void data_fill(void *ptr, unsigned char value, size_t bytes, hipmm_stream_t stream)
 {
   assert_int_equal(data_hip()->MemsetAsync(ptr, value, bytes, stream), 0);
 }

@@ -28,7 +28,7 @@ const struct hipmm_hip *data_hip(void);
 size_t data_free_bytes(void);
 
 /* Has the stream fill the block. */
-void data_fill(void *ptr, unsigned char value, size_t bytes, hipStream_t stream);
+void data_fill(void *ptr, unsigned char value, size_t bytes, hipmm_stream_t stream);
 
 /* Waits for the device; whether the block's beginning, middle and end hold nothing but `value`. */
 bool data_holds(const void *ptr, unsigned char value, size_t bytes);

@@ -50,13 +50,13 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 /* ---- A row ---- */
 
-static int do_nothing_for_a_stream(hipStream_t stream, hipEvent_t event, unsigned flags)
+static int do_nothing_for_a_stream(hipmm_stream_t stream, hipmm_hip_event_t event, unsigned flags)
 {
   (void)stream, (void)event, (void)flags;
   return 0;
 }
 
-static int do_nothing_for_an_event(hipEvent_t event)
+static int do_nothing_for_an_event(hipmm_hip_event_t event)
 {
   (void)event;
   return 0;
@@ -77,7 +77,7 @@ static bool start_row(const struct row *row)
   bool good = expect_ok("hipmm_init", hipmm_init_from_string(graph));
   free(graph);
   struct hipmm_resource *resource;
-  if (!good || !expect_ok("the stack", hipmm_get_current_resource(&resource))) return false;
+  if (!good || !expect_ok("the stack", hipmm_resource_get_current(&resource))) return false;
   hipmm_resource_release(resource);
   order_follow((struct hipmm_hip *)(uintptr_t)hip_table());
   world.hip = *hip_table();

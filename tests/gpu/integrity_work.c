@@ -18,7 +18,7 @@ struct look {
   size_t bytes;
   unsigned char tag;
   bool used;
-  hipEvent_t done;
+  hipmm_hip_event_t done;
 };
 
 struct worker {
@@ -88,7 +88,7 @@ static void finish_look(struct look *look)
 static void start_look(struct worker *worker, const struct held *held)
 {
   struct look *look = &worker->looks[worker->at_look++ % LOOKS];
-  hipStream_t stream = world.streams[held->stream];
+  hipmm_stream_t stream = world.streams[held->stream];
   finish_look(look);
   size_t piece = held->bytes / PIECES < PIECE ? held->bytes / PIECES : PIECE;
   const size_t starts[PIECES] = {0, held->bytes / 2 - piece / 2, held->bytes - piece};
@@ -134,7 +134,7 @@ static void delay(struct worker *worker, unsigned stream)
 /* Orders `to` after what `from` has been given so far. */
 static void order_streams(unsigned from, unsigned to)
 {
-  hipEvent_t event;
+  hipmm_hip_event_t event;
   if (from == to) return;
   if (!expect("hipEventCreate", world.hip.EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING))) return;
   expect("hipEventRecord", world.hip.EventRecord(event, world.streams[from]));
@@ -226,8 +226,8 @@ static void renew_one(struct worker *worker)
   unsigned which = 1 + (unsigned)draw(&worker->random, STREAMS - 1);
   pthread_rwlock_unlock(&world.streams_lock);
   pthread_rwlock_wrlock(&world.streams_lock);
-  hipStream_t old = world.streams[which], made;
-  hipEvent_t event;
+  hipmm_stream_t old = world.streams[which], made;
+  hipmm_hip_event_t event;
   expect("hipEventCreate", world.hip.EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING));
   expect("hipEventRecord", world.hip.EventRecord(event, old));
   expect("hipStreamDestroy", world.hip.StreamDestroy(old));

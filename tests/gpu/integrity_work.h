@@ -33,7 +33,7 @@ struct held {
 struct world {
   const struct row *row;
   struct hipmm_hip hip; /* with all its waits */
-  hipStream_t streams[STREAMS];
+  hipmm_stream_t streams[STREAMS];
   pthread_rwlock_t streams_lock; /* written while a stream is made anew */
   pthread_mutex_t shared_lock;
   struct held shared[SHARED];

@@ -14,7 +14,7 @@ struct clock {
 
 /* As it was recorded last. One that shares its place with another is forgotten when that is recorded. */
 struct event {
-  hipEvent_t handle;
+  hipmm_hip_event_t handle;
   struct clock clock;
 };
 
@@ -27,7 +27,7 @@ struct use {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct hipmm_hip hip;
-static hipStream_t handles[STREAMS];
+static hipmm_stream_t handles[STREAMS];
 static struct clock streams[STREAMS], host;
 static struct event events[EVENTS];
 static struct use uses[UNITS];
@@ -35,14 +35,14 @@ static struct use uses[UNITS];
 /* ---- What is known; the lock is held ---- */
 
 /* STREAMS for one that nobody named. */
-static unsigned stream_with(hipStream_t handle)
+static unsigned stream_with(hipmm_stream_t handle)
 {
   unsigned stream = 0;
   while (stream < STREAMS && handles[stream] != handle) stream++;
   return stream;
 }
 
-static struct event *event_place(hipEvent_t handle)
+static struct event *event_place(hipmm_hip_event_t handle)
 {
   return &events[((uint64_t)(uintptr_t)handle * 0x9E3779B97F4A7C15ull >> 40) % EVENTS];
 }
@@ -73,7 +73,7 @@ static void join(struct clock *clock, const struct clock *other)
 
 /* ---- The same for who does not hold it ---- */
 
-static struct clock clock_of_stream(hipStream_t handle)
+static struct clock clock_of_stream(hipmm_stream_t handle)
 {
   pthread_mutex_lock(&lock);
   unsigned stream = stream_with(handle);
@@ -82,7 +82,7 @@ static struct clock clock_of_stream(hipStream_t handle)
   return clock;
 }
 
-static struct clock clock_of_event(hipEvent_t handle)
+static struct clock clock_of_event(hipmm_hip_event_t handle)
 {
   pthread_mutex_lock(&lock);
   const struct event *event = event_place(handle);
@@ -101,7 +101,7 @@ static struct clock clock_of_device(void)
 
 /* ---- The calls: what they are about is looked at before them, as other threads go on meanwhile ---- */
 
-static int record(hipEvent_t handle, hipStream_t stream)
+static int record(hipmm_hip_event_t handle, hipmm_stream_t stream)
 {
   struct clock clock = clock_of_stream(stream);
   int code = hip.EventRecord(handle, stream);
@@ -112,7 +112,7 @@ static int record(hipEvent_t handle, hipStream_t stream)
   return 0;
 }
 
-static int stream_wait(hipStream_t handle, hipEvent_t event, unsigned flags)
+static int stream_wait(hipmm_stream_t handle, hipmm_hip_event_t event, unsigned flags)
 {
   struct clock clock = clock_of_event(event);
   int code = hip.StreamWaitEvent(handle, event, flags);
@@ -133,19 +133,19 @@ static int joined_by_host(int code, const struct clock *clock)
   return 0;
 }
 
-static int query(hipEvent_t event)
+static int query(hipmm_hip_event_t event)
 {
   struct clock clock = clock_of_event(event);
   return joined_by_host(hip.EventQuery(event), &clock);
 }
 
-static int wait_for_event(hipEvent_t event)
+static int wait_for_event(hipmm_hip_event_t event)
 {
   struct clock clock = clock_of_event(event);
   return joined_by_host(hip.EventSynchronize(event), &clock);
 }
 
-static int wait_for_stream(hipStream_t stream)
+static int wait_for_stream(hipmm_stream_t stream)
 {
   struct clock clock = clock_of_stream(stream);
   return joined_by_host(hip.StreamSynchronize(stream), &clock);
@@ -178,7 +178,7 @@ void order_follow(struct hipmm_hip *table)
 
 /* ---- The program ---- */
 
-void order_set_handle(unsigned stream, hipStream_t handle)
+void order_set_handle(unsigned stream, hipmm_stream_t handle)
 {
   pthread_mutex_lock(&lock);
   handles[stream] = handle;

@@ -16,7 +16,7 @@ enum { STREAMS = 8 };
 void order_follow(struct hipmm_hip *table);
 
 /* The stream's handle. The work of the one that it had before comes first. */
-void order_set_handle(unsigned stream, hipStream_t handle);
+void order_set_handle(unsigned stream, hipmm_stream_t handle);
 
 /* All that was put on the stream so far has used the bytes, and nothing else will. */
 void order_used(unsigned stream, const void *ptr, size_t bytes);

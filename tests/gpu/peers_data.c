@@ -36,7 +36,7 @@ void *peers_allocate(int device, size_t bytes)
 {
   struct hipmm_resource *resource = NULL;
   void *ptr = NULL;
-  if (hipmm_get_device_resource(device, &resource)) return NULL;
+  if (hipmm_resource_get_for_device(device, &resource)) return NULL;
   enum hipmm_status status = hipmm_allocate(resource, bytes, NULL, &ptr);
   hipmm_resource_release(resource);
   if (status) return NULL;
@@ -49,7 +49,7 @@ void *peers_allocate(int device, size_t bytes)
 const char *peers_free(int device, void *ptr, size_t bytes)
 {
   struct hipmm_resource *resource = NULL;
-  if (hipmm_get_device_resource(device, &resource)) return hipmm_last_error_message();
+  if (hipmm_resource_get_for_device(device, &resource)) return hipmm_last_error_message();
   enum hipmm_status status = hipmm_deallocate(resource, ptr, bytes, NULL);
   hipmm_resource_release(resource);
   return status ? hipmm_last_error_message() : NULL;

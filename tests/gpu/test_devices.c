@@ -15,7 +15,7 @@ static void start(const char *stack)
 {
   data_start(stack);
   for (int i = 0; i < DEVICES; i++) {
-    assert_ok(hipmm_get_device_resource(i, &top[i]));
+    assert_ok(hipmm_resource_get_for_device(i, &top[i]));
     hipmm_resource_release(top[i]);
   }
 }
@@ -140,7 +140,7 @@ static void *work(void *closure)
 {
   struct worker *worker = closure;
   const struct hipmm_hip *hip = data_hip();
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   unsigned char last = 0;
   worker->wrong += hip->SetDevice(worker->device) != 0;
   worker->wrong += hip->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING) != 0;

@@ -50,7 +50,7 @@ static void start(const char *stack)
 {
   struct hipmm_resource *resource;
   data_start(stack);
-  assert_ok(hipmm_get_current_resource(&resource)); /* builds the stack, and with it the device's context */
+  assert_ok(hipmm_resource_get_current(&resource)); /* builds the stack, and with it the device's context */
   hipmm_resource_release(resource);
   size_t free_bytes = data_free_bytes();
   if (free_bytes > MOST_FREE) assert_int_equal(data_hip()->Malloc(&ballast, free_bytes - MOST_FREE), 0);
@@ -95,7 +95,7 @@ static void gives_a_large_block_once_all_is_free(void **state)
   start(*state);
   assert_status(fill(), HIPMM_E_OUT_OF_MEMORY);
   free_each(0, 1);
-  assert_ok(hipmm_get_current_resource(&top));
+  assert_ok(hipmm_resource_get_current(&top));
   assert_ok(hipmm_resource_trim(top, 0));
   size_t bytes = full.bytes * (PIECES / 2);
   assert_ok(hipmm_allocate(NULL, bytes, NULL, &large));
@@ -130,7 +130,7 @@ static void takes_nothing_for_what_the_device_has_not(void **state)
   void *first, *large = NULL;
   struct hipmm_resource *top;
   start(*state);
-  assert_ok(hipmm_get_current_resource(&top));
+  assert_ok(hipmm_resource_get_current(&top));
   assert_ok(hipmm_allocate(NULL, full.bytes, NULL, &first));
   data_fill(first, 0x3C, full.bytes, NULL);
   int64_t peak_bytes = resource_value(top, "peak_reserved_bytes");

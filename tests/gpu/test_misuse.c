@@ -44,9 +44,9 @@ static void sleep_a_while(void *unused)
   usleep(3000);
 }
 
-static hipStream_t new_stream(void)
+static hipmm_stream_t new_stream(void)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   assert_int_equal(data_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING), 0);
   return stream;
 }
@@ -57,10 +57,10 @@ static void reuses_blocks_of_a_destroyed_stream(void **state)
 {
   data_start(*state);
   struct hipmm_resource *resource;
-  assert_ok(hipmm_get_current_resource(&resource));
+  assert_ok(hipmm_resource_get_current(&resource));
   hipmm_resource_release(resource);
   for (int round = 0; round < ROUNDS; round++) {
-    hipStream_t old = new_stream();
+    hipmm_stream_t old = new_stream();
     void *first = NULL, *second = NULL;
     assert_ok(hipmm_allocate(NULL, BYTES, old, &first));
     assert_int_equal(data_hip()->LaunchHostFunc(old, sleep_a_while, NULL), 0);
@@ -68,7 +68,7 @@ static void reuses_blocks_of_a_destroyed_stream(void **state)
     assert_ok(hipmm_deallocate(NULL, first, BYTES, old));
     if (round % 3 == 0) assert_ok(hipmm_stream_retire(0, old));
     assert_int_equal(data_hip()->StreamDestroy(old), 0);
-    hipStream_t next = new_stream();
+    hipmm_stream_t next = new_stream();
     assert_ok(hipmm_allocate(NULL, BYTES, next, &second));
     data_fill(second, (unsigned char)round, BYTES, next);
     assert_true(data_holds(second, (unsigned char)round, BYTES));
@@ -104,7 +104,7 @@ static int64_t guard_value(const char *name)
 {
   int64_t value = -1;
   struct hipmm_resource *guard;
-  assert_ok(hipmm_get_named_resource(0, "guard", &guard));
+  assert_ok(hipmm_resource_get_by_name(0, "guard", &guard));
   assert_ok(hipmm_resource_query(guard, name, &value));
   hipmm_resource_release(guard);
   return value;
@@ -122,7 +122,7 @@ static void finds_writes_that_go_wrong(void **state)
   data_fill(ptr[1] - 1, 2, 1, NULL);
   for (int i = 0; i < 3; i++) assert_ok(hipmm_deallocate(NULL, ptr[i], 1000, NULL));
   data_fill(ptr[2] + 500, 2, 1, NULL);
-  assert_ok(hipmm_get_named_resource(0, "guard", &guard));
+  assert_ok(hipmm_resource_get_by_name(0, "guard", &guard));
   assert_ok(hipmm_resource_perform(guard, "verify"));
   hipmm_resource_release(guard);
   assert_int_equal(guard_value("overruns"), 1);

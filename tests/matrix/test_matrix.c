@@ -284,7 +284,7 @@ int main(void)
   char *folder = new_folder(), *file = path_in(folder, "log.csv");
   snprintf(log_option, sizeof log_option, "\"file\": \"%s\", ", file);
   log_to_file("error");
-  if (hipmm_register_failure("matrix", &failure)) return 1;
+  if (hipmm_failure_handler_register("matrix", &failure)) return 1;
   plugin_scan(NULL, discover, NULL);
   tests[n++] = test_of(NULL, agrees_with_the_model_over_everything, "everything");
   for (size_t i = 0; i < adaptors.count; i++) {

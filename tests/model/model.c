@@ -36,7 +36,7 @@ struct run {
   const struct hipmm_hip *hip;
   struct ranges ranges;
   pthread_rwlock_t streams_lock; /* written while a stream is made anew */
-  hipStream_t streams[MODEL_MOST_STREAMS];
+  hipmm_stream_t streams[MODEL_MOST_STREAMS];
   pthread_mutex_t result_lock;
   struct model_result result;
 };
@@ -137,7 +137,7 @@ static void fill(struct worker *worker, struct held_block *block)
 /* Orders `to` after what `from` has been given so far. */
 static void order_streams(struct run *run, int from, int to)
 {
-  hipEvent_t event;
+  hipmm_hip_event_t event;
   if (from == to) return;
   check_hip(run, "hipEventCreate", run->hip->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING));
   check_hip(run, "hipEventRecord", run->hip->EventRecord(event, run->streams[from]));
@@ -212,7 +212,7 @@ static void hand_over(struct worker *worker, struct held_block *block)
 static void free_wrongly(struct worker *worker, const struct held_block *block)
 {
   struct run *run = worker->run;
-  hipStream_t stream = run->streams[block->stream];
+  hipmm_stream_t stream = run->streams[block->stream];
   check_status(run, "freeing with another size", hipmm_deallocate(run->resource, block->ptr, block->bytes + 1, stream),
                HIPMM_E_SIZE);
   check_status(run, "freeing inside a block", hipmm_deallocate(run->resource, block->ptr + 1, block->bytes, stream),
@@ -246,7 +246,7 @@ static void deallocate(struct worker *worker, size_t index)
 static void allocate_nothing(struct worker *worker)
 {
   struct run *run = worker->run;
-  hipStream_t stream = run->streams[random_below(&worker->random, (uint64_t)run->model->streams)];
+  hipmm_stream_t stream = run->streams[random_below(&worker->random, (uint64_t)run->model->streams)];
   void *ptr = worker;
   enum hipmm_status status = hipmm_allocate(run->resource, 0, stream, &ptr);
   if (status == HIPMM_E_OUT_OF_MEMORY && run->model->may_fail) return;
@@ -395,7 +395,7 @@ static bool begin(struct run *run, uint64_t seed)
   enum hipmm_status status = hipmm_init_from_string(graph);
   run->hip = hip_table();
   if (!status) program_begin(model->region_bytes);
-  if (!status) status = hipmm_get_current_resource(&run->resource);
+  if (!status) status = hipmm_resource_get_current(&run->resource);
   check_status(run, "initialisation", status, HIPMM_OK);
   run->result.status = status;
   return !status;

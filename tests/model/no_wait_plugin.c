@@ -89,7 +89,7 @@ static enum hipmm_status no_wait_plugin_take(struct no_wait_plugin *no_wait_plug
   return HIPMM_OK;
 }
 
-static enum hipmm_status no_wait_plugin_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream,
+static enum hipmm_status no_wait_plugin_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                                  void **ptr_out)
 {
   struct no_wait_plugin *no_wait_plugin = self;
@@ -117,7 +117,7 @@ static enum hipmm_status no_wait_plugin_give(struct no_wait_plugin *no_wait_plug
 }
 
 static enum hipmm_status no_wait_plugin_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
-                                                   hipStream_t stream)
+                                                   hipmm_stream_t stream)
 {
   struct no_wait_plugin *no_wait_plugin = self;
   (void)alignment, (void)stream;

@@ -6,14 +6,14 @@
 static void *region;
 
 /* Host memory that stays in place: copies of it are work on streams, as for a device's. */
-static enum hipmm_status take(void *arg, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status take(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   (void)arg, (void)alignment, (void)stream; /* pages, which are aligned to more than is asked for here */
   int code = hip_table()->HostMalloc(ptr_out, bytes, HIPMM_HIP_HOST_MALLOC_PORTABLE);
   return code ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
 }
 
-static void give(void *arg, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static void give(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   const struct hipmm_hip *hip = hip_table();
   (void)arg, (void)bytes, (void)alignment;
@@ -33,11 +33,11 @@ void program_begin(size_t region_bytes)
   struct hipmm_failure_handler failure = {.struct_size = sizeof failure, .callback = give_up};
   struct hipmm_allocator allocator = {sizeof allocator, take, give, NULL};
   struct hipmm_region registered = {.struct_size = sizeof registered, .bytes = region_bytes};
-  hipmm_register_allocator("program", &allocator);
-  hipmm_register_failure("program", &failure);
+  hipmm_allocator_register("program", &allocator);
+  hipmm_failure_handler_register("program", &failure);
   if (!region_bytes || hip_table()->Malloc(&region, region_bytes)) return;
   registered.ptr = region;
-  hipmm_register_region("region", &registered);
+  hipmm_region_register("region", &registered);
 }
 
 void program_end(void)

@@ -17,7 +17,7 @@ static void use_by_host(void *closure)
   free(use);
 }
 
-int use_submit(const struct hipmm_hip *hip, bool by_host, struct use use, hipStream_t stream)
+int use_submit(const struct hipmm_hip *hip, bool by_host, struct use use, hipmm_stream_t stream)
 {
   if (!by_host && use.from) return hip->MemcpyAsync(use.to, use.from, use.bytes, DEVICE_TO_HOST, stream);
   if (!by_host) return hip->MemsetAsync(use.to, use.pattern, use.bytes, stream);

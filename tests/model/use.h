@@ -15,6 +15,6 @@ struct use {
 
 /* Returns HIP's code. `by_host`: by a host function, for memory whose copies do not wait for their turn on the
  * stream. */
-int use_submit(const struct hipmm_hip *hip, bool by_host, struct use use, hipStream_t stream);
+int use_submit(const struct hipmm_hip *hip, bool by_host, struct use use, hipmm_stream_t stream);
 
 #endif

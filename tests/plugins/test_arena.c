@@ -157,7 +157,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   static const size_t sizes[] = {100, 200000, 3 * MIB};
   (void)state;
   fixture_start(plain);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
   for (size_t i = 0; i < 3; i++) assert_reuses_without_a_call(sizes[i], stream);
   fixture_drop_stream(stream);
@@ -169,7 +169,7 @@ static void never_waits_on_the_host_when_it_frees(void **state)
   static const size_t sizes[] = {1000, 300000, 2 * MIB};
   (void)state;
   fixture_start_with("'scheduler': 'stepped'", plain);
-  hipStream_t first = fixture_stream(), second = fixture_stream();
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
   assert_ok(hipmm_stream_retain(0, first));
   for (int round = 0; round < 30; round++) {
     void *ptr = fixture_allocate(sizes[round % 3], first);
@@ -191,7 +191,7 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
   for (size_t mib = 1; mib <= 4; mib += 3) { /* of an arena of its own, of the global one */
     snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', 'maximum_size': '%zuMiB'}, 'device']", mib);
     fixture_start_with("'scheduler': 'stepped'", graph);
-    hipStream_t first = fixture_stream(), second = fixture_stream();
+    hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     assert_ok(hipmm_stream_retain(0, first));
     void *ptr = fixture_allocate(mib * MIB, second);
     assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, mib * MIB, first), 0);
@@ -210,7 +210,7 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
 
 /* Frees a block on `first` with work pending, then allocates the memory on `second`, whose bytes must be there in the
  * end. */
-static void hand_over(hipStream_t first, hipStream_t second, size_t bytes)
+static void hand_over(hipmm_stream_t first, hipmm_stream_t second, size_t bytes)
 {
   unsigned char *ptr = fixture_allocate(bytes, first);
   assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, bytes, first), 0);
@@ -230,7 +230,7 @@ static void orders_streams_however_it_records(void **state)
     snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', 'maximum_size': '4MiB', 'record': '%s'}, 'device']",
              records[i % 3]);
     fixture_start_with("'scheduler': 'stepped', 'seed': 5", graph);
-    hipStream_t first = fixture_stream(), second = fixture_stream();
+    hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     for (int round = 0; round < 20; round++) {
       hand_over(first, second, i / 3 ? MIB : 4 * MIB);
       hand_over(second, first, i / 3 ? 1000 : 3 * MIB);
@@ -251,7 +251,7 @@ static void makes_memory_of_a_retired_stream_anybodys(void **state)
 {
   (void)state;
   fixture_start("'stack': [{'type': 'arena', 'maximum_size': '4MiB'}, 'device']");
-  hipStream_t first = fixture_stream();
+  hipmm_stream_t first = fixture_stream();
   assert_ok(hipmm_stream_retain(0, first));
   void *kept = fixture_allocate(1000, first);
   fixture_free(fixture_allocate(MIB, first), 0, first);
@@ -291,7 +291,7 @@ static void takes_a_block_of_another_arena_before_it_fails(void **state)
   size_t n = 0;
   (void)state;
   fixture_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'arena', 'maximum_size': '1MiB'}, 'device']");
-  hipStream_t first = fixture_stream(), second = fixture_stream();
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
   void *kept = fixture_allocate(1000, first);
   while (n < 2000 && !hipmm_allocate(NULL, 1000, second, &blocks[n])) n++;
   assert_int_equal(n, 1023); /* to the last unit */
@@ -413,7 +413,7 @@ static void holds_nobody_up_while_it_dumps(void **state)
 {
   enum { STREAMS = 24, PIPE_BYTES = 4096 };
   char text[16384], *folder = new_folder(), *file = path_in(folder, "pipe");
-  hipStream_t streams[STREAMS];
+  hipmm_stream_t streams[STREAMS];
   void *blocks[STREAMS], *has_failed = NULL;
   pthread_t thread;
   int waiting = 0;
@@ -490,7 +490,7 @@ static void shows_all_that_it_holds(void **state)
   struct seen seen = {0};
   (void)state;
   fixture_start(plain);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(sizes[i % 5], i % 7 ? NULL : stream);
   for (int i = 0; i < BLOCKS; i++) {
     if (i % 3)
@@ -534,7 +534,7 @@ enum { BLOCKS_OF_THREAD = 200 };
 
 struct task {
   void *blocks[BLOCKS_OF_THREAD];
-  hipStream_t stream;
+  hipmm_stream_t stream;
   int failures;
 };
 
@@ -569,7 +569,7 @@ static void lets_the_next_thread_have_the_arena_of_one_that_ended(void **state)
 
 static void keeps_threads_on_their_default_streams_apart(void **state)
 {
-  struct task task = {.stream = (hipStream_t)2};
+  struct task task = {.stream = (hipmm_stream_t)2};
   (void)state;
   fixture_start(plain);
   for (int i = 0; i < 10; i++) {
@@ -619,9 +619,9 @@ static void passes_the_model(void **state)
 static void use_each_op(void)
 {
   struct hipmm_resource *resource = NULL;
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   void *ptrs[4] = {NULL};
-  if (hipmm_get_device_resource(0, &resource)) return;
+  if (hipmm_resource_get_for_device(0, &resource)) return;
   fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   for (size_t i = 0; i < 4; i++)
     if (hipmm_allocate(resource, (i + 1) * 600000, i % 2 ? stream : NULL, &ptrs[i])) ptrs[i] = NULL;
@@ -733,7 +733,7 @@ static void forgets_addresses_that_it_gave_back(void **state)
 static void has_an_arena_for_each_of_thousands_of_streams(void **state)
 {
   enum { STREAMS = 4500 };
-  static hipStream_t streams[STREAMS];
+  static hipmm_stream_t streams[STREAMS];
   (void)state;
   fixture_start(plain);
   for (int i = 0; i < STREAMS; i++) {

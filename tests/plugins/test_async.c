@@ -137,10 +137,10 @@ static void a_change_that_fails_changes_nothing(void **state)
 /* ---- Access ---- */
 
 /* What device 1 may do with the memory of the pool made last. */
-static hipMemPool_t last_pool;
+static hipmm_hip_mempool_t last_pool;
 static struct hipmm_hip real;
 
-static int note_pool(hipMemPool_t *pool, int device, int handle_type)
+static int note_pool(hipmm_hip_mempool_t *pool, int device, int handle_type)
 {
   int code = real.MemPoolCreate(pool, device, handle_type);
   last_pool = *pool;
@@ -230,7 +230,7 @@ static void keeps_the_order_of_streams(void **state)
 {
   (void)state;
   fixture_start_with("'scheduler': 'stepped', 'seed': 3", "'stack': ['async']");
-  hipStream_t first = fixture_stream(), second = fixture_stream();
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
   for (int i = 0; i < 50; i++) {
     unsigned char *ptr = fixture_allocate(4096, first);
     assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, 4096, first), 0);
@@ -249,7 +249,7 @@ static void use_each_op(void)
   struct hipmm_resource *resource = NULL;
   void *ptr = NULL;
   int64_t value;
-  if (hipmm_get_device_resource(0, &resource)) return;
+  if (hipmm_resource_get_for_device(0, &resource)) return;
   if (!hipmm_allocate(resource, MIB, NULL, &ptr)) hipmm_deallocate(resource, ptr, MIB, NULL);
   if (!hipmm_resource_query(resource, "peak_used_bytes", &value)) hipmm_resource_perform(resource, "reset_peaks");
   hipmm_resource_trim(resource, 0);

@@ -63,7 +63,7 @@ static void takes_the_options_of_its_pool(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
-static int lacks_managed_pools(hipMemPool_t *pool, int device)
+static int lacks_managed_pools(hipmm_hip_mempool_t *pool, int device)
 {
   (void)pool, (void)device;
   return HIPMM_HIP_ERROR_NOT_SUPPORTED;

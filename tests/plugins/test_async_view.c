@@ -3,31 +3,31 @@
  * can be made once the runtime is there, and must be before the stack that views them: that is device 1's here. */
 #include "../support/fixture.h"
 
-static hipMemPool_t default_pool(int device)
+static hipmm_hip_mempool_t default_pool(int device)
 {
-  hipMemPool_t pool = NULL;
+  hipmm_hip_mempool_t pool = NULL;
   assert_int_equal(fixture_hip()->DeviceGetDefaultMemPool(&pool, device), 0);
   return pool;
 }
 
-static hipMemPool_t new_pool(int device)
+static hipmm_hip_mempool_t new_pool(int device)
 {
-  hipMemPool_t pool = NULL;
+  hipmm_hip_mempool_t pool = NULL;
   assert_int_equal(fixture_hip()->MemPoolCreate(&pool, device, HIPMM_HIP_HANDLE_NONE), 0);
   return pool;
 }
 
-static uint64_t used_bytes(hipMemPool_t pool)
+static uint64_t used_bytes(hipmm_hip_mempool_t pool)
 {
   uint64_t bytes = 0;
   assert_int_equal(fixture_hip()->MemPoolGetAttribute(pool, HIPMM_HIP_POOL_USED_CURRENT, &bytes), 0);
   return bytes;
 }
 
-static void register_pool(hipMemPool_t pool)
+static void register_pool(hipmm_hip_mempool_t pool)
 {
   struct hipmm_mempool mempool = {.struct_size = sizeof mempool, .handle = pool};
-  assert_ok(hipmm_register_mempool("ours", &mempool));
+  assert_ok(hipmm_mempool_register("ours", &mempool));
 }
 
 #define VIEW(options)                                                                                   \
@@ -44,7 +44,7 @@ static void start_view(const char *graph)
 static struct hipmm_resource *view(void)
 {
   struct hipmm_resource *resource = NULL;
-  assert_ok(hipmm_get_device_resource(1, &resource));
+  assert_ok(hipmm_resource_get_for_device(1, &resource));
   hipmm_resource_release(resource); /* the table of devices keeps it */
   return resource;
 }
@@ -73,7 +73,7 @@ static void takes_from_the_devices_current_pool(void **state)
 {
   (void)state;
   start_view(VIEW(", 'pool': 'current'"));
-  hipMemPool_t pool = new_pool(1);
+  hipmm_hip_mempool_t pool = new_pool(1);
   assert_int_equal(fixture_hip()->DeviceSetMemPool(1, pool), 0);
   void *ptr = allocate_in_view();
   assert_int_equal(used_bytes(pool), MIB);
@@ -86,9 +86,9 @@ static void takes_from_the_devices_current_pool(void **state)
 static void takes_from_the_pool_that_was_registered(void **state)
 {
   (void)state;
-  hipMemPool_t current = NULL;
+  hipmm_hip_mempool_t current = NULL;
   start_view(VIEW(", 'pool_handle': 'ours'"));
-  hipMemPool_t pool = new_pool(1);
+  hipmm_hip_mempool_t pool = new_pool(1);
   register_pool(pool);
   void *ptr = allocate_in_view();
   assert_int_equal(used_bytes(pool), MIB);
@@ -103,7 +103,7 @@ static void never_destroys_the_pool(void **state)
 {
   (void)state;
   start_view(VIEW(", 'pool_handle': 'ours'"));
-  hipMemPool_t pool = new_pool(1);
+  hipmm_hip_mempool_t pool = new_pool(1);
   register_pool(pool);
   allocate_in_view();
   assert_ok(hipmm_finalize());
@@ -118,7 +118,7 @@ static void leaves_the_owners_settings_alone(void **state)
   int no = 0;
   int64_t value = -1;
   start_view(VIEW(", 'pool_handle': 'ours'"));
-  hipMemPool_t pool = new_pool(1);
+  hipmm_hip_mempool_t pool = new_pool(1);
   assert_int_equal(fixture_hip()->MemPoolSetAttribute(pool, HIPMM_HIP_POOL_RELEASE_THRESHOLD, &threshold), 0);
   assert_int_equal(fixture_hip()->MemPoolSetAttribute(pool, HIPMM_HIP_POOL_REUSE_ALLOW_OPPORTUNISTIC, &no), 0);
   register_pool(pool);
@@ -135,12 +135,12 @@ static void leaves_the_owners_settings_alone(void **state)
 static void refuses_a_pool_of_another_device(void **state)
 {
   (void)state;
-  hipMemPool_t current = NULL;
+  hipmm_hip_mempool_t current = NULL;
   struct hipmm_resource *resource;
   start_view(VIEW(", 'pool_handle': 'ours'"));
-  hipMemPool_t pool = new_pool(0);
+  hipmm_hip_mempool_t pool = new_pool(0);
   register_pool(pool);
-  assert_status(hipmm_get_device_resource(1, &resource), HIPMM_E_CONFIG);
+  assert_status(hipmm_resource_get_for_device(1, &resource), HIPMM_E_CONFIG);
   assert_message("/resources/view/pool_handle");
   assert_message("is not a pool of device 1 that allows allocations (hipDeviceSetMemPool: hipErrorInvalid");
   assert_int_equal(fixture_hip()->DeviceGetMemPool(&current, 1), 0);
@@ -155,14 +155,14 @@ static void refuses_what_is_no_pool(void **state)
   struct hipmm_resource *resource;
   needs_software(); /* a driver trusts handles */
   start_view(VIEW(", 'pool_handle': 'ours'"));
-  hipmm_register_mempool("ours", NULL);
-  assert_status(hipmm_get_device_resource(1, &resource), HIPMM_E_CONFIG);
+  hipmm_mempool_register("ours", NULL);
+  assert_status(hipmm_resource_get_for_device(1, &resource), HIPMM_E_CONFIG);
   assert_message("ours");
   default_pool(1); /* which would take the handle of a pool that is gone */
-  hipMemPool_t pool = new_pool(1);
+  hipmm_hip_mempool_t pool = new_pool(1);
   assert_int_equal(fixture_hip()->MemPoolDestroy(pool), 0);
   register_pool(pool);
-  assert_status(hipmm_get_device_resource(1, &resource), HIPMM_E_CONFIG);
+  assert_status(hipmm_resource_get_for_device(1, &resource), HIPMM_E_CONFIG);
   assert_message("hipErrorInvalidValue");
   assert_ok(hipmm_finalize());
   assert_status(fixture_try("'memory_pools': false", "'stack': ['async_view']"), HIPMM_E_NOT_SUPPORTED);
@@ -175,7 +175,7 @@ static void each_device_has_its_own_default(void **state)
   struct hipmm_resource *second;
   void *ptr = NULL;
   start_view("'stack': ['async_view']");
-  assert_ok(hipmm_get_device_resource(1, &second));
+  assert_ok(hipmm_resource_get_for_device(1, &second));
   assert_ok(hipmm_allocate(second, MIB, NULL, &ptr));
   assert_int_equal(used_bytes(default_pool(1)), MIB);
   assert_int_equal(used_bytes(default_pool(0)), 0);
@@ -188,7 +188,7 @@ static void use_each_op(void)
   struct hipmm_resource *resource = NULL;
   void *ptr = NULL;
   int64_t value;
-  if (hipmm_get_device_resource(0, &resource)) return;
+  if (hipmm_resource_get_for_device(0, &resource)) return;
   if (!hipmm_allocate(resource, MIB, NULL, &ptr)) hipmm_deallocate(resource, ptr, MIB, NULL);
   if (!hipmm_resource_query(resource, "peak_used_bytes", &value)) hipmm_resource_perform(resource, "reset_peaks");
   hipmm_resource_trim(resource, 0);

@@ -537,7 +537,7 @@ static void use_each_op(void)
 {
   static const size_t sizes[] = {100, 60000, MIB};
   struct hipmm_resource *resource = NULL;
-  if (hipmm_get_device_resource(0, &resource)) return;
+  if (hipmm_resource_get_for_device(0, &resource)) return;
   for (size_t i = 0; i < 3; i++) {
     void *ptr;
     if (!hipmm_allocate(resource, sizes[i], NULL, &ptr)) hipmm_deallocate(resource, ptr, sizes[i], NULL);

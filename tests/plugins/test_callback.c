@@ -34,7 +34,7 @@ static struct {
 } program;
 
 /* What the thread's last call was told. */
-static _Thread_local hipStream_t last_stream;
+static _Thread_local hipmm_stream_t last_stream;
 static _Thread_local int last_device;
 
 /* Kept before each block. */
@@ -53,7 +53,8 @@ static void *new_block(size_t bytes, size_t alignment)
   return (void *)start;
 }
 
-static enum hipmm_status program_allocate(void *arg, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status program_allocate(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                          void **ptr_out)
 {
   void *inner;
   if (arg != &program) return HIPMM_E_INTERNAL;
@@ -75,7 +76,7 @@ static enum hipmm_status program_allocate(void *arg, size_t bytes, size_t alignm
   return HIPMM_OK;
 }
 
-static void program_deallocate(void *arg, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static void program_deallocate(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct header header = ((struct header *)ptr)[-1];
   last_stream = stream;
@@ -91,7 +92,7 @@ static int setup(void **state)
 {
   struct hipmm_allocator allocator = {sizeof allocator, program_allocate, program_deallocate, &program};
   memset(&program, 0, sizeof program);
-  return hipmm_register_allocator("program", &allocator) ? -1 : fixture_setup(state);
+  return hipmm_allocator_register("program", &allocator) ? -1 : fixture_setup(state);
 }
 
 static int teardown(void **state)
@@ -131,7 +132,7 @@ static void passes_on_alignments_and_streams(void **state)
   (void)state;
   void *ptr = NULL;
   start();
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   assert_ok(hipmm_allocate_aligned(NULL, 1000, 65536, stream, &ptr));
   assert_int_equal((uintptr_t)ptr % 65536, 0);
   assert_ptr_equal(last_stream, stream);
@@ -184,7 +185,7 @@ static void works_on_its_own_device(void **state)
   void *ptr = NULL;
   start();
   needs_devices(2);
-  assert_ok(hipmm_get_device_resource(1, &second));
+  assert_ok(hipmm_resource_get_for_device(1, &second));
   assert_ok(hipmm_allocate(second, 100, NULL, &ptr));
   assert_int_equal(last_device, 1);
   fixture_hip()->GetDevice(&last_device);
@@ -344,7 +345,7 @@ static void lets_the_program_use_other_resources(void **state)
   fixture_start("'resources': {'plain': {'type': 'device'}, 'ours': {'type': 'callback', 'allocator': 'program'}}, "
                 "'devices': {'default': 'ours', '1': 'plain'}");
   needs_devices(2);
-  assert_ok(hipmm_get_device_resource(1, &program.resource));
+  assert_ok(hipmm_resource_get_for_device(1, &program.resource));
   program.mistake = COMES_BACK;
   program.inner = HIPMM_E_INTERNAL;
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);

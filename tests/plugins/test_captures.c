@@ -22,7 +22,7 @@ struct block {
 
 /* What a thread does on a stream. */
 struct worker {
-  hipStream_t stream;
+  hipmm_stream_t stream;
   uint64_t random;
   unsigned count, allocated;
   struct block blocks[MOST];
@@ -87,7 +87,7 @@ static void start(unsigned seed)
 static void capture(void)
 {
   struct hipmm_resource *top;
-  assert_ok(hipmm_get_device_resource(0, &top));
+  assert_ok(hipmm_resource_get_for_device(0, &top));
   capture_begin(captured.stream);
   if (row->retains) fixture_start_threads(1, go_on_elsewhere);
   int failures = 0, untimely = 0;
@@ -126,7 +126,7 @@ static void is_not_ended_by_a_free_to_the_driver(void **state)
 {
   (void)state;
   fixture_start("'stack': ['device']");
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   void *ptr = fixture_allocate(MIB, stream);
   capture_begin(stream);
   assert_int_equal(fixture_hip()->MemsetAsync(ptr, 0x5A, MIB, stream), 0);

@@ -40,7 +40,7 @@ static int free_one(void *argument, size_t bytes)
 static void use(const char *name, int (*callback)(void *, size_t), void *argument)
 {
   const struct hipmm_failure_handler failure = {sizeof failure, callback, argument};
-  assert_ok(hipmm_register_failure(name, &failure));
+  assert_ok(hipmm_failure_handler_register(name, &failure));
 }
 
 static int setup(void **state)
@@ -292,7 +292,7 @@ static int replace_itself(void *argument, size_t bytes)
   struct spill *it = argument;
   (void)bytes;
   it->calls++;
-  return hipmm_register_failure("spill", NULL) == HIPMM_OK; /* the second time it is gone */
+  return hipmm_failure_handler_register("spill", NULL) == HIPMM_OK; /* the second time it is gone */
 }
 
 static void lasts_as_long_as_the_stack(void **state)
@@ -319,7 +319,7 @@ static void can_be_given_another_function(void **state)
   use("other", count_call, &calls);
   fixture_start(pooled);
   assert_ok(hipmm_set("devices/0/failure_callback/callback", "other"));
-  assert_ok(hipmm_register_failure("other", NULL));
+  assert_ok(hipmm_failure_handler_register("other", NULL));
   assert_status(hipmm_allocate(NULL, 5 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(calls, 2);
   assert_int_equal(spill.calls, 0);

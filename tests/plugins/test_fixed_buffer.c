@@ -19,7 +19,7 @@ static struct {
 static void register_part(void *ptr, size_t bytes)
 {
   struct hipmm_region region = {sizeof region, ptr, bytes};
-  assert_ok(hipmm_register_region("ours", &region));
+  assert_ok(hipmm_region_register("ours", &region));
 }
 
 /* The region comes first, from a runtime that the graph then finds as it is. */
@@ -59,18 +59,18 @@ static int teardown(void **state)
     is_good = canaries_live() && !fixture_hip()->Free(program.start);
     if (!is_good) print_error("the region was freed, or written beyond\n");
   }
-  hipmm_register_region("ours", NULL);
+  hipmm_region_register("ours", NULL);
   return fixture_teardown(state) || !is_good ? -1 : 0;
 }
 
-static void *take(size_t bytes, hipStream_t stream)
+static void *take(size_t bytes, hipmm_stream_t stream)
 {
   void *ptr = NULL;
   assert_ok(hipmm_allocate(program.resource, bytes, stream, &ptr));
   return ptr;
 }
 
-static void give(void *ptr, size_t bytes, hipStream_t stream)
+static void give(void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   assert_ok(hipmm_deallocate(program.resource, ptr, bytes, stream));
 }
@@ -226,7 +226,7 @@ static void a_freed_block_waits_for_its_streams_work(void **state)
   char graph[400];
   snprintf(graph, sizeof graph, GRAPH("%s"), options);
   start_with("'scheduler': 'stepped', 'seed': 3", graph);
-  hipStream_t first = fixture_stream(), second = fixture_stream();
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
   for (int i = 0; i < 50; i++) {
     void *ptr = take(REGION, first);
     assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, REGION, first), 0);
@@ -247,7 +247,7 @@ static void pieces_of_many_streams_become_one(void **state)
 {
   const char *const options = *state;
   char graph[400];
-  hipStream_t streams[8];
+  hipmm_stream_t streams[8];
   void *blocks[8];
   snprintf(graph, sizeof graph, GRAPH("%s"), options);
   start_with("'scheduler': 'stepped', 'seed': 5", graph);
@@ -326,7 +326,7 @@ static void a_region_serves_one_resource(void **state)
   needs_software(); /* two devices */
   register_part(page, sizeof page);
   fixture_start("'stack': [{'type': 'fixed_buffer', 'region': 'ours'}]");
-  assert_status(hipmm_get_device_resource(1, &second), HIPMM_E_CONFIG);
+  assert_status(hipmm_resource_get_for_device(1, &second), HIPMM_E_CONFIG);
   assert_message("overlap the region of fixed_buffer on device 0");
   assert_ok(hipmm_finalize());
   fixture_start("'stack': [{'type': 'fixed_buffer', 'region': 'ours'}]"); /* it was let go */
@@ -344,7 +344,7 @@ static void needs_a_region_that_is_registered(void **state)
 
 static void use_each_op(void)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   void *first = NULL, *second = NULL;
   fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   if (!hipmm_allocate(NULL, 3000, NULL, &first)) hipmm_deallocate(NULL, first, 3000, NULL);

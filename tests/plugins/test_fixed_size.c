@@ -121,7 +121,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
 {
   (void)state;
   fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB'}, 'device']");
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
   void *first = fixture_allocate(1, stream);
   fixture_free(first, 1, stream);
@@ -133,7 +133,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
 
 /* Frees a block on `first` with work pending, then allocates it on `second`, whose bytes must be in the block at the
  * end. The chunk has one block: without reuse, the resource would grow. */
-static void hand_over(hipStream_t first, hipStream_t second)
+static void hand_over(hipmm_stream_t first, hipmm_stream_t second)
 {
   unsigned char *ptr = fixture_allocate(4 * MIB, first);
   assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, 4 * MIB, first), 0);
@@ -154,7 +154,7 @@ static void orders_streams_however_it_records(void **state)
     snprintf(graph, sizeof graph, "'stack': [{'type': 'fixed_size', 'block_size': '4MiB', 'record': '%s'}, 'device']",
              records[i]);
     fixture_start_with("'scheduler': 'stepped', 'seed': 5", graph);
-    hipStream_t first = fixture_stream(), second = fixture_stream();
+    hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     for (int round = 0; round < 20; round++) {
       hand_over(first, second);
       hand_over(second, first);
@@ -170,7 +170,7 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
   needs_software();
   (void)state;
   fixture_start_with("'scheduler': 'stepped'", "'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
-  hipStream_t first = fixture_stream(), second = fixture_stream();
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
   assert_ok(hipmm_stream_retain(0, first));
   void *ptr = fixture_allocate(MIB, first);
   assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, MIB, first), 0);
@@ -196,7 +196,7 @@ static void makes_blocks_of_a_retired_stream_anybodys(void **state)
 {
   (void)state;
   fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '4MiB'}, 'device']");
-  hipStream_t first = fixture_stream();
+  hipmm_stream_t first = fixture_stream();
   void *ptr = fixture_allocate(MIB, first);
   fixture_free(ptr, MIB, first);
   assert_ok(hipmm_stream_retire(0, first));
@@ -218,7 +218,7 @@ static void costs_the_same_however_many_streams_there_are(void **state)
 struct seen {
   const char *end;
   size_t live_bytes, n[5];
-  hipStream_t live_on;
+  hipmm_stream_t live_on;
   bool is_disordered;
 };
 
@@ -239,7 +239,7 @@ static void shows_every_block(void **state)
   struct seen seen = {0};
   (void)state;
   fixture_start(small_blocks);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   for (int i = 0; i < 6; i++) blocks[i] = fixture_allocate(700 + (size_t)i, stream);
   for (int i = 0; i < 5; i++) fixture_free(blocks[i], 0, i == 2 ? NULL : stream);
   const struct hipmm_resource *resource = fixture_resource("fixed_size");
@@ -336,8 +336,8 @@ static void allocate_and_free(int *failures)
 {
   for (int i = 0; i < ROUNDS; i++) {
     void *ptr[3];
-    for (int k = 0; k < 3; k++) *failures += hipmm_allocate(NULL, 1000, (hipStream_t)2, &ptr[k]) != HIPMM_OK;
-    for (int k = 0; k < 3; k++) *failures += hipmm_deallocate(NULL, ptr[k], 1000, (hipStream_t)2) != HIPMM_OK;
+    for (int k = 0; k < 3; k++) *failures += hipmm_allocate(NULL, 1000, (hipmm_stream_t)2, &ptr[k]) != HIPMM_OK;
+    for (int k = 0; k < 3; k++) *failures += hipmm_deallocate(NULL, ptr[k], 1000, (hipmm_stream_t)2) != HIPMM_OK;
   }
 }
 
@@ -369,7 +369,7 @@ static void mark_and_look(int *failures)
   enum { HELD = 20 };
   void *blocks[HELD];
   unsigned char first = 0;
-  hipStream_t stream;
+  hipmm_stream_t stream;
   if (fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING)) return;
   *failures += hipmm_stream_retain(0, stream) != HIPMM_OK;
   for (unsigned round = 0; round < ROUNDS / 10; round++) {
@@ -446,9 +446,9 @@ static void gives_records_back_when_trimmed(void **state)
 static void use_each_op(void)
 {
   struct hipmm_resource *resource = NULL;
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   void *first = NULL, *second = NULL;
-  if (hipmm_get_device_resource(0, &resource)) return;
+  if (hipmm_resource_get_for_device(0, &resource)) return;
   fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   if (!hipmm_allocate(resource, MIB, stream, &first)) hipmm_deallocate(resource, first, MIB, stream);
   if (!hipmm_allocate(resource, MIB, NULL, &second)) hipmm_deallocate(resource, second, MIB, NULL);

@@ -12,7 +12,7 @@ static const char guarded[] = "'stack': ['guard', 'device']";
 static const char strict[] = "'stack': [{'type': 'guard', 'on_damage': 'error'}, 'device']";
 
 /* On the stream where the memory lets streams write, else from the host when the stream has come so far. */
-static void scribble(char *at, size_t bytes, hipStream_t stream)
+static void scribble(char *at, size_t bytes, hipmm_stream_t stream)
 {
   if (!fixture_hip()->MemsetAsync(at, 0x11, bytes, stream)) return;
   fixture_hip()->GetLastError();
@@ -69,7 +69,7 @@ static void finds_writes_past_the_end(void **state)
   static const size_t starts[] = {0, 0, 7, 200, 255}, lengths[] = {1, 256, 9, 1, 1};
   int64_t n = 0;
   fixture_start_with(row->runtime, row->graph);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   for (size_t size = 0; size < sizeof sizes / sizeof *sizes; size++)
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
       char wanted[100], *ptr = fixture_allocate(sizes[size], stream);
@@ -93,7 +93,7 @@ static void finds_writes_before_the_start(void **state)
   static const size_t farthest[] = {1, 8, 256, 100}, lengths[] = {1, 8, 256, 1};
   int64_t n = 0;
   fixture_start_with(row->runtime, row->graph);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   for (size_t i = 0; i < sizeof farthest / sizeof *farthest; i++) {
     char wanted[100], *ptr = fixture_allocate(1000, stream);
     scribble(ptr, 1000, stream);
@@ -112,7 +112,7 @@ static void finds_writes_after_the_free(void **state)
 {
   const struct memory_row *row = *state;
   fixture_start_with(row->runtime, row->graph);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   char *ptr = fixture_allocate(100000, stream), *other = fixture_allocate(5000, stream);
   scribble(ptr, 100000, stream);
   scribble(other, 5000, stream);
@@ -142,7 +142,7 @@ static void mends_what_it_found(void **state)
   const struct memory_row *row = *state;
   fixture_start_with(row->runtime, row->graph);
   assert_ok(hipmm_set("devices/0/guard/on_damage", "error"));
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   char *ptr = fixture_allocate(1000, stream);
   scribble(ptr - 3, 1006, stream);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, stream), HIPMM_E_SIZE);
@@ -319,7 +319,7 @@ static void fills_zones_before_a_block_goes_on(void **state)
     char runtime[60];
     snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", seed);
     fixture_start_with(runtime, "'stack': [{'type': 'guard', 'quarantine_size': 0}, 'pool', 'device']");
-    hipStream_t first = fixture_stream(), second = fixture_stream();
+    hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     fixture_free(fixture_allocate(1000, first), 1000, second);
     char *ptr = fixture_allocate(3000, second);
     assert_int_equal(fixture_hip()->MemsetAsync(ptr, 5, 3000, second), 0);
@@ -340,7 +340,7 @@ static void finds_writes_that_come_late(void **state)
     char runtime[60];
     snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", seed);
     fixture_start_with(runtime, strict);
-    hipStream_t stream = fixture_stream();
+    hipmm_stream_t stream = fixture_stream();
     char *ptr = fixture_allocate(1000, stream);
     scribble(ptr, 1001, stream);
     assert_status(hipmm_deallocate(NULL, ptr, 1000, stream), HIPMM_E_SIZE);
@@ -360,7 +360,7 @@ static void finds_writes_of_another_stream_after_the_free(void **state)
     char runtime[60];
     snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %d", seed);
     fixture_start_with(runtime, guarded);
-    hipStream_t first = fixture_stream(), second = fixture_stream();
+    hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     char *ptr = fixture_allocate(1000, first);
     fixture_free(ptr, 1000, first);
     scribble(ptr + 10, 20, second);
@@ -378,7 +378,7 @@ static void *allocate_and_free(void *argument)
 {
   enum { HELD = 8 };
   void *ptrs[HELD];
-  hipStream_t stream = argument;
+  hipmm_stream_t stream = argument;
   for (int i = 0; i < ROUNDS; i++) {
     for (int held = 0; held < HELD; held++)
       if (hipmm_allocate(NULL, 500, stream, &ptrs[held])) return argument;
@@ -392,7 +392,7 @@ static void *allocate_and_free(void *argument)
 static void finds_nothing_where_nothing_is(void **state)
 {
   pthread_t threads[THREADS];
-  hipStream_t streams[THREADS];
+  hipmm_stream_t streams[THREADS];
   void *failure = NULL;
   (void)state;
   fixture_start_with("'scheduler': 'stepped', 'seed': 9",
@@ -528,7 +528,7 @@ static void use_all(void)
   for (int i = 0; i < 5; i++)
     if (hipmm_deallocate(NULL, ptrs[i], 3000, NULL)) hipmm_deallocate(NULL, ptrs[i], 0, NULL);
   struct hipmm_resource *top = NULL;
-  if (hipmm_get_device_resource(0, &top)) return;
+  if (hipmm_resource_get_for_device(0, &top)) return;
   hipmm_resource_perform(top, "verify");
   hipmm_resource_trim(top, 0);
   hipmm_resource_release(top);

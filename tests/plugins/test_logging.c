@@ -86,10 +86,10 @@ static void writes_what_rmm_writes(void **state)
   char pattern[1000];
   (void)state;
   assert_ok(start("log.csv", ""));
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   void *first = fixture_allocate(1000, NULL), *second = fixture_allocate(1, stream);
-  assert_null(fixture_allocate(0, (hipStream_t)1));
-  assert_status(hipmm_allocate(NULL, SIZE_MAX, (hipStream_t)2, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_null(fixture_allocate(0, (hipmm_stream_t)1));
+  assert_status(hipmm_allocate(NULL, SIZE_MAX, (hipmm_stream_t)2, &ptr), HIPMM_E_OUT_OF_MEMORY);
   fixture_free(first, 1000, NULL);
   fixture_free(second, 0, stream);
   flush();
@@ -383,7 +383,7 @@ static void gives_each_device_a_log(void **state)
   (void)state;
   assert_ok(start("log.csv", ""));
   needs_devices(2);
-  assert_ok(hipmm_get_device_resource(1, &second));
+  assert_ok(hipmm_resource_get_for_device(1, &second));
   assert_ok(hipmm_allocate(second, 1000, NULL, &ptr));
   assert_ok(hipmm_deallocate(second, ptr, 1000, NULL));
   assert_ok(hipmm_resource_perform(second, "flush"));
@@ -452,7 +452,7 @@ static int fill_a_small_file(void)
   }
   struct hipmm_resource *resource;
   int64_t rows = 0, lost = 0;
-  if (hipmm_get_device_resource(0, &resource)) return 3;
+  if (hipmm_resource_get_for_device(0, &resource)) return 3;
   if (hipmm_resource_perform(resource, "flush") != HIPMM_E_IO) return 4;
   if (hipmm_resource_perform(resource, "flush") != HIPMM_OK) return 5; /* nothing new was lost */
   if (hipmm_resource_query(resource, "rows", &rows) || rows != 2000) return 6;

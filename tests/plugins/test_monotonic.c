@@ -163,7 +163,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
 {
   (void)state;
   fixture_start(plain);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
   assert_reuses_without_a_call(100, stream);
   assert_int_equal(fixture_value("monotonic", "rewinds"), 101);
@@ -175,7 +175,7 @@ static void waits_for_every_stream_that_used_the_memory_once(void **state)
 {
   (void)state;
   fixture_start_with("'scheduler': 'stepped'", plain);
-  hipStream_t streams[3];
+  hipmm_stream_t streams[3];
   unsigned char *ptrs[2];
   for (int i = 0; i < 3; i++) {
     streams[i] = fixture_stream();
@@ -351,7 +351,7 @@ static void gives_records_back_when_trimmed(void **state)
 static void waits_for_one_stream_however_many_there_are(void **state)
 {
   enum { STREAMS = 50 };
-  hipStream_t streams[STREAMS];
+  hipmm_stream_t streams[STREAMS];
   (void)state;
   fixture_start_with("'scheduler': 'stepped'", plain);
   for (int i = 0; i < STREAMS; i++) {
@@ -440,9 +440,9 @@ static void serves_threads_while_it_is_trimmed(void **state)
 static void use_each_op(void)
 {
   struct hipmm_resource *resource = NULL;
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   void *ptrs[4] = {NULL};
-  if (hipmm_get_device_resource(0, &resource)) return;
+  if (hipmm_resource_get_for_device(0, &resource)) return;
   fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   for (size_t round = 0; round < 2; round++) {
     for (size_t i = 0; i < 4; i++)

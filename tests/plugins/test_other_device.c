@@ -21,16 +21,16 @@ static const char *const stacks[] = {
 
 enum { SMALL = 1000, LARGE = 1 << 20 };
 
-static hipStream_t stream_of(int device)
+static hipmm_stream_t stream_of(int device)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   assert_int_equal(fixture_hip()->SetDevice(device), 0);
   assert_int_equal(fixture_hip()->StreamCreateWithFlags(&stream, 0), 0);
   assert_int_equal(fixture_hip()->SetDevice(0), 0);
   return stream;
 }
 
-static void refuses(size_t bytes, hipStream_t own, hipStream_t other)
+static void refuses(size_t bytes, hipmm_stream_t own, hipmm_stream_t other)
 {
   void *ptr = NULL;
   assert_status(hipmm_allocate(NULL, bytes, other, &ptr), HIPMM_E_ARGUMENT);
@@ -48,10 +48,10 @@ static void refuses(size_t bytes, hipStream_t own, hipStream_t other)
 static void refuses_in_the_place_of_its_own(size_t bytes)
 {
   void *ptr = NULL;
-  hipStream_t own = stream_of(0);
+  hipmm_stream_t own = stream_of(0);
   fixture_free(fixture_allocate(bytes, own), bytes, own);
   fixture_drop_stream(own);
-  hipStream_t other = stream_of(1);
+  hipmm_stream_t other = stream_of(1);
   if (on_software()) assert_ptr_equal(other, own);
   if (other == own) assert_status(hipmm_allocate(NULL, bytes, other, &ptr), HIPMM_E_ARGUMENT);
   fixture_drop_stream(other);
@@ -62,7 +62,7 @@ static void refuses_streams_of_another_device(void **state)
   char graph[200];
   snprintf(graph, sizeof graph, "'stack': [%s, 'device']", (const char *)*state);
   fixture_start(graph);
-  hipStream_t own = stream_of(0), other = stream_of(1);
+  hipmm_stream_t own = stream_of(0), other = stream_of(1);
   for (int round = 0; round < 3; round++) {
     refuses(SMALL, own, other);
     refuses(LARGE, own, other);

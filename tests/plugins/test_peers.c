@@ -88,7 +88,7 @@ enum { N_PROGRAMS = sizeof programs / sizeof *programs };
 
 enum { COPY_BYTES = 100000, COPY_BLOCKS = 30 };
 
-static void copy(void *to, const void *from, hipStream_t stream)
+static void copy(void *to, const void *from, hipmm_stream_t stream)
 {
   int code = stream ? fixture_hip()->MemcpyAsync(to, from, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT, stream)
                     : fixture_hip()->Memcpy(to, from, COPY_BYTES, HIPMM_HIP_MEMCPY_DEFAULT);
@@ -108,7 +108,7 @@ static void assert_seed(const unsigned char *host, int seed)
 }
 
 /* Through the block and `other`, memory of device 1, with the current device as it is. */
-static void copy_round(void *block, void *other, hipStream_t stream, int seed)
+static void copy_round(void *block, void *other, hipmm_stream_t stream, int seed)
 {
   unsigned char *host = malloc(COPY_BYTES);
   fill_host(host, seed);
@@ -129,7 +129,7 @@ static void copy_round(void *block, void *other, hipStream_t stream, int seed)
 static void copy_with_each_device(void *const *blocks, void *other)
 {
   for (int current = 0; current < 2; current++) {
-    hipStream_t stream;
+    hipmm_stream_t stream;
     assert_int_equal(fixture_hip()->SetDevice(current), 0);
     assert_int_equal(fixture_hip()->StreamCreateWithFlags(&stream, 0), 0);
     for (int i = 0; i < COPY_BLOCKS; i++) copy_round(blocks[i], other, i % 2 ? stream : NULL, current * 100 + i);
@@ -173,7 +173,7 @@ static void serves_each_device_to_the_other(void **state)
   struct hipmm_resource *top[2];
   start(*state, "'device'");
   for (int i = 0; i < 2; i++) {
-    assert_ok(hipmm_get_device_resource(i, &top[i]));
+    assert_ok(hipmm_resource_get_for_device(i, &top[i]));
     hipmm_resource_release(top[i]);
     assert_ok(hipmm_allocate(top[i], COPY_BYTES, NULL, &ptr[i]));
   }
@@ -241,7 +241,7 @@ static void keeps_or_lacks_the_order_of_hipmallocs_memory(void **state)
   assert_int_equal(fixture_hip()->Malloc(&target, COPY_BYTES), 0);
   assert_int_equal(fixture_hip()->SetDevice(1), 0);
   assert_int_equal(fixture_hip()->Malloc(&work, COPY_BYTES), 0);
-  assert_ok(hipmm_get_device_resource(1, &top));
+  assert_ok(hipmm_resource_get_for_device(1, &top));
   assert_ok(hipmm_allocate(top, COPY_BYTES, NULL, &source));
   assert_int_equal(copy_what_is_being_written(source, work, target), order->waits ? NEW : OLD);
   assert_ok(hipmm_deallocate(top, source, COPY_BYTES, NULL));
@@ -292,7 +292,7 @@ static void a_pool_maps_for_pytorch_and_not_for_cupy(void **state)
   assert_non_null(ptr[1]);
   assert_contains(logged(), SEVERAL);
   struct hipmm_resource *last;
-  assert_ok(hipmm_get_device_resource(3, &last));
+  assert_ok(hipmm_resource_get_for_device(3, &last));
   hipmm_resource_release(last);
   assert_contains(logged(), SEVERAL);
   assert_int_equal(fixture_hip()->Malloc(&copied, COPY_BYTES), 0);
@@ -387,7 +387,7 @@ static void copy_buffer_to(int device)
   struct hipmm_buffer *buffer, *copied;
   unsigned char host[1000], back[1000] = {0};
   memset(host, 9, sizeof host);
-  assert_ok(hipmm_get_device_resource(device, &target));
+  assert_ok(hipmm_resource_get_for_device(device, &target));
   assert_ok(hipmm_buffer_create_from(NULL, host, sizeof host, NULL, &buffer));
   assert_int_equal(fixture_hip()->DeviceSynchronize(), 0); /* the caller orders work of two devices */
   assert_ok(hipmm_buffer_copy(buffer, target, NULL, &copied));
@@ -475,7 +475,7 @@ static void lets_a_graph_name_all_devices(void **state)
   struct hipmm_resource *top[2];
   start(*state, BOTH_PEERS);
   for (int i = 0; i < 2; i++) {
-    assert_ok(hipmm_get_device_resource(i, &top[i]));
+    assert_ok(hipmm_resource_get_for_device(i, &top[i]));
     hipmm_resource_release(top[i]);
     assert_ok(hipmm_allocate(top[i], BYTES, NULL, &ptr[i]));
   }

@@ -278,7 +278,7 @@ static void keeps_devices_apart(void **state)
   fixture_start(graph);
   needs_devices(2);
   for (int i = 0; i < 2; i++) {
-    assert_ok(hipmm_get_device_resource(i, &pools[i]));
+    assert_ok(hipmm_resource_get_for_device(i, &pools[i]));
     assert_ok(hipmm_allocate(pools[i], 1000, NULL, &ptr[i]));
   }
   for (int i = 0; i < 2; i++) {

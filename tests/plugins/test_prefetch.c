@@ -41,7 +41,7 @@ static void goes_in_the_order_of_the_stream(void **state)
   (void)state;
   needs_software();
   fixture_start_with("'scheduler': 'stepped'", managed);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   void *ptr = fixture_allocate(5000, stream);
   assert_int_equal(software()->pending(), 1);
   assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);

@@ -11,15 +11,15 @@
 enum { OLD = 0x11, NEW = 0x22 };
 
 /* Fills a block on `stream` with `value`, much later. */
-static void fill(void *block, int value, hipStream_t stream)
+static void fill(void *block, int value, hipmm_stream_t stream)
 {
   assert_int_equal(fixture_hip()->MemsetAsync(block, value, BYTES, stream), 0);
 }
 
 /* A stream with the handle that was destroyed last. */
-static hipStream_t successor_of(hipStream_t old)
+static hipmm_stream_t successor_of(hipmm_stream_t old)
 {
-  hipStream_t stream;
+  hipmm_stream_t stream;
   assert_int_equal(fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING), 0);
   if (on_software()) assert_ptr_equal(stream, old);
   return stream;
@@ -31,12 +31,12 @@ static void old_work_never_reaches_new_blocks(void)
 {
   const struct hipmm_hip *hip = fixture_hip();
   for (int round = 0; round < 20; round++) {
-    hipStream_t old = fixture_stream();
+    hipmm_stream_t old = fixture_stream();
     void *first = fixture_allocate(BYTES, old);
     fill(first, OLD, old);
     fixture_free(first, BYTES, old);
     assert_int_equal(hip->StreamDestroy(old), 0);
-    hipStream_t new = successor_of(old);
+    hipmm_stream_t new = successor_of(old);
     void *second = fixture_allocate(BYTES, new);
     fill(second, NEW, new);
     assert_int_equal(hip->DeviceSynchronize(), 0);
@@ -52,7 +52,7 @@ static void old_work_never_reaches_new_blocks(void)
 static void a_promise_ends_with_its_stream(void)
 {
   const struct hipmm_hip *hip = fixture_hip();
-  hipStream_t retained = fixture_stream();
+  hipmm_stream_t retained = fixture_stream();
   assert_ok(hipmm_stream_retain(0, retained));
   for (int i = 0; i < 2; i++) fixture_free(fixture_allocate(BYTES, retained), BYTES, retained);
   assert_ok(hipmm_stream_retire(0, retained));
@@ -65,7 +65,7 @@ static void a_promise_ends_though_hip_cannot_wait(void)
 {
   const struct hipmm_hip *hip = fixture_hip();
   for (int round = 0; round < 20; round++) {
-    hipStream_t retained = fixture_stream();
+    hipmm_stream_t retained = fixture_stream();
     assert_ok(hipmm_stream_retain(0, retained));
     void *first = fixture_allocate(BYTES, retained);
     fill(first, OLD, retained);
@@ -74,7 +74,7 @@ static void a_promise_ends_though_hip_cannot_wait(void)
     fixture_fail_call("hipDeviceSynchronize", 1, 0);
     assert_ok(hipmm_stream_retire(0, retained));
     assert_int_equal(hip->StreamDestroy(retained), 0);
-    hipStream_t new = successor_of(retained);
+    hipmm_stream_t new = successor_of(retained);
     void *second = fixture_allocate(BYTES, new);
     fill(second, NEW, new);
     while (hip->DeviceSynchronize()) {
@@ -91,14 +91,14 @@ static void a_promise_ends_though_hip_cannot_wait(void)
 static void a_retired_stream_is_not_taken_for_a_lost_one(void)
 {
   const struct hipmm_hip *hip = fixture_hip();
-  hipStream_t other = fixture_stream();
+  hipmm_stream_t other = fixture_stream();
   for (int round = 0; round < 20; round++) {
-    hipStream_t lost = fixture_stream();
+    hipmm_stream_t lost = fixture_stream();
     void *first = fixture_allocate(BYTES, lost);
     fill(first, OLD, lost);
     fixture_free(first, BYTES, lost);
     assert_int_equal(hip->StreamDestroy(lost), 0);
-    hipStream_t new = successor_of(lost);
+    hipmm_stream_t new = successor_of(lost);
     assert_ok(hipmm_stream_retire(0, new));
     assert_int_equal(hip->StreamDestroy(new), 0);
     void *second = fixture_allocate(BYTES, other);
@@ -115,7 +115,7 @@ static void a_retired_stream_is_not_taken_for_a_lost_one(void)
 enum { THREAD_SLOTS = 4, MOST_LIVE = 12, STEPS = 600 };
 
 struct slot {
-  hipStream_t stream;
+  hipmm_stream_t stream;
   bool is_retained;
 };
 
@@ -147,7 +147,7 @@ static void take_block(unsigned slot, unsigned char tag)
 static void give_block(unsigned index)
 {
   const struct live_blocks block = live[index];
-  hipStream_t stream = slots[block.slot].stream;
+  hipmm_stream_t stream = slots[block.slot].stream;
   assert_int_equal(fixture_look(block.ptr, block.tag, BYTES, stream, &n_wrong), 0);
   fixture_free(block.ptr, BYTES, stream);
   live[index] = live[--n_live];
@@ -244,7 +244,7 @@ static void memory_of_lost_streams_comes_back(void **state)
   fixture_start_with("'scheduler': 'stepped'",
                      "'stack': [{'type': 'pool', 'growth': 'mapped', 'maximum_size': '8MiB'}, 'device']");
   for (int round = 0; round < 1000; round++) {
-    hipStream_t stream = fixture_stream();
+    hipmm_stream_t stream = fixture_stream();
     void *block = fixture_allocate(1 << 20, stream);
     fixture_free(block, 1 << 20, stream);
     assert_int_equal(fixture_hip()->StreamDestroy(stream), 0);
@@ -259,7 +259,7 @@ static void memory_of_streams_without_a_wait_comes_back(void **state)
   needs_software();
   fixture_start_with("'scheduler': 'stepped'", *state);
   for (int round = 0; round < 100; round++) {
-    hipStream_t stream = fixture_stream();
+    hipmm_stream_t stream = fixture_stream();
     assert_ok(hipmm_stream_retain(0, stream));
     void *block = fixture_allocate(1 << 20, stream);
     fill(block, OLD, stream);

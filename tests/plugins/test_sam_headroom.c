@@ -106,7 +106,7 @@ static void prefers_the_device_that_it_serves(void **state)
   void *ptr = NULL;
   overhear("'stack': [{'type': 'sam_headroom', 'headroom': 0}]");
   free_now = 256 * MIB;
-  assert_ok(hipmm_get_device_resource(1, &second));
+  assert_ok(hipmm_resource_get_for_device(1, &second));
   assert_ok(hipmm_allocate(second, MIB, NULL, &ptr));
   assert_int_equal(n_advice, 1);
   assert_int_equal(advice[0].device, 1);

@@ -35,12 +35,12 @@ static const char *decimal(int number)
 }
 
 /* A block of the owner, filled with `value`, ready to be sent. */
-static unsigned char *owned_block(int value, struct hipmm_pool_pointer *pointer_out)
+static unsigned char *owned_block(int value, struct hipmm_share_pointer *pointer_out)
 {
   unsigned char *ptr = fixture_allocate(BYTES, NULL);
   assert_int_equal(fixture_hip()->MemsetAsync(ptr, value, BYTES, NULL), 0);
   assert_int_equal(fixture_hip()->StreamSynchronize(NULL), 0);
-  assert_ok(hipmm_pool_export_pointer(fixture_resource("statistics"), ptr, pointer_out));
+  assert_ok(hipmm_share_export_pointer(fixture_resource("statistics"), ptr, pointer_out));
   return ptr;
 }
 
@@ -48,8 +48,8 @@ static struct hipmm_resource *imported(void)
 {
   struct hipmm_resource *resource = NULL;
   int fd = -1;
-  assert_ok(hipmm_pool_export_fd(fixture_resource("statistics"), &fd));
-  assert_ok(hipmm_pool_import_fd(0, fd, &resource));
+  assert_ok(hipmm_share_export_fd(fixture_resource("statistics"), &fd));
+  assert_ok(hipmm_share_import_fd(0, fd, &resource));
   assert_int_equal(close(fd), 0);
   return resource;
 }
@@ -57,7 +57,7 @@ static struct hipmm_resource *imported(void)
 /* ---- Two processes ---- */
 
 /* What crosses: a descriptor, and the block's description. */
-static bool send_pool(int socket, int fd, const struct hipmm_pool_pointer *pointer)
+static bool send_pool(int socket, int fd, const struct hipmm_share_pointer *pointer)
 {
   char control[CMSG_SPACE(sizeof fd)] = {0};
   struct iovec data = {(void *)(uintptr_t)pointer, sizeof *pointer};
@@ -68,7 +68,7 @@ static bool send_pool(int socket, int fd, const struct hipmm_pool_pointer *point
   return sendmsg(socket, &message, 0) == (ssize_t)sizeof *pointer;
 }
 
-static int receive_pool(int socket, struct hipmm_pool_pointer *pointer)
+static int receive_pool(int socket, struct hipmm_share_pointer *pointer)
 {
   char control[CMSG_SPACE(sizeof(int))] = {0};
   struct iovec data = {pointer, sizeof *pointer};
@@ -80,11 +80,11 @@ static int receive_pool(int socket, struct hipmm_pool_pointer *pointer)
 }
 
 /* In the other process: reads 1s, leaves 2s. What went wrong, or NULL. */
-static const char *use_imported(struct hipmm_resource *resource, const struct hipmm_pool_pointer *pointer)
+static const char *use_imported(struct hipmm_resource *resource, const struct hipmm_share_pointer *pointer)
 {
   static unsigned char copy[BYTES];
   void *ptr = NULL;
-  if (hipmm_pool_import_pointer(resource, pointer, &ptr)) return hipmm_last_error_message();
+  if (hipmm_share_import_pointer(resource, pointer, &ptr)) return hipmm_last_error_message();
   if (pointer->bytes != BYTES) return "the block has another size";
   if (fixture_hip()->Memcpy(copy, ptr, BYTES, 2 /* to the host */)) return "hipMemcpy";
   for (size_t i = 0; i < BYTES; i++)
@@ -97,10 +97,10 @@ static const char *use_imported(struct hipmm_resource *resource, const struct hi
 static int be_the_other_process(int socket)
 {
   struct hipmm_resource *resource = NULL;
-  struct hipmm_pool_pointer pointer;
+  struct hipmm_share_pointer pointer;
   const char *problem = NULL;
   int fd = receive_pool(socket, &pointer);
-  if (hipmm_init_from_string("{\"runtime\": \"software\"}") || hipmm_pool_import_fd(0, fd, &resource))
+  if (hipmm_init_from_string("{\"runtime\": \"software\"}") || hipmm_share_import_fd(0, fd, &resource))
     problem = hipmm_last_error_message();
   close(fd);
   if (!problem) problem = use_imported(resource, &pointer);
@@ -114,12 +114,12 @@ static int be_the_other_process(int socket)
 static void two_processes_use_one_block(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer;
+  struct hipmm_share_pointer pointer;
   int sockets[2], fd = -1;
   char socket[20];
   fixture_start(owner);
   unsigned char *ptr = owned_block(1, &pointer);
-  assert_ok(hipmm_pool_export_fd(fixture_resource("async"), &fd));
+  assert_ok(hipmm_share_export_fd(fixture_resource("async"), &fd));
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
   assert_true(send_pool(sockets[0], fd, &pointer));
   snprintf(socket, sizeof socket, "%d", sockets[1]);
@@ -137,13 +137,13 @@ static void two_processes_use_one_block(void **state)
 static void an_imported_block_is_freed_like_any_other(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer;
+  struct hipmm_share_pointer pointer;
   void *there = NULL;
   fixture_start(owner);
   unsigned char *ptr = owned_block(7, &pointer);
   struct hipmm_resource *resource = imported();
   assert_string_equal(hipmm_resource_type(resource), "async_import");
-  assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
+  assert_ok(hipmm_share_import_pointer(resource, &pointer, &there));
   assert_true(fixture_holds(there, 7, BYTES));
   assert_status(hipmm_deallocate(resource, ptr, BYTES, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(resource, there, BYTES - 1, NULL), HIPMM_E_SIZE);
@@ -159,18 +159,18 @@ static void an_imported_block_is_freed_like_any_other(void **state)
 static void a_block_is_imported_once_at_a_time(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointers[100];
+  struct hipmm_share_pointer pointers[100];
   void *blocks[100], *there[100], *again = NULL;
   fixture_start(owner);
   struct hipmm_resource *resource = imported();
   for (int i = 0; i < 100; i++) blocks[i] = owned_block(i, &pointers[i]);
-  for (int i = 0; i < 100; i++) assert_ok(hipmm_pool_import_pointer(resource, &pointers[i], &there[i]));
+  for (int i = 0; i < 100; i++) assert_ok(hipmm_share_import_pointer(resource, &pointers[i], &there[i]));
   for (int i = 0; i < 100; i += 9) {
-    assert_status(hipmm_pool_import_pointer(resource, &pointers[i], &again), HIPMM_E_STATE);
+    assert_status(hipmm_share_import_pointer(resource, &pointers[i], &again), HIPMM_E_STATE);
     assert_message("is imported already");
     assert_null(again);
     assert_ok(hipmm_deallocate(resource, there[i], BYTES, NULL));
-    assert_ok(hipmm_pool_import_pointer(resource, &pointers[i], &there[i]));
+    assert_ok(hipmm_share_import_pointer(resource, &pointers[i], &there[i]));
   }
   for (int i = 0; i < 100; i++) {
     assert_true(fixture_holds(there[i], (unsigned char)i, BYTES));
@@ -183,7 +183,7 @@ static void a_block_is_imported_once_at_a_time(void **state)
 /* What a thread imports and frees, again and again. */
 struct share_work {
   struct hipmm_resource *resource;
-  const struct hipmm_pool_pointer *pointers;
+  const struct hipmm_share_pointer *pointers;
   atomic_uint *wrong;
 };
 
@@ -194,7 +194,7 @@ static void *import_and_free(void *argument)
   const struct share_work *work = argument;
   for (int i = 0; i < 20 * SHARED_BY_EACH; i++) {
     void *there = NULL;
-    if (hipmm_pool_import_pointer(work->resource, &work->pointers[i % SHARED_BY_EACH], &there) ||
+    if (hipmm_share_import_pointer(work->resource, &work->pointers[i % SHARED_BY_EACH], &there) ||
         hipmm_deallocate(work->resource, there, BYTES, NULL))
       atomic_fetch_add(work->wrong, 1);
   }
@@ -204,7 +204,7 @@ static void *import_and_free(void *argument)
 static void threads_import_at_once(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointers[4 * SHARED_BY_EACH];
+  struct hipmm_share_pointer pointers[4 * SHARED_BY_EACH];
   struct share_work work[4];
   pthread_t threads[4];
   atomic_uint wrong = 0;
@@ -238,12 +238,12 @@ static void an_imported_pool_allocates_nothing(void **state)
 static void what_is_left_imported_goes_with_the_pool(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer;
+  struct hipmm_share_pointer pointer;
   void *there = NULL;
   fixture_start(owner);
   unsigned char *ptr = owned_block(3, &pointer);
   struct hipmm_resource *resource = imported();
-  assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
+  assert_ok(hipmm_share_import_pointer(resource, &pointer, &there));
   hipmm_resource_release(resource);
   assert_true(fixture_holds(ptr, 3, BYTES));
   fixture_free(ptr, BYTES, NULL);
@@ -252,13 +252,13 @@ static void what_is_left_imported_goes_with_the_pool(void **state)
 static void an_imported_pool_outlives_finalize(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer;
+  struct hipmm_share_pointer pointer;
   void *there = NULL;
   fixture_start(owner);
   owned_block(3, &pointer);
   struct hipmm_resource *resource = imported(), *kept = fixture_resource("async");
   hipmm_resource_retain(kept);
-  assert_ok(hipmm_pool_import_pointer(resource, &pointer, &there));
+  assert_ok(hipmm_share_import_pointer(resource, &pointer, &there));
   assert_ok(hipmm_finalize());
   assert_true(fixture_holds(there, 3, BYTES));
   assert_ok(hipmm_deallocate(resource, there, BYTES, NULL));
@@ -269,19 +269,19 @@ static void an_imported_pool_outlives_finalize(void **state)
 static void a_graph_may_inherit_a_pool(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer;
+  struct hipmm_share_pointer pointer;
   void *there = NULL;
   char graph[100];
   int fd;
   fixture_start(owner);
   owned_block(5, &pointer);
-  assert_ok(hipmm_pool_export_fd(fixture_resource("async"), &fd));
+  assert_ok(hipmm_share_export_fd(fixture_resource("async"), &fd));
   struct hipmm_resource *kept = fixture_resource("async");
   hipmm_resource_retain(kept);
   assert_ok(hipmm_finalize());
   snprintf(graph, sizeof graph, "'stack': ['statistics', {'type': 'async_import', 'fd': %d}]", fd);
   fixture_start(graph);
-  assert_ok(hipmm_pool_import_pointer(fixture_resource("statistics"), &pointer, &there));
+  assert_ok(hipmm_share_import_pointer(fixture_resource("statistics"), &pointer, &there));
   assert_true(fixture_holds(there, 5, BYTES));
   fixture_free(there, BYTES, NULL);
   close(fd);
@@ -294,12 +294,12 @@ static void descriptors_are_the_callers(void **state)
   int before = open_files(), first = -1, second = -1;
   needs_software(); /* a driver opens files of its own */
   fixture_start(owner);
-  assert_ok(hipmm_pool_export_fd(fixture_resource("async"), &first));
+  assert_ok(hipmm_share_export_fd(fixture_resource("async"), &first));
   close(first);
-  assert_ok(hipmm_pool_export_fd(fixture_resource("async"), &second));
+  assert_ok(hipmm_share_export_fd(fixture_resource("async"), &second));
   assert_int_equal(fcntl(second, F_GETFD), FD_CLOEXEC);
   struct hipmm_resource *resource = NULL;
-  assert_ok(hipmm_pool_import_fd(0, second, &resource));
+  assert_ok(hipmm_share_import_fd(0, second, &resource));
   hipmm_resource_release(resource);
   close(second);
   assert_ok(hipmm_finalize());
@@ -312,30 +312,30 @@ static void descriptors_are_the_callers(void **state)
 static void only_a_pool_that_was_made_for_it_is_shared(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer;
+  struct hipmm_share_pointer pointer;
   int fd = -7;
   fixture_start("'stack': ['async']");
   void *ptr = fixture_allocate(BYTES, NULL);
-  assert_status(hipmm_pool_export_fd(fixture_resource("async"), &fd), HIPMM_E_NOT_SUPPORTED);
+  assert_status(hipmm_share_export_fd(fixture_resource("async"), &fd), HIPMM_E_NOT_SUPPORTED);
   assert_message("\"handle_type\": \"posix_fd\"");
-  assert_status(hipmm_pool_export_pointer(fixture_resource("async"), ptr, &pointer), HIPMM_E_NOT_SUPPORTED);
+  assert_status(hipmm_share_export_pointer(fixture_resource("async"), ptr, &pointer), HIPMM_E_NOT_SUPPORTED);
   assert_int_equal(fd, -7);
   fixture_free(ptr, BYTES, NULL);
   assert_ok(hipmm_finalize());
   fixture_start("'stack': ['pool', 'device']");
-  assert_status(hipmm_pool_export_fd(fixture_resource("pool"), &fd), HIPMM_E_NOT_SUPPORTED);
+  assert_status(hipmm_share_export_fd(fixture_resource("pool"), &fd), HIPMM_E_NOT_SUPPORTED);
   assert_message("neither it nor a resource below it shares memory");
 }
 
 static void only_live_blocks_of_the_pool_are_exported(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer = {.bytes = 1};
+  struct hipmm_share_pointer pointer = {.bytes = 1};
   int local;
   fixture_start("'stack': ['pool', {'type': 'async', 'handle_type': 'posix_fd'}]");
   char *ptr = fixture_allocate(BYTES, NULL);
-  assert_status(hipmm_pool_export_pointer(fixture_resource("pool"), &local, &pointer), HIPMM_E_POINTER);
-  assert_status(hipmm_pool_export_pointer(fixture_resource("pool"), ptr + 256, &pointer), HIPMM_E_POINTER);
+  assert_status(hipmm_share_export_pointer(fixture_resource("pool"), &local, &pointer), HIPMM_E_POINTER);
+  assert_status(hipmm_share_export_pointer(fixture_resource("pool"), ptr + 256, &pointer), HIPMM_E_POINTER);
   assert_int_equal(pointer.bytes, 1);
   fixture_free(ptr, BYTES, NULL);
 }
@@ -349,7 +349,7 @@ static void no_chunk_is_exported_for_a_block(void **state)
   (void)state;
   for (size_t i = 0; i < sizeof cut_up / sizeof *cut_up; i++) {
     char graph[200];
-    struct hipmm_pool_pointer pointer = {.bytes = 1};
+    struct hipmm_share_pointer pointer = {.bytes = 1};
     bool is_binning = !strcmp(cut_up[i], "binning");
     snprintf(graph, sizeof graph,
              "'stack': ['tracking', {'type': '%s'%s}, {'type': 'async', 'handle_type': 'posix_fd'}]", cut_up[i],
@@ -359,8 +359,8 @@ static void no_chunk_is_exported_for_a_block(void **state)
     for (int n = 0; n < 3; n++) blocks[n] = fixture_allocate(1000, NULL);
     for (int round = 0; round < 2; round++) {
       for (int n = 0; n < 3; n++) {
-        assert_status(hipmm_pool_export_pointer(fixture_resource("tracking"), blocks[n], &pointer), HIPMM_E_POINTER);
-        assert_status(hipmm_pool_export_pointer(fixture_resource("async"), blocks[n], &pointer), HIPMM_E_POINTER);
+        assert_status(hipmm_share_export_pointer(fixture_resource("tracking"), blocks[n], &pointer), HIPMM_E_POINTER);
+        assert_status(hipmm_share_export_pointer(fixture_resource("async"), blocks[n], &pointer), HIPMM_E_POINTER);
         if (round == 0) fixture_free(blocks[n], 1000, NULL);
       }
     }
@@ -374,14 +374,14 @@ static void no_chunk_is_exported_for_a_block(void **state)
 static void nor_for_one_of_a_resource_made_in_code(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer;
+  struct hipmm_share_pointer pointer;
   struct hipmm_resource *async, *pool = NULL;
   void *ptr = NULL, *whole;
   fixture_start(owner);
   async = fixture_resource("async");
   assert_ok(hipmm_resource_create(0, "pool", NULL, &async, 1, &pool));
   assert_ok(hipmm_allocate(pool, 1000, NULL, &ptr));
-  assert_status(hipmm_pool_export_pointer(async, ptr, &pointer), HIPMM_E_POINTER);
+  assert_status(hipmm_share_export_pointer(async, ptr, &pointer), HIPMM_E_POINTER);
   assert_message("cuts up");
   whole = owned_block(3, &pointer);
   assert_int_equal(pointer.bytes, BYTES);
@@ -397,14 +397,14 @@ static void what_is_no_pool_is_not_imported(void **state)
   int pipes[2], null = open("/dev/null", O_RDWR), before = open_files();
   fixture_start(owner);
   assert_int_equal(pipe(pipes), 0);
-  assert_status(hipmm_pool_import_fd(0, -1, &resource), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_pool_import_fd(0, 12345, &resource), HIPMM_E_HIP);
-  assert_status(hipmm_pool_import_fd(0, null, &resource), HIPMM_E_HIP);
-  assert_status(hipmm_pool_import_fd(0, pipes[0], &resource), HIPMM_E_HIP);
-  assert_message("pass one that hipmm_pool_export_fd() gave");
-  assert_status(hipmm_pool_import_fd(2, null, &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_fd(0, -1, &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_fd(0, 12345, &resource), HIPMM_E_HIP);
+  assert_status(hipmm_share_import_fd(0, null, &resource), HIPMM_E_HIP);
+  assert_status(hipmm_share_import_fd(0, pipes[0], &resource), HIPMM_E_HIP);
+  assert_message("pass one that hipmm_share_export_fd() gave");
+  assert_status(hipmm_share_import_fd(2, null, &resource), HIPMM_E_ARGUMENT);
   assert_message("device 2 does not exist");
-  assert_status(hipmm_pool_import_fd(-1, null, &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_fd(-1, null, &resource), HIPMM_E_ARGUMENT);
   assert_ptr_equal(resource, (struct hipmm_resource *)1);
   close(pipes[0]), close(pipes[1]);
   if (on_software()) assert_in_range(open_files(), 0, before + 1);
@@ -414,29 +414,29 @@ static void what_is_no_pool_is_not_imported(void **state)
 static void what_is_no_pointer_is_not_imported(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer good, bad = {.bytes = 1000};
+  struct hipmm_share_pointer good, bad = {.bytes = 1000};
   void *there = (void *)1;
   fixture_start(owner);
   owned_block(1, &good);
   struct hipmm_resource *resource = imported();
-  assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_HIP);
+  assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_HIP);
   assert_message("hipMemPoolImportPointer");
   bad.bytes = 0;
-  assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
   bad.bytes = UINT64_MAX;
-  assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
-  assert_message("exported by hipmm_pool_export_pointer()");
+  assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
+  assert_message("exported by hipmm_share_export_pointer()");
   bad = good;
   for (bad.bytes = BYTES + 1; bad.bytes < UINT32_MAX; bad.bytes *= 3) {
-    assert_status(hipmm_pool_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
     assert_message("more than the driver");
   }
-  assert_status(hipmm_pool_import_pointer(fixture_resource("async"), &good, &there), HIPMM_E_NOT_SUPPORTED);
+  assert_status(hipmm_share_import_pointer(fixture_resource("async"), &good, &there), HIPMM_E_NOT_SUPPORTED);
   int fd;
-  assert_status(hipmm_pool_export_fd(resource, &fd), HIPMM_E_NOT_SUPPORTED);
+  assert_status(hipmm_share_export_fd(resource, &fd), HIPMM_E_NOT_SUPPORTED);
   assert_message("another process's");
   assert_ptr_equal(there, (void *)1);
-  assert_ok(hipmm_pool_import_pointer(resource, &good, &there)); /* what was refused is not in its way */
+  assert_ok(hipmm_share_import_pointer(resource, &good, &there)); /* what was refused is not in its way */
   assert_ok(hipmm_deallocate(resource, there, BYTES, NULL));
   hipmm_resource_release(resource);
 }
@@ -447,7 +447,7 @@ static int say_success(void *data, void *ptr)
   return 0;
 }
 
-static int say_imported(void **ptr, hipMemPool_t pool, void *data)
+static int say_imported(void **ptr, hipmm_hip_mempool_t pool, void *data)
 {
   (void)ptr, (void)pool, (void)data;
   return 0;
@@ -457,7 +457,7 @@ static int say_imported(void **ptr, hipMemPool_t pool, void *data)
 static void functions_that_do_nothing_are_noticed(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer, other = {.bytes = 7};
+  struct hipmm_share_pointer pointer, other = {.bytes = 7};
   void *there = (void *)1;
   fixture_start(owner);
   void *ptr = owned_block(1, &pointer);
@@ -465,8 +465,8 @@ static void functions_that_do_nothing_are_noticed(void **state)
   struct hipmm_hip real = hip_table_functions;
   hip_table_functions.MemPoolExportPointer = say_success;
   hip_table_functions.MemPoolImportPointer = say_imported;
-  enum hipmm_status exported = hipmm_pool_export_pointer(fixture_resource("async"), ptr, &other);
-  enum hipmm_status opened = hipmm_pool_import_pointer(resource, &pointer, &there);
+  enum hipmm_status exported = hipmm_share_export_pointer(fixture_resource("async"), ptr, &other);
+  enum hipmm_status opened = hipmm_share_import_pointer(resource, &pointer, &there);
   hip_table_functions = real;
   assert_int_equal(exported, HIPMM_E_NOT_SUPPORTED);
   assert_int_equal(opened, HIPMM_E_NOT_SUPPORTED);
@@ -484,7 +484,7 @@ static void an_imported_pool_is_its_devices_to_use(void **state)
   int fd = -1;
   needs_devices(2);
   fixture_start(owner);
-  assert_ok(hipmm_pool_export_fd(fixture_resource("async"), &fd));
+  assert_ok(hipmm_share_export_fd(fixture_resource("async"), &fd));
   assert_ok(hipmm_resource_create_from(1,
                                        &(struct hipmm_recipe){.struct_size = sizeof(struct hipmm_recipe),
                                                               .type = "async_import",
@@ -501,12 +501,12 @@ static void an_imported_pool_is_its_devices_to_use(void **state)
 static void other_devices_may_use_what_is_imported(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer;
+  struct hipmm_share_pointer pointer;
   void *ptr = NULL;
   fixture_start(owner);
   unsigned char *mine = owned_block(1, &pointer);
   struct hipmm_resource *other = imported();
-  assert_ok(hipmm_pool_import_pointer(other, &pointer, &ptr));
+  assert_ok(hipmm_share_import_pointer(other, &pointer, &ptr));
   assert_int_equal(fixture_hip()->SetDevice(1), 0);
   assert_int_equal(fixture_hip()->MemsetAsync(ptr, 7, BYTES, NULL), 0);
   assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
@@ -520,20 +520,20 @@ static void other_devices_may_use_what_is_imported(void **state)
 static void arguments_may_not_be_null(void **state)
 {
   (void)state;
-  struct hipmm_pool_pointer pointer = {.bytes = 0};
+  struct hipmm_share_pointer pointer = {.bytes = 0};
   void *ptr;
   int fd;
   struct hipmm_resource *resource;
-  assert_status(hipmm_pool_import_fd(0, 5, &resource), HIPMM_E_STATE);
+  assert_status(hipmm_share_import_fd(0, 5, &resource), HIPMM_E_STATE);
   fixture_start(owner);
   resource = fixture_resource("async");
-  assert_status(hipmm_pool_export_fd(NULL, &fd), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_pool_export_fd(resource, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_pool_export_pointer(resource, NULL, &pointer), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_pool_export_pointer(resource, &fd, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_pool_import_pointer(resource, NULL, &ptr), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_pool_import_pointer(resource, &pointer, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_pool_import_fd(0, 5, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_export_fd(NULL, &fd), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_export_fd(resource, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_export_pointer(resource, NULL, &pointer), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_export_pointer(resource, &fd, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_pointer(resource, NULL, &ptr), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_pointer(resource, &pointer, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_fd(0, 5, NULL), HIPMM_E_ARGUMENT);
 }
 
 /* ---- Failures ---- */
@@ -541,16 +541,16 @@ static void arguments_may_not_be_null(void **state)
 static void share_with_itself(void)
 {
   struct hipmm_resource *top = NULL, *resource = NULL;
-  struct hipmm_pool_pointer pointer;
+  struct hipmm_share_pointer pointer;
   void *ptr = NULL, *there = NULL;
   int fd = -1;
-  if (hipmm_get_device_resource(0, &top)) return;
-  if (!hipmm_pool_export_fd(top, &fd)) {
-    if (hipmm_pool_import_fd(0, fd, &resource)) resource = NULL;
+  if (hipmm_resource_get_for_device(0, &top)) return;
+  if (!hipmm_share_export_fd(top, &fd)) {
+    if (hipmm_share_import_fd(0, fd, &resource)) resource = NULL;
     close(fd);
   }
-  if (!hipmm_allocate(top, BYTES, NULL, &ptr) && resource && !hipmm_pool_export_pointer(top, ptr, &pointer) &&
-      !hipmm_pool_import_pointer(resource, &pointer, &there))
+  if (!hipmm_allocate(top, BYTES, NULL, &ptr) && resource && !hipmm_share_export_pointer(top, ptr, &pointer) &&
+      !hipmm_share_import_pointer(resource, &pointer, &there))
     hipmm_deallocate(resource, there, BYTES, NULL);
   hipmm_deallocate(top, ptr, BYTES, NULL);
   hipmm_resource_release(resource);

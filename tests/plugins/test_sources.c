@@ -132,7 +132,7 @@ static void frees_without_a_size(void **state)
 static void frees_after_its_stream_is_gone(void **state)
 {
   start_source(state);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   void *ptr = fixture_allocate(1000, stream);
   fixture_drop_stream(stream);
   fixture_free(ptr, 1000, stream);
@@ -149,7 +149,7 @@ static void write_later(void *argument)
 static void waits_for_work_before_it_frees(void **state)
 {
   fixture_start_with("'scheduler': 'stepped', 'pageable_memory_access': true", graph_of(state));
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   void *ptr = fixture_allocate(MIB, stream);
   assert_int_equal(fixture_hip()->LaunchHostFunc(stream, write_later, ptr), 0);
   software()->reset_calls();
@@ -210,7 +210,7 @@ static void frees_at_the_end_what_was_left(void **state)
 
 static void use_each_op(void)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   void *first = NULL, *second = NULL;
   fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING);
   enum hipmm_status got_first = hipmm_allocate(NULL, 1000, NULL, &first);
@@ -232,7 +232,7 @@ static void works_on_its_own_device(void **state)
   int device = -1;
   uint64_t count = 0;
   start_source(state);
-  assert_ok(hipmm_get_device_resource(1, &resource));
+  assert_ok(hipmm_resource_get_for_device(1, &resource));
   assert_ok(hipmm_allocate(resource, 4096, NULL, &ptr));
   fixture_hip()->GetDevice(&device);
   assert_int_equal(device, 0);
@@ -264,7 +264,7 @@ static void take_and_give(int *failures)
 {
   struct hipmm_resource *resource = NULL;
   void *blocks[8] = {NULL};
-  if (hipmm_get_device_resource(0, &resource)) ++*failures;
+  if (hipmm_resource_get_for_device(0, &resource)) ++*failures;
   for (int i = 0; i < 200; i++) {
     int at = i * 3 % 8;
     size_t bytes = 1000 + (size_t)at * 5000;
@@ -286,7 +286,7 @@ static void serves_many_threads(void **state)
 static void moves_from_stream_to_stream(void **state)
 {
   start_source(state);
-  hipStream_t first = fixture_stream(), second = fixture_stream();
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
   for (int i = 0; i < 20; i++) {
     void *ptr = fixture_allocate(50000, first);
     assert_int_equal(fixture_hip()->StreamSynchronize(first), 0);

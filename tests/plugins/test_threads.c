@@ -127,7 +127,7 @@ enum { HANG_SECONDS = 20, WORK_MICROSECONDS = 30000 };
 static int failed_calls; /* of the thread */
 
 /* A function of the program's with a cancellation point, called under the locks of resources above. */
-static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   (void)unused, (void)stream;
   pthread_testcancel();
@@ -135,7 +135,7 @@ static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipS
   return *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-static void take_back(void *unused, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static void take_back(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   (void)unused, (void)bytes, (void)alignment, (void)stream;
   pthread_testcancel();
@@ -147,7 +147,7 @@ static void allocate_and_trim(void)
   void *ptr = NULL;
   failed_calls += hipmm_allocate(NULL, 1000, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 1000, NULL);
   struct hipmm_resource *resource = NULL;
-  failed_calls += hipmm_get_current_resource(&resource) || hipmm_resource_trim(resource, 0);
+  failed_calls += hipmm_resource_get_current(&resource) || hipmm_resource_trim(resource, 0);
   hipmm_resource_release(resource);
 }
 
@@ -168,7 +168,7 @@ static void flush(void)
 {
   struct hipmm_resource *resource = NULL;
   use(1000);
-  failed_calls += hipmm_get_current_resource(&resource) || hipmm_resource_perform(resource, "flush");
+  failed_calls += hipmm_resource_get_current(&resource) || hipmm_resource_perform(resource, "flush");
   hipmm_resource_release(resource);
 }
 
@@ -220,7 +220,7 @@ static void leave_no_lock_held_by_a_cancelled_thread(void **state)
   };
   const struct hipmm_allocator allocator = {sizeof allocator, give, take_back, NULL};
   (void)state;
-  assert_ok(hipmm_register_allocator("cancelled", &allocator));
+  assert_ok(hipmm_allocator_register("cancelled", &allocator));
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     char graph[200];
     snprintf(graph, sizeof graph, "'stack': [%s, {'type': 'callback', 'allocator': 'cancelled'}]", types[i]);
@@ -228,7 +228,7 @@ static void leave_no_lock_held_by_a_cancelled_thread(void **state)
     runs_cancelled(allocate_and_trim);
     assert_ok(hipmm_finalize());
   }
-  assert_ok(hipmm_register_allocator("cancelled", NULL));
+  assert_ok(hipmm_allocator_register("cancelled", NULL));
 }
 
 static void leave_no_lock_of_a_runtime_held(void **state)
@@ -264,9 +264,9 @@ static void leave_no_lock_of_the_core_held(void **state)
   snprintf(graph_file, sizeof graph_file, "%s/hipmm.json", folder);
   assert_true(write_file(graph_file, graph, sizeof graph - 1));
   fixture_start("'stack': ['pool', 'device']");
-  assert_ok(hipmm_set_log_sink(ignore_line, NULL, HIPMM_LOG_TRACE));
+  assert_ok(hipmm_log_set_sink(ignore_line, NULL, HIPMM_LOG_TRACE));
   runs_cancelled(begin_again);
-  assert_ok(hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_ERROR));
+  assert_ok(hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_ERROR));
   remove_folder(folder);
 }
 

@@ -32,7 +32,7 @@ static void lists_what_is_allocated(void **state)
   char wanted[200];
   (void)state;
   fixture_start(tracked);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   void *first = fixture_allocate(1000, NULL), *second = fixture_allocate(50, stream),
        *third = fixture_allocate(7, NULL);
   assert_null(fixture_allocate(0, NULL));
@@ -454,7 +454,7 @@ static void use_all(void)
 {
   void *ptr = NULL;
   struct hipmm_resource *top = NULL;
-  if (hipmm_get_device_resource(0, &top)) return;
+  if (hipmm_resource_get_for_device(0, &top)) return;
   for (int i = 0; i < 3; i++)
     if (!hipmm_allocate(NULL, 1000, NULL, &ptr)) hipmm_deallocate(NULL, ptr, 1000, NULL);
   hipmm_resource_perform(top, "log_outstanding");

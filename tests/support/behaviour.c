@@ -18,7 +18,7 @@ static const struct behaviour_stack *start(void **state)
 static struct hipmm_resource *top(void)
 {
   struct hipmm_resource *resource = NULL;
-  assert_ok(hipmm_get_device_resource(0, &resource));
+  assert_ok(hipmm_resource_get_for_device(0, &resource));
   hipmm_resource_release(resource); /* the table of devices keeps it */
   return resource;
 }
@@ -101,11 +101,11 @@ static void serves_two_streams(void **state)
 {
   enum { ROUNDS = 20, BYTES = 5000 };
   start(state);
-  hipStream_t streams[2] = {fixture_stream(), fixture_stream()};
+  hipmm_stream_t streams[2] = {fixture_stream(), fixture_stream()};
   char *copy = NULL;
   assert_int_equal(fixture_hip()->HostMalloc((void **)&copy, BYTES, HIPMM_HIP_HOST_MALLOC_PORTABLE), 0);
   for (int round = 1; round <= ROUNDS; round++) {
-    hipStream_t first = streams[round % 2], second = streams[(round + 1) % 2];
+    hipmm_stream_t first = streams[round % 2], second = streams[(round + 1) % 2];
     void *before = fixture_allocate(BYTES, first);
     assert_int_equal(fixture_hip()->MemsetAsync(before, round, BYTES, first), 0);
     fixture_free(before, BYTES, first);

@@ -8,7 +8,7 @@
 
 /* ---- On the software device ---- */
 
-static int tell(hipStream_t stream, int *status)
+static int tell(hipmm_stream_t stream, int *status)
 {
   *status = watch_is_on(stream);
   return 0;
@@ -22,7 +22,7 @@ static int spy_on_device(void)
   return fixture_usual_hip()->DeviceSynchronize();
 }
 
-static void pretend(hipStream_t stream)
+static void pretend(hipmm_stream_t stream)
 {
   struct hipmm_hip *table = watch_begin();
   table->StreamIsCapturing = tell;
@@ -46,10 +46,10 @@ enum { MODE_GLOBAL = 0 };
 
 /* The driver's functions; HIP's are alike. */
 static struct {
-  int (*begin)(hipStream_t stream, int mode);
-  int (*end)(hipStream_t stream, void **graph);
+  int (*begin)(hipmm_stream_t stream, int mode);
+  int (*end)(hipmm_stream_t stream, void **graph);
   int (*instantiate)(void **program, void *graph, unsigned long long flags);
-  int (*launch)(void *program, hipStream_t stream);
+  int (*launch)(void *program, hipmm_stream_t stream);
   int (*destroy_program)(void *program);
   int (*destroy_graph)(void *graph);
 } driver;
@@ -66,7 +66,7 @@ static const struct {
     {"cuGraphDestroy", "hipGraphDestroy", &driver.destroy_graph},
 };
 
-static hipStream_t real; /* that is captured; NULL: none */
+static hipmm_stream_t real; /* that is captured; NULL: none */
 static void *graph;
 
 static bool find_driver(void)
@@ -83,7 +83,7 @@ static bool find_driver(void)
 
 /* ---- Either ---- */
 
-void capture_begin(hipStream_t stream)
+void capture_begin(hipmm_stream_t stream)
 {
   if (!strcmp(hipmm_runtime(), "software")) {
     pretend(stream);
@@ -102,7 +102,7 @@ bool capture_end(void)
   return !code && graph;
 }
 
-void capture_replay(hipStream_t stream)
+void capture_replay(hipmm_stream_t stream)
 {
   void *program = NULL;
   if (!graph) return;

@@ -8,13 +8,13 @@
 
 /* Begins to capture what is given to the stream, in the mode that forbids most. Ends the test as skipped where neither
  * can be. */
-void capture_begin(hipStream_t stream);
+void capture_begin(hipmm_stream_t stream);
 
 /* Whether nothing has ended the capture before. */
 bool capture_end(void);
 
 /* Has the stream do, after a capture that ended well, what was captured, and waits. What was pretended is done. */
-void capture_replay(hipStream_t stream);
+void capture_replay(hipmm_stream_t stream);
 
 /* Of tests: goes before the fixture's teardown. */
 void capture_forget(void);

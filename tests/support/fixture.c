@@ -43,7 +43,7 @@ static enum hipmm_status initialise(const char *runtime_options, const char *gra
 static enum hipmm_status build(void)
 {
   struct hipmm_resource *resource;
-  enum hipmm_status status = hipmm_get_device_resource(0, &resource);
+  enum hipmm_status status = hipmm_resource_get_for_device(0, &resource);
   if (!status) hipmm_resource_release(resource);
   return status;
 }
@@ -129,7 +129,7 @@ struct hipmm_resource *fixture_resource(const char *name)
 {
   struct hipmm_resource *resource = NULL;
   if (!name) return NULL;
-  assert_ok(hipmm_get_named_resource(0, name, &resource));
+  assert_ok(hipmm_resource_get_by_name(0, name, &resource));
   hipmm_resource_release(resource); /* the table of devices keeps it */
   return resource;
 }
@@ -155,7 +155,7 @@ size_t fixture_peak_held_bytes(void)
 
 /* ---- Memory and streams ---- */
 
-void *fixture_allocate(size_t bytes, hipStream_t stream)
+void *fixture_allocate(size_t bytes, hipmm_stream_t stream)
 {
   void *ptr = NULL;
   assert_ok(hipmm_allocate(NULL, bytes, stream, &ptr));
@@ -163,7 +163,7 @@ void *fixture_allocate(size_t bytes, hipStream_t stream)
   return ptr;
 }
 
-void fixture_free(void *ptr, size_t bytes, hipStream_t stream)
+void fixture_free(void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   assert_ok(hipmm_deallocate(NULL, ptr, bytes, stream));
 }
@@ -212,7 +212,7 @@ static void look_at(void *argument)
   free(look);
 }
 
-int fixture_look(const void *ptr, unsigned char value, size_t bytes, hipStream_t stream, atomic_uint *wrong)
+int fixture_look(const void *ptr, unsigned char value, size_t bytes, hipmm_stream_t stream, atomic_uint *wrong)
 {
   bool copies = !on_software();
   struct look *look = malloc(sizeof *look + (copies ? bytes : 0));
@@ -224,14 +224,14 @@ int fixture_look(const void *ptr, unsigned char value, size_t bytes, hipStream_t
   return code;
 }
 
-hipStream_t fixture_stream(void)
+hipmm_stream_t fixture_stream(void)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   assert_int_equal(fixture_hip()->StreamCreateWithFlags(&stream, HIPMM_HIP_STREAM_NON_BLOCKING), 0);
   return stream;
 }
 
-void fixture_drop_stream(hipStream_t stream)
+void fixture_drop_stream(hipmm_stream_t stream)
 {
   assert_int_equal(fixture_hip()->StreamDestroy(stream), 0);
 }

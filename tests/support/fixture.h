@@ -47,8 +47,8 @@ size_t fixture_held_bytes(void);
 size_t fixture_peak_held_bytes(void);
 
 /* Through the top of the stack; asserts success. */
-void *fixture_allocate(size_t bytes, hipStream_t stream);
-void fixture_free(void *ptr, size_t bytes, hipStream_t stream);
+void *fixture_allocate(size_t bytes, hipmm_stream_t stream);
+void fixture_free(void *ptr, size_t bytes, hipmm_stream_t stream);
 
 /* Fills a block on the device's default stream; whether it is full of that, once the device has done its work. For
  * memory that the host may not be able to look into. */
@@ -56,10 +56,10 @@ void fixture_fill(void *ptr, unsigned char value, size_t bytes);
 bool fixture_holds(const void *ptr, unsigned char value, size_t bytes);
 
 /* Has the stream look, in its turn, whether the block is full of `value`, and count it if not. Returns HIP's code. */
-int fixture_look(const void *ptr, unsigned char value, size_t bytes, hipStream_t stream, atomic_uint *wrong);
+int fixture_look(const void *ptr, unsigned char value, size_t bytes, hipmm_stream_t stream, atomic_uint *wrong);
 
-hipStream_t fixture_stream(void);
-void fixture_drop_stream(hipStream_t stream);
+hipmm_stream_t fixture_stream(void);
+void fixture_drop_stream(hipmm_stream_t stream);
 
 /* ---- Threads ---- */
 

@@ -41,7 +41,7 @@ void managed_means_the_device_of_the_resource(const struct managed_adaptor *adap
   int current = -1;
   needs_software();
   start("", adaptor, "'managed'");
-  assert_ok(hipmm_get_device_resource(1, &resource));
+  assert_ok(hipmm_resource_get_for_device(1, &resource));
   assert_ok(hipmm_allocate(resource, 5000, NULL, &ptr));
   assert_int_equal(managed_ask(ptr, adaptor->attribute), 1);
   assert_int_equal(fixture_hip()->GetDevice(&current), 0);

@@ -19,7 +19,7 @@ struct model_block {
 struct world {
   const struct model *model;
   uint64_t random;
-  hipStream_t streams[MOST_STREAMS]; /* [0] is the default stream */
+  hipmm_stream_t streams[MOST_STREAMS]; /* [0] is the default stream */
   bool is_retained[MOST_STREAMS];
   struct model_block live[MOST_LIVE];
   unsigned n_live;
@@ -47,7 +47,7 @@ static void submit_look(const struct world *world, const struct model_block *blo
 static void order_after(const struct world *world, unsigned later, unsigned earlier)
 {
   const struct hipmm_hip *hip = fixture_hip();
-  hipEvent_t event;
+  hipmm_hip_event_t event;
   assert_int_equal(hip->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING), 0);
   assert_int_equal(hip->EventRecord(event, world->streams[earlier]), 0);
   assert_int_equal(hip->StreamWaitEvent(world->streams[later], event, 0), 0);
@@ -96,7 +96,7 @@ static void free_one(struct world *world)
 static void free_wrongly(struct world *world)
 {
   const struct model_block *block = &world->live[draw(world, world->n_live)];
-  hipStream_t stream = world->streams[draw(world, world->model->n_streams)];
+  hipmm_stream_t stream = world->streams[draw(world, world->model->n_streams)];
   assert_status(hipmm_deallocate(NULL, block->ptr, block->bytes + 1, stream), HIPMM_E_SIZE);
   assert_status(hipmm_deallocate(NULL, block->ptr + 1, block->bytes, stream), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, world, 1, stream), HIPMM_E_POINTER);
@@ -123,7 +123,7 @@ static void replace_stream(struct world *world)
 static void trim_top(struct world *world)
 {
   struct hipmm_resource *top;
-  assert_ok(hipmm_get_device_resource(0, &top));
+  assert_ok(hipmm_resource_get_for_device(0, &top));
   assert_ok(hipmm_resource_trim(top, (size_t)draw(world, 4) * MIB));
   hipmm_resource_release(top);
 }
@@ -183,7 +183,7 @@ void model_run_over_pool(const char *graph, unsigned steps, void (*look)(void))
 
 /* ---- What every sub-allocator does with streams ---- */
 
-void assert_reuses_without_a_call(size_t bytes, hipStream_t stream)
+void assert_reuses_without_a_call(size_t bytes, hipmm_stream_t stream)
 {
   void *first = fixture_allocate(bytes, stream);
   fixture_free(first, bytes, stream);
@@ -200,7 +200,7 @@ void assert_outlives_a_stream(const char *graph, size_t bytes)
 {
   needs_software();
   fixture_start(graph);
-  hipStream_t first = fixture_stream();
+  hipmm_stream_t first = fixture_stream();
   void *ptr = fixture_allocate(bytes, first);
   fixture_free(ptr, bytes, first);
   fixture_drop_stream(first);
@@ -222,7 +222,7 @@ static int64_t thread_nanoseconds(void)
 static int64_t time_of_pairs(const char *graph, size_t bytes, int n_streams)
 {
   enum { ROUNDS = 5, PAIRS = 4000 };
-  hipStream_t *streams = calloc((size_t)n_streams, sizeof *streams);
+  hipmm_stream_t *streams = calloc((size_t)n_streams, sizeof *streams);
   int64_t least = INT64_MAX;
   assert_non_null(streams);
   fixture_start_with("'scheduler': 'threads'", graph);
@@ -233,7 +233,7 @@ static int64_t time_of_pairs(const char *graph, size_t bytes, int n_streams)
   for (int round = 0; round < ROUNDS; round++) {
     int64_t start = thread_nanoseconds();
     for (int i = 0; i < PAIRS; i++) {
-      hipStream_t stream = streams[i % n_streams];
+      hipmm_stream_t stream = streams[i % n_streams];
       fixture_free(fixture_allocate(bytes, stream), bytes, stream);
     }
     int64_t time = thread_nanoseconds() - start;

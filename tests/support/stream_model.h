@@ -28,7 +28,7 @@ void model_run_over_pool(const char *graph, unsigned steps, void (*look)(void));
 
 /* A block that was freed on the stream comes again there, and HIP is not called, but for the device of a NULL
  * resource. */
-void assert_reuses_without_a_call(size_t bytes, hipStream_t stream);
+void assert_reuses_without_a_call(size_t bytes, hipmm_stream_t stream);
 
 /* A block that was freed on a stream which is gone, of which nobody said that it lasts, comes again on another when the
  * device has done its work; the stream is not used. */

@@ -2,56 +2,56 @@
 /* stream_watch.c: see stream_watch.h. */
 #include "stream_watch.h"
 
-static hipStream_t _Atomic watched; /* NULL: none */
+static hipmm_stream_t _Atomic watched; /* NULL: none */
 static atomic_uint count;
 
-bool watch_is_on(hipStream_t stream)
+bool watch_is_on(hipmm_stream_t stream)
 {
   return stream && stream == atomic_load(&watched);
 }
 
-static void note(hipStream_t stream)
+static void note(hipmm_stream_t stream)
 {
   if (watch_is_on(stream)) atomic_fetch_add(&count, 1);
 }
 
-static int spy_on_record(hipEvent_t event, hipStream_t stream)
+static int spy_on_record(hipmm_hip_event_t event, hipmm_stream_t stream)
 {
   note(stream);
   return fixture_usual_hip()->EventRecord(event, stream);
 }
 
-static int spy_on_wait(hipStream_t stream, hipEvent_t event, unsigned flags)
+static int spy_on_wait(hipmm_stream_t stream, hipmm_hip_event_t event, unsigned flags)
 {
   note(stream);
   return fixture_usual_hip()->StreamWaitEvent(stream, event, flags);
 }
 
-static int spy_on_synchronize(hipStream_t stream)
+static int spy_on_synchronize(hipmm_stream_t stream)
 {
   note(stream);
   return fixture_usual_hip()->StreamSynchronize(stream);
 }
 
-static int spy_on_query(hipStream_t stream)
+static int spy_on_query(hipmm_stream_t stream)
 {
   note(stream);
   return fixture_usual_hip()->StreamQuery(stream);
 }
 
-static int spy_on_id(hipStream_t stream, unsigned long long *id)
+static int spy_on_id(hipmm_stream_t stream, unsigned long long *id)
 {
   note(stream);
   return fixture_usual_hip()->StreamGetId(stream, id);
 }
 
-static int spy_on_capturing(hipStream_t stream, int *status)
+static int spy_on_capturing(hipmm_stream_t stream, int *status)
 {
   note(stream);
   return fixture_usual_hip()->StreamIsCapturing(stream, status);
 }
 
-static int spy_on_prefetch(const void *ptr, size_t bytes, int device, hipStream_t stream)
+static int spy_on_prefetch(const void *ptr, size_t bytes, int device, hipmm_stream_t stream)
 {
   note(stream);
   return fixture_usual_hip()->MemPrefetchAsync(ptr, bytes, device, stream);
@@ -72,7 +72,7 @@ struct hipmm_hip *watch_begin(void)
   return table;
 }
 
-void watch_stream(hipStream_t stream)
+void watch_stream(hipmm_stream_t stream)
 {
   atomic_store(&watched, stream);
 }

@@ -10,8 +10,8 @@
 struct hipmm_hip *watch_begin(void);
 
 /* Which stream is; NULL for none. And whether this one is. */
-void watch_stream(hipStream_t stream);
-bool watch_is_on(hipStream_t stream);
+void watch_stream(hipmm_stream_t stream);
+bool watch_is_on(hipmm_stream_t stream);
 
 /* How often it was named. */
 unsigned watch_count(void);

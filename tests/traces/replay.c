@@ -14,7 +14,7 @@ static int give_up(void *arg, size_t bytes)
 int main(int argc, char **argv)
 {
   const struct hipmm_failure_handler failure = {.struct_size = sizeof failure, .callback = give_up};
-  if (hipmm_register_failure("give_up", &failure) != HIPMM_OK) {
+  if (hipmm_failure_handler_register("give_up", &failure) != HIPMM_OK) {
     say("%s", hipmm_last_error_message());
     return CMD_BAD;
   }

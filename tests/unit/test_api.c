@@ -48,7 +48,7 @@ static void put(const char *file, const char *graph)
 static void assert_top(const char *type)
 {
   struct hipmm_resource *resource;
-  assert_ok(hipmm_get_current_resource(&resource));
+  assert_ok(hipmm_resource_get_current(&resource));
   assert_string_equal(hipmm_resource_type(resource), type);
   hipmm_resource_release(resource);
 }

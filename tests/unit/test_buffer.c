@@ -9,20 +9,20 @@
 
 static const char pool[] = "'stack': ['pool', 'device']";
 
-static hipStream_t make_stream(int device)
+static hipmm_stream_t make_stream(int device)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   assert_ok(hipmm_stream_create(device, HIPMM_STREAM_NON_BLOCKING, &stream));
   return stream;
 }
 
-static void drop_stream(hipStream_t stream)
+static void drop_stream(hipmm_stream_t stream)
 {
   assert_ok(hipmm_stream_destroy(stream));
 }
 
 /* A buffer whose contents tell where they belong. */
-static struct hipmm_buffer *make(struct hipmm_resource *resource, size_t bytes, unsigned seed, hipStream_t stream)
+static struct hipmm_buffer *make(struct hipmm_resource *resource, size_t bytes, unsigned seed, hipmm_stream_t stream)
 {
   struct hipmm_buffer *buffer = NULL;
   unsigned char *contents = malloc(bytes + 1);
@@ -43,7 +43,7 @@ static void assert_contents(const struct hipmm_buffer *buffer, size_t bytes, uns
   assert_int_equal(good, bytes);
 }
 
-static void assert_shape(const struct hipmm_buffer *buffer, size_t bytes, size_t capacity_bytes, hipStream_t stream)
+static void assert_shape(const struct hipmm_buffer *buffer, size_t bytes, size_t capacity_bytes, hipmm_stream_t stream)
 {
   assert_int_equal(hipmm_buffer_bytes(buffer), bytes);
   assert_int_equal(hipmm_buffer_capacity_bytes(buffer), capacity_bytes);
@@ -59,8 +59,8 @@ static void remembers_resource_stream_and_device(void **state)
   int device = -1;
   both_start(state, pool);
   needs_devices(2);
-  assert_ok(hipmm_get_device_resource(1, &resource));
-  hipStream_t stream = make_stream(1);
+  assert_ok(hipmm_resource_get_for_device(1, &resource));
+  hipmm_stream_t stream = make_stream(1);
   struct hipmm_buffer *buffer = make(resource, 100000, 1, stream);
   assert_ptr_equal(hipmm_buffer_resource(buffer), resource);
   assert_int_equal(hipmm_buffer_device(buffer), 1);
@@ -101,7 +101,7 @@ static void copies_pinned_memory_later(void **state)
   struct hipmm_buffer *buffer = NULL;
   enum { BYTES = 300000 };
   both_start(state, pool);
-  hipStream_t stream = make_stream(0);
+  hipmm_stream_t stream = make_stream(0);
   assert_ok(hipmm_host_buffer_create(NULL, 2 * BYTES, stream, &pinned));
   unsigned char *host = hipmm_host_buffer_data(pinned);
   both_write(host, BYTES, 3);
@@ -144,7 +144,7 @@ static void changes_only_the_size_up_to_the_capacity(void **state)
 static void keeps_its_contents_when_it_grows(void **state)
 {
   both_start(state, pool);
-  hipStream_t stream = make_stream(0);
+  hipmm_stream_t stream = make_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 1000, 5, stream), *others[20];
   for (size_t i = 0; i < 20; i++) {
     size_t bytes = 1000 + (i + 1) * 7777;
@@ -163,7 +163,7 @@ static void keeps_its_contents_when_it_grows(void **state)
 static void reserves_and_shrinks(void **state)
 {
   both_start(state, pool);
-  hipStream_t stream = make_stream(0), other = make_stream(0);
+  hipmm_stream_t stream = make_stream(0), other = make_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 3000, 6, stream);
   assert_ok(hipmm_buffer_reserve(buffer, 70000, stream));
   assert_shape(buffer, 3000, 70000, stream);
@@ -182,15 +182,15 @@ static void reserves_and_shrinks(void **state)
 
 /* ---- The stream that a block is freed on ---- */
 
-static hipStream_t freed_on;
+static hipmm_stream_t freed_on;
 
-static enum hipmm_status note_allocate(void *arg, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status note_allocate(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   (void)arg, (void)alignment, (void)stream;
   return fixture_hip()->Malloc(ptr_out, bytes) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
 }
 
-static void note_deallocate(void *arg, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static void note_deallocate(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   (void)arg, (void)bytes, (void)alignment;
   freed_on = stream;
@@ -201,9 +201,9 @@ static void note_deallocate(void *arg, void *ptr, size_t bytes, size_t alignment
 static void frees_on_the_stream_that_it_has_last(void **state)
 {
   struct hipmm_allocator allocator = {sizeof allocator, note_allocate, note_deallocate, NULL};
-  assert_ok(hipmm_register_allocator("noting", &allocator));
+  assert_ok(hipmm_allocator_register("noting", &allocator));
   both_start(state, "'stack': [{'type': 'callback', 'allocator': 'noting'}]");
-  hipStream_t first = make_stream(0), second = make_stream(0), third = make_stream(0);
+  hipmm_stream_t first = make_stream(0), second = make_stream(0), third = make_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 1000, 7, first);
   assert_ok(hipmm_stream_synchronize(0, first));
   assert_ok(hipmm_buffer_resize(buffer, 2000, second));
@@ -218,13 +218,13 @@ static void frees_on_the_stream_that_it_has_last(void **state)
   drop_stream(second);
   drop_stream(third);
   assert_ok(hipmm_finalize());
-  assert_ok(hipmm_register_allocator("noting", NULL));
+  assert_ok(hipmm_allocator_register("noting", NULL));
 }
 
 static void outlives_its_stream(void **state)
 {
   both_start(state, pool);
-  hipStream_t stream = make_stream(0);
+  hipmm_stream_t stream = make_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 100000, 16, stream), *other = make(NULL, 100000, 17, stream);
   assert_ok(hipmm_buffer_fill(buffer, 0, 1, 100000, stream));
   drop_stream(stream);
@@ -242,7 +242,7 @@ static void copies_what_it_holds_and_no_more(void **state)
 {
   struct hipmm_buffer *copy = NULL;
   both_start(state, pool);
-  hipStream_t stream = make_stream(0);
+  hipmm_stream_t stream = make_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 9000, 8, stream);
   assert_ok(hipmm_buffer_resize(buffer, 5000, stream));
   assert_ok(hipmm_buffer_copy(buffer, NULL, stream, &copy));
@@ -261,8 +261,8 @@ static void copy_to_device_1(size_t bytes)
   struct hipmm_resource *resource;
   struct hipmm_buffer *copy = NULL;
   int device = -1;
-  assert_ok(hipmm_get_device_resource(1, &resource));
-  hipStream_t from = make_stream(0), to = make_stream(1);
+  assert_ok(hipmm_resource_get_for_device(1, &resource));
+  hipmm_stream_t from = make_stream(0), to = make_stream(1);
   struct hipmm_buffer *buffer = make(NULL, bytes, 9, from);
   assert_ok(hipmm_stream_wait(1, to, 0, from));
   assert_ok(hipmm_buffer_copy(buffer, resource, to, &copy));
@@ -313,7 +313,7 @@ static void hands_its_memory_over_and_takes_it_back(void **state)
 {
   struct hipmm_memory memory = {.struct_size = sizeof memory};
   both_start(state, pool);
-  hipStream_t stream = make_stream(0);
+  hipmm_stream_t stream = make_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 4000, 10, stream);
   void *data = hipmm_buffer_data(buffer);
   assert_ok(hipmm_buffer_resize(buffer, 3000, stream));
@@ -395,7 +395,7 @@ static void refuses_sizes_that_no_memory_has(void **state)
   static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 255, SIZE_MAX / 2, (size_t)1 << 47};
   struct hipmm_buffer *none = NULL;
   both_start(state, pool);
-  hipStream_t stream = make_stream(0);
+  hipmm_stream_t stream = make_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 1000, 12, NULL);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     assert_status(hipmm_buffer_create(NULL, sizes[i], NULL, &none), HIPMM_E_OUT_OF_MEMORY);
@@ -417,12 +417,12 @@ static void refuses_another_devices_stream(void **state)
   unsigned char byte = 1;
   needs_software();
   both_start(state, pool);
-  hipStream_t ours = make_stream(1), foreign, gone = make_stream(0);
+  hipmm_stream_t ours = make_stream(1), foreign, gone = make_stream(0);
   drop_stream(gone);
   assert_ok(hipmm_device_set(1));
   foreign = fixture_stream();
   assert_ok(hipmm_device_set(0));
-  const hipStream_t wrong[] = {ours, foreign, gone};
+  const hipmm_stream_t wrong[] = {ours, foreign, gone};
   struct hipmm_buffer *buffer = make(NULL, 1000, 13, NULL);
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_status(hipmm_buffer_create(NULL, 10, wrong[i], &none), HIPMM_E_ARGUMENT);
@@ -512,7 +512,7 @@ static void works_past_finalize(void **state)
 {
   struct hipmm_buffer *copy = NULL, *none = NULL;
   both_start(state, pool);
-  hipStream_t stream = make_stream(0);
+  hipmm_stream_t stream = make_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 1000, 14, stream);
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_buffer_resize(buffer, 100000, stream));
@@ -565,7 +565,7 @@ static void a_stream_with_the_handle_of_the_stored_one_is_another(const char *gr
     snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
     fixture_start_with(options, graph);
     for (int round = 0; round < 10; round++) {
-      hipStream_t old, next;
+      hipmm_stream_t old, next;
       struct hipmm_buffer *buffer = NULL, *other = NULL;
       assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &old));
       assert_ok(hipmm_buffer_create(NULL, 1 << 20, old, &buffer));

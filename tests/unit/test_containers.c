@@ -18,7 +18,7 @@ enum { BYTES = 30000, ELEMENTS = 500 };
 static struct {
   struct hipmm_resource *resource, *other;
   struct hipmm_stream_pool *pool;
-  hipStream_t stream, second, third;
+  hipmm_stream_t stream, second, third;
   struct hipmm_buffer *buffer, *copy, *far;
   struct hipmm_vector *vector;
   struct hipmm_scalar *scalar;
@@ -41,11 +41,11 @@ static void note(const char *format, ...)
 
 static enum hipmm_status get_resource(void)
 {
-  return hipmm_get_device_resource(1, &now.resource);
+  return hipmm_resource_get_for_device(1, &now.resource);
 }
 static enum hipmm_status get_other(void)
 {
-  return hipmm_get_device_resource(0, &now.other);
+  return hipmm_resource_get_for_device(0, &now.other);
 }
 static enum hipmm_status make_stream(void)
 {
@@ -270,7 +270,7 @@ static const struct step steps[] = {
 struct shape {
   void *data[2];
   size_t sizes[4];
-  hipStream_t stream;
+  hipmm_stream_t stream;
 };
 
 static struct shape shape(void)
@@ -367,7 +367,7 @@ static struct hipmm_stream_pool *shared_pool;
 static atomic_bool gate;
 
 /* Grows a buffer, copies it to a vector, and looks whether all is there. */
-static bool use_containers(unsigned seed, hipStream_t stream)
+static bool use_containers(unsigned seed, hipmm_stream_t stream)
 {
   size_t bytes = 1000 + seed % 7 * 5000;
   unsigned char *contents = malloc(bytes), *seen = calloc(1, bytes);
@@ -389,7 +389,7 @@ static void *work(void *argument)
 {
   intptr_t failures = 0;
   for (unsigned i = 0; i < ROUNDS; i++) {
-    hipStream_t stream = NULL;
+    hipmm_stream_t stream = NULL;
     if (hipmm_stream_pool_get(shared_pool, &stream) || !use_containers(i + 100 * (unsigned)(intptr_t)argument, stream))
       failures++;
   }

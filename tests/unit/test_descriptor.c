@@ -19,13 +19,14 @@ struct sound_options {
   struct hipmm_list bins;
 };
 
-static enum hipmm_status sound_allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status sound_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                        void **ptr_out)
 {
   (void)self, (void)bytes, (void)alignment, (void)stream, (void)ptr_out;
   return HIPMM_E_INTERNAL;
 }
 
-static enum hipmm_status sound_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status sound_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   (void)self, (void)ptr, (void)bytes, (void)alignment, (void)stream;
   return HIPMM_E_INTERNAL;

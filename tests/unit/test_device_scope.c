@@ -109,7 +109,7 @@ static void counts_free_and_total_memory(void **state)
   assert_ok(hipmm_device_memory(1, &free_bytes, &total_bytes));
   assert_int_equal(total_bytes, 256 * MIB);
   assert_int_equal(free_bytes, 256 * MIB);
-  assert_ok(hipmm_get_device_resource(1, &resource));
+  assert_ok(hipmm_resource_get_for_device(1, &resource));
   assert_ok(hipmm_allocate(resource, 16 * MIB, NULL, &ptr));
   assert_ok(hipmm_device_memory(1, &after, NULL));
   assert_int_equal(after, 240 * MIB);

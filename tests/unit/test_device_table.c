@@ -33,9 +33,9 @@ static struct hipmm_resource *held(int device, const char *name)
 {
   struct hipmm_resource *resource = NULL;
   if (name)
-    assert_ok(hipmm_get_named_resource(device, name, &resource));
+    assert_ok(hipmm_resource_get_by_name(device, name, &resource));
   else
-    assert_ok(hipmm_get_device_resource(device, &resource));
+    assert_ok(hipmm_resource_get_for_device(device, &resource));
   return resource;
 }
 
@@ -58,7 +58,7 @@ static void current_is_the_threads_device(void **state)
     hip_table()->SetDevice(current);
     assert_ok(hipmm_device_current(&device));
     assert_int_equal(device, current);
-    assert_ok(hipmm_get_current_resource(&resource));
+    assert_ok(hipmm_resource_get_current(&resource));
     assert_int_equal(hipmm_resource_device(resource), current);
     hipmm_resource_release(resource);
   }
@@ -80,10 +80,10 @@ static void refuses_devices_that_do_not_exist(void **state)
   size_t now = 77, peak = 77;
   for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
     int device = devices[i];
-    assert_status(hipmm_get_device_resource(device, &resource), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_get_named_resource(device, "pool", &resource), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_set_device_resource(device, NULL, &resource), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_reset_device_resource(device), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_get_for_device(device, &resource), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_get_by_name(device, "pool", &resource), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_set_for_device(device, NULL, &resource), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_reset_for_device(device), HIPMM_E_ARGUMENT);
     assert_status(hipmm_device_held_bytes(device, &now, &peak), HIPMM_E_ARGUMENT);
     assert_status(hipmm_stream_retain(device, NULL), HIPMM_E_ARGUMENT);
     assert_status(hipmm_stream_retire(device, NULL), HIPMM_E_ARGUMENT);
@@ -97,10 +97,10 @@ static void refuses_missing_arguments(void **state)
 {
   (void)state;
   struct hipmm_resource *resource = NULL;
-  assert_status(hipmm_get_device_resource(0, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_get_current_resource(NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_get_named_resource(0, "pool", NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_get_named_resource(0, NULL, &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_get_for_device(0, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_get_current(NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_get_by_name(0, "pool", NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_get_by_name(0, NULL, &resource), HIPMM_E_ARGUMENT);
   assert_message("name is NULL");
   assert_status(hipmm_device_count(NULL), HIPMM_E_ARGUMENT);
   assert_status(hipmm_device_current(NULL), HIPMM_E_ARGUMENT);
@@ -121,8 +121,8 @@ static void finds_resources_by_name(void **state)
     hipmm_resource_release(one);
     hipmm_resource_release(again);
   }
-  assert_status(hipmm_get_named_resource(1, "poo", &resource), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_get_named_resource(1, "", &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_get_by_name(1, "poo", &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_get_by_name(1, "", &resource), HIPMM_E_ARGUMENT);
   assert_null(resource);
 }
 
@@ -132,13 +132,13 @@ static void puts_another_in_force_and_gives_the_one_before(void **state)
 {
   (void)state;
   struct hipmm_resource *pool = held(1, "pool"), *previous = NULL;
-  assert_ok(hipmm_set_device_resource(1, pool, &previous));
+  assert_ok(hipmm_resource_set_for_device(1, pool, &previous));
   assert_string_equal(hipmm_resource_name(previous), "statistics");
   hipmm_resource_release(previous);
   hipmm_resource_release(pool); /* the table keeps its own */
   assert_in_force(1, "pool");
   assert_in_force(0, "statistics");
-  assert_ok(hipmm_set_device_resource(1, NULL, &previous));
+  assert_ok(hipmm_resource_set_for_device(1, NULL, &previous));
   assert_string_equal(hipmm_resource_name(previous), "pool");
   hipmm_resource_release(previous);
   assert_in_force(1, "statistics");
@@ -149,7 +149,7 @@ static void sets_the_current_devices(void **state)
   (void)state;
   struct hipmm_resource *source = held(1, "device"), *previous = NULL;
   hip_table()->SetDevice(1);
-  assert_ok(hipmm_set_current_resource(source, &previous));
+  assert_ok(hipmm_resource_set_current(source, &previous));
   assert_int_equal(hipmm_resource_device(previous), 1);
   hipmm_resource_release(previous);
   assert_in_force(1, "device");
@@ -159,7 +159,7 @@ static void sets_the_current_devices(void **state)
   assert_status(hipmm_deallocate(pool, memory, 1000, NULL), HIPMM_E_POINTER);
   hipmm_resource_release(pool);
   assert_ok(hipmm_deallocate(NULL, memory, 1000, NULL));
-  assert_ok(hipmm_reset_current_resource());
+  assert_ok(hipmm_resource_reset_current());
   assert_in_force(1, "statistics");
   assert_in_force(0, "statistics");
   hipmm_resource_release(source);
@@ -169,7 +169,7 @@ static void refuses_another_devices_resource(void **state)
 {
   (void)state;
   struct hipmm_resource *pool = held(0, "pool"), *previous = NULL;
-  assert_status(hipmm_set_device_resource(1, pool, &previous), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_set_for_device(1, pool, &previous), HIPMM_E_ARGUMENT);
   assert_message("resource pool serves device 0 and cannot be put in force on device 1");
   assert_null(previous);
   assert_in_force(1, "statistics");
@@ -181,8 +181,8 @@ static void may_be_set_and_reset_for_ever(void **state)
   (void)state;
   struct hipmm_resource *pool = held(0, "pool");
   for (int i = 0; i < 1000; i++) {
-    assert_ok(hipmm_set_device_resource(0, i % 2 ? pool : NULL, NULL));
-    assert_ok(hipmm_reset_device_resource(0));
+    assert_ok(hipmm_resource_set_for_device(0, i % 2 ? pool : NULL, NULL));
+    assert_ok(hipmm_resource_reset_for_device(0));
   }
   hipmm_resource_release(pool);
   assert_in_force(0, "statistics");
@@ -198,7 +198,7 @@ static void *allocate_from_whatever_is_in_force(void *unused)
   while (!atomic_load(&stop)) {
     struct hipmm_resource *resource;
     void *memory;
-    if (hipmm_get_device_resource(0, &resource)) return &stop;
+    if (hipmm_resource_get_for_device(0, &resource)) return &stop;
     if (hipmm_allocate(resource, 1000, NULL, &memory)) return &stop;
     if (hipmm_deallocate(resource, memory, 1000, NULL)) return &stop;
     hipmm_resource_release(resource);
@@ -216,7 +216,7 @@ static void serves_threads_while_it_changes(void **state)
     assert_int_equal(pthread_create(&threads[i], NULL, allocate_from_whatever_is_in_force, NULL), 0);
   for (int i = 0; i < 500; i++) {
     struct hipmm_resource *previous = NULL;
-    assert_ok(hipmm_set_device_resource(0, i % 2 ? pool : NULL, &previous));
+    assert_ok(hipmm_resource_set_for_device(0, i % 2 ? pool : NULL, &previous));
     assert_non_null(previous);
     hipmm_resource_release(previous);
   }
@@ -260,7 +260,7 @@ static void a_resource_of_an_earlier_time_may_be_put_in_force(void **state)
   struct hipmm_resource *old = held(0, "pool"), *previous = NULL;
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_init_from_string(graph));
-  assert_ok(hipmm_set_device_resource(0, old, &previous));
+  assert_ok(hipmm_resource_set_for_device(0, old, &previous));
   assert_ptr_not_equal(previous, old);
   hipmm_resource_release(previous);
   hipmm_resource_release(old);

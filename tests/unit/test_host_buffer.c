@@ -7,9 +7,9 @@
 
 static const char pool[] = "'stack': ['pool', 'device']";
 
-static hipStream_t make_stream(void)
+static hipmm_stream_t make_stream(void)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
   return stream;
 }
@@ -41,7 +41,7 @@ static void copies_to_the_device_and_back(void **state)
   struct hipmm_host_buffer *out = NULL, *back = NULL;
   struct hipmm_buffer *buffer = NULL;
   both_start(state, pool);
-  hipStream_t stream = make_stream();
+  hipmm_stream_t stream = make_stream();
   assert_ok(hipmm_host_buffer_create(NULL, BYTES, stream, &out));
   both_write(hipmm_host_buffer_data(out), BYTES, 21);
   assert_ok(hipmm_buffer_create_from(NULL, hipmm_host_buffer_data(out), BYTES, stream, &buffer));
@@ -58,7 +58,7 @@ static void shows_its_contents_at_once_when_its_size_changes(void **state)
   struct hipmm_host_buffer *host = NULL;
   struct hipmm_buffer *buffer = NULL;
   both_start(state, pool);
-  hipStream_t stream = make_stream();
+  hipmm_stream_t stream = make_stream();
   assert_ok(hipmm_buffer_create(NULL, 5000, stream, &buffer));
   assert_ok(hipmm_buffer_fill(buffer, 0, 9, 5000, stream));
   assert_ok(hipmm_host_buffer_create(NULL, 5000, stream, &host));
@@ -103,7 +103,7 @@ static void takes_resources_whose_memory_the_host_can_use(void **state)
     struct hipmm_host_buffer *buffer = NULL;
     struct hipmm_resource *resource;
     both_start(state, stacks[i].stack);
-    assert_ok(hipmm_get_current_resource(&resource));
+    assert_ok(hipmm_resource_get_current(&resource));
     enum hipmm_status status = hipmm_host_buffer_create_from(resource, "some text", 10, NULL, &buffer);
     if (stacks[i].is_host) {
       assert_status(status, HIPMM_OK);

@@ -60,33 +60,33 @@ static enum hipmm_status call_deallocate_aligned(void)
 static enum hipmm_status call_get_current(void)
 {
   struct hipmm_resource *r;
-  return hipmm_get_current_resource(&r);
+  return hipmm_resource_get_current(&r);
 }
 static enum hipmm_status call_get_device(void)
 {
   struct hipmm_resource *r;
-  return hipmm_get_device_resource(0, &r);
+  return hipmm_resource_get_for_device(0, &r);
 }
 static enum hipmm_status call_get_named(void)
 {
   struct hipmm_resource *r;
-  return hipmm_get_named_resource(0, "pool", &r);
+  return hipmm_resource_get_by_name(0, "pool", &r);
 }
 static enum hipmm_status call_set_current(void)
 {
-  return hipmm_set_current_resource(resource, NULL);
+  return hipmm_resource_set_current(resource, NULL);
 }
 static enum hipmm_status call_set_device(void)
 {
-  return hipmm_set_device_resource(0, resource, NULL);
+  return hipmm_resource_set_for_device(0, resource, NULL);
 }
 static enum hipmm_status call_reset_current(void)
 {
-  return hipmm_reset_current_resource();
+  return hipmm_resource_reset_current();
 }
 static enum hipmm_status call_reset_device(void)
 {
-  return hipmm_reset_device_resource(0);
+  return hipmm_resource_reset_for_device(0);
 }
 static enum hipmm_status call_held_bytes(void)
 {
@@ -168,11 +168,11 @@ static enum hipmm_status call_create(void)
 }
 static enum hipmm_status call_register(void)
 {
-  return hipmm_register_region("mine", &(struct hipmm_region){sizeof(struct hipmm_region), &memory, 1});
+  return hipmm_region_register("mine", &(struct hipmm_region){sizeof(struct hipmm_region), &memory, 1});
 }
 static enum hipmm_status call_stream_create(void)
 {
-  hipStream_t stream;
+  hipmm_stream_t stream;
   return hipmm_stream_create(0, 0, &stream);
 }
 static enum hipmm_status call_stream_pool_create(void)
@@ -182,7 +182,7 @@ static enum hipmm_status call_stream_pool_create(void)
 }
 static enum hipmm_status call_stream_destroy(void)
 {
-  return hipmm_stream_destroy((hipStream_t)(uintptr_t)4096);
+  return hipmm_stream_destroy((hipmm_stream_t)(uintptr_t)4096);
 }
 static enum hipmm_status call_stream_synchronize(void)
 {
@@ -453,7 +453,7 @@ static int use_all_and_exit(const void *unused)
 
 static void get_a_resource(void)
 {
-  assert_ok(hipmm_get_current_resource(&resource));
+  assert_ok(hipmm_resource_get_current(&resource));
   assert_ok(hipmm_allocate(resource, 1000, NULL, &memory));
 }
 
@@ -549,7 +549,7 @@ static int end_in_the_middle(bool with_thread)
 {
   pthread_t thread;
   void *ptr;
-  hipStream_t stream;
+  hipmm_stream_t stream;
   setenv("HIPMM_SOFTWARE", "devices=2", 1);
   if (hipmm_init_from_string(graph) || hipmm_allocate(NULL, 1000, NULL, &ptr)) return 1;
   if (hip_table()->SetDevice(1) || hipmm_allocate(NULL, 5 * MIB, NULL, &ptr)) return 1;
@@ -562,7 +562,7 @@ static int end_in_the_middle(bool with_thread)
 /* ---- Frees from static destructors ---- */
 
 static struct hipmm_buffer *last_buffer;
-static hipStream_t last_stream;
+static hipmm_stream_t last_stream;
 static struct hipmm_resource *last_top, *last_device;
 static void *last_block, *last_device_block;
 
@@ -600,7 +600,7 @@ static void free_at_exit(void)
 static int exit_after_the_runtime(void)
 {
   if (atexit(free_at_exit) || hipmm_init_from_string(graph)) return 1;
-  if (hipmm_get_device_resource(0, &last_top) || hipmm_allocate(last_top, 1000, NULL, &last_block)) return 1;
+  if (hipmm_resource_get_for_device(0, &last_top) || hipmm_allocate(last_top, 1000, NULL, &last_block)) return 1;
   if (hipmm_resource_create(0, "device", NULL, NULL, 0, &last_device)) return 1;
   if (hipmm_allocate(last_device, 1000, NULL, &last_device_block)) return 1;
   if (hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &last_stream)) return 1;
@@ -654,7 +654,7 @@ static struct {
   char reason[300];
 } inner;
 
-static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   (void)unused, (void)stream;
   void (*act)(void) = inner.act;
@@ -664,7 +664,7 @@ static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipS
   return *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-static void take_back(void *unused, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static void take_back(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   (void)unused, (void)bytes, (void)alignment, (void)stream;
   free(ptr);
@@ -678,7 +678,7 @@ static const char own_graph[] =
 static void start_over_own_allocator(void)
 {
   const struct hipmm_allocator allocator = {sizeof allocator, give, take_back, NULL};
-  assert_ok(hipmm_register_allocator("own", &allocator));
+  assert_ok(hipmm_allocator_register("own", &allocator));
   assert_ok(hipmm_init_from_string(own_graph));
 }
 
@@ -738,7 +738,7 @@ static void is_refused_from_within_a_call(void **state)
   assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
 }
 
-static void change_at_the_end(void *unused, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static void change_at_the_end(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   void *other;
   take_back(unused, ptr, bytes, alignment, stream);
@@ -754,9 +754,9 @@ static void is_refused_from_within_finalize(void **state)
   start_over_own_allocator();
   assert_ok(hipmm_finalize());
   const struct hipmm_allocator allocator = {sizeof allocator, give, change_at_the_end, NULL};
-  assert_ok(hipmm_register_allocator("own", &allocator));
+  assert_ok(hipmm_allocator_register("own", &allocator));
   assert_ok(hipmm_init_from_string(own_graph));
-  assert_ok(hipmm_get_device_resource(0, &built));
+  assert_ok(hipmm_resource_get_for_device(0, &built));
   hipmm_resource_release(built);
   alarm(HANG_SECONDS);
   assert_ok(hipmm_finalize());
@@ -770,7 +770,7 @@ static void *use_the_other_device(void *unused)
 {
   struct hipmm_resource *other;
   (void)unused;
-  inner.other_status = hipmm_get_device_resource(1, &other);
+  inner.other_status = hipmm_resource_get_for_device(1, &other);
   if (!inner.other_status) hipmm_resource_release(other);
   return NULL;
 }
@@ -789,7 +789,7 @@ static void builds_a_stack_while_another_is_being_built(void **state)
   start_over_own_allocator();
   inner.act = await_the_other_device;
   alarm(HANG_SECONDS);
-  assert_ok(hipmm_get_device_resource(0, &built));
+  assert_ok(hipmm_resource_get_for_device(0, &built));
   alarm(0);
   hipmm_resource_release(built);
   assert_ok(inner.other_status);
@@ -830,14 +830,14 @@ static void look_up(int *failures)
   char *text = NULL;
   void *ptr = NULL;
   *failures += !is_expected(hipmm_allocate(NULL, 1000, NULL, &ptr)); /* which may be gone at once */
-  *failures += !is_expected(hipmm_get_current_resource(&found));
-  *failures += !is_expected(hipmm_get_named_resource(1, "pool", &named));
+  *failures += !is_expected(hipmm_resource_get_current(&found));
+  *failures += !is_expected(hipmm_resource_get_by_name(1, "pool", &named));
   *failures += !is_expected(hipmm_resource_create(0, "pool", NULL, &found, 1, &made)) && found;
   *failures += !is_expected(hipmm_device_held_bytes(0, &held, NULL));
   *failures += !is_expected(hipmm_buffer_create(NULL, 1000, NULL, &buffer));
   *failures += !is_expected(hipmm_query("devices/0/pool/reserved_bytes", &value));
   *failures += !is_expected(hipmm_snapshot(&text));
-  *failures += !is_expected(hipmm_set_device_resource(0, found, NULL));
+  *failures += !is_expected(hipmm_resource_set_for_device(0, found, NULL));
   *failures += buffer && hipmm_buffer_destroy(buffer);
   if (found) *failures += hipmm_allocate(found, 1000, NULL, &ptr) || hipmm_deallocate(found, ptr, 1000, NULL);
   hipmm_string_free(text);

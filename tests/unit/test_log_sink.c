@@ -30,7 +30,7 @@ static void note(void *arg, enum hipmm_log_level level, const char *about, const
 
 static int finish(void **state)
 {
-  hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_ERROR);
+  hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_ERROR);
   return fixture_teardown(state);
 }
 
@@ -38,17 +38,17 @@ static void gets_the_lines_up_to_its_level(void **state)
 {
   (void)state;
   struct noted noted = {.lines = 0};
-  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_INFO));
+  assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_INFO));
   assert_true(log_wants(HIPMM_LOG_INFO));
   assert_false(log_wants(HIPMM_LOG_DEBUG));
   log_line(HIPMM_LOG_INFO, NULL, "%s %d", "one", 1);
   log_line(HIPMM_LOG_DEBUG, "pool", "two");
   log_line(HIPMM_LOG_WARNING, "pool", "three");
   assert_string_equal(noted.text, "2 : one 1\n1 pool: three\n");
-  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR));
+  assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_ERROR));
   log_line(HIPMM_LOG_WARNING, "pool", "four");
   assert_int_equal(noted.lines, 2);
-  assert_ok(hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_TRACE));
+  assert_ok(hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_TRACE));
   assert_false(log_wants(HIPMM_LOG_INFO));
   log_line(HIPMM_LOG_INFO, "pool", "five");
   assert_int_equal(noted.lines, 2);
@@ -58,7 +58,7 @@ static void gets_what_stacks_say(void **state)
 {
   (void)state;
   struct noted noted = {.lines = 0};
-  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_DEBUG));
+  assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_DEBUG));
   fixture_start(stack);
   assert_contains(noted.text, "3 : device 0: stack built, top is witness\n");
   fixture_allocate(1000, NULL);
@@ -73,7 +73,7 @@ static void cuts_endless_lines(void **state)
   static char text[10000];
   struct noted noted = {.lines = 0};
   memset(text, 'x', sizeof text - 1);
-  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR));
+  assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_ERROR));
   log_line(HIPMM_LOG_ERROR, "pool", "%s", text);
   assert_int_equal(noted.lines, 1);
   assert_in_range(strlen(noted.text), 1000, 3000);
@@ -84,7 +84,7 @@ static void cuts_endless_lines(void **state)
 static int speak(const void *with_sink)
 {
   struct noted noted = {.lines = 0};
-  if (with_sink && hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR)) return 1;
+  if (with_sink && hipmm_log_set_sink(note, &noted, HIPMM_LOG_ERROR)) return 1;
   log_line(HIPMM_LOG_WARNING, "pool", "below the sink's level");
   log_line(HIPMM_LOG_ERROR, "pool", "for the sink");
   return with_sink ? noted.lines != 1 : 0;
@@ -125,7 +125,7 @@ static void call_hipmm(void *arg, enum hipmm_log_level level, const char *about,
       hipmm_init_from_string("{}"),
       hipmm_finalize(),
       hipmm_allocate(NULL, 1, NULL, &ptr),
-      hipmm_get_current_resource(&resource),
+      hipmm_resource_get_current(&resource),
       hipmm_resource_create(0, "device", NULL, NULL, 0, &resource),
       hipmm_resource_query(held, "actions", &value),
       hipmm_resource_trim(held, 0),
@@ -135,8 +135,8 @@ static void call_hipmm(void *arg, enum hipmm_log_level level, const char *about,
       hipmm_list(NULL, &text),
       hipmm_snapshot(&text),
       hipmm_stream_retire(0, NULL),
-      hipmm_register_region("mine", &(struct hipmm_region){sizeof(struct hipmm_region), &value, 8}),
-      hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_ERROR),
+      hipmm_region_register("mine", &(struct hipmm_region){sizeof(struct hipmm_region), &value, 8}),
+      hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_ERROR),
   };
   for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
     if (statuses[i] != HIPMM_E_STATE) fprintf(stderr, "call %zu came to %d\n", i, statuses[i]);
@@ -151,7 +151,7 @@ static void cannot_call_hipmm(void **state)
   fixture_start(stack);
   held = fixture_resource("witness");
   refused = called = 0;
-  assert_ok(hipmm_set_log_sink(call_hipmm, NULL, HIPMM_LOG_ERROR));
+  assert_ok(hipmm_log_set_sink(call_hipmm, NULL, HIPMM_LOG_ERROR));
   log_line(HIPMM_LOG_ERROR, NULL, "a line");
   assert_int_equal(called, 1);
   assert_int_equal(refused, 16);
@@ -165,8 +165,8 @@ static void leaves_the_record_of_the_call(void **state)
   struct hipmm_resource *resource;
   fixture_start(stack);
   held = fixture_resource("witness");
-  assert_status(hipmm_get_device_resource(7, &resource), HIPMM_E_ARGUMENT);
-  assert_ok(hipmm_set_log_sink(call_hipmm, NULL, HIPMM_LOG_ERROR));
+  assert_status(hipmm_resource_get_for_device(7, &resource), HIPMM_E_ARGUMENT);
+  assert_ok(hipmm_log_set_sink(call_hipmm, NULL, HIPMM_LOG_ERROR));
   log_line(HIPMM_LOG_ERROR, NULL, "a line");
   assert_message("device 7 does not exist");
 }
@@ -175,10 +175,10 @@ static void refuses_what_is_no_level(void **state)
 {
   (void)state;
   struct noted noted = {.lines = 0};
-  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR));
-  assert_status(hipmm_set_log_sink(note, NULL, (enum hipmm_log_level)5), HIPMM_E_ARGUMENT);
+  assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_ERROR));
+  assert_status(hipmm_log_set_sink(note, NULL, (enum hipmm_log_level)5), HIPMM_E_ARGUMENT);
   assert_message("5 is not a level of the log");
-  assert_status(hipmm_set_log_sink(note, NULL, (enum hipmm_log_level) - 1), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_log_set_sink(note, NULL, (enum hipmm_log_level) - 1), HIPMM_E_ARGUMENT);
   log_line(HIPMM_LOG_ERROR, NULL, "one");
   assert_int_equal(noted.lines, 1); /* the one before is still there */
 }
@@ -213,8 +213,8 @@ static void nobody_is_in_it_once_it_is_taken_away(void **state)
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, speak_often, NULL), 0);
   for (int i = 0; i < 200; i++) {
     may_be_called = true;
-    assert_ok(hipmm_set_log_sink(count, &lines_got, HIPMM_LOG_INFO));
-    assert_ok(hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_INFO));
+    assert_ok(hipmm_log_set_sink(count, &lines_got, HIPMM_LOG_INFO));
+    assert_ok(hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_INFO));
     assert_int_equal(in_sink, 0);
     may_be_called = false;
   }
@@ -228,10 +228,10 @@ static void gets_every_line_of_every_thread(void **state)
   pthread_t threads[THREADS];
   lines_got = wrong = 0;
   may_be_called = true;
-  assert_ok(hipmm_set_log_sink(count, &lines_got, HIPMM_LOG_INFO));
+  assert_ok(hipmm_log_set_sink(count, &lines_got, HIPMM_LOG_INFO));
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, speak_often, NULL), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  assert_ok(hipmm_set_log_sink(NULL, NULL, HIPMM_LOG_INFO));
+  assert_ok(hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_INFO));
   assert_int_equal(lines_got, THREADS * LINES);
   assert_int_equal(wrong, 0);
 }
@@ -242,7 +242,7 @@ static int speak_in_child(const void *noted)
 {
   alarm(20);
   log_line(HIPMM_LOG_ERROR, NULL, "in the child");
-  if (hipmm_set_log_sink(note, NULL, HIPMM_LOG_ERROR) != HIPMM_E_STATE) return 1;
+  if (hipmm_log_set_sink(note, NULL, HIPMM_LOG_ERROR) != HIPMM_E_STATE) return 1;
   return ((const struct noted *)noted)->lines;
 }
 
@@ -251,7 +251,7 @@ static void is_not_called_in_the_child_of_a_fork(void **state)
   (void)state;
   struct noted noted = {.lines = 0};
   fixture_start(stack);
-  assert_ok(hipmm_set_log_sink(note, &noted, HIPMM_LOG_ERROR));
+  assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_ERROR));
   assert_int_equal(run_forked(speak_in_child, &noted).status, 0);
 }
 

@@ -499,7 +499,7 @@ static void describes_options_as_schema(void **state)
                          "\"description\":\"A while; at most 1h\",\"default\":\"10ms\"}");
   assert_schema("mode", "{\"enum\":[\"auto\",\"mapped\",\"segments\"],\"description\":\"How\",\"default\":\"mapped\"}");
   assert_schema("region", "{\"type\":\"string\",\"pattern\":\"^[A-Za-z_.-][A-Za-z0-9_.-]*$\",\"maxLength\":100,"
-                          "\"description\":\"Where; a name given to hipmm_register_region(); may be set while in "
+                          "\"description\":\"Where; a name given to hipmm_region_register(); may be set while in "
                           "use\"}");
   assert_schema("note", "{\"type\":\"string\"}");
   for (size_t i = 0; i < N_ROWS; i++) json_decref(option_schema(&table[i]));

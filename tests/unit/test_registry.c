@@ -15,13 +15,14 @@
 
 #define RUNTIME "\"runtime\": {\"type\": \"software\", \"devices\": 1, \"memory\": \"64MiB\"}, "
 
-static enum hipmm_status allocate_nothing(void *arg, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status allocate_nothing(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                          void **ptr_out)
 {
   (void)arg, (void)bytes, (void)alignment, (void)stream, (void)ptr_out;
   return HIPMM_E_OUT_OF_MEMORY;
 }
 
-static void deallocate_nothing(void *arg, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static void deallocate_nothing(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   (void)arg, (void)ptr, (void)bytes, (void)alignment, (void)stream;
 }
@@ -58,10 +59,10 @@ static int finish(void **state)
   static const char *const names[] = {"one", "two", "mine"};
   hipmm_finalize();
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    hipmm_register_allocator(names[i], NULL);
-    hipmm_register_failure(names[i], NULL);
-    hipmm_register_region(names[i], NULL);
-    hipmm_register_mempool(names[i], NULL);
+    hipmm_allocator_register(names[i], NULL);
+    hipmm_failure_handler_register(names[i], NULL);
+    hipmm_region_register(names[i], NULL);
+    hipmm_mempool_register(names[i], NULL);
   }
   return live_on_all_devices() ? -1 : 0;
 }
@@ -74,7 +75,7 @@ static enum hipmm_status start(const char *options, struct hipmm_resource **reso
                        *options ? ", " : "", options) > 0);
   assert_ok(hipmm_init_from_string(json));
   free(json);
-  enum hipmm_status status = hipmm_get_device_resource(0, resource_out);
+  enum hipmm_status status = hipmm_resource_get_for_device(0, resource_out);
   return status;
 }
 
@@ -88,11 +89,11 @@ static void gives_plugins_what_was_registered(void **state)
   struct hipmm_failure_handler f = failure(22);
   struct hipmm_region r = region(33), other = region(100);
   struct hipmm_mempool m = mempool(44);
-  assert_ok(hipmm_register_allocator("one", &a)); /* one name, four kinds */
-  assert_ok(hipmm_register_failure("one", &f));
-  assert_ok(hipmm_register_region("one", &r));
-  assert_ok(hipmm_register_region("two", &other));
-  assert_ok(hipmm_register_mempool("one", &m));
+  assert_ok(hipmm_allocator_register("one", &a)); /* one name, four kinds */
+  assert_ok(hipmm_failure_handler_register("one", &f));
+  assert_ok(hipmm_region_register("one", &r));
+  assert_ok(hipmm_region_register("two", &other));
+  assert_ok(hipmm_mempool_register("one", &m));
   a.arg = f.arg = m.handle = NULL; /* what was registered is a copy */
   r.bytes = other.bytes = 1;
   assert_ok(start("\"allocator\": \"one\", \"failure\": \"one\", \"region\": \"one\", \"mempool\": \"one\", "
@@ -121,15 +122,15 @@ static void keeps_what_a_stack_uses(void **state)
   (void)state;
   struct hipmm_resource *first, *second;
   struct hipmm_region r = region(33);
-  assert_ok(hipmm_register_region("one", &r));
+  assert_ok(hipmm_region_register("one", &r));
   assert_ok(start("\"region\": \"one\"", &first));
   r.bytes = 66;
-  assert_ok(hipmm_register_region("one", &r));
+  assert_ok(hipmm_region_register("one", &r));
   assert_int_equal(resource_value(first, "region_bytes"), 33); /* built before */
   assert_ok(hipmm_finalize());
   assert_ok(start("\"region\": \"one\"", &second)); /* registered past finalisation */
   assert_int_equal(resource_value(second, "region_bytes"), 66);
-  assert_ok(hipmm_register_region("one", NULL));
+  assert_ok(hipmm_region_register("one", NULL));
   assert_int_equal(resource_value(first, "region_bytes"), 33);
   assert_int_equal(resource_value(second, "region_bytes"), 66);
   hipmm_resource_release(first);
@@ -145,7 +146,7 @@ static void takes_a_later_programs_longer_struct(void **state)
     uint64_t more;
   } longer = {region(55), 99};
   longer.region.struct_size = sizeof longer;
-  assert_ok(hipmm_register_region("one", &longer.region));
+  assert_ok(hipmm_region_register("one", &longer.region));
   assert_ok(start("\"region\": \"one\"", &resource));
   assert_int_equal(resource_value(resource, "region_bytes"), 55);
   const struct hipmm_region *copy = registry_acquire("region", "one");
@@ -171,16 +172,16 @@ static void says_what_is_missing_when_a_stack_is_built(void **state)
   struct hipmm_region r = region(33);
   refuses_when_it_is_built("\"allocator\": \"mine\"",
                            "<string>: /stack/0/allocator: no allocator is registered as \"mine\"; the program must "
-                           "call hipmm_register_allocator() before this is built");
-  assert_ok(hipmm_register_region("mine", &r)); /* of another kind */
+                           "call hipmm_allocator_register() before this is built");
+  assert_ok(hipmm_region_register("mine", &r)); /* of another kind */
   refuses_when_it_is_built("\"failure\": \"mine\"",
                            "<string>: /stack/0/failure: no failure is registered as \"mine\"; the program must call "
-                           "hipmm_register_failure() before this is built");
+                           "hipmm_failure_handler_register() before this is built");
   refuses_when_it_is_built("\"region\": \"mien\"", "<string>: /stack/0/region: no region is registered as \"mien\"; "
                                                    "did you mean \"mine\"?");
   refuses_when_it_is_built("\"rules\": [{\"region\": \"mine\"}, {\"region\": \"far\"}]",
                            "<string>: /stack/0/rules/1/region: no region is registered as \"far\"; the program must "
-                           "call hipmm_register_region() before this is built");
+                           "call hipmm_region_register() before this is built");
 }
 
 static void a_later_try_finds_what_was_missing(void **state)
@@ -189,8 +190,8 @@ static void a_later_try_finds_what_was_missing(void **state)
   struct hipmm_resource *resource = NULL;
   struct hipmm_mempool m = mempool(44);
   assert_status(start("\"mempool\": \"mine\"", &resource), HIPMM_E_CONFIG);
-  assert_ok(hipmm_register_mempool("mine", &m));
-  assert_ok(hipmm_get_device_resource(0, &resource));
+  assert_ok(hipmm_mempool_register("mine", &m));
+  assert_ok(hipmm_resource_get_for_device(0, &resource));
   assert_int_equal(resource_value(resource, "mempool_handle"), 44);
   hipmm_resource_release(resource);
 }
@@ -225,17 +226,17 @@ static void refuses_what_is_no_name(void **state)
   longest[101] = '\0';
   static const char *const bad[] = {"", "1st", "a b", "a/b", "gr\xc3\xb6n", "a\n"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    assert_status(hipmm_register_region(bad[i], &r), HIPMM_E_ARGUMENT);
-    assert_message("hipmm_register_region: \"");
+    assert_status(hipmm_region_register(bad[i], &r), HIPMM_E_ARGUMENT);
+    assert_message("hipmm_region_register: \"");
     assert_message("is not a name; write at most 100 letters");
-    assert_status(hipmm_register_region(bad[i], NULL), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_region_register(bad[i], NULL), HIPMM_E_ARGUMENT);
   }
-  assert_status(hipmm_register_region(longest, &r), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_region_register(longest, &r), HIPMM_E_ARGUMENT);
   longest[100] = '\0';
-  assert_ok(hipmm_register_region(longest, &r));
-  assert_ok(hipmm_register_region(longest, NULL));
-  assert_status(hipmm_register_region(NULL, &r), HIPMM_E_ARGUMENT);
-  assert_message("hipmm_register_region: name is NULL");
+  assert_ok(hipmm_region_register(longest, &r));
+  assert_ok(hipmm_region_register(longest, NULL));
+  assert_status(hipmm_region_register(NULL, &r), HIPMM_E_ARGUMENT);
+  assert_message("hipmm_region_register: name is NULL");
 }
 
 static void refuses_a_broken_struct_and_keeps_what_was_there(void **state)
@@ -245,31 +246,31 @@ static void refuses_a_broken_struct_and_keeps_what_was_there(void **state)
   struct hipmm_failure_handler f = failure(22);
   struct hipmm_region r = region(33);
   struct hipmm_mempool m = mempool(44);
-  assert_ok(hipmm_register_region("one", &r));
+  assert_ok(hipmm_region_register("one", &r));
   r.struct_size = sizeof r - 1;
-  assert_status(hipmm_register_region("one", &r), HIPMM_E_ARGUMENT);
-  assert_message("hipmm_register_region: struct_size is 23; set it to sizeof(struct hipmm_region), 24");
+  assert_status(hipmm_region_register("one", &r), HIPMM_E_ARGUMENT);
+  assert_message("hipmm_region_register: struct_size is 23; set it to sizeof(struct hipmm_region), 24");
   r = region(0);
-  assert_status(hipmm_register_region("one", &r), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_region_register("one", &r), HIPMM_E_ARGUMENT);
   assert_message("bytes is 0");
   r = region(SIZE_MAX);
-  assert_status(hipmm_register_region("one", &r), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_region_register("one", &r), HIPMM_E_ARGUMENT);
   assert_message("beyond the end of all addresses");
   r = region(10);
   r.ptr = NULL;
-  assert_status(hipmm_register_region("one", &r), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_region_register("one", &r), HIPMM_E_ARGUMENT);
   assert_message("ptr is NULL");
   m.handle = NULL;
-  assert_status(hipmm_register_mempool("one", &m), HIPMM_E_ARGUMENT);
-  assert_message("hipmm_register_mempool: handle is NULL");
+  assert_status(hipmm_mempool_register("one", &m), HIPMM_E_ARGUMENT);
+  assert_message("hipmm_mempool_register: handle is NULL");
   f.callback = NULL;
-  assert_status(hipmm_register_failure("one", &f), HIPMM_E_ARGUMENT);
-  assert_message("hipmm_register_failure: callback is NULL");
+  assert_status(hipmm_failure_handler_register("one", &f), HIPMM_E_ARGUMENT);
+  assert_message("hipmm_failure_handler_register: callback is NULL");
   a.deallocate = NULL;
-  assert_status(hipmm_register_allocator("one", &a), HIPMM_E_ARGUMENT);
-  assert_message("hipmm_register_allocator: deallocate is NULL");
+  assert_status(hipmm_allocator_register("one", &a), HIPMM_E_ARGUMENT);
+  assert_message("hipmm_allocator_register: deallocate is NULL");
   a.allocate = NULL;
-  assert_status(hipmm_register_allocator("one", &a), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_allocator_register("one", &a), HIPMM_E_ARGUMENT);
   assert_message("allocate is NULL");
   const struct hipmm_region *kept = registry_acquire("region", "one");
   assert_int_equal(kept->bytes, 33);
@@ -281,13 +282,13 @@ static void takes_away_only_what_is_there(void **state)
 {
   (void)state;
   struct hipmm_region r = region(33);
-  assert_ok(hipmm_register_region("mine", &r));
-  assert_status(hipmm_register_region("mien", NULL), HIPMM_E_ARGUMENT);
-  assert_message("hipmm_register_region: no region is registered as \"mien\"; did you mean \"mine\"?");
-  assert_status(hipmm_register_mempool("mine", NULL), HIPMM_E_ARGUMENT);
-  assert_string_equal(hipmm_last_error_message(), "hipmm_register_mempool: no mempool is registered as \"mine\"");
-  assert_ok(hipmm_register_region("mine", NULL));
-  assert_status(hipmm_register_region("mine", NULL), HIPMM_E_ARGUMENT);
+  assert_ok(hipmm_region_register("mine", &r));
+  assert_status(hipmm_region_register("mien", NULL), HIPMM_E_ARGUMENT);
+  assert_message("hipmm_region_register: no region is registered as \"mien\"; did you mean \"mine\"?");
+  assert_status(hipmm_mempool_register("mine", NULL), HIPMM_E_ARGUMENT);
+  assert_string_equal(hipmm_last_error_message(), "hipmm_mempool_register: no mempool is registered as \"mine\"");
+  assert_ok(hipmm_region_register("mine", NULL));
+  assert_status(hipmm_region_register("mine", NULL), HIPMM_E_ARGUMENT);
 }
 
 static void knows_its_kinds(void **state)
@@ -296,7 +297,7 @@ static void knows_its_kinds(void **state)
   assert_true(registry_kind_exists("mempool"));
   assert_false(registry_kind_exists("pool"));
   assert_false(registry_kind_exists(NULL));
-  assert_string_equal(registry_function("failure"), "hipmm_register_failure");
+  assert_string_equal(registry_function("failure"), "hipmm_failure_handler_register");
   assert_null(registry_function("pool"));
   assert_null(registry_acquire("pool", "one"));
 }
@@ -310,7 +311,7 @@ static void *register_often(void *unused)
   (void)unused;
   for (int i = 0; i < TURNS; i++) {
     struct hipmm_region r = region(33 + (size_t)i);
-    hipmm_register_region("one", i % 7 == 6 ? NULL : &r);
+    hipmm_region_register("one", i % 7 == 6 ? NULL : &r);
   }
   return NULL;
 }
@@ -340,7 +341,7 @@ static void is_replaced_while_others_use_it(void **state)
     assert_null(failed);
   }
   struct hipmm_region r = region(1);
-  assert_ok(hipmm_register_region("one", &r));
+  assert_ok(hipmm_region_register("one", &r));
 }
 
 static int register_in_child(const void *unused)
@@ -348,7 +349,7 @@ static int register_in_child(const void *unused)
   (void)unused;
   struct hipmm_region r = region(33);
   alarm(20);
-  return hipmm_register_region("mine", &r) != HIPMM_E_STATE;
+  return hipmm_region_register("mine", &r) != HIPMM_E_STATE;
 }
 
 static int register_in_fresh_child(const void *unused)
@@ -356,7 +357,7 @@ static int register_in_fresh_child(const void *unused)
   (void)unused;
   struct hipmm_region r = region(33);
   alarm(20);
-  return hipmm_register_region("mine", &r) || hipmm_register_region("mine", NULL);
+  return hipmm_region_register("mine", &r) || hipmm_region_register("mine", NULL);
 }
 
 #if defined(__SANITIZE_THREAD__)
@@ -377,7 +378,7 @@ static void *search_in_vain(void *unused)
 {
   (void)unused;
   do {
-    hipmm_register_region("none-of-many-names-alike", NULL);
+    hipmm_region_register("none-of-many-names-alike", NULL);
     atomic_store(&searching, true);
     usleep(100);
   } while (!atomic_load(&enough));
@@ -390,7 +391,7 @@ static void register_many(const struct hipmm_region *r)
   char name[32];
   for (int i = 0; i < 1000; i++) {
     snprintf(name, sizeof name, "one-of-many-names-alike-%d", i);
-    assert_ok(hipmm_register_region(name, r));
+    assert_ok(hipmm_region_register(name, r));
   }
 }
 

@@ -14,7 +14,7 @@ static int start(void **state)
   static const char graph[] =
       "{\"runtime\": \"software\", \"stack\": [\"witness\", \"statistics\", \"witness\", \"statistics\", \"pool\", "
       "\"device\"]}";
-  if (hipmm_init_from_string(graph) || hipmm_get_current_resource(&top)) return -1;
+  if (hipmm_init_from_string(graph) || hipmm_resource_get_current(&top)) return -1;
   return 0;
 }
 
@@ -29,7 +29,7 @@ static int finish(void **state)
 static struct hipmm_resource *named(const char *name)
 {
   struct hipmm_resource *resource = NULL;
-  assert_ok(hipmm_get_named_resource(0, name, &resource));
+  assert_ok(hipmm_resource_get_by_name(0, name, &resource));
   hipmm_resource_release(resource);
   return resource;
 }

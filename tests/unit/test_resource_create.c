@@ -59,7 +59,7 @@ static void stands_on_resources_of_the_graph(void **state)
   (void)state;
   void *memory;
   struct hipmm_resource *top = NULL;
-  assert_ok(hipmm_get_named_resource(0, "pool", &top));
+  assert_ok(hipmm_resource_get_by_name(0, "pool", &top));
   struct hipmm_resource *limiting = create("limiting", "{\"limit\": \"1MiB\"}", top);
   hipmm_resource_release(top);
   assert_status(hipmm_allocate(limiting, 2 * MIB, NULL, &memory), HIPMM_E_LIMIT);
@@ -94,22 +94,22 @@ static void is_put_in_force_without_building_the_graphs_stack(void **state)
 {
   (void)state;
   struct hipmm_resource *previous = NULL, *device = create("device", NULL, NULL), *got = NULL;
-  assert_ok(hipmm_set_device_resource(0, device, NULL));
+  assert_ok(hipmm_resource_set_for_device(0, device, NULL));
   hipmm_resource_release(device);
   assert_int_equal(live_on(0), 0);
   void *memory = fixture_allocate(1000, NULL);
   assert_int_equal(live_on(0), 1);
   fixture_free(memory, 1000, NULL);
-  assert_ok(hipmm_get_current_resource(&got));
+  assert_ok(hipmm_resource_get_current(&got));
   assert_ptr_equal(got, device);
   hipmm_resource_release(got);
-  assert_ok(hipmm_set_current_resource(NULL, &previous));
+  assert_ok(hipmm_resource_set_current(NULL, &previous));
   assert_ptr_equal(previous, device);
   hipmm_resource_release(previous);
   assert_int_equal(live_on(0), 0);
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL); /* now it is built */
   assert_int_equal(live_on(0), 1);
-  assert_ok(hipmm_get_current_resource(&got));
+  assert_ok(hipmm_resource_get_current(&got));
   assert_string_equal(hipmm_resource_name(got), "statistics");
   hipmm_resource_release(got);
 }
@@ -118,16 +118,16 @@ static void is_put_in_force_over_the_graphs_own(void **state)
 {
   (void)state;
   struct hipmm_resource *top = NULL, *previous = NULL;
-  assert_ok(hipmm_get_current_resource(&top));
+  assert_ok(hipmm_resource_get_current(&top));
   struct hipmm_resource *witness = create("witness", NULL, top);
-  assert_ok(hipmm_set_current_resource(witness, &previous));
+  assert_ok(hipmm_resource_set_current(witness, &previous));
   assert_ptr_equal(previous, top);
   hipmm_resource_release(previous);
   hipmm_resource_release(witness);
   void *memory = fixture_allocate(1000, NULL);
   assert_int_equal(resource_value(top, "current_bytes"), 1000);
   fixture_free(memory, 1000, NULL);
-  assert_ok(hipmm_reset_current_resource());
+  assert_ok(hipmm_resource_reset_current());
   hipmm_resource_release(top);
 }
 
@@ -414,7 +414,7 @@ static void refuses_an_ambiguous_name(void **state)
 {
   (void)state;
   struct hipmm_resource *of_the_graph = NULL, *made = NULL, *device = create("device", NULL, NULL);
-  assert_ok(hipmm_get_named_resource(0, "device", &of_the_graph));
+  assert_ok(hipmm_resource_get_by_name(0, "device", &of_the_graph));
   struct hipmm_recipe recipe = {.struct_size = sizeof recipe,
                                 .type = "binning",
                                 .options = "{\"bins\": [{\"size\": \"64KiB\", \"resource\": \"device\"}]}",
@@ -480,7 +480,7 @@ static void hears_of_streams_of_its_device(void **state)
   struct hipmm_resource *device = create("device", NULL, NULL), *near = create("witness", NULL, device), *far, *below;
   assert_ok(hipmm_resource_create(1, "device", NULL, NULL, 0, &below));
   assert_ok(hipmm_resource_create(1, "witness", NULL, &below, 1, &far));
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
   assert_int_equal(resource_value(near, "retained"), 1);
   assert_int_equal(resource_value(far, "retained"), 0);
@@ -508,7 +508,7 @@ static void outlives_finalisation(void **state)
   (void)state;
   void *memory;
   struct hipmm_resource *device = create("device", NULL, NULL), *top = create("statistics", NULL, device), *made;
-  assert_ok(hipmm_set_device_resource(0, top, NULL));
+  assert_ok(hipmm_resource_set_for_device(0, top, NULL));
   assert_ok(hipmm_allocate(top, 1000, NULL, &memory));
   assert_ok(hipmm_finalize());
   assert_int_equal(resource_value(top, "current_bytes"), 1000);
@@ -546,7 +546,7 @@ static int ask_for_the_resource(void *refusals, size_t bytes)
   struct hipmm_resource *resource = NULL;
   (void)bytes;
   *(int *)refusals += hipmm_allocate(NULL, 1000, NULL, &memory) == HIPMM_E_STATE;
-  *(int *)refusals += hipmm_set_device_resource(0, NULL, NULL) == HIPMM_E_STATE;
+  *(int *)refusals += hipmm_resource_set_for_device(0, NULL, NULL) == HIPMM_E_STATE;
   if (hipmm_resource_create(0, "device", NULL, NULL, 0, &resource)) return 0; /* this may be done */
   *(int *)refusals += 10;
   hipmm_resource_release(resource);
@@ -559,11 +559,11 @@ static void a_callback_from_within_the_building_is_refused(void **state)
   int refusals = 0;
   const struct hipmm_failure_handler failure = {sizeof failure, ask_for_the_resource, &refusals};
   assert_ok(hipmm_finalize());
-  assert_ok(hipmm_register_failure("ask", &failure));
+  assert_ok(hipmm_failure_handler_register("ask", &failure));
   fixture_start("'stack': [{'type': 'variable_plugin', 'failure': 'ask', 'calls': true}, 'device']");
   assert_int_equal(refusals, 12);
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
-  assert_ok(hipmm_register_failure("ask", NULL));
+  assert_ok(hipmm_failure_handler_register("ask", NULL));
 }
 
 /* ---- Failures ---- */

@@ -15,7 +15,7 @@ static void takes_and_gives_a_value(void **state)
 {
   double value = 2.5;
   struct hipmm_scalar *scalar = NULL, *empty = NULL;
-  hipStream_t stream;
+  hipmm_stream_t stream;
   both_start(state, pool);
   assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
   assert_ok(hipmm_scalar_create_from(NULL, &value, sizeof value, stream, &scalar));
@@ -48,7 +48,7 @@ static void copies_to_another_device(void **state)
   struct hipmm_resource *resource;
   both_start(state, pool);
   needs_devices(2);
-  assert_ok(hipmm_get_device_resource(1, &resource));
+  assert_ok(hipmm_resource_get_for_device(1, &resource));
   assert_ok(hipmm_scalar_create_from(NULL, &value, sizeof value, NULL, &scalar));
   assert_ok(hipmm_stream_wait(1, NULL, 0, NULL));
   assert_ok(hipmm_scalar_copy(scalar, resource, NULL, &copy));

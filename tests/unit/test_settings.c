@@ -215,17 +215,17 @@ static void takes_the_object_that_is_registered_now(void **state)
 {
   (void)state;
   struct hipmm_failure_handler failure = {sizeof failure, (int (*)(void *, size_t))(void (*)(void))abort, (void *)1};
-  assert_ok(hipmm_register_failure("mine", &failure));
+  assert_ok(hipmm_failure_handler_register("mine", &failure));
   assert_ok(hipmm_set(PATH "/failure", "mine"));
   assert_int_equal(number(PATH "/failure_arg"), 1);
   failure.arg = (void *)2;
-  assert_ok(hipmm_register_failure("mine", &failure));
+  assert_ok(hipmm_failure_handler_register("mine", &failure));
   assert_int_equal(number(PATH "/failure_arg"), 1);
   assert_ok(hipmm_set(PATH "/failure", "mine"));
   assert_int_equal(number(PATH "/failure_arg"), 2);
   assert_status(hipmm_set(PATH "/failure", "mime"), HIPMM_E_CONFIG);
   assert_message(PATH ": /failure: no failure is registered as \"mime\"; did you mean \"mine\"?");
-  assert_ok(hipmm_register_failure("mine", NULL));
+  assert_ok(hipmm_failure_handler_register("mine", NULL));
   assert_int_equal(number(PATH "/failure_arg"), 2);
   assert_status(hipmm_set(PATH "/level", "8"), HIPMM_E_CONFIG); /* the options as a whole must be good still */
   assert_ok(hipmm_set(PATH "/failure", NULL));
@@ -313,7 +313,7 @@ static void does_not_mistake_an_old_stack_for_the_new(void **state)
   (void)state;
   struct hipmm_resource *old = NULL;
   int64_t value;
-  assert_ok(hipmm_get_device_resource(0, &old));
+  assert_ok(hipmm_resource_get_for_device(0, &old));
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_init_from_string("{\"stack\": [\"variable_plugin\", \"device\"]}"));
   assert_status(hipmm_query(PATH "/level_now", &value), HIPMM_E_STATE);

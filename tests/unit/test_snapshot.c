@@ -187,7 +187,7 @@ static void tells_of_a_stack_of_before_without_a_path(void **state)
   (void)state;
   struct hipmm_resource *old = NULL;
   fixture_start("'stack': ['statistics', 'device']");
-  assert_ok(hipmm_get_device_resource(0, &old));
+  assert_ok(hipmm_resource_get_for_device(0, &old));
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_init_from_string("{}"));
   json_t *all = snapshot(), *stacks = json_object_get(all, "stacks");
@@ -364,7 +364,7 @@ static void agrees_with_a_sub_allocator(void **state)
 {
   (void)state;
   fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '64KiB', 'blocks_to_preallocate': 8}, 'device']");
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   void *kept = fixture_allocate(1000, NULL), *other = fixture_allocate(65536, stream),
        *freed = fixture_allocate(2000, NULL);
   fixture_free(freed, 2000, NULL);

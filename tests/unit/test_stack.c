@@ -36,7 +36,7 @@ static void start(const char *graph)
 static struct hipmm_resource *resource_of(int device)
 {
   struct hipmm_resource *resource = NULL;
-  assert_ok(hipmm_get_device_resource(device, &resource));
+  assert_ok(hipmm_resource_get_for_device(device, &resource));
   hipmm_resource_release(resource); /* the table keeps it */
   return resource;
 }
@@ -44,7 +44,7 @@ static struct hipmm_resource *resource_of(int device)
 static struct hipmm_resource *named(int device, const char *name)
 {
   struct hipmm_resource *resource = NULL;
-  assert_ok(hipmm_get_named_resource(device, name, &resource));
+  assert_ok(hipmm_resource_get_by_name(device, name, &resource));
   hipmm_resource_release(resource);
   return resource;
 }
@@ -96,7 +96,7 @@ static void success_keeps_the_record_of_an_earlier_failure(void **state)
   (void)state;
   struct hipmm_resource *resource = NULL;
   start("\"stack\": [{\"type\": \"pool\", \"growth\": \"auto\"}, \"witness\", \"device\"]");
-  assert_status(hipmm_get_device_resource(7, &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_get_for_device(7, &resource), HIPMM_E_ARGUMENT);
   resource_of(0);
   assert_message("device 7 does not exist: runtime software has 2, numbered from 0");
 }
@@ -111,7 +111,7 @@ static void gives_each_device_its_own(void **state)
   assert_string_equal(hipmm_resource_name(resource_of(0)), "pool");
   assert_string_equal(hipmm_resource_name(resource_of(1)), "memory");
   assert_ptr_not_equal(named(0, "memory"), named(1, "memory"));
-  assert_status(hipmm_get_named_resource(1, "pool", &missing), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_get_by_name(1, "pool", &missing), HIPMM_E_ARGUMENT);
   assert_message("the stack of device 1 has no resource called \"pool\"");
   assert_null(missing);
 }
@@ -202,8 +202,8 @@ static void cannot_create(void **state)
   for (int i = 0; i < 2; i++) {
     struct hipmm_resource *resource = NULL;
     struct hipmm_error error = {.struct_size = sizeof error};
-    assert_status(hipmm_get_named_resource(7, "stale words", &resource), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_get_device_resource(1, &resource), row->status);
+    assert_status(hipmm_resource_get_by_name(7, "stale words", &resource), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_get_for_device(1, &resource), row->status);
     assert_null(resource);
     hipmm_last_error(&error);
     assert_string_equal(error.message, row->message);
@@ -221,13 +221,13 @@ static void locates_what_a_runtime_refuses(void **state)
   (void)state;
   struct hipmm_resource *resource = NULL;
   start("\"stack\": [{\"type\": \"pool\", \"initial_size\": \"1GiB\", \"growth\": \"segments\"}, \"device\"]");
-  assert_status(hipmm_get_device_resource(0, &resource), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(hipmm_resource_get_for_device(0, &resource), HIPMM_E_OUT_OF_MEMORY);
   assert_message("<string>: /stack/0/initial_size: pool: ");
   software()->schedule("hipMemGetInfo", 1, 0);
-  assert_status(hipmm_get_device_resource(0, &resource), HIPMM_E_HIP);
+  assert_status(hipmm_resource_get_for_device(0, &resource), HIPMM_E_HIP);
   assert_message("<string>: /stack/1: device: hipMemGetInfo failed: hipErrorUnknown");
   software()->schedule("hipSetDevice", 1, 0);
-  assert_status(hipmm_get_device_resource(1, &resource), HIPMM_E_HIP);
+  assert_status(hipmm_resource_get_for_device(1, &resource), HIPMM_E_HIP);
   assert_message("device 1 cannot be used");
   assert_null(resource);
 }
@@ -297,9 +297,9 @@ static void warns_of_what_is_still_held(void **state)
   struct hipmm_resource *pool, *device, *created;
   void *memory;
   start("\"stack\": [{\"type\": \"pool\", \"growth\": \"segments\", \"initial_size\": \"4MiB\"}, \"device\"]");
-  assert_ok(hipmm_get_device_resource(0, &pool));
+  assert_ok(hipmm_resource_get_for_device(0, &pool));
   hipmm_resource_retain(pool);
-  assert_ok(hipmm_get_named_resource(0, "device", &device));
+  assert_ok(hipmm_resource_get_by_name(0, "device", &device));
   assert_ok(hipmm_resource_create(1, "host", NULL, NULL, 0, &created));
   assert_ok(hipmm_allocate(created, 1 << 20, NULL, &memory));
   logged();
@@ -394,7 +394,7 @@ static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **stat
   void *memory;
   struct return_call it = {.calls = 0};
   const struct hipmm_failure_handler failure = {sizeof failure, come_back, &it};
-  assert_ok(hipmm_register_failure("back", &failure));
+  assert_ok(hipmm_failure_handler_register("back", &failure));
   start("\"stack\": [\"single\", {\"type\": \"failure_callback\", \"callback\": \"back\"}, "
         "{\"type\": \"limiting\", \"limit\": \"1MiB\"}, \"host\"]");
   it.resource = resource_of(0);
@@ -409,7 +409,7 @@ static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **stat
   assert_int_equal(it.looked, HIPMM_E_STATE);
   assert_int_equal(resource_value(it.resource, "overlaps"), 0);
   assert_ok(hipmm_deallocate(it.resource, it.block, 1000, NULL)); /* which is there still */
-  assert_ok(hipmm_register_failure("back", NULL));
+  assert_ok(hipmm_failure_handler_register("back", NULL));
 }
 
 /* ---- Building by many ---- */
@@ -418,7 +418,7 @@ static void *get_resource(void *unused)
 {
   struct hipmm_resource *resource = NULL;
   (void)unused;
-  return hipmm_get_device_resource(1, &resource) ? NULL : resource;
+  return hipmm_resource_get_for_device(1, &resource) ? NULL : resource;
 }
 
 static void is_built_once_by_many_threads(void **state)

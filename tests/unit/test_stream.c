@@ -16,9 +16,9 @@ static int current(void)
   return device;
 }
 
-static hipStream_t make(int device)
+static hipmm_stream_t make(int device)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   assert_ok(hipmm_stream_create(device, HIPMM_STREAM_NON_BLOCKING, &stream));
   assert_non_null(stream);
   return stream;
@@ -33,11 +33,11 @@ static void runs_work_on_the_device_asked_for(void **state)
   int device = -1;
   both_start(state, "'stack': ['device']");
   needs_devices(2);
-  hipStream_t stream = make(1);
+  hipmm_stream_t stream = make(1);
   assert_int_equal(current(), 0);
   assert_ok(hipmm_stream_device(stream, &device));
   assert_int_equal(device, 1);
-  assert_ok(hipmm_get_device_resource(1, &resource));
+  assert_ok(hipmm_resource_get_for_device(1, &resource));
   assert_ok(hipmm_allocate(resource, sizeof seen, stream, (void **)&memory));
   assert_int_equal(fixture_hip()->MemsetAsync(memory, 77, sizeof seen, stream), 0);
   assert_ok(hipmm_stream_synchronize(1, stream));
@@ -54,7 +54,7 @@ static void knows_the_default_streams(void **state)
   int device = -1;
   both_start(state, "'stack': ['device']");
   needs_devices(2);
-  hipStream_t stream = make(0);
+  hipmm_stream_t stream = make(0);
   assert_true(hipmm_stream_is_default(HIPMM_DEFAULT_STREAM) && hipmm_stream_is_default(HIPMM_LEGACY_STREAM));
   assert_false(hipmm_stream_is_default(HIPMM_PER_THREAD_STREAM) || hipmm_stream_is_default(stream));
   assert_true(hipmm_stream_is_per_thread_default(HIPMM_PER_THREAD_STREAM));
@@ -64,10 +64,10 @@ static void knows_the_default_streams(void **state)
   assert_int_equal(device, 1);
   for (uintptr_t name = 0; name <= 2; name++) {
     int done = -1;
-    assert_ok(hipmm_stream_synchronize(0, (hipStream_t)name));
-    assert_ok(hipmm_stream_query(0, (hipStream_t)name, &done));
+    assert_ok(hipmm_stream_synchronize(0, (hipmm_stream_t)name));
+    assert_ok(hipmm_stream_query(0, (hipmm_stream_t)name, &done));
     assert_int_equal(done, 1);
-    assert_status(hipmm_stream_destroy((hipStream_t)name), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_stream_destroy((hipmm_stream_t)name), HIPMM_E_ARGUMENT);
     assert_message("a default stream cannot be destroyed");
   }
   assert_int_equal(current(), 1);
@@ -78,18 +78,18 @@ static void knows_the_default_streams(void **state)
 static void destroys_only_what_it_made(void **state)
 {
   both_start(state, "'stack': ['device']");
-  hipStream_t ours = make(0), foreign = fixture_stream();
+  hipmm_stream_t ours = make(0), foreign = fixture_stream();
   assert_status(hipmm_stream_destroy(foreign), HIPMM_E_POINTER);
   assert_message("is not one that hipmm made and has not destroyed yet");
   assert_ok(hipmm_stream_destroy(ours));
   assert_status(hipmm_stream_destroy(ours), HIPMM_E_POINTER);
-  assert_status(hipmm_stream_destroy((hipStream_t)(uintptr_t)0x1000), HIPMM_E_POINTER);
+  assert_status(hipmm_stream_destroy((hipmm_stream_t)(uintptr_t)0x1000), HIPMM_E_POINTER);
   fixture_drop_stream(foreign);
 }
 
 static void minds_its_arguments(void **state)
 {
-  hipStream_t stream = (hipStream_t)(uintptr_t)0x5a5a, untouched = stream;
+  hipmm_stream_t stream = (hipmm_stream_t)(uintptr_t)0x5a5a, untouched = stream;
   int value = 7;
   both_start(state, "'stack': ['device']");
   assert_status(hipmm_stream_create(1000, 0, &stream), HIPMM_E_ARGUMENT);
@@ -113,7 +113,7 @@ static void refuses_streams_that_are_none_or_anothers(void **state)
   int value = 7;
   needs_software();
   both_start(state, "'stack': ['device']");
-  hipStream_t ours = make(1), foreign = fixture_stream(), gone = make(0);
+  hipmm_stream_t ours = make(1), foreign = fixture_stream(), gone = make(0);
   assert_ok(hipmm_stream_destroy(gone));
   assert_status(hipmm_stream_synchronize(0, ours), HIPMM_E_ARGUMENT);
   assert_message("is of device 1, not of device 0");
@@ -137,7 +137,7 @@ static void takes_streams_whose_device_nobody_can_tell(void **state)
   int value = 7;
   needs_software();
   both_start(state, "'stack': ['device']");
-  hipStream_t foreign = fixture_stream();
+  hipmm_stream_t foreign = fixture_stream();
   struct hipmm_hip *table = fixture_lend_hip();
   table->StreamGetDevice = NULL;
   enum hipmm_status synchronised = hipmm_stream_synchronize(0, foreign), asked = hipmm_stream_device(foreign, &value);
@@ -169,7 +169,7 @@ static void query_tells_whether_work_is_done(void **state)
   needs_software();
   (void)state;
   fixture_start("'stack': ['device']");
-  hipStream_t stream = make(1);
+  hipmm_stream_t stream = make(1);
   atomic_store(&gate, false);
   assert_int_equal(fixture_hip()->LaunchHostFunc(stream, wait_for_gate, NULL), 0);
   assert_ok(hipmm_stream_query(1, stream, &done));
@@ -202,7 +202,7 @@ static int relayed(int seed, bool ordered)
   char options[60];
   snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
   fixture_start_with(options, "'stack': ['device']");
-  hipStream_t writer = make(0), reader = make(1);
+  hipmm_stream_t writer = make(0), reader = make(1);
   assert_int_equal(fixture_hip()->LaunchHostFunc(writer, relay_write, &relay), 0);
   if (ordered) assert_ok(hipmm_stream_wait(1, reader, 0, writer));
   assert_int_equal(fixture_hip()->LaunchHostFunc(reader, relay_look, &relay), 0);
@@ -229,7 +229,7 @@ static void a_stream_waits_for_another_devices(void **state)
 /* ---- What stacks hear ---- */
 
 /* A block of the whole pool goes from one stream to another. */
-static void hand_over(struct hipmm_resource *resource, hipStream_t from, hipStream_t to)
+static void hand_over(struct hipmm_resource *resource, hipmm_stream_t from, hipmm_stream_t to)
 {
   void *ptr;
   assert_ok(hipmm_allocate(resource, MIB, from, &ptr));
@@ -243,11 +243,11 @@ static void its_streams_are_promised_to_last(void **state)
 {
   needs_software();
   both_start(state, pool);
-  hipStream_t before = make(0), other = make(0), foreign = fixture_stream();
+  hipmm_stream_t before = make(0), other = make(0), foreign = fixture_stream();
   hand_over(NULL, before, other); /* builds the stack: it hears of streams that are there */
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
   assert_true(software()->calls("hipEventRecord") > 0); /* by its handle, after the free */
-  hipStream_t after = make(0);
+  hipmm_stream_t after = make(0);
   hand_over(NULL, after, other);
   assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
   hand_over(NULL, foreign, other); /* nobody promised anything of this one */
@@ -263,12 +263,12 @@ static void retires_before_it_destroys(void **state)
   void *ptr;
   needs_software();
   both_start(state, pool);
-  hipStream_t stream = make(0), other = make(0);
+  hipmm_stream_t stream = make(0), other = make(0);
   assert_ok(hipmm_allocate(NULL, MIB, stream, &ptr));
   assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, MIB, stream), 0);
   assert_ok(hipmm_deallocate(NULL, ptr, MIB, stream));
   assert_ok(hipmm_stream_destroy(stream));
-  hipStream_t same = make(0); /* may bear the old handle */
+  hipmm_stream_t same = make(0); /* may bear the old handle */
   software()->reset_calls();
   assert_ok(hipmm_allocate(NULL, MIB, other, &ptr));
   assert_int_equal(software()->calls("hipEventRecord"), 0);
@@ -285,8 +285,8 @@ static void tells_stacks_that_are_held_past_finalize(void **state)
   void *ptr;
   needs_software();
   both_start(state, pool);
-  assert_ok(hipmm_get_current_resource(&resource));
-  hipStream_t stream = make(0), other = make(0);
+  assert_ok(hipmm_resource_get_current(&resource));
+  hipmm_stream_t stream = make(0), other = make(0);
   assert_ok(hipmm_allocate(resource, MIB, stream, &ptr));
   assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, MIB, stream), 0);
   assert_ok(hipmm_finalize());
@@ -305,7 +305,7 @@ static void tells_stacks_that_are_held_past_finalize(void **state)
 
 static void stays_as_it_was_when_a_call_fails(void **state)
 {
-  hipStream_t stream, none = NULL;
+  hipmm_stream_t stream, none = NULL;
   int done;
   needs_software();
   both_start(state, pool);
@@ -341,12 +341,12 @@ enum { THREADS = 6, ROUNDS = 60 };
 
 static enum hipmm_status make_use_destroy(int device)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   struct hipmm_resource *resource = NULL;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_stream_create(device, HIPMM_STREAM_NON_BLOCKING, &stream);
   if (status) return status;
-  status = hipmm_get_device_resource(device, &resource);
+  status = hipmm_resource_get_for_device(device, &resource);
   if (!status) status = hipmm_allocate(resource, 1000, stream, &ptr);
   if (!status) status = hipmm_stream_wait(device, stream, 1 - device, NULL);
   if (!status) status = hipmm_deallocate(resource, ptr, 1000, stream);
@@ -376,7 +376,7 @@ static void threads_make_and_destroy_while_stacks_are_built(void **state)
   }
 }
 
-static hipStream_t contended;
+static hipmm_stream_t contended;
 static atomic_int destroyed;
 
 static void *destroy_contended(void *argument)

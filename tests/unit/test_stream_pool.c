@@ -20,9 +20,9 @@ static struct hipmm_stream_pool *make(size_t size)
   return pool;
 }
 
-static hipStream_t get(struct hipmm_stream_pool *pool)
+static hipmm_stream_t get(struct hipmm_stream_pool *pool)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   assert_ok(hipmm_stream_pool_get(pool, &stream));
   assert_non_null(stream);
   return stream;
@@ -30,7 +30,7 @@ static hipStream_t get(struct hipmm_stream_pool *pool)
 
 static void gives_sixteen_streams_in_turn(void **state)
 {
-  hipStream_t streams[16], stream;
+  hipmm_stream_t streams[16], stream;
   int device = -1;
   both_start(state, "'stack': ['device']");
   struct hipmm_stream_pool *pool = make(0);
@@ -54,7 +54,7 @@ static void gives_sixteen_streams_in_turn(void **state)
 
 static void makes_a_stream_when_it_is_asked_for(void **state)
 {
-  hipStream_t stream;
+  hipmm_stream_t stream;
   needs_software();
   both_start(state, "'stack': ['device']");
   software()->reset_calls();
@@ -73,7 +73,7 @@ static void keeps_its_streams_to_itself(void **state)
 {
   both_start(state, "'stack': ['device']");
   struct hipmm_stream_pool *pool = make(2);
-  hipStream_t stream = get(pool);
+  hipmm_stream_t stream = get(pool);
   assert_status(hipmm_stream_destroy(stream), HIPMM_E_ARGUMENT);
   assert_message("belongs to a pool");
   assert_ok(hipmm_stream_synchronize(hipmm_stream_pool_device(pool), stream));
@@ -84,7 +84,7 @@ static void keeps_its_streams_to_itself(void **state)
 static void minds_its_arguments(void **state)
 {
   struct hipmm_stream_pool *pool = (void *)(uintptr_t)0x5a5a, *untouched = pool;
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   both_start(state, "'stack': ['device']");
   assert_status(hipmm_stream_pool_create(1000, 0, 0, &pool), HIPMM_E_ARGUMENT);
   assert_status(hipmm_stream_pool_create(0, 0, 4, &pool), HIPMM_E_ARGUMENT);
@@ -112,7 +112,7 @@ static void works_past_finalize(void **state)
 {
   both_start(state, "'stack': ['pool', 'device']");
   struct hipmm_stream_pool *pool = make(4);
-  hipStream_t stream = get(pool);
+  hipmm_stream_t stream = get(pool);
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_stream_synchronize(hipmm_stream_pool_device(pool), stream));
   get(pool);
@@ -121,7 +121,7 @@ static void works_past_finalize(void **state)
 
 static void a_failure_loses_no_stream(void **state)
 {
-  hipStream_t stream = NULL;
+  hipmm_stream_t stream = NULL;
   needs_software();
   both_start(state, "'stack': ['pool', 'device']");
   struct hipmm_stream_pool *pool = make(5);
@@ -145,7 +145,7 @@ enum { THREADS = 6, TURNS = 700, SIZE = 7 };
 
 struct taker {
   struct hipmm_stream_pool *pool;
-  hipStream_t taken[TURNS];
+  hipmm_stream_t taken[TURNS];
   int failures;
 };
 
@@ -168,7 +168,7 @@ static void serves_threads_evenly(void **state)
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, take, &takers[i]), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   for (size_t at = 0; at < SIZE; at++) {
-    hipStream_t stream = NULL;
+    hipmm_stream_t stream = NULL;
     assert_ok(hipmm_stream_pool_get_at(pool, at, &stream));
     for (int i = 0; i < THREADS * TURNS; i++)
       if (takers[i / TURNS].taken[i % TURNS] == stream) counts[at]++;

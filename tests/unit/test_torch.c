@@ -17,7 +17,7 @@
 
 static const char stack[] = "'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']";
 
-static void *torch_allocate(ssize_t bytes, hipStream_t stream)
+static void *torch_allocate(ssize_t bytes, hipmm_stream_t stream)
 {
   void *ptr = hipmm_torch_malloc(bytes, 0, stream);
   assert_non_null(ptr);
@@ -46,9 +46,9 @@ static void look_for_old(void *argument)
   for (ssize_t i = 0; i < BYTES; i += 4096) wrong += block[i] != OLD;
 }
 
-static void make_wait(hipStream_t stream, hipStream_t for_stream)
+static void make_wait(hipmm_stream_t stream, hipmm_stream_t for_stream)
 {
-  hipEvent_t event;
+  hipmm_hip_event_t event;
   assert_int_equal(fixture_hip()->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING), 0);
   assert_int_equal(fixture_hip()->EventRecord(event, for_stream), 0);
   assert_int_equal(fixture_hip()->StreamWaitEvent(stream, event, 0), 0);
@@ -56,7 +56,7 @@ static void make_wait(hipStream_t stream, hipStream_t for_stream)
 }
 
 /* One stream fills a block, another looks at it; the block is freed and filled anew by its next owner on the first. */
-static void share_a_block(hipStream_t owner, hipStream_t other, bool recorded)
+static void share_a_block(hipmm_stream_t owner, hipmm_stream_t other, bool recorded)
 {
   unsigned char *block = torch_allocate(BYTES, owner);
   assert_int_equal(fixture_hip()->MemsetAsync(block, OLD, (size_t)BYTES, owner), 0);
@@ -79,7 +79,7 @@ static unsigned share_under_seeds(bool recorded, const char *failing_call)
   for (int seed = 1; seed <= 10; seed++) {
     snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
     fixture_start_with(options, stack);
-    hipStream_t owner = fixture_stream(), other = fixture_stream();
+    hipmm_stream_t owner = fixture_stream(), other = fixture_stream();
     share_a_block(owner, other, recorded);
     /* our own event is the second of each call */
     if (failing_call) fixture_fail_call(failing_call, 2, 0);
@@ -118,7 +118,7 @@ static void does_not_wait_itself(void **state)
 {
   (void)state;
   fixture_start_with("'scheduler': 'stepped'", stack);
-  hipStream_t owner = fixture_stream(), other = fixture_stream();
+  hipmm_stream_t owner = fixture_stream(), other = fixture_stream();
   void *block = torch_allocate(BYTES, owner);
   hipmm_torch_record_stream(block, owner);
   software()->reset_calls();
@@ -141,7 +141,7 @@ static void records_streams_of_other_devices(void **state)
 {
   (void)state;
   fixture_start_with("'scheduler': 'stepped'", stack);
-  hipStream_t owner = fixture_stream(), other;
+  hipmm_stream_t owner = fixture_stream(), other;
   assert_int_equal(fixture_hip()->SetDevice(1), 0);
   other = fixture_stream();
   void *block = torch_allocate(BYTES, owner);
@@ -164,7 +164,7 @@ static void ignores_records_of_foreign_memory(void **state)
   static char foreign[256];
   hipmm_torch_record_stream(foreign, NULL); /* before anything */
   fixture_start(stack);
-  hipStream_t owner = fixture_stream(), other = fixture_stream();
+  hipmm_stream_t owner = fixture_stream(), other = fixture_stream();
   void *block = torch_allocate(BYTES, owner);
   hipmm_torch_record_stream(foreign, other);
   hipmm_torch_record_stream(NULL, other);
@@ -181,7 +181,7 @@ static void promises_each_stream(void **state)
 {
   (void)state;
   fixture_start("'stack': [{'type': 'pool', 'maximum_size': '2MiB', 'growth': 'segments'}, 'device']");
-  hipStream_t streams[2] = {fixture_stream(), fixture_stream()};
+  hipmm_stream_t streams[2] = {fixture_stream(), fixture_stream()};
   software()->reset_calls();
   for (int i = 0; i < 100; i++)
     hipmm_torch_free(torch_allocate(2 * BYTES, streams[i % 2]), 2 * BYTES, 0, streams[i % 2]);
@@ -196,7 +196,7 @@ static void lives_with_many_streams(void **state)
 {
   (void)state;
   enum { MANY = 1500 };
-  static hipStream_t streams[MANY];
+  static hipmm_stream_t streams[MANY];
   fixture_start(stack);
   for (int i = 0; i < MANY; i++) streams[i] = fixture_stream();
   for (int i = 0; i < MANY; i++) hipmm_torch_free(torch_allocate(1000, streams[i]), 1000, 0, streams[i]);
@@ -390,7 +390,7 @@ static void never_fails_below_the_fraction(void **state)
 
 struct worker {
   pthread_t thread;
-  hipStream_t streams[2];
+  hipmm_stream_t streams[2];
   unsigned failures;
   unsigned char tag;
 };
@@ -402,7 +402,7 @@ static void *work(void *argument)
   struct hipmm_torch_pool pool = {0, worker->tag};
   for (int i = 0; i < 300; i++) {
     ssize_t bytes = 256 * (1 + (i * 37 + worker->tag) % 100);
-    hipStream_t owner = worker->streams[i % 2];
+    hipmm_stream_t owner = worker->streams[i % 2];
     if (i % 50 == 20) hipmm_torch_begin_allocate_to_pool(0, pool, NULL);
     if (i % 50 == 30) hipmm_torch_end_allocate_to_pool(0, pool);
     if (i % 50 == 40) hipmm_torch_release_pool(0, pool);
@@ -446,7 +446,7 @@ static void keeps_the_memory_of_a_graph(void **state)
 {
   (void)state;
   fixture_start(stack);
-  hipStream_t stream = fixture_stream(), other = fixture_stream();
+  hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
   hipmm_torch_begin_allocate_to_pool(0, one, NULL);
   void *freed = torch_allocate(BYTES, stream), *live = torch_allocate(BYTES, stream);
   hipmm_torch_free(freed, BYTES, 0, stream);
@@ -551,7 +551,7 @@ static void a_pool_gives_out_no_block_that_was_freed_past_it(void **state)
   struct hipmm_resource *resource;
   void *next = NULL;
   fixture_start(stack);
-  assert_ok(hipmm_get_device_resource(0, &resource));
+  assert_ok(hipmm_resource_get_for_device(0, &resource));
   hipmm_torch_begin_allocate_to_pool(0, one, NULL);
   void *block = torch_allocate(512, NULL);
   hipmm_torch_free(block, 512, 0, NULL);
@@ -575,7 +575,7 @@ static void a_wrong_size_leaves_the_streams_of_a_block(void **state)
   (void)state;
   atomic_uint lost = 0;
   fixture_start_with("'scheduler': 'stepped'", stack);
-  hipStream_t stream = fixture_stream(), other = fixture_stream();
+  hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
   for (int round = 0; round < 10; round++) {
     void *block = torch_allocate(BYTES, stream);
     assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
@@ -641,7 +641,7 @@ static void puts_waiting_off_until_the_end(void **state)
 {
   (void)state;
   fixture_start(stack);
-  hipStream_t stream = fixture_stream(), other = fixture_stream();
+  hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
   void *before = torch_allocate(BYTES, stream);
   hipmm_torch_record_stream(before, other);
   hipmm_torch_begin_allocate_to_pool(0, one, NULL);
@@ -699,7 +699,7 @@ static void lets_a_function_leave(void **state)
 static void starts_anew_after_the_end(void **state)
 {
   (void)state;
-  hipStream_t stream;
+  hipmm_stream_t stream;
   for (int i = 0; i < 3; i++) {
     fixture_start(stack);
     stream = fixture_stream();
@@ -810,7 +810,7 @@ static void serves_cupy(void **state)
   (void)state;
   static char foreign[256];
   fixture_start(stack);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   assert_null(hipmm_cupy_malloc(stream, 0, 0));
   unsigned char *block = hipmm_cupy_malloc(stream, 1000, 0);
   assert_non_null(block);

@@ -66,7 +66,7 @@ static inline void bench_handoff_write(struct bench_worker *worker, bool timed)
 {
   struct bench_ring *ring = worker->ring;
   size_t written = atomic_load_explicit(&ring->written, memory_order_relaxed), bytes = worker->plan->size_bytes;
-  hipStream_t stream = worker->streams[0];
+  hipmm_stream_t stream = worker->streams[0];
   void **slot = ring->slots[written % RING_SLOTS];
   for (int i = 0; i < BENCH_BATCH; i++) slot[i] = bench_allocate(worker, bytes, stream, timed);
   worker->live_bytes += (int64_t)bytes * BENCH_BATCH;
@@ -77,7 +77,7 @@ static inline void bench_handoff_read(struct bench_worker *worker, bool timed)
 {
   struct bench_ring *ring = worker->ring;
   size_t read = atomic_load_explicit(&ring->read, memory_order_relaxed), bytes = worker->plan->size_bytes;
-  hipStream_t stream = worker->streams[worker->plan->streams - 1];
+  hipmm_stream_t stream = worker->streams[worker->plan->streams - 1];
   void **slot = ring->slots[read % RING_SLOTS];
   for (int i = 0; i < BENCH_BATCH; i++) bench_free(worker, slot[i], bytes, stream, timed);
   worker->live_bytes -= (int64_t)bytes * BENCH_BATCH;

@@ -108,7 +108,7 @@ bool bench_replay_play(const struct bench_plan *plan, struct hipmm_resource *res
                        struct bench_round *round)
 {
   const struct trace *trace = &plan->trace;
-  hipStream_t *streams;
+  hipmm_stream_t *streams;
   struct player player;
   if (!streams_make(trace->streams, trace->n_streams, BENCH_DEVICE, &streams)) return false;
   bool good = player_start(&player, trace, resource, streams);

@@ -31,7 +31,7 @@ bool bench_run(const struct bench_plan *plan, const struct source *source, int64
   if (source_initialise(source) != HIPMM_OK) return bench_run_fail();
   result->calls_are_known = bench_calls_find();
   bool good = false;
-  if (hipmm_get_device_resource(BENCH_DEVICE, &resource) == HIPMM_OK) {
+  if (hipmm_resource_get_for_device(BENCH_DEVICE, &resource) == HIPMM_OK) {
     good = bench_run_round(plan, resource, run_ns, result);
     hipmm_resource_release(resource);
   } else {

@@ -13,7 +13,7 @@ struct bench_ring;
 struct bench_worker {
   const struct bench_plan *plan;
   struct hipmm_resource *resource;
-  hipStream_t *streams;
+  hipmm_stream_t *streams;
   size_t index;
   struct bench_walk *walk; /* random */
   struct bench_ring *ring; /* handoff: with its partner */
@@ -51,7 +51,7 @@ struct bench_ops {
 extern const struct bench_ops bench_pair_ops, bench_random_ops, bench_cross_ops, bench_handoff_ops;
 
 /* `timed` is a constant in every call, so the compiler removes its tests. A failed allocation gives NULL. */
-static inline void *bench_allocate(struct bench_worker *worker, size_t bytes, hipStream_t stream, bool timed)
+static inline void *bench_allocate(struct bench_worker *worker, size_t bytes, hipmm_stream_t stream, bool timed)
 {
   void *ptr = NULL;
   uint64_t before = timed ? bench_tick_before() : 0;
@@ -61,7 +61,7 @@ static inline void *bench_allocate(struct bench_worker *worker, size_t bytes, hi
   return ptr;
 }
 
-static inline void bench_free(struct bench_worker *worker, void *ptr, size_t bytes, hipStream_t stream, bool timed)
+static inline void bench_free(struct bench_worker *worker, void *ptr, size_t bytes, hipmm_stream_t stream, bool timed)
 {
   if (__builtin_expect(!ptr, 0)) return;
   uint64_t before = timed ? bench_tick_before() : 0;

@@ -11,7 +11,7 @@
 static inline size_t bench_pair_run(struct bench_worker *worker, bool timed)
 {
   size_t bytes = worker->plan->size_bytes;
-  hipStream_t stream = worker->streams[0];
+  hipmm_stream_t stream = worker->streams[0];
   for (int i = 0; i < BENCH_BATCH; i++) {
     void *ptr = bench_allocate(worker, bytes, stream, timed);
     bench_free(worker, ptr, bytes, stream, timed);
@@ -42,7 +42,7 @@ const struct bench_ops bench_pair_ops = {
 struct walk_block {
   void *ptr;
   size_t bytes;
-  hipStream_t stream;
+  hipmm_stream_t stream;
 };
 
 struct bench_walk {
@@ -154,7 +154,7 @@ static void bench_cross_release(struct bench_worker *worker)
 static inline void bench_cross_turn(struct bench_worker *worker, bool timed)
 {
   size_t bytes = worker->plan->size_bytes, live = worker->plan->live;
-  hipStream_t stream = worker->streams[worker->turn];
+  hipmm_stream_t stream = worker->streams[worker->turn];
   worker->turn = worker->turn + 1 < worker->plan->streams ? worker->turn + 1 : 0;
   for (size_t i = 0; i < live; i++) worker->blocks[i] = bench_allocate(worker, bytes, stream, timed);
   for (size_t i = 0; i < live; i++) bench_free(worker, worker->blocks[i], bytes, stream, timed);

@@ -36,7 +36,7 @@ static bool trace_player_find_leftovers(struct player *player)
 }
 
 bool player_start(struct player *player, const struct trace *trace, struct hipmm_resource *resource,
-                  hipStream_t *streams)
+                  hipmm_stream_t *streams)
 {
   *player = (struct player){.trace = trace, .resource = resource, .streams = streams};
   player->live = calloc(trace->n_slots, sizeof *player->live);

@@ -9,7 +9,7 @@
 struct player {
   const struct trace *trace;
   struct hipmm_resource *resource;
-  hipStream_t *streams;         /* one for each stream of the trace */
+  hipmm_stream_t *streams;      /* one for each stream of the trace */
   struct trace_watcher watcher; /* of events; told between batches, outside the measured time */
 
   void **live;       /* by slot */
@@ -25,7 +25,7 @@ struct player {
 
 /* False: out of memory. `streams` and the resource stay the caller's. */
 bool player_start(struct player *player, const struct trace *trace, struct hipmm_resource *resource,
-                  hipStream_t *streams);
+                  hipmm_stream_t *streams);
 void player_end(struct player *player);
 
 /* Plays all events in order, then frees the blocks that are still live, in order of allocation, so that the next pass

@@ -27,7 +27,7 @@ void fake_fail_host_allocation(unsigned nth);
 enum { FAKE_STREAMS = 8, FAKE_FIRST_STREAM = 1 };
 
 /* The handle of stream `index`; 0 is the default stream's, NULL. */
-hipStream_t fake_stream(unsigned index);
+hipmm_stream_t fake_stream(unsigned index);
 
 /* Submits work to the stream, and returns its number. */
 uint64_t fake_work(unsigned stream);

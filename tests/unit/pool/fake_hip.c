@@ -8,7 +8,7 @@
 
 enum { MAX_EVENTS = 64, FIRST_HANDLE = 0x7000 };
 
-struct ihipEvent_t {
+struct fake_event {
   bool live;
   unsigned stream; /* recorded on; meaningless while clock is all 0 */
   uint64_t clock[FAKE_STREAMS];
@@ -17,15 +17,15 @@ struct ihipEvent_t {
 struct fake_calls fake_calls;
 static uint64_t submitted[FAKE_STREAMS], clocks[FAKE_STREAMS][FAKE_STREAMS], done[FAKE_STREAMS], seen[FAKE_STREAMS];
 static bool is_dead[FAKE_STREAMS];
-static struct ihipEvent_t events[MAX_EVENTS];
+static struct fake_event events[MAX_EVENTS];
 static bool record_fails, device_wait_fails;
 
-hipStream_t fake_stream(unsigned index)
+hipmm_stream_t fake_stream(unsigned index)
 {
-  return index ? (hipStream_t)(uintptr_t)(FIRST_HANDLE + 16 * index) : NULL;
+  return index ? (hipmm_stream_t)(uintptr_t)(FIRST_HANDLE + 16 * index) : NULL;
 }
 
-static unsigned index_of(hipStream_t handle)
+static unsigned index_of(hipmm_stream_t handle)
 {
   unsigned index = handle ? (unsigned)((uintptr_t)handle - FIRST_HANDLE) / 16 : 0;
   if (index >= FAKE_STREAMS) {
@@ -79,28 +79,30 @@ void fake_set_device_wait_fails(bool fails)
 
 /* ---- The functions ---- */
 
-static int event_create(hipEvent_t *event, unsigned flags)
+static int event_create(hipmm_hip_event_t *event, unsigned flags)
 {
   fake_calls.event_create++;
   if (flags != HIPMM_HIP_EVENT_DISABLE_TIMING) fake_note_mistake("an event is made with timing");
   for (unsigned i = 0; i < MAX_EVENTS; i++) {
     if (events[i].live) continue;
-    events[i] = (struct ihipEvent_t){.live = true};
+    events[i] = (struct fake_event){.live = true};
     *event = &events[i];
     return 0;
   }
   return HIPMM_HIP_ERROR_OUT_OF_MEMORY;
 }
 
-static int event_destroy(hipEvent_t event)
+static int event_destroy(hipmm_hip_event_t handle)
 {
+  struct fake_event *event = handle;
   if (!event || !event->live) fake_note_mistake("an event is destroyed that is none");
   if (event) event->live = false;
   return 0;
 }
 
-static int event_record(hipEvent_t event, hipStream_t stream)
+static int event_record(hipmm_hip_event_t handle, hipmm_stream_t stream)
 {
+  struct fake_event *event = handle;
   fake_calls.event_record++;
   if (record_fails) return HIPMM_HIP_ERROR_INVALID_VALUE;
   event->stream = index_of(stream);
@@ -108,31 +110,34 @@ static int event_record(hipEvent_t event, hipStream_t stream)
   return 0;
 }
 
-static int event_query(hipEvent_t event)
+static int event_query(hipmm_hip_event_t handle)
 {
+  struct fake_event *event = handle;
   fake_calls.event_query++;
   if (done[event->stream] < event->clock[event->stream]) return HIPMM_HIP_ERROR_NOT_READY;
   advance(seen, event->clock);
   return 0;
 }
 
-static int event_synchronize(hipEvent_t event)
+static int event_synchronize(hipmm_hip_event_t handle)
 {
+  struct fake_event *event = handle;
   fake_calls.event_synchronize++;
   advance(done, event->clock);
   advance(seen, event->clock);
   return 0;
 }
 
-static int stream_wait_event(hipStream_t stream, hipEvent_t event, unsigned flags)
+static int stream_wait_event(hipmm_stream_t stream, hipmm_hip_event_t handle, unsigned flags)
 {
+  struct fake_event *event = handle;
   fake_calls.stream_wait_event++;
   if (flags) fake_note_mistake("a stream waits with flags");
   advance(clocks[index_of(stream)], event->clock);
   return 0;
 }
 
-static int stream_synchronize(hipStream_t stream)
+static int stream_synchronize(hipmm_stream_t stream)
 {
   fake_calls.stream_synchronize++;
   advance(done, clocks[index_of(stream)]);

@@ -61,7 +61,7 @@ static bool charge(uint64_t bytes)
 
 /* ---- Blocks ---- */
 
-static enum hipmm_status allocate(void *self, size_t bytes, size_t alignment, hipStream_t stream, void **ptr_out)
+static enum hipmm_status allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   enum hipmm_status status;
   (void)self, (void)stream;
@@ -74,7 +74,7 @@ static enum hipmm_status allocate(void *self, size_t bytes, size_t alignment, hi
   return HIPMM_OK;
 }
 
-static enum hipmm_status deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipStream_t stream)
+static enum hipmm_status deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   enum hipmm_status status;
   (void)self, (void)stream, (void)alignment;

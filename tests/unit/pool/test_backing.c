@@ -16,7 +16,7 @@ static struct heap heap;
 static struct backing backing;
 static bool may_alias; /* a chunk may be mapped at several addresses */
 
-static uint32_t stream_id(hipStream_t handle)
+static uint32_t stream_id(hipmm_stream_t handle)
 {
   uint32_t id = STREAM_READY;
   assert_ok(streams_enter(&heap.streams, handle, &id));
@@ -383,7 +383,7 @@ static void moves_memory_that_work_still_uses(void **state)
   assert_valid();
 }
 
-static int is_captured(hipStream_t stream, int *status)
+static int is_captured(hipmm_stream_t stream, int *status)
 {
   (void)stream;
   *status = 1;

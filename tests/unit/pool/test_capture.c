@@ -21,7 +21,7 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
 }
 
 /* What is pending elsewhere is left alone, though it would fit. */
-static void takes_nothing_that_would_have_to_be_waited_for(hipStream_t first, hipStream_t second)
+static void takes_nothing_that_would_have_to_be_waited_for(hipmm_stream_t first, hipmm_stream_t second)
 {
   void *pending[SIZES], *mine[SIZES];
   for (int i = 0; i < SIZES; i++) pending[i] = use_and_free(sizes[i], first);
@@ -35,7 +35,7 @@ static void takes_nothing_that_would_have_to_be_waited_for(hipStream_t first, hi
 }
 
 /* The capture goes on: its blocks serve its own stream and no other. Only of a stream that lasts can the pool know. */
-static void keeps_to_itself(hipStream_t first, hipStream_t second)
+static void keeps_to_itself(hipmm_stream_t first, hipmm_stream_t second)
 {
   void *mine[SIZES], *others[SIZES];
   for (int i = 0; i < SIZES; i++) mine[i] = fixture_allocate(sizes[i], second);
@@ -51,7 +51,7 @@ static void keeps_to_itself(hipStream_t first, hipStream_t second)
 static void lets_a_capture_be(int growth, int record, bool retained)
 {
   start("'scheduler': 'stepped', 'seed': 9", growth, record, "");
-  hipStream_t first = fixture_stream(), second = fixture_stream();
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
   if (retained) assert_ok(hipmm_stream_retain(0, first)); /* as the hooks of frameworks do */
   if (retained) assert_ok(hipmm_stream_retain(0, second));
   use_and_free(3 * MIB, second);

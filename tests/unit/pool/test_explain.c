@@ -11,7 +11,7 @@
 static const char limited[] = "{'type': 'limiting', 'limit': '16MiB'}, ";
 
 /* Two streams: `mine`, which asks, and `other`, on which memory was freed that its work may still use. */
-static hipStream_t mine, other;
+static hipmm_stream_t mine, other;
 static void *kept, *apart;
 
 /* 5 MiB are live, and 7 MiB in two places free on a stream whose work has not begun. */

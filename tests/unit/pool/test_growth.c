@@ -203,7 +203,7 @@ static void gives_back_down_to_what_is_to_be_kept(void **state)
 static void waits_for_work_before_it_gives_memory_back(void **state)
 {
   start_with("'scheduler': 'stepped', 'seed': 3", *state, "");
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   void *ptr = fixture_allocate(8 * MIB, stream);
   assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, 8 * MIB, stream), 0);
   fixture_free(ptr, 8 * MIB, stream);

@@ -389,13 +389,13 @@ static void marks_nothing_long_after_the_last_wait(void **state)
 enum { THOUSANDS = 20000 };
 
 /* Handles that HIP need not know: nothing is done on them. */
-static hipStream_t handle_of(uint32_t index)
+static hipmm_stream_t handle_of(uint32_t index)
 {
-  return (hipStream_t)(uintptr_t)(0x100000 + 64ull * index);
+  return (hipmm_stream_t)(uintptr_t)(0x100000 + 64ull * index);
 }
 
 /* Against an array of what must be known. */
-static uint32_t enter_stream(hipStream_t handle)
+static uint32_t enter_stream(hipmm_stream_t handle)
 {
   uint32_t id = STREAM_READY;
   assert_int_equal(streams_enter(&heap.streams, handle, &id), HIPMM_OK);

@@ -29,7 +29,7 @@ struct live_blocks {
 
 struct program {
   uint64_t random;
-  hipStream_t streams[STREAMS];
+  hipmm_stream_t streams[STREAMS];
   struct live_blocks live[MOST_LIVE];
   unsigned n_live;
   unsigned char tag;
@@ -48,7 +48,7 @@ static void look_at(void *argument)
 static void use(struct program *program, const struct live_blocks *live)
 {
   struct look *look = malloc(sizeof *look);
-  hipStream_t stream = program->streams[live->stream];
+  hipmm_stream_t stream = program->streams[live->stream];
   *look = (struct look){live->ptr, live->bytes, ++program->tag};
   bool failed = fixture_hip()->MemsetAsync(live->ptr, look->tag, live->bytes, stream) != 0;
   if (failed || fixture_hip()->LaunchHostFunc(stream, look_at, look)) {
@@ -88,13 +88,13 @@ static int do_nothing(void)
   return 0;
 }
 
-static int do_nothing_for_a_stream(hipStream_t stream)
+static int do_nothing_for_a_stream(hipmm_stream_t stream)
 {
   (void)stream;
   return 0;
 }
 
-static int do_nothing_for_an_event(hipEvent_t event)
+static int do_nothing_for_an_event(hipmm_hip_event_t event)
 {
   (void)event;
   return 0;

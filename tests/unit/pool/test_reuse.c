@@ -9,7 +9,7 @@
 /* ---- One stream ---- */
 
 /* Allocates and frees on the stream in turn; returns how many calls of HIP that took. */
-static uint64_t calls_of_reuse(size_t bytes, hipStream_t stream)
+static uint64_t calls_of_reuse(size_t bytes, hipmm_stream_t stream)
 {
   struct hipmm_resource *pool = fixture_resource("pool");
   fixture_free(fixture_allocate(bytes, stream), bytes, stream);
@@ -30,7 +30,7 @@ static void reuses_on_the_same_stream_without_a_call(void **state)
   for (int growth = 0; growth < GROWTHS; growth++) {
     start("", growth, AUTO, "");
     for (size_t bytes = 1; bytes <= 64 * MIB; bytes *= 8) assert_int_equal(calls_of_reuse(bytes, NULL), 0);
-    hipStream_t retained = fixture_stream(), other = fixture_stream();
+    hipmm_stream_t retained = fixture_stream(), other = fixture_stream();
     assert_ok(hipmm_stream_retain(0, retained));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
       assert_int_equal(calls_of_reuse(sizes[i], NULL), 0);
@@ -75,11 +75,11 @@ static void knows_the_default_stream_by_both_its_names(void **state)
 
 static void retires_the_default_stream_by_either_name(void **state)
 {
-  static const hipStream_t names[] = {NULL, LEGACY};
+  static const hipmm_stream_t names[] = {NULL, LEGACY};
   (void)state;
   for (int i = 0; i < 2; i++) {
     start("'scheduler': 'stepped'", 0, LAZY, ", 'maximum_size': '4MiB'");
-    hipStream_t stream = fixture_stream();
+    hipmm_stream_t stream = fixture_stream();
     void *ptr = use_and_free(4 * MIB, names[1 - i]);
     assert_ok(hipmm_stream_retire(0, names[i]));
     software()->reset_calls();
@@ -99,7 +99,7 @@ static void hand_round(int growth, int record, uint64_t seed, bool retains)
   char runtime[100];
   snprintf(runtime, sizeof runtime, "'scheduler': 'stepped', 'seed': %llu", (unsigned long long)seed);
   start(runtime, growth, record, ", 'maximum_size': '2MiB'");
-  hipStream_t streams[] = {fixture_stream(), fixture_stream(), NULL, PER_THREAD};
+  hipmm_stream_t streams[] = {fixture_stream(), fixture_stream(), NULL, PER_THREAD};
   if (retains) assert_ok(hipmm_stream_retain(0, streams[0]));
   if (retains) assert_ok(hipmm_stream_retain(0, streams[1]));
   static const size_t sizes[] = {2 * MIB, 1000, 80 * KIB};
@@ -126,7 +126,7 @@ static void orders_after_the_stream_that_it_was_freed_on(void **state)
   (void)state;
   for (int record = 0; record < RECORDS; record++) {
     start("'scheduler': 'stepped', 'seed': 2", 0, record, ", 'maximum_size': '2MiB'");
-    hipStream_t first = fixture_stream(), second = fixture_stream();
+    hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     for (int round = 0; round < 20; round++) {
       void *ptr = fixture_allocate(2 * MIB, first);
       use(ptr, 2 * MIB, first);
@@ -153,7 +153,7 @@ static void has_a_stream_wait_for_a_retained_one(void **state)
   for (int growth = 0; growth < GROWTHS; growth++)
     for (int record = 0; record < RECORDS; record++) {
       start("'scheduler': 'stepped'", growth, record, ", 'maximum_size': '4MiB'");
-      hipStream_t first = fixture_stream(), second = fixture_stream();
+      hipmm_stream_t first = fixture_stream(), second = fixture_stream();
       if (record == AUTO) assert_ok(hipmm_stream_retain(0, first));
       void *ptr = use_and_free(4 * MIB, first);
       software()->reset_calls();
@@ -177,7 +177,7 @@ static void waits_for_nothing_when_the_work_is_done(void **state)
   (void)state;
   for (int growth = 0; growth < GROWTHS; growth++) {
     start("'scheduler': 'stepped'", growth, ON_FREE, ", 'maximum_size': '4MiB'");
-    hipStream_t first = fixture_stream(), second = fixture_stream();
+    hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     void *ptr = use_and_free(4 * MIB, first);
     assert_int_equal(fixture_hip()->StreamSynchronize(first), 0);
     software()->reset_calls();
@@ -197,7 +197,7 @@ static void records_once_for_each_free_if_told_to(void **state)
   needs_software();
   (void)state;
   start("", 0, ON_FREE, "");
-  hipStream_t streams[] = {fixture_stream(), NULL, PER_THREAD};
+  hipmm_stream_t streams[] = {fixture_stream(), NULL, PER_THREAD};
   for (int s = 0; s < 3; s++) {
     software()->reset_calls();
     for (int i = 0; i < 20; i++) use_and_free(i % 2 ? 500 : 100 * KIB, streams[s]);
@@ -217,7 +217,7 @@ static void synchronises_the_device_only_instead_of_growing(void **state)
   (void)state;
   for (int growth = 0; growth < GROWTHS; growth++) {
     start("'scheduler': 'stepped'", growth, AUTO, ", 'initial_size': '32MiB'");
-    hipStream_t first = fixture_stream(), second = fixture_stream();
+    hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     void *ptr[BLOCKS] = {fixture_allocate(BYTES, second)};
     for (int i = 1; i < 3; i++) ptr[i] = fixture_allocate(BYTES, first);
     for (int i = 1; i < 3; i++) fixture_free(ptr[i], BYTES, first);

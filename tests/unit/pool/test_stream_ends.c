@@ -16,7 +16,7 @@ static void makes_blocks_of_a_retired_stream_anybodys(void **state)
     for (int record = 0; record < RECORDS; record++) {
       start("'scheduler': 'stepped', 'seed': 4", growth, record, ", 'maximum_size': '4MiB'");
       watch_begin();
-      hipStream_t first = fixture_stream();
+      hipmm_stream_t first = fixture_stream();
       void *small = use_and_free(500, first), *large = use_and_free(3 * MIB, first);
       assert_ok(hipmm_stream_retire(0, first)); /* with work pending */
       fixture_drop_stream(first);
@@ -37,7 +37,7 @@ static void retires_streams_that_it_never_met(void **state)
 {
   (void)state;
   start("", 0, AUTO, "");
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retire(0, stream));
   assert_ok(hipmm_stream_retain(0, stream));
   assert_ok(hipmm_stream_retire(0, stream));
@@ -50,7 +50,7 @@ static void never_uses_a_stream_that_may_be_gone(int growth, int record)
 {
   start("'scheduler': 'stepped', 'seed': 5", growth, record, ", 'maximum_size': '16MiB'");
   watch_begin();
-  hipStream_t first = fixture_stream(), second = fixture_stream();
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
   for (int i = 0; i < 3; i++) use_and_free((size_t)(i * 3 + 1) * MIB, first);
   for (int i = 0; i < 30; i++) use_and_free(500 * (size_t)(i + 1), first);
   assert_int_equal(fixture_hip()->StreamSynchronize(first), 0);
@@ -79,9 +79,9 @@ static void never_uses_a_stream_that_may_be_gone_under_auto_and_on_free(void **s
 }
 
 /* The software device gives a handle to the next stream at once; a GPU's driver as it likes. */
-static hipStream_t successor_of(hipStream_t old)
+static hipmm_stream_t successor_of(hipmm_stream_t old)
 {
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   if (on_software()) assert_ptr_equal(stream, old);
   return stream;
 }
@@ -93,7 +93,7 @@ static void survives_a_stream_with_the_handle_of_a_dead_one(void **state)
   for (int growth = 0; growth < GROWTHS; growth++)
     for (int record = 0; record < RECORDS; record++) {
       start("'scheduler': 'stepped', 'seed': 6", growth, record, ", 'maximum_size': '16MiB'");
-      hipStream_t stream = fixture_stream();
+      hipmm_stream_t stream = fixture_stream();
       for (int round = 0; round < 10; round++) {
         use_and_free(500, stream);
         use_and_free(5 * MIB, stream);
@@ -118,7 +118,7 @@ static void mixes_up_no_caches_when_handles_come_again(void **state)
   (void)state;
   for (int record = 0; record < ON_FREE; record++) {
     start("'scheduler': 'stepped', 'seed': 11", 0, record, "");
-    hipStream_t first = fixture_stream(), second = fixture_stream();
+    hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     assert_ok(hipmm_stream_retain(0, first));
     assert_ok(hipmm_stream_retain(0, second));
     for (int round = 0; round < 10; round++) {
@@ -144,7 +144,7 @@ static void mixes_up_no_caches_when_handles_come_again(void **state)
 static void serves_thousands_of_streams(int growth, int record)
 {
   enum { STREAMS = 5000 };
-  static hipStream_t streams[STREAMS];
+  static hipmm_stream_t streams[STREAMS];
   start("'scheduler': 'stepped', 'seed': 7", growth, record, ", 'maximum_size': '8MiB'");
   for (int i = 0; i < STREAMS; i++) {
     streams[i] = fixture_stream();

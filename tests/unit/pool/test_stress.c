@@ -21,7 +21,7 @@ struct block {
 };
 
 struct world {
-  hipStream_t streams[STREAMS];
+  hipmm_stream_t streams[STREAMS];
   pthread_mutex_t lock;
   struct block shared[SHARED]; /* blocks that wait for a thread to take them */
   atomic_uint wrong, failed, refused, allocated;
@@ -49,7 +49,7 @@ static void submit_look(const struct block *block)
 static void move_to(struct block *block, unsigned stream)
 {
   const struct hipmm_hip *hip = fixture_hip();
-  hipEvent_t event;
+  hipmm_hip_event_t event;
   if (stream == block->stream) return;
   expect(hip->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING));
   expect(hip->EventRecord(event, world.streams[block->stream]));
@@ -97,7 +97,7 @@ static void *work(void *closure)
 {
   struct worker *worker = closure;
   struct hipmm_resource *pool;
-  if (hipmm_get_device_resource(0, &pool)) return NULL;
+  if (hipmm_resource_get_for_device(0, &pool)) return NULL;
   for (unsigned i = 0; i < STEPS; i++) {
     struct block *block = &worker->held[draw(&worker->random, HELD)];
     uint64_t lot = draw(&worker->random, 100);

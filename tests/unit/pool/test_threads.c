@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PER_THREAD ((hipStream_t)2)
+#define PER_THREAD ((hipmm_stream_t)2)
 
 enum { KIB = 1024, SMALL = 1000, SMALL_ROUNDED = 1024 };
 
@@ -37,7 +37,7 @@ struct worker {
   pthread_t thread;
   pthread_barrier_t turn;
   void (*task)(struct worker *worker); /* NULL: to end */
-  hipStream_t stream;
+  hipmm_stream_t stream;
   size_t bytes;
   unsigned count;
   void *ptr[4096];
@@ -55,7 +55,7 @@ static void *work(void *closure)
   }
 }
 
-static void start_worker(struct worker *worker, hipStream_t stream)
+static void start_worker(struct worker *worker, hipmm_stream_t stream)
 {
   memset(worker, 0, sizeof *worker);
   worker->stream = stream;
@@ -167,7 +167,7 @@ static void keeps_no_more_than_its_bound(void **state)
 
 static void gives_back_what_a_thread_kept_when_it_ends(void **state)
 {
-  static const hipStream_t streams[] = {NULL, PER_THREAD};
+  static const hipmm_stream_t streams[] = {NULL, PER_THREAD};
   (void)state;
   for (int i = 0; i < 2; i++) {
     static struct worker worker;
@@ -185,7 +185,7 @@ static void gives_back_what_a_thread_kept_when_it_ends(void **state)
 /* The others live on, and need not do anything. */
 static void uses_what_other_threads_keep_before_it_grows(void **state)
 {
-  static const hipStream_t streams[] = {NULL, PER_THREAD};
+  static const hipmm_stream_t streams[] = {NULL, PER_THREAD};
   (void)state;
   for (int i = 0; i < 2; i++) {
     static struct worker workers[2];
@@ -282,7 +282,7 @@ struct handoff {
   void *ptr[QUEUE];
   size_t bytes[QUEUE];
   unsigned written, read, failures;
-  hipStream_t stream;
+  hipmm_stream_t stream;
 };
 
 static void *hand_out(void *closure)
@@ -447,7 +447,7 @@ static void keeps_pools_of_two_devices_apart(void **state)
   (void)state;
   start("");
   needs_devices(2);
-  for (int i = 0; i < 2; i++) assert_ok(hipmm_get_device_resource(i, &pools[i]));
+  for (int i = 0; i < 2; i++) assert_ok(hipmm_resource_get_for_device(i, &pools[i]));
   for (int i = 0; i < 2; i++) start_worker(&workers[i], NULL);
   for (int i = 0; i < 2; i++) tell(&workers[i], use_both_pools, 500, 0);
   for (int i = 0; i < 2; i++) {

@@ -58,7 +58,7 @@ static void assert_all_is_seen_once(void)
     assert_true((uintptr_t)seen.items[i - 1].ptr + seen.items[i - 1].bytes <= (uintptr_t)seen.items[i].ptr);
 }
 
-static void assert_is(const void *ptr, size_t bytes, enum hipmm_extent_state state, hipStream_t stream)
+static void assert_is(const void *ptr, size_t bytes, enum hipmm_extent_state state, hipmm_stream_t stream)
 {
   const struct hipmm_extent *extent = extent_at(ptr);
   assert_non_null(extent);
@@ -72,7 +72,7 @@ static void shows_each_block_in_its_state(const char *growth)
   char graph[100];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'pool', 'growth': '%s'}, 'device']", growth);
   fixture_start_with("'scheduler': 'stepped'", graph);
-  hipStream_t stream = fixture_stream();
+  hipmm_stream_t stream = fixture_stream();
   assert_ok(hipmm_stream_retain(0, stream));
   visit();
   assert_int_equal(seen.n, 0);

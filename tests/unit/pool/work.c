@@ -29,14 +29,14 @@ void finish(void)
 
 /* ---- Work ---- */
 
-void use(void *ptr, size_t bytes, hipStream_t stream)
+void use(void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   static unsigned char last;
   assert_int_equal(fixture_hip()->MemsetAsync(ptr, ++last, bytes, stream), 0);
   assert_int_equal(fixture_look(ptr, last, bytes, stream, &wrong), 0);
 }
 
-void *use_and_free(size_t bytes, hipStream_t stream)
+void *use_and_free(size_t bytes, hipmm_stream_t stream)
 {
   void *ptr = fixture_allocate(bytes, stream);
   use(ptr, bytes, stream);

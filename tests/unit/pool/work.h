@@ -6,8 +6,8 @@
 
 #include "../../support/fixture.h"
 
-#define LEGACY     ((hipStream_t)1)
-#define PER_THREAD ((hipStream_t)2)
+#define LEGACY     ((hipmm_stream_t)1)
+#define PER_THREAD ((hipmm_stream_t)2)
 
 enum { KIB = 1024 };
 
@@ -22,10 +22,10 @@ void start(const char *runtime_options, int growth, int record, const char *opti
 void finish(void);
 
 /* Has the stream fill the block, and later look whether it is as it was. */
-void use(void *ptr, size_t bytes, hipStream_t stream);
+void use(void *ptr, size_t bytes, hipmm_stream_t stream);
 
 /* Allocates, uses and frees without waiting for anything. */
-void *use_and_free(size_t bytes, hipStream_t stream);
+void *use_and_free(size_t bytes, hipmm_stream_t stream);
 
 /* Waits for the device. No look has found anything else. */
 void assert_undisturbed(void);
