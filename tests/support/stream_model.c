@@ -2,6 +2,8 @@
 /* stream_model.c: see stream_model.h. */
 #include "stream_model.h"
 
+#include "random.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +29,6 @@ struct world {
 };
 
 static atomic_uint wrong_blocks; /* seen by work on streams */
-
-static uint64_t draw(struct world *world, uint64_t below)
-{
-  world->random ^= world->random << 13;
-  world->random ^= world->random >> 7;
-  world->random ^= world->random << 17;
-  return (world->random >> 11) % below;
-}
 
 /* ---- Work on streams ---- */
 
@@ -68,9 +62,9 @@ static void assert_apart(const struct world *world, const unsigned char *ptr, si
 static void allocate_one(struct world *world)
 {
   struct model_block *block = &world->live[world->n_live];
-  size_t most = draw(world, 2) ? world->model->most_bytes : world->model->most_bytes / 64 + 1;
-  block->bytes = 1 + (size_t)draw(world, most);
-  block->stream = (unsigned)draw(world, world->model->n_streams);
+  size_t most = random_below(&world->random, 2) ? world->model->most_bytes : world->model->most_bytes / 64 + 1;
+  block->bytes = 1 + (size_t)random_below(&world->random, most);
+  block->stream = (unsigned)random_below(&world->random, world->model->n_streams);
   block->tag = ++world->next_tag;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(NULL, block->bytes, world->streams[block->stream], &ptr);
@@ -84,19 +78,20 @@ static void allocate_one(struct world *world)
 
 static void free_one(struct world *world)
 {
-  unsigned index = (unsigned)draw(world, world->n_live);
+  unsigned index = (unsigned)random_below(&world->random, world->n_live);
   struct model_block block = world->live[index];
-  unsigned stream = draw(world, 4) ? block.stream : (unsigned)draw(world, world->model->n_streams);
+  unsigned stream =
+      random_below(&world->random, 4) ? block.stream : (unsigned)random_below(&world->random, world->model->n_streams);
   if (stream != block.stream) order_after(world, stream, block.stream);
   submit_look(world, &block, stream);
-  fixture_free(block.ptr, draw(world, 4) ? block.bytes : 0, world->streams[stream]);
+  fixture_free(block.ptr, random_below(&world->random, 4) ? block.bytes : 0, world->streams[stream]);
   world->live[index] = world->live[--world->n_live];
 }
 
 static void free_wrongly(struct world *world)
 {
-  const struct model_block *block = &world->live[draw(world, world->n_live)];
-  hipmm_stream_t stream = world->streams[draw(world, world->model->n_streams)];
+  const struct model_block *block = &world->live[random_below(&world->random, world->n_live)];
+  hipmm_stream_t stream = world->streams[random_below(&world->random, world->model->n_streams)];
   assert_status(hipmm_deallocate(NULL, block->ptr, block->bytes + 1, stream), HIPMM_E_SIZE);
   assert_status(hipmm_deallocate(NULL, block->ptr + 1, block->bytes, stream), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, world, 1, stream), HIPMM_E_POINTER);
@@ -106,17 +101,17 @@ static void free_wrongly(struct world *world)
  * must be retired, with its work pending; of another, that its work has passed is enough. */
 static void replace_stream(struct world *world)
 {
-  unsigned stream = 1 + (unsigned)draw(world, world->model->n_streams - 1);
+  unsigned stream = 1 + (unsigned)random_below(&world->random, world->model->n_streams - 1);
   order_after(world, 0, stream);
   for (unsigned i = 0; i < world->n_live; i++)
     if (world->live[i].stream == stream) world->live[i].stream = 0;
-  if (world->is_retained[stream] || draw(world, 2))
+  if (world->is_retained[stream] || random_below(&world->random, 2))
     assert_ok(hipmm_stream_retire(0, world->streams[stream]));
   else
     assert_int_equal(fixture_hip()->StreamSynchronize(world->streams[stream]), 0);
   fixture_drop_stream(world->streams[stream]);
   world->streams[stream] = fixture_stream();
-  world->is_retained[stream] = draw(world, 2);
+  world->is_retained[stream] = random_below(&world->random, 2);
   if (world->is_retained[stream]) assert_ok(hipmm_stream_retain(0, world->streams[stream]));
 }
 
@@ -124,13 +119,13 @@ static void trim_top(struct world *world)
 {
   struct hipmm_resource *top;
   assert_ok(hipmm_resource_get_for_device(0, &top));
-  assert_ok(hipmm_resource_trim(top, (size_t)draw(world, 4) * MIB));
+  assert_ok(hipmm_resource_trim(top, (size_t)random_below(&world->random, 4) * MIB));
   hipmm_resource_release(top);
 }
 
 static void step(struct world *world)
 {
-  uint64_t lot = draw(world, 1000);
+  uint64_t lot = random_below(&world->random, 1000);
   bool is_full = world->n_live == world->model->most_live;
   if (lot < 2)
     trim_top(world);
@@ -147,7 +142,7 @@ static void step(struct world *world)
 void model_run(const struct model *model)
 {
   static struct world world;
-  world = (struct world){.model = model, .random = model->seed * 0x9E3779B97F4A7C15ull + 1};
+  world = (struct world){.model = model, .random = model->seed};
   atomic_store(&wrong_blocks, 0);
   assert_true(model->n_streams <= MOST_STREAMS && model->most_live <= MOST_LIVE);
   for (unsigned i = 1; i < model->n_streams; i++) world.streams[i] = fixture_stream();
