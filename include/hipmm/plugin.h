@@ -182,6 +182,11 @@ struct hipmm_ops {
    * Such a block is live in the upstream, and only this resource may free it: if ops->find does not know the pointer,
    * the core does not ask the upstream. Default: 0. */
   int (*covers)(void *self, const void *ptr);
+
+  /* Work of another device may access this resource's memory from now on, the memory that it has and later memory.
+   * Called only where services->devices_are_announced, while a stack of that device is built, which a failure refuses;
+   * maybe several times for one device. NULL: nothing needs to be done. */
+  enum hipmm_status (*device_admit)(void *self, int device);
 };
 
 /* A resource at any depth of a stack. A plugin calls its upstreams through the functions below. Only the core creates
@@ -469,6 +474,11 @@ struct hipmm_services {
    * rely on the order that runtimes keep for memory of hipMalloc alone: a copy on a default stream waits for the work
    * of the default stream of the device whose memory it reads. Set when the resource is made, and never changed. */
   int32_t copies_are_ordered;
+
+  /* Nonzero if a device's work accesses this resource's memory only after a stack of that device was built, as PyTorch's
+   * does, which allocates on a device before it works there. ops->device_admit then names each such device. If 0, the
+   * work of any device may access the memory at any time. Set when the resource is made, and never changed. */
+  int32_t devices_are_announced;
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
