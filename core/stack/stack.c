@@ -3,6 +3,7 @@
  * resources call their upstreams directly. */
 #include "stack.h"
 #include "../base/cancel.h"
+#include "../base/lifecycle.h"
 #include "../base/log.h"
 #include "../base/text.h"
 #include "../base/units.h"
@@ -53,8 +54,9 @@ static void stack_destroy(struct stack *stack)
   cancel_allow(cancel);
   for (size_t i = 0; i < stack->external.n; i++) stack_release(instance_from(stack->external.resources[i])->stack);
   free((void *)(uintptr_t)stack->external.resources);
+  if (stack->external.is_whole) atomic_fetch_sub(&lifecycle_own_stacks, 1);
+  instance_memory_free(stack->instances, stack->graph->n_nodes);
   graph_release(stack->graph);
-  free(stack->instances);
   free(stack);
 }
 
@@ -151,10 +153,10 @@ static enum hipmm_status stack_create_instances(struct stack *stack)
 static struct stack *stack_new(struct graph *graph, int device, int top, enum stack_user user)
 {
   struct stack *stack = calloc(1, sizeof *stack);
-  struct instance *instances = calloc(graph->n_nodes, sizeof *instances);
+  struct instance *instances = instance_memory_allocate(graph->n_nodes);
   if (!stack || !instances) {
     free(stack);
-    free(instances);
+    instance_memory_free(instances, graph->n_nodes);
     return NULL;
   }
   *stack = (struct stack){.device = device,
@@ -184,7 +186,10 @@ static enum hipmm_status stack_adopt_external(struct stack *stack, const struct 
     resources[i] = external->resources[i];
     stack_retain(instance_from(resources[i])->stack);
   }
-  stack->external = (struct external){resources, external->n, external->n_upstreams, external->is_named};
+  stack->external = *external;
+  stack->external.resources = resources;
+  stack->external.name = NULL;
+  if (external->is_whole) atomic_fetch_add(&lifecycle_own_stacks, 1);
   return HIPMM_OK;
 }
 
@@ -206,13 +211,13 @@ static enum hipmm_status stack_create_on_device(struct stack *stack)
   return status;
 }
 
-/* Lists the stack; a stack made in code gets its name. */
+/* Lists the stack, and gives it its name. */
 static enum hipmm_status stack_enter_list(struct stack *stack, const struct external *external)
 {
   if (!external) return stack_list(stack, NULL, false);
   enum hipmm_status status = stack_adopt_external(stack, external);
-  if (!status) status = stack_list(stack, stack->graph->nodes[0].name, external->is_named);
-  return status ? status : graph_rename(stack->graph, stack->entry.name);
+  if (!status) status = stack_list(stack, external->name, external->is_named);
+  return status || external->is_whole ? status : graph_rename(stack->graph, stack->entry.name);
 }
 
 /* ---- Access of devices to memory ---- */
