@@ -87,7 +87,7 @@ static json_t *snapshot_memory(struct memory_map *map)
   snapshot_add_sums(object, map);
   json_object_set_new(object, "largest_free_bytes", json_integer((json_int_t)largest));
   json_object_set_new(object, "fragmentation", json_real(total ? 1 - (double)largest / (double)total : 0));
-  json_object_set_new(object, "pins", snapshot_blockers(map));
+  json_object_set_new(object, "blockers", snapshot_blockers(map));
   memory_map_sort_by_stream(map);
   json_object_set_new(object, "streams", snapshot_streams(map));
   return object;

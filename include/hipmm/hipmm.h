@@ -328,11 +328,11 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_list(const char *prefix, char **json_ou
  * also has "memory":
  *   "live", "free", "pending", "cached"   {"bytes", "blocks"} of blocks that are allocated, free on every stream, free
  *                                         on the stream where they were freed, kept for one thread
- *   "largest_free_bytes"                  the largest piece that is free on every stream; memory that can be remapped
- *                                         counts as one piece
+ *   "largest_free_bytes"                  the largest range that is free on every stream; memory that can be remapped
+ *                                         counts as one range
  *   "fragmentation"                       1 - largest free / all free; 0 without free memory
  *   "streams"                             the same sums for each stream that has any
- *   "pins"                                the blockers: runs of blocks between two free blocks that could be joined,
+ *   "blockers"                            runs of blocks between two free blocks that could be joined,
  *                                         the run whose end would leave the largest hole first: "joined_bytes" of that
  *                                         hole, "below_bytes" and "above_bytes" free now, and "n_blocks" between, of
  *                                         which "blocks" has the first 16 ("address", "bytes", "state", "stream")
