@@ -91,7 +91,7 @@ static void refuses_a_missing_file_that_is_named(void **state)
   assert_ok(hipmm_init_from_file(places->working)); /* that is not what was meant, but the caller may */
 }
 
-static void refuses_a_file_with_a_mistake(void **state)
+static void refuses_a_file_with_an_error(void **state)
 {
   const struct places *places = *state;
   struct hipmm_error error = {.struct_size = sizeof error};
@@ -283,7 +283,7 @@ int main(void)
       place_test(takes_the_working_folders_file),
       place_test(does_without_a_file),
       place_test(refuses_a_missing_file_that_is_named),
-      place_test(refuses_a_file_with_a_mistake),
+      place_test(refuses_a_file_with_an_error),
       place_test(names_folders_relative_to_the_graph),
   };
   size_t n = 6;

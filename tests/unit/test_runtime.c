@@ -246,7 +246,7 @@ static const struct runtime_case cases[] = {
      .variables = {"HIPMM_SOFTWARE=granularity=12KiB"},
      .out = "-12 none 0: software: 12288 bytes is not a power of two; ",
      .error = ""},
-    {.name = "the graph's own mistakes in the runtime are at their place",
+    {.name = "the graph's own errors in the runtime are at their place",
      .graph = "{\"runtime\": {\"type\": \"software\", \"devices\": \"two\"}}",
      .out = "-12 none 0: <string>: /runtime/devices: ",
      .error = ""},
