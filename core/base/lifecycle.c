@@ -114,7 +114,7 @@ enum hipmm_status lifecycle_begin_change(void)
   if (lifecycle_is_barred()) return lifecycle_check();
   if (caller_depth(caller_self()) || is_in_change) return lifecycle_refuse_inner_change();
   pthread_once(&once, lifecycle_watch_forks);
-  callers_prepare();
+  asymmetric_fence_prepare();
   int cancel = cancel_forbid();
   atomic_fetch_add(&changing, 1);
   pthread_mutex_lock(&lock);

@@ -3,7 +3,7 @@
  * refuses. */
 #include "../support/behaviour.h"
 #include "../support/managed.h"
-#include "../support/stream_model.h"
+#include "../support/stream_program.h"
 
 #include <stdio.h>
 
@@ -251,8 +251,8 @@ static void assert_was_busy(void)
 static void agrees_with_a_model(void **state)
 {
   (void)state;
-  model_run_over_pool("'stack': [{'type': 'advise', 'accessed_by': ['cpu']}, 'pool', 'managed']", 1500,
-                      assert_was_busy);
+  stream_program_run_over_pool("'stack': [{'type': 'advise', 'accessed_by': ['cpu']}, 'pool', 'managed']", 1500,
+                               assert_was_busy);
 }
 
 enum { THREADS = 4 };
