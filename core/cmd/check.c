@@ -34,15 +34,21 @@ static int check_print(const char *file, const struct diagnostics *diagnostics, 
   return output_finish(graph ? CMD_GOOD : CMD_BAD);
 }
 
+/* null stands for a diagnostic without a place in the file. */
+static json_t *check_json_place(int number)
+{
+  return number > 0 ? json_integer(number) : json_null();
+}
+
 static json_t *check_json_diagnostics(const struct diagnostics *diagnostics, bool warnings)
 {
   json_t *list = json_array();
   for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next) {
     if ((diagnostic->status == HIPMM_OK) != warnings) continue;
-    json_array_append_new(list, json_pack("{s:o, s:i, s:i, s:o}", "path",
-                                          output_json_string(diagnostic->path ? diagnostic->path : ""), "line",
-                                          diagnostic->line, "column", diagnostic->column, "message",
-                                          output_json_string(diagnostic->message)));
+    json_array_append_new(
+        list, json_pack("{s:o, s:o, s:o, s:o}", "path", output_json_string(diagnostic->path ? diagnostic->path : ""),
+                        "line", check_json_place(diagnostic->line), "column", check_json_place(diagnostic->column),
+                        "message", output_json_string(diagnostic->message)));
   }
   return list;
 }

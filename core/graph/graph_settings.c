@@ -146,7 +146,7 @@ static void graph_settings_check_runtime_options(struct graph_build *build, cons
       .diagnostics = build->diagnostics, .path = "/runtime", .keys = keys, .owner = graph->runtime};
   const struct hipmm_plugin none = {0}, *descriptor = plugin ? &plugin->descriptor : &none;
   void *options = graph_build_allocate(build, 1, descriptor->options_bytes + 1);
-  if (options && option_fill(descriptor->options, descriptor->n_options, graph->runtime_object, &context, options))
+  if (options && option_fill_valid(descriptor, graph->runtime_object, &context, NULL, options))
     option_free(descriptor->options, descriptor->n_options, options);
   free(options);
 }

@@ -108,7 +108,7 @@ static void refuses_a_file_with_an_error(void **state)
   assert_string_equal(error.path, "/stack/1/inital_size");
   assert_string_equal(error.resource, "pool");
   assert_string_equal(error.message,
-                      "hipmm.json: /stack/1/inital_size: unknown option \"inital_size\" of pool; did you "
+                      "hipmm.json:1:43: /stack/1/inital_size: unknown option \"inital_size\" of pool; did you "
                       "mean \"initial_size\"?");
   assert_status(hipmm_init_from_file(places->folder), HIPMM_E_IO);
   assert_message("Is a directory");

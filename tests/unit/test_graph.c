@@ -199,12 +199,13 @@ static void limits_the_depth(void **state)
   assert_int_equal(check(text.data, ""), HIPMM_OK);
   free(text.data);
   write_chain(&text, 101);
-  assert_int_equal(check(text.data, "g: /resources/r0: stands on more than 99 resources, one on the other; the most is "
-                                    "100 deep\n"),
+  assert_int_equal(check(text.data,
+                         "g:1:16: /resources/r0: stands on more than 99 resources, one on the other; the most is "
+                         "100 deep\n"),
                    HIPMM_E_CONFIG);
   free(text.data);
   write_chain(&text, 1000);
-  assert_int_equal(check(text.data, "g: /resources/r899: stands on more than 99 resources, one on the other; the most "
+  assert_int_equal(check(text.data, "g:1:46546: /resources/r899: stands on more than 99 resources, one on the other; the most "
                                     "is 100 deep\n"),
                    HIPMM_E_CONFIG);
   free(text.data);
@@ -215,7 +216,8 @@ static void limits_the_number_of_resources(void **state)
   struct text text;
   (void)state;
   write_chain(&text, 10000);
-  assert_int_equal(check(text.data, "g: /resources: 10000 resources are too many; the most is 1000\n"), HIPMM_E_CONFIG);
+  assert_int_equal(check(text.data, "g:1:2: /resources: 10000 resources are too many; the most is 1000\n"),
+                   HIPMM_E_CONFIG);
   free(text.data);
 }
 
@@ -229,7 +231,7 @@ static void limits_the_stack(void **state)
     for (int i = 1; i < n; i++) fputs("\"statistics\", ", text.stream);
     fputs("\"device\"]}", text.stream);
     fclose(text.stream);
-    check(text.data, n == 100 ? "" : "g: /stack: 101 resources are too deep a stack; the most is 100\n");
+    check(text.data, n == 100 ? "" : "g:1:2: /stack: 101 resources are too deep a stack; the most is 100\n");
     free(text.data);
   }
 }
@@ -296,7 +298,7 @@ static void finds_long_cycles_without_recursion(void **state)
             (i + 1) % 1000);
   fputs("}}", text.stream);
   fclose(text.stream);
-  check(text.data, "g: /resources/r0: cycle: r0 → r1 → r2 → r3 → r4 → r5 → r6 → r7 → … → r999 → r0\n");
+  check(text.data, "g:1:16: /resources/r0: cycle: r0 → r1 → r2 → r3 → r4 → r5 → r6 → r7 → … → r999 → r0\n");
   free(text.data);
 }
 
@@ -315,7 +317,7 @@ static void survives_deep_nesting(void **state)
   struct text text;
   (void)state;
   nest(&text, 1000, "[", "]");
-  check(text.data, "g: /stack/0: a list is not a resource; write a type, or {\"type\": …}\n");
+  check(text.data, "g:1:12: /stack/0: a list is not a resource; write a type, or {\"type\": …}\n");
   free(text.data);
   nest(&text, 100000, "[", "]");
   assert_int_equal(check(text.data, "g:1:2058: maximum parsing depth reached near '['\n"), HIPMM_E_SYNTAX);
@@ -497,10 +499,13 @@ static void raises_the_first_error_and_counts_the_others(void **state)
   assert_int_equal(diagnostics_raise(&diagnostics), HIPMM_E_CONFIG);
   hipmm_last_error(&error);
   assert_string_equal(error.file, "etc/hipmm.json");
-  assert_string_equal(error.path, "/z");
-  assert_non_null(strstr(error.message, "etc/hipmm.json: /z: unknown key \"z\""));
+  assert_string_equal(error.path, "/stack/0/inital_size");
+  assert_int_equal(error.line, 1);
+  assert_int_equal(error.column, 29);
+  assert_non_null(strstr(error.message, "etc/hipmm.json:1:29: /stack/0/inital_size: unknown option \"inital_size\""));
   assert_non_null(strstr(error.message, " (and 2 more errors)"));
-  assert_string_equal(diagnostics.first->next->resource, "pool");
+  assert_string_equal(diagnostics.first->resource, "pool");
+  assert_string_equal(diagnostics.last->path, "/z");
   diagnostics_clear(&diagnostics);
   assert_null(diagnostics.first);
   assert_int_equal(diagnostics_raise(&diagnostics), HIPMM_OK);

@@ -248,7 +248,7 @@ static const struct runtime_case cases[] = {
      .error = ""},
     {.name = "the graph's own errors in the runtime are at their place",
      .graph = "{\"runtime\": {\"type\": \"software\", \"devices\": \"two\"}}",
-     .out = "-12 none 0: <string>: /runtime/devices: ",
+     .out = "-12 none 0: <string>:1:34: /runtime/devices: ",
      .error = ""},
 };
 
