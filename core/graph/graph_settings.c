@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",
                                       "resources", "devices", "stack",   NULL};
@@ -68,6 +69,8 @@ static void graph_settings_add_folder(struct graph_build *build, const json_t *v
     diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
   else
     *folder_out = folder;
+  if (folder && access(folder, F_OK))
+    diagnostics_warn(build->diagnostics, path, "the folder %s is not there", text_quote(text, shown, sizeof shown));
 }
 
 /* A string is a list of one folder. */

@@ -82,10 +82,9 @@ static enum hipmm_status hip_reopen(const struct graph *graph, const char *wante
   return status;
 }
 
-enum hipmm_status hip_open(const struct graph *graph, int *count_out)
+static enum hipmm_status hip_open_wanted(const struct graph *graph, const char *wanted, int *count_out)
 {
-  const char *wanted = environment_get("HIPMM_RUNTIME"), *name = NULL;
-  if (!wanted || !*wanted) wanted = graph->runtime;
+  const char *name = NULL;
   if (name_in_use) return hip_reopen(graph, wanted, count_out);
   bool automatic = !strcmp(wanted, "auto");
   enum hipmm_status status =
@@ -99,6 +98,26 @@ enum hipmm_status hip_open(const struct graph *graph, int *count_out)
   log_line(HIPMM_LOG_INFO, "runtime", "%s, HIP %d.%d (%s)", name, version / 10000000, version / 100000 % 100,
            automatic ? "auto: the first that has a device" : "as asked for");
   return HIPMM_OK;
+}
+
+/* Names the variable before the message, unless the message is about a variable already. */
+static enum hipmm_status hip_blame_variable(enum hipmm_status status)
+{
+  struct hipmm_error error = {.struct_size = sizeof error}, blamed;
+  hipmm_last_error(&error);
+  if (!strncmp(error.message, "HIPMM_", strlen("HIPMM_"))) return status;
+  blamed = error;
+  blamed.file[0] = '\0';
+  bool whole = snprintf(blamed.message, sizeof blamed.message, "HIPMM_RUNTIME: %s", error.message) >= 0;
+  return error_set_located(whole ? &blamed : &error);
+}
+
+enum hipmm_status hip_open(const struct graph *graph, int *count_out)
+{
+  const char *variable = environment_get("HIPMM_RUNTIME");
+  bool is_variable = variable && *variable;
+  enum hipmm_status status = hip_open_wanted(graph, is_variable ? variable : graph->runtime, count_out);
+  return status && is_variable ? hip_blame_variable(status) : status;
 }
 
 const struct hipmm_hip *hip_table(void)

@@ -205,8 +205,9 @@ static void limits_the_depth(void **state)
                    HIPMM_E_CONFIG);
   free(text.data);
   write_chain(&text, 1000);
-  assert_int_equal(check(text.data, "g:1:46546: /resources/r899: stands on more than 99 resources, one on the other; the most "
-                                    "is 100 deep\n"),
+  assert_int_equal(check(text.data,
+                         "g:1:46546: /resources/r899: stands on more than 99 resources, one on the other; the most "
+                         "is 100 deep\n"),
                    HIPMM_E_CONFIG);
   free(text.data);
 }

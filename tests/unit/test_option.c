@@ -312,8 +312,8 @@ static const struct refusal refusals[] = {
      "{\"bins\": [{\"size\": \"64KiB\", \"tags\": [\"kept\"]}, 5, {\"resource\": \"small\"}, {\"size\": \"x\"}, "
      "{\"size\": 1, \"sise\": 2}]}",
      0,
-     "/bins/1: 5 is not an object\n"
-     "/bins/2: bins needs \"size\": Largest request of the bin\n"
+     "/bins/1: 5 is not an object; write {\"size\": \"512MiB\"}\n"
+     "/bins/2: bins needs \"size\"; write \"size\": \"512MiB\"\n"
      "/bins/3/size: \"x\" is not a size; write bytes, \"512MiB\" or \"2GB\"\n"
      "/bins/4/sise: unknown option \"sise\" of bins; did you mean \"size\"?\n"},
     {"wants a name for a resource", "{\"fallback\": 1}", 0, "/fallback: 1 is not the name of a resource\n"},
@@ -370,7 +370,7 @@ static void wants_what_is_required(void **state)
   struct option_context context = {.diagnostics = &diagnostics, .path = "/resources/x"};
   (void)state;
   assert_false(option_fill(bin_table, 3, NULL, &context, &bin));
-  assert_said(&diagnostics, "/resources/x", ": this object needs \"size\": Largest request of the bin\n");
+  assert_said(&diagnostics, "/resources/x", ": this object needs \"size\"; write \"size\": \"512MiB\"\n");
   diagnostics_clear(&diagnostics);
 }
 

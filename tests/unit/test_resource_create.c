@@ -320,7 +320,7 @@ static const struct wrong wrongs[] = {
     {"pool", "{\"growth\": \"auto\", \"growth\": \"auto\"}", HIPMM_E_SYNTAX, "", "<options>:1:"},
     {"pool", " ", HIPMM_E_SYNTAX, "", "<options>:1:1: is empty; write {} for no options"},
     {"pool", "[]", HIPMM_E_CONFIG, "", "<options>: options are an object, not a list"},
-    {"limiting", NULL, HIPMM_E_CONFIG, "", "<options>: limiting needs \"limit\": "},
+    {"limiting", NULL, HIPMM_E_CONFIG, "", "<options>: limiting needs \"limit\"; write \"limit\": "},
     {"fails", "{\"how\": \"with_words\"}", HIPMM_E_HIP, "", "<options>: fails: it is 5 o'clock"},
     {"pol", NULL, HIPMM_E_CONFIG, "", "unknown type \"pol\"; did you mean \"pool\"?"},
     {"software", NULL, HIPMM_E_CONFIG, "", "software is a runtime, not a resource"},
