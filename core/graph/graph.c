@@ -63,18 +63,23 @@ static void graph_read_source(struct graph *graph, const char *folder, struct di
   graph_read_settings(&build);
   graph_read_resources(&build);
   graph_link(&build);
+  graph_check_options(&build);
   graph_order(&build);
   json_decref(build.index);
   free(build.types);
 }
 
-/* Takes the reference to `root`, which is NULL after an error. */
-static enum hipmm_status graph_from_root(json_t *root, const char *source, const char *folder,
+/* Reads a graph from its text. `folder`: where relative paths begin, NULL for the working directory. */
+static enum hipmm_status graph_from_text(const char *text, size_t bytes, const char *source, const char *folder,
                                          struct diagnostics *diagnostics, struct graph **graph_out)
 {
+  json_t *root = graph_file_parse(text, bytes, diagnostics);
   struct graph *graph = root ? graph_new(root, source, GRAPH_MAX_NODES) : NULL;
   if (root && !graph) diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
-  if (graph) graph_read_source(graph, folder, diagnostics);
+  if (graph) {
+    graph_read_source(graph, folder, diagnostics);
+    graph_position_all(text, bytes, diagnostics);
+  }
   bool is_good = graph && diagnostics->n_errors == 0;
   if (is_good && graph_out)
     *graph_out = graph;
@@ -96,17 +101,20 @@ static char *graph_folder_of(const char *file)
 
 enum hipmm_status graph_from_file(const char *file, struct diagnostics *diagnostics, struct graph **graph_out)
 {
-  json_t *root = graph_file_read(file, diagnostics);
-  char *folder = root ? graph_folder_of(file) : NULL;
-  enum hipmm_status status = graph_from_root(root, file, folder, diagnostics, graph_out);
+  char *text = NULL;
+  size_t bytes = 0;
+  if (!graph_file_read(file, diagnostics, &text, &bytes)) return diagnostics_status(diagnostics);
+  char *folder = graph_folder_of(file);
+  enum hipmm_status status = graph_from_text(text, bytes, file, folder, diagnostics, graph_out);
   free(folder);
+  free(text);
   return status;
 }
 
 enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *diagnostics,
                                     struct graph **graph_out)
 {
-  return graph_from_root(graph_file_parse(json, strlen(json), diagnostics), source, NULL, diagnostics, graph_out);
+  return graph_from_text(json, strlen(json), source, NULL, diagnostics, graph_out);
 }
 
 enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph **graph_out)
@@ -182,7 +190,7 @@ enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagn
   struct graph_build build = {.graph = graph, .diagnostics = diagnostics};
   const struct plugin *plugin = graph_build_plugin(&build, type, "");
   free(build.types);
-  if (!plugin) return diagnostics_status(diagnostics);
+  if (!plugin || diagnostics->n_errors) return diagnostics_status(diagnostics);
   *plugin_out = plugin;
   return HIPMM_OK;
 }

@@ -7,7 +7,8 @@
  *
  * (the name is the file's stem, then _LTX_hipmm_plugin; a third party may also export plain `hipmm_plugin`). The
  * descriptor is pure data: the descriptor, its tables and their texts must be constants of loaded objects, not memory
- * of the heap; hipmm checks this. No function of a plugin runs before `create`. The descriptor's options (with their
+ * of the heap; hipmm checks this. No function of a plugin but `validate` runs before
+ * `create`. The descriptor's options (with their
  * defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON Schema,
  * validation and error messages are all derived from them.
  *
@@ -572,6 +573,36 @@ struct hipmm_option {
 
 /* ---- The descriptor -------------------------------------------------------------------------------------------- */
 
+/* What a plugin's validate may ask and say; valid during the call. An option is named as in the file: "alignment", or a
+ * value in a list "bins/1/size". A function for what the caller does not know returns 0 or NULL. */
+struct hipmm_validation {
+  size_t struct_size;
+
+  /* Reports an error, or a warning: something that is allowed, and surely not meant. `option`: where, or NULL for the
+   * resource as a whole. The message says what is wrong, what is allowed and what to do, without the resource's name. */
+  void (*error)(const struct hipmm_validation *validation, const char *option, const char *format, ...)
+      HIPMM_PRINTF(3, 4);
+  void (*warn)(const struct hipmm_validation *validation, const char *option, const char *format, ...)
+      HIPMM_PRINTF(3, 4);
+
+  /* Nonzero if the option is a percentage of free memory that is not known yet: it is 0 in `options` then. */
+  int (*is_unknown)(const struct hipmm_validation *validation, const char *option);
+
+  /* The name of the upstream at `index`; NULL behind the last. */
+  const char *(*upstream)(const struct hipmm_validation *validation, size_t index);
+
+  /* Nonzero if all sources below have HIPMM_PLUGIN_DEVICE_MEMORY. */
+  int (*is_device_memory)(const struct hipmm_validation *validation);
+
+  /* The size in option `other_option` of the resource that `option` names. Nonzero if it is known. */
+  int (*bytes_of)(const struct hipmm_validation *validation, const char *option, const char *other_option,
+                  uint64_t *bytes_out);
+
+  /* The name of an earlier resource of this type, in a stack of one device with this resource, that has the same value
+   * of `option`, or neither has one. */
+  const char *(*same_as)(const struct hipmm_validation *validation, const char *option);
+};
+
 enum hipmm_plugin_role {
   HIPMM_ROLE_SOURCE = 1,    /* a leaf: allocates from HIP or the host */
   HIPMM_ROLE_SUB_ALLOCATOR, /* divides the blocks of its upstream */
@@ -582,8 +613,9 @@ enum hipmm_plugin_role {
 enum {
   HIPMM_PLUGIN_NOT_THREAD_SAFE = 1, /* the core serialises its ops */
   HIPMM_PLUGIN_HOST_MEMORY = 2,     /* a source: the host may read and write the memory that it gives */
-  HIPMM_PLUGIN_HANDS_ON = 4,    /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
-  HIPMM_PLUGIN_KEEPS_MEMORY = 8 /* a source: it may reuse freed memory without giving it back to the runtime */
+  HIPMM_PLUGIN_HANDS_ON = 4,      /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
+  HIPMM_PLUGIN_KEEPS_MEMORY = 8,  /* a source: it may reuse freed memory without giving it back to the runtime */
+  HIPMM_PLUGIN_DEVICE_MEMORY = 16 /* a source: its memory is never managed, and the host cannot access it */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). */
@@ -628,6 +660,12 @@ struct hipmm_plugin {
 
   /* Frees everything to the upstreams. The resource's device is current, and no op is under way. NULL for a runtime. */
   void (*destroy)(void *self);
+
+  /* Optional: checks what the option table cannot say, such as the order of a list or the format of a text, and reports
+   * every error. `options` is the plugin's option struct, filled and checked by the table; options that name resources or
+   * registered objects are not to be followed. Called with no device and no instance for `hipmm check`, and before
+   * create and reconfigure, which get only options that validate found no error in. Any thread may call it. */
+  void (*validate)(const struct hipmm_validation *validation, const void *options);
 };
 
 /* The fields that every descriptor begins with. */
