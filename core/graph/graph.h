@@ -54,6 +54,11 @@ enum hipmm_status graph_from_string(const char *json, const char *source, struct
                                     struct graph **graph_out);
 enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph **graph_out);
 
+/* The same from `file`, or from `json` if that is not NULL (`file` is its source then), for `hipmm check`: a runtime's path
+ * that leads nowhere is an error too. */
+enum hipmm_status graph_check(const char *file, const char *json, struct diagnostics *diagnostics,
+                              struct graph **graph_out);
+
 /* Warns of each resource that no device reaches, in the order of the file. `names`, ended by NULL: resources that the
  * process asks for by name, if the graph has them. */
 void graph_warn_unused(const struct graph *graph, const char *const *names, struct diagnostics *diagnostics);
