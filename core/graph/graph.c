@@ -150,6 +150,32 @@ enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph *
   return graph_from_string("{}", "<built in>", diagnostics, graph_out);
 }
 
+enum hipmm_status graph_load(const char *file, const char *json, const char *const *names, struct graph **graph_out)
+{
+  struct diagnostics report = {.source = file ? file : json ? "<string>" : "<built in>"};
+  struct graph *graph = NULL;
+  enum hipmm_status status = file   ? graph_from_file(file, &report, &graph)
+                             : json ? graph_from_string(json, report.source, &report, &graph)
+                                    : graph_built_in(&report, &graph);
+  if (!status && names) graph_warn_unused(graph, names, &report);
+  if (status)
+    status = diagnostics_raise(&report);
+  else
+    diagnostics_raise(&report); /* the warnings */
+  diagnostics_clear(&report);
+  if (!status) *graph_out = graph;
+  return status;
+}
+
+bool graph_is_same(const struct graph *graph, const struct graph *other)
+{
+  const struct plugin_path *path = &graph->plugin_path, *other_path = &other->plugin_path;
+  bool is_same = !strcmp(graph->runtime, other->runtime) && path->n_folders == other_path->n_folders &&
+                 json_equal(graph->root, other->root);
+  for (size_t i = 0; is_same && i < path->n_folders; i++) is_same = !strcmp(path->folders[i], other_path->folders[i]);
+  return is_same;
+}
+
 int graph_top(const struct graph *graph, int device)
 {
   for (size_t i = 0; i < graph->n_devices; i++)

@@ -107,6 +107,23 @@ struct hipmm_mapping {
   const char *(*discouraged_reason)(void *self);
 };
 
+/* A chunk of a struct hipmm_mapping, and where it is mapped. */
+struct hipmm_chunk {
+  void *handle; /* as hipmm_mapping.create returned it */
+  const void *ptr;
+  size_t bytes;
+};
+
+/* What a resource knows of a live block besides hipmm_block. The core sets struct_size, and usable_bytes to the size as
+ * requested; the resource writes what it knows. */
+struct hipmm_location {
+  size_t struct_size;
+  size_t usable_bytes; /* from the start of the block on, at least as requested */
+  hipmm_stream_t stream;
+  uint32_t has_stream; /* nonzero: `stream` is the stream of the allocation */
+  uint32_t unused;
+};
+
 /* Memory shared between processes (hipmm/share.h). Sources over a driver's pool may offer it. Thread-safe. */
 struct hipmm_share_pointer;
 
@@ -183,6 +200,20 @@ struct hipmm_ops {
    * Such a block is live in the upstream, and only this resource may free it: if ops->find does not know the pointer,
    * the core does not ask the upstream. Default: 0. */
   int (*covers)(void *self, const void *ptr);
+
+  /* Work of another device may access this resource's memory from now on, the memory that it has and later memory.
+   * Called only where services->devices_are_announced, while a stack of that device is built, which a failure refuses;
+   * maybe several times for one device. NULL: nothing needs to be done. */
+  enum hipmm_status (*device_admit)(void *self, int device);
+
+  /* What else is known of the live block that starts at `ptr`. NULL: nothing else than ops->find tells. */
+  enum hipmm_status (*locate)(void *self, const void *ptr, struct hipmm_location *location_out);
+
+  /* Calls `visitor`, which calls no function of hipmm, for every chunk of the upstream that is mapped behind the live
+   * block that starts at `ptr`, in the order of addresses. The chunks stay as long as the block is allocated. NULL: this
+   * type maps no memory. */
+  enum hipmm_status (*visit_chunks)(void *self, const void *ptr,
+                                    void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 };
 
 /* A resource at any depth of a stack. A plugin calls its upstreams through the functions below. Only the core creates
@@ -470,6 +501,11 @@ struct hipmm_services {
    * rely on the order that runtimes keep for memory of hipMalloc alone: a copy on a default stream waits for the work
    * of the default stream of the device whose memory it reads. Set when the resource is made, and never changed. */
   int32_t copies_are_ordered;
+
+  /* Nonzero if a device's work accesses this resource's memory only after a stack of that device was built, as PyTorch's
+   * does, which allocates on a device before it works there. ops->device_admit then names each such device. If 0, the
+   * work of any device may access the memory at any time. Set when the resource is made, and never changed. */
+  int32_t devices_are_announced;
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */

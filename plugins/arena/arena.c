@@ -191,6 +191,7 @@ static const struct hipmm_ops arena_ops = {
     .reconfigure = arena_reconfigure,
     .visit = arena_visit,
     .covers = arena_covers,
+    .locate = arena_locate,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin arena_LTX_hipmm_plugin;

@@ -364,9 +364,9 @@ static void refuses_wrong_upstreams(void **state)
   assert_message("upstreams[0] is NULL");
   assert_status(hipmm_resource_create(0, "pool", NULL, NULL, 1, &made), HIPMM_E_ARGUMENT);
   assert_message("upstreams is NULL, but there should be 1");
-  assert_status(hipmm_resource_create(2, "device", NULL, NULL, 0, &made), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_create(2, "device", NULL, NULL, 0, &made), HIPMM_E_NO_DEVICE);
   assert_message("device 2 does not exist");
-  assert_status(hipmm_resource_create(-1, "device", NULL, NULL, 0, &made), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_create(-1, "device", NULL, NULL, 0, &made), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_resource_create(0, "device", NULL, NULL, 0, NULL), HIPMM_E_ARGUMENT);
   assert_message("resource_out is NULL");
   assert_null(made);
