@@ -97,7 +97,7 @@ static enum hipmm_status device_table_await_builder(struct device_table_entry *e
 }
 
 /* A resource that the program put in force meanwhile stays in force. */
-static enum hipmm_status device_table_build_stack(int device)
+static enum hipmm_status device_table_build_stack(int device, enum stack_user user)
 {
   struct device_table_entry *entry = &entries[device];
   struct hipmm_resource *none = NULL;
@@ -109,7 +109,7 @@ static enum hipmm_status device_table_build_stack(int device)
     entry->is_building = true;
     entry->builder = pthread_self();
     pthread_mutex_unlock(&lock);
-    status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, &stack);
+    status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, user, &stack);
     pthread_mutex_lock(&lock);
     if (!status) {
       atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
@@ -129,12 +129,17 @@ struct stack *device_table_stack_if_built(int device)
   return atomic_load_explicit(&entries[device].stack, memory_order_acquire);
 }
 
-enum hipmm_status device_table_stack(int device, struct stack **stack_out)
+static enum hipmm_status device_table_stack_for(int device, enum stack_user user, struct stack **stack_out)
 {
   enum hipmm_status status = device_table_check(device);
-  if (!status && !device_table_stack_if_built(device)) status = device_table_build_stack(device);
+  if (!status && !device_table_stack_if_built(device)) status = device_table_build_stack(device, user);
   if (!status) *stack_out = device_table_stack_if_built(device);
   return status;
+}
+
+enum hipmm_status device_table_stack(int device, struct stack **stack_out)
+{
+  return device_table_stack_for(device, STACK_FOR_ANY, stack_out);
 }
 
 static struct hipmm_resource *device_table_resource_in_force(int device)
@@ -143,13 +148,18 @@ static struct hipmm_resource *device_table_resource_in_force(int device)
   return atomic_load_explicit(&entries[device].resource, memory_order_acquire);
 }
 
-enum hipmm_status device_table_resource(int device, struct hipmm_resource **resource_out)
+enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out)
 {
   struct stack *stack;
   struct hipmm_resource *resource = device_table_resource_in_force(device);
-  enum hipmm_status status = resource ? HIPMM_OK : device_table_stack(device, &stack);
+  enum hipmm_status status = resource ? HIPMM_OK : device_table_stack_for(device, user, &stack);
   if (!status) *resource_out = resource ? resource : device_table_resource_in_force(device);
   return status;
+}
+
+enum hipmm_status device_table_resource(int device, struct hipmm_resource **resource_out)
+{
+  return device_table_resource_for(device, STACK_FOR_ANY, resource_out);
 }
 
 enum hipmm_status device_table_current(int *device_out)

@@ -6,8 +6,7 @@
 #include "../base/lifecycle.h"
 #include "stack.h"
 
-/* The most devices that hipmm serves; further devices of a runtime do not exist for it. */
-enum { DEVICE_TABLE_MOST = 64 };
+enum { DEVICE_TABLE_MOST = STACK_MOST_DEVICES };
 
 /* Grows each time that the table is opened or closed: code that remembers something about a device can tell whether it is
  * about the present stack. Odd while the table is open; never 0. */
@@ -19,8 +18,10 @@ extern atomic_uint device_table_generation;
 void device_table_open(struct graph *graph);
 void device_table_close(void);
 
-/* The resource in force on a device, building its stack if need be. Borrowed: it lives until lifecycle_leave(). */
+/* The resource in force on a device, building its stack if need be, for any user or for this one. Borrowed: it lives until
+ * lifecycle_leave(). */
 enum hipmm_status device_table_resource(int device, struct hipmm_resource **resource_out);
+enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out);
 enum hipmm_status device_table_current_resource(struct hipmm_resource **resource_out);
 
 /* For a call on a resource that the program gives, NULL for the resource in force on the current device, which is found

@@ -86,10 +86,6 @@ const struct instance *instance_with_action(const struct instance *instance, con
 /* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
 void instance_services_fill(struct instance *instance);
 
-/* Whether the program orders its copies between devices itself: for instances that the calling thread creates until the
- * next call. Initially it does not. */
-void instance_services_set_order(bool copies_are_ordered);
-
 /* ---- locked_ops.c: one thread at a time for a resource whose plugin is not thread-safe ---- */
 
 /* Initialises a lock that refuses the thread that has it with EDEADLK. */

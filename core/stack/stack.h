@@ -16,22 +16,34 @@ struct external {
   bool is_whole;    /* from a whole graph (stack_from_graph.c): its resources have names of their own */
 };
 
+/* What a stack is built for, so what its resources may rely on. Of most programs nothing is known. */
+enum stack_user {
+  STACK_FOR_ANY,
+  STACK_FOR_PYTORCH,          /* which orders copies between devices with events */
+  STACK_FOR_PYTORCH_WITH_INIT /* it also allocates all its memory here, and on a device before it works there */
+};
+
+/* The most devices that hipmm serves; further devices of a runtime do not exist for it. */
+enum { STACK_MOST_DEVICES = 64 };
+
 struct stack {
   atomic_uint references;
   int device;
+  enum stack_user user;
   int top;
   struct graph *graph;
   atomic_int_fast64_t held_bytes, peak_held_bytes;
   struct instance *instances; /* one per node of the graph; those that this stack does not reach are not created */
   struct external external;   /* with a reference to each */
   struct stack_entry entry;   /* in the list of all stacks */
+  bool is_admitted;           /* its device is, to the memory of other devices' stacks */
 };
 
 /* Builds the stack of a device with node `top` of the graph at the top; with `external` one that is not the table's, and
  * that has a name: made in code from a graph of one node (graph_single()), which gets the name too, or from a whole
  * graph. The caller owns a reference. */
 enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
-                              struct stack **stack_out);
+                              enum stack_user user, struct stack **stack_out);
 
 /* The resource called `name`; NULL if there is none, and then the name nearest to that, NULL if none is near. */
 struct instance *stack_find(const struct stack *stack, const char *name, const char **nearest_out);
