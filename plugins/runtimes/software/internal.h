@@ -8,7 +8,7 @@
  *   configure                                                    a new configuration, reset
  *   advice fill copy event ipc host pool_api pool_attribute      the HIP API: each file has the functions of one
  *     pool_share settings properties attribute device              subject, and checks their arguments
- *   graph_api stream_capture
+ *   graph_api stream_capture graph_launch
  *   memory virtual physical stream
  *   pool_order                                                   allocation from pools in the order of streams
  *   submit                                                       handing over operations, and waiting for them
@@ -16,7 +16,7 @@
  *   scheduler_threads scheduler_stepped                          when a queue runs, and in which thread
  *   queue                                                        which operation may run
  *   execute                                                      what an operation does
- *   graph graph_memory                                           operations to submit again, and their memory
+ *   graph program graph_memory node_set                          operations to submit again, and their memory
  *   pool pool_blocks operation span                              what an operation works on
  *   order                                                        which operation is ordered after which
  *   mapping allocation advice_ranges handles heap                memory and tables
