@@ -302,6 +302,8 @@ bool software_device_reaches(int device, int peer);
 
 const char *software_call_name(enum software_call call);
 void software_call_count(enum software_call call);
+/* Whether the software device exports a function of this name. */
+bool software_has_call(const char *name);
 bool software_call_is_unsafe(enum software_call call); /* a capture may forbid it */
 /* The failure that is scheduled for this call of the function; hipSuccess for none. */
 hipError_t software_call_failure(enum software_call call);
@@ -351,7 +353,9 @@ bool software_is_misconfigured(void);
 bool software_options_read(const char *text, struct software_config *config_out, char *wrong_out, size_t wrong_bytes);
 struct software_config software_options_config(const struct software_options *options);
 bool software_options_has_valid_granularity(const struct software_options *options);
-/* One failure on schedule, "name:nth" or "name:nth:code"; false if the text is none. */
+/* Whether the text is a failure on schedule, "name:nth" or "name:nth:code"; and schedules one: false if the text is none,
+ * or without host memory. */
+bool software_options_is_failure(const char *text);
 bool software_options_schedule_failure(const char *text);
 
 /* ---- call.c ---------------------------------------------------------------------------------------------------- */
