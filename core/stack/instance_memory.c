@@ -51,7 +51,7 @@ static const struct hipmm_ops stale_ops = {.struct_size = sizeof stale_ops,
                                            .allocate = instance_memory_refuse_allocate,
                                            .deallocate = instance_memory_refuse_deallocate};
 
-static void instance_memory_clear(struct instance *instances, size_t n)
+void instance_memory_clear(struct instance *instances, size_t n)
 {
   memset(instances, 0, n * sizeof *instances);
   for (size_t i = 0; i < n; i++) instances[i].resource.ops = &stale_ops;
