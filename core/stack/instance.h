@@ -10,6 +10,12 @@
 
 struct stack;
 
+/* A pointer of the program's own (resource_facts.c). */
+struct instance_user_data {
+  void *data;
+  void (*release)(void *data);
+};
+
 struct instance {
   struct hipmm_resource resource; /* first: the public handle is the instance's address */
   struct hipmm_services services;
@@ -26,6 +32,7 @@ struct instance {
   pthread_mutex_t setting;                  /* inspect/settings.c: an option is being set */
   pthread_mutex_t lock;                     /* locked_ops.c: for a plugin that is not thread-safe */
   int cancel;                               /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
+  struct instance_user_data user_data;      /* resource_facts.c */
   struct hipmm_resource **upstreams;
   size_t n_upstreams;
 
@@ -64,6 +71,14 @@ bool instance_may_cut_up(const struct instance *other, const struct instance *in
  * none. */
 const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out);
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out);
+
+/* ---- resource_facts.c ---- */
+
+/* HIPMM_ACCESS_… for memory of all sources of the closure. */
+unsigned instance_access(const struct instance *instance);
+
+/* Releases the program's pointer. */
+void instance_release_user_data(struct instance *instance);
 
 /* ---- instance_services.c ---- */
 

@@ -28,6 +28,7 @@ static void stack_destroy_instance(struct instance *instance)
     }
     plugin->destroy(instance->self);
   }
+  instance_release_user_data(instance);
   instance_options_free_all(instance);
   free(instance->upstreams);
   free(instance->dependencies);

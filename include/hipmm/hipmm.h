@@ -234,6 +234,15 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_report(struct hipmm_resource *
  * are left in each. Waits for work that still uses the memory. */
 enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes);
 
+/* The same for every resource of a device, and of all devices (PyTorch: empty_cache): of the stacks that are built, and
+ * of those made in code. */
+enum hipmm_status hipmm_device_trim(int device, size_t keep_bytes);
+enum hipmm_status hipmm_trim(size_t keep_bytes);
+
+/* Starts the peaks of this resource and of each one below it again from what is held and allocated now: the values of the
+ * resources that have the action "reset_peaks", and the peak of hipmm_device_held_bytes(). */
+enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource);
+
 /* The bytes that all sources of the device's stack hold from the runtime: now, and at most so far. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out);
 
