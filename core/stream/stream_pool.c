@@ -92,7 +92,7 @@ static enum hipmm_status stream_pool_create_stream(struct hipmm_stream_pool *poo
   int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
   hipmm_stream_t stream = atomic_load(&pool->streams[index]);
-  if (!stream) status = stream_create(pool->device, pool->flags, STREAM_OF_POOL, &stream);
+  if (!stream) status = stream_create(pool->device, pool->flags, NULL, STREAM_OF_POOL, &stream);
   if (!status) atomic_store_explicit(&pool->streams[index], stream, memory_order_release);
   pthread_mutex_unlock(&pool->lock);
   cancel_allow(cancel);

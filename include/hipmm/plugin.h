@@ -371,6 +371,10 @@ struct hipmm_hip {
 
   /* The start and the size of the runtime's allocation that contains `ptr`. */
   int (*MemGetAddressRange)(void **start, size_t *bytes, void *ptr);
+
+  /* Priorities of streams: a lower number is served first; the greatest priority is the lowest number. */
+  int (*StreamCreateWithPriority)(hipmm_stream_t *stream, unsigned flags, int priority);
+  int (*DeviceGetStreamPriorityRange)(int *least, int *greatest);
 };
 
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.
