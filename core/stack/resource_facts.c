@@ -40,18 +40,6 @@ int hipmm_resource_is_equal(const struct hipmm_resource *resource, const struct 
 
 /* ---- Memory ---- */
 
-unsigned instance_access(const struct instance *instance)
-{
-  unsigned access = HIPMM_ACCESS_HOST | HIPMM_ACCESS_DEVICE;
-  for (size_t i = 0; i < instance->n_closure; i++) {
-    const struct hipmm_plugin *plugin = &instance->closure[i]->node->plugin->descriptor;
-    if (plugin->role != HIPMM_ROLE_SOURCE) continue;
-    if (!(plugin->flags & HIPMM_PLUGIN_HOST_MEMORY)) access &= ~(unsigned)HIPMM_ACCESS_HOST;
-    if (plugin->flags & HIPMM_PLUGIN_HOST_ALONE) access &= ~(unsigned)HIPMM_ACCESS_DEVICE;
-  }
-  return access;
-}
-
 enum hipmm_status hipmm_resource_access(struct hipmm_resource *resource, unsigned *access_out)
 {
   struct resource_call call;
@@ -81,31 +69,12 @@ enum hipmm_status hipmm_resource_pool_handle(struct hipmm_resource *resource, vo
 
 /* ---- The program's own pointer ---- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Returns the pointer that was there, with its function. */
-static struct instance_user_data resource_facts_exchange(struct instance *instance, struct instance_user_data data)
-{
-  pthread_mutex_lock(&lock);
-  struct instance_user_data before = instance->user_data;
-  instance->user_data = data;
-  pthread_mutex_unlock(&lock);
-  return before;
-}
-
-void instance_release_user_data(struct instance *instance)
-{
-  struct instance_user_data before = resource_facts_exchange(instance, (struct instance_user_data){NULL, NULL});
-  if (before.release) before.release(before.data);
-}
-
 enum hipmm_status hipmm_resource_set_user_data(struct hipmm_resource *resource, void *data, void (*release)(void *data))
 {
   struct resource_call call;
   enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
-  struct instance_user_data before = resource_facts_exchange(call.instance, (struct instance_user_data){data, release});
-  if (before.release) before.release(before.data);
+  instance_set_user_data(call.instance, (struct instance_user_data){data, release});
   return resource_call_end(&call, status);
 }
 
@@ -114,8 +83,6 @@ enum hipmm_status hipmm_resource_get_user_data(struct hipmm_resource *resource, 
   struct resource_call call;
   enum hipmm_status status = resource_call_begin(resource, data_out, "data_out", &call);
   if (status) return status;
-  pthread_mutex_lock(&lock);
-  *data_out = call.instance->user_data.data;
-  pthread_mutex_unlock(&lock);
+  *data_out = instance_get_user_data(call.instance);
   return resource_call_end(&call, status);
 }

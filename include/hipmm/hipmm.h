@@ -111,7 +111,27 @@ const char *hipmm_version(void);
 /* ---- The log ----------------------------------------------------------------------------------------------------- */
 
 /* Levels of lines of the debug log, the most severe first. */
-enum hipmm_log_level { HIPMM_LOG_ERROR, HIPMM_LOG_WARNING, HIPMM_LOG_INFO, HIPMM_LOG_DEBUG, HIPMM_LOG_TRACE };
+enum hipmm_log_level {
+  HIPMM_LOG_OFF = -1, /* no lines, for hipmm_log_set_level() */
+  HIPMM_LOG_ERROR,
+  HIPMM_LOG_WARNING,
+  HIPMM_LOG_INFO,
+  HIPMM_LOG_DEBUG,
+  HIPMM_LOG_TRACE
+};
+
+/* Set up the debug log as the environment variable HIPMM_LOG=LEVEL:FILE does, in its place: lines up to `level` go to
+ * standard error, or to the end of the file at `path`, which is created if need be (NULL: standard error). set_file keeps
+ * the level. A value that is no level is HIPMM_E_ARGUMENT, a file that cannot be opened HIPMM_E_IO.
+ *
+ * Level debug tells of failed allocations with the reason, of refused frees and of growth; trace tells of every call of
+ * every resource (RMM: set_logging_level). A stack tells of its calls if the log, or the sink, wants debug when the stack
+ * is built: its allocations cost nothing more otherwise. May be called before initialisation. */
+enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level);
+enum hipmm_status hipmm_log_set_file(const char *path);
+
+/* The level in force. May be called at any time. */
+enum hipmm_log_level hipmm_log_get_level(void);
 
 /* Sets the function that receives each line of the debug log up to `level`. `about` is the name of the resource or of
  * the part of hipmm that writes the line ("" for none); `message` is the line without its end. Both texts last for the
@@ -179,7 +199,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resourc
  * that was submitted to the stream before. */
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream);
 
-/* The same with an alignment in bytes, a power of two. Sources support up to 256; `pool` supports any. */
+/* The same with an alignment in bytes, a power of two. Sources of device memory support up to 256; `pool`, `host` and
+ * `pinned` support any. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes,
                                                           size_t alignment, hipmm_stream_t stream, void **ptr_out);
 enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
