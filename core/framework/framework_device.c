@@ -36,9 +36,9 @@ enum hipmm_status framework_initialise(void)
     status = lifecycle_check();
   } else if (refusal) {
     status = error_set(refusal, "%s", reason);
-  } else if ((status = hipmm_init()) && atomic_load(&lifecycle_now) == LIFECYCLE_READY) {
-    status = HIPMM_OK; /* another thread of the program initialised hipmm meanwhile */
-  } else if (status) {
+  } else if (!(status = hipmm_init_if_needed())) {
+    lifecycle_drop_surplus(); /* another thread of the program may have initialised hipmm meanwhile */
+  } else {
     refusal = status;
     snprintf(reason, sizeof reason, "%s", hipmm_last_error_message());
     log_line(HIPMM_LOG_ERROR, NULL, "cannot be initialised, so no memory can be allocated: %s", reason);

@@ -80,6 +80,7 @@ const struct hipmm_plugin device_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Device memory from the runtime (hipMalloc)",
     .role = HIPMM_ROLE_SOURCE,
+    .flags = HIPMM_PLUGIN_DEVICE_MEMORY,
     .ops = &device_ops,
     .create = device_create,
     .destroy = device_destroy,

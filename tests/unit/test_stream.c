@@ -92,18 +92,18 @@ static void minds_its_arguments(void **state)
   hipmm_stream_t stream = (hipmm_stream_t)(uintptr_t)0x5a5a, untouched = stream;
   int value = 7;
   both_start(state, "'stack': ['device']");
-  assert_status(hipmm_stream_create(1000, 0, &stream), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_create(1000, 0, &stream), HIPMM_E_NO_DEVICE);
   assert_message("device 1000 does not exist: runtime ");
-  assert_status(hipmm_stream_create(-1, 0, &stream), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_create(-1, 0, &stream), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_stream_create(0, 2, &stream), HIPMM_E_ARGUMENT);
   assert_message("flags 2 are neither");
   assert_status(hipmm_stream_create(0, 0, NULL), HIPMM_E_ARGUMENT);
   assert_ptr_equal(stream, untouched);
-  assert_status(hipmm_stream_synchronize(1000, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_stream_query(-1, NULL, &value), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_synchronize(1000, NULL), HIPMM_E_NO_DEVICE);
+  assert_status(hipmm_stream_query(-1, NULL, &value), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_stream_query(0, NULL, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_stream_wait(0, NULL, 1000, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_stream_wait(1000, NULL, 0, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_wait(0, NULL, 1000, NULL), HIPMM_E_NO_DEVICE);
+  assert_status(hipmm_stream_wait(1000, NULL, 0, NULL), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_stream_device(NULL, NULL), HIPMM_E_ARGUMENT);
   assert_int_equal(value, 7);
 }

@@ -87,7 +87,7 @@ static void minds_its_arguments(void **state)
   struct hipmm_stream_pool *pool = (void *)(uintptr_t)0x5a5a, *untouched = pool;
   hipmm_stream_t stream = NULL;
   both_start(state, "'stack': ['device']");
-  assert_status(hipmm_stream_pool_create(1000, 0, 0, &pool), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_pool_create(1000, 0, 0, &pool), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_stream_pool_create(0, 0, 4, &pool), HIPMM_E_ARGUMENT);
   assert_status(hipmm_stream_pool_create(0, HIPMM_STREAM_POOL_MAX_SIZE + 1, 0, &pool), HIPMM_E_ARGUMENT);
   assert_message("at most 65536 are allowed");
