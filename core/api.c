@@ -11,6 +11,11 @@ const char *hipmm_version(void)
   return PACKAGE_VERSION;
 }
 
+int hipmm_version_number(void)
+{
+  return HIPMM_VERSION;
+}
+
 const char *hipmm_runtime(void)
 {
   return hip_name();
