@@ -238,7 +238,9 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_current(struct hipmm_resou
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_for_device(int device, struct hipmm_resource **resource_out);
 
 /* The resource that the graph calls `name`, on `device`. In a "stack" array the name of a resource is its type; the
- * second one of a type, counted from the top, is "type.2", and so on. The caller owns a reference. An unknown name is
+ * second one of a type, counted from the top, is "type.2", and so on. A resource that no device's stack needs is built at
+ * the first request, with what it stands on as far as the device's stack has not got it; after a failure nothing new is
+ * there. The caller owns a reference. An unknown name, and a resource of other devices' stacks alone, is
  * HIPMM_E_ARGUMENT. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_by_name(int device, const char *name,
                                                               struct hipmm_resource **resource_out);
