@@ -16,12 +16,17 @@ struct peer {
 
 struct device_options {
   struct hipmm_list peers;
+  uint32_t handle_type; /* HIP's numbers are the indices of device_handle_types */
 };
+
+struct device_import; /* import.h */
 
 struct device {
   struct source source;
   bool is_in_reach;           /* of all devices of the process */
+  bool is_shared;             /* chunks are created for other processes too */
   atomic_uint_fast64_t peers; /* one bit for each device that gets access to mapped memory */
+  struct device_import *_Atomic imports;
 };
 
 /* For create: lets each peer reach the memory that hipMalloc gives on this device, now and later. Refuses devices
