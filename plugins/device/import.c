@@ -40,7 +40,9 @@ static enum hipmm_status import_map_part(struct device *device, struct device_im
   int code = services->hip->MemImport(&chunk, part->fd);
   if (code) return services->refuse_hip(services, "hipMemImportFromShareableHandle", code, part->bytes);
   enum hipmm_status status = device_mapping.map(device, import->start + import->mapped_bytes, part->bytes, chunk);
-  if (services->hip->MemRelease(chunk)) services->hip->GetLastError();
+  if (services->hip->MemRelease(chunk) && services->hip->MemRelease(chunk)) /* the second attempt often helps */
+    services->log(services, HIPMM_LOG_ERROR, "an imported handle of %llu bytes could not be released: it is lost",
+                  (unsigned long long)part->bytes);
   if (status) return status;
   import->part_bytes[import->n_mapped++] = part->bytes;
   import->mapped_bytes += part->bytes;
