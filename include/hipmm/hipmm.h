@@ -238,7 +238,9 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_current(struct hipmm_resou
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_for_device(int device, struct hipmm_resource **resource_out);
 
 /* The resource that the graph calls `name`, on `device`. In a "stack" array the name of a resource is its type; the
- * second one of a type, counted from the top, is "type.2", and so on. The caller owns a reference. An unknown name is
+ * second one of a type, counted from the top, is "type.2", and so on. A resource that no device's stack needs is built at
+ * the first request, with what it stands on as far as the device's stack has not got it; after a failure nothing new is
+ * there. The caller owns a reference. An unknown name, and a resource of other devices' stacks alone, is
  * HIPMM_E_ARGUMENT. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_by_name(int device, const char *name,
                                                               struct hipmm_resource **resource_out);
@@ -314,6 +316,13 @@ struct hipmm_setting {
   const char *value;
 };
 
+/* An object for an option that names one: a struct hipmm_allocator, hipmm_failure_handler, hipmm_region or hipmm_mempool
+ * (see below), as the option's type wants. It is copied; what it points to must live as long as the resource. */
+struct hipmm_object {
+  const char *option; /* "allocator", "callback", "region", "pool_handle", … */
+  const void *object;
+};
+
 /* The description of a resource to create. The caller sets struct_size = sizeof(struct hipmm_recipe); unused fields are
  * 0 or NULL. Nothing of it is kept. */
 struct hipmm_recipe {
@@ -327,6 +336,8 @@ struct hipmm_recipe {
   size_t n_upstreams;
   struct hipmm_resource *const *named_resources; /* resources that options name, such as those of bins */
   size_t n_named_resources;
+  const struct hipmm_object *objects; /* instead of names in the options */
+  size_t n_objects;
 };
 
 /* Creates a resource as hipmm_resource_create() does. */

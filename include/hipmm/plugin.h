@@ -78,6 +78,10 @@ struct hipmm_mapping {
   /* Static string: why `auto` should not use virtual memory, as the end of a sentence. NULL, as result or as function,
    * if there is no objection. */
   const char *(*discouraged_reason)(void *self);
+
+  /* A file descriptor of the chunk for another process, which the caller closes. HIPMM_E_NOT_SUPPORTED if the chunks were
+   * not created for that. NULL: they never are. */
+  enum hipmm_status (*export_chunk)(void *self, void *chunk, int *fd_out);
 };
 
 /* A chunk of a struct hipmm_mapping, and where it is mapped. */
@@ -99,7 +103,10 @@ struct hipmm_location {
 
 /* Memory shared between processes (hipmm/share.h). Sources over a driver's pool may offer it. Thread-safe. */
 struct hipmm_share_pointer;
+struct hipmm_share_block;
+struct hipmm_share_part;
 
+/* A function may be NULL: the core then asks the resources below. */
 struct hipmm_sharing {
   size_t struct_size;
 
@@ -111,6 +118,10 @@ struct hipmm_sharing {
 
   /* Imports another process's block as a live block of this resource. */
   enum hipmm_status (*import_pointer)(void *self, const struct hipmm_share_pointer *pointer, void **ptr_out);
+
+  /* Imports another process's mapped block as a live block of this resource. The block has at least one part. */
+  enum hipmm_status (*import_block)(void *self, const struct hipmm_share_block *block,
+                                    const struct hipmm_share_part *parts, void **ptr_out);
 };
 
 /* The operations of a resource. `self` is what create returned. Any thread calls any op between create and destroy,
@@ -381,6 +392,13 @@ struct hipmm_hip {
   /* Priorities of streams: a lower number is served first; the greatest priority is the lowest number. */
   int (*StreamCreateWithPriority)(hipmm_stream_t *stream, unsigned flags, int priority);
   int (*DeviceGetStreamPriorityRange)(int *least, int *greatest);
+
+  /* Virtual memory between processes. Adapted: MemCreateShared is MemCreate for memory that can be exported; the handle
+   * is always a file descriptor, which the caller of export gets, and the caller of import still owns. Import gives memory
+   * of the current device. */
+  int (*MemCreateShared)(hipmm_hip_chunk_t *handle, size_t bytes, int device);
+  int (*MemExport)(int *fd, hipmm_hip_chunk_t handle);  /* hipMemExportToShareableHandle */
+  int (*MemImport)(hipmm_hip_chunk_t *handle, int fd);  /* hipMemImportFromShareableHandle */
 };
 
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.
