@@ -397,8 +397,8 @@ struct hipmm_hip {
    * is always a file descriptor, which the caller of export gets, and the caller of import still owns. Import gives memory
    * of the current device. */
   int (*MemCreateShared)(hipmm_hip_chunk_t *handle, size_t bytes, int device);
-  int (*MemExport)(int *fd, hipmm_hip_chunk_t handle);  /* hipMemExportToShareableHandle */
-  int (*MemImport)(hipmm_hip_chunk_t *handle, int fd);  /* hipMemImportFromShareableHandle */
+  int (*MemExport)(int *fd, hipmm_hip_chunk_t handle); /* hipMemExportToShareableHandle */
+  int (*MemImport)(hipmm_hip_chunk_t *handle, int fd); /* hipMemImportFromShareableHandle */
 };
 
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.

@@ -43,6 +43,10 @@ NEVER_GROWS(hipmm_setting, 16);
 AT(hipmm_setting, name, 0);
 AT(hipmm_setting, value, 8);
 
+NEVER_GROWS(hipmm_object, 16);
+AT(hipmm_object, option, 0);
+AT(hipmm_object, object, 8);
+
 MAY_GROW(hipmm_recipe, 80);
 AT(hipmm_recipe, struct_size, 0);
 AT(hipmm_recipe, type, 8);
@@ -54,6 +58,8 @@ AT(hipmm_recipe, upstreams, 48);
 AT(hipmm_recipe, n_upstreams, 56);
 AT(hipmm_recipe, named_resources, 64);
 AT(hipmm_recipe, n_named_resources, 72);
+AT(hipmm_recipe, objects, 80);
+AT(hipmm_recipe, n_objects, 88);
 
 NEVER_GROWS(hipmm_statistics, 48);
 AT(hipmm_statistics, current_bytes, 0);
@@ -156,6 +162,16 @@ AT(hipmm_share_pointer, struct_size, 6);
 AT(hipmm_share_pointer, bytes, 8);
 AT(hipmm_share_pointer, data, 16);
 
+NEVER_GROWS(hipmm_share_block, 24);
+AT(hipmm_share_block, bytes, 0);
+AT(hipmm_share_block, offset, 8);
+AT(hipmm_share_block, n_parts, 16);
+
+NEVER_GROWS(hipmm_share_part, 16);
+AT(hipmm_share_part, bytes, 0);
+AT(hipmm_share_part, fd, 8);
+AT(hipmm_share_part, unused, 12);
+
 /* ---- torch.h ---- */
 
 NEVER_GROWS(hipmm_torch_pool, 16);
@@ -180,6 +196,7 @@ AT(hipmm_mapping, unmap, 56);
 AT(hipmm_mapping, may_alias, 64);
 AT(hipmm_mapping, is_slow, 72);
 AT(hipmm_mapping, discouraged_reason, 80);
+AT(hipmm_mapping, export_chunk, 88);
 
 NEVER_GROWS(hipmm_chunk, 24);
 AT(hipmm_chunk, handle, 0);
@@ -198,6 +215,7 @@ AT(hipmm_sharing, struct_size, 0);
 AT(hipmm_sharing, export_fd, 8);
 AT(hipmm_sharing, export_pointer, 16);
 AT(hipmm_sharing, import_pointer, 24);
+AT(hipmm_sharing, import_block, 32);
 
 MAY_GROW(hipmm_ops, 120);
 AT(hipmm_ops, struct_size, 0);
@@ -294,6 +312,9 @@ AT(hipmm_hip, StreamIsCapturing, 528);
 AT(hipmm_hip, MemGetAddressRange, 536);
 AT(hipmm_hip, StreamCreateWithPriority, 544);
 AT(hipmm_hip, DeviceGetStreamPriorityRange, 552);
+AT(hipmm_hip, MemCreateShared, 560);
+AT(hipmm_hip, MemExport, 568);
+AT(hipmm_hip, MemImport, 576);
 
 MAY_GROW(hipmm_services, 184);
 AT(hipmm_services, struct_size, 0);
