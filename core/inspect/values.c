@@ -77,7 +77,8 @@ enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **
   if (!owner)
     return error_set(HIPMM_E_NOT_SUPPORTED, "%s: neither it nor a resource below it has a text about its state",
                      hipmm_resource_name(resource));
-  status = owner->resource.ops->report(owner->resource.self, values_add_line, &text);
+  status =
+      instance_finish_op(owner, owner->resource.ops->report(owner->resource.self, values_add_line, &text), "report");
   if (!status && (text.is_short || values_append("", 0, &text.buffer)))
     status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (status)

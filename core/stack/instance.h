@@ -4,6 +4,7 @@
 #define HIPMM_CORE_STACK_INSTANCE_H
 
 #include "../base/block_map.h"
+#include "../base/error.h"
 #include "../graph/graph.h"
 
 #include <stdatomic.h>
@@ -43,6 +44,13 @@ struct instance {
 static inline struct instance *instance_from(const struct hipmm_resource *resource)
 {
   return (struct instance *)(uintptr_t)resource;
+}
+
+/* The status that an op of the instance returned, for the program: see error_of_op(). */
+static inline enum hipmm_status instance_finish_op(const struct instance *instance, enum hipmm_status status,
+                                                   const char *op)
+{
+  return __builtin_expect(!status, 1) ? HIPMM_OK : error_of_op(status, instance->node->name, op);
 }
 
 /* Fills dependencies, depth, closure and finders of an instance whose upstreams are known, all of which exist. */

@@ -95,7 +95,7 @@ enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const ch
   if (status) return status;
   const struct instance *owner = instance_with_value(instance_from(resource), name, &row);
   if (!owner) return resource_refuse_feature(resource, name, true);
-  return owner->resource.ops->query(owner->resource.self, row, value_out);
+  return instance_finish_op(owner, owner->resource.ops->query(owner->resource.self, row, value_out), "query");
 }
 
 enum hipmm_status resource_perform(struct hipmm_resource *resource, const char *action, int64_t *values_out,
@@ -107,7 +107,8 @@ enum hipmm_status resource_perform(struct hipmm_resource *resource, const char *
   uint32_t n = owner->node->plugin->descriptor.n_values;
   int64_t *values = calloc(n + 1, sizeof *values);
   if (!values) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status = owner->resource.ops->perform(owner->resource.self, row, values);
+  enum hipmm_status status =
+      instance_finish_op(owner, owner->resource.ops->perform(owner->resource.self, row, values), "perform");
   if (!status && values_out) memcpy(values_out, values, (n < n_values ? n : n_values) * sizeof *values);
   free(values);
   return status;
@@ -125,7 +126,7 @@ enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t ke
   const struct instance *top = status ? NULL : instance_from(resource);
   for (size_t i = 0; top && i < top->n_closure; i++) {
     const struct hipmm_resource *below = &top->closure[i]->resource;
-    enum hipmm_status one = below->ops->trim(below->self, keep_bytes);
+    enum hipmm_status one = instance_finish_op(top->closure[i], below->ops->trim(below->self, keep_bytes), "trim");
     if (!status) status = one; /* the first failure; the other resources are trimmed all the same */
   }
   return status;
