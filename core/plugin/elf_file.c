@@ -99,7 +99,7 @@ struct elf_file_table {
   uint64_t rows_bytes, texts_bytes;
 };
 
-static struct elf_file_table elf_file_read_table(const struct elf_file *elf, const ElfW(Shdr) *sections, uint32_t type)
+static struct elf_file_table elf_file_read_table(const struct elf_file *elf, const ElfW(Shdr) * sections, uint32_t type)
 {
   struct elf_file_table table = {NULL, NULL, 0, 0};
   for (unsigned i = 0; i < elf->header.e_shnum; i++) {

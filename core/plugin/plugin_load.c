@@ -5,6 +5,7 @@
 #include "../base/environment.h"
 #include "../base/error.h"
 #include "../base/log.h"
+#include "builtin.h"
 #include "descriptor.h"
 #include "elf_file.h"
 #include "plugin.h"
@@ -68,10 +69,11 @@ static enum hipmm_status plugin_load_refuse_nameless(const char *file)
   stem[strcspn(stem, ".")] = '\0';
   for (char *c = stem; *c; c++)
     if (!isalnum((unsigned char)*c)) *c = '_';
-  return error_set(HIPMM_E_PLUGIN_ABI,
-                   "%s: no plugin descriptor: it exports neither %s_LTX_hipmm_plugin nor hipmm_plugin; a plugin exports "
-                   "its descriptor under one of these names (HIPMM_EXPORT, and extern \"C\" in C++)",
-                   file, stem);
+  return error_set(
+      HIPMM_E_PLUGIN_ABI,
+      "%s: no plugin descriptor: it exports neither %s_LTX_hipmm_plugin nor hipmm_plugin; a plugin exports "
+      "its descriptor under one of these names (HIPMM_EXPORT, and extern \"C\" in C++)",
+      file, stem);
 }
 
 static enum hipmm_status plugin_load_descriptor(const char *file, const void **descriptor_out)
@@ -99,8 +101,10 @@ static const struct plugin *plugin_load_find(const char *file)
 
 static enum hipmm_status plugin_load_new(const char *file, const char *type, const struct plugin **plugin_out)
 {
-  const void *descriptor;
-  enum hipmm_status status = plugin_load_descriptor(file, &descriptor);
+  const void *descriptor = NULL;
+  bool is_builtin = !strncmp(file, BUILTIN_FOLDER "/", sizeof BUILTIN_FOLDER);
+  if (is_builtin) descriptor = builtin_find(type);
+  enum hipmm_status status = is_builtin ? HIPMM_OK : plugin_load_descriptor(file, &descriptor);
   if (status) return status;
   struct plugin *plugin = calloc(1, sizeof *plugin);
   if (plugin) plugin->file = strdup(file);

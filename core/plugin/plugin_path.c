@@ -3,6 +3,7 @@
  * graph and the command to ask for a file. Never opens a plugin. */
 #include "../base/environment.h"
 #include "../base/error.h"
+#include "builtin.h"
 #include "plugin.h"
 
 #include <dirent.h>
@@ -83,6 +84,7 @@ static struct folders plugin_path_folders(const struct plugin_path *path)
   }
   for (size_t i = 0; path && i < path->n_folders; i++)
     plugin_path_add_folder(&folders, path->folders[i], strlen(path->folders[i]));
+  if (builtin_type(0)) plugin_path_add_folder(&folders, BUILTIN_FOLDER, strlen(BUILTIN_FOLDER));
   for (size_t i = 0; i < surroundings.count; i++)
     plugin_path_add_folder(&folders, surroundings.items[i], strlen(surroundings.items[i]));
   plugin_path_add_folder(&folders, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR));
@@ -112,6 +114,10 @@ static bool plugin_path_is_there(const char *file, bool or_link)
 /* The plugin's file in one folder: TYPE.so, or as a build tree lays it out. */
 static bool plugin_path_find_in(const char *folder, const char *type, bool or_link, char *file, size_t bytes)
 {
+  if (!strcmp(folder, BUILTIN_FOLDER)) {
+    snprintf(file, bytes, "%s/%s", folder, type);
+    return builtin_find(type) != NULL;
+  }
   snprintf(file, bytes, "%s/%s.so", folder, type);
   if (plugin_path_is_there(file, or_link)) return true;
   snprintf(file, bytes, "%s/%s/.libs/%s.so", folder, type, type);
@@ -222,7 +228,12 @@ static void plugin_path_list(struct found_files *files, const char *folder, cons
 static struct found_files plugin_path_list_folder(const char *folder)
 {
   struct found_files files = {0};
-  char runtimes[PATH_MAX];
+  char runtimes[PATH_MAX], file[PATH_MAX];
+  bool is_builtin = !strcmp(folder, BUILTIN_FOLDER);
+  for (size_t i = 0; is_builtin && builtin_type(i); i++)
+    if (plugin_path_find_in(folder, builtin_type(i), false, file, sizeof file))
+      plugin_path_add_file(&files, builtin_type(i), file);
+  if (is_builtin) return files;
   plugin_path_list(&files, folder, folder);
   snprintf(runtimes, sizeof runtimes, "%s/runtimes", folder);
   plugin_path_list(&files, folder, runtimes);
@@ -240,7 +251,8 @@ void plugin_path_visit(const struct plugin_path *path,
     struct found_files files = plugin_path_list_folder(folders.items[f]);
     for (size_t i = 0; i < files.count; i++) {
       const struct found_file *found = &files.items[i];
-      visit(closure, found->type, found->file, plugin_path_find_among(&folders, f, found->type, false, before, sizeof before));
+      visit(closure, found->type, found->file,
+            plugin_path_find_among(&folders, f, found->type, false, before, sizeof before));
       free(found->type);
       free(found->file);
     }
