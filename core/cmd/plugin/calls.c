@@ -29,7 +29,8 @@ void kit_expect_refusal(enum hipmm_status status, enum hipmm_status wanted, cons
   if (!status) kit_fail("%s succeeds", what);
   if (strstr(reason, ERROR_NO_REASON) || strstr(reason, ERROR_NO_STATUS)) kit_fail("%s: %s", what, reason);
   if (wanted && status != wanted)
-    kit_fail("%s: %s: %s; not %s", what, hipmm_status_string(status), reason, hipmm_status_string(wanted));
+    kit_fail("%s: %s (%s), where \"%s\" is right", what, hipmm_status_string(status), reason,
+             hipmm_status_string(wanted));
 }
 
 void *kit_allocate(size_t bytes, size_t alignment, hipmm_stream_t stream)

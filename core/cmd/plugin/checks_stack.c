@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* checks_stack.c: how the plugin behaves as a part of a stack: building and destroying it, what it passes on to its
- * upstream, what it tells about itself, streams and threads. */
+/* checks_stack.c: how the plugin behaves as a part of a stack: what it passes on to its upstream,
+ * what it tells about itself, streams and threads, and its end. */
 #include "../../runtime/hip.h"
 #include "../../stack/instance.h"
 #include "kit.h"
@@ -8,12 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-static void checks_stack_create(void)
-{
-  kit_open("threads");
-  kit_close(0);
-}
 
 /* ---- What is passed on ----------------------------------------------------------------------------------------- */
 
@@ -53,15 +47,15 @@ static void checks_stack_sizes(void)
 
 /* ---- What it tells --------------------------------------------------------------------------------------------- */
 
+/* Asked as the core asks, since a pointer may be an upstream's (HIPMM_PLUGIN_HANDS_ON). */
 static void checks_stack_check_find(const struct instance *instance, char *ptr, size_t bytes)
 {
   struct hipmm_block block = {NULL, 0};
-  const struct hipmm_ops *ops = instance->resource.ops;
   if (!instance->node->plugin->descriptor.ops->find) return;
-  kit_expect_ok(ops->find(instance->resource.self, ptr, &block), "find of a live block");
+  kit_expect_ok(instance_find(instance, ptr, &block), "find of a live block");
   if (block.ptr != ptr || block.bytes != bytes)
     kit_fail("find says %p and %zu bytes of a block of %zu bytes at %p", block.ptr, block.bytes, bytes, (void *)ptr);
-  if (ops->find(instance->resource.self, ptr + 1, &block) == HIPMM_OK) kit_fail("find finds a block inside of a block");
+  if (instance_find(instance, ptr + 1, &block) == HIPMM_OK) kit_fail("find finds a block inside of a block");
 }
 
 static void checks_stack_see(void *closure, const struct hipmm_extent *extent)
@@ -77,6 +71,26 @@ static void checks_stack_count_line(void *closure, const char *line)
   *(size_t *)closure += line != NULL;
 }
 
+static void checks_stack_query_all(const struct hipmm_plugin *plugin)
+{
+  for (uint32_t i = 0; i < plugin->n_values; i++) {
+    int64_t value = INT64_MIN;
+    char what[200];
+    snprintf(what, sizeof what, "query of the value %.100s", plugin->values[i].name);
+    kit_expect_ok(hipmm_resource_query(kit_resource, plugin->values[i].name, &value), what);
+    if (value == INT64_MIN) kit_fail("%s succeeds, and writes no value", what);
+  }
+}
+
+static void checks_stack_perform_all(const struct hipmm_plugin *plugin)
+{
+  for (uint32_t i = 0; i < plugin->n_actions; i++) {
+    char what[200];
+    snprintf(what, sizeof what, "the action %.100s", plugin->actions[i].name);
+    kit_expect_ok(hipmm_resource_perform(kit_resource, plugin->actions[i].name), what);
+  }
+}
+
 static void checks_stack_tells(void)
 {
   const struct hipmm_plugin *plugin = kit_resource_plugin();
@@ -87,24 +101,14 @@ static void checks_stack_tells(void)
   const struct hipmm_ops *ops = instance->resource.ops;
   void *self = instance->resource.self;
   char *ptr = kit_allocate(3000, HIPMM_ALIGNMENT, NULL);
-  for (uint32_t i = 0; i < plugin->n_values; i++) {
-    int64_t value = INT64_MIN;
-    char what[200];
-    snprintf(what, sizeof what, "query of the value %.100s", plugin->values[i].name);
-    kit_expect_ok(hipmm_resource_query(kit_resource, plugin->values[i].name, &value), what);
-    if (value == INT64_MIN) kit_fail("%s succeeds, and writes no value", what);
-  }
-  for (uint32_t i = 0; i < plugin->n_actions; i++) {
-    char what[200];
-    snprintf(what, sizeof what, "the action %.100s", plugin->actions[i].name);
-    kit_expect_ok(hipmm_resource_perform(kit_resource, plugin->actions[i].name), what);
-  }
+  checks_stack_query_all(plugin);
   if (ptr) checks_stack_check_find(instance, ptr, 3000);
   kit_expect_ok(ops->visit(self, checks_stack_see, &live_bytes), "visit");
   if (ptr && live_bytes && live_bytes < 3000)
     kit_fail("visit shows %llu live bytes, and 3000 are", (unsigned long long)live_bytes);
   if (plugin->ops->report) kit_expect_ok(ops->report(self, checks_stack_count_line, &lines), "report");
   if (ptr) kit_free(ptr, 3000, NULL);
+  checks_stack_perform_all(plugin);
   kit_expect_ok(hipmm_resource_trim(kit_resource, 0), "trim");
   kit_close(0);
 }
@@ -118,7 +122,7 @@ static void checks_stack_run_model(struct model model)
   model.resources = kit_resources();
   model.runtime = "\"pageable_memory_access\": true, ";
   model.region_bytes = (size_t)64 << 20;
-  model.may_fail = model.may_align = model.keeps_memory = true;
+  model.may_fail = model.keeps_memory = model.is_plain = true;
   model.by_host = kit_is_host_memory();
   for (uint64_t seed = 1; seed <= SEEDS; seed++) {
     struct model_result result = model_run(&model, seed);
@@ -145,7 +149,7 @@ static void checks_stack_threads(void)
 
 /* ---- The end --------------------------------------------------------------------------------------------------- */
 
-/* An adaptor that keeps no record leaves its blocks to the upstream, which frees them; all others free what is live. */
+/* Blocks that are the upstream's are left to it; all other resources free what is live. */
 static void checks_stack_leaks(void)
 {
   enum { N = 20, LEFT = 5 };
@@ -158,12 +162,11 @@ static void checks_stack_leaks(void)
     if (ptrs[i] && i >= LEFT) kit_free(ptrs[i], (size_t)(i * 900 + 1), NULL);
     left += ptrs[i] && i < LEFT;
   }
-  kit_close(plugin->role == HIPMM_ROLE_ADAPTOR ? left : 0);
+  bool are_upstreams = plugin->role == HIPMM_ROLE_ADAPTOR || plugin->flags & HIPMM_PLUGIN_HANDS_ON;
+  kit_close(are_upstreams ? left : 0);
 }
 
 const struct kit_check kit_checks_stack[] = {
-    {"create", "a stack with it can be built and destroyed",
-     "report what is missing with services->fail; give required options with --options", checks_stack_create},
     {"sizes", "without ops->find, pointers and sizes are the upstream's, unchanged",
      "pass `bytes`, `stream` and the pointer on as they are, or add ops->find", checks_stack_sizes},
     {"values", "query, perform, find, visit, report and trim work, for all that the descriptor lists",

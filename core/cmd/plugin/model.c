@@ -87,8 +87,8 @@ static void model_check_hip(struct run *run, const char *call, int code)
 static void model_check_status(struct run *run, const char *call, enum hipmm_status status, enum hipmm_status wanted)
 {
   if (status != wanted)
-    model_fail_run(run, "%s: %s, not %s: %s", call, hipmm_status_string(status), hipmm_status_string(wanted),
-                   status ? hipmm_last_error_message() : "");
+    model_fail_run(run, "%s: %s, where \"%s\" is right: %s", call, hipmm_status_string(status),
+                   hipmm_status_string(wanted), status ? hipmm_last_error_message() : "it succeeded");
 }
 
 /* ---- Checks of patterns ---- */
@@ -234,15 +234,15 @@ static void model_deallocate(struct worker *worker, size_t index)
     block.stream = to;
   }
   model_add_check(worker, &block);
-  if (random_chance(&worker->random, 10)) model_free_wrongly(worker, &block);
+  if (!run->model->is_plain && random_chance(&worker->random, 10)) model_free_wrongly(worker, &block);
   if (!ranges_remove(&run->ranges, (uintptr_t)block.ptr, block.bytes))
     model_fail_run(run, "%p was forgotten", block.ptr);
-  size_t bytes = random_chance(&worker->random, 10) ? 0 : block.bytes;
+  size_t bytes = !run->model->is_plain && random_chance(&worker->random, 10) ? 0 : block.bytes;
   size_t alignment = random_chance(&worker->random, 50) ? block.alignment : HIPMM_ALIGNMENT; /* it need not be known */
   model_check_status(run, "hipmm_deallocate",
                      hipmm_deallocate_aligned(run->resource, block.ptr, bytes, alignment, run->streams[block.stream]),
                      HIPMM_OK);
-  if (run->model->threads == 1 && random_chance(&worker->random, 10))
+  if (!run->model->is_plain && run->model->threads == 1 && random_chance(&worker->random, 10))
     model_check_status(run, "freeing twice",
                        hipmm_deallocate(run->resource, block.ptr, block.bytes, run->streams[block.stream]),
                        HIPMM_E_POINTER);
@@ -297,7 +297,7 @@ static void model_operate(struct worker *worker)
     model_hand_over(worker, &worker->blocks[random_below(&worker->random, worker->n_blocks)]);
   else if (draw < 985)
     model_trim(worker);
-  else if (draw < 990)
+  else if (draw < 990 && !worker->run->model->is_plain)
     model_allocate_nothing(worker);
   else if (!worker->run->model->no_streams)
     model_renew_stream(worker);

@@ -24,6 +24,7 @@ struct model {
   bool may_fail;       /* out of memory is to be expected */
   bool retires;        /* streams must be retired before they are destroyed, by the configuration's contract */
   bool no_streams;     /* streams are not destroyed and made anew */
+  bool is_plain;       /* nothing is freed wrongly or without its size, and nothing has 0 bytes */
   bool keeps_memory;   /* what is free may stay with the stack when it is trimmed, until it is destroyed */
   bool by_host;        /* streams use memory by host functions: copies of pageable memory do not wait for their turn */
 };
