@@ -70,6 +70,56 @@ compile "$root/theirs/fill.so" -shared -fPIC "$top_srcdir/tests/example/fill.c" 
 HIPMM_PLUGIN_PATH=$root/theirs "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
 echo "a third party's plugin works beside ours"
 
+# Plugins in other languages, from the installed headers alone, must pass the conformance kit, and so must the folders that
+# the command writes.
+bin=$root$(folder prefix | sed "s:^$root::")/bin
+headers=$(${PKG_CONFIG:-pkg-config} --cflags hipmm)
+# conforms LANGUAGE FILE ARGUMENT...: the kit passes
+conforms() {
+  language=$1
+  shift
+  "$bin/hipmm" plugin test "$@" >"$root/kit" || {
+    cat "$root/kit"
+    exit 1
+  }
+  echo "a plugin in $language passes the conformance kit"
+}
+# shellcheck disable=SC2086 # lists of words
+${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror ${SANITIZER_FLAGS-} $headers -shared -fPIC \
+  -o "$root/theirs/fill.so" "$top_srcdir/tests/example/fill.c" -Wl,-z,defs
+conforms C11 "$root/theirs/fill.so"
+if [ "${CXX-}" ]; then
+  # shellcheck disable=SC2086
+  $CXX -std=c++20 -Wall -Wpedantic -Werror ${SANITIZER_FLAGS-} $headers -shared -fPIC \
+    -o "$root/theirs/count_cpp.so" "$top_srcdir/tests/example/count_cpp.cpp"
+  conforms C++20 "$root/theirs/count_cpp.so"
+else
+  echo "no C++ compiler: the plugin in C++ was not tried"
+fi
+if command -v rustc >/dev/null; then
+  rustc --edition 2021 --crate-type cdylib -C panic=abort -o "$root/theirs/count_rust.so" \
+    "$top_srcdir/tests/example/count_rust.rs"
+  conforms Rust "$root/theirs/count_rust.so"
+else
+  echo "rustc is not installed: the plugin in Rust was not tried"
+fi
+for role in adaptor source; do
+  (
+    cd "$root"
+    "$bin/hipmm" plugin new "mine_$role" --role $role
+    cd "mine_$role"
+    "${MAKE:-make}" check HIPMM="$bin/hipmm" CC="${CC:-cc}" PKG_CONFIG="${PKG_CONFIG:-pkg-config}" \
+      CFLAGS="-Wall -Wextra -Wpedantic -Werror ${SANITIZER_FLAGS-}"
+    "${MAKE:-make}" install PKG_CONFIG="${PKG_CONFIG:-pkg-config}" DESTDIR="$root/packaged"
+    [ -f "$root/packaged$(folder plugindir)/mine_$role.so" ]
+    HIPMM_PLUGIN_PATH=. "$bin/hipmm" describe "mine_$role"
+  ) >"$root/new.log" 2>&1 || {
+    cat "$root/new.log"
+    exit 1
+  }
+  echo "what \`hipmm plugin new --role $role\` writes builds against the installation and passes its own check"
+done
+
 # The same two as a CMake project, which has to know by itself where the library is; and versions that it asks for.
 with_cmake() {
   unset LD_LIBRARY_PATH CMAKE_GENERATOR
@@ -129,7 +179,6 @@ int main(void)
 }
 END
 compile "$root/unchanged" "$root/unchanged.c" "$(find "$root" -name software.so)"
-bin=$root$(folder prefix | sed "s:^$root::")/bin
 HIPMM_RUNTIME=software ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 "$bin/hipmm" run \
   --strict --report="$root/report" -- "$root/unchanged"
 grep -q '^  hipMalloc  *1  *0  *0$' "$root/report"

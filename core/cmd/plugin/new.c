@@ -20,8 +20,8 @@ struct new_file {
 };
 
 static const struct new_file new_files[] = {
-    {"adaptor.c", NULL, "adaptor"}, {"source.c", NULL, "source"},     {"test.c", "test.c", NULL},
-    {"Makefile", "Makefile", NULL}, {"README.md", "README.md", NULL},
+    {"adaptor.c.in", NULL, "adaptor"}, {"source.c.in", NULL, "source"},     {"test.c.in", "test.c", NULL},
+    {"Makefile.in", "Makefile", NULL}, {"README.md.in", "README.md", NULL},
 };
 
 /* The name is a file's, a key's and a part of C identifiers. */
