@@ -109,8 +109,7 @@ enum hipmm_status error_of_op(enum hipmm_status status, const char *resource, co
   bool is_status = strcmp(hipmm_status_string(status), unknown_status) != 0;
   bool has_reason = !is_told && record.status == (int32_t)status && (unformatted.text || record.message[0]);
   if (!is_status)
-    status = error_set(HIPMM_E_INTERNAL, "%s: its %s returned %d, " ERROR_NO_STATUS, resource, op,
-                       (int)status);
+    status = error_set(HIPMM_E_INTERNAL, "%s: its %s returned %d, " ERROR_NO_STATUS, resource, op, (int)status);
   else if (!has_reason)
     error_set(status, "%s: its %s " ERROR_NO_REASON " (%s)", resource, op, hipmm_status_string(status));
   if (!is_status || !has_reason) error_copy_text(record.resource, sizeof record.resource, resource);

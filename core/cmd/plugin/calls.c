@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+struct hipmm_resource *kit_resource;
+
 void kit_expect_ok(enum hipmm_status status, const char *what)
 {
   if (status) kit_fail("%s: %s: %s", what, hipmm_status_string(status), hipmm_last_error_message());

@@ -115,14 +115,12 @@ static void checks_file_check_features(const struct hipmm_feature *rows, uint32_
 
 static void checks_file_descriptor(void)
 {
-  enum {
-    FLAGS = HIPMM_PLUGIN_NOT_THREAD_SAFE | HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_HANDS_ON | HIPMM_PLUGIN_KEEPS_MEMORY
-  };
   const struct hipmm_plugin *plugin = kit_plugin();
   bool is_leaf = plugin->role == HIPMM_ROLE_SOURCE || plugin->role == HIPMM_ROLE_RUNTIME;
   if (is_leaf && plugin->max_upstreams) kit_fail("it is a source, and takes upstreams");
   if (!is_leaf && !plugin->max_upstreams) kit_fail("it takes no upstream, and is not a source");
-  if (plugin->flags & ~(uint32_t)FLAGS) kit_fail("flags 0x%x are unknown", plugin->flags & ~(uint32_t)FLAGS);
+  if (plugin->flags & ~(uint32_t)HIPMM_PLUGIN_ALL_FLAGS)
+    kit_fail("flags 0x%x are unknown", plugin->flags & ~(uint32_t)HIPMM_PLUGIN_ALL_FLAGS);
   if (!*plugin->version) kit_fail("its version is empty");
   if (!*plugin->doc) kit_fail("its doc is empty");
   checks_file_check_rows(plugin->options, plugin->n_options, false);

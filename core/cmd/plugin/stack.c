@@ -14,7 +14,6 @@
 
 #define STACK_REGION_BYTES ((size_t)64 << 20)
 
-struct hipmm_resource *kit_resource;
 uint64_t kit_host_calls, kit_host_fails_at;
 
 /* ---- The plugin ---- */
