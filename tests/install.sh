@@ -24,6 +24,22 @@ for page in man1/hipmm.1 man5/hipmm.json.5 man7/hipmm-plugin.7; do
 done
 echo "the manual pages are installed"
 
+for file in doc/hipmm/README.md doc/hipmm/doc/guide.md doc/hipmm/examples/forward.c doc/hipmm/examples/count_rust.rs \
+  hipmm/python/hipmm_torch.py hipmm/hipmm.schema.json; do
+  [ "$(find "$root" -path "*/$file")" ] || {
+    echo "$file is not installed"
+    exit 1
+  }
+done
+docs=$(dirname "$(find "$root" -path '*/doc/hipmm/README.md')")
+for link in $(sed -n 's/.*](\([A-Za-z/]*\.md\)).*/\1/p' "$docs/README.md"); do
+  [ -f "$docs/$link" ] || {
+    echo "README.md leads to $link, which is not installed"
+    exit 1
+  }
+done
+echo "so are the README and what it leads to, examples, the files for Python and the schema"
+
 # What pkg-config says, in the moved place.
 folder() {
   ${PKG_CONFIG:-pkg-config} --variable="$1" hipmm
@@ -103,6 +119,26 @@ if command -v rustc >/dev/null; then
 else
   echo "rustc is not installed: the plugin in Rust was not tried"
 fi
+# What hipmm-plugin(7) shows: the plugin, and the commands that build, test and describe it.
+# shown_in SECTION: the block of examples there, as a reader sees it
+shown_in() {
+  awk -v heading=".SH $1" '/^\.SH/ { here = $0 == heading } /^\.EE/ { inside = 0 } here && inside; /^\.EX/ { inside = 1 }' \
+    "$(find "$root" -name hipmm-plugin.7)" | sed -e 's/\\-/-/g' -e 's/\\&//g' -e 's/\\e/\\/g'
+}
+mkdir "$root/page"
+(
+  cd "$root/page"
+  shown_in EXAMPLE >forward.c
+  shown_in BUILDING | sed "s|pkg-config|${PKG_CONFIG:-pkg-config}|; s|^cc|${CC:-cc} -Wall -Wextra -Werror ${SANITIZER_FLAGS-}|" >commands
+  [ "$(wc -l <commands)" = 4 ]
+  PATH=$bin:$PATH sh -eu commands
+) >"$root/page.log" 2>&1 || {
+  cat "$root/page.log"
+  exit 1
+}
+grep -q '^forward: [0-9]* passed, 0 failed' "$root/page.log"
+echo "what hipmm-plugin(7) shows can be built, and its commands do what they say"
+
 for role in adaptor source; do
   (
     cd "$root"

@@ -28,7 +28,7 @@ static int plugin_run(int argc, char **argv)
        "value by themselves",
        NULL, &words.options},
       {"only", "CHECK", "test: run this check alone", NULL, &words.only},
-      {"timeout", "SECONDS", "test: the most time for each check; 60 by default", NULL, &words.timeout},
+      {"timeout", "TIME", "test: the most seconds that a check may take; 60 by default", NULL, &words.timeout},
       {"json", NULL, "test: print one JSON object", &words.json, NULL},
   };
   struct arguments arguments = {&plugin_command, rows, sizeof rows / sizeof *rows, 0, 2, NULL, 0};
