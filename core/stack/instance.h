@@ -4,6 +4,7 @@
 #define HIPMM_CORE_STACK_INSTANCE_H
 
 #include "../base/block_map.h"
+#include "../base/error.h"
 #include "../graph/graph.h"
 
 #include <stdatomic.h>
@@ -53,6 +54,15 @@ struct instance {
 static inline struct instance *instance_from(const struct hipmm_resource *resource)
 {
   return (struct instance *)(uintptr_t)resource;
+}
+
+/* The status that an op of the instance returned, for the program: see error_of_op(). A stale resource has refused the
+ * call by itself. */
+enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_status status, const char *op);
+static inline enum hipmm_status instance_finish_op(const struct instance *instance, enum hipmm_status status,
+                                                   const char *op)
+{
+  return __builtin_expect(!status, 1) ? HIPMM_OK : instance_fail_op(instance, status, op);
 }
 
 /* ---- instance_memory.c ---- */
