@@ -2,8 +2,6 @@
 /* blocks.c: the table of live blocks, and their counts; see blocks.h. Calls the stack only to free. */
 #include "blocks.h"
 
-#include "message.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -112,4 +110,16 @@ bool blocks_find(const void *ptr, struct block *block_out)
   if (node) *block_out = *blocks_from_node(node);
   pthread_mutex_unlock(&lock);
   return node != NULL;
+}
+
+/* Stored plus one. */
+uint64_t blocks_set_share(const struct block *copy, uint64_t share)
+{
+  pthread_mutex_lock(&lock);
+  struct address_tree_node *node = address_tree_holding(root, copy->by_address.major);
+  struct block *block = node ? blocks_from_node(node) : NULL;
+  if (block && block->id == copy->id && block->share) share = block->share - 1;
+  if (block && block->id == copy->id) block->share = share + 1;
+  pthread_mutex_unlock(&lock);
+  return share;
 }

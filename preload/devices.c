@@ -3,12 +3,12 @@
  * lock. */
 #include "devices.h"
 
+#include "../core/api.h"
 #include "../core/base/cancel.h"
 #include "../core/base/error.h"
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
 #include "init.h"
-#include "message.h"
 #include "next_symbol.h"
 #include "streams.h"
 
@@ -23,10 +23,10 @@ static struct served_device devices[DEVICES_MOST];
 static atomic_int states[DEVICES_MOST];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* The resources that are found by name have the order of the kinds after the first. */
 const char *kind_name(enum kind kind)
 {
-  static const char *const names[] = {"device", "managed", "pinned"};
-  return names[kind];
+  return kind == KIND_DEVICE ? "device" : api_named_resources[kind - KIND_MANAGED];
 }
 
 /* ---- Managed and pinned memory ----

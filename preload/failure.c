@@ -3,7 +3,6 @@
 #include "failure.h"
 
 #include "../core/base/units.h"
-#include "message.h"
 #include "next_symbol.h"
 
 #include <pthread.h>

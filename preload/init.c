@@ -7,7 +7,6 @@
 #include "../core/base/environment.h"
 #include "../core/plugin/plugin.h"
 #include "../core/runtime/hip.h"
-#include "message.h"
 #include "next_symbol.h"
 
 #include <dlfcn.h>

@@ -2,7 +2,6 @@
 /* next_symbol.c: finds the runtime's functions: in the library that comes after this one in the search order of the
  * process, or in one that the program opened later and that is not in that order (RTLD_LOCAL). Never loads a library. */
 #include "next_symbol.h"
-#include "message.h"
 
 #include <dlfcn.h>
 #include <link.h>

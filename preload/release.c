@@ -8,7 +8,6 @@
 #include "blocks.h"
 #include "failure.h"
 #include "init.h"
-#include "message.h"
 #include "next_symbol.h"
 #include "streams.h"
 
@@ -193,7 +192,10 @@ int release_reset_device(enum hook hook)
                        "%s: hipmm serves %d devices, so the memory of this one stays until the program ends",
                        hook_name(hook), served);
   int code = served > 1 ? streams_synchronize_devices() : next_void(hook);
-  if (is_outermost && !code) peers_reset(hook_family(hook), device, served <= 1);
-  if (is_outermost && !code && served <= 1) pools_reset(device);
+  if (is_outermost && !code) access_reset(hook_family(hook), device, served <= 1);
+  if (is_outermost && !code && served <= 1) {
+    pools_reset(device);
+    share_forget(device);
+  }
   return reentry_finish(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }

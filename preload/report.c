@@ -10,7 +10,6 @@
 #include "devices.h"
 #include "failure.h"
 #include "init.h"
-#include "message.h"
 
 #include <errno.h>
 #include <limits.h>
