@@ -62,12 +62,16 @@ static void log_open(void)
   highest_level = level;
   is_requested = true;
   if (!wanted[length] || !wanted[length + 1]) return;
-  int file = output_file_open(wanted + length + 1, OUTPUT_FILE_APPEND);
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (!output_file_expand(wanted + length + 1, -1, name)) {
+    log_complain("hipmm: warning: HIPMM_LOG: %s; logging to standard error%s", name, "");
+    return;
+  }
+  int file = output_file_open(name, OUTPUT_FILE_APPEND);
   if (file >= 0)
     output = file;
   else
-    log_complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", wanted + length + 1,
-                 output_file_reason(errno));
+    log_complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", name, output_file_reason(errno));
 }
 
 /* A program with a sink gets lines on its standard error only if HIPMM_LOG asks for it. */
