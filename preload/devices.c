@@ -172,30 +172,43 @@ struct devices_search {
   bool is_found;
 };
 
-/* Calls `look` for each resource of each stack, until the search has found something. */
-static bool devices_search(struct devices_search *search,
-                           void (*look)(struct devices_search *search, struct instance *instance))
+typedef void devices_visitor(void *closure, int device, struct instance *instance);
+
+/* The stacks of managed and pinned memory may be the device's own. Stops when *is_enough is true. */
+static void devices_each(devices_visitor *visit, void *closure, const bool *is_enough)
 {
-  for (int i = 0; i < DEVICES_MOST * KIND_COUNT && !search->is_found; i++) {
+  for (int i = 0; i < DEVICES_MOST * KIND_COUNT && !*is_enough; i++) {
     struct served_device *served = devices_if_served(i / KIND_COUNT);
     struct stack *stack = served ? served->kinds[i % KIND_COUNT].stack : NULL;
-    for (size_t node = 0; stack && node < stack->graph->n_nodes && !search->is_found; node++)
-      if (stack->instances[node].created) look(search, &stack->instances[node]);
+    if (!stack || (i % KIND_COUNT != KIND_DEVICE && stack == served->kinds[KIND_DEVICE].stack)) continue;
+    for (size_t node = stack->graph->n_nodes; node-- > 0 && !*is_enough;)
+      if (stack->instances[node].created) visit(closure, served->device, &stack->instances[node]);
   }
-  return search->is_found;
 }
 
-static void devices_look_up_start(struct devices_search *search, struct instance *instance)
+void devices_visit(devices_visitor *visit, void *closure)
 {
+  const bool never = false;
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
+  devices_each(visit, closure, &never);
+  pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
+}
+
+static void devices_look_up_start(void *closure, int device, struct instance *instance)
+{
+  struct devices_search *search = closure;
+  (void)device;
   search->is_found = block_map_find(&instance->block_map, search->ptr, &search->held);
 }
 
 bool devices_hold(const void *ptr, struct hipmm_block *held_out)
 {
   struct devices_search search = {.ptr = ptr};
-  if (!devices_search(&search, devices_look_up_start)) return false;
-  *held_out = search.held;
-  return true;
+  devices_each(devices_look_up_start, &search, &search.is_found);
+  if (search.is_found) *held_out = search.held;
+  return search.is_found;
 }
 
 static void devices_see_extent(void *closure, const struct hipmm_extent *extent)
@@ -205,14 +218,17 @@ static void devices_see_extent(void *closure, const struct hipmm_extent *extent)
   search->is_found |= search->ptr >= start && (size_t)(search->ptr - start) < extent->bytes;
 }
 
-static void devices_look_at_extents(struct devices_search *search, struct instance *instance)
+static void devices_look_at_extents(void *closure, int device, struct instance *instance)
 {
-  (void)instance->resource.ops->visit(instance->resource.self, devices_see_extent, search);
+  (void)device;
+  (void)instance->resource.ops->visit(instance->resource.self, devices_see_extent, closure);
 }
 
 bool devices_hold_at(const void *ptr)
 {
-  return devices_search(&(struct devices_search){.ptr = ptr}, devices_look_at_extents);
+  struct devices_search search = {.ptr = ptr};
+  devices_each(devices_look_at_extents, &search, &search.is_found);
+  return search.is_found;
 }
 
 int64_t devices_idle_bytes(const struct served_device *served)

@@ -67,6 +67,9 @@ int64_t devices_idle_bytes(const struct served_device *served);
 /* The most bytes that the stack of this kind held from the runtime at once. False if the stack is that of device memory. */
 bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out);
 
+/* Calls `visit` for each resource of each stack. No device is opened or closed meanwhile. */
+void devices_visit(void (*visit)(void *closure, int device, struct instance *instance), void *closure);
+
 /* Closes all devices, before hipmm itself is closed. No block may be live. */
 void devices_close(void);
 

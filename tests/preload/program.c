@@ -46,6 +46,19 @@ static const struct scenario scenarios[] = {
     {"attributes", scenario_attributes},
     {"registered", scenario_registered},
     {"reserved", scenario_reserved},
+    {"end_exit_now", scenario_end_exit_now},
+    {"end_quick", scenario_end_quick},
+    {"end_abort", scenario_end_abort},
+    {"end_fault", scenario_end_fault},
+    {"end_terminate", scenario_end_terminate},
+    {"end_own_early", scenario_end_own_early},
+    {"end_own_late", scenario_end_own_late},
+    {"end_ignored", scenario_end_ignored},
+    {"report_now", scenario_report_now},
+    {"report_own", scenario_report_own},
+    {"end_children", scenario_end_children},
+    {"end_late_free", scenario_end_late_free},
+    {"end_damage", scenario_end_damage},
 };
 
 void check_code(const char *file, int line, const char *call, hipError_t code, hipError_t wanted)

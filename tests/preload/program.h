@@ -61,5 +61,18 @@ void scenario_proc_address(void);
 void scenario_attributes(void);
 void scenario_registered(void);
 void scenario_reserved(void);
+void scenario_end_exit_now(void);
+void scenario_end_quick(void);
+void scenario_end_abort(void);
+void scenario_end_fault(void);
+void scenario_end_terminate(void);
+void scenario_end_own_early(void);
+void scenario_end_own_late(void);
+void scenario_end_ignored(void);
+void scenario_report_now(void);
+void scenario_report_own(void);
+void scenario_end_children(void);
+void scenario_end_late_free(void);
+void scenario_end_damage(void);
 
 #endif

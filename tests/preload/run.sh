@@ -15,9 +15,10 @@ echo '{ "stack": ["async"] }' >async.json
 options='--config pool.json'
 good leak
 silent
-sed "s/process [0-9]*/process N/" "$work/report" >"$work/clean"
+sed "s/process [0-9]*/process N/; s|$work/|FOLDER/|" "$work/report" >"$work/clean"
 cat >"$work/wanted" <<'END'
 hipmm: report of program, process N, runtime software
+  graph FOLDER/pool.json
   function                            calls    passed on       failed
   hipMalloc                               3            0            0
   device 0, device memory
