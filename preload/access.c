@@ -33,22 +33,6 @@ static bool access_remove(int device, int peer)
   return atomic_fetch_and(&enabled[device], ~access_bit(peer)) & access_bit(peer);
 }
 
-/* The runtime refuses a second call of the program, since hipmm has enabled the access there. */
-static int access_enable_one(enum hook hook, int device, int peer, unsigned flags)
-{
-  if (!flags && peer_access_is_recorded(device, peer) && !access_add(device, peer)) return HIPMM_HIP_SUCCESS;
-  int code = next_int_flags(hook, peer, flags);
-  if (!code) access_add(device, peer);
-  return code;
-}
-
-static int access_disable_one(enum hook hook, int device, int peer)
-{
-  bool was_enabled = access_remove(device, peer);
-  if (!peer_access_is_recorded(device, peer)) return next_int(hook, peer);
-  return was_enabled ? HIPMM_HIP_SUCCESS : failure_set(hook_family(hook), HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED);
-}
-
 /* The current device, whose state changes; -1 if the call is only passed on. */
 static int access_enter(enum hook hook)
 {
@@ -57,18 +41,25 @@ static int access_enter(enum hook hook)
   return device < DEVICES_MOST ? device : -1;
 }
 
+/* Where hipmm has enabled the access, the runtime would refuse even the program's first call. */
 int access_enable_peer(enum hook hook, int peer, unsigned flags)
 {
-  int device = access_enter(hook);
-  int code = device < 0 ? next_int_flags(hook, peer, flags) : access_enable_one(hook, device, peer, flags);
+  int device = access_enter(hook), code = HIPMM_HIP_SUCCESS;
+  bool is_done = device >= 0 && !flags && peer_access_is_recorded(device, peer) && !access_add(device, peer);
+  if (!is_done) code = next_int_flags(hook, peer, flags);
+  if (!is_done && !code && device >= 0) access_add(device, peer);
   reentry_leave();
   return code;
 }
 
 int access_disable_peer(enum hook hook, int peer)
 {
-  int device = access_enter(hook);
-  int code = device < 0 ? next_int(hook, peer) : access_disable_one(hook, device, peer);
+  int device = access_enter(hook), code = HIPMM_HIP_SUCCESS;
+  bool was_enabled = device >= 0 && access_remove(device, peer);
+  if (device < 0 || !peer_access_is_recorded(device, peer))
+    code = next_int(hook, peer);
+  else if (!was_enabled)
+    code = failure_set(hook_family(hook), HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED);
   reentry_leave();
   return code;
 }

@@ -31,11 +31,16 @@ struct request {
 static int allocate_pass_on(const struct request *request)
 {
   if (next_recurses(request->hook)) return HIPMM_HIP_ERROR_NOT_SUPPORTED;
+  next_function next = next_function_of(request->hook);
+  void **ptr = request->ptr;
+  size_t bytes = request->bytes;
+  hipmm_stream_t stream = request->stream;
   switch (request->takes) {
-  case TAKES_NOTHING: return next_memory(request->hook, request->ptr, request->bytes);
-  case TAKES_FLAGS: return next_memory_flags(request->hook, request->ptr, request->bytes, request->flags);
-  case TAKES_STREAM: return next_memory_stream(request->hook, request->ptr, request->bytes, request->stream);
-  default: return next_memory_pool(request->hook, request->ptr, request->bytes, request->pool, request->stream);
+  case TAKES_NOTHING: return ((int (*)(void **, size_t))next)(ptr, bytes);
+  case TAKES_FLAGS: return ((int (*)(void **, size_t, unsigned))next)(ptr, bytes, request->flags);
+  case TAKES_STREAM: return ((int (*)(void **, size_t, hipmm_stream_t))next)(ptr, bytes, stream);
+  default:
+    return ((int (*)(void **, size_t, hipmm_hip_mempool_t, hipmm_stream_t))next)(ptr, bytes, request->pool, stream);
   }
 }
 

@@ -52,7 +52,7 @@ static bool devices_named_is_of(const struct graph *graph, int node, const char 
   return true;
 }
 
-static void devices_open_named_kind(struct served_device *served, enum kind kind, const char *const *types)
+static void devices_open_named(struct served_device *served, enum kind kind, const char *const *types)
 {
   static atomic_bool is_written[KIND_COUNT];
   struct stack *own = served->kinds[KIND_DEVICE].stack, *stack = own;
@@ -71,23 +71,6 @@ static void devices_open_named_kind(struct served_device *served, enum kind kind
     return;
   }
   served->kinds[kind] = (struct served){&stack->instances[node].resource, stack};
-}
-
-static void devices_open_named(struct served_device *served)
-{
-  static const char *const managed[] = {"managed", "async_managed", NULL};
-  static const char *const pinned[] = {"pinned", NULL};
-  devices_open_named_kind(served, KIND_MANAGED, managed);
-  devices_open_named_kind(served, KIND_PINNED, pinned);
-}
-
-static void devices_close_named(struct served_device *served)
-{
-  for (int kind = KIND_DEVICE + 1; kind < KIND_COUNT; kind++) {
-    struct stack *stack = served->kinds[kind].stack;
-    if (stack && stack != served->kinds[KIND_DEVICE].stack) stack_release(stack);
-    served->kinds[kind] = (struct served){NULL, NULL};
-  }
 }
 
 /* ---- Opening ---- */
@@ -123,7 +106,8 @@ static enum state devices_open_locked(enum family family, int device)
   served->device = device;
   served->kinds[KIND_DEVICE] = (struct served){resource, stack};
   devices_make_idle_stream(served);
-  devices_open_named(served);
+  devices_open_named(served, KIND_MANAGED, (const char *const[]){"managed", "async_managed", NULL});
+  devices_open_named(served, KIND_PINNED, (const char *const[]){"pinned", NULL});
   streams_mark_used(device);
   streams_retain_known(device);
   return STATE_SERVED;
@@ -250,7 +234,11 @@ static void devices_close_device(struct served_device *served)
 {
   const struct hipmm_hip *hip = hip_table();
   streams_retain_no_more(served->device);
-  devices_close_named(served);
+  for (int kind = KIND_DEVICE + 1; kind < KIND_COUNT; kind++) {
+    struct stack *stack = served->kinds[kind].stack;
+    if (stack && stack != served->kinds[KIND_DEVICE].stack) stack_release(stack);
+    served->kinds[kind] = (struct served){NULL, NULL};
+  }
   if (served->idle) {
     hipmm_stream_retire(served->device, served->idle);
     int previous = hip_enter_device(served->device);

@@ -145,17 +145,13 @@ bool init_ready(enum family family)
   return state == STATE_UNKNOWN ? init_ready_slow(family) : state == STATE_READY;
 }
 
-static void init_set_up_software(void)
-{
-  if (atomic_load_explicit(&states[FAMILY_HIP], memory_order_relaxed) != STATE_UNKNOWN) return;
-  const char *runtime = environment_get("HIPMM_RUNTIME");
-  if (runtime && !strcmp(runtime, "software")) init_ready(FAMILY_HIP);
-}
-
 bool init_enter(void)
 {
   bool is_outermost = reentry_enter();
-  if (is_outermost) init_set_up_software();
+  if (!is_outermost || atomic_load_explicit(&states[FAMILY_HIP], memory_order_relaxed) != STATE_UNKNOWN)
+    return is_outermost;
+  const char *runtime = environment_get("HIPMM_RUNTIME");
+  if (runtime && !strcmp(runtime, "software")) init_ready(FAMILY_HIP);
   return is_outermost;
 }
 

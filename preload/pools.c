@@ -54,13 +54,6 @@ void pools_release(struct pool_account *account)
   if (account && !pools_is_default(account) && atomic_fetch_sub(&account->references, 1) == 1) free(account);
 }
 
-static struct pool_account *pools_new_account(void)
-{
-  struct pool_account *account = calloc(1, sizeof *account);
-  if (account) atomic_store(&account->references, 1);
-  return account;
-}
-
 void pools_count(struct pool_account *account, int64_t bytes)
 {
   if (!account) return;
@@ -159,9 +152,9 @@ int pools_create(enum hook hook, hipmm_hip_mempool_t *pool, const void *given)
   if (!code && is_outermost && pool && props) {
     bool is_plain = props->allocation_type == ALLOCATION_PINNED && props->location_type == LOCATION_DEVICE &&
                     !props->handle_types && !props->maximum_bytes && !props->usage;
-    handle_set_add(
-        &known,
-        (struct handle){.handle = *pool, .device = props->location, .account = is_plain ? pools_new_account() : NULL});
+    struct pool_account *account = is_plain ? calloc(1, sizeof *account) : NULL;
+    if (account) atomic_store(&account->references, 1);
+    handle_set_add(&known, (struct handle){.handle = *pool, .device = props->location, .account = account});
   }
   return reentry_finish(hook, OUTCOME_PASSED, code);
 }

@@ -116,10 +116,12 @@ static int query_finish_passed(enum hook hook, bool is_outermost, const void *pt
 
 int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr)
 {
+  typedef int range_function(void **base, size_t *bytes, void *ptr);
   struct block block;
   bool is_outermost = reentry_enter();
   if ((!base && !bytes) || !query_find_block(is_outermost, ptr, &block))
-    return query_finish_passed(hook, is_outermost, ptr, next_three_pointers(hook, base, bytes, ptr), ERROR_NOT_FOUND);
+    return query_finish_passed(hook, is_outermost, ptr, ((range_function *)next_function_of(hook))(base, bytes, ptr),
+                               ERROR_NOT_FOUND);
   if (base) *base = block_start(&block);
   if (bytes) *bytes = block_bytes(&block);
   return reentry_finish(hook, OUTCOME_SERVED, 0);

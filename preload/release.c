@@ -36,20 +36,17 @@ bool release_has_deferred(void)
   return atomic_load_explicit(&has_deferred, memory_order_relaxed);
 }
 
-static struct address_tree_node *release_take_deferred(void)
-{
-  pthread_mutex_lock(&lock);
-  struct address_tree_node *all = deferred;
-  deferred = NULL;
-  atomic_store(&has_deferred, false);
-  pthread_mutex_unlock(&lock);
-  return all;
-}
-
 /* The list is taken before the wait: a block that another thread defers later was not waited for. */
 int release_synchronize(void)
 {
-  struct address_tree_node *all = release_has_deferred() ? release_take_deferred() : NULL;
+  struct address_tree_node *all = NULL;
+  if (release_has_deferred()) {
+    pthread_mutex_lock(&lock);
+    all = deferred;
+    deferred = NULL;
+    atomic_store(&has_deferred, false);
+    pthread_mutex_unlock(&lock);
+  }
   int code = streams_synchronize_devices();
   while (all) {
     struct block *block = (struct block *)all;
@@ -162,7 +159,8 @@ int release_device_on(enum hook hook, void *ptr, hipmm_stream_t stream)
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
   if (outcome == OUTCOME_PASSED)
-    code = next_recurses(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED : next_pointer_stream(hook, ptr, stream);
+    code = next_recurses(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED
+                               : ((int (*)(void *, hipmm_stream_t))next_function_of(hook))(ptr, stream);
   return reentry_finish(hook, outcome, code);
 }
 

@@ -18,25 +18,18 @@ static size_t handle_set_index(const struct handle_set *handles, const void *han
   return i;
 }
 
-static bool handle_set_reserve(struct handle_set *handles)
-{
-  if (handles->count < handles->capacity) return true;
-  size_t capacity = handles->capacity ? 2 * handles->capacity : 16;
-  struct handle *items = realloc(handles->items, capacity * sizeof *items);
-  if (!items) return false;
-  handles->items = items;
-  handles->capacity = capacity;
-  return true;
-}
-
 void handle_set_add(struct handle_set *handles, struct handle handle)
 {
   pthread_mutex_lock(&handles->lock);
   size_t i = handle_set_index(handles, handle.handle);
-  if (i < handles->count)
-    handles->items[i] = handle;
-  else if (handle_set_reserve(handles))
-    handles->items[handles->count++] = handle;
+  if (i == handles->capacity) {
+    size_t capacity = handles->capacity ? 2 * handles->capacity : 16;
+    struct handle *items = realloc(handles->items, capacity * sizeof *items);
+    if (items) handles->items = items;
+    if (items) handles->capacity = capacity;
+  }
+  if (i < handles->capacity) handles->items[i] = handle;
+  if (i == handles->count && i < handles->capacity) handles->count++;
   pthread_mutex_unlock(&handles->lock);
 }
 
