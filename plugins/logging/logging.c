@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct logging_options {
@@ -135,19 +136,39 @@ static const char *logging_file_wanted(const struct logging_options *options)
   return options->file ? options->file : secure_getenv("RMM_LOG_FILE");
 }
 
+/* Two resources of one stack may share a terminal or a pipe, but no file. */
+static bool logging_is_stream(const char *name)
+{
+  struct stat status;
+  return !stat(name, &status) && !S_ISREG(status.st_mode);
+}
+
+static void logging_validate(const struct hipmm_validation *validation, const void *options)
+{
+  const struct logging_options *given = options;
+  const char *pattern = logging_file_wanted(given), *other = validation->same_as(validation, "file");
+  if (!pattern || !*pattern) {
+    validation->error(validation, pattern ? "file" : NULL,
+                      "the name of a file is missing; write \"file\": \"hipmm.%%r.csv\", or set RMM_LOG_FILE");
+    return;
+  }
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (!output_file_expand(pattern, 0, name)) validation->error(validation, "file", "%s", name);
+  if (given->rotate_size && given->rotate_size < 2 * OUTPUT_BYTES)
+    validation->error(validation, "rotate_size", "%llu bytes are too few; write 0 or at least \"128KiB\"",
+                      (unsigned long long)given->rotate_size);
+  if (other && !logging_is_stream(pattern))
+    validation->error(validation, "file",
+                      "resource \"%s\" of the same stack writes \"%.500s\" too; give each a file of its own", other,
+                      pattern);
+}
+
 static enum hipmm_status logging_create(const struct hipmm_services *services, const void *options,
                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   const struct logging_options *given = options;
   const char *pattern = logging_file_wanted(given);
   (void)n_upstreams; /* one, as the descriptor says */
-  if (!pattern || !*pattern)
-    return services->fail(services, HIPMM_E_CONFIG, pattern ? "file" : NULL,
-                          "the name of a file is missing; write \"file\": \"hipmm.%%r.csv\", or set RMM_LOG_FILE");
-  if (given->rotate_size && given->rotate_size < 2 * OUTPUT_BYTES)
-    return services->fail(services, HIPMM_E_CONFIG, "rotate_size",
-                          "%llu bytes are too few; write 0 or at least \"128KiB\"",
-                          (unsigned long long)given->rotate_size);
   struct logging *logging = services->host_allocate(services, sizeof *logging);
   if (!logging) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   logging->services = services;
@@ -252,4 +273,5 @@ const struct hipmm_plugin logging_LTX_hipmm_plugin = {
     .ops = &logging_ops,
     .create = logging_create,
     .destroy = logging_destroy,
+    .validate = logging_validate,
 };

@@ -59,12 +59,12 @@ static void exit_by_handler(int number)
   _exit(5);
 }
 
-static struct sigaction before;
+static struct sigaction earlier;
 
 /* As programs do that put themselves in front of a handler. */
 static void pass_on(int number)
 {
-  sigaction(number, &before, NULL);
+  sigaction(number, &earlier, NULL);
   raise(number);
 }
 
@@ -78,7 +78,7 @@ void scenario_end_own_early(void)
 void scenario_end_own_late(void)
 {
   leave_block();
-  sigaction(SIGTERM, &(struct sigaction){.sa_handler = pass_on}, &before);
+  sigaction(SIGTERM, &(struct sigaction){.sa_handler = pass_on}, &earlier);
   raise(SIGTERM);
 }
 
@@ -101,22 +101,27 @@ static off_t report_bytes(void)
   return file && !stat(file, &status) ? status.st_size : 0;
 }
 
-/* A report that is asked for before hipmm is used, and one after. */
-void scenario_report_now(void)
+static void await_report(off_t before)
 {
   const struct timespec short_while = {.tv_nsec = 1000000};
-  void *second;
+  for (int i = 0; i < 20000 && report_bytes() == before; i++) nanosleep(&short_while, NULL);
+  CHECK(report_bytes() > before);
+}
+
+/* A report that is asked for before hipmm is used, which comes when it is, and two later ones. */
+void scenario_report_now(void)
+{
+  void *blocks[2];
   raise(SIGUSR1);
-  void *first = leave_block();
-  for (int i = 0; i < 5000 && !report_bytes(); i++) nanosleep(&short_while, NULL);
-  off_t bytes = report_bytes();
-  CHECK(bytes > 0);
-  GOOD(hipMalloc(&second, KIB));
-  raise(SIGUSR1);
-  for (int i = 0; i < 5000 && report_bytes() == bytes; i++) nanosleep(&short_while, NULL);
-  CHECK(report_bytes() > bytes);
-  GOOD(hipFree(first));
-  GOOD(hipFree(second));
+  for (int i = 0; i < 2; i++) {
+    blocks[i] = leave_block();
+    if (i == 0) await_report(0);
+    off_t before = report_bytes();
+    raise(SIGUSR1);
+    await_report(before);
+  }
+  GOOD(hipFree(blocks[0]));
+  GOOD(hipFree(blocks[1]));
 }
 
 static atomic_int usr1;
