@@ -78,7 +78,7 @@ static bool allocate_find_target(const struct request *request, struct target *t
 static int allocate_obtain(const struct request *request, const struct target *target, struct served_device *served,
                            struct block *block)
 {
-  struct hipmm_resource *resource = served->kinds[request->kind].resource;
+  struct hipmm_resource *resource = served->resources[request->kind];
   hipmm_stream_t stream = target->is_ordered ? target->stream : served->idle;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(resource, request->bytes, stream, &ptr);
@@ -106,7 +106,7 @@ static enum outcome allocate_try(const struct request *request, int *code_out)
   struct target target;
   if (!allocate_find_target(request, &target)) return OUTCOME_PASSED;
   struct served_device *served = devices_get(hook_family(request->hook), target.device);
-  bool is_served = served && served->kinds[request->kind].resource;
+  bool is_served = served && served->resources[request->kind];
   if (is_served) {
     struct block *block = calloc(1, sizeof *block);
     *code_out = block ? allocate_obtain(request, &target, served, block)

@@ -92,7 +92,7 @@ struct block *blocks_remove_any(void)
 
 void blocks_release(const struct block *block)
 {
-  struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
+  struct hipmm_resource *resource = block->served->resources[block->kind];
   if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
     message_write("%p is lost: %s", block_start(block), hipmm_last_error_message());
 }

@@ -282,7 +282,7 @@ static int pools_trim_stack(enum hook hook, struct pool_account *account, const 
   int64_t used = atomic_load(&account->bytes), others = atomic_load(&served->usage[KIND_DEVICE].bytes) - used;
   size_t kept = others > 0 && keep < SIZE_MAX - (size_t)others ? keep + (size_t)others : keep;
   if (!streams_are_idle(served->device)) return 0;
-  if (hipmm_resource_trim(served->kinds[KIND_DEVICE].resource, kept)) return failure_of_hipmm(hook, 0);
+  if (hipmm_resource_trim(served->resources[KIND_DEVICE], kept)) return failure_of_hipmm(hook, 0);
   int64_t left = keep > (size_t)used ? (int64_t)(keep - (size_t)used) : 0, freed = atomic_load(&account->freed_bytes);
   if (left >= 0 && freed > left) atomic_store(&account->freed_bytes, left);
   return 0;

@@ -71,7 +71,7 @@ static uint64_t query_least(uint64_t a, uint64_t b)
 
 static void query_apply_limits(const struct served_device *served, size_t *free_bytes, size_t *total_bytes)
 {
-  const struct stack *stack = served->kinds[KIND_DEVICE].stack;
+  const struct stack *stack = served->stack;
   uint64_t total = *total_bytes, left = *free_bytes + (uint64_t)devices_idle_bytes(served), limit, taken;
   for (int i = 0; i <= stack->top; i++) {
     const struct instance *instance = &stack->instances[i];

@@ -83,7 +83,7 @@ static struct block *release_take(enum hook hook, void *ptr, unsigned kinds, enu
 /* On failure the block is live again. */
 static int release_to_stack(enum hook hook, struct block *block, hipmm_stream_t stream)
 {
-  struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
+  struct hipmm_resource *resource = block->served->resources[block->kind];
   if (!hipmm_deallocate(resource, block_start(block), block_bytes(block), stream)) {
     blocks_free(block);
     return 0;

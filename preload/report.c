@@ -95,7 +95,7 @@ static bool report_get_memory(struct served_device *served, enum kind kind, stru
                                  .bytes = atomic_load(&usage->bytes),
                                  .count = atomic_load(&usage->count)};
   if (!devices_peak_reserved(served, kind, &memory.reserved))
-    memory.is_with_device = kind != KIND_DEVICE && served->kinds[kind].stack;
+    memory.is_with_device = served->resources[kind] != NULL;
   *memory_out = memory;
   return memory.peak != 0;
 }

@@ -100,7 +100,7 @@ static int share_get_part(enum hook hook, struct ipc_handle *handle, const struc
   struct share_record record;
   void *base = NULL; /* of the runtime's allocation that has the block */
   size_t bytes = 0;
-  const char *name = hipmm_resource_name(block->served->kinds[block->kind].resource);
+  const char *name = hipmm_resource_name(block->served->resources[block->kind]);
   const struct hipmm_hip *hip = hip_table();
   bool is_found = hip->MemGetAddressRange && !hip->MemGetAddressRange(&base, &bytes, ptr);
   if (!is_found && hip->MemGetAddressRange) hip->GetLastError();
@@ -153,7 +153,7 @@ int share_export(enum hook hook, void *data, void *ptr)
   int code = failure_refuse(hook, HIPMM_HIP_ERROR_NOT_SUPPORTED,
                             "%p lies in a larger allocation of %s, and not in a pool of the driver; allocate it from a "
                             "pool that was created with a handle type",
-                            ptr, hipmm_resource_name(block.served->kinds[block.kind].resource));
+                            ptr, hipmm_resource_name(block.served->resources[block.kind]));
   return reentry_finish(hook, OUTCOME_FAILED, code);
 }
 

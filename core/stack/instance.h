@@ -22,10 +22,12 @@ struct instance {
   void *options_by_text;                    /* instance_options.c: the same in a search tree */
   uint64_t free_bytes;                      /* what percentages in its options are of */
   void *self;                               /* the plugin's, as create gave it */
-  bool created;                             /* create succeeded, destroy is owed */
-  pthread_mutex_t setting;                  /* inspect/settings.c: an option is being set */
-  pthread_mutex_t lock;                     /* locked_ops.c: for a plugin that is not thread-safe */
-  int cancel;                               /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
+  atomic_int_fast64_t held_bytes, peak_held_bytes; /* of a source: from the runtime */
+  bool is_owed;            /* create succeeded, destroy is owed; the builder of the stack alone reads it */
+  atomic_bool created;     /* complete with all that it needs, and may be visited */
+  pthread_mutex_t setting; /* inspect/settings.c: an option is being set */
+  pthread_mutex_t lock;    /* locked_ops.c: for a plugin that is not thread-safe */
+  int cancel;              /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
   struct hipmm_resource **upstreams;
   size_t n_upstreams;
 
@@ -52,6 +54,9 @@ static inline struct instance *instance_from(const struct hipmm_resource *resour
 /* Memory for the `n` instances of a stack, zeroed, with resources that are not live yet. NULL without host memory. */
 struct instance *instance_memory_allocate(size_t n);
 void instance_memory_free(struct instance *instances, size_t n);
+
+/* Zeroes an instance again: it is not live then. */
+void instance_memory_clear(struct instance *instances, size_t n);
 
 /* Whether it is a live resource: any pointer may be asked for. A stale one is recognised until its memory has a new
  * resource. */

@@ -66,13 +66,32 @@ enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, co
 {
   struct resource_call call;
   const struct instance *owner = NULL;
+  struct hipmm_share_pointer pointer = {.bytes = 0};
   if (!ptr && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
   enum hipmm_status status = resource_call_begin(resource, pointer_out, "pointer_out", &call);
   if (status) return status;
   status = share_find_owner(call.instance, &owner);
   if (!status) status = share_check_exportable(call.instance, owner, ptr);
-  if (!status) status = owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, pointer_out);
+  if (!status) status = owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, &pointer);
+  pointer.magic = HIPMM_SHARE_MAGIC;
+  pointer.version = HIPMM_SHARE_VERSION;
+  pointer.struct_size = sizeof pointer;
+  if (!status) *pointer_out = pointer;
   return resource_call_end(&call, status);
+}
+
+static enum hipmm_status share_check_pointer(const struct hipmm_share_pointer *pointer)
+{
+  if (pointer->magic != HIPMM_SHARE_MAGIC)
+    return error_set(HIPMM_E_ARGUMENT,
+                     "pointer was not exported by hipmm_share_export_pointer(): it does not begin with "
+                     "HIPMM_SHARE_MAGIC");
+  if (pointer->version == HIPMM_SHARE_VERSION && pointer->struct_size == sizeof *pointer) return HIPMM_OK;
+  return error_set(
+      HIPMM_E_NOT_SUPPORTED,
+      "pointer is of version %u with %u bytes, and this hipmm (%s) knows version %u with %zu bytes; use the "
+      "same release in both processes",
+      pointer->version, pointer->struct_size, hipmm_version(), HIPMM_SHARE_VERSION, sizeof *pointer);
 }
 
 enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, const struct hipmm_share_pointer *pointer,
@@ -83,7 +102,8 @@ enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, co
   if (!pointer && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "pointer is NULL");
   enum hipmm_status status = resource_call_begin(resource, ptr_out, "ptr_out", &call);
   if (status) return status;
-  status = share_find_owner(call.instance, &owner);
+  status = share_check_pointer(pointer);
+  if (!status) status = share_find_owner(call.instance, &owner);
   if (!status) status = owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
   return resource_call_end(&call, status);
 }

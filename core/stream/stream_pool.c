@@ -25,7 +25,7 @@ static enum hipmm_status stream_pool_check_options(int device, size_t size, unsi
   enum hipmm_status status = device_table_check(device);
   if (status) return status;
   if (size > HIPMM_STREAM_POOL_MAX_SIZE)
-    return error_set(HIPMM_E_ARGUMENT, "a pool of %zu streams is too large; at most %d are allowed", size,
+    return error_set(HIPMM_E_ARGUMENT, "size: %zu streams are too many; at most %d are allowed", size,
                      HIPMM_STREAM_POOL_MAX_SIZE);
   return stream_check_flags(flags);
 }

@@ -20,6 +20,8 @@
  *     is hipMalloc's. Copies of mapped memory and of memory of driver pools do not wait: order them with events, or use
  *     hipMemcpyPeer(). A pool with "growth": "auto" maps no memory where the process has several devices, except for
  *     PyTorch (hipmm/torch.h).
+ *   - A struct that begins with struct_size may grow at its end in a later release; the caller sets struct_size to its own
+ *     sizeof. Other structs never grow. doc/abi.md says what else is promised.
  *   - It is thread-safe. It never aborts and never writes to standard output.
  *   - After fork(), every call in the child is HIPMM_E_STATE: a GPU runtime does not survive fork.
  *   - A thread may be cancelled (pthread_cancel()) with deferred cancelability, the default. The thread does not end
@@ -27,6 +29,8 @@
  */
 #ifndef HIPMM_HIPMM_H
 #define HIPMM_HIPMM_H
+
+#include <hipmm/version.h>
 
 #include <stddef.h>
 #include <stdint.h>
@@ -82,7 +86,9 @@ enum hipmm_status {
   HIPMM_E_NOT_SUPPORTED = -41, /* this runtime, device or resource cannot do it */
   HIPMM_E_HIP = -42,           /* a HIP call failed for another reason */
 
-  HIPMM_E_INTERNAL = -50 /* a bug in hipmm */
+  HIPMM_E_INTERNAL = -50, /* a bug in hipmm */
+
+  HIPMM_STATUS_FORCE_32BIT = 0x7fffffff /* no status: every enum here has such a value, so that it has 32 bits */
 };
 
 /* A constant English phrase for a status. Never NULL. May be called at any time. */
@@ -102,19 +108,27 @@ struct hipmm_error {
 };
 
 /* Copies the record of the last failed call. Before the first failure its status is HIPMM_OK and its message is empty.
- * NULL is ignored. May be called at any time, as may hipmm_last_error_message() and hipmm_version(). */
+ * NULL is ignored. May be called at any time, as may hipmm_last_error_message() and the versions. */
 void hipmm_last_error(struct hipmm_error *error_out);
 
 /* The record's message alone. Never NULL; valid until the next failing call on this thread. */
 const char *hipmm_last_error_message(void);
 
-/* The version of the library in use, as "major.minor.patch". */
+/* The version of the library in use, as "major.minor.patch", and as a number like HIPMM_VERSION (hipmm/version.h). */
 const char *hipmm_version(void);
+int hipmm_version_number(void);
 
 /* ---- The log ----------------------------------------------------------------------------------------------------- */
 
 /* Levels of lines of the debug log, the most severe first. */
-enum hipmm_log_level { HIPMM_LOG_ERROR, HIPMM_LOG_WARNING, HIPMM_LOG_INFO, HIPMM_LOG_DEBUG, HIPMM_LOG_TRACE };
+enum hipmm_log_level {
+  HIPMM_LOG_ERROR,
+  HIPMM_LOG_WARNING,
+  HIPMM_LOG_INFO,
+  HIPMM_LOG_DEBUG,
+  HIPMM_LOG_TRACE,
+  HIPMM_LOG_FORCE_32BIT = 0x7fffffff
+};
 
 /* Sets the function that receives each line of the debug log up to `level`. `about` is the name of the resource or of
  * the part of hipmm that writes the line ("" for none); `message` is the line without its end. Both texts last for the
@@ -269,7 +283,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_create(int device, const char 
                                                          struct hipmm_resource *const *upstreams, size_t n_upstreams,
                                                          struct hipmm_resource **resource_out);
 
-/* An option and its value as text: JSON, or plain text where JSON would have a string: "2GiB", "true",
+/* An option and its value as text (never grows): JSON, or plain text where JSON would have a string: "2GiB", "true",
  * "[\"a\", \"b\"]". */
 struct hipmm_setting {
   const char *name;
@@ -312,7 +326,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_stack_build_from_string(int device, con
 
 /* ---- Statistics -------------------------------------------------------------------------------------------------- */
 
-/* The counters of a `statistics` resource: bytes as requested, and allocations. As in RMM, the current counters may be
+/* The counters of a `statistics` resource (never grows; further ones would be values of hipmm_resource_query()): bytes as
+ * requested, and allocations. As in RMM, the current counters may be
  * negative inside a pushed scope that frees older memory. */
 struct hipmm_statistics {
   int64_t current_bytes, current_count;

@@ -12,8 +12,8 @@
  * defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON Schema,
  * validation and error messages are all derived from them.
  *
- * Compatibility: a struct that crosses the border grows only at its end and begins with its size. A plugin that was
- * built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works. / */
+ * Compatibility: a struct that crosses the border begins with its size and grows only at its end, or its comment says that
+ * it never grows. A plugin that was built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works (doc/abi.md). */
 #ifndef HIPMM_PLUGIN_H
 #define HIPMM_PLUGIN_H
 
@@ -39,7 +39,7 @@ extern "C" {
 
 /* ---- The resource ---------------------------------------------------------------------------------------------- */
 
-/* A live block of a resource. */
+/* A live block of a resource. Never grows. */
 struct hipmm_block {
   void *ptr;    /* as allocate returned it */
   size_t bytes; /* as requested */
@@ -50,7 +50,8 @@ enum hipmm_extent_state {
   HIPMM_EXTENT_LIVE = 1, /* allocated */
   HIPMM_EXTENT_FREE,     /* free on every stream */
   HIPMM_EXTENT_PENDING,  /* free on `stream`; other streams must wait for its work */
-  HIPMM_EXTENT_CACHED    /* free, kept for one thread */
+  HIPMM_EXTENT_CACHED,   /* free, kept for one thread */
+  HIPMM_EXTENT_FORCE_32BIT = 0x7fffffff
 };
 
 /* Flags of such a range. */
@@ -63,7 +64,7 @@ enum {
   HIPMM_EXTENT_MOVABLE = 2
 };
 
-/* A range of memory that a resource holds. */
+/* A range of memory that a resource holds. Never grows. */
 struct hipmm_extent {
   const void *ptr;
   size_t bytes;          /* of a live block: as requested */
@@ -133,7 +134,7 @@ struct hipmm_sharing {
   /* A file descriptor of the pool. The caller closes it. */
   enum hipmm_status (*export_fd)(void *self, int *fd_out);
 
-  /* Describes the live block at `ptr` for another process. */
+  /* Describes the live block at `ptr` for another process: writes `bytes` and `data`. */
   enum hipmm_status (*export_pointer)(void *self, const void *ptr, struct hipmm_share_pointer *pointer_out);
 
   /* Imports another process's block as a live block of this resource. */
@@ -216,7 +217,7 @@ struct hipmm_ops {
                                     void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 };
 
-/* A resource at any depth of a stack. A plugin calls its upstreams through the functions below. Only the core creates
+/* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the core creates
  * these structs. */
 struct hipmm_resource {
   const struct hipmm_ops *ops;
@@ -521,10 +522,11 @@ enum hipmm_option_type {
   HIPMM_OPTION_STRINGS,  /* ["a", "b"]                             → struct hipmm_strings */
   HIPMM_OPTION_LIST,     /* [{…}, {…}], rows of `fields`           → struct hipmm_list */
   HIPMM_OPTION_RESOURCE, /* the name of another resource           → struct hipmm_resource *, NULL when not given */
-  HIPMM_OPTION_OBJECT    /* the name under which the program registered an object (hipmm_allocator_register() and the
+  HIPMM_OPTION_OBJECT,   /* the name under which the program registered an object (hipmm_allocator_register() and the
                             like), of the kind that `unit` names ("allocator", "failure", "region", "mempool")
                                                                    → const void *, the registered struct (a copy that
                                                                      lives as the options do); NULL when not given */
+  HIPMM_OPTION_FORCE_32BIT = 0x7fffffff
 };
 
 enum {
@@ -539,6 +541,7 @@ enum {
 /* The value of a BYTES option without a value and without a default, and of its keyword (see choices). */
 #define HIPMM_UNLIMITED UINT64_MAX
 
+/* The values of STRINGS and of LIST options. Both never grow. */
 struct hipmm_strings {
   size_t count;
   const char *const *items;
@@ -549,7 +552,7 @@ struct hipmm_list {
   void *items; /* array of the plugin's own struct, field_bytes each */
 };
 
-/* A row of a plugin's option table. */
+/* A row of a plugin's option table. Its size is in the descriptor: option_bytes. */
 struct hipmm_option {
   const char *name;    /* in the file; snake_case, the name of the C field too */
   uint32_t type;       /* enum hipmm_option_type */
@@ -607,7 +610,8 @@ enum hipmm_plugin_role {
   HIPMM_ROLE_SOURCE = 1,    /* a leaf: allocates from HIP or the host */
   HIPMM_ROLE_SUB_ALLOCATOR, /* divides the blocks of its upstream */
   HIPMM_ROLE_ADAPTOR,       /* forwards to its upstream and adds something */
-  HIPMM_ROLE_RUNTIME        /* exports the HIP API itself; not a resource */
+  HIPMM_ROLE_RUNTIME,       /* exports the HIP API itself; not a resource */
+  HIPMM_ROLE_FORCE_32BIT = 0x7fffffff
 };
 
 enum {
@@ -618,7 +622,8 @@ enum {
   HIPMM_PLUGIN_DEVICE_MEMORY = 16 /* a source: its memory is never managed, and the host cannot access it */
 };
 
-/* A value that a resource offers to query(), or an action that it offers to perform(). */
+/* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:
+ * feature_bytes. */
 struct hipmm_feature {
   const char *name; /* snake_case */
   const char *unit; /* of a value: "bytes", "blocks"; NULL for an action */

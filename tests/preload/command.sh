@@ -83,7 +83,7 @@ good unready
 says_once '^hipmm: wrong.json:1:13: /stack/0: unknown type "pol"; did you mean "pool"?; .*program runs without hipmm$'
 [ "$(wc -l <"$work/err")" = 1 ] || fail "more than one line on a wrong graph"
 run 2 run --strict --config wrong.json -- "$here/program" unready
-says '^hipmm: wrong.json: .*; .*program is not started (--strict)$'
+says '^hipmm: wrong.json:1:13: .*; .*program is not started (--strict)$'
 options='--config nowhere.json'
 good unready
 says_once '^hipmm: nowhere.json: '
