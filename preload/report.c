@@ -94,8 +94,7 @@ static bool report_get_memory(struct served_device *served, enum kind kind, stru
                                  .driver = kind == KIND_DEVICE ? atomic_load(&usage->driver_peak_bytes) : -1,
                                  .bytes = atomic_load(&usage->bytes),
                                  .count = atomic_load(&usage->count)};
-  if (!devices_peak_reserved(served, kind, &memory.reserved))
-    memory.is_with_device = served->resources[kind] != NULL;
+  if (!devices_peak_reserved(served, kind, &memory.reserved)) memory.is_with_device = served->resources[kind] != NULL;
   *memory_out = memory;
   return memory.peak != 0;
 }
