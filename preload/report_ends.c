@@ -40,7 +40,7 @@ static void (*next_exit)(int status);
 static sem_t wake;
 static atomic_uint asked, answered;
 static atomic_int thread_process, thread_id; /* of the thread; 0: there is none */
-static atomic_bool has_ended;                /* the last report is being written */
+static atomic_bool has_ended, is_written;    /* the last report is being written, and is there */
 static const char *_Atomic ending_signal;    /* NULL: exit */
 static struct report_text prepared;          /* the last report without what resources say */
 static atomic_bool is_prepared;
@@ -108,7 +108,9 @@ static void report_ends_last(void)
   atomic_store(&is_prepared, true);
   request.has_resources = true;
   report_make(&request, &text);
-  if (!atomic_exchange(&has_ended, true)) report_ends_write(&text);
+  if (atomic_exchange(&has_ended, true)) return;
+  report_ends_write(&text);
+  atomic_store(&is_written, true);
 }
 
 /* Whether the type of the instance has an action of this name. */
@@ -183,12 +185,16 @@ static bool report_ends_start_thread(void)
 
 /* ---- In a handler: only what is safe there ---- */
 
+static bool report_ends_is_in_thread(void)
+{
+  return atomic_load(&thread_id) == (int)syscall(SYS_gettid);
+}
+
 /* Whether the thread has done it in time. False without a thread, and in the thread itself. */
 static bool report_ends_ask(unsigned task, int most_ms)
 {
   const struct timespec short_while = {.tv_nsec = 1000000};
-  if (atomic_load(&thread_process) != (int)getpid() || atomic_load(&thread_id) == (int)syscall(SYS_gettid))
-    return false;
+  if (atomic_load(&thread_process) != (int)getpid() || report_ends_is_in_thread()) return false;
   atomic_fetch_and(&answered, ~task);
   atomic_fetch_or(&asked, task);
   sem_post(&wake);
@@ -196,15 +202,21 @@ static bool report_ends_ask(unsigned task, int most_ms)
   return atomic_load(&answered) & task;
 }
 
-/* The last report of the process, of the thread if there is one. Where that is held up, what it has prepared is written. */
+/* The last report of the process, of the thread if there is one. Where that is held up, what it has prepared is written.
+ * Another thread that ends the process meanwhile waits for the report. */
 static void report_ends_end(int most_ms)
 {
   static atomic_bool was_asked;
-  if (atomic_load(&has_ended) || atomic_exchange(&was_asked, true)) return;
-  if (atomic_load(&thread_process) != (int)getpid())
+  const struct timespec short_while = {.tv_nsec = 1000000};
+  if (atomic_exchange(&was_asked, true)) {
+    for (int ms = 0; ms < most_ms && !atomic_load(&is_written) && !report_ends_is_in_thread(); ms++)
+      nanosleep(&short_while, NULL);
+  } else if (atomic_load(&thread_process) != (int)getpid()) {
     report_ends_last();
-  else if (!report_ends_ask(ASK_END, most_ms) && atomic_load(&is_prepared) && !atomic_exchange(&has_ended, true))
+  } else if (!report_ends_ask(ASK_END, most_ms) && atomic_load(&is_prepared) && !atomic_exchange(&has_ended, true)) {
     report_ends_write(&prepared);
+    atomic_store(&is_written, true);
+  }
 }
 
 /* Signals whose default is the end of the process. */
@@ -274,7 +286,7 @@ static void report_ends_watch(void)
   static atomic_bool is_watched;
   if (!atomic_exchange(&is_watched, true)) {
     atexit(report_ends_at_exit);
-    at_quick_exit(report_ends_at_once);
+    (void)at_quick_exit(report_ends_at_once);
   }
   if (!report_ends_where() || atomic_load(&thread_process) == (int)getpid() || !report_ends_start_thread()) return;
   for (int i = 0; i < ENDING_SIGNALS; i++)
