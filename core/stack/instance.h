@@ -29,6 +29,7 @@ struct instance {
   void *options_by_text;                    /* instance_options.c: the same in a search tree */
   uint64_t free_bytes;                      /* what percentages in its options are of */
   void *self;                               /* the plugin's, as create gave it */
+  atomic_int_fast64_t held_bytes, peak_held_bytes; /* of a source: from the runtime */
   bool is_owed;            /* create succeeded, destroy is owed; the builder of the stack alone reads it */
   atomic_bool created;     /* complete with all that it needs, and may be visited */
   pthread_mutex_t setting; /* inspect/settings.c: an option is being set */
