@@ -98,7 +98,11 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *names)
   struct stream *self = (struct stream *)allocate(type, 0);
   if (!self) return NULL;
   enum hipmm_status status = HIPMM_OK;
-  if (device_from(device, &self->device) || (given && stream_from(given, &self->handle))) goto failed;
+  if (given && (!device || device == Py_None))
+    self->device = PyObject_TypeCheck(given, stream_type) ? ((struct stream *)given)->device : -1;
+  else if (device_from(device, &self->device))
+    goto failed;
+  if (given && stream_from(given, &self->handle)) goto failed;
   if (given) {
     self->owner = Py_NewRef(given);
   } else {
@@ -124,11 +128,20 @@ static void stream_dealloc(struct stream *self)
   Py_DECREF(type);
 }
 
+/* The device to name in a call; -1 with an exception. */
+static int stream_device(const struct stream *self)
+{
+  int device = self->device;
+  return device < 0 && device_from(NULL, &device) ? -1 : device;
+}
+
 static PyObject *stream_synchronize(struct stream *self, PyObject *unused)
 {
   (void)unused;
   enum hipmm_status status;
-  CALL(status, hipmm_stream_synchronize(self->device, self->handle));
+  int device = stream_device(self);
+  if (device < 0) return NULL;
+  CALL(status, hipmm_stream_synchronize(device, self->handle));
   return call_result(status);
 }
 
@@ -136,8 +149,9 @@ static PyObject *stream_query(struct stream *self, PyObject *unused)
 {
   (void)unused;
   enum hipmm_status status;
-  int done;
-  CALL(status, hipmm_stream_query(self->device, self->handle, &done));
+  int done, device = stream_device(self);
+  if (device < 0) return NULL;
+  CALL(status, hipmm_stream_query(device, self->handle, &done));
   return status ? call_raise() : PyBool_FromLong(done);
 }
 
@@ -145,9 +159,11 @@ static PyObject *stream_wait(struct stream *self, PyObject *other)
 {
   hipmm_stream_t stream;
   if (stream_from(other, &stream)) return NULL;
-  int device = PyObject_TypeCheck(other, stream_type) ? ((struct stream *)other)->device : self->device;
+  int device = stream_device(self), other_device = device;
+  if (device >= 0 && PyObject_TypeCheck(other, stream_type)) other_device = stream_device((struct stream *)other);
+  if (device < 0 || other_device < 0) return NULL;
   enum hipmm_status status;
-  CALL(status, hipmm_stream_wait(self->device, self->handle, device, stream));
+  CALL(status, hipmm_stream_wait(device, self->handle, other_device, stream));
   return call_result(status);
 }
 
@@ -166,7 +182,8 @@ static PyObject *stream_get_handle(struct stream *self, void *unused)
 static PyObject *stream_get_device(struct stream *self, void *unused)
 {
   (void)unused;
-  return PyLong_FromLong(self->device);
+  int device = stream_device(self);
+  return device < 0 ? NULL : PyLong_FromLong(device);
 }
 
 static PyObject *stream_get_is_default(struct stream *self, void *unused)
@@ -181,17 +198,19 @@ static PyObject *stream_compare(PyObject *left, PyObject *right, int operation)
       !PyObject_TypeCheck(right, stream_type))
     return Py_NewRef(Py_NotImplemented);
   const struct stream *a = (struct stream *)left, *b = (struct stream *)right;
-  return PyBool_FromLong((a->handle == b->handle && a->device == b->device) == (operation == Py_EQ));
+  bool same_device = a->device == b->device || a->device < 0 || b->device < 0;
+  return PyBool_FromLong((a->handle == b->handle && same_device) == (operation == Py_EQ));
 }
 
 static Py_hash_t stream_hash(struct stream *self)
 {
-  Py_hash_t hash = (Py_hash_t)(((uintptr_t)self->handle >> 4) * 31 + (uintptr_t)self->handle + (uintptr_t)self->device);
+  Py_hash_t hash = (Py_hash_t)((uintptr_t)self->handle + ((uintptr_t)self->handle >> 4) * 31);
   return hash == -1 ? -2 : hash;
 }
 
 static PyObject *stream_repr(struct stream *self)
 {
+  if (self->device < 0) return PyUnicode_FromFormat("<hipmm.Stream %p>", self->handle);
   return PyUnicode_FromFormat("<hipmm.Stream %p on device %d>", self->handle, self->device);
 }
 

@@ -14,7 +14,7 @@ FOLDER = pathlib.Path(hipmm.__file__).parent
 def test_an_import_loads_no_framework(run):
     ended = run("import sys; before = set(sys.modules); import hipmm; print(*sorted(set(sys.modules) - before))")
     loaded = set(ended.stdout.split())
-    assert loaded <= {"hipmm", "hipmm._hipmm", "hipmm._errors", "__future__", "atexit"}, loaded
+    assert not loaded & {"numpy", "torch", "cupy", "numba", "json", "typing", "ctypes", "re", "subprocess"}, loaded
 
 
 def test_an_import_is_quick(run):
