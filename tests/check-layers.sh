@@ -13,7 +13,7 @@ cd "$top_srcdir"
 bad=0
 
 # From the top down: a folder of core/, or a file in core/ itself without its suffix.
-layers="cmd api framework inspect container stream stack runtime graph plugin option base"
+layers="cmd init api framework inspect container stream stack runtime graph plugin option base"
 
 find core plugins preload -name '*.[ch]' | sort >"$work/sources"
 
@@ -35,7 +35,7 @@ xargs grep -H '^#include "' <"$work/sources" | sed 's/:#include "\([^"]*\)".*/ \
 [ "$(wc -l <"$work/includes")" -gt 300 ] || { echo "found too few includes"; exit 1; }
 
 # What is about the operating system alone, and so is for plugins too.
-helpers='^core/base/(cancel|output_file|text|units)[.]h$'
+helpers='^core/base/(asymmetric_fence|cancel|output_file|text|units)[.]h$'
 
 # Types that are made of another type, whose files they compile.
 made_of="binning:fixed_size fixed_buffer:pool"

@@ -3,18 +3,10 @@
  * whose slot can come from one that ended. */
 #include "callers.h"
 
-#include <linux/membarrier.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { YIELDS = 1000, NAP_NS = 50000 };
-
-static atomic_bool callers_are_light; /* the system makes every processor finish its stores */
-static struct caller callers_rest;    /* the place of all threads that have none of their own, being at their end */
+static struct caller callers_rest; /* the place of all threads that have none of their own, being at their end */
 
 _Thread_local struct caller_here caller_here;
 
@@ -30,15 +22,9 @@ static void callers_return_slot(void *caller)
   atomic_store(&((struct caller *)caller)->is_taken, false);
 }
 
-static void callers_prepare_once(void)
+static void callers_create_key(void)
 {
-  atomic_store(&callers_are_light, !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0));
   has_key = !pthread_key_create(&key, callers_return_slot);
-}
-
-void callers_prepare(void)
-{
-  pthread_once(&once, callers_prepare_once);
 }
 
 static struct caller *callers_find_unused(void)
@@ -59,7 +45,8 @@ static struct caller *callers_new(void)
 
 static void callers_find_place(struct caller_here *here)
 {
-  callers_prepare();
+  asymmetric_fence_prepare();
+  pthread_once(&once, callers_create_key);
   struct caller *caller = has_key ? callers_find_unused() : NULL;
   if (has_key && !caller) caller = callers_new();
   if (caller && pthread_setspecific(key, caller)) {
@@ -67,7 +54,7 @@ static void callers_find_place(struct caller_here *here)
     caller = NULL;
   }
   here->place = caller ? caller : &callers_rest;
-  here->light = atomic_load(&callers_are_light) ? caller : NULL;
+  here->light = atomic_load(&asymmetric_fence_is_light) ? caller : NULL;
 }
 
 /* Only the outermost call of a thread is counted in a place that threads share. */
@@ -82,21 +69,14 @@ void caller_leave_slowly(struct caller_here *here)
   if (here->light || !--here->depth) atomic_fetch_sub(&here->place->inside, 1);
 }
 
-/* Yields at first, then sleeps: a call may be in the driver, or wait for work of the device. */
 static void callers_await_slot(const struct caller *caller)
 {
-  const struct timespec nap = {.tv_nsec = NAP_NS};
-  for (int turns = 0; atomic_load(&caller->inside); turns++)
-    if (turns < YIELDS)
-      sched_yield();
-    else
-      nanosleep(&nap, NULL);
+  for (unsigned turn = 0; atomic_load(&caller->inside); turn++) asymmetric_fence_pause(turn);
 }
 
 void callers_await(void)
 {
-  /* After the registration it does not fail. */
-  if (atomic_load(&callers_are_light)) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  asymmetric_fence_heavy();
   for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) callers_await_slot(caller);
   callers_await_slot(&callers_rest);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* callers.h: which threads are inside a call that uses the table of devices. hipmm_finalize() waits for these calls.
  * Entering is on the allocation path, so each thread writes to a slot of its own with plain stores; the waiting thread
- * pays instead, with membarrier(), which makes the stores of all processors visible. This is an asymmetric fence. */
+ * pays instead, with an asymmetric fence (asymmetric_fence.h). */
 #ifndef HIPMM_CORE_BASE_CALLERS_H
 #define HIPMM_CORE_BASE_CALLERS_H
+
+#include "asymmetric_fence.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,9 +15,6 @@ struct caller {
   atomic_bool is_taken;
   struct caller *next; /* constant */
 };
-
-/* Prepares membarrier(). To be called before callers_await(). */
-void callers_prepare(void);
 
 /* Waits until no thread is inside a call. Before it, the caller stores the state that makes new calls return: each
  * thread reads the state after caller_enter(), and so either sees it or is waited for. */
@@ -58,7 +57,7 @@ static inline void caller_enter(struct caller_here *here)
     caller_enter_slowly(here);
   } else {
     atomic_store_explicit(&light->inside, 1, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst); /* the store comes first: callers_await() sees to the processor */
+    asymmetric_fence_light(); /* the store comes first */
   }
 }
 

@@ -206,6 +206,7 @@ const char *hipmm_status_string(enum hipmm_status status)
   case HIPMM_E_NOT_SUPPORTED: return "not supported";
   case HIPMM_E_HIP: return "HIP call failed";
   case HIPMM_E_INTERNAL: return "internal error";
+  case HIPMM_STATUS_FORCE_32BIT: break;
   }
   return "unknown status";
 }

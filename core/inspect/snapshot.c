@@ -87,7 +87,7 @@ static json_t *snapshot_memory(struct memory_map *map)
   snapshot_add_sums(object, map);
   json_object_set_new(object, "largest_free_bytes", json_integer((json_int_t)largest));
   json_object_set_new(object, "fragmentation", json_real(total ? 1 - (double)largest / (double)total : 0));
-  json_object_set_new(object, "pins", snapshot_blockers(map));
+  json_object_set_new(object, "blockers", snapshot_blockers(map));
   memory_map_sort_by_stream(map);
   json_object_set_new(object, "streams", snapshot_streams(map));
   return object;
@@ -172,7 +172,7 @@ static json_t *snapshot_stack_state(const struct stack *stack)
 
 enum hipmm_status hipmm_snapshot(char **json_out)
 {
-  enum hipmm_status status = lifecycle_check_argument(json_out, "json_out");
+  enum hipmm_status status = lifecycle_check_inspection(json_out, "json_out");
   if (status) return status;
   json_t *stacks = json_array();
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))

@@ -11,7 +11,7 @@ void biased_lock_open(struct biased_lock *lock)
   pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
   pthread_mutex_init(&lock->busy, &adaptive);
   pthread_mutexattr_destroy(&adaptive);
-  gates_prepare();
+  asymmetric_fence_prepare();
   gate_shut(&lock->gate);
 }
 
@@ -37,7 +37,7 @@ static void biased_lock_shut_out_owner(struct biased_lock *lock)
 {
   if (gate_is_shut(&lock->gate)) return;
   gate_shut(&lock->gate);
-  gates_fence();
+  asymmetric_fence_heavy();
   gate_await(&lock->gate);
 }
 
@@ -46,7 +46,7 @@ static bool biased_lock_try_shut_out_owner(struct biased_lock *lock)
 {
   if (gate_is_shut(&lock->gate)) return true;
   gate_shut(&lock->gate);
-  gates_fence();
+  asymmetric_fence_heavy();
   bool is_out = !atomic_load(&lock->gate.inside);
   if (!is_out) gate_open(&lock->gate);
   return is_out;

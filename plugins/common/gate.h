@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* gate.h: an asymmetric gate, for data that one thread, the owner, uses all the time and other threads rarely. The owner
- * enters and leaves with plain loads and stores. Another thread shuts the gate and pays for both: membarrier(2) makes the
- * kernel run a memory barrier on every processor that runs a thread of the process, which takes microseconds. After the
- * barrier either the owner sees the shut gate, or the other thread sees the owner inside. This is Dekker's algorithm with
- * an asymmetric fence: Dice, Huang and Yang, "Asymmetric Dekker Synchronization", Sun Microsystems, 2001.
+ * enters and leaves with plain loads and stores. Another thread shuts the gate and pays for both: after its asymmetric
+ * fence (core/base/asymmetric_fence.h), either the owner sees the shut gate, or the other thread sees the owner inside.
  *
  * A lock of the caller's allows only one thread at a time to shut gates. */
 #ifndef HIPMM_PLUGINS_COMMON_GATE_H
 #define HIPMM_PLUGINS_COMMON_GATE_H
+
+#include "../../core/base/asymmetric_fence.h"
+#include "../../core/base/cancel.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,18 +18,12 @@ struct gate {
   atomic_bool shut;
 };
 
-/* Called before any gate is used. */
-void gates_prepare(void);
-
-/* Whether the system has membarrier(2). Otherwise each entry of an owner is a full barrier. */
-extern atomic_bool gates_are_light;
-
-/* For the owner. False, and the owner is not inside, while the gate is shut. */
+/* For the owner, after asymmetric_fence_prepare(). False, and the owner is not inside, while the gate is shut. */
 static inline bool gate_enter(struct gate *gate)
 {
-  if (__builtin_expect(atomic_load_explicit(&gates_are_light, memory_order_relaxed), 1)) {
+  if (__builtin_expect(atomic_load_explicit(&asymmetric_fence_is_light, memory_order_relaxed), 1)) {
     atomic_store_explicit(&gate->inside, true, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst); /* for the compiler; gates_fence() is for the processor */
+    asymmetric_fence_light();
   } else {
     atomic_exchange(&gate->inside, true);
   }
@@ -48,8 +43,8 @@ static inline bool gate_is_passed(const struct gate *gate)
   return atomic_load_explicit(&gate->inside, memory_order_relaxed);
 }
 
-/* For other threads: gate_shut() on each gate, gates_fence() once, gate_await() on each gate. Then the data behind the gates
- * belongs to the caller until gate_open(). */
+/* For other threads: gate_shut() on each gate, asymmetric_fence_heavy() once, gate_await() on each gate. Then the data
+ * behind the gates belongs to the caller until gate_open(). */
 static inline void gate_shut(struct gate *gate)
 {
   atomic_store(&gate->shut, true);
@@ -60,8 +55,12 @@ static inline bool gate_is_shut(const struct gate *gate)
   return atomic_load_explicit(&gate->shut, memory_order_relaxed);
 }
 
-void gates_fence(void);
-void gate_await(const struct gate *gate);
+static inline void gate_await(const struct gate *gate)
+{
+  int cancel = cancel_forbid();
+  for (unsigned turn = 0; atomic_load(&gate->inside); turn++) asymmetric_fence_pause(turn);
+  cancel_allow(cancel);
+}
 
 static inline void gate_open(struct gate *gate)
 {

@@ -13,7 +13,7 @@ struct cache_index {
 
 bool caches_open(struct caches *caches, const struct hipmm_services *services)
 {
-  gates_prepare();
+  asymmetric_fence_prepare();
   *caches = (struct caches){.services = services, .serial = thread_new_owner()};
   caches->items = services->host_allocate(services, MAX_CACHES * sizeof *caches->items);
   caches->index = services->host_allocate(services, sizeof *caches->index);
@@ -208,7 +208,7 @@ static void caches_shut_gates(struct caches *caches, struct selection *selection
         cache_is_foreign(&caches->items[i], selection) && cache_is_selected(&caches->items[i], selection);
   if (!selection->gates_are_shut) return;
   for (uint32_t i = 0; i < caches->count; i++) gate_shut(&caches->items[i].gate);
-  gates_fence();
+  asymmetric_fence_heavy();
   for (uint32_t i = 0; i < caches->count; i++)
     if (cache_is_foreign(&caches->items[i], selection)) gate_await(&caches->items[i].gate);
 }

@@ -24,8 +24,13 @@ prints '^runtime  none: '
 run 0 show --json
 prints '"in_force": null'
 
+# Standard input is read once, for the graph and for the runtime.
+"$hipmm" show - <hipmm.json >"$work/out" 2>"$work/err" || fail 'show -: it failed'
+prints '^graph    <stdin>$'
+prints '^runtime  none: '
+
 run 1 show "$here/graphs/bad.json"
-says 'graphs/bad.json: /resources/main/inital_size: unknown option'
+says 'graphs/bad.json:[0-9:]*: /resources/main/inital_size: unknown option'
 run 1 show "$here/graphs/syntax.json"
 says 'graphs/syntax.json:3:'
 

@@ -2,7 +2,7 @@
 /* integrity_work.c: see integrity_work.h. */
 #include "integrity_work.h"
 
-#include "../unit/pool/random.h"
+#include "../support/random.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -117,16 +117,17 @@ static void fill_scratch(unsigned stream)
 static void delay_long(struct worker *worker, unsigned stream)
 {
   if (on_software())
-    expect("hipLaunchHostFunc", world.hip.LaunchHostFunc(world.streams[stream], sleep_a_while,
-                                                         (void *)(uintptr_t)(100 + draw(&worker->random, 1500))));
+    expect("hipLaunchHostFunc",
+           world.hip.LaunchHostFunc(world.streams[stream], sleep_a_while,
+                                    (void *)(uintptr_t)(100 + random_below(&worker->random, 1500))));
   else
-    for (uint64_t fills = draw(&worker->random, 16); fills--;) fill_scratch(stream);
+    for (uint64_t fills = random_below(&worker->random, 16); fills--;) fill_scratch(stream);
 }
 
 /* Lets a stream lag behind, at times. */
 static void delay(struct worker *worker, unsigned stream)
 {
-  uint64_t draw_of = draw(&worker->random, 8);
+  uint64_t draw_of = random_below(&worker->random, 8);
   if (draw_of < 2) delay_long(worker, stream);
   if (draw_of == 2) fill_scratch(stream);
 }
@@ -155,7 +156,7 @@ static void check_order(const struct held *held)
 
 static bool obtain(struct worker *worker, size_t bytes, struct held *held_out)
 {
-  struct held held = {.bytes = bytes, .stream = (unsigned)draw(&worker->random, STREAMS)};
+  struct held held = {.bytes = bytes, .stream = (unsigned)random_below(&worker->random, STREAMS)};
   void *ptr = NULL;
   if (hipmm_allocate(NULL, bytes, world.streams[held.stream], &ptr)) { /* there is little */
     atomic_fetch_add(&world.refusals, 1);
@@ -171,8 +172,8 @@ static bool obtain(struct worker *worker, size_t bytes, struct held *held_out)
 static void allocate_one(struct worker *worker)
 {
   struct held held;
-  size_t most = draw(&worker->random, 3) ? 128 * KIB : world.row->most_bytes;
-  if (!obtain(worker, 256 + (size_t)draw(&worker->random, most - 256), &held)) return;
+  size_t most = random_below(&worker->random, 3) ? 128 * KIB : world.row->most_bytes;
+  if (!obtain(worker, 256 + (size_t)random_below(&worker->random, most - 256), &held)) return;
   held.tag = worker->tag++;
   delay(worker, held.stream);
   expect("hipMemsetAsync", world.hip.MemsetAsync(held.ptr, held.tag, held.bytes, world.streams[held.stream]));
@@ -182,7 +183,7 @@ static void allocate_one(struct worker *worker)
 /* A copy of a block on another stream, which reads the block before the block's own stream goes on. */
 static void copy_one(struct worker *worker)
 {
-  struct held *from = &worker->held[draw(&worker->random, worker->n_held)], to;
+  struct held *from = &worker->held[random_below(&worker->random, worker->n_held)], to;
   if (!obtain(worker, from->bytes, &to)) return;
   order_streams(from->stream, to.stream);
   to.tag = from->tag;
@@ -193,27 +194,27 @@ static void copy_one(struct worker *worker)
 
 static void free_one(struct worker *worker)
 {
-  unsigned which = (unsigned)draw(&worker->random, worker->n_held);
+  unsigned which = (unsigned)random_below(&worker->random, worker->n_held);
   struct held held = worker->held[which];
   worker->held[which] = worker->held[--worker->n_held];
-  if (!draw(&worker->random, 5)) {
-    unsigned to = (unsigned)draw(&worker->random, STREAMS);
+  if (!random_below(&worker->random, 5)) {
+    unsigned to = (unsigned)random_below(&worker->random, STREAMS);
     order_streams(held.stream, to);
     held.stream = to;
   }
   delay(worker, held.stream);
   start_look(worker, &held);
   order_used(held.stream, held.ptr, held.bytes);
-  expect_ok("hipmm_deallocate",
-            hipmm_deallocate(NULL, held.ptr, draw(&worker->random, 4) ? held.bytes : 0, world.streams[held.stream]));
+  expect_ok("hipmm_deallocate", hipmm_deallocate(NULL, held.ptr, random_below(&worker->random, 4) ? held.bytes : 0,
+                                                 world.streams[held.stream]));
 }
 
 /* Another thread goes on with the block. */
 static void exchange_one(struct worker *worker)
 {
-  struct held *mine = &worker->held[draw(&worker->random, worker->n_held)];
+  struct held *mine = &worker->held[random_below(&worker->random, worker->n_held)];
   pthread_mutex_lock(&world.shared_lock);
-  struct held *other = &world.shared[draw(&worker->random, SHARED)], taken = *other;
+  struct held *other = &world.shared[random_below(&worker->random, SHARED)], taken = *other;
   *other = *mine;
   pthread_mutex_unlock(&world.shared_lock);
   *mine = taken;
@@ -223,7 +224,7 @@ static void exchange_one(struct worker *worker)
 /* The handle may come back for another stream at once. What the old one was given still runs. */
 static void renew_one(struct worker *worker)
 {
-  unsigned which = 1 + (unsigned)draw(&worker->random, STREAMS - 1);
+  unsigned which = 1 + (unsigned)random_below(&worker->random, STREAMS - 1);
   pthread_rwlock_unlock(&world.streams_lock);
   pthread_rwlock_wrlock(&world.streams_lock);
   hipmm_stream_t old = world.streams[which], made;
@@ -244,7 +245,7 @@ static void renew_one(struct worker *worker)
 
 static void step(struct worker *worker)
 {
-  uint64_t draw_of = draw(&worker->random, 100);
+  uint64_t draw_of = random_below(&worker->random, 100);
   if (draw_of == 0 && world.row->renews)
     renew_one(worker);
   else if (worker->n_held == 0 || (worker->n_held < HELD && draw_of < 40))

@@ -4,8 +4,8 @@
  * memory that is reused too early shows as a wrong pattern; ranges.h tells at once when two live blocks overlap. */
 #include "model.h"
 #include "../../core/runtime/hip.h"
+#include "../support/random.h"
 #include "program.h"
-#include "random.h"
 #include "ranges.h"
 #include "use.h"
 

@@ -3,7 +3,7 @@
  * refuses. */
 #include "../support/behaviour.h"
 #include "../support/managed.h"
-#include "../support/stream_model.h"
+#include "../support/stream_program.h"
 
 #include <stdio.h>
 
@@ -156,8 +156,7 @@ struct wrong_case {
 };
 
 static const struct wrong_case wrong[] = {
-    {"'preferred_location': 'gpu'",
-     "/stack/0/preferred_location: advise: \"gpu\" is not a place; write \"device\", \"cpu\""},
+    {"'preferred_location': 'gpu'", "/stack/0/preferred_location: \"gpu\" is not a place; write \"device\", \"cpu\""},
     {"'preferred_location': ''", "\"\" is not a place"},
     {"'preferred_location': '2'", "/stack/0/preferred_location: advise: there is no device 2; there are 2"},
     {"'preferred_location': '-1'", "\"-1\" is not a place"},
@@ -165,7 +164,7 @@ static const struct wrong_case wrong[] = {
     {"'preferred_location': '99999999999'", "is not a place"},
     {"'preferred_location': 1", "/stack/0/preferred_location: 1 is not"},
     {"'accessed_by': 'cpu'", "/stack/0/accessed_by"},
-    {"'accessed_by': ['cpu', 'device', 'you']", "/stack/0/accessed_by/2: advise: \"you\" is not a place"},
+    {"'accessed_by': ['cpu', 'device', 'you']", "/stack/0/accessed_by/2: \"you\" is not a place"},
     {"'accessed_by': ['cpu', '7']", "/stack/0/accessed_by/1: advise: there is no device 7"},
     {"'read_mostly': 'yes'", "/stack/0/read_mostly"},
     {"'read_mosty': true", "did you mean \"read_mostly\"?"},
@@ -251,8 +250,8 @@ static void assert_was_busy(void)
 static void agrees_with_a_model(void **state)
 {
   (void)state;
-  model_run_over_pool("'stack': [{'type': 'advise', 'accessed_by': ['cpu']}, 'pool', 'managed']", 1500,
-                      assert_was_busy);
+  stream_program_run_over_pool("'stack': [{'type': 'advise', 'accessed_by': ['cpu']}, 'pool', 'managed']", 1500,
+                               assert_was_busy);
 }
 
 enum { THREADS = 4 };

@@ -2,7 +2,7 @@
 /* Tests of arena: requests that it serves and refuses, memory that moves between arenas, and the steps before a
  * failure. tests/model and tests/unit/pool/test_stress run it at random and in threads. */
 #include "../../plugins/arena/arena.h"
-#include "../support/stream_model.h"
+#include "../support/stream_program.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -594,23 +594,23 @@ static void takes_a_block_back_once_however_many_free_it(void **state)
 
 /* ---- Everything at once ---- */
 
-static void passes_the_model(void **state)
+static void runs_random_programs(void **state)
 {
   static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 11", "'scheduler': 'threads'"};
   static const char *const options[] = {"'record': 'auto'", "'record': 'on_free'", "'maximum_size': '6MiB'"};
   char graph[300];
   (void)state;
   for (uint64_t seed = 1; seed <= 6; seed++) {
-    const struct model model = {.seed = seed,
-                                .steps = 1500,
-                                .n_streams = 4,
-                                .most_live = 120,
-                                .most_bytes = seed % 3 ? 200000 : 2 * MIB,
-                                .destroys_streams = true,
-                                .ends_with_no_live = seed % 2};
+    const struct stream_program program = {.seed = seed,
+                                           .steps = 1500,
+                                           .n_streams = 4,
+                                           .most_live = 120,
+                                           .most_bytes = seed % 3 ? 200000 : 2 * MIB,
+                                           .destroys_streams = true,
+                                           .ends_with_no_live = seed % 2};
     snprintf(graph, sizeof graph, "'stack': [{'type': 'arena', %s}, 'device']", options[seed % 3]);
     fixture_start_with(schedulers[seed / 3 % 2], graph);
-    model_run(&model);
+    stream_program_run(&program);
     assert_ok(hipmm_finalize());
     assert_int_equal(live_on_all_devices(), 0);
   }
@@ -783,7 +783,7 @@ int main(void)
       TEST(lets_the_next_thread_have_the_arena_of_one_that_ended),
       TEST(keeps_threads_on_their_default_streams_apart),
       TEST(takes_a_block_back_once_however_many_free_it),
-      TEST(passes_the_model),
+      TEST(runs_random_programs),
       TEST(loses_nothing_whatever_call_fails),
   };
   log_to_file("warning");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of binning: the bin of a request, the bin of a free, and mistakes in the list of bins. */
-#include "../support/stream_model.h"
+#include "../support/stream_program.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -508,26 +508,26 @@ static void gives_idle_chunks_back_when_trimmed(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
-static void passes_the_model(void **state)
+static void runs_random_programs(void **state)
 {
   static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 11", "'scheduler': 'threads'"};
   static const char *const upstreams[] = {"'device'", "'pool', 'device'"};
   char graph[300];
   (void)state;
   for (uint64_t seed = 1; seed <= 4; seed++) {
-    const struct model model = {.seed = seed,
-                                .steps = 1500,
-                                .n_streams = 3,
-                                .most_live = 100,
-                                .most_bytes = 100000,
-                                .destroys_streams = true,
-                                .ends_with_no_live = seed % 2};
+    const struct stream_program program = {.seed = seed,
+                                           .steps = 1500,
+                                           .n_streams = 3,
+                                           .most_live = 100,
+                                           .most_bytes = 100000,
+                                           .destroys_streams = true,
+                                           .ends_with_no_live = seed % 2};
     snprintf(graph, sizeof graph,
              "'stack': [{'type': 'binning', 'blocks_per_chunk': 5,"
              "'bins': [{'size': 1024}, {'size': '16KiB'}, {'size': '64KiB'}]}, %s]",
              upstreams[seed / 2 % 2]);
     fixture_start_with(schedulers[seed % 2], graph);
-    model_run(&model);
+    stream_program_run(&program);
     assert_ok(hipmm_finalize());
     assert_int_equal(live_on_all_devices(), 0);
   }
@@ -580,7 +580,7 @@ int main(void)
       TEST(changes_nothing_when_a_bin_cannot_be_had),
       TEST(shows_what_its_own_bins_hold),
       TEST(gives_idle_chunks_back_when_trimmed),
-      TEST(passes_the_model),
+      TEST(runs_random_programs),
       TEST(loses_nothing_whatever_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /* test_captures.c: random allocations on a stream while a graph is captured from it, and on another in another thread,
  * with little memory: nothing ends the capture, and what it fills holds that when the graph has run. */
 #include "../support/captures.h"
-#include "../unit/pool/random.h"
+#include "../support/random.h"
 
 enum { MOST = 24, STEPS_BEFORE = 60, STEPS = 120, SEEDS = 2 };
 
@@ -34,8 +34,8 @@ static const struct row *row; /* under test */
 static int allocate_one(struct worker *worker)
 {
   struct block *block = &worker->blocks[worker->count];
-  block->bytes = 1 + draw(&worker->random, draw(&worker->random, 4) ? 4096 : most_bytes);
-  block->value = (unsigned char)draw(&worker->random, 256);
+  block->bytes = 1 + random_below(&worker->random, random_below(&worker->random, 4) ? 4096 : most_bytes);
+  block->value = (unsigned char)random_below(&worker->random, 256);
   enum hipmm_status status = hipmm_allocate(NULL, block->bytes, worker->stream, &block->ptr);
   if (status) return !hipmm_is_out_of_memory(status) && !(row->waits && status == HIPMM_E_STATE);
   worker->count++;
@@ -45,7 +45,7 @@ static int allocate_one(struct worker *worker)
 
 static int free_one(struct worker *worker)
 {
-  unsigned i = (unsigned)draw(&worker->random, worker->count);
+  unsigned i = (unsigned)random_below(&worker->random, worker->count);
   struct block block = worker->blocks[i];
   worker->blocks[i] = worker->blocks[--worker->count];
   return hipmm_deallocate(NULL, block.ptr, block.bytes, worker->stream) != HIPMM_OK;
@@ -54,7 +54,7 @@ static int free_one(struct worker *worker)
 /* Returns what failed. */
 static int step(struct worker *worker)
 {
-  bool allocates = !worker->count || (worker->count < MOST && draw(&worker->random, 100) < 55);
+  bool allocates = !worker->count || (worker->count < MOST && random_below(&worker->random, 100) < 55);
   return allocates ? allocate_one(worker) : free_one(worker);
 }
 

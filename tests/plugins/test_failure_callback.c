@@ -2,7 +2,7 @@
 /* Tests of failure_callback: when the program's function is called, what it may do, and that it is never entered again
  * from within itself. */
 #include "../support/behaviour.h"
-#include "../support/stream_model.h"
+#include "../support/stream_program.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -578,9 +578,9 @@ static void agrees_with_a_model(void **state)
 {
   (void)state;
   use("spill", trim_then_give_up, (void *)(uintptr_t) "pool");
-  model_run_over_pool("'stack': [" CALLS
-                      ", {'type': 'pool', 'maximum_size': '256KiB', 'growth': 'segments'}, 'device']",
-                      2000, assert_was_busy);
+  stream_program_run_over_pool("'stack': [" CALLS
+                               ", {'type': 'pool', 'maximum_size': '256KiB', 'growth': 'segments'}, 'device']",
+                               2000, assert_was_busy);
 }
 
 static void work(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of fallback: which upstream serves a request, and that a free finds its way back to it. */
-#include "../support/stream_model.h"
+#include "../support/stream_program.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -274,7 +274,7 @@ static const struct graph_case wrong_graphs[] = {
     {"'memory'", "/resources/top/upstream: fallback takes 2 to 8 upstreams, not 1"},
     {"['memory']", "fallback takes 2 to 8 upstreams, not 1"},
     {"[]", "fallback takes 2 to 8 upstreams, not 0"},
-    {"['memory', 'memory']", "/resources/top/upstream: top: upstreams 1 and 2 are the same"},
+    {"['memory', 'memory']", "/resources/top/upstream: upstreams 1 and 2 are the same"},
     {"['memory', 'above']", "cycle: "},
     {"['top', 'memory']", "cycle: top → top"},
     {"['memory', 'memry']", "/resources/top/upstream/1: no resource is called \"memry\""},
@@ -312,17 +312,17 @@ static void agrees_with_a_model(void **state)
   (void)state;
   for (uint64_t seed = 1; seed <= 4; seed++) {
     fixture_start_with(seed % 2 ? "'scheduler': 'stepped', 'seed': 3" : "", half);
-    struct model model = {.seed = seed,
-                          .steps = 2000,
-                          .n_streams = 4,
-                          .most_live = 100,
-                          .most_bytes = 65536,
-                          .destroys_streams = true,
-                          .ends_with_no_live = seed != 4};
-    model_run(&model);
+    struct stream_program program = {.seed = seed,
+                                     .steps = 2000,
+                                     .n_streams = 4,
+                                     .most_live = 100,
+                                     .most_bytes = 65536,
+                                     .destroys_streams = true,
+                                     .ends_with_no_live = seed != 4};
+    stream_program_run(&program);
     assert_in_range(fixture_value("top", "fallbacks"), 101, 2000);
     assert_in_range(fixture_value("top", "allocations_1"), 101, 2000);
-    if (model.ends_with_no_live) assert_int_equal(fixture_value("limit", "allocated_bytes"), 0);
+    if (program.ends_with_no_live) assert_int_equal(fixture_value("limit", "allocated_bytes"), 0);
     assert_ok(hipmm_finalize());
   }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of fixed_size: its limits, reuse in the order of streams, growth, and trimming. */
-#include "../support/stream_model.h"
+#include "../support/stream_program.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -304,25 +304,25 @@ static void gives_everything_back_at_the_end(void **state)
 
 /* ---- Everything at once ---- */
 
-static void passes_the_model(void **state)
+static void runs_random_programs(void **state)
 {
   static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 7", "'scheduler': 'threads'"};
   static const char *const records[] = {"auto", "on_free", "lazy"};
   char graph[200];
   (void)state;
   for (uint64_t seed = 1; seed <= 6; seed++) {
-    const struct model model = {.seed = seed,
-                                .steps = 1500,
-                                .n_streams = 1 + (unsigned)seed % 5,
-                                .most_live = 60,
-                                .most_bytes = 4096,
-                                .destroys_streams = seed % 3 != 2,
-                                .ends_with_no_live = seed % 2};
+    const struct stream_program program = {.seed = seed,
+                                           .steps = 1500,
+                                           .n_streams = 1 + (unsigned)seed % 5,
+                                           .most_live = 60,
+                                           .most_bytes = 4096,
+                                           .destroys_streams = seed % 3 != 2,
+                                           .ends_with_no_live = seed % 2};
     snprintf(graph, sizeof graph,
              "'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 7, 'record': '%s'}, 'device']",
              records[seed % 3]);
     fixture_start_with(schedulers[seed % 2], graph);
-    model_run(&model);
+    stream_program_run(&program);
     assert_ok(hipmm_finalize());
     assert_int_equal(live_on_all_devices(), 0);
   }
@@ -492,7 +492,7 @@ int main(void)
       TEST(gives_idle_chunks_back_when_trimmed),
       TEST(keeps_a_chunk_that_the_upstream_does_not_take),
       TEST(gives_everything_back_at_the_end),
-      TEST(passes_the_model),
+      TEST(runs_random_programs),
       TEST(serves_threads_each_on_its_default_stream),
       TEST(takes_a_block_back_once_however_many_free_it),
       TEST(serves_threads_on_streams_of_their_own_while_it_is_trimmed),

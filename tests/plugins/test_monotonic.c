@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of monotonic: memory is allocated from front to back, from the front again when the last block is freed, and in
  * the order of the streams that used it. */
-#include "../support/stream_model.h"
+#include "../support/stream_program.h"
 
 #include <stdio.h>
 
@@ -380,7 +380,7 @@ static void costs_the_same_however_many_streams_there_are(void **state)
 /* ---- Everything at once ---- */
 
 /* So few blocks are live that often none is. */
-static void passes_the_model(void **state)
+static void runs_random_programs(void **state)
 {
   static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 11", "'scheduler': 'threads'"};
   static const char *const records[] = {"auto", "lazy", "on_free"};
@@ -388,17 +388,17 @@ static void passes_the_model(void **state)
   char graph[300];
   (void)state;
   for (uint64_t seed = 1; seed <= 9; seed++) {
-    const struct model model = {.seed = seed,
-                                .steps = 2000,
-                                .n_streams = 4,
-                                .most_live = 3,
-                                .most_bytes = seed % 2 ? 100000 : 3 * MIB,
-                                .destroys_streams = seed % 3 != 1,
-                                .ends_with_no_live = seed % 2};
+    const struct stream_program program = {.seed = seed,
+                                           .steps = 2000,
+                                           .n_streams = 4,
+                                           .most_live = 3,
+                                           .most_bytes = seed % 2 ? 100000 : 3 * MIB,
+                                           .destroys_streams = seed % 3 != 1,
+                                           .ends_with_no_live = seed % 2};
     snprintf(graph, sizeof graph, "'stack': [{'type': 'monotonic', 'record': '%s', 'chunk_size': '64KiB'}, %s]",
              records[seed % 3], upstreams[seed / 3 % 3]);
     fixture_start_with(schedulers[seed % 2], graph);
-    model_run(&model);
+    stream_program_run(&program);
     assert_in_range(fixture_value("monotonic", "rewinds"), 50, 10000);
     assert_ok(hipmm_finalize());
     assert_int_equal(live_on_all_devices(), 0);
@@ -486,7 +486,7 @@ int main(void)
       TEST(gives_records_back_when_trimmed),
       TEST(needs_no_host_memory_for_what_was_freed),
       TEST(waits_for_one_stream_however_many_there_are),
-      TEST(passes_the_model),
+      TEST(runs_random_programs),
       TEST(serves_threads_while_it_is_trimmed),
       TEST(costs_the_same_however_many_streams_there_are),
       TEST(loses_nothing_whatever_call_fails),

@@ -2,7 +2,7 @@
 /* Tests of pool, mapped and in segments: what it gives, what it counts, and what it refuses. How it grows, and what it
  * does on streams and in threads, is tested in tests/pool. */
 #include "../support/growths.h"
-#include "../unit/pool/random.h"
+#include "../support/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,14 +92,14 @@ static void joins_all_that_is_freed(void **state)
     size_t sum = 0;
     static size_t sizes[MOST_BLOCKS];
     for (; n < 3000; n++) {
-      sizes[n] = 1 + draw(&random, draw(&random, 4) ? 4 * KIB : 60 * KIB);
+      sizes[n] = 1 + random_below(&random, random_below(&random, 4) ? 4 * KIB : 60 * KIB);
       sum += (sizes[n] + 255) / 256 * 256;
       if (sum > 64 * MIB) break;
       blocks[n] = fixture_allocate(sizes[n], NULL);
     }
     assert_int_equal(value("live_count"), n);
     for (int left = n; left > 0; left--) {
-      int which = (int)draw(&random, (uint64_t)left);
+      int which = (int)random_below(&random, (uint64_t)left);
       fixture_free(blocks[which], sizes[which], NULL);
       blocks[which] = blocks[left - 1];
       sizes[which] = sizes[left - 1];
@@ -140,14 +140,14 @@ static void counts_exactly(void **state)
   assert_values(&expected, 0);
   memset(blocks, 0, BLOCKS * sizeof *blocks);
   for (int i = 0; i < 3000; i++) {
-    unsigned which = (unsigned)draw(&random, BLOCKS);
+    unsigned which = (unsigned)random_below(&random, BLOCKS);
     if (blocks[which]) {
-      fixture_free(blocks[which], draw(&random, 2) * sizes[which], NULL);
+      fixture_free(blocks[which], random_below(&random, 2) * sizes[which], NULL);
       expected.live_count--, expected.live_bytes -= (int64_t)sizes[which];
       rounded -= (int64_t)((sizes[which] + 255) / 256 * 256);
       blocks[which] = NULL;
     } else {
-      sizes[which] = 1 + draw(&random, draw(&random, 3) ? 4 * KIB : 300 * KIB);
+      sizes[which] = 1 + random_below(&random, random_below(&random, 3) ? 4 * KIB : 300 * KIB);
       blocks[which] = fixture_allocate(sizes[which], NULL);
       expected.live_count++, expected.live_bytes += (int64_t)sizes[which];
       rounded += (int64_t)((sizes[which] + 255) / 256 * 256);

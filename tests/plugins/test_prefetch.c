@@ -3,7 +3,7 @@
  * alone, and that nothing is lost when HIP refuses. */
 #include "../support/behaviour.h"
 #include "../support/managed.h"
-#include "../support/stream_model.h"
+#include "../support/stream_program.h"
 
 static const char managed[] = "'stack': ['prefetch', 'managed']";
 
@@ -129,7 +129,7 @@ static void assert_was_busy(void)
 static void agrees_with_a_model(void **state)
 {
   (void)state;
-  model_run_over_pool("'stack': ['prefetch', 'pool', 'managed']", 1500, assert_was_busy);
+  stream_program_run_over_pool("'stack': ['prefetch', 'pool', 'managed']", 1500, assert_was_busy);
 }
 
 enum { THREADS = 4 };

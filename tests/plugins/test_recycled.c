@@ -2,7 +2,7 @@
 /* test_recycled.c: streams that a program destroys without a word while their work is still to run. HIP gives the
  * handle to the next stream at once; what was freed on the old one must not reach work on the new one too early. */
 #include "../support/fixture.h"
-#include "../unit/pool/random.h"
+#include "../support/random.h"
 
 #include <stdio.h>
 
@@ -170,14 +170,14 @@ static void streams_come_and_go(void)
   atomic_store(&n_wrong, 0);
   for (unsigned i = 0; i < THREAD_SLOTS; i++) open_slot(&slots[i], i % 2);
   for (unsigned step = 0; step < STEPS; step++) {
-    unsigned slot = (unsigned)draw(&random, THREAD_SLOTS), what = (unsigned)draw(&random, 8);
+    unsigned slot = (unsigned)random_below(&random, THREAD_SLOTS), what = (unsigned)random_below(&random, 8);
     if (what < 4) {
       take_block(slot, (unsigned char)step);
     } else if (what < 7) {
-      if (n_live) give_block((unsigned)draw(&random, n_live));
+      if (n_live) give_block((unsigned)random_below(&random, n_live));
     } else {
-      close_slot(slot, draw(&random, 2));
-      open_slot(&slots[slot], draw(&random, 2));
+      close_slot(slot, random_below(&random, 2));
+      open_slot(&slots[slot], random_below(&random, 2));
     }
   }
   for (unsigned i = 0; i < THREAD_SLOTS; i++) close_slot(i, false);

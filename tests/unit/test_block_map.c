@@ -3,6 +3,7 @@
  * array. */
 #include "../../core/base/block_map.h"
 #include "../../core/base/os_memory.h"
+#include "../support/random.h"
 #include "../support/support.h"
 
 #include <stdlib.h>
@@ -136,10 +137,10 @@ static void change(struct block_map *block_map, struct model *model, size_t inde
 static void agrees_with_an_array(void **state)
 {
   struct model model = {{0}, 0, 0};
-  unsigned seed = 11;
+  uint64_t seed = 11;
   for (int round = 0; round < 40; round++) {
     for (int i = 0; i < 300; i++)
-      change(*state, &model, (size_t)rand_r(&seed) % ADDRESSES, (size_t)rand_r(&seed) % 5000 + 1);
+      change(*state, &model, (size_t)random_below(&seed, ADDRESSES), (size_t)random_below(&seed, 5000) + 1);
     check_against(*state, &model);
   }
 }

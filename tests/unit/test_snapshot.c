@@ -131,16 +131,47 @@ static void lists_what_is_below_a_prefix(void **state)
   fixture_start(
       "'resources': {'pool': {'type': 'pool', 'upstream': 'pool2'}, 'pool2': {'type': 'statistics', 'upstream': "
       "'device'}, 'device': {'type': 'device'}}");
-  json_t *pool = list("devices/0/pool"), *one = list("devices/0/pool/initial_size"), *none = list("devices/0/po");
+  json_t *pool = list("devices/0/pool"), *one = list("devices/0/pool/initial_size");
   assert_true(json_array_size(pool) > 5);
   for (size_t i = 0; i < json_array_size(pool); i++)
     assert_ptr_equal(strstr(json_string_value(json_object_get(json_array_get(pool, i), "path")), "devices/0/pool/"),
                      json_string_value(json_object_get(json_array_get(pool, i), "path")));
   assert_int_equal(json_array_size(one), 1);
-  assert_int_equal(json_array_size(none), 0);
   json_decref(pool);
   json_decref(one);
-  json_decref(none);
+}
+
+static void lists_nothing_where_a_prefix_leads_nowhere(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *prefix, *message;
+    enum hipmm_status status;
+  } rows[] = {
+      {"devices/0/pol", "devices/0/pol: there is no resource \"pol\"; did you mean \"pool\"?", HIPMM_E_ARGUMENT},
+      {"devices/0/pool/initial_sze", "there is no value \"initial_sze\" here; did you mean \"initial_size\"?",
+       HIPMM_E_ARGUMENT},
+      {"devices/0/held_byte", "there is no value \"held_byte\" here; did you mean \"held_bytes\"?", HIPMM_E_ARGUMENT},
+      {"devices/zero", "devices/zero: there is no device \"zero\"", HIPMM_E_ARGUMENT},
+      {"devices/9", "device 9 does not exist", HIPMM_E_NO_DEVICE},
+      {"devices/1", "devices/1: the stack of device 1 is not built yet", HIPMM_E_STATE},
+      {"device/0", "\"device/0\" is not a path", HIPMM_E_ARGUMENT},
+      {"created/pool", "created/pool: there is no created resource \"pool\"", HIPMM_E_ARGUMENT},
+  };
+  fixture_start("'stack': ['pool', 'device']");
+  fixture_resource("pool");
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char *text = NULL;
+    assert_status(hipmm_list(rows[i].prefix, &text), rows[i].status);
+    assert_message(rows[i].message);
+    assert_null(text);
+  }
+  json_t *devices = list("devices"), *device = list("devices/0"), *created = list("created");
+  assert_int_equal(json_array_size(devices), json_array_size(device));
+  assert_int_equal(json_array_size(created), 0);
+  json_decref(devices);
+  json_decref(device);
+  json_decref(created);
 }
 
 /* ---- The snapshot ---- */
@@ -197,7 +228,6 @@ static void tells_of_a_stack_of_before_without_a_path(void **state)
   assert_true(json_is_null(json_object_get(resource, "path")));
   json_decref(all);
   json_t *none = list(NULL);
-  assert_int_equal(json_array_size(none), 0);
   json_decref(none);
   hipmm_resource_release(old);
 }
@@ -249,21 +279,21 @@ static void names_the_blocks_that_keep_holes_apart(void **state)
 {
   (void)state;
   fixture_start(pieces);
-  json_t *all = snapshot(), *pins = json_object_get(memory_of(all), "pins"), *pin, *block;
-  assert_int_equal(json_array_size(pins), 2); /* none across the two pieces */
-  pin = json_array_get(pins, 0);
-  assert_number(pin, "joined_bytes", 79872 - 65536);
-  assert_number(pin, "below_bytes", 4096);
-  assert_number(pin, "above_bytes", 8192);
-  assert_number(pin, "n_blocks", 2);
-  block = json_array_get(json_object_get(pin, "blocks"), 0);
+  json_t *all = snapshot(), *blockers = json_object_get(memory_of(all), "blockers"), *blocker, *block;
+  assert_int_equal(json_array_size(blockers), 2); /* none across the two pieces */
+  blocker = json_array_get(blockers, 0);
+  assert_number(blocker, "joined_bytes", 79872 - 65536);
+  assert_number(blocker, "below_bytes", 4096);
+  assert_number(blocker, "above_bytes", 8192);
+  assert_number(blocker, "n_blocks", 2);
+  block = json_array_get(json_object_get(blocker, "blocks"), 0);
   assert_string(block, "address", "0x11000");
   assert_string(block, "stream", "0x1");
   assert_string(block, "state", "live");
   assert_number(block, "bytes", 1000);
-  pin = json_array_get(pins, 1);
-  assert_number(pin, "joined_bytes", 81664 - 71680);
-  assert_string(json_array_get(json_object_get(pin, "blocks"), 1), "state", "pending");
+  blocker = json_array_get(blockers, 1);
+  assert_number(blocker, "joined_bytes", 81664 - 71680);
+  assert_string(json_array_get(json_object_get(blocker, "blocks"), 1), "state", "pending");
   json_decref(all);
 }
 
@@ -276,11 +306,11 @@ static void joins_nothing_across_pieces(void **state)
                 "{'at': 12288, 'bytes': 4096, 'state': 'free', 'apart': true},"
                 "{'at': 16384, 'bytes': 8192, 'state': 'free', 'apart': true}, {'at': 24576, 'bytes': 256},"
                 "{'at': 24832, 'bytes': 256, 'state': 'free'}]}, 'device']");
-  json_t *all = snapshot(), *memory = memory_of(all), *pins = json_object_get(memory, "pins");
+  json_t *all = snapshot(), *memory = memory_of(all), *blockers = json_object_get(memory, "blockers");
   assert_sum(memory, "free", 4096 + 4096 + 8192 + 256, 4);
   assert_number(memory, "largest_free_bytes", 8192);
-  assert_int_equal(json_array_size(pins), 1);
-  assert_number(json_array_get(pins, 0), "joined_bytes", 8192 + 256 + 256);
+  assert_int_equal(json_array_size(blockers), 1);
+  assert_number(json_array_get(blockers, 0), "joined_bytes", 8192 + 256 + 256);
   json_decref(all);
 }
 
@@ -294,13 +324,13 @@ static void counts_what_can_be_moved_as_one_piece(void **state)
       "{'at': 13312, 'bytes': 256}, {'at': 13568, 'bytes': 512, 'state': 'free'},"
       "{'at': 65536, 'bytes': 8192, 'state': 'free', 'movable': true, 'apart': true},"
       "{'at': 73728, 'bytes': 8192, 'state': 'pending', 'movable': true}]}, 'device']");
-  json_t *all = snapshot(), *memory = memory_of(all), *pins = json_object_get(memory, "pins");
+  json_t *all = snapshot(), *memory = memory_of(all), *blockers = json_object_get(memory, "blockers");
   assert_sum(memory, "free", 1024 + 8192 + 512 + 8192, 3);
   assert_number(memory, "largest_free_bytes", 16384);
   assert_fragmentation(memory, 1 - 16384.0 / 17920.0);
-  assert_int_equal(json_array_size(pins), 1);
-  assert_number(json_array_get(pins, 0), "below_bytes", 1024 + 8192);
-  assert_number(json_array_get(pins, 0), "joined_bytes", 1024 + 8192 + 256 + 512);
+  assert_int_equal(json_array_size(blockers), 1);
+  assert_number(json_array_get(blockers, 0), "below_bytes", 1024 + 8192);
+  assert_number(json_array_get(blockers, 0), "joined_bytes", 1024 + 8192 + 256 + 512);
   json_decref(all);
 }
 
@@ -317,9 +347,9 @@ static void keeps_the_largest_of_many_holes(void **state)
   }
   strcat(graph, "]}, 'device']");
   fixture_start(graph);
-  json_t *all = snapshot(), *pins = json_object_get(memory_of(all), "pins");
-  assert_int_equal(json_array_size(pins), 8);
-  for (size_t i = 0; i < 8; i++) assert_number(json_array_get(pins, i), "joined_bytes", 16384 + 256);
+  json_t *all = snapshot(), *blockers = json_object_get(memory_of(all), "blockers");
+  assert_int_equal(json_array_size(blockers), 8);
+  for (size_t i = 0; i < 8; i++) assert_number(json_array_get(blockers, i), "joined_bytes", 16384 + 256);
   assert_fragmentation(memory_of(all), 1 - 1.0 / 41);
   json_decref(all);
 }
@@ -338,15 +368,15 @@ static void orders_holes_by_what_would_be_gained(void **state)
   }
   strcat(graph, "]}, 'device']");
   fixture_start(graph);
-  json_t *all = snapshot(), *pins = json_object_get(memory_of(all), "pins");
+  json_t *all = snapshot(), *blockers = json_object_get(memory_of(all), "blockers");
   json_int_t before = INT64_MAX, largest = 0;
   for (int i = 1; i < 20; i++) {
     json_int_t joined = 256 * (3 + (i * 7) % 20 + ((i + 1) * 7) % 20);
     if (joined > largest) largest = joined;
   }
-  assert_int_equal(json_array_size(pins), 8);
+  assert_int_equal(json_array_size(blockers), 8);
   for (size_t i = 0; i < 8; i++) {
-    json_int_t joined = json_integer_value(json_object_get(json_array_get(pins, i), "joined_bytes"));
+    json_int_t joined = json_integer_value(json_object_get(json_array_get(blockers, i), "joined_bytes"));
     if (!i) assert_int_equal(joined, largest);
     assert_true(joined <= before);
     before = joined;
@@ -401,7 +431,7 @@ static void free_all_but(int kept, size_t bytes, int n)
 
 static json_t *pins_of(json_t *memory)
 {
-  return json_object_get(memory, "pins");
+  return json_object_get(memory, "blockers");
 }
 
 /* Each block is a segment of its own: nothing is gained when one ends, wherever the device put them. */
@@ -427,30 +457,30 @@ static void joins_blocks_of_a_segment(void **state)
   (void)state;
   fill_pool("'growth': 'segments', 'initial_size': '8MiB'", 2 * MIB, 4);
   free_all_but(1, 2 * MIB, 4);
-  json_t *all = snapshot(), *memory = memory_of(all), *pin = json_array_get(pins_of(memory), 0);
+  json_t *all = snapshot(), *memory = memory_of(all), *blocker = json_array_get(pins_of(memory), 0);
   assert_number(memory, "largest_free_bytes", 4 * MIB);
   assert_int_equal(json_array_size(pins_of(memory)), 1);
-  assert_number(pin, "joined_bytes", 8 * MIB);
-  assert_number(pin, "below_bytes", 2 * MIB);
-  assert_number(pin, "above_bytes", 4 * MIB);
+  assert_number(blocker, "joined_bytes", 8 * MIB);
+  assert_number(blocker, "below_bytes", 2 * MIB);
+  assert_number(blocker, "above_bytes", 4 * MIB);
   json_decref(all);
   fixture_free(blocks[1], 2 * MIB, NULL);
 }
 
-/* A block in the midst pins the granule that it lies in, and no more: what is said to be had in one piece can be. */
+/* A block in the midst keeps the granule that it lies in, and no more: what is said to be had in one piece can be. */
 static void counts_idle_granules_as_one_piece(void **state)
 {
   (void)state;
   fill_pool("'growth': 'mapped'", MIB, 12);
   free_all_but(5, MIB, 12);
-  json_t *all = snapshot(), *memory = memory_of(all), *pin = json_array_get(pins_of(memory), 0);
+  json_t *all = snapshot(), *memory = memory_of(all), *blocker = json_array_get(pins_of(memory), 0);
   json_int_t largest = json_integer_value(json_object_get(memory, "largest_free_bytes")), free_bytes;
   free_bytes = bytes_in(memory, "free");
   assert_int_equal(free_bytes, fixture_value("pool", "free_bytes"));
   assert_true(largest > (json_int_t)(6 * MIB) && largest < free_bytes); /* more than on either side of the block */
   assert_int_equal(json_array_size(pins_of(memory)), 1);
-  assert_number(pin, "below_bytes", 5 * MIB);
-  assert_string(json_array_get(json_object_get(pin, "blocks"), 0), "state", "live");
+  assert_number(blocker, "below_bytes", 5 * MIB);
+  assert_string(json_array_get(json_object_get(blocker, "blocks"), 0), "state", "live");
   json_decref(all);
   size_t held = fixture_held_bytes();
   fixture_free(fixture_allocate((size_t)largest, NULL), (size_t)largest, NULL);
@@ -485,7 +515,7 @@ static void has_nothing_free_and_no_fragmentation(void **state)
   fixture_start("'stack': [{'type': 'variable_plugin', 'extents': [{'at': 4096, 'bytes': 256}]}, 'device']");
   json_t *all = snapshot();
   assert_true(json_real_value(json_object_get(memory_of(all), "fragmentation")) == 0);
-  assert_int_equal(json_array_size(json_object_get(memory_of(all), "pins")), 0);
+  assert_int_equal(json_array_size(json_object_get(memory_of(all), "blockers")), 0);
   json_decref(all);
 }
 
@@ -567,6 +597,7 @@ int main(void)
       snapshot_test(lists_values_and_options),
       snapshot_test(lists_what_can_be_got),
       snapshot_test(lists_what_is_below_a_prefix),
+      snapshot_test(lists_nothing_where_a_prefix_leads_nowhere),
       snapshot_test(tells_of_every_stack),
       snapshot_test(tells_of_a_stack_of_before_without_a_path),
       snapshot_test(sums_memory_up),

@@ -4,9 +4,9 @@
  * fewer. */
 #include "../../../plugins/pool/backing.h"
 #include "../../../plugins/pool/idle.h"
+#include "../../support/random.h"
 #include "../../support/support.h"
 #include "fake.h"
-#include "random.h"
 
 enum { STREAM = STREAM_FIRST, STREAMS = 3 };
 
@@ -464,7 +464,7 @@ static void exchanges_chunks_that_are_too_large(void **state)
   /* Fences so that only large chunks at the end are idle. */
   uint64_t random = 11;
   unsigned n = 0;
-  while (n < MOST_IDS && has_room(granule * (1 + draw(&random, 12)), &ids[n])) n++;
+  while (n < MOST_IDS && has_room(granule * (1 + random_below(&random, 12)), &ids[n])) n++;
   assert_valid();
   for (unsigned i = 0; i < n; i += 2) free_block(ids[i]);
   heap_complete_all(&heap);
@@ -511,12 +511,12 @@ static void holds_no_more_while_some_is_idle(void **state)
   for (unsigned i = 0; i < 4000; i++) {
     fake_work(0);
     if (live > (WHOLE - SMALL) * 7 / 8) {
-      unsigned which = (unsigned)draw(&random, n);
+      unsigned which = (unsigned)random_below(&random, n);
       live -= block_of(&heap.blocks, ids[which])->bytes / UNITS;
       free_block(ids[which]);
       ids[which] = ids[--n];
     } else {
-      uint64_t units = 1 + draw(&random, draw(&random, 8) ? 4 : 400);
+      uint64_t units = 1 + random_below(&random, random_below(&random, 8) ? 4 : 400);
       ids[n++] = allocate_block(units * UNITS);
       live += units;
     }
@@ -711,31 +711,32 @@ struct world {
 
 static void do_something(struct world *world)
 {
-  uint64_t lot = draw(&world->random, 100);
+  uint64_t lot = random_below(&world->random, 100);
   if (lot < 2) {
-    let_nobody_wait(!draw(&world->random, 4));
+    let_nobody_wait(!random_below(&world->random, 4));
   } else if (lot < 4) {
     if (fake_hip.DeviceSynchronize()) return;
     heap_complete_all(&heap);
-    uint64_t keep_bytes = draw(&world->random, 2) * draw(&world->random, 64) * MIB;
+    uint64_t keep_bytes = random_below(&world->random, 2) * random_below(&world->random, 64) * MIB;
     enum hipmm_status status = backing_release_idle(&backing, &heap, keep_bytes);
     assert_true(!status || status == HIPMM_E_HIP || status == HIPMM_E_OUT_OF_MEMORY);
   } else if (lot < 6) {
-    fake_fail_upstream(1 + (unsigned)draw(&world->random, 12),
-                       draw(&world->random, 2) ? HIPMM_E_HIP : HIPMM_E_OUT_OF_MEMORY);
+    fake_fail_upstream(1 + (unsigned)random_below(&world->random, 12),
+                       random_below(&world->random, 2) ? HIPMM_E_HIP : HIPMM_E_OUT_OF_MEMORY);
   } else if (world->n == 256 || (world->n && lot % 2)) {
-    unsigned which = (unsigned)draw(&world->random, world->n);
-    unsigned stream = (unsigned)draw(&world->random, STREAMS);
+    unsigned which = (unsigned)random_below(&world->random, world->n);
+    unsigned stream = (unsigned)random_below(&world->random, STREAMS);
     fake_work(stream);
     heap_free(&heap, ids[which], STREAM + stream);
     ids[which] = ids[--world->n];
   } else if (lot < 10) {
-    fake_progress((unsigned)draw(&world->random, STREAMS));
+    fake_progress((unsigned)random_below(&world->random, STREAMS));
   } else {
-    uint64_t units = draw(&world->random, 8) ? 64 : 2048;
-    struct request request = request_for((1 + draw(&world->random, units)) * world->unit_bytes);
-    request.stream = STREAM + (uint32_t)draw(&world->random, STREAMS);
-    if (!draw(&world->random, 4)) request.alignment = (uint64_t)HIPMM_ALIGNMENT << draw(&world->random, 14);
+    uint64_t units = random_below(&world->random, 8) ? 64 : 2048;
+    struct request request = request_for((1 + random_below(&world->random, units)) * world->unit_bytes);
+    request.stream = STREAM + (uint32_t)random_below(&world->random, STREAMS);
+    if (!random_below(&world->random, 4))
+      request.alignment = (uint64_t)HIPMM_ALIGNMENT << random_below(&world->random, 14);
     enum hipmm_status status = try_take(&request, &ids[world->n]);
     world->refused += status != HIPMM_OK;
     world->n += !status;

@@ -2,9 +2,9 @@
 /* Tests of the index of free blocks against a plain array: what fits, what is visited, and what the tree's nodes know,
  * all along thousands of random changes. */
 #include "../../../plugins/pool/free_index.h"
+#include "../../support/random.h"
 #include "../../support/support.h"
 #include "fake.h"
-#include "random.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -207,12 +207,12 @@ static void assert_nodes_know(void)
 /* Sizes that matter: about the border between lists and tree, about the granule, and any. */
 static uint64_t draw_bytes(uint64_t *random, uint64_t most)
 {
-  uint64_t near = draw(random, 5) * HIPMM_ALIGNMENT - 2 * HIPMM_ALIGNMENT, bytes;
-  switch (draw(random, 4)) {
+  uint64_t near = random_below(random, 5) * HIPMM_ALIGNMENT - 2 * HIPMM_ALIGNMENT, bytes;
+  switch (random_below(random, 4)) {
   case 0: bytes = KIB64 + near; break;
-  case 1: bytes = (1 + draw(random, 3)) * GRANULE + near; break;
-  case 2: bytes = (1 + draw(random, 256)) * HIPMM_ALIGNMENT; break;
-  default: bytes = (1 + draw(random, most / HIPMM_ALIGNMENT)) * HIPMM_ALIGNMENT;
+  case 1: bytes = (1 + random_below(random, 3)) * GRANULE + near; break;
+  case 2: bytes = (1 + random_below(random, 256)) * HIPMM_ALIGNMENT; break;
+  default: bytes = (1 + random_below(random, most / HIPMM_ALIGNMENT)) * HIPMM_ALIGNMENT;
   }
   return bytes < most ? bytes : most;
 }
@@ -221,7 +221,7 @@ static uint64_t draw_bytes(uint64_t *random, uint64_t most)
 static uint64_t draw_start(uint64_t *random, const struct slot *slot, uint64_t bytes)
 {
   uint64_t room = (slot->bytes - bytes) / HIPMM_ALIGNMENT;
-  return slot->start + (draw(random, 2) ? draw(random, room + 1) * HIPMM_ALIGNMENT : 0);
+  return slot->start + (random_below(random, 2) ? random_below(random, room + 1) * HIPMM_ALIGNMENT : 0);
 }
 
 static void make_slots(uint64_t *random)
@@ -229,7 +229,8 @@ static void make_slots(uint64_t *random)
   uint64_t start = START;
   for (struct slot *slot = slots; slot < slots + N_SLOTS; slot++) {
     slot->start = start;
-    slot->bytes = draw(random, 3) ? GRANULE * (1 + draw(random, 3)) : KIB64 * (1 + draw(random, 40));
+    slot->bytes =
+        random_below(random, 3) ? GRANULE * (1 + random_below(random, 3)) : KIB64 * (1 + random_below(random, 40));
     start += slot->bytes;
   }
 }
@@ -241,7 +242,7 @@ static void change(uint64_t *random, struct slot *slot)
     slot->id = block_new(&blocks, start, bytes);
     slot->since = ++now;
     free_index_add(&idx, &blocks, slot->id);
-  } else if (draw(random, 2)) {
+  } else if (random_below(random, 2)) {
     free_index_move(&idx, &blocks, slot->id, start, bytes);
     slot->since = ++now;
     assert_int_equal(block_in(slot)->start, start);
@@ -260,7 +261,7 @@ static void agrees_with_a_plain_array(uint64_t granule, uint64_t seed)
   make_slots(&random);
   for (unsigned i = 0; i < STEPS; i++) {
     uint64_t among = i / 1000 % 2 ? N_SLOTS : N_SLOTS / 10; /* now dense, now sparse */
-    change(&random, &slots[draw(&random, among)]);
+    change(&random, &slots[random_below(&random, among)]);
     assert_fits(draw_bytes(&random, 4 * GRANULE));
     if (i % 16 == 0 && granule) assert_visits_all(KIB64 + draw_bytes(&random, 4 * GRANULE));
     if (i % 16 == 0) assert_counts();

@@ -29,7 +29,7 @@ static void *own(void *refused)
 static unsigned long strays_while_shut(void)
 {
   gate_shut(&gate);
-  gates_fence();
+  asymmetric_fence_heavy();
   gate_await(&gate);
   unsigned long before = passed;
   for (volatile unsigned i = 0; i < 200; i++) passed++;
@@ -42,9 +42,9 @@ static void keeps_its_owner_out(bool light)
 {
   pthread_t thread;
   unsigned long strays = 0, refused = 0;
-  gates_prepare();
-  bool could_be_light = atomic_load(&gates_are_light);
-  atomic_store(&gates_are_light, light && could_be_light);
+  asymmetric_fence_prepare();
+  bool could_be_light = atomic_load(&asymmetric_fence_is_light);
+  atomic_store(&asymmetric_fence_is_light, light && could_be_light);
   atomic_store(&begun, false);
   atomic_store(&stop, false);
   passed = 0;
@@ -53,7 +53,7 @@ static void keeps_its_owner_out(bool light)
   for (unsigned i = 0; i < ROUNDS; i++) strays += strays_while_shut();
   atomic_store(&stop, true);
   pthread_join(thread, NULL);
-  atomic_store(&gates_are_light, could_be_light);
+  atomic_store(&asymmetric_fence_is_light, could_be_light);
   assert_int_equal(strays, 0);
   assert_true(passed > 200 * ROUNDS); /* it has been in, too */
 }
@@ -73,12 +73,12 @@ static void keeps_its_owner_out_where_they_do_not(void **state)
 static void lets_its_owner_pass_when_open(void **state)
 {
   (void)state;
-  gates_prepare();
+  asymmetric_fence_prepare();
   assert_true(gate_enter(&gate));
   gate_leave(&gate);
   gate_shut(&gate);
   assert_false(gate_enter(&gate));
-  gates_fence();
+  asymmetric_fence_heavy();
   gate_await(&gate); /* a refused owner is not inside */
   gate_open(&gate);
   assert_true(gate_enter(&gate));

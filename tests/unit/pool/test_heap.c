@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the heap: how blocks split and merge, its regions, and what happens when its records run out. */
+#include "../../support/random.h"
 #include "heap_fixture.h"
-#include "random.h"
 
 /* ---- Splitting and merging ---- */
 
@@ -161,9 +161,9 @@ static void knows_an_idle_region_after_any_use(void **state)
   open_with(RECORD_AUTO, MIB, 1);
   for (unsigned round = 0; round < 200; round++) {
     uint32_t ids[16];
-    for (unsigned i = 0; i < 16; i++) ids[i] = allocate_block(256 * (1 + draw(&random, 200)), 0);
+    for (unsigned i = 0; i < 16; i++) ids[i] = allocate_block(256 * (1 + random_below(&random, 200)), 0);
     for (unsigned i = 16; i > 0; i--) {
-      unsigned which = (unsigned)draw(&random, i);
+      unsigned which = (unsigned)random_below(&random, i);
       assert_false(heap_remove_region(&heap, START, MIB));
       free_block(ids[which], 0);
       ids[which] = ids[i - 1];

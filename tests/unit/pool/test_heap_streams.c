@@ -2,8 +2,8 @@
 /* Tests of the heap's memory among streams: where the heap finds a block, and that the new user of a block comes after all
  * work that used it, which the fake streams know for each operation. */
 #include "../../../plugins/pool/cache.h"
+#include "../../support/random.h"
 #include "heap_fixture.h"
-#include "random.h"
 
 #include <string.h>
 
@@ -236,10 +236,11 @@ static void assert_may_be_used(const struct block *block, unsigned stream)
 
 static void take_one(struct world *world)
 {
-  unsigned stream = (unsigned)draw(&world->random, STREAMS);
-  uint64_t most = draw(&world->random, 3) ? 64 : UNITS / 8;
-  uint64_t alignment = (uint64_t)HIPMM_ALIGNMENT << (draw(&world->random, 4) ? 0 : draw(&world->random, 15));
-  struct request request = request_for((1 + draw(&world->random, most)) * HIPMM_ALIGNMENT, alignment, stream);
+  unsigned stream = (unsigned)random_below(&world->random, STREAMS);
+  uint64_t most = random_below(&world->random, 3) ? 64 : UNITS / 8;
+  uint64_t alignment = (uint64_t)HIPMM_ALIGNMENT
+                       << (random_below(&world->random, 4) ? 0 : random_below(&world->random, 15));
+  struct request request = request_for((1 + random_below(&world->random, most)) * HIPMM_ALIGNMENT, alignment, stream);
   set_alive(stream);
   uint32_t id = heap_allocate_ready(&heap, &request);
   if (!id) id = heap_allocate_completed(&heap, &request);
@@ -264,10 +265,10 @@ static void take_one(struct world *world)
 
 static void give_one(struct world *world)
 {
-  unsigned which = (unsigned)draw(&world->random, world->n_live);
+  unsigned which = (unsigned)random_below(&world->random, world->n_live);
   struct held held = world->live[which];
   world->live[which] = world->live[--world->n_live];
-  unsigned stream = draw(&world->random, 4) ? held.stream : (unsigned)draw(&world->random, STREAMS);
+  unsigned stream = random_below(&world->random, 4) ? held.stream : (unsigned)random_below(&world->random, STREAMS);
   fake_order(stream, held.stream);
   uint64_t work = fake_work(stream);
   const struct block *block = block_of(&heap.blocks, held.id);
@@ -278,10 +279,10 @@ static void give_one(struct world *world)
 
 static void do_something_else(struct world *world)
 {
-  unsigned stream = (unsigned)draw(&world->random, STREAMS);
+  unsigned stream = (unsigned)random_below(&world->random, STREAMS);
   set_alive(stream);
-  switch (draw(&world->random, 4)) {
-  case 0: stream_of(&heap.streams, STREAM_FIRST + stream)->lasts = !stream || draw(&world->random, 2); break;
+  switch (random_below(&world->random, 4)) {
+  case 0: stream_of(&heap.streams, STREAM_FIRST + stream)->lasts = !stream || random_below(&world->random, 2); break;
   case 1: heap_wait(&heap); break;
   case 2:
     fake_hip.StreamSynchronize(fake_stream(stream));
@@ -299,7 +300,7 @@ static void survives_anything(enum record record, uint64_t seed)
   uint64_t second = START + REGION_UNITS * HIPMM_ALIGNMENT;
   assert_int_not_equal(heap_add_region(&heap, second, REGION_UNITS * HIPMM_ALIGNMENT, 0, STREAM_READY), BLOCK_NONE);
   for (unsigned i = 0; i < STEPS; i++) {
-    uint64_t lot = draw(&world.random, 100);
+    uint64_t lot = random_below(&world.random, 100);
     if (lot < 6)
       do_something_else(&world);
     else if (world.n_live == MOST_LIVE || (world.n_live && lot % 2))
@@ -410,7 +411,7 @@ static void knows_streams_that_come_and_go(void **state)
   open_heap(RECORD_LAZY);
   memset(ids, 0, sizeof ids);
   for (int i = 0; i < 200000; i++) {
-    uint32_t index = (uint32_t)draw(&random, THOUSANDS);
+    uint32_t index = (uint32_t)random_below(&random, THOUSANDS);
     assert_int_equal(streams_known_id(&heap.streams, handle_of(index)), ids[index]);
     if (ids[index])
       stream_forget(&heap.streams, ids[index]);
@@ -462,8 +463,8 @@ static void visits_streams_that_have_free_blocks_and_no_others(void **state)
   open_heap(RECORD_LAZY);
   for (int round = 0; round < 40; round++) {
     for (int i = 0; i < 500; i++) {
-      uint32_t stream = (uint32_t)draw(&random, round % 2 ? MAX_STREAMS : 300);
-      has[stream] = draw(&random, 3);
+      uint32_t stream = (uint32_t)random_below(&random, round % 2 ? MAX_STREAMS : 300);
+      has[stream] = random_below(&random, 3);
       (has[stream] ? stream_set_add : stream_set_remove)(&set, stream);
       assert_int_equal(stream_set_has(&set, stream), has[stream]);
     }

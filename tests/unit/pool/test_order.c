@@ -4,8 +4,8 @@
  * something broken: the pool without stream_wait() (unordered/pool.c), or a runtime of which one function does
  * nothing. */
 #include "../../support/fixture.h"
+#include "../../support/random.h"
 #include "pattern.h"
-#include "random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,9 +59,9 @@ static void use(struct program *program, const struct live_blocks *live)
 
 static void allocate_one(struct program *program)
 {
-  struct live_blocks live = {.bytes =
-                                 (size_t)(1 + draw(&program->random, draw(&program->random, 3) ? 512 : 5000)) * KIB,
-                             .stream = (unsigned)draw(&program->random, STREAMS)};
+  struct live_blocks live = {
+      .bytes = (size_t)(1 + random_below(&program->random, random_below(&program->random, 3) ? 512 : 5000)) * KIB,
+      .stream = (unsigned)random_below(&program->random, STREAMS)};
   if (hipmm_allocate(NULL, live.bytes, program->streams[live.stream], &live.ptr)) return; /* there is little */
   use(program, &live);
   program->live[program->n_live++] = live;
@@ -69,7 +69,7 @@ static void allocate_one(struct program *program)
 
 static void free_one(struct program *program)
 {
-  unsigned which = (unsigned)draw(&program->random, program->n_live);
+  unsigned which = (unsigned)random_below(&program->random, program->n_live);
   struct live_blocks live = program->live[which];
   program->live[which] = program->live[--program->n_live];
   if (hipmm_deallocate(NULL, live.ptr, live.bytes, program->streams[live.stream])) wrong++;
@@ -78,7 +78,7 @@ static void free_one(struct program *program)
 /* Blocks in use stay where they are: the stream lives on. */
 static void retire_one(struct program *program)
 {
-  hipmm_stream_retire(0, program->streams[draw(&program->random, STREAMS)]);
+  hipmm_stream_retire(0, program->streams[random_below(&program->random, STREAMS)]);
 }
 
 /* ---- What is broken ---- */
@@ -146,9 +146,9 @@ static void run_program(const struct order_case *row, uint64_t seed)
     if (row->retains && hipmm_stream_retain(0, program.streams[i])) wrong++;
   }
   for (unsigned i = 0; i < STEPS && !wrong; i++) {
-    if (!row->retains && !draw(&program.random, 40))
+    if (!row->retains && !random_below(&program.random, 40))
       retire_one(&program);
-    else if (program.n_live == MOST_LIVE || (program.n_live && draw(&program.random, 2)))
+    else if (program.n_live == MOST_LIVE || (program.n_live && random_below(&program.random, 2)))
       free_one(&program);
     else
       allocate_one(&program);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of how memory goes from stream to stream: in order, with as little waiting as the option `record` allows, and
  * on one stream without any call. */
-#include "../../support/stream_model.h"
+#include "../../support/stream_program.h"
 #include "work.h"
 
 #include <stdio.h>
@@ -245,16 +245,16 @@ static void passes_the_model(void **state)
   static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 9", "'scheduler': 'threads'"};
   (void)state;
   for (uint64_t seed = 1; seed <= 8; seed++) {
-    const struct model model = {.seed = seed,
-                                .steps = 1500,
-                                .n_streams = 1 + (unsigned)seed % 5,
-                                .most_live = 60,
-                                .most_bytes = seed % 3 ? 400 * KIB : 8 * KIB,
-                                .destroys_streams = seed % RECORDS != LAZY,
-                                .ends_with_no_live = seed % 2};
+    const struct stream_program program = {.seed = seed,
+                                           .steps = 1500,
+                                           .n_streams = 1 + (unsigned)seed % 5,
+                                           .most_live = 60,
+                                           .most_bytes = seed % 3 ? 400 * KIB : 8 * KIB,
+                                           .destroys_streams = seed % RECORDS != LAZY,
+                                           .ends_with_no_live = seed % 2};
     start(schedulers[seed % 4 == 0], (int)(seed / 2 % GROWTHS), (int)(seed % RECORDS),
           seed % 2 ? "" : ", 'maximum_size': '12MiB'");
-    model_run(&model);
+    stream_program_run(&program);
     finish();
   }
 }

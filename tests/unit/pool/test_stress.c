@@ -3,7 +3,7 @@
  * an arena that is too small for them. What a stream has written into a block must be there when it looks again, and in
  * the end everything is free in one chunk. */
 #include "../../support/fixture.h"
-#include "random.h"
+#include "../../support/random.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -62,8 +62,8 @@ static void allocate_one(struct worker *worker, struct block *block)
 {
   static atomic_uchar last_tag;
   void *ptr = NULL;
-  block->bytes = 1 + (size_t)draw(&worker->random, draw(&worker->random, 4) ? 4 * KIB : 2048 * KIB);
-  block->stream = (unsigned)draw(&worker->random, STREAMS);
+  block->bytes = 1 + (size_t)random_below(&worker->random, random_below(&worker->random, 4) ? 4 * KIB : 2048 * KIB);
+  block->stream = (unsigned)random_below(&worker->random, STREAMS);
   block->tag = ++last_tag;
   enum hipmm_status status = hipmm_allocate(NULL, block->bytes, world.streams[block->stream], &ptr);
   atomic_fetch_add(status ? &world.refused : &world.allocated, 1);
@@ -76,16 +76,16 @@ static void allocate_one(struct worker *worker, struct block *block)
 
 static void free_one(struct worker *worker, struct block *block)
 {
-  if (!draw(&worker->random, 4)) move_to(block, (unsigned)draw(&worker->random, STREAMS));
+  if (!random_below(&worker->random, 4)) move_to(block, (unsigned)random_below(&worker->random, STREAMS));
   submit_look(block);
-  size_t bytes = draw(&worker->random, 2) ? block->bytes : 0;
+  size_t bytes = random_below(&worker->random, 2) ? block->bytes : 0;
   expect(hipmm_deallocate(NULL, block->ptr, bytes, world.streams[block->stream]));
   block->ptr = NULL;
 }
 
 static void exchange(struct worker *worker, struct block *block)
 {
-  struct block *shared = &world.shared[draw(&worker->random, SHARED)];
+  struct block *shared = &world.shared[random_below(&worker->random, SHARED)];
   pthread_mutex_lock(&world.lock);
   struct block mine = *block;
   *block = *shared;
@@ -99,10 +99,10 @@ static void *work(void *closure)
   struct hipmm_resource *pool;
   if (hipmm_resource_get_for_device(0, &pool)) return NULL;
   for (unsigned i = 0; i < STEPS; i++) {
-    struct block *block = &worker->held[draw(&worker->random, HELD)];
-    uint64_t lot = draw(&worker->random, 100);
+    struct block *block = &worker->held[random_below(&worker->random, HELD)];
+    uint64_t lot = random_below(&worker->random, 100);
     if (lot < 1)
-      expect(hipmm_resource_trim(pool, (size_t)draw(&worker->random, 3) * MIB));
+      expect(hipmm_resource_trim(pool, (size_t)random_below(&worker->random, 3) * MIB));
     else if (lot < 20)
       exchange(worker, block);
     else if (block->ptr)

@@ -2,7 +2,7 @@
 /* Tests of the pool in threads: what a thread keeps for itself is bounded, counted, and there for others when they need
  * it; and every block has one owner, whoever frees it. Threads tell what happened, the main thread asserts. */
 #include "../../support/fixture.h"
-#include "random.h"
+#include "../../support/random.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -291,7 +291,7 @@ static void *hand_out(void *closure)
   uint64_t random = 1;
   for (unsigned i = 0; i < HANDED; i++) {
     void *ptr = NULL;
-    size_t bytes = 1 + (size_t)draw(&random, i % 16 ? 4 * KIB : 100 * KIB);
+    size_t bytes = 1 + (size_t)random_below(&random, i % 16 ? 4 * KIB : 100 * KIB);
     unsigned failed = hipmm_allocate(NULL, bytes, handoff->stream, &ptr) != HIPMM_OK;
     pthread_mutex_lock(&handoff->lock);
     while (handoff->written - handoff->read == QUEUE) pthread_cond_wait(&handoff->changed, &handoff->lock);

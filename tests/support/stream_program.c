@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_model.c: see stream_model.h. */
-#include "stream_model.h"
+/* stream_program.c: see stream_program.h. */
+#include "stream_program.h"
+
+#include "random.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 
 enum { MOST_STREAMS = 8, MOST_LIVE = 512 };
 
-struct model_block {
+struct stream_program_block {
   unsigned char *ptr;
   size_t bytes;
   unsigned char tag;
@@ -17,28 +19,20 @@ struct model_block {
 };
 
 struct world {
-  const struct model *model;
+  const struct stream_program *program;
   uint64_t random;
   hipmm_stream_t streams[MOST_STREAMS]; /* [0] is the default stream */
   bool is_retained[MOST_STREAMS];
-  struct model_block live[MOST_LIVE];
+  struct stream_program_block live[MOST_LIVE];
   unsigned n_live;
   unsigned char next_tag;
 };
 
 static atomic_uint wrong_blocks; /* seen by work on streams */
 
-static uint64_t draw(struct world *world, uint64_t below)
-{
-  world->random ^= world->random << 13;
-  world->random ^= world->random >> 7;
-  world->random ^= world->random << 17;
-  return (world->random >> 11) % below;
-}
-
 /* ---- Work on streams ---- */
 
-static void submit_look(const struct world *world, const struct model_block *block, unsigned stream)
+static void submit_look(const struct world *world, const struct stream_program_block *block, unsigned stream)
 {
   assert_int_equal(fixture_look(block->ptr, block->tag, block->bytes, world->streams[stream], &wrong_blocks), 0);
 }
@@ -60,17 +54,17 @@ static void assert_apart(const struct world *world, const unsigned char *ptr, si
 {
   assert_int_equal((uintptr_t)ptr % HIPMM_ALIGNMENT, 0);
   for (unsigned i = 0; i < world->n_live; i++) {
-    const struct model_block *other = &world->live[i];
+    const struct stream_program_block *other = &world->live[i];
     assert_true(ptr + bytes <= other->ptr || other->ptr + other->bytes <= ptr);
   }
 }
 
 static void allocate_one(struct world *world)
 {
-  struct model_block *block = &world->live[world->n_live];
-  size_t most = draw(world, 2) ? world->model->most_bytes : world->model->most_bytes / 64 + 1;
-  block->bytes = 1 + (size_t)draw(world, most);
-  block->stream = (unsigned)draw(world, world->model->n_streams);
+  struct stream_program_block *block = &world->live[world->n_live];
+  size_t most = random_below(&world->random, 2) ? world->program->most_bytes : world->program->most_bytes / 64 + 1;
+  block->bytes = 1 + (size_t)random_below(&world->random, most);
+  block->stream = (unsigned)random_below(&world->random, world->program->n_streams);
   block->tag = ++world->next_tag;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(NULL, block->bytes, world->streams[block->stream], &ptr);
@@ -84,19 +78,20 @@ static void allocate_one(struct world *world)
 
 static void free_one(struct world *world)
 {
-  unsigned index = (unsigned)draw(world, world->n_live);
-  struct model_block block = world->live[index];
-  unsigned stream = draw(world, 4) ? block.stream : (unsigned)draw(world, world->model->n_streams);
+  unsigned index = (unsigned)random_below(&world->random, world->n_live);
+  struct stream_program_block block = world->live[index];
+  unsigned stream = random_below(&world->random, 4) ? block.stream
+                                                    : (unsigned)random_below(&world->random, world->program->n_streams);
   if (stream != block.stream) order_after(world, stream, block.stream);
   submit_look(world, &block, stream);
-  fixture_free(block.ptr, draw(world, 4) ? block.bytes : 0, world->streams[stream]);
+  fixture_free(block.ptr, random_below(&world->random, 4) ? block.bytes : 0, world->streams[stream]);
   world->live[index] = world->live[--world->n_live];
 }
 
 static void free_wrongly(struct world *world)
 {
-  const struct model_block *block = &world->live[draw(world, world->n_live)];
-  hipmm_stream_t stream = world->streams[draw(world, world->model->n_streams)];
+  const struct stream_program_block *block = &world->live[random_below(&world->random, world->n_live)];
+  hipmm_stream_t stream = world->streams[random_below(&world->random, world->program->n_streams)];
   assert_status(hipmm_deallocate(NULL, block->ptr, block->bytes + 1, stream), HIPMM_E_SIZE);
   assert_status(hipmm_deallocate(NULL, block->ptr + 1, block->bytes, stream), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, world, 1, stream), HIPMM_E_POINTER);
@@ -106,17 +101,17 @@ static void free_wrongly(struct world *world)
  * must be retired, with its work pending; of another, that its work has passed is enough. */
 static void replace_stream(struct world *world)
 {
-  unsigned stream = 1 + (unsigned)draw(world, world->model->n_streams - 1);
+  unsigned stream = 1 + (unsigned)random_below(&world->random, world->program->n_streams - 1);
   order_after(world, 0, stream);
   for (unsigned i = 0; i < world->n_live; i++)
     if (world->live[i].stream == stream) world->live[i].stream = 0;
-  if (world->is_retained[stream] || draw(world, 2))
+  if (world->is_retained[stream] || random_below(&world->random, 2))
     assert_ok(hipmm_stream_retire(0, world->streams[stream]));
   else
     assert_int_equal(fixture_hip()->StreamSynchronize(world->streams[stream]), 0);
   fixture_drop_stream(world->streams[stream]);
   world->streams[stream] = fixture_stream();
-  world->is_retained[stream] = draw(world, 2);
+  world->is_retained[stream] = random_below(&world->random, 2);
   if (world->is_retained[stream]) assert_ok(hipmm_stream_retain(0, world->streams[stream]));
 }
 
@@ -124,17 +119,17 @@ static void trim_top(struct world *world)
 {
   struct hipmm_resource *top;
   assert_ok(hipmm_resource_get_for_device(0, &top));
-  assert_ok(hipmm_resource_trim(top, (size_t)draw(world, 4) * MIB));
+  assert_ok(hipmm_resource_trim(top, (size_t)random_below(&world->random, 4) * MIB));
   hipmm_resource_release(top);
 }
 
 static void step(struct world *world)
 {
-  uint64_t lot = draw(world, 1000);
-  bool is_full = world->n_live == world->model->most_live;
+  uint64_t lot = random_below(&world->random, 1000);
+  bool is_full = world->n_live == world->program->most_live;
   if (lot < 2)
     trim_top(world);
-  else if (lot < 10 && world->model->destroys_streams && world->model->n_streams > 1)
+  else if (lot < 10 && world->program->destroys_streams && world->program->n_streams > 1)
     replace_stream(world);
   else if (lot < 20 && world->n_live)
     free_wrongly(world);
@@ -144,37 +139,37 @@ static void step(struct world *world)
     allocate_one(world);
 }
 
-void model_run(const struct model *model)
+void stream_program_run(const struct stream_program *program)
 {
   static struct world world;
-  world = (struct world){.model = model, .random = model->seed * 0x9E3779B97F4A7C15ull + 1};
+  world = (struct world){.program = program, .random = program->seed};
   atomic_store(&wrong_blocks, 0);
-  assert_true(model->n_streams <= MOST_STREAMS && model->most_live <= MOST_LIVE);
-  for (unsigned i = 1; i < model->n_streams; i++) world.streams[i] = fixture_stream();
-  for (unsigned i = 0; i < model->steps; i++) step(&world);
-  while (model->ends_with_no_live && world.n_live) free_one(&world);
+  assert_true(program->n_streams <= MOST_STREAMS && program->most_live <= MOST_LIVE);
+  for (unsigned i = 1; i < program->n_streams; i++) world.streams[i] = fixture_stream();
+  for (unsigned i = 0; i < program->steps; i++) step(&world);
+  while (program->ends_with_no_live && world.n_live) free_one(&world);
   assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
-  if (atomic_load(&wrong_blocks)) print_error("seed %llu\n", (unsigned long long)model->seed);
+  if (atomic_load(&wrong_blocks)) print_error("seed %llu\n", (unsigned long long)program->seed);
   assert_int_equal(atomic_load(&wrong_blocks), 0);
-  for (unsigned i = 1; i < model->n_streams; i++) {
+  for (unsigned i = 1; i < program->n_streams; i++) {
     assert_ok(hipmm_stream_retire(0, world.streams[i]));
     fixture_drop_stream(world.streams[i]);
   }
 }
 
-void model_run_over_pool(const char *graph, unsigned steps, void (*look)(void))
+void stream_program_run_over_pool(const char *graph, unsigned steps, void (*look)(void))
 {
   static const char *const schedulers[] = {"'scheduler': 'stepped', 'seed': 3", ""};
   for (int i = 0; i < 2; i++) {
-    const struct model model = {.seed = 1 + (uint64_t)i,
-                                .steps = steps,
-                                .n_streams = 4,
-                                .most_live = 100,
-                                .most_bytes = 65536,
-                                .destroys_streams = true,
-                                .ends_with_no_live = true};
+    const struct stream_program program = {.seed = 1 + (uint64_t)i,
+                                           .steps = steps,
+                                           .n_streams = 4,
+                                           .most_live = 100,
+                                           .most_bytes = 65536,
+                                           .destroys_streams = true,
+                                           .ends_with_no_live = true};
     fixture_start_with(schedulers[i], graph);
-    model_run(&model);
+    stream_program_run(&program);
     look();
     assert_int_equal(fixture_value("pool", "live_bytes"), 0);
     assert_ok(hipmm_finalize());

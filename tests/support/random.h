@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* random.h: numbers drawn from a seed, the same on every machine. */
-#ifndef HIPMM_TESTS_RANDOM_H
-#define HIPMM_TESTS_RANDOM_H
+#ifndef HIPMM_TESTS_SUPPORT_RANDOM_H
+#define HIPMM_TESTS_SUPPORT_RANDOM_H
 
 #include <stdint.h>
 

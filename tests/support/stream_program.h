@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_model.h: a random program on several streams, for sub-allocators: whatever it does, no two blocks overlap, and no
+/* stream_program.h: a random program on several streams, for sub-allocators: whatever it does, no two blocks overlap, and no
  * work of one owner of a block meets that of the next. Every block is filled on its stream and looked at on the
- * stream that frees it, as late as the scheduler likes. */
-#ifndef HIPMM_TESTS_SUPPORT_STREAM_MODEL_H
-#define HIPMM_TESTS_SUPPORT_STREAM_MODEL_H
+ * stream that frees it, as late as the scheduler likes. One thread, one resource at the top, inside a test's fixture:
+ * what fails can be stepped through. tests/model runs whole programs, in threads and over any stack, against a naive model
+ * of the memory. */
+#ifndef HIPMM_TESTS_SUPPORT_STREAM_PROGRAM_H
+#define HIPMM_TESTS_SUPPORT_STREAM_PROGRAM_H
 
 #include "fixture.h"
 
-struct model {
+struct stream_program {
   uint64_t seed; /* printed when something goes wrong */
   unsigned steps;
   unsigned n_streams; /* the default stream included */
@@ -18,11 +20,11 @@ struct model {
 };
 
 /* Runs on the top resource of device 0. Asserts. */
-void model_run(const struct model *model);
+void stream_program_run(const struct stream_program *program);
 
 /* For adaptors over a resource "pool": builds the stack and runs a program over it, under either scheduler. In the end
  * nothing is live in the pool; `look` is called then, on the stack as it is. */
-void model_run_over_pool(const char *graph, unsigned steps, void (*look)(void));
+void stream_program_run_over_pool(const char *graph, unsigned steps, void (*look)(void));
 
 /* ---- What every sub-allocator does with streams ---- */
 
