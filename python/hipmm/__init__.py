@@ -98,7 +98,8 @@ def init(graph: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> Non
 
     `graph` is the path of a file, a dict of the same form, or None: the file that HIPMM_CONFIG names, else
     ./hipmm.json, else the system's hipmm/hipmm.json, else a plain `device` resource. Raises ConfigError for a mistake in the graph
-    (FileError if the file cannot be read), and StateError if hipmm is initialised with another graph.
+    (FileError if the file cannot be read), and StateError if hipmm is initialised with another graph. With the same graph
+    it counts: every init() has its finalize().
     """
     if graph is None:
         _hipmm.start(None, None)
@@ -113,17 +114,13 @@ def init(graph: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> Non
 
 
 def finalize() -> None:
-    """Undoes one init(). Buffers and Resources that live keep their stacks."""
+    """Undoes one init(); the last one releases the graph. Buffers and Resources that live keep their stacks."""
     _hipmm.finalize()
 
 
 def is_initialized() -> bool:
     """Whether hipmm can serve: after init(), before finalize(), and not in the child of a fork."""
-    try:
-        _hipmm.device_count()
-    except Error:
-        return False
-    return True
+    return _hipmm.is_initialized()
 
 
 def runtime() -> str | None:

@@ -15,7 +15,7 @@ from ._hipmm import Buffer, Resource, Stream
 _OF_HOST = frozenset({"managed", "async_managed", "pinned", "host", "system", "sam_headroom"})
 
 # Devices of DLPack.
-_CPU, _CUDA, _CUDA_HOST, _ROCM, _ROCM_HOST, _CUDA_MANAGED = 1, 2, 3, 10, 11, 13
+_CPU, _CUDA, _CUDA_HOST, _ROCM, _ROCM_HOST, _EXTENSION, _CUDA_MANAGED = 1, 2, 3, 10, 11, 12, 13
 
 
 # ---- Where the memory is
@@ -53,12 +53,29 @@ def _types(buffer: Buffer) -> set[str]:
     return {resource.type} if resource.type in _OF_HOST else _source_types(resource)
 
 
+def _host_reads(address: int) -> bool:
+    """Whether the host can read memory of the software device, which can be set up not to allow that."""
+    import ctypes
+    import os
+
+    reader, writer = os.pipe()
+    try:
+        return bool(ctypes.CDLL(None).write(writer, ctypes.c_void_p(address), ctypes.c_size_t(1)) == 1)
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def _is_of_host(buffer: Buffer) -> bool:
+    if _hipmm.runtime() == "software":
+        return not buffer.nbytes or _host_reads(buffer.ptr)
+    types = _types(buffer)
+    return bool(types) and not types - _OF_HOST
+
+
 def check_host_access(buffer: Buffer) -> None:
     """Raises BufferError for memory that only devices reach."""
-    if _hipmm.runtime() == "software":
-        return
-    types = _types(buffer)
-    if not types or types - _OF_HOST:
+    if not _is_of_host(buffer):
         raise BufferError(
             f"the memory of {buffer!r} is not accessible to the host; copy it with read() or to_numpy(), or use a "
             "resource of the type managed or pinned"
@@ -162,7 +179,7 @@ def copy_of(kind: type[Buffer], source: Any, stream: Any = None, resource: Any =
 def dlpack_device(buffer: Buffer) -> tuple[int, int]:
     runtime = _hipmm.runtime()
     if runtime == "software":
-        return _CPU, 0
+        return (_CPU, 0) if _is_of_host(buffer) else (_EXTENSION, buffer.device)
     types, is_cuda = _types(buffer), runtime == "nvidia"
     if types == {"host"}:
         return _CPU, 0

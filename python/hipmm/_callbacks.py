@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from . import _hipmm
-from ._errors import Error
+from ._errors import ArgumentError, Error
 from ._hipmm import Resource
 
 _names: list[str] = []
@@ -18,6 +18,8 @@ def _lives(name: str) -> bool:
     """Whether the resource that was created under this name still exists. Others than the caller may hold it."""
     try:
         return _hipmm.list(f"created/{name}") != "[]"
+    except ArgumentError:
+        return False
     except Error:
         return True
 

@@ -18,6 +18,20 @@ static PyObject *runtime_start(PyObject *module, PyObject *args)
   return call_result(status);
 }
 
+static PyObject *runtime_start_if_needed(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  enum hipmm_status status = HIPMM_OK;
+  if (!hipmm_is_initialized()) CALL(status, hipmm_init_if_needed());
+  return call_result(status);
+}
+
+static PyObject *runtime_is_initialized(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  return PyBool_FromLong(hipmm_is_initialized());
+}
+
 static PyObject *runtime_finalize(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
@@ -242,6 +256,8 @@ static PyObject *runtime_stream_handle(PyObject *module, PyObject *object)
 }
 
 PyMethodDef runtime_methods[] = {{"start", runtime_start, METH_VARARGS, NULL},
+                                 {"start_if_needed", runtime_start_if_needed, METH_NOARGS, NULL},
+                                 {"is_initialized", runtime_is_initialized, METH_NOARGS, NULL},
                                  {"finalize", runtime_finalize, METH_NOARGS, NULL},
                                  {"runtime", runtime_name, METH_NOARGS, NULL},
                                  {"version", runtime_version, METH_NOARGS, NULL},

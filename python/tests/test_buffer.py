@@ -144,6 +144,22 @@ def test_memory_of_a_device_is_no_buffer(monkeypatch):
     assert Buffer(1, None, hipmm.create("pool", hipmm.create("pinned"))).__dlpack_device__() == (3, 0)
 
 
+def test_a_software_device_like_a_gpu(run):
+    program = """
+import hipmm
+hipmm.init({"runtime": "software", "stack": ["device"]})
+buffer = hipmm.Buffer.copy_of(b"abc")
+try:
+    memoryview(buffer)
+except BufferError as error:
+    print("refused")
+print(buffer.read(), buffer.__dlpack_device__())
+print(bytes(memoryview(hipmm.Buffer.copy_of(b"pinned", None, hipmm.create("pinned")))))
+"""
+    ended = run(program, env={"HIPMM_SOFTWARE": "host_access=false"})
+    assert ended.stdout == "refused\nb'abc' (12, 0)\nb'pinned'\n"
+
+
 def test_array_interface():
     stream = hipmm.Stream()
     buffer = Buffer(10, stream)

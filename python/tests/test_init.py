@@ -68,6 +68,12 @@ def test_without_init_the_remedy_is_named():
             call()
 
 
+def test_the_same_graph_counts(graph):
+    hipmm.init(graph)
+    hipmm.finalize()
+    assert hipmm.is_initialized() and hipmm.Buffer(1)
+
+
 def test_another_graph_is_refused():
     with pytest.raises(hipmm.StateError) as caught:
         hipmm.init({"runtime": "software", "stack": ["arena", "device"]})
@@ -100,7 +106,7 @@ def test_resources_by_name():
     assert "weights" in repr(weights)
     with pytest.raises(hipmm.ArgumentError, match='did you mean "weights"'):
         hipmm.resource("weigths")
-    with pytest.raises(hipmm.Error):
+    with pytest.raises(hipmm.NoDeviceError):
         hipmm.resource(device=99)
     with pytest.raises(TypeError):
         hipmm.Resource()

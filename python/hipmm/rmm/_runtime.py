@@ -4,13 +4,10 @@ release the GIL."""
 
 import ctypes
 import functools
-import threading
 from typing import Any
 
 import hipmm
 from hipmm import _hipmm
-
-_lock = threading.Lock()
 
 _FILES = {"amd": "libamdhip64.so", "nvidia": "/nvidia.so", "software": "/software.so"}
 
@@ -19,11 +16,7 @@ MEMCPY_DEFAULT = 4  # hipMemcpyDefault: the runtime finds out where the memory i
 
 def ensure() -> None:
     """Initialises hipmm as hipmm.init() does, unless the program has."""
-    if hipmm.is_initialized():
-        return
-    with _lock:
-        if not hipmm.is_initialized():
-            _hipmm.start(None, None)
+    _hipmm.start_if_needed()
 
 
 @functools.cache

@@ -76,7 +76,7 @@ class DeviceBuffer(Buffer):
 
     def capacity(self) -> int:  # type: ignore[override]
         """The size of the block in bytes."""
-        return int(Buffer.capacity.__get__(self))  # type: ignore[attr-defined]
+        return int(Buffer.capacity.__get__(self))
 
     def __sizeof__(self) -> int:
         return self.nbytes
@@ -154,13 +154,13 @@ class DeviceBuffer(Buffer):
 
     # ---- Size and place
 
-    def resize(self, new_size: int, stream: Stream = DEFAULT_STREAM) -> None:  # type: ignore[override]
+    def resize(self, new_size: int, stream: Stream = DEFAULT_STREAM) -> None:
         """Changes the size; the contents stay."""
         with rmm_errors():
             super().resize(_size(new_size), as_stream(stream))
         self.stream = stream
 
-    def reserve(self, new_capacity: int, stream: Stream = DEFAULT_STREAM) -> None:  # type: ignore[override]
+    def reserve(self, new_capacity: int, stream: Stream = DEFAULT_STREAM) -> None:
         """Grows the capacity to at least `new_capacity`."""
         with rmm_errors():
             super().reserve(_size(new_capacity), as_stream(stream))

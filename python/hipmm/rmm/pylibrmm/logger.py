@@ -65,3 +65,15 @@ def set_flush_level(level: level_enum) -> None:
 def get_flush_level() -> level_enum:
     """The flush level in force."""
     return _levels["flush"]
+
+
+__all__ = [
+    "flush_logger",
+    "get_flush_level",
+    "get_logging_level",
+    "level_enum",
+    "logging_level",
+    "set_flush_level",
+    "set_logging_level",
+    "should_log",
+]

@@ -21,16 +21,16 @@ class Stream(hipmm.Stream):
     def __new__(cls, obj: Any = None, flags: Any = None) -> "Stream":
         if obj is None:
             _runtime.ensure()
-            return super().__new__(cls, non_blocking=bool(CudaStreamFlags(flags or 0)))  # type: ignore[return-value]
+            return super().__new__(cls, non_blocking=bool(CudaStreamFlags(flags or 0)))
         if flags is not None:
             raise ValueError("flags may only be specified when obj is None: a stream has those of its creation")
         if isinstance(obj, (int, str, bytes)):
             raise TypeError(f"Cannot create stream from {type(obj)}")
-        return super().__new__(cls, obj)  # type: ignore[return-value]
+        return super().__new__(cls, obj)
 
     @classmethod
     def _from_handle(cls, handle: int) -> "Stream":
-        return super().__new__(cls, handle)  # type: ignore[return-value]
+        return super().__new__(cls, handle)
 
     def synchronize(self) -> None:
         """Waits until the stream's work has completed."""
