@@ -172,6 +172,17 @@ static void error_finish_record(void)
   text_make_plain(record.message);
 }
 
+enum hipmm_status error_blame_variable(const char *variable, enum hipmm_status status)
+{
+  char message[sizeof record.message];
+  error_finish_record();
+  if (!strncmp(record.message, "HIPMM_", strlen("HIPMM_"))) return status;
+  memcpy(message, record.message, sizeof message);
+  bool is_whole = snprintf(record.message, sizeof record.message, "%s: %s", variable, message) >= 0;
+  if (is_whole) record.file[0] = '\0';
+  return status;
+}
+
 void hipmm_last_error(struct hipmm_error *error_out)
 {
   if (!error_out || error_out->struct_size < sizeof error_out->struct_size) return;

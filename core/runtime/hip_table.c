@@ -369,6 +369,8 @@ static const struct symbol symbols[] = {
     {"hipMemMap", &raw.MemMap, false},
     {"hipMemUnmap", &hip_table_functions.MemUnmap, false},
     {"hipMemSetAccess", &raw.MemSetAccess, false},
+    {"hipStreamCreateWithPriority", &hip_table_functions.StreamCreateWithPriority, false},
+    {"hipDeviceGetStreamPriorityRange", &hip_table_functions.DeviceGetStreamPriorityRange, false},
     {"hipMemGetAddressRange", &hip_table_functions.MemGetAddressRange, false},
 };
 

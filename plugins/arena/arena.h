@@ -130,6 +130,7 @@ enum arena_value {
 
 /* Take the global lock. */
 enum hipmm_status arena_query(void *self, size_t index, int64_t *value_out);
+enum hipmm_status arena_perform(void *self, size_t index, int64_t *values_out);
 enum hipmm_status arena_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                               void *closure);
 

@@ -79,4 +79,7 @@ struct fixed_counts {
 
 enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_out);
 
+/* The same, and starts the peak again from what is reserved now. */
+enum hipmm_status fixed_reset_peak(struct fixed *fixed, struct fixed_counts *counts_out);
+
 #endif
