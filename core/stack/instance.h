@@ -88,6 +88,17 @@ void instance_services_fill(struct instance *instance);
  * next call. Initially it does not. */
 void instance_services_set_order(bool copies_are_ordered);
 
+/* ---- held_watch.c: who is told of what sources hold ---- */
+
+/* Tells the watches above the source that its device's sources hold `held_bytes` now, after a change of `bytes`. */
+void held_watch_tell(const struct instance *source, int64_t bytes, int64_t held_bytes);
+
+/* See services->watch_held. */
+enum hipmm_status held_watch_add(const struct instance *watcher,
+                                 void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
+                                 void *closure);
+void held_watch_remove(const struct instance *watcher);
+
 /* ---- logged_ops.c: lines in the debug log for the calls of a resource ---- */
 
 /* Puts ops that tell the log in place of the instance's, whose resource is complete, if the log wants them now. Without

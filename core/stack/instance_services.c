@@ -47,6 +47,20 @@ static void instance_services_count_held(const struct hipmm_services *services, 
   while (now > peak && !atomic_compare_exchange_weak_explicit(&stack->peak_held_bytes, &peak, now, memory_order_relaxed,
                                                               memory_order_relaxed))
     continue;
+  held_watch_tell(instance_services_of(services), bytes, now);
+}
+
+static enum hipmm_status instance_services_watch_held(const struct hipmm_services *services,
+                                                      void (*changed)(void *closure, const char *source, int64_t bytes,
+                                                                      int64_t held_bytes),
+                                                      void *closure)
+{
+  return held_watch_add(instance_services_of(services), changed, closure);
+}
+
+static void instance_services_unwatch_held(const struct hipmm_services *services)
+{
+  held_watch_remove(instance_services_of(services));
 }
 
 static enum hipmm_status instance_services_track(const struct hipmm_services *services, void *ptr, size_t bytes)
@@ -145,5 +159,7 @@ void instance_services_fill(struct instance *instance)
   services.is_kept_below = instance_services_is_kept_below;
   services.explain = instance_services_explain;
   services.copies_are_ordered = copies_are_ordered;
+  services.watch_held = instance_services_watch_held;
+  services.unwatch_held = instance_services_unwatch_held;
   instance->services = services;
 }

@@ -130,10 +130,11 @@ static enum hipmm_status share_find_mapped(const struct instance *top, const voi
   }
   enum hipmm_status status = instance_find(top, ptr, block_out);
   if (status) return status;
-  return error_set(HIPMM_E_NOT_SUPPORTED,
-                   "%s: the block at %p is not in mapped memory; use a pool with \"growth\": \"mapped\" over device, or "
-                   "hipmm_share_export_pointer() for a block of async",
-                   top->node->name, ptr);
+  return error_set(
+      HIPMM_E_NOT_SUPPORTED,
+      "%s: the block at %p is not in mapped memory; use a pool with \"growth\": \"mapped\" over device, or "
+      "hipmm_share_export_pointer() for a block of async",
+      top->node->name, ptr);
 }
 
 static enum hipmm_status share_export_part(const struct hipmm_resource *upstream, const struct hipmm_chunk *chunk,
@@ -142,10 +143,10 @@ static enum hipmm_status share_export_part(const struct hipmm_resource *upstream
   const struct hipmm_mapping *mapping = upstream->ops->mapping;
   bool has_export = mapping->struct_size >= offsetof(struct hipmm_mapping, export_chunk) + sizeof mapping->export_chunk;
   int fd = -1;
-  enum hipmm_status status = has_export && mapping->export_chunk
-                                 ? mapping->export_chunk(upstream->self, chunk->handle, &fd)
-                                 : error_set(HIPMM_E_NOT_SUPPORTED, "%s: its chunks cannot be shared",
-                                             hipmm_resource_name(upstream));
+  enum hipmm_status status =
+      has_export && mapping->export_chunk
+          ? mapping->export_chunk(upstream->self, chunk->handle, &fd)
+          : error_set(HIPMM_E_NOT_SUPPORTED, "%s: its chunks cannot be shared", hipmm_resource_name(upstream));
   if (!status) *part_out = (struct hipmm_share_part){.bytes = chunk->bytes, .fd = fd};
   return status;
 }
@@ -178,9 +179,8 @@ static enum hipmm_status share_export_mapped(const struct instance *owner, const
                        n_parts);
   if (!status && parts_out) status = share_export_parts(owner, &chunks, parts_out);
   if (!status)
-    *block_out = (struct hipmm_share_block){.bytes = block->bytes,
-                                            .offset = (uintptr_t)block->ptr - (uintptr_t)chunks.items[0].ptr,
-                                            .n_parts = chunks.n};
+    *block_out = (struct hipmm_share_block){
+        .bytes = block->bytes, .offset = (uintptr_t)block->ptr - (uintptr_t)chunks.items[0].ptr, .n_parts = chunks.n};
   free(chunks.items);
   return status;
 }

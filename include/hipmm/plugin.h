@@ -391,8 +391,8 @@ struct hipmm_hip {
    * is always a file descriptor, which the caller of export gets, and the caller of import still owns. Import gives memory
    * of the current device. */
   int (*MemCreateShared)(hipmm_hip_chunk_t *handle, size_t bytes, int device);
-  int (*MemExport)(int *fd, hipmm_hip_chunk_t handle);  /* hipMemExportToShareableHandle */
-  int (*MemImport)(hipmm_hip_chunk_t *handle, int fd);  /* hipMemImportFromShareableHandle */
+  int (*MemExport)(int *fd, hipmm_hip_chunk_t handle); /* hipMemExportToShareableHandle */
+  int (*MemImport)(hipmm_hip_chunk_t *handle, int fd); /* hipMemImportFromShareableHandle */
 };
 
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.
@@ -490,6 +490,16 @@ struct hipmm_services {
    * rely on the order that runtimes keep for memory of hipMalloc alone: a copy on a default stream waits for the work
    * of the default stream of the device whose memory it reads. Set when the resource is made, and never changed. */
   int32_t copies_are_ordered;
+  int32_t unused;
+
+  /* Calls `changed` whenever a source below this resource takes `bytes` more from the runtime, or gives them back
+   * (negative), with the source's name and the bytes that the sources of its device hold then; until unwatch. One watch for
+   * each resource. `changed` may be called under locks of resources below, and calls nothing of hipmm. unwatch waits until
+   * no thread is in it. HIPMM_E_OUT_OF_MEMORY without host memory. */
+  enum hipmm_status (*watch_held)(const struct hipmm_services *services,
+                                  void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
+                                  void *closure);
+  void (*unwatch_held)(const struct hipmm_services *services);
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
@@ -506,7 +516,7 @@ enum hipmm_option_type {
   HIPMM_OPTION_LIST,     /* [{…}, {…}], rows of `fields`           → struct hipmm_list */
   HIPMM_OPTION_RESOURCE, /* the name of another resource           → struct hipmm_resource *, NULL when not given */
   HIPMM_OPTION_OBJECT    /* the name under which the program registered an object (hipmm_allocator_register() and the
-                            like), of the kind that `unit` names ("allocator", "failure", "region", "mempool")
+                            like), of the kind that `unit` names ("allocator", "failure", "hooks", "region", "mempool")
                                                                    → const void *, the registered struct (a copy that
                                                                      lives as the options do); NULL when not given */
 };

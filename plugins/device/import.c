@@ -14,7 +14,7 @@ struct device_import {
   char *start; /* of the addresses */
   size_t bytes;
   size_t n_mapped, mapped_bytes; /* parts that are mapped, the first ones */
-  const void *ptr; /* of the block */
+  const void *ptr;               /* of the block */
   uint64_t part_bytes[];
 };
 
