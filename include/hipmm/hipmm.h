@@ -176,6 +176,22 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_string(const char *json);
  * it. */
 enum hipmm_status hipmm_finalize(void);
 
+/* Host memory for hipmm itself: what it knows of blocks and streams, caches, handles, the plugins' own memory. `allocate`
+ * returns zeroed memory, aligned to 4096 bytes, or NULL; most requests are some KiB, but some are for hundreds of MiB of
+ * which little is touched, such as mmap() gives. Any thread calls both, some under locks: they must not call hipmm. Not by
+ * these functions: memory that grows with the number of streams and small blocks, such as texts and graphs (malloc), and
+ * the arrays of records of pools, which are reserved addresses. */
+struct hipmm_host_allocator {
+  size_t struct_size;
+  void *(*allocate)(void *arg, size_t bytes);
+  void (*deallocate)(void *arg, void *ptr, size_t bytes); /* with the size of the allocation */
+  void *arg;
+};
+
+/* Puts it in force; NULL restores the operating system's memory. Possible while hipmm holds no such memory: before the
+ * first use of hipmm. Later it is HIPMM_E_STATE (Vulkan: VkAllocationCallbacks). */
+enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *allocator);
+
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Allocates `bytes` of memory, aligned to 256 bytes, for use on `stream`. Work that is submitted to `stream` may use
