@@ -4,6 +4,7 @@
 #define HIPMM_CORE_STACK_INSTANCE_H
 
 #include "../base/block_map.h"
+#include "../base/error.h"
 #include "../graph/graph.h"
 
 #include <stdatomic.h>
@@ -28,6 +29,7 @@ struct instance {
   void *options_by_text;                    /* instance_options.c: the same in a search tree */
   uint64_t free_bytes;                      /* what percentages in its options are of */
   void *self;                               /* the plugin's, as create gave it */
+  atomic_int_fast64_t held_bytes, peak_held_bytes; /* of a source: from the runtime */
   bool is_owed;            /* create succeeded, destroy is owed; the builder of the stack alone reads it */
   atomic_bool created;     /* complete with all that it needs, and may be visited */
   pthread_mutex_t setting; /* inspect/settings.c: an option is being set */
@@ -53,6 +55,15 @@ struct instance {
 static inline struct instance *instance_from(const struct hipmm_resource *resource)
 {
   return (struct instance *)(uintptr_t)resource;
+}
+
+/* The status that an op of the instance returned, for the program: see error_of_op(). A stale resource has refused the
+ * call by itself. */
+enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_status status, const char *op);
+static inline enum hipmm_status instance_finish_op(const struct instance *instance, enum hipmm_status status,
+                                                   const char *op)
+{
+  return __builtin_expect(!status, 1) ? HIPMM_OK : instance_fail_op(instance, status, op);
 }
 
 /* ---- instance_memory.c ---- */

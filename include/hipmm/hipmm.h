@@ -316,6 +316,13 @@ struct hipmm_setting {
   const char *value;
 };
 
+/* An object for an option that names one: a struct hipmm_allocator, hipmm_failure_handler, hipmm_region or hipmm_mempool
+ * (see below), as the option's type wants. It is copied; what it points to must live as long as the resource. */
+struct hipmm_object {
+  const char *option; /* "allocator", "callback", "region", "pool_handle", … */
+  const void *object;
+};
+
 /* The description of a resource to create. The caller sets struct_size = sizeof(struct hipmm_recipe); unused fields are
  * 0 or NULL. Nothing of it is kept. */
 struct hipmm_recipe {
@@ -329,6 +336,8 @@ struct hipmm_recipe {
   size_t n_upstreams;
   struct hipmm_resource *const *named_resources; /* resources that options name, such as those of bins */
   size_t n_named_resources;
+  const struct hipmm_object *objects; /* instead of names in the options */
+  size_t n_objects;
 };
 
 /* Creates a resource as hipmm_resource_create() does. */
