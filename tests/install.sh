@@ -24,6 +24,14 @@ for page in man1/hipmm.1 man5/hipmm.json.5 man7/hipmm-plugin.7; do
 done
 echo "the manual pages are installed"
 
+for completion in bash-completion/completions/hipmm zsh/site-functions/_hipmm; do
+  [ "$(find "$root" -path "*/share/$completion" -size +1k)" ] || {
+    echo "$completion is not installed"
+    exit 1
+  }
+done
+echo "the completions of the shells are installed"
+
 # What pkg-config says, in the moved place.
 folder() {
   ${PKG_CONFIG:-pkg-config} --variable="$1" hipmm
