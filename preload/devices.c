@@ -31,9 +31,8 @@ const char *kind_name(enum kind kind)
 
 /* ---- Managed and pinned memory ----
  *
- * The resources that the graph calls "managed" and "pinned" serve these kinds. Where the stack of the device includes
- * such a resource, the stack's instance is taken; for another one a stack of its own is built, since no device of the
- * graph needs it. */
+ * The resources that the graph calls "managed" and "pinned" serve these kinds. Where the stack of the device lacks such a
+ * resource, it is built there. */
 
 /* Whether the memory of every source at or below `node` is of a type among `types`. */
 static bool devices_named_is_of(const struct graph *graph, int node, const char *const *types)
@@ -55,7 +54,7 @@ static bool devices_named_is_of(const struct graph *graph, int node, const char 
 static void devices_open_named_kind(struct served_device *served, enum kind kind, const char *const *types)
 {
   static atomic_bool is_written[KIND_COUNT];
-  struct stack *own = served->kinds[KIND_DEVICE].stack, *stack = own;
+  struct stack *own = served->kinds[KIND_DEVICE].stack;
   int node = graph_find(own->graph, kind_name(kind));
   if (node < 0) return;
   if (!devices_named_is_of(own->graph, node, types)) {
@@ -65,12 +64,12 @@ static void devices_open_named_kind(struct served_device *served, enum kind kind
         own->graph->source, own->graph->nodes[node].path, kind_name(kind));
     return;
   }
-  if (!own->instances[node].created && stack_build(own->graph, served->device, node, NULL, STACK_FOR_ANY, &stack)) {
+  if (device_table_extend(served->device, node)) {
     message_write_once(&is_written[kind], "%s; the program gets %s memory from the runtime", hipmm_last_error_message(),
                        kind_name(kind));
     return;
   }
-  served->kinds[kind] = (struct served){&stack->instances[node].resource, stack};
+  served->kinds[kind] = (struct served){&own->instances[node].resource, own};
 }
 
 static void devices_open_named(struct served_device *served)
@@ -83,11 +82,7 @@ static void devices_open_named(struct served_device *served)
 
 static void devices_close_named(struct served_device *served)
 {
-  for (int kind = KIND_DEVICE + 1; kind < KIND_COUNT; kind++) {
-    struct stack *stack = served->kinds[kind].stack;
-    if (stack && stack != served->kinds[KIND_DEVICE].stack) stack_release(stack);
-    served->kinds[kind] = (struct served){NULL, NULL};
-  }
+  for (int kind = KIND_DEVICE + 1; kind < KIND_COUNT; kind++) served->kinds[kind] = (struct served){NULL, NULL};
 }
 
 /* ---- Opening ---- */

@@ -34,6 +34,10 @@ enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, stru
 enum hipmm_status device_table_stack(int device, struct stack **stack_out);
 struct stack *device_table_stack_if_built(int device);
 
+/* Builds the resource of node `node` of the graph on a device whose stack is built, and what it needs, as far as they are
+ * not there. */
+enum hipmm_status device_table_extend(int device, int node);
+
 /* The graph in use, with a reference, if `device` exists. Without a reference, for a change: NULL while the table is
  * closed. */
 enum hipmm_status device_table_graph(int device, struct graph **graph_out);

@@ -70,7 +70,7 @@ int hipmm_torch_is_allocation(void *ptr);
 /* set_record_stream_fn: `stream` uses the block at `ptr` as well. It must live until the block is freed. */
 void hipmm_torch_record_stream(void *ptr, hipmm_stream_t stream);
 
-/* c10::cuda::MempoolId_t, a pair that C++ passes by value. */
+/* c10::cuda::MempoolId_t, a pair that C++ passes by value. Never grows. */
 struct hipmm_torch_pool {
   unsigned long long first, second;
 };
