@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* calls.h: the list of every HIP function that the software device exports, and its flags: 1
  * for one that allocates (which decides the default code of a failure on schedule), 2 for one that a capture may forbid, 3
- * for both. Used by internal.h for the enum, by call_table.c for the names, and by
+ * for both. Used by state.h for the enum, by call_table.c for the names, and by
  * proc_address.c. A function that is not in this list does not compile, since it needs its enum value. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_CALLS_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_CALLS_H
