@@ -87,10 +87,9 @@ static void info_add_folder(void *closure, const char *folder)
 static void info_count_plugin(void *closure, const struct plugin_candidate *candidate)
 {
   struct info_folders *folders = closure;
-  json_t *found = NULL, *folder;
-  size_t index;
-  json_array_foreach(folders->list, index, folder)
-  {
+  json_t *found = NULL;
+  for (size_t i = 0; i < json_array_size(folders->list); i++) {
+    json_t *folder = json_array_get(folders->list, i);
     const char *name = json_string_value(json_object_get(folder, "folder"));
     size_t length = name ? strlen(name) : 0;
     if (!found && length && strncmp(candidate->file, name, length) == 0 && candidate->file[length] == '/')
@@ -124,13 +123,10 @@ static json_t *info_make(const struct source *source, const char *from, const st
 /* 1 if a program would not get far: the graph is not valid, or no runtime can be used. */
 static int info_status(const json_t *info)
 {
-  json_t *runtime;
-  size_t index;
+  const json_t *runtimes = json_object_get(info, "runtimes");
   bool any = false;
-  json_array_foreach(json_object_get(info, "runtimes"), index, runtime)
-  {
-    if (json_is_true(json_object_get(runtime, "in_force"))) any = true;
-  }
+  for (size_t i = 0; i < json_array_size(runtimes); i++)
+    any |= json_is_true(json_object_get(json_array_get(runtimes, i), "in_force"));
   return any && json_is_true(json_object_get(json_object_get(info, "graph"), "ok")) ? CMD_GOOD : CMD_BAD;
 }
 

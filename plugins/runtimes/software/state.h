@@ -342,8 +342,8 @@ hipError_t software_end(hipError_t error);
 
 /* What begin does once; for functions that do not begin. Takes no lock. */
 void software_prepare(void);
-/* hipErrorStreamCaptureUnsupported if a capture forbids calls that are not safe, in this thread, with the captures made
- * invalid. begin does it for the calls that are marked in calls.h. */
+/* hipErrorStreamCaptureUnsupported if a capture forbids calls that are not safe, in this thread; the captures are invalid
+ * then. begin does it for the calls that are marked in calls.h; the others do it after checks of their own. */
 hipError_t software_check_captures(void);
 /* begin, and the current device; fails with the device's sticky fault. */
 hipError_t software_begin_on_device(enum software_call call, int *device_out);

@@ -113,6 +113,7 @@ hipError_t software_capture_free(struct software_queue *queue, struct software_a
  * capture is invalid then. For work on a default stream: hipErrorStreamCaptureImplicit if a blocking stream of its device
  * captures. For a wait for the device: hipErrorStreamCaptureUnsupported if one of its streams captures. */
 hipError_t software_capture_forbid(const struct software_queue *queue);
+hipError_t software_capture_forbid_wait(const struct software_queue *queue); /* and for one that is not safe */
 hipError_t software_capture_check(const struct software_queue *queue);
 hipError_t software_capture_forbid_device(int device);
 /* The stream of the queue is gone. */
