@@ -190,6 +190,7 @@ enum value {
   FOLLOWS_EVENTS,
   IS_OPPORTUNISTIC,
   MAKES_STREAMS_WAIT,
+  POOL_HANDLE,
 };
 
 const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES] = {
@@ -206,6 +207,7 @@ const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES] = {
     [MAKES_STREAMS_WAIT] =
         {"makes_streams_wait", "0 or 1",
          "Whether it makes a stream wait in order to reuse another one's memory, as the driver says"},
+    [POOL_HANDLE] = {"pool_handle", "hipMemPool_t", "The driver's pool itself (hipmm_resource_pool_handle())"},
 };
 
 static const int attributes[DRIVER_POOL_VALUES] = {
@@ -223,6 +225,10 @@ static const int attributes[DRIVER_POOL_VALUES] = {
 static enum hipmm_status driver_pool_read_value(struct driver_pool *pool, size_t index, int64_t *value_out)
 {
   uint64_t value = 0;
+  if (index == POOL_HANDLE) {
+    *value_out = (int64_t)(intptr_t)pool->pool;
+    return HIPMM_OK;
+  }
   enum hipmm_status status = index == RESERVED_BYTES ? driver_pool_count_reserved(pool, &value)
                                                      : driver_pool_get_attribute(pool, attributes[index], &value);
   if (!status) *value_out = value > INT64_MAX ? INT64_MAX : (int64_t)value;

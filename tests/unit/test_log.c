@@ -39,6 +39,28 @@ static int speaks_at_length(const void *variable)
   return 0;
 }
 
+/* In code instead of the environment, at any time. `folder` is the working directory. */
+static int sets_up_the_log_in_code(const void *folder)
+{
+  if (chdir(folder) || hipmm_log_get_level() != HIPMM_LOG_WARNING) return 1;
+  log_line(HIPMM_LOG_WARNING, NULL, "to standard error");
+  if (hipmm_log_set_file("one") || hipmm_log_set_level(HIPMM_LOG_DEBUG)) return 2;
+  log_line(HIPMM_LOG_DEBUG, NULL, "to one");
+  log_line(HIPMM_LOG_TRACE, NULL, "nowhere");
+  if (hipmm_log_set_file("two")) return 3;
+  log_line(HIPMM_LOG_DEBUG, NULL, "to two");
+  if (hipmm_log_set_file("missing/file") != HIPMM_E_IO || !strstr(hipmm_last_error_message(), "missing/file")) return 4;
+  if (hipmm_log_set_file("one")) return 5;
+  log_line(HIPMM_LOG_DEBUG, NULL, "to one again");
+  if (hipmm_log_set_level(HIPMM_LOG_OFF) || hipmm_log_get_level() != HIPMM_LOG_OFF) return 6;
+  log_line(HIPMM_LOG_ERROR, NULL, "nowhere");
+  if (hipmm_log_set_level((enum hipmm_log_level)5) != HIPMM_E_ARGUMENT) return 7;
+  if (hipmm_log_set_level((enum hipmm_log_level) - 2) != HIPMM_E_ARGUMENT) return 8;
+  if (hipmm_log_set_level(HIPMM_LOG_ERROR) || hipmm_log_set_file(NULL)) return 9;
+  log_line(HIPMM_LOG_ERROR, NULL, "to standard error");
+  return 0;
+}
+
 enum { THREADS = 4, LINES = 300 };
 
 static void *speak_often(void *closure)
@@ -311,6 +333,26 @@ static void never_mixes_lines(void **state)
   remove_folder(folder);
 }
 
+static void is_set_up_in_code(void **state)
+{
+  (void)state;
+  char *folder = new_folder(), *one = path_in(folder, "one"), *two = path_in(folder, "two");
+  struct outcome outcome = run_forked(sets_up_the_log_in_code, folder);
+  assert_int_equal(outcome.status, 0);
+  assert_string_equal(outcome.error, "hipmm: warning: to standard error\nhipmm: error: to standard error\n");
+  char *in_one = read_file(one, NULL), *in_two = read_file(two, NULL);
+  assert_contains(in_one, "to one\n");
+  assert_contains(in_one, "to one again\n");
+  assert_contains(in_two, "to two\n");
+  assert_null(strstr(in_one, "nowhere"));
+  assert_null(strstr(in_two, "to one"));
+  free(in_one);
+  free(in_two);
+  free(one);
+  free(two);
+  remove_folder(folder);
+}
+
 int main(void)
 {
   struct CMUnitTest tests[32] = {
@@ -324,8 +366,9 @@ int main(void)
       cmocka_unit_test(shows_control_characters_as_marks),
       cmocka_unit_test(cuts_long_lines),
       cmocka_unit_test(never_mixes_lines),
+      cmocka_unit_test(is_set_up_in_code),
   };
-  size_t n = 8;
+  size_t n = 9;
   for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
     tests[n++] = (struct CMUnitTest){
         .name = levels[i].name, .test_func = writes_level, .initial_state = (void *)(uintptr_t)&levels[i]};

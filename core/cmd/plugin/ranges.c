@@ -18,7 +18,7 @@ void ranges_close(struct ranges *ranges)
 }
 
 /* The first range that does not begin before `start`. */
-static size_t position_of(const struct ranges *ranges, uintptr_t start)
+static size_t ranges_position_of(const struct ranges *ranges, uintptr_t start)
 {
   size_t low = 0, high = ranges->count;
   while (low < high) {
@@ -31,7 +31,7 @@ static size_t position_of(const struct ranges *ranges, uintptr_t start)
   return low;
 }
 
-static void insert(struct ranges *ranges, size_t at, struct range range)
+static void ranges_insert(struct ranges *ranges, size_t at, struct range range)
 {
   if (ranges->count == ranges->capacity) {
     ranges->capacity = ranges->capacity ? 2 * ranges->capacity : 256;
@@ -47,7 +47,7 @@ static void insert(struct ranges *ranges, size_t at, struct range range)
 bool ranges_add(struct ranges *ranges, uintptr_t start, size_t bytes, struct range *other_out)
 {
   pthread_mutex_lock(&ranges->lock);
-  size_t at = position_of(ranges, start);
+  size_t at = ranges_position_of(ranges, start);
   const struct range *before = at ? &ranges->items[at - 1] : NULL;
   const struct range *after = at < ranges->count ? &ranges->items[at] : NULL;
   const struct range *other = NULL;
@@ -56,7 +56,7 @@ bool ranges_add(struct ranges *ranges, uintptr_t start, size_t bytes, struct ran
   if (other)
     *other_out = *other;
   else
-    insert(ranges, at, (struct range){start, bytes});
+    ranges_insert(ranges, at, (struct range){start, bytes});
   pthread_mutex_unlock(&ranges->lock);
   return !other;
 }
@@ -64,7 +64,7 @@ bool ranges_add(struct ranges *ranges, uintptr_t start, size_t bytes, struct ran
 bool ranges_remove(struct ranges *ranges, uintptr_t start, size_t bytes)
 {
   pthread_mutex_lock(&ranges->lock);
-  size_t at = position_of(ranges, start);
+  size_t at = ranges_position_of(ranges, start);
   bool found = at < ranges->count && ranges->items[at].start == start && ranges->items[at].bytes == bytes;
   if (found) {
     ranges->bytes -= bytes;

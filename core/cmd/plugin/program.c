@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* program.c: see program.h. HIP calls may fail on schedule in here: then they are tried again. */
 #include "program.h"
-#include "../../core/runtime/hip.h"
+#include "../../runtime/hip.h"
 
 static void *region;
 
 /* Host memory that stays in place: copies of it are work on streams, as for a device's. */
-static enum hipmm_status take(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+static enum hipmm_status program_take(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   (void)arg, (void)alignment, (void)stream; /* pages, which are aligned to more than is asked for here */
   int code = hip_table()->HostMalloc(ptr_out, bytes, HIPMM_HIP_HOST_MALLOC_PORTABLE);
   return code ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
 }
 
-static void give(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+static void program_give(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   const struct hipmm_hip *hip = hip_table();
   (void)arg, (void)bytes, (void)alignment;
@@ -22,7 +22,7 @@ static void give(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_str
 }
 
 /* Leaves it at the failure. */
-static int give_up(void *arg, size_t bytes)
+static int program_give_up(void *arg, size_t bytes)
 {
   (void)arg, (void)bytes;
   return 0;
@@ -30,8 +30,8 @@ static int give_up(void *arg, size_t bytes)
 
 void program_begin(size_t region_bytes)
 {
-  struct hipmm_failure_handler failure = {.struct_size = sizeof failure, .callback = give_up};
-  struct hipmm_allocator allocator = {sizeof allocator, take, give, NULL};
+  struct hipmm_failure_handler failure = {.struct_size = sizeof failure, .callback = program_give_up};
+  struct hipmm_allocator allocator = {sizeof allocator, program_take, program_give, NULL};
   struct hipmm_region registered = {.struct_size = sizeof registered, .bytes = region_bytes};
   hipmm_allocator_register("program", &allocator);
   hipmm_failure_handler_register("program", &failure);

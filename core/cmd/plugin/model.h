@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* model.h: random work over a stack, checked against the naive model and by patterns that streams write into every
- * block and read back, in order, when it is freed. */
-#ifndef HIPMM_TESTS_MODEL_H
-#define HIPMM_TESTS_MODEL_H
+ * block and read back, in order, when it is freed. For `hipmm plugin test`, and for the tests of the types that come with
+ * hipmm. */
+#ifndef HIPMM_CMD_PLUGIN_MODEL_H
+#define HIPMM_CMD_PLUGIN_MODEL_H
 
-#include "../support/support.h"
+#include "software.h"
 
 enum { MODEL_MOST_STREAMS = 8, MODEL_MOST_THREADS = 8 };
 
@@ -23,6 +24,8 @@ struct model {
   bool may_fail;       /* out of memory is to be expected */
   bool retires;        /* streams must be retired before they are destroyed, by the configuration's contract */
   bool no_streams;     /* streams are not destroyed and made anew */
+  bool is_plain;       /* nothing is freed wrongly or without its size, and nothing has 0 bytes */
+  bool keeps_memory;   /* what is free may stay with the stack when it is trimmed, until it is destroyed */
   bool by_host;        /* streams use memory by host functions: copies of pageable memory do not wait for their turn */
 };
 
