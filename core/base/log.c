@@ -55,22 +55,12 @@ static void log_complain(const char *format, const char *what, const char *why)
   log_write_line(line, length + 1);
 }
 
-enum { WHY_BYTES = OUTPUT_FILE_NAME_BYTES + 200 };
-
 /* Sends lines to the end of a file, whose descriptor takes the place of the file before: another thread may be writing
- * there. On failure `why` says why. */
-static enum hipmm_status log_open_file(const char *pattern, char *why)
+ * there. False with errno. */
+static bool log_open_file(const char *path)
 {
-  char name[OUTPUT_FILE_NAME_BYTES];
-  if (!output_file_expand(pattern, -1, name)) {
-    snprintf(why, WHY_BYTES, "%s", name);
-    return HIPMM_E_ARGUMENT;
-  }
-  int opened = output_file_open(name, OUTPUT_FILE_APPEND);
-  if (opened < 0) {
-    snprintf(why, WHY_BYTES, "%s: %s", name, output_file_reason(errno));
-    return HIPMM_E_IO;
-  }
+  int opened = output_file_open(path, OUTPUT_FILE_APPEND);
+  if (opened < 0) return false;
   pthread_mutex_lock(&lock);
   if (file < 0)
     file = opened;
@@ -78,7 +68,7 @@ static enum hipmm_status log_open_file(const char *pattern, char *why)
     close(opened);
   output = file;
   pthread_mutex_unlock(&lock);
-  return HIPMM_OK;
+  return true;
 }
 
 static void log_open(void)
@@ -95,9 +85,11 @@ static void log_open(void)
   highest_level = level;
   is_requested = true;
   if (!wanted[length] || !wanted[length + 1]) return;
-  char why[WHY_BYTES];
-  if (log_open_file(wanted + length + 1, why))
-    log_complain("hipmm: warning: HIPMM_LOG: %s; logging to standard error%s", why, "");
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (!output_file_expand(wanted + length + 1, -1, name))
+    log_complain("hipmm: warning: HIPMM_LOG: %s; logging to standard error%s", name, "");
+  else if (!log_open_file(name))
+    log_complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", name, output_file_reason(errno));
 }
 
 enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level)
@@ -116,9 +108,9 @@ enum hipmm_status hipmm_log_set_file(const char *path)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
   pthread_once(&once, log_open);
-  char why[WHY_BYTES];
-  enum hipmm_status status = path ? log_open_file(path, why) : HIPMM_OK;
-  if (status) return error_set(status, "%s", why);
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (path && !output_file_expand(path, -1, name)) return error_set(HIPMM_E_ARGUMENT, "path: %s", name);
+  if (path && !log_open_file(name)) return error_set(HIPMM_E_IO, "%s: %s", name, output_file_reason(errno));
   if (!path) output = STDERR_FILENO;
   is_requested = true;
   return HIPMM_OK;
