@@ -133,7 +133,9 @@ enum hipmm_log_level {
 
 /* Set up the debug log as the environment variable HIPMM_LOG=LEVEL:FILE does, in its place: lines up to `level` go to
  * standard error, or to the end of the file at `path`, which is created if need be (NULL: standard error). set_file keeps
- * the level. A value that is no level is HIPMM_E_ARGUMENT, a file that cannot be opened HIPMM_E_IO.
+ * the level. In the name %p stands for the process id, %h for the host's name, %r for the process's rank in its job, %% for a
+ * percent sign. A value that is no level, and another letter in the name, are HIPMM_E_ARGUMENT, a file that cannot be
+ * opened HIPMM_E_IO.
  *
  * Level debug tells of failed allocations with the reason, of refused frees and of growth; trace tells of every call of
  * every resource (RMM: set_logging_level). A stack tells of its calls if the log, or the sink, wants debug when the stack
