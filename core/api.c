@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* api.c: the allocation path's entrance: arguments are checked here once, then the top of the stack is called. */
-#include "api.h"
 #include "base/error.h"
 #include "base/lifecycle.h"
 #include "config.h"
@@ -8,11 +7,14 @@
 #include "stack/device_table.h"
 #include "stack/instance.h"
 
-const char *const api_named_resources[] = {"managed", "pinned", NULL};
-
 const char *hipmm_version(void)
 {
   return PACKAGE_VERSION;
+}
+
+int hipmm_version_number(void)
+{
+  return HIPMM_VERSION;
 }
 
 const char *hipmm_runtime(void)

@@ -189,6 +189,17 @@ static void error_finish_record(void)
   text_make_plain(record.message);
 }
 
+enum hipmm_status error_blame_variable(const char *variable, enum hipmm_status status)
+{
+  char message[sizeof record.message];
+  error_finish_record();
+  if (!strncmp(record.message, "HIPMM_", strlen("HIPMM_"))) return status;
+  memcpy(message, record.message, sizeof message);
+  bool is_whole = snprintf(record.message, sizeof record.message, "%s: %s", variable, message) >= 0;
+  if (is_whole) record.file[0] = '\0';
+  return status;
+}
+
 void hipmm_last_error(struct hipmm_error *error_out)
 {
   if (!error_out || error_out->struct_size < sizeof error_out->struct_size) return;
@@ -223,6 +234,7 @@ const char *hipmm_status_string(enum hipmm_status status)
   case HIPMM_E_NOT_SUPPORTED: return "not supported";
   case HIPMM_E_HIP: return "HIP call failed";
   case HIPMM_E_INTERNAL: return "internal error";
+  case HIPMM_STATUS_FORCE_32BIT: break;
   }
   return unknown_status;
 }

@@ -37,4 +37,8 @@ enum hipmm_status error_of_op(enum hipmm_status status, const char *resource, co
 /* Writes a complete record. */
 enum hipmm_status error_set_located(const struct hipmm_error *error);
 
+/* Names the environment variable `variable` before the record's message, which names no file then, unless the message is
+ * about a variable already. Returns `status`. */
+enum hipmm_status error_blame_variable(const char *variable, enum hipmm_status status);
+
 #endif

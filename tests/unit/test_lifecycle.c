@@ -429,6 +429,7 @@ static void the_first_of_many_users_reads_the_graph(void **state)
   assert_ok(hipmm_init_from_string(graph)); /* the same JSON, from elsewhere */
   setenv("HIPMM_CONFIG", "/nowhere.json", 1);
   assert_status(hipmm_init(), HIPMM_E_IO);
+  assert_message("HIPMM_CONFIG: /nowhere.json: cannot be read");
   assert_ok(hipmm_init_if_needed()); /* reads no file */
   setenv("HIPMM_RUNTIME", "amd", 1);
   assert_status(hipmm_init_from_file(file), HIPMM_E_STATE);
@@ -446,7 +447,7 @@ static void leaves_nothing_behind_when_it_cannot_begin(void **state)
   (void)state;
   resource = NULL;
   assert_status(hipmm_init_from_string("{\"stack\": [\"pol\", \"device\"]}"), HIPMM_E_CONFIG);
-  assert_message("<string>: /stack/0: unknown type \"pol\"; did you mean \"pool\"?");
+  assert_message("<string>:1:12: /stack/0: unknown type \"pol\"; did you mean \"pool\"?");
   assert_status(hipmm_init_from_string("{"), HIPMM_E_SYNTAX);
   assert_status(hipmm_init_from_string(NULL), HIPMM_E_ARGUMENT);
   assert_status(hipmm_init_from_file(NULL), HIPMM_E_ARGUMENT);
