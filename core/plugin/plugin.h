@@ -14,8 +14,8 @@ struct plugin {
   struct plugin *next;
 };
 
-/* The folders to search for plugins; the first hit counts. The order is HIPMM_PLUGIN_PATH, the folders here, the build
- * tree or installation around this library, the configured folder. A set-user-id process skips the environment. Where a
+/* The folders to search for plugins; the first hit counts. The order is HIPMM_PLUGIN_PATH, the folders here, the
+ * plugins that are linked in (builtin.h), the build tree or installation around this library, the configured folder. A set-user-id process skips the environment. Where a
  * function takes a path, NULL adds no folders. */
 struct plugin_path {
   const char *const *folders; /* the graph's plugin_path */
@@ -45,6 +45,10 @@ void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, co
 /* All plugins on the path that could be loaded, in the order of their types. The caller frees the array with free();
  * NULL for none. */
 const struct plugin **plugin_all(const struct plugin_path *path, size_t *count_out);
+
+/* Visits the folders that are searched, in order, whether they exist or not. */
+void plugin_visit_folders(const struct plugin_path *path, void (*visit)(void *closure, const char *folder),
+                          void *closure);
 
 /* ---- Files beside the plugins ---- */
 

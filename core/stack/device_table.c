@@ -170,7 +170,7 @@ enum hipmm_status device_table_stack(int device, struct stack **stack_out)
   return device_table_stack_for(device, STACK_FOR_ANY, stack_out);
 }
 
-static struct hipmm_resource *device_table_resource_in_force(int device)
+struct hipmm_resource *device_table_resource_in_force(int device)
 {
   if (device < 0 || device >= DEVICE_TABLE_MOST) return NULL;
   return atomic_load_explicit(&entries[device].resource, memory_order_acquire);

@@ -24,6 +24,9 @@ enum hipmm_status device_table_resource(int device, struct hipmm_resource **reso
 enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out);
 enum hipmm_status device_table_current_resource(struct hipmm_resource **resource_out);
 
+/* The same without building anything: NULL while the device has no stack. */
+struct hipmm_resource *device_table_resource_in_force(int device);
+
 /* For a call on a resource that the program gives, NULL for the resource in force on the current device, which is found
  * then, building its stack if need be. `*thread_out`, if not NULL, has entered a call (lifecycle.h): the resource lasts
  * until lifecycle_leave_here(). The second one never builds a stack: HIPMM_E_POINTER if the device has none. */

@@ -4,6 +4,7 @@
 #define HIPMM_CORE_STACK_INSTANCE_H
 
 #include "../base/block_map.h"
+#include "../base/error.h"
 #include "../graph/graph.h"
 
 #include <stdatomic.h>
@@ -28,6 +29,7 @@ struct instance {
   void *options_by_text;                    /* instance_options.c: the same in a search tree */
   uint64_t free_bytes;                      /* what percentages in its options are of */
   void *self;                               /* the plugin's, as create gave it */
+  atomic_int_fast64_t held_bytes, peak_held_bytes; /* of a source: from the runtime */
   bool is_owed;            /* create succeeded, destroy is owed; the builder of the stack alone reads it */
   atomic_bool created;     /* complete with all that it needs, and may be visited */
   pthread_mutex_t setting; /* inspect/settings.c: an option is being set */
@@ -53,6 +55,15 @@ struct instance {
 static inline struct instance *instance_from(const struct hipmm_resource *resource)
 {
   return (struct instance *)(uintptr_t)resource;
+}
+
+/* The status that an op of the instance returned, for the program: see error_of_op(). A stale resource has refused the
+ * call by itself. */
+enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_status status, const char *op);
+static inline enum hipmm_status instance_finish_op(const struct instance *instance, enum hipmm_status status,
+                                                   const char *op)
+{
+  return __builtin_expect(!status, 1) ? HIPMM_OK : instance_fail_op(instance, status, op);
 }
 
 /* ---- instance_memory.c ---- */
@@ -103,6 +114,17 @@ void *instance_get_user_data(const struct instance *instance);
 
 /* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
 void instance_services_fill(struct instance *instance);
+
+/* ---- held_watch.c: who is told of what sources hold ---- */
+
+/* Tells the watches above the source that its device's sources hold `held_bytes` now, after a change of `bytes`. */
+void held_watch_tell(const struct instance *source, int64_t bytes, int64_t held_bytes);
+
+/* See services->watch_held. */
+enum hipmm_status held_watch_add(const struct instance *watcher,
+                                 void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
+                                 void *closure);
+void held_watch_remove(const struct instance *watcher);
 
 /* ---- logged_ops.c: lines in the debug log for the calls of a resource ---- */
 

@@ -501,6 +501,15 @@ struct hipmm_services {
    * does, which allocates on a device before it works there. ops->device_admit then names each such device. If 0, the
    * work of any device may access the memory at any time. Set when the resource is made, and never changed. */
   int32_t devices_are_announced;
+
+  /* Calls `changed` whenever a source below this resource takes `bytes` more from the runtime, or gives them back
+   * (negative), with the source's name and the bytes that the sources of its device hold then; until unwatch. One watch for
+   * each resource. `changed` may be called under locks of resources below, and calls nothing of hipmm. unwatch waits until
+   * no thread is in it. HIPMM_E_OUT_OF_MEMORY without host memory. */
+  enum hipmm_status (*watch_held)(const struct hipmm_services *services,
+                                  void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
+                                  void *closure);
+  void (*unwatch_held)(const struct hipmm_services *services);
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
@@ -517,7 +526,7 @@ enum hipmm_option_type {
   HIPMM_OPTION_LIST,     /* [{…}, {…}], rows of `fields`           → struct hipmm_list */
   HIPMM_OPTION_RESOURCE, /* the name of another resource           → struct hipmm_resource *, NULL when not given */
   HIPMM_OPTION_OBJECT,   /* the name under which the program registered an object (hipmm_allocator_register() and the
-                            like), of the kind that `unit` names ("allocator", "failure", "region", "mempool")
+                            like), of the kind that `unit` names ("allocator", "failure", "hooks", "region", "mempool")
                                                                    → const void *, the registered struct (a copy that
                                                                      lives as the options do); NULL when not given */
   HIPMM_OPTION_FORCE_32BIT = 0x7fffffff
@@ -626,8 +635,10 @@ struct hipmm_feature {
 };
 
 struct hipmm_plugin {
-  uint32_t abi_version; /* HIPMM_PLUGIN_ABI; always the first four bytes */
-  uint32_t struct_size; /* sizeof(struct hipmm_plugin) */
+  uint32_t abi_version;   /* HIPMM_PLUGIN_ABI; always the first four bytes */
+  uint32_t struct_size;   /* sizeof(struct hipmm_plugin) */
+  uint32_t option_bytes;  /* sizeof(struct hipmm_option), so that rows may grow */
+  uint32_t feature_bytes; /* sizeof(struct hipmm_feature) */
 
   const char *type;    /* the name in the graph; the file is TYPE.so */
   const char *version; /* the plugin's own */
@@ -640,14 +651,12 @@ struct hipmm_plugin {
 
   const struct hipmm_option *options;
   uint32_t n_options;
-  uint32_t option_bytes; /* sizeof(struct hipmm_option), so that rows may grow */
-  size_t options_bytes;  /* size of the plugin's own option struct; 0 if it has none */
+  uint32_t unused;      /* 0 */
+  size_t options_bytes; /* size of the plugin's own option struct; 0 if it has none */
 
   const struct hipmm_feature *values;
   const struct hipmm_feature *actions;
   uint32_t n_values, n_actions;
-  uint32_t feature_bytes; /* sizeof(struct hipmm_feature) */
-  uint32_t unused;        /* 0 */
 
   const struct hipmm_ops *ops; /* NULL for a runtime */
 
@@ -668,7 +677,7 @@ struct hipmm_plugin {
   void (*validate)(const struct hipmm_validation *validation, const void *options);
 };
 
-/* The fields that every descriptor begins with. */
+/* The fields that every descriptor begins with, in their order, so that C++20 takes them too. */
 #define HIPMM_PLUGIN_HEAD                                                      \
   .abi_version = HIPMM_PLUGIN_ABI, .struct_size = sizeof(struct hipmm_plugin), \
   .option_bytes = sizeof(struct hipmm_option), .feature_bytes = sizeof(struct hipmm_feature)

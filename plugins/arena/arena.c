@@ -170,7 +170,9 @@ static const struct hipmm_option arena_option_table[] = {
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct arena_options, dump_log_file),
      .initial = "hipmm_arena_memory_dump.log",
-     .doc = "The file for dump_log_on_failure; each failure overwrites it"},
+     .doc = "The file for dump_log_on_failure; each failure overwrites it. %p in its name is replaced by the process "
+            "id, %h "
+            "by the host's name, %r by the rank, %d by the device, %% by a percent sign"},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct arena_options, record),
