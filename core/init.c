@@ -80,8 +80,10 @@ static enum hipmm_status init_search(bool is_any)
 {
   char buffer[PATH_MAX];
   const char *file = environment_find_config(buffer, sizeof buffer);
+  const char *variable = environment_get("HIPMM_CONFIG");
   log_line(HIPMM_LOG_INFO, "config", "%s", file ? file : "no file found: a plain device resource");
-  return init_change(file, NULL, is_any);
+  enum hipmm_status status = init_change(file, NULL, is_any);
+  return status == HIPMM_E_IO && variable && *variable ? error_blame_variable("HIPMM_CONFIG", status) : status;
 }
 
 enum hipmm_status hipmm_init(void)

@@ -15,7 +15,10 @@
 static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                           void **ptr_out)
 {
-  if (bytes) return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+  if (bytes)
+    return instance_finish_op(instance_from(resource),
+                              resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out),
+                              "allocate");
   *ptr_out = NULL;
   return HIPMM_OK;
 }
@@ -23,7 +26,10 @@ static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_
 static enum hipmm_status storage_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes,
                                             hipmm_stream_t stream)
 {
-  return bytes ? resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream) : HIPMM_OK;
+  if (!bytes) return HIPMM_OK;
+  return instance_finish_op(instance_from(resource),
+                            resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream),
+                            "deallocate");
 }
 
 /* Frees a new block after a failure, and leaves the error of that failure to the caller. */

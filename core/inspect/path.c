@@ -148,7 +148,10 @@ enum hipmm_status path_read(const struct path *target, const char *path, int64_t
   uint32_t row = 0, n = plugin ? plugin->n_values : PATH_DEVICE_VALUES;
   while (row < n && strcmp(values[row].name, target->name)) row++;
   if (row == n) return path_refuse_value(path, target->name, values, n, plugin);
-  if (plugin) return target->instance->resource.ops->query(target->instance->resource.self, row, value_out);
+  if (plugin)
+    return instance_finish_op(target->instance,
+                              target->instance->resource.ops->query(target->instance->resource.self, row, value_out),
+                              "query");
   *value_out = path_device_value(target->stack, row);
   return HIPMM_OK;
 }

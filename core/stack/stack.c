@@ -27,8 +27,10 @@ static void stack_destroy_instance(struct instance *instance)
                instance->stack->device, instance->block_map.count, text_plural(instance->block_map.count),
                units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
     }
+    logged_ops_remove(instance);
     plugin->destroy(instance->self);
   }
+  instance_set_user_data(instance, (struct instance_user_data){NULL, NULL});
   instance_options_free_all(instance);
   free(instance->upstreams);
   free(instance->dependencies);
@@ -132,6 +134,7 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   instance->self = self;
   instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE ? (struct hipmm_resource){&locked_ops, instance}
                                                                     : (struct hipmm_resource){plugin->ops, self};
+  logged_ops_install(instance);
   return HIPMM_OK;
 }
 

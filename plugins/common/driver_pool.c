@@ -207,7 +207,8 @@ const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES] = {
     [MAKES_STREAMS_WAIT] =
         {"makes_streams_wait", "0 or 1",
          "Whether it makes a stream wait in order to reuse another one's memory, as the driver says"},
-    [POOL_HANDLE] = {"pool_handle", "address", "The driver's handle of the pool, a hipMemPool_t"},
+    [POOL_HANDLE] = {"pool_handle", "address",
+                     "The driver's handle of the pool, a hipMemPool_t (hipmm_resource_pool_handle())"},
 };
 
 static const int attributes[DRIVER_POOL_VALUES] = {

@@ -56,6 +56,7 @@ const struct function functions[] = {
     {"hipmm_statistics_get", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource o:statistics_out"},
     {"hipmm_statistics_push", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource O:statistics_out"},
     {"hipmm_statistics_pop", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource O:statistics_out"},
+    {"hipmm_pointer_lookup", RETURNS_STATUS, NEEDS_INITIALISATION, "p:ptr o:pointer_out"},
     {"hipmm_query", RETURNS_STATUS, NEEDS_INITIALISATION, "p:path o:value_out"},
     {"hipmm_get", RETURNS_STATUS, NEEDS_INITIALISATION, "p:path o:json_out"},
     {"hipmm_set", RETURNS_STATUS, NEEDS_INITIALISATION, "p:path P:value"},

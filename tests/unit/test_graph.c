@@ -470,6 +470,7 @@ static void resolves_the_plugin_path_from_the_files_folder(void **state)
   graph_release(graph);
   unlink(file);
   rmdir(folder);
+  diagnostics_clear(&diagnostics);
 }
 
 static void keeps_the_options_of_the_runtime(void **state)
