@@ -38,7 +38,7 @@ for link in $(sed -n 's/.*](\([A-Za-z/]*\.md\)).*/\1/p' "$docs/README.md"); do
     exit 1
   }
 done
-echo "so are the README and what it leads to, examples, the files for Python and the schema"
+echo "so are the README and what it leads to, examples and the schema"
 
 # What pkg-config says, in the moved place.
 folder() {
