@@ -85,9 +85,11 @@ static void log_open(void)
   highest_level = level;
   is_requested = true;
   if (!wanted[length] || !wanted[length + 1]) return;
-  if (!log_open_file(wanted + length + 1))
-    log_complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", wanted + length + 1,
-                 output_file_reason(errno));
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (!output_file_expand(wanted + length + 1, -1, name))
+    log_complain("hipmm: warning: HIPMM_LOG: %s; logging to standard error%s", name, "");
+  else if (!log_open_file(name))
+    log_complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", name, output_file_reason(errno));
 }
 
 enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level)
@@ -106,7 +108,9 @@ enum hipmm_status hipmm_log_set_file(const char *path)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
   pthread_once(&once, log_open);
-  if (path && !log_open_file(path)) return error_set(HIPMM_E_IO, "%s: %s", path, output_file_reason(errno));
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (path && !output_file_expand(path, -1, name)) return error_set(HIPMM_E_ARGUMENT, "path: %s", name);
+  if (path && !log_open_file(name)) return error_set(HIPMM_E_IO, "%s: %s", name, output_file_reason(errno));
   if (!path) output = STDERR_FILENO;
   is_requested = true;
   return HIPMM_OK;

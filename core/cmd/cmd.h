@@ -22,7 +22,7 @@ struct command {
 };
 
 extern const struct command check_command, show_command, plugins_command, describe_command, schema_command,
-    replay_command, bench_command, run_command;
+    replay_command, bench_command, run_command, plugin_command;
 
 /* ---- arguments.c ----------------------------------------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ bool arguments_read(struct arguments *arguments, int argc, char **argv, int *exi
 /* The operand at `index`, or NULL if it was not given. */
 const char *arguments_operand(const struct arguments *arguments, size_t index);
 
-/* Reads a whole number between the bounds. False: the mistake was printed. */
+/* Reads a whole number between the bounds. False: the error was printed. */
 bool arguments_number(const struct arguments *arguments, const char *name, const char *text, long minimum, long maximum,
                       long *number_out);
 
@@ -118,12 +118,19 @@ void progress_end(struct progress *progress);
 
 /* ---- source.c -------------------------------------------------------------------------------------------------- */
 
-/* The graph file of a command: the given one, or the one that hipmm_init() would read. */
+/* The graph of a command: the given file, standard input, or the file that hipmm_init() would read. */
 struct source {
   const char *file; /* NULL: none; the built-in graph applies */
+  char *text;       /* of standard input; else NULL */
   char buffer[PATH_MAX];
 };
+
 void source_choose(struct source *source, const char *given);
+
+/* The same for an operand, which may be "-": standard input, which is read at once. False: the error was printed. Release
+ * with source_close(). */
+bool source_choose_operand(struct source *source, const char *given);
+void source_close(struct source *source);
 
 /* Reads the graph. On failure prints the diagnostics on standard error. */
 bool source_read(const struct source *source, struct graph **graph_out);
@@ -136,6 +143,9 @@ const char *source_name(const struct source *source);
 
 /* Prints a diagnostic as a line without the newline; `warning: ` marks a warning. */
 void diagnostic_print(FILE *stream, const char *file, const struct diagnostic *diagnostic);
+
+/* Prints the errors of a graph on standard error. */
+void source_print_errors(const char *file, const struct diagnostics *diagnostics);
 
 /* The plugin path of the graph, for commands that also work without a valid graph. `file`: from --config, or NULL. False
  * if that file is not valid; the diagnostics were printed. Release *graph_out if it is not NULL. */

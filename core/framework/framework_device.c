@@ -36,9 +36,9 @@ enum hipmm_status framework_initialise(void)
     status = lifecycle_check();
   } else if (refusal) {
     status = error_set(refusal, "%s", reason);
-  } else if ((status = hipmm_init()) && atomic_load(&lifecycle_now) == LIFECYCLE_READY) {
-    status = HIPMM_OK; /* another thread of the program initialised hipmm meanwhile */
-  } else if (status) {
+  } else if (!(status = hipmm_init_if_needed())) {
+    lifecycle_drop_surplus(); /* another thread of the program may have initialised hipmm meanwhile */
+  } else {
     refusal = status;
     snprintf(reason, sizeof reason, "%s", hipmm_last_error_message());
     log_line(HIPMM_LOG_ERROR, NULL, "cannot be initialised, so no memory can be allocated: %s", reason);
@@ -66,14 +66,25 @@ static void framework_set_resource(struct framework_device *device, int number, 
   pthread_mutex_unlock(&lock);
 }
 
+static atomic_bool torch_is_begun;
+
+void framework_begin_torch(void)
+{
+  atomic_store(&torch_is_begun, true);
+}
+
+static enum stack_user framework_user(enum framework framework)
+{
+  if (framework != FRAMEWORK_TORCH) return STACK_FOR_ANY;
+  return atomic_load(&torch_is_begun) ? STACK_FOR_PYTORCH_WITH_INIT : STACK_FOR_PYTORCH;
+}
+
 /* The lock is not held while the stack is built, which may call functions of the program. */
 struct framework_device *framework_open(int number, enum framework framework)
 {
   struct hipmm_resource *resource;
   if (framework_initialise() || lifecycle_enter()) return NULL;
-  instance_services_set_order(framework == FRAMEWORK_TORCH);
-  enum hipmm_status status = device_table_resource(number, &resource);
-  instance_services_set_order(false);
+  enum hipmm_status status = device_table_resource_for(number, framework_user(framework), &resource);
   if (!status) framework_set_resource(&framework_devices[number], number, resource);
   lifecycle_leave();
   return status ? NULL : &framework_devices[number];
@@ -109,10 +120,35 @@ void framework_retain_stream(struct framework_device *device, hipmm_stream_t str
 
 /* ---- Memory ---- */
 
+enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
+                                          void **ptr_out)
+{
+  void *ptr = NULL;
+  enum hipmm_status status = resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, &ptr);
+  if (status) return status;
+  if (ptr && !framework_owners_add(ptr, resource)) {
+    resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
+    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  }
+  *ptr_out = ptr;
+  return HIPMM_OK;
+}
+
+/* The record goes first: once the block is free, another thread may get its address. */
+enum hipmm_status framework_deallocate(const struct framework_device *device, void *ptr, size_t bytes,
+                                       hipmm_stream_t stream)
+{
+  bool has_records = atomic_load_explicit(&framework_owners_count, memory_order_relaxed) != 0;
+  struct hipmm_resource *owner = __builtin_expect(has_records, 0) ? framework_owners_take(ptr) : NULL;
+  struct hipmm_resource *resource = owner ? owner : device->resource;
+  enum hipmm_status status = resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
+  if (status && owner) framework_owners_add(ptr, owner); /* it is still allocated */
+  return status;
+}
+
 void framework_free(struct framework_device *device, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
-  struct hipmm_resource *resource = device->resource;
-  if (__builtin_expect(!resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream), 1))
+  if (__builtin_expect(!framework_deallocate(device, ptr, bytes, stream), 1))
     framework_uncount(device, bytes);
   else
     framework_log_failure("torch", "a block is not freed");

@@ -57,24 +57,41 @@ static struct graph *graph_new(json_t *root, const char *source, size_t n_nodes)
   return NULL;
 }
 
-static void graph_read_source(struct graph *graph, const char *folder, struct diagnostics *diagnostics)
+/* What a graph is read from. */
+struct origin {
+  const char *text;
+  size_t bytes;
+  const char *source;
+  const char *folder; /* where relative paths begin; NULL: the working directory */
+  bool is_check;
+};
+
+static void graph_read_origin(struct graph *graph, const struct origin *origin, struct diagnostics *diagnostics)
 {
-  struct graph_build build = {.graph = graph, .diagnostics = diagnostics, .folder = folder, .index = json_object()};
+  struct graph_build build = {.graph = graph,
+                              .diagnostics = diagnostics,
+                              .folder = origin->folder,
+                              .index = json_object(),
+                              .is_check = origin->is_check};
   graph_read_settings(&build);
   graph_read_resources(&build);
   graph_link(&build);
+  graph_check_options(&build);
   graph_order(&build);
   json_decref(build.index);
   free(build.types);
 }
 
-/* Takes the reference to `root`, which is NULL after an error. */
-static enum hipmm_status graph_from_root(json_t *root, const char *source, const char *folder,
-                                         struct diagnostics *diagnostics, struct graph **graph_out)
+static enum hipmm_status graph_from_origin(const struct origin *origin, struct diagnostics *diagnostics,
+                                           struct graph **graph_out)
 {
-  struct graph *graph = root ? graph_new(root, source, GRAPH_MAX_NODES) : NULL;
+  json_t *root = graph_file_parse(origin->text, origin->bytes, diagnostics);
+  struct graph *graph = root ? graph_new(root, origin->source, GRAPH_MAX_NODES) : NULL;
   if (root && !graph) diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
-  if (graph) graph_read_source(graph, folder, diagnostics);
+  if (graph) {
+    graph_read_origin(graph, origin, diagnostics);
+    graph_position_all(origin->text, origin->bytes, diagnostics);
+  }
   bool is_good = graph && diagnostics->n_errors == 0;
   if (is_good && graph_out)
     *graph_out = graph;
@@ -94,24 +111,68 @@ static char *graph_folder_of(const char *file)
   return absolute;
 }
 
+static enum hipmm_status graph_read_file(const char *file, bool is_check, struct diagnostics *diagnostics,
+                                         struct graph **graph_out)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  if (!graph_file_read(file, diagnostics, &text, &bytes)) return diagnostics_status(diagnostics);
+  char *folder = graph_folder_of(file);
+  const struct origin origin = {text, bytes, file, folder, is_check};
+  enum hipmm_status status = graph_from_origin(&origin, diagnostics, graph_out);
+  free(folder);
+  free(text);
+  return status;
+}
+
 enum hipmm_status graph_from_file(const char *file, struct diagnostics *diagnostics, struct graph **graph_out)
 {
-  json_t *root = graph_file_read(file, diagnostics);
-  char *folder = root ? graph_folder_of(file) : NULL;
-  enum hipmm_status status = graph_from_root(root, file, folder, diagnostics, graph_out);
-  free(folder);
-  return status;
+  return graph_read_file(file, false, diagnostics, graph_out);
 }
 
 enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *diagnostics,
                                     struct graph **graph_out)
 {
-  return graph_from_root(graph_file_parse(json, strlen(json), diagnostics), source, NULL, diagnostics, graph_out);
+  const struct origin origin = {.text = json, .bytes = strlen(json), .source = source};
+  return graph_from_origin(&origin, diagnostics, graph_out);
+}
+
+enum hipmm_status graph_check(const char *file, const char *json, struct diagnostics *diagnostics,
+                              struct graph **graph_out)
+{
+  if (!json) return graph_read_file(file, true, diagnostics, graph_out);
+  const struct origin origin = {.text = json, .bytes = strlen(json), .source = file, .is_check = true};
+  return graph_from_origin(&origin, diagnostics, graph_out);
 }
 
 enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph **graph_out)
 {
   return graph_from_string("{}", "<built in>", diagnostics, graph_out);
+}
+
+enum hipmm_status graph_load(const char *file, const char *json, struct graph **graph_out)
+{
+  struct diagnostics diagnostics = {.source = file ? file : json ? "<string>" : "<built in>"};
+  struct graph *graph = NULL;
+  enum hipmm_status status = file   ? graph_from_file(file, &diagnostics, &graph)
+                             : json ? graph_from_string(json, diagnostics.source, &diagnostics, &graph)
+                                    : graph_built_in(&diagnostics, &graph);
+  if (status)
+    status = diagnostics_raise(&diagnostics);
+  else
+    diagnostics_raise(&diagnostics); /* the warnings */
+  diagnostics_clear(&diagnostics);
+  if (!status) *graph_out = graph;
+  return status;
+}
+
+bool graph_is_same(const struct graph *graph, const struct graph *other)
+{
+  const struct plugin_path *path = &graph->plugin_path, *other_path = &other->plugin_path;
+  bool is_same = !strcmp(graph->runtime, other->runtime) && path->n_folders == other_path->n_folders &&
+                 json_equal(graph->root, other->root);
+  for (size_t i = 0; is_same && i < path->n_folders; i++) is_same = !strcmp(path->folders[i], other_path->folders[i]);
+  return is_same;
 }
 
 int graph_top(const struct graph *graph, int device)
@@ -128,26 +189,6 @@ int graph_find(const struct graph *graph, const char *name)
   return -1;
 }
 
-void graph_warn_unused(const struct graph *graph, const char *const *names, struct diagnostics *diagnostics)
-{
-  bool is_reached[GRAPH_MAX_NODES] = {false};
-  const char *key;
-  json_t *value;
-  is_reached[graph->default_node] = true;
-  for (size_t i = 0; i < graph->n_devices; i++) is_reached[graph->devices[i].node] = true;
-  for (size_t i = graph->n_nodes; i-- > 0;) {
-    const struct graph_node *node = &graph->nodes[i];
-    for (const char *const *name = names; *name; name++) is_reached[i] |= !strcmp(*name, node->name);
-    for (size_t r = 0; is_reached[i] && r < node->n_references; r++) is_reached[node->references[r]] = true;
-  }
-  json_object_foreach(json_object_get(graph->root, "resources"), key, value)
-  {
-    int index = graph_find(graph, key);
-    if (!is_reached[index])
-      diagnostics_warn(diagnostics, graph->nodes[index].path, "no device uses this resource; name it or remove it");
-  }
-}
-
 /* ---- Resources made in code ------------------------------------------------------------------------------------ */
 
 enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagnostics *diagnostics,
@@ -156,7 +197,7 @@ enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagn
   struct graph_build build = {.graph = graph, .diagnostics = diagnostics};
   const struct plugin *plugin = graph_build_plugin(&build, type, "");
   free(build.types);
-  if (!plugin) return diagnostics_status(diagnostics);
+  if (!plugin || diagnostics->n_errors) return diagnostics_status(diagnostics);
   *plugin_out = plugin;
   return HIPMM_OK;
 }

@@ -27,7 +27,6 @@ atomic_uint device_table_generation = 2;
 
 static struct device_table_entry entries[DEVICE_TABLE_MOST];
 static struct graph *graph_in_use;
-static atomic_int device_count;
 static struct retained *retained_resources;
 
 /* Taken to build a stack and to put a resource in force. Not held while a stack is built, which may call functions of the
@@ -35,9 +34,14 @@ static struct retained *retained_resources;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t building_over = PTHREAD_COND_INITIALIZER;
 
-void device_table_open(struct graph *graph, int count)
+static int device_table_count(void)
 {
-  device_count = count < DEVICE_TABLE_MOST ? count : DEVICE_TABLE_MOST;
+  int count = hip_device_count();
+  return count < DEVICE_TABLE_MOST ? count : DEVICE_TABLE_MOST;
+}
+
+void device_table_open(struct graph *graph)
+{
   graph_in_use = graph;
   atomic_fetch_add(&device_table_generation, 1);
 }
@@ -64,9 +68,9 @@ void device_table_close(void)
 
 enum hipmm_status device_table_check(int device)
 {
-  if (device >= 0 && device < device_count) return HIPMM_OK;
-  return error_set(HIPMM_E_ARGUMENT, "device %d does not exist: runtime %s has %d, numbered from 0", device, hip_name(),
-                   device_count);
+  if (device >= 0 && device < device_table_count()) return HIPMM_OK;
+  return error_set(HIPMM_E_NO_DEVICE, "device %d does not exist: runtime %s has %d, numbered from 0", device,
+                   hip_name(), device_table_count());
 }
 
 enum hipmm_status device_table_graph(int device, struct graph **graph_out)
@@ -78,6 +82,11 @@ enum hipmm_status device_table_graph(int device, struct graph **graph_out)
   return HIPMM_OK;
 }
 
+const struct graph *device_table_graph_in_use(void)
+{
+  return graph_in_use;
+}
+
 /* Waits until no other thread builds the stack; the lock is held. Refuses the thread that builds it, in a function of
  * the program. */
 static enum hipmm_status device_table_await_builder(struct device_table_entry *entry)
@@ -87,8 +96,23 @@ static enum hipmm_status device_table_await_builder(struct device_table_entry *e
   return error_set(HIPMM_E_STATE, "this is called from within the building of a device's stack, which must end first");
 }
 
+/* Gives the building to the calling thread, which has the lock; the lock is free until the building ends. */
+static void device_table_begin_building(struct device_table_entry *entry)
+{
+  entry->is_building = true;
+  entry->builder = pthread_self();
+  pthread_mutex_unlock(&lock);
+}
+
+static void device_table_end_building(struct device_table_entry *entry)
+{
+  pthread_mutex_lock(&lock);
+  entry->is_building = false;
+  pthread_cond_broadcast(&building_over);
+}
+
 /* A resource that the program put in force meanwhile stays in force. */
-static enum hipmm_status device_table_build_stack(int device)
+static enum hipmm_status device_table_build_stack(int device, enum stack_user user)
 {
   struct device_table_entry *entry = &entries[device];
   struct hipmm_resource *none = NULL;
@@ -97,17 +121,30 @@ static enum hipmm_status device_table_build_stack(int device)
   enum hipmm_status status = device_table_await_builder(entry);
   if (!status && !atomic_load(&entry->stack)) {
     struct stack *stack;
-    entry->is_building = true;
-    entry->builder = pthread_self();
-    pthread_mutex_unlock(&lock);
-    status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, &stack);
-    pthread_mutex_lock(&lock);
+    device_table_begin_building(entry);
+    status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, user, &stack);
+    device_table_end_building(entry);
     if (!status) {
       atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
       atomic_store(&entry->stack, stack);
     }
-    entry->is_building = false;
-    pthread_cond_broadcast(&building_over);
+  }
+  pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
+  return status;
+}
+
+enum hipmm_status device_table_extend(int device, int node)
+{
+  struct device_table_entry *entry = &entries[device];
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
+  enum hipmm_status status = device_table_await_builder(entry);
+  struct stack *stack = atomic_load(&entry->stack);
+  if (!status && !stack->instances[node].created) {
+    device_table_begin_building(entry);
+    status = stack_extend(stack, node);
+    device_table_end_building(entry);
   }
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
@@ -116,31 +153,41 @@ static enum hipmm_status device_table_build_stack(int device)
 
 struct stack *device_table_stack_if_built(int device)
 {
-  if (device < 0 || device >= device_count) return NULL;
+  if (device < 0 || device >= DEVICE_TABLE_MOST) return NULL;
   return atomic_load_explicit(&entries[device].stack, memory_order_acquire);
 }
 
-enum hipmm_status device_table_stack(int device, struct stack **stack_out)
+static enum hipmm_status device_table_stack_for(int device, enum stack_user user, struct stack **stack_out)
 {
   enum hipmm_status status = device_table_check(device);
-  if (!status && !device_table_stack_if_built(device)) status = device_table_build_stack(device);
+  if (!status && !device_table_stack_if_built(device)) status = device_table_build_stack(device, user);
   if (!status) *stack_out = device_table_stack_if_built(device);
   return status;
 }
 
-static struct hipmm_resource *device_table_resource_in_force(int device)
+enum hipmm_status device_table_stack(int device, struct stack **stack_out)
 {
-  if (device < 0 || device >= device_count) return NULL;
+  return device_table_stack_for(device, STACK_FOR_ANY, stack_out);
+}
+
+struct hipmm_resource *device_table_resource_in_force(int device)
+{
+  if (device < 0 || device >= DEVICE_TABLE_MOST) return NULL;
   return atomic_load_explicit(&entries[device].resource, memory_order_acquire);
+}
+
+enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out)
+{
+  struct stack *stack;
+  struct hipmm_resource *resource = device_table_resource_in_force(device);
+  enum hipmm_status status = resource ? HIPMM_OK : device_table_stack_for(device, user, &stack);
+  if (!status) *resource_out = resource ? resource : device_table_resource_in_force(device);
+  return status;
 }
 
 enum hipmm_status device_table_resource(int device, struct hipmm_resource **resource_out)
 {
-  struct stack *stack;
-  struct hipmm_resource *resource = device_table_resource_in_force(device);
-  enum hipmm_status status = resource ? HIPMM_OK : device_table_stack(device, &stack);
-  if (!status) *resource_out = resource ? resource : device_table_resource_in_force(device);
-  return status;
+  return device_table_resource_for(device, STACK_FOR_ANY, resource_out);
 }
 
 enum hipmm_status device_table_current(int *device_out)
@@ -169,6 +216,42 @@ enum hipmm_status device_table_current_resource(struct hipmm_resource **resource
   return status ? status : device_table_resource(device, resource_out);
 }
 
+static enum hipmm_status device_table_enter_with(struct hipmm_resource **resource, struct caller_here **thread_out,
+                                                 enum hipmm_status (*find)(struct hipmm_resource **resource_out))
+{
+  *thread_out = NULL;
+  if (*resource) return HIPMM_OK;
+  struct caller_here *thread = lifecycle_enter_here();
+  if (!thread) return HIPMM_E_STATE;
+  enum hipmm_status status = find(resource);
+  if (status)
+    lifecycle_leave_here(thread);
+  else
+    *thread_out = thread;
+  return status;
+}
+
+enum hipmm_status device_table_enter_call(struct hipmm_resource **resource, struct caller_here **thread_out)
+{
+  return device_table_enter_with(resource, thread_out, device_table_current_resource);
+}
+
+static enum hipmm_status device_table_current_if_built(struct hipmm_resource **resource_out)
+{
+  int device = 0;
+  enum hipmm_status status = device_table_current(&device);
+  if (status) return status;
+  *resource_out = device_table_resource_in_force(device);
+  if (*resource_out) return HIPMM_OK;
+  return error_refuse(HIPMM_E_POINTER, NULL, "nothing was allocated from device {0}: it has no stack yet",
+                      (uint64_t)device, 0, 0);
+}
+
+enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, struct caller_here **thread_out)
+{
+  return device_table_enter_with(resource, thread_out, device_table_current_if_built);
+}
+
 /* The table's reference; a resource that the table retains already needs no second one. */
 static enum hipmm_status device_table_retain(struct hipmm_resource *resource)
 {
@@ -185,6 +268,7 @@ static enum hipmm_status device_table_retain(struct hipmm_resource *resource)
 static enum hipmm_status device_table_check_resource(int device, const struct hipmm_resource *resource)
 {
   enum hipmm_status status = device_table_check(device);
+  if (!status && resource) status = resource_check(resource);
   if (status || !resource || hipmm_resource_device(resource) == device) return status;
   return error_set(HIPMM_E_ARGUMENT, "resource %s serves device %d and cannot be put in force on device %d",
                    hipmm_resource_name(resource), hipmm_resource_device(resource), device);
@@ -262,6 +346,12 @@ static enum hipmm_status device_table_find_named(int device, const char *name, s
   enum hipmm_status status = device_table_stack(device, &stack);
   if (status) return status;
   struct instance *instance = stack_find(stack, name, &nearest);
+  int node = instance ? -1 : graph_find(stack->graph, name);
+  if (node >= 0 && stack->graph->nodes[node].is_by_name) {
+    status = device_table_extend(device, node);
+    instance = &stack->instances[node];
+  }
+  if (status) return status;
   if (!instance)
     return error_set(HIPMM_E_ARGUMENT, "%s: the stack of device %d has no resource called \"%.100s\"%s",
                      stack->graph->source, device, name, text_hint(nearest, hint, sizeof hint));
@@ -308,7 +398,7 @@ enum hipmm_status hipmm_resource_reset_current(void)
 enum hipmm_status hipmm_device_count(int *count_out)
 {
   enum hipmm_status status = lifecycle_check_argument(count_out, "count_out");
-  if (!status) *count_out = device_count;
+  if (!status) *count_out = device_table_count();
   return status;
 }
 

@@ -134,6 +134,11 @@ bool instance_may_cut_up(const struct instance *other, const struct instance *in
   return false;
 }
 
+enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_status status, const char *op)
+{
+  return instance_is_live(&instance->resource) ? error_of_op(status, instance->node->name, op) : status;
+}
+
 /* ---- Searches ---- */
 
 /* What the instance knows by itself. `is_settled_out`: no other instance needs to be asked. */

@@ -4,6 +4,7 @@
 #define HIPMM_CORE_STACK_INSTANCE_H
 
 #include "../base/block_map.h"
+#include "../base/error.h"
 #include "../graph/graph.h"
 
 #include <stdatomic.h>
@@ -28,10 +29,12 @@ struct instance {
   void *options_by_text;                    /* instance_options.c: the same in a search tree */
   uint64_t free_bytes;                      /* what percentages in its options are of */
   void *self;                               /* the plugin's, as create gave it */
-  bool created;                             /* create succeeded, destroy is owed */
-  pthread_mutex_t setting;                  /* inspect/settings.c: an option is being set */
-  pthread_mutex_t lock;                     /* locked_ops.c: for a plugin that is not thread-safe */
-  int cancel;                               /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
+  atomic_int_fast64_t held_bytes, peak_held_bytes; /* of a source: from the runtime */
+  bool is_owed;            /* create succeeded, destroy is owed; the builder of the stack alone reads it */
+  atomic_bool created;     /* complete with all that it needs, and may be visited */
+  pthread_mutex_t setting; /* inspect/settings.c: an option is being set */
+  pthread_mutex_t lock;    /* locked_ops.c: for a plugin that is not thread-safe */
+  int cancel;              /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
   struct instance_user_data user_data;
   struct hipmm_resource **upstreams;
   size_t n_upstreams;
@@ -44,6 +47,8 @@ struct instance {
   size_t n_closure;
   struct instance **finders; /* asked for a block that this instance does not know: of `closure`, in its order */
   size_t n_finders;
+
+  struct instance *next_free; /* instance_memory.c */
 };
 
 /* The instance behind a public handle. */
@@ -51,6 +56,32 @@ static inline struct instance *instance_from(const struct hipmm_resource *resour
 {
   return (struct instance *)(uintptr_t)resource;
 }
+
+/* The status that an op of the instance returned, for the program: see error_of_op(). A stale resource has refused the
+ * call by itself. */
+enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_status status, const char *op);
+static inline enum hipmm_status instance_finish_op(const struct instance *instance, enum hipmm_status status,
+                                                   const char *op)
+{
+  return __builtin_expect(!status, 1) ? HIPMM_OK : instance_fail_op(instance, status, op);
+}
+
+/* ---- instance_memory.c ---- */
+
+/* Memory for the `n` instances of a stack, zeroed, with resources that are not live yet. NULL without host memory. */
+struct instance *instance_memory_allocate(size_t n);
+void instance_memory_free(struct instance *instances, size_t n);
+
+/* Zeroes an instance again: it is not live then. */
+void instance_memory_clear(struct instance *instances, size_t n);
+
+/* Whether it is a live resource: any pointer may be asked for. A stale one is recognised until its memory has a new
+ * resource. */
+bool instance_is_live(const struct hipmm_resource *resource);
+
+#define INSTANCE_NOT_LIVE "resource is not a live resource: it never was one, or its last reference was released"
+
+/* ---- instance.c ---- */
 
 /* Fills dependencies, depth, closure and finders of an instance whose upstreams are known, all of which exist. */
 enum hipmm_status instance_link(struct instance *instance);
@@ -83,10 +114,6 @@ void *instance_get_user_data(const struct instance *instance);
 
 /* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
 void instance_services_fill(struct instance *instance);
-
-/* Whether the program orders its copies between devices itself: for instances that the calling thread creates until the
- * next call. Initially it does not. */
-void instance_services_set_order(bool copies_are_ordered);
 
 /* ---- held_watch.c: who is told of what sources hold ---- */
 

@@ -7,8 +7,6 @@
 #include "../runtime/hip.h"
 #include "stack.h"
 
-static _Thread_local bool copies_are_ordered;
-
 static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
 
 static struct instance *instance_services_of(const struct hipmm_services *services)
@@ -39,15 +37,22 @@ static void instance_services_leave_device(const struct hipmm_services *services
   hip_leave_device(services->device, previous);
 }
 
+static int64_t instance_services_add_held(atomic_int_fast64_t *held, atomic_int_fast64_t *peak, int64_t bytes)
+{
+  int64_t now = atomic_fetch_add_explicit(held, bytes, memory_order_relaxed) + bytes;
+  int_fast64_t before = atomic_load_explicit(peak, memory_order_relaxed);
+  while (now > before &&
+         !atomic_compare_exchange_weak_explicit(peak, &before, now, memory_order_relaxed, memory_order_relaxed))
+    continue;
+  return now;
+}
+
 static void instance_services_count_held(const struct hipmm_services *services, int64_t bytes)
 {
-  struct stack *stack = instance_services_of(services)->stack;
-  int64_t now = atomic_fetch_add_explicit(&stack->held_bytes, bytes, memory_order_relaxed) + bytes;
-  int_fast64_t peak = atomic_load_explicit(&stack->peak_held_bytes, memory_order_relaxed);
-  while (now > peak && !atomic_compare_exchange_weak_explicit(&stack->peak_held_bytes, &peak, now, memory_order_relaxed,
-                                                              memory_order_relaxed))
-    continue;
-  held_watch_tell(instance_services_of(services), bytes, now);
+  struct instance *instance = instance_services_of(services);
+  instance_services_add_held(&instance->held_bytes, &instance->peak_held_bytes, bytes);
+  int64_t now = instance_services_add_held(&instance->stack->held_bytes, &instance->stack->peak_held_bytes, bytes);
+  held_watch_tell(instance, bytes, now);
 }
 
 static enum hipmm_status instance_services_watch_held(const struct hipmm_services *services,
@@ -135,11 +140,6 @@ static int instance_services_may_cut_up(const struct hipmm_services *services, c
   return instance_may_cut_up(instance_from(other), instance_from(resource));
 }
 
-void instance_services_set_order(bool are_ordered)
-{
-  copies_are_ordered = are_ordered;
-}
-
 void instance_services_fill(struct instance *instance)
 {
   struct hipmm_services services = services_plain(instance->node->name);
@@ -158,7 +158,8 @@ void instance_services_fill(struct instance *instance)
   services.may_cut_up = instance_services_may_cut_up;
   services.is_kept_below = instance_services_is_kept_below;
   services.explain = instance_services_explain;
-  services.copies_are_ordered = copies_are_ordered;
+  services.copies_are_ordered = instance->stack->user != STACK_FOR_ANY;
+  services.devices_are_announced = instance->stack->user == STACK_FOR_PYTORCH_WITH_INIT;
   services.watch_held = instance_services_watch_held;
   services.unwatch_held = instance_services_unwatch_held;
   instance->services = services;

@@ -166,6 +166,14 @@ static void locked_ops_stream_retain(void *self, hipmm_stream_t stream)
   locked_ops_leave(instance, HIPMM_OK);
 }
 
+/* Not called where the plugin has none (stack_build()). */
+static enum hipmm_status locked_ops_device_admit(void *self, int device)
+{
+  struct instance *instance = self;
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->device_admit(instance->self, device)) : locked_ops_refuse(instance);
+}
+
 const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
                                      .allocate = locked_ops_allocate,
                                      .deallocate = locked_ops_deallocate,
@@ -179,5 +187,6 @@ const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
                                      .visit = locked_ops_visit,
                                      .report = locked_ops_report,
                                      .covers = locked_ops_covers,
+                                     .device_admit = locked_ops_device_admit,
                                      .locate = locked_ops_locate,
                                      .visit_chunks = locked_ops_visit_chunks};

@@ -3,6 +3,7 @@
  * resources call their upstreams directly. */
 #include "stack.h"
 #include "../base/cancel.h"
+#include "../base/lifecycle.h"
 #include "../base/log.h"
 #include "../base/text.h"
 #include "../base/units.h"
@@ -19,7 +20,7 @@
 static void stack_destroy_instance(struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  if (instance->created) {
+  if (instance->is_owed) {
     if (instance->block_map.count && plugin->role == HIPMM_ROLE_SOURCE) {
       char bytes[32];
       log_line(HIPMM_LOG_WARNING, instance->node->name, "device %d: %zu block%s (%s) still allocated, freed with it",
@@ -40,9 +41,14 @@ static void stack_destroy_instance(struct instance *instance)
   pthread_mutex_destroy(&instance->lock);
 }
 
+/* Stacks of each device: all, and those that are done with admitting their device to the memory of others. */
+static atomic_uint stacks_of[STACK_MOST_DEVICES], admitted_of[STACK_MOST_DEVICES];
+
 static void stack_destroy(struct stack *stack)
 {
   stack_unlist(stack);
+  if (stack->is_admitted) atomic_fetch_sub(&admitted_of[stack->device], 1);
+  atomic_fetch_sub(&stacks_of[stack->device], 1);
   int cancel = cancel_forbid();
   int previous = hip_enter_device(stack->device);
   for (size_t i = stack->graph->n_nodes; i-- > 0;) stack_destroy_instance(&stack->instances[i]);
@@ -50,8 +56,9 @@ static void stack_destroy(struct stack *stack)
   cancel_allow(cancel);
   for (size_t i = 0; i < stack->external.n; i++) stack_release(instance_from(stack->external.resources[i])->stack);
   free((void *)(uintptr_t)stack->external.resources);
+  if (stack->external.is_whole) atomic_fetch_sub(&lifecycle_own_stacks, 1);
+  instance_memory_free(stack->instances, stack->graph->n_nodes);
   graph_release(stack->graph);
-  free(stack->instances);
   free(stack);
 }
 
@@ -123,7 +130,7 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   if (!status && self == &nothing)
     status = error_set(HIPMM_E_PLUGIN, "%s: its plugin reports success, but created no resource", node->name);
   if (status) return stack_locate(instance, status);
-  instance->created = true;
+  instance->is_owed = true;
   instance->self = self;
   instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE ? (struct hipmm_resource){&locked_ops, instance}
                                                                     : (struct hipmm_resource){plugin->ops, self};
@@ -131,41 +138,70 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   return HIPMM_OK;
 }
 
-/* The top and what it needs. A node comes after its references, so one pass downwards finds them. */
-static enum hipmm_status stack_create_instances(struct stack *stack)
+static void stack_prepare_instance(struct stack *stack, size_t i)
+{
+  struct instance *instance = &stack->instances[i];
+  instance->node = &stack->graph->nodes[i];
+  instance->stack = stack;
+  block_map_open(&instance->block_map);
+  locked_ops_init_lock(&instance->lock);
+  locked_ops_init_lock(&instance->setting);
+}
+
+/* After a failure: destroys what nobody has seen yet, so that it can be created again. Keeps the thread's error. */
+static void stack_discard_hidden(struct stack *stack)
+{
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
+    struct instance *instance = &stack->instances[i];
+    if (instance->created || !instance->upstreams) continue;
+    stack_destroy_instance(instance);
+    instance_memory_clear(instance, 1);
+    stack_prepare_instance(stack, i);
+  }
+  error_set_located(&error);
+}
+
+/* Node `top` and what it needs, as far as that is not there. A node comes after its references, so one pass downwards
+ * finds them. */
+static enum hipmm_status stack_create_instances(struct stack *stack, int top)
 {
   const struct graph *graph = stack->graph;
   bool reached[GRAPH_MAX_NODES] = {false};
   enum hipmm_status status = HIPMM_OK;
-  reached[stack->top] = true;
-  for (int i = stack->top; i >= 0; i--)
+  reached[top] = true;
+  for (int i = top; i >= 0; i--)
     for (size_t u = 0; reached[i] && u < graph->nodes[i].n_references; u++)
       reached[graph->nodes[i].references[u]] = true;
-  for (int i = 0; !status && i <= stack->top; i++)
-    if (reached[i]) status = stack_create_instance(&stack->instances[i]);
+  for (int i = 0; !status && i <= top; i++) {
+    if (!reached[i] || stack->instances[i].is_owed) continue;
+    instance_services_fill(&stack->instances[i]);
+    status = stack_create_instance(&stack->instances[i]);
+  }
+  if (status) stack_discard_hidden(stack);
   return status;
 }
 
-static struct stack *stack_new(struct graph *graph, int device, int top)
+static struct stack *stack_new(struct graph *graph, int device, int top, enum stack_user user)
 {
   struct stack *stack = calloc(1, sizeof *stack);
-  struct instance *instances = calloc(graph->n_nodes, sizeof *instances);
+  struct instance *instances = instance_memory_allocate(graph->n_nodes);
   if (!stack || !instances) {
     free(stack);
-    free(instances);
+    instance_memory_free(instances, graph->n_nodes);
     return NULL;
   }
-  *stack = (struct stack){
-      .device = device, .top = top, .graph = graph, .instances = instances, .entry.destroy = stack_destroy};
+  *stack = (struct stack){.device = device,
+                          .top = top,
+                          .user = user,
+                          .graph = graph,
+                          .instances = instances,
+                          .entry.destroy = stack_destroy};
   atomic_init(&stack->references, 1);
+  atomic_fetch_add(&stacks_of[device], 1);
   graph_retain(graph);
-  for (size_t i = 0; i < graph->n_nodes; i++) {
-    instances[i].node = &graph->nodes[i];
-    instances[i].stack = stack;
-    block_map_open(&instances[i].block_map);
-    locked_ops_init_lock(&instances[i].lock);
-    locked_ops_init_lock(&instances[i].setting);
-  }
+  for (size_t i = 0; i < graph->n_nodes; i++) stack_prepare_instance(stack, i);
   return stack;
 }
 
@@ -177,15 +213,17 @@ static enum hipmm_status stack_adopt_external(struct stack *stack, const struct 
     resources[i] = external->resources[i];
     stack_retain(instance_from(resources[i])->stack);
   }
-  stack->external = (struct external){resources, external->n, external->n_upstreams, external->is_named};
+  stack->external = *external;
+  stack->external.resources = resources;
+  stack->external.name = NULL;
+  if (external->is_whole) atomic_fetch_add(&lifecycle_own_stacks, 1);
   return HIPMM_OK;
 }
 
 /* Creates the instances on their device, whatever device is current. */
-static enum hipmm_status stack_create_on_device(struct stack *stack)
+static enum hipmm_status stack_create_on_device(struct stack *stack, int top)
 {
   const struct hipmm_hip *hip = hip_table();
-  for (size_t i = 0; i < stack->graph->n_nodes; i++) instance_services_fill(&stack->instances[i]);
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
   int previous = stack->device;
@@ -193,19 +231,50 @@ static enum hipmm_status stack_create_on_device(struct stack *stack)
   if (!code) code = hip->SetDevice(stack->device);
   enum hipmm_status status =
       code ? error_set(hip_status(code), "device %d cannot be used: %s", stack->device, hip->GetErrorString(code))
-           : stack_create_instances(stack);
+           : stack_create_instances(stack, top);
   hip_leave_device(stack->device, previous);
   if (!status) error_set_located(&before); /* failures on the way to success are not reported */
   return status;
 }
 
-/* Lists the stack; a stack made in code gets its name. */
+/* Lists the stack, and gives it its name. */
 static enum hipmm_status stack_enter_list(struct stack *stack, const struct external *external)
 {
   if (!external) return stack_list(stack, NULL, false);
   enum hipmm_status status = stack_adopt_external(stack, external);
-  if (!status) status = stack_list(stack, stack->graph->nodes[0].name, external->is_named);
-  return status ? status : graph_rename(stack->graph, stack->entry.name);
+  if (!status) status = stack_list(stack, external->name, external->is_named);
+  return status || external->is_whole ? status : graph_rename(stack->graph, stack->entry.name);
+}
+
+/* ---- Access of devices to memory ---- */
+
+static enum hipmm_status stack_admit(const struct stack *stack, int device)
+{
+  enum hipmm_status status = HIPMM_OK;
+  if (stack->user != STACK_FOR_PYTORCH_WITH_INIT || stack->device == device) return HIPMM_OK;
+  for (size_t i = 0; !status && i < stack->graph->n_nodes; i++) {
+    const struct instance *instance = &stack->instances[i];
+    if (instance->created && instance->node->plugin->descriptor.ops->device_admit)
+      status = instance->resource.ops->device_admit(instance->resource.self, device);
+  }
+  return status;
+}
+
+/* Admits the device of a new stack, which is shown, to the memory of the others, unless an earlier stack of the device has
+ * done so; and to its own memory the devices that have stacks. Of two stacks that are built at once, each is counted and
+ * shown before it looks for the other, so at least one finds the other. */
+static enum hipmm_status stack_admit_devices(struct stack *stack)
+{
+  enum hipmm_status status = HIPMM_OK;
+  for (int device = 0; !status && device < STACK_MOST_DEVICES; device++)
+    if (atomic_load(&stacks_of[device])) status = stack_admit(stack, device);
+  if (!status && !atomic_load(&admitted_of[stack->device]))
+    for (struct stack *other = stack_next(NULL); other; other = stack_next(other))
+      if (!status) status = stack_admit(other, stack->device);
+  if (status) return status;
+  stack->is_admitted = true;
+  atomic_fetch_add(&admitted_of[stack->device], 1);
+  return HIPMM_OK;
 }
 
 static void stack_retain_stream(void *stack, hipmm_stream_t stream)
@@ -213,17 +282,39 @@ static void stack_retain_stream(void *stack, hipmm_stream_t stream)
   stack_notify(stack, stream, STREAM_RETAINED);
 }
 
-enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
-                              struct stack **stack_out)
+/* Shows the new instances. The stack is listed before the registry is read: a new stream is told to the stacks that are
+ * listed. A stream may be told twice. */
+static void stack_show_instances(struct stack *stack)
 {
-  struct stack *stack = stack_new(graph, device, top);
+  for (size_t i = 0; i < stack->graph->n_nodes; i++)
+    if (stack->instances[i].is_owed) atomic_store(&stack->instances[i].created, true);
+  stack_show(stack);
+  stream_registry_visit(stack->device, stack_retain_stream, stack);
+}
+
+enum hipmm_status stack_extend(struct stack *stack, int node)
+{
+  int cancel = cancel_forbid();
+  enum hipmm_status status = stack_create_on_device(stack, node);
+  if (!status) stack_show_instances(stack);
+  for (int device = 0; !status && device < STACK_MOST_DEVICES; device++)
+    if (atomic_load(&stacks_of[device])) status = stack_admit(stack, device);
+  cancel_allow(cancel);
+  if (!status) log_line(HIPMM_LOG_DEBUG, NULL, "device %d: %s built", stack->device, stack->graph->nodes[node].name);
+  return status;
+}
+
+enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
+                              enum stack_user user, struct stack **stack_out)
+{
+  struct stack *stack = stack_new(graph, device, top, user);
   if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   int cancel = cancel_forbid();
   enum hipmm_status status = stack_enter_list(stack, external);
-  if (!status) status = stack_create_on_device(stack);
+  if (!status) status = stack_create_on_device(stack, top);
   if (!status) {
-    stack_show(stack); /* before the registry is read: a new stream is told to the stacks that are listed */
-    stream_registry_visit(device, stack_retain_stream, stack);
+    stack_show_instances(stack);
+    status = stack_admit_devices(stack);
   }
   cancel_allow(cancel);
   if (status) {
@@ -253,8 +344,9 @@ struct instance *stack_find(const struct stack *stack, const char *name, const c
 {
   struct text_near near = text_near(name);
   for (size_t i = 0; i < stack->graph->n_nodes; i++) {
-    if (!stack->instances[i].created) continue;
-    if (!strcmp(stack->graph->nodes[i].name, name)) return &stack->instances[i];
+    bool is_there = stack->instances[i].created;
+    if (!is_there && !stack->graph->nodes[i].is_by_name) continue;
+    if (is_there && !strcmp(stack->graph->nodes[i].name, name)) return &stack->instances[i];
     text_near_try(&near, stack->graph->nodes[i].name);
   }
   *nearest_out = near.name;

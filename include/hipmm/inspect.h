@@ -138,7 +138,8 @@ enum hipmm_extent_state {
   HIPMM_EXTENT_LIVE = 1, /* allocated */
   HIPMM_EXTENT_FREE,     /* free on every stream */
   HIPMM_EXTENT_PENDING,  /* free on `stream`; other streams must wait for its work */
-  HIPMM_EXTENT_CACHED    /* free, kept for one thread */
+  HIPMM_EXTENT_CACHED,   /* free, kept for one thread */
+  HIPMM_EXTENT_FORCE_32BIT = 0x7fffffff
 };
 
 /* Flags of such a range. */
@@ -151,7 +152,7 @@ enum {
   HIPMM_EXTENT_MOVABLE = 2
 };
 
-/* A range of memory that a resource holds. */
+/* A range of memory that a resource holds. Never grows. */
 struct hipmm_extent {
   const void *ptr;
   size_t bytes;          /* of a live block: as requested */

@@ -7,12 +7,13 @@
  *
  * (the name is the file's stem, then _LTX_hipmm_plugin; a third party may also export plain `hipmm_plugin`). The
  * descriptor is pure data: the descriptor, its tables and their texts must be constants of loaded objects, not memory
- * of the heap; hipmm checks this. No function of a plugin runs before `create`. The descriptor's options (with their
+ * of the heap; hipmm checks this. No function of a plugin but `validate` runs before
+ * `create`. The descriptor's options (with their
  * defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON Schema,
  * validation and error messages are all derived from them.
  *
- * Compatibility: a struct that crosses the border grows only at its end and begins with its size. A plugin that was
- * built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works. / */
+ * Compatibility: a struct that crosses the border begins with its size and grows only at its end, or its comment says that
+ * it never grows. A plugin that was built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works (doc/abi.md). */
 #ifndef HIPMM_PLUGIN_H
 #define HIPMM_PLUGIN_H
 
@@ -38,7 +39,7 @@ extern "C" {
 
 /* ---- The resource ---------------------------------------------------------------------------------------------- */
 
-/* A live block of a resource. */
+/* A live block of a resource. Never grows. */
 struct hipmm_block {
   void *ptr;    /* as allocate returned it */
   size_t bytes; /* as requested */
@@ -112,7 +113,7 @@ struct hipmm_sharing {
   /* A file descriptor of the pool. The caller closes it. */
   enum hipmm_status (*export_fd)(void *self, int *fd_out);
 
-  /* Describes the live block at `ptr` for another process. */
+  /* Describes the live block at `ptr` for another process: writes `bytes` and `data`. */
   enum hipmm_status (*export_pointer)(void *self, const void *ptr, struct hipmm_share_pointer *pointer_out);
 
   /* Imports another process's block as a live block of this resource. */
@@ -184,6 +185,11 @@ struct hipmm_ops {
    * the core does not ask the upstream. Default: 0. */
   int (*covers)(void *self, const void *ptr);
 
+  /* Work of another device may access this resource's memory from now on, the memory that it has and later memory.
+   * Called only where services->devices_are_announced, while a stack of that device is built, which a failure refuses;
+   * maybe several times for one device. NULL: nothing needs to be done. */
+  enum hipmm_status (*device_admit)(void *self, int device);
+
   /* What else is known of the live block that starts at `ptr`. NULL: nothing else than ops->find tells. */
   enum hipmm_status (*locate)(void *self, const void *ptr, struct hipmm_location *location_out);
 
@@ -194,7 +200,7 @@ struct hipmm_ops {
                                     void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 };
 
-/* A resource at any depth of a stack. A plugin calls its upstreams through the functions below. Only the core creates
+/* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the core creates
  * these structs. */
 struct hipmm_resource {
   const struct hipmm_ops *ops;
@@ -490,7 +496,11 @@ struct hipmm_services {
    * rely on the order that runtimes keep for memory of hipMalloc alone: a copy on a default stream waits for the work
    * of the default stream of the device whose memory it reads. Set when the resource is made, and never changed. */
   int32_t copies_are_ordered;
-  int32_t unused;
+
+  /* Nonzero if a device's work accesses this resource's memory only after a stack of that device was built, as PyTorch's
+   * does, which allocates on a device before it works there. ops->device_admit then names each such device. If 0, the
+   * work of any device may access the memory at any time. Set when the resource is made, and never changed. */
+  int32_t devices_are_announced;
 
   /* Calls `changed` whenever a source below this resource takes `bytes` more from the runtime, or gives them back
    * (negative), with the source's name and the bytes that the sources of its device hold then; until unwatch. One watch for
@@ -515,10 +525,11 @@ enum hipmm_option_type {
   HIPMM_OPTION_STRINGS,  /* ["a", "b"]                             → struct hipmm_strings */
   HIPMM_OPTION_LIST,     /* [{…}, {…}], rows of `fields`           → struct hipmm_list */
   HIPMM_OPTION_RESOURCE, /* the name of another resource           → struct hipmm_resource *, NULL when not given */
-  HIPMM_OPTION_OBJECT    /* the name under which the program registered an object (hipmm_allocator_register() and the
-                            like), of the kind that `unit` names ("allocator", "failure", "hooks", "region", "mempool")
+  HIPMM_OPTION_OBJECT,   /* the name under which the program registered an object (hipmm_allocator_register() and the
+                             like), of the kind that `unit` names ("allocator", "failure", "hooks", "region", "mempool")
                                                                    → const void *, the registered struct (a copy that
                                                                      lives as the options do); NULL when not given */
+  HIPMM_OPTION_FORCE_32BIT = 0x7fffffff
 };
 
 enum {
@@ -533,6 +544,7 @@ enum {
 /* The value of a BYTES option without a value and without a default, and of its keyword (see choices). */
 #define HIPMM_UNLIMITED UINT64_MAX
 
+/* The values of STRINGS and of LIST options. Both never grow. */
 struct hipmm_strings {
   size_t count;
   const char *const *items;
@@ -543,7 +555,7 @@ struct hipmm_list {
   void *items; /* array of the plugin's own struct, field_bytes each */
 };
 
-/* A row of a plugin's option table. */
+/* A row of a plugin's option table. Its size is in the descriptor: option_bytes. */
 struct hipmm_option {
   const char *name;    /* in the file; snake_case, the name of the C field too */
   uint32_t type;       /* enum hipmm_option_type */
@@ -567,22 +579,56 @@ struct hipmm_option {
 
 /* ---- The descriptor -------------------------------------------------------------------------------------------- */
 
+/* What a plugin's validate may ask and say; valid during the call. An option is named as in the file: "alignment", or a
+ * value in a list "bins/1/size". A function for what the caller does not know returns 0 or NULL. */
+struct hipmm_validation {
+  size_t struct_size;
+
+  /* Reports an error, or a warning: something that is allowed, and surely not meant. `option`: where, or NULL for the
+   * resource as a whole. The message says what is wrong, what is allowed and what to do, without the resource's name. */
+  void (*error)(const struct hipmm_validation *validation, const char *option, const char *format, ...)
+      HIPMM_PRINTF(3, 4);
+  void (*warn)(const struct hipmm_validation *validation, const char *option, const char *format, ...)
+      HIPMM_PRINTF(3, 4);
+
+  /* Nonzero if the option is a percentage of free memory that is not known yet: it is 0 in `options` then. */
+  int (*is_unknown)(const struct hipmm_validation *validation, const char *option);
+
+  /* The name of the upstream at `index`; NULL behind the last. */
+  const char *(*upstream)(const struct hipmm_validation *validation, size_t index);
+
+  /* Nonzero if all sources below have HIPMM_PLUGIN_DEVICE_MEMORY. */
+  int (*is_device_memory)(const struct hipmm_validation *validation);
+
+  /* The size in option `other_option` of the resource that `option` names. Nonzero if it is known. */
+  int (*bytes_of)(const struct hipmm_validation *validation, const char *option, const char *other_option,
+                  uint64_t *bytes_out);
+
+  /* The name of an earlier resource of this type, in a stack of one device with this resource, that has the same value
+   * of `option`, or neither has one. */
+  const char *(*same_as)(const struct hipmm_validation *validation, const char *option);
+};
+
 enum hipmm_plugin_role {
   HIPMM_ROLE_SOURCE = 1,    /* a leaf: allocates from HIP or the host */
   HIPMM_ROLE_SUB_ALLOCATOR, /* divides the blocks of its upstream */
   HIPMM_ROLE_ADAPTOR,       /* forwards to its upstream and adds something */
-  HIPMM_ROLE_RUNTIME        /* exports the HIP API itself; not a resource */
+  HIPMM_ROLE_RUNTIME,       /* exports the HIP API itself; not a resource */
+  HIPMM_ROLE_FORCE_32BIT = 0x7fffffff
 };
 
 enum {
   HIPMM_PLUGIN_NOT_THREAD_SAFE = 1, /* the core serialises its ops */
   HIPMM_PLUGIN_HOST_MEMORY = 2,     /* a source: the host may read and write the memory that it gives */
-  HIPMM_PLUGIN_HANDS_ON = 4,     /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
-  HIPMM_PLUGIN_KEEPS_MEMORY = 8, /* a source: it may reuse freed memory without giving it back to the runtime */
-  HIPMM_PLUGIN_HOST_ALONE = 16   /* a source: kernels of a device may be unable to use the memory that it gives */
+  HIPMM_PLUGIN_HANDS_ON = 4,       /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
+  HIPMM_PLUGIN_KEEPS_MEMORY = 8,   /* a source: it may reuse freed memory without giving it back to the runtime */
+  HIPMM_PLUGIN_DEVICE_MEMORY = 16, /* a source: its memory is never managed, and the host cannot access it */
+  HIPMM_PLUGIN_HOST_ALONE = 32,    /* a source: kernels of a device may be unable to use the memory that it gives */
+  HIPMM_PLUGIN_ALL_FLAGS = 63      /* that this header knows */
 };
 
-/* A value that a resource offers to query(), or an action that it offers to perform(). */
+/* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:
+ * feature_bytes. */
 struct hipmm_feature {
   const char *name; /* snake_case */
   const char *unit; /* of a value: "bytes", "blocks"; NULL for an action */
@@ -590,8 +636,10 @@ struct hipmm_feature {
 };
 
 struct hipmm_plugin {
-  uint32_t abi_version; /* HIPMM_PLUGIN_ABI; always the first four bytes */
-  uint32_t struct_size; /* sizeof(struct hipmm_plugin) */
+  uint32_t abi_version;   /* HIPMM_PLUGIN_ABI; always the first four bytes */
+  uint32_t struct_size;   /* sizeof(struct hipmm_plugin) */
+  uint32_t option_bytes;  /* sizeof(struct hipmm_option), so that rows may grow */
+  uint32_t feature_bytes; /* sizeof(struct hipmm_feature) */
 
   const char *type;    /* the name in the graph; the file is TYPE.so */
   const char *version; /* the plugin's own */
@@ -604,14 +652,12 @@ struct hipmm_plugin {
 
   const struct hipmm_option *options;
   uint32_t n_options;
-  uint32_t option_bytes; /* sizeof(struct hipmm_option), so that rows may grow */
-  size_t options_bytes;  /* size of the plugin's own option struct; 0 if it has none */
+  uint32_t unused;      /* 0 */
+  size_t options_bytes; /* size of the plugin's own option struct; 0 if it has none */
 
   const struct hipmm_feature *values;
   const struct hipmm_feature *actions;
   uint32_t n_values, n_actions;
-  uint32_t feature_bytes; /* sizeof(struct hipmm_feature) */
-  uint32_t unused;        /* 0 */
 
   const struct hipmm_ops *ops; /* NULL for a runtime */
 
@@ -624,9 +670,15 @@ struct hipmm_plugin {
 
   /* Frees everything to the upstreams. The resource's device is current, and no op is under way. NULL for a runtime. */
   void (*destroy)(void *self);
+
+  /* Optional: checks what the option table cannot say, such as the order of a list or the format of a text, and reports
+   * every error. `options` is the plugin's option struct, filled and checked by the table; options that name resources or
+   * registered objects are not to be followed. Called with no device and no instance for `hipmm check`, and before
+   * create and reconfigure, which get only options that validate found no error in. Any thread may call it. */
+  void (*validate)(const struct hipmm_validation *validation, const void *options);
 };
 
-/* The fields that every descriptor begins with. */
+/* The fields that every descriptor begins with, in their order, so that C++20 takes them too. */
 #define HIPMM_PLUGIN_HEAD                                                      \
   .abi_version = HIPMM_PLUGIN_ABI, .struct_size = sizeof(struct hipmm_plugin), \
   .option_bytes = sizeof(struct hipmm_option), .feature_bytes = sizeof(struct hipmm_feature)

@@ -22,8 +22,16 @@ extern "C" {
 #pragma GCC visibility push(default) /* the library itself is compiled with hidden symbols */
 #endif
 
-/* A block, for another process. Plain bytes, valid as long as the block is allocated. */
+#define HIPMM_SHARE_MAGIC   0x4d4d4948u /* "HIMM" in memory, where the first byte is the lowest */
+#define HIPMM_SHARE_VERSION 1
+
+/* A block, for another process. Plain bytes, valid as long as the block is allocated. Export fills all fields; import
+ * refuses what no hipmm has exported (HIPMM_E_ARGUMENT), and another version or size (HIPMM_E_NOT_SUPPORTED): the two
+ * processes need not use the same release of hipmm. */
 struct hipmm_share_pointer {
+  uint32_t magic;         /* HIPMM_SHARE_MAGIC */
+  uint16_t version;       /* HIPMM_SHARE_VERSION */
+  uint16_t struct_size;   /* sizeof(struct hipmm_share_pointer) */
   uint64_t bytes;         /* of the block, as requested */
   unsigned char data[64]; /* the driver's */
 };

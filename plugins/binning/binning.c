@@ -341,4 +341,5 @@ const struct hipmm_plugin binning_LTX_hipmm_plugin = {
     .ops = &binning_ops,
     .create = binning_create,
     .destroy = binning_destroy,
+    .validate = bins_validate,
 };

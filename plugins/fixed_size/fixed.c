@@ -196,9 +196,8 @@ void fixed_stream_retire(struct fixed *fixed, hipmm_stream_t stream)
 
 void fixed_stream_retain(struct fixed *fixed, hipmm_stream_t stream)
 {
-  uint32_t id;
   if (biased_lock_enter(&fixed->lock, fixed->services)) return;
-  if (!reuse_enter_stream(fixed, stream_usual_handle(stream), &id)) stream_of(&fixed->streams, id)->lasts = true;
+  reuse_retain_stream(fixed, stream_usual_handle(stream));
   biased_lock_release(&fixed->lock);
 }
 

@@ -11,6 +11,12 @@ same show-branches.json
 run 0 show "$here/graphs/stack.json"
 same show-stack.txt
 
+# Resources that no device needs.
+run 0 show "$here/graphs/names.json"
+same show-names.txt
+run 0 show --json "$here/graphs/names.json"
+prints '^  "by_name": \['
+
 # Without a file: the graph that a program would get.
 HIPMM_RUNTIME=software run 0 show
 prints '^graph    none found: a plain `device` for every device$'
@@ -24,8 +30,13 @@ prints '^runtime  none: '
 run 0 show --json
 prints '"in_force": null'
 
+# Standard input is read once, for the graph and for the runtime.
+"$hipmm" show - <hipmm.json >"$work/out" 2>"$work/err" || fail 'show -: it failed'
+prints '^graph    <stdin>$'
+prints '^runtime  none: '
+
 run 1 show "$here/graphs/bad.json"
-says 'graphs/bad.json: /resources/main/inital_size: unknown option'
+says 'graphs/bad.json:[0-9:]*: /resources/main/inital_size: unknown option'
 run 1 show "$here/graphs/syntax.json"
 says 'graphs/syntax.json:3:'
 

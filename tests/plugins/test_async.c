@@ -37,6 +37,17 @@ static void takes_its_initial_pool_size_at_once(void **state)
   assert_int_equal(fixture_value("async", "used_bytes"), 0);
 }
 
+static void allocates_from_its_initial_pool_size(void **state)
+{
+  void *parts[8];
+  (void)state;
+  fixture_start("'stack': [{'type': 'async', 'initial_pool_size': '64MiB'}]");
+  size_t held = fixture_held_bytes();
+  for (size_t i = 0; i < 8; i++) parts[i] = fixture_allocate(8 * MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), held);
+  for (size_t i = 0; i < 8; i++) fixture_free(parts[i], 8 * MIB, NULL);
+}
+
 static void says_that_the_initial_pool_size_is_too_large(void **state)
 {
   needs_software();
@@ -118,6 +129,19 @@ static void options_may_change_while_in_use(void **state)
   fixture_hip()->StreamSynchronize(NULL);
   assert_int_equal(fixture_value("async", "reserved_bytes"), 0);
   assert_status(hipmm_set("devices/0/async/initial_pool_size", "1MiB"), HIPMM_E_NOT_SUPPORTED);
+}
+
+static void tells_the_handle_of_the_pool(void **state)
+{
+  (void)state;
+  uint64_t used = 0;
+  fixture_start("'stack': ['async']");
+  void *ptr = fixture_allocate(1000, NULL);
+  hipmm_hip_mempool_t pool = (hipmm_hip_mempool_t)(intptr_t)fixture_value("async", "pool_handle");
+  assert_int_equal(fixture_hip()->MemPoolGetAttribute(pool, HIPMM_HIP_POOL_USED_CURRENT, &used), 0);
+  assert_int_equal(used, fixture_value("async", "used_bytes"));
+  assert_true(used >= 1000);
+  fixture_free(ptr, 1000, NULL);
 }
 
 static void a_change_that_fails_changes_nothing(void **state)
@@ -273,6 +297,7 @@ int main(void)
       TEST(counts_what_the_driver_reserves),
       TEST(holds_no_more_while_it_reuses),
       TEST(takes_its_initial_pool_size_at_once),
+      TEST(allocates_from_its_initial_pool_size),
       TEST(says_that_the_initial_pool_size_is_too_large),
       TEST(gives_idle_memory_back_when_trimmed),
       TEST(releases_above_its_threshold_at_synchronisations),
@@ -280,6 +305,7 @@ int main(void)
       TEST(needs_a_device_with_pools),
       TEST(takes_every_option),
       TEST(options_may_change_while_in_use),
+      TEST(tells_the_handle_of_the_pool),
       TEST(a_change_that_fails_changes_nothing),
       TEST(other_devices_have_the_access_that_is_said),
       TEST(says_which_device_cannot_have_access),

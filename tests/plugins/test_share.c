@@ -608,9 +608,9 @@ static void what_is_no_pool_is_not_imported(void **state)
   assert_status(hipmm_share_import_fd(0, null, &resource), HIPMM_E_HIP);
   assert_status(hipmm_share_import_fd(0, pipes[0], &resource), HIPMM_E_HIP);
   assert_message("pass one that hipmm_share_export_fd() gave");
-  assert_status(hipmm_share_import_fd(2, null, &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_fd(2, null, &resource), HIPMM_E_NO_DEVICE);
   assert_message("device 2 does not exist");
-  assert_status(hipmm_share_import_fd(-1, null, &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_fd(-1, null, &resource), HIPMM_E_NO_DEVICE);
   assert_ptr_equal(resource, (struct hipmm_resource *)1);
   close(pipes[0]), close(pipes[1]);
   if (on_software()) assert_in_range(open_files(), 0, before + 1);
@@ -620,10 +620,15 @@ static void what_is_no_pool_is_not_imported(void **state)
 static void what_is_no_pointer_is_not_imported(void **state)
 {
   (void)state;
-  struct hipmm_share_pointer good, bad = {.bytes = 1000};
+  struct hipmm_share_pointer good,
+      bad = {.magic = HIPMM_SHARE_MAGIC, .version = HIPMM_SHARE_VERSION, .struct_size = sizeof bad, .bytes = 1000};
   void *there = (void *)1;
   fixture_start(owner);
   owned_block(1, &good);
+  assert_int_equal(good.magic, HIPMM_SHARE_MAGIC);
+  assert_int_equal(good.version, HIPMM_SHARE_VERSION);
+  assert_int_equal(good.struct_size, sizeof good);
+  assert_memory_equal(&good, "HIMM", 4);
   struct hipmm_resource *resource = imported();
   assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_HIP);
   assert_message("hipMemPoolImportPointer");
@@ -632,6 +637,18 @@ static void what_is_no_pointer_is_not_imported(void **state)
   bad.bytes = UINT64_MAX;
   assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
   assert_message("exported by hipmm_share_export_pointer()");
+  bad = good;
+  bad.magic = 0;
+  assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
+  assert_message("it does not begin with HIPMM_SHARE_MAGIC");
+  bad = good;
+  bad.version++;
+  assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_NOT_SUPPORTED);
+  assert_message("pointer is of version 2 with 80 bytes");
+  bad = good;
+  bad.struct_size += 8;
+  assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_NOT_SUPPORTED);
+  assert_message("use the same release in both processes");
   bad = good;
   for (bad.bytes = BYTES + 1; bad.bytes < UINT32_MAX; bad.bytes *= 3) {
     assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
@@ -733,7 +750,8 @@ static void arguments_may_not_be_null(void **state)
   assert_status(hipmm_share_import_fd(0, 5, &resource), HIPMM_E_STATE);
   fixture_start(owner);
   resource = fixture_resource("async");
-  assert_status(hipmm_share_export_fd(NULL, &fd), HIPMM_E_ARGUMENT);
+  assert_ok(hipmm_share_export_fd(NULL, &fd)); /* the resource in force */
+  close(fd);
   assert_status(hipmm_share_export_fd(resource, NULL), HIPMM_E_ARGUMENT);
   assert_status(hipmm_share_export_pointer(resource, NULL, &pointer), HIPMM_E_ARGUMENT);
   assert_status(hipmm_share_export_pointer(resource, &fd, NULL), HIPMM_E_ARGUMENT);

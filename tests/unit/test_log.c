@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* ---- What runs in the processes ---- */
@@ -114,6 +115,10 @@ static const struct level levels[] = {
      "hipmm: warning: HIPMM_LOG: /nowhere/log: No such file or directory; logging to standard error\n" ONE TWO THREE},
     {"a folder as file: said, then standard error", "error:/", 1,
      "hipmm: warning: HIPMM_LOG: /: Is a directory; logging to standard error\n" ONE},
+    {"an unknown letter in the name: said, then standard error", "error:/tmp/%q", 1,
+     "hipmm: warning: HIPMM_LOG: \"/tmp/%q\": unknown %q; write %p for the process, %h for the host, %r for the rank, "
+     "%% "
+     "for a percent sign; logging to standard error\n" ONE},
 };
 
 static void writes_level(void **state)
@@ -160,6 +165,35 @@ static void appends_to_a_file(void **state)
     next = strchr(next, '\n') + 1;
   }
   assert_string_equal(next, "");
+  free(text);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+static int speaks_and_tells_its_process(const void *variable)
+{
+  printf("%ld\n", (long)getpid());
+  fflush(stdout);
+  return speaks_at_every_level(variable);
+}
+
+static void expands_the_name_of_the_file(void **state)
+{
+  char *folder = new_folder(), *variable, name[300], *file;
+  struct utsname host;
+  (void)state;
+  assert_true(asprintf(&variable, "error:%s/%%p-%%h-%%r-%%%%", folder) > 0);
+  setenv("PMIX_RANK", "3", 1);
+  struct outcome outcome = run_forked(speaks_and_tells_its_process, variable);
+  unsetenv("PMIX_RANK");
+  assert_int_equal(outcome.status, 1);
+  assert_int_equal(uname(&host), 0);
+  snprintf(name, sizeof name, "%ld-%s-3-%%", strtol(outcome.out, NULL, 10), host.nodename);
+  file = path_in(folder, name);
+  char *text = read_file(file, NULL);
+  assert_non_null(text);
+  assert_true(is_stamped(text, ONE));
   free(text);
   free(file);
   free(variable);
@@ -323,6 +357,8 @@ int main(void)
 {
   struct CMUnitTest tests[32] = {
       cmocka_unit_test(appends_to_a_file),
+      cmocka_unit_test(expands_the_name_of_the_file),
+      cmocka_unit_test(expands_the_name_of_the_file),
       cmocka_unit_test(does_not_wait_for_a_reader),
       cmocka_unit_test(writes_into_a_pipe_that_is_read),
       cmocka_unit_test(writes_to_standard_error_by_its_name),

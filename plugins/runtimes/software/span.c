@@ -39,6 +39,13 @@ hipError_t software_span_open(const void *start, size_t bytes, bool is_write, in
   return hipSuccess;
 }
 
+bool software_rows_extent(size_t width, size_t more_rows, size_t pitch, size_t *bytes_out)
+{
+  if (more_rows > 0 && pitch > (SIZE_MAX - width) / more_rows) return false;
+  *bytes_out = more_rows * pitch + width;
+  return true;
+}
+
 void software_span_close(struct software_span *span)
 {
   if (span->allocation) software_allocation_unreference(span->allocation);
@@ -69,7 +76,9 @@ const char *software_span_pin(const struct software_span *span, uint64_t sequenc
     software_virtual_pin((uintptr_t)span->start, 1);
   } else if (span->allocation) {
     if (span->allocation->freed) return "was freed since the call";
-    if (!span->allocation->is_visible) return "comes from a stream-ordered allocation that has not executed yet";
+    if (!span->allocation->is_visible)
+      return span->allocation->graph ? "belongs to a graph, and is not allocated at this point of a launch"
+                                     : "comes from a stream-ordered allocation that has not executed yet";
     span->allocation->busy++;
   }
   return NULL;
