@@ -37,6 +37,7 @@ static void instance_services_leave_device(const struct hipmm_services *services
   hip_leave_device(services->device, previous);
 }
 
+/* Returns what is held then. */
 static int64_t instance_services_add_held(atomic_int_fast64_t *held, atomic_int_fast64_t *peak, int64_t bytes)
 {
   int64_t now = atomic_fetch_add_explicit(held, bytes, memory_order_relaxed) + bytes;

@@ -526,7 +526,7 @@ enum hipmm_option_type {
   HIPMM_OPTION_LIST,     /* [{…}, {…}], rows of `fields`           → struct hipmm_list */
   HIPMM_OPTION_RESOURCE, /* the name of another resource           → struct hipmm_resource *, NULL when not given */
   HIPMM_OPTION_OBJECT,   /* the name under which the program registered an object (hipmm_allocator_register() and the
-                             like), of the kind that `unit` names ("allocator", "failure", "hooks", "region", "mempool")
+                            like), of the kind that `unit` names ("allocator", "failure", "hooks", "region", "mempool")
                                                                    → const void *, the registered struct (a copy that
                                                                      lives as the options do); NULL when not given */
   HIPMM_OPTION_FORCE_32BIT = 0x7fffffff

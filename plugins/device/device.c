@@ -44,6 +44,12 @@ static enum hipmm_status device_create(const struct hipmm_services *services, co
   return HIPMM_OK;
 }
 
+static void device_destroy(void *self)
+{
+  peers_close(self);
+  source_destroy(self);
+}
+
 /* `peers` is the only option that may change. A device that is in no row any more keeps its access, which is the whole
  * process's. */
 static enum hipmm_status device_reconfigure(void *self, const char *option, const void *options)
@@ -54,12 +60,6 @@ static enum hipmm_status device_reconfigure(void *self, const char *option, cons
   enum hipmm_status status = peers_enable(services, options);
   services->leave_device(services, previous);
   return status;
-}
-
-static void device_destroy(void *self)
-{
-  peers_close(self);
-  source_destroy(self);
 }
 
 static const struct hipmm_option peer_table[] = {
