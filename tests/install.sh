@@ -39,6 +39,13 @@ for link in $(sed -n 's/.*](\([A-Za-z/]*\.md\)).*/\1/p' "$docs/README.md"); do
   }
 done
 echo "so are the README and what it leads to, examples and the schema"
+for completion in bash-completion/completions/hipmm zsh/site-functions/_hipmm; do
+  [ "$(find "$root" -path "*/share/$completion" -size +1k)" ] || {
+    echo "$completion is not installed"
+    exit 1
+  }
+done
+echo "the completions of the shells are installed"
 
 # What pkg-config says, in the moved place.
 folder() {

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Static analysis: clang-tidy 14, as .clang-tidy says, and cppcheck find nothing in core, plugins, preload and
-# python/src. Run by
-# .ci/run; `make check` does not need the tools. The nvidia runtime is looked at where CUDA's headers are.
+# Static analysis: clang-tidy 14, as .clang-tidy says, and cppcheck find nothing in core, plugins, preload and python/src.
+# Run by .ci/run; `make check` does not need the tools. The nvidia runtime is looked at where CUDA's headers are.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -626,8 +626,10 @@ struct hipmm_feature {
 };
 
 struct hipmm_plugin {
-  uint32_t abi_version; /* HIPMM_PLUGIN_ABI; always the first four bytes */
-  uint32_t struct_size; /* sizeof(struct hipmm_plugin) */
+  uint32_t abi_version;   /* HIPMM_PLUGIN_ABI; always the first four bytes */
+  uint32_t struct_size;   /* sizeof(struct hipmm_plugin) */
+  uint32_t option_bytes;  /* sizeof(struct hipmm_option), so that rows may grow */
+  uint32_t feature_bytes; /* sizeof(struct hipmm_feature) */
 
   const char *type;    /* the name in the graph; the file is TYPE.so */
   const char *version; /* the plugin's own */
@@ -640,14 +642,12 @@ struct hipmm_plugin {
 
   const struct hipmm_option *options;
   uint32_t n_options;
-  uint32_t option_bytes; /* sizeof(struct hipmm_option), so that rows may grow */
-  size_t options_bytes;  /* size of the plugin's own option struct; 0 if it has none */
+  uint32_t unused;      /* 0 */
+  size_t options_bytes; /* size of the plugin's own option struct; 0 if it has none */
 
   const struct hipmm_feature *values;
   const struct hipmm_feature *actions;
   uint32_t n_values, n_actions;
-  uint32_t feature_bytes; /* sizeof(struct hipmm_feature) */
-  uint32_t unused;        /* 0 */
 
   const struct hipmm_ops *ops; /* NULL for a runtime */
 
@@ -668,7 +668,7 @@ struct hipmm_plugin {
   void (*validate)(const struct hipmm_validation *validation, const void *options);
 };
 
-/* The fields that every descriptor begins with. */
+/* The fields that every descriptor begins with, in their order, so that C++20 takes them too. */
 #define HIPMM_PLUGIN_HEAD                                                      \
   .abi_version = HIPMM_PLUGIN_ABI, .struct_size = sizeof(struct hipmm_plugin), \
   .option_bytes = sizeof(struct hipmm_option), .feature_bytes = sizeof(struct hipmm_feature)
