@@ -110,8 +110,6 @@ const struct function functions[] = {
     {"hipmm_resource_visit_values", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:visitor P:arg"},
     {"hipmm_resource_visit_options", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:visitor P:arg"},
     {"hipmm_resource_visit_blocks", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:visitor P:arg"},
-    {"hipmm_hooks_register", RETURNS_STATUS, NEEDS_NOTHING, "p:name P:hooks"},
-    {"hipmm_host_allocator_set", RETURNS_STATUS, NEEDS_NOTHING, "P:allocator"},
     {"hipmm_stream_pool_create", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device n:size=70000 n:flags=9 o:pool_out"},
     {"hipmm_stream_pool_destroy", RETURNS_STATUS, NEEDS_NOTHING, "l:pool"},
     {"hipmm_stream_pool_get", RETURNS_STATUS, NEEDS_NOTHING, "L:pool o:stream_out"},
