@@ -11,10 +11,17 @@ static int give_up(void *arg, size_t bytes)
   return 0;
 }
 
+static void listen(void *arg, const struct hipmm_event *event)
+{
+  (void)arg, (void)event;
+}
+
 int main(int argc, char **argv)
 {
   const struct hipmm_failure_handler failure = {.struct_size = sizeof failure, .callback = give_up};
-  if (hipmm_failure_handler_register("give_up", &failure) != HIPMM_OK) {
+  const struct hipmm_hooks hooks = {.struct_size = sizeof hooks, .callback = listen};
+  if (hipmm_failure_handler_register("give_up", &failure) != HIPMM_OK ||
+      hipmm_hooks_register("listen", &hooks) != HIPMM_OK) {
     say("%s", hipmm_last_error_message());
     return CMD_BAD;
   }
