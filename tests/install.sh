@@ -25,7 +25,7 @@ done
 echo "the manual pages are installed"
 
 for file in doc/hipmm/README.md doc/hipmm/doc/guide.md doc/hipmm/examples/forward.c doc/hipmm/examples/count_rust.rs \
-  hipmm/python/hipmm_torch.py hipmm/hipmm.schema.json; do
+  hipmm/hipmm.schema.json; do
   [ "$(find "$root" -path "*/$file")" ] || {
     echo "$file is not installed"
     exit 1
@@ -38,7 +38,7 @@ for link in $(sed -n 's/.*](\([A-Za-z/]*\.md\)).*/\1/p' "$docs/README.md"); do
     exit 1
   }
 done
-echo "so are the README and what it leads to, examples, the files for Python and the schema"
+echo "so are the README and what it leads to, examples and the schema"
 for completion in bash-completion/completions/hipmm zsh/site-functions/_hipmm; do
   [ "$(find "$root" -path "*/share/$completion" -size +1k)" ] || {
     echo "$completion is not installed"
@@ -238,7 +238,7 @@ cd "$root"
 shown() {
   awk -v fence="\`\`\`$1" -v n="$2" '/^```/ { inside = $0 == fence && ++seen == n; next } inside' "$top_srcdir/README.md"
 }
-shown c 1 >readme.c
+shown c 2 >readme.c
 compile readme readme.c
 shown json 2 >hipmm.json
 HIPMM_RUNTIME=software HIPMM_SOFTWARE=memory=1GiB,devices=2 ./readme | grep -q '^1 MiB at 0x.* on runtime software$'
