@@ -119,6 +119,7 @@ static size_t graph_file_token_start(const json_error_t *error, const char *near
 static const char *graph_file_syntax_hint(const json_error_t *error, const char *near, const char *text, size_t *at)
 {
   if (!near) return "";
+  if (json_error_code(error) == json_error_duplicate_key) return "; a name can stand once in an object, so remove one";
   bool is_end = *near == ']' || *near == '}', wants_end = error->text[0] == '\'' && strchr("]}", error->text[1]);
   size_t before = *at;
   while (before && strchr(" \t\r\n", text[before - 1])) before--;
@@ -129,6 +130,11 @@ static const char *graph_file_syntax_hint(const json_error_t *error, const char 
     return "; the comma before it is one too many";
   }
   if (!is_end && !strncmp(error->text, "string or", 9)) return "; names stand in double quotes";
+  bool is_word = (*near >= 'a' && *near <= 'z') || (*near >= 'A' && *near <= 'Z');
+  if (!strncmp(error->text, "':'", 3))
+    return is_word ? "; is a quote missing before it?" : "; is a colon missing before it?";
+  if (is_word && !strncmp(error->text, "invalid token", 13))
+    return "; a word is true, false or null, in lower case, or text in double quotes";
   return wants_end && !is_end ? "; is a comma missing before it?" : "";
 }
 

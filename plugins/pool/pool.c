@@ -106,6 +106,14 @@ static enum hipmm_status pool_reconfigure(void *self, const char *option, const 
                               (unsigned long long)backing_least_bytes(&pool->backing));
 }
 
+static void pool_validate(const struct hipmm_validation *validation, const void *options)
+{
+  const struct pool_options *wanted = options;
+  if (!wanted->maximum_size && !validation->is_unknown(validation, "maximum_size"))
+    validation->warn(validation, "maximum_size",
+                     "is 0, so every allocation fails; write the most bytes, such as \"8GiB\", or \"unlimited\"");
+}
+
 /* ---- Life ---- */
 
 static void pool_destroy(void *self)
@@ -251,4 +259,5 @@ const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     .ops = &ops,
     .create = pool_create,
     .destroy = pool_destroy,
+    .validate = pool_validate,
 };

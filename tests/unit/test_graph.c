@@ -520,7 +520,7 @@ static void raises_syntax_errors_with_their_place(void **state)
   hipmm_last_error(&error);
   assert_int_equal(error.line, 2);
   assert_int_equal(error.column, 11);
-  assert_string_equal(error.message, "g:2:11: ':' expected near '['");
+  assert_string_equal(error.message, "g:2:11: ':' expected near '['; is a colon missing before it?");
   diagnostics_clear(&diagnostics);
 }
 
