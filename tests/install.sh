@@ -162,6 +162,17 @@ for role in adaptor source; do
   }
   echo "what \`hipmm plugin new --role $role\` writes builds against the installation and passes its own check"
 done
+(
+  cd "$root/mine_source"
+  "${MAKE:-make}" clean
+  ! PKG_CONFIG_PATH=$root/nowhere PKG_CONFIG_LIBDIR=$root/nowhere "${MAKE:-make}" PKG_CONFIG="${PKG_CONFIG:-pkg-config}"
+) >"$root/new.log" 2>&1 || {
+  cat "$root/new.log"
+  exit 1
+}
+grep -q 'does not find hipmm. Install hipmm (make install' "$root/new.log"
+! grep -q 'fatal error' "$root/new.log"
+echo "without an installation, its Makefile says what to do"
 
 # The same two as a CMake project, which has to know by itself where the library is; and versions that it asks for.
 with_cmake() {

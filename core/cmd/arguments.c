@@ -23,16 +23,23 @@ static void *arguments_closure;
 
 static void arguments_usage(const struct arguments *arguments)
 {
-  printf("Usage: hipmm %s", arguments->command->name);
+  struct wrap wrap = {.prefix = "             "}; /* as wide as "Usage: hipmm " */
+  char item[ARGUMENTS_WORD];
+  printf("Usage: hipmm ");
+  wrap.column = text_width(wrap.prefix);
+  wrap_item(&wrap, 1, STYLE_OFF, arguments->command->name);
   for (size_t i = 0; i < arguments->n_rows; i++) {
     const struct argument *row = &arguments->rows[i];
-    printf(row->is_required               ? " --%s %s"
-           : row->value_name && row->flag ? " [--%s[=%s]]"
-           : row->value_name              ? " [--%s %s]"
-                                          : " [--%s]",
-           row->name, row->value_name);
+    snprintf(item, sizeof item,
+             row->is_required               ? "--%s %s"
+             : row->value_name && row->flag ? "[--%s[=%s]]"
+             : row->value_name              ? "[--%s %s]"
+                                            : "[--%s]",
+             row->name, row->value_name);
+    wrap_item(&wrap, 1, STYLE_OFF, item);
   }
-  printf("%s%s\n", *arguments->command->operands ? " " : "", arguments->command->operands);
+  if (*arguments->command->operands) wrap_item(&wrap, 1, STYLE_OFF, arguments->command->operands);
+  wrap_end(&wrap);
 }
 
 static void arguments_help_paragraphs(const char *text)

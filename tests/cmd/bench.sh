@@ -33,6 +33,10 @@ calls() {
 quick="--seconds 0.01"
 run 0 bench --help
 prints '^Usage: hipmm bench --workload NAME \[--config FILE\]'
+export COLUMNS=80
+run 0 bench --help
+unset COLUMNS
+! grep -n '.\{81\}' "$work/out" || fail "bench --help is wider than the terminal"
 echo '{ "stack": ["plain"] }' >plain.json
 echo '{ "stack": ["device"] }' >device.json
 echo '{ "stack": ["pool", "device"] }' >hipmm.json

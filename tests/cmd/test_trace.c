@@ -333,7 +333,7 @@ static void tells_how_to_unpack_a_packed_log(void **state)
 static void survives_bytes_that_are_no_text(void **state)
 {
   (void)state;
-  assert_refused("\0\0\0\n", 4, ":1: 1 column instead of 6");
+  assert_refused("\0\0\0\n", 4, ":1: 1 column instead of 6; a log begins with Thread,Time,Action,Pointer,Size,Stream");
 }
 
 static void refuses_a_line_without_an_end(void **state)

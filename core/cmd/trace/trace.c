@@ -200,8 +200,12 @@ static bool trace_reader_line(struct reader *reader, const char *line, const cha
   reader->line++;
   if (reader->line == 1 && !trace_reader_first_line(reader, line, end, &is_header)) return false;
   if (is_header || trace_line_is_blank(line, end)) return true;
-  if (!trace_row_read(&reader->columns, line, end, &row, what, sizeof what))
+  if (!trace_row_read(&reader->columns, line, end, &row, what, sizeof what)) {
+    size_t length = strlen(what);
+    if (reader->line == 1) /* perhaps another kind of file */
+      snprintf(what + length, sizeof what - length, "; a log begins with Thread,Time,Action,Pointer,Size,Stream");
     return trace_reader_fail_here(reader, what);
+  }
   return trace_reader_add_row(reader, &row) || trace_reader_fail(reader, "out of memory while reading it");
 }
 
