@@ -108,7 +108,11 @@ def init(graph: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> Non
     elif isinstance(graph, Mapping):
         import json
 
-        _hipmm.start(None, json.dumps(dict(graph)))
+        try:
+            text = json.dumps(dict(graph))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"the graph cannot be written as JSON: {error}") from None
+        _hipmm.start(None, text)
     else:
         raise TypeError(f"a graph is a path, a dict or None, not {graph!r}")
 

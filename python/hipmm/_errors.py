@@ -88,13 +88,22 @@ for _class in (Error, MemoryError, InternalError, *_CLASSES.values()):
     _class.__module__ = "hipmm"
 
 
+# Advice of the C functions that names C functions, and its counterpart here.
+_ADVICE = {
+    "hipmm_init() or hipmm_init_from_file()": "hipmm.init()",
+    "use the graph in use (hipmm_init_if_needed()), or build a stack beside it (hipmm_stack_build_from_file())": (
+        "use the graph in use (hipmm.is_initialized() tells), or call hipmm.finalize() before"
+    ),
+}
+
+
 def make(
     status: int, hip_code: int, line: int, column: int, file: str, path: str, resource: str, message: str
 ) -> Error:
     """The exception for an error record. Called by the extension."""
-    error = _CLASSES.get(status, InternalError)(
-        message.replace("hipmm_init() or hipmm_init_from_file()", "hipmm.init()")
-    )
+    for advice, in_python in _ADVICE.items():
+        message = message.replace(advice, in_python)
+    error = _CLASSES.get(status, InternalError)(message)
     error.status, error.hip_code, error.line, error.column = status, hip_code, line, column
     error.file, error.path, error.resource = file, path, resource
     return error

@@ -455,8 +455,10 @@ static Py_ssize_t buffer_length(PyObject *self)
 static PyObject *buffer_repr(PyObject *self)
 {
   const struct hipmm_buffer *buffer = buffer_handle(self);
-  return PyUnicode_FromFormat("<hipmm.Buffer of %zu bytes at %p on device %d>", hipmm_buffer_bytes(buffer),
-                              hipmm_buffer_data(buffer), hipmm_buffer_device(buffer));
+  const void *data = hipmm_buffer_data(buffer);
+  if (!data) return PyUnicode_FromFormat("<hipmm.Buffer of 0 bytes on device %d>", hipmm_buffer_device(buffer));
+  return PyUnicode_FromFormat("<hipmm.Buffer of %zu bytes at %p on device %d>", hipmm_buffer_bytes(buffer), data,
+                              hipmm_buffer_device(buffer));
 }
 
 /* ---- The type ---- */

@@ -210,6 +210,7 @@ static Py_hash_t stream_hash(struct stream *self)
 
 static PyObject *stream_repr(struct stream *self)
 {
+  if (!self->handle) return PyUnicode_FromString("<hipmm.Stream default>");
   if (self->device < 0) return PyUnicode_FromFormat("<hipmm.Stream %p>", self->handle);
   return PyUnicode_FromFormat("<hipmm.Stream %p on device %d>", self->handle, self->device);
 }

@@ -25,6 +25,7 @@ def test_is_made_and_dropped():
     assert live() == 0
     empty = hipmm.allocate(0)
     assert (empty.ptr, empty.nbytes, empty.read(), bytes(empty)) == (0, 0, b"", b"")
+    assert repr(empty) == "<hipmm.Buffer of 0 bytes on device 0>"
     assert Buffer(nbytes=3, stream=None, resource=hipmm.resource("pool")).resource == hipmm.resource("pool")
 
 

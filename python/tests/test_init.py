@@ -48,6 +48,8 @@ def test_a_wrong_graph_says_where(tmp_path):
     for wrong in (3, [], object()):
         with pytest.raises(TypeError):
             hipmm.init(wrong)
+    with pytest.raises(TypeError, match="the graph cannot be written as JSON: "):
+        hipmm.init({"stack": ["pool", object()]})
 
 
 def test_a_runtime_that_is_not_there(run):
@@ -78,6 +80,7 @@ def test_another_graph_is_refused():
     with pytest.raises(hipmm.StateError) as caught:
         hipmm.init({"runtime": "software", "stack": ["arena", "device"]})
     assert isinstance(caught.value, RuntimeError)
+    assert "hipmm.finalize()" in str(caught.value) and "hipmm_" not in str(caught.value)
     assert hipmm.resource().type == "statistics"
 
 

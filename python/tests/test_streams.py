@@ -22,7 +22,7 @@ def test_own_streams():
     other.wait(None)
     assert stream != other and stream == Stream(stream) and len({stream, other, Stream(stream)}) == 2
     assert Stream(0).is_default and Stream(1).is_default
-    assert "hipmm.Stream" in repr(stream)
+    assert "hipmm.Stream" in repr(stream) and repr(Stream(0)) == "<hipmm.Stream default>"
     with pytest.raises(hipmm.Error):
         Stream(device=9)
 
