@@ -84,7 +84,8 @@ bool output_is_quiet(void);
 /* Writes text on `stream` with control characters made visible, since it may come from a file. */
 void output_text(FILE *stream, const char *text);
 
-/* Closes standard output. Returns `status`, or CMD_BAD, with a message, if something could not be written. */
+/* Closes standard output. Returns `status`, or CMD_BAD if something could not be written: with a
+ * message, unless the reader has gone, as `head` does when it has read enough. */
 int output_finish(int status);
 
 /* A JSON string from any text, such as a file's name; bytes that are not UTF-8 become "?". NULL gives null. */
@@ -92,6 +93,11 @@ json_t *output_json_string(const char *text);
 
 /* Prints a JSON value, releases the reference, and finishes. NULL stands for a lack of memory. */
 int output_json(json_t *value, int status);
+
+/* From here on, a reader that goes away is a write error, and no signal; restored for a program that takes the place of
+ * this one. */
+void output_ignore_closed_pipes(void);
+void output_restore_closed_pipes(void);
 
 /* Opens the standard streams that the caller left closed, so that no other file gets their descriptors. */
 void output_open_standard_streams(void);

@@ -3,7 +3,6 @@
 #include "cmd.h"
 
 #include "../base/text.h"
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +72,7 @@ int main(int argc, char **argv)
 {
   output_open_standard_streams();
   all_commands = main_commands;
-  signal(SIGPIPE, SIG_IGN); /* a reader that closes the pipe early is reported as a write error */
+  output_ignore_closed_pipes();
   while (argc > 1 && (strcmp(argv[1], "--quiet") == 0 || strcmp(argv[1], "-q") == 0)) {
     output_be_quiet();
     argv++;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* output.c: results on standard output, messages on standard error. A failed write is always reported. */
+/* output.c: results on standard output, messages on standard error. A failed write always changes the exit
+ * status. */
 #include "../base/text.h"
 #include "cmd.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static bool output_quiet;
+static struct sigaction output_callers_sigpipe; /* the action of SIGPIPE that the caller set */
 
 void output_text(FILE *stream, const char *text)
 {
@@ -60,15 +64,26 @@ bool output_is_quiet(void)
   return output_quiet;
 }
 
+static bool output_has_reader(void)
+{
+  struct pollfd end = {.fd = STDOUT_FILENO, .events = POLLOUT};
+  return poll(&end, 1, 0) != 1 || !(end.revents & POLLERR);
+}
+
 int output_finish(int status)
 {
   int failed = ferror(stdout), code = 0;
-  if (fclose(stdout) != 0) {
+  if (fflush(stdout) != 0) {
+    failed = 1;
+    code = errno;
+  }
+  bool has_reader = !failed || output_has_reader();
+  if (fclose(stdout) != 0 && !failed) {
     failed = 1;
     code = errno;
   }
   if (!failed) return status;
-  say("cannot write to standard output%s%s", code ? ": " : "", code ? strerror(code) : "");
+  if (has_reader) say("cannot write to standard output%s%s", code ? ": " : "", code ? strerror(code) : "");
   return CMD_BAD;
 }
 
@@ -113,6 +128,17 @@ int output_json(json_t *value, int status)
   int finished = output_finish(status);
   if (failed && finished != CMD_BAD) say("the result cannot be written as JSON");
   return failed ? CMD_BAD : finished;
+}
+
+void output_ignore_closed_pipes(void)
+{
+  struct sigaction ignore = {.sa_handler = SIG_IGN};
+  sigaction(SIGPIPE, &ignore, &output_callers_sigpipe);
+}
+
+void output_restore_closed_pipes(void)
+{
+  sigaction(SIGPIPE, &output_callers_sigpipe, NULL);
 }
 
 void output_open_standard_streams(void)

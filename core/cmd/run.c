@@ -95,6 +95,7 @@ enum { RUN_CANNOT_START = 126, RUN_NOT_FOUND = 127 };
 
 static int run_start(const char *file, char **words)
 {
+  output_restore_closed_pipes();
   execv(file, words);
   if (errno == ENOEXEC) execvp(file, words); /* a script without a "#!" line, which execvp() gives to the shell */
   say("run: %s: %s", file, strerror(errno));

@@ -85,6 +85,11 @@ for name in "$(printf 'n\302\2332J\2332J.json')" "$(printf 'n\302\2332J.json')";
   done
 done
 
+# A reader that has read enough ends the command without a message; the output is longer than a pipe holds.
+"$hipmm" describe --json 2>"$work/err" | head -n 1 >"$work/out"
+prints '^{$'
+[ ! -s "$work/err" ] || fail "hipmm describe --json | head: $(cat "$work/err")"
+
 # A failed write is an error, not a crash. (Only Linux has /dev/full.)
 if [ -w /dev/full ]; then
   for words in --help --version "describe sample" "describe --json sample" "describe --man sample" plugins "plugins --json" \

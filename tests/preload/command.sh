@@ -34,6 +34,11 @@ run 126 run -- ./text
 says '^hipmm: run: ./text: Permission denied$'
 run 2 run --report=/nowhere/report -- true
 says '^hipmm: run: --report=/nowhere/report: No such file or directory$'
+# The program gets the caller's signals.
+if env --default-signal=PIPE grep SigIgn /proc/self/status >signals 2>/dev/null; then
+  env --default-signal=PIPE "$hipmm" run --quiet -- grep SigIgn /proc/self/status >served
+  cmp -s signals served || fail "under hipmm run: $(cat served) instead of $(cat signals)"
+fi
 mkfifo pipe
 run 2 run --report=pipe -- true
 says '^hipmm: run: --report=pipe: it is a pipe that nobody reads, or a socket$'
