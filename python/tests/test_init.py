@@ -52,6 +52,17 @@ def test_a_wrong_graph_says_where(tmp_path):
         hipmm.init({"stack": ["pool", object()]})
 
 
+def test_advice_names_functions_of_python():
+    hipmm.resource()
+    for path, advice in {
+        "nowhere": "hipmm.paths() gives all paths",
+        "devices/0/pool/maximum_size": "hipmm.get() reads it",
+    }.items():
+        with pytest.raises(hipmm.ArgumentError) as caught:
+            hipmm.query(path)
+        assert advice in str(caught.value)
+
+
 def test_a_runtime_that_is_not_there(run):
     program = """
 import hipmm
