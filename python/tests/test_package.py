@@ -29,7 +29,9 @@ def test_the_stub_has_all_that_the_extension_has():
     assert set(top) == {name for name in dir(_hipmm) if not name.startswith("_")}
     for name, node in top.items():
         if isinstance(node, ast.ClassDef):
-            declared = {inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)}
+            declared = {inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)} | {
+                inner.target.id for inner in node.body if isinstance(inner, ast.AnnAssign)
+            }
             defined = set(vars(getattr(_hipmm, name))) - {
                 "__doc__",
                 "__module__",

@@ -13,6 +13,7 @@ from hipmm.rmm.pylibrmm.memory_resource._base import (
     bytes_of,
     create,
     half_of_free_memory,
+    prime,
     rmm_errors,
     size_of,
 )
@@ -64,11 +65,11 @@ class ArenaMemoryResource(UpstreamResourceAdaptor):
         self._resource = create(
             "arena",
             upstream_mr,
-            arena_size=size,
             maximum_size=size,
             dump_log_on_failure=bool(dump_log_on_failure),
             dump_log_file="rmm_arena_memory_dump.log",
         )
+        prime(self._resource, size)
 
 
 class FixedSizeMemoryResource(UpstreamResourceAdaptor):
@@ -79,12 +80,10 @@ class FixedSizeMemoryResource(UpstreamResourceAdaptor):
     def __init__(
         self, upstream_mr: DeviceMemoryResource, block_size: int = 1 << 20, blocks_to_preallocate: int = 128
     ) -> None:
-        self._resource = create(
-            "fixed_size",
-            upstream_mr,
-            block_size=size_of(block_size, "block_size"),
-            blocks_to_preallocate=size_of(blocks_to_preallocate, "blocks_to_preallocate"),
-        )
+        size, count = size_of(block_size, "block_size"), size_of(blocks_to_preallocate, "blocks_to_preallocate")
+        in_a_chunk = min(max(count // 8, 1), 4096)  # so that little more than these blocks is taken
+        self._resource = create("fixed_size", upstream_mr, block_size=size, blocks_per_chunk=in_a_chunk)
+        prime(self._resource, size, count)
 
 
 class BinningMemoryResource(UpstreamResourceAdaptor):

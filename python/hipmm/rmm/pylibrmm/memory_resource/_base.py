@@ -54,6 +54,17 @@ def create(kind: str, *upstreams: "DeviceMemoryResource", **options: Any) -> hip
         raise RuntimeError(str(error)) from error
 
 
+def prime(resource: hipmm.Resource, nbytes: int, count: int = 1) -> None:
+    """Makes a resource take memory now. What an option makes it take at creation, trim() would not give back."""
+    blocks = []
+    try:
+        for _ in range(count):
+            blocks.append(resource.allocate(nbytes))
+    finally:
+        for block in blocks:
+            resource.deallocate(block, nbytes)
+
+
 class DeviceMemoryResource:
     """Where device memory comes from. Programs do not derive from it: CallbackMemoryResource takes functions."""
 
