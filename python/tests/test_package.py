@@ -72,3 +72,11 @@ def test_a_free_threaded_python_is_refused(run):
     top = pathlib.Path(__file__).resolve().parents[2]
     program = "import runpy, sys, sysconfig; sysconfig.get_config_var = lambda name: 1; runpy.run_path(sys.argv[1])"
     assert "free-threaded build" in run(program, str(top / "setup.py"), code=1).stderr
+
+
+def test_the_programs_for_a_gpu_are_python():
+    top = pathlib.Path(__file__).resolve().parents[2]
+    files = [*top.glob("tests/gpu/*.py"), *top.glob("tests/bench/*.py")]
+    assert len(files) > 10
+    for file in files:
+        compile(file.read_text(), file, "exec")
