@@ -55,6 +55,7 @@ for object in "$build"/preload/.libs/*.so; do
   [ ! -e "$object" ] || carry "$object" "plugins/preload/$(basename "$object")"
 done
 for library in "$build"/.libs/lib*.so; do carry "$library" "lib/$(basename "$library")"; done
+ln "$folder/lib/libhipmm.so" "$folder/lib/libhipmm.so.0" # one file, so that a process loads it once
 
 # What programs are linked with, but for the C library, which the other machine's own programs need as it is.
 for program in "$folder/hipmm" "$folder"/tests/*/test_* "$folder"/lib/*.so; do
