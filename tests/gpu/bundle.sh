@@ -58,7 +58,7 @@ done
 for library in "$build"/.libs/lib*.so; do carry "$library" "lib/$(basename "$library").0"; done
 
 # What programs are linked with, but for the C library, which the other machine's own programs need as it is.
-for program in "$folder/hipmm" "$folder"/tests/*/test_* "$folder"/lib/*.so; do
+for program in "$folder/hipmm" "$folder"/tests/*/test_* "$folder"/lib/*.so.0; do
   ldd "$program" 2>/dev/null | sed -n 's|.* => \(/.*/lib[^ /]*\) .*|\1|p'
 done | sort -u | while read -r file; do
   case $(basename "$file") in
