@@ -74,10 +74,10 @@ bool arguments_number(const struct arguments *arguments, const char *name, const
 /* Prints a line on standard error: "hipmm: …". Control characters are made visible. */
 void say(const char *format, ...) HIPMM_PRINTF(1, 2);
 
-/* The same for what is no mistake: nothing with --quiet. */
+/* The same for what is not an error: prints nothing with --quiet. */
 void note(const char *format, ...) HIPMM_PRINTF(1, 2);
 
-/* From here on only mistakes are told: no notes, no progress, no warnings of hipmm (unless HIPMM_LOG asks for them). */
+/* From here on only errors are printed: no notes, no progress, no warnings of hipmm (unless HIPMM_LOG asks for them). */
 void output_be_quiet(void);
 bool output_is_quiet(void);
 

@@ -115,7 +115,7 @@ void *instance_get_user_data(const struct instance *instance);
 /* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
 void instance_services_fill(struct instance *instance);
 
-/* ---- held_watch.c: who is told of what sources hold ---- */
+/* ---- held_watch.c: tells resources what sources hold ---- */
 
 /* Tells the watches above the source that its device's sources hold `held_bytes` now, after a change of `bytes`. */
 void held_watch_tell(const struct instance *source, int64_t bytes, int64_t held_bytes);

@@ -148,7 +148,7 @@ static int info_run(int argc, char **argv)
   struct source source;
   struct graph *graph = NULL;
   source_choose(&source, config);
-  (void)!source_read(&source, &graph); /* its mistakes are printed */
+  (void)!source_read(&source, &graph); /* the errors were printed */
   json_t *info = info_make(&source, info_graph_from(config, &source), graph);
   if (graph) graph_release(graph);
   status = info ? info_status(info) : CMD_BAD;
