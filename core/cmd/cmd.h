@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 
 /* Exit statuses. */
 enum { CMD_GOOD = 0, CMD_BAD = 1, CMD_USAGE = 2 };
@@ -26,6 +27,14 @@ extern const struct command check_command, show_command, plugins_command, descri
 
 /* All of them in the order of `hipmm --help`, ended by NULL. Set by main() before a command runs. */
 extern const struct command *const *all_commands;
+
+/* Nanoseconds of the monotonic clock. */
+static inline int64_t cmd_now_ns(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
 
 /* ---- arguments.c ----------------------------------------------------------------------------------------------- */
 
@@ -133,7 +142,7 @@ void print_padded(enum style style, const char *text, size_t width);
 struct progress {
   const char *label;
   bool visible;
-  long long shown_ns;
+  int64_t shown_ns;
 };
 void progress_start(struct progress *progress, const char *label);
 /* `total` 0: unknown. Draws at most ten times a second. */

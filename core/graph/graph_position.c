@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A scan over text that is known to be valid JSON. */
+/* A scan over text that is known to be valid JSON. `wanted`: from path to offset in the text, -1 until found; a wanted
+ * path comes with the paths of all values around it. */
 struct scan {
   const char *text, *at, *end;
   char *path; /* JSON pointer of the value that is scanned */
   size_t length, capacity;
-  json_t
-      *wanted; /* path → offset in the text, -1 until found; with each path there are those of all values around it */
+  json_t *wanted;
 };
 
 /* ---- Scanning -------------------------------------------------------------------------------------------------- */
@@ -66,15 +66,7 @@ static bool graph_position_enter(struct scan *scan, const char *name)
   if (!larger) return false;
   if (larger != scan->path) scan->capacity = 2 * most;
   scan->path = larger;
-  char *end = scan->path + scan->length;
-  *end++ = '/';
-  for (; *name; name++) {
-    bool is_escaped = *name == '~' || *name == '/';
-    *end++ = is_escaped ? '~' : *name;
-    if (is_escaped) *end++ = *name == '~' ? '0' : '1';
-  }
-  *end = '\0';
-  scan->length = (size_t)(end - scan->path);
+  scan->length = (size_t)(text_add_key(scan->path + scan->length, name) - scan->path);
   return true;
 }
 
