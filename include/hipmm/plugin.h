@@ -12,8 +12,9 @@
  * defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON Schema,
  * validation and error messages are all derived from them.
  *
- * Compatibility: a struct that crosses the border begins with its size and grows only at its end, or its comment says that
- * it never grows. A plugin that was built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works (doc/abi.md). */
+ * Compatibility: a struct that crosses the border begins with its size and grows only at its end, or its comment says
+ * that it never grows. A plugin that was built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works
+ * (doc/abi.md). */
 #ifndef HIPMM_PLUGIN_H
 #define HIPMM_PLUGIN_H
 
@@ -200,8 +201,8 @@ struct hipmm_ops {
                                     void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 };
 
-/* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the core creates
- * these structs. */
+/* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the
+ * core creates these structs. */
 struct hipmm_resource {
   const struct hipmm_ops *ops;
   void *self;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_graph.c: graphs captured from streams: what becomes a node, memory that nodes allocate and free, launches in the order of
- * their dependencies, and what a capture forbids. */
+/* test_graph.c: graphs captured from streams: what becomes a node, memory that nodes allocate and free, launches in the
+ * order of their dependencies, and what a capture forbids. */
 #include "device.h"
 #include <pthread.h>
 #include <stdlib.h>
