@@ -99,8 +99,8 @@ struct hipmm_error {
   size_t struct_size;
   int32_t status;     /* enum hipmm_status */
   int32_t hip_code;   /* the hipError_t behind it; 0 if none */
-  int32_t line;       /* of a syntax error, from 1; 0 if none */
-  int32_t column;     /* of a syntax error, from 1; 0 if none */
+  int32_t line;       /* of the error in the graph file, from 1; 0 if none */
+  int32_t column;     /* in characters, from 1; 0 if none */
   char file[512];     /* the graph file, or the source of the graph ("<string>"); empty if none */
   char path[512];     /* JSON pointer (RFC 6901) of the invalid value; empty if none */
   char resource[128]; /* name of the resource that failed; empty if none */
@@ -381,8 +381,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_stack_build_from_string(int device, con
 /* ---- Statistics -------------------------------------------------------------------------------------------------- */
 
 /* The counters of a `statistics` resource (never grows; further ones would be values of hipmm_resource_query()): bytes as
- * requested, and allocations. As in RMM, the current counters may be
- * negative inside a pushed scope that frees older memory. */
+ * requested, and allocations. As in RMM, the current counters may be negative inside a pushed scope that frees older
+ * memory. */
 struct hipmm_statistics {
   int64_t current_bytes, current_count;
   int64_t peak_bytes, peak_count;
