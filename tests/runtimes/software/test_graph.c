@@ -5,13 +5,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static hipStream_t create_stream(void)
-{
-  hipStream_t stream;
-  assert_ok(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
-  return stream;
-}
-
 static void begin(hipStream_t stream)
 {
   assert_ok(hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal));
