@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_position.c: where in the text of a graph the values are that diagnostics are about: the parser keeps no positions.
- * Called by graph.c once the graph was read, with the same text. A value of an object is found where its name begins. */
+/* graph_position.c: the lines and columns of diagnostics, found in the text of the graph, since the parser keeps no
+ * positions. Called by graph.c once the graph was read, with the same text. The place of a member of an object is where
+ * its name begins. */
 #include "../base/text.h"
 #include "graph_build.h"
 
@@ -97,7 +98,7 @@ static bool graph_position_scan_item(struct scan *scan, bool is_object, size_t i
   return true;
 }
 
-/* An object or a list that holds wanted values: as deep as a path of a diagnostic, which is not deep. */
+/* An object or a list that holds wanted values. Recursive, as deep as the path of a diagnostic, which is not deep. */
 static void graph_position_scan_items(struct scan *scan)
 {
   bool is_object = *scan->at == '{';

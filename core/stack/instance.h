@@ -106,7 +106,7 @@ const struct instance *instance_with_action(const struct instance *instance, con
 /* HIPMM_ACCESS_… for memory of all sources of the closure. */
 unsigned instance_access(const struct instance *instance);
 
-/* Replaces the program's pointer, and releases the one before; the pointer. */
+/* The program's pointer: set replaces it, and releases the one before; get returns it. */
 void instance_set_user_data(struct instance *instance, struct instance_user_data data);
 void *instance_get_user_data(const struct instance *instance);
 
