@@ -63,6 +63,10 @@ void diagnostic_print(FILE *stream, const char *file, const struct diagnostic *d
   }
   if (diagnostic->status == HIPMM_OK) fputs("warning: ", stream);
   output_text(stream, diagnostic->message);
+  const char *variable = environment_get("HIPMM_CONFIG");
+  bool is_named = variable && file && !strcmp(variable, file);
+  if (is_named && diagnostic->status == HIPMM_E_IO && !(diagnostic->path && *diagnostic->path))
+    fputs("; HIPMM_CONFIG names this file", stream);
 }
 
 void source_print_errors(const char *file, const struct diagnostics *diagnostics)
@@ -89,7 +93,8 @@ bool source_read(const struct source *source, struct graph **graph_out)
 enum hipmm_status source_initialise(const struct source *source)
 {
   if (source->text) return hipmm_init_from_string(source->text);
-  return source->file ? hipmm_init_from_file(source->file) : hipmm_init();
+  bool is_found = source->file == source->buffer; /* by the search of hipmm_init(), whose errors name HIPMM_CONFIG */
+  return source->file && !is_found ? hipmm_init_from_file(source->file) : hipmm_init();
 }
 
 bool source_plugin_path(const char *file, struct graph **graph_out, struct plugin_path *path_out)

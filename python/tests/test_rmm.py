@@ -463,4 +463,5 @@ def test_running_a_program(run, tmp_path):
     assert run(run_main, str(program), "a", "b").stdout == "__main__ ['a', 'b'] 5 3\n"
     assert run(run_main, "-c", "import rmm; print(rmm.__name__)").stdout == "hipmm.rmm\n"
     assert "usage" in run(run_main, code=2).stderr
+    assert "no such file" in run(run_main, "nowhere.py", code=2).stderr
     assert "usage" in run(run_main, "--help").stdout

@@ -73,6 +73,13 @@ run 0 check
 prints '^.*hipmm.json: ok, 3 resources$'
 HIPMM_CONFIG=$here/graphs/bad.json run 1 check
 prints 'graphs/bad.json: '
+HIPMM_CONFIG=nothing.json run 1 check
+prints '^nothing.json: cannot be read: No such file or directory; HIPMM_CONFIG names this file$'
+printf 'Thread,Time,Action,Pointer,Size,Stream\n' >empty.csv
+HIPMM_CONFIG=nothing.json run 1 replay empty.csv
+says 'HIPMM_CONFIG: nothing.json: cannot be read'
+run 1 check nothing.json
+prints '^nothing.json: cannot be read: No such file or directory$'
 
 # A file name is text, not a message.
 cp hipmm.json "$work/$(printf 'a\tb.json')"

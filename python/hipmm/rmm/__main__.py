@@ -25,6 +25,9 @@ def main(arguments: list[str]) -> None:
         else:
             exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
         return
+    if not os.path.exists(arguments[0]):
+        print(f"python -m hipmm.rmm: can't open {arguments[0]!r}: no such file", file=sys.stderr)
+        sys.exit(2)
     sys.argv = list(arguments)
     sys.path.insert(0, os.path.dirname(os.path.abspath(arguments[0])))
     runpy.run_path(arguments[0], run_name="__main__")
