@@ -16,7 +16,11 @@
 
 #include <hipmm/cpp/resource.hpp>
 
+#if __has_include(<rmm/error.hpp>)
 #include <rmm/error.hpp>
+#else
+#include <rmm/detail/error.hpp>
+#endif
 
 #if __has_include(<rmm/mr/device/device_memory_resource.hpp>)
 #include <rmm/cuda_stream_view.hpp>
