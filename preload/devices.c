@@ -65,7 +65,7 @@ static void devices_open_named_kind(struct served_device *served, enum kind kind
         own->graph->source, own->graph->nodes[node].path, kind_name(kind));
     return;
   }
-  if (!own->instances[node].created && stack_build(own->graph, served->device, node, NULL, &stack)) {
+  if (!own->instances[node].created && stack_build(own->graph, served->device, node, NULL, STACK_FOR_ANY, &stack)) {
     message_write_once(&is_written[kind], "%s; the program gets %s memory from the runtime", hipmm_last_error_message(),
                        kind_name(kind));
     return;

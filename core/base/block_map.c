@@ -125,6 +125,19 @@ bool block_map_find(struct block_map *map, const void *ptr, struct hipmm_block *
   return found;
 }
 
+bool block_map_find_holding(struct block_map *map, const void *ptr, struct hipmm_block *block_out)
+{
+  if (block_map_find(map, ptr, block_out)) return true;
+  bool found = false;
+  pthread_mutex_lock(&map->lock);
+  for (size_t i = 0; !found && map->count && i < map->capacity; i++) {
+    found = map->slots[i].ptr && (uintptr_t)ptr - (uintptr_t)map->slots[i].ptr < map->slots[i].bytes;
+    if (found) *block_out = map->slots[i];
+  }
+  pthread_mutex_unlock(&map->lock);
+  return found;
+}
+
 bool block_map_remove_any(struct block_map *map, struct hipmm_block *block_out)
 {
   bool found = false;

@@ -30,6 +30,10 @@ enum hipmm_status block_map_remove(struct block_map *map, const void *ptr, size_
 /* Looks the block at `ptr` up; false if there is none. */
 bool block_map_find(struct block_map *map, const void *ptr, struct hipmm_block *block_out);
 
+/* Looks for a block that holds `ptr`, at its start or behind. A pointer behind the start takes a time that grows with the
+ * number of blocks. */
+bool block_map_find_holding(struct block_map *map, const void *ptr, struct hipmm_block *block_out);
+
 /* The number of blocks, and the sum of their sizes in bytes. */
 void block_map_sum(struct block_map *map, size_t *blocks_out, size_t *bytes_out);
 

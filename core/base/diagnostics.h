@@ -10,7 +10,7 @@
 /* One error or warning. */
 struct diagnostic {
   enum hipmm_status status; /* HIPMM_OK marks a warning */
-  int line, column;         /* of a syntax error, from 1; 0 otherwise */
+  int line, column;         /* from 1; 0 without a place in the file */
   char *path;               /* JSON pointer, "" for the whole file */
   char *resource;           /* name of the resource, "" if none */
   char *message;            /* without file and path */
@@ -20,7 +20,7 @@ struct diagnostic {
 /* Further diagnostics are counted, but their texts are not kept. */
 enum { DIAGNOSTICS_MOST_KEPT = 1000 };
 
-/* Diagnostics in the order in which they were found. Start from {.source = "file name"}; diagnostics_clear() frees. */
+/* Diagnostics in the order of the file once the graph was read, before in the order in which they were found. Start from {.source = "file name"}; diagnostics_clear() frees. */
 struct diagnostics {
   const char *source;
   struct diagnostic *first, *last;
@@ -49,7 +49,7 @@ enum hipmm_status diagnostics_status(const struct diagnostics *diagnostics);
  * returns its status; HIPMM_OK without errors. Logs the warnings. */
 enum hipmm_status diagnostics_raise(const struct diagnostics *diagnostics);
 
-/* Formats one diagnostic as a line for users: "FILE: /path: what is wrong", or "FILE:LINE:COLUMN: …". A control
+/* Formats one diagnostic as a line for users: "FILE:LINE:COLUMN: /path: what is wrong". A control
  * character becomes "?", so that keys of a file cannot control the terminal. Returns `buffer`. */
 const char *diagnostics_line(const struct diagnostics *diagnostics, const struct diagnostic *diagnostic, char *buffer,
                              size_t buffer_bytes);

@@ -7,6 +7,8 @@
 
 atomic_int lifecycle_now = LIFECYCLE_BEFORE;
 atomic_uint lifecycle_sinks;
+unsigned lifecycle_users;
+atomic_uint lifecycle_own_stacks;
 
 static _Thread_local bool in_sink;
 
@@ -17,13 +19,13 @@ static _Thread_local bool is_in_change; /* the thread initialises or finalizes *
 
 static int change_cancel; /* for cancel_allow(), by the thread that holds the lock */
 
-static atomic_int changing;   /* threads that hold the lock or wait for it */
-static atomic_bool was_ready; /* hipmm was initialised once: the runtime stays, and resources may still be held */
+static atomic_int changing;         /* threads that hold the lock or wait for it */
+static atomic_bool is_runtime_open; /* it stays, and resources may still be held after hipmm_finalize() */
 
 /* Before the first initialisation nothing is held, and the child may initialise hipmm itself. */
 static void lifecycle_mark_child(void)
 {
-  if (atomic_load(&was_ready) || atomic_load(&changing)) atomic_store(&lifecycle_now, LIFECYCLE_FORKED);
+  if (atomic_load(&is_runtime_open) || atomic_load(&changing)) atomic_store(&lifecycle_now, LIFECYCLE_FORKED);
 }
 
 static void lifecycle_watch_forks(void)
@@ -73,7 +75,7 @@ enum hipmm_status lifecycle_check(void)
 
 enum hipmm_status lifecycle_check_runtime(void)
 {
-  return !lifecycle_is_barred() && atomic_load(&was_ready) ? HIPMM_OK : lifecycle_check();
+  return !lifecycle_is_barred() && atomic_load(&is_runtime_open) ? HIPMM_OK : lifecycle_check();
 }
 
 enum hipmm_status lifecycle_check_argument(const void *argument, const char *name)
@@ -83,12 +85,12 @@ enum hipmm_status lifecycle_check_argument(const void *argument, const char *nam
   return status;
 }
 
-enum hipmm_status lifecycle_check_held(const struct hipmm_resource *resource, const void *argument, const char *name)
+enum hipmm_status lifecycle_check_inspection(const void *argument, const char *name)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
-  if (!resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
-  if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
-  return HIPMM_OK;
+  enum hipmm_status status =
+      !lifecycle_is_barred() && atomic_load(&lifecycle_own_stacks) ? HIPMM_OK : lifecycle_check();
+  if (!status && !argument) status = error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
+  return status;
 }
 
 /* ---- Calls ---- */
@@ -123,6 +125,18 @@ enum hipmm_status lifecycle_begin_change(void)
   return HIPMM_OK;
 }
 
+void lifecycle_mark_runtime(void)
+{
+  atomic_store(&is_runtime_open, true);
+}
+
+void lifecycle_drop_surplus(void)
+{
+  if (lifecycle_begin_change()) return;
+  if (lifecycle_users > 1) lifecycle_users--;
+  lifecycle_end_change(atomic_load(&lifecycle_now));
+}
+
 void lifecycle_await_calls(void)
 {
   atomic_store(&lifecycle_now, LIFECYCLE_CLOSING);
@@ -131,7 +145,7 @@ void lifecycle_await_calls(void)
 
 void lifecycle_end_change(enum lifecycle now)
 {
-  if (now == LIFECYCLE_READY) atomic_store(&was_ready, true);
+  if (now == LIFECYCLE_READY) lifecycle_mark_runtime();
   int cancel = change_cancel;
   is_in_change = false;
   atomic_store_explicit(&lifecycle_now, now, memory_order_release);

@@ -52,17 +52,31 @@ static inline void lifecycle_leave(void);
 /* For calls that need only the runtime, which stays in the process: hipmm was initialised at least once. */
 enum hipmm_status lifecycle_check_runtime(void);
 
+/* For calls that show all stacks: hipmm is initialised, or a stack lives beside the table of devices. Then
+ * HIPMM_E_ARGUMENT if `argument`, a required pointer, is NULL. */
+enum hipmm_status lifecycle_check_inspection(const void *argument, const char *name);
+
 /* As lifecycle_check(), then HIPMM_E_ARGUMENT if `argument`, a required pointer, is NULL. */
 enum hipmm_status lifecycle_check_argument(const void *argument, const char *name);
-
-/* For calls on a resource that the caller holds: HIPMM_E_STATE if every call is refused, then HIPMM_E_ARGUMENT if the
- * resource or `argument` is NULL. */
-enum hipmm_status lifecycle_check_held(const struct hipmm_resource *resource, const void *argument, const char *name);
 
 /* Initialisation and finalisation run between these two, one at a time. begin is HIPMM_E_STATE in a fork's child, and
  * in a function of the program that runs within an entered call or within another change. */
 enum hipmm_status lifecycle_begin_change(void);
 void lifecycle_end_change(enum lifecycle now);
+
+/* Within a change: the initialisations that hipmm_finalize() has not undone. */
+extern unsigned lifecycle_users;
+
+/* Undoes one initialisation, unless it is the only one: for the part of hipmm that initialised it for want of another
+ * user, if another user has come meanwhile. */
+void lifecycle_drop_surplus(void);
+
+/* The stacks that live beside the table of devices (hipmm_stack_build_from_file()): they use the runtime whether or not
+ * hipmm is initialised. While there is one, the runtime is not configured again. */
+extern atomic_uint lifecycle_own_stacks;
+
+/* Within a change: the runtime is open, and stays in the process. */
+void lifecycle_mark_runtime(void);
 
 /* Within a change: refuses new calls that use the table, and waits for those under way. */
 void lifecycle_await_calls(void);

@@ -126,7 +126,7 @@ static bool arguments_bad(const struct arguments *arguments, int code, char *con
   return false;
 }
 
-/* False: the mistake was printed. */
+/* False: the error was printed. */
 static bool arguments_scan(const struct arguments *arguments, int argc, char **argv, bool *help_out)
 {
   struct option options[ARGUMENTS_MOST + 2] = {0};

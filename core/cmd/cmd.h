@@ -51,7 +51,7 @@ bool arguments_read(struct arguments *arguments, int argc, char **argv, int *exi
 /* The operand at `index`, or NULL if it was not given. */
 const char *arguments_operand(const struct arguments *arguments, size_t index);
 
-/* Reads a whole number between the bounds. False: the mistake was printed. */
+/* Reads a whole number between the bounds. False: the error was printed. */
 bool arguments_number(const struct arguments *arguments, const char *name, const char *text, long minimum, long maximum,
                       long *number_out);
 

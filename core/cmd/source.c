@@ -28,9 +28,9 @@ void diagnostic_print(FILE *stream, const char *file, const struct diagnostic *d
   output_text(stream, diagnostic->message);
 }
 
-static void source_print_diagnostics(const char *file, const struct diagnostics *report)
+static void source_print_diagnostics(const char *file, const struct diagnostics *diagnostics)
 {
-  for (const struct diagnostic *diagnostic = report->first; diagnostic; diagnostic = diagnostic->next) {
+  for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next) {
     if (diagnostic->status == HIPMM_OK) continue;
     fputs("hipmm: ", stderr);
     diagnostic_print(stderr, file, diagnostic);
@@ -40,11 +40,11 @@ static void source_print_diagnostics(const char *file, const struct diagnostics 
 
 bool source_read(const struct source *source, struct graph **graph_out)
 {
-  struct diagnostics report = {.source = source_name(source)};
+  struct diagnostics diagnostics = {.source = source_name(source)};
   enum hipmm_status status =
-      source->file ? graph_from_file(source->file, &report, graph_out) : graph_built_in(&report, graph_out);
-  if (status != HIPMM_OK) source_print_diagnostics(source_name(source), &report);
-  diagnostics_clear(&report);
+      source->file ? graph_from_file(source->file, &diagnostics, graph_out) : graph_built_in(&diagnostics, graph_out);
+  if (status != HIPMM_OK) source_print_diagnostics(source_name(source), &diagnostics);
+  diagnostics_clear(&diagnostics);
   return status == HIPMM_OK;
 }
 
@@ -56,14 +56,14 @@ enum hipmm_status source_initialise(const struct source *source)
 bool source_plugin_path(const char *file, struct graph **graph_out, struct plugin_path *path_out)
 {
   struct source source;
-  struct diagnostics report = {0};
+  struct diagnostics diagnostics = {0};
   source_choose(&source, file);
   *graph_out = NULL;
   *path_out = (struct plugin_path){0};
   if (file && !source_read(&source, graph_out)) return false;
-  if (!file && source.file && graph_from_file(source.file, &report, graph_out) != HIPMM_OK)
-    say("%s is not a valid graph, so its \"plugin_path\" is not used (`hipmm check` prints the mistakes)", source.file);
-  diagnostics_clear(&report);
+  if (!file && source.file && graph_from_file(source.file, &diagnostics, graph_out) != HIPMM_OK)
+    say("%s is not a valid graph, so its \"plugin_path\" is not used (`hipmm check` prints the errors)", source.file);
+  diagnostics_clear(&diagnostics);
   if (*graph_out) *path_out = (*graph_out)->plugin_path;
   return true;
 }

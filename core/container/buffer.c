@@ -205,14 +205,15 @@ static enum hipmm_status buffer_check_block(const struct hipmm_memory *memory)
 
 static enum hipmm_status buffer_check_fields(const struct hipmm_memory *memory)
 {
-  if (!memory->resource) return error_set(HIPMM_E_ARGUMENT, "resource is NULL");
+  enum hipmm_status status = resource_check(memory->resource);
+  if (status) return status;
   if (!memory->ptr != !memory->capacity_bytes)
     return error_set(HIPMM_E_ARGUMENT, "ptr is %s but capacity_bytes is %zu", memory->ptr ? "not NULL" : "NULL",
                      memory->capacity_bytes);
   if (memory->bytes > memory->capacity_bytes)
     return error_set(HIPMM_E_ARGUMENT, "bytes, %zu, are more than capacity_bytes, %zu", memory->bytes,
                      memory->capacity_bytes);
-  enum hipmm_status status = stream_check(hipmm_resource_device(memory->resource), memory->stream);
+  status = stream_check(hipmm_resource_device(memory->resource), memory->stream);
   return status ? status : buffer_check_block(memory);
 }
 

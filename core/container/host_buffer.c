@@ -34,6 +34,8 @@ static enum hipmm_status host_buffer_take_resource(struct hipmm_resource *given,
     if (!status) status = device_table_current(&device);
     return status ? status : pinned_resource_get(device, resource_out);
   }
+  enum hipmm_status status = resource_check(given);
+  if (status) return status;
   if (!pinned_resource_is_one(given))
     return error_set(HIPMM_E_ARGUMENT,
                      "%s gives memory that the host cannot use; give one over pinned, host, managed or system",

@@ -29,7 +29,7 @@ static enum hipmm_status pinned_resource_build(int device, struct stack **stack_
   if (status) status = diagnostics_raise(&report);
   diagnostics_clear(&report);
   if (status) return status;
-  status = stack_build(graph, device, graph_top(graph, device), NULL, stack_out);
+  status = stack_build(graph, device, graph_top(graph, device), NULL, STACK_FOR_ANY, stack_out);
   graph_release(graph); /* the stack keeps it */
   return status;
 }

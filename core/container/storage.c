@@ -77,7 +77,8 @@ static enum hipmm_status storage_new_from_resource(struct hipmm_resource *resour
                                                    struct storage **storage_out)
 {
   void *data = NULL;
-  enum hipmm_status status = stream_check(hipmm_resource_device(resource), stream);
+  enum hipmm_status status = resource_check(resource);
+  if (!status) status = stream_check(hipmm_resource_device(resource), stream);
   if (!status) status = storage_allocate(resource, bytes, stream, &data);
   if (status) return status;
   struct storage *storage = handle_new(instance_from(resource)->stack);

@@ -36,9 +36,9 @@ enum hipmm_status framework_initialise(void)
     status = lifecycle_check();
   } else if (refusal) {
     status = error_set(refusal, "%s", reason);
-  } else if ((status = hipmm_init()) && atomic_load(&lifecycle_now) == LIFECYCLE_READY) {
-    status = HIPMM_OK; /* another thread of the program initialised hipmm meanwhile */
-  } else if (status) {
+  } else if (!(status = hipmm_init_if_needed())) {
+    lifecycle_drop_surplus(); /* another thread of the program may have initialised hipmm meanwhile */
+  } else {
     refusal = status;
     snprintf(reason, sizeof reason, "%s", hipmm_last_error_message());
     log_line(HIPMM_LOG_ERROR, NULL, "cannot be initialised, so no memory can be allocated: %s", reason);
@@ -66,14 +66,25 @@ static void framework_set_resource(struct framework_device *device, int number, 
   pthread_mutex_unlock(&lock);
 }
 
+static atomic_bool torch_is_begun;
+
+void framework_begin_torch(void)
+{
+  atomic_store(&torch_is_begun, true);
+}
+
+static enum stack_user framework_user(enum framework framework)
+{
+  if (framework != FRAMEWORK_TORCH) return STACK_FOR_ANY;
+  return atomic_load(&torch_is_begun) ? STACK_FOR_PYTORCH_WITH_INIT : STACK_FOR_PYTORCH;
+}
+
 /* The lock is not held while the stack is built, which may call functions of the program. */
 struct framework_device *framework_open(int number, enum framework framework)
 {
   struct hipmm_resource *resource;
   if (framework_initialise() || lifecycle_enter()) return NULL;
-  instance_services_set_order(framework == FRAMEWORK_TORCH);
-  enum hipmm_status status = device_table_resource(number, &resource);
-  instance_services_set_order(false);
+  enum hipmm_status status = device_table_resource_for(number, framework_user(framework), &resource);
   if (!status) framework_set_resource(&framework_devices[number], number, resource);
   lifecycle_leave();
   return status ? NULL : &framework_devices[number];

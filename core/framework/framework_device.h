@@ -35,8 +35,11 @@ static inline struct framework_device *framework_find(int number)
 /* PyTorch orders its copies between devices with events. CuPy relies on the runtime's order. */
 enum framework { FRAMEWORK_TORCH, FRAMEWORK_CUPY };
 
+/* PyTorch has begun to use these functions for all its memory, as it does not for the memory of a MemPool. */
+void framework_begin_torch(void);
+
 /* The device; opens it, and initialises hipmm, where that is needed. NULL: the thread's error and the log say why. A stack
- * that is built here is told whether the framework orders its copies between devices. */
+ * that is built here is built for the framework. */
 struct framework_device *framework_open(int device, enum framework framework);
 
 static inline struct framework_device *framework_get(int device, enum framework framework)

@@ -111,10 +111,11 @@ void hipmm_torch_free(void *ptr, ssize_t bytes, int number, hipmm_stream_t strea
 
 /* ---- The further hooks ---- */
 
-/* PyTorch calls it with 0 devices before it has counted them. */
+/* PyTorch calls it with 0 devices before it has counted them, and only for the allocator that is in force. */
 void hipmm_torch_init(int device_count)
 {
   int ours;
+  if (device_count > 0) framework_begin_torch();
   if (device_count <= 0 || framework_initialise() || hipmm_device_count(&ours)) return;
   if (ours != device_count)
     log_line(HIPMM_LOG_WARNING, "torch",

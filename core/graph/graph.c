@@ -63,18 +63,23 @@ static void graph_read_source(struct graph *graph, const char *folder, struct di
   graph_read_settings(&build);
   graph_read_resources(&build);
   graph_link(&build);
+  graph_check_options(&build);
   graph_order(&build);
   json_decref(build.index);
   free(build.types);
 }
 
-/* Takes the reference to `root`, which is NULL after an error. */
-static enum hipmm_status graph_from_root(json_t *root, const char *source, const char *folder,
+/* Reads a graph from its text. `folder`: where relative paths begin, NULL for the working directory. */
+static enum hipmm_status graph_from_text(const char *text, size_t bytes, const char *source, const char *folder,
                                          struct diagnostics *diagnostics, struct graph **graph_out)
 {
+  json_t *root = graph_file_parse(text, bytes, diagnostics);
   struct graph *graph = root ? graph_new(root, source, GRAPH_MAX_NODES) : NULL;
   if (root && !graph) diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
-  if (graph) graph_read_source(graph, folder, diagnostics);
+  if (graph) {
+    graph_read_source(graph, folder, diagnostics);
+    graph_position_all(text, bytes, diagnostics);
+  }
   bool is_good = graph && diagnostics->n_errors == 0;
   if (is_good && graph_out)
     *graph_out = graph;
@@ -96,22 +101,51 @@ static char *graph_folder_of(const char *file)
 
 enum hipmm_status graph_from_file(const char *file, struct diagnostics *diagnostics, struct graph **graph_out)
 {
-  json_t *root = graph_file_read(file, diagnostics);
-  char *folder = root ? graph_folder_of(file) : NULL;
-  enum hipmm_status status = graph_from_root(root, file, folder, diagnostics, graph_out);
+  char *text = NULL;
+  size_t bytes = 0;
+  if (!graph_file_read(file, diagnostics, &text, &bytes)) return diagnostics_status(diagnostics);
+  char *folder = graph_folder_of(file);
+  enum hipmm_status status = graph_from_text(text, bytes, file, folder, diagnostics, graph_out);
   free(folder);
+  free(text);
   return status;
 }
 
 enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *diagnostics,
                                     struct graph **graph_out)
 {
-  return graph_from_root(graph_file_parse(json, strlen(json), diagnostics), source, NULL, diagnostics, graph_out);
+  return graph_from_text(json, strlen(json), source, NULL, diagnostics, graph_out);
 }
 
 enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph **graph_out)
 {
   return graph_from_string("{}", "<built in>", diagnostics, graph_out);
+}
+
+enum hipmm_status graph_load(const char *file, const char *json, const char *const *names, struct graph **graph_out)
+{
+  struct diagnostics report = {.source = file ? file : json ? "<string>" : "<built in>"};
+  struct graph *graph = NULL;
+  enum hipmm_status status = file   ? graph_from_file(file, &report, &graph)
+                             : json ? graph_from_string(json, report.source, &report, &graph)
+                                    : graph_built_in(&report, &graph);
+  if (!status && names) graph_warn_unused(graph, names, &report);
+  if (status)
+    status = diagnostics_raise(&report);
+  else
+    diagnostics_raise(&report); /* the warnings */
+  diagnostics_clear(&report);
+  if (!status) *graph_out = graph;
+  return status;
+}
+
+bool graph_is_same(const struct graph *graph, const struct graph *other)
+{
+  const struct plugin_path *path = &graph->plugin_path, *other_path = &other->plugin_path;
+  bool is_same = !strcmp(graph->runtime, other->runtime) && path->n_folders == other_path->n_folders &&
+                 json_equal(graph->root, other->root);
+  for (size_t i = 0; is_same && i < path->n_folders; i++) is_same = !strcmp(path->folders[i], other_path->folders[i]);
+  return is_same;
 }
 
 int graph_top(const struct graph *graph, int device)
@@ -156,7 +190,7 @@ enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagn
   struct graph_build build = {.graph = graph, .diagnostics = diagnostics};
   const struct plugin *plugin = graph_build_plugin(&build, type, "");
   free(build.types);
-  if (!plugin) return diagnostics_status(diagnostics);
+  if (!plugin || diagnostics->n_errors) return diagnostics_status(diagnostics);
   *plugin_out = plugin;
   return HIPMM_OK;
 }

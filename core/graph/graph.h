@@ -54,6 +54,13 @@ enum hipmm_status graph_from_string(const char *json, const char *source, struct
                                     struct graph **graph_out);
 enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph **graph_out);
 
+/* Reads a graph from `file`, or from `json`, or takes the built-in one if both are NULL. The thread's error has the
+ * mistakes, and the log the warnings; `names`, if not NULL: also graph_warn_unused(). The caller owns a reference. */
+enum hipmm_status graph_load(const char *file, const char *json, const char *const *names, struct graph **graph_out);
+
+/* Whether two graphs say the same: the same JSON, read from places where its relative paths mean the same. */
+bool graph_is_same(const struct graph *graph, const struct graph *other);
+
 /* Warns of each resource that no device reaches, in the order of the file. `names`, ended by NULL: resources that the
  * process asks for by name, if the graph has them. */
 void graph_warn_unused(const struct graph *graph, const char *const *names, struct diagnostics *diagnostics);

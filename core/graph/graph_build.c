@@ -66,27 +66,34 @@ static const char *graph_build_missing_folder(const struct graph_build *build)
   return NULL;
 }
 
-static void graph_build_refuse_unknown_type(struct graph_build *build, const char *type, const char *path)
+/* Returns the plugin of the nearest type; NULL if none is near. */
+static const struct plugin *graph_build_refuse_unknown_type(struct graph_build *build, const char *type,
+                                                            const char *path)
 {
   char shown[TEXT_QUOTE_BYTES], known[1024] = "";
   size_t used = 0;
+  const struct plugin *nearest = NULL;
   struct text_near near = text_near(type);
   for (size_t i = 0; i < build->n_types; i++) {
     const char *found = build->types[i]->descriptor.type;
     text_near_try(&near, found);
+    if (near.name == found) nearest = build->types[i];
     if (used < sizeof known)
       used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", found);
   }
   text_quote(type, shown, sizeof shown);
   const char *missing = graph_build_missing_folder(build);
-  if (near.name)
+  if (nearest)
     graph_build_refuse(build, path, "unknown type %s; did you mean \"%s\"?", shown, near.name);
   else if (missing)
     graph_build_refuse(build, path, "unknown type %s; the types are %s (%s, which \"plugin_path\" names, is not there)",
                        shown, known, missing);
   else
-    graph_build_refuse(build, path, "unknown type %s; the types are %s (more are found through \"plugin_path\")", shown,
-                       known);
+    graph_build_refuse(build, path,
+                       "unknown type %s; the types are %s (more are found through HIPMM_PLUGIN_PATH and "
+                       "\"plugin_path\")",
+                       shown, known);
+  return nearest;
 }
 
 /* If the plugin exists, the error is the loader's; if no file has this name, the graph is wrong. */
@@ -94,10 +101,8 @@ static const struct plugin *graph_build_refuse_type(struct graph_build *build, c
 {
   const struct plugin *plugin;
   graph_build_find_types(build);
-  if (build->n_types && !plugin_exists(&build->graph->plugin_path, type)) {
-    graph_build_refuse_unknown_type(build, type, path);
-    return NULL;
-  }
+  if (build->n_types && !plugin_exists(&build->graph->plugin_path, type))
+    return graph_build_refuse_unknown_type(build, type, path);
   enum hipmm_status status = plugin_get(&build->graph->plugin_path, type, &plugin); /* for its error record */
   if (status == HIPMM_OK) return plugin;
   diagnostics_add_last_error(build->diagnostics, path);

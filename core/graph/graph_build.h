@@ -3,8 +3,8 @@
  * command for the schema.
  *
  * The steps, in their order, one per file: graph_file (file to JSON), graph_settings (version, plugin_path, runtime),
- * graph_resources (nodes, their plugins and options), graph_link (names to indices, devices), graph_order (cycles,
- * order, default). Each step reports all errors that it finds, and leaves out the values that it could not read. */
+ * graph_resources (nodes and their plugins), graph_link (names to indices, devices), graph_options (options of all
+ * nodes), graph_order (cycles, order, default). Each step reports all errors that it finds, and leaves out the values that it could not read. */
 #ifndef HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 #define HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 
@@ -40,7 +40,8 @@ void graph_build_set_resource(struct graph_build *build, const struct diagnostic
 /* Zeroed host memory; NULL after the error was reported. */
 void *graph_build_allocate(struct graph_build *build, size_t n, size_t bytes);
 
-/* The plugin of the resource type at `path`; NULL after it was reported as unknown or refused. */
+/* The plugin of the resource type at `path`. After an error about the type was reported: the plugin of the nearest type,
+ * so that the rest of the resource can be checked; NULL if none is near. */
 const struct plugin *graph_build_plugin(struct graph_build *build, const char *type, const char *path);
 
 /* The index of the node called `name`; -1 after the error was reported at `path`. */
@@ -49,13 +50,23 @@ int graph_build_find(struct graph_build *build, const char *name, const char *pa
 /* Adds a node at the end and to the index, with copies of the arguments. Returns its index; -1 without host memory. */
 int graph_build_add_node(struct graph_build *build, const char *name, const char *path, json_t *object);
 
-/* Reads a file and parses it. NULL after an error was reported. */
-json_t *graph_file_read(const char *file, struct diagnostics *diagnostics);
+/* Reads a file (NULL: standard input) into `text_out`, which the caller frees. False after an error was reported. */
+bool graph_file_read(const char *file, struct diagnostics *diagnostics, char **text_out, size_t *bytes_out);
+
+/* Parses the text of a graph. NULL after an error was reported. */
 json_t *graph_file_parse(const char *text, size_t bytes, struct diagnostics *diagnostics);
+
+/* The line and the column in characters, both from 1, of the byte at `offset`. */
+void graph_position_at(const char *text, size_t offset, int *line_out, int *column_out);
+
+/* Gives each diagnostic the line and column of its path in `text`, a valid JSON object, or of the innermost object or list
+ * around it that is in the text; and sorts the diagnostics by them. Those without a place come first. */
+void graph_position_all(const char *text, size_t bytes, struct diagnostics *diagnostics);
 
 void graph_read_settings(struct graph_build *build);
 void graph_read_resources(struct graph_build *build);
 void graph_link(struct graph_build *build);
+void graph_check_options(struct graph_build *build);
 void graph_order(struct graph_build *build);
 
 /* The keys at the top of the file; NULL-terminated. */

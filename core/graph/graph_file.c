@@ -84,17 +84,20 @@ static bool graph_file_read_all(int descriptor, struct bytes *bytes, struct diag
   return true;
 }
 
-json_t *graph_file_read(const char *file, struct diagnostics *diagnostics)
+bool graph_file_read(const char *file, struct diagnostics *diagnostics, char **text_out, size_t *bytes_out)
 {
   struct bytes bytes = {0};
-  int descriptor = graph_file_open(file, diagnostics);
-  if (descriptor < 0) return NULL;
-  json_t *root = graph_file_read_all(descriptor, &bytes, diagnostics)
-                     ? graph_file_parse(bytes.data, bytes.count, diagnostics)
-                     : NULL;
-  close(descriptor);
-  free(bytes.data);
-  return root;
+  int descriptor = file ? graph_file_open(file, diagnostics) : STDIN_FILENO;
+  if (descriptor < 0) return false;
+  bool is_good = graph_file_read_all(descriptor, &bytes, diagnostics);
+  if (file) close(descriptor);
+  if (is_good) {
+    *text_out = bytes.data;
+    *bytes_out = bytes.count;
+  } else {
+    free(bytes.data);
+  }
+  return is_good;
 }
 
 static bool graph_file_is_blank(const char *text, size_t bytes)

@@ -170,6 +170,9 @@ static void graph_link_read_devices(struct graph_build *build)
   build->graph->devices = graph_build_allocate(build, json_object_size(devices), sizeof *build->graph->devices);
   if (!build->graph->devices) return;
   json_object_foreach(devices, key, value) graph_link_read_device(build, key, value);
+  if (json_object_size(devices) && !json_object_get(devices, "default"))
+    diagnostics_warn(build->diagnostics, "/devices",
+                     "has no \"default\", so every other device gets plain device memory; write \"default\": \"NAME\"");
 }
 
 void graph_link(struct graph_build *build)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_resources.c: the objects under "resources" and the elements of "stack": their names, types and options. Called
- * by graph.c. Never looks at upstreams: graph_link.c does. */
+/* graph_resources.c: the objects under "resources" and the elements of "stack": their names and types. Called by
+ * graph.c. Never looks at upstreams, nor at options: graph_link.c and graph_options.c do. */
 #include "../base/text.h"
 #include "../option/option.h"
 #include "graph_build.h"
@@ -59,18 +59,7 @@ static const struct plugin *graph_resources_known_plugin(const struct graph_buil
   return NULL;
 }
 
-static void graph_resources_check_options(struct graph_build *build, const struct graph_node *node)
-{
-  const struct hipmm_plugin *descriptor = &node->plugin->descriptor;
-  struct option_context context = {
-      .diagnostics = build->diagnostics, .path = node->path, .keys = graph_resource_keys, .owner = descriptor->type};
-  void *options = graph_build_allocate(build, 1, descriptor->options_bytes + 1);
-  if (options && option_fill(descriptor->options, descriptor->n_options, node->object, &context, options))
-    option_free(descriptor->options, descriptor->n_options, options);
-  free(options);
-}
-
-/* Adds a node and reads everything of it that does not depend on other nodes. */
+/* Adds a node. graph_options.c checks its options. */
 static void graph_resources_add_resource(struct graph_build *build, const char *name, const char *path,
                                          const char *type, const char *type_path, json_t *object)
 {
@@ -79,9 +68,7 @@ static void graph_resources_add_resource(struct graph_build *build, const char *
   if (type && !plugin) plugin = graph_build_plugin(build, type, type_path);
   int index = graph_build_add_node(build, name, path, object);
   if (index < 0) return;
-  struct graph_node *node = &build->graph->nodes[index];
-  node->plugin = plugin;
-  if (plugin) graph_resources_check_options(build, node);
+  build->graph->nodes[index].plugin = plugin;
   graph_build_set_resource(build, before, name);
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",
                                       "resources", "devices", "stack",   NULL};
@@ -68,6 +69,8 @@ static void graph_settings_add_folder(struct graph_build *build, const json_t *v
     diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
   else
     *folder_out = folder;
+  if (folder && access(folder, F_OK))
+    diagnostics_warn(build->diagnostics, path, "the folder %s is not there", text_quote(text, shown, sizeof shown));
 }
 
 /* A string is a list of one folder. */
@@ -146,7 +149,7 @@ static void graph_settings_check_runtime_options(struct graph_build *build, cons
       .diagnostics = build->diagnostics, .path = "/runtime", .keys = keys, .owner = graph->runtime};
   const struct hipmm_plugin none = {0}, *descriptor = plugin ? &plugin->descriptor : &none;
   void *options = graph_build_allocate(build, 1, descriptor->options_bytes + 1);
-  if (options && option_fill(descriptor->options, descriptor->n_options, graph->runtime_object, &context, options))
+  if (options && option_fill_valid(descriptor, graph->runtime_object, &context, NULL, options))
     option_free(descriptor->options, descriptor->n_options, options);
   free(options);
 }

@@ -8,12 +8,13 @@
 #include <jansson.h>
 
 /* ---- path.c: the paths by which programs name live resources, their values and options: "devices/0/pool/reserved_bytes",
- * "created/pool.2/limit", "devices/0/held_bytes" ---- */
+ * "created/pool.2/limit", "created/mine/pool/reserved_bytes" of a stack that is not the table's, "devices/0/held_bytes"
+ * ---- */
 
 /* The target of a path. */
 struct path {
   struct stack *stack;       /* retained */
-  struct instance *instance; /* NULL: the device as a whole */
+  struct instance *instance; /* NULL: the stack as a whole */
   const char *name;          /* of the value or option: what follows the last slash of the path */
 };
 
@@ -21,13 +22,17 @@ struct path {
 enum hipmm_status path_find(const char *path, struct path *target_out);
 void path_release(const struct path *target);
 
+/* HIPMM_OK for a prefix of paths: "", "devices", "created", the path of a device, stack or resource, and a whole path.
+ * Otherwise as path_find() and path_read(). */
+enum hipmm_status path_check_prefix(const char *prefix);
+
 /* Reads the value that the target names; `path`, by which it was found, is for messages. */
 enum hipmm_status path_read(const struct path *target, const char *path, int64_t *value_out);
 
 /* The path of an instance, without a slash at its end: "devices/0/pool". Empty for an instance that has no path: one that
  * was built before hipmm_finalize(). Returns `buffer`. */
 const char *path_of(const struct instance *instance, char *buffer, size_t bytes);
-enum { PATH_BYTES = 160 };
+enum { PATH_BYTES = 256 };
 
 /* The values of a device as a whole, "held_bytes" and "peak_held_bytes", as rows like a plugin's. */
 extern const struct hipmm_feature path_device_values[];

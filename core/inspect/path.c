@@ -65,7 +65,8 @@ static enum hipmm_status path_refuse_form(const char *path)
                    path);
 }
 
-enum hipmm_status path_find(const char *path, struct path *target_out)
+/* `shown` is the path in messages. */
+static enum hipmm_status path_resolve(const char *path, const char *shown, struct path *target_out)
 {
   char root[16], part[PATH_BYTES];
   struct path target = {0};
@@ -73,23 +74,28 @@ enum hipmm_status path_find(const char *path, struct path *target_out)
   enum hipmm_status status = HIPMM_OK;
   bool is_path = path_next_part(&rest, root, sizeof root) && path_next_part(&rest, part, sizeof part);
   bool is_device = is_path && !strcmp(root, "devices");
-  if (!is_device && (!is_path || strcmp(root, "created"))) return path_refuse_form(path);
+  if (!is_device && (!is_path || strcmp(root, "created"))) return path_refuse_form(shown);
   if (is_device)
-    status = path_find_device(path, part, &target.stack);
+    status = path_find_device(shown, part, &target.stack);
   else if (!(target.stack = stack_named(part)))
-    status = path_refuse(path, "created resource", part, NULL);
+    status = path_refuse(shown, "created resource", part, NULL);
   if (status) return status;
-  if (!is_device)
+  if (!is_device && !target.stack->external.is_whole)
     target.instance = &target.stack->instances[0];
   else if (path_next_part(&rest, part, sizeof part) && !(target.instance = stack_find(target.stack, part, &nearest)))
-    status = path_refuse(path, "resource", part, nearest);
+    status = path_refuse(shown, "resource", part, nearest);
   target.name = rest;
-  if (!status && (!*rest || strchr(rest, '/'))) status = path_refuse_form(path);
+  if (!status && (!*rest || strchr(rest, '/'))) status = path_refuse_form(shown);
   if (status)
     stack_release(target.stack);
   else
     *target_out = target;
   return status;
+}
+
+enum hipmm_status path_find(const char *path, struct path *target_out)
+{
+  return path_resolve(path, path, target_out);
 }
 
 void path_release(const struct path *target)
@@ -101,7 +107,9 @@ const char *path_of(const struct instance *instance, char *buffer, size_t bytes)
 {
   const struct stack *stack = instance->stack;
   buffer[0] = '\0';
-  if (stack->entry.name)
+  if (stack->entry.name && stack->external.is_whole)
+    snprintf(buffer, bytes, "created/%s/%s", stack->entry.name, instance->node->name);
+  else if (stack->entry.name)
     snprintf(buffer, bytes, "created/%s", stack->entry.name);
   else if (device_table_stack_if_built(stack->device) == stack)
     snprintf(buffer, bytes, "devices/%d/%s", stack->device, instance->node->name);
@@ -134,4 +142,36 @@ enum hipmm_status path_read(const struct path *target, const char *path, int64_t
   if (plugin) return target->instance->resource.ops->query(target->instance->resource.self, row, value_out);
   *value_out = path_device_value(target->stack, row);
   return HIPMM_OK;
+}
+
+/* ---- Prefixes ---- */
+
+static enum hipmm_status path_check_leaf(const char *prefix)
+{
+  struct path target;
+  int64_t value;
+  enum hipmm_status status = path_find(prefix, &target);
+  if (status) return status;
+  const struct hipmm_plugin *plugin = target.instance ? &target.instance->node->plugin->descriptor : NULL;
+  if (!plugin || !option_find(plugin->options, plugin->n_options, target.name))
+    status = path_read(&target, prefix, &value);
+  path_release(&target);
+  return status;
+}
+
+enum hipmm_status path_check_prefix(const char *prefix)
+{
+  struct path target;
+  char longer[2 * PATH_BYTES];
+  if (!*prefix || !strcmp(prefix, "devices") || !strcmp(prefix, "created")) return HIPMM_OK;
+  int length = snprintf(longer, sizeof longer, "%s/-", prefix);
+  enum hipmm_status status =
+      length >= 0 && (size_t)length < sizeof longer ? path_resolve(longer, prefix, &target) : path_refuse_form(prefix);
+  if (!status) path_release(&target);
+  if (status != HIPMM_E_ARGUMENT) return status;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  status = path_check_leaf(prefix);
+  if (status && !strstr(hipmm_last_error_message(), "did you mean")) status = error_set_located(&error);
+  return status;
 }

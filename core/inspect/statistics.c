@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* statistics.c: the public functions on statistics. Called by applications. Reads the values of the type `statistics` by
  * name, in the order of struct hipmm_statistics. */
-#include "../base/error.h"
-#include "../base/lifecycle.h"
-#include "../stack/stack.h"
+#include "../stack/resource_calls.h"
 
 #include <string.h>
 
@@ -17,21 +15,31 @@ _Static_assert(sizeof(struct hipmm_statistics) == STATISTICS_VALUES * sizeof(int
 enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
 {
   int64_t values[STATISTICS_VALUES];
-  enum hipmm_status status = lifecycle_check_held(resource, statistics_out, "statistics_out");
+  struct resource_call call;
+  enum hipmm_status status = resource_call_begin(resource, statistics_out, "statistics_out", &call);
+  if (status) return status;
   for (size_t i = 0; !status && i < STATISTICS_VALUES; i++)
-    status = hipmm_resource_query(resource, statistics_values[i], &values[i]);
+    status = hipmm_resource_query(&call.instance->resource, statistics_values[i], &values[i]);
   if (!status) memcpy(statistics_out, values, sizeof values);
-  return status;
+  return resource_call_end(&call, status);
+}
+
+static enum hipmm_status statistics_perform(struct hipmm_resource *resource, const char *action,
+                                            struct hipmm_statistics *statistics_out)
+{
+  struct resource_call call;
+  enum hipmm_status status = resource_call_begin(resource, action, "action", &call);
+  if (status) return status;
+  status = resource_perform(call.instance, action, (int64_t *)statistics_out, STATISTICS_VALUES);
+  return resource_call_end(&call, status);
 }
 
 enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
 {
-  enum hipmm_status status = lifecycle_check_held(resource, resource, "resource");
-  return status ? status : resource_perform(resource, "push", (int64_t *)statistics_out, STATISTICS_VALUES);
+  return statistics_perform(resource, "push", statistics_out);
 }
 
 enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out)
 {
-  enum hipmm_status status = lifecycle_check_held(resource, resource, "resource");
-  return status ? status : resource_perform(resource, "pop", (int64_t *)statistics_out, STATISTICS_VALUES);
+  return statistics_perform(resource, "pop", statistics_out);
 }

@@ -4,6 +4,7 @@
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../stack/instance_options.h"
+#include "../stack/resource_calls.h"
 #include "inspect.h"
 
 #include <stdio.h>
@@ -71,13 +72,14 @@ static const struct instance *values_reporter(const struct instance *top)
 enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **text_out)
 {
   struct report_text text = {.is_short = false};
-  enum hipmm_status status = lifecycle_check_held(resource, text_out, "text_out");
+  struct resource_call call;
+  enum hipmm_status status = resource_call_begin(resource, text_out, "text_out", &call);
   if (status) return status;
-  const struct instance *owner = values_reporter(instance_from(resource));
-  if (!owner)
-    return error_set(HIPMM_E_NOT_SUPPORTED, "%s: neither it nor a resource below it has a text about its state",
-                     hipmm_resource_name(resource));
-  status = owner->resource.ops->report(owner->resource.self, values_add_line, &text);
+  const struct instance *owner = values_reporter(call.instance);
+  status = owner ? owner->resource.ops->report(owner->resource.self, values_add_line, &text)
+                 : error_set(HIPMM_E_NOT_SUPPORTED, "%s: neither it nor a resource below it has a text about its state",
+                             call.instance->node->name);
+  resource_call_end(&call, status);
   if (!status && (text.is_short || values_append("", 0, &text.buffer)))
     status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (status)
@@ -162,12 +164,14 @@ static void values_add_instance(struct list *list, const struct instance *instan
   }
 }
 
-static void values_add_device(struct list *list, const struct stack *stack)
+/* The values of a stack as a whole. A resource made in code has none. */
+static void values_add_stack(struct list *list, const struct stack *stack)
 {
   char path[PATH_BYTES];
   const struct instance *top = &stack->instances[stack->top];
-  if (stack->entry.name || !*path_of(top, path, sizeof path)) return;
-  snprintf(path, sizeof path, "devices/%d", stack->device);
+  bool is_created = stack->entry.name != NULL;
+  if (is_created != stack->external.is_whole || !*path_of(top, path, sizeof path)) return;
+  *strrchr(path, '/') = '\0';
   for (size_t i = 0; i < PATH_DEVICE_VALUES; i++)
     values_add(list, path, path_device_values[i].name, "value", path_device_values[i].unit, path_device_values[i].doc,
                json_pack("{s:I}", "value", (json_int_t)path_device_value(stack, i)));
@@ -176,11 +180,12 @@ static void values_add_device(struct list *list, const struct stack *stack)
 enum hipmm_status hipmm_list(const char *prefix, char **json_out)
 {
   struct list list = {.prefix = prefix ? prefix : ""};
-  enum hipmm_status status = lifecycle_check_argument(json_out, "json_out");
+  enum hipmm_status status = lifecycle_check_inspection(json_out, "json_out");
+  if (!status) status = path_check_prefix(list.prefix);
   if (status) return status;
   list.entries = json_array();
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
-    values_add_device(&list, stack);
+    values_add_stack(&list, stack);
     for (size_t i = stack->graph->n_nodes; i-- > 0;)
       if (stack->instances[i].created) values_add_instance(&list, &stack->instances[i]);
   }
@@ -194,8 +199,8 @@ enum hipmm_status hipmm_get(const char *path, char **json_out)
   struct path target;
   bool given;
   int64_t value;
-  enum hipmm_status status = lifecycle_check_argument(path, "path");
-  if (!status) status = lifecycle_check_argument(json_out, "json_out");
+  enum hipmm_status status = lifecycle_check_inspection(path, "path");
+  if (!status) status = lifecycle_check_inspection(json_out, "json_out");
   if (!status) status = path_find(path, &target);
   if (status) return status;
   const struct hipmm_plugin *plugin = target.instance ? &target.instance->node->plugin->descriptor : NULL;

@@ -90,7 +90,7 @@ static bool option_refuse_key(const struct filling *filling, const struct option
 
 static bool option_read_item(const struct option_reading *reading, json_t *value, size_t index, void *item)
 {
-  char shown[TEXT_QUOTE_BYTES], number[24];
+  char shown[TEXT_QUOTE_BYTES], example[TEXT_QUOTE_BYTES], number[24];
   struct option_context context = *reading->context;
   struct option_reading inner = {reading->row, &context, NULL};
   snprintf(number, sizeof number, "%zu", index);
@@ -100,7 +100,8 @@ static bool option_read_item(const struct option_reading *reading, json_t *value
   context.owner = reading->row->name;
   bool is_good = json_is_object(value)
                      ? option_fill(reading->row->fields, reading->row->n_fields, value, &context, item)
-                     : option_refuse(&inner, "%s is not an object", option_show(value, shown, sizeof shown));
+                     : option_refuse(&inner, "%s is not an object; write {%s}", option_show(value, shown, sizeof shown),
+                                     option_example_item(reading->row, example, sizeof example));
   free(path);
   return is_good;
 }
@@ -161,8 +162,10 @@ static bool option_read_default(const struct filling *filling, const struct hipm
 static bool option_read_missing(const struct filling *filling, const struct hipmm_option *row)
 {
   struct option_reading reading = {row, filling->context, filling->context->path};
+  char example[TEXT_QUOTE_BYTES];
   if (row->flags & HIPMM_OPTION_REQUIRED)
-    return option_refuse(&reading, "%s needs \"%s\": %s", filling->owner, row->name, row->doc ? row->doc : "an option");
+    return option_refuse(&reading, "%s needs \"%s\"; write %s", filling->owner, row->name,
+                         option_example(row, example, sizeof example));
   if (row->initial) return option_read_default(filling, row);
   if (row->type == HIPMM_OPTION_BYTES) *(uint64_t *)option_field(filling->options, row) = HIPMM_UNLIMITED;
   return true;

@@ -33,6 +33,22 @@ bool option_fill(const struct hipmm_option *table, size_t n, json_t *object, con
                  void *options_out);
 void option_free(const struct hipmm_option *table, size_t n, void *options);
 
+/* What is known of the resources around the one whose options are checked. A function may be NULL: nothing is known. */
+struct option_surroundings {
+  void *closure;
+  const char *(*upstream)(void *closure, size_t index); /* its name; NULL behind the last */
+  bool (*is_device_memory)(void *closure);
+  const char *(*same_as)(void *closure, const char *option);
+
+  /* The plugin and the object of the resource called `name`; false if there is none. */
+  bool (*find)(void *closure, const char *name, const struct hipmm_plugin **plugin_out, const json_t **object_out);
+};
+
+/* As option_fill() with the table of `plugin`; then the plugin validates the options, its errors and warnings included
+ * in the diagnostics. `surroundings` may be NULL. */
+bool option_fill_valid(const struct hipmm_plugin *plugin, json_t *object, const struct option_context *context,
+                       const struct option_surroundings *surroundings, void *options_out);
+
 /* The row of the option called `name`; NULL if there is none. */
 const struct hipmm_option *option_find(const struct hipmm_option *table, size_t n, const char *name);
 

@@ -37,6 +37,34 @@ const char *option_show_plain(const json_t *value, char *buffer, size_t buffer_b
   return buffer + 1;
 }
 
+const char *option_example(const struct hipmm_option *row, char *buffer, size_t buffer_bytes)
+{
+  static const char *const values[] = {
+      [HIPMM_OPTION_BOOL] = "true",         [HIPMM_OPTION_INTEGER] = "1",          [HIPMM_OPTION_BYTES] = "\"512MiB\"",
+      [HIPMM_OPTION_RATIO] = "0.5",         [HIPMM_OPTION_DURATION] = "\"10ms\"",  [HIPMM_OPTION_ENUM] = "\"WORD\"",
+      [HIPMM_OPTION_STRING] = "\"TEXT\"",   [HIPMM_OPTION_STRINGS] = "[\"TEXT\"]", [HIPMM_OPTION_LIST] = "[{…}]",
+      [HIPMM_OPTION_RESOURCE] = "\"NAME\"", [HIPMM_OPTION_OBJECT] = "\"NAME\""};
+  const char *value = row->type < sizeof values / sizeof *values ? values[row->type] : NULL;
+  bool is_word = row->type == HIPMM_OPTION_ENUM && row->choices && row->choices[0];
+  snprintf(buffer, buffer_bytes, is_word ? "\"%s\": \"%s\"" : "\"%s\": %s", row->name,
+           is_word ? row->choices[0]
+           : value ? value
+                   : "…");
+  return buffer;
+}
+
+const char *option_example_item(const struct hipmm_option *row, char *buffer, size_t buffer_bytes)
+{
+  char field[TEXT_QUOTE_BYTES];
+  size_t used = 0;
+  if (row->n_fields) option_example(&row->fields[0], buffer, buffer_bytes);
+  for (size_t i = 0; i < row->n_fields && used < buffer_bytes; i++)
+    if (row->fields[i].flags & HIPMM_OPTION_REQUIRED)
+      used += (size_t)snprintf(buffer + used, buffer_bytes - used, "%s%s", used ? ", " : "",
+                               option_example(&row->fields[i], field, sizeof field));
+  return row->n_fields ? buffer : "";
+}
+
 /* ---- Text to JSON ---- */
 
 const struct hipmm_option *option_find(const struct hipmm_option *table, size_t n, const char *name)

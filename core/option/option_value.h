@@ -21,6 +21,11 @@ struct option_number {
 /* Reports an error of the value. Always false. */
 bool option_refuse(const struct option_reading *reading, const char *format, ...) HIPMM_PRINTF(2, 3);
 
+/* How a user would write the option, for a message: "\"limit\": \"512MiB\""; and the required fields of an item of a LIST,
+ * or its first. Return `buffer`. */
+const char *option_example(const struct hipmm_option *row, char *buffer, size_t buffer_bytes);
+const char *option_example_item(const struct hipmm_option *row, char *buffer, size_t buffer_bytes);
+
 /* Reads a value of any type but LIST into the option's field, if it is valid; otherwise reports the error and returns
  * false. */
 bool option_read(const struct option_reading *reading, const json_t *value, void *field);

@@ -11,13 +11,15 @@
 #include "runtime_library.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char *name_in_use;
 static void *library_in_use;
+static atomic_int device_count;
 
-static enum hipmm_status hip_use_library(void *library, const char *name, int *count_out)
+static enum hipmm_status hip_use_library(void *library, const char *name)
 {
   const char *missing = hip_table_find(library);
   if (missing)
@@ -35,25 +37,25 @@ static enum hipmm_status hip_use_library(void *library, const char *name, int *c
                      hip_table_functions.GetErrorName(code));
   }
   library_in_use = library;
-  *count_out = count;
+  atomic_store(&device_count, count);
   return HIPMM_OK;
 }
 
 /* Opens the library of one runtime, and uses it if it has a device. */
-static enum hipmm_status hip_try_runtime(const struct graph *graph, const char *name, int *count_out)
+static enum hipmm_status hip_try_runtime(const struct graph *graph, const char *name)
 {
   void *library;
   enum hipmm_status status = runtime_library_load(graph, name, &library);
-  return status ? status : hip_use_library(library, name, count_out);
+  return status ? status : hip_use_library(library, name);
 }
 
-static enum hipmm_status hip_try_each(const struct graph *graph, const char **name_out, int *count_out)
+static enum hipmm_status hip_try_each(const struct graph *graph, const char **name_out)
 {
   static const char *const order[] = {"amd", "nvidia", "software"};
   enum { LAST = sizeof order / sizeof *order - 1 };
   char reasons[1024] = "";
   for (size_t i = 0; i <= LAST; i++) {
-    if (!hip_try_runtime(graph, order[i], count_out)) {
+    if (!hip_try_runtime(graph, order[i])) {
       if (i == LAST)
         log_line(HIPMM_LOG_WARNING, NULL,
                  "no GPU found, using the software device (HIPMM_RUNTIME=software silences this; "
@@ -68,28 +70,39 @@ static enum hipmm_status hip_try_each(const struct graph *graph, const char **na
   return error_set(HIPMM_E_NO_DEVICE, "no runtime has a device: %s", reasons);
 }
 
+static const char *hip_wanted(const struct graph *graph)
+{
+  const char *wanted = environment_get("HIPMM_RUNTIME");
+  return wanted && *wanted ? wanted : graph->runtime;
+}
+
+enum hipmm_status hip_check(const struct graph *graph)
+{
+  const char *wanted = hip_wanted(graph);
+  if (!strcmp(wanted, "auto") || !strcmp(wanted, name_in_use)) return HIPMM_OK;
+  return error_set(HIPMM_E_STATE, "runtime %s: this process already uses %s, and a process can use only one", wanted,
+                   name_in_use);
+}
+
 /* The table is constant after the first use; only the runtime itself may be configured again. */
-static enum hipmm_status hip_reopen(const struct graph *graph, const char *wanted, int *count_out)
+static enum hipmm_status hip_reopen(const struct graph *graph, bool is_in_use)
 {
   void *library;
-  if (strcmp(wanted, "auto") && strcmp(wanted, name_in_use))
-    return error_set(HIPMM_E_STATE, "runtime %s: this process already uses %s, and a process can use only one", wanted,
-                     name_in_use);
-  enum hipmm_status status = runtime_library_load(graph, name_in_use, &library);
+  enum hipmm_status status = hip_check(graph);
+  if (status || is_in_use) return status;
+  status = runtime_library_load(graph, name_in_use, &library);
   int count = 0, code = status ? 0 : hip_table_functions.GetDeviceCount(&count);
   if (code) return hip_refuse(NULL, "hipGetDeviceCount", code, 0);
-  if (!status) *count_out = count;
+  if (!status) atomic_store(&device_count, count);
   return status;
 }
 
-enum hipmm_status hip_open(const struct graph *graph, int *count_out)
+static enum hipmm_status hip_open_wanted(const struct graph *graph, const char *wanted, bool is_in_use)
 {
-  const char *wanted = environment_get("HIPMM_RUNTIME"), *name = NULL;
-  if (!wanted || !*wanted) wanted = graph->runtime;
-  if (name_in_use) return hip_reopen(graph, wanted, count_out);
+  const char *name = NULL;
+  if (name_in_use) return hip_reopen(graph, is_in_use);
   bool automatic = !strcmp(wanted, "auto");
-  enum hipmm_status status =
-      automatic ? hip_try_each(graph, &name, count_out) : hip_try_runtime(graph, wanted, count_out);
+  enum hipmm_status status = automatic ? hip_try_each(graph, &name) : hip_try_runtime(graph, wanted);
   if (status) return status;
   if (!automatic) name = strdup(wanted);
   if (!name) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
@@ -99,6 +112,31 @@ enum hipmm_status hip_open(const struct graph *graph, int *count_out)
   log_line(HIPMM_LOG_INFO, "runtime", "%s, HIP %d.%d (%s)", name, version / 10000000, version / 100000 % 100,
            automatic ? "auto: the first that has a device" : "as asked for");
   return HIPMM_OK;
+}
+
+/* Names the variable before the message, unless the message is about a variable already. */
+static enum hipmm_status hip_blame_variable(enum hipmm_status status)
+{
+  struct hipmm_error error = {.struct_size = sizeof error}, blamed;
+  hipmm_last_error(&error);
+  if (!strncmp(error.message, "HIPMM_", strlen("HIPMM_"))) return status;
+  blamed = error;
+  blamed.file[0] = '\0';
+  bool whole = snprintf(blamed.message, sizeof blamed.message, "HIPMM_RUNTIME: %s", error.message) >= 0;
+  return error_set_located(whole ? &blamed : &error);
+}
+
+enum hipmm_status hip_open(const struct graph *graph, bool is_in_use)
+{
+  const char *variable = environment_get("HIPMM_RUNTIME");
+  bool is_variable = variable && *variable;
+  enum hipmm_status status = hip_open_wanted(graph, hip_wanted(graph), is_in_use);
+  return status && is_variable ? hip_blame_variable(status) : status;
+}
+
+int hip_device_count(void)
+{
+  return atomic_load_explicit(&device_count, memory_order_relaxed);
 }
 
 const struct hipmm_hip *hip_table(void)

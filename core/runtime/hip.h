@@ -6,11 +6,20 @@
 
 #include <hipmm/plugin.h>
 
+#include <stdbool.h>
+
 struct graph;
 
-/* Opens the runtime that HIPMM_RUNTIME or else the graph names, and logs the choice and its reason. `count_out` gets
- * the number of its devices, at least 1. HIPMM_E_STATE if the process uses another runtime already. */
-enum hipmm_status hip_open(const struct graph *graph, int *count_out);
+/* Opens the runtime that HIPMM_RUNTIME or else the graph names, and logs the choice and its reason. HIPMM_E_STATE if the
+ * process uses another runtime already. `is_in_use`: a stack of another graph uses the runtime, which is not configured
+ * again. */
+enum hipmm_status hip_open(const struct graph *graph, bool is_in_use);
+
+/* HIPMM_E_STATE if the process uses another runtime than the one that hip_open() would open. */
+enum hipmm_status hip_check(const struct graph *graph);
+
+/* The number of devices of the runtime in use, at least 1; 0 before hip_open(). */
+int hip_device_count(void);
 
 /* The table of the runtime in use; complete after hip_open(), constant from then on. */
 const struct hipmm_hip *hip_table(void);

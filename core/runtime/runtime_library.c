@@ -37,38 +37,19 @@ static enum hipmm_status runtime_library_open_amd(void **library_out)
 }
 
 /* HIPMM_SOFTWARE for "software", and so on. */
-static const char *runtime_library_variable_of(const char *type, char *buffer, size_t bytes)
+static void runtime_library_variable_of(const char *type, char *buffer, size_t bytes)
 {
   snprintf(buffer, bytes, "HIPMM_%s", type);
   for (char *c = buffer; *c; c++) *c = (char)toupper((unsigned char)*c);
-  return buffer;
-}
-
-/* The runtime's options: what the graph says if it names this runtime, then the environment over it. */
-static bool runtime_library_read_options(const struct graph *graph, const struct hipmm_plugin *descriptor,
-                                         json_t *object, struct diagnostics *diagnostics, void *options)
-{
-  char variable[64];
-  runtime_library_variable_of(descriptor->type, variable, sizeof variable);
-  const char *text = environment_get(variable);
-  bool named = !strcmp(graph->runtime, descriptor->type);
-  static const char *const keys[] = {"type", NULL};
-  struct option_context context = {.diagnostics = diagnostics,
-                                   .path = text ? variable : "/runtime",
-                                   .keys = keys,
-                                   .owner = descriptor->type,
-                                   .takes_objects = true};
-  if (named) json_object_update(object, graph->runtime_object);
-  if (text && !option_overlay(descriptor->options, descriptor->n_options, variable, text, object, diagnostics))
-    return false;
-  return option_fill(descriptor->options, descriptor->n_options, object, &context, options);
 }
 
 /* The configuration of a runtime, which may point into it while the runtime is in use. */
 struct configuration {
   struct hipmm_services services;
   const struct hipmm_plugin *descriptor;
-  json_t *object;
+  char variable[64]; /* HIPMM_SOFTWARE, … */
+  json_t *object;    /* what the graph says if it names this runtime, then the environment over it */
+  json_t *overlay;   /* what the environment says; NULL if nothing */
   void *options;
 };
 
@@ -78,8 +59,48 @@ static void runtime_library_free(struct configuration *configuration)
   const struct hipmm_plugin *descriptor = configuration->descriptor;
   if (configuration->options) option_free(descriptor->options, descriptor->n_options, configuration->options);
   free(configuration->options);
+  json_decref(configuration->overlay);
   json_decref(configuration->object);
   free(configuration);
+}
+
+/* The graph's own options were checked when it was read, so an error is one of the environment. */
+static bool runtime_library_read_options(const struct graph *graph, struct configuration *configuration,
+                                         struct diagnostics *diagnostics, void *options)
+{
+  const struct hipmm_plugin *descriptor = configuration->descriptor;
+  const char *variable = configuration->variable, *text = environment_get(variable);
+  static const char *const keys[] = {"type", NULL};
+  struct option_context context = {.diagnostics = diagnostics,
+                                   .path = text ? variable : "/runtime",
+                                   .keys = keys,
+                                   .owner = descriptor->type,
+                                   .takes_objects = true};
+  configuration->overlay = text ? json_object() : NULL;
+  if (text) diagnostics->source = NULL;
+  if (text &&
+      !option_overlay(descriptor->options, descriptor->n_options, variable, text, configuration->overlay, diagnostics))
+    return false;
+  if (!strcmp(graph->runtime, descriptor->type)) json_object_update(configuration->object, graph->runtime_object);
+  if (text) json_object_update(configuration->object, configuration->overlay);
+  return option_fill_valid(descriptor, configuration->object, &context, NULL, options);
+}
+
+/* Adds to the thread's error where its option was given: in the environment or in the graph. */
+static enum hipmm_status runtime_library_locate(const struct graph *graph, const struct configuration *configuration,
+                                                enum hipmm_status status)
+{
+  struct hipmm_error error = {.struct_size = sizeof error}, located;
+  hipmm_last_error(&error);
+  if (!error.path[0]) return status;
+  bool is_variable = json_object_get(configuration->overlay, error.path + 1) != NULL;
+  located = error;
+  snprintf(located.file, sizeof located.file, "%s", is_variable ? "" : graph->source);
+  bool whole = snprintf(located.path, sizeof located.path, "%s%s", is_variable ? configuration->variable : "/runtime",
+                        error.path) >= 0 &&
+               snprintf(located.message, sizeof located.message, "%s%s%s: %s", located.file, is_variable ? "" : ": ",
+                        located.path, error.message) >= 0;
+  return error_set_located(whole ? &located : &error);
 }
 
 /* Fills the options and configures the runtime. The configuration lives until the next one replaces it. */
@@ -93,15 +114,16 @@ static enum hipmm_status runtime_library_configure_with(const struct graph *grap
     free(options);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   }
-  if (!runtime_library_read_options(graph, descriptor, configuration->object, &diagnostics, options)) {
-    enum hipmm_status status = diagnostics_raise(&diagnostics);
-    diagnostics_clear(&diagnostics);
+  bool is_good = runtime_library_read_options(graph, configuration, &diagnostics, options);
+  enum hipmm_status status = is_good ? HIPMM_OK : diagnostics_raise(&diagnostics);
+  diagnostics_clear(&diagnostics);
+  if (status) {
     free(options);
     return status;
   }
   configuration->options = options;
-  enum hipmm_status status = descriptor->create(&configuration->services, options, NULL, 0, &self);
-  if (status) return status;
+  status = descriptor->create(&configuration->services, options, NULL, 0, &self);
+  if (status) return runtime_library_locate(graph, configuration, status);
   runtime_library_free(in_force);
   in_force = configuration;
   return HIPMM_OK;
@@ -114,6 +136,7 @@ static enum hipmm_status runtime_library_configure(const struct graph *graph, co
   configuration->services = services_plain(descriptor->type);
   configuration->descriptor = descriptor;
   configuration->object = json_object();
+  runtime_library_variable_of(descriptor->type, configuration->variable, sizeof configuration->variable);
   enum hipmm_status status = runtime_library_configure_with(graph, configuration);
   if (status) runtime_library_free(configuration);
   return status;

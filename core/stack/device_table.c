@@ -27,7 +27,6 @@ atomic_uint device_table_generation = 2;
 
 static struct device_table_entry entries[DEVICE_TABLE_MOST];
 static struct graph *graph_in_use;
-static atomic_int device_count;
 static struct retained *retained_resources;
 
 /* Taken to build a stack and to put a resource in force. Not held while a stack is built, which may call functions of the
@@ -35,9 +34,14 @@ static struct retained *retained_resources;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t building_over = PTHREAD_COND_INITIALIZER;
 
-void device_table_open(struct graph *graph, int count)
+static int device_table_count(void)
 {
-  device_count = count < DEVICE_TABLE_MOST ? count : DEVICE_TABLE_MOST;
+  int count = hip_device_count();
+  return count < DEVICE_TABLE_MOST ? count : DEVICE_TABLE_MOST;
+}
+
+void device_table_open(struct graph *graph)
+{
   graph_in_use = graph;
   atomic_fetch_add(&device_table_generation, 1);
 }
@@ -64,9 +68,9 @@ void device_table_close(void)
 
 enum hipmm_status device_table_check(int device)
 {
-  if (device >= 0 && device < device_count) return HIPMM_OK;
-  return error_set(HIPMM_E_ARGUMENT, "device %d does not exist: runtime %s has %d, numbered from 0", device, hip_name(),
-                   device_count);
+  if (device >= 0 && device < device_table_count()) return HIPMM_OK;
+  return error_set(HIPMM_E_NO_DEVICE, "device %d does not exist: runtime %s has %d, numbered from 0", device,
+                   hip_name(), device_table_count());
 }
 
 enum hipmm_status device_table_graph(int device, struct graph **graph_out)
@@ -76,6 +80,11 @@ enum hipmm_status device_table_graph(int device, struct graph **graph_out)
   graph_retain(graph_in_use);
   *graph_out = graph_in_use;
   return HIPMM_OK;
+}
+
+const struct graph *device_table_graph_in_use(void)
+{
+  return graph_in_use;
 }
 
 /* Waits until no other thread builds the stack; the lock is held. Refuses the thread that builds it, in a function of
@@ -88,7 +97,7 @@ static enum hipmm_status device_table_await_builder(struct device_table_entry *e
 }
 
 /* A resource that the program put in force meanwhile stays in force. */
-static enum hipmm_status device_table_build_stack(int device)
+static enum hipmm_status device_table_build_stack(int device, enum stack_user user)
 {
   struct device_table_entry *entry = &entries[device];
   struct hipmm_resource *none = NULL;
@@ -100,7 +109,7 @@ static enum hipmm_status device_table_build_stack(int device)
     entry->is_building = true;
     entry->builder = pthread_self();
     pthread_mutex_unlock(&lock);
-    status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, &stack);
+    status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, user, &stack);
     pthread_mutex_lock(&lock);
     if (!status) {
       atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
@@ -116,31 +125,41 @@ static enum hipmm_status device_table_build_stack(int device)
 
 struct stack *device_table_stack_if_built(int device)
 {
-  if (device < 0 || device >= device_count) return NULL;
+  if (device < 0 || device >= DEVICE_TABLE_MOST) return NULL;
   return atomic_load_explicit(&entries[device].stack, memory_order_acquire);
 }
 
-enum hipmm_status device_table_stack(int device, struct stack **stack_out)
+static enum hipmm_status device_table_stack_for(int device, enum stack_user user, struct stack **stack_out)
 {
   enum hipmm_status status = device_table_check(device);
-  if (!status && !device_table_stack_if_built(device)) status = device_table_build_stack(device);
+  if (!status && !device_table_stack_if_built(device)) status = device_table_build_stack(device, user);
   if (!status) *stack_out = device_table_stack_if_built(device);
   return status;
 }
 
+enum hipmm_status device_table_stack(int device, struct stack **stack_out)
+{
+  return device_table_stack_for(device, STACK_FOR_ANY, stack_out);
+}
+
 static struct hipmm_resource *device_table_resource_in_force(int device)
 {
-  if (device < 0 || device >= device_count) return NULL;
+  if (device < 0 || device >= DEVICE_TABLE_MOST) return NULL;
   return atomic_load_explicit(&entries[device].resource, memory_order_acquire);
+}
+
+enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out)
+{
+  struct stack *stack;
+  struct hipmm_resource *resource = device_table_resource_in_force(device);
+  enum hipmm_status status = resource ? HIPMM_OK : device_table_stack_for(device, user, &stack);
+  if (!status) *resource_out = resource ? resource : device_table_resource_in_force(device);
+  return status;
 }
 
 enum hipmm_status device_table_resource(int device, struct hipmm_resource **resource_out)
 {
-  struct stack *stack;
-  struct hipmm_resource *resource = device_table_resource_in_force(device);
-  enum hipmm_status status = resource ? HIPMM_OK : device_table_stack(device, &stack);
-  if (!status) *resource_out = resource ? resource : device_table_resource_in_force(device);
-  return status;
+  return device_table_resource_for(device, STACK_FOR_ANY, resource_out);
 }
 
 enum hipmm_status device_table_current(int *device_out)
@@ -169,6 +188,42 @@ enum hipmm_status device_table_current_resource(struct hipmm_resource **resource
   return status ? status : device_table_resource(device, resource_out);
 }
 
+static enum hipmm_status device_table_enter_with(struct hipmm_resource **resource, struct caller_here **thread_out,
+                                                 enum hipmm_status (*find)(struct hipmm_resource **resource_out))
+{
+  *thread_out = NULL;
+  if (*resource) return HIPMM_OK;
+  struct caller_here *thread = lifecycle_enter_here();
+  if (!thread) return HIPMM_E_STATE;
+  enum hipmm_status status = find(resource);
+  if (status)
+    lifecycle_leave_here(thread);
+  else
+    *thread_out = thread;
+  return status;
+}
+
+enum hipmm_status device_table_enter_call(struct hipmm_resource **resource, struct caller_here **thread_out)
+{
+  return device_table_enter_with(resource, thread_out, device_table_current_resource);
+}
+
+static enum hipmm_status device_table_current_if_built(struct hipmm_resource **resource_out)
+{
+  int device = 0;
+  enum hipmm_status status = device_table_current(&device);
+  if (status) return status;
+  *resource_out = device_table_resource_in_force(device);
+  if (*resource_out) return HIPMM_OK;
+  return error_refuse(HIPMM_E_POINTER, NULL, "nothing was allocated from device {0}: it has no stack yet",
+                      (uint64_t)device, 0, 0);
+}
+
+enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, struct caller_here **thread_out)
+{
+  return device_table_enter_with(resource, thread_out, device_table_current_if_built);
+}
+
 /* The table's reference; a resource that the table retains already needs no second one. */
 static enum hipmm_status device_table_retain(struct hipmm_resource *resource)
 {
@@ -185,6 +240,7 @@ static enum hipmm_status device_table_retain(struct hipmm_resource *resource)
 static enum hipmm_status device_table_check_resource(int device, const struct hipmm_resource *resource)
 {
   enum hipmm_status status = device_table_check(device);
+  if (!status && resource) status = resource_check(resource);
   if (status || !resource || hipmm_resource_device(resource) == device) return status;
   return error_set(HIPMM_E_ARGUMENT, "resource %s serves device %d and cannot be put in force on device %d",
                    hipmm_resource_name(resource), hipmm_resource_device(resource), device);
@@ -308,7 +364,7 @@ enum hipmm_status hipmm_resource_reset_current(void)
 enum hipmm_status hipmm_device_count(int *count_out)
 {
   enum hipmm_status status = lifecycle_check_argument(count_out, "count_out");
-  if (!status) *count_out = device_count;
+  if (!status) *count_out = device_table_count();
   return status;
 }
 

@@ -3,35 +3,45 @@
 #ifndef HIPMM_CORE_STACK_DEVICE_TABLE_H
 #define HIPMM_CORE_STACK_DEVICE_TABLE_H
 
+#include "../base/lifecycle.h"
 #include "stack.h"
 
-/* The most devices that hipmm serves; further devices of a runtime do not exist for it. */
-enum { DEVICE_TABLE_MOST = 64 };
+enum { DEVICE_TABLE_MOST = STACK_MOST_DEVICES };
 
 /* Grows each time that the table is opened or closed: code that remembers something about a device can tell whether it is
  * about the present stack. Odd while the table is open; never 0. */
 extern atomic_uint device_table_generation;
 
-/* Opens the table of `count` devices over a graph, whose reference it takes over, and closes the table. The caller
+/* Opens the table over a graph, whose reference it takes over, and closes the table. The caller
  * serialises the two. No other call is under way during close: the functions below are called between lifecycle_enter()
  * and lifecycle_leave(), except device_table_check(), device_table_current() and device_table_enter(). */
-void device_table_open(struct graph *graph, int count);
+void device_table_open(struct graph *graph);
 void device_table_close(void);
 
-/* The resource in force on a device, building its stack if need be. Borrowed: it lives until lifecycle_leave(). */
+/* The resource in force on a device, building its stack if need be, for any user or for this one. Borrowed: it lives until
+ * lifecycle_leave(). */
 enum hipmm_status device_table_resource(int device, struct hipmm_resource **resource_out);
+enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out);
 enum hipmm_status device_table_current_resource(struct hipmm_resource **resource_out);
+
+/* For a call on a resource that the program gives, NULL for the resource in force on the current device, which is found
+ * then, building its stack if need be. `*thread_out`, if not NULL, has entered a call (lifecycle.h): the resource lasts
+ * until lifecycle_leave_here(). The second one never builds a stack: HIPMM_E_POINTER if the device has none. */
+enum hipmm_status device_table_enter_call(struct hipmm_resource **resource, struct caller_here **thread_out);
+enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, struct caller_here **thread_out);
 
 /* The device's stack, built if need be, or only if it is there already (NULL when not). Borrowed likewise. */
 enum hipmm_status device_table_stack(int device, struct stack **stack_out);
 struct stack *device_table_stack_if_built(int device);
 
-/* The graph in use, with a reference, if `device` exists. */
+/* The graph in use, with a reference, if `device` exists. Without a reference, for a change: NULL while the table is
+ * closed. */
 enum hipmm_status device_table_graph(int device, struct graph **graph_out);
+const struct graph *device_table_graph_in_use(void);
 
 enum hipmm_status device_table_current(int *device_out);
 
-/* HIPMM_E_ARGUMENT if there is no such device. */
+/* HIPMM_E_NO_DEVICE if there is no such device. */
 enum hipmm_status device_table_check(int device);
 
 /* Makes a device current, or says why that cannot be; hip_leave_device() makes `previous` current again. */

@@ -37,6 +37,8 @@ struct instance {
   size_t n_closure;
   struct instance **finders; /* asked for a block that this instance does not know: of `closure`, in its order */
   size_t n_finders;
+
+  struct instance *next_free; /* instance_memory.c */
 };
 
 /* The instance behind a public handle. */
@@ -44,6 +46,20 @@ static inline struct instance *instance_from(const struct hipmm_resource *resour
 {
   return (struct instance *)(uintptr_t)resource;
 }
+
+/* ---- instance_memory.c ---- */
+
+/* Memory for the `n` instances of a stack, zeroed, with resources that are not live yet. NULL without host memory. */
+struct instance *instance_memory_allocate(size_t n);
+void instance_memory_free(struct instance *instances, size_t n);
+
+/* Whether it is a live resource: any pointer may be asked for. A stale one is recognised until its memory has a new
+ * resource. */
+bool instance_is_live(const struct hipmm_resource *resource);
+
+#define INSTANCE_NOT_LIVE "resource is not a live resource: it never was one, or its last reference was released"
+
+/* ---- instance.c ---- */
 
 /* Fills dependencies, depth, closure and finders of an instance whose upstreams are known, all of which exist. */
 enum hipmm_status instance_link(struct instance *instance);
@@ -69,10 +85,6 @@ const struct instance *instance_with_action(const struct instance *instance, con
 
 /* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
 void instance_services_fill(struct instance *instance);
-
-/* Whether the program orders its copies between devices itself: for instances that the calling thread creates until the
- * next call. Initially it does not. */
-void instance_services_set_order(bool copies_are_ordered);
 
 /* ---- locked_ops.c: one thread at a time for a resource whose plugin is not thread-safe ---- */
 

@@ -62,7 +62,7 @@ bool instance_options_new(struct instance *instance, const json_t *object, const
                                    .takes_objects = true,
                                    .resolve = instance_options_resolve,
                                    .closure = instance};
-  if (option_fill(plugin->options, plugin->n_options, set->object, &context, set->options)) {
+  if (option_fill_valid(plugin, set->object, &context, NULL, set->options)) {
     *set_out = set;
     return true;
   }

@@ -15,7 +15,7 @@ struct instance_options {
   struct instance_options *older; /* the set added before this one */
 };
 
-/* Options from a copy of `object`, for an instance that knows its upstreams. False after the mistakes, at `path` and below,
+/* Options from a copy of `object`, for an instance that knows its upstreams. False after the errors, at `path` and below,
  * were reported. */
 bool instance_options_new(struct instance *instance, const json_t *object, const char *path, struct diagnostics *report,
                           struct instance_options **set_out);

@@ -7,8 +7,6 @@
 #include "../runtime/hip.h"
 #include "stack.h"
 
-static _Thread_local bool copies_are_ordered;
-
 static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
 
 static struct instance *instance_services_of(const struct hipmm_services *services)
@@ -121,11 +119,6 @@ static int instance_services_may_cut_up(const struct hipmm_services *services, c
   return instance_may_cut_up(instance_from(other), instance_from(resource));
 }
 
-void instance_services_set_order(bool are_ordered)
-{
-  copies_are_ordered = are_ordered;
-}
-
 void instance_services_fill(struct instance *instance)
 {
   struct hipmm_services services = services_plain(instance->node->name);
@@ -144,6 +137,7 @@ void instance_services_fill(struct instance *instance)
   services.may_cut_up = instance_services_may_cut_up;
   services.is_kept_below = instance_services_is_kept_below;
   services.explain = instance_services_explain;
-  services.copies_are_ordered = copies_are_ordered;
+  services.copies_are_ordered = instance->stack->user != STACK_FOR_ANY;
+  services.devices_are_announced = instance->stack->user == STACK_FOR_PYTORCH_WITH_INIT;
   instance->services = services;
 }

@@ -122,6 +122,24 @@ static enum hipmm_status locked_ops_visit(void *self, void (*see)(void *closure,
   return ops ? locked_ops_leave(instance, ops->visit(instance->self, see, closure)) : locked_ops_refuse(instance);
 }
 
+/* These two are not called where the plugin has none (inspect/pointer.c). */
+static enum hipmm_status locked_ops_locate(void *self, const void *ptr, struct hipmm_location *location_out)
+{
+  struct instance *instance = self;
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->locate(instance->self, ptr, location_out)) : locked_ops_refuse(instance);
+}
+
+static enum hipmm_status locked_ops_visit_chunks(void *self, const void *ptr,
+                                                 void (*visitor)(void *closure, const struct hipmm_chunk *chunk),
+                                                 void *closure)
+{
+  struct instance *instance = self;
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->visit_chunks(instance->self, ptr, visitor, closure))
+             : locked_ops_refuse(instance);
+}
+
 /* Not called where the plugin has none (hipmm_resource_report()). */
 static enum hipmm_status locked_ops_report(void *self, void (*write)(void *closure, const char *line), void *closure)
 {
@@ -148,6 +166,14 @@ static void locked_ops_stream_retain(void *self, hipmm_stream_t stream)
   locked_ops_leave(instance, HIPMM_OK);
 }
 
+/* Not called where the plugin has none (stack_build()). */
+static enum hipmm_status locked_ops_device_admit(void *self, int device)
+{
+  struct instance *instance = self;
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->device_admit(instance->self, device)) : locked_ops_refuse(instance);
+}
+
 const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
                                      .allocate = locked_ops_allocate,
                                      .deallocate = locked_ops_deallocate,
@@ -160,4 +186,7 @@ const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
                                      .reconfigure = locked_ops_reconfigure,
                                      .visit = locked_ops_visit,
                                      .report = locked_ops_report,
-                                     .covers = locked_ops_covers};
+                                     .covers = locked_ops_covers,
+                                     .device_admit = locked_ops_device_admit,
+                                     .locate = locked_ops_locate,
+                                     .visit_chunks = locked_ops_visit_chunks};

@@ -31,6 +31,7 @@ static enum hipmm_status resource_create_check_resources(const struct creation *
   if (n && !resources) return error_set(HIPMM_E_ARGUMENT, "%s is NULL, but there should be %zu", what, n);
   for (size_t i = 0; i < n; i++) {
     if (!resources[i]) return error_set(HIPMM_E_ARGUMENT, "%s[%zu] is NULL", what, i);
+    if (!instance_is_live(resources[i])) return error_set(HIPMM_E_ARGUMENT, "%s[%zu] is not a live resource", what, i);
     int device = hipmm_resource_device(resources[i]);
     if (device != creation->device)
       return error_set(HIPMM_E_ARGUMENT, "%s[%zu], %s, serves device %d; a resource of device %d stands on its own",
@@ -166,11 +167,15 @@ static enum hipmm_status resource_create_build(struct creation *creation, struct
 {
   struct stack *stack;
   const struct hipmm_recipe *recipe = creation->recipe;
-  const struct external external = {creation->resources, creation->n, recipe->n_upstreams, recipe->name != NULL};
-  struct graph *graph = graph_single(recipe->name ? recipe->name : recipe->type, creation->plugin, creation->options);
+  const struct external external = {.resources = creation->resources,
+                                    .n = creation->n,
+                                    .n_upstreams = recipe->n_upstreams,
+                                    .name = recipe->name ? recipe->name : recipe->type,
+                                    .is_named = recipe->name != NULL};
+  struct graph *graph = graph_single(external.name, creation->plugin, creation->options);
   if (!graph) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   enum hipmm_status status =
-      stack_build(graph, creation->device, graph_top(graph, creation->device), &external, &stack);
+      stack_build(graph, creation->device, graph_top(graph, creation->device), &external, STACK_FOR_ANY, &stack);
   graph_release(graph);
   if (status) return status;
   atomic_store(&stack->instances[0].references, 1); /* the caller's, which is the stack's own */

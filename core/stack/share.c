@@ -3,32 +3,34 @@
 #include <hipmm/share.h>
 
 #include "../base/error.h"
-#include "../base/lifecycle.h"
-#include "stack.h"
+#include "resource_calls.h"
 
 #include <stdio.h>
 
 /* The nearest resource, from this one down, that shares its memory. */
-static enum hipmm_status share_find_owner(const struct hipmm_resource *resource, const struct instance **owner_out)
+static enum hipmm_status share_find_owner(const struct instance *top, const struct instance **owner_out)
 {
-  const struct instance *top = instance_from(resource), *found = NULL;
+  const struct instance *found = NULL;
   for (size_t i = 0; !found && i < top->n_closure; i++)
     if (top->closure[i]->resource.ops->sharing) found = top->closure[i];
   if (!found)
     return error_set(HIPMM_E_NOT_SUPPORTED,
                      "%s: neither it nor a resource below it shares memory with other processes; use async with "
                      "\"handle_type\": \"posix_fd\"",
-                     hipmm_resource_name(resource));
+                     top->node->name);
   *owner_out = found;
   return HIPMM_OK;
 }
 
 enum hipmm_status hipmm_share_export_fd(struct hipmm_resource *resource, int *fd_out)
 {
+  struct resource_call call;
   const struct instance *owner = NULL;
-  enum hipmm_status status = lifecycle_check_held(resource, fd_out, "fd_out");
-  if (!status) status = share_find_owner(resource, &owner);
-  return status ? status : owner->resource.ops->sharing->export_fd(owner->resource.self, fd_out);
+  enum hipmm_status status = resource_call_begin(resource, fd_out, "fd_out", &call);
+  if (status) return status;
+  status = share_find_owner(call.instance, &owner);
+  if (!status) status = owner->resource.ops->sharing->export_fd(owner->resource.self, fd_out);
+  return resource_call_end(&call, status);
 }
 
 /* Refuses memory of the owner that another resource of the stack has allocated. */
@@ -48,11 +50,11 @@ static enum hipmm_status share_check_not_cut_up(const struct stack *stack, const
 }
 
 /* Refuses a block of any resource that cuts up the owner's memory, in any stack. */
-static enum hipmm_status share_check_exportable(const struct hipmm_resource *resource, const struct instance *owner,
+static enum hipmm_status share_check_exportable(const struct instance *top, const struct instance *owner,
                                                 const void *ptr)
 {
   struct hipmm_block block;
-  enum hipmm_status status = instance_find(instance_from(resource), ptr, &block);
+  enum hipmm_status status = instance_find(top, ptr, &block);
   if (status == HIPMM_E_NOT_SUPPORTED) status = HIPMM_OK; /* the owner can tell */
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
     if (!status) status = share_check_not_cut_up(stack, owner, ptr);
@@ -62,22 +64,28 @@ static enum hipmm_status share_check_exportable(const struct hipmm_resource *res
 enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, const void *ptr,
                                              struct hipmm_share_pointer *pointer_out)
 {
+  struct resource_call call;
   const struct instance *owner = NULL;
-  enum hipmm_status status = lifecycle_check_held(resource, ptr, "ptr");
-  if (!status) status = lifecycle_check_held(resource, pointer_out, "pointer_out");
-  if (!status) status = share_find_owner(resource, &owner);
-  if (!status) status = share_check_exportable(resource, owner, ptr);
-  return status ? status : owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, pointer_out);
+  if (!ptr && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
+  enum hipmm_status status = resource_call_begin(resource, pointer_out, "pointer_out", &call);
+  if (status) return status;
+  status = share_find_owner(call.instance, &owner);
+  if (!status) status = share_check_exportable(call.instance, owner, ptr);
+  if (!status) status = owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, pointer_out);
+  return resource_call_end(&call, status);
 }
 
 enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, const struct hipmm_share_pointer *pointer,
                                              void **ptr_out)
 {
+  struct resource_call call;
   const struct instance *owner = NULL;
-  enum hipmm_status status = lifecycle_check_held(resource, pointer, "pointer");
-  if (!status) status = lifecycle_check_held(resource, ptr_out, "ptr_out");
-  if (!status) status = share_find_owner(resource, &owner);
-  return status ? status : owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
+  if (!pointer && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "pointer is NULL");
+  enum hipmm_status status = resource_call_begin(resource, ptr_out, "ptr_out", &call);
+  if (status) return status;
+  status = share_find_owner(call.instance, &owner);
+  if (!status) status = owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
+  return resource_call_end(&call, status);
 }
 
 enum hipmm_status hipmm_share_import_fd(int device, int fd, struct hipmm_resource **resource_out)

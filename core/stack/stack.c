@@ -3,6 +3,7 @@
  * resources call their upstreams directly. */
 #include "stack.h"
 #include "../base/cancel.h"
+#include "../base/lifecycle.h"
 #include "../base/log.h"
 #include "../base/text.h"
 #include "../base/units.h"
@@ -38,9 +39,14 @@ static void stack_destroy_instance(struct instance *instance)
   pthread_mutex_destroy(&instance->lock);
 }
 
+/* Stacks of each device: all, and those that are done with admitting their device to the memory of others. */
+static atomic_uint stacks_of[STACK_MOST_DEVICES], admitted_of[STACK_MOST_DEVICES];
+
 static void stack_destroy(struct stack *stack)
 {
   stack_unlist(stack);
+  if (stack->is_admitted) atomic_fetch_sub(&admitted_of[stack->device], 1);
+  atomic_fetch_sub(&stacks_of[stack->device], 1);
   int cancel = cancel_forbid();
   int previous = hip_enter_device(stack->device);
   for (size_t i = stack->graph->n_nodes; i-- > 0;) stack_destroy_instance(&stack->instances[i]);
@@ -48,8 +54,9 @@ static void stack_destroy(struct stack *stack)
   cancel_allow(cancel);
   for (size_t i = 0; i < stack->external.n; i++) stack_release(instance_from(stack->external.resources[i])->stack);
   free((void *)(uintptr_t)stack->external.resources);
+  if (stack->external.is_whole) atomic_fetch_sub(&lifecycle_own_stacks, 1);
+  instance_memory_free(stack->instances, stack->graph->n_nodes);
   graph_release(stack->graph);
-  free(stack->instances);
   free(stack);
 }
 
@@ -143,18 +150,23 @@ static enum hipmm_status stack_create_instances(struct stack *stack)
   return status;
 }
 
-static struct stack *stack_new(struct graph *graph, int device, int top)
+static struct stack *stack_new(struct graph *graph, int device, int top, enum stack_user user)
 {
   struct stack *stack = calloc(1, sizeof *stack);
-  struct instance *instances = calloc(graph->n_nodes, sizeof *instances);
+  struct instance *instances = instance_memory_allocate(graph->n_nodes);
   if (!stack || !instances) {
     free(stack);
-    free(instances);
+    instance_memory_free(instances, graph->n_nodes);
     return NULL;
   }
-  *stack = (struct stack){
-      .device = device, .top = top, .graph = graph, .instances = instances, .entry.destroy = stack_destroy};
+  *stack = (struct stack){.device = device,
+                          .top = top,
+                          .user = user,
+                          .graph = graph,
+                          .instances = instances,
+                          .entry.destroy = stack_destroy};
   atomic_init(&stack->references, 1);
+  atomic_fetch_add(&stacks_of[device], 1);
   graph_retain(graph);
   for (size_t i = 0; i < graph->n_nodes; i++) {
     instances[i].node = &graph->nodes[i];
@@ -174,7 +186,10 @@ static enum hipmm_status stack_adopt_external(struct stack *stack, const struct 
     resources[i] = external->resources[i];
     stack_retain(instance_from(resources[i])->stack);
   }
-  stack->external = (struct external){resources, external->n, external->n_upstreams, external->is_named};
+  stack->external = *external;
+  stack->external.resources = resources;
+  stack->external.name = NULL;
+  if (external->is_whole) atomic_fetch_add(&lifecycle_own_stacks, 1);
   return HIPMM_OK;
 }
 
@@ -196,13 +211,44 @@ static enum hipmm_status stack_create_on_device(struct stack *stack)
   return status;
 }
 
-/* Lists the stack; a stack made in code gets its name. */
+/* Lists the stack, and gives it its name. */
 static enum hipmm_status stack_enter_list(struct stack *stack, const struct external *external)
 {
   if (!external) return stack_list(stack, NULL, false);
   enum hipmm_status status = stack_adopt_external(stack, external);
-  if (!status) status = stack_list(stack, stack->graph->nodes[0].name, external->is_named);
-  return status ? status : graph_rename(stack->graph, stack->entry.name);
+  if (!status) status = stack_list(stack, external->name, external->is_named);
+  return status || external->is_whole ? status : graph_rename(stack->graph, stack->entry.name);
+}
+
+/* ---- Access of devices to memory ---- */
+
+static enum hipmm_status stack_admit(const struct stack *stack, int device)
+{
+  enum hipmm_status status = HIPMM_OK;
+  if (stack->user != STACK_FOR_PYTORCH_WITH_INIT || stack->device == device) return HIPMM_OK;
+  for (size_t i = 0; !status && i < stack->graph->n_nodes; i++) {
+    const struct instance *instance = &stack->instances[i];
+    if (instance->created && instance->node->plugin->descriptor.ops->device_admit)
+      status = instance->resource.ops->device_admit(instance->resource.self, device);
+  }
+  return status;
+}
+
+/* Admits the device of a new stack, which is shown, to the memory of the others, unless an earlier stack of the device has
+ * done so; and to its own memory the devices that have stacks. Of two stacks that are built at once, each is counted and
+ * shown before it looks for the other, so at least one finds the other. */
+static enum hipmm_status stack_admit_devices(struct stack *stack)
+{
+  enum hipmm_status status = HIPMM_OK;
+  for (int device = 0; !status && device < STACK_MOST_DEVICES; device++)
+    if (atomic_load(&stacks_of[device])) status = stack_admit(stack, device);
+  if (!status && !atomic_load(&admitted_of[stack->device]))
+    for (struct stack *other = stack_next(NULL); other; other = stack_next(other))
+      if (!status) status = stack_admit(other, stack->device);
+  if (status) return status;
+  stack->is_admitted = true;
+  atomic_fetch_add(&admitted_of[stack->device], 1);
+  return HIPMM_OK;
 }
 
 static void stack_retain_stream(void *stack, hipmm_stream_t stream)
@@ -211,9 +257,9 @@ static void stack_retain_stream(void *stack, hipmm_stream_t stream)
 }
 
 enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
-                              struct stack **stack_out)
+                              enum stack_user user, struct stack **stack_out)
 {
-  struct stack *stack = stack_new(graph, device, top);
+  struct stack *stack = stack_new(graph, device, top, user);
   if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   int cancel = cancel_forbid();
   enum hipmm_status status = stack_enter_list(stack, external);
@@ -221,6 +267,7 @@ enum hipmm_status stack_build(struct graph *graph, int device, int top, const st
   if (!status) {
     stack_show(stack); /* before the registry is read: a new stream is told to the stacks that are listed */
     stream_registry_visit(device, stack_retain_stream, stack);
+    status = stack_admit_devices(stack);
   }
   cancel_allow(cancel);
   if (status) {

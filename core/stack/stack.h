@@ -6,29 +6,44 @@
 #include "instance.h"
 #include "stack_list.h"
 
-/* What a stack that is made in code stands on: resources of other stacks, the upstreams of its top first, then what its
- * options name. */
+/* What a stack that is not the table's has besides a graph. Made in code: the resources of other stacks that it stands on,
+ * the upstreams of its top first, then what its options name. Built from a whole graph: nothing but a name. */
 struct external {
   struct hipmm_resource *const *resources;
   size_t n, n_upstreams;
-  bool is_named; /* the program gave the name of the node: a name that is taken is refused, not numbered */
+  const char *name; /* for stack_list(); constant only while the stack is built */
+  bool is_named;    /* the program gave the name: a name that is taken is refused, not numbered */
+  bool is_whole;    /* from a whole graph (stack_from_graph.c): its resources have names of their own */
 };
+
+/* What a stack is built for, so what its resources may rely on. Of most programs nothing is known. */
+enum stack_user {
+  STACK_FOR_ANY,
+  STACK_FOR_PYTORCH,          /* which orders copies between devices with events */
+  STACK_FOR_PYTORCH_WITH_INIT /* it also allocates all its memory here, and on a device before it works there */
+};
+
+/* The most devices that hipmm serves; further devices of a runtime do not exist for it. */
+enum { STACK_MOST_DEVICES = 64 };
 
 struct stack {
   atomic_uint references;
   int device;
+  enum stack_user user;
   int top;
   struct graph *graph;
   atomic_int_fast64_t held_bytes, peak_held_bytes;
   struct instance *instances; /* one per node of the graph; those that this stack does not reach are not created */
   struct external external;   /* with a reference to each */
   struct stack_entry entry;   /* in the list of all stacks */
+  bool is_admitted;           /* its device is, to the memory of other devices' stacks */
 };
 
-/* Builds the stack of a device with node `top` of the graph at the top; or with `external` a stack made in code, from a
- * graph of one node (graph_single()). The caller owns a reference. */
+/* Builds the stack of a device with node `top` of the graph at the top; with `external` one that is not the table's, and
+ * that has a name: made in code from a graph of one node (graph_single()), which gets the name too, or from a whole
+ * graph. The caller owns a reference. */
 enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
-                              struct stack **stack_out);
+                              enum stack_user user, struct stack **stack_out);
 
 /* The resource called `name`; NULL if there is none, and then the name nearest to that, NULL if none is near. */
 struct instance *stack_find(const struct stack *stack, const char *name, const char **nearest_out);
@@ -43,9 +58,7 @@ void stack_notify(const struct stack *stack, hipmm_stream_t stream, enum stream_
  * core has released its own references. */
 void resource_warn_of_held(void);
 
-/* Performs an action of the nearest resource that has it. `values_out`, if not NULL, gets up to `n_values` values of that
- * resource as they were before. */
-enum hipmm_status resource_perform(struct hipmm_resource *resource, const char *action, int64_t *values_out,
-                                   uint32_t n_values);
+/* HIPMM_E_ARGUMENT if it is not a live resource. */
+enum hipmm_status resource_check(const struct hipmm_resource *resource);
 
 #endif

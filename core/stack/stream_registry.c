@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* stream_registry.c: a hash table of stream handles. Every container that is given a stream looks it up, so a lookup takes
- * no lock: entries are never freed, but reused. Calls HIP only to ask whether a handle still is a stream. */
+ * no lock: entries are never freed, but reused. Calls HIP only to ask whether a handle still is a stream.
+ *
+ * The lock is held around no call: a visitor calls resources, which take locks of their own and may call functions of the
+ * program, and those create and destroy streams. */
 #include "stream_registry.h"
 #include "../runtime/hip.h"
 
@@ -15,6 +18,10 @@ struct entry {
   atomic_int device, owner;
   atomic_uint_fast64_t number; /* of the stream; never reused */
   struct entry *next;          /* constant once the entry is in its bucket */
+
+  /* Under the lock. */
+  unsigned visits;       /* visitors that have the stream; the entry is not reused meanwhile */
+  stream_end_later *end; /* the stream was removed meanwhile: what the last of them calls; NULL: it was not */
 };
 
 static struct entry *_Atomic buckets[BUCKETS];
@@ -25,17 +32,20 @@ static struct entry *_Atomic *stream_registry_bucket_of(hipmm_stream_t stream)
   return &buckets[((uintptr_t)stream >> 4) * 0x9E3779B97F4A7C15u >> 56];
 }
 
-/* NULL finds an unused entry in the bucket of `like`. */
-static struct entry *stream_registry_find_entry(hipmm_stream_t like, hipmm_stream_t stream)
+static struct entry *stream_registry_find_entry(hipmm_stream_t stream)
 {
-  struct entry *entry = atomic_load_explicit(stream_registry_bucket_of(like), memory_order_acquire);
+  struct entry *entry = atomic_load_explicit(stream_registry_bucket_of(stream), memory_order_acquire);
   while (entry && atomic_load_explicit(&entry->stream, memory_order_acquire) != stream) entry = entry->next;
   return entry;
 }
 
+/* An unused entry, or a new one, in the bucket of a stream. */
 static struct entry *stream_registry_new_entry(hipmm_stream_t stream)
 {
-  struct entry *entry = calloc(1, sizeof *entry);
+  struct entry *entry = atomic_load(stream_registry_bucket_of(stream));
+  while (entry && (atomic_load(&entry->stream) || entry->visits)) entry = entry->next;
+  if (entry) return entry;
+  entry = calloc(1, sizeof *entry);
   if (!entry) return NULL;
   entry->next = atomic_load(stream_registry_bucket_of(stream));
   atomic_store_explicit(stream_registry_bucket_of(stream), entry, memory_order_release);
@@ -46,8 +56,7 @@ bool stream_registry_add(hipmm_stream_t stream, int device, enum stream_owner ow
 {
   static uint64_t last_number;
   pthread_mutex_lock(&lock);
-  struct entry *entry = stream_registry_find_entry(stream, stream); /* a runtime that was restarted reuses handles */
-  if (!entry) entry = stream_registry_find_entry(stream, NULL);
+  struct entry *entry = stream_registry_find_entry(stream); /* a runtime that was restarted reuses handles */
   if (!entry) entry = stream_registry_new_entry(stream);
   if (entry) {
     atomic_store(&entry->device, device);
@@ -61,7 +70,7 @@ bool stream_registry_add(hipmm_stream_t stream, int device, enum stream_owner ow
 
 enum stream_owner stream_registry_find(hipmm_stream_t stream, int *device_out)
 {
-  struct entry *entry = stream ? stream_registry_find_entry(stream, stream) : NULL;
+  struct entry *entry = stream ? stream_registry_find_entry(stream) : NULL;
   if (!entry) return 0;
   *device_out = atomic_load(&entry->device);
   return (enum stream_owner)atomic_load(&entry->owner);
@@ -69,19 +78,25 @@ enum stream_owner stream_registry_find(hipmm_stream_t stream, int *device_out)
 
 uint64_t stream_registry_number(hipmm_stream_t stream)
 {
-  const struct entry *entry = stream ? stream_registry_find_entry(stream, stream) : NULL;
+  const struct entry *entry = stream ? stream_registry_find_entry(stream) : NULL;
   return entry ? atomic_load(&entry->number) : 0;
 }
 
-bool stream_registry_remove(hipmm_stream_t stream, enum stream_owner owner)
+enum stream_removal stream_registry_remove(hipmm_stream_t stream, enum stream_owner owner, stream_end_later *end)
 {
+  enum stream_removal removal = STREAM_UNKNOWN;
   pthread_mutex_lock(&lock);
-  struct entry *entry = stream ? stream_registry_find_entry(stream, stream) : NULL;
-  bool is_found = entry && atomic_load(&entry->owner) == (int)owner;
-  if (is_found) atomic_store(&entry->stream, NULL);
+  struct entry *entry = stream ? stream_registry_find_entry(stream) : NULL;
+  if (entry && atomic_load(&entry->owner) == (int)owner) {
+    atomic_store(&entry->stream, NULL);
+    if (entry->visits) entry->end = end;
+    removal = entry->visits ? STREAM_LEFT_TO_VISITOR : STREAM_REMOVED;
+  }
   pthread_mutex_unlock(&lock);
-  return is_found;
+  return removal;
 }
+
+/* ---- Visits ---- */
 
 /* A runtime that was restarted has destroyed its streams. */
 static bool stream_registry_is_stream(hipmm_stream_t stream)
@@ -91,6 +106,19 @@ static bool stream_registry_is_stream(hipmm_stream_t stream)
   return code != HIPMM_HIP_ERROR_INVALID_HANDLE;
 }
 
+/* The lock is held. */
+static void stream_registry_leave(struct entry *entry, hipmm_stream_t stream)
+{
+  stream_end_later *end = --entry->visits ? NULL : entry->end;
+  int device = atomic_load(&entry->device);
+  enum stream_owner owner = (enum stream_owner)atomic_load(&entry->owner);
+  if (!end) return;
+  entry->end = NULL;
+  pthread_mutex_unlock(&lock);
+  end(stream, device, owner);
+  pthread_mutex_lock(&lock);
+}
+
 void stream_registry_visit(int device, void (*visit)(void *closure, hipmm_stream_t stream), void *closure)
 {
   pthread_mutex_lock(&lock);
@@ -98,10 +126,13 @@ void stream_registry_visit(int device, void (*visit)(void *closure, hipmm_stream
     for (struct entry *entry = atomic_load(&buckets[i]); entry; entry = entry->next) {
       hipmm_stream_t stream = atomic_load(&entry->stream);
       if (!stream || atomic_load(&entry->device) != device) continue;
-      if (stream_registry_is_stream(stream))
-        visit(closure, stream);
-      else
-        atomic_store(&entry->stream, NULL);
+      entry->visits++;
+      pthread_mutex_unlock(&lock);
+      bool is_stream = stream_registry_is_stream(stream);
+      if (is_stream) visit(closure, stream);
+      pthread_mutex_lock(&lock);
+      if (!is_stream) atomic_store(&entry->stream, NULL);
+      stream_registry_leave(entry, stream);
     }
   pthread_mutex_unlock(&lock);
 }

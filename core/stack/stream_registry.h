@@ -20,10 +20,17 @@ enum stream_owner stream_registry_find(hipmm_stream_t stream, int *device_out);
  * no lock. */
 uint64_t stream_registry_number(hipmm_stream_t stream);
 
-/* Removes a stream of this owner. False if there is none, so that of two threads one succeeds. */
-bool stream_registry_remove(hipmm_stream_t stream, enum stream_owner owner);
+/* Destroys a stream that was removed, and tells the stacks. */
+typedef void stream_end_later(hipmm_stream_t stream, int device, enum stream_owner owner);
 
-/* Calls `visit` for each stream of a device. None is removed meanwhile. */
+/* STREAM_UNKNOWN: there is no stream of this owner, so that of two threads one succeeds. STREAM_LEFT_TO_VISITOR: a visitor
+ * has the stream, and calls `end` when it is done; the caller does not wait, since it may hold a lock that the visitor
+ * needs. */
+enum stream_removal { STREAM_UNKNOWN, STREAM_REMOVED, STREAM_LEFT_TO_VISITOR };
+enum stream_removal stream_registry_remove(hipmm_stream_t stream, enum stream_owner owner, stream_end_later *end);
+
+/* Calls `visit` for each stream of a device, which is valid until `visit` returns. Streams that are created or removed
+ * meanwhile may be passed over. */
 void stream_registry_visit(int device, void (*visit)(void *closure, hipmm_stream_t stream), void *closure);
 
 #endif

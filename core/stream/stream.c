@@ -4,6 +4,7 @@
 #include "stream.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
+#include "../base/log.h"
 #include "../runtime/hip.h"
 #include "../stack/device_table.h"
 
@@ -131,11 +132,9 @@ static int stream_destroy_checked(hipmm_stream_t stream)
   return HIPMM_HIP_SUCCESS;
 }
 
-enum hipmm_status stream_destroy(hipmm_stream_t stream, int device, enum stream_owner owner)
+/* The registry has the stream no longer. */
+static enum hipmm_status stream_end(hipmm_stream_t stream, int device, enum stream_owner owner)
 {
-  if (!stream_registry_remove(stream, owner))
-    return error_refuse(HIPMM_E_POINTER, NULL, "stream {0:hex} is not one that hipmm made and has not destroyed yet",
-                        (uintptr_t)stream, 0, 0);
   stream_notify_all(device, stream, STREAM_RETIRED);
   int code = stream_destroy_checked(stream);
   if (!code) return HIPMM_OK;
@@ -144,6 +143,27 @@ enum hipmm_status stream_destroy(hipmm_stream_t stream, int device, enum stream_
   stream_registry_add(stream, device, owner);
   stream_notify_all(device, stream, STREAM_RETAINED);
   return status;
+}
+
+/* In a thread that builds a stack, for another that has destroyed the stream meanwhile. */
+static void stream_end_for_another(hipmm_stream_t stream, int device, enum stream_owner owner)
+{
+  struct hipmm_error before = {.struct_size = sizeof before};
+  hipmm_last_error(&before);
+  if (stream_end(stream, device, owner))
+    log_line(HIPMM_LOG_ERROR, NULL, "a stream that the program destroyed lives on: %s", hipmm_last_error_message());
+  error_set_located(&before);
+}
+
+enum hipmm_status stream_destroy(hipmm_stream_t stream, int device, enum stream_owner owner)
+{
+  switch (stream_registry_remove(stream, owner, stream_end_for_another)) {
+  case STREAM_REMOVED: return stream_end(stream, device, owner);
+  case STREAM_LEFT_TO_VISITOR: return HIPMM_OK;
+  default:
+    return error_refuse(HIPMM_E_POINTER, NULL, "stream {0:hex} is not one that hipmm made and has not destroyed yet",
+                        (uintptr_t)stream, 0, 0);
+  }
 }
 
 enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipmm_stream_t *stream_out)

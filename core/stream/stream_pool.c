@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_pool.c: pools of streams. Called by applications. Takes no lock to get a stream that exists already. */
+/* stream_pool.c: pools of streams. Called by applications. Takes no lock: the
+ * creation of a stream is told to resources, which take locks of their own and may call functions of the program. */
 #include "../base/cancel.h"
 #include "../base/lifecycle.h"
 #include "../stack/device_table.h"
 #include "../stack/handle.h"
 #include "stream.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct hipmm_stream_pool {
@@ -16,7 +16,6 @@ struct hipmm_stream_pool {
   size_t size;
   atomic_size_t turn;
   hipmm_stream_t _Atomic *streams; /* NULL: not created yet */
-  pthread_mutex_t lock;            /* taken to create a stream */
 };
 
 _Static_assert(sizeof(struct hipmm_stream_pool) <= HANDLE_OBJECT_BYTES, "struct hipmm_stream_pool");
@@ -46,7 +45,6 @@ enum hipmm_status hipmm_stream_pool_create(int device, size_t size, unsigned fla
   pool->device = device;
   pool->flags = flags;
   pool->size = size;
-  pthread_mutex_init(&pool->lock, NULL);
   handle_open(pool, HANDLE_STREAM_POOL);
   *pool_out = pool;
   return HIPMM_OK;
@@ -79,24 +77,22 @@ enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool)
     handle_open(pool, HANDLE_STREAM_POOL);
     return status;
   }
-  pthread_mutex_destroy(&pool->lock);
   free(pool->streams);
   handle_free(pool);
   return HIPMM_OK;
 }
 
+/* Of threads that create the same stream at once, one keeps it, and the others destroy theirs. */
 static enum hipmm_status stream_pool_create_stream(struct hipmm_stream_pool *pool, size_t index,
                                                    hipmm_stream_t *stream_out)
 {
-  enum hipmm_status status = HIPMM_OK;
+  hipmm_stream_t created = NULL, there = NULL;
   int cancel = cancel_forbid();
-  pthread_mutex_lock(&pool->lock);
-  hipmm_stream_t stream = atomic_load(&pool->streams[index]);
-  if (!stream) status = stream_create(pool->device, pool->flags, STREAM_OF_POOL, &stream);
-  if (!status) atomic_store_explicit(&pool->streams[index], stream, memory_order_release);
-  pthread_mutex_unlock(&pool->lock);
+  enum hipmm_status status = stream_create(pool->device, pool->flags, STREAM_OF_POOL, &created);
+  if (!status && !atomic_compare_exchange_strong(&pool->streams[index], &there, created))
+    status = stream_destroy(created, pool->device, STREAM_OF_POOL);
   cancel_allow(cancel);
-  if (!status) *stream_out = stream;
+  if (!status) *stream_out = there ? there : created;
   return status;
 }
 

@@ -8,8 +8,11 @@
  *   - It returns a status; 0 is success. hipmm_last_error() gives the reason of the calling thread's last failed call.
  *   - Output arguments come last, end in _out, and are written only on success.
  *   - Sizes are in bytes. A device is an ordinal from 0. A stream belongs to the device of the resource.
- *   - Without initialisation it is HIPMM_E_STATE, and so it is after hipmm_finalize(), except for calls on a resource
- *     to which the caller still has a reference. A NULL argument is HIPMM_E_ARGUMENT.
+ *   - Without initialisation it is HIPMM_E_STATE, and so it is after the last hipmm_finalize(), except for calls on a
+ *     resource to which the caller still has a reference.
+ *   - A NULL argument is HIPMM_E_ARGUMENT, and the message names it. A NULL resource is the resource in force on the
+ *     current device. A resource that is not live is HIPMM_E_ARGUMENT, as long as no new one has its place; a device that
+ *     does not exist is HIPMM_E_NO_DEVICE.
  *   - Memory may be copied with any device current. Kernels of another device may use it under the same condition as
  *     memory of hipMalloc: the program has enabled peer access. Mapped memory and memory of driver pools need no such
  *     call.
@@ -59,7 +62,7 @@ enum hipmm_status {
   HIPMM_E_ARGUMENT = -1, /* an invalid argument: NULL, an alignment that is not a power of two, … */
   HIPMM_E_POINTER = -2,  /* not a live pointer of this resource: of another one, or freed already */
   HIPMM_E_SIZE = -3,     /* not the size with which the block was allocated; the block stays allocated */
-  HIPMM_E_STATE = -4,    /* not initialised, initialised twice, in the child of a fork, or a graph is being captured */
+  HIPMM_E_STATE = -4, /* not initialised, initialised with another graph, in the child of a fork, or during a capture */
 
   /* The configuration is wrong: correct the file or the environment. */
   HIPMM_E_IO = -10,     /* the file cannot be read */
@@ -129,12 +132,17 @@ enum hipmm_status hipmm_log_set_sink(void (*sink)(void *arg, enum hipmm_log_leve
                                                   const char *message),
                                      void *arg, enum hipmm_log_level level);
 
-/* ---- Initialisation
- * ------------------------------------------------------------------------------------------------- */
+/* ---- Initialisation ---------------------------------------------------------------------------------------------- */
 
-/* Read a graph, load its plugins and choose the runtime. No device is touched: a device's stack is built at its first
- * use, on that device. Calls are serialised. A second initialisation without hipmm_finalize() is HIPMM_E_STATE. After a
- * failure nothing is left behind, and the message names the file, the JSON path and the remedy.
+/* Initialise hipmm: read a graph, load its plugins and choose the runtime. No device is touched: a device's stack is
+ * built at its first use, on that device. Calls are serialised. After a failure nothing is left behind, and the message
+ * names the file, the JSON path and the remedy.
+ *
+ * Initialisation is counted, so that a program and the libraries in it can use hipmm independently. A second
+ * initialisation with the same graph (the same JSON, wherever it was read, and the same runtime) succeeds and counts;
+ * with another graph it is HIPMM_E_STATE, and the message names both sources. Every user calls hipmm_finalize() as often
+ * as it has initialised hipmm. A library that needs a graph of its own builds a stack beside it: see
+ * hipmm_stack_build_from_file().
  *
  * hipmm_init() takes the graph from the file that HIPMM_CONFIG names, else from ./hipmm.json, else from the system's
  * hipmm/hipmm.json (under the configured sysconfdir). Without any of these files, every device gets a plain `device`
@@ -144,15 +152,22 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_init(void);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_file(const char *path);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_string(const char *json);
 
-/* Releases the table of devices, and with it every stack of which no caller holds a resource. Memory that is allocated
- * from a destroyed stack is freed with it (a warning in the log counts it). A stack of which a caller holds a resource
- * lives on with its memory: the status is HIPMM_OK, and a warning in the log names each such resource with its
- * references and the bytes that its stack holds.
+/* As hipmm_init() if hipmm is not initialised; otherwise counts, whatever graph is in use. For libraries that allocate
+ * from the program's resources. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_init_if_needed(void);
+
+/* Whether hipmm is initialised: 1 or 0. Another thread may change that at any time. May be called at any time. */
+int hipmm_is_initialized(void);
+
+/* Undoes one initialisation. The last one releases the table of devices, and with it every stack of which no caller
+ * holds a resource. Memory that is allocated from a destroyed stack is freed with it (a warning in the log counts it). A
+ * stack of which a caller holds a resource lives on with its memory: the status is HIPMM_OK, and a warning in the log
+ * names each such resource with its references and the bytes that its stack holds.
  *
- * Other threads may be inside hipmm meanwhile. The call waits for calls that were given no resource, and for calls that
- * look resources up or create them; new calls of this kind are HIPMM_E_STATE. A call on a resource needs a reference
- * until it returns, so no such call may be under way in a stack that is being destroyed. Inside a function of the
- * program that hipmm calls, finalisation and initialisation are HIPMM_E_STATE. A process may exit without calling
+ * Other threads may be inside hipmm meanwhile. The last call waits for calls that were given no resource, and for calls
+ * that look resources up or create them; new calls of this kind are HIPMM_E_STATE. A call on a resource needs a
+ * reference until it returns, so no such call may be under way in a stack that is being destroyed. Inside a function of
+ * the program that hipmm calls, finalisation and initialisation are HIPMM_E_STATE. A process may exit without calling
  * it. */
 enum hipmm_status hipmm_finalize(void);
 
@@ -164,7 +179,7 @@ enum hipmm_status hipmm_finalize(void);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                                   void **ptr_out);
 
-/* Frees memory of the same resource. Work that was submitted to `stream` before may still use the memory. `bytes` is
+/* Frees memory of the same resource (NULL: of the current device's; no stack is built for it). Work that was submitted to `stream` before may still use the memory. `bytes` is
  * the size that was allocated, or 0 if the caller does not know it; a resource that cannot find the size is
  * HIPMM_E_NOT_SUPPORTED. NULL has no effect. A pointer of another resource, one that was freed before
  * (HIPMM_E_POINTER), and a wrong size (HIPMM_E_SIZE) change nothing.
@@ -179,7 +194,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resourc
  * that was submitted to the stream before. */
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream);
 
-/* The same with an alignment in bytes, a power of two. Sources support up to 256; `pool` supports any. */
+/* The same with an alignment in bytes, a power of two. Sources support up to 256; `pool` supports any. hipmm remembers
+ * each block's alignment where it is of use: a free checks that `alignment` is a power of two, and ignores it otherwise. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes,
                                                           size_t alignment, hipmm_stream_t stream, void **ptr_out);
 enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
@@ -188,7 +204,7 @@ enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void
 /* ---- Resources --------------------------------------------------------------------------------------------------- */
 
 /* The resource in force for the current device, or for device `device`. Builds the device's stack at its first use. The
- * caller owns a reference. A device that does not exist is HIPMM_E_ARGUMENT. */
+ * caller owns a reference. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_current(struct hipmm_resource **resource_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_for_device(int device, struct hipmm_resource **resource_out);
 
@@ -207,11 +223,13 @@ enum hipmm_status hipmm_resource_set_for_device(int device, struct hipmm_resourc
 enum hipmm_status hipmm_resource_reset_current(void);
 enum hipmm_status hipmm_resource_reset_for_device(int device);
 
-/* References. A reference keeps the whole stack alive, also after hipmm_finalize(). NULL is ignored. */
+/* References. A reference keeps the whole stack alive, also after hipmm_finalize(). NULL is ignored; a resource that is
+ * not live, and a release without a reference, are ignored and logged as errors. */
 void hipmm_resource_retain(struct hipmm_resource *resource);
 void hipmm_resource_release(struct hipmm_resource *resource);
 
-/* The name in the graph, the plugin's type, and the device. The texts live as long as the resource. */
+/* The name in the graph, the plugin's type, and the device. The texts live as long as the resource. NULL and -1 if
+ * `resource` is NULL or not live. */
 const char *hipmm_resource_name(const struct hipmm_resource *resource);
 const char *hipmm_resource_type(const struct hipmm_resource *resource);
 int hipmm_resource_device(const struct hipmm_resource *resource);
@@ -277,6 +295,21 @@ struct hipmm_recipe {
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_create_from(int device, const struct hipmm_recipe *recipe,
                                                               struct hipmm_resource **resource_out);
 
+/* Builds the stack of a whole graph on `device` beside the table of devices: for a library that has a graph of its own,
+ * in a program that uses hipmm with another graph or not at all. hipmm need not be initialised, and no hipmm_finalize()
+ * touches the stack: `resource_out` gets its top, the resource that the graph has for this device, with a reference that
+ * the caller owns, and the last reference destroys the stack. The stack is never in force by itself.
+ *
+ * A process uses one runtime: a graph that asks for another than the one in use is HIPMM_E_STATE, and options of the
+ * runtime have no effect while another stack or the table uses it. `name` is for the paths of hipmm_list(), which begin
+ * with "created/NAME/": a name as in a graph, and not that of another stack or resource that was created; NULL: "stack",
+ * "stack.2", … Inside a function of the program that hipmm calls: HIPMM_E_STATE. Other errors are those of
+ * hipmm_init_from_file() and of the building of a stack. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stack_build_from_file(int device, const char *name, const char *path,
+                                                               struct hipmm_resource **resource_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stack_build_from_string(int device, const char *name, const char *json,
+                                                                 struct hipmm_resource **resource_out);
+
 /* ---- Statistics -------------------------------------------------------------------------------------------------- */
 
 /* The counters of a `statistics` resource: bytes as requested, and allocations. As in RMM, the current counters may be
@@ -298,10 +331,11 @@ enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct h
 /* ---- Inspection and settings ------------------------------------------------------------------------------------- */
 
 /* Values and options of live resources have paths: "devices/0/pool/reserved_bytes" is a value of the resource `pool` of
- * device 0's stack, "created/pool.2/maximum_size" an option of a resource made in code, "devices/0/held_bytes" a value
- * of the device. A device has paths once its stack is built; reading a path builds nothing (HIPMM_E_STATE). An unknown
- * path is HIPMM_E_ARGUMENT, and the message names the nearest one. The caller owns the returned texts, and frees them
- * with hipmm_string_free(). */
+ * device 0's stack, "created/pool.2/maximum_size" an option of a resource made in code, "created/mine/pool/reserved_bytes"
+ * a value in the stack `mine` of hipmm_stack_build_from_file(), "devices/0/held_bytes" a value of the device. A device
+ * has paths once its stack is built; reading a path builds nothing (HIPMM_E_STATE). An unknown path is HIPMM_E_ARGUMENT,
+ * and the message names the nearest one. These functions also work without initialisation while a stack of
+ * hipmm_stack_build_from_file() lives. The caller owns the returned texts, and frees them with hipmm_string_free(). */
 
 /* Reads a value of one resource, as hipmm_resource_query() does, without the resources below. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_query(const char *path, int64_t *value_out);
@@ -316,7 +350,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_get(const char *path, char **json_out);
  * memory until the resource is destroyed. Calls for one resource are serialised; allocations continue meanwhile. */
 enum hipmm_status hipmm_set(const char *path, const char *value);
 
-/* Lists all values and options at or below `prefix` ("devices/0/pool"; NULL: all) as a JSON array of objects with
+/* Lists all values and options at or below `prefix` ("devices/0/pool", "created"; NULL: all) as a JSON array of objects with
  * "path", "kind" ("value" or "option"), "value" (null: none, or not available), "unit", "doc"; an option also has
  * "type", "default" (whether the value is the default) and "reloadable" (whether hipmm_set() accepts it). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_list(const char *prefix, char **json_out);

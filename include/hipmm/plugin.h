@@ -7,7 +7,8 @@
  *
  * (the name is the file's stem, then _LTX_hipmm_plugin; a third party may also export plain `hipmm_plugin`). The
  * descriptor is pure data: the descriptor, its tables and their texts must be constants of loaded objects, not memory
- * of the heap; hipmm checks this. No function of a plugin runs before `create`. The descriptor's options (with their
+ * of the heap; hipmm checks this. No function of a plugin but `validate` runs before
+ * `create`. The descriptor's options (with their
  * defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON Schema,
  * validation and error messages are all derived from them.
  *
@@ -106,6 +107,23 @@ struct hipmm_mapping {
   const char *(*discouraged_reason)(void *self);
 };
 
+/* A chunk of a struct hipmm_mapping, and where it is mapped. */
+struct hipmm_chunk {
+  void *handle; /* as hipmm_mapping.create returned it */
+  const void *ptr;
+  size_t bytes;
+};
+
+/* What a resource knows of a live block besides hipmm_block. The core sets struct_size, and usable_bytes to the size as
+ * requested; the resource writes what it knows. */
+struct hipmm_location {
+  size_t struct_size;
+  size_t usable_bytes; /* from the start of the block on, at least as requested */
+  hipmm_stream_t stream;
+  uint32_t has_stream; /* nonzero: `stream` is the stream of the allocation */
+  uint32_t unused;
+};
+
 /* Memory shared between processes (hipmm/share.h). Sources over a driver's pool may offer it. Thread-safe. */
 struct hipmm_share_pointer;
 
@@ -182,6 +200,20 @@ struct hipmm_ops {
    * Such a block is live in the upstream, and only this resource may free it: if ops->find does not know the pointer,
    * the core does not ask the upstream. Default: 0. */
   int (*covers)(void *self, const void *ptr);
+
+  /* Work of another device may access this resource's memory from now on, the memory that it has and later memory.
+   * Called only where services->devices_are_announced, while a stack of that device is built, which a failure refuses;
+   * maybe several times for one device. NULL: nothing needs to be done. */
+  enum hipmm_status (*device_admit)(void *self, int device);
+
+  /* What else is known of the live block that starts at `ptr`. NULL: nothing else than ops->find tells. */
+  enum hipmm_status (*locate)(void *self, const void *ptr, struct hipmm_location *location_out);
+
+  /* Calls `visitor`, which calls no function of hipmm, for every chunk of the upstream that is mapped behind the live
+   * block that starts at `ptr`, in the order of addresses. The chunks stay as long as the block is allocated. NULL: this
+   * type maps no memory. */
+  enum hipmm_status (*visit_chunks)(void *self, const void *ptr,
+                                    void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 };
 
 /* A resource at any depth of a stack. A plugin calls its upstreams through the functions below. Only the core creates
@@ -469,6 +501,11 @@ struct hipmm_services {
    * rely on the order that runtimes keep for memory of hipMalloc alone: a copy on a default stream waits for the work
    * of the default stream of the device whose memory it reads. Set when the resource is made, and never changed. */
   int32_t copies_are_ordered;
+
+  /* Nonzero if a device's work accesses this resource's memory only after a stack of that device was built, as PyTorch's
+   * does, which allocates on a device before it works there. ops->device_admit then names each such device. If 0, the
+   * work of any device may access the memory at any time. Set when the resource is made, and never changed. */
+  int32_t devices_are_announced;
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
@@ -536,6 +573,36 @@ struct hipmm_option {
 
 /* ---- The descriptor -------------------------------------------------------------------------------------------- */
 
+/* What a plugin's validate may ask and say; valid during the call. An option is named as in the file: "alignment", or a
+ * value in a list "bins/1/size". A function for what the caller does not know returns 0 or NULL. */
+struct hipmm_validation {
+  size_t struct_size;
+
+  /* Reports an error, or a warning: something that is allowed, and surely not meant. `option`: where, or NULL for the
+   * resource as a whole. The message says what is wrong, what is allowed and what to do, without the resource's name. */
+  void (*error)(const struct hipmm_validation *validation, const char *option, const char *format, ...)
+      HIPMM_PRINTF(3, 4);
+  void (*warn)(const struct hipmm_validation *validation, const char *option, const char *format, ...)
+      HIPMM_PRINTF(3, 4);
+
+  /* Nonzero if the option is a percentage of free memory that is not known yet: it is 0 in `options` then. */
+  int (*is_unknown)(const struct hipmm_validation *validation, const char *option);
+
+  /* The name of the upstream at `index`; NULL behind the last. */
+  const char *(*upstream)(const struct hipmm_validation *validation, size_t index);
+
+  /* Nonzero if all sources below have HIPMM_PLUGIN_DEVICE_MEMORY. */
+  int (*is_device_memory)(const struct hipmm_validation *validation);
+
+  /* The size in option `other_option` of the resource that `option` names. Nonzero if it is known. */
+  int (*bytes_of)(const struct hipmm_validation *validation, const char *option, const char *other_option,
+                  uint64_t *bytes_out);
+
+  /* The name of an earlier resource of this type, in a stack of one device with this resource, that has the same value
+   * of `option`, or neither has one. */
+  const char *(*same_as)(const struct hipmm_validation *validation, const char *option);
+};
+
 enum hipmm_plugin_role {
   HIPMM_ROLE_SOURCE = 1,    /* a leaf: allocates from HIP or the host */
   HIPMM_ROLE_SUB_ALLOCATOR, /* divides the blocks of its upstream */
@@ -546,8 +613,9 @@ enum hipmm_plugin_role {
 enum {
   HIPMM_PLUGIN_NOT_THREAD_SAFE = 1, /* the core serialises its ops */
   HIPMM_PLUGIN_HOST_MEMORY = 2,     /* a source: the host may read and write the memory that it gives */
-  HIPMM_PLUGIN_HANDS_ON = 4,    /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
-  HIPMM_PLUGIN_KEEPS_MEMORY = 8 /* a source: it may reuse freed memory without giving it back to the runtime */
+  HIPMM_PLUGIN_HANDS_ON = 4,      /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
+  HIPMM_PLUGIN_KEEPS_MEMORY = 8,  /* a source: it may reuse freed memory without giving it back to the runtime */
+  HIPMM_PLUGIN_DEVICE_MEMORY = 16 /* a source: its memory is never managed, and the host cannot access it */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). */
@@ -592,6 +660,12 @@ struct hipmm_plugin {
 
   /* Frees everything to the upstreams. The resource's device is current, and no op is under way. NULL for a runtime. */
   void (*destroy)(void *self);
+
+  /* Optional: checks what the option table cannot say, such as the order of a list or the format of a text, and reports
+   * every error. `options` is the plugin's option struct, filled and checked by the table; options that name resources or
+   * registered objects are not to be followed. Called with no device and no instance for `hipmm check`, and before
+   * create and reconfigure, which get only options that validate found no error in. Any thread may call it. */
+  void (*validate)(const struct hipmm_validation *validation, const void *options);
 };
 
 /* The fields that every descriptor begins with. */

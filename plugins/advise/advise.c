@@ -129,11 +129,14 @@ static enum hipmm_status advise_open(struct advise *advise, const struct hipmm_s
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the advice");
   }
   advise->withdraws = advise->hint.is_on && services->is_kept_below(services);
-  if (!advise->plan->count)
-    services->log(services, HIPMM_LOG_WARNING,
-                  "no advice is set; set read_mostly, preferred_location, accessed_by or coarse_grain");
   pthread_rwlock_init(&advise->lock, NULL);
   return HIPMM_OK;
+}
+
+static void advise_validate(const struct hipmm_validation *validation, const void *options)
+{
+  plan_validate(validation, options);
+  memory_hint_validate(validation, "hipMemAdvise");
 }
 
 static enum hipmm_status advise_create(const struct hipmm_services *services, const void *options,
@@ -212,4 +215,5 @@ const struct hipmm_plugin advise_LTX_hipmm_plugin = {
     .ops = &advise_ops,
     .create = advise_create,
     .destroy = advise_destroy,
+    .validate = advise_validate,
 };

@@ -16,6 +16,27 @@ static bool plan_read_ordinal(const char *text, int *device_out)
   return true;
 }
 
+static void plan_validate_place(const struct hipmm_validation *validation, const char *option, const char *text)
+{
+  int device;
+  if (strcmp(text, "cpu") != 0 && strcmp(text, "device") != 0 && !plan_read_ordinal(text, &device))
+    validation->error(validation, option,
+                      "\"%.50s\" is not a place; write \"device\", \"cpu\", or a device's number such as \"0\"", text);
+}
+
+void plan_validate(const struct hipmm_validation *validation, const struct plan_options *options)
+{
+  if (options->preferred_location) plan_validate_place(validation, "preferred_location", options->preferred_location);
+  for (size_t i = 0; i < options->accessed_by.count; i++) {
+    char option[40]; /* with the index, as a JSON pointer */
+    snprintf(option, sizeof option, "accessed_by/%zu", i);
+    plan_validate_place(validation, option, options->accessed_by.items[i]);
+  }
+  if (!options->read_mostly && !options->coarse_grain && !options->preferred_location && !options->accessed_by.count)
+    validation->warn(validation, NULL,
+                     "sets no advice; set read_mostly, preferred_location, accessed_by or coarse_grain");
+}
+
 static enum hipmm_status plan_check_device(const struct hipmm_services *services, const char *option, int device,
                                            bool is_on)
 {
@@ -34,6 +55,7 @@ static enum hipmm_status plan_check_device(const struct hipmm_services *services
   return status;
 }
 
+/* The text is a place: plan_validate() has refused all others. */
 static enum hipmm_status plan_read_place(const struct hipmm_services *services, const char *option, const char *text,
                                          bool is_on, int *device_out)
 {
@@ -43,10 +65,7 @@ static enum hipmm_status plan_read_place(const struct hipmm_services *services, 
   else if (plan_read_ordinal(text, &device)) {
     enum hipmm_status status = plan_check_device(services, option, device, is_on);
     if (status) return status;
-  } else if (strcmp(text, "device") != 0)
-    return services->fail(services, HIPMM_E_CONFIG, option,
-                          "\"%.50s\" is not a place; write \"device\", \"cpu\", or a device's number such as \"0\"",
-                          text);
+  }
   *device_out = device;
   return HIPMM_OK;
 }

@@ -24,6 +24,9 @@ struct plan {
   struct plan_step steps[];
 };
 
+/* Reports places that are none, and warns where there is no advice. plan_make() gets only options without an error. */
+void plan_validate(const struct hipmm_validation *validation, const struct plan_options *options);
+
 /* `is_on`: the resource's device accepts advice; then every device that the options name must accept it too. */
 enum hipmm_status plan_make(const struct hipmm_services *services, const struct plan_options *options, bool is_on,
                             struct plan **plan_out);

@@ -132,12 +132,13 @@ static enum hipmm_status aligned_query(void *self, size_t index, int64_t *value_
 
 /* ---- Life ---- */
 
-static enum hipmm_status aligned_check(const struct hipmm_services *services, const struct aligned_options *given)
+static void aligned_validate(const struct hipmm_validation *validation, const void *options)
 {
-  if (!(given->alignment & (given->alignment - 1))) return HIPMM_OK;
-  return services->fail(services, HIPMM_E_CONFIG, "alignment",
-                        "%llu is not a power of two; write 256, 512, \"4KiB\", \"2MiB\" or the like",
-                        (unsigned long long)given->alignment);
+  const struct aligned_options *given = options;
+  if (given->alignment & (given->alignment - 1))
+    validation->error(validation, "alignment",
+                      "%llu is not a power of two; write 256, 512, \"4KiB\", \"2MiB\" or the like",
+                      (unsigned long long)given->alignment);
 }
 
 static void aligned_set(struct aligned *aligned, const struct aligned_options *given)
@@ -151,17 +152,14 @@ static enum hipmm_status aligned_reconfigure(void *self, const char *option, con
 {
   struct aligned *aligned = self;
   (void)option;
-  enum hipmm_status status = aligned_check(aligned->services, options);
-  if (!status) aligned_set(aligned, options);
-  return status;
+  aligned_set(aligned, options);
+  return HIPMM_OK;
 }
 
 static enum hipmm_status aligned_create(const struct hipmm_services *services, const void *options,
                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   (void)n_upstreams; /* one, as the descriptor says */
-  enum hipmm_status status = aligned_check(services, options);
-  if (status) return status;
   struct aligned *aligned = services->host_allocate(services, sizeof *aligned);
   if (!aligned) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   aligned->services = services;
@@ -227,4 +225,5 @@ const struct hipmm_plugin aligned_LTX_hipmm_plugin = {
     .ops = &aligned_ops,
     .create = aligned_create,
     .destroy = aligned_destroy,
+    .validate = aligned_validate,
 };

@@ -238,6 +238,19 @@ enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *bl
   return HIPMM_OK;
 }
 
+/* No other thread changes the record of a live block. */
+enum hipmm_status arena_locate(void *self, const void *ptr, struct hipmm_location *location_out)
+{
+  const struct arena *arena = self;
+  uint32_t id = range_at(&arena->global.ranges, ptr);
+  const struct range *range = range_of(&arena->global.ranges, id);
+  if (!id || !range_is_live_at(range, ptr)) return arena_refuse_pointer(arena, ptr);
+  location_out->usable_bytes = range->bytes;
+  location_out->stream = range->handle;
+  location_out->has_stream = 1;
+  return HIPMM_OK;
+}
+
 int arena_covers(void *self, const void *ptr)
 {
   struct arena *arena = self;

@@ -72,16 +72,21 @@ static enum hipmm_status arena_open_memory(struct arena *arena, const struct are
   return HIPMM_OK;
 }
 
+static void arena_validate(const struct hipmm_validation *validation, const void *options)
+{
+  const struct arena_options *wanted = options;
+  uint64_t bytes = wanted->arena_size / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
+  if (bytes && bytes < ARENA_SUPERBLOCK_BYTES)
+    validation->error(validation, "arena_size", "%llu bytes is less than a superblock; write 0, or at least \"1MiB\"",
+                      (unsigned long long)bytes);
+}
+
 /* The memory is ready on the default stream at first, and on every stream after the device was waited for. */
 static enum hipmm_status arena_fill(struct arena *arena, uint64_t bytes)
 {
   const struct hipmm_services *services = arena->services;
   bytes = bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
   if (!bytes) return HIPMM_OK;
-  if (bytes < ARENA_SUPERBLOCK_BYTES)
-    return services->fail(services, HIPMM_E_CONFIG, "arena_size",
-                          "%llu bytes is less than a superblock; write 0, or at least \"1MiB\"",
-                          (unsigned long long)bytes);
   enum hipmm_status status = global_fill(&arena->global, bytes);
   if (!status) return arena_synchronize(arena, STREAM_READY);
   if (!hipmm_is_out_of_memory(status)) return status;
@@ -186,6 +191,7 @@ static const struct hipmm_ops arena_ops = {
     .reconfigure = arena_reconfigure,
     .visit = arena_visit,
     .covers = arena_covers,
+    .locate = arena_locate,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin arena_LTX_hipmm_plugin;
@@ -206,4 +212,5 @@ const struct hipmm_plugin arena_LTX_hipmm_plugin = {
     .ops = &arena_ops,
     .create = arena_create,
     .destroy = arena_destroy,
+    .validate = arena_validate,
 };

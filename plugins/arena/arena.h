@@ -98,6 +98,7 @@ enum hipmm_status arena_find_memory(struct arena *arena, const struct arena_allo
 enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
 enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 enum hipmm_status arena_find(void *self, const void *ptr, struct hipmm_block *block_out);
+enum hipmm_status arena_locate(void *self, const void *ptr, struct hipmm_location *location_out);
 int arena_covers(void *self, const void *ptr);
 enum hipmm_status arena_trim(void *self, size_t keep_bytes);
 void arena_stream_retire(void *self, hipmm_stream_t stream);

@@ -75,6 +75,7 @@ const struct hipmm_plugin async_LTX_hipmm_plugin = {
     .version = "1.1",
     .doc = "Stream-ordered allocator of the runtime (hipMallocAsync), with its own memory pool",
     .role = HIPMM_ROLE_SOURCE,
+    .flags = HIPMM_PLUGIN_DEVICE_MEMORY,
     .options = async_option_table,
     .n_options = sizeof async_option_table / sizeof *async_option_table,
     .options_bytes = sizeof(struct async_options),

@@ -50,6 +50,13 @@ static enum hipmm_status binning_find(void *self, const void *ptr, struct hipmm_
                                    0, 0);
 }
 
+static enum hipmm_status binning_locate(void *self, const void *ptr, struct hipmm_location *location_out)
+{
+  const struct binning *binning = self;
+  struct bin *bin = bins_with_start(bins_table(&binning->bins), ptr);
+  return bin ? fixed_locate(&bin->blocks, ptr, location_out) : HIPMM_E_POINTER;
+}
+
 static int binning_covers(void *self, const void *ptr)
 {
   const struct binning *binning = self;
@@ -312,6 +319,7 @@ static const struct hipmm_ops binning_ops = {
     .reconfigure = binning_reconfigure,
     .visit = binning_visit,
     .covers = binning_covers,
+    .locate = binning_locate,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin binning_LTX_hipmm_plugin;
@@ -333,4 +341,5 @@ const struct hipmm_plugin binning_LTX_hipmm_plugin = {
     .ops = &binning_ops,
     .create = binning_create,
     .destroy = binning_destroy,
+    .validate = bins_validate,
 };

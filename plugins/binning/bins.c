@@ -38,6 +38,48 @@ struct bin *bins_with_start(const struct bins_table *table, const void *ptr)
   return NULL;
 }
 
+/* ---- Validating the options ---- */
+
+static void bins_validate_size(const struct hipmm_validation *validation, const struct bins_option *options, size_t i)
+{
+  char option[40], resource[40];
+  uint64_t bytes = sizes_round_up(options[i].size, HIPMM_ALIGNMENT), block_bytes;
+  uint64_t before = i ? sizes_round_up(options[i - 1].size, HIPMM_ALIGNMENT) : 0;
+  snprintf(option, sizeof option, "bins/%zu/size", i);
+  snprintf(resource, sizeof resource, "bins/%zu/resource", i);
+  if (bytes <= before)
+    validation->error(validation, option,
+                      "%llu bytes is not above the size of the bin before (%llu); list bins from the smallest to the "
+                      "largest, at least 256 bytes apart",
+                      (unsigned long long)bytes, (unsigned long long)before);
+  if (validation->bytes_of(validation, resource, "block_size", &block_bytes) &&
+      sizes_round_up(block_bytes, HIPMM_ALIGNMENT) < bytes)
+    validation->warn(validation, option,
+                     "requests of up to %llu bytes go to a resource that refuses those above its block_size, %llu; "
+                     "write the same size in both",
+                     (unsigned long long)bytes, (unsigned long long)block_bytes);
+}
+
+static void bins_validate_powers(const struct hipmm_validation *validation, int64_t first, int64_t last)
+{
+  if ((first < 0) != (last < 0))
+    validation->error(validation, first < 0 ? "min_size_exponent" : "max_size_exponent",
+                      "is missing; give both exponents, or neither");
+  else if (first > last)
+    validation->error(validation, "max_size_exponent", "%lld is below min_size_exponent (%lld)", (long long)last,
+                      (long long)first);
+}
+
+void bins_validate(const struct hipmm_validation *validation, const void *given)
+{
+  const struct bins_options *options = given;
+  for (size_t i = 0; i < options->bins.count; i++) bins_validate_size(validation, options->bins.items, i);
+  bins_validate_powers(validation, options->min_size_exponent, options->max_size_exponent);
+  if (!options->bins.count && !options->extra_bins.count && options->min_size_exponent < 0)
+    validation->warn(validation, NULL,
+                     "has no bins, so every request goes to its upstream; write \"bins\": [{\"size\": \"64KiB\"}]");
+}
+
 /* ---- Reading the options ---- */
 
 /* Sizes and resources of bins that are not opened yet, in order of size. */
@@ -47,21 +89,13 @@ struct plan {
   struct bins_option *items;
 };
 
-static enum hipmm_status bins_plan_list(struct plan *plan, const struct hipmm_list *list)
+/* The sizes rise: bins_validate() has refused all others. */
+static void bins_plan_list(struct plan *plan, const struct hipmm_list *list)
 {
   const struct bins_option *options = list->items;
-  for (size_t i = 0; i < list->count; i++) {
-    uint64_t bytes = sizes_round_up(options[i].size, HIPMM_ALIGNMENT);
-    char option[40];
-    snprintf(option, sizeof option, "bins/%zu/size", i);
-    if (i && bytes <= plan->items[i - 1].size)
-      return plan->services->fail(plan->services, HIPMM_E_CONFIG, option,
-                                  "%llu bytes is not above the size of the bin before (%llu); list bins from the "
-                                  "smallest to the largest, at least 256 bytes apart",
-                                  (unsigned long long)bytes, (unsigned long long)plan->items[i - 1].size);
-    plan->items[plan->count++] = (struct bins_option){bytes, options[i].resource};
-  }
-  return HIPMM_OK;
+  for (size_t i = 0; i < list->count; i++)
+    plan->items[plan->count++] =
+        (struct bins_option){sizes_round_up(options[i].size, HIPMM_ALIGNMENT), options[i].resource};
 }
 
 /* Index of a size in the plan, or where it would be inserted. */
@@ -89,18 +123,10 @@ static void bins_plan_size(struct plan *plan, uint64_t wanted_bytes)
   plan->count++;
 }
 
-static enum hipmm_status bins_plan_powers(struct plan *plan, int64_t first, int64_t last)
+static void bins_plan_powers(struct plan *plan, int64_t first, int64_t last)
 {
-  const struct hipmm_services *services = plan->services;
-  if (first < 0 && last < 0) return HIPMM_OK;
-  if (first < 0 || last < 0)
-    return services->fail(services, HIPMM_E_CONFIG, first < 0 ? "min_size_exponent" : "max_size_exponent",
-                          "is missing; give both exponents, or neither");
-  if (first > last)
-    return services->fail(services, HIPMM_E_CONFIG, "max_size_exponent", "%lld is below min_size_exponent (%lld)",
-                          (long long)last, (long long)first);
-  for (int64_t exponent = first; exponent <= last; exponent++) bins_plan_size(plan, 1ull << exponent);
-  return HIPMM_OK;
+  for (int64_t exponent = first; exponent >= 0 && exponent <= last; exponent++)
+    bins_plan_size(plan, UINT64_C(1) << exponent);
 }
 
 static enum hipmm_status bins_refuse_host_memory(const struct hipmm_services *services)
@@ -121,12 +147,11 @@ static enum hipmm_status bins_plan_read(struct plan *plan, const struct hipmm_se
       (struct plan){.services = services, .capacity = options->bins.count + options->extra_bins.count + MOST_POWERS};
   plan->items = services->host_allocate(services, plan->capacity * sizeof *plan->items);
   if (!plan->items) return bins_refuse_host_memory(services);
-  enum hipmm_status status = bins_plan_list(plan, &options->bins);
+  bins_plan_list(plan, &options->bins);
   const uint64_t *sizes = options->extra_bins.items;
-  for (size_t i = 0; !status && i < options->extra_bins.count; i++) bins_plan_size(plan, sizes[i]);
-  if (!status) status = bins_plan_powers(plan, options->min_size_exponent, options->max_size_exponent);
-  if (status) bins_plan_discard(plan);
-  return status;
+  for (size_t i = 0; i < options->extra_bins.count; i++) bins_plan_size(plan, sizes[i]);
+  bins_plan_powers(plan, options->min_size_exponent, options->max_size_exponent);
+  return HIPMM_OK;
 }
 
 /* ---- Tables ---- */

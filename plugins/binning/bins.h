@@ -42,6 +42,9 @@ struct bins {
   struct bins_table *_Atomic table;
 };
 
+/* As validate of a plugin. The functions below get only options without an error. */
+void bins_validate(const struct hipmm_validation *validation, const void *options);
+
 /* On failure nothing is left behind, and services->fail has the reason. */
 enum hipmm_status bins_open(struct bins *bins, const struct hipmm_services *services,
                             const struct bins_options *options, struct hipmm_resource *upstream);

@@ -31,6 +31,13 @@ enum hipmm_status memory_hint_open(struct memory_hint *hint, const struct hipmm_
   return HIPMM_OK;
 }
 
+void memory_hint_validate(const struct hipmm_validation *validation, const char *call)
+{
+  if (validation->is_device_memory(validation))
+    validation->warn(validation, NULL, "does nothing: %s applies to managed memory, and all memory below is a device's",
+                     call);
+}
+
 static void memory_hint_count(atomic_uint_fast64_t *counter, uint64_t amount)
 {
   atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);

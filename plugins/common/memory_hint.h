@@ -20,6 +20,9 @@ struct memory_hint {
   atomic_uint_fast64_t given, given_bytes, ignored;
 };
 
+/* Warns if the hint applies to no memory below. */
+void memory_hint_validate(const struct hipmm_validation *validation, const char *call);
+
 /* Called on creation. `has_call`: the runtime exports the function. */
 enum hipmm_status memory_hint_open(struct memory_hint *hint, const struct hipmm_services *services,
                                    struct hipmm_resource *upstream, const char *call, bool has_call);

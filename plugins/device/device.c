@@ -36,6 +36,12 @@ static enum hipmm_status device_create(const struct hipmm_services *services, co
   return HIPMM_OK;
 }
 
+static void device_destroy(void *self)
+{
+  peers_close(self);
+  source_destroy(self);
+}
+
 static const struct hipmm_option peer_table[] = {
     {.name = "device",
      .type = HIPMM_OPTION_INTEGER,
@@ -63,6 +69,7 @@ static const struct hipmm_ops device_ops = {
     .deallocate = source_deallocate,
     .find = source_find,
     .mapping = &device_mapping,
+    .device_admit = peers_admit,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin device_LTX_hipmm_plugin;
@@ -73,9 +80,10 @@ const struct hipmm_plugin device_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Device memory from the runtime (hipMalloc)",
     .role = HIPMM_ROLE_SOURCE,
+    .flags = HIPMM_PLUGIN_DEVICE_MEMORY,
     .ops = &device_ops,
     .create = device_create,
-    .destroy = source_destroy,
+    .destroy = device_destroy,
     .options = device_table,
     .n_options = sizeof device_table / sizeof *device_table,
     .options_bytes = sizeof(struct device_options),

@@ -94,7 +94,7 @@ static enum hipmm_status mapping_unmap(void *self, void *address, size_t bytes)
 {
   const struct hipmm_services *services = ((struct source *)self)->services;
   int previous = services->enter_device(services);
-  int code = services->hip->MemUnmap(address, bytes);
+  int code = peers_unmap(self, address, bytes);
   return mapping_end(services, previous, "hipMemUnmap", code, bytes);
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* peers.c: see peers.h. device.c calls it at creation, mapping.c for each chunk. Never disables access to hipMalloc's
- * memory, because that access belongs to the whole process. */
+ * memory, because that access belongs to the whole process.
+ *
+ * To give a device access to a chunk takes a driver as long as all other calls for it together. */
 #include "peers.h"
+#include "../../core/base/cancel.h"
 
 #include <stdio.h>
 
@@ -54,11 +57,77 @@ enum hipmm_status peers_enable(const struct hipmm_services *services, const stru
   return status;
 }
 
+/* ---- Mappings ---- */
+
+enum { PEERS_BLOCK_BYTES = 64 << 10 };
+
+/* Host memory for the records of mappings, which the application's malloc does not give. */
+struct peers_block {
+  struct peers_block *next;
+  struct address_tree_node nodes[];
+};
+
+static void peers_put_node(struct device *device, struct address_tree_node *node)
+{
+  node->right = device->unused;
+  device->unused = node;
+}
+
+static void peers_add_block(struct device *device)
+{
+  const struct hipmm_services *services = device->source.services;
+  struct peers_block *block = services->host_allocate(services, PEERS_BLOCK_BYTES);
+  if (!block) return;
+  block->next = device->blocks;
+  device->blocks = block;
+  for (size_t i = (PEERS_BLOCK_BYTES - sizeof *block) / sizeof *block->nodes; i-- > 0;)
+    peers_put_node(device, &block->nodes[i]);
+}
+
+static enum hipmm_status peers_record(struct device *device, const void *address, size_t bytes)
+{
+  const struct hipmm_services *services = device->source.services;
+  if (!device->unused) peers_add_block(device);
+  struct address_tree_node *node = device->unused;
+  if (!node)
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to record a mapping of {0:bytes}",
+                            bytes, 0, 0);
+  device->unused = node->right;
+  *node = (struct address_tree_node){.major = (uintptr_t)address, .minor = bytes};
+  address_tree_insert(&device->mappings, node);
+  return HIPMM_OK;
+}
+
+static void peers_forget(struct device *device, const void *address, size_t bytes)
+{
+  struct address_tree_node *node;
+  while ((node = address_tree_at_least(device->mappings, (uintptr_t)address, 0)) &&
+         node->major - (uintptr_t)address < bytes) {
+    address_tree_remove(&device->mappings, node);
+    peers_put_node(device, node);
+  }
+}
+
 void peers_open(struct device *device, const struct device_reach *reach)
 {
   device->is_in_reach = reach->is_whole;
+  device->is_announced = reach->devices && device->source.services->devices_are_announced;
   atomic_init(&device->peers, reach->devices);
+  pthread_mutex_init(&device->lock, NULL);
 }
+
+void peers_close(struct device *device)
+{
+  const struct hipmm_services *services = device->source.services;
+  while (device->blocks) {
+    struct peers_block *block = device->blocks;
+    device->blocks = block->next;
+    services->host_free(services, block, PEERS_BLOCK_BYTES);
+  }
+  pthread_mutex_destroy(&device->lock);
+}
+
+/* ---- Access to them ---- */
 
 static void peers_drop(struct device *device, int peer, int code)
 {
@@ -71,10 +140,10 @@ static void peers_drop(struct device *device, int peer, int code)
 }
 
 /* One call for each device: on NVIDIA's driver (580), one call with two devices takes longer than two calls. */
-enum hipmm_status peers_give_access(struct device *device, void *address, size_t bytes)
+static enum hipmm_status peers_give(struct device *device, uint64_t peers, void *address, size_t bytes)
 {
   const struct hipmm_services *services = device->source.services;
-  uint64_t peers = atomic_load_explicit(&device->peers, memory_order_relaxed);
+  peers &= atomic_load_explicit(&device->peers, memory_order_relaxed);
   for (; peers; peers &= peers - 1) {
     int peer = device_reach_first(peers);
     int code = services->hip->MemSetAccess(address, bytes, peer);
@@ -88,4 +157,48 @@ enum hipmm_status peers_give_access(struct device *device, void *address, size_t
     }
   }
   return HIPMM_OK;
+}
+
+enum hipmm_status peers_give_access(struct device *device, void *address, size_t bytes)
+{
+  if (!device->is_announced) return peers_give(device, UINT64_MAX, address, bytes);
+  pthread_mutex_lock(&device->lock);
+  enum hipmm_status status = peers_record(device, address, bytes);
+  if (!status && (status = peers_give(device, device->admitted, address, bytes))) peers_forget(device, address, bytes);
+  pthread_mutex_unlock(&device->lock);
+  return status;
+}
+
+int peers_unmap(struct device *device, void *address, size_t bytes)
+{
+  const struct hipmm_hip *hip = device->source.services->hip;
+  if (!device->is_announced) return hip->MemUnmap(address, bytes);
+  pthread_mutex_lock(&device->lock);
+  int code = hip->MemUnmap(address, bytes);
+  if (!code) peers_forget(device, address, bytes);
+  pthread_mutex_unlock(&device->lock);
+  return code;
+}
+
+/* A device that access to some mapping cannot be given to is not admitted; the access that it got stays. */
+enum hipmm_status peers_admit(void *self, int peer)
+{
+  struct device *device = self;
+  const struct hipmm_services *services = device->source.services;
+  uint64_t bit = device_reach_bit(peer);
+  enum hipmm_status status = HIPMM_OK;
+  if (!device->is_announced) return HIPMM_OK;
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&device->lock);
+  if (!(device->admitted & bit)) {
+    int previous = services->enter_device(services);
+    struct address_tree_node *node = address_tree_at_least(device->mappings, 0, 0);
+    for (; node && !status; node = address_tree_next(device->mappings, node))
+      status = peers_give(device, bit, (void *)node->major, node->minor);
+    services->leave_device(services, previous);
+  }
+  if (!status) device->admitted |= bit;
+  pthread_mutex_unlock(&device->lock);
+  cancel_allow(cancel);
+  return status;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* peers.h: the device resource itself, and the other devices that may access its memory: all devices that can reach it
- * access mapped memory, and the devices of the option "peers" access memory of hipMalloc. */
+ * access mapped memory (where devices are announced: from when they are), and the devices of the option "peers" access
+ * memory of hipMalloc. */
 #ifndef HIPMM_DEVICE_PEERS_H
 #define HIPMM_DEVICE_PEERS_H
 
+#include "../common/address_tree.h"
 #include "../common/device_reach.h"
 #include "../common/source.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* A row of the option. */
@@ -21,7 +24,15 @@ struct device_options {
 struct device {
   struct source source;
   bool is_in_reach;           /* of all devices of the process */
-  atomic_uint_fast64_t peers; /* one bit for each device that gets access to mapped memory */
+  atomic_uint_fast64_t peers; /* one bit for each device that gets access to mapped memory, now or later */
+
+  /* For access that is given later; not used where no device is announced. */
+  bool is_announced;
+  pthread_mutex_t lock;               /* of the rest; held around calls of HIP that give access and unmap */
+  uint64_t admitted;                  /* devices */
+  struct address_tree_node *mappings; /* by address: major is the address, minor the bytes */
+  struct address_tree_node *unused;   /* linked by `right` */
+  struct peers_block *blocks;         /* of nodes */
 };
 
 /* For create: lets each peer reach the memory that hipMalloc gives on this device, now and later. Refuses devices
@@ -30,10 +41,17 @@ enum hipmm_status peers_enable(const struct hipmm_services *services, const stru
 
 /* For create: stores which devices reach the memory. */
 void peers_open(struct device *device, const struct device_reach *reach);
+void peers_close(struct device *device);
 
-/* Gives every device that reaches it access to mapped memory; the resource's own is current and has access already. A
- * runtime that cannot give a device access is not asked again for that device, which is logged as a warning; any other
- * failure, such as want of memory for page tables, is the mapping's own, and is reported. */
+/* Gives every device that reaches it, and is announced where devices are, access to mapped memory; the resource's own is
+ * current and has access already. A runtime that cannot give a device access is not asked again for that device, which is
+ * logged as a warning; any other failure, such as want of memory for page tables, is the mapping's own, and is reported. */
 enum hipmm_status peers_give_access(struct device *device, void *address, size_t bytes);
+
+/* Unmaps memory that was given access to. Returns HIP's code. */
+int peers_unmap(struct device *device, void *address, size_t bytes);
+
+/* The op device_admit. */
+enum hipmm_status peers_admit(void *self, int peer);
 
 #endif

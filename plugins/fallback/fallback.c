@@ -8,6 +8,8 @@
 #include "../common/thread_slot.h"
 #include "owners.h"
 
+#include <string.h>
+
 enum { MOST_UPSTREAMS = 8 };
 
 struct tally {
@@ -217,6 +219,18 @@ static enum hipmm_status fallback_check_upstreams(const struct hipmm_services *s
   return HIPMM_OK;
 }
 
+/* In a graph; of upstreams that a program gives, creation knows more. */
+static void fallback_validate(const struct hipmm_validation *validation, const void *options)
+{
+  const char *name, *other_name;
+  (void)options; /* it has none */
+  for (size_t i = 0; (name = validation->upstream(validation, i)); i++)
+    for (size_t other = 0; other < i && (other_name = validation->upstream(validation, other)); other++)
+      if (!strcmp(name, other_name))
+        validation->error(validation, "upstream", "upstreams %zu and %zu are the same; name each resource once",
+                          other + 1, i + 1);
+}
+
 static enum hipmm_status fallback_create(const struct hipmm_services *services, const void *options,
                                          struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
@@ -269,4 +283,5 @@ const struct hipmm_plugin fallback_LTX_hipmm_plugin = {
     .ops = &fallback_ops,
     .create = fallback_create,
     .destroy = fallback_destroy,
+    .validate = fallback_validate,
 };

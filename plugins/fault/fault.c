@@ -170,6 +170,14 @@ static enum hipmm_status fault_reconfigure(void *self, const char *option, const
   return HIPMM_OK;
 }
 
+static void fault_validate(const struct hipmm_validation *validation, const void *options)
+{
+  const struct fault_options *given = options;
+  if (!given->every && given->probability <= 0 && given->above == HIPMM_UNLIMITED &&
+      given->after_total == HIPMM_UNLIMITED)
+    validation->warn(validation, NULL, "lets no allocation fail; set every, probability, above or after_total");
+}
+
 static enum hipmm_status fault_create(const struct hipmm_services *services, const void *options,
                                       struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
@@ -269,4 +277,5 @@ const struct hipmm_plugin fault_LTX_hipmm_plugin = {
     .ops = &fault_ops,
     .create = fault_create,
     .destroy = fault_destroy,
+    .validate = fault_validate,
 };

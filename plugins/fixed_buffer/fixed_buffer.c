@@ -67,6 +67,11 @@ static enum hipmm_status fixed_buffer_find(void *self, const void *ptr, struct h
   return inner->ops->find(((struct fixed_buffer *)self)->pool, ptr, block_out);
 }
 
+static enum hipmm_status fixed_buffer_locate(void *self, const void *ptr, struct hipmm_location *location_out)
+{
+  return inner->ops->locate(((struct fixed_buffer *)self)->pool, ptr, location_out);
+}
+
 static void fixed_buffer_stream_retire(void *self, hipmm_stream_t stream)
 {
   inner->ops->stream_retire(((struct fixed_buffer *)self)->pool, stream);
@@ -170,6 +175,7 @@ static const struct hipmm_ops fixed_buffer_ops = {
     .stream_retire = fixed_buffer_stream_retire,
     .stream_retain = fixed_buffer_stream_retain,
     .visit = fixed_buffer_visit,
+    .locate = fixed_buffer_locate,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin fixed_buffer_LTX_hipmm_plugin;

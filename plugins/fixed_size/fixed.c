@@ -158,6 +158,16 @@ bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *
   return requested != 0;
 }
 
+enum hipmm_status fixed_locate(const struct fixed *fixed, const void *ptr, struct hipmm_location *location_out)
+{
+  uint32_t number = fixed_block_at(fixed, ptr);
+  if (!number || !fixed_block_requested(fixed, number)) return HIPMM_E_POINTER;
+  location_out->usable_bytes = fixed->block_bytes;
+  location_out->stream = (hipmm_stream_t)(uintptr_t)fixed_block_note(fixed, number);
+  location_out->has_stream = 1;
+  return HIPMM_OK;
+}
+
 bool fixed_starts_at(const struct fixed *fixed, const void *ptr)
 {
   return fixed_block_at(fixed, ptr) != FIXED_NONE;

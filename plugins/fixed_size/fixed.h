@@ -61,6 +61,9 @@ void fixed_stream_retain(struct fixed *fixed, hipmm_stream_t stream);
 /* The live block that starts at `ptr`; false, and no error, if there is none. */
 bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *block_out);
 
+/* As ops->locate; HIPMM_E_POINTER, and no error, if there is no such block. */
+enum hipmm_status fixed_locate(const struct fixed *fixed, const void *ptr, struct hipmm_location *location_out);
+
 /* Whether a block, live or free, starts at `ptr`. */
 bool fixed_starts_at(const struct fixed *fixed, const void *ptr);
 

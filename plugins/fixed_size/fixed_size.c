@@ -45,6 +45,11 @@ static enum hipmm_status fixed_size_find(void *self, const void *ptr, struct hip
                                  0);
 }
 
+static enum hipmm_status fixed_size_locate(void *self, const void *ptr, struct hipmm_location *location_out)
+{
+  return fixed_locate(self, ptr, location_out);
+}
+
 static int fixed_size_covers(void *self, const void *ptr)
 {
   return fixed_starts_at(self, ptr);
@@ -180,6 +185,7 @@ static const struct hipmm_ops fixed_size_ops = {
     .stream_retain = fixed_size_stream_retain,
     .visit = fixed_size_visit,
     .covers = fixed_size_covers,
+    .locate = fixed_size_locate,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin fixed_size_LTX_hipmm_plugin;

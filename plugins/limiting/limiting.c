@@ -84,6 +84,13 @@ static enum hipmm_status limiting_reconfigure(void *self, const char *option, co
   return HIPMM_OK;
 }
 
+static void limiting_validate(const struct hipmm_validation *validation, const void *options)
+{
+  const struct limiting_options *given = options;
+  if (!given->limit && !validation->is_unknown(validation, "limit"))
+    validation->warn(validation, "limit", "is 0, so every allocation fails; write the most bytes, such as \"8GiB\"");
+}
+
 static enum hipmm_status limiting_create(const struct hipmm_services *services, const void *options,
                                          struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
@@ -141,4 +148,5 @@ const struct hipmm_plugin limiting_LTX_hipmm_plugin = {
     .ops = &limiting_ops,
     .create = limiting_create,
     .destroy = limiting_destroy,
+    .validate = limiting_validate,
 };

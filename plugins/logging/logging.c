@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct logging_options {
   const char *file;
@@ -123,15 +124,34 @@ static const char *logging_file_wanted(const struct logging_options *options)
   return options->file ? options->file : secure_getenv("RMM_LOG_FILE");
 }
 
+/* Two resources of one stack may share a terminal or a pipe, but no file. */
+static bool logging_is_stream(const char *name)
+{
+  struct stat status;
+  return !stat(name, &status) && !S_ISREG(status.st_mode);
+}
+
+static void logging_validate(const struct hipmm_validation *validation, const void *options)
+{
+  const struct logging_options *given = options;
+  const char *pattern = logging_file_wanted(given), *other = validation->same_as(validation, "file");
+  if (!pattern || !*pattern) {
+    validation->error(validation, pattern ? "file" : NULL,
+                      "the name of a file is missing; write \"file\": \"hipmm.%%r.csv\", or set RMM_LOG_FILE");
+    return;
+  }
+  name_validate(validation, pattern);
+  if (other && !logging_is_stream(pattern))
+    validation->error(validation, "file", "%s of the same stack writes \"%.500s\" too; give each a file of its own",
+                      other, pattern);
+}
+
 static enum hipmm_status logging_create(const struct hipmm_services *services, const void *options,
                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   const struct logging_options *given = options;
   const char *pattern = logging_file_wanted(given);
   (void)n_upstreams; /* one, as the descriptor says */
-  if (!pattern || !*pattern)
-    return services->fail(services, HIPMM_E_CONFIG, pattern ? "file" : NULL,
-                          "the name of a file is missing; write \"file\": \"hipmm.%%r.csv\", or set RMM_LOG_FILE");
   struct logging *logging = services->host_allocate(services, sizeof *logging);
   if (!logging) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   logging->services = services;
@@ -213,4 +233,5 @@ const struct hipmm_plugin logging_LTX_hipmm_plugin = {
     .ops = &logging_ops,
     .create = logging_create,
     .destroy = logging_destroy,
+    .validate = logging_validate,
 };

@@ -22,23 +22,28 @@ static long name_rank_of_process(void)
   return 0;
 }
 
-/* Writes the text for the letter after a percent sign; 0 if the letter is unknown. */
+static const char name_letters[] = "pdr%";
+
+/* Writes the text for one of these letters after a percent sign. */
 static int name_letter_expand(const struct hipmm_services *services, char letter, char *text, size_t text_bytes)
 {
   switch (letter) {
   case 'p': return snprintf(text, text_bytes, "%ld", (long)getpid());
   case 'd': return snprintf(text, text_bytes, "%d", services->device);
   case 'r': return snprintf(text, text_bytes, "%ld", name_rank_of_process());
-  case '%': return snprintf(text, text_bytes, "%%");
-  default: return 0;
+  default: return snprintf(text, text_bytes, "%%");
   }
 }
 
-static enum hipmm_status name_refuse_letter(const struct hipmm_services *services, const char *pattern, const char *at)
+void name_validate(const struct hipmm_validation *validation, const char *pattern)
 {
   static const char allowed[] = "write %p for the process, %d for the device, %r for the rank, %% for a percent sign";
-  if (!at[1]) return services->fail(services, HIPMM_E_CONFIG, "file", "\"%.500s\" ends in %%; %s", pattern, allowed);
-  return services->fail(services, HIPMM_E_CONFIG, "file", "\"%.500s\": unknown %%%c; %s", pattern, at[1], allowed);
+  for (const char *at = strchr(pattern, '%'); at; at = at[1] ? strchr(at + 2, '%') : NULL) {
+    if (!at[1])
+      validation->error(validation, "file", "\"%.500s\" ends in %%; %s", pattern, allowed);
+    else if (!strchr(name_letters, at[1]))
+      validation->error(validation, "file", "\"%.500s\": unknown %%%c; %s", pattern, at[1], allowed);
+  }
 }
 
 enum hipmm_status name_expand(const struct hipmm_services *services, const char *pattern, char *name_out)
@@ -47,7 +52,6 @@ enum hipmm_status name_expand(const struct hipmm_services *services, const char 
   size_t used = 0;
   for (const char *at = pattern; *at; at++) {
     int length = *at == '%' ? name_letter_expand(services, at[1], text, sizeof text) : 1;
-    if (!length) return name_refuse_letter(services, pattern, at);
     if (used + (size_t)length >= sizeof name)
       return services->fail(services, HIPMM_E_CONFIG, "file", "the name is too long; a name has at most %d characters",
                             NAME_BYTES - 1);

@@ -7,6 +7,9 @@
 
 enum { NAME_BYTES = 4096 };
 
+/* Reports each percent sign that has no meaning. name_expand() gets only patterns without an error. */
+void name_validate(const struct hipmm_validation *validation, const char *pattern);
+
 /* Replaces %p by the process's id, %d by the device, %r by the process's rank in its job, %% by a percent sign.
  * `name_out` has NAME_BYTES. */
 enum hipmm_status name_expand(const struct hipmm_services *services, const char *pattern, char *name_out);

@@ -289,6 +289,44 @@ int pool_covers(void *self, const void *ptr)
   return covers;
 }
 
+enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location *location_out)
+{
+  struct pool *pool = self;
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
+  if (status) return status;
+  uint32_t id = block_at(&pool->heap.blocks, ptr, 0);
+  if (id) {
+    const struct block *block = block_of(&pool->heap.blocks, id);
+    location_out->usable_bytes = block->bytes;
+    location_out->stream = stream_of(&pool->heap.streams, block->stream)->handle;
+    location_out->has_stream = block->stream != STREAM_READY;
+  }
+  biased_lock_release(&pool->lock);
+  return id ? HIPMM_OK : pool_refuse_pointer(pool, ptr);
+}
+
+/* The chunks of a live block are mapped without a gap. */
+enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
+                                    void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure)
+{
+  struct pool *pool = self;
+  const struct chunks *chunks = &pool->backing.granules.chunks;
+  if (!pool->backing.mapped) return HIPMM_OK;
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
+  if (status) return status;
+  uint32_t id = block_at(&pool->heap.blocks, ptr, 0);
+  const struct block *block = block_of(&pool->heap.blocks, id);
+  uint64_t at = id ? block->start : 0, end = id ? block->start + block->bytes : 0;
+  while (at < end) {
+    uint32_t chunk = chunks_at(chunks, chunks_round_down(chunks, at), &at);
+    visitor(closure, &(struct hipmm_chunk){chunk_of(chunks, chunk)->handle, (const void *)(uintptr_t)at,
+                                           chunk_bytes(chunks, chunk)});
+    at += chunk_bytes(chunks, chunk);
+  }
+  biased_lock_release(&pool->lock);
+  return id ? HIPMM_OK : pool_refuse_pointer(pool, ptr);
+}
+
 /* ---- Releasing ---- */
 
 enum hipmm_status pool_trim(void *self, size_t keep_bytes)

@@ -21,6 +21,9 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipm
 enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out);
 int pool_covers(void *self, const void *ptr);
+enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location *location_out);
+enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
+                                    void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 enum hipmm_status pool_trim(void *self, size_t keep_bytes);
 void pool_stream_retire(void *self, hipmm_stream_t stream);
 void pool_stream_retain(void *self, hipmm_stream_t stream);

@@ -212,7 +212,9 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .stream_retain = pool_stream_retain,
                                      .reconfigure = pool_reconfigure,
                                      .visit = pool_visit,
-                                     .covers = pool_covers};
+                                     .covers = pool_covers,
+                                     .locate = pool_locate,
+                                     .visit_chunks = pool_visit_chunks};
 
 const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,

@@ -37,6 +37,12 @@ static const struct hipmm_feature prefetch_values[MEMORY_HINT_VALUES] = {
                              "Allocations that were not prefetched, because their memory is not managed"},
 };
 
+static void prefetch_validate(const struct hipmm_validation *validation, const void *options)
+{
+  (void)options; /* it has none */
+  memory_hint_validate(validation, "hipMemPrefetchAsync");
+}
+
 static enum hipmm_status prefetch_create(const struct hipmm_services *services, const void *options,
                                          struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
@@ -80,4 +86,5 @@ const struct hipmm_plugin prefetch_LTX_hipmm_plugin = {
     .ops = &prefetch_ops,
     .create = prefetch_create,
     .destroy = prefetch_destroy,
+    .validate = prefetch_validate,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* witness.c: a good adaptor that remembers how the core treated it: on which device it was created, how often each op
- * was called, in which turn it was trimmed. */
+ * was called, in which turn it was trimmed. It can call a function of the program for each stream that it is told of. */
 #include <hipmm/plugin.h>
 #include <stdatomic.h>
 
@@ -15,8 +15,21 @@ enum witness_value {
   WITNESS_N
 };
 
+struct witness_options {
+  const struct hipmm_failure_handler *when_retained;
+};
+
+static const struct hipmm_option witness_options[] = {
+    {.name = "when_retained",
+     .type = HIPMM_OPTION_OBJECT,
+     .offset = offsetof(struct witness_options, when_retained),
+     .unit = "failure",
+     .doc = "What it calls for each stream that is retained"},
+};
+
 struct witness {
   const struct hipmm_services *services;
+  const struct hipmm_failure_handler *when_retained; /* NULL: none */
   struct hipmm_resource *upstream;
   atomic_int_fast64_t values[WITNESS_N];
 };
@@ -86,6 +99,7 @@ static void witness_stream_retain(void *self, hipmm_stream_t stream)
   struct witness *witness = self;
   (void)stream;
   witness->values[WITNESS_RETAINED]++;
+  if (witness->when_retained) witness->when_retained->callback(witness->when_retained->arg, 0);
 }
 
 static const struct hipmm_ops witness_ops = {.struct_size = sizeof witness_ops,
@@ -101,12 +115,13 @@ static enum hipmm_status witness_create(const struct hipmm_services *services, c
                                         struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
 {
   int device = -1;
-  (void)options, (void)n_upstreams;
+  (void)n_upstreams;
   struct witness *witness = services->host_allocate(services, sizeof *witness);
   if (!witness) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory");
   services->hip->GetDevice(&device);
   witness->services = services;
   witness->upstream = upstreams[0];
+  witness->when_retained = ((const struct witness_options *)options)->when_retained;
   witness->values[WITNESS_CREATE_DEVICE] = device;
   *self_out = witness;
   return HIPMM_OK;
@@ -125,8 +140,21 @@ static void witness_destroy(void *self)
 HIPMM_EXPORT extern const struct hipmm_plugin witness_LTX_hipmm_plugin;
 
 const struct hipmm_plugin witness_LTX_hipmm_plugin = {
-    HIPMM_PLUGIN_HEAD,          .type = "witness",          .version = "1",     .doc = "Remembers how it was treated",
-    .role = HIPMM_ROLE_ADAPTOR, .min_upstreams = 1,         .max_upstreams = 1, .values = witness_values,
-    .n_values = WITNESS_N,      .actions = witness_actions, .n_actions = 2,     .ops = &witness_ops,
-    .create = witness_create,   .destroy = witness_destroy,
+    HIPMM_PLUGIN_HEAD,
+    .type = "witness",
+    .version = "1",
+    .doc = "Remembers how it was treated",
+    .role = HIPMM_ROLE_ADAPTOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = witness_options,
+    .n_options = 1,
+    .options_bytes = sizeof(struct witness_options),
+    .values = witness_values,
+    .n_values = WITNESS_N,
+    .actions = witness_actions,
+    .n_actions = 2,
+    .ops = &witness_ops,
+    .create = witness_create,
+    .destroy = witness_destroy,
 };

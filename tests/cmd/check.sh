@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# hipmm check: the form of its output and its exit statuses. tests/graphs tests the mistakes themselves.
+# hipmm check: the form of its output and its exit statuses. tests/graphs tests the errors themselves.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 
 run 0 check "$here/graphs/branches.json"
@@ -15,11 +15,11 @@ same check-syntax.txt
 
 run 1 check /nowhere/hipmm.json
 prints '^/nowhere/hipmm.json: .*No such file or directory$'
-prints '^/nowhere/hipmm.json: 1 mistake$'
+prints '^/nowhere/hipmm.json: 1 error$'
 run 1 check "$work"
 prints 'Is a directory'
 
-# A plugin whose descriptor claims too much is a mistake in the graph, not a crash.
+# A plugin whose descriptor claims too much is an error in the graph, not a crash.
 echo '{ "stack": ["claims", "device"] }' >claims.json
 HIPMM_PLUGIN_PATH=$top_builddir/tests/bad/.libs:$HIPMM_PLUGIN_PATH run 1 check claims.json
 prints 'claims.so: its option table, said to have 1000000 rows'

@@ -25,7 +25,7 @@ run 0 show --json
 prints '"in_force": null'
 
 run 1 show "$here/graphs/bad.json"
-says 'graphs/bad.json: /resources/main/inital_size: unknown option'
+says 'graphs/bad.json:[0-9:]*: /resources/main/inital_size: unknown option'
 run 1 show "$here/graphs/syntax.json"
 says 'graphs/syntax.json:3:'
 

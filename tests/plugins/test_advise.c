@@ -157,7 +157,7 @@ struct wrong_case {
 
 static const struct wrong_case wrong[] = {
     {"'preferred_location': 'gpu'",
-     "/stack/0/preferred_location: advise: \"gpu\" is not a place; write \"device\", \"cpu\""},
+     "/stack/0/preferred_location: \"gpu\" is not a place; write \"device\", \"cpu\""},
     {"'preferred_location': ''", "\"\" is not a place"},
     {"'preferred_location': '2'", "/stack/0/preferred_location: advise: there is no device 2; there are 2"},
     {"'preferred_location': '-1'", "\"-1\" is not a place"},
@@ -165,7 +165,7 @@ static const struct wrong_case wrong[] = {
     {"'preferred_location': '99999999999'", "is not a place"},
     {"'preferred_location': 1", "/stack/0/preferred_location: 1 is not"},
     {"'accessed_by': 'cpu'", "/stack/0/accessed_by"},
-    {"'accessed_by': ['cpu', 'device', 'you']", "/stack/0/accessed_by/2: advise: \"you\" is not a place"},
+    {"'accessed_by': ['cpu', 'device', 'you']", "/stack/0/accessed_by/2: \"you\" is not a place"},
     {"'accessed_by': ['cpu', '7']", "/stack/0/accessed_by/1: advise: there is no device 7"},
     {"'read_mostly': 'yes'", "/stack/0/read_mostly"},
     {"'read_mosty': true", "did you mean \"read_mostly\"?"},

@@ -182,10 +182,10 @@ static void takes_new_options_while_in_use(void **state)
 static void refuses_bad_options(void **state)
 {
   static const struct fixture_mistake bad[] = {
-      {"'alignment': 300", "/stack/0/alignment: aligned: 300 is not a power of two"},
+      {"'alignment': 300", "/stack/0/alignment: 300 is not a power of two"},
       {"'alignment': 128", "/stack/0/alignment: 128 is too little"},
       {"'alignment': 0", "/stack/0/alignment: 0 is too little"},
-      {"'alignment': '3MiB'", "/stack/0/alignment: aligned: 3145728 is not a power of two"},
+      {"'alignment': '3MiB'", "/stack/0/alignment: 3145728 is not a power of two"},
       {"'alignment': '2048GiB'", "/stack/0/alignment: 2048GiB is too much"},
       {"'alignment_threshold': -1", "/stack/0/alignment_threshold: -1 is not"}};
   (void)state;

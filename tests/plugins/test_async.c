@@ -37,6 +37,17 @@ static void takes_its_initial_pool_size_at_once(void **state)
   assert_int_equal(fixture_value("async", "used_bytes"), 0);
 }
 
+static void allocates_from_its_initial_pool_size(void **state)
+{
+  void *parts[8];
+  (void)state;
+  fixture_start("'stack': [{'type': 'async', 'initial_pool_size': '64MiB'}]");
+  size_t held = fixture_held_bytes();
+  for (size_t i = 0; i < 8; i++) parts[i] = fixture_allocate(8 * MIB, NULL);
+  assert_int_equal(fixture_held_bytes(), held);
+  for (size_t i = 0; i < 8; i++) fixture_free(parts[i], 8 * MIB, NULL);
+}
+
 static void says_that_the_initial_pool_size_is_too_large(void **state)
 {
   needs_software();
@@ -273,6 +284,7 @@ int main(void)
       TEST(counts_what_the_driver_reserves),
       TEST(holds_no_more_while_it_reuses),
       TEST(takes_its_initial_pool_size_at_once),
+      TEST(allocates_from_its_initial_pool_size),
       TEST(says_that_the_initial_pool_size_is_too_large),
       TEST(gives_idle_memory_back_when_trimmed),
       TEST(releases_above_its_threshold_at_synchronisations),

@@ -274,7 +274,7 @@ static const struct graph_case wrong_graphs[] = {
     {"'memory'", "/resources/top/upstream: fallback takes 2 to 8 upstreams, not 1"},
     {"['memory']", "fallback takes 2 to 8 upstreams, not 1"},
     {"[]", "fallback takes 2 to 8 upstreams, not 0"},
-    {"['memory', 'memory']", "/resources/top/upstream: top: upstreams 1 and 2 are the same"},
+    {"['memory', 'memory']", "/resources/top/upstream: upstreams 1 and 2 are the same"},
     {"['memory', 'above']", "cycle: "},
     {"['top', 'memory']", "cycle: top → top"},
     {"['memory', 'memry']", "/resources/top/upstream/1: no resource is called \"memry\""},

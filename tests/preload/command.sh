@@ -80,7 +80,7 @@ fi
 echo '{ "stack": ["pol", "device"] }' >wrong.json
 options='--config wrong.json'
 good unready
-says_once '^hipmm: wrong.json: /stack/0: unknown type "pol"; did you mean "pool"?; .*program runs without hipmm$'
+says_once '^hipmm: wrong.json:1:12: /stack/0: unknown type "pol"; did you mean "pool"?; .*program runs without hipmm$'
 [ "$(wc -l <"$work/err")" = 1 ] || fail "more than one line on a wrong graph"
 run 2 run --strict --config wrong.json -- "$here/program" unready
 says '^hipmm: wrong.json: .*; .*program is not started (--strict)$'

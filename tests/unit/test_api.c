@@ -91,7 +91,7 @@ static void refuses_a_missing_file_that_is_named(void **state)
   assert_ok(hipmm_init_from_file(places->working)); /* that is not what was meant, but the caller may */
 }
 
-static void refuses_a_file_with_a_mistake(void **state)
+static void refuses_a_file_with_an_error(void **state)
 {
   const struct places *places = *state;
   struct hipmm_error error = {.struct_size = sizeof error};
@@ -108,7 +108,7 @@ static void refuses_a_file_with_a_mistake(void **state)
   assert_string_equal(error.path, "/stack/1/inital_size");
   assert_string_equal(error.resource, "pool");
   assert_string_equal(error.message,
-                      "hipmm.json: /stack/1/inital_size: unknown option \"inital_size\" of pool; did you "
+                      "hipmm.json:1:43: /stack/1/inital_size: unknown option \"inital_size\" of pool; did you "
                       "mean \"initial_size\"?");
   assert_status(hipmm_init_from_file(places->folder), HIPMM_E_IO);
   assert_message("Is a directory");
@@ -283,7 +283,7 @@ int main(void)
       place_test(takes_the_working_folders_file),
       place_test(does_without_a_file),
       place_test(refuses_a_missing_file_that_is_named),
-      place_test(refuses_a_file_with_a_mistake),
+      place_test(refuses_a_file_with_an_error),
       place_test(names_folders_relative_to_the_graph),
   };
   size_t n = 6;

@@ -61,14 +61,14 @@ static void refuses_devices_that_do_not_exist(void **state)
   char name[8] = "same";
   both_start(state, "'stack': ['device']");
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    assert_status(hipmm_device_set(wrong[i]), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_device_set(wrong[i]), HIPMM_E_NO_DEVICE);
     assert_message(" does not exist: runtime ");
-    assert_status(hipmm_device_enter(wrong[i], &previous), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_device_leave(wrong[i]), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_device_memory(wrong[i], &bytes, &bytes), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_device_percent_of_free_memory(wrong[i], 50, &bytes), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_device_name(wrong[i], sizeof name, name), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_device_attribute(wrong[i], 9, &previous), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_device_enter(wrong[i], &previous), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_device_leave(wrong[i]), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_device_memory(wrong[i], &bytes, &bytes), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_device_percent_of_free_memory(wrong[i], 50, &bytes), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_device_name(wrong[i], sizeof name, name), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_device_attribute(wrong[i], 9, &previous), HIPMM_E_NO_DEVICE);
   }
   assert_status(hipmm_device_enter(0, NULL), HIPMM_E_ARGUMENT);
   assert_int_equal(current(), 0);

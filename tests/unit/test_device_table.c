@@ -80,17 +80,29 @@ static void refuses_devices_that_do_not_exist(void **state)
   size_t now = 77, peak = 77;
   for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
     int device = devices[i];
-    assert_status(hipmm_resource_get_for_device(device, &resource), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_resource_get_by_name(device, "pool", &resource), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_resource_set_for_device(device, NULL, &resource), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_resource_reset_for_device(device), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_device_held_bytes(device, &now, &peak), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_stream_retain(device, NULL), HIPMM_E_ARGUMENT);
-    assert_status(hipmm_stream_retire(device, NULL), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_get_for_device(device, &resource), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_resource_get_by_name(device, "pool", &resource), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_resource_set_for_device(device, NULL, &resource), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_resource_reset_for_device(device), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_device_held_bytes(device, &now, &peak), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_stream_retain(device, NULL), HIPMM_E_NO_DEVICE);
+    assert_status(hipmm_stream_retire(device, NULL), HIPMM_E_NO_DEVICE);
     assert_message("does not exist: runtime software has 2, numbered from 0");
     assert_null(resource);
     assert_int_equal(now + peak, 154);
   }
+}
+
+static void a_free_builds_no_stack(void **state)
+{
+  (void)state;
+  char *text;
+  assert_status(hipmm_deallocate(NULL, &text, 100, NULL), HIPMM_E_POINTER);
+  assert_message("nothing was allocated from device 0: it has no stack yet");
+  assert_status(hipmm_deallocate_aligned(NULL, &text, 100, 512, NULL), HIPMM_E_POINTER);
+  assert_ok(hipmm_deallocate(NULL, NULL, 0, NULL));
+  assert_status(hipmm_list("devices/0", &text), HIPMM_E_STATE);
+  assert_message("the stack of device 0 is not built yet");
 }
 
 static void refuses_missing_arguments(void **state)
@@ -278,6 +290,7 @@ int main(void)
       device_test(current_is_the_threads_device),
       device_test(counts_devices),
       device_test(refuses_devices_that_do_not_exist),
+      device_test(a_free_builds_no_stack),
       device_test(refuses_missing_arguments),
       device_test(finds_resources_by_name),
       device_test(puts_another_in_force_and_gives_the_one_before),

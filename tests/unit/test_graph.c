@@ -29,12 +29,12 @@ static const char *const names_used[] = {"managed", "pinned", NULL};
 
 /* ---- What came of a graph, as text ----------------------------------------------------------------------------- */
 
-static void add_warnings(const struct diagnostics *report, char *text)
+static void add_warnings(const struct diagnostics *diagnostics, char *text)
 {
   char line[4096];
-  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next) {
-    if (mistake->status == HIPMM_OK) strcat(text, "warning: ");
-    strcat(strcat(text, diagnostics_line(report, mistake, line, sizeof line)), "\n");
+  for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next) {
+    if (diagnostic->status == HIPMM_OK) strcat(text, "warning: ");
+    strcat(strcat(text, diagnostics_line(diagnostics, diagnostic, line, sizeof line)), "\n");
   }
 }
 
@@ -127,24 +127,24 @@ static void runs_case(void **state)
 {
   const struct graph_case *row = *state;
   static char text[TEXT_BYTES], expected[TEXT_BYTES];
-  struct diagnostics report = {.source = row->base};
+  struct diagnostics diagnostics = {.source = row->base};
   struct graph *graph = NULL;
   text[0] = '\0';
-  enum hipmm_status status = graph_from_file(row->file, &report, &graph);
-  if (graph) graph_warn_unused(graph, names_used, &report);
-  add_warnings(&report, text);
+  enum hipmm_status status = graph_from_file(row->file, &diagnostics, &graph);
+  if (graph) graph_warn_unused(graph, names_used, &diagnostics);
+  add_warnings(&diagnostics, text);
   if (graph) dump(graph, text);
   if (getenv("HIPMM_SHOW_CASES")) fprintf(stderr, "== %s\n%s", row->base, text);
   read_file(row->expected_file, expected);
   assert_string_equal(text, expected);
   assert_int_equal(status == HIPMM_OK, row->is_valid);
   assert_int_equal(graph != NULL, row->is_valid);
-  assert_int_equal(report.n_errors == 0, row->is_valid);
+  assert_int_equal(diagnostics.n_errors == 0, row->is_valid);
   if (graph) {
     assert_graph_is_valid(graph);
     graph_release(graph);
   }
-  diagnostics_clear(&report);
+  diagnostics_clear(&diagnostics);
 }
 
 /* ---- Graphs made here ------------------------------------------------------------------------------------------ */
@@ -152,18 +152,18 @@ static void runs_case(void **state)
 static enum hipmm_status check(const char *json, const char *expected)
 {
   char text[8192] = "";
-  struct diagnostics report = {.source = "g"};
+  struct diagnostics diagnostics = {.source = "g"};
   struct graph *graph = NULL;
-  enum hipmm_status status = graph_from_string(json, "g", &report, &graph);
-  if (graph) graph_warn_unused(graph, names_used, &report);
-  add_warnings(&report, text);
+  enum hipmm_status status = graph_from_string(json, "g", &diagnostics, &graph);
+  if (graph) graph_warn_unused(graph, names_used, &diagnostics);
+  add_warnings(&diagnostics, text);
   assert_string_equal(text, expected);
   assert_int_equal(status == HIPMM_OK, graph != NULL);
   if (graph) {
     assert_graph_is_valid(graph);
     graph_release(graph);
   }
-  diagnostics_clear(&report);
+  diagnostics_clear(&diagnostics);
   return status;
 }
 
@@ -199,13 +199,15 @@ static void limits_the_depth(void **state)
   assert_int_equal(check(text.data, ""), HIPMM_OK);
   free(text.data);
   write_chain(&text, 101);
-  assert_int_equal(check(text.data, "g: /resources/r0: stands on more than 99 resources, one on the other; the most is "
-                                    "100 deep\n"),
+  assert_int_equal(check(text.data,
+                         "g:1:16: /resources/r0: stands on more than 99 resources, one on the other; the most is "
+                         "100 deep\n"),
                    HIPMM_E_CONFIG);
   free(text.data);
   write_chain(&text, 1000);
-  assert_int_equal(check(text.data, "g: /resources/r899: stands on more than 99 resources, one on the other; the most "
-                                    "is 100 deep\n"),
+  assert_int_equal(check(text.data,
+                         "g:1:46546: /resources/r899: stands on more than 99 resources, one on the other; the most "
+                         "is 100 deep\n"),
                    HIPMM_E_CONFIG);
   free(text.data);
 }
@@ -215,7 +217,8 @@ static void limits_the_number_of_resources(void **state)
   struct text text;
   (void)state;
   write_chain(&text, 10000);
-  assert_int_equal(check(text.data, "g: /resources: 10000 resources are too many; the most is 1000\n"), HIPMM_E_CONFIG);
+  assert_int_equal(check(text.data, "g:1:2: /resources: 10000 resources are too many; the most is 1000\n"),
+                   HIPMM_E_CONFIG);
   free(text.data);
 }
 
@@ -229,7 +232,7 @@ static void limits_the_stack(void **state)
     for (int i = 1; i < n; i++) fputs("\"statistics\", ", text.stream);
     fputs("\"device\"]}", text.stream);
     fclose(text.stream);
-    check(text.data, n == 100 ? "" : "g: /stack: 101 resources are too deep a stack; the most is 100\n");
+    check(text.data, n == 100 ? "" : "g:1:2: /stack: 101 resources are too deep a stack; the most is 100\n");
     free(text.data);
   }
 }
@@ -261,10 +264,10 @@ static void reads_a_thousand_resources_at_once(void **state)
   free(text.data);
 }
 
-static void keeps_a_thousand_mistakes_and_counts_the_rest(void **state)
+static void keeps_a_thousand_errors_and_counts_the_rest(void **state)
 {
   struct text text;
-  struct diagnostics report = {.source = "g"};
+  struct diagnostics diagnostics = {.source = "g"};
   size_t n_kept = 0;
   (void)state;
   open_text(&text);
@@ -276,12 +279,12 @@ static void keeps_a_thousand_mistakes_and_counts_the_rest(void **state)
   fputs("]}}}", text.stream);
   fclose(text.stream);
   double start = seconds();
-  assert_int_equal(graph_from_string(text.data, "g", &report, NULL), HIPMM_E_CONFIG);
+  assert_int_equal(graph_from_string(text.data, "g", &diagnostics, NULL), HIPMM_E_CONFIG);
   assert_true(seconds() - start < 20);
-  for (const struct diagnostic *mistake = report.first; mistake; mistake = mistake->next) n_kept++;
+  for (const struct diagnostic *diagnostic = diagnostics.first; diagnostic; diagnostic = diagnostic->next) n_kept++;
   assert_int_equal(n_kept, DIAGNOSTICS_MOST_KEPT);
-  assert_int_equal(report.n_errors, 100000);
-  diagnostics_clear(&report);
+  assert_int_equal(diagnostics.n_errors, 100000);
+  diagnostics_clear(&diagnostics);
   free(text.data);
 }
 
@@ -296,7 +299,7 @@ static void finds_long_cycles_without_recursion(void **state)
             (i + 1) % 1000);
   fputs("}}", text.stream);
   fclose(text.stream);
-  check(text.data, "g: /resources/r0: cycle: r0 → r1 → r2 → r3 → r4 → r5 → r6 → r7 → … → r999 → r0\n");
+  check(text.data, "g:1:16: /resources/r0: cycle: r0 → r1 → r2 → r3 → r4 → r5 → r6 → r7 → … → r999 → r0\n");
   free(text.data);
 }
 
@@ -315,7 +318,7 @@ static void survives_deep_nesting(void **state)
   struct text text;
   (void)state;
   nest(&text, 1000, "[", "]");
-  check(text.data, "g: /stack/0: a list is not a resource; write a type, or {\"type\": …}\n");
+  check(text.data, "g:1:12: /stack/0: a list is not a resource; write a type, or {\"type\": …}\n");
   free(text.data);
   nest(&text, 100000, "[", "]");
   assert_int_equal(check(text.data, "g:1:2058: maximum parsing depth reached near '['\n"), HIPMM_E_SYNTAX);
@@ -327,11 +330,11 @@ static void survives_deep_nesting(void **state)
 static enum hipmm_status check_file(const char *file, const char *expected)
 {
   char text[4096] = "";
-  struct diagnostics report = {.source = "f"};
-  enum hipmm_status status = graph_from_file(file, &report, NULL);
-  add_warnings(&report, text);
+  struct diagnostics diagnostics = {.source = "f"};
+  enum hipmm_status status = graph_from_file(file, &diagnostics, NULL);
+  add_warnings(&diagnostics, text);
   assert_string_equal(text, expected);
-  diagnostics_clear(&report);
+  diagnostics_clear(&diagnostics);
   return status;
 }
 
@@ -413,10 +416,10 @@ static void does_not_wait_for_a_pipe_without_writer(void **state)
 
 static void gives_every_device_a_plain_device_without_a_file(void **state)
 {
-  struct diagnostics report = {0};
+  struct diagnostics diagnostics = {0};
   struct graph *graph;
   (void)state;
-  assert_int_equal(graph_built_in(&report, &graph), HIPMM_OK);
+  assert_int_equal(graph_built_in(&diagnostics, &graph), HIPMM_OK);
   assert_int_equal(graph->n_nodes, 1);
   assert_string_equal(graph->nodes[0].name, "device");
   assert_string_equal(graph->nodes[0].plugin->descriptor.type, "device");
@@ -425,7 +428,7 @@ static void gives_every_device_a_plain_device_without_a_file(void **state)
   assert_int_equal(json_object_size(graph->runtime_object), 0);
   assert_int_equal(graph_top(graph, 7), 0);
   graph_release(graph);
-  diagnostics_clear(&report);
+  diagnostics_clear(&diagnostics);
 }
 
 static void finds_the_top_of_each_device(void **state)
@@ -433,10 +436,10 @@ static void finds_the_top_of_each_device(void **state)
   static const char json[] =
       "{\"resources\": {\"m\": {\"type\": \"device\"}, \"p\": {\"type\": \"pool\", \"upstream\": "
       "\"m\"}}, \"devices\": {\"default\": \"p\", \"1\": \"m\"}}";
-  struct diagnostics report = {0};
+  struct diagnostics diagnostics = {0};
   struct graph *graph;
   (void)state;
-  assert_int_equal(graph_from_string(json, "<string>", &report, &graph), HIPMM_OK);
+  assert_int_equal(graph_from_string(json, "<string>", &diagnostics, &graph), HIPMM_OK);
   assert_int_equal(graph_top(graph, 0), graph_find(graph, "p"));
   assert_int_equal(graph_top(graph, 1), graph_find(graph, "m"));
   assert_int_equal(graph_top(graph, 2), graph_find(graph, "p"));
@@ -450,7 +453,7 @@ static void finds_the_top_of_each_device(void **state)
 static void resolves_the_plugin_path_from_the_files_folder(void **state)
 {
   char folder[] = "/tmp/hipmm-graph-XXXXXX", file[64], expected[64];
-  struct diagnostics report = {0};
+  struct diagnostics diagnostics = {0};
   struct graph *graph;
   (void)state;
   assert_non_null(mkdtemp(folder));
@@ -458,14 +461,14 @@ static void resolves_the_plugin_path_from_the_files_folder(void **state)
   FILE *stream = fopen(file, "w");
   fputs("{\"plugin_path\": [\"mine\", \"/opt/theirs\"], \"stack\": [\"device\"]}", stream);
   fclose(stream);
-  assert_int_equal(graph_from_file(file, &report, &graph), HIPMM_OK);
+  assert_int_equal(graph_from_file(file, &diagnostics, &graph), HIPMM_OK);
   snprintf(expected, sizeof expected, "%s/mine", folder);
   assert_int_equal(graph->plugin_path.n_folders, 2);
   assert_string_equal(graph->plugin_path.folders[0], expected);
   assert_string_equal(graph->plugin_path.folders[1], "/opt/theirs");
   assert_ptr_equal(fake_plugins_path.folders, graph->plugin_path.folders);
   graph_release(graph);
-  assert_int_equal(graph_from_string("{\"plugin_path\": \"mine\"}", "<string>", &report, &graph), HIPMM_OK);
+  assert_int_equal(graph_from_string("{\"plugin_path\": \"mine\"}", "<string>", &diagnostics, &graph), HIPMM_OK);
   assert_string_equal(graph->plugin_path.folders[0], "mine");
   graph_release(graph);
   unlink(file);
@@ -474,11 +477,12 @@ static void resolves_the_plugin_path_from_the_files_folder(void **state)
 
 static void keeps_the_options_of_the_runtime(void **state)
 {
-  struct diagnostics report = {0};
+  struct diagnostics diagnostics = {0};
   struct graph *graph;
   (void)state;
-  assert_int_equal(graph_from_string("{\"runtime\": {\"type\": \"software\", \"devices\": 2}}", "g", &report, &graph),
-                   HIPMM_OK);
+  assert_int_equal(
+      graph_from_string("{\"runtime\": {\"type\": \"software\", \"devices\": 2}}", "g", &diagnostics, &graph),
+      HIPMM_OK);
   assert_string_equal(graph->runtime, "software");
   assert_int_equal(json_integer_value(json_object_get(graph->runtime_object, "devices")), 2);
   graph_release(graph);
@@ -486,37 +490,40 @@ static void keeps_the_options_of_the_runtime(void **state)
 
 static void raises_the_first_error_and_counts_the_others(void **state)
 {
-  struct diagnostics report = {.source = "etc/hipmm.json"};
+  struct diagnostics diagnostics = {.source = "etc/hipmm.json"};
   struct hipmm_error error = {.struct_size = sizeof error};
   (void)state;
   graph_from_string(
       "{\"stack\": [{\"type\": \"pool\", \"inital_size\": 1}, {\"type\": \"device\", \"x\": 1}], \"z\": 0}",
-      "etc/hipmm.json", &report, NULL);
-  assert_int_equal(report.n_errors, 3);
-  assert_int_equal(diagnostics_raise(&report), HIPMM_E_CONFIG);
+      "etc/hipmm.json", &diagnostics, NULL);
+  assert_int_equal(diagnostics.n_errors, 3);
+  assert_int_equal(diagnostics_raise(&diagnostics), HIPMM_E_CONFIG);
   hipmm_last_error(&error);
   assert_string_equal(error.file, "etc/hipmm.json");
-  assert_string_equal(error.path, "/z");
-  assert_non_null(strstr(error.message, "etc/hipmm.json: /z: unknown key \"z\""));
+  assert_string_equal(error.path, "/stack/0/inital_size");
+  assert_int_equal(error.line, 1);
+  assert_int_equal(error.column, 29);
+  assert_non_null(strstr(error.message, "etc/hipmm.json:1:29: /stack/0/inital_size: unknown option \"inital_size\""));
   assert_non_null(strstr(error.message, " (and 2 more errors)"));
-  assert_string_equal(report.first->next->resource, "pool");
-  diagnostics_clear(&report);
-  assert_null(report.first);
-  assert_int_equal(diagnostics_raise(&report), HIPMM_OK);
+  assert_string_equal(diagnostics.first->resource, "pool");
+  assert_string_equal(diagnostics.last->path, "/z");
+  diagnostics_clear(&diagnostics);
+  assert_null(diagnostics.first);
+  assert_int_equal(diagnostics_raise(&diagnostics), HIPMM_OK);
 }
 
 static void raises_syntax_errors_with_their_place(void **state)
 {
-  struct diagnostics report = {.source = "g"};
+  struct diagnostics diagnostics = {.source = "g"};
   struct hipmm_error error = {.struct_size = sizeof error};
   (void)state;
-  assert_int_equal(graph_from_string("{\n  \"stack\" [] }", "g", &report, NULL), HIPMM_E_SYNTAX);
-  assert_int_equal(diagnostics_raise(&report), HIPMM_E_SYNTAX);
+  assert_int_equal(graph_from_string("{\n  \"stack\" [] }", "g", &diagnostics, NULL), HIPMM_E_SYNTAX);
+  assert_int_equal(diagnostics_raise(&diagnostics), HIPMM_E_SYNTAX);
   hipmm_last_error(&error);
   assert_int_equal(error.line, 2);
   assert_int_equal(error.column, 11);
   assert_string_equal(error.message, "g:2:11: ':' expected near '['");
-  diagnostics_clear(&report);
+  diagnostics_clear(&diagnostics);
 }
 
 /* ---- The schema ------------------------------------------------------------------------------------------------ */
@@ -575,8 +582,7 @@ int main(void)
       {"limits the number of resources", limits_the_number_of_resources, NULL, NULL, NULL},
       {"limits the depth of a stack", limits_the_stack, NULL, NULL, NULL},
       {"reads a thousand resources at once", reads_a_thousand_resources_at_once, NULL, NULL, NULL},
-      {"keeps a thousand mistakes and counts the rest", keeps_a_thousand_mistakes_and_counts_the_rest, NULL, NULL,
-       NULL},
+      {"keeps a thousand errors and counts the rest", keeps_a_thousand_errors_and_counts_the_rest, NULL, NULL, NULL},
       {"finds long cycles without recursion", finds_long_cycles_without_recursion, NULL, NULL, NULL},
       {"survives deep nesting", survives_deep_nesting, NULL, NULL, NULL},
       {"refuses folders and missing files", refuses_folders_and_missing_files, NULL, NULL, NULL},

@@ -165,7 +165,7 @@ static void leaves_the_record_of_the_call(void **state)
   struct hipmm_resource *resource;
   fixture_start(stack);
   held = fixture_resource("witness");
-  assert_status(hipmm_resource_get_for_device(7, &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_get_for_device(7, &resource), HIPMM_E_NO_DEVICE);
   assert_ok(hipmm_log_set_sink(call_hipmm, NULL, HIPMM_LOG_ERROR));
   log_line(HIPMM_LOG_ERROR, NULL, "a line");
   assert_message("device 7 does not exist");

@@ -127,13 +127,13 @@ static struct hipmm_resource *resolve(void *closure, const char *name)
 }
 
 /* Fills from text; NULL text means no object. The object is returned, since strings point into it. */
-static bool fill(const char *json, uint64_t free_bytes, struct diagnostics *report, struct options *options,
+static bool fill(const char *json, uint64_t free_bytes, struct diagnostics *diagnostics, struct options *options,
                  json_t **object)
 {
-  *report = (struct diagnostics){0};
+  *diagnostics = (struct diagnostics){0};
   *object = json ? json_loads(json, 0, NULL) : NULL;
   if (json) assert_non_null(*object);
-  struct option_context context = {.diagnostics = report,
+  struct option_context context = {.diagnostics = diagnostics,
                                    .path = "/resources/x",
                                    .free_bytes = free_bytes,
                                    .keys = keys,
@@ -144,20 +144,20 @@ static bool fill(const char *json, uint64_t free_bytes, struct diagnostics *repo
   return option_fill(table, N_ROWS, *object, &context, options);
 }
 
-static void drop(struct options *options, json_t *object, struct diagnostics *report)
+static void drop(struct options *options, json_t *object, struct diagnostics *diagnostics)
 {
   option_free(table, N_ROWS, options);
   json_decref(object);
-  diagnostics_clear(report);
+  diagnostics_clear(diagnostics);
 }
 
 static void fills_defaults(void **state)
 {
-  struct diagnostics report;
+  struct diagnostics diagnostics;
   struct options options;
   json_t *object;
   (void)state;
-  assert_true(fill(NULL, 1000000, &report, &options, &object));
+  assert_true(fill(NULL, 1000000, &diagnostics, &options, &object));
   assert_int_equal(options.flag, 1);
   assert_int_equal(options.count, 128);
   assert_int_equal(options.size, 1 << 20);
@@ -174,13 +174,13 @@ static void fills_defaults(void **state)
   assert_string_equal(options.names.items[1], "two");
   assert_int_equal(options.bins.count, 0);
   assert_null(options.fallback);
-  assert_int_equal(report.n_errors + report.n_warnings, 0);
-  drop(&options, object, &report);
+  assert_int_equal(diagnostics.n_errors + diagnostics.n_warnings, 0);
+  drop(&options, object, &diagnostics);
 }
 
 static void reads_every_type(void **state)
 {
-  struct diagnostics report;
+  struct diagnostics diagnostics;
   struct options options;
   json_t *object;
   (void)state;
@@ -189,7 +189,7 @@ static void reads_every_type(void **state)
                    "\"delay\":\"1.5s\",\"mode\":\"segments\",\"label\":\"größe\",\"note\":\"\",\"names\":[\"x\"],"
                    "\"bins\":[{\"size\":\"64KiB\",\"resource\":\"small\",\"tags\":[\"a\",\"b\"]},{\"size\":1e6}],"
                    "\"fallback\":\"small\"}",
-                   1000000, &report, &options, &object));
+                   1000000, &diagnostics, &options, &object));
   assert_int_equal(options.flag, 0);
   assert_int_equal(options.count, 7);
   assert_int_equal(options.size, 4096);
@@ -210,24 +210,25 @@ static void reads_every_type(void **state)
   assert_int_equal(bins[1].size, 1000000);
   assert_null(bins[1].resource);
   assert_ptr_equal(options.fallback, &small_resource);
-  drop(&options, object, &report);
+  drop(&options, object, &diagnostics);
 }
 
 static void takes_whole_percentages_of_free_memory(void **state)
 {
-  struct diagnostics report;
+  struct diagnostics diagnostics;
   struct options options;
   json_t *object;
   (void)state;
-  assert_true(fill("{\"initial_size\":\"100%\",\"maximum_size\":\"100%\"}", 85899345920, &report, &options, &object));
+  assert_true(
+      fill("{\"initial_size\":\"100%\",\"maximum_size\":\"100%\"}", 85899345920, &diagnostics, &options, &object));
   assert_true(options.initial_size == 85899345920);
-  drop(&options, object, &report);
-  assert_true(fill("{\"initial_size\":\"12.5%\"}", 1000000007, &report, &options, &object));
+  drop(&options, object, &diagnostics);
+  assert_true(fill("{\"initial_size\":\"12.5%\"}", 1000000007, &diagnostics, &options, &object));
   assert_int_equal(options.initial_size, 125000000 / 256 * 256);
-  drop(&options, object, &report);
-  assert_true(fill("{\"initial_size\":\"12.5%\"}", 0, &report, &options, &object));
+  drop(&options, object, &diagnostics);
+  assert_true(fill("{\"initial_size\":\"12.5%\"}", 0, &diagnostics, &options, &object));
   assert_int_equal(options.initial_size, 0);
-  drop(&options, object, &report);
+  drop(&options, object, &diagnostics);
 }
 
 /* The expected diagnostics of an object: lines "path: message", in order. */
@@ -307,18 +308,18 @@ static const struct refusal refusals[] = {
     {"wants a list of strings", "{\"names\": 5}", 0, "/names: 5 is not a list of strings\n"},
     {"wants strings in the list", "{\"names\": [\"x\", 5]}", 0, "/names: 5 in the list is not a string\n"},
     {"wants a list of objects", "{\"bins\": {}}", 0, "/bins: an object is not a list of objects\n"},
-    {"finds every mistake of a list",
+    {"finds every error of a list",
      "{\"bins\": [{\"size\": \"64KiB\", \"tags\": [\"kept\"]}, 5, {\"resource\": \"small\"}, {\"size\": \"x\"}, "
      "{\"size\": 1, \"sise\": 2}]}",
      0,
-     "/bins/1: 5 is not an object\n"
-     "/bins/2: bins needs \"size\": Largest request of the bin\n"
+     "/bins/1: 5 is not an object; write {\"size\": \"512MiB\"}\n"
+     "/bins/2: bins needs \"size\"; write \"size\": \"512MiB\"\n"
      "/bins/3/size: \"x\" is not a size; write bytes, \"512MiB\" or \"2GB\"\n"
      "/bins/4/sise: unknown option \"sise\" of bins; did you mean \"size\"?\n"},
     {"wants a name for a resource", "{\"fallback\": 1}", 0, "/fallback: 1 is not the name of a resource\n"},
     {"wants a resource of that name", "{\"fallback\": \"smal\"}", 0, "/fallback: no resource is called \"smal\"\n"},
-    {"finds every mistake, in the order of the file",
-     "{\"ratio\": 7, \"names\": [\"kept\"], \"x\\ny\": 0, \"flag\": 0}", 0,
+    {"finds every error, in the order of the file", "{\"ratio\": 7, \"names\": [\"kept\"], \"x\\ny\": 0, \"flag\": 0}",
+     0,
      "/ratio: 7 is too much; the most is 1\n"
      "/x?y: unknown option \"x\\ny\" of thing; it has flag, count, size, initial_size, maximum_size, cap, ratio, "
      "delay, "
@@ -326,12 +327,12 @@ static const struct refusal refusals[] = {
      "/flag: 0 is neither true nor false\n"},
 };
 
-static void assert_said(const struct diagnostics *report, const char *prefix, const char *expected)
+static void assert_said(const struct diagnostics *diagnostics, const char *prefix, const char *expected)
 {
   char text[4096] = "", line[1024];
-  for (const struct diagnostic *mistake = report->first; mistake; mistake = mistake->next) {
-    assert_int_equal(mistake->status, HIPMM_E_CONFIG);
-    diagnostics_line(report, mistake, line, sizeof line);
+  for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next) {
+    assert_int_equal(diagnostic->status, HIPMM_E_CONFIG);
+    diagnostics_line(diagnostics, diagnostic, line, sizeof line);
     assert_memory_equal(line, prefix, strlen(prefix));
     strcat(strcat(text, line + strlen(prefix)), "\n");
   }
@@ -341,48 +342,48 @@ static void assert_said(const struct diagnostics *report, const char *prefix, co
 static void refuses(void **state)
 {
   const struct refusal *row = *state;
-  struct diagnostics report;
+  struct diagnostics diagnostics;
   struct options options;
   json_t *object;
-  assert_false(fill(row->json, row->free_bytes, &report, &options, &object));
-  assert_said(&report, "/resources/x", row->said);
+  assert_false(fill(row->json, row->free_bytes, &diagnostics, &options, &object));
+  assert_said(&diagnostics, "/resources/x", row->said);
   json_decref(object);
-  diagnostics_clear(&report);
+  diagnostics_clear(&diagnostics);
 }
 
 static void leaves_mixed_sizes_to_the_device(void **state)
 {
-  struct diagnostics report;
+  struct diagnostics diagnostics;
   struct options options;
   json_t *object;
   (void)state;
-  assert_true(fill("{\"initial_size\": 600000, \"maximum_size\": \"50%\"}", 0, &report, &options, &object));
-  drop(&options, object, &report);
-  assert_true(fill("{\"initial_size\": 600000, \"maximum_size\": \"unlimited\"}", 1, &report, &options, &object));
-  drop(&options, object, &report);
+  assert_true(fill("{\"initial_size\": 600000, \"maximum_size\": \"50%\"}", 0, &diagnostics, &options, &object));
+  drop(&options, object, &diagnostics);
+  assert_true(fill("{\"initial_size\": 600000, \"maximum_size\": \"unlimited\"}", 1, &diagnostics, &options, &object));
+  drop(&options, object, &diagnostics);
 }
 
 static void wants_what_is_required(void **state)
 {
-  struct diagnostics report = {0};
+  struct diagnostics diagnostics = {0};
   struct bin bin;
-  struct option_context context = {.diagnostics = &report, .path = "/resources/x"};
+  struct option_context context = {.diagnostics = &diagnostics, .path = "/resources/x"};
   (void)state;
   assert_false(option_fill(bin_table, 3, NULL, &context, &bin));
-  assert_said(&report, "/resources/x", ": this object needs \"size\": Largest request of the bin\n");
-  diagnostics_clear(&report);
+  assert_said(&diagnostics, "/resources/x", ": this object needs \"size\"; write \"size\": \"512MiB\"\n");
+  diagnostics_clear(&diagnostics);
 }
 
 static void leaves_names_alone_when_only_checking(void **state)
 {
-  struct diagnostics report = {0};
+  struct diagnostics diagnostics = {0};
   struct options options;
   json_t *object = json_loads("{\"fallback\": \"anything\"}", 0, NULL);
-  struct option_context context = {.diagnostics = &report, .path = ""};
+  struct option_context context = {.diagnostics = &diagnostics, .path = ""};
   (void)state;
   assert_true(option_fill(table, N_ROWS, object, &context, &options));
   assert_null(options.fallback);
-  drop(&options, object, &report);
+  drop(&options, object, &diagnostics);
 }
 
 static void note_reference(void *closure, const char *name, const char *relative_path)
@@ -404,15 +405,15 @@ static void finds_references(void **state)
 
 static void lays_the_environment_over(void **state)
 {
-  struct diagnostics report = {0};
+  struct diagnostics diagnostics = {0};
   struct options options;
   json_t *object = json_loads("{\"count\": 3, \"ratio\": 0.25}", 0, NULL);
-  struct option_context context = {.diagnostics = &report, .path = "HIPMM_THING"};
+  struct option_context context = {.diagnostics = &diagnostics, .path = "HIPMM_THING"};
   (void)state;
   assert_true(option_overlay(table, N_ROWS, "HIPMM_THING",
                              "count=5,flag=false,size=16KiB,delay=1s,mode=auto,label=a=b,names=x;y:3;z", object,
-                             &report));
-  assert_true(option_overlay(table, N_ROWS, "HIPMM_THING", "", object, &report));
+                             &diagnostics));
+  assert_true(option_overlay(table, N_ROWS, "HIPMM_THING", "", object, &diagnostics));
   assert_true(option_fill(table, N_ROWS, object, &context, &options));
   assert_int_equal(options.count, 5);
   assert_int_equal(options.flag, 0);
@@ -423,20 +424,20 @@ static void lays_the_environment_over(void **state)
   assert_string_equal(options.label, "a=b");
   assert_int_equal(options.names.count, 3);
   assert_string_equal(options.names.items[1], "y:3");
-  drop(&options, object, &report);
+  drop(&options, object, &diagnostics);
 }
 
 static void refuses_broken_environments(void **state)
 {
-  struct diagnostics report = {0};
+  struct diagnostics diagnostics = {0};
   struct options options;
   json_t *object = json_object();
-  struct option_context context = {.diagnostics = &report, .path = "", .owner = "thing"};
+  struct option_context context = {.diagnostics = &diagnostics, .path = "", .owner = "thing"};
   (void)state;
-  assert_false(option_overlay(table, N_ROWS, "HIPMM_THING", "count=1,,flag,=3,label=\xff", object, &report));
-  assert_true(option_overlay(table, N_ROWS, "HIPMM_THING", "count=two,cuont=3", object, &report));
+  assert_false(option_overlay(table, N_ROWS, "HIPMM_THING", "count=1,,flag,=3,label=\xff", object, &diagnostics));
+  assert_true(option_overlay(table, N_ROWS, "HIPMM_THING", "count=two,cuont=3", object, &diagnostics));
   assert_false(option_fill(table, N_ROWS, object, &context, &options));
-  assert_said(&report, "",
+  assert_said(&diagnostics, "",
               "HIPMM_THING: \"\" is not KEY=VALUE; separate several with commas\n"
               "HIPMM_THING: \"flag\" is not KEY=VALUE; separate several with commas\n"
               "HIPMM_THING: \"=3\" is not KEY=VALUE; separate several with commas\n"
@@ -444,7 +445,7 @@ static void refuses_broken_environments(void **state)
               "/count: \"two\" is not a whole number\n"
               "/cuont: unknown option \"cuont\" of thing; did you mean \"count\"?\n");
   json_decref(object);
-  diagnostics_clear(&report);
+  diagnostics_clear(&diagnostics);
 }
 
 static void assert_in_force(const char *name, const json_t *object, const char *expected, bool expected_given)
@@ -517,15 +518,15 @@ static void names_its_types(void **state)
 static void refuses_types_that_it_does_not_know(void **state)
 {
   static const struct hipmm_option odd[] = {{.name = "odd", .type = 99}};
-  struct diagnostics report = {0};
+  struct diagnostics diagnostics = {0};
   struct options options;
   json_t *object = json_loads("{\"odd\": 1}", 0, NULL);
-  struct option_context context = {.diagnostics = &report, .path = ""};
+  struct option_context context = {.diagnostics = &diagnostics, .path = ""};
   (void)state;
   assert_false(option_fill(odd, 1, object, &context, &options));
-  assert_said(&report, "", "/odd: hipmm does not know options of type 99\n");
+  assert_said(&diagnostics, "", "/odd: hipmm does not know options of type 99\n");
   json_decref(object);
-  diagnostics_clear(&report);
+  diagnostics_clear(&diagnostics);
 }
 
 int main(void)

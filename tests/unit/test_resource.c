@@ -3,6 +3,8 @@
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
 
+#include <hipmm/buffer.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,20 +103,92 @@ static void hands_a_refusal_on(void **state)
   assert_string_equal(error.resource, "witness");
 }
 
+/* NULL is the resource in force, in every function that takes one. */
+static void nothing_is_the_resource_in_force(void **state)
+{
+  (void)state;
+  int64_t value = 77;
+  struct hipmm_statistics statistics;
+  void *memory;
+  assert_ok(hipmm_allocate(NULL, 1000, NULL, &memory));
+  assert_ok(hipmm_resource_query(NULL, "live_bytes", &value));
+  assert_int_equal(value, 1000);
+  assert_ok(hipmm_statistics_get(NULL, &statistics));
+  assert_int_equal(statistics.current_bytes, 1000);
+  assert_ok(hipmm_statistics_push(NULL, NULL));
+  assert_ok(hipmm_statistics_pop(NULL, &statistics));
+  assert_ok(hipmm_resource_perform(NULL, "act"));
+  char *report = NULL;
+  assert_status(hipmm_resource_report(NULL, &report), HIPMM_E_NOT_SUPPORTED);
+  assert_message("witness: ");
+  assert_ok(hipmm_deallocate(NULL, memory, 1000, NULL));
+  assert_ok(hipmm_resource_trim(NULL, 0));
+  assert_int_equal(live_on_all_devices(), 0);
+}
+
+/* A resource whose last reference was released, and what never was one. */
+static void refuses_what_is_no_live_resource(void **state)
+{
+  (void)state;
+  struct hipmm_resource *stale = NULL, *above = NULL;
+  struct hipmm_statistics statistics;
+  struct hipmm_buffer *buffer = NULL;
+  char *text = NULL;
+  void *memory = NULL;
+  int64_t value = 77;
+  assert_ok(hipmm_resource_create(0, "device", NULL, NULL, 0, &stale));
+  hipmm_resource_release(stale);
+  assert_status(hipmm_allocate(stale, 100, NULL, &memory), HIPMM_E_ARGUMENT);
+  assert_message("resource is not a live resource: it never was one, or its last reference was released");
+  assert_status(hipmm_deallocate(stale, &value, 100, NULL), HIPMM_E_ARGUMENT);
+  struct hipmm_resource *const none[] = {stale, (struct hipmm_resource *)((char *)top + 8),
+                                         (struct hipmm_resource *)&value, (struct hipmm_resource *)8};
+  for (size_t i = 0; i < 4; i++) {
+    assert_status(hipmm_resource_query(none[i], "actions", &value), HIPMM_E_ARGUMENT);
+    assert_message("resource is not a live resource");
+    assert_status(hipmm_resource_perform(none[i], "act"), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_report(none[i], &text), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_trim(none[i], 0), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_statistics_get(none[i], &statistics), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_statistics_push(none[i], NULL), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_statistics_pop(none[i], NULL), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_set_current(none[i], NULL), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_buffer_create(none[i], 10, NULL, &buffer), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_create(0, "pool", NULL, &none[i], 1, &above), HIPMM_E_ARGUMENT);
+    assert_message("upstreams[0] is not a live resource");
+    assert_null(hipmm_resource_name(none[i]));
+    assert_null(hipmm_resource_type(none[i]));
+    assert_int_equal(hipmm_resource_device(none[i]), -1);
+    hipmm_resource_retain(none[i]);
+    hipmm_resource_release(none[i]);
+  }
+  assert_null(memory);
+  assert_null(text);
+  assert_int_equal(value, 77);
+}
+
+/* A reference that the program does not have is not taken from the table of devices. */
+static void a_release_too_many_is_ignored(void **state)
+{
+  (void)state;
+  struct hipmm_resource *pool = named("pool");
+  void *memory;
+  for (int i = 0; i < 3; i++) hipmm_resource_release(pool);
+  assert_status(hipmm_resource_query(top, "no such value", &(int64_t){0}), HIPMM_E_ARGUMENT);
+  assert_ok(hipmm_allocate(NULL, 1000, NULL, &memory));
+  assert_ok(hipmm_deallocate(NULL, memory, 1000, NULL));
+  assert_string_equal(hipmm_resource_name(pool), "pool");
+}
+
 static void refuses_missing_arguments(void **state)
 {
   (void)state;
   int64_t value = 77;
-  assert_status(hipmm_resource_query(NULL, "actions", &value), HIPMM_E_ARGUMENT);
   assert_status(hipmm_resource_query(top, NULL, &value), HIPMM_E_ARGUMENT);
   assert_status(hipmm_resource_query(top, "actions", NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_resource_perform(NULL, "act"), HIPMM_E_ARGUMENT);
   assert_status(hipmm_resource_perform(top, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_resource_trim(NULL, 0), HIPMM_E_ARGUMENT);
   assert_status(hipmm_statistics_get(NULL, NULL), HIPMM_E_ARGUMENT);
   assert_status(hipmm_statistics_get(top, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_statistics_push(NULL, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_statistics_pop(NULL, NULL), HIPMM_E_ARGUMENT);
   assert_int_equal(value, 77);
 }
 
@@ -230,6 +304,9 @@ int main(void)
       resource_test(asks_the_nearest_below),
       resource_test(refuses_values_and_actions_that_nobody_has),
       resource_test(hands_a_refusal_on),
+      resource_test(nothing_is_the_resource_in_force),
+      resource_test(refuses_what_is_no_live_resource),
+      resource_test(a_release_too_many_is_ignored),
       resource_test(refuses_missing_arguments),
       resource_test(trims_itself_and_all_below_from_the_top_down),
       resource_test(gives_idle_memory_back_and_tells_what_is_held),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/stack/resource_create.c and of what it needs of stack.c and device_table.c: resources made in code are
- * as those of a graph, keep alive what they stand on, and are refused with the place of the mistake. */
+ * as those of a graph, keep alive what they stand on, and are refused with the place of the error. */
 #include "../../core/runtime/hip.h"
 #include "../../core/stack/stack.h"
 #include "../support/fixture.h"
@@ -320,7 +320,7 @@ static const struct wrong wrongs[] = {
     {"pool", "{\"growth\": \"auto\", \"growth\": \"auto\"}", HIPMM_E_SYNTAX, "", "<options>:1:"},
     {"pool", " ", HIPMM_E_SYNTAX, "", "<options>:1:1: is empty; write {} for no options"},
     {"pool", "[]", HIPMM_E_CONFIG, "", "<options>: options are an object, not a list"},
-    {"limiting", NULL, HIPMM_E_CONFIG, "", "<options>: limiting needs \"limit\": "},
+    {"limiting", NULL, HIPMM_E_CONFIG, "", "<options>: limiting needs \"limit\"; write \"limit\": "},
     {"fails", "{\"how\": \"with_words\"}", HIPMM_E_HIP, "", "<options>: fails: it is 5 o'clock"},
     {"pol", NULL, HIPMM_E_CONFIG, "", "unknown type \"pol\"; did you mean \"pool\"?"},
     {"software", NULL, HIPMM_E_CONFIG, "", "software is a runtime, not a resource"},
@@ -328,7 +328,7 @@ static const struct wrong wrongs[] = {
     {NULL, NULL, HIPMM_E_ARGUMENT, "", "type is NULL; `hipmm plugins` lists the types"},
 };
 
-static void says_where_the_mistake_is(void **state)
+static void says_where_the_error_is(void **state)
 {
   (void)state;
   struct hipmm_resource *device = create("device", NULL, NULL), *untouched = device;
@@ -364,9 +364,9 @@ static void refuses_wrong_upstreams(void **state)
   assert_message("upstreams[0] is NULL");
   assert_status(hipmm_resource_create(0, "pool", NULL, NULL, 1, &made), HIPMM_E_ARGUMENT);
   assert_message("upstreams is NULL, but there should be 1");
-  assert_status(hipmm_resource_create(2, "device", NULL, NULL, 0, &made), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_create(2, "device", NULL, NULL, 0, &made), HIPMM_E_NO_DEVICE);
   assert_message("device 2 does not exist");
-  assert_status(hipmm_resource_create(-1, "device", NULL, NULL, 0, &made), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_create(-1, "device", NULL, NULL, 0, &made), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_resource_create(0, "device", NULL, NULL, 0, NULL), HIPMM_E_ARGUMENT);
   assert_message("resource_out is NULL");
   assert_null(made);
@@ -640,7 +640,7 @@ int main(void)
       create_test(numbers_on_from_the_highest_number_that_is_held),
       create_test(is_made_and_found_as_fast_among_thousands),
       create_test(refuses_a_given_name_that_is_taken),
-      create_test(says_where_the_mistake_is),
+      create_test(says_where_the_error_is),
       create_test(refuses_wrong_upstreams),
       create_test(refuses_a_wrong_recipe),
       create_test(refuses_an_ambiguous_name),

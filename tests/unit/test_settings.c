@@ -97,7 +97,7 @@ static const struct lost lost[] = {
     {"devices/-1/variable_plugin/level_now", "there is no device \"-1\"", HIPMM_E_ARGUMENT},
     {"devices/zero/variable_plugin/level_now", "there is no device \"zero\"", HIPMM_E_ARGUMENT},
     {"devices/99999999999/variable_plugin/level_now", "there is no device \"99999999999\"", HIPMM_E_ARGUMENT},
-    {"devices/2/variable_plugin/level_now", "device 2 does not exist: runtime software has 2", HIPMM_E_ARGUMENT},
+    {"devices/2/variable_plugin/level_now", "device 2 does not exist: runtime software has 2", HIPMM_E_NO_DEVICE},
     {"devices/1/variable_plugin/level_now", "the stack of device 1 is not built yet", HIPMM_E_STATE},
     {"devices/0/variable_plugni/level_now",
      "there is no resource \"variable_plugni\"; did you mean \"variable_plugin\"?", HIPMM_E_ARGUMENT},

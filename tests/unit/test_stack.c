@@ -96,7 +96,7 @@ static void success_keeps_the_record_of_an_earlier_failure(void **state)
   (void)state;
   struct hipmm_resource *resource = NULL;
   start("\"stack\": [{\"type\": \"pool\", \"growth\": \"auto\"}, \"witness\", \"device\"]");
-  assert_status(hipmm_resource_get_for_device(7, &resource), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_get_for_device(7, &resource), HIPMM_E_NO_DEVICE);
   resource_of(0);
   assert_message("device 7 does not exist: runtime software has 2, numbered from 0");
 }
@@ -202,7 +202,7 @@ static void cannot_create(void **state)
   for (int i = 0; i < 2; i++) {
     struct hipmm_resource *resource = NULL;
     struct hipmm_error error = {.struct_size = sizeof error};
-    assert_status(hipmm_resource_get_by_name(7, "stale words", &resource), HIPMM_E_ARGUMENT);
+    assert_status(hipmm_resource_get_by_name(7, "stale words", &resource), HIPMM_E_NO_DEVICE);
     assert_status(hipmm_resource_get_for_device(1, &resource), row->status);
     assert_null(resource);
     hipmm_last_error(&error);

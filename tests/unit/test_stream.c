@@ -92,18 +92,18 @@ static void minds_its_arguments(void **state)
   hipmm_stream_t stream = (hipmm_stream_t)(uintptr_t)0x5a5a, untouched = stream;
   int value = 7;
   both_start(state, "'stack': ['device']");
-  assert_status(hipmm_stream_create(1000, 0, &stream), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_create(1000, 0, &stream), HIPMM_E_NO_DEVICE);
   assert_message("device 1000 does not exist: runtime ");
-  assert_status(hipmm_stream_create(-1, 0, &stream), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_create(-1, 0, &stream), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_stream_create(0, 2, &stream), HIPMM_E_ARGUMENT);
   assert_message("flags 2 are neither");
   assert_status(hipmm_stream_create(0, 0, NULL), HIPMM_E_ARGUMENT);
   assert_ptr_equal(stream, untouched);
-  assert_status(hipmm_stream_synchronize(1000, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_stream_query(-1, NULL, &value), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_synchronize(1000, NULL), HIPMM_E_NO_DEVICE);
+  assert_status(hipmm_stream_query(-1, NULL, &value), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_stream_query(0, NULL, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_stream_wait(0, NULL, 1000, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_stream_wait(1000, NULL, 0, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_wait(0, NULL, 1000, NULL), HIPMM_E_NO_DEVICE);
+  assert_status(hipmm_stream_wait(1000, NULL, 0, NULL), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_stream_device(NULL, NULL), HIPMM_E_ARGUMENT);
   assert_int_equal(value, 7);
 }
@@ -402,6 +402,108 @@ static void of_threads_that_destroy_one_stream_one_succeeds(void **state)
   }
 }
 
+/* ---- A stack that is built while the program creates and destroys streams ---- */
+
+static const char meddled[] = "'stack': [{'type': 'witness', 'when_retained': 'meddler'}, 'device']";
+
+/* What runs in the thread that builds the stack of device 1, while a resource is told of `victim`. */
+static struct meddler {
+  hipmm_stream_t victim, made;
+  enum hipmm_status status; /* of all that it calls */
+  atomic_bool is_called, is_over;
+  void (*meddle)(struct meddler *meddler);
+} meddler;
+
+static int call_meddler(void *argument, size_t bytes)
+{
+  struct meddler *self = argument;
+  (void)bytes;
+  if (!atomic_exchange(&self->is_called, true)) self->meddle(self);
+  return 0;
+}
+
+static void make_and_destroy(struct meddler *self)
+{
+  self->status = hipmm_stream_create(1, HIPMM_STREAM_NON_BLOCKING, &self->made);
+  if (!self->status) self->status = hipmm_stream_destroy(self->victim);
+  if (!self->status) self->status = hipmm_stream_destroy(self->made);
+  atomic_store(&self->is_over, true);
+}
+
+/* As where the resource waits for a lock that the other thread has. */
+static void wait_for_the_other(struct meddler *self)
+{
+  while (!atomic_load(&self->is_over)) sched_yield();
+}
+
+static void *make_and_destroy_meanwhile(void *argument)
+{
+  struct meddler *self = argument;
+  while (!atomic_load(&self->is_called)) sched_yield();
+  make_and_destroy(self);
+  return NULL;
+}
+
+static void start_meddled(void **state, void (*meddle)(struct meddler *meddler))
+{
+  struct hipmm_failure_handler handler = {sizeof handler, call_meddler, &meddler};
+  meddler = (struct meddler){.meddle = meddle};
+  assert_ok(hipmm_failure_handler_register("meddler", &handler));
+  both_start(state, meddled);
+  meddler.victim = make(1);
+  software()->reset_calls();
+}
+
+static struct hipmm_resource *build_meddled(void)
+{
+  struct hipmm_resource *witness;
+  assert_ok(hipmm_resource_get_by_name(1, "witness", &witness));
+  hipmm_resource_release(witness);
+  return witness;
+}
+
+static void assert_victim_is_gone(struct hipmm_resource *witness)
+{
+  assert_ok(meddler.status);
+  assert_int_equal(resource_value(witness, "retained"), 2);
+  assert_int_equal(resource_value(witness, "retired"), 2);
+  assert_int_equal(software()->calls("hipStreamDestroy"), 2);
+  assert_status(hipmm_stream_destroy(meddler.victim), HIPMM_E_POINTER);
+}
+
+static void a_function_called_for_a_stream_may_make_and_destroy_streams(void **state)
+{
+  needs_software();
+  start_meddled(state, make_and_destroy);
+  assert_victim_is_gone(build_meddled());
+}
+
+static void streams_are_made_and_destroyed_while_a_stack_is_built(void **state)
+{
+  pthread_t thread;
+  needs_software();
+  start_meddled(state, wait_for_the_other);
+  assert_int_equal(pthread_create(&thread, NULL, make_and_destroy_meanwhile, &meddler), 0);
+  struct hipmm_resource *witness = build_meddled();
+  pthread_join(thread, NULL);
+  assert_victim_is_gone(witness);
+}
+
+/* The thread that built the stack ends the stream, and its own call succeeded. */
+static void a_stream_that_cannot_be_destroyed_stays(void **state)
+{
+  int done = -1;
+  needs_software();
+  start_meddled(state, make_and_destroy);
+  fixture_fail_call("hipStreamDestroy", 2, 0);
+  logged();
+  build_meddled();
+  assert_ok(meddler.status);
+  assert_contains(logged(), "a stream that the program destroyed lives on: hipStreamDestroy failed");
+  assert_ok(hipmm_stream_query(1, meddler.victim, &done));
+  assert_ok(hipmm_stream_destroy(meddler.victim));
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -417,8 +519,13 @@ int main(void)
       BOTH(stays_as_it_was_when_a_call_fails),
       BOTH(threads_make_and_destroy_while_stacks_are_built),
       BOTH(of_threads_that_destroy_one_stream_one_succeeds),
+      BOTH(a_function_called_for_a_stream_may_make_and_destroy_streams),
+      BOTH(streams_are_made_and_destroyed_while_a_stack_is_built),
+      BOTH(a_stream_that_cannot_be_destroyed_stays),
       cmocka_unit_test_setup_teardown(query_tells_whether_work_is_done, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(a_stream_waits_for_another_devices, fixture_setup, fixture_teardown),
   };
+  use_test_plugins();
+  log_to_file("warning");
   return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "../support/both_schedulers.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 static int last_device(void)
@@ -86,7 +87,7 @@ static void minds_its_arguments(void **state)
   struct hipmm_stream_pool *pool = (void *)(uintptr_t)0x5a5a, *untouched = pool;
   hipmm_stream_t stream = NULL;
   both_start(state, "'stack': ['device']");
-  assert_status(hipmm_stream_pool_create(1000, 0, 0, &pool), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_pool_create(1000, 0, 0, &pool), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_stream_pool_create(0, 0, 4, &pool), HIPMM_E_ARGUMENT);
   assert_status(hipmm_stream_pool_create(0, HIPMM_STREAM_POOL_MAX_SIZE + 1, 0, &pool), HIPMM_E_ARGUMENT);
   assert_message("at most 65536 are allowed");
@@ -179,13 +180,71 @@ static void serves_threads_evenly(void **state)
   free(takers);
 }
 
+/* ---- A function of the program that gets a stream ---- */
+
+/* An allocator below a `pool`, which holds its lock meanwhile. */
+static struct allocator {
+  struct hipmm_stream_pool *streams;
+  hipmm_stream_t stream, others;
+  enum hipmm_status status, others_status;
+  pthread_t other;
+  _Alignas(256) char memory[1 << 20];
+} allocator;
+
+static void *get_first(void *argument)
+{
+  struct allocator *self = argument;
+  self->others_status = hipmm_stream_pool_get_at(self->streams, 0, &self->others);
+  return NULL;
+}
+
+/* Another thread creates the stream too; to tell the `pool` of it, that thread must wait for this one. */
+static enum hipmm_status allocate_with_stream(void *argument, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                              void **ptr_out)
+{
+  struct allocator *self = argument;
+  (void)stream;
+  if (bytes > sizeof self->memory || alignment > 256) return HIPMM_E_OUT_OF_MEMORY;
+  if (pthread_create(&self->other, NULL, get_first, self)) return HIPMM_E_INTERNAL;
+  while (!software()->calls("hipStreamCreateWithFlags")) sched_yield();
+  self->status = hipmm_stream_pool_get_at(self->streams, 0, &self->stream);
+  *ptr_out = self->memory;
+  return HIPMM_OK;
+}
+
+static void free_nothing(void *argument, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  (void)argument, (void)ptr, (void)bytes, (void)alignment, (void)stream;
+}
+
+static void an_allocator_gets_a_stream_that_another_thread_creates(void **state)
+{
+  const struct hipmm_allocator functions = {
+      .struct_size = sizeof functions, .allocate = allocate_with_stream, .deallocate = free_nothing, .arg = &allocator};
+  needs_software();
+  assert_ok(hipmm_allocator_register("program", &functions));
+  both_start(state,
+             "'stack': [{'type': 'pool', 'maximum_size': '1MiB'}, {'type': 'callback', 'allocator': 'program'}]");
+  assert_ok(hipmm_stream_pool_create(0, 1, HIPMM_STREAM_NON_BLOCKING, &allocator.streams));
+  fixture_resource("pool"); /* builds the stack */
+  software()->reset_calls();
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  pthread_join(allocator.other, NULL);
+  assert_ok(allocator.status);
+  assert_ok(allocator.others_status);
+  assert_non_null(allocator.stream);
+  assert_ptr_equal(allocator.stream, allocator.others);
+  assert_int_equal(software()->calls("hipStreamCreateWithFlags"), software()->calls("hipStreamDestroy") + 1);
+  assert_ok(hipmm_stream_pool_destroy(allocator.streams));
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
       BOTH(gives_sixteen_streams_in_turn), BOTH(makes_a_stream_when_it_is_asked_for),
       BOTH(keeps_its_streams_to_itself),   BOTH(minds_its_arguments),
       BOTH(works_past_finalize),           BOTH(a_failure_loses_no_stream),
-      BOTH(serves_threads_evenly),
+      BOTH(serves_threads_evenly),         BOTH(an_allocator_gets_a_stream_that_another_thread_creates),
   };
   return cmocka_run_group_tests_name("stream_pool", tests, NULL, NULL);
 }

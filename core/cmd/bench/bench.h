@@ -56,7 +56,7 @@ struct bench_words {
       *trace;
 };
 
-/* Makes the plan from the words, without reading the trace. False: the mistake was printed. */
+/* Makes the plan from the words, without reading the trace. False: the error was printed. */
 bool bench_plan_make(const struct arguments *arguments, const struct bench_words *words, struct bench_plan *plan);
 
 /* ---- run.c ----------------------------------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ struct trace_watcher {
   void *closure;
 };
 
-/* Reads `file`, "-" for standard input. False: `message` has the mistake and its line, and nothing is allocated. `watcher`
+/* Reads `file`, "-" for standard input. False: `message` has the error and its line, and nothing is allocated. `watcher`
  * may be NULL. */
 bool trace_read(const char *file, const struct trace_watcher *watcher, struct trace *trace_out, char *message,
                 size_t message_bytes);

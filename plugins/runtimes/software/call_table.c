@@ -97,6 +97,12 @@ hipError_t software_call_failure(enum software_call call)
   return error;
 }
 
+bool software_has_call(const char *name)
+{
+  enum software_call call;
+  return call_table_find(name, &call);
+}
+
 bool hipmm_software_fail(const char *name, uint64_t nth, int code)
 {
   enum software_call call;

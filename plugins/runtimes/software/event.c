@@ -108,7 +108,11 @@ static hipError_t event_stream_wait(hipStream_t stream, hipEvent_t handle)
   struct software_queue *queue;
   hipError_t error = event_find(handle, &event);
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
-  if (error != hipSuccess || !event->marker || event->marker->done) return error;
+  if (error != hipSuccess || !event->marker) return error;
+  if (event->marker->done) {
+    software_order_learn(queue, event->marker);
+    return hipSuccess;
+  }
   struct software_operation *operation = software_operation_new(SOFTWARE_WAIT, SOFTWARE_hipStreamWaitEvent);
   if (!operation) return hipErrorOutOfMemory;
   operation->marker = software_marker_reference(event->marker);

@@ -14,7 +14,8 @@
  *   scheduler_threads scheduler_stepped                          when a queue runs, and in which thread
  *   queue                                                        which operation may run
  *   execute                                                      what an operation does
- *   pool operation span                                          what an operation works on
+ *   pool pool_blocks operation span                              what an operation works on
+ *   order                                                        which operation is ordered after which
  *   mapping allocation advice_ranges handles heap                memory and tables
  *   call                                                         the start and end of each HIP function
  *   options environment error call_table                         options; names, counts and failures of calls
@@ -88,6 +89,9 @@ struct software_marker {
   unsigned references;
   bool done;
   double time_ms;
+  const struct software_queue *queue; /* where it was submitted; NULL before */
+  uint64_t sequence;
+  struct software_order *order; /* what is finished before it (see order.c) */
 };
 
 enum software_memory_kind {
@@ -171,6 +175,8 @@ struct software_queue {
   bool is_abandoned; /* its stream is gone */
   bool has_thread;
   pthread_cond_t wake;
+  uint64_t last_sequence;       /* of the operation submitted last */
+  struct software_order *order; /* what is finished before its next operation (see order.c) */
 };
 
 struct software_stream {
@@ -253,6 +259,8 @@ bool software_device_reaches(int device, int peer);
 
 const char *software_call_name(enum software_call call);
 void software_call_count(enum software_call call);
+/* Whether the software device exports a function of this name. */
+bool software_has_call(const char *name);
 /* The failure that is scheduled for this call of the function; hipSuccess for none. */
 hipError_t software_call_failure(enum software_call call);
 /* The lock of the table, for a fork. */
@@ -301,7 +309,9 @@ bool software_is_misconfigured(void);
 bool software_options_read(const char *text, struct software_config *config_out, char *wrong_out, size_t wrong_bytes);
 struct software_config software_options_config(const struct software_options *options);
 bool software_options_has_valid_granularity(const struct software_options *options);
-/* One failure on schedule, "name:nth" or "name:nth:code"; false if the text is none. */
+/* Whether the text is a failure on schedule, "name:nth" or "name:nth:code"; and schedules one: false if the text is none,
+ * or without host memory. */
+bool software_options_is_failure(const char *text);
 bool software_options_schedule_failure(const char *text);
 
 /* ---- call.c ---------------------------------------------------------------------------------------------------- */
@@ -429,6 +439,19 @@ int software_span_device(const struct software_span *span);
 /* Checks again at execution and pins: NULL, or why it is a fault. unpin only after a NULL. */
 const char *software_span_pin(const struct software_span *span, uint64_t sequence);
 void software_span_unpin(const struct software_span *span);
+
+/* ---- order.c --------------------------------------------------------------------------------------------------- */
+
+/* The operation was submitted to the queue: its marker gets its place there, or the queue waits for the marker. */
+void software_order_submitted(struct software_queue *queue, struct software_operation *operation);
+/* The operation was taken back; `before` is the operation before it, or NULL. */
+void software_order_forget(struct software_queue *queue, const struct software_operation *before);
+/* What the queue submits from here on runs after the marker. */
+void software_order_learn(struct software_queue *queue, const struct software_marker *marker);
+/* Whether the next operation of the queue runs after the marker, because of stream order, events, or the default
+ * stream. False when that is not known. */
+bool software_order_is_after(const struct software_queue *queue, const struct software_marker *marker);
+void software_order_unreference(struct software_order *order); /* NULL is allowed */
 
 /* ---- operation.c ----------------------------------------------------------------------------------------------- */
 

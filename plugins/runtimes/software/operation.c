@@ -40,7 +40,9 @@ struct software_marker *software_marker_reference(struct software_marker *marker
 
 void software_marker_unreference(struct software_marker *marker)
 {
-  if (marker && --marker->references == 0) free(marker);
+  if (!marker || --marker->references > 0) return;
+  software_order_unreference(marker->order);
+  free(marker);
 }
 
 void software_marker_finish(struct software_marker *marker)

@@ -98,21 +98,38 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
             "with 1, no device can access the memory of another"},
 };
 
-/* One failure on schedule, "name:nth" or "name:nth:code"; false if it is not one. */
-bool software_options_schedule_failure(const char *text)
-{
+/* A failure on schedule. */
+struct failure {
   char name[64];
+  unsigned long long nth;
+  hipError_t code;
+};
+
+/* Reads "name:nth" or "name:nth:code"; false if it is not one. */
+static bool options_read_failure(const char *text, struct failure *failure)
+{
   const char *colon = strchr(text, ':');
-  if (!colon || (size_t)(colon - text) >= sizeof name || colon[1] < '0' || colon[1] > '9') return false;
-  memcpy(name, text, (size_t)(colon - text));
-  name[colon - text] = '\0';
+  if (!colon || (size_t)(colon - text) >= sizeof failure->name || colon[1] < '0' || colon[1] > '9') return false;
+  memcpy(failure->name, text, (size_t)(colon - text));
+  failure->name[colon - text] = '\0';
   char *end;
   errno = 0;
-  unsigned long long nth = strtoull(colon + 1, &end, 10);
-  hipError_t code = hipSuccess;
+  failure->nth = strtoull(colon + 1, &end, 10);
+  failure->code = hipSuccess;
   if (errno || (*end != '\0' && *end != ':')) return false;
-  if (*end == ':' && !software_error_parse(end + 1, &code)) return false;
-  return hipmm_software_fail(name, nth, (int)code);
+  return *end != ':' || software_error_parse(end + 1, &failure->code);
+}
+
+bool software_options_is_failure(const char *text)
+{
+  struct failure failure;
+  return options_read_failure(text, &failure) && failure.nth && software_has_call(failure.name);
+}
+
+bool software_options_schedule_failure(const char *text)
+{
+  struct failure failure;
+  return options_read_failure(text, &failure) && hipmm_software_fail(failure.name, failure.nth, (int)failure.code);
 }
 
 struct software_config software_options_config(const struct software_options *options)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.c: a stream-ordered pool and its idle blocks. Called by pool_order.c (allocation and free), by the calls on pools
- * (pool_api.c, pool_attribute.c, pool_share.c), by execute.c, and by every synchronisation, after which pools free what
- * they hold above their threshold.
+/* pool.c: the life of a stream-ordered pool, from its creation to its end. Called by pool_order.c (allocation and free), by
+ * the calls on pools (pool_api.c, pool_attribute.c, pool_share.c), by execute.c, and by every synchronisation, after which
+ * pools free what they hold above their threshold.
  *
- * A pool never splits a block, like ROCm's pools up to release 6: a freed block is idle in the pool, still charged to the
- * device. It is freed to the heap only after its stream-ordered free has executed. No function here waits or submits. */
+ * What a pool has reserved is charged to the device. It is freed to the heap only after the stream-ordered frees in it have
+ * executed. No function here waits or submits. */
 #include "pool.h"
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -63,34 +62,7 @@ hipError_t software_pool_find(hipMemPool_t handle, struct software_pool **pool_o
   return software.devices[(*pool_out)->device].fault;
 }
 
-/* ---- Idle blocks ----------------------------------------------------------------------------------------------- */
-
-bool software_pool_block_is_ready(const struct software_pool_block *block)
-{
-  return !block->freed || block->freed->done;
-}
-
-void software_pool_add_idle(struct software_pool *pool, struct software_pool_block *block)
-{
-  block->by_size.major = software_block_bytes(block->block);
-  block->by_size.minor = block->block->by_address.major;
-  address_tree_insert(&pool->idle, &block->by_size);
-}
-
-void software_pool_remove_idle(struct software_pool *pool, struct software_pool_block *block)
-{
-  address_tree_remove(&pool->idle, &block->by_size);
-  software_marker_unreference(block->freed);
-  block->freed = NULL;
-}
-
-static void pool_release(struct software_pool *pool, struct software_pool_block *block)
-{
-  software_pool_remove_idle(pool, block);
-  pool->reserved_bytes -= software_block_bytes(block->block);
-  software_heap_free(pool->heap, block->block);
-  free(block);
-}
+/* ---- End ------------------------------------------------------------------------------------------------------- */
 
 static void pool_destroy(struct software_pool *pool)
 {
@@ -100,16 +72,6 @@ static void pool_destroy(struct software_pool *pool)
   software_heap_close(&pool->own_heap);
   if (pool->imported_fd > 0) close(pool->imported_fd);
   software_handle_free(&software_pool_handles, pool);
-}
-
-void software_pool_trim(struct software_pool *pool, uint64_t keep_bytes)
-{
-  struct address_tree_node *next = address_tree_at_least(pool->idle, 0, 0);
-  while (next && pool->reserved_bytes > keep_bytes) {
-    struct software_pool_block *block = (struct software_pool_block *)next;
-    next = address_tree_next(pool->idle, next);
-    if (software_pool_block_is_ready(block)) pool_release(pool, block);
-  }
 }
 
 void software_pool_destroy_if_unused(struct software_pool *pool)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.h: a stream-ordered pool, shared by pool.c (its idle blocks), pool_order.c (allocation and free), and the calls
- * on pools: pool_api.c, pool_attribute.c and pool_share.c (pools between processes). The lock is held throughout. */
+/* pool.h: a stream-ordered pool, shared by pool_blocks.c (its memory), pool.c (its life), pool_order.c (allocation and
+ * free), and the calls on pools: pool_api.c, pool_attribute.c and pool_share.c (pools between processes). The lock is held
+ * throughout. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_POOL_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_POOL_H
 
@@ -16,24 +17,45 @@ struct software_pool {
   int imported_fd;            /* of a pool of another process; 0 for a pool of this process */
   struct software_heap *heap; /* the device's, or own_heap if it can be exported */
   struct software_heap own_heap;
-  struct address_tree_node *idle; /* blocks that are not allocated */
+  struct address_tree_node *idle; /* blocks that are not allocated, by size */
+  uint64_t idle_bytes;
   size_t n_allocations;
-  int follow_event_dependencies; /* stored, without effect: an order by events alone never allows a reuse here */
-  int allow_opportunistic, allow_internal_dependencies;
+  int follow_event_dependencies, allow_opportunistic, allow_internal_dependencies;
   uint64_t release_threshold;
   uint64_t max_bytes; /* the most that it may reserve, in whole pages */
   uint64_t reserved_bytes, reserved_high, used_bytes, used_high;
   hipMemAccessFlags access[SOFTWARE_MAX_DEVICES];
 };
 
+/* A part of a chunk, in whole pages. */
 struct software_pool_block {
-  struct address_tree_node by_size; /* in idle */
-  struct software_block *block;
-  struct software_queue *queue;  /* on which the block was freed */
-  struct software_marker *freed; /* the free in that queue; NULL if the free took effect at the call */
+  struct address_tree_node by_size; /* in idle; major: bytes; minor: start */
+  struct software_block *chunk;
+  struct software_pool_block *previous, *next; /* of the chunk, by address */
+  bool is_idle;
+  const struct software_queue *queue; /* of an idle block: on which it was freed; NULL for several, or none */
+  struct software_marker *freed;      /* of an idle block: the free in that queue; NULL if the free has executed */
 };
 
 extern struct software_handles software_pool_handles;
+
+/* ---- pool_blocks.c --------------------------------------------------------------------------------------------- */
+
+/* A new chunk as one block, allocated; NULL when the pool has its maximum, or the device has no memory. */
+struct software_pool_block *software_pool_reserve(struct software_pool *pool, size_t bytes);
+/* Makes an allocated block idle. The pool may merge it with others, and then frees the record. */
+void software_pool_add_idle(struct software_pool *pool, struct software_pool_block *block);
+/* Allocates the first `bytes` of an idle block, which are whole pages. */
+void software_pool_take(struct software_pool *pool, struct software_pool_block *block, size_t bytes);
+/* Idle blocks from `bytes` on, the smallest first: the first for NULL, else the one after `block`. */
+struct software_pool_block *software_pool_next_idle(const struct software_pool *pool, size_t bytes,
+                                                    const struct software_pool_block *block);
+/* Whether the free of the idle block has executed. */
+bool software_pool_block_is_ready(const struct software_pool_block *block);
+/* Merges idle neighbours, if that can give `bytes`; whether it merged any. */
+bool software_pool_merge_idle(struct software_pool *pool, size_t bytes);
+/* Frees chunks that are idle and whose frees have executed, until no more than `keep_bytes` are reserved. */
+void software_pool_trim(struct software_pool *pool, uint64_t keep_bytes);
 
 /* ---- pool.c ---------------------------------------------------------------------------------------------------- */
 
@@ -46,12 +68,6 @@ struct software_pool *software_pool_create(int device, hipMemAllocationHandleTyp
 void software_pool_make_managed(struct software_pool *pool);
 struct software_pool *software_pool_default(int device);
 struct software_pool *software_pool_current(int device);
-void software_pool_add_idle(struct software_pool *pool, struct software_pool_block *block);
-void software_pool_remove_idle(struct software_pool *pool, struct software_pool_block *block);
-/* Whether the free of the idle block has executed. */
-bool software_pool_block_is_ready(const struct software_pool_block *block);
-/* Frees idle blocks whose frees have executed, until no more than `keep_bytes` are reserved. */
-void software_pool_trim(struct software_pool *pool, uint64_t keep_bytes);
 /* Frees a destroyed pool once it has no allocation and no idle block. To be called whenever an allocation is freed. */
 void software_pool_destroy_if_unused(struct software_pool *pool);
 

@@ -2,12 +2,12 @@
 /* pool_order.c: allocation from pools and free to pools, in the order of streams. Called by pool_api.c, and by memory.c
  * where device memory is exhausted.
  *
- * A block serves a request that is at most an eighth smaller. The stream that freed the block may reuse it at once, and
- * another stream after the free has executed. When the device has no other memory left, the stream waits for the free,
- * or the call waits for all frees of the device. An allocation becomes visible, and a free takes effect, when the stream
- * executes it: an operation that touches the memory before or after is a fault. */
+ * A request takes the smallest idle block that fits and may be reused. The stream that freed a block may reuse it at once;
+ * another stream may, if it is ordered after the free by events or the default stream, or when the free has executed. When
+ * the device has no other memory left, the stream waits for the free, or the call waits for all frees of the device. An
+ * allocation becomes visible, and a free takes effect, when the stream executes it: an operation that touches the memory
+ * before or after is a fault. */
 #include "pool.h"
-#include <stdlib.h>
 
 bool software_pools_drain(int device)
 {
@@ -22,50 +22,42 @@ bool software_pools_drain(int device)
 
 /* ---- Allocation ------------------------------------------------------------------------------------------------ */
 
+/* Whether the next operation of the queue may use the idle block without waiting for its free. */
+static bool pool_order_may_reuse(const struct software_pool *pool, const struct software_pool_block *block,
+                                 const struct software_queue *queue)
+{
+  if (block->queue == queue) return true;
+  if (pool->allow_opportunistic && software_pool_block_is_ready(block)) return true;
+  return pool->follow_event_dependencies && block->freed && software_order_is_after(queue, block->freed);
+}
+
 static struct software_pool_block *pool_order_find_idle(struct software_pool *pool, size_t bytes,
                                                         const struct software_queue *queue)
 {
-  size_t largest = bytes + bytes / 8;
-  struct address_tree_node *node = address_tree_at_least(pool->idle, bytes, 0);
-  for (; node && node->major <= largest; node = address_tree_next(pool->idle, node)) {
-    struct software_pool_block *block = (struct software_pool_block *)node;
-    bool is_own = block->queue == queue;
-    if (!is_own && !(pool->allow_opportunistic && software_pool_block_is_ready(block))) continue;
-    software_pool_remove_idle(pool, block);
-    return block;
-  }
+  struct software_pool_block *block = NULL;
+  do {
+    while ((block = software_pool_next_idle(pool, bytes, block))) {
+      if (!pool_order_may_reuse(pool, block, queue)) continue;
+      software_pool_take(pool, block, bytes);
+      return block;
+    }
+  } while (software_pool_merge_idle(pool, bytes));
   return NULL;
-}
-
-static struct software_pool_block *pool_order_allocate_new(struct software_pool *pool, size_t bytes)
-{
-  if (bytes > pool->max_bytes - pool->reserved_bytes) return NULL;
-  struct software_pool_block *block = calloc(1, sizeof *block);
-  if (!block) return NULL;
-  block->block = software_heap_allocate(pool->heap, bytes);
-  if (!block->block) {
-    free(block);
-    return NULL;
-  }
-  pool->reserved_bytes += software_block_bytes(block->block);
-  if (pool->reserved_bytes > pool->reserved_high) pool->reserved_high = pool->reserved_bytes;
-  return block;
 }
 
 /* An idle block whose free another stream has not executed yet: `queue` waits for that free. */
 static struct software_pool_block *pool_order_reuse_after_wait(struct software_pool *pool, size_t bytes,
                                                                struct software_queue *queue, enum software_call call)
 {
-  struct address_tree_node *node = address_tree_at_least(pool->idle, bytes, 0);
-  if (!node || !pool->allow_internal_dependencies) return NULL;
-  struct software_pool_block *block = (struct software_pool_block *)node;
+  struct software_pool_block *block = software_pool_next_idle(pool, bytes, NULL);
+  if (!block || !pool->allow_internal_dependencies) return NULL;
   if (block->queue != queue && !software_pool_block_is_ready(block)) {
     struct software_operation *operation = software_operation_new(SOFTWARE_WAIT, call);
     if (!operation) return NULL;
     operation->marker = software_marker_reference(block->freed);
     if (software_submit(queue, operation) != hipSuccess) return NULL;
   }
-  software_pool_remove_idle(pool, block);
+  software_pool_take(pool, block, bytes);
   return block;
 }
 
@@ -75,7 +67,7 @@ static struct software_pool_block *pool_order_allocate_after_drain(struct softwa
   struct software_pool_block *block = NULL;
   if (!pool->allow_internal_dependencies) return NULL;
   pool->n_allocations++; /* retains the pool, which another thread may destroy meanwhile */
-  if (software_pools_drain(pool->device)) block = pool_order_allocate_new(pool, bytes);
+  if (software_pools_drain(pool->device)) block = software_pool_reserve(pool, bytes);
   pool->n_allocations--;
   if (!block) software_pool_destroy_if_unused(pool);
   return block;
@@ -89,10 +81,10 @@ static struct software_pool_block *pool_order_find_block(struct software_pool *p
   size_t capacity = pool->is_managed ? software.config.host_memory_bytes : software.config.memory_bytes;
   if (rounded == 0 || rounded > capacity || rounded > pool->max_bytes) return NULL;
   struct software_pool_block *block = pool_order_find_idle(pool, rounded, queue);
-  if (!block) block = pool_order_allocate_new(pool, rounded);
+  if (!block) block = software_pool_reserve(pool, rounded);
   if (block) return block;
   software_pools_trim(pool->device, &nothing);
-  block = pool_order_allocate_new(pool, rounded);
+  block = software_pool_reserve(pool, rounded);
   if (!block) block = pool_order_reuse_after_wait(pool, rounded, queue, call);
   return block ? block : pool_order_allocate_after_drain(pool, rounded);
 }
@@ -105,10 +97,14 @@ static void pool_order_count_used(struct software_pool *pool, size_t bytes)
   if (pool->used_bytes > pool->used_high) pool->used_high = pool->used_bytes;
 }
 
-static void pool_order_return(struct software_pool *pool, struct software_pool_block *block, size_t bytes)
+/* The block is idle from here on; the marker is of its free in the queue, NULL if that has executed. */
+static void pool_order_return(struct software_pool *pool, struct software_pool_block *block, size_t bytes,
+                              const struct software_queue *queue, struct software_marker *freed)
 {
   pool->n_allocations--;
   pool->used_bytes -= bytes;
+  block->queue = queue;
+  block->freed = freed ? software_marker_reference(freed) : NULL;
   software_pool_add_idle(pool, block);
 }
 
@@ -131,7 +127,7 @@ hipError_t software_pool_allocate(struct software_pool *pool, size_t bytes, stru
   if (!block) return hipErrorOutOfMemory;
   pool_order_count_used(pool, bytes);
   struct software_allocation *allocation;
-  void *start = (void *)block->block->by_address.major;
+  void *start = (void *)block->by_size.minor;
   hipError_t error = software_allocation_add(SOFTWARE_POOLED, pool->device, start, bytes, &allocation);
   if (error == hipSuccess) {
     allocation->pool = pool;
@@ -146,7 +142,7 @@ hipError_t software_pool_allocate(struct software_pool *pool, size_t bytes, stru
   if (error == hipSuccess)
     *pointer_out = start;
   else
-    pool_order_return(pool, block, bytes);
+    pool_order_return(pool, block, bytes, queue, NULL);
   return error;
 }
 
@@ -159,8 +155,7 @@ void software_pool_free(struct software_allocation *allocation)
   size_t bytes = allocation->by_address.minor;
   software_allocation_remove(allocation);
   software_allocation_invalidate(allocation);
-  block->queue = NULL;
-  pool_order_return(pool, block, bytes);
+  pool_order_return(pool, block, bytes, NULL, NULL);
   software_pool_destroy_if_unused(pool);
 }
 
@@ -181,7 +176,7 @@ static struct software_operation *pool_order_new_free(enum software_call call)
   return operation;
 }
 
-/* The block is idle from here on, and this stream may reuse it at once. The free itself takes effect when the stream
+/* The block is idle after the call, and this stream may reuse it at once. The free itself takes effect when the stream
  * executes it. */
 hipError_t software_pool_free_async(struct software_allocation *allocation, struct software_queue *queue)
 {
@@ -190,21 +185,18 @@ hipError_t software_pool_free_async(struct software_allocation *allocation, stru
   size_t bytes = allocation->by_address.minor;
   struct software_operation *operation = pool_order_new_free(SOFTWARE_hipFreeAsync);
   if (!operation) return hipErrorOutOfMemory;
+  struct software_marker *freed = software_marker_reference(operation->marker);
   software_allocation_remove(allocation);
   operation->allocation = allocation;
   allocation->references++; /* until the operation is submitted */
-  if (block) {
-    block->queue = queue;
-    block->freed = software_marker_reference(operation->marker);
-    pool_order_return(pool, block, bytes);
-  }
   hipError_t error = software_submit(queue, operation);
   if (error != hipSuccess) {
-    if (block) software_pool_remove_idle(pool, block);
-    if (block) pool_order_count_used(pool, bytes);
     software_allocation_restore(allocation);
-    return error;
+  } else {
+    if (block) pool_order_return(pool, block, bytes, queue, freed);
+    if (block) software_pool_destroy_if_unused(pool);
+    software_allocation_unreference(allocation);
   }
-  software_allocation_unreference(allocation);
-  return hipSuccess;
+  software_marker_unreference(freed);
+  return error;
 }

@@ -72,8 +72,9 @@ hipError_t hipMemPoolExportPointer(hipMemPoolPtrExportData *data, void *pointer)
                       allocation->pool->handle_type == hipMemHandleTypePosixFileDescriptor;
   if (error == hipSuccess && (!data || !is_shareable)) error = hipErrorInvalidValue;
   if (error == hipSuccess) {
-    struct pool_share_pointer shared = {SHARE_MAGIC, software_block_offset(allocation->pool_block->block),
-                                        allocation->by_address.minor};
+    const struct software_block *chunk = allocation->pool_block->chunk;
+    uint64_t offset = software_block_offset(chunk) + (allocation->by_address.major - chunk->by_address.major);
+    struct pool_share_pointer shared = {SHARE_MAGIC, offset, allocation->by_address.minor};
     memset(data, 0, sizeof *data);
     memcpy(data, &shared, sizeof shared);
   }

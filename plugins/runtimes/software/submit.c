@@ -18,12 +18,14 @@ hipError_t software_submit(struct software_queue *queue, struct software_operati
 {
   struct software_operation *before = queue->tail;
   software_queue_append(queue, operation);
+  software_order_submitted(queue, operation);
   if (software.config.scheduler == SOFTWARE_STEPPED) {
     pthread_cond_broadcast(&software.progress);
   } else if (submit_runs_at_once(queue)) {
     software_threads_run(queue);
   } else if (!software_threads_prepare(queue)) {
     software_queue_remove_last(queue, before);
+    software_order_forget(queue, before);
     software_operation_free(operation);
     return hipErrorOutOfMemory;
   } else if (software_queue_is_runnable(queue)) {

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* init.c: initialisation and finalisation. Both are counted, so that several users in one process share the table of
+ * devices: the first initialisation opens the table, the last finalisation closes it. Called by applications and by
+ * libraries in them. Builds no stack. */
+#include "api.h"
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/lifecycle.h"
+#include "base/log.h"
+#include "container/pinned_resource.h"
+#include "runtime/hip.h"
+#include "stack/device_table.h"
+#include "stack/handle.h"
+
+#include <limits.h>
+
+int hipmm_is_initialized(void)
+{
+  return atomic_load(&lifecycle_now) == LIFECYCLE_READY;
+}
+
+/* ---- Within a change (lifecycle.h) ---- */
+
+/* Opens the table of devices over a graph, and takes over the reference to it. */
+static enum hipmm_status init_open(struct graph *graph)
+{
+  enum hipmm_status status = hip_open(graph, atomic_load(&lifecycle_own_stacks) > 0);
+  if (status)
+    graph_release(graph);
+  else
+    device_table_open(graph);
+  return status;
+}
+
+/* For a further user: its graph must be the graph in use. Releases it. */
+static enum hipmm_status init_join(struct graph *graph)
+{
+  const struct graph *present = device_table_graph_in_use();
+  enum hipmm_status status = HIPMM_OK;
+  if (!graph_is_same(present, graph))
+    status =
+        error_set(HIPMM_E_STATE,
+                  "hipmm is initialised already, with the graph of %s, and the graph of %s is another one; use the "
+                  "graph in use (hipmm_init_if_needed()), or build a stack beside it "
+                  "(hipmm_stack_build_from_file())",
+                  present->source, graph->source);
+  if (!status) status = hip_check(graph);
+  if (!status) log_line(HIPMM_LOG_INFO, "init", "initialised already, with the same graph (%s)", present->source);
+  graph_release(graph);
+  return status;
+}
+
+/* Reads a graph from `file`, or from `json`, or takes the built-in one when both are NULL. */
+static enum hipmm_status init_read(const char *file, const char *json)
+{
+  struct graph *graph = NULL;
+  bool is_first = !lifecycle_users;
+  enum hipmm_status status = graph_load(file, json, is_first ? api_named_resources : NULL, &graph);
+  if (status) return status;
+  return is_first ? init_open(graph) : init_join(graph);
+}
+
+/* ---- Public functions ---- */
+
+/* What fails on the way to success, such as a runtime that "auto" finds no device of, is not the caller's failure.
+ * `is_any`: whatever graph is in use will do. */
+static enum hipmm_status init_change(const char *file, const char *json, bool is_any)
+{
+  struct hipmm_error before = {.struct_size = sizeof before};
+  hipmm_last_error(&before);
+  enum hipmm_status status = lifecycle_begin_change();
+  if (status) return status;
+  if (!is_any || !lifecycle_users) status = init_read(file, json);
+  if (!status) lifecycle_users++;
+  lifecycle_end_change(lifecycle_users ? LIFECYCLE_READY : LIFECYCLE_BEFORE);
+  if (!status) error_set_located(&before);
+  return status;
+}
+
+static enum hipmm_status init_search(bool is_any)
+{
+  char buffer[PATH_MAX];
+  const char *file = environment_find_config(buffer, sizeof buffer);
+  log_line(HIPMM_LOG_INFO, "config", "%s", file ? file : "no file found: a plain device resource");
+  return init_change(file, NULL, is_any);
+}
+
+enum hipmm_status hipmm_init(void)
+{
+  return init_search(false);
+}
+
+enum hipmm_status hipmm_init_if_needed(void)
+{
+  return init_search(true);
+}
+
+enum hipmm_status hipmm_init_from_file(const char *path)
+{
+  return path ? init_change(path, NULL, false)
+              : error_set(HIPMM_E_ARGUMENT, "path is NULL; hipmm_init() searches for a file");
+}
+
+enum hipmm_status hipmm_init_from_string(const char *json)
+{
+  return json ? init_change(NULL, json, false) : error_set(HIPMM_E_ARGUMENT, "json is NULL");
+}
+
+enum hipmm_status hipmm_finalize(void)
+{
+  enum hipmm_status status = lifecycle_begin_change();
+  if (status) return status;
+  status = lifecycle_check();
+  if (!status && --lifecycle_users == 0) {
+    lifecycle_await_calls();
+    pinned_resource_close();
+    device_table_close();
+    handle_release_idle();
+    resource_warn_of_held();
+  }
+  lifecycle_end_change(lifecycle_users ? LIFECYCLE_READY : LIFECYCLE_BEFORE);
+  return status;
+}

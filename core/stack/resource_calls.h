@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* resource_calls.h: a call of the program on a resource. */
+#ifndef HIPMM_CORE_STACK_RESOURCE_CALLS_H
+#define HIPMM_CORE_STACK_RESOURCE_CALLS_H
+
+#include "device_table.h"
+
+struct resource_call {
+  struct instance *instance;
+  struct caller_here *thread; /* that entered a call; NULL: none did, since the caller holds the resource */
+};
+
+/* Begins a call on `resource`, NULL for the one in force on the current device. HIPMM_E_STATE where every call is
+ * refused, and for NULL while hipmm is not initialised; HIPMM_E_ARGUMENT if the resource is not live, or if `argument`, a
+ * required pointer called `name`, is NULL. */
+enum hipmm_status resource_call_begin(struct hipmm_resource *resource, const void *argument, const char *name,
+                                      struct resource_call *call_out);
+
+/* Ends it, and returns `status`. */
+enum hipmm_status resource_call_end(const struct resource_call *call, enum hipmm_status status);
+
+/* Performs an action of the nearest resource, from this one down, that has it. `values_out`, if not NULL, gets up to
+ * `n_values` values of that resource as they were before. */
+enum hipmm_status resource_perform(const struct instance *instance, const char *action, int64_t *values_out,
+                                   uint32_t n_values);
+
+#endif
