@@ -118,12 +118,19 @@ void progress_end(struct progress *progress);
 
 /* ---- source.c -------------------------------------------------------------------------------------------------- */
 
-/* The graph file of a command: the given one, or the one that hipmm_init() would read. */
+/* The graph of a command: the given file, standard input, or the file that hipmm_init() would read. */
 struct source {
   const char *file; /* NULL: none; the built-in graph applies */
+  char *text;       /* of standard input; else NULL */
   char buffer[PATH_MAX];
 };
+
 void source_choose(struct source *source, const char *given);
+
+/* The same for an operand, which may be "-": standard input, which is read at once. False: the error was printed. Release
+ * with source_close(). */
+bool source_choose_operand(struct source *source, const char *given);
+void source_close(struct source *source);
 
 /* Reads the graph. On failure prints the diagnostics on standard error. */
 bool source_read(const struct source *source, struct graph **graph_out);
@@ -136,6 +143,9 @@ const char *source_name(const struct source *source);
 
 /* Prints a diagnostic as a line without the newline; `warning: ` marks a warning. */
 void diagnostic_print(FILE *stream, const char *file, const struct diagnostic *diagnostic);
+
+/* Prints the errors of a graph on standard error. */
+void source_print_errors(const char *file, const struct diagnostics *diagnostics);
 
 /* The plugin path of the graph, for commands that also work without a valid graph. `file`: from --config, or NULL. False
  * if that file is not valid; the diagnostics were printed. Release *graph_out if it is not NULL. */

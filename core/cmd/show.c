@@ -151,11 +151,15 @@ static int show_run(int argc, char **argv)
   struct arguments arguments = {&show_command, rows, 1, 0, 1, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
 
-  source_choose(&show.source, arguments_operand(&arguments, 0));
-  if (!source_read(&show.source, &show.graph)) return CMD_BAD;
+  if (!source_choose_operand(&show.source, arguments_operand(&arguments, 0))) return CMD_BAD;
+  if (!source_read(&show.source, &show.graph)) {
+    source_close(&show.source);
+    return CMD_BAD;
+  }
   show_ask_runtime(&show);
   status = json ? show_print_json(&show) : show_print(&show);
   graph_release(show.graph);
+  source_close(&show.source);
   free(show.runtime);
   free(show.why_not);
   return status;
@@ -167,5 +171,5 @@ const struct command show_command = {
     "then the defaults. A resource with several users is drawn once. Also prints which runtime would be used here.\n"
     "\n"
     "FILE: by default the file that hipmm_init() would read: the one that HIPMM_CONFIG names, "
-    "./hipmm.json, then the system's.",
+    "./hipmm.json, then the system's; \"-\" for standard input.",
     show_run};

@@ -3,11 +3,48 @@
 #include "cmd.h"
 
 #include "../base/environment.h"
+#include "../graph/graph_build.h"
+#include <stdlib.h>
 #include <string.h>
+
+static bool source_read_standard_input(struct source *source)
+{
+  struct diagnostics diagnostics = {.source = source->file};
+  size_t bytes = 0;
+  if (!graph_file_read(NULL, &diagnostics, &source->text, &bytes)) {
+    source_print_errors(source->file, &diagnostics);
+    diagnostics_clear(&diagnostics);
+    return false;
+  }
+  char *ended = memchr(source->text, '\0', bytes) ? NULL : realloc(source->text, bytes + 1);
+  if (ended) {
+    ended[bytes] = '\0';
+    source->text = ended;
+    return true;
+  }
+  say("%s has a zero byte; a graph is UTF-8 text", source->file);
+  source_close(source);
+  return false;
+}
 
 void source_choose(struct source *source, const char *given)
 {
+  source->text = NULL;
   source->file = given ? given : environment_find_config(source->buffer, sizeof source->buffer);
+}
+
+bool source_choose_operand(struct source *source, const char *given)
+{
+  source_choose(source, given);
+  if (!given || strcmp(given, "-") != 0) return true;
+  source->file = "<stdin>";
+  return source_read_standard_input(source);
+}
+
+void source_close(struct source *source)
+{
+  free(source->text);
+  source->text = NULL;
 }
 
 const char *source_name(const struct source *source)
@@ -28,7 +65,7 @@ void diagnostic_print(FILE *stream, const char *file, const struct diagnostic *d
   output_text(stream, diagnostic->message);
 }
 
-static void source_print_diagnostics(const char *file, const struct diagnostics *diagnostics)
+void source_print_errors(const char *file, const struct diagnostics *diagnostics)
 {
   for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next) {
     if (diagnostic->status == HIPMM_OK) continue;
@@ -41,15 +78,17 @@ static void source_print_diagnostics(const char *file, const struct diagnostics 
 bool source_read(const struct source *source, struct graph **graph_out)
 {
   struct diagnostics diagnostics = {.source = source_name(source)};
-  enum hipmm_status status =
-      source->file ? graph_from_file(source->file, &diagnostics, graph_out) : graph_built_in(&diagnostics, graph_out);
-  if (status != HIPMM_OK) source_print_diagnostics(source_name(source), &diagnostics);
+  enum hipmm_status status = source->text   ? graph_from_string(source->text, source->file, &diagnostics, graph_out)
+                             : source->file ? graph_from_file(source->file, &diagnostics, graph_out)
+                                            : graph_built_in(&diagnostics, graph_out);
+  if (status != HIPMM_OK) source_print_errors(source_name(source), &diagnostics);
   diagnostics_clear(&diagnostics);
   return status == HIPMM_OK;
 }
 
 enum hipmm_status source_initialise(const struct source *source)
 {
+  if (source->text) return hipmm_init_from_string(source->text);
   return source->file ? hipmm_init_from_file(source->file) : hipmm_init();
 }
 
@@ -57,9 +96,9 @@ bool source_plugin_path(const char *file, struct graph **graph_out, struct plugi
 {
   struct source source;
   struct diagnostics diagnostics = {0};
-  source_choose(&source, file);
   *graph_out = NULL;
   *path_out = (struct plugin_path){0};
+  source_choose(&source, file);
   if (file && !source_read(&source, graph_out)) return false;
   if (!file && source.file && graph_from_file(source.file, &diagnostics, graph_out) != HIPMM_OK)
     say("%s is not a valid graph, so its \"plugin_path\" is not used (`hipmm check` prints the errors)", source.file);

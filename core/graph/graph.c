@@ -57,9 +57,22 @@ static struct graph *graph_new(json_t *root, const char *source, size_t n_nodes)
   return NULL;
 }
 
-static void graph_read_source(struct graph *graph, const char *folder, struct diagnostics *diagnostics)
+/* What a graph is read from. */
+struct origin {
+  const char *text;
+  size_t bytes;
+  const char *source;
+  const char *folder; /* where relative paths begin; NULL: the working directory */
+  bool is_check;
+};
+
+static void graph_read_origin(struct graph *graph, const struct origin *origin, struct diagnostics *diagnostics)
 {
-  struct graph_build build = {.graph = graph, .diagnostics = diagnostics, .folder = folder, .index = json_object()};
+  struct graph_build build = {.graph = graph,
+                              .diagnostics = diagnostics,
+                              .folder = origin->folder,
+                              .index = json_object(),
+                              .is_check = origin->is_check};
   graph_read_settings(&build);
   graph_read_resources(&build);
   graph_link(&build);
@@ -69,16 +82,15 @@ static void graph_read_source(struct graph *graph, const char *folder, struct di
   free(build.types);
 }
 
-/* Reads a graph from its text. `folder`: where relative paths begin, NULL for the working directory. */
-static enum hipmm_status graph_from_text(const char *text, size_t bytes, const char *source, const char *folder,
-                                         struct diagnostics *diagnostics, struct graph **graph_out)
+static enum hipmm_status graph_from_origin(const struct origin *origin, struct diagnostics *diagnostics,
+                                           struct graph **graph_out)
 {
-  json_t *root = graph_file_parse(text, bytes, diagnostics);
-  struct graph *graph = root ? graph_new(root, source, GRAPH_MAX_NODES) : NULL;
+  json_t *root = graph_file_parse(origin->text, origin->bytes, diagnostics);
+  struct graph *graph = root ? graph_new(root, origin->source, GRAPH_MAX_NODES) : NULL;
   if (root && !graph) diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
   if (graph) {
-    graph_read_source(graph, folder, diagnostics);
-    graph_position_all(text, bytes, diagnostics);
+    graph_read_origin(graph, origin, diagnostics);
+    graph_position_all(origin->text, origin->bytes, diagnostics);
   }
   bool is_good = graph && diagnostics->n_errors == 0;
   if (is_good && graph_out)
@@ -99,22 +111,38 @@ static char *graph_folder_of(const char *file)
   return absolute;
 }
 
-enum hipmm_status graph_from_file(const char *file, struct diagnostics *diagnostics, struct graph **graph_out)
+static enum hipmm_status graph_read_file(const char *file, bool is_check, struct diagnostics *diagnostics,
+                                         struct graph **graph_out)
 {
   char *text = NULL;
   size_t bytes = 0;
   if (!graph_file_read(file, diagnostics, &text, &bytes)) return diagnostics_status(diagnostics);
   char *folder = graph_folder_of(file);
-  enum hipmm_status status = graph_from_text(text, bytes, file, folder, diagnostics, graph_out);
+  const struct origin origin = {text, bytes, file, folder, is_check};
+  enum hipmm_status status = graph_from_origin(&origin, diagnostics, graph_out);
   free(folder);
   free(text);
   return status;
 }
 
+enum hipmm_status graph_from_file(const char *file, struct diagnostics *diagnostics, struct graph **graph_out)
+{
+  return graph_read_file(file, false, diagnostics, graph_out);
+}
+
 enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *diagnostics,
                                     struct graph **graph_out)
 {
-  return graph_from_text(json, strlen(json), source, NULL, diagnostics, graph_out);
+  const struct origin origin = {.text = json, .bytes = strlen(json), .source = source};
+  return graph_from_origin(&origin, diagnostics, graph_out);
+}
+
+enum hipmm_status graph_check(const char *file, const char *json, struct diagnostics *diagnostics,
+                              struct graph **graph_out)
+{
+  if (!json) return graph_read_file(file, true, diagnostics, graph_out);
+  const struct origin origin = {.text = json, .bytes = strlen(json), .source = file, .is_check = true};
+  return graph_from_origin(&origin, diagnostics, graph_out);
 }
 
 enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph **graph_out)

@@ -54,8 +54,13 @@ enum hipmm_status graph_from_string(const char *json, const char *source, struct
                                     struct graph **graph_out);
 enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph **graph_out);
 
+/* The same from `file`, or from `json` if that is not NULL (`file` is its source then), for `hipmm check`: a runtime's path
+ * that leads nowhere is an error too. */
+enum hipmm_status graph_check(const char *file, const char *json, struct diagnostics *diagnostics,
+                              struct graph **graph_out);
+
 /* Reads a graph from `file`, or from `json`, or takes the built-in one if both are NULL. The thread's error has the
- * mistakes, and the log the warnings; `names`, if not NULL: also graph_warn_unused(). The caller owns a reference. */
+ * errors, and the log the warnings; `names`, if not NULL: also graph_warn_unused(). The caller owns a reference. */
 enum hipmm_status graph_load(const char *file, const char *json, const char *const *names, struct graph **graph_out);
 
 /* Whether two graphs say the same: the same JSON, read from places where its relative paths mean the same. */

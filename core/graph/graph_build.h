@@ -26,6 +26,7 @@ struct graph_build {
   json_t *index;               /* name of a node → its index */
   const struct plugin **types; /* plugins of all resource types; NULL until they are needed */
   size_t n_types;
+  bool is_check;    /* for `hipmm check`: files of the runtime must be there */
   bool is_dangling; /* a name or an upstream could not be resolved, so that the references are incomplete */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_settings.c: the top of a graph except its resources: unknown keys, version, plugin_path, runtime. Called by
  * graph.c before the resources are read, since their plugins are searched on the plugin_path. */
+#include "../base/environment.h"
 #include "../base/text.h"
 #include "../option/option.h"
 #include "graph_build.h"
@@ -126,11 +127,25 @@ static void graph_settings_refuse_runtime(struct graph_build *build, const char 
   }
 }
 
+/* A program would not open a library that HIPMM_RUNTIME replaces. */
+static void graph_settings_check_library(struct graph_build *build, const char *file, const char *path)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  const char *variable = environment_get("HIPMM_RUNTIME");
+  if (!access(file, F_OK)) return;
+  text_quote(file, shown, sizeof shown);
+  if (variable && *variable)
+    diagnostics_warn(build->diagnostics, path, "the library %s is not there; HIPMM_RUNTIME replaces it", shown);
+  else
+    graph_build_refuse(build, path, "the library %s is not there", shown);
+}
+
 /* The plugin of the runtime; NULL for a runtime without a plugin, and after an error was reported. */
 static const struct plugin *graph_settings_find_runtime(struct graph_build *build, const char *runtime,
                                                         const char *path)
 {
   const struct plugin *plugin;
+  if (strchr(runtime, '/') && build->is_check) graph_settings_check_library(build, runtime, path);
   if (strchr(runtime, '/') || graph_settings_is_builtin_runtime(runtime)) return NULL;
   if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) {
     graph_settings_refuse_runtime(build, runtime, path);

@@ -75,7 +75,8 @@ void bins_validate(const struct hipmm_validation *validation, const void *given)
   const struct bins_options *options = given;
   for (size_t i = 0; i < options->bins.count; i++) bins_validate_size(validation, options->bins.items, i);
   bins_validate_powers(validation, options->min_size_exponent, options->max_size_exponent);
-  if (!options->bins.count && !options->extra_bins.count && options->min_size_exponent < 0)
+  if (!options->bins.count && !options->extra_bins.count && options->min_size_exponent < 0 &&
+      options->max_size_exponent < 0)
     validation->warn(validation, NULL,
                      "has no bins, so every request goes to its upstream; write \"bins\": [{\"size\": \"64KiB\"}]");
 }

@@ -2,8 +2,8 @@
 /* device_reach.h: the other devices of the process that can access the memory of a source's device. With memory of
  * hipMalloc, a program may copy and compute with any device current. Memory of the virtual memory API and of driver pools
  * needs access rights for each device first, and a library cannot know which device the program uses next: so all devices
- * always get access, unless the program's devices are announced (struct hipmm_services). Access for a device that is not used creates no context there. Compiled into each source of such
- * memory. */
+ * always get access, unless devices are announced (struct hipmm_services). Access for a device that is not used creates
+ * no context there. Compiled into each source of such memory. */
 #ifndef HIPMM_PLUGINS_COMMON_DEVICE_REACH_H
 #define HIPMM_PLUGINS_COMMON_DEVICE_REACH_H
 

@@ -142,8 +142,9 @@ static void logging_validate(const struct hipmm_validation *validation, const vo
   }
   name_validate(validation, pattern);
   if (other && !logging_is_stream(pattern))
-    validation->error(validation, "file", "%s of the same stack writes \"%.500s\" too; give each a file of its own",
-                      other, pattern);
+    validation->error(validation, "file",
+                      "resource \"%s\" of the same stack writes \"%.500s\" too; give each a file of its own", other,
+                      pattern);
 }
 
 static enum hipmm_status logging_create(const struct hipmm_services *services, const void *options,

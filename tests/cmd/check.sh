@@ -19,6 +19,42 @@ prints '^/nowhere/hipmm.json: 1 error$'
 run 1 check "$work"
 prints 'Is a directory'
 
+# What the plugins of all types check: CASE.expect is what `hipmm check` prints for CASE.json. Building refuses the same.
+unset RMM_LOG_FILE
+echo 'Thread,Time,Action,Pointer,Size,Stream' >empty.csv
+for graph in "$top_srcdir"/tests/graphs/types/*.json; do
+  name=$(basename "$graph" .json)
+  expected=${graph%.json}.expect
+  cp "$graph" .
+  wanted=0
+  grep -q '^[^ ]*: ok, ' "$expected" || wanted=1
+  run $wanted check "$name.json"
+  diff -u "$expected" "$work/out" || fail "hipmm check $name.json: not what tests/graphs/types/$name.expect says"
+  [ "$name" = runtime_nowhere ] || run $wanted replay --config "$name.json" empty.csv
+  error=$(grep -v ': warning: ' "$expected" | sed -n '1s/^.*json:[0-9:]*: //p')
+  case $wanted$name in
+  0* | 1runtime_nowhere) ;;
+  *) grep -qF -- "$error" "$work/err" || fail "$name.json: building says $(cat "$work/err") instead of $error" ;;
+  esac
+done
+run 0 check limit_of_zero.json
+run 1 check --strict limit_of_zero.json
+prints '^limit_of_zero.json: 1 warning$'
+run 1 check --strict --json limit_of_zero.json
+prints '"ok": false'
+run 0 check --strict limit_of_a_share.json
+HIPMM_RUNTIME=software run 0 check runtime_nowhere.json
+prints '^runtime_nowhere.json:1:3: /runtime: warning: .* is not there; HIPMM_RUNTIME replaces it$'
+
+# Standard input, and a place that a diagnostic lacks.
+"$hipmm" check - <limit_missing.json >"$work/out" 2>"$work/err" && fail 'check -: exit status 0'
+prints '^<stdin>:1:28: /stack/1: limiting needs "limit"'
+printf '{ "stack": ["pool\0' | "$hipmm" check - >"$work/out" 2>"$work/err" && fail 'check - with a zero byte: exit status 0'
+says '^hipmm: <stdin> has a zero byte'
+run 1 check --json /nowhere/hipmm.json
+prints '"line": null,$'
+prints '"column": null,$'
+
 # A plugin whose descriptor claims too much is an error in the graph, not a crash.
 echo '{ "stack": ["claims", "device"] }' >claims.json
 HIPMM_PLUGIN_PATH=$top_builddir/tests/bad/.libs:$HIPMM_PLUGIN_PATH run 1 check claims.json

@@ -24,6 +24,11 @@ prints '^runtime  none: '
 run 0 show --json
 prints '"in_force": null'
 
+# Standard input is read once, for the graph and for the runtime.
+"$hipmm" show - <hipmm.json >"$work/out" 2>"$work/err" || fail 'show -: it failed'
+prints '^graph    <stdin>$'
+prints '^runtime  none: '
+
 run 1 show "$here/graphs/bad.json"
 says 'graphs/bad.json:[0-9:]*: /resources/main/inital_size: unknown option'
 run 1 show "$here/graphs/syntax.json"

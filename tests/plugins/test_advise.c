@@ -156,8 +156,7 @@ struct wrong_case {
 };
 
 static const struct wrong_case wrong[] = {
-    {"'preferred_location': 'gpu'",
-     "/stack/0/preferred_location: \"gpu\" is not a place; write \"device\", \"cpu\""},
+    {"'preferred_location': 'gpu'", "/stack/0/preferred_location: \"gpu\" is not a place; write \"device\", \"cpu\""},
     {"'preferred_location': ''", "\"\" is not a place"},
     {"'preferred_location': '2'", "/stack/0/preferred_location: advise: there is no device 2; there are 2"},
     {"'preferred_location': '-1'", "\"-1\" is not a place"},

@@ -80,15 +80,15 @@ fi
 echo '{ "stack": ["pol", "device"] }' >wrong.json
 options='--config wrong.json'
 good unready
-says_once '^hipmm: wrong.json:1:12: /stack/0: unknown type "pol"; did you mean "pool"?; .*program runs without hipmm$'
+says_once '^hipmm: wrong.json:1:13: /stack/0: unknown type "pol"; did you mean "pool"?; .*program runs without hipmm$'
 [ "$(wc -l <"$work/err")" = 1 ] || fail "more than one line on a wrong graph"
 run 2 run --strict --config wrong.json -- "$here/program" unready
-says '^hipmm: wrong.json: .*; .*program is not started (--strict)$'
+says '^hipmm: wrong.json:1:13: .*; .*program is not started (--strict)$'
 options='--config nowhere.json'
 good unready
 says_once '^hipmm: nowhere.json: '
 HIPMM_RUNTIME=amd LD_LIBRARY_PATH=/nowhere run 2 run --strict --config pool.json -- true
-says '^hipmm: runtime amd: .*; true is not started (--strict)$'
+says '^hipmm: HIPMM_RUNTIME: runtime amd: .*; true is not started (--strict)$'
 HIPMM_SOFTWARE=memory=64MiB
 export HIPMM_SOFTWARE
 echo '{ "stack": [{ "type": "pool", "initial_size": "100MiB" }, "device"] }' >large.json

@@ -446,7 +446,7 @@ static void leaves_nothing_behind_when_it_cannot_begin(void **state)
   (void)state;
   resource = NULL;
   assert_status(hipmm_init_from_string("{\"stack\": [\"pol\", \"device\"]}"), HIPMM_E_CONFIG);
-  assert_message("<string>: /stack/0: unknown type \"pol\"; did you mean \"pool\"?");
+  assert_message("<string>:1:12: /stack/0: unknown type \"pol\"; did you mean \"pool\"?");
   assert_status(hipmm_init_from_string("{"), HIPMM_E_SYNTAX);
   assert_status(hipmm_init_from_string(NULL), HIPMM_E_ARGUMENT);
   assert_status(hipmm_init_from_file(NULL), HIPMM_E_ARGUMENT);

@@ -101,6 +101,7 @@ static hipError_t advice_prefetch(const void *pointer, size_t bytes, int device,
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
+  if (error == hipSuccess) error = software_capture_forbid(queue);
   if (error == hipSuccess && (!pointer || bytes == 0)) error = hipErrorInvalidValue;
   if (error == hipSuccess && !advice_has_target(device)) error = hipErrorInvalidDevice;
   if (error != hipSuccess) return error;

@@ -3,7 +3,7 @@
  * lock, and stores its error for hipGetLastError. Nothing here belongs to one HIP function alone, but for those that
  * read an error. */
 #include "../../../core/base/cancel.h"
-#include "internal.h"
+#include "graph.h"
 
 static atomic_bool call_forked;
 static pthread_once_t call_once = PTHREAD_ONCE_INIT;
@@ -56,12 +56,36 @@ hipError_t software_leave(hipError_t error)
   return error;
 }
 
+/* Whether a call that is not safe is forbidden in the calling thread, by the mode of the capture and that of the thread. */
+static bool call_is_forbidden(const struct software_capture *capture)
+{
+  bool is_own = pthread_equal(capture->thread, pthread_self());
+  switch (software_capture_mode()) {
+  case hipStreamCaptureModeRelaxed: return false;
+  case hipStreamCaptureModeThreadLocal: return is_own && capture->mode != hipStreamCaptureModeRelaxed;
+  default:
+    return capture->mode == hipStreamCaptureModeGlobal || (is_own && capture->mode != hipStreamCaptureModeRelaxed);
+  }
+}
+
+hipError_t software_check_captures(void)
+{
+  hipError_t error = hipSuccess;
+  for (struct software_capture *capture = software.captures; capture; capture = capture->next) {
+    if (!call_is_forbidden(capture)) continue;
+    capture->is_invalid = true;
+    error = hipErrorStreamCaptureUnsupported;
+  }
+  return error;
+}
+
 hipError_t software_begin(enum software_call call)
 {
   hipError_t error = software_enter(call);
   int cancel = cancel_forbid(); /* waits are cancellation points, and end with the lock held */
   pthread_mutex_lock(&software.lock);
   call_cancel = cancel;
+  if (error == hipSuccess && software.captures && software_call_is_unsafe(call)) error = software_check_captures();
   return error;
 }
 

@@ -13,10 +13,10 @@ struct call_table_failure {
   hipError_t error;
 };
 
-#define CALL_NAME(name, allocates)      #name,
-#define CALL_ALLOCATES(name, allocates) allocates,
+#define CALL_NAME(name, flags)  #name,
+#define CALL_FLAGS(name, flags) flags,
 static const char *const call_table_names[] = {SOFTWARE_CALLS(CALL_NAME)};
-static const bool call_table_allocates[] = {SOFTWARE_CALLS(CALL_ALLOCATES)};
+static const unsigned char call_table_flags[] = {SOFTWARE_CALLS(CALL_FLAGS)};
 
 static _Atomic uint64_t call_table_counts[SOFTWARE_N_CALLS];
 static atomic_int call_table_scheduled[SOFTWARE_N_CALLS]; /* failures of this function that have not happened */
@@ -36,6 +36,11 @@ void software_call_table_unlock(void)
 const char *software_call_name(enum software_call call)
 {
   return call_table_names[call];
+}
+
+bool software_call_is_unsafe(enum software_call call)
+{
+  return call_table_flags[call] & SOFTWARE_UNSAFE;
 }
 
 static bool call_table_find(const char *name, enum software_call *call_out)
@@ -109,7 +114,7 @@ bool hipmm_software_fail(const char *name, uint64_t nth, int code)
   if (nth == 0 || !call_table_find(name, &call)) return false;
   struct call_table_failure *failure = malloc(sizeof *failure);
   if (!failure) return false;
-  hipError_t usual = call_table_allocates[call] ? hipErrorOutOfMemory : hipErrorUnknown;
+  hipError_t usual = call_table_flags[call] & SOFTWARE_ALLOCATES ? hipErrorOutOfMemory : hipErrorUnknown;
   *failure = (struct call_table_failure){.call = call, .remaining = nth, .error = code ? (hipError_t)code : usual};
   pthread_mutex_lock(&call_table_lock);
   failure->next = call_table_failures;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* calls.h: the list of every HIP function that the software device exports, and whether it allocates (which decides
- * the default code of a failure on schedule). Used by internal.h for the enum, by call_table.c for the names, and by
+/* calls.h: the list of every HIP function that the software device exports, and its flags: 1
+ * for one that allocates (which decides the default code of a failure on schedule), 2 for one that a capture may forbid, 3
+ * for both. Used by internal.h for the enum, by call_table.c for the names, and by
  * proc_address.c. A function that is not in this list does not compile, since it needs its enum value. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_CALLS_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_CALLS_H
@@ -26,7 +27,7 @@
   X(hipGetDeviceProperties, 0)                  \
   X(hipGetDevicePropertiesR0600, 0)             \
   X(hipDeviceSynchronize, 0)                    \
-  X(hipDeviceReset, 0)                          \
+  X(hipDeviceReset, 2)                          \
   X(hipDeviceCanAccessPeer, 0)                  \
   X(hipDeviceEnablePeerAccess, 0)               \
   X(hipDeviceDisablePeerAccess, 0)              \
@@ -36,19 +37,19 @@
   X(hipGetErrorName, 0)                         \
   X(hipGetErrorString, 0)                       \
   X(hipGetProcAddress, 0)                       \
-  X(hipMalloc, 1)                               \
-  X(hipExtMallocWithFlags, 1)                   \
-  X(hipFree, 0)                                 \
-  X(hipMallocManaged, 1)                        \
-  X(hipMallocPitch, 1)                          \
-  X(hipHostMalloc, 1)                           \
-  X(hipHostAlloc, 1)                            \
-  X(hipExtHostAlloc, 1)                         \
-  X(hipMallocHost, 1)                           \
-  X(hipHostFree, 0)                             \
-  X(hipFreeHost, 0)                             \
-  X(hipHostRegister, 1)                         \
-  X(hipHostUnregister, 0)                       \
+  X(hipMalloc, 3)                               \
+  X(hipExtMallocWithFlags, 3)                   \
+  X(hipFree, 2)                                 \
+  X(hipMallocManaged, 3)                        \
+  X(hipMallocPitch, 3)                          \
+  X(hipHostMalloc, 3)                           \
+  X(hipHostAlloc, 3)                            \
+  X(hipExtHostAlloc, 3)                         \
+  X(hipMallocHost, 3)                           \
+  X(hipHostFree, 2)                             \
+  X(hipFreeHost, 2)                             \
+  X(hipHostRegister, 3)                         \
+  X(hipHostUnregister, 2)                       \
   X(hipHostGetDevicePointer, 0)                 \
   X(hipHostGetFlags, 0)                         \
   X(hipMemGetInfo, 0)                           \
@@ -56,37 +57,37 @@
   X(hipMemPtrGetInfo, 0)                        \
   X(hipPointerGetAttributes, 0)                 \
   X(hipPointerGetAttribute, 0)                  \
-  X(hipMemAdvise, 0)                            \
+  X(hipMemAdvise, 2)                            \
   X(hipMemPrefetchAsync, 0)                     \
   X(hipMemRangeGetAttribute, 0)                 \
   X(hipMemRangeGetAttributes, 0)                \
   X(hipStreamAttachMemAsync, 0)                 \
-  X(hipMemcpy, 0)                               \
+  X(hipMemcpy, 2)                               \
   X(hipMemcpyAsync, 0)                          \
   X(hipMemcpyWithStream, 0)                     \
-  X(hipMemcpyHtoD, 0)                           \
+  X(hipMemcpyHtoD, 2)                           \
   X(hipMemcpyHtoDAsync, 0)                      \
-  X(hipMemcpyDtoH, 0)                           \
+  X(hipMemcpyDtoH, 2)                           \
   X(hipMemcpyDtoHAsync, 0)                      \
-  X(hipMemcpyDtoD, 0)                           \
+  X(hipMemcpyDtoD, 2)                           \
   X(hipMemcpyDtoDAsync, 0)                      \
-  X(hipMemcpyPeer, 0)                           \
+  X(hipMemcpyPeer, 2)                           \
   X(hipMemcpyPeerAsync, 0)                      \
-  X(hipMemset, 0)                               \
+  X(hipMemset, 2)                               \
   X(hipMemsetAsync, 0)                          \
-  X(hipMemsetD8, 0)                             \
+  X(hipMemsetD8, 2)                             \
   X(hipMemsetD8Async, 0)                        \
-  X(hipMemsetD16, 0)                            \
+  X(hipMemsetD16, 2)                            \
   X(hipMemsetD16Async, 0)                       \
-  X(hipMemsetD32, 0)                            \
+  X(hipMemsetD32, 2)                            \
   X(hipMemsetD32Async, 0)                       \
   X(hipLaunchHostFunc, 0)                       \
   X(hipStreamCreate, 0)                         \
   X(hipStreamCreateWithFlags, 0)                \
   X(hipStreamCreateWithPriority, 0)             \
   X(hipStreamDestroy, 0)                        \
-  X(hipStreamSynchronize, 0)                    \
-  X(hipStreamQuery, 0)                          \
+  X(hipStreamSynchronize, 2)                    \
+  X(hipStreamQuery, 2)                          \
   X(hipStreamWaitEvent, 0)                      \
   X(hipStreamGetFlags, 0)                       \
   X(hipStreamGetPriority, 0)                    \
@@ -95,26 +96,39 @@
   X(hipStreamAddCallback, 0)                    \
   X(hipStreamIsCapturing, 0)                    \
   X(hipThreadExchangeStreamCaptureMode, 0)      \
+  X(hipStreamBeginCapture, 0)                   \
+  X(hipStreamEndCapture, 0)                     \
+  X(hipStreamGetCaptureInfo, 0)                 \
+  X(hipStreamGetCaptureInfo_v2, 0)              \
+  X(hipGraphDestroy, 0)                         \
+  X(hipGraphGetNodes, 0)                        \
+  X(hipGraphInstantiate, 0)                     \
+  X(hipGraphInstantiateWithFlags, 0)            \
+  X(hipGraphExecDestroy, 0)                     \
+  X(hipGraphLaunch, 0)                          \
+  X(hipDeviceGraphMemTrim, 0)                   \
+  X(hipDeviceGetGraphMemAttribute, 0)           \
+  X(hipDeviceSetGraphMemAttribute, 0)           \
   X(hipEventCreate, 0)                          \
   X(hipEventCreateWithFlags, 0)                 \
   X(hipEventDestroy, 0)                         \
   X(hipEventRecord, 0)                          \
-  X(hipEventQuery, 0)                           \
-  X(hipEventSynchronize, 0)                     \
+  X(hipEventQuery, 2)                           \
+  X(hipEventSynchronize, 2)                     \
   X(hipEventElapsedTime, 0)                     \
   X(hipMallocAsync, 1)                          \
   X(hipMallocFromPoolAsync, 1)                  \
   X(hipFreeAsync, 0)                            \
   X(hipMemPoolCreate, 1)                        \
-  X(hipMemPoolDestroy, 0)                       \
-  X(hipMemPoolSetAttribute, 0)                  \
-  X(hipMemPoolGetAttribute, 0)                  \
-  X(hipMemPoolTrimTo, 0)                        \
+  X(hipMemPoolDestroy, 2)                       \
+  X(hipMemPoolSetAttribute, 2)                  \
+  X(hipMemPoolGetAttribute, 2)                  \
+  X(hipMemPoolTrimTo, 2)                        \
   X(hipMemPoolSetAccess, 0)                     \
   X(hipMemPoolGetAccess, 0)                     \
   X(hipDeviceGetDefaultMemPool, 0)              \
   X(hipDeviceGetMemPool, 0)                     \
-  X(hipDeviceSetMemPool, 0)                     \
+  X(hipDeviceSetMemPool, 2)                     \
   X(hipMemPoolExportToShareableHandle, 0)       \
   X(hipMemPoolImportFromShareableHandle, 1)     \
   X(hipMemPoolExportPointer, 0)                 \

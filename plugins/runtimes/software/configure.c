@@ -8,7 +8,9 @@
 
 static void configure_free(struct software_allocation *allocation)
 {
-  if (allocation->kind == SOFTWARE_POOLED) {
+  if (allocation->graph) {
+    software_graph_memory_free(allocation);
+  } else if (allocation->kind == SOFTWARE_POOLED) {
     software_pool_free(allocation);
   } else {
     software_pool_forget(allocation);
@@ -39,13 +41,14 @@ static void configure_reset_devices(int device)
 
 /* In this order: the users of memory before the memory. Each takes a device, or -1 for all. */
 static void (*const configure_resets[])(int device) = {
-    software_streams_reset, software_events_reset,   configure_free_allocations,
-    software_virtual_reset, configure_reset_devices,
+    software_captures_reset, software_streams_reset,     software_events_reset,  software_programs_reset,
+    software_graphs_reset,   configure_free_allocations, software_virtual_reset, configure_reset_devices,
 };
 
 static void configure_reset(int device)
 {
-  software_wait_device(device, software.sequence);
+  /* Graphs are reset with every device, and may have been launched on any. */
+  software_wait_device(software_graphs_exist() ? -1 : device, software.sequence);
   for (size_t i = 0; i < sizeof configure_resets / sizeof *configure_resets; i++) configure_resets[i](device);
   if (device < 0) software_heap_close(&software.host_heap);
 }

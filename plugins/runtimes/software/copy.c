@@ -45,14 +45,15 @@ static hipError_t copy_stage(struct software_operation *operation)
   return hipSuccess;
 }
 
-static hipError_t copy_prepare(struct software_operation *operation, const struct copy_request *request, int to_device,
-                               int from_device)
+/* In a capture nothing is copied yet: the copy reads its source at each launch. */
+static hipError_t copy_prepare(struct software_operation *operation, const struct copy_request *request,
+                               const struct software_queue *queue, int to_device, int from_device)
 {
   hipError_t error = software_span_open(request->to, request->bytes, true, to_device, &operation->to);
   if (error == hipSuccess)
     error = software_span_open(request->from, request->bytes, false, from_device, &operation->from);
   if (error == hipSuccess) error = copy_check_kind(operation, request->kind);
-  bool waits = request->waits || software_span_is_host(&operation->to);
+  bool waits = request->waits || software_span_is_host(&operation->to) || queue->capture;
   if (error == hipSuccess && !waits && software_span_is_host(&operation->from)) error = copy_stage(operation);
   return error;
 }
@@ -79,15 +80,17 @@ static hipError_t copy_choose_queue(const struct software_operation *operation, 
   int other = copy_other_device(&operation->from, is_peer_copy, queue);
   if (other < 0) other = copy_other_device(&operation->to, is_peer_copy, queue);
   *runner_out = queue;
-  if (other < 0 || (is_between && !queue->is_legacy)) return hipSuccess;
+  if (queue->capture || other < 0 || (is_between && !queue->is_legacy)) return hipSuccess;
   hipError_t error = software_default_queue(other, runner_out);
   return error == hipSuccess ? software.devices[other].fault : error;
 }
 
 /* HIP does not promise to wait for a copy within a device, and other runtimes do not wait. The stepped scheduler does not
  * wait either. */
-static bool copy_waits(const struct software_operation *operation, const struct copy_request *request)
+static bool copy_waits(const struct software_operation *operation, const struct copy_request *request,
+                       const struct software_queue *queue)
 {
+  if (queue->capture) return false;
   if (software_span_is_host(&operation->to)) return true;
   int to = software_span_device(&operation->to), from = software_span_device(&operation->from);
   bool is_within_device = to >= 0 && to == from;
@@ -112,17 +115,19 @@ static hipError_t copy_start(const struct copy_request *request, int to_device, 
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
+  if (error == hipSuccess && request->waits) error = software_capture_forbid(queue);
   if (error != hipSuccess) return error;
   if (!copy_kind_is_valid((int)request->kind)) return hipErrorInvalidMemcpyDirection;
   if (request->bytes == 0) return hipSuccess;
   struct software_operation *operation = software_operation_new(SOFTWARE_COPY, request->call);
   if (!operation) return hipErrorOutOfMemory;
   struct software_queue *runner;
-  error = copy_prepare(operation, request, to_device == DEVICE_OF_QUEUE ? queue->device : to_device,
+  error = copy_prepare(operation, request, queue, to_device == DEVICE_OF_QUEUE ? queue->device : to_device,
                        from_device == DEVICE_OF_QUEUE ? queue->device : from_device);
   if (error == hipSuccess)
     error = copy_choose_queue(operation, request->call == SOFTWARE_hipMemcpyPeer, queue, &runner);
-  if (error == hipSuccess) return software_submit_and_wait(queue, runner, operation, copy_waits(operation, request));
+  if (error == hipSuccess)
+    return software_submit_and_wait(queue, runner, operation, copy_waits(operation, request, queue));
   software_operation_free(operation);
   return error;
 }

@@ -134,6 +134,7 @@ hipError_t hipDeviceSynchronize(void)
 {
   int device;
   hipError_t error = software_begin_on_device(SOFTWARE_hipDeviceSynchronize, &device);
+  if (error == hipSuccess) error = software_capture_forbid_device(device);
   if (error == hipSuccess) {
     software_wait_device(device, software.sequence);
     software_pools_trim(device, NULL);

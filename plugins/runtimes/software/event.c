@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* event.c: events. Called by applications. An event has the marker of its last record. A wait holds a reference to that
  * marker, so a new record, or the end of the event, does not disturb the wait. */
-#include "internal.h"
+#include "graph.h"
 
 #define EVENT_DISABLE_SYSTEM_FENCE 0x20000000U /* hipEventDisableSystemFence, of HIP 5.4 */
 
@@ -45,6 +45,7 @@ hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags)
 
 static void event_destroy(struct software_event *event)
 {
+  software_nodes_clear(&event->tips);
   software_marker_unreference(event->marker);
   software_handle_free(&events, event);
 }
@@ -73,6 +74,15 @@ void software_events_reset(int device)
 
 /* ---- Record and wait ------------------------------------------------------------------------------------------- */
 
+/* The record is no node: the event refers to the nodes that it stands after. */
+static hipError_t event_capture(struct software_event *event, const struct software_queue *queue)
+{
+  if (queue->capture->is_invalid) return hipErrorStreamCaptureInvalidated;
+  if (!software_nodes_assign(&event->tips, &queue->tips)) return hipErrorOutOfMemory;
+  event->capture = queue->capture->id;
+  return hipSuccess;
+}
+
 static hipError_t event_record(hipEvent_t handle, hipStream_t stream)
 {
   struct software_event *event;
@@ -80,6 +90,7 @@ static hipError_t event_record(hipEvent_t handle, hipStream_t stream)
   hipError_t error = event_find(handle, &event);
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
   if (error == hipSuccess && queue->device != event->device) error = hipErrorInvalidHandle;
+  if (error == hipSuccess && queue->capture) return event_capture(event, queue);
   if (error != hipSuccess) return error;
   struct software_operation *operation = software_operation_new(SOFTWARE_RECORD, SOFTWARE_hipEventRecord);
   if (!operation) return hipErrorOutOfMemory;
@@ -92,6 +103,7 @@ static hipError_t event_record(hipEvent_t handle, hipStream_t stream)
   error = software_submit(queue, operation);
   struct software_marker *unused = error == hipSuccess ? event->marker : marker;
   if (error == hipSuccess) event->marker = marker;
+  if (error == hipSuccess) event->capture = 0;
   software_marker_unreference(unused);
   return error;
 }
@@ -102,12 +114,25 @@ hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream)
   return software_end(error != hipSuccess ? error : event_record(event, stream));
 }
 
+/* A wait for an event of a capture takes the stream into that capture. A stream that captures can wait for no other. */
+static hipError_t event_join(struct software_queue *queue, const struct software_event *event)
+{
+  struct software_capture *capture = software_capture_find(event->capture);
+  if (queue->is_legacy) return hipErrorStreamCaptureImplicit;
+  if (queue->capture && capture != queue->capture) {
+    queue->capture->is_invalid = true;
+    return capture ? hipErrorStreamCaptureMerge : hipErrorStreamCaptureIsolation;
+  }
+  return capture ? software_capture_join(queue, capture, &event->tips) : hipErrorCapturedEvent;
+}
+
 static hipError_t event_stream_wait(hipStream_t stream, hipEvent_t handle)
 {
   struct software_event *event;
   struct software_queue *queue;
   hipError_t error = event_find(handle, &event);
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
+  if (error == hipSuccess && (event->capture || queue->capture)) return event_join(queue, event);
   if (error != hipSuccess || !event->marker) return error;
   if (event->marker->done) {
     software_order_learn(queue, event->marker);
@@ -130,6 +155,7 @@ static hipError_t event_synchronize(hipEvent_t handle)
 {
   struct software_event *event;
   hipError_t error = event_find(handle, &event);
+  if (error == hipSuccess && event->capture) error = hipErrorCapturedEvent;
   if (error != hipSuccess) return error;
   int device = event->device;
   error = software.devices[device].fault;
@@ -151,6 +177,7 @@ static hipError_t event_query(hipEvent_t handle)
 {
   struct software_event *event;
   hipError_t error = event_find(handle, &event);
+  if (error == hipSuccess && event->capture) error = hipErrorCapturedEvent;
   if (error != hipSuccess) return error;
   if (event->marker && !event->marker->done) {
     struct software_marker *marker = software_marker_reference(event->marker);
@@ -176,6 +203,7 @@ static hipError_t event_elapsed(hipEvent_t start, hipEvent_t stop, float *ms_out
   if (!ms_out) return hipErrorInvalidValue;
   hipError_t error = event_find(start, &from);
   if (error == hipSuccess) error = event_find(stop, &to);
+  if (error == hipSuccess && (from->capture || to->capture)) error = hipErrorCapturedEvent;
   if (error != hipSuccess) return error;
   if (((from->flags | to->flags) & hipEventDisableTiming) || !from->marker || !to->marker || from->device != to->device)
     return hipErrorInvalidHandle;

@@ -158,6 +158,12 @@ void software_operation_execute(struct software_operation *operation, int device
   case SOFTWARE_WAIT: break;
   case SOFTWARE_ALLOC_VISIBLE: operation->allocation->is_visible = true; break;
   case SOFTWARE_FREE_VISIBLE: software_pool_free_visible(operation); break;
+  case SOFTWARE_GRAPH_ALLOC:
+  case SOFTWARE_GRAPH_FREE: software_graph_memory_execute(operation); break;
+  case SOFTWARE_GRAPH_END:
+    software_marker_finish(operation->marker);
+    software_program_unreference(operation->program);
+    break;
   case SOFTWARE_PREFETCH:
     if (execute_pin(operation, &operation->to, device)) software_span_unpin(&operation->to);
     break;

@@ -8,12 +8,15 @@
  *   configure                                                    a new configuration, reset
  *   advice fill copy event ipc host pool_api pool_attribute      the HIP API: each file has the functions of one
  *     pool_share settings properties attribute device              subject, and checks their arguments
+ *   graph_api stream_capture
  *   memory virtual physical stream
  *   pool_order                                                   allocation from pools in the order of streams
  *   submit                                                       handing over operations, and waiting for them
+ *   capture                                                      operations that become nodes of a graph
  *   scheduler_threads scheduler_stepped                          when a queue runs, and in which thread
  *   queue                                                        which operation may run
  *   execute                                                      what an operation does
+ *   graph graph_memory                                           operations to submit again, and their memory
  *   pool pool_blocks operation span                              what an operation works on
  *   order                                                        which operation is ordered after which
  *   mapping allocation advice_ranges handles heap                memory and tables
@@ -43,8 +46,9 @@
 
 enum software_scheduler { SOFTWARE_THREADS, SOFTWARE_STEPPED };
 
-#define SOFTWARE_CALL_ID(name, allocates) SOFTWARE_##name,
+#define SOFTWARE_CALL_ID(name, flags) SOFTWARE_##name,
 enum software_call { SOFTWARE_CALLS(SOFTWARE_CALL_ID) SOFTWARE_N_CALLS };
+enum { SOFTWARE_ALLOCATES = 1, SOFTWARE_UNSAFE = 2 };
 
 struct software_config {
   int devices;
@@ -74,6 +78,12 @@ HIPMM_EXPORT hipError_t hipGetProcAddress(const char *name, void **function_out,
                                           hipDriverProcAddressQueryResult *status_out);
 #if HIP_VERSION_MAJOR < 6
 HIPMM_EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device);
+#endif
+#if HIP_VERSION < 50300000
+typedef int hipGraphMemAttributeType;
+HIPMM_EXPORT hipError_t hipDeviceGraphMemTrim(int device);
+HIPMM_EXPORT hipError_t hipDeviceGetGraphMemAttribute(int device, hipGraphMemAttributeType attribute, void *value);
+HIPMM_EXPORT hipError_t hipDeviceSetGraphMemAttribute(int device, hipGraphMemAttributeType attribute, void *value);
 #endif
 
 /* ---- Objects --------------------------------------------------------------------------------------------------- */
@@ -122,6 +132,7 @@ struct software_allocation {
   struct software_pool *pool;             /* POOLED, and OPENED through a pool */
   struct software_advice *advice;         /* of managed memory; NULL for none (see advice_ranges.c) */
   size_t mapped_bytes;                    /* OPENED: what to unmap */
+  struct software_graph_memory *graph;    /* POOLED, by a node of a graph (see graph_memory.c) */
 };
 
 /* A range of memory that an operation reads or writes. */
@@ -143,7 +154,10 @@ enum software_operation_kind {
   SOFTWARE_WAIT,          /* runnable when its marker is done */
   SOFTWARE_ALLOC_VISIBLE, /* a stream-ordered allocation takes effect */
   SOFTWARE_FREE_VISIBLE,  /* a stream-ordered free takes effect; completes a marker */
-  SOFTWARE_PREFETCH       /* checks its span only */
+  SOFTWARE_PREFETCH,      /* checks its span only */
+  SOFTWARE_GRAPH_ALLOC,   /* memory of a graph is there, and there no longer (see graph_memory.c) */
+  SOFTWARE_GRAPH_FREE,
+  SOFTWARE_GRAPH_END /* a launch of a graph is finished; completes a marker */
 };
 
 struct software_operation {
@@ -160,6 +174,13 @@ struct software_operation {
   void *argument;
   struct software_marker *marker; /* of a COPY: completed with it; mostly NULL */
   struct software_allocation *allocation;
+  struct software_program *program; /* GRAPH_END: of the launch */
+};
+
+/* Nodes of a graph. */
+struct software_node_set {
+  struct software_graph_node **nodes;
+  size_t count;
 };
 
 /* Operations that execute in order. A queue outlives the handle of its stream until it is empty; then it is kept, with
@@ -175,8 +196,11 @@ struct software_queue {
   bool is_abandoned; /* its stream is gone */
   bool has_thread;
   pthread_cond_t wake;
-  uint64_t last_sequence;       /* of the operation submitted last */
-  struct software_order *order; /* what is finished before its next operation (see order.c) */
+  uint64_t last_sequence;               /* of the operation submitted last */
+  struct software_order *order;         /* what is finished before its next operation (see order.c) */
+  struct software_capture *capture;     /* to which its operations go; NULL: they run (see capture.c) */
+  struct software_queue *next_captured; /* of the capture */
+  struct software_node_set tips;        /* nodes that the next node of the capture depends on */
 };
 
 struct software_stream {
@@ -193,6 +217,8 @@ struct software_event {
   int device;
   unsigned flags;
   struct software_marker *marker; /* of the last record; NULL before */
+  uint64_t capture;               /* of the last record, if it was captured, else 0 */
+  struct software_node_set tips;  /* valid while that capture goes on */
 };
 
 /* A memfd, and the parts of it that are mapped and cut into blocks (see heap.c). */
@@ -217,7 +243,7 @@ struct software_device {
   hipError_t fault; /* sticky */
   struct software_heap heap;
   struct software_queue *queue; /* of the default stream; NULL until used */
-  struct software_pool *pools, *default_pool, *pool;
+  struct software_pool *pools, *default_pool, *pool, *graph_pool;
   bool peers[SOFTWARE_MAX_DEVICES];
   unsigned flags;                 /* that the program set */
   size_t stack_bytes, heap_bytes; /* its limits */
@@ -234,6 +260,7 @@ struct software_state {
   uint64_t pending;             /* operations not finished */
   uint32_t last_allocation_id;
   struct software_queue *active;
+  struct software_capture *captures; /* that go on */
   struct software_device devices[SOFTWARE_MAX_DEVICES];
   struct software_heap host_heap; /* of pinned and managed memory */
   size_t host_used_bytes;
@@ -252,6 +279,9 @@ void software_state_reset_device(int device);
 int software_current_device(void); /* of the calling thread; needs no lock */
 void software_set_current_device(int device);
 bool software_device_exists(int device); /* needs no lock */
+/* How captures of other threads concern the calling thread; needs no lock. */
+hipStreamCaptureMode software_capture_mode(void);
+hipStreamCaptureMode software_exchange_capture_mode(hipStreamCaptureMode mode);
 /* Whether `device` can be given access to the memory of `peer`; both exist. */
 bool software_device_reaches(int device, int peer);
 
@@ -261,6 +291,7 @@ const char *software_call_name(enum software_call call);
 void software_call_count(enum software_call call);
 /* Whether the software device exports a function of this name. */
 bool software_has_call(const char *name);
+bool software_call_is_unsafe(enum software_call call); /* a capture may forbid it */
 /* The failure that is scheduled for this call of the function; hipSuccess for none. */
 hipError_t software_call_failure(enum software_call call);
 /* The lock of the table, for a fork. */
@@ -325,6 +356,9 @@ hipError_t software_end(hipError_t error);
 
 /* What begin does once; for functions that do not begin. Takes no lock. */
 void software_prepare(void);
+/* hipErrorStreamCaptureUnsupported if a capture forbids calls that are not safe, in this thread, with the captures made
+ * invalid. begin does it for the calls that are marked in calls.h. */
+hipError_t software_check_captures(void);
 /* begin, and the current device; fails with the device's sticky fault. */
 hipError_t software_begin_on_device(enum software_call call, int *device_out);
 
@@ -472,6 +506,17 @@ void software_pool_free_visible(struct software_operation *operation);
 void software_pools_trim(int device, const size_t *keep);
 void software_pools_reset(int device);
 
+/* ---- graph_memory.c, program.c --------------------------------------------------------------------------------- */
+
+/* Executes GRAPH_ALLOC or GRAPH_FREE. */
+void software_graph_memory_execute(struct software_operation *operation);
+/* Frees memory of a graph now, for a call that has waited for its work. */
+void software_graph_memory_free(struct software_allocation *allocation);
+void software_program_unreference(struct software_program *program);
+void software_programs_reset(int device); /* graph_api.c; of all devices */
+void software_graphs_reset(int device);   /* graph.c; of all devices */
+bool software_graphs_exist(void);         /* graph.c */
+
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
 /* Does what the operation says. Releases the lock meanwhile. */
@@ -502,13 +547,35 @@ void software_threads_run(struct software_queue *queue);
 
 /* Runs one operation; false if none is runnable. */
 bool software_stepped_step(void);
+/* A random number below `limit`, of the sequence that the seed determines. */
+uint64_t software_stepped_draw(uint64_t limit);
 /* A query of an event or stream runs a few operations, so that a loop of queries comes to an end. */
 void software_stepped_poll(void);
+
+/* ---- capture.c ------------------------------------------------------------------------------------------------- */
+
+/* The operation becomes a node. On failure it is freed. */
+hipError_t software_capture_add(struct software_queue *queue, struct software_operation *operation);
+/* hipMallocAsync and hipFreeAsync on a queue that captures. */
+hipError_t software_capture_allocate(struct software_queue *queue, size_t bytes, enum software_call call,
+                                     void **pointer_out);
+hipError_t software_capture_free(struct software_queue *queue, struct software_allocation *allocation);
+/* For a call that a capture forbids on its streams: hipErrorStreamCaptureUnsupported if the queue captures, and the
+ * capture is invalid then. For work on a default stream: hipErrorStreamCaptureImplicit if a blocking stream of its device
+ * captures. For a wait for the device: hipErrorStreamCaptureUnsupported if one of its streams captures. */
+hipError_t software_capture_forbid(const struct software_queue *queue);
+hipError_t software_capture_check(const struct software_queue *queue);
+hipError_t software_capture_forbid_device(int device);
+/* The stream of the queue is gone. */
+void software_capture_leave(struct software_queue *queue);
+void software_captures_reset(int device); /* stream_capture.c; of all devices */
 
 /* ---- submit.c -------------------------------------------------------------------------------------------------- */
 
 /* Hands the operation over. On failure it is freed. */
 hipError_t software_submit(struct software_queue *queue, struct software_operation *operation);
+/* Makes sure that no submission to the queue fails for want of a thread; false if there is none. */
+bool software_submit_prepare(struct software_queue *queue);
 /* The same for a copy that runs on `runner` in the order of both queues: after all earlier operations of both, and before
  * all later ones. */
 hipError_t software_submit_to(struct software_queue *runner, struct software_operation *operation,

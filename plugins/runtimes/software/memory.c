@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memory.c: device memory, and queries about any memory. Called by applications. A free waits for the work of the device
  * of the memory, as HIP up to release 6 does. An allocation waits only when it needs memory that pools hold. */
-#include "internal.h"
+#include "graph.h"
 #include <string.h>
 
 static hipError_t memory_allocate(int device, size_t bytes, unsigned flags, void **pointer_out)
@@ -57,11 +57,25 @@ hipError_t hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned int flag
   return software_end(error != hipSuccess ? error : memory_allocate(device, bytes, flags, pointer));
 }
 
+/* The address stays that of the node, and may become live again. */
+static hipError_t memory_free_of_graph(struct software_allocation *allocation)
+{
+  int device = allocation->device;
+  if (!allocation->graph->is_live) return hipErrorInvalidValue;
+  allocation->graph->is_live = false;
+  software_graph_memory_use(allocation);
+  software_wait_device(device, software.sequence);
+  allocation->is_visible = false;
+  software_graph_memory_unuse(allocation);
+  return software.devices[device].fault;
+}
+
 hipError_t software_free(void *pointer, unsigned kinds)
 {
   if (!pointer) return hipSuccess;
   struct software_allocation *allocation = software_allocation_at(pointer);
   if (!allocation || !(kinds & (1U << allocation->kind))) return hipErrorInvalidValue;
+  if (allocation->graph) return memory_free_of_graph(allocation);
   int device = allocation->device;
   bool is_device_memory = allocation->kind == SOFTWARE_DEVICE_MEMORY || allocation->kind == SOFTWARE_POOLED;
   allocation->closing = true;

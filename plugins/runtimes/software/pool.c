@@ -108,6 +108,7 @@ void software_pools_reset(int device)
   struct software_device *owner = &software.devices[device];
   owner->default_pool = NULL;
   owner->pool = NULL;
+  owner->graph_pool = NULL;
   struct software_pool *next = owner->pools;
   while (next) {
     struct software_pool *pool = next;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pool_api.c: the calls that allocate from pools and free to pools, that create and destroy pools, and that choose the
  * pool of a device. Called by applications. pool_order.c and pool.c do the work. */
+#include "graph.h"
 #include "pool.h"
 #include <string.h>
 
@@ -10,6 +11,9 @@ static hipError_t pool_api_allocate(struct software_pool *pool, size_t bytes, st
                                     enum software_call call, void **pointer_out)
 {
   if (!pool) return hipErrorOutOfMemory;
+  if (bytes > 0 && queue->capture) return software_capture_allocate(queue, bytes, call, pointer_out);
+  hipError_t error = software_check_captures();
+  if (error != hipSuccess) return error;
   if (bytes > 0) return software_pool_allocate(pool, bytes, queue, call, pointer_out);
   *pointer_out = NULL;
   return hipSuccess;
@@ -39,6 +43,28 @@ hipError_t hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool_t han
   return software_end(error);
 }
 
+/* The address stays that of the node, and may become live again. */
+static hipError_t pool_api_free_of_graph(struct software_allocation *allocation, struct software_queue *queue)
+{
+  if (!allocation->graph->is_live) return hipErrorInvalidValue;
+  if (!software_submit_prepare(queue)) return hipErrorOutOfMemory;
+  struct software_operation *operation = software_graph_memory_new_free(allocation, SOFTWARE_hipFreeAsync);
+  if (!operation) return hipErrorOutOfMemory;
+  allocation->graph->is_live = false;
+  return software_submit(queue, operation);
+}
+
+static hipError_t pool_api_free(struct software_allocation *allocation, struct software_queue *queue)
+{
+  if (queue->capture) return software_capture_free(queue, allocation);
+  hipError_t error = software_check_captures();
+  if (error == hipSuccess) error = software_capture_check(queue);
+  if (error != hipSuccess) return error;
+  if (allocation->graph) return pool_api_free_of_graph(allocation, queue);
+  return allocation->pool ? software_pool_free_async(allocation, queue)
+                          : software_free((void *)allocation->by_address.major, SOFTWARE_FREEABLE);
+}
+
 /* As in HIP, memory of no pool is freed as by hipFree, after the work of its device. */
 hipError_t hipFreeAsync(void *pointer, hipStream_t stream)
 {
@@ -48,8 +74,7 @@ hipError_t hipFreeAsync(void *pointer, hipStream_t stream)
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
   struct software_allocation *allocation = software_allocation_at(pointer);
   if (error == hipSuccess && !allocation) error = hipErrorInvalidValue;
-  if (error == hipSuccess)
-    error = allocation->pool ? software_pool_free_async(allocation, queue) : software_free(pointer, SOFTWARE_FREEABLE);
+  if (error == hipSuccess) error = pool_api_free(allocation, queue);
   return software_end(error);
 }
 

@@ -8,7 +8,7 @@
 #define POLL_STEPS 3 /* a query runs fewer operations than this */
 
 /* SplitMix64. */
-static uint64_t scheduler_stepped_draw(uint64_t limit)
+uint64_t software_stepped_draw(uint64_t limit)
 {
   uint64_t mixed = software.random += 0x9e3779b97f4a7c15U;
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -22,7 +22,7 @@ bool software_stepped_step(void)
   for (struct software_queue *queue = software.active; queue; queue = queue->next_active)
     if (software_queue_is_runnable(queue)) count++;
   if (count == 0) return false;
-  uint64_t chosen = scheduler_stepped_draw(count);
+  uint64_t chosen = software_stepped_draw(count);
   struct software_queue *queue = software.active;
   while (!software_queue_is_runnable(queue) || chosen-- > 0) queue = queue->next_active;
   software_queue_run(queue);
@@ -32,7 +32,7 @@ bool software_stepped_step(void)
 void software_stepped_poll(void)
 {
   if (software.config.scheduler != SOFTWARE_STEPPED) return;
-  for (uint64_t left = scheduler_stepped_draw(POLL_STEPS); left > 0 && software_stepped_step();) left--;
+  for (uint64_t left = software_stepped_draw(POLL_STEPS); left > 0 && software_stepped_step();) left--;
 }
 
 uint64_t hipmm_software_step(uint64_t limit)

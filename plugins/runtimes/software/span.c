@@ -69,7 +69,9 @@ const char *software_span_pin(const struct software_span *span, uint64_t sequenc
     software_virtual_pin((uintptr_t)span->start, 1);
   } else if (span->allocation) {
     if (span->allocation->freed) return "was freed since the call";
-    if (!span->allocation->is_visible) return "comes from a stream-ordered allocation that has not executed yet";
+    if (!span->allocation->is_visible)
+      return span->allocation->graph ? "belongs to a graph, and is not allocated at this point of a launch"
+                                     : "comes from a stream-ordered allocation that has not executed yet";
     span->allocation->busy++;
   }
   return NULL;

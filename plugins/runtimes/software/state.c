@@ -19,6 +19,7 @@ struct software_state software = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                   .host_heap = {.device = -1}};
 
 static _Thread_local int state_current_device;
+static _Thread_local hipStreamCaptureMode state_capture_mode; /* hipStreamCaptureModeGlobal at first */
 
 void software_state_configure(const struct software_config *config)
 {
@@ -48,6 +49,18 @@ int software_current_device(void)
 void software_set_current_device(int device)
 {
   state_current_device = device;
+}
+
+hipStreamCaptureMode software_capture_mode(void)
+{
+  return state_capture_mode;
+}
+
+hipStreamCaptureMode software_exchange_capture_mode(hipStreamCaptureMode mode)
+{
+  hipStreamCaptureMode before = state_capture_mode;
+  state_capture_mode = mode;
+  return before;
 }
 
 bool software_device_exists(int device)

@@ -28,7 +28,10 @@ static void stream_thread_end(void *argument)
   struct stream_thread *thread = argument;
   pthread_mutex_lock(&software.lock);
   for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++)
-    if (thread->queues[device]) software_queue_abandon(thread->queues[device]);
+    if (thread->queues[device]) {
+      software_capture_leave(thread->queues[device]);
+      software_queue_abandon(thread->queues[device]);
+    }
   pthread_mutex_unlock(&software.lock);
   free(thread);
 }
@@ -154,6 +157,7 @@ hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
 
 static void stream_destroy(struct software_stream *stream)
 {
+  software_capture_leave(stream->queue);
   software_queue_abandon(stream->queue);
   software_handle_free(&streams, stream);
 }
@@ -186,6 +190,7 @@ static hipError_t stream_synchronize(hipStream_t stream)
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
+  if (error == hipSuccess) error = software_capture_forbid(queue);
   if (error != hipSuccess) return error;
   int device = queue->device;
   software_wait_queue(queue, software.sequence);
@@ -203,6 +208,7 @@ static hipError_t stream_query(hipStream_t stream)
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
+  if (error == hipSuccess) error = software_capture_forbid(queue);
   if (error != hipSuccess) return error;
   int device = queue->device;
   software_stepped_poll();
@@ -270,37 +276,14 @@ hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *id)
   return software_end(error != hipSuccess ? error : stream_id(stream, id));
 }
 
-/* Streams of the software device never capture. */
-hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *status)
-{
-  hipError_t error = software_begin(SOFTWARE_hipStreamIsCapturing);
-  struct software_queue *queue;
-  if (error == hipSuccess && !status) error = hipErrorInvalidValue;
-  if (error == hipSuccess) error = software_queue_find(stream, &queue);
-  if (error == hipSuccess) *status = hipStreamCaptureStatusNone;
-  return software_end(error);
-}
-
-/* Streams never capture, so the mode is only stored. */
-hipError_t hipThreadExchangeStreamCaptureMode(hipStreamCaptureMode *mode)
-{
-  static _Thread_local hipStreamCaptureMode stored = hipStreamCaptureModeGlobal;
-  software_prepare();
-  hipError_t error = software_enter(SOFTWARE_hipThreadExchangeStreamCaptureMode);
-  if (error == hipSuccess && (!mode || (unsigned)*mode > hipStreamCaptureModeRelaxed)) error = hipErrorInvalidValue;
-  if (error != hipSuccess) return software_leave(error);
-  hipStreamCaptureMode before = stored;
-  stored = *mode;
-  *mode = before;
-  return hipSuccess;
-}
-
 /* ---- Host functions -------------------------------------------------------------------------------------------- */
 
 static hipError_t stream_call(hipStream_t stream, struct software_operation model)
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
+  if (error != hipSuccess) return error;
+  if (model.callback) error = software_capture_forbid(queue); /* as in CUDA, only a host function can be a node */
   if (error != hipSuccess) return error;
   struct software_operation *operation = software_operation_new(SOFTWARE_HOST, model.call);
   if (!operation) return hipErrorOutOfMemory;

@@ -14,8 +14,19 @@ static bool submit_runs_at_once(const struct software_queue *queue)
   return moves_no_data && software_queue_is_runnable(queue);
 }
 
+bool software_submit_prepare(struct software_queue *queue)
+{
+  return software.config.scheduler == SOFTWARE_STEPPED || software_threads_prepare(queue);
+}
+
 hipError_t software_submit(struct software_queue *queue, struct software_operation *operation)
 {
+  if (queue->capture) return software_capture_add(queue, operation);
+  hipError_t error = software_capture_check(queue);
+  if (error != hipSuccess) {
+    software_operation_free(operation);
+    return error;
+  }
   struct software_operation *before = queue->tail;
   software_queue_append(queue, operation);
   software_order_submitted(queue, operation);

@@ -53,11 +53,25 @@ static union options usual_options(void)
   return options;
 }
 
+static void keep_error(const struct hipmm_validation *validation, const char *option, const char *format, ...)
+{
+  va_list arguments;
+  (void)validation;
+  va_start(arguments, format);
+  vsnprintf(failure, sizeof failure, format, arguments);
+  va_end(arguments);
+  snprintf(failed_option, sizeof failed_option, "%s", option);
+}
+
+/* As the core does: creates what is valid. */
 static enum hipmm_status create(const union options *options)
 {
   void *self = NULL;
+  const struct hipmm_validation validation = {.struct_size = sizeof validation, .error = keep_error};
   struct hipmm_services services = {.struct_size = sizeof services, .device = -1, .fail = keep_failure};
   failure[0] = failed_option[0] = '\0';
+  software_LTX_hipmm_plugin.validate(&validation, options);
+  if (failure[0]) return HIPMM_E_CONFIG;
   enum hipmm_status status = software_LTX_hipmm_plugin.create(&services, options, NULL, 0, &self);
   assert_true((status == HIPMM_OK) == (self != NULL));
   return status;
