@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* api.c: the allocation path's entrance: arguments are checked here once, then the top of the stack is called. */
-#include "api.h"
 #include "base/error.h"
 #include "base/lifecycle.h"
 #include "config.h"
 #include "runtime/hip.h"
 #include "stack/device_table.h"
-
-const char *const api_named_resources[] = {"managed", "pinned", NULL};
+#include "stack/instance.h"
 
 const char *hipmm_version(void)
 {
   return PACKAGE_VERSION;
+}
+
+int hipmm_version_number(void)
+{
+  return HIPMM_VERSION;
 }
 
 const char *hipmm_runtime(void)
@@ -43,7 +46,8 @@ enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t
   if (!status) status = device_table_enter_call(&resource, &thread);
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
-  status = resource->ops->allocate(resource->self, bytes, alignment, stream, ptr_out);
+  status = instance_finish_op(instance_from(resource),
+                              resource->ops->allocate(resource->self, bytes, alignment, stream, ptr_out), "allocate");
   if (thread) lifecycle_leave_here(thread);
   return status;
 }
@@ -57,7 +61,8 @@ enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void
   if (status == HIPMM_E_POINTER && !ptr) return HIPMM_OK; /* there is no stack, and nothing to free */
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
-  status = resource->ops->deallocate(resource->self, ptr, bytes, alignment, stream);
+  status = instance_finish_op(instance_from(resource),
+                              resource->ops->deallocate(resource->self, ptr, bytes, alignment, stream), "deallocate");
   if (thread) lifecycle_leave_here(thread);
   return status;
 }
@@ -65,12 +70,17 @@ enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void
 enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream, void **ptr_out)
 {
   if (api_is_usual(resource) && ptr_out)
-    return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+    return instance_finish_op(instance_from(resource),
+                              resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out),
+                              "allocate");
   return hipmm_allocate_aligned(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
 }
 
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
-  if (api_is_usual(resource)) return resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
+  if (api_is_usual(resource))
+    return instance_finish_op(instance_from(resource),
+                              resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream),
+                              "deallocate");
   return hipmm_deallocate_aligned(resource, ptr, bytes, HIPMM_ALIGNMENT, stream);
 }

@@ -2,7 +2,6 @@
 /* init.c: initialisation and finalisation. Both are counted, so that several users in one process share the table of
  * devices: the first initialisation opens the table, the last finalisation closes it. Called by applications and by
  * libraries in them. Builds no stack. */
-#include "api.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/lifecycle.h"
@@ -55,7 +54,7 @@ static enum hipmm_status init_read(const char *file, const char *json)
 {
   struct graph *graph = NULL;
   bool is_first = !lifecycle_users;
-  enum hipmm_status status = graph_load(file, json, is_first ? api_named_resources : NULL, &graph);
+  enum hipmm_status status = graph_load(file, json, &graph);
   if (status) return status;
   return is_first ? init_open(graph) : init_join(graph);
 }
@@ -81,8 +80,10 @@ static enum hipmm_status init_search(bool is_any)
 {
   char buffer[PATH_MAX];
   const char *file = environment_find_config(buffer, sizeof buffer);
+  const char *variable = environment_get("HIPMM_CONFIG");
   log_line(HIPMM_LOG_INFO, "config", "%s", file ? file : "no file found: a plain device resource");
-  return init_change(file, NULL, is_any);
+  enum hipmm_status status = init_change(file, NULL, is_any);
+  return status == HIPMM_E_IO && variable && *variable ? error_blame_variable("HIPMM_CONFIG", status) : status;
 }
 
 enum hipmm_status hipmm_init(void)

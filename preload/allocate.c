@@ -31,11 +31,16 @@ struct request {
 static int allocate_pass_on(const struct request *request)
 {
   if (next_recurses(request->hook)) return HIPMM_HIP_ERROR_NOT_SUPPORTED;
+  next_function next = next_function_of(request->hook);
+  void **ptr = request->ptr;
+  size_t bytes = request->bytes;
+  hipmm_stream_t stream = request->stream;
   switch (request->takes) {
-  case TAKES_NOTHING: return next_memory(request->hook, request->ptr, request->bytes);
-  case TAKES_FLAGS: return next_memory_flags(request->hook, request->ptr, request->bytes, request->flags);
-  case TAKES_STREAM: return next_memory_stream(request->hook, request->ptr, request->bytes, request->stream);
-  default: return next_memory_pool(request->hook, request->ptr, request->bytes, request->pool, request->stream);
+  case TAKES_NOTHING: return ((int (*)(void **, size_t))next)(ptr, bytes);
+  case TAKES_FLAGS: return ((int (*)(void **, size_t, unsigned))next)(ptr, bytes, request->flags);
+  case TAKES_STREAM: return ((int (*)(void **, size_t, hipmm_stream_t))next)(ptr, bytes, stream);
+  default:
+    return ((int (*)(void **, size_t, hipmm_hip_mempool_t, hipmm_stream_t))next)(ptr, bytes, request->pool, stream);
   }
 }
 
@@ -73,7 +78,7 @@ static bool allocate_find_target(const struct request *request, struct target *t
 static int allocate_obtain(const struct request *request, const struct target *target, struct served_device *served,
                            struct block *block)
 {
-  struct hipmm_resource *resource = served->kinds[request->kind].resource;
+  struct hipmm_resource *resource = served->resources[request->kind];
   hipmm_stream_t stream = target->is_ordered ? target->stream : served->idle;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_allocate(resource, request->bytes, stream, &ptr);
@@ -101,7 +106,7 @@ static enum outcome allocate_try(const struct request *request, int *code_out)
   struct target target;
   if (!allocate_find_target(request, &target)) return OUTCOME_PASSED;
   struct served_device *served = devices_get(hook_family(request->hook), target.device);
-  bool is_served = served && served->kinds[request->kind].resource;
+  bool is_served = served && served->resources[request->kind];
   if (is_served) {
     struct block *block = calloc(1, sizeof *block);
     *code_out = block ? allocate_obtain(request, &target, served, block)

@@ -2,8 +2,6 @@
 /* blocks.c: the table of live blocks, and their counts; see blocks.h. Calls the stack only to free. */
 #include "blocks.h"
 
-#include "message.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -94,7 +92,7 @@ struct block *blocks_remove_any(void)
 
 void blocks_release(const struct block *block)
 {
-  struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
+  struct hipmm_resource *resource = block->served->resources[block->kind];
   if (hipmm_deallocate(resource, block_start(block), block_bytes(block), block->served->idle))
     message_write("%p is lost: %s", block_start(block), hipmm_last_error_message());
 }
@@ -112,4 +110,16 @@ bool blocks_find(const void *ptr, struct block *block_out)
   if (node) *block_out = *blocks_from_node(node);
   pthread_mutex_unlock(&lock);
   return node != NULL;
+}
+
+/* Stored plus one. */
+uint64_t blocks_set_share(const struct block *copy, uint64_t share)
+{
+  pthread_mutex_lock(&lock);
+  struct address_tree_node *node = address_tree_holding(root, copy->by_address.major);
+  struct block *block = node ? blocks_from_node(node) : NULL;
+  if (block && block->id == copy->id && block->share) share = block->share - 1;
+  if (block && block->id == copy->id) block->share = share + 1;
+  pthread_mutex_unlock(&lock);
+  return share;
 }

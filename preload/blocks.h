@@ -14,6 +14,7 @@ struct block {
   uint32_t id;                  /* unique; from 2^31 on, since the runtime numbers its own allocations from 0 on */
   unsigned flags;               /* as the program gave them */
   struct pool_account *account; /* of the driver's pool that the program named; NULL for none */
+  uint64_t share;               /* share.c's; 0: none */
 };
 
 static inline void *block_start(const struct block *block)
@@ -48,5 +49,8 @@ struct block *blocks_remove_any(void);
 
 /* Copies the block that contains `ptr`. False if there is none. */
 bool blocks_find(const void *ptr, struct block *block_out);
+
+/* Gives the live block of which `copy` is a copy the number `share`, if it has none. Returns its number. */
+uint64_t blocks_set_share(const struct block *copy, uint64_t share);
 
 #endif

@@ -8,7 +8,6 @@
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
 #include "init.h"
-#include "message.h"
 #include "next_symbol.h"
 #include "streams.h"
 
@@ -31,9 +30,8 @@ const char *kind_name(enum kind kind)
 
 /* ---- Managed and pinned memory ----
  *
- * The resources that the graph calls "managed" and "pinned" serve these kinds. Where the stack of the device includes
- * such a resource, the stack's instance is taken; for another one a stack of its own is built, since no device of the
- * graph needs it. */
+ * The resources that the graph calls "managed" and "pinned" serve these kinds. Where the stack of the device lacks such a
+ * resource, it is built there. */
 
 /* Whether the memory of every source at or below `node` is of a type among `types`. */
 static bool devices_named_is_of(const struct graph *graph, int node, const char *const *types)
@@ -52,10 +50,10 @@ static bool devices_named_is_of(const struct graph *graph, int node, const char 
   return true;
 }
 
-static void devices_open_named_kind(struct served_device *served, enum kind kind, const char *const *types)
+static void devices_open_named(struct served_device *served, enum kind kind, const char *const *types)
 {
   static atomic_bool is_written[KIND_COUNT];
-  struct stack *own = served->kinds[KIND_DEVICE].stack, *stack = own;
+  struct stack *own = served->stack;
   int node = graph_find(own->graph, kind_name(kind));
   if (node < 0) return;
   if (!devices_named_is_of(own->graph, node, types)) {
@@ -65,29 +63,12 @@ static void devices_open_named_kind(struct served_device *served, enum kind kind
         own->graph->source, own->graph->nodes[node].path, kind_name(kind));
     return;
   }
-  if (!own->instances[node].created && stack_build(own->graph, served->device, node, NULL, STACK_FOR_ANY, &stack)) {
+  if (device_table_extend(served->device, node)) {
     message_write_once(&is_written[kind], "%s; the program gets %s memory from the runtime", hipmm_last_error_message(),
                        kind_name(kind));
     return;
   }
-  served->kinds[kind] = (struct served){&stack->instances[node].resource, stack};
-}
-
-static void devices_open_named(struct served_device *served)
-{
-  static const char *const managed[] = {"managed", "async_managed", NULL};
-  static const char *const pinned[] = {"pinned", NULL};
-  devices_open_named_kind(served, KIND_MANAGED, managed);
-  devices_open_named_kind(served, KIND_PINNED, pinned);
-}
-
-static void devices_close_named(struct served_device *served)
-{
-  for (int kind = KIND_DEVICE + 1; kind < KIND_COUNT; kind++) {
-    struct stack *stack = served->kinds[kind].stack;
-    if (stack && stack != served->kinds[KIND_DEVICE].stack) stack_release(stack);
-    served->kinds[kind] = (struct served){NULL, NULL};
-  }
+  served->resources[kind] = &own->instances[node].resource;
 }
 
 /* ---- Opening ---- */
@@ -121,9 +102,11 @@ static enum state devices_open_locked(enum family family, int device)
     return STATE_REFUSED;
   }
   served->device = device;
-  served->kinds[KIND_DEVICE] = (struct served){resource, stack};
+  served->stack = stack;
+  served->resources[KIND_DEVICE] = resource;
   devices_make_idle_stream(served);
-  devices_open_named(served);
+  devices_open_named(served, KIND_MANAGED, (const char *const[]){"managed", "async_managed", NULL});
+  devices_open_named(served, KIND_PINNED, (const char *const[]){"pinned", NULL});
   streams_mark_used(device);
   streams_retain_known(device);
   return STATE_SERVED;
@@ -172,30 +155,41 @@ struct devices_search {
   bool is_found;
 };
 
-/* Calls `look` for each resource of each stack, until the search has found something. */
-static bool devices_search(struct devices_search *search,
-                           void (*look)(struct devices_search *search, struct instance *instance))
+typedef void devices_visitor(void *closure, int device, struct instance *instance);
+
+/* Stops when *is_enough is true. */
+static void devices_each(devices_visitor *visit, void *closure, const bool *is_enough)
 {
-  for (int i = 0; i < DEVICES_MOST * KIND_COUNT && !search->is_found; i++) {
-    struct served_device *served = devices_if_served(i / KIND_COUNT);
-    struct stack *stack = served ? served->kinds[i % KIND_COUNT].stack : NULL;
-    for (size_t node = 0; stack && node < stack->graph->n_nodes && !search->is_found; node++)
-      if (stack->instances[node].created) look(search, &stack->instances[node]);
+  for (int device = 0; device < DEVICES_MOST && !*is_enough; device++) {
+    struct served_device *served = devices_if_served(device);
+    for (size_t node = served ? served->stack->graph->n_nodes : 0; node-- > 0 && !*is_enough;)
+      if (served->stack->instances[node].created) visit(closure, device, &served->stack->instances[node]);
   }
-  return search->is_found;
 }
 
-static void devices_look_up_start(struct devices_search *search, struct instance *instance)
+void devices_visit(devices_visitor *visit, void *closure)
 {
+  const bool never = false;
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
+  devices_each(visit, closure, &never);
+  pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
+}
+
+static void devices_look_up_start(void *closure, int device, struct instance *instance)
+{
+  struct devices_search *search = closure;
+  (void)device;
   search->is_found = block_map_find(&instance->block_map, search->ptr, &search->held);
 }
 
 bool devices_hold(const void *ptr, struct hipmm_block *held_out)
 {
   struct devices_search search = {.ptr = ptr};
-  if (!devices_search(&search, devices_look_up_start)) return false;
-  *held_out = search.held;
-  return true;
+  devices_each(devices_look_up_start, &search, &search.is_found);
+  if (search.is_found) *held_out = search.held;
+  return search.is_found;
 }
 
 static void devices_see_extent(void *closure, const struct hipmm_extent *extent)
@@ -205,28 +199,47 @@ static void devices_see_extent(void *closure, const struct hipmm_extent *extent)
   search->is_found |= search->ptr >= start && (size_t)(search->ptr - start) < extent->bytes;
 }
 
-static void devices_look_at_extents(struct devices_search *search, struct instance *instance)
+static void devices_look_at_extents(void *closure, int device, struct instance *instance)
 {
-  (void)instance->resource.ops->visit(instance->resource.self, devices_see_extent, search);
+  (void)device;
+  (void)instance->resource.ops->visit(instance->resource.self, devices_see_extent, closure);
 }
 
 bool devices_hold_at(const void *ptr)
 {
-  return devices_search(&(struct devices_search){.ptr = ptr}, devices_look_at_extents);
+  struct devices_search search = {.ptr = ptr};
+  devices_each(devices_look_at_extents, &search, &search.is_found);
+  return search.is_found;
+}
+
+/* Whether memory of this kind comes from a source that gives device memory too. */
+static bool devices_is_with_device(const struct served_device *served, enum kind kind)
+{
+  const struct instance *one = instance_from(served->resources[KIND_DEVICE]), *other;
+  if (kind == KIND_DEVICE || !served->resources[kind]) return false;
+  other = instance_from(served->resources[kind]);
+  for (size_t i = 0; i < one->n_closure * other->n_closure; i++)
+    if (one->closure[i % one->n_closure] == other->closure[i / one->n_closure]) return true;
+  return false;
 }
 
 int64_t devices_idle_bytes(const struct served_device *served)
 {
-  int64_t held = atomic_load(&served->kinds[KIND_DEVICE].stack->held_bytes);
-  int64_t live = atomic_load(&served->usage[KIND_DEVICE].bytes);
-  return held > live ? held - live : 0;
+  const struct instance *top = instance_from(served->resources[KIND_DEVICE]);
+  int64_t idle = 0;
+  for (size_t i = 0; i < top->n_closure; i++) idle += atomic_load(&top->closure[i]->held_bytes);
+  for (int kind = 0; kind < KIND_COUNT; kind++)
+    if (kind == KIND_DEVICE || devices_is_with_device(served, (enum kind)kind))
+      idle -= atomic_load(&served->usage[kind].bytes);
+  return idle > 0 ? idle : 0;
 }
 
 bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out)
 {
-  const struct stack *stack = served->kinds[kind].stack;
-  if (!stack || (kind != KIND_DEVICE && stack == served->kinds[KIND_DEVICE].stack)) return false;
-  *bytes_out = atomic_load(&stack->peak_held_bytes);
+  if (!served->resources[kind] || devices_is_with_device(served, kind)) return false;
+  const struct instance *top = instance_from(served->resources[kind]);
+  *bytes_out = 0;
+  for (size_t i = 0; i < top->n_closure; i++) *bytes_out += atomic_load(&top->closure[i]->peak_held_bytes);
   return true;
 }
 
@@ -234,14 +247,14 @@ static void devices_close_device(struct served_device *served)
 {
   const struct hipmm_hip *hip = hip_table();
   streams_retain_no_more(served->device);
-  devices_close_named(served);
   if (served->idle) {
     hipmm_stream_retire(served->device, served->idle);
     int previous = hip_enter_device(served->device);
     hip->StreamDestroy(served->idle);
     hip_leave_device(served->device, previous);
   }
-  served->kinds[KIND_DEVICE] = (struct served){NULL, NULL};
+  served->stack = NULL;
+  memset(served->resources, 0, sizeof served->resources);
   atomic_store(&states[served->device], STATE_NEW);
 }
 

@@ -27,18 +27,13 @@ static inline void usage_raise(atomic_int_fast64_t *peak, int64_t now)
     continue;
 }
 
-/* How one kind of memory is served. */
-struct served {
-  struct hipmm_resource *resource; /* NULL: by the runtime */
-  struct stack *stack;             /* of the resource; the device's own stack, or another one to be released */
-};
-
 enum { DEVICES_MOST = 64 };
 
 struct served_device {
   int device;
   hipmm_stream_t idle; /* never has work: memory allocated for it is ready for every stream once it was waited for */
-  struct served kinds[KIND_COUNT];
+  struct stack *stack;
+  struct hipmm_resource *resources[KIND_COUNT]; /* of each kind; NULL: by the runtime */
   struct usage usage[KIND_COUNT];
 };
 
@@ -61,11 +56,15 @@ bool devices_hold(const void *ptr, struct hipmm_block *held_out);
 /* Whether `ptr` lies in memory that a resource holds, live or free. Looks at every extent: slow. */
 bool devices_hold_at(const void *ptr);
 
-/* Device memory that the stack holds, less the live blocks. */
+/* Memory that the sources of device memory hold, less the live blocks. */
 int64_t devices_idle_bytes(const struct served_device *served);
 
-/* The most bytes that the stack of this kind held from the runtime at once. False if the stack is that of device memory. */
+/* The most bytes that the sources of this kind held from the runtime, each at once. False if the runtime serves this kind,
+ * and if one of them is a source of device memory too. */
 bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out);
+
+/* Calls `visit` for each resource of each stack. No device is opened or closed meanwhile. */
+void devices_visit(void (*visit)(void *closure, int device, struct instance *instance), void *closure);
 
 /* Closes all devices, before hipmm itself is closed. No block may be live. */
 void devices_close(void);

@@ -3,7 +3,6 @@
 #include "failure.h"
 
 #include "../core/base/units.h"
-#include "message.h"
 #include "next_symbol.h"
 
 #include <pthread.h>
@@ -59,19 +58,14 @@ int failure_set(enum family family, int code)
   return code;
 }
 
-static int failure_find_last(enum hook hook, bool clear)
-{
-  enum family family = hook_family(hook);
-  int ours = reentry_error(family), next = failure_call(hook);
-  if (clear || next) reentry_set_error(family, 0);
-  return next ? next : ours;
-}
-
 int failure_last(enum hook hook, bool clear)
 {
-  int code = reentry_enter() ? failure_find_last(hook, clear) : next_void(hook);
+  enum family family = hook_family(hook);
+  bool is_outermost = reentry_enter();
+  int code = is_outermost ? failure_call(hook) : next_void(hook), ours = is_outermost ? reentry_error(family) : 0;
+  if (is_outermost && (clear || code)) reentry_set_error(family, 0);
   reentry_leave();
-  return code;
+  return code ? code : ours;
 }
 
 static int failure_code(const struct hipmm_error *error)

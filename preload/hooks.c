@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* hooks.c: see hooks.h. Called by every hook and by the report. Calls nothing of hipmm's. */
+/* hooks.c: see hooks.h. Called by every hook and by the report. Calls nothing of hipmm's but text.h, and never
+ * allocates: the program may be out of memory, or inside of malloc(). */
 #include "hooks.h"
 
-#include <stdatomic.h>
-#include <string.h>
+#include "../core/base/text.h"
 
-#define HOOK_NAME(name)          #name,
-#define HOOK_IN_REPORT(name)     true,
-#define HOOK_NOT_IN_REPORT(name) false,
-static const char *const names[] = {HOOKS(HOOK_NAME, HOOK_NAME)};
-static const bool reported[] = {HOOKS(HOOK_NOT_IN_REPORT, HOOK_IN_REPORT)};
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HOOK_NAME(api, name, ...)     #api #name,
+#define HOOK_REPORTED(api, name, ...) true,
+#define HOOK_SILENT(api, name, ...)   false,
+static const char *const names[] = {HOOKS(HOOK_NAME, HOOK_NAME, HOOK_NAME, HOOK_NAME)};
+static const bool reported[] = {HOOKS(HOOK_REPORTED, HOOK_SILENT, HOOK_SILENT, HOOK_SILENT)};
 
 static struct {
   atomic_uint_fast64_t calls, passed, failed;
@@ -89,4 +94,35 @@ void reentry_set_error(enum family family, int code)
 int reentry_error(enum family family)
 {
   return errors[family];
+}
+
+/* ---- Messages ---- */
+
+static void message_write_arguments(const char *format, va_list arguments)
+{
+  char line[3000] = "hipmm: ";
+  enum { HEAD = 7 };
+  int saved = errno, more = vsnprintf(line + HEAD, sizeof line - HEAD - 1, format, arguments);
+  if (more < 0) line[HEAD] = '\0';
+  size_t length = text_make_plain(line);
+  line[length++] = '\n';
+  if (write(STDERR_FILENO, line, length) < 0) errno = saved; /* there is no other place for it */
+  errno = saved;
+}
+
+void message_write(const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  message_write_arguments(format, arguments);
+  va_end(arguments);
+}
+
+void message_write_once(atomic_bool *is_written, const char *format, ...)
+{
+  if (atomic_exchange(is_written, true)) return;
+  va_list arguments;
+  va_start(arguments, format);
+  message_write_arguments(format, arguments);
+  va_end(arguments);
 }

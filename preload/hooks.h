@@ -1,105 +1,121 @@
 /* SPDX-License-Identifier: MIT */
-/* hooks.h: the functions of the runtime that the preload object hooks, with their names and counts; and what is known of
- * the calling thread. A function that is not in this list can neither be counted nor found. Y: it is in the report. */
+/* hooks.h: the functions of the runtime that the preload object hooks, with what they do and their counts; what is known
+ * of the calling thread; and messages. A function that is not in these lists can neither be counted nor found. */
 #ifndef HIPMM_PRELOAD_HOOKS_H
 #define HIPMM_PRELOAD_HOOKS_H
 
+#include <hipmm/plugin.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#define HOOKS(X, Y)               \
-  Y(hipMalloc)                    \
-  Y(hipExtMallocWithFlags)        \
-  Y(hipFree)                      \
-  Y(hipMallocAsync)               \
-  Y(hipMallocFromPoolAsync)       \
-  Y(hipFreeAsync)                 \
-  Y(hipMallocManaged)             \
-  Y(hipHostMalloc)                \
-  Y(hipHostAlloc)                 \
-  Y(hipExtHostAlloc)              \
-  Y(hipMallocHost)                \
-  Y(hipMemAllocHost)              \
-  Y(hipHostFree)                  \
-  Y(hipFreeHost)                  \
-  Y(hipMemGetInfo)                \
-  Y(hipMemGetAddressRange)        \
-  Y(hipMemPtrGetInfo)             \
-  Y(hipHostGetFlags)              \
-  Y(hipPointerGetAttribute)       \
-  Y(hipIpcGetMemHandle)           \
-  Y(hipMemPoolExportPointer)      \
-  Y(hipMemPoolCreate)             \
-  Y(hipMemPoolDestroy)            \
-  Y(hipStreamCreate)              \
-  Y(hipStreamCreateWithFlags)     \
-  Y(hipStreamCreateWithPriority)  \
-  Y(hipStreamDestroy)             \
-  Y(hipDeviceReset)               \
-  X(hipDeviceGetDefaultMemPool)   \
-  X(hipDeviceGetMemPool)          \
-  X(hipDeviceSetMemPool)          \
-  X(hipMemPoolGetAttribute)       \
-  X(hipMemPoolSetAttribute)       \
-  X(hipMemPoolSetAccess)          \
-  X(hipMemPoolTrimTo)             \
-  X(hipGetProcAddress)            \
-  X(hipGetLastError)              \
-  X(hipPeekAtLastError)           \
-  X(hipSetDevice)                 \
-  X(hipDeviceEnablePeerAccess)    \
-  X(hipDeviceDisablePeerAccess)   \
-  X(hipGetDevice)                 \
-  X(hipStreamIsCapturing)         \
-  X(hipInit)                      \
-  X(hipGetDeviceCount)            \
-  X(hipDeviceGet)                 \
-  X(hipDeviceGetAttribute)        \
-  X(hipDeviceGetName)             \
-  X(hipDeviceTotalMem)            \
-  X(hipGetDeviceProperties)       \
-  X(hipDeviceSynchronize)         \
-  X(hipEventCreate)               \
-  X(hipEventCreateWithFlags)      \
-  Y(cudaMalloc)                   \
-  Y(cudaFree)                     \
-  Y(cudaMallocAsync)              \
-  Y(cudaMallocAsync_ptsz)         \
-  Y(cudaMallocFromPoolAsync)      \
-  Y(cudaMallocFromPoolAsync_ptsz) \
-  Y(cudaFreeAsync)                \
-  Y(cudaFreeAsync_ptsz)           \
-  Y(cudaMallocManaged)            \
-  Y(cudaMallocHost)               \
-  Y(cudaHostAlloc)                \
-  Y(cudaFreeHost)                 \
-  Y(cudaMemGetInfo)               \
-  Y(cudaIpcGetMemHandle)          \
-  Y(cudaMemPoolExportPointer)     \
-  Y(cudaMemPoolCreate)            \
-  Y(cudaMemPoolDestroy)           \
-  Y(cudaStreamCreate)             \
-  Y(cudaStreamCreateWithFlags)    \
-  Y(cudaStreamCreateWithPriority) \
-  Y(cudaStreamDestroy)            \
-  Y(cudaDeviceReset)              \
-  X(cudaDeviceGetDefaultMemPool)  \
-  X(cudaDeviceGetMemPool)         \
-  X(cudaDeviceSetMemPool)         \
-  X(cudaMemPoolGetAttribute)      \
-  X(cudaMemPoolSetAttribute)      \
-  X(cudaMemPoolSetAccess)         \
-  X(cudaMemPoolTrimTo)            \
-  X(cudaGetLastError)             \
-  X(cudaPeekAtLastError)          \
-  X(cudaSetDevice)                \
-  X(cudaDeviceEnablePeerAccess)   \
-  X(cudaDeviceDisablePeerAccess)  \
-  X(cudaGetDevice)                \
-  X(cudaStreamIsCapturing)
+/* The rows, from which exports.c makes the functions. HIP's and CUDA's own headers cannot be included together, so error
+ * codes and enumerations are int here, and structures are void.
+ *
+ *   Y(api, name, operation, (parameters), (arguments))  calls the operation, and is in the report; `hook` is its number
+ *   X(api, name, operation, (parameters), (arguments))  the same, but is not in the report
+ *   P(api, name, (parameters), (arguments))             is passed on after the software device was set up
+ *   F(api, name)                                        is not hooked, only called */
+/* clang-format off */
+#define HOOKS_OF_BOTH(Y, X, F, api) \
+  Y(api, Malloc, allocate_device, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
+  Y(api, Free, release_device, (void *ptr), (hook, ptr)) \
+  Y(api, MallocAsync, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
+    (hook, ptr, bytes, stream)) \
+  Y(api, MallocFromPoolAsync, allocate_device_from_pool, \
+    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (hook, ptr, bytes, pool, stream)) \
+  Y(api, FreeAsync, release_device_on, (void *ptr, hipmm_stream_t stream), (hook, ptr, stream)) \
+  Y(api, MallocManaged, allocate_managed, (void **ptr, size_t bytes, unsigned flags), (hook, ptr, bytes, flags)) \
+  Y(api, HostAlloc, allocate_pinned_with_flags, (void **ptr, size_t bytes, unsigned flags), (hook, ptr, bytes, flags)) \
+  Y(api, MallocHost, allocate_pinned, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
+  Y(api, FreeHost, release_pinned, (void *ptr), (hook, ptr)) \
+  Y(api, MemGetInfo, query_memory_info, (size_t *free_bytes, size_t *total_bytes), (hook, free_bytes, total_bytes)) \
+  Y(api, PointerGetAttributes, query_attributes, (void *attributes, const void *ptr), (hook, attributes, ptr)) \
+  Y(api, IpcGetMemHandle, share_get, (void *handle, void *ptr), (hook, handle, ptr)) \
+  Y(api, IpcOpenMemHandle, share_open, (void **ptr, struct ipc_handle handle, unsigned flags), \
+    (hook, ptr, handle, flags)) \
+  Y(api, IpcCloseMemHandle, share_close, (void *ptr), (hook, ptr)) \
+  Y(api, MemPoolExportPointer, share_export, (void *data, void *ptr), (hook, data, ptr)) \
+  Y(api, MemPoolCreate, pools_create, (hipmm_hip_mempool_t *pool, const void *props), (hook, pool, props)) \
+  Y(api, MemPoolDestroy, pools_destroy, (hipmm_hip_mempool_t pool), (hook, pool)) \
+  Y(api, StreamCreate, streams_create, (hipmm_stream_t *stream), (hook, stream)) \
+  Y(api, StreamCreateWithFlags, streams_create_with_flags, (hipmm_stream_t *stream, unsigned flags), \
+    (hook, stream, flags)) \
+  Y(api, StreamCreateWithPriority, streams_create_with_priority, \
+    (hipmm_stream_t *stream, unsigned flags, int priority), (hook, stream, flags, priority)) \
+  Y(api, StreamDestroy, streams_destroy, (hipmm_stream_t stream), (hook, stream)) \
+  Y(api, DeviceReset, release_reset_device, (void), (hook)) \
+  X(api, DeviceGetDefaultMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (hook, pool, device)) \
+  X(api, DeviceGetMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (hook, pool, device)) \
+  X(api, DeviceSetMemPool, pools_set_current, (int device, hipmm_hip_mempool_t pool), (hook, device, pool)) \
+  X(api, MemPoolGetAttribute, pools_get_attribute, (hipmm_hip_mempool_t pool, int attribute, void *value), \
+    (hook, pool, attribute, value)) \
+  X(api, MemPoolSetAttribute, pools_set_attribute, (hipmm_hip_mempool_t pool, int attribute, void *value), \
+    (hook, pool, attribute, value)) \
+  X(api, MemPoolSetAccess, access_set, (hipmm_hip_mempool_t pool, const void *access, size_t count), \
+    (hook, pool, access, count)) \
+  X(api, MemPoolTrimTo, pools_trim, (hipmm_hip_mempool_t pool, size_t keep_bytes), (hook, pool, keep_bytes)) \
+  X(api, GetLastError, failure_last, (void), (hook, true)) \
+  X(api, PeekAtLastError, failure_last, (void), (hook, false)) \
+  X(api, SetDevice, streams_set_device, (int device), (hook, device)) \
+  X(api, DeviceEnablePeerAccess, access_enable_peer, (int peer, unsigned flags), (hook, peer, flags)) \
+  X(api, DeviceDisablePeerAccess, access_disable_peer, (int peer), (hook, peer)) \
+  F(api, StreamIsCapturing)
 
-#define HOOK_VALUE(name) HOOK_##name,
-enum hook { HOOKS(HOOK_VALUE, HOOK_VALUE) HOOK_COUNT };
+/* Since ROCm 6.3 the C++ form of hipHostMalloc() calls hipExtHostAlloc(). */
+#define HOOKS_OF_HIP(Y, X, P) \
+  Y(hip, ExtMallocWithFlags, allocate_device_with_flags, (void **ptr, size_t bytes, unsigned flags), \
+    (hook, ptr, bytes, flags)) \
+  Y(hip, HostMalloc, allocate_pinned_with_flags, (void **ptr, size_t bytes, unsigned flags), \
+    (hook, ptr, bytes, flags)) \
+  Y(hip, ExtHostAlloc, allocate_pinned_with_flags, (void **ptr, size_t bytes, unsigned flags), \
+    (hook, ptr, bytes, flags)) \
+  Y(hip, MemAllocHost, allocate_pinned, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
+  Y(hip, HostFree, release_pinned, (void *ptr), (hook, ptr)) \
+  Y(hip, MemGetAddressRange, query_address_range, (void **base, size_t *bytes, void *ptr), (hook, base, bytes, ptr)) \
+  Y(hip, MemPtrGetInfo, query_size, (void *ptr, size_t *bytes), (hook, ptr, bytes)) \
+  Y(hip, HostGetFlags, query_host_flags, (unsigned *flags, void *ptr), (hook, flags, ptr)) \
+  Y(hip, PointerGetAttribute, query_attribute, (void *data, int attribute, void *ptr), (hook, data, attribute, ptr)) \
+  Y(hip, DrvPointerGetAttributes, query_attribute_list, (unsigned count, int *attributes, void **data, void *ptr), \
+    (hook, count, attributes, data, ptr)) \
+  X(hip, GetProcAddress, exports_find, (const char *name, void **function, int version, uint64_t flags, int *status), \
+    (hook, name, function, version, flags, status)) \
+  P(hip, Init, (unsigned flags), (flags)) \
+  P(hip, GetDevice, (int *device), (device)) \
+  P(hip, GetDeviceCount, (int *count), (count)) \
+  P(hip, DeviceGet, (int *device, int ordinal), (device, ordinal)) \
+  P(hip, DeviceGetAttribute, (int *value, int attribute, int device), (value, attribute, device)) \
+  P(hip, DeviceGetName, (char *name, int length, int device), (name, length, device)) \
+  P(hip, DeviceTotalMem, (size_t *bytes, int device), (bytes, device)) \
+  P(hip, GetDeviceProperties, (void *properties, int device), (properties, device)) \
+  P(hip, DeviceSynchronize, (void), ()) \
+  P(hip, EventCreate, (hipmm_hip_event_t *event), (event)) \
+  P(hip, EventCreateWithFlags, (hipmm_hip_event_t *event, unsigned flags), (event, flags))
+
+/* A program that was compiled for per-thread default streams calls the functions whose names end in _ptsz. */
+#define HOOKS_OF_CUDA(Y, F) \
+  Y(cuda, MallocAsync_ptsz, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
+    (hook, ptr, bytes, stream)) \
+  Y(cuda, MallocFromPoolAsync_ptsz, allocate_device_from_pool, \
+    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (hook, ptr, bytes, pool, stream)) \
+  Y(cuda, FreeAsync_ptsz, release_device_on, (void *ptr, hipmm_stream_t stream), (hook, ptr, stream)) \
+  F(cuda, GetDevice)
+
+#define HOOKS(Y, X, P, F) \
+  HOOKS_OF_BOTH(Y, X, F, hip) \
+  HOOKS_OF_HIP(Y, X, P) \
+  HOOKS_OF_BOTH(Y, X, F, cuda) \
+  HOOKS_OF_CUDA(Y, F)
+/* clang-format on */
+
+/* hipIpcMemHandle_t and cudaIpcMemHandle_t. */
+struct ipc_handle {
+  unsigned char bytes[64];
+};
+
+#define HOOK_VALUE(api, name, ...) HOOK_##api##name,
+enum hook { HOOKS(HOOK_VALUE, HOOK_VALUE, HOOK_VALUE, HOOK_VALUE) HOOK_COUNT };
 
 /* The API that a function belongs to. */
 enum family { FAMILY_HIP, FAMILY_CUDA, FAMILY_COUNT };
@@ -143,5 +159,13 @@ unsigned reentry_depth(void);
 /* The last error of hipmm, for hipGetLastError() and cudaGetLastError(); 0: none. */
 void reentry_set_error(enum family family, int code);
 int reentry_error(enum family family);
+
+/* ---- Messages for the user, on standard error ---- */
+
+/* Writes "hipmm: …" as one line, with one write(), control characters shown as "?". */
+void message_write(const char *format, ...) HIPMM_PRINTF(1, 2);
+
+/* The same, but only the first time that it is called with this flag, which starts as false. */
+void message_write_once(atomic_bool *is_written, const char *format, ...) HIPMM_PRINTF(2, 3);
 
 #endif

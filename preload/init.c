@@ -7,15 +7,17 @@
 #include "../core/base/environment.h"
 #include "../core/plugin/plugin.h"
 #include "../core/runtime/hip.h"
-#include "message.h"
+#include "../core/stack/device_table.h"
 #include "next_symbol.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum state { STATE_UNKNOWN, STATE_READY, STATE_OFF };
@@ -25,8 +27,10 @@ enum { EXIT_STRICT = 2 };
 static atomic_int states[FAMILY_COUNT];
 static atomic_bool is_open, was_ready, is_forked, is_changing;
 static bool has_failed;
+static char graph_name[PATH_MAX];
+static atomic_int own_process;
+static void (*when_ready)(void);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 void init_refuse(const char *what)
 {
@@ -34,7 +38,7 @@ void init_refuse(const char *what)
   bool is_strict = strict && *strict && strcmp(strict, "0") != 0;
   message_write("%s; %s %s", what, program_invocation_short_name,
                 is_strict ? "is stopped, since it is to run --strict" : "goes on without hipmm");
-  if (is_strict) _exit(EXIT_STRICT);
+  if (is_strict) syscall(SYS_exit_group, EXIT_STRICT); /* without a report: _exit() is hooked */
 }
 
 /* ---- Forks ---- */
@@ -43,12 +47,19 @@ void init_refuse(const char *what)
 static void init_enter_child(void)
 {
   if (atomic_load(&is_open) || atomic_load(&is_changing)) atomic_store(&is_forked, true);
+  atomic_store(&own_process, (int)getpid());
   hook_reset_counts();
 }
 
-static void init_watch_forks(void)
+__attribute__((constructor)) static void init_watch_forks(void)
 {
+  atomic_store(&own_process, (int)getpid());
   pthread_atfork(NULL, NULL, init_enter_child);
+}
+
+bool init_is_own_process(void)
+{
+  return atomic_load(&own_process) == (int)getpid();
 }
 
 bool init_is_forked(void)
@@ -90,7 +101,13 @@ static bool init_open_locked(void)
   if (atomic_load(&is_open) || has_failed) return atomic_load(&is_open);
   plugin_set_places(plugin_places);
   if (!hipmm_init()) {
+    struct graph *graph;
+    if (!device_table_graph(0, &graph)) {
+      snprintf(graph_name, sizeof graph_name, "%s", graph->source);
+      graph_release(graph);
+    }
     atomic_store(&is_open, true);
+    if (when_ready) when_ready();
     return true;
   }
   has_failed = true;
@@ -110,7 +127,6 @@ static enum state init_decide(enum family family)
 
 static bool init_ready_slow(enum family family)
 {
-  pthread_once(&once, init_watch_forks);
   int cancel = cancel_forbid();
   atomic_store(&is_changing, true);
   pthread_mutex_lock(&lock);
@@ -129,18 +145,24 @@ bool init_ready(enum family family)
   return state == STATE_UNKNOWN ? init_ready_slow(family) : state == STATE_READY;
 }
 
-static void init_set_up_software(void)
-{
-  if (atomic_load_explicit(&states[FAMILY_HIP], memory_order_relaxed) != STATE_UNKNOWN) return;
-  const char *runtime = environment_get("HIPMM_RUNTIME");
-  if (runtime && !strcmp(runtime, "software")) init_ready(FAMILY_HIP);
-}
-
 bool init_enter(void)
 {
   bool is_outermost = reentry_enter();
-  if (is_outermost) init_set_up_software();
+  if (!is_outermost || atomic_load_explicit(&states[FAMILY_HIP], memory_order_relaxed) != STATE_UNKNOWN)
+    return is_outermost;
+  const char *runtime = environment_get("HIPMM_RUNTIME");
+  if (runtime && !strcmp(runtime, "software")) init_ready(FAMILY_HIP);
   return is_outermost;
+}
+
+const char *init_graph(void)
+{
+  return init_was_ready() ? graph_name : "";
+}
+
+void init_when_ready(void (*function)(void))
+{
+  when_ready = function;
 }
 
 bool init_was_ready(void)

@@ -20,6 +20,15 @@ bool init_is_forked(void);
 /* Whether hipmm ever served the process. */
 bool init_was_ready(void);
 
+/* The graph in force: a file's name, or "<built in>"; "" before hipmm is initialised. */
+const char *init_graph(void);
+
+/* Whether this is the process whose memory this is. False in a child of vfork(), which has its parent's. */
+bool init_is_own_process(void);
+
+/* `function` is called each time that hipmm has been initialised. */
+void init_when_ready(void (*function)(void));
+
 /* Finalises hipmm. The next allocation initialises it again. */
 void init_close(void);
 

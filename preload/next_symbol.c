@@ -2,7 +2,6 @@
 /* next_symbol.c: finds the runtime's functions: in the library that comes after this one in the search order of the
  * process, or in one that the program opened later and that is not in that order (RTLD_LOCAL). Never loads a library. */
 #include "next_symbol.h"
-#include "message.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -88,40 +87,14 @@ int next_memory(enum hook hook, void **ptr, size_t bytes)
   return ((int (*)(void **, size_t))next_function_of(hook))(ptr, bytes);
 }
 
-int next_memory_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
-{
-  return ((int (*)(void **, size_t, unsigned))next_function_of(hook))(ptr, bytes, flags);
-}
-
-int next_memory_stream(enum hook hook, void **ptr, size_t bytes, hipmm_stream_t stream)
-{
-  return ((int (*)(void **, size_t, hipmm_stream_t))next_function_of(hook))(ptr, bytes, stream);
-}
-
-int next_memory_pool(enum hook hook, void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream)
-{
-  return ((int (*)(void **, size_t, hipmm_hip_mempool_t, hipmm_stream_t))next_function_of(hook))(ptr, bytes, pool,
-                                                                                                 stream);
-}
-
 int next_pointer(enum hook hook, void *ptr)
 {
   return ((int (*)(void *))next_function_of(hook))(ptr);
 }
 
-int next_pointer_stream(enum hook hook, void *ptr, hipmm_stream_t stream)
-{
-  return ((int (*)(void *, hipmm_stream_t))next_function_of(hook))(ptr, stream);
-}
-
 int next_two_pointers(enum hook hook, void *first, const void *second)
 {
   return ((int (*)(void *, const void *))next_function_of(hook))(first, second);
-}
-
-int next_three_pointers(enum hook hook, void *first, void *second, const void *third)
-{
-  return ((int (*)(void *, void *, const void *))next_function_of(hook))(first, second, third);
 }
 
 int next_int(enum hook hook, int number)

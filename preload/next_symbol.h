@@ -17,13 +17,8 @@ next_function next_function_of(enum hook hook);
 
 /* Call the runtime's function, by the types of its arguments. */
 int next_memory(enum hook hook, void **ptr, size_t bytes);
-int next_memory_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
-int next_memory_stream(enum hook hook, void **ptr, size_t bytes, hipmm_stream_t stream);
-int next_memory_pool(enum hook hook, void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream);
 int next_pointer(enum hook hook, void *ptr);
-int next_pointer_stream(enum hook hook, void *ptr, hipmm_stream_t stream);
 int next_two_pointers(enum hook hook, void *first, const void *second);
-int next_three_pointers(enum hook hook, void *first, void *second, const void *third);
 int next_int(enum hook hook, int number);
 int next_int_flags(enum hook hook, int number, unsigned flags);
 int next_void(enum hook hook);

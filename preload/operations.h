@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* operations.h: what the functions of hip.c and cuda.c do, the same for both APIs. `hook` is the function that the
+/* operations.h: what the hooks do, the same for both APIs. `hook` is the function that the
  * program has called. Each operation serves the call or passes it on to the runtime, counts it where the report tells of
  * it, and returns a HIP or CUDA error code. Thread-safe, as the functions of the runtime. */
 #ifndef HIPMM_PRELOAD_OPERATIONS_H
@@ -51,19 +51,38 @@ int query_size(enum hook hook, void *ptr, size_t *bytes);
 int query_attribute(enum hook hook, void *data, int attribute, void *ptr);
 int query_host_flags(enum hook hook, unsigned *flags, void *ptr);
 
-/* A handle of memory for other processes always stands for a whole allocation of the runtime: refused for a block that
- * is only a part of one. `handle` is the first argument of the function, whatever its type is. */
-int query_share(enum hook hook, void *handle, void *ptr);
+/* hipPointerGetAttributes() and cudaPointerGetAttributes(): `attributes` has the same beginning in every release. */
+int query_attributes(enum hook hook, void *attributes, const void *ptr);
 
-/* ---- peers.c ---- */
+/* hipDrvPointerGetAttributes(). */
+int query_attribute_list(enum hook hook, unsigned count, int *attributes, void **data, void *ptr);
+
+/* ---- share.c ---- */
+
+/* `handle` is a hipIpcMemHandle_t or a cudaIpcMemHandle_t. Refused for a block in memory that the driver cannot export. */
+int share_get(enum hook hook, void *handle, void *ptr);
+int share_open(enum hook hook, void **ptr, struct ipc_handle handle, unsigned flags);
+int share_close(enum hook hook, void *ptr);
+
+/* The program has reset the device: what was opened there is closed. */
+void share_forget(int device);
+
+/* hipMemPoolExportPointer(): refused for a block of hipmm's that is a part of an allocation. */
+int share_export(enum hook hook, void *data, void *ptr);
+
+/* ---- access.c ---- */
 
 /* Peer access is a state of the process, which the graph's option "peers" changes too. The program finds its own state:
  * access that the graph enabled is not enabled for the program, and stays when the program disables it. */
-int peers_enable(enum hook hook, int peer, unsigned flags);
-int peers_disable(enum hook hook, int peer);
+int access_enable_peer(enum hook hook, int peer, unsigned flags);
+int access_disable_peer(enum hook hook, int peer);
 
 /* The program has reset the device, which is current: the access that it enabled is gone. `is_real` false: the device
  * itself was not reset, since hipmm's memory stays, so the access is disabled one by one. */
-void peers_reset(enum family family, int device, bool is_real);
+void access_reset(enum family family, int device, bool is_real);
+
+/* hipMemPoolSetAccess(): the access that other devices get holds for the blocks too that hipmm gave out in the pool's
+ * place. `access` points to `count` of hipMemAccessDesc or cudaMemAccessDesc. */
+int access_set(enum hook hook, hipmm_hip_mempool_t pool, const void *access, size_t count);
 
 #endif

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* pools.c: which pools of the driver the program has, and which of them hipmm serves; see pools.h. */
+/* pools.c: which pools of the driver the program has, which of them hipmm serves, and what the program asks of them
+ * besides memory; see pools.h. The runtime is called first; hipmm then does its part for the blocks that it gave out in the
+ * pool's place. */
 #include "pools.h"
 
 #include "devices.h"
-#include "handle_set.h"
+#include "failure.h"
 #include "init.h"
 #include "next_symbol.h"
+#include "streams.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct handle_set known = HANDLES_EMPTY;
 
@@ -50,19 +54,16 @@ void pools_release(struct pool_account *account)
   if (account && !pools_is_default(account) && atomic_fetch_sub(&account->references, 1) == 1) free(account);
 }
 
-static struct pool_account *pools_new_account(void)
-{
-  struct pool_account *account = calloc(1, sizeof *account);
-  if (account) atomic_store(&account->references, 1);
-  return account;
-}
-
 void pools_count(struct pool_account *account, int64_t bytes)
 {
   if (!account) return;
   int64_t now = atomic_fetch_add_explicit(&account->bytes, bytes, memory_order_relaxed) + bytes;
   usage_raise(&account->used_peak_bytes, now);
   usage_raise(&account->reserved_peak_bytes, now);
+  int_fast64_t freed = atomic_load_explicit(&account->freed_bytes, memory_order_relaxed), after;
+  do after = freed > bytes ? freed - bytes : 0;
+  while (!atomic_compare_exchange_weak_explicit(&account->freed_bytes, &freed, after, memory_order_relaxed,
+                                                memory_order_relaxed));
 }
 
 /* ---- The current pool ---- */
@@ -151,9 +152,9 @@ int pools_create(enum hook hook, hipmm_hip_mempool_t *pool, const void *given)
   if (!code && is_outermost && pool && props) {
     bool is_plain = props->allocation_type == ALLOCATION_PINNED && props->location_type == LOCATION_DEVICE &&
                     !props->handle_types && !props->maximum_bytes && !props->usage;
-    handle_set_add(
-        &known,
-        (struct handle){.handle = *pool, .device = props->location, .account = is_plain ? pools_new_account() : NULL});
+    struct pool_account *account = is_plain ? calloc(1, sizeof *account) : NULL;
+    if (account) atomic_store(&account->references, 1);
+    handle_set_add(&known, (struct handle){.handle = *pool, .device = props->location, .account = account});
   }
   return reentry_finish(hook, OUTCOME_PASSED, code);
 }
@@ -193,6 +194,110 @@ int pools_of_device(enum hook hook, hipmm_hip_mempool_t *pool, int device)
     if (is_own)
       handle_set_add(&known, (struct handle){.handle = *pool, .device = device, .account = &defaults[device]});
   }
+  reentry_leave();
+  return code;
+}
+
+/* ---- Attributes ---- */
+
+/* The same numbers in HIP and CUDA. */
+enum { REUSE_FIRST = 1, REUSE_LAST = 3, RELEASE_THRESHOLD, RESERVED_CURRENT, RESERVED_HIGH, USED_CURRENT, USED_HIGH };
+
+typedef int attribute_function(hipmm_hip_mempool_t pool, int attribute, void *value);
+
+/* Memory that the program freed stays reserved up to the release threshold, which the runtime has stored, as long as the
+ * stack holds it. Memory that the program had by other functions, such as hipMalloc(), is not the pool's. */
+static int64_t pools_reserved_bytes(enum family family, hipmm_hip_mempool_t pool, struct pool_account *account,
+                                    int device)
+{
+  enum hook get = family == FAMILY_HIP ? HOOK_hipMemPoolGetAttribute : HOOK_cudaMemPoolGetAttribute;
+  const struct served_device *served = devices_if_served(device);
+  uint64_t threshold = 0;
+  int64_t used = atomic_load(&account->bytes), idle = served ? devices_idle_bytes(served) : 0;
+  int64_t freed = atomic_load(&account->freed_bytes);
+  if (((attribute_function *)next_function_of(get))(pool, RELEASE_THRESHOLD, &threshold)) threshold = 0;
+  uint64_t kept = threshold > (uint64_t)used ? threshold - (uint64_t)used : 0;
+  if (idle > freed) idle = freed;
+  if ((uint64_t)idle > kept) idle = (int64_t)kept;
+  usage_raise(&account->reserved_peak_bytes, used + idle);
+  return used + idle;
+}
+
+int pools_get_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value)
+{
+  int device;
+  uint64_t bytes;
+  bool is_outermost = init_enter();
+  int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
+  bool is_usage = attribute >= RESERVED_CURRENT && attribute <= USED_HIGH;
+  struct pool_account *account = !code && is_outermost && is_usage ? pools_find_any(pool, &device) : NULL;
+  if (account) {
+    int64_t reserved = pools_reserved_bytes(hook_family(hook), pool, account, device);
+    const int64_t ours[] = {reserved, atomic_load(&account->reserved_peak_bytes), atomic_load(&account->bytes),
+                            atomic_load(&account->used_peak_bytes)};
+    memcpy(&bytes, value, sizeof bytes);
+    bytes += (uint64_t)ours[attribute - RESERVED_CURRENT];
+    memcpy(value, &bytes, sizeof bytes);
+    pools_release(account);
+  }
+  reentry_leave();
+  return code;
+}
+
+/* hipmm reuses memory in all of the ways that these attributes name. */
+static void pools_set_reuse(struct pool_account *account, int attribute, const void *value)
+{
+  int is_allowed;
+  memcpy(&is_allowed, value, sizeof is_allowed);
+  if (is_allowed)
+    atomic_fetch_and(&account->forbidden, ~(1U << attribute));
+  else
+    atomic_fetch_or(&account->forbidden, 1U << attribute);
+}
+
+/* A peak can only be set to 0, which makes it what is in use now. */
+int pools_set_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value)
+{
+  int device;
+  bool is_outermost = init_enter();
+  int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
+  bool is_reuse = attribute >= REUSE_FIRST && attribute <= REUSE_LAST;
+  bool is_known = is_reuse || attribute == RESERVED_HIGH || attribute == USED_HIGH;
+  struct pool_account *account = !code && is_outermost && is_known ? pools_find_any(pool, &device) : NULL;
+  if (account && is_reuse) pools_set_reuse(account, attribute, value);
+  if (account && attribute == USED_HIGH) atomic_store(&account->used_peak_bytes, atomic_load(&account->bytes));
+  if (account && attribute == RESERVED_HIGH)
+    atomic_store(&account->reserved_peak_bytes, pools_reserved_bytes(hook_family(hook), pool, account, device));
+  pools_release(account);
+  reentry_leave();
+  return code;
+}
+
+/* ---- Trimming ---- */
+
+/* HIP keeps so many bytes in the pool. The stack holds the program's other blocks too, which are kept besides. */
+static int pools_trim_stack(enum hook hook, struct pool_account *account, const struct served_device *served,
+                            size_t keep)
+{
+  int64_t used = atomic_load(&account->bytes), others = atomic_load(&served->usage[KIND_DEVICE].bytes) - used;
+  size_t kept = others > 0 && keep < SIZE_MAX - (size_t)others ? keep + (size_t)others : keep;
+  if (!streams_are_idle(served->device)) return 0;
+  if (hipmm_resource_trim(served->resources[KIND_DEVICE], kept)) return failure_of_hipmm(hook, 0);
+  int64_t left = keep > (size_t)used ? (int64_t)(keep - (size_t)used) : 0, freed = atomic_load(&account->freed_bytes);
+  if (left >= 0 && freed > left) atomic_store(&account->freed_bytes, left);
+  return 0;
+}
+
+int pools_trim(enum hook hook, hipmm_hip_mempool_t pool, size_t keep_bytes)
+{
+  int device = 0;
+  bool is_outermost = init_enter();
+  int code = ((int (*)(hipmm_hip_mempool_t, size_t))next_function_of(hook))(pool, keep_bytes);
+  bool is_ours = !code && is_outermost && init_was_ready() && !init_is_forked();
+  struct pool_account *account = is_ours ? pools_find_any(pool, &device) : NULL;
+  const struct served_device *served = account ? devices_if_served(device) : NULL;
+  if (served) code = pools_trim_stack(hook, account, served, keep_bytes);
+  pools_release(account);
   reentry_leave();
   return code;
 }

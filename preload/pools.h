@@ -13,6 +13,7 @@ struct pool_account {
   atomic_uint references;
   atomic_uint forbidden; /* ways of reuse that the program forbids: a bit for each attribute */
   atomic_int_fast64_t bytes, used_peak_bytes, reserved_peak_bytes;
+  atomic_int_fast64_t freed_bytes; /* that the program could have back: neither allocated again nor trimmed since */
 };
 
 /* ---- The program's calls: each calls the runtime's function first ---- */
@@ -23,17 +24,13 @@ int pools_destroy(enum hook hook, hipmm_hip_mempool_t pool);
 int pools_of_device(enum hook hook, hipmm_hip_mempool_t *pool, int device);
 int pools_set_current(enum hook hook, int device, hipmm_hip_mempool_t pool);
 
-/* The blocks count as used; they and the memory that the stack holds idle count as reserved. Allocations from a pool
+/* The blocks count as used; they, and freed ones up to the pool's release threshold, count as reserved. Allocations from a pool
  * for which the program forbids a way of reuse go to the runtime from then on. */
 int pools_get_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value);
 int pools_set_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value);
 
 /* Trims the stack of the device too, unless a stream of the device has work: the stack would wait for it, HIP does not. */
 int pools_trim(enum hook hook, hipmm_hip_mempool_t pool, size_t keep_bytes);
-
-/* The access that other devices get holds for the blocks too. `access` points to `count` of hipMemAccessDesc or
- * cudaMemAccessDesc. */
-int pools_set_access(enum hook hook, hipmm_hip_mempool_t pool, const void *access, size_t count);
 
 /* ---- For other files ---- */
 

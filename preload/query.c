@@ -71,7 +71,7 @@ static uint64_t query_least(uint64_t a, uint64_t b)
 
 static void query_apply_limits(const struct served_device *served, size_t *free_bytes, size_t *total_bytes)
 {
-  const struct stack *stack = served->kinds[KIND_DEVICE].stack;
+  const struct stack *stack = served->stack;
   uint64_t total = *total_bytes, left = *free_bytes + (uint64_t)devices_idle_bytes(served), limit, taken;
   for (int i = 0; i <= stack->top; i++) {
     const struct instance *instance = &stack->instances[i];
@@ -100,20 +100,28 @@ static bool query_find_block(bool is_outermost, const void *ptr, struct block *b
   return is_outermost && ptr && init_was_ready() && !init_is_forked() && blocks_find(ptr, block_out);
 }
 
-/* The end of a call that was passed on and returned `code`. The runtime knows memory that the stack holds free; for the
- * program, which has no block there, the pointer is unknown. */
-static int query_finish_passed(enum hook hook, bool is_outermost, const void *ptr, int code, int unknown)
+/* Whether the stack holds `ptr` as free memory. The runtime knows such memory; for the program, which has no block there,
+ * the pointer is unknown. */
+static bool query_is_idle(bool is_outermost, const void *ptr)
 {
-  bool is_idle = !code && is_outermost && ptr && init_was_ready() && !init_is_forked() && devices_hold_at(ptr);
-  return reentry_finish(hook, OUTCOME_PASSED, is_idle ? failure_set(hook_family(hook), unknown) : code);
+  return is_outermost && ptr && init_was_ready() && !init_is_forked() && devices_hold_at(ptr);
+}
+
+/* The end of a call that was passed on and returned `code`. */
+static int query_finish_passed(enum hook hook, bool is_outermost, const void *ptr, int code, int unknown_code)
+{
+  bool is_idle = !code && query_is_idle(is_outermost, ptr);
+  return reentry_finish(hook, OUTCOME_PASSED, is_idle ? failure_set(hook_family(hook), unknown_code) : code);
 }
 
 int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr)
 {
+  typedef int range_function(void **base, size_t *bytes, void *ptr);
   struct block block;
   bool is_outermost = reentry_enter();
   if ((!base && !bytes) || !query_find_block(is_outermost, ptr, &block))
-    return query_finish_passed(hook, is_outermost, ptr, next_three_pointers(hook, base, bytes, ptr), ERROR_NOT_FOUND);
+    return query_finish_passed(hook, is_outermost, ptr, ((range_function *)next_function_of(hook))(base, bytes, ptr),
+                               ERROR_NOT_FOUND);
   if (base) *base = block_start(&block);
   if (bytes) *bytes = block_bytes(&block);
   return reentry_finish(hook, OUTCOME_SERVED, 0);
@@ -156,6 +164,46 @@ int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
   return query_finish_passed(hook, is_outermost, ptr, code, HIPMM_HIP_ERROR_INVALID_VALUE);
 }
 
+/* An address that the runtime knows nothing of. What it answers for such a one differs between releases. */
+static char unknown;
+
+int query_attribute_list(enum hook hook, unsigned count, int *attributes, void **data, void *ptr)
+{
+  typedef int list_function(unsigned count, int *attributes, void **data, void *ptr);
+  struct block block;
+  bool is_outermost = reentry_enter(), is_ours = attributes && data && query_find_block(is_outermost, ptr, &block);
+  bool is_idle = !is_ours && query_is_idle(is_outermost, ptr);
+  int code = ((list_function *)next_function_of(hook))(count, attributes, data, is_idle ? &unknown : ptr);
+  for (unsigned i = 0; is_ours && !code && i < count; i++) query_answer_attribute(&block, attributes[i], data[i]);
+  return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
+}
+
+/* The beginning of hipPointerAttribute_t and cudaPointerAttributes; CUDA's ends before is_managed. */
+struct pointer_attributes {
+  int type, device;
+  void *device_pointer, *host_pointer;
+  int is_managed;
+  unsigned flags;
+};
+
+/* An address without a device pointer is not even looked up: libraries ask for each of their host buffers. */
+int query_attributes(enum hook hook, void *attributes, const void *ptr)
+{
+  struct block block;
+  struct pointer_attributes *found = attributes, before;
+  bool is_outermost = reentry_enter(), is_ours = found && query_find_block(is_outermost, ptr, &block);
+  bool is_hip = hook_family(hook) == FAMILY_HIP;
+  size_t bytes = is_hip ? sizeof before : offsetof(struct pointer_attributes, is_managed);
+  if (found) memcpy(&before, found, bytes);
+  int code = next_two_pointers(hook, attributes, ptr);
+  if (is_ours && !code && is_hip && block.kind == KIND_PINNED) found->flags = block.flags;
+  if (!is_ours && !code && found->device_pointer && query_is_idle(is_outermost, ptr)) {
+    memcpy(found, &before, bytes); /* what a call that fails leaves */
+    code = next_two_pointers(hook, attributes, &unknown);
+  }
+  return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
+}
+
 /* The flags are the program's: the resource may have allocated with others. */
 int query_host_flags(enum hook hook, unsigned *flags, void *ptr)
 {
@@ -165,26 +213,4 @@ int query_host_flags(enum hook hook, unsigned *flags, void *ptr)
     return reentry_finish(hook, OUTCOME_PASSED, next_two_pointers(hook, flags, ptr));
   *flags = block.flags;
   return reentry_finish(hook, OUTCOME_SERVED, 0);
-}
-
-/* ---- Sharing ---- */
-
-/* Whether the block is a whole allocation of the runtime. */
-static bool query_is_whole(const struct block *block)
-{
-  struct hipmm_block held;
-  return devices_hold(block_start(block), &held) && held.bytes == block_bytes(block);
-}
-
-int query_share(enum hook hook, void *handle, void *ptr)
-{
-  struct block block;
-  bool is_outermost = reentry_enter();
-  if (!query_find_block(is_outermost, ptr, &block) || query_is_whole(&block))
-    return reentry_finish(hook, OUTCOME_PASSED, next_two_pointers(hook, handle, ptr));
-  int code = failure_refuse(hook, HIPMM_HIP_ERROR_NOT_SUPPORTED,
-                            "%p lies in a larger allocation of %s, all of which the other process would get; allocate "
-                            "shared memory from a resource that asks the driver for each block, such as device",
-                            ptr, hipmm_resource_name(block.served->kinds[block.kind].resource));
-  return reentry_finish(hook, OUTCOME_FAILED, code);
 }

@@ -8,7 +8,6 @@
 #include "blocks.h"
 #include "failure.h"
 #include "init.h"
-#include "message.h"
 #include "next_symbol.h"
 #include "streams.h"
 
@@ -37,20 +36,17 @@ bool release_has_deferred(void)
   return atomic_load_explicit(&has_deferred, memory_order_relaxed);
 }
 
-static struct address_tree_node *release_take_deferred(void)
-{
-  pthread_mutex_lock(&lock);
-  struct address_tree_node *all = deferred;
-  deferred = NULL;
-  atomic_store(&has_deferred, false);
-  pthread_mutex_unlock(&lock);
-  return all;
-}
-
 /* The list is taken before the wait: a block that another thread defers later was not waited for. */
 int release_synchronize(void)
 {
-  struct address_tree_node *all = release_has_deferred() ? release_take_deferred() : NULL;
+  struct address_tree_node *all = NULL;
+  if (release_has_deferred()) {
+    pthread_mutex_lock(&lock);
+    all = deferred;
+    deferred = NULL;
+    atomic_store(&has_deferred, false);
+    pthread_mutex_unlock(&lock);
+  }
   int code = streams_synchronize_devices();
   while (all) {
     struct block *block = (struct block *)all;
@@ -87,7 +83,7 @@ static struct block *release_take(enum hook hook, void *ptr, unsigned kinds, enu
 /* On failure the block is live again. */
 static int release_to_stack(enum hook hook, struct block *block, hipmm_stream_t stream)
 {
-  struct hipmm_resource *resource = block->served->kinds[block->kind].resource;
+  struct hipmm_resource *resource = block->served->resources[block->kind];
   if (!hipmm_deallocate(resource, block_start(block), block_bytes(block), stream)) {
     blocks_free(block);
     return 0;
@@ -163,7 +159,8 @@ int release_device_on(enum hook hook, void *ptr, hipmm_stream_t stream)
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
   if (outcome == OUTCOME_PASSED)
-    code = next_recurses(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED : next_pointer_stream(hook, ptr, stream);
+    code = next_recurses(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED
+                               : ((int (*)(void *, hipmm_stream_t))next_function_of(hook))(ptr, stream);
   return reentry_finish(hook, outcome, code);
 }
 
@@ -193,7 +190,10 @@ int release_reset_device(enum hook hook)
                        "%s: hipmm serves %d devices, so the memory of this one stays until the program ends",
                        hook_name(hook), served);
   int code = served > 1 ? streams_synchronize_devices() : next_void(hook);
-  if (is_outermost && !code) peers_reset(hook_family(hook), device, served <= 1);
-  if (is_outermost && !code && served <= 1) pools_reset(device);
+  if (is_outermost && !code) access_reset(hook_family(hook), device, served <= 1);
+  if (is_outermost && !code && served <= 1) {
+    pools_reset(device);
+    share_forget(device);
+  }
   return reentry_finish(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }

@@ -1,133 +1,272 @@
 /* SPDX-License-Identifier: MIT */
-/* report.c: the report of `hipmm run --report`, written when the process exits: HIPMM_RUN_REPORT is a file, or "-" for
- * standard error. A process that called no hook writes no report, unless it is the one that `hipmm run` started. A report
- * is one write(), so that the reports of several processes do not mix. */
-#include "../core/base/environment.h"
-#include "../core/base/output_file.h"
+/* report.c: the text of a report; see report.h. report_ends.c says when it is made. Never calls malloc(). */
+#include "report.h"
+
 #include "../core/base/text.h"
 #include "../core/base/units.h"
 #include "../core/runtime/hip.h"
 #include "devices.h"
 #include "failure.h"
 #include "init.h"
-#include "message.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- The text ---- */
+/* ---- Text in memory of its own ---- */
 
-static void report_print_bytes(FILE *out, const char *label, int64_t bytes, const char *more)
+static bool report_grow(struct report_text *text, size_t bytes)
+{
+  enum { PAGE = 4096 };
+  size_t room = (2 * text->room + bytes + PAGE) / PAGE * PAGE;
+  void *start = text->start ? mremap(text->start, text->room, room, MREMAP_MAYMOVE)
+                            : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) return false;
+  text->start = start;
+  text->room = room;
+  return true;
+}
+
+void report_text_free(struct report_text *text)
+{
+  if (text->start) munmap(text->start, text->room);
+}
+
+static HIPMM_PRINTF(2, 3) void report_add(struct report_text *text, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  va_end(arguments);
+  if (length < 0 || (text->used + (size_t)length + 1 > text->room && !report_grow(text, (size_t)length + 1))) return;
+  va_start(arguments, format);
+  vsnprintf(text->start + text->used, (size_t)length + 1, format, arguments);
+  va_end(arguments);
+  text->used += (size_t)length;
+}
+
+/* A JSON string; "null" for NULL. Bytes that are no characters become "?". */
+static void report_add_string(struct report_text *text, const char *string)
+{
+  bool is_control;
+  if (!string) {
+    report_add(text, "null");
+    return;
+  }
+  report_add(text, "\"");
+  for (size_t length; *string; string += length) {
+    length = text_character(string, &is_control);
+    if (length == 1 && is_control && (unsigned char)*string < 0x80)
+      report_add(text, "\\u%04x", (unsigned char)*string);
+    else if (length == 1 && (unsigned char)*string >= 0x80)
+      report_add(text, "?");
+    else
+      report_add(text, "%s%.*s", *string == '"' || *string == '\\' ? "\\" : "", (int)length, string);
+  }
+  report_add(text, "\"");
+}
+
+/* ---- What is reported ---- */
+
+bool report_has_calls(void)
+{
+  for (int hook = 0; hook < HOOK_COUNT; hook++)
+    if (hook_is_reported((enum hook)hook) && hook_counts((enum hook)hook).calls) return true;
+  return false;
+}
+
+/* Memory of one kind on one device; -1 for a number that there is not. */
+struct report_memory {
+  int64_t peak, reserved, driver, bytes, count;
+  bool is_with_device; /* held by the stack of device memory, and counted there */
+};
+
+/* False if the program had no memory of this kind. */
+static bool report_get_memory(struct served_device *served, enum kind kind, struct report_memory *memory_out)
+{
+  struct usage *usage = &served->usage[kind];
+  struct report_memory memory = {.peak = atomic_load(&usage->peak_bytes),
+                                 .reserved = -1,
+                                 .driver = kind == KIND_DEVICE ? atomic_load(&usage->driver_peak_bytes) : -1,
+                                 .bytes = atomic_load(&usage->bytes),
+                                 .count = atomic_load(&usage->count)};
+  if (!devices_peak_reserved(served, kind, &memory.reserved)) memory.is_with_device = served->resources[kind] != NULL;
+  *memory_out = memory;
+  return memory.peak != 0;
+}
+
+/* The lines of a resource's report, of which so many are told. */
+enum { LINES_MOST = 1000 };
+
+struct report_lines {
+  struct report_text *text;
+  bool is_json;
+  size_t resources, lines;
+};
+
+static void report_add_line(void *closure, const char *line)
+{
+  struct report_lines *lines = closure;
+  if (lines->lines++ >= LINES_MOST) return;
+  if (lines->is_json) {
+    if (lines->lines > 1) report_add(lines->text, ",");
+    report_add_string(lines->text, line);
+  } else {
+    report_add(lines->text, "    %s\n", line);
+  }
+}
+
+static void report_add_resource(void *closure, int device, struct instance *instance)
+{
+  struct report_lines *lines = closure;
+  if (!instance->node->plugin->descriptor.ops->report) return;
+  lines->lines = 0;
+  if (lines->is_json) {
+    report_add(lines->text, "%s{\"device\":%d,\"name\":", lines->resources++ ? "," : "", device);
+    report_add_string(lines->text, instance->node->name);
+    report_add(lines->text, ",\"report\":[");
+  } else {
+    report_add(lines->text, "  device %d, %s\n", device, instance->node->name);
+  }
+  if (instance->resource.ops->report(instance->resource.self, report_add_line, lines))
+    report_add_line(lines, hipmm_last_error_message());
+  if (lines->is_json)
+    report_add(lines->text, "]}");
+  else if (lines->lines > LINES_MOST)
+    report_add(lines->text, "    and %zu more lines\n", lines->lines - LINES_MOST);
+}
+
+/* ---- For people ---- */
+
+static void report_print_bytes(struct report_text *out, const char *label, int64_t bytes, const char *more)
 {
   char words[40], exact[40] = "";
   if (bytes >= 1024) snprintf(exact, sizeof exact, " (%lld bytes)", (long long)bytes);
-  fprintf(out, "    %-16s %s%s%s\n", label, units_format_bytes((uint64_t)bytes, words, sizeof words), exact, more);
+  report_add(out, "    %-16s %s%s%s\n", label, units_format_bytes((uint64_t)bytes, words, sizeof words), exact, more);
 }
 
-static bool report_print_calls(FILE *out)
+static void report_print_calls(struct report_text *out)
 {
+  if (report_has_calls()) report_add(out, "  %-28s %12s %12s %12s\n", "function", "calls", "passed on", "failed");
+  for (int hook = 0; hook < HOOK_COUNT; hook++) {
+    struct hook_counts counts = hook_counts((enum hook)hook);
+    if (counts.calls && hook_is_reported((enum hook)hook))
+      report_add(out, "  %-28s %12llu %12llu %12llu\n", hook_name((enum hook)hook), (unsigned long long)counts.calls,
+                 (unsigned long long)counts.passed, (unsigned long long)counts.failed);
+  }
+}
+
+static void report_print_memory(struct report_text *out, struct served_device *served, enum kind kind, bool is_running)
+{
+  struct report_memory memory;
+  char more[64] = "";
+  if (!report_get_memory(served, kind, &memory)) return;
+  report_add(out, "  device %d, %s memory\n", served->device, kind_name(kind));
+  report_print_bytes(out, "peak requested", memory.peak, "");
+  if (memory.reserved >= 0) report_print_bytes(out, "peak reserved", memory.reserved, "");
+  if (memory.is_with_device) report_add(out, "    %-16s counted with device memory\n", "peak reserved");
+  if (memory.driver >= 0) report_print_bytes(out, "driver alone", memory.driver, " *");
+  if (memory.count)
+    snprintf(more, sizeof more, " in %lld block%s", (long long)memory.count, memory.count == 1 ? "" : "s");
+  report_print_bytes(out, is_running ? "now" : "left at exit", memory.bytes, more);
+}
+
+static void report_print(const struct report_request *request, const char *program, struct report_text *out)
+{
+  bool has_star = false, is_served = !init_is_forked();
+  char runtime[PATH_MAX], graph[PATH_MAX];
+  snprintf(runtime, sizeof runtime, "%s", init_was_ready() ? hip_name() : "none");
+  snprintf(graph, sizeof graph, "%s", init_graph());
+  text_make_plain(runtime);
+  text_make_plain(graph);
+  report_add(out, "hipmm: report of %s, process %ld, runtime %s%s%s\n", program, (long)getpid(), runtime,
+             request->moment == REPORT_RUNNING  ? ", while it runs"
+             : request->moment == REPORT_SIGNAL ? ", ended by "
+                                                : "",
+             request->moment == REPORT_SIGNAL ? request->signal : "");
+  if (*graph) report_add(out, "  graph %s\n", graph);
+  report_print_calls(out);
+  if (!report_has_calls())
+    report_add(out, "  no call came through hipmm: the program makes none, or its runtime is linked into it (nvcc's "
+                    "default; -cudart shared), or it looks functions up by itself (dlsym)\n");
+  for (int i = 0; i < DEVICES_MOST * KIND_COUNT && is_served; i++) {
+    struct served_device *served = devices_if_served(i / KIND_COUNT);
+    if (served) report_print_memory(out, served, (enum kind)(i % KIND_COUNT), request->moment == REPORT_RUNNING);
+    has_star |= served && atomic_load(&served->usage[KIND_DEVICE].peak_bytes);
+  }
+  if (request->has_resources && is_served) devices_visit(report_add_resource, &(struct report_lines){.text = out});
+  if (failure_first()) report_add(out, "  first failure: %s\n", failure_first());
+  if (has_star)
+    report_add(out,
+               "  * an estimate: the most that the driver would have taken for the same blocks, if one of 1 MiB or "
+               "more takes\n    units of 2 MiB of its own, and smaller ones multiples of 512 bytes out of units that "
+               "they share\n");
+}
+
+/* ---- For programs: one line, so that the reports of several processes can share a file ---- */
+
+static void report_print_json_memory(struct report_text *out, bool *any)
+{
+  for (int i = 0; i < DEVICES_MOST * KIND_COUNT && !init_is_forked(); i++) {
+    enum kind kind = (enum kind)(i % KIND_COUNT);
+    struct served_device *served = devices_if_served(i / KIND_COUNT);
+    struct report_memory memory;
+    if (!served || !report_get_memory(served, kind, &memory)) continue;
+    report_add(
+        out, "%s{\"device\":%d,\"kind\":\"%s\",\"peak_requested_bytes\":%lld,\"live_bytes\":%lld,\"live_blocks\":%lld",
+        *any ? "," : "", served->device, kind_name(kind), (long long)memory.peak, (long long)memory.bytes,
+        (long long)memory.count);
+    if (memory.reserved >= 0) report_add(out, ",\"peak_reserved_bytes\":%lld", (long long)memory.reserved);
+    if (memory.driver >= 0) report_add(out, ",\"driver_alone_bytes\":%lld", (long long)memory.driver);
+    report_add(out, "}");
+    *any = true;
+  }
+}
+
+static void report_print_json(const struct report_request *request, const char *program, struct report_text *out)
+{
+  static const char *const moments[] = {"running", "exit", "signal"};
   bool any = false;
+  report_add(out, "{\"program\":");
+  report_add_string(out, program);
+  report_add(out, ",\"process\":%ld,\"moment\":\"%s\",\"signal\":", (long)getpid(), moments[request->moment]);
+  report_add_string(out, request->moment == REPORT_SIGNAL ? request->signal : NULL);
+  report_add(out, ",\"runtime\":");
+  report_add_string(out, init_was_ready() ? hip_name() : NULL);
+  report_add(out, ",\"graph\":");
+  report_add_string(out, *init_graph() ? init_graph() : NULL);
+  report_add(out, ",\"functions\":{");
   for (int hook = 0; hook < HOOK_COUNT; hook++) {
     struct hook_counts counts = hook_counts((enum hook)hook);
     if (!counts.calls || !hook_is_reported((enum hook)hook)) continue;
-    if (!any) fprintf(out, "  %-28s %12s %12s %12s\n", "function", "calls", "passed on", "failed");
-    fprintf(out, "  %-28s %12llu %12llu %12llu\n", hook_name((enum hook)hook), (unsigned long long)counts.calls,
-            (unsigned long long)counts.passed, (unsigned long long)counts.failed);
+    report_add(out, "%s\"%s\":{\"calls\":%llu,\"passed\":%llu,\"failed\":%llu}", any ? "," : "",
+               hook_name((enum hook)hook), (unsigned long long)counts.calls, (unsigned long long)counts.passed,
+               (unsigned long long)counts.failed);
     any = true;
   }
-  return any;
+  any = false;
+  report_add(out, "},\"memory\":[");
+  report_print_json_memory(out, &any);
+  report_add(out, "],\"resources\":[");
+  if (request->has_resources && !init_is_forked())
+    devices_visit(report_add_resource, &(struct report_lines){.text = out, .is_json = true});
+  report_add(out, "],\"first_failure\":");
+  report_add_string(out, failure_first());
+  report_add(out, "}\n");
 }
 
-/* Returns whether a line is marked with a star. */
-static bool report_print_kind(FILE *out, struct served_device *served, enum kind kind)
+void report_make(const struct report_request *request, struct report_text *text)
 {
-  struct usage *usage = &served->usage[kind];
-  int64_t reserved, count = atomic_load(&usage->count);
-  char more[64];
-  if (!atomic_load(&usage->peak_bytes)) return false;
-  fprintf(out, "  device %d, %s memory\n", served->device, kind_name(kind));
-  report_print_bytes(out, "peak requested", atomic_load(&usage->peak_bytes), "");
-  if (devices_peak_reserved(served, kind, &reserved))
-    report_print_bytes(out, "peak reserved", reserved, "");
-  else if (kind != KIND_DEVICE && served->kinds[kind].stack)
-    fprintf(out, "    %-16s counted with device memory\n", "peak reserved");
-  if (kind == KIND_DEVICE) report_print_bytes(out, "driver alone", atomic_load(&usage->driver_peak_bytes), " *");
-  snprintf(more, sizeof more, " in %lld block%s", (long long)count, count == 1 ? "" : "s");
-  report_print_bytes(out, "left at exit", atomic_load(&usage->bytes), count ? more : "");
-  return kind == KIND_DEVICE;
-}
-
-static void report_print(FILE *out, bool any)
-{
-  bool has_star = false;
-  char program[256], runtime[PATH_MAX];
+  char program[256];
   snprintf(program, sizeof program, "%s", program_invocation_short_name);
-  snprintf(runtime, sizeof runtime, "%s", init_was_ready() ? hip_name() : "none");
-  text_make_plain(program);
-  text_make_plain(runtime);
-  fprintf(out, "hipmm: report of %s, process %ld, runtime %s\n", program, (long)getpid(), runtime);
-  if (!any || !report_print_calls(out))
-    fprintf(out,
-            "  no call came through hipmm: the program makes none, or its runtime is linked into it (nvcc's default; "
-            "-cudart shared), or it looks functions up by itself (dlsym)\n");
-  for (int device = 0; device < DEVICES_MOST && !init_is_forked(); device++)
-    for (int kind = 0; kind < KIND_COUNT && devices_if_served(device); kind++)
-      has_star |= report_print_kind(out, devices_if_served(device), (enum kind)kind);
-  if (failure_first()) fprintf(out, "  first failure: %s\n", failure_first());
-  if (has_star)
-    fprintf(out,
-            "  * an estimate: the most that the driver would have taken for the same blocks, if one of 1 MiB or more "
-            "takes\n"
-            "    units of 2 MiB of its own, and smaller ones multiples of 512 bytes out of units that they share\n");
-}
-
-/* ---- The file ---- */
-
-static void report_write_all(int file, const char *text, size_t length)
-{
-  while (length) {
-    ssize_t written = write(file, text, length);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text += written;
-    length -= (size_t)written;
+  if (request->is_json) {
+    report_print_json(request, program, text);
+    return;
   }
-}
-
-static void report_write(const char *where, bool any)
-{
-  char *text = NULL;
-  size_t length = 0;
-  FILE *out = open_memstream(&text, &length);
-  if (!out) return;
-  report_print(out, any);
-  if (fclose(out)) return;
-  bool is_file = strcmp(where, "-") != 0;
-  int file = is_file ? output_file_open(where, OUTPUT_FILE_APPEND) : STDERR_FILENO;
-  if (file < 0)
-    message_write("the report cannot be written: %s: %s", where, output_file_reason(errno));
-  else
-    report_write_all(file, text, length);
-  if (is_file && file >= 0) close(file);
-  free(text);
-}
-
-static bool report_is_started_process(void)
-{
-  const char *pid = environment_get("HIPMM_RUN_PID");
-  return pid && strtol(pid, NULL, 10) == (long)getpid();
-}
-
-__attribute__((destructor)) static void report_at_exit(void)
-{
-  const char *where = environment_get("HIPMM_RUN_REPORT");
-  bool any = false;
-  for (int hook = 0; hook < HOOK_COUNT; hook++)
-    any = any || (hook_is_reported((enum hook)hook) && hook_counts((enum hook)hook).calls);
-  if (where && *where && (any || report_is_started_process())) report_write(where, any);
+  text_make_plain(program);
+  report_print(request, program, text);
 }

@@ -4,11 +4,71 @@
 
 #include "../core/runtime/hip.h"
 #include "devices.h"
-#include "handle_set.h"
 #include "init.h"
 #include "next_symbol.h"
 
-static struct handle_set known = HANDLES_EMPTY;
+#include <stdlib.h>
+
+/* ---- Sets of handles: arrays that are searched from their start: programs have few streams, and fewer pools ---- */
+
+static size_t handle_set_index(const struct handle_set *handles, const void *handle)
+{
+  size_t i = 0;
+  while (i < handles->count && handles->items[i].handle != handle) i++;
+  return i;
+}
+
+void handle_set_add(struct handle_set *handles, struct handle handle)
+{
+  pthread_mutex_lock(&handles->lock);
+  size_t i = handle_set_index(handles, handle.handle);
+  if (i == handles->capacity) {
+    size_t capacity = handles->capacity ? 2 * handles->capacity : 16;
+    struct handle *items = realloc(handles->items, capacity * sizeof *items);
+    if (items) handles->items = items;
+    if (items) handles->capacity = capacity;
+  }
+  if (i < handles->capacity) handles->items[i] = handle;
+  if (i == handles->count && i < handles->capacity) handles->count++;
+  pthread_mutex_unlock(&handles->lock);
+}
+
+bool handle_set_find(struct handle_set *handles, const void *handle, struct handle *found_out)
+{
+  pthread_mutex_lock(&handles->lock);
+  size_t i = handle_set_index(handles, handle);
+  bool found = i < handles->count;
+  if (found) *found_out = handles->items[i];
+  pthread_mutex_unlock(&handles->lock);
+  return found;
+}
+
+bool handle_set_remove(struct handle_set *handles, const void *handle, struct handle *found_out)
+{
+  pthread_mutex_lock(&handles->lock);
+  size_t i = handle_set_index(handles, handle);
+  bool found = i < handles->count;
+  if (found) {
+    *found_out = handles->items[i];
+    handles->items[i] = handles->items[--handles->count];
+  }
+  pthread_mutex_unlock(&handles->lock);
+  return found;
+}
+
+bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct handle *handle))
+{
+  bool any = false;
+  pthread_mutex_lock(&handles->lock);
+  for (size_t i = 0; i < handles->count && !any; i++)
+    any = handles->items[i].device == device && is(&handles->items[i]);
+  pthread_mutex_unlock(&handles->lock);
+  return any;
+}
+
+/* ---- The devices that the program uses ---- */
+
+static struct handle_set known = HANDLES_EMPTY; /* streams */
 
 /* A bit for each device: that the program uses, and whose streams are retained. */
 static atomic_uint_fast64_t used, retained;

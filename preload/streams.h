@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* streams.h: the streams that the program creates, so that hipmm knows that they last, and until when; and the devices
- * that the program uses, so that their work can be waited for. */
+ * that the program uses, so that their work can be waited for; and sets of handles, for streams and for pools. */
 #ifndef HIPMM_PRELOAD_STREAMS_H
 #define HIPMM_PRELOAD_STREAMS_H
 
 #include "hooks.h"
-#include <hipmm/plugin.h>
+#include <pthread.h>
 
 /* These call the runtime's function and record the stream. */
 int streams_create(enum hook hook, hipmm_stream_t *stream);
@@ -39,5 +39,32 @@ void streams_mark_used(int device);
 
 /* Waits for all work on the devices that the program uses. A HIP error code. */
 int streams_synchronize_devices(void);
+
+/* ---- Sets of handles that the program got from its runtime, each with its device. Thread-safe. ---- */
+
+struct handle {
+  void *handle;
+  int device;
+  struct pool_account *account; /* of a pool that hipmm may serve; NULL for others */
+};
+
+struct handle_set {
+  pthread_mutex_t lock;
+  struct handle *items;
+  size_t count, capacity;
+};
+
+#define HANDLES_EMPTY                 \
+  {                                   \
+    .lock = PTHREAD_MUTEX_INITIALIZER \
+  }
+
+/* Adds the handle, or replaces the one with the same value. It stays unknown if there is no host memory for it. */
+void handle_set_add(struct handle_set *handles, struct handle handle);
+bool handle_set_find(struct handle_set *handles, const void *handle, struct handle *found_out);
+bool handle_set_remove(struct handle_set *handles, const void *handle, struct handle *found_out);
+
+/* Whether `is` returns true for a handle of the device. Stops at the first. `is` must not use the set. */
+bool handle_set_any(struct handle_set *handles, int device, bool (*is)(const struct handle *handle));
 
 #endif

@@ -24,6 +24,22 @@ for page in man1/hipmm.1 man5/hipmm.json.5 man7/hipmm-plugin.7; do
 done
 echo "the manual pages are installed"
 
+for file in doc/hipmm/README.md doc/hipmm/doc/guide.md doc/hipmm/examples/forward.c doc/hipmm/examples/count_rust.rs \
+  hipmm/python/hipmm_torch.py hipmm/hipmm.schema.json; do
+  [ "$(find "$root" -path "*/$file")" ] || {
+    echo "$file is not installed"
+    exit 1
+  }
+done
+docs=$(dirname "$(find "$root" -path '*/doc/hipmm/README.md')")
+for link in $(sed -n 's/.*](\([A-Za-z/]*\.md\)).*/\1/p' "$docs/README.md"); do
+  [ -f "$docs/$link" ] || {
+    echo "README.md leads to $link, which is not installed"
+    exit 1
+  }
+done
+echo "so are the README and what it leads to, examples, the files for Python and the schema"
+
 # What pkg-config says, in the moved place.
 folder() {
   ${PKG_CONFIG:-pkg-config} --variable="$1" hipmm
@@ -69,6 +85,76 @@ compile "$root/theirs/fill.so" -shared -fPIC "$top_srcdir/tests/example/fill.c" 
 "$root/program" '{"runtime": "software", "plugin_path": ["'"$root"'/theirs"], "stack": ["fill", "pool", "device"]}'
 HIPMM_PLUGIN_PATH=$root/theirs "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
 echo "a third party's plugin works beside ours"
+
+# Plugins in other languages, from the installed headers alone, must pass the conformance kit, and so must the folders that
+# the command writes.
+bin=$root$(folder prefix | sed "s:^$root::")/bin
+headers=$(${PKG_CONFIG:-pkg-config} --cflags hipmm)
+# conforms LANGUAGE FILE ARGUMENT...: the kit passes
+conforms() {
+  language=$1
+  shift
+  "$bin/hipmm" plugin test "$@" >"$root/kit" || {
+    cat "$root/kit"
+    exit 1
+  }
+  echo "a plugin in $language passes the conformance kit"
+}
+# shellcheck disable=SC2086 # lists of words
+${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror ${SANITIZER_FLAGS-} $headers -shared -fPIC \
+  -o "$root/theirs/fill.so" "$top_srcdir/tests/example/fill.c" -Wl,-z,defs
+conforms C11 "$root/theirs/fill.so"
+if [ "${CXX-}" ]; then
+  # shellcheck disable=SC2086
+  $CXX -std=c++20 -Wall -Wpedantic -Werror ${SANITIZER_FLAGS-} $headers -shared -fPIC \
+    -o "$root/theirs/count_cpp.so" "$top_srcdir/tests/example/count_cpp.cpp"
+  conforms C++20 "$root/theirs/count_cpp.so"
+else
+  echo "no C++ compiler: the plugin in C++ was not tried"
+fi
+if command -v rustc >/dev/null; then
+  rustc --edition 2021 --crate-type cdylib -C panic=abort -o "$root/theirs/count_rust.so" \
+    "$top_srcdir/tests/example/count_rust.rs"
+  conforms Rust "$root/theirs/count_rust.so"
+else
+  echo "rustc is not installed: the plugin in Rust was not tried"
+fi
+# What hipmm-plugin(7) shows: the plugin, and the commands that build, test and describe it.
+# shown_in SECTION: the block of examples there, as a reader sees it
+shown_in() {
+  awk -v heading=".SH $1" '/^\.SH/ { here = $0 == heading } /^\.EE/ { inside = 0 } here && inside; /^\.EX/ { inside = 1 }' \
+    "$(find "$root" -name hipmm-plugin.7)" | sed -e 's/\\-/-/g' -e 's/\\&//g' -e 's/\\e/\\/g'
+}
+mkdir "$root/page"
+(
+  cd "$root/page"
+  shown_in EXAMPLE >forward.c
+  shown_in BUILDING | sed "s|pkg-config|${PKG_CONFIG:-pkg-config}|; s|^cc|${CC:-cc} -Wall -Wextra -Werror ${SANITIZER_FLAGS-}|" >commands
+  [ "$(wc -l <commands)" = 4 ]
+  PATH=$bin:$PATH sh -eu commands
+) >"$root/page.log" 2>&1 || {
+  cat "$root/page.log"
+  exit 1
+}
+grep -q '^forward: [0-9]* passed, 0 failed' "$root/page.log"
+echo "what hipmm-plugin(7) shows can be built, and its commands do what they say"
+
+for role in adaptor source; do
+  (
+    cd "$root"
+    "$bin/hipmm" plugin new "mine_$role" --role $role
+    cd "mine_$role"
+    "${MAKE:-make}" check HIPMM="$bin/hipmm" CC="${CC:-cc}" PKG_CONFIG="${PKG_CONFIG:-pkg-config}" \
+      CFLAGS="-Wall -Wextra -Wpedantic -Werror ${SANITIZER_FLAGS-}"
+    "${MAKE:-make}" install PKG_CONFIG="${PKG_CONFIG:-pkg-config}" DESTDIR="$root/packaged"
+    [ -f "$root/packaged$(folder plugindir)/mine_$role.so" ]
+    HIPMM_PLUGIN_PATH=. "$bin/hipmm" describe "mine_$role"
+  ) >"$root/new.log" 2>&1 || {
+    cat "$root/new.log"
+    exit 1
+  }
+  echo "what \`hipmm plugin new --role $role\` writes builds against the installation and passes its own check"
+done
 
 # The same two as a CMake project, which has to know by itself where the library is; and versions that it asks for.
 with_cmake() {
@@ -129,7 +215,6 @@ int main(void)
 }
 END
 compile "$root/unchanged" "$root/unchanged.c" "$(find "$root" -name software.so)"
-bin=$root$(folder prefix | sed "s:^$root::")/bin
 HIPMM_RUNTIME=software ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 "$bin/hipmm" run \
   --strict --report="$root/report" -- "$root/unchanged"
 grep -q '^  hipMalloc  *1  *0  *0$' "$root/report"

@@ -138,6 +138,15 @@ bool block_map_find_holding(struct block_map *map, const void *ptr, struct hipmm
   return found;
 }
 
+void block_map_visit(struct block_map *map, void (*visitor)(void *closure, const struct hipmm_block *block),
+                     void *closure)
+{
+  pthread_mutex_lock(&map->lock);
+  for (size_t i = 0; i < map->capacity; i++)
+    if (map->slots[i].ptr) visitor(closure, &map->slots[i]);
+  pthread_mutex_unlock(&map->lock);
+}
+
 bool block_map_remove_any(struct block_map *map, struct hipmm_block *block_out)
 {
   bool found = false;

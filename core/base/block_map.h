@@ -34,6 +34,10 @@ bool block_map_find(struct block_map *map, const void *ptr, struct hipmm_block *
  * number of blocks. */
 bool block_map_find_holding(struct block_map *map, const void *ptr, struct hipmm_block *block_out);
 
+/* Calls `visitor` for each block, under the map's lock. */
+void block_map_visit(struct block_map *map, void (*visitor)(void *closure, const struct hipmm_block *block),
+                     void *closure);
+
 /* The number of blocks, and the sum of their sizes in bytes. */
 void block_map_sum(struct block_map *map, size_t *blocks_out, size_t *bytes_out);
 

@@ -25,10 +25,13 @@ struct explanation {
   uint64_t numbers[NUMBERS];
 };
 
+static const char unknown_status[] = "unknown status";
+
 static _Thread_local struct hipmm_error record;
 static _Thread_local struct unformatted unformatted;
 static _Thread_local struct explanation explanations[MOST_EXPLANATIONS];
 static _Thread_local unsigned n_explanations;
+static _Thread_local bool is_told; /* the record is of an op that failed before, of which the program knows */
 
 static void error_copy_text(char *to, size_t bytes, const char *from)
 {
@@ -44,6 +47,7 @@ static void error_start_record(enum hipmm_status status, const char *resource)
   error_copy_text(record.resource, sizeof record.resource, resource);
   unformatted = (struct unformatted){0};
   n_explanations = 0;
+  is_told = false;
 }
 
 enum hipmm_status error_set(enum hipmm_status status, const char *format, ...)
@@ -97,6 +101,19 @@ enum hipmm_status error_explain(enum hipmm_status status, const char *resource, 
   error_copy_text(explanation->resource, sizeof explanation->resource, resource);
   explanation->text = text;
   memcpy(explanation->numbers, numbers, sizeof explanation->numbers);
+  return status;
+}
+
+enum hipmm_status error_of_op(enum hipmm_status status, const char *resource, const char *op)
+{
+  bool is_status = strcmp(hipmm_status_string(status), unknown_status) != 0;
+  bool has_reason = !is_told && record.status == (int32_t)status && (unformatted.text || record.message[0]);
+  if (!is_status)
+    status = error_set(HIPMM_E_INTERNAL, "%s: its %s returned %d, " ERROR_NO_STATUS, resource, op, (int)status);
+  else if (!has_reason)
+    error_set(status, "%s: its %s " ERROR_NO_REASON " (%s)", resource, op, hipmm_status_string(status));
+  if (!is_status || !has_reason) error_copy_text(record.resource, sizeof record.resource, resource);
+  is_told = true;
   return status;
 }
 
@@ -172,6 +189,17 @@ static void error_finish_record(void)
   text_make_plain(record.message);
 }
 
+enum hipmm_status error_blame_variable(const char *variable, enum hipmm_status status)
+{
+  char message[sizeof record.message];
+  error_finish_record();
+  if (!strncmp(record.message, "HIPMM_", strlen("HIPMM_"))) return status;
+  memcpy(message, record.message, sizeof message);
+  bool is_whole = snprintf(record.message, sizeof record.message, "%s: %s", variable, message) >= 0;
+  if (is_whole) record.file[0] = '\0';
+  return status;
+}
+
 void hipmm_last_error(struct hipmm_error *error_out)
 {
   if (!error_out || error_out->struct_size < sizeof error_out->struct_size) return;
@@ -206,6 +234,7 @@ const char *hipmm_status_string(enum hipmm_status status)
   case HIPMM_E_NOT_SUPPORTED: return "not supported";
   case HIPMM_E_HIP: return "HIP call failed";
   case HIPMM_E_INTERNAL: return "internal error";
+  case HIPMM_STATUS_FORCE_32BIT: break;
   }
-  return "unknown status";
+  return unknown_status;
 }

@@ -3,28 +3,35 @@
 #include "log.h"
 #include "cancel.h"
 #include "environment.h"
+#include "error.h"
+#include "lifecycle.h"
 #include "output_file.h"
 #include "text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char *const level_names[] = {"error", "warning", "info", "debug", "trace"};
-enum { N_LEVELS = sizeof level_names / sizeof level_names[0], LEVEL_OFF = -1, LINE_BYTES = 2048 };
+enum { N_LEVELS = sizeof level_names / sizeof level_names[0], LEVEL_OFF = HIPMM_LOG_OFF, LINE_BYTES = 2048 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int highest_level = HIPMM_LOG_WARNING;
-static int output = STDERR_FILENO;
-static bool is_requested; /* by HIPMM_LOG */
+static atomic_int highest_level = HIPMM_LOG_WARNING;
+static atomic_int output = STDERR_FILENO; /* or `file` */
+static atomic_bool is_requested;          /* by HIPMM_LOG, or by the program */
+static int file = -1;                     /* the descriptor of every file, one after the other; never closed */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `file` */
 
 static void log_write_line(const char *line, size_t length)
 {
+  int to = output;
   while (length) {
-    ssize_t written = write(output, line, length);
+    ssize_t written = write(to, line, length);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return; /* there is no place left to report it */
     line += written;
@@ -48,6 +55,22 @@ static void log_complain(const char *format, const char *what, const char *why)
   log_write_line(line, length + 1);
 }
 
+/* Sends lines to the end of a file, whose descriptor takes the place of the file before: another thread may be writing
+ * there. False with errno. */
+static bool log_open_file(const char *path)
+{
+  int opened = output_file_open(path, OUTPUT_FILE_APPEND);
+  if (opened < 0) return false;
+  pthread_mutex_lock(&lock);
+  if (file < 0)
+    file = opened;
+  else if (dup3(opened, file, O_CLOEXEC) >= 0)
+    close(opened);
+  output = file;
+  pthread_mutex_unlock(&lock);
+  return true;
+}
+
 static void log_open(void)
 {
   const char *wanted = environment_get("HIPMM_LOG");
@@ -62,12 +85,41 @@ static void log_open(void)
   highest_level = level;
   is_requested = true;
   if (!wanted[length] || !wanted[length + 1]) return;
-  int file = output_file_open(wanted + length + 1, OUTPUT_FILE_APPEND);
-  if (file >= 0)
-    output = file;
-  else
-    log_complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", wanted + length + 1,
-                 output_file_reason(errno));
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (!output_file_expand(wanted + length + 1, -1, name))
+    log_complain("hipmm: warning: HIPMM_LOG: %s; logging to standard error%s", name, "");
+  else if (!log_open_file(name))
+    log_complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", name, output_file_reason(errno));
+}
+
+enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level)
+{
+  if (lifecycle_is_barred()) return lifecycle_check();
+  if (level < HIPMM_LOG_OFF || level > HIPMM_LOG_TRACE)
+    return error_set(HIPMM_E_ARGUMENT, "%d is not a level of the log; it is HIPMM_LOG_OFF to HIPMM_LOG_TRACE",
+                     (int)level);
+  pthread_once(&once, log_open);
+  highest_level = level;
+  is_requested = true;
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_log_set_file(const char *path)
+{
+  if (lifecycle_is_barred()) return lifecycle_check();
+  pthread_once(&once, log_open);
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (path && !output_file_expand(path, -1, name)) return error_set(HIPMM_E_ARGUMENT, "path: %s", name);
+  if (path && !log_open_file(name)) return error_set(HIPMM_E_IO, "%s: %s", name, output_file_reason(errno));
+  if (!path) output = STDERR_FILENO;
+  is_requested = true;
+  return HIPMM_OK;
+}
+
+enum hipmm_log_level hipmm_log_get_level(void)
+{
+  pthread_once(&once, log_open);
+  return (enum hipmm_log_level)highest_level;
 }
 
 /* A program with a sink gets lines on its standard error only if HIPMM_LOG asks for it. */

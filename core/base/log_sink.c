@@ -50,7 +50,7 @@ enum hipmm_status hipmm_log_set_sink(void (*function)(void *arg, enum hipmm_log_
 {
   if (lifecycle_is_barred()) return lifecycle_check();
   if (function && (level < HIPMM_LOG_ERROR || level > HIPMM_LOG_TRACE))
-    return error_set(HIPMM_E_ARGUMENT, "%d is not a level of the log; it is HIPMM_LOG_ERROR to HIPMM_LOG_TRACE",
+    return error_set(HIPMM_E_ARGUMENT, "level: %d is not a level of the log; it is HIPMM_LOG_ERROR to HIPMM_LOG_TRACE",
                      (int)level);
   pthread_rwlock_wrlock(&lock);
   sink = function;

@@ -1,15 +1,78 @@
 /* SPDX-License-Identifier: MIT */
-/* output_file.c: opens files for users. Called by the debug log, the command and the preload object, and compiled into
+/* output_file.c: names and opens files for users. Called by the debug log, the command and the preload object, and compiled into
  * the plugins that write files. */
 #include "output_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+
+/* ---- Names ---- */
+
+/* The variables with the rank, the more specific first: Open MPI, PMIx, MPICH and Intel MPI, MVAPICH2, torchrun, Slurm. */
+static const char *const rank_variables[] = {
+    "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "RANK", "SLURM_PROCID", NULL};
+
+static long output_file_rank(void)
+{
+  for (const char *const *variable = rank_variables; *variable; variable++) {
+    const char *text = secure_getenv(*variable);
+    char *end = NULL;
+    long rank = text ? strtol(text, &end, 10) : -1;
+    if (text && end != text && !*end && rank >= 0) return rank;
+  }
+  return 0;
+}
+
+/* Writes the text for the letter after a percent sign; 0 if the letter is unknown. */
+static int output_file_expand_letter(char letter, int device, char *text, size_t text_bytes)
+{
+  struct utsname host;
+  switch (letter) {
+  case 'p': return snprintf(text, text_bytes, "%ld", (long)getpid());
+  case 'h': return snprintf(text, text_bytes, "%s", uname(&host) || !*host.nodename ? "localhost" : host.nodename);
+  case 'r': return snprintf(text, text_bytes, "%ld", output_file_rank());
+  case 'd': return device < 0 ? 0 : snprintf(text, text_bytes, "%d", device);
+  case '%': return snprintf(text, text_bytes, "%%");
+  default: return 0;
+  }
+}
+
+bool output_file_expand(const char *pattern, int device, char *name_out)
+{
+  char name[OUTPUT_FILE_NAME_BYTES], text[sizeof((struct utsname *)NULL)->nodename + 1];
+  size_t used = 0;
+  for (const char *at = pattern; *at; at++) {
+    size_t length = *at == '%' ? (size_t)output_file_expand_letter(at[1], device, text, sizeof text) : 1;
+    if (!length) {
+      char letter[] = {at[1], '\0'};
+      snprintf(
+          name_out, OUTPUT_FILE_NAME_BYTES,
+          "\"%.500s\"%s%s; write %%p for the process, %%h for the host, %%r for the rank, %s%%%% for a percent sign",
+          pattern, at[1] ? ": unknown %" : " ends in %", letter, device < 0 ? "" : "%d for the device, ");
+      return false;
+    }
+    if (used + length >= sizeof name) {
+      snprintf(name_out, OUTPUT_FILE_NAME_BYTES, "the name is too long; a name has at most %d characters",
+               OUTPUT_FILE_NAME_BYTES - 1);
+      return false;
+    }
+    memcpy(name + used, *at == '%' ? text : at, length);
+    used += length;
+    at += *at == '%';
+  }
+  memcpy(name_out, name, used);
+  name_out[used] = '\0';
+  return true;
+}
+
+/* ---- Files ---- */
 
 /* Whether every user can put files into the folder of `name`. */
 static bool output_file_is_shared(const char *name)

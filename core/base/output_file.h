@@ -3,11 +3,21 @@
 #ifndef HIPMM_CORE_BASE_OUTPUT_FILE_H
 #define HIPMM_CORE_BASE_OUTPUT_FILE_H
 
+#include <stdbool.h>
+
 enum output_file_mode {
   OUTPUT_FILE_KEEP,   /* the contents stay; writing begins at the start */
   OUTPUT_FILE_APPEND, /* each write goes to the end */
   OUTPUT_FILE_EMPTY   /* truncates a regular file */
 };
+
+/* For the names that are expanded. */
+enum { OUTPUT_FILE_NAME_BYTES = 4096 };
+
+/* Writes the file's name for this process into `name_out`, which has OUTPUT_FILE_NAME_BYTES: in `pattern`, %p stands for the
+ * process id, %h for the host's name, %r for the process's rank in its job (0 without one), %d for the device, %% for a
+ * percent sign. `device` -1: %d is no letter. False if the name is wrong or too long; `name_out` then says why. */
+bool output_file_expand(const char *pattern, int device, char *name_out);
 
 /* 1 for a name of standard output ("/dev/stdout", "/dev/fd/1"), 2 for one of standard error; else -1. */
 int output_file_standard(const char *name);

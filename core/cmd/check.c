@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* check.c: `hipmm check`: prints every error and warning of a graph file. Loads the plugins that the file names, and
  * creates no resource. */
-#include "../api.h"
 #include "../base/text.h"
 #include "cmd.h"
 
@@ -19,6 +18,18 @@ static int check_status(const struct check *check)
   return check->graph && !(check->is_strict && check->diagnostics.n_warnings) ? CMD_GOOD : CMD_BAD;
 }
 
+/* "; by name only: weights, activations": what the program must ask for, or forgot to use. */
+static void check_print_by_name(const struct graph *graph)
+{
+  bool is_first = true;
+  for (size_t i = 0; i < graph->n_nodes; i++) {
+    if (!graph->nodes[i].is_by_name) continue;
+    fputs(is_first ? "; by name only: " : ", ", stdout);
+    output_text(stdout, graph->nodes[i].name);
+    is_first = false;
+  }
+}
+
 /* "ok, 3 resources", "2 errors, 1 warning"; with --strict "1 warning". */
 static void check_print_verdict(const struct check *check)
 {
@@ -33,6 +44,7 @@ static void check_print_verdict(const struct check *check)
   if (diagnostics->n_warnings)
     printf("%s%zu warning%s%s", is_good || diagnostics->n_errors ? ", " : "", diagnostics->n_warnings,
            text_plural(diagnostics->n_warnings), style(STYLE_OFF));
+  if (is_good) check_print_by_name(check->graph);
   putchar('\n');
 }
 
@@ -72,9 +84,12 @@ static json_t *check_json_diagnostics(const struct diagnostics *diagnostics, boo
 static int check_print_json(const struct check *check)
 {
   int status = check_status(check);
-  json_t *result = json_pack("{s:o, s:b, s:o, s:o}", "file", output_json_string(check->source.file), "ok",
+  json_t *by_name = json_array();
+  for (size_t i = 0; check->graph && i < check->graph->n_nodes; i++)
+    if (check->graph->nodes[i].is_by_name) json_array_append_new(by_name, json_string(check->graph->nodes[i].name));
+  json_t *result = json_pack("{s:o, s:b, s:o, s:o, s:o}", "file", output_json_string(check->source.file), "ok",
                              status == CMD_GOOD, "errors", check_json_diagnostics(&check->diagnostics, false),
-                             "warnings", check_json_diagnostics(&check->diagnostics, true));
+                             "warnings", check_json_diagnostics(&check->diagnostics, true), "by_name", by_name);
   return output_json(result, status);
 }
 
@@ -95,8 +110,7 @@ static int check_run(int argc, char **argv)
     return CMD_USAGE;
   }
   check.diagnostics.source = check.source.file;
-  if (!graph_check(check.source.file, check.source.text, &check.diagnostics, &check.graph))
-    graph_warn_unused(check.graph, api_named_resources, &check.diagnostics);
+  graph_check(check.source.file, check.source.text, &check.diagnostics, &check.graph);
   status = json ? check_print_json(&check) : check_print(&check);
   if (check.graph) graph_release(check.graph);
   diagnostics_clear(&check.diagnostics);

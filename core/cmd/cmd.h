@@ -22,7 +22,7 @@ struct command {
 };
 
 extern const struct command check_command, show_command, plugins_command, describe_command, schema_command,
-    replay_command, bench_command, run_command;
+    replay_command, bench_command, run_command, plugin_command;
 
 /* ---- arguments.c ----------------------------------------------------------------------------------------------- */
 

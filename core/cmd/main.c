@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct command *const main_commands[] = {&check_command,    &show_command,   &plugins_command,
-                                                      &describe_command, &schema_command, &replay_command,
-                                                      &bench_command,    &run_command};
+static const struct command *const main_commands[] = {&check_command,  &show_command,     &plugins_command,
+                                                      &plugin_command, &describe_command, &schema_command,
+                                                      &replay_command, &bench_command,    &run_command};
 
 enum { MAIN_COUNT = sizeof main_commands / sizeof *main_commands };
 

@@ -116,7 +116,8 @@ static void replay_print_oddities(const struct trace *trace)
   if (trace->unmatched_frees)
     replay_print_count("unmatched frees", trace->unmatched_frees, "of unknown pointers: skipped");
   if (trace->failed_rows)
-    replay_print_count("failed in the log", trace->failed_rows, "\"allocate failure\" rows: skipped");
+    replay_print_count("failed in the log", trace->failed_rows,
+                       "rows \"allocate failure\" and \"free failure\": skipped");
   if (trace->overlaid) replay_print_count("address used twice", trace->overlaid, "the older block stays live");
   if (trace->other_sizes) replay_print_count("freed, other size", trace->other_sizes, "the allocation's size is used");
 }
@@ -291,6 +292,7 @@ const struct command replay_command = {
     "\n"
     "TRACE.csv: the log; `-` reads standard input, as in `xz -dc log.csv.xz | hipmm replay -`.\n"
     "\n"
-    "Frees of pointers that the log does not allocate, and rows `allocate failure`, are counted and skipped. A free "
+    "Frees of pointers that the log does not allocate, and rows `allocate failure` and `free failure`, are counted and "
+    "skipped. A free "
     "whose allocation failed here is skipped too. Exit status 1 if an event failed or the log is malformed.",
     replay_run};

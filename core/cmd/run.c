@@ -148,12 +148,14 @@ static int run_run(int argc, char **argv)
       {.name = "config", .value_name = "FILE", .doc = "the graph file", .value = &config},
       {.name = "report",
        .value_name = "FILE",
-       .doc = "when it exits (not when it is killed), tell what the program called and how much memory that took, on "
-              "standard error or in FILE",
+       .doc = "when it ends (other than by SIGKILL), and at SIGUSR1, tell what the program called and how much memory "
+              "that "
+              "took, on standard error or in FILE; %p in its name is the process, %h the host, %r the rank",
        .flag = &report,
        .value = &report_file},
+      {.name = "json", .doc = "the report as a line of JSON for each process", .flag = &settings.is_json},
       {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict}};
-  struct arguments arguments = {&run_command, rows, 3, 0, 0, NULL, 0};
+  struct arguments arguments = {&run_command, rows, 4, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, head, argv, &status)) return status;
   if (first >= argc) {
     say("run: PROGRAM is missing; usage: hipmm run [OPTION]… -- PROGRAM [ARGUMENT]…");
@@ -161,7 +163,7 @@ static int run_run(int argc, char **argv)
   }
   struct source source;
   source_choose(&source, config);
-  settings.report = report ? report_file : NULL;
+  settings.report = report || settings.is_json ? report_file : NULL;
   return run_program(&source, &settings, argv + first);
 }
 
@@ -178,6 +180,11 @@ const struct command run_command = {
     "\n"
     "The graph: by default the one that a program would get from hipmm_init(): the file that HIPMM_CONFIG names, "
     "./hipmm.json, then the system's. Without a GPU the program gets the software device.\n"
+    "\n"
+    "The end: blocks that a `guard` of the graph finds damaged and leaks that a `tracking` finds are told at exit, as "
+    "hipmm_finalize() would. For a report at the end by a signal, handlers are set for signals that the program has "
+    "none "
+    "for; the program's exit status stays what it is.\n"
     "\n"
     "Exit status: the program's; 2 wrong usage, or with --strict not served; 126 PROGRAM cannot be started, 127 not "
     "found.",

@@ -22,7 +22,8 @@ void run_ask(const struct source *source, struct run_answer *answer_out);
 /* What the environment tells the preload object. */
 struct run_settings {
   const char *config; /* NULL: none found */
-  const char *report; /* a file, "-" for standard error, NULL for none */
+  const char *report; /* the pattern of a file's name, "-" for standard error, NULL for none */
+  bool is_json;       /* the report */
   bool is_strict;
 };
 

@@ -85,18 +85,42 @@ static bool run_environment_set_plugin_path(void)
   return is_good;
 }
 
-/* The report file is emptied here: every process of the run appends to it. */
-static bool run_environment_set_report(const char *report)
+/* Writes the pattern of a name with its folder's absolute name, in which a percent sign is doubled. */
+static bool run_environment_make_absolute(const char *pattern, char *absolute_out, size_t bytes)
 {
-  char absolute[PATH_MAX];
-  if (!report) {
-    unsetenv("HIPMM_RUN_REPORT");
-    return true;
+  char given[PATH_MAX], folder[PATH_MAX];
+  const char *slash = strrchr(pattern, '/'), *base = slash ? slash + 1 : pattern;
+  size_t used = 0;
+  snprintf(given, sizeof given, "%.*s", slash ? (int)(slash - pattern) + 1 : 1, slash ? pattern : ".");
+  if (strchr(given, '%')) return snprintf(absolute_out, bytes, "%s", pattern) < (int)bytes; /* not known yet */
+  if (!realpath(given, folder)) return false;
+  for (const char *at = folder; *at && used + 3 < bytes; at++) {
+    if (*at == '%') absolute_out[used++] = '%';
+    absolute_out[used++] = *at;
   }
+  return snprintf(absolute_out + used, bytes - used, "/%s", base) < (int)(bytes - used);
+}
+
+/* The report file is emptied here, if its name is known: every process of the run appends to it. A file of each process's
+ * own is emptied by the process. */
+static bool run_environment_set_report(const struct run_settings *settings)
+{
+  char pattern[2 * PATH_MAX], name[OUTPUT_FILE_NAME_BYTES];
+  const char *report = settings->report;
+  unsetenv("HIPMM_RUN_REPORT");
+  unsetenv("HIPMM_RUN_REPORT_FORMAT");
+  if (!report) return true;
+  if (settings->is_json && !run_environment_set("HIPMM_RUN_REPORT_FORMAT", "json")) return false;
   if (!strcmp(report, "-") || output_file_standard(report) >= 0) return run_environment_set("HIPMM_RUN_REPORT", report);
-  int file = output_file_open(report, OUTPUT_FILE_EMPTY);
-  if (file >= 0) close(file);
-  if (file >= 0 && realpath(report, absolute)) return run_environment_set("HIPMM_RUN_REPORT", absolute);
+  if (!output_file_expand(report, -1, name)) {
+    say("run: --report: %s", name);
+    return false;
+  }
+  if (run_environment_make_absolute(report, pattern, sizeof pattern)) {
+    int file = strstr(report, "%p") ? -1 : output_file_open(name, OUTPUT_FILE_EMPTY);
+    if (file >= 0) close(file);
+    if (file >= 0 || strstr(report, "%p")) return run_environment_set("HIPMM_RUN_REPORT", pattern);
+  }
   say("run: --report=%s: %s", report, output_file_reason(errno));
   return false;
 }
@@ -115,7 +139,7 @@ bool run_prepare(const struct run_settings *settings, const struct run_answer *a
   return run_environment_set_config(settings->config) && run_environment_set_plugin_path() &&
          run_environment_set("HIPMM_RUNTIME", answer->runtime) &&
          (!*answer->settings || run_environment_set("HIPMM_SOFTWARE", answer->settings)) &&
-         run_environment_set_report(settings->report) && run_environment_set("HIPMM_RUN_PID", pid) &&
+         run_environment_set_report(settings) && run_environment_set("HIPMM_RUN_PID", pid) &&
          run_environment_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") &&
          run_environment_preload(answer->library);
 }

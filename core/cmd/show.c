@@ -90,6 +90,19 @@ static bool show_is_first_device_of(const struct graph *graph, size_t index)
   return graph->devices[index].node != graph->default_node;
 }
 
+/* The resources that no device needs, each under the topmost that needs it. */
+static void show_print_by_name(const struct graph *graph, bool *shown)
+{
+  bool is_first = true;
+  for (size_t i = graph->n_nodes; i-- > 0;) {
+    if (!graph->nodes[i].is_by_name || shown[i]) continue;
+    if (is_first)
+      printf("\n%sby name, on any device (hipmm_resource_get_by_name)%s\n", style(STYLE_FAINT), style(STYLE_OFF));
+    is_first = false;
+    show_print_tree(graph, (int)i, shown);
+  }
+}
+
 static int show_print(const struct show *show)
 {
   const struct graph *graph = show->graph;
@@ -106,6 +119,7 @@ static int show_print(const struct show *show)
   }
   show_print_devices(show, graph->default_node);
   show_print_tree(graph, graph->default_node, shown);
+  show_print_by_name(graph, shown);
   free(shown);
   return output_finish(CMD_GOOD);
 }
@@ -133,12 +147,15 @@ static json_t *show_json_devices(const struct graph *graph)
 
 static int show_print_json(const struct show *show)
 {
-  json_t *resources = json_object();
-  for (size_t i = show->graph->n_nodes; i-- > 0;)
-    json_object_set_new(resources, show->graph->nodes[i].name, show_json_node(show->graph, &show->graph->nodes[i]));
-  return output_json(json_pack("{s:o, s:o, s:o, s:o}", "file", output_json_string(show->source.file), "runtime",
-                               show_json_runtime(show), "devices", show_json_devices(show->graph), "resources",
-                               resources),
+  json_t *resources = json_object(), *by_name = json_array();
+  for (size_t i = show->graph->n_nodes; i-- > 0;) {
+    const struct graph_node *node = &show->graph->nodes[i];
+    json_object_set_new(resources, node->name, show_json_node(show->graph, node));
+    if (node->is_by_name) json_array_append_new(by_name, json_string(node->name));
+  }
+  return output_json(json_pack("{s:o, s:o, s:o, s:o, s:o}", "file", output_json_string(show->source.file), "runtime",
+                               show_json_runtime(show), "devices", show_json_devices(show->graph), "by_name", by_name,
+                               "resources", resources),
                      CMD_GOOD);
 }
 

@@ -45,7 +45,7 @@ enum hipmm_status hipmm_buffer_create_from(struct hipmm_resource *resource, cons
 {
   struct storage *storage = NULL;
   enum hipmm_status status = buffer_check_out(buffer_out);
-  if (!status) status = storage_new_from(resource, source, bytes, stream, &storage);
+  if (!status) status = storage_new_from(resource, source, "source", bytes, stream, &storage);
   return status ? status : buffer_open(storage, buffer_out);
 }
 
@@ -54,7 +54,7 @@ enum hipmm_status hipmm_buffer_copy(const struct hipmm_buffer *source, struct hi
 {
   struct storage *storage = NULL;
   enum hipmm_status status = buffer_check_out(buffer_out);
-  if (!status) status = handle_check(source, HANDLE_BUFFER);
+  if (!status) status = handle_check_argument(source, HANDLE_BUFFER, "source");
   if (!status) status = storage_new_copy(&source->storage, resource, stream, &storage);
   return status ? status : buffer_open(storage, buffer_out);
 }
@@ -90,28 +90,28 @@ enum hipmm_status hipmm_buffer_write(struct hipmm_buffer *buffer, size_t offset,
                                      hipmm_stream_t stream)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
-  return status ? status : storage_write(&buffer->storage, offset, source, bytes, stream, true);
+  return status ? status : storage_write(&buffer->storage, offset, source, "source", bytes, stream, true);
 }
 
 enum hipmm_status hipmm_buffer_write_async(struct hipmm_buffer *buffer, size_t offset, const void *source, size_t bytes,
                                            hipmm_stream_t stream)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
-  return status ? status : storage_write(&buffer->storage, offset, source, bytes, stream, false);
+  return status ? status : storage_write(&buffer->storage, offset, source, "source", bytes, stream, false);
 }
 
 enum hipmm_status hipmm_buffer_read(const struct hipmm_buffer *buffer, size_t offset, size_t bytes,
                                     hipmm_stream_t stream, void *target_out)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
-  return status ? status : storage_read(&buffer->storage, offset, target_out, bytes, stream, true);
+  return status ? status : storage_read(&buffer->storage, offset, target_out, "target_out", bytes, stream, true);
 }
 
 enum hipmm_status hipmm_buffer_read_async(const struct hipmm_buffer *buffer, size_t offset, size_t bytes,
                                           hipmm_stream_t stream, void *target_out)
 {
   enum hipmm_status status = handle_check(buffer, HANDLE_BUFFER);
-  return status ? status : storage_read(&buffer->storage, offset, target_out, bytes, stream, false);
+  return status ? status : storage_read(&buffer->storage, offset, target_out, "target_out", bytes, stream, false);
 }
 
 enum hipmm_status hipmm_buffer_fill(struct hipmm_buffer *buffer, size_t offset, int value, size_t bytes,
@@ -164,10 +164,10 @@ struct hipmm_resource *hipmm_buffer_resource(const struct hipmm_buffer *buffer)
 /* The struct as it was first published. */
 enum { MEMORY_LEAST_BYTES = offsetof(struct hipmm_memory, stream) + sizeof(hipmm_stream_t) };
 
-static enum hipmm_status buffer_check_memory(const struct hipmm_memory *memory)
+static enum hipmm_status buffer_check_memory(const struct hipmm_memory *memory, const char *name)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
-  if (!memory) return error_set(HIPMM_E_ARGUMENT, "the struct hipmm_memory is NULL");
+  if (!memory) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   if (memory->struct_size >= MEMORY_LEAST_BYTES) return HIPMM_OK;
   return error_set(HIPMM_E_ARGUMENT, "struct_size is %zu; set it to sizeof(struct hipmm_memory)", memory->struct_size);
 }
@@ -175,7 +175,7 @@ static enum hipmm_status buffer_check_memory(const struct hipmm_memory *memory)
 enum hipmm_status hipmm_buffer_release(struct hipmm_buffer *buffer, struct hipmm_memory *memory_out)
 {
   struct storage *storage = storage_of(buffer, HANDLE_BUFFER);
-  enum hipmm_status status = buffer_check_memory(memory_out);
+  enum hipmm_status status = buffer_check_memory(memory_out, "memory_out");
   if (!status) status = handle_check(buffer, HANDLE_BUFFER);
   if (status) return status;
   if (!handle_close(buffer, HANDLE_BUFFER)) return handle_refuse(HANDLE_BUFFER);
@@ -219,7 +219,7 @@ static enum hipmm_status buffer_check_fields(const struct hipmm_memory *memory)
 
 enum hipmm_status hipmm_buffer_adopt(const struct hipmm_memory *memory, struct hipmm_buffer **buffer_out)
 {
-  enum hipmm_status status = buffer_check_memory(memory);
+  enum hipmm_status status = buffer_check_memory(memory, "memory");
   if (!status && !buffer_out) status = error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
   if (!status) status = buffer_check_fields(memory);
   struct storage *storage = status ? NULL : handle_new(instance_from(memory->resource)->stack);

@@ -50,7 +50,7 @@ static enum hipmm_status host_buffer_create(struct hipmm_resource *resource, con
 {
   struct storage *storage = NULL;
   enum hipmm_status status = storage_new(resource, bytes, stream, &storage);
-  if (!status && source) status = storage_write(storage, 0, source, bytes, stream, true);
+  if (!status && source) status = storage_write(storage, 0, source, "source", bytes, stream, true);
   if (status) {
     if (storage) storage_abandon(storage);
     return status;

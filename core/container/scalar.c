@@ -50,7 +50,7 @@ enum hipmm_status hipmm_scalar_create_from(struct hipmm_resource *resource, cons
 {
   struct storage *storage = NULL;
   enum hipmm_status status = scalar_check_new(bytes, scalar_out);
-  if (!status) status = storage_new_from(resource, value, bytes, stream, &storage);
+  if (!status) status = storage_new_from(resource, value, "value", bytes, stream, &storage);
   return status ? status : scalar_open(storage, scalar_out);
 }
 
@@ -58,7 +58,7 @@ enum hipmm_status hipmm_scalar_copy(const struct hipmm_scalar *source, struct hi
                                     hipmm_stream_t stream, struct hipmm_scalar **scalar_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = scalar_check(source);
+  enum hipmm_status status = handle_check_argument(source, HANDLE_SCALAR, "source");
   if (!status && !scalar_out) status = error_set(HIPMM_E_ARGUMENT, "scalar_out is NULL");
   if (!status) status = storage_new_copy(&source->storage, resource, stream, &storage);
   return status ? status : scalar_open(storage, scalar_out);
@@ -74,7 +74,7 @@ enum hipmm_status hipmm_scalar_destroy(struct hipmm_scalar *scalar)
 static enum hipmm_status scalar_write(struct hipmm_scalar *scalar, const void *value, hipmm_stream_t stream, bool waits)
 {
   enum hipmm_status status = scalar_check(scalar);
-  return status ? status : storage_write(&scalar->storage, 0, value, scalar->storage.bytes, stream, waits);
+  return status ? status : storage_write(&scalar->storage, 0, value, "value", scalar->storage.bytes, stream, waits);
 }
 
 enum hipmm_status hipmm_scalar_set(struct hipmm_scalar *scalar, const void *value, hipmm_stream_t stream)
@@ -96,7 +96,8 @@ enum hipmm_status hipmm_scalar_set_zero_async(struct hipmm_scalar *scalar, hipmm
 enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipmm_stream_t stream, void *value_out)
 {
   enum hipmm_status status = scalar_check(scalar);
-  return status ? status : storage_read(&scalar->storage, 0, value_out, scalar->storage.bytes, stream, true);
+  return status ? status
+                : storage_read(&scalar->storage, 0, value_out, "value_out", scalar->storage.bytes, stream, true);
 }
 
 /* ---- Looking ---- */

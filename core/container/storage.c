@@ -15,7 +15,10 @@
 static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                           void **ptr_out)
 {
-  if (bytes) return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+  if (bytes)
+    return instance_finish_op(instance_from(resource),
+                              resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out),
+                              "allocate");
   *ptr_out = NULL;
   return HIPMM_OK;
 }
@@ -23,7 +26,10 @@ static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_
 static enum hipmm_status storage_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes,
                                             hipmm_stream_t stream)
 {
-  return bytes ? resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream) : HIPMM_OK;
+  if (!bytes) return HIPMM_OK;
+  return instance_finish_op(instance_from(resource),
+                            resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream),
+                            "deallocate");
 }
 
 /* Frees a new block after a failure, and leaves the error of that failure to the caller. */
@@ -111,11 +117,11 @@ void storage_abandon(struct storage *storage)
   handle_free(storage);
 }
 
-enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *source, size_t bytes,
+enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *source, const char *name, size_t bytes,
                                    hipmm_stream_t stream, struct storage **storage_out)
 {
   struct storage *storage = NULL;
-  if (!source && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from is NULL");
+  if (!source && bytes) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   enum hipmm_status status = storage_new(resource, bytes, stream, &storage);
   if (!status) status = copy_bytes(storage->device, storage->data, source, bytes, stream, false);
   if (status && storage) storage_abandon(storage);
@@ -225,32 +231,32 @@ static enum hipmm_status storage_refuse_range(const struct storage *storage, siz
 
 /* Checks a range of the contents, the pointer that it is copied to or from, and the stream. */
 static enum hipmm_status storage_check(const struct storage *storage, size_t offset, size_t bytes, const void *other,
-                                       hipmm_stream_t stream)
+                                       const char *name, hipmm_stream_t stream)
 {
   if (offset > storage->bytes || bytes > storage->bytes - offset) return storage_refuse_range(storage, offset, bytes);
-  if (!other && bytes) return error_set(HIPMM_E_ARGUMENT, "the memory to copy from or to is NULL");
+  if (!other && bytes) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   return stream_check(storage->device, stream);
 }
 
-enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, size_t bytes,
-                                hipmm_stream_t stream, bool waits)
+enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, const char *name,
+                                size_t bytes, hipmm_stream_t stream, bool waits)
 {
-  enum hipmm_status status = storage_check(storage, offset, bytes, source, stream);
+  enum hipmm_status status = storage_check(storage, offset, bytes, source, name, stream);
   if (status || !bytes) return status;
   return copy_bytes(storage->device, (char *)storage->data + offset, source, bytes, stream, waits);
 }
 
-enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, size_t bytes,
-                               hipmm_stream_t stream, bool waits)
+enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, const char *name,
+                               size_t bytes, hipmm_stream_t stream, bool waits)
 {
-  enum hipmm_status status = storage_check(storage, offset, bytes, target, stream);
+  enum hipmm_status status = storage_check(storage, offset, bytes, target, name, stream);
   if (status || !bytes) return status;
   return copy_bytes(storage->device, target, (char *)storage->data + offset, bytes, stream, waits);
 }
 
 enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipmm_stream_t stream)
 {
-  enum hipmm_status status = storage_check(storage, offset, bytes, storage, stream);
+  enum hipmm_status status = storage_check(storage, offset, bytes, storage, "", stream);
   if (status || !bytes) return status;
   return copy_fill(storage->device, (char *)storage->data + offset, value, bytes, stream);
 }

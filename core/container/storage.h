@@ -31,7 +31,7 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
                               struct storage **storage_out);
 
 /* The same with a copy of `bytes` at `source`, which must not be NULL then. */
-enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *source, size_t bytes,
+enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *source, const char *name, size_t bytes,
                                    hipmm_stream_t stream, struct storage **storage_out);
 
 /* The same with the contents of another container, of any device; `resource` may be NULL. */
@@ -52,11 +52,11 @@ enum hipmm_status storage_shrink(struct storage *storage, hipmm_stream_t stream,
 
 enum hipmm_status storage_set_stream(struct storage *storage, hipmm_stream_t stream);
 
-/* Copies in and out, within the size; `waits`: for the stream. */
-enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, size_t bytes,
-                                hipmm_stream_t stream, bool waits);
-enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, size_t bytes,
-                               hipmm_stream_t stream, bool waits);
+/* Copies in and out, within the size; `name` is what the program calls `source` or `target`; `waits`: for the stream. */
+enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, const char *name,
+                                size_t bytes, hipmm_stream_t stream, bool waits);
+enum hipmm_status storage_read(const struct storage *storage, size_t offset, void *target, const char *name,
+                               size_t bytes, hipmm_stream_t stream, bool waits);
 enum hipmm_status storage_fill(struct storage *storage, size_t offset, int value, size_t bytes, hipmm_stream_t stream);
 
 /* The container behind a public handle, if it is a live one of the kind; NULL otherwise. */

@@ -80,7 +80,7 @@ enum hipmm_status hipmm_vector_create_from(struct hipmm_resource *resource, size
   struct storage *storage = NULL;
   size_t bytes = 0;
   enum hipmm_status status = vector_check_new(element_bytes, count, vector_out, &bytes);
-  if (!status) status = storage_new_from(resource, source, bytes, stream, &storage);
+  if (!status) status = storage_new_from(resource, source, "source", bytes, stream, &storage);
   return status ? status : vector_open(storage, element_bytes, vector_out);
 }
 
@@ -88,7 +88,7 @@ enum hipmm_status hipmm_vector_copy(const struct hipmm_vector *source, struct hi
                                     hipmm_stream_t stream, struct hipmm_vector **vector_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = vector_check(source);
+  enum hipmm_status status = handle_check_argument(source, HANDLE_VECTOR, "source");
   if (!status && !vector_out) status = error_set(HIPMM_E_ARGUMENT, "vector_out is NULL");
   if (!status) status = storage_new_copy(&source->storage, resource, stream, &storage);
   return status ? status : vector_open(storage, source->storage.element_bytes, vector_out);
@@ -137,74 +137,74 @@ enum hipmm_status hipmm_vector_shrink_to_fit(struct hipmm_vector *vector, hipmm_
 
 /* ---- Elements ---- */
 
-static enum hipmm_status vector_write(struct hipmm_vector *vector, size_t first, const void *source, size_t count,
-                                      hipmm_stream_t stream, bool waits)
+static enum hipmm_status vector_write(struct hipmm_vector *vector, size_t first, const void *source, const char *name,
+                                      size_t count, hipmm_stream_t stream, bool waits)
 {
   size_t offset = 0, bytes = 0;
   enum hipmm_status status = vector_check(vector);
   if (!status) status = vector_to_range(&vector->storage, first, count, &offset, &bytes);
-  return status ? status : storage_write(&vector->storage, offset, source, bytes, stream, waits);
+  return status ? status : storage_write(&vector->storage, offset, source, name, bytes, stream, waits);
 }
 
 static enum hipmm_status vector_read(const struct hipmm_vector *vector, size_t first, size_t count,
-                                     hipmm_stream_t stream, void *target, bool waits)
+                                     hipmm_stream_t stream, void *target, const char *name, bool waits)
 {
   size_t offset = 0, bytes = 0;
   enum hipmm_status status = vector_check(vector);
   if (!status) status = vector_to_range(&vector->storage, first, count, &offset, &bytes);
-  return status ? status : storage_read(&vector->storage, offset, target, bytes, stream, waits);
+  return status ? status : storage_read(&vector->storage, offset, target, name, bytes, stream, waits);
 }
 
 enum hipmm_status hipmm_vector_write(struct hipmm_vector *vector, size_t first, const void *source, size_t count,
                                      hipmm_stream_t stream)
 {
-  return vector_write(vector, first, source, count, stream, true);
+  return vector_write(vector, first, source, "source", count, stream, true);
 }
 
 enum hipmm_status hipmm_vector_write_async(struct hipmm_vector *vector, size_t first, const void *source, size_t count,
                                            hipmm_stream_t stream)
 {
-  return vector_write(vector, first, source, count, stream, false);
+  return vector_write(vector, first, source, "source", count, stream, false);
 }
 
 enum hipmm_status hipmm_vector_read(const struct hipmm_vector *vector, size_t first, size_t count,
                                     hipmm_stream_t stream, void *target_out)
 {
-  return vector_read(vector, first, count, stream, target_out, true);
+  return vector_read(vector, first, count, stream, target_out, "target_out", true);
 }
 
 enum hipmm_status hipmm_vector_read_async(const struct hipmm_vector *vector, size_t first, size_t count,
                                           hipmm_stream_t stream, void *target_out)
 {
-  return vector_read(vector, first, count, stream, target_out, false);
+  return vector_read(vector, first, count, stream, target_out, "target_out", false);
 }
 
 enum hipmm_status hipmm_vector_get(const struct hipmm_vector *vector, size_t index, hipmm_stream_t stream,
                                    void *value_out)
 {
-  return vector_read(vector, index, 1, stream, value_out, true);
+  return vector_read(vector, index, 1, stream, value_out, "value_out", true);
 }
 
 enum hipmm_status hipmm_vector_front(const struct hipmm_vector *vector, hipmm_stream_t stream, void *value_out)
 {
-  return vector_read(vector, 0, 1, stream, value_out, true);
+  return vector_read(vector, 0, 1, stream, value_out, "value_out", true);
 }
 
 enum hipmm_status hipmm_vector_back(const struct hipmm_vector *vector, hipmm_stream_t stream, void *value_out)
 {
   size_t count = hipmm_vector_count(vector);
-  return vector_read(vector, count ? count - 1 : 0, 1, stream, value_out, true);
+  return vector_read(vector, count ? count - 1 : 0, 1, stream, value_out, "value_out", true);
 }
 
 enum hipmm_status hipmm_vector_set(struct hipmm_vector *vector, size_t index, const void *value, hipmm_stream_t stream)
 {
-  return vector_write(vector, index, value, 1, stream, true);
+  return vector_write(vector, index, value, "value", 1, stream, true);
 }
 
 enum hipmm_status hipmm_vector_set_async(struct hipmm_vector *vector, size_t index, const void *value,
                                          hipmm_stream_t stream)
 {
-  return vector_write(vector, index, value, 1, stream, false);
+  return vector_write(vector, index, value, "value", 1, stream, false);
 }
 
 enum hipmm_status hipmm_vector_set_zero_async(struct hipmm_vector *vector, size_t index, hipmm_stream_t stream)
@@ -215,11 +215,12 @@ enum hipmm_status hipmm_vector_set_zero_async(struct hipmm_vector *vector, size_
   return status ? status : storage_fill(&vector->storage, offset, 0, bytes, stream);
 }
 
-enum hipmm_status hipmm_vector_range(const struct hipmm_vector *vector, size_t first, size_t count, void **elements_out)
+static enum hipmm_status vector_address(const struct hipmm_vector *vector, size_t first, size_t count,
+                                        void **elements_out, const char *name)
 {
   size_t offset = 0, bytes = 0;
   enum hipmm_status status = vector_check(vector);
-  if (!status && !elements_out) status = error_set(HIPMM_E_ARGUMENT, "elements_out is NULL");
+  if (!status && !elements_out) status = error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   if (!status) status = vector_to_range(&vector->storage, first, count, &offset, &bytes);
   if (!status) *elements_out = vector->storage.data ? (char *)vector->storage.data + offset : NULL;
   return status;
@@ -227,7 +228,12 @@ enum hipmm_status hipmm_vector_range(const struct hipmm_vector *vector, size_t f
 
 enum hipmm_status hipmm_vector_element(const struct hipmm_vector *vector, size_t index, void **element_out)
 {
-  return hipmm_vector_range(vector, index, 1, element_out);
+  return vector_address(vector, index, 1, element_out, "element_out");
+}
+
+enum hipmm_status hipmm_vector_range(const struct hipmm_vector *vector, size_t first, size_t count, void **elements_out)
+{
+  return vector_address(vector, first, count, elements_out, "elements_out");
 }
 
 /* ---- Properties ---- */

@@ -10,7 +10,7 @@ void *hipmm_cupy_malloc(void *stream, size_t bytes, int number)
 {
   struct framework_call call = framework_enter(number, FRAMEWORK_CUPY);
   void *ptr = NULL;
-  bool is_refused = !call.device || hipmm_allocate(call.device->resource, bytes, stream, &ptr);
+  bool is_refused = !call.device || (bytes && framework_allocate(call.device, bytes, stream, &ptr));
   if (call.device) framework_leave(call);
   if (is_refused) framework_log_failure("cupy", "cannot allocate");
   return is_refused ? NULL : ptr;
@@ -21,6 +21,6 @@ void hipmm_cupy_free(void *stream, void *ptr, int number)
   if (!ptr) return;
   struct framework_call call = framework_enter_known(number);
   if (!call.device) return;
-  if (hipmm_deallocate(call.device->resource, ptr, 0, stream)) framework_log_failure("cupy", "a block is not freed");
+  if (framework_deallocate(call.device, ptr, 0, stream)) framework_log_failure("cupy", "a block is not freed");
   framework_leave(call);
 }

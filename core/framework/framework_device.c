@@ -120,10 +120,35 @@ void framework_retain_stream(struct framework_device *device, hipmm_stream_t str
 
 /* ---- Memory ---- */
 
+enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
+                                          void **ptr_out)
+{
+  void *ptr = NULL;
+  enum hipmm_status status = resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, &ptr);
+  if (status) return status;
+  if (ptr && !framework_owners_add(ptr, resource)) {
+    resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
+    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  }
+  *ptr_out = ptr;
+  return HIPMM_OK;
+}
+
+/* The record goes first: once the block is free, another thread may get its address. */
+enum hipmm_status framework_deallocate(const struct framework_device *device, void *ptr, size_t bytes,
+                                       hipmm_stream_t stream)
+{
+  bool has_records = atomic_load_explicit(&framework_owners_count, memory_order_relaxed) != 0;
+  struct hipmm_resource *owner = __builtin_expect(has_records, 0) ? framework_owners_take(ptr) : NULL;
+  struct hipmm_resource *resource = owner ? owner : device->resource;
+  enum hipmm_status status = resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
+  if (status && owner) framework_owners_add(ptr, owner); /* it is still allocated */
+  return status;
+}
+
 void framework_free(struct framework_device *device, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
-  struct hipmm_resource *resource = device->resource;
-  if (__builtin_expect(!resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream), 1))
+  if (__builtin_expect(!framework_deallocate(device, ptr, bytes, stream), 1))
     framework_uncount(device, bytes);
   else
     framework_log_failure("torch", "a block is not freed");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* framework_device.h: devices as the hooks of frameworks (torch.c, cupy.c) see them: hipmm is initialised at the first use,
- * the resource is found once, each stream is retained once, and live bytes are counted against a limit. */
+ * each allocation is from the resource in force, each stream is retained once, and live bytes are counted against a limit. */
 #ifndef HIPMM_CORE_FRAMEWORK_FRAMEWORK_DEVICE_H
 #define HIPMM_CORE_FRAMEWORK_FRAMEWORK_DEVICE_H
 
 #include "../base/lifecycle.h"
 #include "../stack/device_table.h"
+#include "framework_owners.h"
 
 enum { FRAMEWORK_STREAMS = 512 };
 
@@ -14,7 +15,7 @@ struct torch_pool;
 struct framework_device {
   atomic_uint generation; /* of the table of devices that the rest is about; 0: none yet */
   int device;
-  struct hipmm_resource *resource;
+  struct hipmm_resource *resource;                   /* in force at the first use: of blocks without a record */
   atomic_size_t limit;                               /* SIZE_MAX: none */
   struct torch_pool *_Atomic pool;                   /* which allocations belong to now; NULL: none */
   _Alignas(64) atomic_size_t live;                   /* bytes, as requested */
@@ -114,6 +115,32 @@ static inline void framework_uncount(struct framework_device *device, size_t byt
 {
   atomic_fetch_sub_explicit(&device->live, bytes, memory_order_relaxed);
 }
+
+/* Allocates from `resource`, which is not the device's first one, and records that. */
+enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
+                                          void **ptr_out);
+
+/* Allocates from the resource in force. */
+static inline enum hipmm_status framework_allocate(const struct framework_device *device, size_t bytes,
+                                                   hipmm_stream_t stream, void **ptr_out)
+{
+  struct hipmm_resource *resource = device_table_resource_in_force(device->device);
+  if (__builtin_expect(resource != device->resource, 0))
+    return framework_allocate_from(resource, bytes, stream, ptr_out);
+  return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+}
+
+/* The resource that allocated a block. */
+static inline struct hipmm_resource *framework_owner(const struct framework_device *device, const void *ptr)
+{
+  bool has_records = atomic_load_explicit(&framework_owners_count, memory_order_relaxed) != 0;
+  struct hipmm_resource *owner = __builtin_expect(has_records, 0) ? framework_owners_find(ptr) : NULL;
+  return owner ? owner : device->resource;
+}
+
+/* Frees a block in the resource that allocated it. `bytes` 0: unknown. */
+enum hipmm_status framework_deallocate(const struct framework_device *device, void *ptr, size_t bytes,
+                                       hipmm_stream_t stream);
 
 /* Frees a block and uncounts it, or logs why it is refused. */
 void framework_free(struct framework_device *device, void *ptr, size_t bytes, hipmm_stream_t stream);

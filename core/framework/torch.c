@@ -43,9 +43,8 @@ static void *torch_refuse(void)
 static inline void *torch_allocate_counted(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
   void *ptr = NULL;
-  struct hipmm_resource *resource = device->resource;
   if (__builtin_expect(!framework_count(device, bytes), 0)) return NULL;
-  if (__builtin_expect(!resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, &ptr), 1)) return ptr;
+  if (__builtin_expect(!framework_allocate(device, bytes, stream, &ptr), 1)) return ptr;
   framework_uncount(device, bytes);
   return NULL;
 }
@@ -92,7 +91,7 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipmm_stream_t stream)
 static size_t torch_size_of(const struct framework_device *device, const void *ptr)
 {
   struct hipmm_block block;
-  return instance_find(instance_from(device->resource), ptr, &block) ? 0 : block.bytes;
+  return instance_find(instance_from(framework_owner(device, ptr)), ptr, &block) ? 0 : block.bytes;
 }
 
 /* After hipmm_finalize() the memory is gone, and PyTorch may still free its last blocks: nothing happens. */
@@ -129,7 +128,10 @@ void hipmm_torch_reset(void)
   for (int number = 0; number < DEVICE_TABLE_MOST; number++) {
     struct framework_call call = framework_enter_known(number);
     if (!call.device) continue;
-    if (hipmm_resource_trim(call.device->resource, 0)) framework_log_failure("torch", "idle memory is not freed");
+    struct hipmm_resource *in_force = device_table_resource_in_force(number);
+    if (hipmm_resource_trim(call.device->resource, 0) ||
+        (in_force != call.device->resource && hipmm_resource_trim(in_force, 0)))
+      framework_log_failure("torch", "idle memory is not freed");
     framework_leave(call);
   }
 }
@@ -157,7 +159,7 @@ static bool torch_find_block(void *ptr, struct hipmm_block *block_out, bool *sur
   for (int number = 0; number < DEVICE_TABLE_MOST; number++) {
     struct framework_call call = framework_enter_known(number);
     if (!call.device) continue;
-    enum hipmm_status status = instance_find(instance_from(call.device->resource), ptr, block_out);
+    enum hipmm_status status = instance_find(instance_from(framework_owner(call.device, ptr)), ptr, block_out);
     framework_leave(call);
     if (!status) return true;
     if (status != HIPMM_E_POINTER) *sure_out = false;

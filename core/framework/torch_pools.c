@@ -156,7 +156,7 @@ void torch_pool_release(struct framework_device *device, struct hipmm_torch_pool
 static enum hipmm_status torch_pools_check(const struct framework_device *device, const void *ptr, size_t bytes)
 {
   struct hipmm_block block;
-  enum hipmm_status status = instance_find(instance_from(device->resource), ptr, &block);
+  enum hipmm_status status = instance_find(instance_from(framework_owner(device, ptr)), ptr, &block);
   if (status == HIPMM_E_NOT_SUPPORTED) return HIPMM_OK;
   if (status || block.bytes == bytes) return status;
   return error_refuse(HIPMM_E_SIZE, NULL, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",

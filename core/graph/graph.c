@@ -150,19 +150,18 @@ enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph *
   return graph_from_string("{}", "<built in>", diagnostics, graph_out);
 }
 
-enum hipmm_status graph_load(const char *file, const char *json, const char *const *names, struct graph **graph_out)
+enum hipmm_status graph_load(const char *file, const char *json, struct graph **graph_out)
 {
-  struct diagnostics report = {.source = file ? file : json ? "<string>" : "<built in>"};
+  struct diagnostics diagnostics = {.source = file ? file : json ? "<string>" : "<built in>"};
   struct graph *graph = NULL;
-  enum hipmm_status status = file   ? graph_from_file(file, &report, &graph)
-                             : json ? graph_from_string(json, report.source, &report, &graph)
-                                    : graph_built_in(&report, &graph);
-  if (!status && names) graph_warn_unused(graph, names, &report);
+  enum hipmm_status status = file   ? graph_from_file(file, &diagnostics, &graph)
+                             : json ? graph_from_string(json, diagnostics.source, &diagnostics, &graph)
+                                    : graph_built_in(&diagnostics, &graph);
   if (status)
-    status = diagnostics_raise(&report);
+    status = diagnostics_raise(&diagnostics);
   else
-    diagnostics_raise(&report); /* the warnings */
-  diagnostics_clear(&report);
+    diagnostics_raise(&diagnostics); /* the warnings */
+  diagnostics_clear(&diagnostics);
   if (!status) *graph_out = graph;
   return status;
 }
@@ -188,26 +187,6 @@ int graph_find(const struct graph *graph, const char *name)
   for (size_t i = 0; i < graph->n_nodes; i++)
     if (!strcmp(graph->nodes[i].name, name)) return (int)i;
   return -1;
-}
-
-void graph_warn_unused(const struct graph *graph, const char *const *names, struct diagnostics *diagnostics)
-{
-  bool is_reached[GRAPH_MAX_NODES] = {false};
-  const char *key;
-  json_t *value;
-  is_reached[graph->default_node] = true;
-  for (size_t i = 0; i < graph->n_devices; i++) is_reached[graph->devices[i].node] = true;
-  for (size_t i = graph->n_nodes; i-- > 0;) {
-    const struct graph_node *node = &graph->nodes[i];
-    for (const char *const *name = names; *name; name++) is_reached[i] |= !strcmp(*name, node->name);
-    for (size_t r = 0; is_reached[i] && r < node->n_references; r++) is_reached[node->references[r]] = true;
-  }
-  json_object_foreach(json_object_get(graph->root, "resources"), key, value)
-  {
-    int index = graph_find(graph, key);
-    if (!is_reached[index])
-      diagnostics_warn(diagnostics, graph->nodes[index].path, "no device uses this resource; name it or remove it");
-  }
 }
 
 /* ---- Resources made in code ------------------------------------------------------------------------------------ */

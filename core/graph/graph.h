@@ -23,6 +23,7 @@ struct graph_node {
   size_t n_upstreams;
   int *references; /* the nodes that it needs, each once: its upstreams, and the resources that its options name */
   size_t n_references;
+  bool is_by_name; /* no device's stack needs it: it is built where the program asks for it by its name */
 };
 
 struct graph_device {
@@ -60,15 +61,11 @@ enum hipmm_status graph_check(const char *file, const char *json, struct diagnos
                               struct graph **graph_out);
 
 /* Reads a graph from `file`, or from `json`, or takes the built-in one if both are NULL. The thread's error has the
- * errors, and the log the warnings; `names`, if not NULL: also graph_warn_unused(). The caller owns a reference. */
-enum hipmm_status graph_load(const char *file, const char *json, const char *const *names, struct graph **graph_out);
+ * errors, and the log the warnings. The caller owns a reference. */
+enum hipmm_status graph_load(const char *file, const char *json, struct graph **graph_out);
 
 /* Whether two graphs say the same: the same JSON, read from places where its relative paths mean the same. */
 bool graph_is_same(const struct graph *graph, const struct graph *other);
-
-/* Warns of each resource that no device reaches, in the order of the file. `names`, ended by NULL: resources that the
- * process asks for by name, if the graph has them. */
-void graph_warn_unused(const struct graph *graph, const char *const *names, struct diagnostics *diagnostics);
 
 /* References; thread-safe. Releasing the last one frees the graph. */
 void graph_retain(struct graph *graph);

@@ -107,20 +107,27 @@ static bool graph_file_is_blank(const char *text, size_t bytes)
   return true;
 }
 
-/* The end of the message about a common error for which the parser reports only a wrong character, such as a
- * comment. */
-static const char *graph_file_syntax_hint(const json_error_t *error, const char *text)
+/* The start of the token at which the parser stopped: its text in the message ends at the position. */
+static size_t graph_file_token_start(const json_error_t *error, const char *near)
 {
-  const char *near = strstr(error->text, " near '");
-  if (!near || error->position < 0) return "";
-  near += strlen(" near '");
+  size_t end = error->position > 0 ? (size_t)error->position : 0, length = near ? strlen(near) - 1 : 0;
+  return end - (length < end ? length : end);
+}
+
+/* The end of the message about a common error for which the parser reports only a wrong character, such as a comment.
+ * `at` is the place of the token, and becomes the place of the error. */
+static const char *graph_file_syntax_hint(const json_error_t *error, const char *near, const char *text, size_t *at)
+{
+  if (!near) return "";
   bool is_end = *near == ']' || *near == '}', wants_end = error->text[0] == '\'' && strchr("]}", error->text[1]);
-  size_t before = (size_t)error->position, token = strlen(near) - 1;
-  before -= token < before ? token : before;
+  size_t before = *at;
   while (before && strchr(" \t\r\n", text[before - 1])) before--;
   if (*near == '\'') return "; JSON has double quotes only";
   if (*near == '/' || *near == '#') return "; JSON has no comments";
-  if (is_end && before && text[before - 1] == ',') return "; the comma before it is one too many";
+  if (is_end && before && text[before - 1] == ',') {
+    *at = before - 1;
+    return "; the comma before it is one too many";
+  }
   if (!is_end && !strncmp(error->text, "string or", 9)) return "; names stand in double quotes";
   return wants_end && !is_end ? "; is a comma missing before it?" : "";
 }
@@ -129,24 +136,28 @@ static void graph_file_report_syntax(const json_error_t *error, const char *text
 {
   int line = error->line > 0 ? error->line : 1, column = error->column > 0 ? error->column : 1;
   enum json_error_code code = json_error_code(error);
-  bool is_nul = code == json_error_null_character || code == json_error_null_byte_in_key;
-  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "%s%s", is_nul ? "\\u0000 is not allowed" : error->text,
-                     is_nul ? "" : graph_file_syntax_hint(error, text));
+  const char *near = strstr(error->text, " near '"), *hint = "";
+  if (near) near += strlen(" near '");
+  if (code == json_error_null_character || code == json_error_null_byte_in_key) {
+    diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "\\u0000 is not allowed");
+    return;
+  }
+  if (near && code != json_error_invalid_utf8) { /* at the byte */
+    size_t at = graph_file_token_start(error, near);
+    hint = graph_file_syntax_hint(error, near, text, &at);
+    graph_position_at(text, at, &line, &column);
+  }
+  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "%s%s", error->text, hint);
 }
 
 /* The parser stops at a zero byte as at the end of the file. */
 static bool graph_file_report_zero_byte(const char *text, size_t bytes, struct diagnostics *diagnostics)
 {
-  const char *zero = memchr(text, '\0', bytes), *line_start = text;
-  int line = 1;
+  int line, column;
+  const char *zero = memchr(text, '\0', bytes);
   if (!zero) return false;
-  for (const char *c = text; c < zero; c++) {
-    if (*c != '\n') continue;
-    line++;
-    line_start = c + 1;
-  }
-  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, (int)(zero - line_start) + 1,
-                     "a zero byte; a graph is UTF-8 text");
+  graph_position_at(text, (size_t)(zero - text), &line, &column);
+  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "a zero byte; a graph is UTF-8 text");
   return true;
 }
 

@@ -198,6 +198,19 @@ static void graph_order_sort_nodes(struct walk *walk)
   graph->nodes = sorted;
 }
 
+/* Nodes are in their final order, each after those that it needs. */
+static void graph_order_mark_by_name(struct graph *graph)
+{
+  bool is_reached[GRAPH_MAX_NODES] = {false};
+  is_reached[graph->default_node] = true;
+  for (size_t i = 0; i < graph->n_devices; i++) is_reached[graph->devices[i].node] = true;
+  for (size_t i = graph->n_nodes; i-- > 0;) {
+    const struct graph_node *node = &graph->nodes[i];
+    graph->nodes[i].is_by_name = !is_reached[i];
+    for (size_t r = 0; is_reached[i] && r < node->n_references; r++) is_reached[node->references[r]] = true;
+  }
+}
+
 void graph_order(struct graph_build *build)
 {
   struct walk *walk = graph_build_allocate(build, 1, sizeof *walk);
@@ -209,5 +222,6 @@ void graph_order(struct graph_build *build)
     graph_order_check_depth(walk);
   }
   if (build->diagnostics->n_errors == 0) graph_order_sort_nodes(walk);
+  if (build->diagnostics->n_errors == 0) graph_order_mark_by_name(build->graph);
   free(walk);
 }

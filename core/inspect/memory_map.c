@@ -62,7 +62,8 @@ static void memory_map_join_holes(struct memory_map *map)
 enum hipmm_status memory_map_gather(const struct instance *instance, struct memory_map *map_out)
 {
   *map_out = (struct memory_map){0};
-  enum hipmm_status status = instance->resource.ops->visit(instance->resource.self, memory_map_add, map_out);
+  enum hipmm_status status = instance_finish_op(
+      instance, instance->resource.ops->visit(instance->resource.self, memory_map_add, map_out), "visit");
   if (!status && map_out->is_short) status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (map_out->n) qsort(map_out->items, map_out->n, sizeof *map_out->items, memory_map_by_address);
   memory_map_join_holes(map_out);

@@ -57,6 +57,15 @@ static enum hipmm_status path_find_device(const char *path, const char *part, st
   return HIPMM_OK;
 }
 
+static enum hipmm_status path_refuse_resource(const char *path, const char *name, const struct stack *stack,
+                                              const char *nearest)
+{
+  int node = graph_find(stack->graph, name);
+  if (node < 0 || !stack->graph->nodes[node].is_by_name) return path_refuse(path, "resource", name, nearest);
+  return error_set(HIPMM_E_STATE, "%.300s: %.100s is not built yet; get it with hipmm_resource_get_by_name()", path,
+                   name);
+}
+
 static enum hipmm_status path_refuse_form(const char *path)
 {
   return error_set(HIPMM_E_ARGUMENT,
@@ -83,7 +92,7 @@ static enum hipmm_status path_resolve(const char *path, const char *shown, struc
   if (!is_device && !target.stack->external.is_whole)
     target.instance = &target.stack->instances[0];
   else if (path_next_part(&rest, part, sizeof part) && !(target.instance = stack_find(target.stack, part, &nearest)))
-    status = path_refuse(shown, "resource", part, nearest);
+    status = path_refuse_resource(shown, part, target.stack, nearest);
   target.name = rest;
   if (!status && (!*rest || strchr(rest, '/'))) status = path_refuse_form(shown);
   if (status)
@@ -139,7 +148,10 @@ enum hipmm_status path_read(const struct path *target, const char *path, int64_t
   uint32_t row = 0, n = plugin ? plugin->n_values : PATH_DEVICE_VALUES;
   while (row < n && strcmp(values[row].name, target->name)) row++;
   if (row == n) return path_refuse_value(path, target->name, values, n, plugin);
-  if (plugin) return target->instance->resource.ops->query(target->instance->resource.self, row, value_out);
+  if (plugin)
+    return instance_finish_op(target->instance,
+                              target->instance->resource.ops->query(target->instance->resource.self, row, value_out),
+                              "query");
   *value_out = path_device_value(target->stack, row);
   return HIPMM_OK;
 }

@@ -76,6 +76,7 @@ static enum hipmm_status settings_put_in_force(struct instance *instance, const 
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
               hipmm_status_string(status));
+  status = instance_finish_op(instance, status, "reconfigure");
   if (!status) error_set_located(&before);
   if (status && !is_known) instance_options_free(&instance->node->plugin->descriptor, set);
   if (status) return status;

@@ -76,7 +76,8 @@ enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **
   enum hipmm_status status = resource_call_begin(resource, text_out, "text_out", &call);
   if (status) return status;
   const struct instance *owner = values_reporter(call.instance);
-  status = owner ? owner->resource.ops->report(owner->resource.self, values_add_line, &text)
+  status = owner ? instance_finish_op(owner, owner->resource.ops->report(owner->resource.self, values_add_line, &text),
+                                      "report")
                  : error_set(HIPMM_E_NOT_SUPPORTED, "%s: neither it nor a resource below it has a text about its state",
                              call.instance->node->name);
   resource_call_end(&call, status);

@@ -125,7 +125,8 @@ static bool option_value_read_object(const struct option_reading *reading, const
   const char *name = json_string_value(value);
   option_show(value, shown, sizeof shown);
   if (!name) return option_refuse(reading, "%s is not the name of a registered %s", shown, reading->row->unit);
-  if (!text_is_name(name)) return option_refuse(reading, "%s is not a name; " TEXT_NAME_RULE, shown, TEXT_LONGEST_NAME);
+  if (*name != REGISTRY_PRIVATE && !text_is_name(name))
+    return option_refuse(reading, "%s is not a name; " TEXT_NAME_RULE, shown, TEXT_LONGEST_NAME);
   if (!reading->context->takes_objects) return true;
   const void *object = registry_acquire(reading->row->unit, name);
   if (!object) return option_value_refuse_object(reading, shown, name);

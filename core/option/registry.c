@@ -168,7 +168,7 @@ const char *registry_nearest(const char *kind, const char *name, char *buffer, s
   struct text_near near = text_near(name);
   registry_begin();
   for (const struct object *object = objects; object; object = object->next)
-    if (object->kind == found) text_near_try(&near, object->name);
+    if (object->kind == found && object->name[0] != REGISTRY_PRIVATE) text_near_try(&near, object->name);
   if (near.name) snprintf(buffer, buffer_bytes, "%s", near.name);
   registry_end();
   return near.name ? buffer : NULL;
@@ -209,12 +209,9 @@ static enum hipmm_status registry_remove(const struct object_kind *kind, const c
 }
 
 /* `registered` is one of the structs of the union; only the kind's bytes may be read. */
-static enum hipmm_status registry_add(const struct object_kind *kind, const char *name, const void *registered)
+static enum hipmm_status registry_enter(const struct object_kind *kind, const char *name, const void *registered)
 {
-  enum hipmm_status status = registry_check_name(kind, name);
-  if (status) return status;
-  if (!registered) return registry_remove(kind, name);
-  status = registry_check_struct(kind, registered);
+  enum hipmm_status status = registry_check_struct(kind, registered);
   if (status) return status;
   struct object *object = calloc(1, sizeof *object + strlen(name) + 1);
   if (!object) return error_set(HIPMM_E_OUT_OF_MEMORY, "%s: out of host memory", kind->function);
@@ -225,6 +222,28 @@ static enum hipmm_status registry_add(const struct object_kind *kind, const char
   strcpy(object->name, name);
   registry_release_object(registry_exchange(kind, name, object));
   return HIPMM_OK;
+}
+
+static enum hipmm_status registry_add(const struct object_kind *kind, const char *name, const void *registered)
+{
+  enum hipmm_status status = registry_check_name(kind, name);
+  if (status) return status;
+  return registered ? registry_enter(kind, name, registered) : registry_remove(kind, name);
+}
+
+enum hipmm_status registry_add_private(const char *kind, const void *registered, char name_out[REGISTRY_PRIVATE_BYTES])
+{
+  static atomic_ulong numbers;
+  const struct object_kind *found = registry_find_kind(kind);
+  if (!found) return error_set(HIPMM_E_ARGUMENT, "programs cannot pass objects of the kind %s", kind);
+  snprintf(name_out, REGISTRY_PRIVATE_BYTES, "%c%lu", REGISTRY_PRIVATE, atomic_fetch_add(&numbers, 1) + 1);
+  return registry_enter(found, name_out, registered);
+}
+
+void registry_remove_private(const char *kind, const char *name)
+{
+  const struct object_kind *found = registry_find_kind(kind);
+  if (found) registry_release_object(registry_exchange(found, name, NULL));
 }
 
 enum hipmm_status hipmm_allocator_register(const char *name, const struct hipmm_allocator *allocator)

@@ -3,6 +3,8 @@
 #ifndef HIPMM_CORE_OPTION_REGISTRY_H
 #define HIPMM_CORE_OPTION_REGISTRY_H
 
+#include <hipmm/hipmm.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,6 +17,13 @@ const char *registry_function(const char *kind);
  * registry_release() releases (NULL is allowed). The struct is constant, whatever is registered later. */
 const void *registry_acquire(const char *kind, const char *name);
 void registry_release(const void *registered);
+
+/* Registers an object without a name of the program's, for one resource: checks the struct, copies it, and writes the
+ * name for the option, which begins with REGISTRY_PRIVATE and is never given twice. remove forgets it; an unknown name has
+ * no effect. */
+enum { REGISTRY_PRIVATE = '#', REGISTRY_PRIVATE_BYTES = 24 };
+enum hipmm_status registry_add_private(const char *kind, const void *registered, char name_out[REGISTRY_PRIVATE_BYTES]);
+void registry_remove_private(const char *kind, const char *name);
 
 /* Copies the registered name of this kind that is nearest to `name` to `buffer` and returns it; NULL if none is
  * near. */

@@ -5,17 +5,22 @@
 #include "../base/environment.h"
 #include "../base/error.h"
 #include "../base/log.h"
+#include "builtin.h"
 #include "descriptor.h"
+#include "elf_file.h"
 #include "plugin.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <ltdl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* libltdl is not thread-safe, and the list is shared. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,6 +32,10 @@ static struct plugin *loaded;
 static enum hipmm_status plugin_load_check_regular(const char *file)
 {
   struct stat status;
+  char target[PATH_MAX];
+  ssize_t length = readlink(file, target, sizeof target - 1);
+  if (stat(file, &status) && errno == ENOENT && length > 0)
+    return error_set(HIPMM_E_PLUGIN, "%s: is a link to %.*s, which does not exist", file, (int)length, target);
   if (stat(file, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", file, strerror(errno));
   return S_ISREG(status.st_mode) ? HIPMM_OK : error_set(HIPMM_E_PLUGIN, "%s: not a regular file", file);
 }
@@ -38,8 +47,8 @@ static enum hipmm_status plugin_load_probe(const char *file)
   if (dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return HIPMM_OK;
   const char *reason = dlerror();
   bool named = strstr(reason, file) != NULL;
-  return error_set(HIPMM_E_PLUGIN, "%s%s%s (`ldd %s` shows its dependencies)", named ? "" : file, named ? "" : ": ",
-                   reason, file);
+  return error_set(HIPMM_E_PLUGIN, "%s%s%s (`ldd` shows a file's dependencies)", named ? "" : file, named ? "" : ": ",
+                   reason);
 }
 
 static lt_dlhandle plugin_load_open(const char *file)
@@ -52,10 +61,26 @@ static lt_dlhandle plugin_load_open(const char *file)
   return handle;
 }
 
+/* libltdl looks for the file's stem, in which all but letters and digits is "_", and then for the plain name. */
+static enum hipmm_status plugin_load_refuse_nameless(const char *file)
+{
+  char stem[NAME_MAX + 1];
+  snprintf(stem, sizeof stem, "%s", strrchr(file, '/') ? strrchr(file, '/') + 1 : file);
+  stem[strcspn(stem, ".")] = '\0';
+  for (char *c = stem; *c; c++)
+    if (!isalnum((unsigned char)*c)) *c = '_';
+  return error_set(
+      HIPMM_E_PLUGIN_ABI,
+      "%s: no plugin descriptor: it exports neither %s_LTX_hipmm_plugin nor hipmm_plugin; a plugin exports "
+      "its descriptor under one of these names (HIPMM_EXPORT, and extern \"C\" in C++)",
+      file, stem);
+}
+
 static enum hipmm_status plugin_load_descriptor(const char *file, const void **descriptor_out)
 {
   enum hipmm_status status = plugin_load_check_regular(file);
   if (!status) status = environment_check_trusted(file);
+  if (!status) status = elf_file_check(file);
   if (!status) status = plugin_load_probe(file);
   if (status) return status;
   static bool initialised;
@@ -64,12 +89,7 @@ static enum hipmm_status plugin_load_descriptor(const char *file, const void **d
   lt_dlhandle handle = plugin_load_open(file);
   if (!handle) return error_set(HIPMM_E_PLUGIN, "%s: %s", file, lt_dlerror());
   *descriptor_out = lt_dlsym(handle, "hipmm_plugin");
-  if (!*descriptor_out)
-    return error_set(HIPMM_E_PLUGIN_ABI,
-                     "%s: no plugin descriptor; a plugin exports the constant TYPE_LTX_hipmm_plugin, "
-                     "or hipmm_plugin",
-                     file);
-  return HIPMM_OK;
+  return *descriptor_out ? HIPMM_OK : plugin_load_refuse_nameless(file);
 }
 
 static const struct plugin *plugin_load_find(const char *file)
@@ -81,8 +101,10 @@ static const struct plugin *plugin_load_find(const char *file)
 
 static enum hipmm_status plugin_load_new(const char *file, const char *type, const struct plugin **plugin_out)
 {
-  const void *descriptor;
-  enum hipmm_status status = plugin_load_descriptor(file, &descriptor);
+  const void *descriptor = NULL;
+  bool is_builtin = !strncmp(file, BUILTIN_FOLDER "/", sizeof BUILTIN_FOLDER);
+  if (is_builtin) descriptor = builtin_find(type);
+  enum hipmm_status status = is_builtin ? HIPMM_OK : plugin_load_descriptor(file, &descriptor);
   if (status) return status;
   struct plugin *plugin = calloc(1, sizeof *plugin);
   if (plugin) plugin->file = strdup(file);

@@ -3,10 +3,12 @@
  * graph and the command to ask for a file. Never opens a plugin. */
 #include "../base/environment.h"
 #include "../base/error.h"
+#include "builtin.h"
 #include "plugin.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -82,6 +84,7 @@ static struct folders plugin_path_folders(const struct plugin_path *path)
   }
   for (size_t i = 0; path && i < path->n_folders; i++)
     plugin_path_add_folder(&folders, path->folders[i], strlen(path->folders[i]));
+  if (builtin_type(0)) plugin_path_add_folder(&folders, BUILTIN_FOLDER, strlen(BUILTIN_FOLDER));
   for (size_t i = 0; i < surroundings.count; i++)
     plugin_path_add_folder(&folders, surroundings.items[i], strlen(surroundings.items[i]));
   plugin_path_add_folder(&folders, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR));
@@ -102,23 +105,41 @@ static bool plugin_path_is_type(const char *type)
   return *type && *type != '.' && strlen(type) < 64 && !strchr(type, '/');
 }
 
-/* The plugin's file in one folder: TYPE.so, or as a build tree lays it out. */
-static bool plugin_path_find_in(const char *folder, const char *type, char *file, size_t bytes)
+/* Whether there is such a file; `or_link`: or a link that leads nowhere, which the loading of the file reports. */
+static bool plugin_path_is_there(const char *file, bool or_link)
 {
+  return !faccessat(AT_FDCWD, file, F_OK, or_link ? AT_SYMLINK_NOFOLLOW : 0);
+}
+
+/* The plugin's file in one folder: TYPE.so, or as a build tree lays it out. */
+static bool plugin_path_find_in(const char *folder, const char *type, bool or_link, char *file, size_t bytes)
+{
+  if (!strcmp(folder, BUILTIN_FOLDER)) {
+    snprintf(file, bytes, "%s/%s", folder, type);
+    return builtin_find(type) != NULL;
+  }
   snprintf(file, bytes, "%s/%s.so", folder, type);
-  if (!access(file, F_OK)) return true;
+  if (plugin_path_is_there(file, or_link)) return true;
   snprintf(file, bytes, "%s/%s/.libs/%s.so", folder, type, type);
-  if (!access(file, F_OK)) return true;
+  if (plugin_path_is_there(file, or_link)) return true;
   snprintf(file, bytes, "%s/runtimes/%s/.libs/%s.so", folder, type, type);
-  return !access(file, F_OK);
+  return plugin_path_is_there(file, or_link);
 }
 
 /* The file in the first `n` folders. */
-static bool plugin_path_find_among(const struct folders *folders, size_t n, const char *type, char *file, size_t bytes)
+static bool plugin_path_find_among(const struct folders *folders, size_t n, const char *type, bool or_link, char *file,
+                                   size_t bytes)
 {
   for (size_t i = 0; i < n; i++)
-    if (plugin_path_find_in(folders->items[i], type, file, bytes)) return true;
+    if (plugin_path_find_in(folders->items[i], type, or_link, file, bytes)) return true;
   return false;
+}
+
+/* The file in any folder: a file of a later folder comes before a link that leads nowhere. */
+static bool plugin_path_find_anywhere(const struct folders *folders, const char *type, char *file, size_t bytes)
+{
+  return plugin_path_find_among(folders, folders->count, type, false, file, bytes) ||
+         plugin_path_find_among(folders, folders->count, type, true, file, bytes);
 }
 
 enum hipmm_status plugin_path_find(const struct plugin_path *path, const char *type, char *file, size_t bytes)
@@ -126,7 +147,7 @@ enum hipmm_status plugin_path_find(const struct plugin_path *path, const char *t
   if (!plugin_path_is_type(type)) return error_set(HIPMM_E_PLUGIN, "\"%.64s\" is not a plugin's name", type);
   char text[1500] = "";
   struct folders folders = plugin_path_folders(path);
-  bool found = plugin_path_find_among(&folders, folders.count, type, file, bytes);
+  bool found = plugin_path_find_anywhere(&folders, type, file, bytes);
   for (size_t i = 0; !found && i < folders.count; i++) {
     size_t used = strlen(text);
     snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", folders.items[i]);
@@ -139,7 +160,7 @@ bool plugin_exists(const struct plugin_path *path, const char *type)
 {
   char file[PATH_MAX];
   struct folders folders = plugin_path_folders(path);
-  bool exists = plugin_path_is_type(type) && plugin_path_find_among(&folders, folders.count, type, file, sizeof file);
+  bool exists = plugin_path_is_type(type) && plugin_path_find_anywhere(&folders, type, file, sizeof file);
   plugin_path_free_folders(&folders);
   return exists;
 }
@@ -198,7 +219,7 @@ static void plugin_path_list(struct found_files *files, const char *folder, cons
     snprintf(type, sizeof type, "%s", entry->d_name);
     char *suffix = strrchr(type, '.');
     if (suffix && !strcmp(suffix, ".so")) *suffix = '\0';
-    if (plugin_path_is_type(type) && plugin_path_find_in(folder, type, file, sizeof file))
+    if (plugin_path_is_type(type) && plugin_path_find_in(folder, type, true, file, sizeof file))
       plugin_path_add_file(files, type, file);
   }
   closedir(directory);
@@ -207,7 +228,12 @@ static void plugin_path_list(struct found_files *files, const char *folder, cons
 static struct found_files plugin_path_list_folder(const char *folder)
 {
   struct found_files files = {0};
-  char runtimes[PATH_MAX];
+  char runtimes[PATH_MAX], file[PATH_MAX];
+  bool is_builtin = !strcmp(folder, BUILTIN_FOLDER);
+  for (size_t i = 0; is_builtin && builtin_type(i); i++)
+    if (plugin_path_find_in(folder, builtin_type(i), false, file, sizeof file))
+      plugin_path_add_file(&files, builtin_type(i), file);
+  if (is_builtin) return files;
   plugin_path_list(&files, folder, folder);
   snprintf(runtimes, sizeof runtimes, "%s/runtimes", folder);
   plugin_path_list(&files, folder, runtimes);
@@ -225,7 +251,8 @@ void plugin_path_visit(const struct plugin_path *path,
     struct found_files files = plugin_path_list_folder(folders.items[f]);
     for (size_t i = 0; i < files.count; i++) {
       const struct found_file *found = &files.items[i];
-      visit(closure, found->type, found->file, plugin_path_find_among(&folders, f, found->type, before, sizeof before));
+      visit(closure, found->type, found->file,
+            plugin_path_find_among(&folders, f, found->type, false, before, sizeof before));
       free(found->type);
       free(found->file);
     }

@@ -114,24 +114,12 @@ static enum hipmm_status hip_open_wanted(const struct graph *graph, const char *
   return HIPMM_OK;
 }
 
-/* Names the variable before the message, unless the message is about a variable already. */
-static enum hipmm_status hip_blame_variable(enum hipmm_status status)
-{
-  struct hipmm_error error = {.struct_size = sizeof error}, blamed;
-  hipmm_last_error(&error);
-  if (!strncmp(error.message, "HIPMM_", strlen("HIPMM_"))) return status;
-  blamed = error;
-  blamed.file[0] = '\0';
-  bool whole = snprintf(blamed.message, sizeof blamed.message, "HIPMM_RUNTIME: %s", error.message) >= 0;
-  return error_set_located(whole ? &blamed : &error);
-}
-
 enum hipmm_status hip_open(const struct graph *graph, bool is_in_use)
 {
   const char *variable = environment_get("HIPMM_RUNTIME");
   bool is_variable = variable && *variable;
   enum hipmm_status status = hip_open_wanted(graph, hip_wanted(graph), is_in_use);
-  return status && is_variable ? hip_blame_variable(status) : status;
+  return status && is_variable ? error_blame_variable("HIPMM_RUNTIME", status) : status;
 }
 
 int hip_device_count(void)

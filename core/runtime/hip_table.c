@@ -128,6 +128,8 @@ static struct {
   int (*MemGetAllocationGranularity)(size_t *bytes, const void *prop, int option);
   int (*MemAddressReserve)(void **ptr, size_t bytes, size_t alignment, void *address, unsigned long long flags);
   int (*MemCreate)(hipmm_hip_chunk_t *handle, size_t bytes, const void *prop, unsigned long long flags);
+  int (*MemExport)(void *shareable, hipmm_hip_chunk_t handle, int handle_type, unsigned long long flags);
+  int (*MemImport)(hipmm_hip_chunk_t *handle, void *shareable, int handle_type);
   int (*MemMap)(void *ptr, size_t bytes, size_t offset, hipmm_hip_chunk_t handle, unsigned long long flags);
   int (*MemSetAccess)(void *ptr, size_t bytes, const hipMemAccessDesc *access, size_t count);
   int (*DeviceEnablePeerAccess)(int peer, unsigned flags);
@@ -173,7 +175,7 @@ UNSAFE_IN_CAPTURE(RELAXED)
 
 /* ---- Structs and numbers ---- */
 
-static union allocation_prop hip_table_allocation_prop(int device)
+static union allocation_prop hip_table_allocation_prop(int device, int handle_type)
 {
   hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = device};
   union allocation_prop prop;
@@ -181,9 +183,11 @@ static union allocation_prop hip_table_allocation_prop(int device)
   if (runtime_version < VERSION_5_3) {
     prop.up_to_5_2.type = hipMemAllocationTypePinned;
     prop.up_to_5_2.location = location;
+    prop.up_to_5_2.handle_type = handle_type;
   } else {
     prop.from_5_3.type = hipMemAllocationTypePinned;
     prop.from_5_3.location = location;
+    prop.from_5_3.handle_type = handle_type;
   }
   return prop;
 }
@@ -261,7 +265,7 @@ static int hip_table_import_pool(hipmm_hip_mempool_t *pool, int fd)
 
 static int hip_table_allocation_granularity(size_t *bytes, int device)
 {
-  union allocation_prop prop = hip_table_allocation_prop(device);
+  union allocation_prop prop = hip_table_allocation_prop(device, hipMemHandleTypeNone);
   return raw.MemGetAllocationGranularity(bytes, &prop, hipMemAllocationGranularityMinimum);
 }
 
@@ -272,8 +276,25 @@ static int hip_table_reserve_addresses(void **ptr, size_t bytes, size_t alignmen
 
 static int hip_table_create_memory(hipmm_hip_chunk_t *handle, size_t bytes, int device)
 {
-  union allocation_prop prop = hip_table_allocation_prop(device);
+  union allocation_prop prop = hip_table_allocation_prop(device, hipMemHandleTypeNone);
   return raw.MemCreate(handle, bytes, &prop, 0);
+}
+
+static int hip_table_create_shared_memory(hipmm_hip_chunk_t *handle, size_t bytes, int device)
+{
+  union allocation_prop prop = hip_table_allocation_prop(device, hipMemHandleTypePosixFileDescriptor);
+  return raw.MemCreate(handle, bytes, &prop, 0);
+}
+
+static int hip_table_export_memory(int *fd, hipmm_hip_chunk_t handle)
+{
+  return raw.MemExport(fd, handle, hipMemHandleTypePosixFileDescriptor, 0);
+}
+
+/* ROCm takes the address of the descriptor, and the runtimes of hipmm take either. */
+static int hip_table_import_memory(hipmm_hip_chunk_t *handle, int fd)
+{
+  return raw.MemImport(handle, &fd, hipMemHandleTypePosixFileDescriptor);
 }
 
 static int hip_table_map_memory(void *ptr, size_t bytes, hipmm_hip_chunk_t handle)
@@ -366,9 +387,13 @@ static const struct symbol symbols[] = {
     {"hipMemAddressFree", &hip_table_functions.MemAddressFree, false},
     {"hipMemCreate", &raw.MemCreate, false},
     {"hipMemRelease", &hip_table_functions.MemRelease, false},
+    {"hipMemExportToShareableHandle", &raw.MemExport, false},
+    {"hipMemImportFromShareableHandle", &raw.MemImport, false},
     {"hipMemMap", &raw.MemMap, false},
     {"hipMemUnmap", &hip_table_functions.MemUnmap, false},
     {"hipMemSetAccess", &raw.MemSetAccess, false},
+    {"hipStreamCreateWithPriority", &hip_table_functions.StreamCreateWithPriority, false},
+    {"hipDeviceGetStreamPriorityRange", &hip_table_functions.DeviceGetStreamPriorityRange, false},
     {"hipMemGetAddressRange", &hip_table_functions.MemGetAddressRange, false},
 };
 
@@ -395,6 +420,9 @@ static void hip_table_put_adapters(void)
       raw.MemGetAllocationGranularity ? hip_table_allocation_granularity : NULL;
   hip_table_functions.MemAddressReserve = raw.MemAddressReserve ? hip_table_reserve_addresses : NULL;
   hip_table_functions.MemCreate = raw.MemCreate ? hip_table_create_memory : NULL;
+  hip_table_functions.MemCreateShared = raw.MemCreate ? hip_table_create_shared_memory : NULL;
+  hip_table_functions.MemExport = raw.MemExport ? hip_table_export_memory : NULL;
+  hip_table_functions.MemImport = raw.MemImport ? hip_table_import_memory : NULL;
   hip_table_functions.MemMap = raw.MemMap ? hip_table_map_memory : NULL;
   hip_table_functions.MemSetAccess = raw.MemSetAccess ? hip_table_set_access : NULL;
   hip_table_functions.DeviceEnablePeerAccess = raw.DeviceEnablePeerAccess ? hip_table_enable_peer_access : NULL;

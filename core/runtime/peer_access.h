@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* peer_access.h: which peer accesses hipmm enabled with hipDeviceEnablePeerAccess() for a graph. The access is a state
- * of the process and outlives the stack; `hipmm run` keeps the program's own accesses apart from it. Thread-safe.
+ * of the process and outlives the stack; the preload object keeps the program's own accesses apart from it. Thread-safe.
  * Devices from 64 on are not recorded. */
 #ifndef HIPMM_CORE_RUNTIME_PEER_ACCESS_H
 #define HIPMM_CORE_RUNTIME_PEER_ACCESS_H

@@ -96,6 +96,21 @@ static enum hipmm_status device_table_await_builder(struct device_table_entry *e
   return error_set(HIPMM_E_STATE, "this is called from within the building of a device's stack, which must end first");
 }
 
+/* Gives the building to the calling thread, which has the lock; the lock is free until the building ends. */
+static void device_table_begin_building(struct device_table_entry *entry)
+{
+  entry->is_building = true;
+  entry->builder = pthread_self();
+  pthread_mutex_unlock(&lock);
+}
+
+static void device_table_end_building(struct device_table_entry *entry)
+{
+  pthread_mutex_lock(&lock);
+  entry->is_building = false;
+  pthread_cond_broadcast(&building_over);
+}
+
 /* A resource that the program put in force meanwhile stays in force. */
 static enum hipmm_status device_table_build_stack(int device, enum stack_user user)
 {
@@ -106,17 +121,30 @@ static enum hipmm_status device_table_build_stack(int device, enum stack_user us
   enum hipmm_status status = device_table_await_builder(entry);
   if (!status && !atomic_load(&entry->stack)) {
     struct stack *stack;
-    entry->is_building = true;
-    entry->builder = pthread_self();
-    pthread_mutex_unlock(&lock);
+    device_table_begin_building(entry);
     status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, user, &stack);
-    pthread_mutex_lock(&lock);
+    device_table_end_building(entry);
     if (!status) {
       atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
       atomic_store(&entry->stack, stack);
     }
-    entry->is_building = false;
-    pthread_cond_broadcast(&building_over);
+  }
+  pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
+  return status;
+}
+
+enum hipmm_status device_table_extend(int device, int node)
+{
+  struct device_table_entry *entry = &entries[device];
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
+  enum hipmm_status status = device_table_await_builder(entry);
+  struct stack *stack = atomic_load(&entry->stack);
+  if (!status && !stack->instances[node].created) {
+    device_table_begin_building(entry);
+    status = stack_extend(stack, node);
+    device_table_end_building(entry);
   }
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
@@ -142,7 +170,7 @@ enum hipmm_status device_table_stack(int device, struct stack **stack_out)
   return device_table_stack_for(device, STACK_FOR_ANY, stack_out);
 }
 
-static struct hipmm_resource *device_table_resource_in_force(int device)
+struct hipmm_resource *device_table_resource_in_force(int device)
 {
   if (device < 0 || device >= DEVICE_TABLE_MOST) return NULL;
   return atomic_load_explicit(&entries[device].resource, memory_order_acquire);
@@ -318,6 +346,12 @@ static enum hipmm_status device_table_find_named(int device, const char *name, s
   enum hipmm_status status = device_table_stack(device, &stack);
   if (status) return status;
   struct instance *instance = stack_find(stack, name, &nearest);
+  int node = instance ? -1 : graph_find(stack->graph, name);
+  if (node >= 0 && stack->graph->nodes[node].is_by_name) {
+    status = device_table_extend(device, node);
+    instance = &stack->instances[node];
+  }
+  if (status) return status;
   if (!instance)
     return error_set(HIPMM_E_ARGUMENT, "%s: the stack of device %d has no resource called \"%.100s\"%s",
                      stack->graph->source, device, name, text_hint(nearest, hint, sizeof hint));

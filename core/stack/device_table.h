@@ -24,6 +24,9 @@ enum hipmm_status device_table_resource(int device, struct hipmm_resource **reso
 enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out);
 enum hipmm_status device_table_current_resource(struct hipmm_resource **resource_out);
 
+/* The same without building anything: NULL while the device has no stack. */
+struct hipmm_resource *device_table_resource_in_force(int device);
+
 /* For a call on a resource that the program gives, NULL for the resource in force on the current device, which is found
  * then, building its stack if need be. `*thread_out`, if not NULL, has entered a call (lifecycle.h): the resource lasts
  * until lifecycle_leave_here(). The second one never builds a stack: HIPMM_E_POINTER if the device has none. */
@@ -33,6 +36,10 @@ enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, stru
 /* The device's stack, built if need be, or only if it is there already (NULL when not). Borrowed likewise. */
 enum hipmm_status device_table_stack(int device, struct stack **stack_out);
 struct stack *device_table_stack_if_built(int device);
+
+/* Builds the resource of node `node` of the graph on a device whose stack is built, and what it needs, as far as they are
+ * not there. */
+enum hipmm_status device_table_extend(int device, int node);
 
 /* The graph in use, with a reference, if `device` exists. Without a reference, for a change: NULL while the table is
  * closed. */

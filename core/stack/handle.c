@@ -177,21 +177,35 @@ void handle_free(void *object)
   if (stack) stack_release(stack);
 }
 
+/* What an object is called, and an argument that is one. */
+static const struct {
+  const char *object, *argument;
+} names[HANDLE_KINDS] = {[HANDLE_STREAM_POOL] = {"stream pool", "pool"},
+                         [HANDLE_BUFFER] = {"buffer", "buffer"},
+                         [HANDLE_VECTOR] = {"vector", "vector"},
+                         [HANDLE_SCALAR] = {"scalar", "scalar"},
+                         [HANDLE_HOST_BUFFER] = {"host buffer", "buffer"}};
+
+static enum hipmm_status handle_refuse_argument(enum handle_kind kind, const char *name)
+{
+  return error_set(HIPMM_E_POINTER, "%s is not a %s, or already destroyed", name, names[kind].object);
+}
+
 enum hipmm_status handle_refuse(enum handle_kind kind)
 {
-  static const char *const names[HANDLE_KINDS] = {[HANDLE_STREAM_POOL] = "stream pool",
-                                                  [HANDLE_BUFFER] = "buffer",
-                                                  [HANDLE_VECTOR] = "vector",
-                                                  [HANDLE_SCALAR] = "scalar",
-                                                  [HANDLE_HOST_BUFFER] = "host buffer"};
-  return error_set(HIPMM_E_POINTER, "not a %s, or already destroyed", names[kind]);
+  return handle_refuse_argument(kind, names[kind].argument);
+}
+
+enum hipmm_status handle_check_argument(const void *object, enum handle_kind kind, const char *name)
+{
+  if (lifecycle_is_barred()) return lifecycle_check();
+  if (!object) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
+  return handle_is(object, kind) ? HIPMM_OK : handle_refuse_argument(kind, name);
 }
 
 enum hipmm_status handle_check(const void *object, enum handle_kind kind)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
-  if (!object) return error_set(HIPMM_E_ARGUMENT, "the object is NULL");
-  return handle_is(object, kind) ? HIPMM_OK : handle_refuse(kind);
+  return handle_check_argument(object, kind, names[kind].argument);
 }
 
 size_t handle_count(void)

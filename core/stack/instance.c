@@ -5,6 +5,8 @@
 #include "../graph/graph_build.h"
 #include "stack.h"
 
+#include <hipmm/inspect.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +134,11 @@ bool instance_may_cut_up(const struct instance *other, const struct instance *in
   return false;
 }
 
+enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_status status, const char *op)
+{
+  return instance_is_live(&instance->resource) ? error_of_op(status, instance->node->name, op) : status;
+}
+
 /* ---- Searches ---- */
 
 /* What the instance knows by itself. `is_settled_out`: no other instance needs to be asked. */
@@ -190,4 +197,37 @@ const struct instance *instance_with_value(const struct instance *instance, cons
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out)
 {
   return instance_search_down(instance, name, true, row_out);
+}
+
+/* ---- What programs ask and keep ---- */
+
+unsigned instance_access(const struct instance *instance)
+{
+  unsigned access = HIPMM_ACCESS_HOST | HIPMM_ACCESS_DEVICE;
+  for (size_t i = 0; i < instance->n_closure; i++) {
+    const struct hipmm_plugin *plugin = &instance->closure[i]->node->plugin->descriptor;
+    if (plugin->role != HIPMM_ROLE_SOURCE) continue;
+    if (!(plugin->flags & HIPMM_PLUGIN_HOST_MEMORY)) access &= ~(unsigned)HIPMM_ACCESS_HOST;
+    if (plugin->flags & HIPMM_PLUGIN_HOST_ALONE) access &= ~(unsigned)HIPMM_ACCESS_DEVICE;
+  }
+  return access;
+}
+
+static pthread_mutex_t user_data_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void instance_set_user_data(struct instance *instance, struct instance_user_data data)
+{
+  pthread_mutex_lock(&user_data_lock);
+  struct instance_user_data before = instance->user_data;
+  instance->user_data = data;
+  pthread_mutex_unlock(&user_data_lock);
+  if (before.release) before.release(before.data);
+}
+
+void *instance_get_user_data(const struct instance *instance)
+{
+  pthread_mutex_lock(&user_data_lock);
+  void *data = instance->user_data.data;
+  pthread_mutex_unlock(&user_data_lock);
+  return data;
 }

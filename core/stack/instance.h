@@ -4,11 +4,18 @@
 #define HIPMM_CORE_STACK_INSTANCE_H
 
 #include "../base/block_map.h"
+#include "../base/error.h"
 #include "../graph/graph.h"
 
 #include <stdatomic.h>
 
 struct stack;
+
+/* A pointer of the program's own. */
+struct instance_user_data {
+  void *data;
+  void (*release)(void *data);
+};
 
 struct instance {
   struct hipmm_resource resource; /* first: the public handle is the instance's address */
@@ -22,10 +29,13 @@ struct instance {
   void *options_by_text;                    /* instance_options.c: the same in a search tree */
   uint64_t free_bytes;                      /* what percentages in its options are of */
   void *self;                               /* the plugin's, as create gave it */
-  bool created;                             /* create succeeded, destroy is owed */
-  pthread_mutex_t setting;                  /* inspect/settings.c: an option is being set */
-  pthread_mutex_t lock;                     /* locked_ops.c: for a plugin that is not thread-safe */
-  int cancel;                               /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
+  atomic_int_fast64_t held_bytes, peak_held_bytes; /* of a source: from the runtime */
+  bool is_owed;            /* create succeeded, destroy is owed; the builder of the stack alone reads it */
+  atomic_bool created;     /* complete with all that it needs, and may be visited */
+  pthread_mutex_t setting; /* inspect/settings.c: an option is being set */
+  pthread_mutex_t lock;    /* locked_ops.c: for a plugin that is not thread-safe */
+  int cancel;              /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
+  struct instance_user_data user_data;
   struct hipmm_resource **upstreams;
   size_t n_upstreams;
 
@@ -47,11 +57,23 @@ static inline struct instance *instance_from(const struct hipmm_resource *resour
   return (struct instance *)(uintptr_t)resource;
 }
 
+/* The status that an op of the instance returned, for the program: see error_of_op(). A stale resource has refused the
+ * call by itself. */
+enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_status status, const char *op);
+static inline enum hipmm_status instance_finish_op(const struct instance *instance, enum hipmm_status status,
+                                                   const char *op)
+{
+  return __builtin_expect(!status, 1) ? HIPMM_OK : instance_fail_op(instance, status, op);
+}
+
 /* ---- instance_memory.c ---- */
 
 /* Memory for the `n` instances of a stack, zeroed, with resources that are not live yet. NULL without host memory. */
 struct instance *instance_memory_allocate(size_t n);
 void instance_memory_free(struct instance *instances, size_t n);
+
+/* Zeroes an instance again: it is not live then. */
+void instance_memory_clear(struct instance *instances, size_t n);
 
 /* Whether it is a live resource: any pointer may be asked for. A stale one is recognised until its memory has a new
  * resource. */
@@ -81,10 +103,24 @@ bool instance_may_cut_up(const struct instance *other, const struct instance *in
 const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out);
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out);
 
+/* HIPMM_ACCESS_… for memory of all sources of the closure. */
+unsigned instance_access(const struct instance *instance);
+
+/* Replaces the program's pointer, and releases the one before; the pointer. */
+void instance_set_user_data(struct instance *instance, struct instance_user_data data);
+void *instance_get_user_data(const struct instance *instance);
+
 /* ---- instance_services.c ---- */
 
 /* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
 void instance_services_fill(struct instance *instance);
+
+/* ---- logged_ops.c: lines in the debug log for the calls of a resource ---- */
+
+/* Puts ops that tell the log in place of the instance's, whose resource is complete, if the log wants them now. Without
+ * host memory the instance stays as it is. */
+void logged_ops_install(struct instance *instance);
+void logged_ops_remove(const struct instance *instance);
 
 /* ---- locked_ops.c: one thread at a time for a resource whose plugin is not thread-safe ---- */
 

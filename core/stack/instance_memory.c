@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_SLOTS = 64, MOST_REGIONS = 32, CLASSES = 12 };
+/* UNUSED_SLOTS: an array is used again only while arrays with more slots than these are free. */
+enum { FIRST_SLOTS = 128, UNUSED_SLOTS = 64, MOST_REGIONS = 32, CLASSES = 12 };
 
 _Static_assert(GRAPH_MAX_NODES <= 1 << (CLASSES - 1), "the instances of a stack are of one class");
 
@@ -21,6 +22,7 @@ struct region {
 /* Arrays of 1 << class instances that are free; the first instance of one holds the next one. */
 struct free_arrays {
   struct instance *first, *last;
+  size_t n;
 };
 
 static struct region regions[MOST_REGIONS];
@@ -49,7 +51,7 @@ static const struct hipmm_ops stale_ops = {.struct_size = sizeof stale_ops,
                                            .allocate = instance_memory_refuse_allocate,
                                            .deallocate = instance_memory_refuse_deallocate};
 
-static void instance_memory_clear(struct instance *instances, size_t n)
+void instance_memory_clear(struct instance *instances, size_t n)
 {
   memset(instances, 0, n * sizeof *instances);
   for (size_t i = 0; i < n; i++) instances[i].resource.ops = &stale_ops;
@@ -95,12 +97,16 @@ static struct instance *instance_memory_take_slots(size_t n)
 
 struct instance *instance_memory_allocate(size_t n)
 {
-  struct free_arrays *arrays = &free_arrays[instance_memory_class(n)];
+  unsigned class = instance_memory_class(n);
+  struct free_arrays *arrays = &free_arrays[class];
+  struct instance *found = NULL;
   pthread_mutex_lock(&lock);
-  struct instance *found = arrays->first;
-  if (found) arrays->first = found->next_free;
-  if (!arrays->first) arrays->last = NULL;
-  if (!found) found = instance_memory_take_slots((size_t)1 << instance_memory_class(n));
+  if (arrays->n > (size_t)UNUSED_SLOTS >> class) {
+    found = arrays->first;
+    arrays->first = found->next_free;
+    if (!--arrays->n) arrays->last = NULL;
+  }
+  if (!found) found = instance_memory_take_slots((size_t)1 << class);
   pthread_mutex_unlock(&lock);
   if (found) instance_memory_clear(found, n);
   return found;
@@ -114,5 +120,6 @@ void instance_memory_free(struct instance *instances, size_t n)
   pthread_mutex_lock(&lock);
   *(arrays->last ? &arrays->last->next_free : &arrays->first) = instances;
   arrays->last = instances;
+  arrays->n++;
   pthread_mutex_unlock(&lock);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* instance_options.c: reads the options of a live resource from JSON. Called by stack.c and by inspect/settings.c. */
 #include "instance_options.h"
+#include "../option/registry.h"
 #include "stack.h"
 
 #include <search.h>
@@ -149,6 +150,15 @@ static void instance_options_leave(void *set)
   (void)set;
 }
 
+void instance_options_forget_objects(const struct hipmm_plugin *plugin, const json_t *object)
+{
+  for (uint32_t i = 0; i < plugin->n_options; i++) {
+    const struct hipmm_option *row = &plugin->options[i];
+    const char *name = row->type == HIPMM_OPTION_OBJECT ? json_string_value(json_object_get(object, row->name)) : NULL;
+    if (name && *name == REGISTRY_PRIVATE) registry_remove_private(row->unit, name);
+  }
+}
+
 void instance_options_free_all(struct instance *instance)
 {
   tdestroy(instance->options_by_text, instance_options_leave);
@@ -156,6 +166,7 @@ void instance_options_free_all(struct instance *instance)
   while (instance->all_options) {
     struct instance_options *set = instance->all_options;
     instance->all_options = set->older;
+    instance_options_forget_objects(&instance->node->plugin->descriptor, set->object);
     instance_options_free(&instance->node->plugin->descriptor, set);
   }
 }

@@ -31,7 +31,10 @@ void instance_options_add(struct instance *instance, struct instance_options *se
 /* Frees a set that was not added. */
 void instance_options_free(const struct hipmm_plugin *plugin, struct instance_options *set);
 
-/* Frees all sets of the instance. */
+/* Forgets the objects that a program gave to a resource made in code, which these options name. */
+void instance_options_forget_objects(const struct hipmm_plugin *plugin, const json_t *object);
+
+/* Frees all sets of the instance, after forgetting such objects. */
 void instance_options_free_all(struct instance *instance);
 
 #endif

@@ -37,14 +37,20 @@ static void instance_services_leave_device(const struct hipmm_services *services
   hip_leave_device(services->device, previous);
 }
 
+static void instance_services_add_held(atomic_int_fast64_t *held, atomic_int_fast64_t *peak, int64_t bytes)
+{
+  int64_t now = atomic_fetch_add_explicit(held, bytes, memory_order_relaxed) + bytes;
+  int_fast64_t before = atomic_load_explicit(peak, memory_order_relaxed);
+  while (now > before &&
+         !atomic_compare_exchange_weak_explicit(peak, &before, now, memory_order_relaxed, memory_order_relaxed))
+    continue;
+}
+
 static void instance_services_count_held(const struct hipmm_services *services, int64_t bytes)
 {
-  struct stack *stack = instance_services_of(services)->stack;
-  int64_t now = atomic_fetch_add_explicit(&stack->held_bytes, bytes, memory_order_relaxed) + bytes;
-  int_fast64_t peak = atomic_load_explicit(&stack->peak_held_bytes, memory_order_relaxed);
-  while (now > peak && !atomic_compare_exchange_weak_explicit(&stack->peak_held_bytes, &peak, now, memory_order_relaxed,
-                                                              memory_order_relaxed))
-    continue;
+  struct instance *instance = instance_services_of(services);
+  instance_services_add_held(&instance->held_bytes, &instance->peak_held_bytes, bytes);
+  instance_services_add_held(&instance->stack->held_bytes, &instance->stack->peak_held_bytes, bytes);
 }
 
 static enum hipmm_status instance_services_track(const struct hipmm_services *services, void *ptr, size_t bytes)

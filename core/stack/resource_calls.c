@@ -50,7 +50,7 @@ enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const ch
   enum hipmm_status status = resource_call_begin(resource, value_out, "value_out", &call);
   if (status) return status;
   const struct instance *owner = instance_with_value(call.instance, name, &row);
-  status = owner ? owner->resource.ops->query(owner->resource.self, row, value_out)
+  status = owner ? instance_finish_op(owner, owner->resource.ops->query(owner->resource.self, row, value_out), "query")
                  : resource_calls_refuse_feature(call.instance, name, true);
   return resource_call_end(&call, status);
 }
@@ -64,7 +64,8 @@ enum hipmm_status resource_perform(const struct instance *instance, const char *
   uint32_t n = owner->node->plugin->descriptor.n_values;
   int64_t *values = calloc(n + 1, sizeof *values);
   if (!values) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status = owner->resource.ops->perform(owner->resource.self, row, values);
+  enum hipmm_status status =
+      instance_finish_op(owner, owner->resource.ops->perform(owner->resource.self, row, values), "perform");
   if (!status && values_out) memcpy(values_out, values, (n < n_values ? n : n_values) * sizeof *values);
   free(values);
   return status;
@@ -83,8 +84,9 @@ enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t ke
   enum hipmm_status status = resource_call_begin(resource, &call, "", &call);
   if (status) return status;
   for (size_t i = 0; i < call.instance->n_closure; i++) {
-    const struct hipmm_resource *below = &call.instance->closure[i]->resource;
-    enum hipmm_status one = below->ops->trim(below->self, keep_bytes);
+    const struct instance *below = call.instance->closure[i];
+    enum hipmm_status one =
+        instance_finish_op(below, below->resource.ops->trim(below->resource.self, keep_bytes), "trim");
     if (!status) status = one; /* the first failure; the other resources are trimmed all the same */
   }
   return resource_call_end(&call, status);

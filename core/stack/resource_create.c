@@ -5,7 +5,9 @@
 #include "../base/lifecycle.h"
 #include "../base/text.h"
 #include "../option/option.h"
+#include "../option/registry.h"
 #include "device_table.h"
+#include "instance_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +125,43 @@ static enum hipmm_status resource_create_add_settings(struct creation *creation)
   return HIPMM_OK;
 }
 
+/* Recipes of older programs end before the objects. */
+static bool resource_create_has_objects(const struct hipmm_recipe *recipe)
+{
+  return recipe->struct_size >= offsetof(struct hipmm_recipe, n_objects) + sizeof recipe->n_objects;
+}
+
+static enum hipmm_status resource_create_add_object(struct creation *creation, size_t index)
+{
+  char name[REGISTRY_PRIVATE_BYTES];
+  const struct hipmm_plugin *descriptor = &creation->plugin->descriptor;
+  const struct hipmm_object *object = &creation->recipe->objects[index];
+  if (!object->option || !object->object)
+    return error_set(HIPMM_E_ARGUMENT, "objects[%zu] has no %s", index, object->option ? "object" : "option");
+  const struct hipmm_option *row = option_find(descriptor->options, descriptor->n_options, object->option);
+  if (!row || row->type != HIPMM_OPTION_OBJECT)
+    return error_set(HIPMM_E_ARGUMENT, "objects[%zu]: %s has no option %.100s that takes an object", index,
+                     descriptor->type, object->option);
+  if (json_object_get(creation->options, row->name))
+    return error_set(HIPMM_E_ARGUMENT, "objects[%zu]: the option %s is given twice", index, row->name);
+  enum hipmm_status status = registry_add_private(row->unit, object->object, name);
+  if (!status && json_object_set_new(creation->options, row->name, json_string(name))) {
+    registry_remove_private(row->unit, name);
+    status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  }
+  return status;
+}
+
+static enum hipmm_status resource_create_add_objects(struct creation *creation)
+{
+  const struct hipmm_recipe *recipe = creation->recipe;
+  size_t n = resource_create_has_objects(recipe) ? recipe->n_objects : 0;
+  enum hipmm_status status = HIPMM_OK;
+  if (n && !recipe->objects) return error_set(HIPMM_E_ARGUMENT, "objects is NULL, but there should be %zu", n);
+  for (size_t i = 0; i < n && !status; i++) status = resource_create_add_object(creation, i);
+  return status;
+}
+
 static enum hipmm_status resource_create_check_all_named(const struct creation *creation)
 {
   for (size_t i = creation->recipe->n_upstreams; i < creation->n; i++)
@@ -139,6 +178,7 @@ static enum hipmm_status resource_create_read_options(struct creation *creation)
   if (!creation->options && creation->report.n_errors) return diagnostics_raise(&creation->report);
   if (!creation->options) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   enum hipmm_status status = resource_create_add_settings(creation);
+  if (!status) status = resource_create_add_objects(creation);
   if (status) return status;
   option_references(descriptor->options, descriptor->n_options, creation->options, resource_create_check_name,
                     creation);
@@ -199,6 +239,7 @@ static enum hipmm_status resource_create_from(int device, const struct hipmm_rec
   if (!status) status = resource_create_build(&creation, resource_out);
   graph_release(graph);
   diagnostics_clear(&creation.report);
+  if (status && creation.options) instance_options_forget_objects(&creation.plugin->descriptor, creation.options);
   json_decref(creation.options);
   free(creation.resources);
   free(creation.is_named);

@@ -6,13 +6,20 @@
 #include "resource_calls.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
-/* The nearest resource, from this one down, that shares its memory. */
+static bool share_has_pool(const struct hipmm_sharing *sharing)
+{
+  return sharing && sharing->export_fd && sharing->export_pointer && sharing->import_pointer;
+}
+
+/* The nearest resource, from this one down, that shares a pool of the driver. */
 static enum hipmm_status share_find_owner(const struct instance *top, const struct instance **owner_out)
 {
   const struct instance *found = NULL;
   for (size_t i = 0; !found && i < top->n_closure; i++)
-    if (top->closure[i]->resource.ops->sharing) found = top->closure[i];
+    if (share_has_pool(top->closure[i]->resource.ops->sharing)) found = top->closure[i];
   if (!found)
     return error_set(HIPMM_E_NOT_SUPPORTED,
                      "%s: neither it nor a resource below it shares memory with other processes; use async with "
@@ -66,13 +73,32 @@ enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, co
 {
   struct resource_call call;
   const struct instance *owner = NULL;
+  struct hipmm_share_pointer pointer = {.bytes = 0};
   if (!ptr && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
   enum hipmm_status status = resource_call_begin(resource, pointer_out, "pointer_out", &call);
   if (status) return status;
   status = share_find_owner(call.instance, &owner);
   if (!status) status = share_check_exportable(call.instance, owner, ptr);
-  if (!status) status = owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, pointer_out);
+  if (!status) status = owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, &pointer);
+  pointer.magic = HIPMM_SHARE_MAGIC;
+  pointer.version = HIPMM_SHARE_VERSION;
+  pointer.struct_size = sizeof pointer;
+  if (!status) *pointer_out = pointer;
   return resource_call_end(&call, status);
+}
+
+static enum hipmm_status share_check_pointer(const struct hipmm_share_pointer *pointer)
+{
+  if (pointer->magic != HIPMM_SHARE_MAGIC)
+    return error_set(HIPMM_E_ARGUMENT,
+                     "pointer was not exported by hipmm_share_export_pointer(): it does not begin with "
+                     "HIPMM_SHARE_MAGIC");
+  if (pointer->version == HIPMM_SHARE_VERSION && pointer->struct_size == sizeof *pointer) return HIPMM_OK;
+  return error_set(
+      HIPMM_E_NOT_SUPPORTED,
+      "pointer is of version %u with %u bytes, and this hipmm (%s) knows version %u with %zu bytes; use the "
+      "same release in both processes",
+      pointer->version, pointer->struct_size, hipmm_version(), HIPMM_SHARE_VERSION, sizeof *pointer);
 }
 
 enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, const struct hipmm_share_pointer *pointer,
@@ -83,7 +109,8 @@ enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, co
   if (!pointer && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "pointer is NULL");
   enum hipmm_status status = resource_call_begin(resource, ptr_out, "ptr_out", &call);
   if (status) return status;
-  status = share_find_owner(call.instance, &owner);
+  status = share_check_pointer(pointer);
+  if (!status) status = share_find_owner(call.instance, &owner);
   if (!status) status = owner->resource.ops->sharing->import_pointer(owner->resource.self, pointer, ptr_out);
   return resource_call_end(&call, status);
 }
@@ -96,4 +123,142 @@ enum hipmm_status hipmm_share_import_fd(int device, int fd, struct hipmm_resourc
   if (status) return status;
   snprintf(options, sizeof options, "{\"fd\": %d}", fd);
   return hipmm_resource_create(device, "async_import", options, NULL, 0, resource_out);
+}
+
+/* ---- Mapped memory ---- */
+
+/* The chunks of a block, as far as there is room for them. */
+struct share_chunks {
+  struct hipmm_chunk *items;
+  size_t n, most;
+};
+
+static void share_add_chunk(void *closure, const struct hipmm_chunk *chunk)
+{
+  struct share_chunks *chunks = closure;
+  if (chunks->n < chunks->most) chunks->items[chunks->n] = *chunk;
+  chunks->n++;
+}
+
+/* The resource whose live block starts at `ptr`, which must map memory of its upstream. */
+static enum hipmm_status share_find_mapped(const struct instance *top, const void *ptr, struct hipmm_block *block_out,
+                                           const struct instance **owner_out)
+{
+  for (size_t i = 0; i < top->n_closure; i++) {
+    const struct instance *instance = top->closure[i];
+    const struct hipmm_ops *ops = instance->resource.ops;
+    struct share_chunks chunks = {.n = 0};
+    if (!instance->node->plugin->descriptor.ops->visit_chunks) continue;
+    if (ops->find(instance->resource.self, ptr, block_out)) continue;
+    enum hipmm_status status = ops->visit_chunks(instance->resource.self, ptr, share_add_chunk, &chunks);
+    if (status) return status;
+    if (!chunks.n) break;
+    *owner_out = instance;
+    return HIPMM_OK;
+  }
+  enum hipmm_status status = instance_find(top, ptr, block_out);
+  if (status) return status;
+  return error_set(
+      HIPMM_E_NOT_SUPPORTED,
+      "%s: the block at %p is not in mapped memory; use a pool with \"growth\": \"mapped\" over device, or "
+      "hipmm_share_export_pointer() for a block of async",
+      top->node->name, ptr);
+}
+
+static enum hipmm_status share_export_part(const struct hipmm_resource *upstream, const struct hipmm_chunk *chunk,
+                                           struct hipmm_share_part *part_out)
+{
+  const struct hipmm_mapping *mapping = upstream->ops->mapping;
+  bool has_export = mapping->struct_size >= offsetof(struct hipmm_mapping, export_chunk) + sizeof mapping->export_chunk;
+  int fd = -1;
+  enum hipmm_status status =
+      has_export && mapping->export_chunk
+          ? mapping->export_chunk(upstream->self, chunk->handle, &fd)
+          : error_set(HIPMM_E_NOT_SUPPORTED, "%s: its chunks cannot be shared", hipmm_resource_name(upstream));
+  if (!status) *part_out = (struct hipmm_share_part){.bytes = chunk->bytes, .fd = fd};
+  return status;
+}
+
+/* All parts, or none. */
+static enum hipmm_status share_export_parts(const struct instance *owner, const struct share_chunks *chunks,
+                                            struct hipmm_share_part *parts)
+{
+  enum hipmm_status status = HIPMM_OK;
+  size_t done = 0;
+  while (!status && done < chunks->n) {
+    status = share_export_part(owner->upstreams[0], &chunks->items[done], &parts[done]);
+    if (!status) done++;
+  }
+  while (status && done-- > 0) close(parts[done].fd);
+  return status;
+}
+
+/* The block is the caller's, so that its chunks stay as they are. */
+static enum hipmm_status share_export_mapped(const struct instance *owner, const struct hipmm_block *block,
+                                             struct hipmm_share_block *block_out, struct hipmm_share_part *parts_out,
+                                             size_t n_parts)
+{
+  struct share_chunks chunks = {.items = calloc(n_parts + 1, sizeof *chunks.items), .most = n_parts + 1};
+  if (!chunks.items) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory for %zu parts", n_parts);
+  enum hipmm_status status =
+      owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, share_add_chunk, &chunks);
+  if (!status && parts_out && chunks.n > n_parts)
+    status = error_set(HIPMM_E_SIZE, "the block at %p has %zu parts, and there is room for %zu", block->ptr, chunks.n,
+                       n_parts);
+  if (!status && parts_out) status = share_export_parts(owner, &chunks, parts_out);
+  if (!status)
+    *block_out = (struct hipmm_share_block){
+        .bytes = block->bytes, .offset = (uintptr_t)block->ptr - (uintptr_t)chunks.items[0].ptr, .n_parts = chunks.n};
+  free(chunks.items);
+  return status;
+}
+
+enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, const void *ptr,
+                                           struct hipmm_share_block *block_out, struct hipmm_share_part *parts_out,
+                                           size_t n_parts)
+{
+  struct resource_call call;
+  struct hipmm_block block = {NULL, 0};
+  const struct instance *owner = NULL;
+  if (!ptr && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
+  enum hipmm_status status = resource_call_begin(resource, block_out, "block_out", &call);
+  if (status) return status;
+  status = share_find_mapped(call.instance, ptr, &block, &owner);
+  if (!status) status = share_export_mapped(owner, &block, block_out, parts_out, parts_out ? n_parts : 0);
+  return resource_call_end(&call, status);
+}
+
+/* Numbers of another process can be anything. */
+static enum hipmm_status share_check_block(const struct hipmm_share_block *block, const struct hipmm_share_part *parts)
+{
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < block->n_parts; i++) {
+    if (parts[i].fd < 0) return error_set(HIPMM_E_ARGUMENT, "parts[%zu] has no file descriptor", (size_t)i);
+    if (!parts[i].bytes || parts[i].bytes > SIZE_MAX / 2 - bytes)
+      return error_set(HIPMM_E_ARGUMENT, "parts[%zu] says that it has %llu bytes", (size_t)i,
+                       (unsigned long long)parts[i].bytes);
+    bytes += parts[i].bytes;
+  }
+  if (block->bytes && block->offset < bytes && block->bytes <= bytes - block->offset) return HIPMM_OK;
+  return error_set(HIPMM_E_ARGUMENT,
+                   "the block says that it has %llu bytes at offset %llu of %llu: it was not exported by "
+                   "hipmm_share_export_block()",
+                   (unsigned long long)block->bytes, (unsigned long long)block->offset, (unsigned long long)bytes);
+}
+
+enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource, const struct hipmm_share_block *block,
+                                           const struct hipmm_share_part *parts, void **ptr_out)
+{
+  struct resource_call call;
+  if (!block && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "block is NULL");
+  if (!parts && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "parts is NULL");
+  enum hipmm_status status = resource_call_begin(resource, ptr_out, "ptr_out", &call);
+  if (status) return status;
+  const struct hipmm_sharing *sharing = call.instance->resource.ops->sharing;
+  bool imports = sharing && sharing->struct_size >= sizeof *sharing && sharing->import_block;
+  status = imports ? share_check_block(block, parts)
+                   : error_set(HIPMM_E_NOT_SUPPORTED, "%s: only a resource of the type device imports mapped memory",
+                               call.instance->node->name);
+  if (!status) status = sharing->import_block(call.instance->resource.self, block, parts, ptr_out);
+  return resource_call_end(&call, status);
 }

@@ -20,15 +20,17 @@
 static void stack_destroy_instance(struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  if (instance->created) {
+  if (instance->is_owed) {
     if (instance->block_map.count && plugin->role == HIPMM_ROLE_SOURCE) {
       char bytes[32];
       log_line(HIPMM_LOG_WARNING, instance->node->name, "device %d: %zu block%s (%s) still allocated, freed with it",
                instance->stack->device, instance->block_map.count, text_plural(instance->block_map.count),
                units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
     }
+    logged_ops_remove(instance);
     plugin->destroy(instance->self);
   }
+  instance_set_user_data(instance, (struct instance_user_data){NULL, NULL});
   instance_options_free_all(instance);
   free(instance->upstreams);
   free(instance->dependencies);
@@ -128,25 +130,56 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   if (!status && self == &nothing)
     status = error_set(HIPMM_E_PLUGIN, "%s: its plugin reports success, but created no resource", node->name);
   if (status) return stack_locate(instance, status);
-  instance->created = true;
+  instance->is_owed = true;
   instance->self = self;
   instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE ? (struct hipmm_resource){&locked_ops, instance}
                                                                     : (struct hipmm_resource){plugin->ops, self};
+  logged_ops_install(instance);
   return HIPMM_OK;
 }
 
-/* The top and what it needs. A node comes after its references, so one pass downwards finds them. */
-static enum hipmm_status stack_create_instances(struct stack *stack)
+static void stack_prepare_instance(struct stack *stack, size_t i)
+{
+  struct instance *instance = &stack->instances[i];
+  instance->node = &stack->graph->nodes[i];
+  instance->stack = stack;
+  block_map_open(&instance->block_map);
+  locked_ops_init_lock(&instance->lock);
+  locked_ops_init_lock(&instance->setting);
+}
+
+/* After a failure: destroys what nobody has seen yet, so that it can be created again. Keeps the thread's error. */
+static void stack_discard_hidden(struct stack *stack)
+{
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
+    struct instance *instance = &stack->instances[i];
+    if (instance->created || !instance->upstreams) continue;
+    stack_destroy_instance(instance);
+    instance_memory_clear(instance, 1);
+    stack_prepare_instance(stack, i);
+  }
+  error_set_located(&error);
+}
+
+/* Node `top` and what it needs, as far as that is not there. A node comes after its references, so one pass downwards
+ * finds them. */
+static enum hipmm_status stack_create_instances(struct stack *stack, int top)
 {
   const struct graph *graph = stack->graph;
   bool reached[GRAPH_MAX_NODES] = {false};
   enum hipmm_status status = HIPMM_OK;
-  reached[stack->top] = true;
-  for (int i = stack->top; i >= 0; i--)
+  reached[top] = true;
+  for (int i = top; i >= 0; i--)
     for (size_t u = 0; reached[i] && u < graph->nodes[i].n_references; u++)
       reached[graph->nodes[i].references[u]] = true;
-  for (int i = 0; !status && i <= stack->top; i++)
-    if (reached[i]) status = stack_create_instance(&stack->instances[i]);
+  for (int i = 0; !status && i <= top; i++) {
+    if (!reached[i] || stack->instances[i].is_owed) continue;
+    instance_services_fill(&stack->instances[i]);
+    status = stack_create_instance(&stack->instances[i]);
+  }
+  if (status) stack_discard_hidden(stack);
   return status;
 }
 
@@ -168,13 +201,7 @@ static struct stack *stack_new(struct graph *graph, int device, int top, enum st
   atomic_init(&stack->references, 1);
   atomic_fetch_add(&stacks_of[device], 1);
   graph_retain(graph);
-  for (size_t i = 0; i < graph->n_nodes; i++) {
-    instances[i].node = &graph->nodes[i];
-    instances[i].stack = stack;
-    block_map_open(&instances[i].block_map);
-    locked_ops_init_lock(&instances[i].lock);
-    locked_ops_init_lock(&instances[i].setting);
-  }
+  for (size_t i = 0; i < graph->n_nodes; i++) stack_prepare_instance(stack, i);
   return stack;
 }
 
@@ -194,10 +221,9 @@ static enum hipmm_status stack_adopt_external(struct stack *stack, const struct 
 }
 
 /* Creates the instances on their device, whatever device is current. */
-static enum hipmm_status stack_create_on_device(struct stack *stack)
+static enum hipmm_status stack_create_on_device(struct stack *stack, int top)
 {
   const struct hipmm_hip *hip = hip_table();
-  for (size_t i = 0; i < stack->graph->n_nodes; i++) instance_services_fill(&stack->instances[i]);
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
   int previous = stack->device;
@@ -205,7 +231,7 @@ static enum hipmm_status stack_create_on_device(struct stack *stack)
   if (!code) code = hip->SetDevice(stack->device);
   enum hipmm_status status =
       code ? error_set(hip_status(code), "device %d cannot be used: %s", stack->device, hip->GetErrorString(code))
-           : stack_create_instances(stack);
+           : stack_create_instances(stack, top);
   hip_leave_device(stack->device, previous);
   if (!status) error_set_located(&before); /* failures on the way to success are not reported */
   return status;
@@ -256,6 +282,28 @@ static void stack_retain_stream(void *stack, hipmm_stream_t stream)
   stack_notify(stack, stream, STREAM_RETAINED);
 }
 
+/* Shows the new instances. The stack is listed before the registry is read: a new stream is told to the stacks that are
+ * listed. A stream may be told twice. */
+static void stack_show_instances(struct stack *stack)
+{
+  for (size_t i = 0; i < stack->graph->n_nodes; i++)
+    if (stack->instances[i].is_owed) atomic_store(&stack->instances[i].created, true);
+  stack_show(stack);
+  stream_registry_visit(stack->device, stack_retain_stream, stack);
+}
+
+enum hipmm_status stack_extend(struct stack *stack, int node)
+{
+  int cancel = cancel_forbid();
+  enum hipmm_status status = stack_create_on_device(stack, node);
+  if (!status) stack_show_instances(stack);
+  for (int device = 0; !status && device < STACK_MOST_DEVICES; device++)
+    if (atomic_load(&stacks_of[device])) status = stack_admit(stack, device);
+  cancel_allow(cancel);
+  if (!status) log_line(HIPMM_LOG_DEBUG, NULL, "device %d: %s built", stack->device, stack->graph->nodes[node].name);
+  return status;
+}
+
 enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
                               enum stack_user user, struct stack **stack_out)
 {
@@ -263,10 +311,9 @@ enum hipmm_status stack_build(struct graph *graph, int device, int top, const st
   if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   int cancel = cancel_forbid();
   enum hipmm_status status = stack_enter_list(stack, external);
-  if (!status) status = stack_create_on_device(stack);
+  if (!status) status = stack_create_on_device(stack, top);
   if (!status) {
-    stack_show(stack); /* before the registry is read: a new stream is told to the stacks that are listed */
-    stream_registry_visit(device, stack_retain_stream, stack);
+    stack_show_instances(stack);
     status = stack_admit_devices(stack);
   }
   cancel_allow(cancel);
@@ -297,8 +344,9 @@ struct instance *stack_find(const struct stack *stack, const char *name, const c
 {
   struct text_near near = text_near(name);
   for (size_t i = 0; i < stack->graph->n_nodes; i++) {
-    if (!stack->instances[i].created) continue;
-    if (!strcmp(stack->graph->nodes[i].name, name)) return &stack->instances[i];
+    bool is_there = stack->instances[i].created;
+    if (!is_there && !stack->graph->nodes[i].is_by_name) continue;
+    if (is_there && !strcmp(stack->graph->nodes[i].name, name)) return &stack->instances[i];
     text_near_try(&near, stack->graph->nodes[i].name);
   }
   *nearest_out = near.name;

@@ -45,7 +45,12 @@ struct stack {
 enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
                               enum stack_user user, struct stack **stack_out);
 
-/* The resource called `name`; NULL if there is none, and then the name nearest to that, NULL if none is near. */
+/* Creates the resource of node `node`, and what it needs, as far as they are not there. One caller at a time for a stack;
+ * calls on its resources go on meanwhile. After a failure nothing new is there. */
+enum hipmm_status stack_extend(struct stack *stack, int node);
+
+/* The resource called `name`; NULL if there is none, and then the name nearest to that, NULL if none is near. A resource
+ * that is built by name is near before it is built. */
 struct instance *stack_find(const struct stack *stack, const char *name, const char **nearest_out);
 
 /* Tells every resource of the stack about a stream. */

@@ -51,7 +51,7 @@ static enum hipmm_status stack_from_graph(int device, const char *name, const ch
   if (name && !text_is_name(name))
     return error_set(HIPMM_E_ARGUMENT, "name: %s is not a name; " TEXT_NAME_RULE, text_quote(name, shown, sizeof shown),
                      TEXT_LONGEST_NAME);
-  enum hipmm_status status = graph_load(file, json, NULL, &graph);
+  enum hipmm_status status = graph_load(file, json, &graph);
   if (status) return status;
   status = stack_from_graph_build(graph, device, name, resource_out);
   graph_release(graph); /* the stack keeps it */

@@ -37,7 +37,7 @@ enum hipmm_status hipmm_device_percent_of_free_memory(int device, int percent, s
   size_t free_bytes = 0;
   enum hipmm_status status = device_info_check(device, bytes_out, "bytes_out");
   if (!status && (percent < 0 || percent > 100))
-    status = error_set(HIPMM_E_ARGUMENT, "%d%% is not a part of the memory; 0 to 100 are allowed", percent);
+    status = error_set(HIPMM_E_ARGUMENT, "percent: %d%% is not a part of the memory; 0 to 100 are allowed", percent);
   if (!status) status = hipmm_device_memory(device, &free_bytes, NULL);
   if (status) return status;
   size_t bytes = free_bytes / 100 * (size_t)percent + free_bytes % 100 * (size_t)percent / 100;
@@ -68,7 +68,7 @@ enum hipmm_status hipmm_device_attribute(int device, int attribute, int *value_o
   int code = hip_table()->DeviceGetAttribute(&value, attribute, device);
   if (code == HIPMM_HIP_ERROR_INVALID_VALUE) {
     hip_table()->GetLastError();
-    return error_set(HIPMM_E_ARGUMENT, "%d is no attribute that runtime %s knows", attribute, hip_name());
+    return error_set(HIPMM_E_ARGUMENT, "attribute: %d is no attribute that runtime %s knows", attribute, hip_name());
   }
   if (code) return hip_refuse(NULL, "hipDeviceGetAttribute", code, 0);
   *value_out = value;

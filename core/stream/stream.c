@@ -104,16 +104,18 @@ enum hipmm_status stream_check_flags(unsigned flags)
                    flags);
 }
 
-enum hipmm_status stream_create(int device, unsigned flags, enum stream_owner owner, hipmm_stream_t *stream_out)
+enum hipmm_status stream_create(int device, unsigned flags, const int *priority, enum stream_owner owner,
+                                hipmm_stream_t *stream_out)
 {
   const struct hipmm_hip *hip = hip_table();
   hipmm_stream_t stream = NULL;
   int previous = 0;
   enum hipmm_status status = device_table_enter(device, &previous);
   if (status) return status;
-  int code = hip->StreamCreateWithFlags(&stream, flags);
+  int code =
+      priority ? hip->StreamCreateWithPriority(&stream, flags, *priority) : hip->StreamCreateWithFlags(&stream, flags);
   hip_leave_device(device, previous);
-  if (code) return hip_refuse(NULL, "hipStreamCreateWithFlags", code, 0);
+  if (code) return hip_refuse(NULL, priority ? "hipStreamCreateWithPriority" : "hipStreamCreateWithFlags", code, 0);
   if (!stream_registry_add(stream, device, owner)) {
     hip->StreamDestroy(stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
@@ -171,7 +173,47 @@ enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipmm_stream_t
   enum hipmm_status status = lifecycle_check_argument(stream_out, "stream_out");
   if (!status) status = device_table_check(device);
   if (!status) status = stream_check_flags(flags);
-  return status ? status : stream_create(device, flags, STREAM_OF_PROGRAM, stream_out);
+  return status ? status : stream_create(device, flags, NULL, STREAM_OF_PROGRAM, stream_out);
+}
+
+static enum hipmm_status stream_find_priorities(int device, int *least_out, int *greatest_out)
+{
+  const struct hipmm_hip *hip = hip_table();
+  int previous = 0;
+  if (!hip->DeviceGetStreamPriorityRange || !hip->StreamCreateWithPriority)
+    return error_set(HIPMM_E_NOT_SUPPORTED, "runtime %s has no priorities of streams", hip_name());
+  enum hipmm_status status = device_table_enter(device, &previous);
+  if (status) return status;
+  int code = hip->DeviceGetStreamPriorityRange(least_out, greatest_out);
+  hip_leave_device(device, previous);
+  return code ? hip_refuse(NULL, "hipDeviceGetStreamPriorityRange", code, 0) : HIPMM_OK;
+}
+
+enum hipmm_status hipmm_stream_priority_range(int device, int *least_out, int *greatest_out)
+{
+  int least = 0, greatest = 0;
+  enum hipmm_status status = lifecycle_check_argument(least_out, "least_out");
+  if (!status) status = lifecycle_check_argument(greatest_out, "greatest_out");
+  if (!status) status = device_table_check(device);
+  if (!status) status = stream_find_priorities(device, &least, &greatest);
+  if (status) return status;
+  *least_out = least;
+  *greatest_out = greatest;
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_stream_create_with_priority(int device, unsigned flags, int priority,
+                                                    hipmm_stream_t *stream_out)
+{
+  int least = 0, greatest = 0;
+  enum hipmm_status status = lifecycle_check_argument(stream_out, "stream_out");
+  if (!status) status = stream_check_flags(flags);
+  if (!status) status = hipmm_stream_priority_range(device, &least, &greatest);
+  if (status) return status;
+  if (priority > least || priority < greatest)
+    return error_set(HIPMM_E_ARGUMENT, "priority %d is not one of device %d: it has %d (least) to %d (greatest)",
+                     priority, device, least, greatest);
+  return stream_create(device, flags, &priority, STREAM_OF_PROGRAM, stream_out);
 }
 
 enum hipmm_status hipmm_stream_destroy(hipmm_stream_t stream)

@@ -11,9 +11,11 @@
  * streams and for streams that hipmm created. */
 enum hipmm_status stream_check(int device, hipmm_stream_t stream);
 
-/* Create and destroy a stream for both owners; the check is of hipmm_stream_create(). */
+/* Create and destroy a stream for both owners; the check is of hipmm_stream_create(). `priority` NULL: the usual
+ * one. */
 enum hipmm_status stream_check_flags(unsigned flags);
-enum hipmm_status stream_create(int device, unsigned flags, enum stream_owner owner, hipmm_stream_t *stream_out);
+enum hipmm_status stream_create(int device, unsigned flags, const int *priority, enum stream_owner owner,
+                                hipmm_stream_t *stream_out);
 enum hipmm_status stream_destroy(hipmm_stream_t stream, int device, enum stream_owner owner);
 
 /* Waits for a stream of the current device. */

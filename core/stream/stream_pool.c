@@ -25,7 +25,7 @@ static enum hipmm_status stream_pool_check_options(int device, size_t size, unsi
   enum hipmm_status status = device_table_check(device);
   if (status) return status;
   if (size > HIPMM_STREAM_POOL_MAX_SIZE)
-    return error_set(HIPMM_E_ARGUMENT, "a pool of %zu streams is too large; at most %d are allowed", size,
+    return error_set(HIPMM_E_ARGUMENT, "size: %zu streams are too many; at most %d are allowed", size,
                      HIPMM_STREAM_POOL_MAX_SIZE);
   return stream_check_flags(flags);
 }
@@ -88,7 +88,7 @@ static enum hipmm_status stream_pool_create_stream(struct hipmm_stream_pool *poo
 {
   hipmm_stream_t created = NULL, there = NULL;
   int cancel = cancel_forbid();
-  enum hipmm_status status = stream_create(pool->device, pool->flags, STREAM_OF_POOL, &created);
+  enum hipmm_status status = stream_create(pool->device, pool->flags, NULL, STREAM_OF_POOL, &created);
   if (!status && !atomic_compare_exchange_strong(&pool->streams[index], &there, created))
     status = stream_destroy(created, pool->device, STREAM_OF_POOL);
   cancel_allow(cancel);

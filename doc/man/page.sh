@@ -36,9 +36,15 @@ types() {
   done
 }
 
+# A source file as it stands, for a block of examples. Its licence line is not part of the example.
+example() {
+  $SED -e '/SPDX-License-Identifier/d' -e 's/\\/\\e/g' -e 's/-/\\-/g' -e "s/^\([.']\)/\\\\\&\1/" "$1"
+}
+
 case $page in
 hipmm.1) commands >"$output.part" ;;
 hipmm.json.5) types >"$output.part" ;;
+hipmm-plugin.7) example "$folder/../../tests/example/forward.c" >"$output.part" ;;
 esac
 
 # roff PATH: its hyphens are not to be broken at
@@ -46,5 +52,6 @@ roff() {
   printf '%s\n' "$1" | $SED -e 's/[\\&|]/\\&/g' -e 's/-/\\\\-/g'
 }
 $SED -e "s|@VERSION@|$VERSION|g" -e "s|@PLUGINDIR@|$(roff "$PLUGINDIR")|g" -e "s|@SYSCONFDIR@|$(roff "$SYSCONFDIR")|g" \
-  -e "/^@generated@\$/{" -e "r $output.part" -e d -e '}' "$folder/$page.in" >"$output.tmp"
+  -e "s|@DOCDIR@|$(roff "$DOCDIR")|g" \
+  -e "/^@generated@\$/{" -e "r $output.part" -e d -e '}' -e "/^@example@\$/{" -e "r $output.part" -e d -e '}' "$folder/$page.in" >"$output.tmp"
 mv "$output.tmp" "$output"

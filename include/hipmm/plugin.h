@@ -12,12 +12,12 @@
  * defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON Schema,
  * validation and error messages are all derived from them.
  *
- * Compatibility: a struct that crosses the border grows only at its end and begins with its size. A plugin that was
- * built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works. / */
+ * Compatibility: a struct that crosses the border begins with its size and grows only at its end, or its comment says that
+ * it never grows. A plugin that was built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works (doc/abi.md). */
 #ifndef HIPMM_PLUGIN_H
 #define HIPMM_PLUGIN_H
 
-#include <hipmm/hipmm.h>
+#include <hipmm/inspect.h>
 #include <stdarg.h>
 
 #ifdef __cplusplus
@@ -39,37 +39,10 @@ extern "C" {
 
 /* ---- The resource ---------------------------------------------------------------------------------------------- */
 
-/* A live block of a resource. */
+/* A live block of a resource. Never grows. */
 struct hipmm_block {
   void *ptr;    /* as allocate returned it */
   size_t bytes; /* as requested */
-};
-
-/* The states of a range of memory that a resource holds, for introspection. */
-enum hipmm_extent_state {
-  HIPMM_EXTENT_LIVE = 1, /* allocated */
-  HIPMM_EXTENT_FREE,     /* free on every stream */
-  HIPMM_EXTENT_PENDING,  /* free on `stream`; other streams must wait for its work */
-  HIPMM_EXTENT_CACHED    /* free, kept for one thread */
-};
-
-/* Flags of such a range. */
-enum {
-  /* Never joined with the memory before it, even if that ends here: it begins an upstream's block, follows a hole, or
-   * blocks of this resource are never joined. */
-  HIPMM_EXTENT_BARRIER = 1,
-
-  /* Free memory that can be remapped: all such memory together serves a request as if it were in one piece. */
-  HIPMM_EXTENT_MOVABLE = 2
-};
-
-/* A range of memory that a resource holds. */
-struct hipmm_extent {
-  const void *ptr;
-  size_t bytes;          /* of a live block: as requested */
-  uint32_t state;        /* enum hipmm_extent_state */
-  uint32_t flags;        /* HIPMM_EXTENT_… */
-  hipmm_stream_t stream; /* on which a live block was allocated, and a pending or cached one was freed */
 };
 
 /* Virtual memory: chunks of physical memory that can be mapped at any address of a reserved range, and remapped without
@@ -105,6 +78,10 @@ struct hipmm_mapping {
   /* Static string: why `auto` should not use virtual memory, as the end of a sentence. NULL, as result or as function,
    * if there is no objection. */
   const char *(*discouraged_reason)(void *self);
+
+  /* A file descriptor of the chunk for another process, which the caller closes. HIPMM_E_NOT_SUPPORTED if the chunks were
+   * not created for that. NULL: they never are. */
+  enum hipmm_status (*export_chunk)(void *self, void *chunk, int *fd_out);
 };
 
 /* A chunk of a struct hipmm_mapping, and where it is mapped. */
@@ -126,18 +103,25 @@ struct hipmm_location {
 
 /* Memory shared between processes (hipmm/share.h). Sources over a driver's pool may offer it. Thread-safe. */
 struct hipmm_share_pointer;
+struct hipmm_share_block;
+struct hipmm_share_part;
 
+/* A function may be NULL: the core then asks the resources below. */
 struct hipmm_sharing {
   size_t struct_size;
 
   /* A file descriptor of the pool. The caller closes it. */
   enum hipmm_status (*export_fd)(void *self, int *fd_out);
 
-  /* Describes the live block at `ptr` for another process. */
+  /* Describes the live block at `ptr` for another process: writes `bytes` and `data`. */
   enum hipmm_status (*export_pointer)(void *self, const void *ptr, struct hipmm_share_pointer *pointer_out);
 
   /* Imports another process's block as a live block of this resource. */
   enum hipmm_status (*import_pointer)(void *self, const struct hipmm_share_pointer *pointer, void **ptr_out);
+
+  /* Imports another process's mapped block as a live block of this resource. The block has at least one part. */
+  enum hipmm_status (*import_block)(void *self, const struct hipmm_share_block *block,
+                                    const struct hipmm_share_part *parts, void **ptr_out);
 };
 
 /* The operations of a resource. `self` is what create returned. Any thread calls any op between create and destroy,
@@ -216,7 +200,7 @@ struct hipmm_ops {
                                     void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 };
 
-/* A resource at any depth of a stack. A plugin calls its upstreams through the functions below. Only the core creates
+/* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the core creates
  * these structs. */
 struct hipmm_resource {
   const struct hipmm_ops *ops;
@@ -404,6 +388,17 @@ struct hipmm_hip {
 
   /* The start and the size of the runtime's allocation that contains `ptr`. */
   int (*MemGetAddressRange)(void **start, size_t *bytes, void *ptr);
+
+  /* Priorities of streams: a lower number is served first; the greatest priority is the lowest number. */
+  int (*StreamCreateWithPriority)(hipmm_stream_t *stream, unsigned flags, int priority);
+  int (*DeviceGetStreamPriorityRange)(int *least, int *greatest);
+
+  /* Virtual memory between processes. Adapted: MemCreateShared is MemCreate for memory that can be exported; the handle
+   * is always a file descriptor, which the caller of export gets, and the caller of import still owns. Import gives memory
+   * of the current device. */
+  int (*MemCreateShared)(hipmm_hip_chunk_t *handle, size_t bytes, int device);
+  int (*MemExport)(int *fd, hipmm_hip_chunk_t handle); /* hipMemExportToShareableHandle */
+  int (*MemImport)(hipmm_hip_chunk_t *handle, int fd); /* hipMemImportFromShareableHandle */
 };
 
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.
@@ -521,10 +516,11 @@ enum hipmm_option_type {
   HIPMM_OPTION_STRINGS,  /* ["a", "b"]                             → struct hipmm_strings */
   HIPMM_OPTION_LIST,     /* [{…}, {…}], rows of `fields`           → struct hipmm_list */
   HIPMM_OPTION_RESOURCE, /* the name of another resource           → struct hipmm_resource *, NULL when not given */
-  HIPMM_OPTION_OBJECT    /* the name under which the program registered an object (hipmm_allocator_register() and the
+  HIPMM_OPTION_OBJECT,   /* the name under which the program registered an object (hipmm_allocator_register() and the
                             like), of the kind that `unit` names ("allocator", "failure", "region", "mempool")
                                                                    → const void *, the registered struct (a copy that
                                                                      lives as the options do); NULL when not given */
+  HIPMM_OPTION_FORCE_32BIT = 0x7fffffff
 };
 
 enum {
@@ -539,6 +535,7 @@ enum {
 /* The value of a BYTES option without a value and without a default, and of its keyword (see choices). */
 #define HIPMM_UNLIMITED UINT64_MAX
 
+/* The values of STRINGS and of LIST options. Both never grow. */
 struct hipmm_strings {
   size_t count;
   const char *const *items;
@@ -549,7 +546,7 @@ struct hipmm_list {
   void *items; /* array of the plugin's own struct, field_bytes each */
 };
 
-/* A row of a plugin's option table. */
+/* A row of a plugin's option table. Its size is in the descriptor: option_bytes. */
 struct hipmm_option {
   const char *name;    /* in the file; snake_case, the name of the C field too */
   uint32_t type;       /* enum hipmm_option_type */
@@ -607,18 +604,22 @@ enum hipmm_plugin_role {
   HIPMM_ROLE_SOURCE = 1,    /* a leaf: allocates from HIP or the host */
   HIPMM_ROLE_SUB_ALLOCATOR, /* divides the blocks of its upstream */
   HIPMM_ROLE_ADAPTOR,       /* forwards to its upstream and adds something */
-  HIPMM_ROLE_RUNTIME        /* exports the HIP API itself; not a resource */
+  HIPMM_ROLE_RUNTIME,       /* exports the HIP API itself; not a resource */
+  HIPMM_ROLE_FORCE_32BIT = 0x7fffffff
 };
 
 enum {
   HIPMM_PLUGIN_NOT_THREAD_SAFE = 1, /* the core serialises its ops */
   HIPMM_PLUGIN_HOST_MEMORY = 2,     /* a source: the host may read and write the memory that it gives */
-  HIPMM_PLUGIN_HANDS_ON = 4,      /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
-  HIPMM_PLUGIN_KEEPS_MEMORY = 8,  /* a source: it may reuse freed memory without giving it back to the runtime */
-  HIPMM_PLUGIN_DEVICE_MEMORY = 16 /* a source: its memory is never managed, and the host cannot access it */
+  HIPMM_PLUGIN_HANDS_ON = 4,       /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
+  HIPMM_PLUGIN_KEEPS_MEMORY = 8,   /* a source: it may reuse freed memory without giving it back to the runtime */
+  HIPMM_PLUGIN_DEVICE_MEMORY = 16, /* a source: its memory is never managed, and the host cannot access it */
+  HIPMM_PLUGIN_HOST_ALONE = 32,    /* a source: kernels of a device may be unable to use the memory that it gives */
+  HIPMM_PLUGIN_ALL_FLAGS = 63      /* that this header knows */
 };
 
-/* A value that a resource offers to query(), or an action that it offers to perform(). */
+/* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:
+ * feature_bytes. */
 struct hipmm_feature {
   const char *name; /* snake_case */
   const char *unit; /* of a value: "bytes", "blocks"; NULL for an action */
@@ -626,8 +627,10 @@ struct hipmm_feature {
 };
 
 struct hipmm_plugin {
-  uint32_t abi_version; /* HIPMM_PLUGIN_ABI; always the first four bytes */
-  uint32_t struct_size; /* sizeof(struct hipmm_plugin) */
+  uint32_t abi_version;   /* HIPMM_PLUGIN_ABI; always the first four bytes */
+  uint32_t struct_size;   /* sizeof(struct hipmm_plugin) */
+  uint32_t option_bytes;  /* sizeof(struct hipmm_option), so that rows may grow */
+  uint32_t feature_bytes; /* sizeof(struct hipmm_feature) */
 
   const char *type;    /* the name in the graph; the file is TYPE.so */
   const char *version; /* the plugin's own */
@@ -640,14 +643,12 @@ struct hipmm_plugin {
 
   const struct hipmm_option *options;
   uint32_t n_options;
-  uint32_t option_bytes; /* sizeof(struct hipmm_option), so that rows may grow */
-  size_t options_bytes;  /* size of the plugin's own option struct; 0 if it has none */
+  uint32_t unused;      /* 0 */
+  size_t options_bytes; /* size of the plugin's own option struct; 0 if it has none */
 
   const struct hipmm_feature *values;
   const struct hipmm_feature *actions;
   uint32_t n_values, n_actions;
-  uint32_t feature_bytes; /* sizeof(struct hipmm_feature) */
-  uint32_t unused;        /* 0 */
 
   const struct hipmm_ops *ops; /* NULL for a runtime */
 
@@ -668,7 +669,7 @@ struct hipmm_plugin {
   void (*validate)(const struct hipmm_validation *validation, const void *options);
 };
 
-/* The fields that every descriptor begins with. */
+/* The fields that every descriptor begins with, in their order, so that C++20 takes them too. */
 #define HIPMM_PLUGIN_HEAD                                                      \
   .abi_version = HIPMM_PLUGIN_ABI, .struct_size = sizeof(struct hipmm_plugin), \
   .option_bytes = sizeof(struct hipmm_option), .feature_bytes = sizeof(struct hipmm_feature)

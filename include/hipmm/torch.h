@@ -7,8 +7,9 @@
  * hipmm_last_error() gives its reason. No function throws or aborts. All are thread-safe.
  *
  * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so. If that fails, the
- * log gives the reason in one line, and every allocation returns NULL until the program initialises hipmm. Each device
- * is served by the resource that is in force at its first allocation, until hipmm_finalize().
+ * log gives the reason in one line, and every allocation returns NULL until the program initialises hipmm. Each allocation
+ * is from the resource that is in force on its device then, and is freed in the same resource, whatever is in force by then;
+ * a record tells which, where it is not the resource of the device's first allocation.
  *
  * A stack that PyTorch's call builds may map memory where the process has several devices, since PyTorch orders its
  * copies between devices with events. A stack that CuPy's call builds may not, unless its graph says "mapped": CuPy
@@ -70,7 +71,7 @@ int hipmm_torch_is_allocation(void *ptr);
 /* set_record_stream_fn: `stream` uses the block at `ptr` as well. It must live until the block is freed. */
 void hipmm_torch_record_stream(void *ptr, hipmm_stream_t stream);
 
-/* c10::cuda::MempoolId_t, a pair that C++ passes by value. */
+/* c10::cuda::MempoolId_t, a pair that C++ passes by value. Never grows. */
 struct hipmm_torch_pool {
   unsigned long long first, second;
 };

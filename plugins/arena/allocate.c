@@ -154,7 +154,7 @@ static enum hipmm_status arena_free_block(struct arena *arena, uint32_t id, stru
     if (is_own)
       local_free(local, &arena->global.ranges, id);
     else
-      local_free_pending(local, &arena->global.ranges, id);
+      arena_add_pending(arena, local, id);
   }
   bool has_surplus = local_has_surplus(local);
   biased_lock_release(&local->lock);
@@ -287,6 +287,6 @@ void arena_stream_retain(void *self, hipmm_stream_t stream)
   struct arena *arena = self;
   uint32_t id;
   if (biased_lock_enter(&arena->lock, arena->services)) return;
-  if (!arena_enter_stream(arena, stream_usual_handle(stream), &id)) stream_of(&arena->global.streams, id)->lasts = true;
+  if (!arena_enter_stream(arena, stream_usual_handle(stream), &id)) global_retain_stream(&arena->global, id);
   biased_lock_release(&arena->lock);
 }

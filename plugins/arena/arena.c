@@ -170,7 +170,9 @@ static const struct hipmm_option arena_option_table[] = {
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct arena_options, dump_log_file),
      .initial = "hipmm_arena_memory_dump.log",
-     .doc = "The file for dump_log_on_failure; each failure overwrites it"},
+     .doc = "The file for dump_log_on_failure; each failure overwrites it. %p in its name is replaced by the process "
+            "id, %h "
+            "by the host's name, %r by the rank, %d by the device, %% by a percent sign"},
     {.name = "record",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct arena_options, record),
@@ -179,12 +181,17 @@ static const struct hipmm_option arena_option_table[] = {
      .choices = record_words},
 };
 
+static const struct hipmm_feature arena_actions[] = {
+    {.name = "reset_peaks", .doc = "Starts peak_reserved_bytes again from what is held now"},
+};
+
 static const struct hipmm_ops arena_ops = {
     .struct_size = sizeof arena_ops,
     .allocate = arena_allocate,
     .deallocate = arena_deallocate,
     .trim = arena_trim,
     .query = arena_query,
+    .perform = arena_perform,
     .find = arena_find,
     .stream_retire = arena_stream_retire,
     .stream_retain = arena_stream_retain,
@@ -209,6 +216,8 @@ const struct hipmm_plugin arena_LTX_hipmm_plugin = {
     .options_bytes = sizeof(struct arena_options),
     .values = arena_values,
     .n_values = ARENA_N_VALUES,
+    .actions = arena_actions,
+    .n_actions = sizeof arena_actions / sizeof *arena_actions,
     .ops = &arena_ops,
     .create = arena_create,
     .destroy = arena_destroy,

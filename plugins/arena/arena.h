@@ -6,7 +6,7 @@
 #define HIPMM_ARENA_ARENA_H
 
 #include "../common/biased_lock.h"
-#include "../common/stream_set.h"
+#include "../common/stream_order.h"
 #include "global.h"
 #include "local.h"
 
@@ -26,7 +26,9 @@ struct arena {
   uint32_t n_locals;
   struct biased_lock lock; /* the global one */
   struct global global;
-  uint32_t *first_local; /* by stream: a list through next_of_stream; at STREAM_READY the arenas without a stream */
+  uint32_t *first_local;     /* by stream: a list through next_of_stream; at STREAM_READY the arenas without a stream */
+  struct stream_set pending; /* arenas with pending blocks, by number */
+  struct stream_set holding; /* arenas that may have superblocks */
   struct stream_set seen, waited; /* of stream_state.c, between two steps */
   enum hipmm_status refusal;      /* why the upstream refused last */
   uint64_t collections;           /* times that every arena had to return its free superblocks */
@@ -64,6 +66,9 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user);
  * on the arena's stream, blocks of all streams that this stream can wait for. */
 void arena_end_completed(struct arena *arena, struct local *local);
 void arena_wait_for_pending(struct arena *arena, struct local *local);
+
+/* Adds a block that was freed on another stream than the arena's. The caller holds the arena's lock too. */
+void arena_add_pending(struct arena *arena, struct local *local, uint32_t id);
 
 /* Fills the list of spare records of an arena. The caller holds its lock too. */
 void arena_supply(struct arena *arena, struct local *local);
@@ -125,6 +130,7 @@ enum arena_value {
 
 /* Take the global lock. */
 enum hipmm_status arena_query(void *self, size_t index, int64_t *value_out);
+enum hipmm_status arena_perform(void *self, size_t index, int64_t *values_out);
 enum hipmm_status arena_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),
                               void *closure);
 

@@ -43,6 +43,8 @@ static struct chunk *chunks_enter(struct chunks *chunks, void *ptr, uint64_t byt
   chunks->count++;
   chunks->bytes += bytes;
   if (chunks->bytes > chunks->peak_bytes) chunks->peak_bytes = chunks->bytes;
+  chunks->services->log(chunks->services, HIPMM_LOG_DEBUG, "grew by a chunk of %llu bytes to %llu bytes",
+                        (unsigned long long)bytes, (unsigned long long)chunks->bytes);
   return chunk;
 }
 

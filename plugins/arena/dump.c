@@ -112,10 +112,12 @@ void arena_dump(const struct arena *arena, uint64_t bytes, struct dump *dump)
 /* A full disk is no further error. */
 static void dump_write_file(const struct arena *arena, const char *text, size_t length)
 {
-  int file = output_file_open(arena->dump_file, OUTPUT_FILE_EMPTY);
+  char name[OUTPUT_FILE_NAME_BYTES];
+  bool is_name = output_file_expand(arena->dump_file, arena->services->device, name);
+  int file = is_name ? output_file_open(name, OUTPUT_FILE_EMPTY) : -1;
   if (file < 0) {
-    arena->services->log(arena->services, HIPMM_LOG_WARNING, "%s cannot be written: %s", arena->dump_file,
-                         output_file_reason(errno));
+    arena->services->log(arena->services, HIPMM_LOG_WARNING, "%s%s%s", name, is_name ? " cannot be written: " : "",
+                         is_name ? output_file_reason(errno) : "");
     return;
   }
   while (length) {

@@ -15,7 +15,7 @@ enum {
  * enough of it. */
 static uint32_t find_memory_unfenced(struct arena *arena, const struct request *request)
 {
-  if (global_unfenced_bytes(&arena->global, request->stream) < request->bytes) return RANGE_NONE;
+  if (!global_has_unfenced(&arena->global, request->stream, request->bytes)) return RANGE_NONE;
   return arena_synchronize(arena, request->stream) ? RANGE_NONE : global_find_ready(&arena->global, request);
 }
 
@@ -67,6 +67,7 @@ static uint32_t find_memory_from_range(struct arena *arena, struct local *local,
   if (local->unused) {
     range_set_state(range_of(ranges, range), RANGE_SUPERBLOCK);
     local_add_superblock(local, ranges, range);
+    stream_set_add(&arena->holding, local->number);
     id = local_allocate(local, ranges, allocation->bytes, true);
     local_make_live(local, range_of(ranges, id), allocation->requested, allocation->handle);
   }

@@ -18,7 +18,26 @@ static bool global_can_merge(const struct global *global, const struct range *ra
 
 static void global_unlink_range(struct global *global, uint32_t id)
 {
-  tlsf_remove(&global->free[range_of(&global->ranges, id)->stream], &global->ranges, id);
+  uint32_t stream = range_of(&global->ranges, id)->stream;
+  tlsf_remove(&global->free[stream], &global->ranges, id);
+  if (stream == STREAM_READY || global->free[stream].count) return;
+  stream_set_remove(&global->holders, stream);
+  stream_set_remove(&global->waitable, stream);
+}
+
+static void global_link_range(struct global *global, uint32_t id)
+{
+  uint32_t stream = range_of(&global->ranges, id)->stream;
+  tlsf_add(&global->free[stream], &global->ranges, id);
+  if (stream == STREAM_READY) return;
+  stream_set_add(&global->holders, stream);
+  if (stream_may_be_waited_for(&global->streams, stream)) stream_set_add(&global->waitable, stream);
+}
+
+void global_retain_stream(struct global *global, uint32_t stream)
+{
+  stream_retain(&global->streams, stream);
+  if (stream_set_has(&global->holders, stream)) stream_set_add(&global->waitable, stream);
 }
 
 /* Merges `second` into `first`, which it follows. Neither is in an index. */
@@ -49,7 +68,7 @@ void global_free(struct global *global, uint32_t id, uint32_t stream, uint64_t e
     global_merge(global, before, id, stream);
     id = before;
   }
-  tlsf_add(&global->free[stream], ranges, id);
+  global_link_range(global, id);
 }
 
 /* The frees of the stream up to `epoch` have completed: their ranges become ready for every stream. */
@@ -60,7 +79,7 @@ static bool global_complete_up_to(struct global *global, uint32_t stream, uint64
   bool any = false;
   for (uint32_t id; (id = tlsf_any(tlsf));) {
     struct range *range = range_of(&global->ranges, id);
-    tlsf_remove(tlsf, &global->ranges, id);
+    global_unlink_range(global, id);
     if (range->epoch > epoch) {
       range->next = kept;
       kept = id;
@@ -71,7 +90,7 @@ static bool global_complete_up_to(struct global *global, uint32_t stream, uint64
   }
   for (uint32_t next; kept; kept = next) {
     next = range_of(&global->ranges, kept)->next;
-    tlsf_add(tlsf, &global->ranges, kept);
+    global_link_range(global, kept);
   }
   return any;
 }
@@ -106,7 +125,7 @@ static uint32_t global_split_front(struct global *global, uint32_t id, const str
   uint32_t behind = range_new(&global->ranges);
   if (!behind) return RANGE_NONE;
   range_split(&global->ranges, id, start - range->start, behind);
-  tlsf_add(&global->free[range->stream], &global->ranges, id);
+  global_link_range(global, id);
   return behind;
 }
 
@@ -118,7 +137,7 @@ static void global_split_rest(struct global *global, uint32_t id, const struct r
   if (!rest) return;
   range_split(&global->ranges, id, request->most_bytes, rest);
   range_set_state(range_of(&global->ranges, rest), RANGE_FREE);
-  tlsf_add(&global->free[range->stream], &global->ranges, rest);
+  global_link_range(global, rest);
 }
 
 static uint32_t global_detach(struct global *global, uint32_t id, const struct request *request)
@@ -129,7 +148,7 @@ static uint32_t global_detach(struct global *global, uint32_t id, const struct r
   if (taken)
     global_split_rest(global, taken, request);
   else
-    tlsf_add(&global->free[range_of(&global->ranges, id)->stream], &global->ranges, id);
+    global_link_range(global, id);
   return taken;
 }
 
@@ -152,8 +171,7 @@ uint32_t global_find_completed(struct global *global, const struct request *requ
 {
   struct streams *streams = &global->streams;
   bool any = false;
-  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
-    if (!stream_of(streams, stream)->in_use || !global->free[stream].count) continue;
+  for (uint32_t stream = 0; (stream = stream_set_next(&global->waitable, stream)) < MAX_STREAMS; stream++) {
     stream_cover(streams, stream);
     uint64_t before = stream_of(streams, stream)->completed;
     stream_poll(streams, stream);
@@ -168,8 +186,8 @@ uint32_t global_find_waiting(struct global *global, const struct request *reques
 {
   struct streams *streams = &global->streams;
   uint32_t best = RANGE_NONE;
-  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
-    if (stream == request->stream || !global->free[stream].count) continue;
+  for (uint32_t stream = 0; (stream = stream_set_next(&global->waitable, stream)) < MAX_STREAMS; stream++) {
+    if (stream == request->stream) continue;
     uint32_t id = global_fit_on(global, stream, request);
     if (id &&
         (range_of(&global->ranges, id)->epoch <= stream_of(streams, stream)->recorded || stream_cover(streams, stream)))
@@ -182,14 +200,22 @@ uint32_t global_find_waiting(struct global *global, const struct request *reques
   return global_detach(global, best, request);
 }
 
-uint64_t global_unfenced_bytes(const struct global *global, uint32_t stream)
+bool global_has_unfenced(const struct global *global, uint32_t stream, uint64_t least_bytes)
 {
+  const struct stream_set *holders = &global->holders;
   uint64_t bytes = 0;
-  for (uint32_t other = STREAM_FIRST; other < global->streams.count; other++) {
+  for (uint32_t other = 0; bytes < least_bytes && (other = stream_set_next(holders, other)) < MAX_STREAMS; other++) {
     const struct stream *holder = stream_of(&global->streams, other);
-    if (holder->in_use && other != stream && holder->recorded < holder->frees) bytes += global->free[other].bytes;
+    if (other != stream && holder->recorded < holder->frees) bytes += global->free[other].bytes;
   }
-  return bytes;
+  return bytes >= least_bytes;
+}
+
+void global_complete_all(struct global *global)
+{
+  streams_complete(&global->streams);
+  for (uint32_t stream = 0; (stream = stream_set_next(&global->holders, stream)) < MAX_STREAMS; stream++)
+    global_complete_stream(global, stream);
 }
 
 /* ---- Chunks ---- */
@@ -249,7 +275,7 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
     enum hipmm_status status = chunks_free(chunks, chunk);
     if (!first) first = status;
     if (status) {
-      tlsf_add(&global->free[STREAM_READY], &global->ranges, range); /* the upstream refused it */
+      global_link_range(global, range); /* the upstream refused it */
       continue;
     }
     range_discard(&global->ranges, range);

@@ -13,7 +13,9 @@ struct global {
   const struct hipmm_services *services;
   struct ranges ranges;
   struct streams streams;
-  struct tlsf *free; /* by stream; [STREAM_READY]: ranges that no work uses */
+  struct tlsf *free;          /* by stream; [STREAM_READY]: ranges that no work uses */
+  struct stream_set holders;  /* streams with free ranges, except STREAM_READY */
+  struct stream_set waitable; /* those of them that may be waited for (stream_order.h) */
   struct chunks chunks;
   int64_t live_count, live_bytes; /* of large allocations */
 };
@@ -60,8 +62,14 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
 /* Gives back the host memory of unused records, and of the address map for free ranges. */
 void global_trim_records(struct global *global);
 
-/* Free bytes of streams other than `stream` that no event covers: their handles may be gone. */
-uint64_t global_unfenced_bytes(const struct global *global, uint32_t stream);
+/* Whether that many bytes are free on streams other than `stream` that no event covers: their handles may be gone. */
+bool global_has_unfenced(const struct global *global, uint32_t stream, uint64_t least_bytes);
+
+/* See stream_retain(). */
+void global_retain_stream(struct global *global, uint32_t stream);
+
+/* The device is idle: every free range is ready. */
+void global_complete_all(struct global *global);
 
 uint64_t global_free_bytes(const struct global *global);
 uint64_t global_largest_free(const struct global *global);

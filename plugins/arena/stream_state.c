@@ -22,6 +22,13 @@ static void stream_state_end_pending(struct arena *arena, struct local *local, c
     if (is_waited || block->epoch <= stream_of(&arena->global.streams, block->stream)->completed)
       local_end_pending(local, ranges, id);
   }
+  if (!local->pending_first) stream_set_remove(&arena->pending, local->number);
+}
+
+void arena_add_pending(struct arena *arena, struct local *local, uint32_t id)
+{
+  local_free_pending(local, &arena->global.ranges, id);
+  stream_set_add(&arena->pending, local->number);
 }
 
 /* Calls `look` once for each stream that blocks are pending on, and collects in arena->waited the streams where it
@@ -89,6 +96,7 @@ static void stream_state_return_idle_locked(struct arena *arena, struct local *l
     uint32_t range = local_remove_idle(local, ranges);
     global_free(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
   }
+  if (!local->bytes) stream_set_remove(&arena->holding, local->number);
   while (local->n_unused > MOST_UNUSED) range_discard(ranges, local_take_spare(local, ranges));
 }
 
@@ -155,7 +163,7 @@ static void stream_state_retire_local(struct arena *arena, struct local *local)
 
 static void stream_state_end_pending_everywhere(struct arena *arena)
 {
-  for (uint32_t number = 1; number < arena->n_locals; number++) {
+  for (uint32_t number = 0; (number = stream_set_next(&arena->pending, number)) < MAX_STREAMS; number++) {
     struct local *local = arena_local(arena, number);
     biased_lock_acquire(&local->lock);
     stream_state_end_pending(arena, local, NULL);
@@ -171,12 +179,11 @@ static void stream_state_forget(struct arena *arena, uint32_t stream)
   stream_forget(&arena->global.streams, stream);
 }
 
-/* Whether the stream is gone, or the default stream of a thread that has ended. */
-static bool stream_state_is_over(const struct arena *arena, uint32_t stream)
+/* Whether it is the default stream of a thread that has ended. */
+static bool stream_state_has_no_thread(const struct arena *arena, uint32_t stream)
 {
   const struct local *local = arena_local(arena, arena->first_local[stream]);
-  bool has_no_thread = local->number && local->is_open && local->stream_thread && !local_thread(local);
-  return stream_of(&arena->global.streams, stream)->gone || has_no_thread;
+  return local->number && local->is_open && local->stream_thread && !local_thread(local);
 }
 
 /* ---- Waiting for the device ---- */
@@ -187,20 +194,13 @@ enum hipmm_status arena_synchronize(struct arena *arena, uint32_t user)
   struct streams *streams = &arena->global.streams;
   enum hipmm_status status = streams_wait_for_device(streams, user);
   if (status) return status;
-  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
-    if (!stream_of(streams, stream)->in_use) continue;
-    stream_complete(streams, stream);
-    global_complete_stream(&arena->global, stream);
-  }
+  const struct stream_sets *sets = streams->sets;
+  global_complete_all(&arena->global);
   stream_state_end_pending_everywhere(arena);
-  for (uint32_t stream = STREAM_FIRST; stream < streams->count; stream++) {
-    if (!stream_of(streams, stream)->in_use || !stream_state_is_over(arena, stream)) continue;
-    if (stream_of(streams, stream)->gone)
-      while (arena->first_local[stream])
-        stream_state_retire_local(arena, arena_local(arena, arena->first_local[stream]));
-    else
-      stream_state_forget(arena, stream);
-  }
+  for (uint32_t stream = 0; (stream = stream_set_next(&sets->named, stream)) < MAX_STREAMS; stream++)
+    if (stream_state_has_no_thread(arena, stream)) stream_state_forget(arena, stream);
+  for (uint32_t stream = 0; (stream = stream_set_next(&sets->gone, stream)) < MAX_STREAMS; stream++)
+    while (arena->first_local[stream]) stream_state_retire_local(arena, arena_local(arena, arena->first_local[stream]));
   streams_forget_gone(streams);
   return HIPMM_OK;
 }
@@ -218,7 +218,7 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user)
   enum hipmm_status status = arena_synchronize(arena, user);
   if (status) return status;
   arena->collections++;
-  for (uint32_t number = 1; number < arena->n_locals; number++)
+  for (uint32_t number = 0; (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++)
     stream_state_return_all(arena, arena_local(arena, number));
   return arena_synchronize(arena, user); /* other threads may have freed since the first wait */
 }
@@ -228,7 +228,7 @@ uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local, co
 {
   struct ranges *ranges = &arena->global.ranges;
   uint32_t id = RANGE_NONE;
-  for (uint32_t number = 1; !id && number < arena->n_locals; number++) {
+  for (uint32_t number = 0; !id && (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++) {
     struct local *other = arena_local(arena, number);
     if (other == local) continue;
     biased_lock_acquire(&other->lock);

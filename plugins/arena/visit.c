@@ -186,6 +186,18 @@ static int64_t arena_visit_value_of(const struct arena *arena, enum arena_value 
   return 0;
 }
 
+enum hipmm_status arena_perform(void *self, size_t index, int64_t *values_out)
+{
+  struct arena *arena = self;
+  (void)index; /* there is one action */
+  enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
+  if (status) return status;
+  for (size_t i = 0; i < ARENA_N_VALUES; i++) values_out[i] = arena_visit_value_of(arena, (enum arena_value)i);
+  arena->global.chunks.peak_bytes = arena->global.chunks.bytes;
+  biased_lock_release(&arena->lock);
+  return HIPMM_OK;
+}
+
 enum hipmm_status arena_query(void *self, size_t index, int64_t *value_out)
 {
   struct arena *arena = self;

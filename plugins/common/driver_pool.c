@@ -190,6 +190,7 @@ enum value {
   FOLLOWS_EVENTS,
   IS_OPPORTUNISTIC,
   MAKES_STREAMS_WAIT,
+  POOL_HANDLE,
 };
 
 const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES] = {
@@ -206,6 +207,8 @@ const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES] = {
     [MAKES_STREAMS_WAIT] =
         {"makes_streams_wait", "0 or 1",
          "Whether it makes a stream wait in order to reuse another one's memory, as the driver says"},
+    [POOL_HANDLE] = {"pool_handle", "address",
+                     "The driver's handle of the pool, a hipMemPool_t (hipmm_resource_pool_handle())"},
 };
 
 static const int attributes[DRIVER_POOL_VALUES] = {
@@ -222,9 +225,10 @@ static const int attributes[DRIVER_POOL_VALUES] = {
 /* An unlimited threshold is more than a value can hold. The device is current. */
 static enum hipmm_status driver_pool_read_value(struct driver_pool *pool, size_t index, int64_t *value_out)
 {
-  uint64_t value = 0;
-  enum hipmm_status status = index == RESERVED_BYTES ? driver_pool_count_reserved(pool, &value)
-                                                     : driver_pool_get_attribute(pool, attributes[index], &value);
+  uint64_t value = (uintptr_t)pool->pool;
+  enum hipmm_status status = index == POOL_HANDLE      ? HIPMM_OK
+                             : index == RESERVED_BYTES ? driver_pool_count_reserved(pool, &value)
+                                                       : driver_pool_get_attribute(pool, attributes[index], &value);
   if (!status) *value_out = value > INT64_MAX ? INT64_MAX : (int64_t)value;
   return status;
 }

@@ -110,7 +110,7 @@ enum hipmm_status driver_pool_query(void *self, size_t index, int64_t *value_out
 enum hipmm_status driver_pool_perform(void *self, size_t index, int64_t *values_out);
 enum hipmm_status driver_pool_reconfigure(void *self, const char *option, const void *options);
 
-enum { DRIVER_POOL_VALUES = 8, DRIVER_POOL_ACTIONS = 1 };
+enum { DRIVER_POOL_VALUES = 9, DRIVER_POOL_ACTIONS = 1 };
 extern const struct hipmm_feature driver_pool_values[DRIVER_POOL_VALUES];
 extern const struct hipmm_feature driver_pool_actions[DRIVER_POOL_ACTIONS];
 

@@ -4,7 +4,70 @@
 #include "source.h"
 #include "../../core/base/cancel.h"
 
+#include <search.h>
 #include <stdlib.h>
+
+/* ---- Blocks that are aligned to more than the memory is ---- */
+
+struct source_shifted {
+  void *ptr;      /* of the block */
+  void *obtained; /* what contains it */
+};
+
+static int source_compare_shifted(const void *left, const void *right)
+{
+  uintptr_t a = (uintptr_t)((const struct source_shifted *)left)->ptr;
+  uintptr_t b = (uintptr_t)((const struct source_shifted *)right)->ptr;
+  return a < b ? -1 : a > b;
+}
+
+static bool source_enter_shifted(struct source *source, struct source_shifted *shifted)
+{
+  pthread_mutex_lock(&source->lock);
+  struct source_shifted **found = tsearch(shifted, &source->shifted, source_compare_shifted);
+  pthread_mutex_unlock(&source->lock);
+  return found && *found == shifted;
+}
+
+/* NULL for a block that begins where the memory does. The caller frees it. */
+static struct source_shifted *source_take_shifted(struct source *source, void *ptr)
+{
+  const struct source_shifted key = {.ptr = ptr};
+  pthread_mutex_lock(&source->lock);
+  struct source_shifted **found = tfind(&key, &source->shifted, source_compare_shifted);
+  struct source_shifted *shifted = found ? *found : NULL;
+  if (shifted) tdelete(shifted, &source->shifted, source_compare_shifted);
+  pthread_mutex_unlock(&source->lock);
+  return shifted;
+}
+
+static enum hipmm_status source_obtain_aligned(struct source *source, size_t bytes, size_t alignment, void **ptr_out)
+{
+  const struct hipmm_services *services = source->services;
+  struct source_shifted *shifted = malloc(sizeof *shifted);
+  if (!shifted)
+    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to record an aligned block", 0, 0, 0);
+  enum hipmm_status status = source->memory->obtain(source, bytes + alignment - HIPMM_ALIGNMENT, &shifted->obtained);
+  if (status) goto free_record;
+  shifted->ptr = (char *)shifted->obtained + (-(uintptr_t)shifted->obtained & (alignment - 1));
+  *ptr_out = shifted->ptr;
+  if (shifted->ptr == shifted->obtained) goto free_record;
+  if (source_enter_shifted(source, shifted)) return HIPMM_OK;
+  source->memory->release(source, shifted->obtained, bytes);
+  status = services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to record an aligned block", 0, 0, 0);
+free_record:
+  free(shifted);
+  return status;
+}
+
+static enum hipmm_status source_release(struct source *source, void *ptr, size_t bytes)
+{
+  struct source_shifted *shifted = source->memory->aligns_to_any ? source_take_shifted(source, ptr) : NULL;
+  enum hipmm_status status = source->memory->release(source, shifted ? shifted->obtained : ptr, bytes);
+  bool stays = status && shifted && source_enter_shifted(source, shifted);
+  if (!stays) free(shifted);
+  return status;
+}
 
 /* ---- Life ---- */
 
@@ -16,6 +79,7 @@ enum hipmm_status source_create(const struct hipmm_services *services, const str
   source->services = services;
   source->memory = memory;
   source->self_bytes = self_bytes;
+  pthread_mutex_init(&source->lock, NULL);
   *self_out = source;
   return HIPMM_OK;
 }
@@ -27,8 +91,8 @@ void source_destroy(void *self)
   struct hipmm_block block;
   device_wait_at_end(services);
   while (services->untrack_any(services, &block) == HIPMM_OK)
-    if (source->memory->release(source, block.ptr, block.bytes))
-      source->memory->release(source, block.ptr, block.bytes);
+    if (source_release(source, block.ptr, block.bytes)) source_release(source, block.ptr, block.bytes);
+  pthread_mutex_destroy(&source->lock);
   services->host_free(services, source, source->self_bytes);
 }
 
@@ -73,15 +137,16 @@ enum hipmm_status source_require_device(const struct hipmm_services *services, c
 
 /* ---- Memory ---- */
 
-static enum hipmm_status source_obtain_and_track(const struct source *source, size_t bytes, void **ptr_out)
+static enum hipmm_status source_obtain_and_track(struct source *source, size_t bytes, size_t alignment, void **ptr_out)
 {
   const struct hipmm_services *services = source->services;
   void *ptr = NULL;
-  enum hipmm_status status = source->memory->obtain(source, bytes, &ptr);
+  enum hipmm_status status = alignment > HIPMM_ALIGNMENT ? source_obtain_aligned(source, bytes, alignment, &ptr)
+                                                         : source->memory->obtain(source, bytes, &ptr);
   if (status) return status;
   status = services->track(services, ptr, bytes);
   if (status)
-    source->memory->release(source, ptr, bytes);
+    source_release(source, ptr, bytes);
   else
     *ptr_out = ptr;
   return status;
@@ -92,7 +157,9 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
   struct source *source = self;
   const struct hipmm_services *services = source->services;
   (void)stream; /* memory from a source is ready for every stream */
-  enum hipmm_status status = source_check(services, bytes, alignment);
+  enum hipmm_status status = source->memory->aligns_to_any && alignment <= SIZE_MAX >> 8
+                                 ? source_check(services, bytes > alignment ? bytes : alignment, HIPMM_ALIGNMENT)
+                                 : source_check(services, bytes, alignment);
   if (status) return status;
   if (!bytes) {
     *ptr_out = NULL;
@@ -100,7 +167,7 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
   }
   int cancel = cancel_forbid();
   int previous = services->enter_device(services);
-  status = source_obtain_and_track(source, bytes, ptr_out);
+  status = source_obtain_and_track(source, bytes, alignment, ptr_out);
   services->leave_device(services, previous);
   cancel_allow(cancel);
   return status;
@@ -134,7 +201,7 @@ enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t 
   int cancel = cancel_forbid(); /* the block is in no record meanwhile */
   int previous = services->enter_device(services);
   status = source_wait_for_work(services, stream);
-  if (!status) status = source->memory->release(source, ptr, held_bytes);
+  if (!status) status = source_release(source, ptr, held_bytes);
   services->leave_device(services, previous);
   if (status && services->track(services, ptr, held_bytes))
     services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be recorded either: it is lost", ptr);
@@ -168,4 +235,5 @@ static enum hipmm_status source_release_host(const struct source *source, void *
   return HIPMM_OK;
 }
 
-const struct source_memory source_host_memory = {.obtain = source_obtain_host, .release = source_release_host};
+const struct source_memory source_host_memory = {
+    .obtain = source_obtain_host, .release = source_release_host, .aligns_to_any = true};

@@ -7,6 +7,8 @@
 #include "device_wait.h"
 
 #include <hipmm/plugin.h>
+#include <pthread.h>
+#include <stdbool.h>
 
 struct source;
 
@@ -14,6 +16,9 @@ struct source;
 struct source_memory {
   enum hipmm_status (*obtain)(const struct source *source, size_t bytes, void **ptr_out);
   enum hipmm_status (*release)(const struct source *source, void *ptr, size_t bytes);
+
+  /* Blocks may be aligned to more than HIPMM_ALIGNMENT: then more is obtained, and the block begins inside. */
+  bool aligns_to_any;
 };
 
 /* An instance. It is a source's `self`, or the first member of it. */
@@ -21,6 +26,8 @@ struct source {
   const struct hipmm_services *services;
   const struct source_memory *memory;
   size_t self_bytes;
+  pthread_mutex_t lock; /* of `shifted` */
+  void *shifted;        /* search tree of the blocks that begin inside what was obtained */
 };
 
 /* `self_bytes` is the size of `self`, which is zeroed behind its first member. */

@@ -15,7 +15,8 @@ bool streams_open(struct streams *streams, const struct hipmm_services *services
   *streams = (struct streams){.services = services, .record = record, .count = STREAM_FIRST};
   streams->items = services->host_allocate(services, MAX_STREAMS * sizeof *streams->items);
   streams->table = services->host_allocate(services, TABLE * sizeof *streams->table);
-  return streams->items && streams->table;
+  streams->sets = services->host_allocate(services, sizeof *streams->sets);
+  return streams->items && streams->table && streams->sets;
 }
 
 void streams_close(struct streams *streams)
@@ -29,6 +30,7 @@ void streams_close(struct streams *streams)
   }
   services->host_free(services, streams->items, MAX_STREAMS * sizeof *streams->items);
   services->host_free(services, streams->table, TABLE * sizeof *streams->table);
+  services->host_free(services, streams->sets, sizeof *streams->sets);
 }
 
 static uint32_t stream_order_home_of(hipmm_stream_t handle, uint64_t thread)
@@ -125,6 +127,7 @@ static uint32_t stream_order_add(struct streams *streams, hipmm_stream_t handle,
   stream->frees = stream->recorded = stream->completed = 0;
   stream->n_marks = stream->marks_ahead = 0;
   if (handle == PER_THREAD) stream->thread = thread_number();
+  if (stream->lasts || stream->thread || streams->record == RECORD_LAZY) stream_set_add(&streams->sets->named, id);
   *stream_order_entry_of(streams, handle, stream->thread) = (uint16_t)id;
   streams->active++;
   return id;
@@ -136,6 +139,8 @@ void stream_lose(struct streams *streams, uint32_t id)
   if (stream->gone) return;
   stream_order_remove_entry(streams, stream);
   stream->gone = true;
+  stream_set_remove(&streams->sets->named, id);
+  stream_set_add(&streams->sets->gone, id);
 }
 
 /* The known stream that the handle names now; STREAM_READY if there is none, and then its number. Loses the stream that
@@ -189,12 +194,17 @@ bool stream_is_captured(const struct streams *streams, uint32_t id)
 
 bool streams_any_captured(const struct streams *streams, uint32_t user)
 {
-  for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
-    const struct stream *stream = &streams->items[id];
-    bool is_good = id == user || (stream->in_use && stream_order_may_use_handle(streams, stream));
-    if (is_good && stream_is_captured(streams, id)) return true;
-  }
+  if (user != STREAM_READY && stream_is_captured(streams, user)) return true;
+  for (uint32_t id = 0; (id = stream_set_next(&streams->sets->named, id)) < MAX_STREAMS; id++)
+    if (id != user && stream_order_may_use_handle(streams, &streams->items[id]) && stream_is_captured(streams, id))
+      return true;
   return false;
+}
+
+void stream_retain(struct streams *streams, uint32_t id)
+{
+  streams->items[id].lasts = true;
+  stream_set_add(&streams->sets->named, id);
 }
 
 /* Records the event on the stream. Creates the event first if there is none. */
@@ -225,6 +235,7 @@ uint64_t stream_record_free(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
   stream->frees++;
+  stream_set_add(&streams->sets->unfinished, id);
   /* The handle is valid during this call. If recording fails, the epoch has no event, and other streams wait for the
    * device. */
   if (streams->record == RECORD_ON_FREE) stream_order_record(streams, stream);
@@ -332,11 +343,21 @@ void stream_complete(struct streams *streams, uint32_t id)
   stream->recorded = stream->completed = stream->frees;
 }
 
+void streams_complete(struct streams *streams)
+{
+  for (uint32_t id = 0; (id = stream_set_next(&streams->sets->unfinished, id)) < MAX_STREAMS; id++)
+    stream_complete(streams, id);
+  stream_set_clear(&streams->sets->unfinished);
+}
+
 /* The stream has no entry in the table. */
 static void stream_order_drop(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
   stream->in_use = false;
+  stream_set_remove(&streams->sets->unfinished, id);
+  stream_set_remove(&streams->sets->named, id);
+  stream_set_remove(&streams->sets->gone, id);
   stream->next_unused = streams->unused;
   streams->unused = id;
   streams->active--;
@@ -352,10 +373,8 @@ void stream_forget(struct streams *streams, uint32_t id)
 
 void streams_forget_gone(struct streams *streams)
 {
-  for (uint32_t id = STREAM_FIRST; id < streams->count; id++) {
-    const struct stream *stream = &streams->items[id];
-    if (stream->in_use && stream->gone && stream->completed == stream->frees) stream_order_drop(streams, id);
-  }
+  for (uint32_t id = 0; (id = stream_set_next(&streams->sets->gone, id)) < MAX_STREAMS; id++)
+    if (streams->items[id].completed == streams->items[id].frees) stream_order_drop(streams, id);
 }
 
 /* ---- Waiting for all work, or for a stream ---- */

@@ -9,15 +9,13 @@
 #define HIPMM_PLUGINS_COMMON_STREAM_ORDER_H
 
 #include "device_wait.h"
+#include "stream_set.h"
 
 #include <hipmm/plugin.h>
 
-#include <stdbool.h>
-
 enum {
-  STREAM_READY,         /* no stream: no work uses the block any more */
-  STREAM_FIRST,         /* the id of the first stream */
-  MAX_STREAMS = 1 << 16 /* an id has 16 bits */
+  STREAM_READY, /* no stream: no work uses the block any more */
+  STREAM_FIRST  /* the id of the first stream */
 };
 
 /* When to record the event that another stream waits for. */
@@ -49,15 +47,23 @@ struct stream {
   uint32_t marks_ahead; /* marks still to make: the host has waited recently and is likely to wait again */
 };
 
+/* So that no step goes through all streams. */
+struct stream_sets {
+  struct stream_set unfinished; /* all streams that have frees that have not completed, and maybe others */
+  struct stream_set named;      /* whose handles some thread may use at any time, as far as is known */
+  struct stream_set gone;
+};
+
 struct streams {
   const struct hipmm_services *services;
   enum record record;
   struct stream *items; /* [STREAM_READY] is no stream */
   uint16_t *table;      /* ids by hash of handle and thread, linear probing; 0: empty */
-  uint32_t count;       /* items ever used */
-  uint32_t unused;      /* list of unused items, through `next_unused` */
-  uint32_t active;      /* streams in use */
-  uint64_t waits;       /* stream waits and host waits so far */
+  struct stream_sets *sets;
+  uint32_t count;  /* items ever used */
+  uint32_t unused; /* list of unused items, through `next_unused` */
+  uint32_t active; /* streams in use */
+  uint64_t waits;  /* stream waits and host waits so far */
 };
 
 bool streams_open(struct streams *streams, const struct hipmm_services *services, enum record record);
@@ -100,6 +106,12 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch);
 /* Notes that all frees so far have completed: the caller has waited for the stream, or for the device. */
 void stream_complete(struct streams *streams, uint32_t id);
 
+/* The same for all streams, in as many steps as streams have freed since the last time. */
+void streams_complete(struct streams *streams);
+
+/* The stream lives until it is retired. */
+void stream_retain(struct streams *streams, uint32_t id);
+
 /* Whether the stream is being captured: then it can neither record an event nor wait. Its handle is valid during this call. */
 bool stream_is_captured(const struct streams *streams, uint32_t id);
 
@@ -114,6 +126,12 @@ void stream_lose(struct streams *streams, uint32_t id);
 /* Forgets a stream that has no free blocks and whose frees have all completed; all such streams that are gone. */
 void stream_forget(struct streams *streams, uint32_t id);
 void streams_forget_gone(struct streams *streams);
+
+/* Whether another stream may be able to wait for the stream. If not, its blocks become ready by a wait for the device alone. */
+static inline bool stream_may_be_waited_for(const struct streams *streams, uint32_t id)
+{
+  return streams->record == RECORD_ON_FREE || stream_set_has(&streams->sets->named, id);
+}
 
 /* Whether the handle identifies the stream for as long as the stream is in use here. */
 bool stream_is_sure(const struct streams *streams, uint32_t id);

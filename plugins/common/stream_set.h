@@ -5,7 +5,10 @@
 #ifndef HIPMM_PLUGINS_COMMON_STREAM_SET_H
 #define HIPMM_PLUGINS_COMMON_STREAM_SET_H
 
-#include "stream_order.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MAX_STREAMS = 1 << 16 /* an id has 16 bits */ };
 
 enum { STREAM_SET_WORDS = MAX_STREAMS / 64, STREAM_SET_SUMMARIES = STREAM_SET_WORDS / 64 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* device.c: the source of device memory: hipMalloc and hipFree, and virtual memory (mapping.c) for a pool above. A free
  * waits for its stream. */
+#include "import.h"
 #include "mapping.h"
 #include "peers.h"
 
@@ -14,7 +15,9 @@ static enum hipmm_status device_malloc(const struct source *source, size_t bytes
 static enum hipmm_status device_free(const struct source *source, void *ptr, size_t bytes)
 {
   const struct hipmm_services *services = source->services;
+  enum hipmm_status status;
   (void)bytes; /* HIP knows */
+  if (import_release((struct device *)(uintptr_t)source, ptr, &status)) return status;
   int code = services->hip->Free(ptr);
   return code ? services->refuse_hip(services, "hipFree", code, 0) : HIPMM_OK;
 }
@@ -27,11 +30,16 @@ static enum hipmm_status device_create(const struct hipmm_services *services, co
   void *self;
   struct device_reach reach;
   (void)upstreams, (void)n_upstreams; /* it has none */
+  bool is_shared = ((const struct device_options *)options)->handle_type != HIPMM_HIP_HANDLE_NONE;
   enum hipmm_status status = peers_enable(services, options);
+  if (!status && is_shared)
+    status = source_require_function(services, services->hip->MemExport && services->hip->MemCreateShared,
+                                     "hipMemExportToShareableHandle");
   if (!status) status = device_reach_find(services, &reach);
   if (!status) status = source_create(services, &device_memory, sizeof(struct device), &self);
   if (status) return status;
   peers_open(self, &reach);
+  ((struct device *)self)->is_shared = is_shared;
   *self_out = self;
   return HIPMM_OK;
 }
@@ -51,7 +59,18 @@ static const struct hipmm_option peer_table[] = {
      .minimum = "0"},
 };
 
+static const char *const device_handle_types[] = {"none", "posix_fd", NULL};
+
+_Static_assert(HIPMM_HIP_HANDLE_NONE == 0 && HIPMM_HIP_HANDLE_POSIX_FD == 1, "device_handle_types");
+
 static const struct hipmm_option device_table[] = {
+    {.name = "handle_type",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct device_options, handle_type),
+     .initial = "none",
+     .doc = "How other processes can import mapped memory, as of a pool above: none, or posix_fd for file descriptors "
+            "(hipmm_share_export_block)",
+     .choices = device_handle_types},
     {.name = "peers",
      .type = HIPMM_OPTION_LIST,
      .offset = offsetof(struct device_options, peers),
@@ -70,6 +89,7 @@ static const struct hipmm_ops device_ops = {
     .find = source_find,
     .mapping = &device_mapping,
     .device_admit = peers_admit,
+    .sharing = &device_sharing,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin device_LTX_hipmm_plugin;

@@ -3,7 +3,9 @@
 #include "mapping.h"
 #include "peers.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool mapping_has_virtual_memory(const struct hipmm_services *services)
 {
@@ -55,10 +57,12 @@ static enum hipmm_status mapping_unreserve(void *self, void *address, size_t byt
 
 static enum hipmm_status mapping_create(void *self, size_t bytes, void **chunk_out)
 {
-  const struct hipmm_services *services = ((struct source *)self)->services;
+  const struct device *device = self;
+  const struct hipmm_services *services = device->source.services;
+  const struct hipmm_hip *hip = services->hip;
   hipmm_hip_chunk_t handle;
   int previous = services->enter_device(services);
-  int code = services->hip->MemCreate(&handle, bytes, services->device);
+  int code = (device->is_shared ? hip->MemCreateShared : hip->MemCreate)(&handle, bytes, services->device);
   if (!code) {
     services->count_held(services, (int64_t)bytes);
     *chunk_out = handle;
@@ -96,6 +100,28 @@ static enum hipmm_status mapping_unmap(void *self, void *address, size_t bytes)
   int previous = services->enter_device(services);
   int code = peers_unmap(self, address, bytes);
   return mapping_end(services, previous, "hipMemUnmap", code, bytes);
+}
+
+static enum hipmm_status mapping_export_chunk(void *self, void *chunk, int *fd_out)
+{
+  const struct device *device = self;
+  const struct hipmm_services *services = device->source.services;
+  int fd = -1;
+  if (!device->is_shared)
+    return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
+                          "its chunks were not created for other processes; set \"handle_type\": \"posix_fd\"");
+  enum hipmm_status status =
+      source_require_function(services, services->hip->MemExport != NULL, "hipMemExportToShareableHandle");
+  if (status) return status;
+  int previous = services->enter_device(services);
+  int code = services->hip->MemExport(&fd, chunk);
+  status = mapping_end(services, previous, "hipMemExportToShareableHandle", code, 0);
+  if (!status && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
+    close(fd);
+    status = services->fail(services, HIPMM_E_IO, NULL, "the driver's file descriptor %d cannot be used", fd);
+  }
+  if (!status) *fd_out = fd;
+  return status;
 }
 
 static bool mapping_is_runtime(const struct source *source, const char *name)
@@ -158,4 +184,5 @@ const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mappin
                                              .unmap = mapping_unmap,
                                              .may_alias = mapping_may_alias,
                                              .is_slow = mapping_is_slow,
-                                             .discouraged_reason = mapping_discouraged_reason};
+                                             .discouraged_reason = mapping_discouraged_reason,
+                                             .export_chunk = mapping_export_chunk};

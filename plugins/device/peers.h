@@ -19,12 +19,17 @@ struct peer {
 
 struct device_options {
   struct hipmm_list peers;
+  uint32_t handle_type; /* HIP's numbers are the indices of device_handle_types */
 };
+
+struct device_import; /* import.h */
 
 struct device {
   struct source source;
   bool is_in_reach;           /* of all devices of the process */
+  bool is_shared;             /* chunks are created for other processes too */
   atomic_uint_fast64_t peers; /* one bit for each device that gets access to mapped memory, now or later */
+  struct device_import *_Atomic imports;
 
   /* For access that is given later; not used where no device is announced. */
   bool is_announced;

@@ -196,9 +196,8 @@ void fixed_stream_retire(struct fixed *fixed, hipmm_stream_t stream)
 
 void fixed_stream_retain(struct fixed *fixed, hipmm_stream_t stream)
 {
-  uint32_t id;
   if (biased_lock_enter(&fixed->lock, fixed->services)) return;
-  if (!reuse_enter_stream(fixed, stream_usual_handle(stream), &id)) stream_of(&fixed->streams, id)->lasts = true;
+  reuse_retain_stream(fixed, stream_usual_handle(stream));
   biased_lock_release(&fixed->lock);
 }
 
@@ -215,10 +214,9 @@ static void fixed_count_live(struct fixed *fixed, struct fixed_counts *counts)
   }
 }
 
-enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_out)
+/* The caller holds the lock. */
+static void fixed_count_all(struct fixed *fixed, struct fixed_counts *counts_out)
 {
-  enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
-  if (status) return status;
   uint64_t metadata_bytes = sizeof *fixed + chunks_metadata_bytes(fixed) +
                             fixed->streams.count * (sizeof(struct fixed_list) + sizeof(struct stream));
   *counts_out = (struct fixed_counts){.reserved_bytes = (int64_t)fixed->reserved_bytes,
@@ -228,6 +226,23 @@ enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_o
                                       .metadata_bytes = (int64_t)metadata_bytes};
   fixed_count_live(fixed, counts_out);
   counts_out->free_count = fixed->n_blocks - counts_out->live_count;
+}
+
+enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_out)
+{
+  enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
+  if (status) return status;
+  fixed_count_all(fixed, counts_out);
+  biased_lock_release(&fixed->lock);
+  return HIPMM_OK;
+}
+
+enum hipmm_status fixed_reset_peak(struct fixed *fixed, struct fixed_counts *counts_out)
+{
+  enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
+  if (status) return status;
+  fixed_count_all(fixed, counts_out);
+  fixed->peak_reserved_bytes = fixed->reserved_bytes;
   biased_lock_release(&fixed->lock);
   return HIPMM_OK;
 }

@@ -11,7 +11,7 @@
 #include "../common/address_map.h"
 #include "../common/biased_lock.h"
 #include "../common/sizes.h"
-#include "../common/stream_set.h"
+#include "../common/stream_order.h"
 
 enum { FIXED_MOST_BLOCKS_PER_CHUNK = 4096 };
 
@@ -31,9 +31,10 @@ struct fixed {
 
   struct biased_lock lock; /* of all below, and of which chunks and lists there are; taken before a list's lock */
   struct streams streams;
-  struct stream_set filled; /* streams whose lists may have free blocks: the other lists are empty and not open */
-  uint32_t next_poll;       /* the stream where the next search for completed work starts */
-  uint32_t *order;          /* slots of chunks, by address */
+  struct stream_set filled;   /* streams whose lists may have free blocks: the other lists are empty and not open */
+  struct stream_set waitable; /* those of them that may be waited for (stream_order.h) */
+  uint32_t next_poll;         /* the stream where the next search for completed work starts */
+  uint32_t *order;            /* slots of chunks, by address */
   uint32_t n_chunks, n_slots;
   uint32_t n_blocks;
   uint64_t records_bytes; /* host memory of the records of `n_blocks` */
@@ -77,5 +78,8 @@ struct fixed_counts {
 };
 
 enum hipmm_status fixed_count(struct fixed *fixed, struct fixed_counts *counts_out);
+
+/* The same, and starts the peak again from what is reserved now. */
+enum hipmm_status fixed_reset_peak(struct fixed *fixed, struct fixed_counts *counts_out);
 
 #endif

@@ -6,6 +6,8 @@
  * so; and its chunks grow with use up to `blocks_per_chunk`, so that a few large blocks do not cost hundreds of MiB. */
 #include "fixed.h"
 
+#include <string.h>
+
 struct fixed_size_options {
   uint64_t block_size;
   int64_t blocks_per_chunk;
@@ -101,6 +103,19 @@ static enum hipmm_status fixed_size_query(void *self, size_t index, int64_t *val
   return status;
 }
 
+static const struct hipmm_feature fixed_size_actions[] = {
+    {.name = "reset_peaks", .doc = "Starts peak_reserved_bytes again from what is held now"},
+};
+
+static enum hipmm_status fixed_size_perform(void *self, size_t index, int64_t *values_out)
+{
+  struct fixed_counts counts;
+  (void)index; /* there is one action */
+  enum hipmm_status status = fixed_reset_peak(self, &counts);
+  if (!status) memcpy(values_out, &counts, sizeof counts);
+  return status;
+}
+
 /* ---- Life ---- */
 
 static void fixed_size_destroy(void *self)
@@ -180,6 +195,7 @@ static const struct hipmm_ops fixed_size_ops = {
     .deallocate = fixed_size_deallocate,
     .trim = fixed_size_trim,
     .query = fixed_size_query,
+    .perform = fixed_size_perform,
     .find = fixed_size_find,
     .stream_retire = fixed_size_stream_retire,
     .stream_retain = fixed_size_stream_retain,
@@ -203,6 +219,8 @@ const struct hipmm_plugin fixed_size_LTX_hipmm_plugin = {
     .options_bytes = sizeof(struct fixed_size_options),
     .values = fixed_size_values,
     .n_values = N_VALUES,
+    .actions = fixed_size_actions,
+    .n_actions = sizeof fixed_size_actions / sizeof *fixed_size_actions,
     .ops = &fixed_size_ops,
     .create = fixed_size_create,
     .destroy = fixed_size_destroy,

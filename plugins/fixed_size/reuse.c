@@ -49,10 +49,27 @@ static void reuse_put_back(struct fixed *fixed)
   }
 }
 
-/* Frees on a stream outside `filled` are counted under the lock, which was held during the wait. */
+/* Closes the list if it is empty: the next free on its stream takes the lock, and opens it again. */
+static bool reuse_close_empty(struct fixed *fixed, uint32_t stream)
+{
+  struct fixed_list *list = &fixed->lists[stream];
+  spin_lock(&list->busy);
+  bool is_empty = list->free.head == FIXED_NONE;
+  if (is_empty) list->is_open = false;
+  spin_unlock(&list->busy);
+  if (!is_empty) return false;
+  stream_set_remove(&fixed->filled, stream);
+  stream_set_remove(&fixed->waitable, stream);
+  return true;
+}
+
+/* Frees on a stream outside `filled` are counted under the lock, which was held during the wait. Leaves the streams that
+ * have freed since in `filled` and `unfinished`, so that the next wait takes as many steps as streams have freed by
+ * then. */
 static void reuse_complete_aside(struct fixed *fixed)
 {
-  for (uint32_t stream = STREAM_FIRST; stream < fixed->streams.count; stream++) {
+  struct stream_set *unfinished = &fixed->streams.sets->unfinished;
+  for (uint32_t stream = 0; (stream = stream_set_next(unfinished, stream)) < MAX_STREAMS; stream++) {
     struct fixed_list *list = &fixed->lists[stream];
     struct stream *waited = stream_of(&fixed->streams, stream);
     bool is_filled = stream_set_has(&fixed->filled, stream);
@@ -60,6 +77,8 @@ static void reuse_complete_aside(struct fixed *fixed)
     if (waited->completed < frees) waited->completed = frees;
     if (waited->recorded < frees) waited->recorded = frees;
     if (is_filled) reuse_add_ready(fixed, chain_detach(&list->aside));
+    bool is_closed = !is_filled || reuse_close_empty(fixed, stream);
+    if (is_closed && waited->completed == waited->frees) stream_set_remove(unfinished, stream);
   }
   streams_forget_gone(&fixed->streams);
 }
@@ -80,16 +99,8 @@ enum hipmm_status reuse_synchronize_device(struct fixed *fixed, uint32_t user)
 /* Does nothing if the list of the stream has blocks. */
 static void reuse_forget_stream(struct fixed *fixed, uint32_t stream)
 {
-  struct fixed_list *list = &fixed->lists[stream];
-  spin_lock(&list->busy);
-  bool is_empty = !list->free.head;
-  if (is_empty) list->is_open = false;
-  spin_unlock(&list->busy);
-  if (!is_empty) return;
-  stream_set_remove(&fixed->filled, stream);
-  stream_forget(&fixed->streams, stream);
+  if (reuse_close_empty(fixed, stream)) stream_forget(&fixed->streams, stream);
 }
-
 /* A thread finds a list by the handle of its stream alone, which may be the handle of an earlier stream. The list is
  * therefore open to threads only if the handle identifies the stream without asking HIP. */
 static void reuse_open_list(struct fixed *fixed, uint32_t stream)
@@ -99,6 +110,8 @@ static void reuse_open_list(struct fixed *fixed, uint32_t stream)
   const struct stream *opened = stream_of(streams, stream);
   bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
   stream_set_add(&fixed->filled, stream);
+  stream_set_add(&streams->sets->unfinished, stream); /* frees through the open list do not add it */
+  if (stream_may_be_waited_for(streams, stream)) stream_set_add(&fixed->waitable, stream);
   spin_lock(&list->busy);
   list->is_open = is_open;
   list->handle = opened->handle;
@@ -127,23 +140,23 @@ enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipmm_stream_t handle,
   return HIPMM_OK;
 }
 
+void reuse_retain_stream(struct fixed *fixed, hipmm_stream_t handle)
+{
+  uint32_t stream;
+  if (reuse_enter_stream(fixed, handle, &stream)) return;
+  stream_retain(&fixed->streams, stream);
+  stream_set_add(&fixed->waitable, stream); /* it is in `filled` now */
+}
+
 /* ---- Finding a block ---- */
 
-/* The next stream from `stream` on, other than `user`, that has free blocks; MAX_STREAMS if there is none. An empty
- * list is closed and leaves `filled`: the next free on its stream takes the lock and adds it again. */
-static uint32_t reuse_next_filled(struct fixed *fixed, uint32_t stream, uint32_t user)
+/* The next stream of the set from `stream` on, other than `user`, that has free blocks; MAX_STREAMS if there is none.
+ * Closes empty lists. */
+static uint32_t reuse_next_in(struct fixed *fixed, const struct stream_set *set, uint32_t stream, uint32_t user)
 {
-  for (; (stream = stream_set_next(&fixed->filled, stream)) < MAX_STREAMS; stream++) {
-    struct fixed_list *list = &fixed->lists[stream];
-    if (stream == user) continue;
-    spin_lock(&list->busy);
-    bool has_blocks = list->free.head != FIXED_NONE;
-    if (!has_blocks) list->is_open = false;
-    spin_unlock(&list->busy);
-    if (has_blocks) return stream;
-    stream_set_remove(&fixed->filled, stream);
-  }
-  return MAX_STREAMS;
+  while ((stream = stream_set_next(set, stream)) < MAX_STREAMS && (stream == user || reuse_close_empty(fixed, stream)))
+    stream++;
+  return stream;
 }
 
 /* If all frees on another stream have completed, its blocks become ready for every stream. */
@@ -163,7 +176,7 @@ static void reuse_poll_stream(struct fixed *fixed, uint32_t other)
 static uint32_t reuse_find_completed(struct fixed *fixed, uint32_t stream)
 {
   uint32_t other = fixed->next_poll;
-  for (int i = 0; i < MOST_POLLS && (other = reuse_next_filled(fixed, other, stream)) < MAX_STREAMS; i++)
+  for (int i = 0; i < MOST_POLLS && (other = reuse_next_in(fixed, &fixed->waitable, other, stream)) < MAX_STREAMS; i++)
     reuse_poll_stream(fixed, other++);
   fixed->next_poll = other < MAX_STREAMS ? other : 0;
   return chain_pop(fixed, reuse_ready(fixed));
@@ -173,7 +186,8 @@ static uint32_t reuse_find_completed(struct fixed *fixed, uint32_t stream)
 static uint32_t reuse_find_waiting(struct fixed *fixed, uint32_t stream)
 {
   uint32_t number = FIXED_NONE;
-  for (uint32_t other = 0; !number && (other = reuse_next_filled(fixed, other, stream)) < MAX_STREAMS; other++) {
+  const struct stream_set *set = &fixed->waitable;
+  for (uint32_t other = 0; !number && (other = reuse_next_in(fixed, set, other, stream)) < MAX_STREAMS; other++) {
     struct fixed_list *list = &fixed->lists[other];
     spin_lock(&list->busy);
     if (list->free.head && stream_wait(&fixed->streams, stream, other, fixed_block_note(fixed, list->free.head)))
@@ -186,7 +200,7 @@ static uint32_t reuse_find_waiting(struct fixed *fixed, uint32_t stream)
 /* Blocks of streams whose handles may be gone become ready by waiting for the device, which needs no handle. */
 static uint32_t reuse_find_unfenced(struct fixed *fixed, uint32_t stream)
 {
-  bool is_worth_it = reuse_next_filled(fixed, 0, stream) < MAX_STREAMS;
+  bool is_worth_it = reuse_next_in(fixed, &fixed->filled, 0, stream) < MAX_STREAMS;
   return is_worth_it && !reuse_synchronize_device(fixed, stream) ? chain_pop(fixed, reuse_ready(fixed)) : FIXED_NONE;
 }
 

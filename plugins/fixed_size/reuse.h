@@ -66,6 +66,9 @@ enum hipmm_status reuse_synchronize_device(struct fixed *fixed, uint32_t user);
 /* The id of the stream of this call. */
 enum hipmm_status reuse_enter_stream(struct fixed *fixed, hipmm_stream_t handle, uint32_t *id_out);
 
+/* The stream stays valid until it ends. */
+void reuse_retain_stream(struct fixed *fixed, hipmm_stream_t handle);
+
 /* A block that work on the stream may use, in no list and not yet live. */
 enum hipmm_status reuse_find(struct fixed *fixed, uint32_t stream, uint32_t *number_out);
 

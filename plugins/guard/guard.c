@@ -11,6 +11,8 @@
 #include "check.h"
 #include "quarantine.h"
 
+#include <stdio.h>
+
 /* ---- Trimming ---- */
 
 static enum hipmm_status guard_trim(void *self, size_t keep_bytes)
@@ -130,6 +132,24 @@ static enum hipmm_status guard_query(void *self, size_t index, int64_t *value_ou
   int64_t values[N_VALUES];
   guard_count(self, values);
   *value_out = values[index];
+  return HIPMM_OK;
+}
+
+static enum hipmm_status guard_report(void *self, void (*write)(void *closure, const char *line), void *closure)
+{
+  struct guard *guard = self;
+  int64_t values[N_VALUES];
+  char line[300];
+  guard_count(guard, values);
+  snprintf(line, sizeof line,
+           "device %d: %lld guarded blocks of %lld bytes, %lld freed blocks in a quarantine of %lld bytes",
+           guard->services->device, (long long)values[GUARDED_COUNT], (long long)values[GUARDED_BYTES],
+           (long long)values[QUARANTINE_COUNT], (long long)values[QUARANTINE_BYTES]);
+  write(closure, line);
+  snprintf(line, sizeof line, "overruns %lld, underruns %lld, writes after a free %lld, double frees %lld",
+           (long long)values[OVERRUNS], (long long)values[UNDERRUNS], (long long)values[WRITES_AFTER_FREE],
+           (long long)values[DOUBLE_FREES]);
+  write(closure, line);
   return HIPMM_OK;
 }
 
@@ -278,6 +298,7 @@ static const struct hipmm_ops guard_ops = {
     .find = guard_find,
     .reconfigure = guard_reconfigure,
     .visit = guard_visit,
+    .report = guard_report,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin guard_LTX_hipmm_plugin;

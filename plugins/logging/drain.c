@@ -198,13 +198,14 @@ int drain_take_error(struct drain *drain)
 
 /* ---- Life ---- */
 
-void drain_open(struct drain *drain, const struct hipmm_services *services, struct file file)
+bool drain_open(struct drain *drain, const struct hipmm_services *services, struct file file,
+                const struct file_wish *wish)
 {
   drain->services = services;
   pthread_mutex_init(&drain->lock, NULL);
-  output_start(&drain->output, services, file);
   atomic_store_explicit(&drain->spare.owner, UINT64_MAX, memory_order_relaxed); /* no thread's */
   atomic_init(&drain->rings, &drain->spare);
+  return output_open(&drain->output, services, file, wish);
 }
 
 void drain_close(struct drain *drain)
@@ -213,6 +214,6 @@ void drain_close(struct drain *drain)
     next = drain_next_ring(ring);
     if (ring != &drain->spare) drain->services->host_free(drain->services, ring, sizeof *ring);
   }
-  file_close(&drain->output.file);
+  output_close(&drain->output);
   pthread_mutex_destroy(&drain->lock);
 }

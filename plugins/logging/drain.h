@@ -19,8 +19,9 @@ struct drain {
   struct ring spare; /* for a thread without a ring of its own */
 };
 
-/* Takes the file over. */
-void drain_open(struct drain *drain, const struct hipmm_services *services, struct file file);
+/* Takes the file over. False without host memory; drain_close() is due all the same. */
+bool drain_open(struct drain *drain, const struct hipmm_services *services, struct file file,
+                const struct file_wish *wish);
 
 /* Rows not yet written are lost. */
 void drain_close(struct drain *drain);

@@ -3,20 +3,23 @@
  * tools and `hipmm replay` read. The calling thread adds the row; another thread writes it (sink.h).
  *
  * As in RMM, the row of an allocation is added after it succeeded and the row of a free before it is forwarded, so the
- * rows of an address are in true order with any number of threads. A free that the upstream then refuses stays in the
- * log, as what the program asked for; `hipmm replay` counts it as unmatched. A free without a size is written with the
- * block's size. */
-#include "name.h"
+ * rows of an address are in true order with any number of threads. Where the upstream then refuses the free, a row "free
+ * failure" follows. A free without a size is written with the block's size. */
+#include "../../core/base/output_file.h"
 #include "sink.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct logging_options {
   const char *file;
-  uint32_t auto_flush, enabled;
+  uint32_t append, auto_flush, enabled;
+  uint64_t rotate_size;
+  int64_t rotate_files;
 };
 
 struct logging {
@@ -53,7 +56,9 @@ static enum hipmm_status logging_deallocate(void *self, void *ptr, size_t bytes,
   if (!logging_is_enabled(logging)) return hipmm_upstream_deallocate(logging->upstream, ptr, bytes, alignment, stream);
   if (ptr && !bytes && logging->services->find_below(logging->services, ptr, &block)) block.bytes = 0;
   sink_add(logging->sink, ROW_FREE, ptr, block.bytes, stream);
-  return hipmm_upstream_deallocate(logging->upstream, ptr, bytes, alignment, stream);
+  enum hipmm_status status = hipmm_upstream_deallocate(logging->upstream, ptr, bytes, alignment, stream);
+  if (__builtin_expect(status != HIPMM_OK, 0)) sink_add(logging->sink, ROW_FREE_FAILURE, ptr, block.bytes, stream);
+  return status;
 }
 
 /* ---- Values and actions ---- */
@@ -98,22 +103,29 @@ static enum hipmm_status logging_perform(void *self, size_t index, int64_t *valu
 
 /* ---- Life ---- */
 
-/* With several devices each has its own log. The names of all but the first get the device number. */
-static enum hipmm_status logging_open_log(const struct logging *logging, const char *pattern, uint32_t auto_flush,
-                                          struct sink **sink_out)
+/* With several devices each has its own log, and with several processes each of those: the names of all but the first get
+ * the device, the process, or both. */
+static enum hipmm_status logging_open_log(const struct logging *logging, const struct logging_options *given,
+                                          const char *pattern, struct sink **sink_out)
 {
+  _Static_assert((int)FILE_NAME_BYTES == (int)OUTPUT_FILE_NAME_BYTES, "a name is expanded in place");
   const struct hipmm_services *services = logging->services;
-  char name[NAME_BYTES];
-  int32_t device = services->device;
-  enum hipmm_status status = name_expand(services, pattern, name);
-  if (!status) status = sink_open(services, name, auto_flush, &device, sink_out);
-  if (status == HIPMM_E_STATE && device != services->device && name_add_device(name, services->device))
-    status = sink_open(services, name, auto_flush, &device, sink_out);
+  char name[FILE_NAME_BYTES], tag[32];
+  enum sink_conflict conflict = SINK_NO_CONFLICT;
+  enum hipmm_status status = HIPMM_E_STATE;
+  const struct file_wish wish = {name, given->append, given->rotate_size, given->rotate_files};
+  if (!output_file_expand(pattern, services->device, name))
+    return services->fail(services, HIPMM_E_CONFIG, "file", "%s", name);
+  for (int tries = 0; tries < 3 && status == HIPMM_E_STATE && conflict != SINK_SAME_DEVICE; tries++) {
+    if (conflict == SINK_OTHER_DEVICE) snprintf(tag, sizeof tag, ".dev%d", services->device);
+    if (conflict == SINK_OTHER_PROCESS) snprintf(tag, sizeof tag, ".p%ld", (long)getpid());
+    if (conflict && !file_tag_name(name, tag)) break;
+    status = sink_open(services, &wish, given->auto_flush, &conflict, sink_out);
+  }
   if (status == HIPMM_E_STATE)
     return services->fail(services, HIPMM_E_CONFIG, "file",
-                          "\"%.500s\" is written already by another logging resource, of device %d; give each a file "
-                          "of its own",
-                          name, device);
+                          "\"%.500s\" is written already by another logging resource; give each a file of its own",
+                          name);
   if (!status) services->log(services, HIPMM_LOG_INFO, "device %d: log is %s", services->device, name);
   return status;
 }
@@ -140,7 +152,11 @@ static void logging_validate(const struct hipmm_validation *validation, const vo
                       "the name of a file is missing; write \"file\": \"hipmm.%%r.csv\", or set RMM_LOG_FILE");
     return;
   }
-  name_validate(validation, pattern);
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (!output_file_expand(pattern, 0, name)) validation->error(validation, "file", "%s", name);
+  if (given->rotate_size && given->rotate_size < 2 * OUTPUT_BYTES)
+    validation->error(validation, "rotate_size", "%llu bytes are too few; write 0 or at least \"128KiB\"",
+                      (unsigned long long)given->rotate_size);
   if (other && !logging_is_stream(pattern))
     validation->error(validation, "file",
                       "resource \"%s\" of the same stack writes \"%.500s\" too; give each a file of its own", other,
@@ -158,7 +174,7 @@ static enum hipmm_status logging_create(const struct hipmm_services *services, c
   logging->services = services;
   logging->upstream = upstreams[0];
   atomic_init(&logging->is_enabled, given->enabled);
-  enum hipmm_status status = logging_open_log(logging, pattern, given->auto_flush, &logging->sink);
+  enum hipmm_status status = logging_open_log(logging, given, pattern, &logging->sink);
   if (status)
     services->host_free(services, logging, sizeof *logging);
   else
@@ -187,10 +203,33 @@ static const struct hipmm_option logging_option_table[] = {
     {.name = "file",
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct logging_options, file),
-     .doc = "Name of the file, which is overwritten; %p in it is replaced by the process id, %d by the device, %r by "
-            "the rank (Open MPI, PMIx, MPICH, MVAPICH2, torchrun, Slurm; else 0), %% by a percent sign. If another "
-            "device already writes the file, .devN is inserted before its extension. Default: the environment variable "
-            "RMM_LOG_FILE"},
+     .doc =
+         "Name of the file; %p in it is replaced by the process id, %h by the host's name, %r by the rank (Open MPI, "
+         "PMIx, MPICH, MVAPICH2, torchrun, Slurm; else 0), %d by the device, %% by a percent sign. If another device "
+         "already writes the file, .devN is inserted before its extension; if another process does, .pN. Default: "
+         "the environment variable RMM_LOG_FILE"},
+    {.name = "append",
+     .type = HIPMM_OPTION_BOOL,
+     .offset = offsetof(struct logging_options, append),
+     .initial = "false",
+     .doc =
+         "Add rows to what the file has; without it, an old file is overwritten. Several processes may append to one "
+         "file that is not rotated"},
+    {.name = "rotate_size",
+     .type = HIPMM_OPTION_BYTES,
+     .offset = offsetof(struct logging_options, rotate_size),
+     .initial = "0",
+     .unit = "bytes",
+     .doc = "The most that one file has; then it is renamed to FILE.1, an older FILE.1 to FILE.2 and so on, and a new "
+            "file begins. 0: one file of any size; else at least 128KiB"},
+    {.name = "rotate_files",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct logging_options, rotate_files),
+     .initial = "1",
+     .unit = "files",
+     .doc = "How many renamed files stay; the oldest is overwritten",
+     .minimum = "1",
+     .maximum = "1000"},
     {.name = "auto_flush",
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct logging_options, auto_flush),

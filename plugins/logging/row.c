@@ -23,6 +23,7 @@ static const struct {
     [ROW_ALLOCATE] = {",allocate,", 10},
     [ROW_ALLOCATE_FAILURE] = {",allocate failure,", 18},
     [ROW_FREE] = {",free,", 6},
+    [ROW_FREE_FAILURE] = {",free failure,", 14},
 };
 
 static char *row_put_text(char *at, const char *text, size_t length)

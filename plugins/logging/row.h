@@ -17,7 +17,8 @@ enum {
   ROW_THREAD_BYTES = 16
 };
 
-enum row_action { ROW_ALLOCATE, ROW_ALLOCATE_FAILURE, ROW_FREE };
+/* RMM has no word for the last: the upstream refused the free of the row before it, of the same thread and pointer. */
+enum row_action { ROW_ALLOCATE, ROW_ALLOCATE_FAILURE, ROW_FREE, ROW_FREE_FAILURE };
 
 struct row {
   uint64_t time_and_action; /* nanoseconds of the monotonic clock, and the action in the lowest two bits */

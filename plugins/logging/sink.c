@@ -184,27 +184,31 @@ __attribute__((destructor)) static void sink_flush_at_exit(void)
 
 /* ---- Opening and closing ---- */
 
-/* The open log that writes the same file; NULL if there is none. */
+/* The open log that writes the same file; NULL if there is none. Its file changes when it is rotated. Under all_lock. */
 static const struct log *sink_log_of_file(const struct file *file)
 {
-  const struct log *log = all;
-  while (log && !file_is_same(&log->drain.output.file, file)) log = log->next;
-  return log;
+  for (struct log *log = all; log; log = log->next) {
+    pthread_mutex_lock(&log->drain.lock);
+    bool is_same = file_is_same(&log->drain.output.file, file);
+    pthread_mutex_unlock(&log->drain.lock);
+    if (is_same) return log;
+  }
+  return NULL;
 }
 
-/* Truncates the file only if no other log writes it. Under all_lock. */
-static enum hipmm_status sink_begin(struct log *log, const char *name, int32_t *device_out)
+/* Empties the file only if no other log writes it. Under all_lock. */
+static enum hipmm_status sink_begin(struct log *log, const struct file_wish *wish, enum sink_conflict *conflict_out)
 {
-  const struct file *file = &log->drain.output.file;
+  struct file *file = &log->drain.output.file;
   const struct log *other = sink_log_of_file(file);
-  if (other) {
-    *device_out = other->services->device;
-    return HIPMM_E_STATE;
-  }
-  enum hipmm_status status = file_empty(file, log->services, name);
+  *conflict_out = SINK_NO_CONFLICT;
+  if (other)
+    *conflict_out = other->services->device == log->services->device ? SINK_SAME_DEVICE : SINK_OTHER_DEVICE;
+  else if ((!wish->appends || wish->rotate_bytes) && !file_lock(file))
+    *conflict_out = SINK_OTHER_PROCESS;
+  if (*conflict_out) return HIPMM_E_STATE;
+  enum hipmm_status status = file_begin(file, log->services, wish);
   if (status) return status;
-  int code = file_write(file, ROW_HEADER, sizeof ROW_HEADER - 1);
-  if (code) return file_refuse(log->services, name, code);
   log->next = all;
   all = log;
   process = getpid();
@@ -219,7 +223,8 @@ static void sink_discard(struct log *log)
   log->services->host_free(log->services, log, sizeof *log);
 }
 
-static void sink_prepare(struct log *log, const struct hipmm_services *services, struct file file, uint32_t auto_flush)
+static bool sink_prepare(struct log *log, const struct hipmm_services *services, struct file file,
+                         const struct file_wish *wish, uint32_t auto_flush)
 {
   pthread_condattr_t attributes;
   log->services = services;
@@ -230,24 +235,27 @@ static void sink_prepare(struct log *log, const struct hipmm_services *services,
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&log->wake, &attributes);
   pthread_condattr_destroy(&attributes);
-  drain_open(&log->drain, services, file);
+  return drain_open(&log->drain, services, file, wish);
 }
 
-enum hipmm_status sink_open(const struct hipmm_services *services, const char *name, uint32_t auto_flush,
-                            int32_t *device_out, struct sink **sink_out)
+enum hipmm_status sink_open(const struct hipmm_services *services, const struct file_wish *wish, uint32_t auto_flush,
+                            enum sink_conflict *conflict_out, struct sink **sink_out)
 {
   struct file file;
-  enum hipmm_status status = file_open(services, name, &file);
+  enum hipmm_status status = file_open(services, wish->name, &file);
   if (status) return status;
   struct log *log = services->host_allocate(services, sizeof *log);
   if (!log) {
     file_close(&file);
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for a log");
   }
-  sink_prepare(log, services, file, auto_flush);
-  pthread_mutex_lock(&all_lock);
-  status = sink_begin(log, name, device_out);
-  pthread_mutex_unlock(&all_lock);
+  if (sink_prepare(log, services, file, wish, auto_flush)) {
+    pthread_mutex_lock(&all_lock);
+    status = sink_begin(log, wish, conflict_out);
+    pthread_mutex_unlock(&all_lock);
+  } else {
+    status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the name of a log");
+  }
   if (status) {
     sink_discard(log);
     return status;

@@ -159,6 +159,8 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipmm_stream
   bump->chunks[bump->n_chunks++] = (struct bump_chunk){.start = (uintptr_t)ptr, .bytes = bytes};
   bump->bytes += bytes;
   if (bump->bytes > bump->peak_bytes) bump->peak_bytes = bump->bytes;
+  bump->services->log(bump->services, HIPMM_LOG_DEBUG, "grew by a chunk of %llu bytes to %llu bytes",
+                      (unsigned long long)bytes, (unsigned long long)bump->bytes);
   return HIPMM_OK;
 }
 

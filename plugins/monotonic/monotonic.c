@@ -43,10 +43,11 @@ static const struct hipmm_feature monotonic_values[N_VALUES] = {
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory for what is known about blocks and streams"},
 };
 
-enum monotonic_action { RELEASE, N_ACTIONS };
+enum monotonic_action { RELEASE, RESET_PEAKS, N_ACTIONS };
 
 static const struct hipmm_feature monotonic_actions[N_ACTIONS] = {
     [RELEASE] = {"release", NULL, "Returns all memory to the upstream; refused while anything is allocated"},
+    [RESET_PEAKS] = {"reset_peaks", NULL, "Starts peak_reserved_bytes again from what is held now"},
 };
 
 static int64_t monotonic_value_of(const struct monotonic *monotonic, enum monotonic_value value)
@@ -80,17 +81,20 @@ static enum hipmm_status monotonic_query(void *self, size_t index, int64_t *valu
   return HIPMM_OK;
 }
 
-/* "release" is the only action. The caller holds the lock. */
-static enum hipmm_status monotonic_perform_action(struct monotonic *monotonic, int64_t *values_out)
+/* The caller holds the lock. */
+static enum hipmm_status monotonic_perform_action(struct monotonic *monotonic, enum monotonic_action action,
+                                                  int64_t *values_out)
 {
-  const struct bump *bump = &monotonic->bump;
+  struct bump *bump = &monotonic->bump;
   int64_t values[N_VALUES];
-  if (bump->live_count)
+  enum hipmm_status status = HIPMM_OK;
+  if (action == RELEASE && bump->live_count)
     return monotonic->services->refuse(monotonic->services, HIPMM_E_STATE,
                                        "cannot release: {0} blocks ({1:bytes}) are allocated; free them first",
                                        (uint64_t)bump->live_count, (uint64_t)bump->live_bytes, 0);
   for (int i = 0; i < N_VALUES; i++) values[i] = monotonic_value_of(monotonic, (enum monotonic_value)i);
-  enum hipmm_status status = monotonic_release(monotonic, 0);
+  if (action == RELEASE) status = monotonic_release(monotonic, 0);
+  if (action == RESET_PEAKS) bump->peak_bytes = bump->bytes;
   for (int i = 0; !status && i < N_VALUES; i++) values_out[i] = values[i];
   return status;
 }
@@ -98,10 +102,9 @@ static enum hipmm_status monotonic_perform_action(struct monotonic *monotonic, i
 static enum hipmm_status monotonic_perform(void *self, size_t index, int64_t *values_out)
 {
   struct monotonic *monotonic = self;
-  (void)index;
   enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  status = monotonic_perform_action(monotonic, values_out);
+  status = monotonic_perform_action(monotonic, (enum monotonic_action)index, values_out);
   biased_lock_release(&monotonic->lock);
   return status;
 }

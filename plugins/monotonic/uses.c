@@ -82,11 +82,10 @@ enum hipmm_status uses_synchronize(struct uses *uses, uint32_t user)
 {
   enum hipmm_status status = streams_wait_for_device(&uses->streams, user);
   if (status) return status;
-  for (uint32_t stream = STREAM_FIRST; stream < uses->streams.count; stream++)
-    if (stream_of(&uses->streams, stream)->in_use) stream_complete(&uses->streams, stream);
+  streams_complete(&uses->streams);
+  streams_forget_gone(&uses->streams);
   stream_set_clear(&uses->freed);
   stream_set_clear(&uses->earlier);
-  streams_forget_gone(&uses->streams);
   return HIPMM_OK;
 }
 
@@ -128,7 +127,7 @@ void uses_retire(struct uses *uses, hipmm_stream_t handle)
 void uses_retain(struct uses *uses, hipmm_stream_t handle)
 {
   uint32_t stream;
-  if (!uses_enter(uses, handle, &stream)) stream_of(&uses->streams, stream)->lasts = true;
+  if (!uses_enter(uses, handle, &stream)) stream_retain(&uses->streams, stream);
 }
 
 uint64_t uses_metadata_bytes(const struct uses *uses)

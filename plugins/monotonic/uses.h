@@ -5,7 +5,7 @@
 #ifndef HIPMM_MONOTONIC_USES_H
 #define HIPMM_MONOTONIC_USES_H
 
-#include "../common/stream_set.h"
+#include "../common/stream_order.h"
 
 struct uses {
   const struct hipmm_services *services;

@@ -18,7 +18,8 @@ static enum hipmm_status pinned_free(const struct source *source, void *ptr, siz
   return code ? services->refuse_hip(services, "hipHostFree", code, 0) : HIPMM_OK;
 }
 
-static const struct source_memory pinned_memory = {.obtain = pinned_malloc, .release = pinned_free};
+static const struct source_memory pinned_memory = {
+    .obtain = pinned_malloc, .release = pinned_free, .aligns_to_any = true};
 
 static enum hipmm_status pinned_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

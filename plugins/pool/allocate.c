@@ -94,7 +94,7 @@ static uint32_t pool_allocate_from_heap(struct pool *pool, const struct request 
   id = heap_allocate_completed(heap, request);
   if (!id) id = heap_allocate_waiting(heap, request);
   if (!id && !pool->backing.mapped) id = heap_allocate_merged(heap, request);
-  if (id || heap_unfenced_bytes(heap, request->stream) < request->bytes) return id;
+  if (id || !heap_has_unfenced(heap, request->stream, request->bytes)) return id;
   return pool_synchronize_device(pool, request->stream) ? BLOCK_NONE : heap_allocate_ready(heap, request);
 }
 
@@ -363,7 +363,7 @@ void pool_stream_retain(void *self, hipmm_stream_t stream)
   struct pool *pool = self;
   uint32_t id;
   if (biased_lock_enter(&pool->lock, pool->services)) return;
-  if (!pool_find_stream(pool, stream, &id)) stream_of(&pool->heap.streams, id)->lasts = true;
+  if (!pool_find_stream(pool, stream, &id)) heap_retain_stream(&pool->heap, id);
   biased_lock_release(&pool->lock);
 }
 

@@ -154,6 +154,12 @@ uint64_t backing_peak_bytes(const struct backing *backing)
   return backing->mapped ? backing->granules.chunks.peak_bytes : backing->segments.peak_bytes;
 }
 
+void backing_reset_peak(struct backing *backing)
+{
+  backing->granules.chunks.peak_bytes = backing->granules.chunks.bytes;
+  backing->segments.peak_bytes = backing->segments.bytes;
+}
+
 uint64_t backing_maximum_bytes(const struct backing *backing)
 {
   return backing->mapped ? backing->granules.chunks.maximum_bytes : backing->segments.maximum_bytes;

@@ -54,6 +54,7 @@ uint64_t backing_first_committed(const struct backing *backing, uint64_t start, 
 
 uint64_t backing_bytes(const struct backing *backing);
 uint64_t backing_peak_bytes(const struct backing *backing);
+void backing_reset_peak(struct backing *backing);
 uint64_t backing_maximum_bytes(const struct backing *backing);
 
 /* Bytes held and not allocated. Blocks in caches count as allocated. Of a granule that is partly in use, the other part

@@ -380,6 +380,9 @@ enum hipmm_status chunk_create(struct chunks *chunks, uint64_t granules, uint32_
     if (status != HIPMM_E_OUT_OF_MEMORY) break;
   }
   chunks_update_peak(chunks);
+  if (!status)
+    chunks->services->log(chunks->services, HIPMM_LOG_DEBUG, "grew by a chunk of %llu bytes to %llu bytes",
+                          (unsigned long long)chunk_bytes(chunks, *id_out), (unsigned long long)chunks->bytes);
   return status;
 }
 

@@ -30,8 +30,9 @@ static enum hipmm_status explain_maximum(const struct backing *backing, const st
   uint64_t most = backing->mapped ? available + headroom : available > headroom ? available : headroom;
   enum hipmm_status status = services->refuse(
       services, HIPMM_E_OUT_OF_MEMORY,
-      "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free", request->requested,
-      backing_maximum_bytes(backing), backing_free_bytes(backing, heap) + headroom);
+      headroom ? "cannot allocate {0:bytes}: maximum_size {1:bytes} leaves no room for it, with {2:bytes} of it free"
+               : "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free",
+      request->requested, backing_maximum_bytes(backing), backing_free_bytes(backing, heap) + headroom);
   return services->explain(services, status,
                            backing->mapped
                                ? "after waiting for all streams, {0:bytes} are held, {1:bytes} of it reclaimable, and "

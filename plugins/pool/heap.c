@@ -35,7 +35,16 @@ static struct block *heap_block(const struct heap *heap, uint32_t id)
 /* The stream gets its first free block, or loses its last. */
 static __attribute__((noinline)) void heap_set_holder(struct heap *heap, uint32_t stream, bool holds)
 {
-  if (stream != STREAM_READY) (holds ? stream_set_add : stream_set_remove)(&heap->holders, stream);
+  if (stream == STREAM_READY) return;
+  (holds ? stream_set_add : stream_set_remove)(&heap->holders, stream);
+  bool is_waited_for = holds && stream_may_be_waited_for(&heap->streams, stream);
+  (is_waited_for ? stream_set_add : stream_set_remove)(&heap->waitable, stream);
+}
+
+void heap_retain_stream(struct heap *heap, uint32_t stream)
+{
+  stream_retain(&heap->streams, stream);
+  if (stream_set_has(&heap->holders, stream)) stream_set_add(&heap->waitable, stream);
 }
 
 void heap_unlink(struct heap *heap, uint32_t id)
@@ -336,7 +345,7 @@ static bool heap_poll_stream(struct heap *heap, uint32_t stream)
 uint32_t heap_allocate_completed(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;)
     moved |= heap_poll_stream(heap, stream);
   return moved ? heap_allocate_ready(heap, request) : BLOCK_NONE;
 }
@@ -345,7 +354,7 @@ void heap_poll(struct heap *heap)
 {
   uint32_t stream = heap->next_poll;
   for (unsigned looks = 0; looks < HEAP_POLLS; looks++) {
-    stream = heap_next_holder(heap, stream);
+    stream = heap_next_waitable(heap, stream);
     if (stream == MAX_STREAMS) break;
     heap_poll_stream(heap, stream);
   }
@@ -355,7 +364,7 @@ void heap_poll(struct heap *heap)
 uint32_t heap_allocate_waiting(struct heap *heap, const struct request *request)
 {
   struct candidate best = {.fit = FIT_NONE};
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;) {
     if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
     struct candidate other = heap_fit_on(heap, stream, request);
     if (other.id && heap_is_committed(heap, other.id, request)) best = heap_better_of(heap, best, other);
@@ -369,7 +378,7 @@ uint32_t heap_allocate_waiting(struct heap *heap, const struct request *request)
 uint32_t heap_allocate_merged(struct heap *heap, const struct request *request)
 {
   bool moved = false;
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;) {
     if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
     uint64_t frees = stream_of(&heap->streams, stream)->frees;
     if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
@@ -397,14 +406,14 @@ void heap_free(struct heap *heap, uint32_t id, uint32_t stream)
   heap_add_free(heap, id);
 }
 
-uint64_t heap_unfenced_bytes(const struct heap *heap, uint32_t stream)
+bool heap_has_unfenced(const struct heap *heap, uint32_t stream, uint64_t least_bytes)
 {
   uint64_t bytes = 0;
-  for (uint32_t other = STREAM_READY; (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
+  for (uint32_t other = STREAM_READY; bytes < least_bytes && (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
     const struct stream *holder = stream_of(&heap->streams, other);
     if (other != stream && holder->recorded < holder->frees) bytes += heap->free[other].bytes;
   }
-  return bytes;
+  return bytes >= least_bytes;
 }
 
 void heap_complete_stream(struct heap *heap, uint32_t stream)
@@ -427,8 +436,9 @@ bool heap_wait(struct heap *heap)
 
 void heap_complete_all(struct heap *heap)
 {
-  for (uint32_t stream = STREAM_FIRST; stream < heap->streams.count; stream++)
-    if (stream_of(&heap->streams, stream)->in_use) heap_complete_stream(heap, stream);
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
+    heap_complete_stream(heap, stream);
+  streams_complete(&heap->streams);
   streams_forget_gone(&heap->streams);
 }
 

@@ -4,7 +4,7 @@
 #ifndef HIPMM_POOL_HEAP_H
 #define HIPMM_POOL_HEAP_H
 
-#include "../common/stream_set.h"
+#include "../common/stream_order.h"
 #include "free_index.h"
 
 struct heap {
@@ -20,7 +20,8 @@ struct heap {
   bool (*is_committed)(const void *chunks, uint64_t start, uint64_t end);
   const void *chunks;
   struct streams streams;
-  struct stream_set holders; /* streams with free blocks, except STREAM_READY */
+  struct stream_set holders;  /* streams with free blocks, except STREAM_READY */
+  struct stream_set waitable; /* those of them that may be waited for (stream_order.h) */
   struct blocks blocks;
 };
 
@@ -78,8 +79,11 @@ uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t uncom
 /* Frees a live block in the order of `stream`. */
 void heap_free(struct heap *heap, uint32_t id, uint32_t stream);
 
-/* Bytes of unfenced blocks: pending on streams other than `stream`, which no event covers yet. */
-uint64_t heap_unfenced_bytes(const struct heap *heap, uint32_t stream);
+/* Whether unfenced blocks have that many bytes: pending on streams other than `stream`, which no event covers yet. */
+bool heap_has_unfenced(const struct heap *heap, uint32_t stream, uint64_t least_bytes);
+
+/* See stream_retain(). */
+void heap_retain_stream(struct heap *heap, uint32_t stream);
 
 /* Waits on the host until all free blocks are ready. False when the handle of a stream may be gone: only a wait for the
  * device helps then. */
@@ -103,6 +107,12 @@ void heap_link(struct heap *heap, uint32_t id);
 static inline uint32_t heap_next_holder(const struct heap *heap, uint32_t stream)
 {
   return stream_set_next(&heap->holders, stream + 1);
+}
+
+/* The same, of streams that may be waited for. */
+static inline uint32_t heap_next_waitable(const struct heap *heap, uint32_t stream)
+{
+  return stream_set_next(&heap->waitable, stream + 1);
 }
 
 /* Committed bytes of the largest free block. */

@@ -75,6 +75,22 @@ static enum hipmm_status pool_query(void *self, size_t index, int64_t *value_out
   return HIPMM_OK;
 }
 
+static const struct hipmm_feature actions[] = {
+    {.name = "reset_peaks", .doc = "Starts peak_reserved_bytes again from what is held now"},
+};
+
+static enum hipmm_status pool_perform(void *self, size_t index, int64_t *values_out)
+{
+  struct pool *pool = self;
+  (void)index; /* there is one action */
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
+  if (status) return status;
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) values_out[i] = pool_value_of(pool, (enum value)i);
+  backing_reset_peak(&pool->backing);
+  biased_lock_release(&pool->lock);
+  return HIPMM_OK;
+}
+
 /* The maximum is the only option that may change. */
 static enum hipmm_status pool_reconfigure(void *self, const char *option, const void *wanted)
 {
@@ -207,6 +223,7 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .deallocate = pool_deallocate,
                                      .trim = pool_trim,
                                      .query = pool_query,
+                                     .perform = pool_perform,
                                      .find = pool_find,
                                      .stream_retire = pool_stream_retire,
                                      .stream_retain = pool_stream_retain,
@@ -229,6 +246,8 @@ const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     .options_bytes = sizeof(struct pool_options),
     .values = values,
     .n_values = sizeof values / sizeof *values,
+    .actions = actions,
+    .n_actions = sizeof actions / sizeof *actions,
     .ops = &ops,
     .create = pool_create,
     .destroy = pool_destroy,

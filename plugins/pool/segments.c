@@ -52,6 +52,8 @@ static enum hipmm_status segments_add(struct segments *segments, struct heap *he
   segments->bytes += bytes;
   if (added) {
     if (segments->bytes > segments->peak_bytes) segments->peak_bytes = segments->bytes;
+    segments->services->log(segments->services, HIPMM_LOG_DEBUG, "grew by a segment of %llu bytes to %llu bytes",
+                            (unsigned long long)bytes, (unsigned long long)segments->bytes);
     return HIPMM_OK;
   }
   segments_release(segments, segments->count - 1);

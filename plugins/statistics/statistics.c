@@ -104,12 +104,13 @@ static enum hipmm_status statistics_query(void *self, size_t index, int64_t *val
 
 /* ---- Scopes ---- */
 
-enum statistics_action { PUSH, POP };
+enum statistics_action { PUSH, POP, RESET_PEAKS };
 
 static const struct hipmm_feature statistics_actions[] = {
     [PUSH] = {.name = "push",
               .doc = "Starts a scope: all counters begin again at 0. Returns the counters of the enclosing scope"},
     [POP] = {.name = "pop", .doc = "Ends a scope: returns its counters and adds them to the enclosing scope"},
+    [RESET_PEAKS] = {.name = "reset_peaks", .doc = "Starts both peaks of this scope again from what is allocated now"},
 };
 
 static enum hipmm_status statistics_push(struct statistics *statistics, int64_t *values_out)
@@ -155,9 +156,25 @@ static enum hipmm_status statistics_pop(struct statistics *statistics, int64_t *
   return HIPMM_OK;
 }
 
+static enum hipmm_status statistics_reset_peaks(struct statistics *statistics, int64_t *values_out)
+{
+  counters_stop(&statistics->counters);
+  struct sums sums = counters_read(&statistics->counters);
+  statistics_values_of(sums, values_out);
+  sums.peak = sums.now;
+  counters_set(&statistics->counters, sums);
+  counters_resume(&statistics->counters);
+  return HIPMM_OK;
+}
+
 static enum hipmm_status statistics_perform(void *self, size_t index, int64_t *values_out)
 {
-  return index == PUSH ? statistics_push(self, values_out) : statistics_pop(self, values_out);
+  switch ((enum statistics_action)index) {
+  case PUSH: return statistics_push(self, values_out);
+  case POP: return statistics_pop(self, values_out);
+  case RESET_PEAKS: return statistics_reset_peaks(self, values_out);
+  }
+  return HIPMM_E_INTERNAL;
 }
 
 /* ---- Life ---- */

@@ -51,6 +51,24 @@ for workload in pair random cross "handoff --threads 4"; do
 done
 is threads 4
 
+# Only what was allocated is live: nothing where every allocation fails. And what is live is reserved.
+echo '{ "stack": [{ "type": "limiting", "limit": "1KiB" }, "device"] }' >limited.json
+for workload in pair cross "handoff --threads 4"; do
+  # shellcheck disable=SC2086 # words are words
+  run 1 bench --json $quick --config limited.json --workload $workload
+  is peak_requested_bytes 0
+  # shellcheck disable=SC2086 # words are words
+  run 0 bench --json $quick --config device.json --workload $workload
+  [ "$(number peak_requested_bytes)" -le "$(number peak_reserved_bytes)" ] ||
+    fail "$workload: $(number peak_requested_bytes) bytes are live, and $(number peak_reserved_bytes) reserved"
+done
+
+# A blank stands between the name of a function and the number of its calls.
+# shellcheck disable=SC2086 # words are words
+run 0 bench $quick --config device.json --workload pair
+prints '^    hipThreadExchangeStreamCaptureMode  *[0-9]'
+! grep -q '^    hip[A-Za-z]*[0-9]' "$work/out" || fail "a name and a number are glued together"
+
 # What is counted: a source makes a call for each operation, whichever workload.
 for workload in pair cross "random --dist uniform --max-size 64k" "handoff --streams 2"; do
   # shellcheck disable=SC2086 # words are words

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # The speed of the default stack in counts, which have no noise: calls of the HIP API, instructions, and how both grow.
-# Callgrind counts the instructions of hipmm_allocate and hipmm_deallocate and of all that they call, between the two
-# functions that begin and end bench's measured part.
+# Instructions are counted between the two functions that begin and end bench's measured part.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+. "$top_srcdir/tests/cmd/counts.sh"
 HIPMM_RUNTIME=software
 HIPMM_LOG=error
 export HIPMM_RUNTIME HIPMM_LOG
@@ -44,55 +44,21 @@ ops=$(number ops)
 
 # ---- Instructions ----
 
-leave() {
-  [ $failed = 0 ] || finish
-  echo "$*, so instructions were not counted"
-  exit 77
-}
-command -v valgrind >/dev/null || leave "valgrind is missing"
-[ -z "${SANITIZER_FLAGS-}" ] || leave "this build has sanitizers"
-case $(sed -n 's/^CFLAGS = / /p' "$top_builddir/Makefile") in
-*\ -O[123s]*) ;;
-*) leave "this build is not optimised" ;;
-esac
+needs_callgrind
 
-# instructions NAME ARGUMENT...: of an operation, into the variable of that name
-instructions() {
+# bench_instructions NAME ARGUMENT...
+bench_instructions() {
   name=$1
   shift
-  valgrind --tool=callgrind --callgrind-out-file="$work/profile" --compress-strings=no --compress-pos=no \
-    --zero-before=bench_calls_start --dump-before=bench_calls_stop \
-    "$hipmm" bench --json --config "$config" --seconds 0.3 "$@" >"$work/out" 2>"$work/err" </dev/null || {
-    fail "callgrind: $*"
-    sed 's/^/  /' "$work/err"
-  }
-  found=$(awk '/^cfn=/ { name = $0; next }
-    /^calls=/ {
-      split($0, word, /[= ]/)
-      getline
-      if (name ~ /^cfn=hipmm_(de)?allocate$/) { calls += word[2]; cost += $2 }
-    }
-    END { if (calls > 0) printf "%.1f", cost / calls }' "$work/profile.1")
-  [ -n "$found" ] || {
-    fail "callgrind saw no operation of: $*"
-    found=0
-  }
-  echo "$*: $found instructions an operation"
-  eval "$name=\$found"
+  instructions "$name" bench_calls_start bench_calls_stop "$hipmm" bench --json --config "$config" --seconds 0.3 "$@"
 }
 
-# at_most WHAT FOUND BOUND FACTOR
-at_most() {
-  awk -v found="$2" -v bound="$3" -v factor="$4" 'BEGIN { exit !(found > 0 && found <= bound * factor) }' ||
-    fail "$1: $2 instructions an operation; at most $4 times $3 are allowed"
-}
-
-instructions pair --workload pair
+bench_instructions pair --workload pair
 at_most "pair" "$pair" "$pair_instructions" 1
-instructions threads --workload pair --threads 2
+bench_instructions threads --workload pair --threads 2
 at_most "two threads" "$threads" "$pair" "$threads_growth"
-instructions few --workload random --live 1000
-instructions many --workload random --live 10000
+bench_instructions few --workload random --live 1000
+bench_instructions many --workload random --live 10000
 at_most "10,000 live blocks instead of 1,000" "$many" "$few" "$live_growth"
 
 finish

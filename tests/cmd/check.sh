@@ -6,6 +6,8 @@
 
 run 0 check "$here/graphs/branches.json"
 same check-good.txt
+run 0 check --strict "$here/graphs/names.json"
+prints ': ok, 5 resources; by name only: chunks, weights, activations$'
 run 1 check "$here/graphs/bad.json"
 same check-bad.txt
 run 1 check --json "$here/graphs/bad.json"

@@ -84,7 +84,7 @@ says '^hipmm: describe: --json and --man exclude each other$'
 
 # Where no hipmm runs, as when cross-compiling, the pages refer to the command.
 for page in hipmm.1 hipmm.json.5; do
-  HIPMM='' AWK=awk SED=sed VERSION=1 PLUGINDIR='/a-b/c&d' SYSCONFDIR=/etc TYPES=$plugins \
+  HIPMM='' AWK=awk SED=sed VERSION=1 PLUGINDIR='/a-b/c&d' SYSCONFDIR=/etc DOCDIR=/doc TYPES=$plugins \
     sh "$top_srcdir/doc/man/page.sh" "$top_srcdir/doc/man" $page "$work/$page" || fail "page.sh needs a hipmm for $page"
   reads "$work/$page"
   ! grep -q '^\.SS pool' "$work/$page" || fail "$page has words of a command that is not there"

@@ -11,6 +11,12 @@ same show-branches.json
 run 0 show "$here/graphs/stack.json"
 same show-stack.txt
 
+# Resources that no device needs.
+run 0 show "$here/graphs/names.json"
+same show-names.txt
+run 0 show --json "$here/graphs/names.json"
+prints '^  "by_name": \['
+
 # Without a file: the graph that a program would get.
 HIPMM_RUNTIME=software run 0 show
 prints '^graph    none found: a plain `device` for every device$'

@@ -7,8 +7,8 @@
  * The workload's own HIP calls are of functions that hipmm does not use (see `of_the_workload`), so that a failure on
  * schedule always hits hipmm. It works on device 1 while device 0 is current, with streams that run as late as they
  * can. */
+#include "../../core/cmd/plugin/program.h"
 #include "../../core/runtime/hip.h"
-#include "../model/program.h"
 #include "../support/support.h"
 
 #include <stdatomic.h>

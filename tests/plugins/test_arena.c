@@ -341,13 +341,14 @@ static void dumps_what_it_has_when_it_fails(void **state)
                                       "Arena 1, of stream (nil) and thread",
                                       "# superblocks: 1, 1024.000000 KiB\n",
                                       "Allocations: 1, 1000.000000 B\n"};
-  char graph[600], *folder = new_folder(), *file = path_in(folder, "dump.log");
+  char graph[600], *folder = new_folder(), *given = path_in(folder, "dump-%d.log"),
+                   *file = path_in(folder, "dump-0.log");
   void *none = NULL;
   (void)state;
   snprintf(graph, sizeof graph,
            "'stack': [{'type': 'arena', 'maximum_size': '16MiB', 'dump_log_on_failure': true, 'dump_log_file': '%s'}, "
            "'device']",
-           file);
+           given);
   fixture_start(graph);
   void *small = fixture_allocate(1000, NULL), *large = fixture_allocate(2 * MIB, NULL);
   assert_null(read_file(file, NULL));
@@ -360,6 +361,7 @@ static void dumps_what_it_has_when_it_fails(void **state)
   fixture_free(large, 2 * MIB, NULL);
   free(text);
   free(file);
+  free(given);
   remove_folder(folder);
 }
 

@@ -131,6 +131,19 @@ static void options_may_change_while_in_use(void **state)
   assert_status(hipmm_set("devices/0/async/initial_pool_size", "1MiB"), HIPMM_E_NOT_SUPPORTED);
 }
 
+static void tells_the_handle_of_the_pool(void **state)
+{
+  (void)state;
+  uint64_t used = 0;
+  fixture_start("'stack': ['async']");
+  void *ptr = fixture_allocate(1000, NULL);
+  hipmm_hip_mempool_t pool = (hipmm_hip_mempool_t)(intptr_t)fixture_value("async", "pool_handle");
+  assert_int_equal(fixture_hip()->MemPoolGetAttribute(pool, HIPMM_HIP_POOL_USED_CURRENT, &used), 0);
+  assert_int_equal(used, fixture_value("async", "used_bytes"));
+  assert_true(used >= 1000);
+  fixture_free(ptr, 1000, NULL);
+}
+
 static void a_change_that_fails_changes_nothing(void **state)
 {
   (void)state;
@@ -292,6 +305,7 @@ int main(void)
       TEST(needs_a_device_with_pools),
       TEST(takes_every_option),
       TEST(options_may_change_while_in_use),
+      TEST(tells_the_handle_of_the_pool),
       TEST(a_change_that_fails_changes_nothing),
       TEST(other_devices_have_the_access_that_is_said),
       TEST(says_which_device_cannot_have_access),

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 static char *folder;
@@ -162,7 +163,7 @@ static void writes_the_local_time(void **state)
   assert_true(is_found);
 }
 
-static void keeps_a_refused_free_as_rmm_does(void **state)
+static void tells_a_refused_free(void **state)
 {
   (void)state;
   assert_ok(start("log.csv", ""));
@@ -171,7 +172,8 @@ static void keeps_a_refused_free_as_rmm_does(void **state)
   fixture_free(ptr, 1000, NULL);
   flush();
   char *text = read_log("log.csv");
-  assert_matches(text, ",free,0x[0-9a-f]+,7,0\n[0-9]+," TIME ",free,0x[0-9a-f]+,1000,0\n$");
+  assert_matches(text, ",free,0x[0-9a-f]+,7,0\n[0-9]+," TIME ",free failure,0x[0-9a-f]+,7,0\n[0-9]+," TIME
+                       ",free,0x[0-9a-f]+,1000,0\n$");
   free(text);
 }
 
@@ -296,14 +298,112 @@ static void overwrites_an_old_log(void **state)
   free(path);
 }
 
+/* ---- Appending and rotating ---- */
+
+static void appends_if_asked_to(void **state)
+{
+  (void)state;
+  for (int run = 0; run < 2; run++) {
+    assert_ok(start("log.csv", ", 'append': true"));
+    fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+    assert_ok(hipmm_finalize());
+  }
+  char *text = read_log("log.csv");
+  assert_matches(text, "^Thread,Time,[^\n]*\n[^\n]*,allocate,[^\n]*\n[^\n]*,free,[^\n]*\n[^\n]*,allocate,[^\n]*\n"
+                       "[^\n]*,free,[^\n]*\n$");
+  free(text);
+}
+
+/* No file is larger than it may be, each begins with the header, and no row is lost, however the program changes its
+ * folder. */
+static void rotates_at_its_size(void **state)
+{
+  enum { PAIRS = 5000, MOST_BYTES = 128 << 10 };
+  char before[4096], name[40] = "log.csv";
+  int rows = 0, files = 0;
+  (void)state;
+  assert_non_null(getcwd(before, sizeof before));
+  assert_int_equal(chdir(folder), 0);
+  assert_ok(fixture_try("",
+                        "'stack': [{'type': 'logging', 'file': 'log.csv', 'rotate_size': '128KiB', 'rotate_files': 99},"
+                        " 'device']"));
+  assert_int_equal(chdir(before), 0);
+  for (int i = 0; i < PAIRS; i++) fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  flush();
+  for (; is_there(name); snprintf(name, sizeof name, "log.csv.%d", ++files)) {
+    char *text = read_log(name);
+    assert_true(strlen(text) <= MOST_BYTES);
+    assert_int_equal(strncmp(text, "Thread,Time,", 12), 0);
+    free(text);
+    rows += rows_in(name);
+  }
+  assert_int_equal(rows, 2 * PAIRS);
+  assert_true(files >= 4);
+}
+
+static void drops_the_oldest_file(void **state)
+{
+  (void)state;
+  assert_ok(start("log.csv", ", 'rotate_size': '128KiB'"));
+  for (int i = 0; i < 5000; i++) fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  flush();
+  assert_true(is_there("log.csv") && is_there("log.csv.1"));
+  assert_false(is_there("log.csv.2"));
+  assert_int_equal(fixture_value("logging", "lost_rows"), 0);
+}
+
+static void goes_on_where_it_cannot_rotate(void **state)
+{
+  (void)state;
+  char *path = path_in(folder, "log.csv.1");
+  assert_int_equal(mkdir(path, 0700), 0);
+  assert_ok(start("log.csv", ", 'rotate_size': '128KiB'"));
+  for (int i = 0; i < 3000; i++) fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  flush();
+  assert_int_equal(rows_in("log.csv"), 6000);
+  assert_int_equal(rmdir(path), 0);
+  free(path);
+}
+
+static void refuses_sizes_that_are_too_small(void **state)
+{
+  (void)state;
+  assert_status(start("log.csv", ", 'rotate_size': '4KiB'"), HIPMM_E_CONFIG);
+  assert_message("/stack/0/rotate_size");
+  assert_message("at least \"128KiB\"");
+}
+
+/* Run as another process, while this one writes the same file. */
+static int write_the_same_file(void)
+{
+  printf("%ld\n", (long)getpid());
+  return start("log.csv", "") || hipmm_finalize();
+}
+
+static void never_overwrites_the_log_of_another_process(void **state)
+{
+  char name[60];
+  (void)state;
+  assert_ok(start("log.csv", ""));
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  struct outcome outcome = run_role("same");
+  assert_int_equal(outcome.status, 0);
+  flush();
+  assert_int_equal(rows_in("log.csv"), 2);
+  snprintf(name, sizeof name, "log.p%ld.csv", strtol(outcome.out, NULL, 10));
+  assert_true(is_there(name));
+}
+
 /* ---- Names ---- */
 
-static void puts_process_device_and_rank_into_the_name(void **state)
+static void puts_process_device_rank_and_host_into_the_name(void **state)
 {
-  char name[100];
+  char name[200];
   (void)state;
-  assert_ok(start("a%p-%d-%r-100%%.csv", ""));
-  snprintf(name, sizeof name, "a%ld-0-0-100%%.csv", (long)getpid());
+  struct utsname host;
+  assert_int_equal(uname(&host), 0);
+  assert_ok(start("a%p-%d-%r-100%%-%h.csv", ""));
+  snprintf(name, sizeof name, "a%ld-0-0-100%%-%s.csv", (long)getpid(), host.nodename);
   assert_true(is_there(name));
 }
 
@@ -768,6 +868,7 @@ static int play_role(const char *role)
   if (!strcmp(role, "stdout")) return log_among_words("stdout", stdout);
   if (!strcmp(role, "stderr")) return log_among_words("stderr", stderr);
   if (!strcmp(role, "exit-busy")) return exit_when_busy();
+  if (!strcmp(role, "same")) return write_the_same_file();
   return strcmp(role, "starve") ? fill_a_small_file() : log_without_memory();
 }
 
@@ -783,15 +884,21 @@ int main(int argc, char **argv)
       TEST(says_that_rows_were_lost),
       TEST(leaves_a_good_log_when_threads_are_busy_at_exit),
       TEST(logs_without_memory_for_it),
+      TEST(never_overwrites_the_log_of_another_process),
       TEST(writes_what_rmm_writes),
       TEST(writes_only_while_it_is_enabled),
       TEST(writes_the_local_time),
-      TEST(keeps_a_refused_free_as_rmm_does),
+      TEST(tells_a_refused_free),
       TEST(writes_at_the_latest_when_it_is_taken_down),
       TEST(writes_each_row_at_once_if_asked_to),
       TEST(writes_no_row_twice_when_a_child_exits),
       TEST(overwrites_an_old_log),
-      TEST(puts_process_device_and_rank_into_the_name),
+      TEST(appends_if_asked_to),
+      TEST(rotates_at_its_size),
+      TEST(drops_the_oldest_file),
+      TEST(goes_on_where_it_cannot_rotate),
+      TEST(refuses_sizes_that_are_too_small),
+      TEST(puts_process_device_rank_and_host_into_the_name),
       TEST(takes_the_rank_from_the_launcher),
       TEST(refuses_unknown_letters),
       TEST(refuses_endless_names),

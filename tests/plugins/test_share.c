@@ -132,6 +132,212 @@ static void two_processes_use_one_block(void **state)
   fixture_free(ptr, BYTES, NULL);
 }
 
+/* ---- Mapped memory ---- */
+
+static const char mapped[] =
+    "'stack': ['statistics', {'type': 'pool', 'growth': 'mapped'}, {'type': 'device', 'handle_type': 'posix_fd'}]";
+
+enum { MOST_PARTS = 32 };
+
+/* A block as it crosses. */
+struct sent_block {
+  struct hipmm_share_block block;
+  struct hipmm_share_part parts[MOST_PARTS];
+};
+
+static struct sent_block exported_block(const void *ptr)
+{
+  struct sent_block sent = {.block = {.bytes = 0}};
+  assert_ok(hipmm_share_export_block(NULL, ptr, &sent.block, NULL, 0));
+  assert_in_range(sent.block.n_parts, 1, MOST_PARTS);
+  if (sent.block.n_parts > 1)
+    assert_status(hipmm_share_export_block(NULL, ptr, &sent.block, sent.parts, sent.block.n_parts - 1), HIPMM_E_SIZE);
+  assert_ok(hipmm_share_export_block(NULL, ptr, &sent.block, sent.parts, MOST_PARTS));
+  for (size_t i = 0; i < sent.block.n_parts; i++) assert_int_equal(fcntl(sent.parts[i].fd, F_GETFD), FD_CLOEXEC);
+  return sent;
+}
+
+static void close_parts(const struct sent_block *sent)
+{
+  for (size_t i = 0; i < sent->block.n_parts; i++) close(sent->parts[i].fd);
+}
+
+static bool send_block(int socket, const struct sent_block *sent)
+{
+  int fds[MOST_PARTS];
+  size_t bytes = sent->block.n_parts * sizeof *fds;
+  char control[CMSG_SPACE(sizeof fds)] = {0};
+  struct iovec data = {(void *)(uintptr_t)sent, sizeof *sent};
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = CMSG_SPACE(bytes)};
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  for (size_t i = 0; i < sent->block.n_parts; i++) fds[i] = sent->parts[i].fd;
+  *header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(bytes)};
+  memcpy(CMSG_DATA(header), fds, bytes);
+  return sendmsg(socket, &message, 0) == (ssize_t)sizeof *sent;
+}
+
+static bool receive_block(int socket, struct sent_block *sent)
+{
+  int fds[MOST_PARTS];
+  char control[CMSG_SPACE(sizeof fds)] = {0};
+  struct iovec data = {sent, sizeof *sent};
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  if (recvmsg(socket, &message, 0) != (ssize_t)sizeof *sent || !CMSG_FIRSTHDR(&message)) return false;
+  memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), sent->block.n_parts * sizeof *fds);
+  for (size_t i = 0; i < sent->block.n_parts; i++) sent->parts[i].fd = fds[i];
+  return true;
+}
+
+/* In the other process: reads 1s, leaves 2s. What went wrong, or NULL. */
+static const char *use_block(const struct sent_block *sent)
+{
+  static unsigned char copy[9 * MIB];
+  void *ptr = NULL;
+  size_t bytes = sent->block.bytes;
+  if (hipmm_share_import_block(NULL, &sent->block, sent->parts, &ptr)) return hipmm_last_error_message();
+  close_parts(sent);
+  if (fixture_hip()->Memcpy(copy, ptr, bytes, 2 /* to the host */)) return "hipMemcpy";
+  for (size_t i = 0; i < bytes; i++)
+    if (copy[i] != 1) return "the block has other data";
+  if (fixture_hip()->MemsetAsync(ptr, 2, bytes, NULL)) return "hipMemsetAsync";
+  return hipmm_deallocate(NULL, ptr, bytes, NULL) ? hipmm_last_error_message() : NULL;
+}
+
+static int be_the_importer_of_blocks(int socket)
+{
+  const char *problem = NULL;
+  if (hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"device\"]}"))
+    problem = hipmm_last_error_message();
+  for (int i = 0; i < 3 && !problem; i++) {
+    struct sent_block sent;
+    problem = receive_block(socket, &sent) ? use_block(&sent) : "no block came";
+  }
+  hipmm_finalize();
+  if (!problem && live_on_all_devices()) problem = "something was not given back";
+  if (problem) fprintf(stderr, "%s\n", problem);
+  return problem != NULL;
+}
+
+/* Blocks that begin inside a chunk, fill one, and extend over several; their neighbours stay as they are. */
+static void two_processes_use_blocks_of_a_mapped_pool(void **state)
+{
+  (void)state;
+  static const size_t sizes[] = {1000, 300, BYTES, 700, 9 * MIB};
+  unsigned char *blocks[5];
+  int sockets[2];
+  char socket[20];
+  fixture_start(mapped);
+  for (int i = 0; i < 5; i++) blocks[i] = fixture_allocate(sizes[i], NULL);
+  for (int i = 0; i < 5; i++) fixture_fill(blocks[i], i % 2 ? 7 : 1, sizes[i]);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  for (int i = 0; i < 5; i += 2) {
+    struct sent_block sent = exported_block(blocks[i]);
+    assert_int_equal(sent.block.bytes, sizes[i]);
+    assert_true(send_block(sockets[0], &sent));
+    close_parts(&sent);
+  }
+  snprintf(socket, sizeof socket, "%d", sockets[1]);
+  const char *const arguments[] = {"import-blocks", socket, NULL};
+  struct outcome outcome = run_again(arguments, NULL);
+  close(sockets[0]), close(sockets[1]);
+  assert_string_equal(outcome.error, "");
+  assert_int_equal(outcome.status, 0);
+  for (int i = 0; i < 5; i++) assert_true(fixture_holds(blocks[i], i % 2 ? 7 : 2, sizes[i]));
+  for (int i = 0; i < 5; i++) fixture_free(blocks[i], sizes[i], NULL);
+}
+
+/* In one process, into a resource made in code: each import has addresses of its own. */
+static void an_imported_mapped_block_is_freed_like_any_other(void **state)
+{
+  (void)state;
+  struct hipmm_resource *device = NULL;
+  void *one = NULL, *other = NULL;
+  fixture_start(mapped);
+  unsigned char *ptr = fixture_allocate(5 * MIB, NULL);
+  fixture_fill(ptr, 3, 5 * MIB);
+  struct sent_block sent = exported_block(ptr);
+  assert_ok(hipmm_resource_create(0, "device", NULL, NULL, 0, &device));
+  assert_ok(hipmm_share_import_block(device, &sent.block, sent.parts, &one));
+  assert_ok(hipmm_share_import_block(device, &sent.block, sent.parts, &other));
+  close_parts(&sent);
+  assert_ptr_not_equal(one, other);
+  assert_true(fixture_holds(one, 3, 5 * MIB));
+  fixture_fill(other, 4, 5 * MIB);
+  assert_true(fixture_holds(one, 4, 5 * MIB) && fixture_holds(ptr, 4, 5 * MIB));
+  assert_status(hipmm_deallocate(device, one, 1, NULL), HIPMM_E_SIZE);
+  assert_ok(hipmm_deallocate(device, one, 5 * MIB, NULL));
+  assert_status(hipmm_deallocate(device, one, 5 * MIB, NULL), HIPMM_E_POINTER);
+  assert_true(fixture_holds(ptr, 4, 5 * MIB));
+  hipmm_resource_release(device); /* and with it what is left imported */
+  assert_true(fixture_holds(ptr, 4, 5 * MIB));
+  fixture_free(ptr, 5 * MIB, NULL);
+}
+
+static void only_mapped_memory_for_others_is_exported(void **state)
+{
+  struct hipmm_share_block block = {.bytes = 77};
+  struct hipmm_share_part parts[MOST_PARTS];
+  char *ptr;
+  fixture_start("'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']");
+  ptr = fixture_allocate(BYTES, NULL);
+  assert_status(hipmm_share_export_block(NULL, ptr, &block, parts, MOST_PARTS), HIPMM_E_NOT_SUPPORTED);
+  assert_message("\"handle_type\": \"posix_fd\"");
+  assert_status(hipmm_share_export_block(NULL, ptr + 256, &block, parts, MOST_PARTS), HIPMM_E_POINTER);
+  assert_status(hipmm_share_export_block(NULL, NULL, &block, parts, MOST_PARTS), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_export_block(NULL, ptr, NULL, parts, MOST_PARTS), HIPMM_E_ARGUMENT);
+  fixture_free(ptr, BYTES, NULL);
+  fixture_teardown(state);
+  fixture_start("'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']");
+  ptr = fixture_allocate(BYTES, NULL);
+  assert_status(hipmm_share_export_block(NULL, ptr, &block, parts, MOST_PARTS), HIPMM_E_NOT_SUPPORTED);
+  assert_message("is not in mapped memory");
+  fixture_free(ptr, BYTES, NULL);
+  assert_status(hipmm_share_export_block(NULL, ptr, &block, parts, MOST_PARTS), HIPMM_E_POINTER);
+  assert_int_equal(block.bytes, 77);
+}
+
+static void what_is_no_block_is_not_imported(void **state)
+{
+  (void)state;
+  void *there = &there;
+  fixture_start(mapped);
+  char *ptr = fixture_allocate(BYTES, NULL);
+  struct sent_block good = exported_block(ptr), bad = good;
+  struct hipmm_resource *device = fixture_resource("device");
+  assert_status(hipmm_share_import_block(NULL, &good.block, good.parts, &there), HIPMM_E_NOT_SUPPORTED);
+  assert_message("statistics: only a resource of the type device imports mapped memory");
+  assert_status(hipmm_share_import_block(device, NULL, good.parts, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, &good.block, NULL, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, &good.block, good.parts, NULL), HIPMM_E_ARGUMENT);
+  bad.block.n_parts = 0;
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  bad = good;
+  bad.block.offset = bad.parts[0].bytes;
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  bad = good;
+  bad.block.bytes = UINT64_MAX;
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  bad = good;
+  bad.parts[0].bytes += 4096;
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  bad = good;
+  bad.parts[0].bytes = UINT64_MAX;
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  bad = good;
+  bad.parts[0].fd = -1;
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  bad.parts[0].fd = STDIN_FILENO;
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_HIP);
+  bad = good;
+  bad.parts[0].bytes *= 64; /* more than the descriptor has */
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_HIP);
+  assert_ptr_equal(there, &there);
+  close_parts(&good);
+  fixture_free(ptr, BYTES, NULL);
+}
+
 /* ---- What an imported pool is ---- */
 
 static void an_imported_block_is_freed_like_any_other(void **state)
@@ -414,10 +620,15 @@ static void what_is_no_pool_is_not_imported(void **state)
 static void what_is_no_pointer_is_not_imported(void **state)
 {
   (void)state;
-  struct hipmm_share_pointer good, bad = {.bytes = 1000};
+  struct hipmm_share_pointer good,
+      bad = {.magic = HIPMM_SHARE_MAGIC, .version = HIPMM_SHARE_VERSION, .struct_size = sizeof bad, .bytes = 1000};
   void *there = (void *)1;
   fixture_start(owner);
   owned_block(1, &good);
+  assert_int_equal(good.magic, HIPMM_SHARE_MAGIC);
+  assert_int_equal(good.version, HIPMM_SHARE_VERSION);
+  assert_int_equal(good.struct_size, sizeof good);
+  assert_memory_equal(&good, "HIMM", 4);
   struct hipmm_resource *resource = imported();
   assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_HIP);
   assert_message("hipMemPoolImportPointer");
@@ -426,6 +637,18 @@ static void what_is_no_pointer_is_not_imported(void **state)
   bad.bytes = UINT64_MAX;
   assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
   assert_message("exported by hipmm_share_export_pointer()");
+  bad = good;
+  bad.magic = 0;
+  assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
+  assert_message("it does not begin with HIPMM_SHARE_MAGIC");
+  bad = good;
+  bad.version++;
+  assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_NOT_SUPPORTED);
+  assert_message("pointer is of version 2 with 80 bytes");
+  bad = good;
+  bad.struct_size += 8;
+  assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_NOT_SUPPORTED);
+  assert_message("use the same release in both processes");
   bad = good;
   for (bad.bytes = BYTES + 1; bad.bytes < UINT32_MAX; bad.bytes *= 3) {
     assert_status(hipmm_share_import_pointer(resource, &bad, &there), HIPMM_E_ARGUMENT);
@@ -566,13 +789,45 @@ static void loses_nothing_whatever_call_fails(void **state)
   assert_in_range(open_files(), 0, before + 1);
 }
 
+static void share_mapped_with_itself(void)
+{
+  struct hipmm_resource *top = NULL, *device = NULL;
+  struct sent_block sent = {.block = {.bytes = 0}};
+  void *ptr = NULL, *there = NULL;
+  if (hipmm_resource_get_for_device(0, &top)) return;
+  if (hipmm_resource_create(0, "device", NULL, NULL, 0, &device)) device = NULL;
+  if (!hipmm_allocate(top, 5 * MIB, NULL, &ptr) &&
+      !hipmm_share_export_block(top, ptr, &sent.block, sent.parts, MOST_PARTS)) {
+    if (device && !hipmm_share_import_block(device, &sent.block, sent.parts, &there))
+      hipmm_deallocate(device, there, 5 * MIB, NULL);
+    close_parts(&sent);
+  }
+  hipmm_deallocate(top, ptr, 5 * MIB, NULL);
+  hipmm_resource_release(device);
+  hipmm_resource_release(top);
+}
+
+static void loses_no_mapped_memory_whatever_call_fails(void **state)
+{
+  (void)state;
+  int before = open_files();
+  assert_true(fixture_fail_each_call("", mapped, share_mapped_with_itself) > 20);
+  assert_in_range(open_files(), 0, before + 1);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(int count, char **arguments)
 {
   if (count == 3 && !strcmp(arguments[1], "import")) return be_the_other_process(atoi(arguments[2]));
+  if (count == 3 && !strcmp(arguments[1], "import-blocks")) return be_the_importer_of_blocks(atoi(arguments[2]));
   const struct CMUnitTest tests[] = {
       TEST(two_processes_use_one_block),
+      TEST(two_processes_use_blocks_of_a_mapped_pool),
+      TEST(an_imported_mapped_block_is_freed_like_any_other),
+      TEST(only_mapped_memory_for_others_is_exported),
+      TEST(what_is_no_block_is_not_imported),
+      TEST(loses_no_mapped_memory_whatever_call_fails),
       TEST(an_imported_block_is_freed_like_any_other),
       TEST(a_block_is_imported_once_at_a_time),
       TEST(threads_import_at_once),

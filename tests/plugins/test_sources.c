@@ -107,6 +107,30 @@ static void refuses_large_alignments(void **state)
   assert_message("pool to any power of two");
 }
 
+/* Blocks begin inside of what the runtime gives, and are told apart from it. */
+static void aligns_to_any_power_of_two(void **state)
+{
+  enum { MOST = 14 };
+  void *ptrs[MOST] = {NULL}, *ptr = &ptr;
+  start_source(state);
+  for (int i = 0; i < MOST; i++) {
+    assert_ok(hipmm_allocate_aligned(NULL, 1000, 256u << i, NULL, &ptrs[i]));
+    assert_int_equal((uintptr_t)ptrs[i] % (256u << i), 0);
+    memset(ptrs[i], i, 1000);
+  }
+  for (int i = 0; i < MOST; i++) {
+    for (size_t at = 0; at < 1000; at++) assert_int_equal(((unsigned char *)ptrs[i])[at], i);
+    assert_status(hipmm_deallocate(NULL, ptrs[i], 999, NULL), HIPMM_E_SIZE);
+  }
+  for (int i = 0; i < MOST; i += 2) assert_ok(hipmm_deallocate_aligned(NULL, ptrs[i], 1000, 256u << i, NULL));
+  for (int i = 1; i < MOST; i += 4) assert_ok(hipmm_deallocate(NULL, ptrs[i], 0, NULL));
+  assert_status(hipmm_deallocate(NULL, ptrs[MOST - 2], 1000, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_allocate_aligned(NULL, 1000, (SIZE_MAX >> 1) + 1, NULL, &ptr), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_allocate_aligned(NULL, SIZE_MAX - 255, 4096, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_ptr_equal(ptr, &ptr);
+  /* The rest is freed at the end. */
+}
+
 static void refuses_frees_that_are_wrong(void **state)
 {
   char foreign;
@@ -343,7 +367,15 @@ int main(void)
       ROWS(counts_what_it_holds),
       ROWS(asks_nobody_for_zero_bytes),
       ROWS(refuses_what_no_memory_can_give),
-      ROWS(refuses_large_alignments),
+      ROW(refuses_large_alignments, "device", 0),
+      ROW(refuses_large_alignments, "managed", 1),
+      ROW(refuses_large_alignments, "async", 5),
+      ROW(refuses_large_alignments, "async_view", 6),
+      ROW(refuses_large_alignments, "async_managed", 7),
+      ROW(refuses_large_alignments, "sam_headroom", 8),
+      ROW(aligns_to_any_power_of_two, "pinned", 2),
+      ROW(aligns_to_any_power_of_two, "host", 3),
+      ROW(aligns_to_any_power_of_two, "system", 4),
       ROWS(refuses_frees_that_are_wrong),
       ROWS(frees_without_a_size),
       ROWS(frees_after_its_stream_is_gone),

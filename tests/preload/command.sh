@@ -12,7 +12,7 @@ scenario=command
 
 # Usage.
 run 0 run --help
-prints '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--strict\] -- PROGRAM \[ARGUMENT\]…$'
+prints '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--strict\] -- PROGRAM \[ARGUMENT\]…$'
 prints '^Exit status: the program'
 run 2 run
 says '^hipmm: run: PROGRAM is missing; usage: '
@@ -200,8 +200,9 @@ printf 'int other(void) { return 1; }\n' | ${CC:-cc} -shared -fPIC -x c -o other
 LD_PRELOAD=$work/other.so run 0 run --config pool.json -- sh -c 'echo "$LD_PRELOAD"'
 prints "preload.so:.*software.so:$work/other.so\$"
 
-# The object exports the declared functions, and nothing else.
+# The object exports the functions of its table, those that end a process at once, and nothing else.
 ${NM:-nm} -D -P --defined-only "$object" | awk '$2 != "A" { print $1 }' | sort >exported
-sed -n 's/^int \([a-zA-Z0-9_]*\)(.*/\1/p' "$top_srcdir/preload/exports.h" | sort >declared
-diff declared exported || fail "what is exported is not what is declared"
+sed -n 's/^  [YXP](\([a-z]*\), \([A-Za-z0-9_]*\),.*/\1\2/p' "$top_srcdir/preload/hooks.h" |
+  sed -n 's/^api\(.*\)/hip\1\ncuda\1/; p; $a _Exit\n_exit' | sort >declared
+[ "$(wc -l <declared)" -gt 80 ] && diff declared exported || fail "what is exported is not what is declared"
 finish

@@ -5,7 +5,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum {
   KIB = 1 << 10,
@@ -117,6 +120,46 @@ static void use_capture(void)
   GOOD(cudaStreamDestroy(stream));
 }
 
+/* The child opens the handle of a block that begins within an allocation, and fills the block. */
+static int open_part(int pipe_end)
+{
+  cudaIpcMemHandle_t handle;
+  void *memory;
+  if (read(pipe_end, &handle, sizeof handle) != (ssize_t)sizeof handle) return 1;
+  if (cudaIpcOpenMemHandle(&memory, handle, 1)) return 2;
+  if (cudaMemsetAsync(memory, 9, KIB, NULL) || cudaDeviceSynchronize()) return 3;
+  return cudaIpcCloseMemHandle(memory) ? 4 : 0;
+}
+
+/* Run with a pool that holds segments. */
+static void share(void)
+{
+  cudaIpcMemHandle_t handle;
+  void *first, *memory;
+  unsigned char host[KIB];
+  int ends[2], status = 1;
+  CHECK(!pipe(ends));
+  pid_t child = fork(); /* before the first call */
+  if (!child) exit(open_part(ends[0]));
+  GOOD(cudaMalloc(&first, KIB));
+  GOOD(cudaMalloc(&memory, KIB));
+  GOOD(cudaMemsetAsync(first, 1, KIB, NULL));
+  GOOD(cudaMemsetAsync(memory, 1, KIB, NULL));
+  GOOD(cudaDeviceSynchronize());
+  GOOD(cudaIpcGetMemHandle(&handle, memory));
+  CHECK(write(ends[1], &handle, sizeof handle) == (ssize_t)sizeof handle);
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  GOOD(cudaMemcpyAsync(host, memory, KIB, 2, NULL));
+  GOOD(cudaDeviceSynchronize());
+  CHECK(host[0] == 9 && host[KIB - 1] == 9);
+  GOOD(cudaMemcpyAsync(host, first, KIB, 2, NULL));
+  GOOD(cudaDeviceSynchronize());
+  CHECK(host[0] == 1 && host[KIB - 1] == 1);
+  GOOD(cudaFree(memory));
+  GOOD(cudaFree(first));
+}
+
 /* Run with a limit of 4 MiB. */
 static void be_wrong(void)
 {
@@ -133,7 +176,6 @@ static void be_wrong(void)
   EXPECT(INVALID, cudaFree(&memory));
   GOOD(cudaMalloc(&memory, KIB));
   GOOD(cudaMalloc(&pinned, KIB));
-  EXPECT(UNSUPPORTED, cudaIpcGetMemHandle(handle, memory));
   EXPECT(UNSUPPORTED, cudaMemPoolExportPointer(handle, memory));
   GOOD(cudaFree(memory));
   EXPECT(INVALID, cudaFree(memory));
@@ -171,6 +213,7 @@ static void use_peers(void)
 int main(int argc, char **argv)
 {
   static const struct scenario scenarios[] = {{"memory", use_memory}, {"pools", use_pools}, {"capture", use_capture},
-                                              {"wrong", be_wrong},    {"reset", reset},     {"peers", use_peers}};
+                                              {"wrong", be_wrong},    {"reset", reset},     {"peers", use_peers},
+                                              {"share", share}};
   return scenario_main(scenarios, sizeof scenarios / sizeof *scenarios, argc, argv);
 }

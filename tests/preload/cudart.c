@@ -105,10 +105,22 @@ int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
   return function(free_bytes, total_bytes);
 }
 
-int cudaIpcGetMemHandle(void *handle, void *ptr)
+int cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr)
 {
   int (*function)(void *, void *) = function_called("hipIpcGetMemHandle");
   return function(handle, ptr);
+}
+
+int cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned flags)
+{
+  int (*function)(void **, cudaIpcMemHandle_t, unsigned) = function_called("hipIpcOpenMemHandle");
+  return function(ptr, handle, flags);
+}
+
+int cudaIpcCloseMemHandle(void *ptr)
+{
+  int (*function)(void *) = function_called("hipIpcCloseMemHandle");
+  return function(ptr);
 }
 
 int cudaMemPoolExportPointer(void *data, void *ptr)

@@ -23,7 +23,13 @@ int cudaHostAlloc(void **ptr, size_t bytes, unsigned flags);
 int cudaMallocHost(void **ptr, size_t bytes);
 int cudaFreeHost(void *ptr);
 int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
-int cudaIpcGetMemHandle(void *handle, void *ptr);
+typedef struct {
+  char reserved[64];
+} cudaIpcMemHandle_t;
+
+int cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr);
+int cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned flags);
+int cudaIpcCloseMemHandle(void *ptr);
 int cudaMemPoolExportPointer(void *data, void *ptr);
 int cudaGetLastError(void);
 int cudaPeekAtLastError(void);

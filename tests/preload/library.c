@@ -7,3 +7,14 @@ __attribute__((visibility("default"))) hipError_t hipMemAllocHost(void **ptr, si
 {
   return hipHostMalloc(ptr, bytes, 0);
 }
+
+/* As AMD's: succeeds, whatever becomes of each attribute. The software device's own, if it has this function. */
+__attribute__((visibility("default"), weak)) hipError_t hipDrvPointerGetAttributes(unsigned count,
+                                                                                   hipPointer_attribute *attributes,
+                                                                                   void **data, hipDeviceptr_t ptr)
+{
+  if (!count || !attributes || !data || !ptr) return hipErrorInvalidValue;
+  for (unsigned i = 0; i < count; i++)
+    if (hipPointerGetAttribute(data[i], attributes[i], ptr)) hipGetLastError();
+  return hipSuccess;
+}

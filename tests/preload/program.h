@@ -32,6 +32,9 @@ void scenario_ranges(void);
 void scenario_host(void);
 void scenario_kinds(void);
 void scenario_share(void);
+void scenario_share_parts(void);
+void scenario_share_ended(void);
+void scenario_pool_reserved(void);
 void scenario_pools(void);
 void scenario_reset(void);
 void scenario_devices(void);
@@ -58,5 +61,18 @@ void scenario_proc_address(void);
 void scenario_attributes(void);
 void scenario_registered(void);
 void scenario_reserved(void);
+void scenario_end_exit_now(void);
+void scenario_end_quick(void);
+void scenario_end_abort(void);
+void scenario_end_fault(void);
+void scenario_end_terminate(void);
+void scenario_end_own_early(void);
+void scenario_end_own_late(void);
+void scenario_end_ignored(void);
+void scenario_report_now(void);
+void scenario_report_own(void);
+void scenario_end_children(void);
+void scenario_end_late_free(void);
+void scenario_end_damage(void);
 
 #endif

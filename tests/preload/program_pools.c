@@ -138,6 +138,45 @@ void scenario_pool_usage(void)
   GOOD(hipFreeAsync(first, NULL));
 }
 
+static void check_reserved(int line, hipMemPool_t pool, uint64_t bytes, uint64_t peak)
+{
+  uint64_t reserved = ask(pool, hipMemPoolAttrReservedMemCurrent), most = ask(pool, hipMemPoolAttrReservedMemHigh);
+  if (reserved == bytes && most == peak) return;
+  complain(__FILE__, line, "reserved are %llu and at most %llu instead of %llu and %llu", (unsigned long long)reserved,
+           (unsigned long long)most, (unsigned long long)bytes, (unsigned long long)peak);
+}
+
+#define RESERVED(pool, bytes, peak) check_reserved(__LINE__, pool, bytes, peak)
+
+/* What a pool has reserved is its own: hipMalloc() does not change it. Freed memory is reserved up to the threshold. */
+void scenario_pool_reserved(void)
+{
+  hipMemPool_t pool;
+  void *other, *memory;
+  uint64_t zero = 0, threshold = MIB;
+  GOOD(hipDeviceGetDefaultMemPool(&pool, 0));
+  RESERVED(pool, 0, 0);
+  GOOD(hipMalloc(&other, MIB));
+  RESERVED(pool, 0, 0);
+  GOOD(hipFree(other));
+  RESERVED(pool, 0, 0);
+  GOOD(hipMallocAsync(&memory, 64 * KIB, NULL));
+  RESERVED(pool, 64 * KIB, 64 * KIB);
+  GOOD(hipFreeAsync(memory, NULL));
+  GOOD(hipStreamSynchronize(NULL));
+  RESERVED(pool, 0, 64 * KIB);
+  GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrReservedMemHigh, &zero));
+  RESERVED(pool, 0, 0);
+  GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &threshold));
+  RESERVED(pool, 64 * KIB, 64 * KIB);
+  GOOD(hipMallocAsync(&memory, 16 * KIB, NULL));
+  RESERVED(pool, 64 * KIB, 64 * KIB);
+  GOOD(hipFreeAsync(memory, NULL));
+  GOOD(hipStreamSynchronize(NULL));
+  GOOD(hipMemPoolTrimTo(pool, 0));
+  RESERVED(pool, 0, 64 * KIB);
+}
+
 void scenario_pools(void)
 {
   hipMemPool_t pool;

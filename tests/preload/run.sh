@@ -15,9 +15,10 @@ echo '{ "stack": ["async"] }' >async.json
 options='--config pool.json'
 good leak
 silent
-sed "s/process [0-9]*/process N/" "$work/report" >"$work/clean"
+sed "s/process [0-9]*/process N/; s|$work/|FOLDER/|" "$work/report" >"$work/clean"
 cat >"$work/wanted" <<'END'
 hipmm: report of program, process N, runtime software
+  graph FOLDER/pool.json
   function                            calls    passed on       failed
   hipMalloc                               3            0            0
   device 0, device memory
@@ -154,8 +155,19 @@ tells 'counted with device memory$'
 # Other processes.
 options='--config pool.json'
 good share
-[ "$(head -n 1 "$work/out")" = refused ] || fail "a part of an allocation is shared"
-says_once '^hipmm: hipIpcGetMemHandle: 0x[0-9a-f]* lies in a larger allocation of pool, '
+[ "$(head -n 1 "$work/out")" = refused ] || fail "a part of mapped memory is shared"
+says_once '^hipmm: hipIpcGetMemHandle: 0x[0-9a-f]* lies in memory that pool maps, for which the driver has no handles; '
+options='--config segments.json'
+good share
+[ "$(head -n 1 "$work/out")" = shared ] || fail "a part of an allocation is not shared"
+silent
+good share_parts
+silent
+reports hipIpcGetMemHandle 10 0 1
+reports hipIpcOpenMemHandle 7 0 1
+reports hipIpcCloseMemHandle 7 1 0
+good share_ended
+says_once '^hipmm: hipIpcOpenMemHandle: process [0-9]*, which made the handle, has ended, or belongs to another user or '
 options='--config device.json'
 good share
 [ "$(head -n 1 "$work/out")" = shared ] || fail "a whole allocation is not shared"
@@ -175,6 +187,11 @@ HIPMM_SOFTWARE=devices=2 good pool_streams
 silent
 reports hipMallocFromPoolAsync 8 0 0
 
+for graph in pool segments; do
+  options="--config $graph.json"
+  good pool_reserved
+  silent
+done
 for graph in device pool segments async; do
   options="--config $graph.json"
   HIPMM_SOFTWARE=devices=2 good pool_access
@@ -213,7 +230,9 @@ for graph in device pool segments; do
   good attributes
   silent
 done
-reports hipPointerGetAttribute 14 5 0
+reports hipPointerGetAttribute 15 5 0
+reports hipPointerGetAttributes 3 2 0
+reports hipDrvPointerGetAttributes 3 2 0
 options='--config pool.json'
 
 # Devices.

@@ -3,7 +3,6 @@
 #include "support.h"
 #include "../../core/plugin/plugin.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
@@ -71,38 +70,6 @@ const char *plugin_file(const char *type)
   exit(1);
 }
 
-static void find_function(void *library, const char *name, void *slot)
-{
-  void *address = dlsym(library, name);
-  if (!address) {
-    fprintf(stderr, "the software runtime has no %s\n", name);
-    exit(1);
-  }
-  memcpy(slot, &address, sizeof address);
-}
-
-const struct software *software(void)
-{
-  static struct software functions;
-  if (functions.calls) return &functions;
-  void *library = dlopen(plugin_file("software"), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    fprintf(stderr, "%s\n", dlerror());
-    exit(1);
-  }
-  find_function(library, "hipmm_software_call", &functions.call);
-  find_function(library, "hipmm_software_reset_calls", &functions.reset_calls);
-  find_function(library, "hipmm_software_fail", &functions.schedule);
-  find_function(library, "hipmm_software_fail_none", &functions.fail_none);
-  find_function(library, "hipmm_software_reset", &functions.reset);
-  find_function(library, "hipmm_software_live", &functions.live);
-  find_function(library, "hipmm_software_faults", &functions.faults);
-  find_function(library, "hipmm_software_pending", &functions.pending);
-  find_function(library, "hipmm_software_step", &functions.step);
-  find_function(library, "hipmm_software_calls", &functions.calls);
-  return &functions;
-}
-
 uint64_t live_on(int device)
 {
   uint64_t count = 0;
@@ -112,18 +79,12 @@ uint64_t live_on(int device)
 
 uint64_t live_on_all_devices(void)
 {
-  uint64_t sum = 0, count;
-  for (int device = 0; device < 8; device++)
-    if (software()->live(device, &count, NULL)) sum += count;
-  return sum;
+  return software_live();
 }
 
 uint64_t faults_on_all_devices(void)
 {
-  uint64_t sum = 0;
-  for (int device = 0; device < 8; device++)
-    if (software()->live(device, NULL, NULL)) sum += software()->faults(device);
-  return sum;
+  return software_faults();
 }
 
 void use_test_plugins(void)

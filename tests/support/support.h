@@ -4,6 +4,7 @@
 #ifndef HIPMM_TESTS_SUPPORT_SUPPORT_H
 #define HIPMM_TESTS_SUPPORT_SUPPORT_H
 
+#include "../../core/cmd/plugin/software.h"
 #include <hipmm/plugin.h>
 
 #include <setjmp.h>
@@ -40,23 +41,6 @@ void needs_software(void);
 void needs_devices(int count);
 
 /* ---- The software runtime ---- */
-
-/* Its functions of plugins/runtimes/software/software.h, without the prefix. */
-struct software {
-  uint64_t (*calls)(const char *name);
-  const char *(*call)(size_t index, uint64_t *count_out);
-  void (*reset_calls)(void);
-  bool (*schedule)(const char *name, uint64_t nth, int code);
-  void (*fail_none)(void);
-  void (*reset)(void);
-  bool (*live)(int device, uint64_t *count_out, uint64_t *bytes_out);
-  uint64_t (*faults)(int device);
-  uint64_t (*pending)(void);
-  uint64_t (*step)(uint64_t limit);
-};
-
-/* Loads the plugin if need be. Ends the program with a message when it cannot be had. */
-const struct software *software(void);
 
 /* The path of a plugin's shared object, for copies and dlopen(). Valid until the process ends. */
 const char *plugin_file(const char *type);

@@ -5,6 +5,7 @@
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
 
+#include <hipmm/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,10 +274,51 @@ static void minds_its_arguments(void **state)
     runs_out_and_recovers();
 }
 
+/* ---- Ops that fail without a reason ---- */
+
+static void begin_with_mistake(const char *mistake)
+{
+  char graph[200];
+  snprintf(graph, sizeof graph,
+           "{\"runtime\": {\"type\": \"software\", \"memory\": \"256MiB\"}, "
+           "\"stack\": [{\"type\": \"zoo\", \"mistake\": \"%s\"}, \"device\"]}",
+           mistake);
+  assert_ok(hipmm_init_from_string(graph));
+}
+
+/* An earlier failure of the same status had a reason, which is not that of the second. */
+static void gives_a_reason_where_an_op_gives_none(void **state)
+{
+  (void)state;
+  void *ptr;
+  struct hipmm_buffer *buffer;
+  begin_with_mistake("fails_silently");
+  assert_status(hipmm_allocate(NULL, 1024 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("device: hipMalloc of 1 GiB failed");
+  for (int i = 0; i < 2; i++) {
+    assert_status(hipmm_allocate(NULL, 2048 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+    assert_string_equal(hipmm_last_error_message(), "zoo: its allocate failed and gave no reason (out of memory)");
+    assert_status(hipmm_allocate_aligned(NULL, 2048 * MIB, 512, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+    assert_string_equal(hipmm_last_error_message(), "zoo: its allocate failed and gave no reason (out of memory)");
+    assert_status(hipmm_buffer_create(NULL, 2048 * MIB, NULL, &buffer), HIPMM_E_OUT_OF_MEMORY);
+    assert_message("zoo: its allocate failed and gave no reason (out of memory)");
+  }
+}
+
+static void gives_a_status_where_an_op_gives_none(void **state)
+{
+  (void)state;
+  void *ptr;
+  begin_with_mistake("foreign_status");
+  assert_status(hipmm_allocate(NULL, 2048 * MIB, NULL, &ptr), HIPMM_E_INTERNAL);
+  assert_string_equal(hipmm_last_error_message(), "zoo: its allocate returned 7, which is not a status of hipmm");
+}
+
 #define place_test(name) cmocka_unit_test_setup_teardown(name, make_places, remove_places)
 
 int main(void)
 {
+  use_test_plugins();
   log_to_file("error");
   struct CMUnitTest tests[32] = {
       place_test(prefers_the_file_that_the_environment_names),
@@ -285,8 +327,10 @@ int main(void)
       place_test(refuses_a_missing_file_that_is_named),
       place_test(refuses_a_file_with_an_error),
       place_test(names_folders_relative_to_the_graph),
+      place_test(gives_a_reason_where_an_op_gives_none),
+      place_test(gives_a_status_where_an_op_gives_none),
   };
-  size_t n = 6;
+  size_t n = 8;
   for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
     tests[n++] = (struct CMUnitTest){.name = stacks[i].name,
                                      .test_func = minds_its_arguments,

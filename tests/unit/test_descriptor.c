@@ -141,6 +141,27 @@ static void fills_in_optional_ops(void **state)
   descriptor_release(&adopted);
 }
 
+static void validate_nothing(const struct hipmm_validation *validation, const void *options)
+{
+  (void)validation;
+  (void)options;
+}
+
+/* The last field of the descriptor is of plugins that were built against a newer plugin.h alone. */
+static void takes_a_descriptor_without_validate(void **state)
+{
+  (void)state;
+  struct hipmm_plugin adopted;
+  sound.plugin.validate = validate_nothing;
+  assert_ok(adopt(&adopted));
+  assert_ptr_equal(adopted.validate, validate_nothing);
+  descriptor_release(&adopted);
+  sound.plugin.struct_size = offsetof(struct hipmm_plugin, validate);
+  assert_ok(adopt(&adopted));
+  assert_null(adopted.validate);
+  descriptor_release(&adopted);
+}
+
 static void takes_an_older_row_over(void **state)
 {
   (void)state;
@@ -592,13 +613,14 @@ int main(void)
   struct CMUnitTest tests[80] = {
       cmocka_unit_test_setup(takes_a_sound_one_over, make_sound),
       cmocka_unit_test_setup(fills_in_optional_ops, make_sound),
+      cmocka_unit_test_setup(takes_a_descriptor_without_validate, make_sound),
       cmocka_unit_test_setup(takes_an_older_row_over, make_sound),
       cmocka_unit_test_setup(takes_a_newer_plugin_over, make_sound),
       cmocka_unit_test_setup(takes_objects_and_reloadable_options, make_sound),
       cmocka_unit_test_setup(asks_no_ops_of_a_runtime, make_sound),
       cmocka_unit_test_setup(needs_no_tables, make_sound),
   };
-  size_t n = 7;
+  size_t n = 8;
   for (size_t i = 0; i < sizeof spoiled / sizeof *spoiled; i++)
     tests[n++] = (struct CMUnitTest){
         .name = spoiled[i].name, .test_func = refuses, .initial_state = (void *)(uintptr_t)&spoiled[i]};

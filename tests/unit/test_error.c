@@ -324,7 +324,8 @@ int main(void)
       cmocka_unit_test(is_each_threads_own),
       cmocka_unit_test(has_words_for_every_status),
   };
-  size_t n = 12;
+  size_t n = 0;
+  while (tests[n].test_func) n++;
   for (size_t i = 0; i < sizeof expansions / sizeof *expansions; i++)
     tests[n++] = (struct CMUnitTest){
         .name = expansions[i].name, .test_func = expands, .initial_state = (void *)(uintptr_t)&expansions[i]};

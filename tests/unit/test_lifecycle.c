@@ -429,6 +429,7 @@ static void the_first_of_many_users_reads_the_graph(void **state)
   assert_ok(hipmm_init_from_string(graph)); /* the same JSON, from elsewhere */
   setenv("HIPMM_CONFIG", "/nowhere.json", 1);
   assert_status(hipmm_init(), HIPMM_E_IO);
+  assert_message("HIPMM_CONFIG: /nowhere.json: cannot be read");
   assert_ok(hipmm_init_if_needed()); /* reads no file */
   setenv("HIPMM_RUNTIME", "amd", 1);
   assert_status(hipmm_init_from_file(file), HIPMM_E_STATE);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* ---- What runs in the processes ---- */
@@ -35,6 +36,28 @@ static int speaks_at_length(const void *variable)
   memset(text, 'x', sizeof text - 1);
   log_line(HIPMM_LOG_ERROR, text, "%s", text);
   log_line(HIPMM_LOG_ERROR, NULL, "end");
+  return 0;
+}
+
+/* In code instead of the environment, at any time. `folder` is the working directory. */
+static int sets_up_the_log_in_code(const void *folder)
+{
+  if (chdir(folder) || hipmm_log_get_level() != HIPMM_LOG_WARNING) return 1;
+  log_line(HIPMM_LOG_WARNING, NULL, "to standard error");
+  if (hipmm_log_set_file("one") || hipmm_log_set_level(HIPMM_LOG_DEBUG)) return 2;
+  log_line(HIPMM_LOG_DEBUG, NULL, "to one");
+  log_line(HIPMM_LOG_TRACE, NULL, "nowhere");
+  if (hipmm_log_set_file("two")) return 3;
+  log_line(HIPMM_LOG_DEBUG, NULL, "to two");
+  if (hipmm_log_set_file("missing/file") != HIPMM_E_IO || !strstr(hipmm_last_error_message(), "missing/file")) return 4;
+  if (hipmm_log_set_file("one")) return 5;
+  log_line(HIPMM_LOG_DEBUG, NULL, "to one again");
+  if (hipmm_log_set_level(HIPMM_LOG_OFF) || hipmm_log_get_level() != HIPMM_LOG_OFF) return 6;
+  log_line(HIPMM_LOG_ERROR, NULL, "nowhere");
+  if (hipmm_log_set_level((enum hipmm_log_level)5) != HIPMM_E_ARGUMENT) return 7;
+  if (hipmm_log_set_level((enum hipmm_log_level) - 2) != HIPMM_E_ARGUMENT) return 8;
+  if (hipmm_log_set_level(HIPMM_LOG_ERROR) || hipmm_log_set_file(NULL)) return 9;
+  log_line(HIPMM_LOG_ERROR, NULL, "to standard error");
   return 0;
 }
 
@@ -92,6 +115,10 @@ static const struct level levels[] = {
      "hipmm: warning: HIPMM_LOG: /nowhere/log: No such file or directory; logging to standard error\n" ONE TWO THREE},
     {"a folder as file: said, then standard error", "error:/", 1,
      "hipmm: warning: HIPMM_LOG: /: Is a directory; logging to standard error\n" ONE},
+    {"an unknown letter in the name: said, then standard error", "error:/tmp/%q", 1,
+     "hipmm: warning: HIPMM_LOG: \"/tmp/%q\": unknown %q; write %p for the process, %h for the host, %r for the rank, "
+     "%% "
+     "for a percent sign; logging to standard error\n" ONE},
 };
 
 static void writes_level(void **state)
@@ -138,6 +165,35 @@ static void appends_to_a_file(void **state)
     next = strchr(next, '\n') + 1;
   }
   assert_string_equal(next, "");
+  free(text);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+static int speaks_and_tells_its_process(const void *variable)
+{
+  printf("%ld\n", (long)getpid());
+  fflush(stdout);
+  return speaks_at_every_level(variable);
+}
+
+static void expands_the_name_of_the_file(void **state)
+{
+  char *folder = new_folder(), *variable, name[300], *file;
+  struct utsname host;
+  (void)state;
+  assert_true(asprintf(&variable, "error:%s/%%p-%%h-%%r-%%%%", folder) > 0);
+  setenv("PMIX_RANK", "3", 1);
+  struct outcome outcome = run_forked(speaks_and_tells_its_process, variable);
+  unsetenv("PMIX_RANK");
+  assert_int_equal(outcome.status, 1);
+  assert_int_equal(uname(&host), 0);
+  snprintf(name, sizeof name, "%ld-%s-3-%%", strtol(outcome.out, NULL, 10), host.nodename);
+  file = path_in(folder, name);
+  char *text = read_file(file, NULL);
+  assert_non_null(text);
+  assert_true(is_stamped(text, ONE));
   free(text);
   free(file);
   free(variable);
@@ -277,10 +333,32 @@ static void never_mixes_lines(void **state)
   remove_folder(folder);
 }
 
+static void is_set_up_in_code(void **state)
+{
+  (void)state;
+  char *folder = new_folder(), *one = path_in(folder, "one"), *two = path_in(folder, "two");
+  struct outcome outcome = run_forked(sets_up_the_log_in_code, folder);
+  assert_int_equal(outcome.status, 0);
+  assert_string_equal(outcome.error, "hipmm: warning: to standard error\nhipmm: error: to standard error\n");
+  char *in_one = read_file(one, NULL), *in_two = read_file(two, NULL);
+  assert_contains(in_one, "to one\n");
+  assert_contains(in_one, "to one again\n");
+  assert_contains(in_two, "to two\n");
+  assert_null(strstr(in_one, "nowhere"));
+  assert_null(strstr(in_two, "to one"));
+  free(in_one);
+  free(in_two);
+  free(one);
+  free(two);
+  remove_folder(folder);
+}
+
 int main(void)
 {
   struct CMUnitTest tests[32] = {
       cmocka_unit_test(appends_to_a_file),
+      cmocka_unit_test(expands_the_name_of_the_file),
+      cmocka_unit_test(expands_the_name_of_the_file),
       cmocka_unit_test(does_not_wait_for_a_reader),
       cmocka_unit_test(writes_into_a_pipe_that_is_read),
       cmocka_unit_test(writes_to_standard_error_by_its_name),
@@ -288,8 +366,9 @@ int main(void)
       cmocka_unit_test(shows_control_characters_as_marks),
       cmocka_unit_test(cuts_long_lines),
       cmocka_unit_test(never_mixes_lines),
+      cmocka_unit_test(is_set_up_in_code),
   };
-  size_t n = 8;
+  size_t n = 9;
   for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
     tests[n++] = (struct CMUnitTest){
         .name = levels[i].name, .test_func = writes_level, .initial_state = (void *)(uintptr_t)&levels[i]};

@@ -67,6 +67,67 @@ static void gets_what_stacks_say(void **state)
   assert_contains(noted.text, "1 device: device 0: 1 block (1000 bytes) still allocated, freed with it\n");
 }
 
+static bool has_growth(const char *text)
+{
+  return strstr(text, "grew by a ") != NULL;
+}
+
+/* Failures and growth at debug; every call at trace, of each resource of the stack. */
+static void tells_of_calls_of_stacks_that_are_built_then(void **state)
+{
+  (void)state;
+  static const char *const graphs[] = {"'stack': ['pool', 'device']",
+                                       "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']",
+                                       "'stack': ['arena', 'device']", "'stack': ['monotonic', 'device']",
+                                       "'stack': [{'type': 'fixed_size', 'blocks_to_preallocate': 0}, 'device']"};
+  static const char *const tops[] = {"pool", "pool", "arena", "monotonic", "fixed_size"};
+  for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+    struct noted noted = {.lines = 0};
+    void *ptr = NULL, *none = NULL;
+    char line[200];
+    assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_DEBUG));
+    fixture_start(graphs[i]);
+    ptr = fixture_allocate(1000, NULL);
+    assert_true(has_growth(noted.text));
+    assert_null(strstr(noted.text, "allocated 1000 bytes"));
+    assert_status(hipmm_allocate(NULL, MIB << 20, NULL, &none), i == 4 ? HIPMM_E_LIMIT : HIPMM_E_OUT_OF_MEMORY);
+    snprintf(line, sizeof line, "3 %s: allocation of %zu bytes on stream (nil) failed: %.60s", tops[i], MIB << 20,
+             hipmm_last_error_message());
+    assert_contains(noted.text, line);
+    assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
+    snprintf(line, sizeof line, "free of %p (999 bytes) on stream (nil) refused: ", ptr);
+    assert_contains(noted.text, line);
+    noted = (struct noted){.lines = 0};
+    assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_TRACE));
+    fixture_free(ptr, 1000, NULL);
+    snprintf(line, sizeof line, "freed %p (1000 bytes) on stream (nil)", ptr);
+    assert_contains(noted.text, line);
+    ptr = fixture_allocate(1000, NULL);
+    snprintf(line, sizeof line, "allocated 1000 bytes on stream (nil): %p", ptr);
+    assert_contains(noted.text, line);
+    fixture_free(ptr, 1000, NULL);
+    hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_ERROR);
+    fixture_teardown(state);
+  }
+}
+
+/* Nothing else changes for such a stack: values, mapped memory, sharing, and what is found. */
+static void a_stack_that_tells_works_as_any_other(void **state)
+{
+  (void)state;
+  struct noted noted = {.lines = 0};
+  int64_t value = 0;
+  void *ptr = NULL;
+  assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_DEBUG));
+  fixture_start("'stack': ['statistics', 'thread_safe', 'witness', {'type': 'pool', 'growth': 'mapped'}, 'device']");
+  ptr = fixture_allocate(5 * MIB, NULL);
+  assert_ok(hipmm_resource_query(fixture_resource("pool"), "chunks", &value));
+  assert_true(value > 0);
+  assert_ok(hipmm_deallocate(NULL, ptr, 0, NULL));
+  assert_ok(hipmm_resource_trim(fixture_resource("statistics"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+}
+
 static void cuts_endless_lines(void **state)
 {
   (void)state;
@@ -264,6 +325,8 @@ int main(void)
       cmocka_unit_test(replaces_standard_error_unless_that_is_asked_for), /* before the log is set up */
       sink_test(gets_the_lines_up_to_its_level),
       sink_test(gets_what_stacks_say),
+      sink_test(tells_of_calls_of_stacks_that_are_built_then),
+      sink_test(a_stack_that_tells_works_as_any_other),
       sink_test(cuts_endless_lines),
       sink_test(cannot_call_hipmm),
       sink_test(leaves_the_record_of_the_call),

@@ -503,6 +503,10 @@ static void describes_options_as_schema(void **state)
                           "\"description\":\"Where; a name given to hipmm_region_register(); may be set while in "
                           "use\"}");
   assert_schema("note", "{\"type\":\"string\"}");
+  assert_schema("size", "{\"anyOf\":[{\"type\":\"integer\",\"minimum\":256,\"maximum\":1073741824},"
+                        "{\"type\":\"string\",\"pattern\":\"^[0-9]+(\\\\.[0-9]*)?[ \\\\t]*([kKmMgGtTpP]?[iI]?[bB])?$\","
+                        "\"not\":{\"pattern\":\"^[0.]*[^0-9.]*$\"}}],"
+                        "\"description\":\"How large; at least 256; at most 1GiB\",\"default\":\"1MiB\"}");
   for (size_t i = 0; i < N_ROWS; i++) json_decref(option_schema(&table[i]));
 }
 

@@ -335,9 +335,33 @@ static void cut_off(char *data, size_t *bytes)
   *bytes = 100;
 }
 
+/* Behind the headers: the file looks whole to the dynamic linker until it reads what is not there. */
+static void cut_off_in_half(char *data, size_t *bytes)
+{
+  (void)data;
+  *bytes /= 2;
+}
+
+/* Only the section headers, which are the end of the file, lack something. */
+static void cut_off_at_end(char *data, size_t *bytes)
+{
+  (void)data;
+  *bytes -= 10;
+}
+
 static void make_cut_off(const struct folders *folders, const char *file)
 {
   make_spoiled(folders, file, cut_off);
+}
+
+static void make_half(const struct folders *folders, const char *file)
+{
+  make_spoiled(folders, file, cut_off_in_half);
+}
+
+static void make_almost_whole(const struct folders *folders, const char *file)
+{
+  make_spoiled(folders, file, cut_off_at_end);
 }
 
 /* The machine of an ELF file. */
@@ -384,6 +408,13 @@ static void make_bare(const struct folders *folders, const char *file)
   free(source);
 }
 
+static void make_no_descriptor(const struct folders *folders, const char *file)
+{
+  char *source = path_in(folders->bad, "no_descriptor.so");
+  assert_true(copy_file(source, file));
+  free(source);
+}
+
 static void make_link_to_nothing(const struct folders *folders, const char *file)
 {
   (void)folders;
@@ -394,6 +425,10 @@ static const struct animal zoo[] = {
     {"refuses a text", "text", make_text, HIPMM_E_PLUGIN, "invalid ELF header"},
     {"refuses an empty file", "empty", make_empty, HIPMM_E_PLUGIN, "file too short"},
     {"refuses a file that was cut off", "cut", make_cut_off, HIPMM_E_PLUGIN, "cut.so"},
+    {"refuses a file that lacks its second half", "half", make_half, HIPMM_E_PLUGIN,
+     "half.so: the file is cut off: its"},
+    {"refuses a file that lacks its end", "short", make_almost_whole, HIPMM_E_PLUGIN,
+     "short.so: the file is cut off: its section headers end at byte"},
     {"refuses a plugin of another machine", "alien", make_of_another_machine, HIPMM_E_PLUGIN, "alien.so"},
     {"refuses a plugin that lacks a dependency", "lonely", make_lacking_a_dependency, HIPMM_E_PLUGIN,
      "libc.so.X: cannot open shared object file"},
@@ -401,15 +436,25 @@ static const struct animal zoo[] = {
     {"refuses a named pipe without waiting for it", "pipe", make_pipe, HIPMM_E_PLUGIN, "pipe.so: not a regular file"},
     {"refuses a plugin under another's name", "naked", make_bare, HIPMM_E_PLUGIN_ABI,
      "describes \"bare\"; the file must be called bare.so"},
-    {"does not find a link that leads nowhere", "broken", make_link_to_nothing, HIPMM_E_PLUGIN, "no plugin broken.so"},
+    {"refuses a link that leads nowhere", "broken", make_link_to_nothing, HIPMM_E_PLUGIN,
+     "broken.so: is a link to /nowhere/plugin.so, which does not exist"},
     {"refuses a plugin with an undefined symbol", "undefined_symbol", NULL, HIPMM_E_PLUGIN, "nobody_has_this"},
     {"refuses a shared object that is no plugin", "no_descriptor", NULL, HIPMM_E_PLUGIN_ABI,
-     "no_descriptor.so: no plugin descriptor; a plugin exports the constant TYPE_LTX_hipmm_plugin"},
+     "no_descriptor.so: no plugin descriptor: it exports neither no_descriptor_LTX_hipmm_plugin nor hipmm_plugin"},
+    {"says which name it looks for", "no-such.name", make_no_descriptor, HIPMM_E_PLUGIN_ABI,
+     "exports neither no_such_LTX_hipmm_plugin nor hipmm_plugin"},
     {"refuses a plugin that claims more than it has", "claims", NULL, HIPMM_E_PLUGIN_ABI,
      "claims.so: its option table, said to have 1000000 rows"},
     {"refuses a plugin of another ABI", "other_abi", NULL, HIPMM_E_PLUGIN_ABI,
      "other_abi.so: speaks plugin ABI 2, this hipmm speaks 1"},
 };
+
+static void assert_names_once(const char *message, const char *file)
+{
+  const char *first = strstr(message, file);
+  assert_non_null(first);
+  assert_null(strstr(first + 1, file));
+}
 
 static void refuses(void **state)
 {
@@ -427,6 +472,7 @@ static void refuses(void **state)
     assert_status(plugin_get(NULL, row->type, &plugin), row->status);
     assert_message(row->message);
     assert_null(plugin);
+    if (row->make) assert_names_once(hipmm_last_error_message(), file);
   }
   free(base);
   free(file);
@@ -437,7 +483,7 @@ static void refuses(void **state)
 
 int main(void)
 {
-  struct CMUnitTest tests[32] = {
+  struct CMUnitTest tests[40] = {
       folder_test(takes_the_first_folder_that_has_it),
       folder_test(prefers_the_environment_to_the_graph),
       folder_test(takes_the_graphs_folders_in_order),

@@ -374,6 +374,110 @@ static void refuses_wrong_upstreams(void **state)
   hipmm_resource_release(far);
 }
 
+/* ---- Objects ---- */
+
+static enum hipmm_status give_host_memory(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                          void **ptr_out)
+{
+  (void)stream;
+  ++*(int *)arg;
+  *ptr_out = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  return *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
+}
+
+static void take_host_memory(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  (void)bytes, (void)alignment, (void)stream;
+  --*(int *)arg;
+  free(ptr);
+}
+
+static int refuse_to_help(void *arg, size_t bytes)
+{
+  (void)bytes;
+  ++*(int *)arg;
+  return 0;
+}
+
+static enum hipmm_status create_with(const char *type, const char *options, const char *option, const void *object,
+                                     struct hipmm_resource *upstream, struct hipmm_resource **resource_out)
+{
+  const struct hipmm_object objects[] = {{option, object}};
+  const struct hipmm_recipe recipe = {.struct_size = sizeof recipe,
+                                      .type = type,
+                                      .options = options,
+                                      .upstreams = &upstream,
+                                      .n_upstreams = upstream ? 1 : 0,
+                                      .objects = objects,
+                                      .n_objects = 1};
+  return hipmm_resource_create_from(0, &recipe, resource_out);
+}
+
+/* Without a name of the program's: two resources with one object each do not meet. */
+static void takes_objects_themselves(void **state)
+{
+  (void)state;
+  int first_count = 0, second_count = 0, asked = 0;
+  void *ptr = NULL, *region_memory = NULL, *none = NULL;
+  struct hipmm_allocator allocator = {sizeof allocator, give_host_memory, take_host_memory, &first_count};
+  struct hipmm_failure_handler handler = {sizeof handler, refuse_to_help, &asked};
+  struct hipmm_resource *first = NULL, *second = NULL, *above = NULL, *region = NULL, *view = NULL;
+  assert_ok(create_with("callback", NULL, "allocator", &allocator, NULL, &first));
+  allocator.arg = &second_count;
+  assert_ok(create_with("callback", "{}", "allocator", &allocator, NULL, &second));
+  assert_ok(hipmm_allocate(first, 1000, NULL, &ptr));
+  assert_int_equal(first_count * 10 + second_count, 10);
+  assert_ok(hipmm_deallocate(first, ptr, 1000, NULL));
+  assert_int_equal(first_count, 0);
+  hipmm_resource_release(first);
+  assert_ok(create_with("failure_callback", NULL, "callback", &handler, second, &above));
+  assert_status(hipmm_allocate(above, SIZE_MAX / 2, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(asked, 1);
+  /* Another object by name takes its place, and the resource forgets the first one in its time. */
+  assert_ok(hipmm_failure_handler_register("other", &handler));
+  assert_ok(hipmm_set("created/failure_callback/callback", "other"));
+  assert_ok(hipmm_failure_handler_register("other", NULL));
+  hipmm_resource_release(above);
+  hipmm_resource_release(second);
+  assert_int_equal(fixture_hip()->Malloc(&region_memory, 4 * MIB), 0);
+  const struct hipmm_region memory = {sizeof memory, region_memory, 4 * MIB};
+  assert_ok(create_with("fixed_buffer", NULL, "region", &memory, NULL, &region));
+  assert_ok(hipmm_allocate(region, 1000, NULL, &ptr));
+  assert_in_range((uintptr_t)ptr, (uintptr_t)region_memory, (uintptr_t)region_memory + 4 * MIB);
+  assert_ok(hipmm_deallocate(region, ptr, 1000, NULL));
+  hipmm_resource_release(region);
+  assert_int_equal(fixture_hip()->Free(region_memory), 0);
+  void *pool = NULL;
+  assert_int_equal(fixture_hip()->DeviceGetDefaultMemPool(&pool, 0), 0);
+  const struct hipmm_mempool mempool = {sizeof mempool, pool};
+  assert_ok(create_with("async_view", NULL, "pool_handle", &mempool, NULL, &view));
+  hipmm_resource_release(view);
+}
+
+static void refuses_wrong_objects(void **state)
+{
+  (void)state;
+  int count = 0;
+  struct hipmm_resource *resource = NULL;
+  struct hipmm_allocator allocator = {sizeof allocator, give_host_memory, take_host_memory, &count};
+  assert_status(create_with("callback", NULL, "alocator", &allocator, NULL, &resource), HIPMM_E_ARGUMENT);
+  assert_message("objects[0]: callback has no option alocator that takes an object");
+  assert_status(create_with("pool", NULL, "growth", &allocator, NULL, &resource), HIPMM_E_ARGUMENT);
+  assert_status(create_with("callback", NULL, NULL, &allocator, NULL, &resource), HIPMM_E_ARGUMENT);
+  assert_message("objects[0] has no option");
+  assert_status(create_with("callback", NULL, "allocator", NULL, NULL, &resource), HIPMM_E_ARGUMENT);
+  assert_status(create_with("callback", "{\"allocator\": \"mine\"}", "allocator", &allocator, NULL, &resource),
+                HIPMM_E_ARGUMENT);
+  assert_message("the option allocator is given twice");
+  allocator.allocate = NULL;
+  assert_status(create_with("callback", NULL, "allocator", &allocator, NULL, &resource), HIPMM_E_ARGUMENT);
+  assert_message("allocate is NULL");
+  /* Private names are nobody's: those of resources that are gone are unknown. */
+  assert_status(hipmm_resource_create(0, "callback", "{\"allocator\": \"#1\"}", NULL, 0, &resource), HIPMM_E_CONFIG);
+  assert_message("no allocator is registered as");
+  assert_null(resource);
+}
+
 static void refuses_a_wrong_recipe(void **state)
 {
   (void)state;
@@ -633,6 +737,8 @@ int main(void)
       create_test(is_put_in_force_without_building_the_graphs_stack),
       create_test(is_put_in_force_over_the_graphs_own),
       create_test(takes_options_one_by_one),
+      create_test(takes_objects_themselves),
+      create_test(refuses_wrong_objects),
       create_test(takes_percentages_of_what_is_free_now),
       create_test(takes_resources_that_options_name),
       create_test(reads_an_option_of_another_resources_name_as_that_resource_only_if_it_is_given),

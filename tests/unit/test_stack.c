@@ -4,6 +4,8 @@
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
 
+#include <hipmm/stream.h>
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -437,6 +439,96 @@ static void is_built_once_by_many_threads(void **state)
   assert_int_equal(live_on(1), 1);
 }
 
+/* ---- Resources that a program asks for by name ---- */
+
+#define NAMED                                                                                                          \
+  "\"resources\": {\"memory\": {\"type\": \"device\"}, "                                                               \
+  "\"main\": {\"type\": \"pool\", \"upstream\": \"memory\", \"growth\": \"segments\"}, "                               \
+  "\"seen\": {\"type\": \"witness\", \"upstream\": \"memory\"}, "                                                      \
+  "\"weights\": {\"type\": \"pool\", \"upstream\": \"seen\", \"initial_size\": \"4MiB\", \"growth\": \"segments\"}}, " \
+  "\"devices\": {\"default\": \"main\"}"
+
+static void builds_a_named_resource_at_the_first_request(void **state)
+{
+  int64_t value = 0;
+  size_t held = 0;
+  char *json;
+  hipmm_stream_t stream;
+  (void)state;
+  start(NAMED);
+  struct hipmm_resource *memory = named(0, "memory"), *nothing = NULL;
+  assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
+  assert_int_equal(live_on(0), 0);
+  assert_status(hipmm_query("devices/0/weights/live_bytes", &value), HIPMM_E_STATE);
+  assert_message("weights is not built yet; get it with hipmm_resource_get_by_name()");
+  assert_status(hipmm_resource_get_by_name(0, "weigths", &nothing), HIPMM_E_ARGUMENT);
+  assert_message("did you mean \"weights\"?");
+  struct hipmm_resource *weights = named(0, "weights");
+  assert_ptr_equal(named(0, "weights"), weights);
+  assert_ptr_equal(named(0, "memory"), memory); /* one instance for both stacks of the device */
+  assert_int_equal(live_on(0), 1);
+  assert_int_equal(live_on(1), 0);
+  assert_string_equal(hipmm_resource_name(resource_of(0)), "main");
+  assert_int_equal(resource_value(named(0, "seen"), "retained"), 1); /* the stream from before */
+  assert_ok(hipmm_device_held_bytes(0, &held, NULL));
+  assert_int_equal(held, 4 * MIB);
+  assert_ok(hipmm_query("devices/0/weights/live_bytes", &value));
+  assert_ok(hipmm_snapshot(&json));
+  assert_contains(json, "\"name\": \"weights\"");
+  hipmm_string_free(json);
+  assert_ok(hipmm_list("devices/0/weights", &json));
+  assert_contains(json, "devices/0/weights/live_bytes");
+  hipmm_string_free(json);
+  assert_ok(hipmm_resource_trim(weights, 0));
+  assert_int_equal(live_on(0), 0);
+  assert_ok(hipmm_stream_destroy(stream));
+  assert_int_equal(resource_value(named(0, "seen"), "retired"), 1);
+}
+
+static void builds_a_named_resource_again_after_a_failure(void **state)
+{
+  struct hipmm_resource *resource = NULL;
+  char *json;
+  (void)state;
+  start(NAMED);
+  resource_of(0);
+  software()->schedule("hipMalloc", 1, 0);
+  assert_status(hipmm_resource_get_by_name(0, "weights", &resource), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("<string>: /resources/weights/initial_size: weights: ");
+  assert_null(resource);
+  assert_int_equal(live_on(0), 0);
+  assert_ok(hipmm_snapshot(&json));
+  assert_null(strstr(json, "\"name\": \"seen\"")); /* nor what it stands on */
+  hipmm_string_free(json);
+  assert_string_equal(hipmm_resource_name(named(0, "weights")), "weights");
+  assert_int_equal(live_on(0), 1);
+}
+
+static void *get_weights(void *unused)
+{
+  struct hipmm_resource *resource = NULL;
+  char *json = NULL;
+  (void)unused;
+  if (!hipmm_snapshot(&json)) hipmm_string_free(json);
+  return hipmm_resource_get_by_name(1, "weights", &resource) ? NULL : resource;
+}
+
+static void builds_a_named_resource_once_for_many_threads(void **state)
+{
+  (void)state;
+  pthread_t threads[8];
+  void *resources[8];
+  start(NAMED);
+  for (int i = 0; i < 8; i++) assert_int_equal(pthread_create(&threads[i], NULL, get_weights, NULL), 0);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], &resources[i]);
+  assert_non_null(resources[0]);
+  for (int i = 0; i < 8; i++) {
+    assert_ptr_equal(resources[i], resources[0]);
+    hipmm_resource_release(resources[i]);
+  }
+  assert_int_equal(live_on(1), 1);
+}
+
 int main(void)
 {
   use_test_plugins();
@@ -457,8 +549,11 @@ int main(void)
       cmocka_unit_test_teardown(serialises_a_plugin_that_is_not_thread_safe, finish),
       cmocka_unit_test_teardown(refuses_to_come_back_to_a_plugin_that_is_not_thread_safe, finish),
       cmocka_unit_test_teardown(is_built_once_by_many_threads, finish),
+      cmocka_unit_test_teardown(builds_a_named_resource_at_the_first_request, finish),
+      cmocka_unit_test_teardown(builds_a_named_resource_again_after_a_failure, finish),
+      cmocka_unit_test_teardown(builds_a_named_resource_once_for_many_threads, finish),
   };
-  size_t n = 15;
+  size_t n = 18;
   for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
     tests[n++] = (struct CMUnitTest){.name = failures[i].name,
                                      .test_func = cannot_create,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/stream/stream.c and core/stack/stream_registry.c: streams that hipmm makes, on the device that is asked for; what
  * stacks hear of them; order between streams; and every handle that is none. */
+#include "../../core/runtime/hip.h"
 #include "../support/both_schedulers.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char pool[] = "'stack': [{'type': 'pool', 'initial_size': '1MiB', 'maximum_size': '1MiB'}, 'device']";
 
@@ -73,6 +75,38 @@ static void knows_the_default_streams(void **state)
   assert_int_equal(current(), 1);
   assert_ok(hipmm_device_set(0));
   assert_ok(hipmm_stream_destroy(stream));
+}
+
+static void has_the_priority_asked_for(void **state)
+{
+  int least = 77, greatest = 77, priority = 77;
+  hipmm_stream_t stream = NULL;
+  both_start(state, "'stack': ['device']");
+  int (*ask)(hipmm_stream_t, int *);
+  void *symbol = hip_symbol("hipStreamGetPriority");
+  memcpy(&ask, &symbol, sizeof ask);
+  assert_ok(hipmm_stream_priority_range(0, &least, &greatest));
+  assert_true(greatest < least);
+  for (int wanted = greatest; wanted <= least; wanted++) {
+    assert_ok(hipmm_stream_create_with_priority(0, HIPMM_STREAM_NON_BLOCKING, wanted, &stream));
+    assert_int_equal(ask(stream, &priority), 0);
+    assert_int_equal(priority, wanted);
+    assert_ok(hipmm_stream_destroy(stream));
+  }
+  stream = NULL;
+  assert_status(hipmm_stream_create_with_priority(0, 0, least + 1, &stream), HIPMM_E_ARGUMENT);
+  assert_message("is not one of device 0: it has");
+  assert_status(hipmm_stream_create_with_priority(0, 0, greatest - 1, &stream), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_create_with_priority(0, 9, 0, &stream), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_create_with_priority(9, 0, 0, &stream), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_create_with_priority(0, 0, 0, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_priority_range(0, NULL, &greatest), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_priority_range(0, &least, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_priority_range(-1, &least, &greatest), HIPMM_E_ARGUMENT);
+  fixture_lend_hip()->StreamCreateWithPriority = NULL;
+  assert_status(hipmm_stream_create_with_priority(0, 0, 0, &stream), HIPMM_E_NOT_SUPPORTED);
+  fixture_take_hip_back();
+  assert_null(stream);
 }
 
 static void destroys_only_what_it_made(void **state)
@@ -509,6 +543,7 @@ int main(void)
   static const struct CMUnitTest tests[] = {
       BOTH(runs_work_on_the_device_asked_for),
       BOTH(knows_the_default_streams),
+      BOTH(has_the_priority_asked_for),
       BOTH(destroys_only_what_it_made),
       BOTH(minds_its_arguments),
       BOTH(refuses_streams_that_are_none_or_anothers),

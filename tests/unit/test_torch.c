@@ -831,6 +831,77 @@ static void serves_cupy(void **state)
   fixture_drop_stream(stream);
 }
 
+/* ---- The resource in force ---- */
+
+static struct hipmm_resource *put_in_force(const char *name)
+{
+  struct hipmm_resource *resource;
+  assert_ok(hipmm_resource_get_by_name(0, name, &resource));
+  assert_ok(hipmm_resource_set_for_device(0, resource, NULL));
+  return resource;
+}
+
+static void start_with_weights(void)
+{
+  fixture_start(
+      "'resources': {'memory': {'type': 'device'}, 'first': {'type': 'pool', 'upstream': 'memory'}, 'weights': "
+      "{'type': 'pool', 'upstream': 'memory'}, 'main': {'type': 'fallback', 'upstream': ['first', 'weights']}}, "
+      "'devices': {'default': 'main'}");
+}
+
+/* The resource in force counts at each allocation, and a block goes back to where it is from. */
+static void follows_the_resource_in_force(void **state)
+{
+  (void)state;
+  size_t bytes;
+  start_with_weights();
+  void *first = torch_allocate(BYTES, NULL);
+  hipmm_resource_release(put_in_force("weights"));
+  void *second = torch_allocate(BYTES, NULL), *third = hipmm_cupy_malloc(NULL, 3000, 0);
+  assert_int_equal(fixture_value("first", "live_count"), 1);
+  assert_int_equal(fixture_value("weights", "live_count"), 2);
+  assert_ptr_equal(hipmm_torch_base_alloc(second, &bytes), second);
+  assert_int_equal(bytes, BYTES);
+  hipmm_torch_free(second, BYTES * 2, 0, NULL);
+  assert_logged("a block is not freed");
+  assert_ok(hipmm_resource_reset_for_device(0));
+  void *fourth = torch_allocate(BYTES, NULL);
+  assert_int_equal(fixture_value("first", "live_count"), 2);
+  hipmm_torch_free(second, 0, 0, NULL);
+  hipmm_cupy_free(NULL, third, 0);
+  assert_int_equal(fixture_value("weights", "live_count"), 0);
+  hipmm_torch_free(first, BYTES, 0, NULL);
+  hipmm_torch_free(fourth, BYTES, 0, NULL);
+  assert_int_equal(fixture_value("first", "live_count"), 0);
+  hipmm_resource_release(put_in_force("weights"));
+  hipmm_torch_reset();
+  assert_int_equal(fixture_value("weights", "reserved_bytes"), 0);
+  assert_int_equal(fixture_value("first", "reserved_bytes"), 0);
+  hipmm_torch_free(second, BYTES, 0, NULL);
+  assert_logged("a block is not freed");
+}
+
+/* What a private pool keeps goes back to where it is from as well. */
+static void a_pool_may_have_blocks_of_several_resources(void **state)
+{
+  (void)state;
+  const struct hipmm_torch_pool id = {3, 4};
+  start_with_weights();
+  hipmm_torch_begin_allocate_to_pool(0, id, NULL);
+  void *first = torch_allocate(BYTES, NULL);
+  hipmm_resource_release(put_in_force("weights"));
+  void *second = torch_allocate(2 * BYTES, NULL);
+  hipmm_torch_free(first, BYTES, 0, NULL);
+  hipmm_torch_free(second, 2 * BYTES, 0, NULL);
+  assert_ptr_equal(torch_allocate(2 * BYTES, NULL), second);
+  hipmm_torch_free(second, 2 * BYTES, 0, NULL);
+  hipmm_torch_end_allocate_to_pool(0, id);
+  hipmm_torch_release_pool(0, id);
+  assert_int_equal(fixture_value("first", "live_count"), 0);
+  assert_int_equal(fixture_value("weights", "live_count"), 0);
+  assert_not_logged();
+}
+
 /* Without a limit or a line of the test before. */
 static int setup(void **state)
 {
@@ -882,6 +953,8 @@ int main(int n_arguments, char **arguments)
       cmocka_unit_test(initialises_from_the_environment),
       cmocka_unit_test(says_once_why_it_cannot_initialise),
       fixture_test(serves_cupy),
+      fixture_test(follows_the_resource_in_force),
+      fixture_test(a_pool_may_have_blocks_of_several_resources),
   };
   return cmocka_run_group_tests_name("torch", tests, NULL, NULL);
 }

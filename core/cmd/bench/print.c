@@ -88,7 +88,7 @@ static void bench_print_calls(const char *label, const struct bench_result *resu
   }
   printf("%s%15llu%s\n", style(STYLE_NAME), (unsigned long long)bench_calls_total(calls), style(STYLE_OFF));
   for (size_t row = 0; (name = bench_calls_name(row)); row++)
-    if (calls->counts[row] > 0) printf("    %-31s%llu\n", name, (unsigned long long)calls->counts[row]);
+    if (calls->counts[row] > 0) printf("    %-40s %llu\n", name, (unsigned long long)calls->counts[row]);
 }
 
 static void bench_print_failures(const char *file, const struct bench_result *result)

@@ -20,8 +20,8 @@ struct bench_worker {
   void **blocks;           /* cross: those of one turn */
   size_t turn;             /* cross: the stream whose turn it is */
 
-  /* Requested bytes allocated here less those freed here: below 0 in a thread that frees blocks of another thread. pair
-   * and cross: the bytes of one turn. */
+  /* Requested bytes that are live, of blocks that were allocated here. pair and cross: the most at once in the last batch.
+   * handoff: of the batches that the other thread has not begun to free. */
   int64_t live_bytes, peak_bytes;
   uint64_t failures;
   char *failure_reason;

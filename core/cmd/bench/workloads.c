@@ -12,10 +12,14 @@ static inline size_t bench_pair_run(struct bench_worker *worker, bool timed)
 {
   size_t bytes = worker->plan->size_bytes;
   hipmm_stream_t stream = worker->streams[0];
+  bool any = false;
   for (int i = 0; i < BENCH_BATCH; i++) {
     void *ptr = bench_allocate(worker, bytes, stream, timed);
+    any |= ptr != NULL;
     bench_free(worker, ptr, bytes, stream, timed);
   }
+  worker->live_bytes = any ? (int64_t)bytes : 0;
+  bench_raise_peak(worker);
   return 2 * BENCH_BATCH;
 }
 
@@ -29,13 +33,7 @@ static size_t bench_pair_sample(struct bench_worker *worker)
   return bench_pair_run(worker, true);
 }
 
-static void bench_pair_begin(struct bench_worker *worker)
-{
-  worker->live_bytes = worker->peak_bytes = (int64_t)worker->plan->size_bytes;
-}
-
-const struct bench_ops bench_pair_ops = {
-    .begin = bench_pair_begin, .batch = bench_pair_batch, .sample = bench_pair_sample};
+const struct bench_ops bench_pair_ops = {.batch = bench_pair_batch, .sample = bench_pair_sample};
 
 /* ---- random: half allocations and half frees, at random ----------------------------------------------------------- */
 
@@ -151,19 +149,30 @@ static void bench_cross_release(struct bench_worker *worker)
   free(worker->blocks);
 }
 
-static inline void bench_cross_turn(struct bench_worker *worker, bool timed)
+/* Returns how many blocks were live at once. */
+static inline size_t bench_cross_turn(struct bench_worker *worker, bool timed)
 {
+  size_t got = 0;
   size_t bytes = worker->plan->size_bytes, live = worker->plan->live;
   hipmm_stream_t stream = worker->streams[worker->turn];
   worker->turn = worker->turn + 1 < worker->plan->streams ? worker->turn + 1 : 0;
-  for (size_t i = 0; i < live; i++) worker->blocks[i] = bench_allocate(worker, bytes, stream, timed);
+  for (size_t i = 0; i < live; i++) {
+    worker->blocks[i] = bench_allocate(worker, bytes, stream, timed);
+    got += worker->blocks[i] != NULL;
+  }
   for (size_t i = 0; i < live; i++) bench_free(worker, worker->blocks[i], bytes, stream, timed);
+  return got;
 }
 
 static inline size_t bench_cross_run(struct bench_worker *worker, bool timed)
 {
-  size_t pairs = 0;
-  for (; pairs < BENCH_BATCH; pairs += worker->plan->live) bench_cross_turn(worker, timed);
+  size_t pairs = 0, most = 0;
+  for (; pairs < BENCH_BATCH; pairs += worker->plan->live) {
+    size_t got = bench_cross_turn(worker, timed);
+    if (got > most) most = got;
+  }
+  worker->live_bytes = (int64_t)(most * worker->plan->size_bytes);
+  bench_raise_peak(worker);
   return 2 * pairs;
 }
 
@@ -177,13 +186,7 @@ static size_t bench_cross_sample(struct bench_worker *worker)
   return bench_cross_run(worker, true);
 }
 
-static void bench_cross_begin(struct bench_worker *worker)
-{
-  worker->live_bytes = worker->peak_bytes = (int64_t)(worker->plan->size_bytes * worker->plan->live);
-}
-
 const struct bench_ops bench_cross_ops = {.prepare = bench_cross_prepare,
-                                          .begin = bench_cross_begin,
                                           .batch = bench_cross_batch,
                                           .sample = bench_cross_sample,
                                           .release = bench_cross_release};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* option_schema.c: the JSON Schema of one row of an option table. option_fill() refuses whatever the schema refuses.
- * Bounds of sizes, and bounds between two options, cannot be written in a schema; only option_fill() checks them. */
+ * Bounds of sizes and durations that are texts (but 0), and bounds between two options, cannot be written in a schema; only
+ * option_fill() checks them. */
 #include "../../base/text.h"
 #include "../../option/option_value.h"
 #include "../../option/registry.h"
@@ -9,14 +10,37 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whether the bound is a number of bytes or nanoseconds, not a share. */
+static bool option_schema_bound(const struct hipmm_option *row, const char *text, json_int_t *bound_out)
+{
+  struct option_number number;
+  json_t *value = text ? option_from_text(row, text) : NULL;
+  bool is_number = value && option_number(row, value, &number) && !number.is_percent;
+  json_decref(value);
+  if (is_number) *bound_out = (json_int_t)number.value;
+  return is_number;
+}
+
+/* A text with a unit. Above 0 it has a digit that is not 0. */
+static json_t *option_schema_measure(const struct hipmm_option *row, const char *pattern)
+{
+  json_int_t minimum = 0;
+  json_t *schema = json_pack("{s:s, s:s}", "type", "string", "pattern", pattern);
+  if (option_schema_bound(row, row->minimum, &minimum) && minimum > 0)
+    json_object_set_new(schema, "not", json_pack("{s:s}", "pattern", "^[0.]*[^0-9.]*$"));
+  return schema;
+}
+
 static json_t *option_schema_bytes_forms(const struct hipmm_option *row)
 {
   static const char size[] = "^[0-9]+(\\.[0-9]*)?[ \\t]*([kKmMgGtTpP]?[iI]?[bB])?$";
   static const char percent[] = "^0*(100(\\.0*)?|[0-9]{1,2}(\\.[0-9]*)?)[ \\t]*%$";
+  json_int_t minimum = 0, maximum = INT64_MAX;
   json_t *forms = json_array();
-  json_array_append_new(
-      forms, json_pack("{s:s, s:i, s:I}", "type", "integer", "minimum", 0, "maximum", (json_int_t)INT64_MAX));
-  json_array_append_new(forms, json_pack("{s:s, s:s}", "type", "string", "pattern", size));
+  option_schema_bound(row, row->minimum, &minimum);
+  option_schema_bound(row, row->maximum, &maximum);
+  json_array_append_new(forms, json_pack("{s:s, s:I, s:I}", "type", "integer", "minimum", minimum, "maximum", maximum));
+  json_array_append_new(forms, option_schema_measure(row, size));
   if (row->flags & HIPMM_OPTION_PERCENT)
     json_array_append_new(forms, json_pack("{s:s, s:s}", "type", "string", "pattern", percent));
   if (row->choices) json_array_append_new(forms, json_pack("{s:s}", "const", row->choices[0]));
@@ -62,8 +86,7 @@ static json_t *option_schema_plain(const struct hipmm_option *row)
   case HIPMM_OPTION_INTEGER: return option_schema_number(row, "integer");
   case HIPMM_OPTION_BYTES: return option_schema_bytes_forms(row);
   case HIPMM_OPTION_RATIO: return option_schema_number(row, "number");
-  case HIPMM_OPTION_DURATION:
-    return json_pack("{s:s, s:s}", "type", "string", "pattern", "^[0-9]+(\\.[0-9]*)?[ \\t]*(ns|us|ms|s|min|h)$");
+  case HIPMM_OPTION_DURATION: return option_schema_measure(row, "^[0-9]+(\\.[0-9]*)?[ \\t]*(ns|us|ms|s|min|h)$");
   case HIPMM_OPTION_ENUM: return option_schema_words(row);
   case HIPMM_OPTION_STRINGS: return json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string");
   case HIPMM_OPTION_LIST: return option_schema_list_of_objects(row);

@@ -169,7 +169,7 @@ static bool trace_csv_read_action(struct field field, enum trace_action *action_
     *action_out = TRACE_ALLOCATE;
   else if (trace_csv_field_is(field, "free"))
     *action_out = TRACE_FREE;
-  else if (trace_csv_field_is(field, "allocate failure"))
+  else if (trace_csv_field_is(field, "allocate failure") || trace_csv_field_is(field, "free failure"))
     *action_out = TRACE_FAILURE;
   else
     return false;
@@ -225,7 +225,7 @@ bool trace_row_read(const struct trace_columns *columns, const char *line, const
   struct trace_row row = {.stream = 0};
   if (!trace_csv_read_action(fields[columns->action], &row.action))
     return trace_csv_refuse(message, message_bytes, fields[columns->action],
-                            "is no action; allowed are allocate, free and allocate failure");
+                            "is no action; allowed are allocate, free, allocate failure and free failure");
   if (!trace_csv_read_address(fields[columns->pointer], &row.pointer))
     return trace_csv_refuse(message, message_bytes, fields[columns->pointer], "is no pointer; write it as 0x302000000");
   if (!trace_csv_read_decimal(fields[columns->size].start, fields[columns->size].end, &row.bytes))

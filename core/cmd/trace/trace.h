@@ -30,7 +30,7 @@ struct trace {
   uint64_t rows; /* of all actions, skipped ones included */
   uint64_t allocations, frees;
   uint64_t unmatched_frees; /* skipped: nothing was allocated there */
-  uint64_t failed_rows;     /* skipped: "allocate failure" */
+  uint64_t failed_rows;     /* skipped: "allocate failure", "free failure" */
   uint64_t overlaid;        /* allocations at an address that was still live; the older block is never freed */
   uint64_t other_sizes;     /* frees with another size than their allocation */
 };

@@ -97,6 +97,31 @@ hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advic
   return software_end(error != hipSuccess ? error : advice_set_all(pointer, bytes, advice, device));
 }
 
+/* The host, or a node of it, is hipCpuDeviceId. */
+static bool advice_device(struct software_location location, int *device_out)
+{
+  if (location.type < SOFTWARE_LOCATION_DEVICE || location.type > SOFTWARE_LOCATION_HOST_NEAR) return false;
+  *device_out = location.type == SOFTWARE_LOCATION_DEVICE ? location.id : hipCpuDeviceId;
+  return location.type != SOFTWARE_LOCATION_DEVICE || location.id >= 0;
+}
+
+#if HIP_VERSION_MAJOR >= 7
+hipError_t hipMemAdvise_v2(const void *pointer, size_t bytes, hipMemoryAdvise advice, hipMemLocation given)
+#else
+hipError_t hipMemAdvise_v2(const void *pointer, size_t bytes, hipMemoryAdvise advice, struct software_location given)
+#endif
+{
+  int current, device;
+  struct software_location location = {(int)given.type, given.id};
+  hipError_t error = software_begin_on_device(SOFTWARE_hipMemAdvise_v2, &current);
+  bool is_read_mostly = advice == hipMemAdviseSetReadMostly || advice == hipMemAdviseUnsetReadMostly;
+  if (error == hipSuccess && !advice_device(location, &device)) {
+    device = hipInvalidDeviceId;
+    if (!is_read_mostly) error = hipErrorInvalidValue; /* the location is ignored for these */
+  }
+  return software_end(error != hipSuccess ? error : advice_set_all(pointer, bytes, advice, device));
+}
+
 static hipError_t advice_prefetch(const void *pointer, size_t bytes, int device, hipStream_t stream)
 {
   struct software_queue *queue;
@@ -117,6 +142,21 @@ static hipError_t advice_prefetch(const void *pointer, size_t bytes, int device,
 hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device, hipStream_t stream)
 {
   hipError_t error = software_begin(SOFTWARE_hipMemPrefetchAsync);
+  return software_end(error != hipSuccess ? error : advice_prefetch(pointer, bytes, device, stream));
+}
+
+#if HIP_VERSION_MAJOR >= 7
+hipError_t hipMemPrefetchAsync_v2(const void *pointer, size_t bytes, hipMemLocation given, unsigned int flags,
+                                  hipStream_t stream)
+#else
+hipError_t hipMemPrefetchAsync_v2(const void *pointer, size_t bytes, struct software_location given, unsigned int flags,
+                                  hipStream_t stream)
+#endif
+{
+  int device;
+  struct software_location location = {(int)given.type, given.id};
+  hipError_t error = software_begin(SOFTWARE_hipMemPrefetchAsync_v2);
+  if (error == hipSuccess && (flags != 0 || !advice_device(location, &device))) error = hipErrorInvalidValue;
   return software_end(error != hipSuccess ? error : advice_prefetch(pointer, bytes, device, stream));
 }
 

@@ -59,6 +59,8 @@
   X(hipPointerGetAttribute, 0)                  \
   X(hipMemAdvise, 2)                            \
   X(hipMemPrefetchAsync, 0)                     \
+  X(hipMemAdvise_v2, 2)                         \
+  X(hipMemPrefetchAsync_v2, 0)                  \
   X(hipMemRangeGetAttribute, 0)                 \
   X(hipMemRangeGetAttributes, 0)                \
   X(hipStreamAttachMemAsync, 0)                 \
@@ -73,6 +75,8 @@
   X(hipMemcpyDtoDAsync, 0)                      \
   X(hipMemcpyPeer, 2)                           \
   X(hipMemcpyPeerAsync, 0)                      \
+  X(hipMemcpy2D, 2)                             \
+  X(hipMemcpy2DAsync, 0)                        \
   X(hipMemset, 2)                               \
   X(hipMemsetAsync, 0)                          \
   X(hipMemsetD8, 2)                             \
@@ -81,6 +85,8 @@
   X(hipMemsetD16Async, 0)                       \
   X(hipMemsetD32, 2)                            \
   X(hipMemsetD32Async, 0)                       \
+  X(hipMemset2D, 2)                             \
+  X(hipMemset2DAsync, 0)                        \
   X(hipLaunchHostFunc, 0)                       \
   X(hipStreamCreate, 0)                         \
   X(hipStreamCreateWithFlags, 0)                \

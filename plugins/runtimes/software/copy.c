@@ -12,9 +12,10 @@ struct copy_request {
   enum software_call call;
   void *to;
   const void *from;
-  size_t bytes;
+  size_t bytes; /* of each row */
   hipMemcpyKind kind;
   bool waits;
+  size_t more_rows, to_pitch, from_pitch; /* of copies in two dimensions: rows after the first */
 };
 
 #define COPY_WITHOUT_KERNEL 1024 /* hipMemcpyDeviceToDeviceNoCU, of HIP 6; no copy here uses a kernel */
@@ -39,9 +40,11 @@ static hipError_t copy_check_kind(const struct software_operation *operation, hi
 
 static hipError_t copy_stage(struct software_operation *operation)
 {
-  operation->staged = malloc(operation->from.bytes);
+  operation->staged = malloc(operation->width * operation->rows);
   if (!operation->staged) return hipErrorOutOfMemory;
-  memcpy(operation->staged, operation->from.start, operation->from.bytes);
+  for (size_t row = 0; row < operation->rows; row++)
+    memcpy((char *)operation->staged + row * operation->width, operation->from.start + row * operation->from_pitch,
+           operation->width);
   return hipSuccess;
 }
 
@@ -49,9 +52,16 @@ static hipError_t copy_stage(struct software_operation *operation)
 static hipError_t copy_prepare(struct software_operation *operation, const struct copy_request *request,
                                const struct software_queue *queue, int to_device, int from_device)
 {
-  hipError_t error = software_span_open(request->to, request->bytes, true, to_device, &operation->to);
-  if (error == hipSuccess)
-    error = software_span_open(request->from, request->bytes, false, from_device, &operation->from);
+  size_t to_bytes, from_bytes;
+  if (!software_rows_extent(request->bytes, request->more_rows, request->to_pitch, &to_bytes) ||
+      !software_rows_extent(request->bytes, request->more_rows, request->from_pitch, &from_bytes))
+    return hipErrorInvalidValue;
+  operation->width = request->bytes;
+  operation->rows = request->more_rows + 1;
+  operation->to_pitch = request->to_pitch;
+  operation->from_pitch = request->from_pitch;
+  hipError_t error = software_span_open(request->to, to_bytes, true, to_device, &operation->to);
+  if (error == hipSuccess) error = software_span_open(request->from, from_bytes, false, from_device, &operation->from);
   if (error == hipSuccess) error = copy_check_kind(operation, request->kind);
   bool waits = request->waits || software_span_is_host(&operation->to) || queue->capture;
   if (error == hipSuccess && !waits && software_span_is_host(&operation->from)) error = copy_stage(operation);
@@ -140,17 +150,44 @@ static hipError_t copy_call(struct copy_request request, hipStream_t stream)
 
 hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyKind kind)
 {
-  return copy_call((struct copy_request){SOFTWARE_hipMemcpy, to, from, bytes, kind, true}, NULL);
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpy, to, from, bytes, kind, true, 0, 0, 0}, NULL);
 }
 
 hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
 {
-  return copy_call((struct copy_request){SOFTWARE_hipMemcpyAsync, to, from, bytes, kind, false}, stream);
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpyAsync, to, from, bytes, kind, false, 0, 0, 0}, stream);
 }
 
 hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
 {
-  return copy_call((struct copy_request){SOFTWARE_hipMemcpyWithStream, to, from, bytes, kind, true}, stream);
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpyWithStream, to, from, bytes, kind, true, 0, 0, 0}, stream);
+}
+
+/* ---- In two dimensions ----------------------------------------------------------------------------------------- */
+
+static hipError_t copy_rows(struct copy_request request, size_t rows, hipStream_t stream)
+{
+  hipError_t error = software_begin(request.call);
+  if (error == hipSuccess && (!request.to || !request.from)) error = hipErrorInvalidValue;
+  if (error == hipSuccess && (request.to_pitch < request.bytes || request.from_pitch < request.bytes))
+    error = hipErrorInvalidPitchValue;
+  request.more_rows = rows - 1;
+  if (rows == 0) request.bytes = request.more_rows = 0; /* checked, and done */
+  return software_end(error != hipSuccess ? error : copy_start(&request, DEVICE_OF_QUEUE, DEVICE_OF_QUEUE, stream));
+}
+
+hipError_t hipMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                       hipMemcpyKind kind)
+{
+  struct copy_request request = {SOFTWARE_hipMemcpy2D, to, from, width, kind, true, 0, to_pitch, from_pitch};
+  return copy_rows(request, height, NULL);
+}
+
+hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                            hipMemcpyKind kind, hipStream_t stream)
+{
+  struct copy_request request = {SOFTWARE_hipMemcpy2DAsync, to, from, width, kind, false, 0, to_pitch, from_pitch};
+  return copy_rows(request, height, stream);
 }
 
 /* ---- With the direction in the name ---------------------------------------------------------------------------- */
@@ -164,35 +201,41 @@ typedef void *copy_source;
 
 hipError_t hipMemcpyHtoD(hipDeviceptr_t to, copy_source from, size_t bytes)
 {
-  return copy_call((struct copy_request){SOFTWARE_hipMemcpyHtoD, to, from, bytes, hipMemcpyHostToDevice, true}, NULL);
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpyHtoD, to, from, bytes, hipMemcpyHostToDevice, true, 0, 0, 0},
+                   NULL);
 }
 
 hipError_t hipMemcpyHtoDAsync(hipDeviceptr_t to, copy_source from, size_t bytes, hipStream_t stream)
 {
-  return copy_call((struct copy_request){SOFTWARE_hipMemcpyHtoDAsync, to, from, bytes, hipMemcpyHostToDevice, false},
-                   stream);
+  return copy_call(
+      (struct copy_request){SOFTWARE_hipMemcpyHtoDAsync, to, from, bytes, hipMemcpyHostToDevice, false, 0, 0, 0},
+      stream);
 }
 
 hipError_t hipMemcpyDtoH(void *to, hipDeviceptr_t from, size_t bytes)
 {
-  return copy_call((struct copy_request){SOFTWARE_hipMemcpyDtoH, to, from, bytes, hipMemcpyDeviceToHost, true}, NULL);
+  return copy_call((struct copy_request){SOFTWARE_hipMemcpyDtoH, to, from, bytes, hipMemcpyDeviceToHost, true, 0, 0, 0},
+                   NULL);
 }
 
 hipError_t hipMemcpyDtoHAsync(void *to, hipDeviceptr_t from, size_t bytes, hipStream_t stream)
 {
-  return copy_call((struct copy_request){SOFTWARE_hipMemcpyDtoHAsync, to, from, bytes, hipMemcpyDeviceToHost, false},
-                   stream);
+  return copy_call(
+      (struct copy_request){SOFTWARE_hipMemcpyDtoHAsync, to, from, bytes, hipMemcpyDeviceToHost, false, 0, 0, 0},
+      stream);
 }
 
 hipError_t hipMemcpyDtoD(hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes)
 {
-  return copy_call((struct copy_request){SOFTWARE_hipMemcpyDtoD, to, from, bytes, hipMemcpyDeviceToDevice, true}, NULL);
+  return copy_call(
+      (struct copy_request){SOFTWARE_hipMemcpyDtoD, to, from, bytes, hipMemcpyDeviceToDevice, true, 0, 0, 0}, NULL);
 }
 
 hipError_t hipMemcpyDtoDAsync(hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes, hipStream_t stream)
 {
-  return copy_call((struct copy_request){SOFTWARE_hipMemcpyDtoDAsync, to, from, bytes, hipMemcpyDeviceToDevice, false},
-                   stream);
+  return copy_call(
+      (struct copy_request){SOFTWARE_hipMemcpyDtoDAsync, to, from, bytes, hipMemcpyDeviceToDevice, false, 0, 0, 0},
+      stream);
 }
 
 /* ---- Between devices ------------------------------------------------------------------------------------------- */
@@ -216,13 +259,13 @@ static hipError_t copy_peer_call(struct copy_request request, int to_device, int
 
 hipError_t hipMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
 {
-  struct copy_request request = {SOFTWARE_hipMemcpyPeer, to, from, bytes, hipMemcpyDeviceToDevice, true};
+  struct copy_request request = {SOFTWARE_hipMemcpyPeer, to, from, bytes, hipMemcpyDeviceToDevice, true, 0, 0, 0};
   return copy_peer_call(request, to_device, from_device, NULL);
 }
 
 hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
                               hipStream_t stream)
 {
-  struct copy_request request = {SOFTWARE_hipMemcpyPeerAsync, to, from, bytes, hipMemcpyDeviceToDevice, false};
+  struct copy_request request = {SOFTWARE_hipMemcpyPeerAsync, to, from, bytes, hipMemcpyDeviceToDevice, false, 0, 0, 0};
   return copy_peer_call(request, to_device, from_device, stream);
 }

@@ -70,27 +70,33 @@ static const char *execute_transfer(char *memory, char *buffer, size_t bytes, bo
   return NULL;
 }
 
+/* By way of a buffer of the whole, since the two may overlap. */
 static const char *execute_copy_by_file(const struct software_operation *operation)
 {
-  size_t bytes = operation->to.bytes;
-  if (operation->staged) return execute_transfer(operation->to.start, operation->staged, bytes, true);
-  char *buffer = malloc(bytes); /* of the whole: the two may overlap */
+  const char *why = NULL;
+  size_t width = operation->width;
+  char *buffer = operation->staged ? operation->staged : malloc(width * operation->rows);
   if (!buffer) return execute_no_memory;
-  const char *why = execute_transfer(operation->from.start, buffer, bytes, false);
-  if (!why) why = execute_transfer(operation->to.start, buffer, bytes, true);
-  free(buffer);
+  for (size_t row = 0; row < operation->rows && !why && !operation->staged; row++)
+    why = execute_transfer(operation->from.start + row * operation->from_pitch, buffer + row * width, width, false);
+  for (size_t row = 0; row < operation->rows && !why; row++)
+    why = execute_transfer(operation->to.start + row * operation->to_pitch, buffer + row * width, width, true);
+  if (!operation->staged) free(buffer);
   return why;
 }
 
 static const char *execute_fill_by_file(const struct software_operation *operation)
 {
-  size_t bytes = operation->to.bytes, chunk = bytes < EXECUTE_CHUNK_BYTES ? bytes : EXECUTE_CHUNK_BYTES;
+  size_t width = operation->width, chunk = width < EXECUTE_CHUNK_BYTES ? width : EXECUTE_CHUNK_BYTES;
   char *buffer = malloc(chunk);
   if (!buffer) return execute_no_memory;
   execute_fill_bytes(buffer, chunk, operation->value, operation->value_bytes);
   const char *why = NULL;
-  for (size_t done = 0; done < bytes && !why; done += chunk)
-    why = execute_transfer(operation->to.start + done, buffer, bytes - done < chunk ? bytes - done : chunk, true);
+  for (size_t row = 0; row < operation->rows; row++) {
+    char *start = operation->to.start + row * operation->to_pitch;
+    for (size_t done = 0; done < width && !why; done += chunk)
+      why = execute_transfer(start + done, buffer, width - done < chunk ? width - done : chunk, true);
+  }
   free(buffer);
   return why;
 }
@@ -114,7 +120,10 @@ static void execute_copy(struct software_operation *operation, int device)
     execute_report(operation, execute_copy_by_file(operation), device);
   } else {
     pthread_mutex_unlock(&software.lock);
-    memmove(operation->to.start, is_staged ? operation->staged : operation->from.start, operation->to.bytes);
+    const char *from = is_staged ? operation->staged : operation->from.start;
+    size_t from_pitch = is_staged ? operation->width : operation->from_pitch;
+    for (size_t row = 0; row < operation->rows; row++)
+      memmove(operation->to.start + row * operation->to_pitch, from + row * from_pitch, operation->width);
     pthread_mutex_lock(&software.lock);
   }
   software_span_unpin(&operation->to);
@@ -128,7 +137,9 @@ static void execute_fill(struct software_operation *operation, int device)
     execute_report(operation, execute_fill_by_file(operation), device);
   } else {
     pthread_mutex_unlock(&software.lock);
-    execute_fill_bytes(operation->to.start, operation->to.bytes, operation->value, operation->value_bytes);
+    for (size_t row = 0; row < operation->rows; row++)
+      execute_fill_bytes(operation->to.start + row * operation->to_pitch, operation->width, operation->value,
+                         operation->value_bytes);
     pthread_mutex_lock(&software.lock);
   }
   software_span_unpin(&operation->to);

@@ -7,8 +7,9 @@ struct fill_request {
   enum software_call call;
   void *to;
   uint32_t value, value_bytes;
-  size_t count;
+  size_t count; /* of values in each row */
   bool waits;
+  size_t more_rows, pitch; /* of fills in two dimensions: rows after the first */
 };
 
 /* A fill is work of the device itself, which accesses memory of another device only where that was allowed. Copies need
@@ -41,7 +42,12 @@ static hipError_t fill_start(const struct fill_request *request, hipStream_t str
   if (!operation) return hipErrorOutOfMemory;
   operation->value = request->value;
   operation->value_bytes = request->value_bytes;
-  error = software_span_open(request->to, request->count * request->value_bytes, true, queue->device, &operation->to);
+  operation->width = request->count * request->value_bytes;
+  operation->rows = request->more_rows + 1;
+  operation->to_pitch = request->pitch;
+  size_t bytes;
+  bool fits = software_rows_extent(operation->width, request->more_rows, request->pitch, &bytes);
+  error = fits ? software_span_open(request->to, bytes, true, queue->device, &operation->to) : hipErrorInvalidValue;
   if (error == hipSuccess && software_span_is_host(&operation->to) && !software.config.pageable_memory_access)
     error = hipErrorInvalidValue;
   if (error == hipSuccess && !fill_reaches(&operation->to, queue->device)) error = hipErrorInvalidValue;
@@ -59,40 +65,64 @@ static hipError_t fill_call(struct fill_request request, hipStream_t stream)
 
 hipError_t hipMemset(void *to, int value, size_t bytes)
 {
-  return fill_call((struct fill_request){SOFTWARE_hipMemset, to, (uint8_t)value, 1, bytes, true}, NULL);
+  return fill_call((struct fill_request){SOFTWARE_hipMemset, to, (uint8_t)value, 1, bytes, true, 0, 0}, NULL);
 }
 
 hipError_t hipMemsetAsync(void *to, int value, size_t bytes, hipStream_t stream)
 {
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetAsync, to, (uint8_t)value, 1, bytes, false}, stream);
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetAsync, to, (uint8_t)value, 1, bytes, false, 0, 0}, stream);
 }
 
 hipError_t hipMemsetD8(hipDeviceptr_t to, unsigned char value, size_t count)
 {
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetD8, to, value, 1, count, true}, NULL);
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD8, to, value, 1, count, true, 0, 0}, NULL);
 }
 
 hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, size_t count, hipStream_t stream)
 {
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetD8Async, to, value, 1, count, false}, stream);
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD8Async, to, value, 1, count, false, 0, 0}, stream);
 }
 
 hipError_t hipMemsetD16(hipDeviceptr_t to, unsigned short value, size_t count)
 {
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetD16, to, value, 2, count, true}, NULL);
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD16, to, value, 2, count, true, 0, 0}, NULL);
 }
 
 hipError_t hipMemsetD16Async(hipDeviceptr_t to, unsigned short value, size_t count, hipStream_t stream)
 {
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetD16Async, to, value, 2, count, false}, stream);
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD16Async, to, value, 2, count, false, 0, 0}, stream);
 }
 
 hipError_t hipMemsetD32(hipDeviceptr_t to, int value, size_t count)
 {
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetD32, to, (uint32_t)value, 4, count, true}, NULL);
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD32, to, (uint32_t)value, 4, count, true, 0, 0}, NULL);
 }
 
 hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count, hipStream_t stream)
 {
-  return fill_call((struct fill_request){SOFTWARE_hipMemsetD32Async, to, (uint32_t)value, 4, count, false}, stream);
+  return fill_call((struct fill_request){SOFTWARE_hipMemsetD32Async, to, (uint32_t)value, 4, count, false, 0, 0},
+                   stream);
+}
+
+/* ---- In two dimensions ----------------------------------------------------------------------------------------- */
+
+static hipError_t fill_rows(struct fill_request request, size_t rows, hipStream_t stream)
+{
+  hipError_t error = software_begin(request.call);
+  if (error == hipSuccess && (!request.to || request.pitch < request.count)) error = hipErrorInvalidValue;
+  request.more_rows = rows - 1;
+  if (rows == 0) request.count = request.more_rows = 0; /* checked, and done */
+  return software_end(error != hipSuccess ? error : fill_start(&request, stream));
+}
+
+hipError_t hipMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
+{
+  return fill_rows((struct fill_request){SOFTWARE_hipMemset2D, to, (uint8_t)value, 1, width, true, 0, pitch}, height,
+                   NULL);
+}
+
+hipError_t hipMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, hipStream_t stream)
+{
+  return fill_rows((struct fill_request){SOFTWARE_hipMemset2DAsync, to, (uint8_t)value, 1, width, false, 0, pitch},
+                   height, stream);
 }

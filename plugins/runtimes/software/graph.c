@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.c: a graph, its nodes, and sets of nodes. Called by captures, which add nodes, and by graph_api.c. A node depends on
+/* graph.c: a graph and its nodes. Called by captures, which add nodes, and by graph_api.c. A node depends on
  * nodes that were added before it, so a graph has no circle, and the order of its nodes is an order in which they can run.
  * Nothing here is submitted. */
 #include "graph.h"
@@ -7,42 +7,6 @@
 
 static struct software_handles graph_handles = {.object_bytes = sizeof(struct software_graph)};
 static struct software_handles graph_nodes = {.object_bytes = sizeof(struct software_graph_node)};
-
-/* ---- Sets of nodes --------------------------------------------------------------------------------------------- */
-
-static bool graph_contains(const struct software_node_set *set, const struct software_graph_node *node)
-{
-  for (size_t i = 0; i < set->count; i++)
-    if (set->nodes[i] == node) return true;
-  return false;
-}
-
-bool software_nodes_add(struct software_node_set *set, const struct software_node_set *more)
-{
-  if (more->count == 0) return true;
-  size_t bytes = (set->count + more->count) * sizeof(struct software_graph_node *);
-  struct software_graph_node **nodes = realloc(set->nodes, bytes);
-  if (!nodes) return false;
-  set->nodes = nodes;
-  for (size_t i = 0; i < more->count; i++)
-    if (!graph_contains(set, more->nodes[i])) set->nodes[set->count++] = more->nodes[i];
-  return true;
-}
-
-void software_nodes_clear(struct software_node_set *set)
-{
-  free(set->nodes);
-  *set = (struct software_node_set){0};
-}
-
-bool software_nodes_assign(struct software_node_set *set, const struct software_node_set *from)
-{
-  struct software_node_set copy = {0};
-  if (!software_nodes_add(&copy, from)) return false;
-  software_nodes_clear(set);
-  *set = copy;
-  return true;
-}
 
 /* ---- Operations of nodes --------------------------------------------------------------------------------------- */
 
@@ -119,17 +83,6 @@ void software_graph_destroy(struct software_graph *graph)
   }
   software_nodes_clear(&graph->nodes);
   software_handle_free(&graph_handles, graph);
-}
-
-void software_graph_reach(struct software_graph *graph, const struct software_node_set *from)
-{
-  for (size_t i = 0; i < graph->nodes.count; i++) graph->nodes.nodes[i]->is_reached = false;
-  for (size_t i = 0; i < from->count; i++) from->nodes[i]->is_reached = true;
-  for (size_t i = graph->nodes.count; i-- > 0;) {
-    const struct software_graph_node *node = graph->nodes.nodes[i];
-    for (size_t k = 0; node->is_reached && k < node->dependencies.count; k++)
-      node->dependencies.nodes[k]->is_reached = true;
-  }
 }
 
 /* Of all devices, since a graph can concern several. */

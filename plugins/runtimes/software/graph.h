@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.h: graphs of operations, shared by graph.c (nodes), graph_memory.c (memory that nodes allocate and free), program.c
- * (instances), capture.c (streams whose operations become nodes), graph_launch.c, and the HIP API: stream_capture.c and
- * graph_api.c. call.c reads the captures. The lock is held throughout. */
+/* graph.h: graphs of operations, shared by node_set.c and graph.c (nodes), graph_memory.c (memory that nodes allocate and
+ * free), program.c (instances), capture.c (streams whose operations become nodes), graph_launch.c, and the HIP API:
+ * stream_capture.c and graph_api.c. call.c reads the captures. The lock is held throughout. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_GRAPH_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_GRAPH_H
 
@@ -61,6 +61,15 @@ struct software_capture {
   bool is_invalid;
 };
 
+/* ---- node_set.c ------------------------------------------------------------------------------------------------ */
+
+/* Both false when there is no memory; the set is as before then. */
+bool software_nodes_assign(struct software_node_set *set, const struct software_node_set *from);
+bool software_nodes_add(struct software_node_set *set, const struct software_node_set *more);
+void software_nodes_clear(struct software_node_set *set);
+/* Marks the nodes of the set and all that they depend on. */
+void software_graph_reach(struct software_graph *graph, const struct software_node_set *from);
+
 /* ---- graph.c --------------------------------------------------------------------------------------------------- */
 
 struct software_graph *software_graph_create(void); /* NULL when there is no memory */
@@ -69,16 +78,9 @@ hipError_t software_graph_find(hipGraph_t handle, struct software_graph **graph_
 /* The graph owns the operation from here on. NULL, with the operation freed, when there is no memory. */
 struct software_graph_node *software_graph_add(struct software_graph *graph, struct software_operation *operation,
                                                const struct software_node_set *dependencies);
-/* Marks the nodes of the set and all that they depend on. */
-void software_graph_reach(struct software_graph *graph, const struct software_node_set *from);
 /* A copy of a node's operation, which is not submitted; NULL when there is no memory. */
 struct software_operation *software_graph_copy(const struct software_operation *operation);
 void software_graph_operation_free(struct software_operation *operation); /* of a node, or of such a copy */
-
-/* Both false when there is no memory; the set is as before then. */
-bool software_nodes_assign(struct software_node_set *set, const struct software_node_set *from);
-bool software_nodes_add(struct software_node_set *set, const struct software_node_set *more);
-void software_nodes_clear(struct software_node_set *set);
 
 /* ---- graph_memory.c -------------------------------------------------------------------------------------------- */
 

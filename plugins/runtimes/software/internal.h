@@ -8,7 +8,7 @@
  *   configure                                                    a new configuration, reset
  *   advice fill copy event ipc host pool_api pool_attribute      the HIP API: each file has the functions of one
  *     pool_share settings properties attribute device              subject, and checks their arguments
- *   graph_api stream_capture
+ *   graph_api stream_capture graph_launch
  *   memory virtual physical stream
  *   pool_order                                                   allocation from pools in the order of streams
  *   submit                                                       handing over operations, and waiting for them
@@ -16,7 +16,7 @@
  *   scheduler_threads scheduler_stepped                          when a queue runs, and in which thread
  *   queue                                                        which operation may run
  *   execute                                                      what an operation does
- *   graph graph_memory                                           operations to submit again, and their memory
+ *   graph program graph_memory node_set                          operations to submit again, and their memory
  *   pool pool_blocks operation span                              what an operation works on
  *   order                                                        which operation is ordered after which
  *   mapping allocation advice_ranges handles heap                memory and tables
@@ -67,6 +67,17 @@ HIPMM_EXPORT hipError_t hipStreamGetId(hipStream_t stream, unsigned long long *i
 HIPMM_EXPORT hipError_t hipExtHostAlloc(void **pointer, size_t bytes, unsigned int flags);
 HIPMM_EXPORT hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *device);
 HIPMM_EXPORT hipError_t hipDeviceSetLimit(enum hipLimit_t limit, size_t value);
+/* Of HIP 7; a location is passed as its type and its number, one after the other. */
+struct software_location {
+  int type, id;
+};
+enum { SOFTWARE_LOCATION_DEVICE = 1, SOFTWARE_LOCATION_HOST, SOFTWARE_LOCATION_HOST_NUMA, SOFTWARE_LOCATION_HOST_NEAR };
+#if HIP_VERSION_MAJOR < 7
+HIPMM_EXPORT hipError_t hipMemPrefetchAsync_v2(const void *pointer, size_t bytes, struct software_location location,
+                                               unsigned int flags, hipStream_t stream);
+HIPMM_EXPORT hipError_t hipMemAdvise_v2(const void *pointer, size_t bytes, hipMemoryAdvise advice,
+                                        struct software_location location);
+#endif
 #if HIP_VERSION < 60200000
 typedef enum {
   HIP_GET_PROC_ADDRESS_SUCCESS = 0,
@@ -166,6 +177,8 @@ struct software_operation {
   enum software_call call;
   uint64_t sequence; /* of submission, over all devices */
   struct software_span to, from;
+  size_t width, rows;          /* COPY, FILL: bytes of each row */
+  size_t to_pitch, from_pitch; /* bytes from row to row; of no use for one row */
   void *staged;                /* COPY: the data of the source, copied at the call; from is unused then */
   uint32_t value, value_bytes; /* FILL */
   hipHostFn_t function;        /* HOST */
@@ -466,6 +479,8 @@ bool software_virtual_locate(uintptr_t address, struct software_file_range *rang
  * checked for the same device at execution. */
 hipError_t software_span_open(const void *start, size_t bytes, bool is_write, int device,
                               struct software_span *span_out);
+/* The bytes from the start of the first row to the end of the last; false if that is no number of bytes. */
+bool software_rows_extent(size_t width, size_t more_rows, size_t pitch, size_t *bytes_out);
 void software_span_close(struct software_span *span);
 bool software_span_is_host(const struct software_span *span); /* memory of the application itself */
 /* The device whose memory it is; -1 for memory that the host and all devices share. */

@@ -39,6 +39,13 @@ hipError_t software_span_open(const void *start, size_t bytes, bool is_write, in
   return hipSuccess;
 }
 
+bool software_rows_extent(size_t width, size_t more_rows, size_t pitch, size_t *bytes_out)
+{
+  if (more_rows > 0 && pitch > (SIZE_MAX - width) / more_rows) return false;
+  *bytes_out = more_rows * pitch + width;
+  return true;
+}
+
 void software_span_close(struct software_span *span)
 {
   if (span->allocation) software_allocation_unreference(span->allocation);

@@ -37,7 +37,8 @@ static hipError_t stream_capture_end(hipStream_t stream, hipGraph_t *graph_out)
   hipError_t error = software_queue_find(stream, &queue);
   if (error != hipSuccess) return error;
   struct software_capture *capture = queue->capture;
-  if (!capture || capture->origin != queue) return hipErrorStreamCaptureUnmatched;
+  if (!capture) return hipErrorIllegalState;
+  if (capture->origin != queue) return hipErrorStreamCaptureUnmatched;
   if (capture->mode != hipStreamCaptureModeRelaxed && !pthread_equal(capture->thread, pthread_self()))
     return hipErrorStreamCaptureWrongThread;
   if (capture->is_invalid)

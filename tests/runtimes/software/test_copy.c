@@ -41,6 +41,60 @@ static void copies_of_every_kind_move_the_bytes(void **state)
   assert_ok(hipFree(second));
 }
 
+/* Rows of 10 bytes, 16 apart on the host and at hipMallocPitch()'s distance on the device. */
+static void rows_are_copied_and_filled_and_nothing_between_them(void **state)
+{
+  (void)state;
+  char from[5 * 16], to[5 * 16];
+  char *memory, *other = allocate(5 * 20);
+  size_t pitch;
+  hipStream_t stream = create_stream();
+  assert_ok(hipMallocPitch((void **)&memory, &pitch, 10, 5));
+  for (int i = 0; i < 5 * 16; i++) from[i] = (char)i;
+  memset(to, 99, sizeof to);
+  assert_ok(hipMemset(memory, 7, pitch * 5));
+  assert_ok(hipMemcpy2D(memory, pitch, from, 16, 10, 5, hipMemcpyHostToDevice));
+  assert_ok(hipDeviceSynchronize());
+  assert_ok(hipMemcpy2DAsync(other, 20, memory, pitch, 10, 5, hipMemcpyDeviceToDevice, stream));
+  assert_ok(hipMemcpy2DAsync(to, 16, other, 20, 10, 5, hipMemcpyDeviceToHost, stream));
+  assert_ok(hipMemcpy2DAsync(memory, pitch, from, 16, 10, 2, hipMemcpyHostToDevice, stream));
+  memset(from, 0, sizeof from); /* pageable rows were taken at the call */
+  assert_ok(hipStreamSynchronize(stream));
+  for (size_t i = 0; i < 5 * 16; i++) assert_int_equal(to[i], i % 16 < 10 ? (int)i : 99);
+  for (size_t i = 0; i < 2; i++) assert_int_equal(memory[i * pitch + 9], (int)(i * 16 + 9));
+  for (size_t i = 0; i < 5; i++) assert_true(is_filled(memory + i * pitch + 10, 7, pitch - 10));
+  assert_ok(hipMemset2DAsync(memory, pitch, 3, 10, 4, stream));
+  assert_ok(hipStreamSynchronize(stream));
+  assert_ok(hipMemset2D(memory + 2, pitch, 4, 1, 5));
+  assert_ok(hipDeviceSynchronize());
+  for (size_t i = 0; i < 4; i++) assert_true(is_filled(memory + i * pitch, 3, 2) && memory[i * pitch + 2] == 4);
+  assert_int_equal(memory[4 * pitch], 4 * 16);
+  assert_ok(hipFree(memory));
+  assert_ok(hipFree(other));
+  assert_ok(hipStreamDestroy(stream));
+}
+
+static void wrong_rows_are_refused(void **state)
+{
+  (void)state;
+  char local[100];
+  char *memory = allocate(100);
+  assert_hip(hipMemcpy2D(memory, 9, local, 10, 10, 3, hipMemcpyHostToDevice), hipErrorInvalidPitchValue);
+  assert_hip(hipMemcpy2D(memory, 10, local, 9, 10, 3, hipMemcpyHostToDevice), hipErrorInvalidPitchValue);
+  assert_hip(hipMemcpy2D(NULL, 10, local, 10, 10, 3, hipMemcpyHostToDevice), hipErrorInvalidValue);
+  assert_hip(hipMemcpy2D(memory, 10, NULL, 10, 10, 3, hipMemcpyHostToDevice), hipErrorInvalidValue);
+  assert_hip(hipMemcpy2D(memory, 46, local, 10, 10, 3, hipMemcpyHostToDevice), hipErrorInvalidValue);
+  assert_hip(hipMemcpy2D(memory, SIZE_MAX / 2, local, 10, 10, 4, hipMemcpyHostToDevice), hipErrorInvalidValue);
+  assert_hip(hipMemcpy2D(memory, 10, local, 10, 10, 3, (hipMemcpyKind)77), hipErrorInvalidMemcpyDirection);
+  assert_hip(hipMemset2D(memory, 9, 0, 10, 3), hipErrorInvalidValue);
+  assert_hip(hipMemset2D(NULL, 10, 0, 10, 3), hipErrorInvalidValue);
+  assert_hip(hipMemset2D(memory, 46, 0, 10, 3), hipErrorInvalidValue);
+  assert_ok(hipMemcpy2D(memory, 10, local, 10, 10, 0, hipMemcpyHostToDevice));
+  assert_ok(hipMemcpy2D(memory, 10, local, 10, 0, 10, hipMemcpyHostToDevice));
+  assert_ok(hipMemset2D(memory, 45, 0, 10, 3)); /* the last row needs no rest */
+  assert_ok(hipFree(memory));
+}
+
 static void copies_with_the_direction_in_the_name_move_the_bytes(void **state)
 {
   (void)state;
@@ -424,6 +478,11 @@ int main(void)
        start_stepped, finish, NULL},
       {"only fills need peer access", only_fills_need_peer_access, start_threads, finish, NULL},
       {"fills write whole values (threads)", fills_write_whole_values, start_threads, finish, NULL},
+      {"rows are copied and filled (threads)", rows_are_copied_and_filled_and_nothing_between_them, start_threads,
+       finish, NULL},
+      {"rows are copied and filled (stepped)", rows_are_copied_and_filled_and_nothing_between_them, start_stepped,
+       finish, NULL},
+      {"wrong rows are refused", wrong_rows_are_refused, start_threads, finish, NULL},
       {"fills write whole values (stepped)", fills_write_whole_values, start_stepped, finish, NULL},
       {"ranges beyond an allocation are refused", ranges_beyond_an_allocation_are_refused, start_threads, finish, NULL},
       {"what is no memory is refused", what_is_no_memory_is_refused, start_threads, finish, NULL},

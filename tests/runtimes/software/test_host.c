@@ -341,6 +341,36 @@ static void who_accesses_managed_memory_is_kept(void **state)
   assert_ok(hipFree(managed));
 }
 
+#if HIP_VERSION_MAJOR >= 7
+#define LOCATION(type, id) ((hipMemLocation){(hipMemLocationType)(type), id})
+#else
+#define LOCATION(type, id) ((struct software_location){type, id})
+#endif
+
+static void advice_and_prefetches_take_a_location(void **state)
+{
+  (void)state;
+  void *managed;
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_ok(hipMemPrefetchAsync_v2(managed, 100, LOCATION(SOFTWARE_LOCATION_DEVICE, 1), 0, NULL));
+  assert_int_equal(range_attribute(managed, hipMemRangeAttributeLastPrefetchLocation), 1);
+  assert_ok(hipMemPrefetchAsync_v2(managed, 100, LOCATION(SOFTWARE_LOCATION_HOST, 0), 0, NULL));
+  assert_int_equal(range_attribute(managed, hipMemRangeAttributeLastPrefetchLocation), hipCpuDeviceId);
+  assert_ok(hipMemAdvise_v2(managed, 100, hipMemAdviseSetPreferredLocation, LOCATION(SOFTWARE_LOCATION_HOST_NUMA, 0)));
+  assert_int_equal(range_attribute(managed, hipMemRangeAttributePreferredLocation), hipCpuDeviceId);
+  assert_ok(hipMemAdvise_v2(managed, 100, hipMemAdviseSetReadMostly, LOCATION(0, 0)));
+  assert_int_equal(range_attribute(managed, hipMemRangeAttributeReadMostly), 1);
+  assert_hip(hipMemAdvise_v2(managed, 100, hipMemAdviseSetAccessedBy, LOCATION(0, 0)), hipErrorInvalidValue);
+  assert_hip(hipMemAdvise_v2(managed, 100, hipMemAdviseSetAccessedBy, LOCATION(SOFTWARE_LOCATION_DEVICE, 2)),
+             hipErrorInvalidDevice);
+  assert_hip(hipMemPrefetchAsync_v2(managed, 100, LOCATION(9, 0), 0, NULL), hipErrorInvalidValue);
+  assert_hip(hipMemPrefetchAsync_v2(managed, 100, LOCATION(SOFTWARE_LOCATION_DEVICE, -1), 0, NULL),
+             hipErrorInvalidValue);
+  assert_hip(hipMemPrefetchAsync_v2(managed, 100, LOCATION(SOFTWARE_LOCATION_DEVICE, 0), 1, NULL),
+             hipErrorInvalidValue);
+  assert_ok(hipFree(managed));
+}
+
 static void wrong_advice_and_prefetches_are_refused(void **state)
 {
   (void)state;
@@ -452,6 +482,10 @@ int main(void)
       {"all memory has a coherency mode", all_memory_has_a_coherency_mode, start_threads, finish, NULL},
       {"managed memory is attached to streams", managed_memory_is_attached_to_streams, start_threads, finish, NULL},
       {"who accesses managed memory is kept", who_accesses_managed_memory_is_kept, start_stepped, finish, NULL},
+      {"advice and prefetches take a location (threads)", advice_and_prefetches_take_a_location, start_threads, finish,
+       NULL},
+      {"advice and prefetches take a location (stepped)", advice_and_prefetches_take_a_location, start_stepped, finish,
+       NULL},
       {"wrong advice and prefetches are refused", wrong_advice_and_prefetches_are_refused, start_threads, finish, NULL},
       {"devices reach pageable memory if configured (threads)", devices_reach_pageable_memory_if_configured,
        start_threads, finish, NULL},

@@ -45,6 +45,10 @@ static void check_work_on(char *memory, size_t bytes)
   assert_ok(hipMemcpyAsync(host, memory, bytes, hipMemcpyDeviceToHost, stream));
   assert_ok(hipStreamSynchronize(stream));
   for (size_t i = 5; i < bytes; i += 111) assert_int_equal(host[i], (char)((i - 5) * 7 + (i - 5) / 1000));
+  assert_ok(hipMemset2DAsync(memory, bytes / 4, 0x33, 100, 4, stream));
+  assert_ok(hipMemcpy2DAsync(host, 200, memory, bytes / 4, 200, 4, hipMemcpyDeviceToHost, stream));
+  assert_ok(hipStreamSynchronize(stream));
+  for (size_t i = 0; i < 4; i++) assert_true(is_filled(host + i * 200, 0x33, 100) && host[i * 200 + 199] != 0x33);
   assert_ok(hipMemsetD32((hipDeviceptr_t)memory, 0x01020304, bytes / 4));
   assert_ok(hipMemcpy(host, memory, bytes, hipMemcpyDeviceToHost));
   for (size_t i = 0; i < bytes / 4; i += 997) assert_int_equal(((int *)(void *)host)[i], 0x01020304);

@@ -68,7 +68,7 @@ static void says_what_waiting_gave(const char *growth)
   snprintf(options, sizeof options, ", 'growth': '%s', 'maximum_size': '16MiB'", growth);
   start("pool", "", options);
   fails(12 * MIB, HIPMM_E_OUT_OF_MEMORY);
-  assert_message("pool: cannot allocate 12 MiB: maximum_size 16 MiB is reached, with 11 MiB of it free; pool: after "
+  assert_message("pool: cannot allocate 12 MiB: maximum_size 16 MiB leaves no room for it, with 11 MiB of it free; pool: after "
                  "waiting for all streams");
   size_t most = said("can be allocated");
   assert_int_equal(fixture_hip()->StreamQuery(other), 0);
@@ -105,7 +105,7 @@ static void says_what_is_in_one_block(void **state)
   fails(12 * MIB, HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(said("of it free in one block"), 8 * MIB);
   assert_int_equal(said("can be allocated"), 8 * MIB);
-  assert_message("with 12 MiB of it free");
+  assert_message("maximum_size 16 MiB is reached, with 12 MiB of it free");
   fixture_free(blocks[1], 4 * MIB, mine);
   fixture_drop_stream(mine);
 }

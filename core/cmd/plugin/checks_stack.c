@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* checks_stack.c: how the plugin behaves as a part of a stack: what it passes on to its upstream,
+ * what it tells about itself, streams and threads, and its end. */
+#include "../../runtime/hip.h"
+#include "../../stack/instance.h"
+#include "kit.h"
+#include "model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What is passed on ----------------------------------------------------------------------------------------- */
+
+/* The core asks the upstream for the size of a block, so both must speak of the same block. */
+static void checks_stack_check_passed_on(size_t bytes, hipmm_stream_t stream)
+{
+  uint64_t allocations = kit_probe_allocations, frees = kit_probe_frees;
+  void *ptr = kit_allocate(bytes, HIPMM_ALIGNMENT, stream);
+  const struct kit_probe_call *got = &kit_probe_allocated, *freed = &kit_probe_freed;
+  if (!ptr) kit_skip("it allocates nothing here: %s", hipmm_last_error_message());
+  if (kit_probe_allocations != allocations + 1)
+    kit_fail("one allocation makes %llu of the upstream", (unsigned long long)(kit_probe_allocations - allocations));
+  if (got->ptr != ptr) kit_fail("it gives %p, where its upstream gave %p", ptr, got->ptr);
+  if (got->bytes != bytes) kit_fail("%zu bytes were asked for, and %zu of the upstream", bytes, got->bytes);
+  if (got->stream != stream) kit_fail("the upstream got another stream than the allocation");
+  kit_free(ptr, bytes, stream);
+  if (kit_probe_frees != frees + 1) kit_fail("a free is not passed on to the upstream");
+  if (freed->ptr != ptr) kit_fail("%p was freed, and %p in the upstream", ptr, freed->ptr);
+  if (freed->bytes != bytes && freed->bytes)
+    kit_fail("%zu bytes were freed, and %zu in the upstream", bytes, freed->bytes);
+  if (freed->stream != stream) kit_fail("the upstream got another stream than the free");
+}
+
+static void checks_stack_sizes(void)
+{
+  const struct hipmm_plugin *plugin = kit_resource_plugin();
+  if (!plugin->max_upstreams) kit_skip("a source has no upstream");
+  if (plugin->ops->find) kit_skip("it has ops->find, and so answers for its blocks itself");
+  kit_open("threads");
+  hipmm_stream_t stream = kit_stream();
+  for (size_t bytes = 1; bytes < 1000000; bytes = bytes * 7 + 1) checks_stack_check_passed_on(bytes, NULL);
+  checks_stack_check_passed_on(1000, stream);
+  kit_expect_ok(hipmm_stream_retire(0, stream), "stream_retire");
+  kit_expect_hip(hip_table()->StreamDestroy(stream), "hipStreamDestroy");
+  kit_close(0);
+}
+
+/* ---- What it tells --------------------------------------------------------------------------------------------- */
+
+/* Asked as the core asks, since a pointer may be an upstream's (HIPMM_PLUGIN_HANDS_ON). */
+static void checks_stack_check_find(const struct instance *instance, char *ptr, size_t bytes)
+{
+  struct hipmm_block block = {NULL, 0};
+  if (!instance->node->plugin->descriptor.ops->find) return;
+  kit_expect_ok(instance_find(instance, ptr, &block), "find of a live block");
+  if (block.ptr != ptr || block.bytes != bytes)
+    kit_fail("find says %p and %zu bytes of a block of %zu bytes at %p", block.ptr, block.bytes, bytes, (void *)ptr);
+  if (instance_find(instance, ptr + 1, &block) == HIPMM_OK) kit_fail("find finds a block inside of a block");
+}
+
+static void checks_stack_see(void *closure, const struct hipmm_extent *extent)
+{
+  uint64_t *live_bytes = closure;
+  if (!extent->ptr || extent->state < HIPMM_EXTENT_LIVE || extent->state > HIPMM_EXTENT_CACHED)
+    kit_fail("visit shows an extent at %p in the state %u", extent->ptr, extent->state);
+  if (extent->state == HIPMM_EXTENT_LIVE) *live_bytes += extent->bytes;
+}
+
+static void checks_stack_count_line(void *closure, const char *line)
+{
+  *(size_t *)closure += line != NULL;
+}
+
+static void checks_stack_query_all(const struct hipmm_plugin *plugin)
+{
+  for (uint32_t i = 0; i < plugin->n_values; i++) {
+    int64_t value = INT64_MIN;
+    char what[200];
+    snprintf(what, sizeof what, "query of the value %.100s", plugin->values[i].name);
+    kit_expect_ok(hipmm_resource_query(kit_resource, plugin->values[i].name, &value), what);
+    if (value == INT64_MIN) kit_fail("%s succeeds, and writes no value", what);
+  }
+}
+
+static void checks_stack_perform_all(const struct hipmm_plugin *plugin)
+{
+  for (uint32_t i = 0; i < plugin->n_actions; i++) {
+    char what[200];
+    snprintf(what, sizeof what, "the action %.100s", plugin->actions[i].name);
+    kit_expect_ok(hipmm_resource_perform(kit_resource, plugin->actions[i].name), what);
+  }
+}
+
+static void checks_stack_tells(void)
+{
+  const struct hipmm_plugin *plugin = kit_resource_plugin();
+  uint64_t live_bytes = 0;
+  size_t lines = 0;
+  kit_open("threads");
+  const struct instance *instance = instance_from(kit_resource);
+  const struct hipmm_ops *ops = instance->resource.ops;
+  void *self = instance->resource.self;
+  char *ptr = kit_allocate(3000, HIPMM_ALIGNMENT, NULL);
+  checks_stack_query_all(plugin);
+  if (ptr) checks_stack_check_find(instance, ptr, 3000);
+  kit_expect_ok(ops->visit(self, checks_stack_see, &live_bytes), "visit");
+  if (ptr && live_bytes && live_bytes < 3000)
+    kit_fail("visit shows %llu live bytes, and 3000 are", (unsigned long long)live_bytes);
+  if (plugin->ops->report) kit_expect_ok(ops->report(self, checks_stack_count_line, &lines), "report");
+  if (ptr) kit_free(ptr, 3000, NULL);
+  checks_stack_perform_all(plugin);
+  kit_expect_ok(hipmm_resource_trim(kit_resource, 0), "trim");
+  kit_close(0);
+}
+
+/* ---- Streams and threads --------------------------------------------------------------------------------------- */
+
+/* Random programs, whose streams write a pattern into each block and read it back (model.h). */
+static void checks_stack_run_model(struct model model)
+{
+  enum { SEEDS = 3 };
+  model.resources = kit_resources();
+  model.runtime = "\"pageable_memory_access\": true, ";
+  model.region_bytes = (size_t)64 << 20;
+  model.may_fail = model.keeps_memory = model.is_plain = true;
+  model.by_host = kit_is_host_memory();
+  for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    struct model_result result = model_run(&model, seed);
+    if (result.failure[0]) kit_fail("%s (%s, seed %llu)", result.failure, model.name, (unsigned long long)seed);
+    if (!result.allocations) kit_skip("it allocates nothing here");
+  }
+}
+
+static void checks_stack_streams(void)
+{
+  checks_stack_run_model((struct model){.name = "streams step by step",
+                                        .scheduler = "stepped",
+                                        .threads = 1,
+                                        .streams = 6,
+                                        .operations = 600,
+                                        .most_bytes = 65536});
+}
+
+static void checks_stack_threads(void)
+{
+  checks_stack_run_model((struct model){
+      .name = "4 threads", .scheduler = "threads", .threads = 4, .streams = 4, .operations = 200, .most_bytes = 65536});
+}
+
+/* ---- The end --------------------------------------------------------------------------------------------------- */
+
+/* Blocks that are the upstream's are left to it; all other resources free what is live. */
+static void checks_stack_leaks(void)
+{
+  enum { N = 20, LEFT = 5 };
+  const struct hipmm_plugin *plugin = kit_resource_plugin();
+  void *ptrs[N];
+  size_t left = 0;
+  kit_open("threads");
+  for (int i = 0; i < N; i++) ptrs[i] = kit_allocate((size_t)(i * 900 + 1), HIPMM_ALIGNMENT, NULL);
+  for (int i = 0; i < N; i++) {
+    if (ptrs[i] && i >= LEFT) kit_free(ptrs[i], (size_t)(i * 900 + 1), NULL);
+    left += ptrs[i] && i < LEFT;
+  }
+  bool are_upstreams = plugin->role == HIPMM_ROLE_ADAPTOR || plugin->flags & HIPMM_PLUGIN_HANDS_ON;
+  kit_close(are_upstreams ? left : 0);
+}
+
+const struct kit_check kit_checks_stack[] = {
+    {"sizes", "without ops->find, pointers and sizes are the upstream's, unchanged",
+     "pass `bytes`, `stream` and the pointer on as they are, or add ops->find", checks_stack_sizes},
+    {"values", "query, perform, find, visit, report and trim work, for all that the descriptor lists",
+     "add the op, or take the row out of the descriptor", checks_stack_tells},
+    {"streams", "memory is reused on another stream only after the work there is over",
+     "remember the stream of each free; for another stream wait for an event recorded there at or after the free, or "
+     "leave the block",
+     checks_stack_streams},
+    {"threads", "all ops can be called by several threads at once",
+     "take a lock around shared data, or set HIPMM_PLUGIN_NOT_THREAD_SAFE", checks_stack_threads},
+    {"leaks", "destroy gives all memory back, also of blocks that are still live",
+     "free in destroy every block of the upstream, and all memory of services->host_allocate with its size",
+     checks_stack_leaks},
+    {.name = NULL},
+};

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* model.h: random work over a stack, checked against the naive model and by patterns that streams write into every
+ * block and read back, in order, when it is freed. For `hipmm plugin test`, and for the tests of the types that come with
+ * hipmm. */
+#ifndef HIPMM_CMD_PLUGIN_MODEL_H
+#define HIPMM_CMD_PLUGIN_MODEL_H
+
+#include "software.h"
+
+enum { MODEL_MOST_STREAMS = 8, MODEL_MOST_THREADS = 8 };
+
+struct model {
+  const char *name;
+  const char *stack;     /* JSON array */
+  const char *resources; /* JSON object, in place of `stack` */
+  const char *runtime;   /* further options of the software runtime: "\"key\": value, "; NULL: none */
+  const char *scheduler; /* of the software runtime: "threads" or "stepped" */
+  int threads, streams;
+  unsigned operations; /* of each thread */
+  size_t most_bytes;   /* of an allocation */
+  bool aligns;         /* alignments above HIPMM_ALIGNMENT are possible */
+  bool may_align;      /* they may be refused with HIPMM_E_ARGUMENT, but must be right where they are not */
+  size_t region_bytes; /* of the region that the program brings; 0: none */
+  bool may_fail;       /* out of memory is to be expected */
+  bool retires;        /* streams must be retired before they are destroyed, by the configuration's contract */
+  bool no_streams;     /* streams are not destroyed and made anew */
+  bool is_plain;       /* nothing is freed wrongly or without its size, and nothing has 0 bytes */
+  bool keeps_memory;   /* what is free may stay with the stack when it is trimmed, until it is destroyed */
+  bool by_host;        /* streams use memory by host functions: copies of pageable memory do not wait for their turn */
+};
+
+/* What came of a run. */
+struct model_result {
+  char failure[512];        /* empty: all was well */
+  enum hipmm_status status; /* of building the stack */
+  unsigned long long allocations, refusals, waits_of_streams;
+};
+
+/* Runs all of it, from initialisation to the balance after hipmm_finalize(). Asserts nothing. */
+struct model_result model_run(const struct model *model, uint64_t seed);
+
+#endif

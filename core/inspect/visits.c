@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* visits.c: live resources, and their values, options and blocks as C structs. Called by applications. Reads only. */
+#include <hipmm/inspect.h>
+
+#include "../base/error.h"
+#include "../base/lifecycle.h"
+#include "../option/option_value.h"
+#include "../stack/instance_options.h"
+#include "../stack/resource_calls.h"
+#include "inspect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum hipmm_status hipmm_resource_visit(int device, void (*visitor)(void *arg, struct hipmm_resource *resource),
+                                       void *arg)
+{
+  if (lifecycle_is_barred()) return lifecycle_check();
+  if (!visitor) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
+  enum hipmm_status status = lifecycle_check_runtime();
+  if (!status && device >= 0) status = device_table_check(device);
+  if (status) return status;
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
+    for (size_t i = stack->graph->n_nodes; i-- > 0;)
+      if ((device < 0 || stack->device == device) && stack->instances[i].created)
+        visitor(arg, &stack->instances[i].resource);
+  return HIPMM_OK;
+}
+
+/* ---- Values ---- */
+
+static void visits_show_value(const struct instance *instance, uint32_t row,
+                              void (*visitor)(void *arg, const struct hipmm_value *value), void *arg)
+{
+  const struct hipmm_feature *feature = &instance->node->plugin->descriptor.values[row];
+  struct hipmm_value value = {
+      .struct_size = sizeof value, .name = feature->name, .unit = feature->unit, .doc = feature->doc};
+  struct hipmm_error before = {.struct_size = sizeof before};
+  hipmm_last_error(&before);
+  value.is_known = !instance->resource.ops->query(instance->resource.self, row, &value.value);
+  if (!value.is_known) error_set_located(&before);
+  if (!value.is_known) value.value = 0;
+  visitor(arg, &value);
+}
+
+enum hipmm_status hipmm_resource_visit_values(struct hipmm_resource *resource,
+                                              void (*visitor)(void *arg, const struct hipmm_value *value), void *arg)
+{
+  struct resource_call call;
+  if (!visitor && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
+  enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
+  if (status) return status;
+  uint32_t n = call.instance->node->plugin->descriptor.n_values;
+  for (uint32_t row = 0; row < n; row++) visits_show_value(call.instance, row, visitor, arg);
+  return resource_call_end(&call, status);
+}
+
+/* ---- Options ---- */
+
+/* From the plugin's own struct, in which the option is in force. */
+static void visits_read_number(const struct hipmm_option *row, const void *options, struct hipmm_option_state *state)
+{
+  const void *field = (const char *)options + row->offset;
+  switch (row->type) {
+  case HIPMM_OPTION_BOOL:
+  case HIPMM_OPTION_ENUM: state->integer = *(const uint32_t *)field; break;
+  case HIPMM_OPTION_INTEGER:
+  case HIPMM_OPTION_DURATION: state->integer = *(const int64_t *)field; break;
+  case HIPMM_OPTION_BYTES: {
+    uint64_t bytes = *(const uint64_t *)field;
+    state->integer = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
+    break;
+  }
+  case HIPMM_OPTION_RATIO: state->ratio = *(const double *)field; break;
+  default: break;
+  }
+}
+
+/* A string without its quotes, any other value as JSON; NULL for null. The caller frees it. */
+static char *visits_text(json_t *value)
+{
+  if (json_is_null(value)) return NULL;
+  return json_is_string(value) ? strdup(json_string_value(value))
+                               : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+}
+
+static void visits_show_option(const struct instance *instance, const struct hipmm_option *row,
+                               void (*visitor)(void *arg, const struct hipmm_option_state *option), void *arg)
+{
+  bool given;
+  const struct instance_options *set = atomic_load(&instance->options);
+  json_t *value = option_copy_in_force(row, set->object, &given);
+  char *text = visits_text(value);
+  struct hipmm_option_state state = {.struct_size = sizeof state,
+                                     .name = row->name,
+                                     .type = option_type_name(row->type),
+                                     .unit = row->unit,
+                                     .doc = row->doc,
+                                     .text = text,
+                                     .is_default = !given,
+                                     .is_reloadable = (row->flags & HIPMM_OPTION_RELOADABLE) != 0};
+  visits_read_number(row, set->options, &state);
+  visitor(arg, &state);
+  free(text);
+  json_decref(value);
+}
+
+enum hipmm_status hipmm_resource_visit_options(struct hipmm_resource *resource,
+                                               void (*visitor)(void *arg, const struct hipmm_option_state *option),
+                                               void *arg)
+{
+  struct resource_call call;
+  if (!visitor && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
+  enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
+  if (status) return status;
+  const struct hipmm_plugin *plugin = &call.instance->node->plugin->descriptor;
+  for (uint32_t i = 0; i < plugin->n_options; i++) visits_show_option(call.instance, &plugin->options[i], visitor, arg);
+  return resource_call_end(&call, status);
+}
+
+/* ---- Blocks ---- */
+
+struct visits_blocks {
+  void (*visitor)(void *arg, const struct hipmm_extent *extent);
+  void *arg;
+};
+
+static void visits_show_block(void *closure, const struct hipmm_block *block)
+{
+  const struct visits_blocks *blocks = closure;
+  const struct hipmm_extent extent = {
+      .ptr = block->ptr, .bytes = block->bytes, .state = HIPMM_EXTENT_LIVE, .flags = HIPMM_EXTENT_BARRIER};
+  blocks->visitor(blocks->arg, &extent);
+}
+
+/* What the resource shows by itself; of a source that shows nothing, its block map. */
+enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
+                                              void (*visitor)(void *arg, const struct hipmm_extent *extent), void *arg)
+{
+  struct resource_call call;
+  struct visits_blocks blocks = {visitor, arg};
+  if (!visitor && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
+  enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
+  if (status) return status;
+  status = call.instance->resource.ops->visit(call.instance->resource.self, visitor, arg);
+  if (!status) block_map_visit(&call.instance->block_map, visits_show_block, &blocks);
+  return resource_call_end(&call, status);
+}

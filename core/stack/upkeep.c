@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* upkeep.c: trim of a device and of all devices, and new peaks. Called by applications between phases of their work. */
+#include "../base/error.h"
+#include "../base/lifecycle.h"
+#include "resource_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALL_DEVICES = -1 };
+
+/* From the top down, each resource by itself: a stack may stand on others. */
+static enum hipmm_status upkeep_trim_stack(const struct stack *stack, size_t keep_bytes)
+{
+  enum hipmm_status first = HIPMM_OK;
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
+    const struct hipmm_resource *resource = &stack->instances[i].resource;
+    enum hipmm_status one = stack->instances[i].created ? resource->ops->trim(resource->self, keep_bytes) : HIPMM_OK;
+    if (!first) first = one; /* the other resources are trimmed all the same */
+  }
+  return first;
+}
+
+static size_t upkeep_collect(int device, struct stack **stacks, size_t most)
+{
+  size_t n = 0;
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
+    if (device != ALL_DEVICES && stack->device != device) continue;
+    if (n < most) {
+      stack_retain(stack);
+      stacks[n] = stack;
+    }
+    n++;
+  }
+  return n;
+}
+
+/* The stacks that were built last come first: they may stand on earlier ones, which get what they give back. */
+static enum hipmm_status upkeep_trim(int device, size_t keep_bytes)
+{
+  enum hipmm_status first = HIPMM_OK;
+  size_t most = upkeep_collect(device, NULL, 0);
+  struct stack **stacks = calloc(most + 1, sizeof(struct stack *));
+  if (!stacks) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  size_t n = upkeep_collect(device, stacks, most);
+  for (size_t i = n < most ? n : most; i-- > 0;) {
+    enum hipmm_status one = upkeep_trim_stack(stacks[i], keep_bytes);
+    if (!first) first = one;
+    stack_release(stacks[i]);
+  }
+  free(stacks);
+  return first;
+}
+
+enum hipmm_status hipmm_device_trim(int device, size_t keep_bytes)
+{
+  enum hipmm_status status = lifecycle_check_runtime();
+  if (!status) status = device_table_check(device);
+  return status ? status : upkeep_trim(device, keep_bytes);
+}
+
+enum hipmm_status hipmm_trim(size_t keep_bytes)
+{
+  enum hipmm_status status = lifecycle_check_runtime();
+  return status ? status : upkeep_trim(ALL_DEVICES, keep_bytes);
+}
+
+/* ---- Peaks ---- */
+
+static enum hipmm_status upkeep_reset_peaks(const struct instance *instance)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  for (uint32_t row = 0; row < plugin->n_actions; row++) {
+    if (strcmp(plugin->actions[row].name, "reset_peaks")) continue;
+    int64_t *values = calloc(plugin->n_values + 1, sizeof *values);
+    if (!values) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+    enum hipmm_status status = instance->resource.ops->perform(instance->resource.self, row, values);
+    free(values);
+    return status;
+  }
+  return HIPMM_OK;
+}
+
+enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource)
+{
+  struct resource_call call;
+  enum hipmm_status first = HIPMM_OK, status = resource_call_begin(resource, "", NULL, &call);
+  if (status) return status;
+  for (size_t i = 0; i < call.instance->n_closure; i++) {
+    struct stack *stack = call.instance->closure[i]->stack;
+    enum hipmm_status one = upkeep_reset_peaks(call.instance->closure[i]);
+    if (!first) first = one; /* the other peaks are reset all the same */
+    atomic_store(&stack->peak_held_bytes, atomic_load(&stack->held_bytes));
+  }
+  return resource_call_end(&call, first);
+}

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: MIT
+"""hipmm: GPU memory from stacks of resources that a JSON graph describes.
+
+    import hipmm
+
+    hipmm.init("hipmm.json")                    # or a dict, or nothing: hipmm's search for a file
+    buffer = hipmm.Buffer(1 << 20)              # 1 MiB of device memory, freed with the object
+    with hipmm.using(hipmm.resource("weights")):
+        weights = hipmm.Buffer(64 << 20)        # from another resource of the graph
+
+hipmm.rmm is RMM's Python API; hipmm.torch, hipmm.cupy and hipmm.numba serve the frameworks. The guide is doc/python.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from . import _hipmm
+from ._errors import (
+    ArgumentError,
+    ConfigError,
+    DeviceError,
+    Error,
+    FileError,
+    InternalError,
+    LimitError,
+    MemoryError,
+    NoDeviceError,
+    NotSupportedError,
+    PluginError,
+    StateError,
+)
+from ._hipmm import Buffer, Resource, Stream, flush_log, register_allocator, register_failure_handler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .profiler import Profile, Records, Statistics
+
+__version__: str = _hipmm.version()
+
+__all__ = [
+    "ArgumentError",
+    "Buffer",
+    "ConfigError",
+    "DeviceError",
+    "Error",
+    "FileError",
+    "InternalError",
+    "LimitError",
+    "MemoryError",
+    "NoDeviceError",
+    "NotSupportedError",
+    "PluginError",
+    "Resource",
+    "StateError",
+    "Stream",
+    "allocate",
+    "create",
+    "current_device",
+    "device_count",
+    "device_memory",
+    "device_name",
+    "finalize",
+    "flush_log",
+    "get",
+    "held_bytes",
+    "init",
+    "is_initialized",
+    "library",
+    "paths",
+    "profile",
+    "query",
+    "register_allocator",
+    "register_failure_handler",
+    "reset_resource",
+    "resource",
+    "runtime",
+    "set",
+    "set_device",
+    "set_log_sink",
+    "set_resource",
+    "snapshot",
+    "statistics",
+    "synchronize",
+    "using",
+]
+
+
+# ---- Initialisation
+
+
+def init(graph: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> None:
+    """Reads a graph and chooses the runtime; devices are not touched before their first use.
+
+    `graph` is the path of a file, a dict of the same form, or None: the file that HIPMM_CONFIG names, else
+    ./hipmm.json, else the system's hipmm/hipmm.json, else a plain `device` resource. Raises ConfigError for a mistake in the graph
+    (FileError if the file cannot be read), and StateError if hipmm is initialised with another graph. With the same graph
+    it counts: every init() has its finalize().
+    """
+    if graph is None:
+        _hipmm.start(None, None)
+    elif isinstance(graph, (str, os.PathLike)):
+        _hipmm.start(os.fsdecode(graph), None)
+    elif isinstance(graph, Mapping):
+        import json
+
+        _hipmm.start(None, json.dumps(dict(graph)))
+    else:
+        raise TypeError(f"a graph is a path, a dict or None, not {graph!r}")
+
+
+def finalize() -> None:
+    """Undoes one init(); the last one releases the graph. Buffers and Resources that live keep their stacks."""
+    _hipmm.finalize()
+
+
+def is_initialized() -> bool:
+    """Whether hipmm can serve: after init(), before finalize(), and not in the child of a fork."""
+    return _hipmm.is_initialized()
+
+
+def runtime() -> str | None:
+    """ "amd", "nvidia", "software", or the path of the runtime in use; None before the first init()."""
+    return _hipmm.runtime()
+
+
+def library() -> str:
+    """The path of the libhipmm that this process uses, for ctypes and for frameworks."""
+    from ._library import path
+
+    return path()
+
+
+# ---- Resources
+
+
+def resource(name: str | None = None, device: int | None = None) -> Resource:
+    """The resource that the graph calls `name`, or the one in force, on a device (None: the current)."""
+    return _hipmm.get_resource(device, name)
+
+
+def create(
+    type: str,
+    *upstreams: Resource,
+    name: str | None = None,
+    device: int | None = None,
+    resources: Sequence[Resource] = (),
+    **options: Any,
+) -> Resource:
+    """Creates a resource of a type over others, as a graph would:
+
+        create("pool", create("device"), maximum_size="1GiB")
+
+    `options` are those of the type (`hipmm describe TYPE`); `resources` are the ones that options name. The resource
+    lives as long as something uses it.
+    """
+    import json
+
+    return _hipmm.create(device, type, name, json.dumps(options), [*upstreams], [*resources])
+
+
+def set_resource(resource: Resource | None, device: int | None = None) -> Resource:
+    """Puts a resource in force on its device (None: the graph's, on `device`), and returns the one that was."""
+    return _hipmm.set_resource(device if resource is None else resource.device, resource)
+
+
+def reset_resource(device: int | None = None) -> None:
+    """Puts the graph's resource in force again."""
+    _hipmm.set_resource(device, None)
+
+
+class using:
+    """with using(resource): puts the resource in force on its device, for all threads, and back at the end."""
+
+    def __init__(self, resource: Resource) -> None:
+        if not isinstance(resource, Resource):
+            raise TypeError(f'using() takes a hipmm.Resource, such as hipmm.resource("name"), not {resource!r}')
+        self._resource = resource
+        self._previous: list[Resource] = []
+
+    def __enter__(self) -> Resource:
+        self._previous.append(set_resource(self._resource))
+        return self._resource
+
+    def __exit__(self, *_: object) -> None:
+        set_resource(self._previous.pop())
+
+
+def allocate(nbytes: int, stream: Any = None, resource: Resource | None = None) -> Buffer:
+    """A Buffer: allocate(n) is Buffer(n)."""
+    return Buffer(nbytes, stream, resource)
+
+
+# ---- Inspection
+
+
+def query(path: str) -> int:
+    """A value of a live resource or device, such as "devices/0/pool/reserved_bytes"."""
+    return _hipmm.query(path)
+
+
+def get(path: str) -> Any:
+    """A value, or an option in force."""
+    import json
+
+    return json.loads(_hipmm.get(path))
+
+
+def set(path: str, value: Any) -> None:
+    """Sets an option of a live resource, such as "devices/0/pool/maximum_size", to 2 << 30 or "2GiB"; None: its default."""
+    if value is not None and not isinstance(value, str):
+        import json
+
+        value = json.dumps(value)
+    _hipmm.set(path, value)
+
+
+def paths(prefix: str | None = None) -> list[dict[str, Any]]:
+    """All values and options at or below a path: dicts with "path", "kind", "value", "unit", "doc", ..."""
+    import json
+
+    result: list[dict[str, Any]] = json.loads(_hipmm.list(prefix))
+    return result
+
+
+def snapshot() -> dict[str, Any]:
+    """The state of all stacks; hipmm_snapshot() in hipmm/hipmm.h has the keys."""
+    import json
+
+    result: dict[str, Any] = json.loads(_hipmm.snapshot())
+    return result
+
+
+def statistics(resource: Resource | None = None) -> Statistics:
+    """The counters of the nearest `statistics` resource at or below `resource` (None: the one in force)."""
+    from .profiler import statistics
+
+    return statistics(resource)
+
+
+def profile(name: str | None = None, records: Records | None = None) -> Profile:
+    """A context and decorator that records the memory of a piece of the program: hipmm.profiler.Profile."""
+    from .profiler import Profile
+
+    return Profile(name, records)
+
+
+# ---- Devices
+
+
+def device_count() -> int:
+    """The number of devices of the runtime in use."""
+    return _hipmm.device_count()
+
+
+def current_device() -> int:
+    """The calling thread's current device."""
+    return _hipmm.current_device()
+
+
+def set_device(device: int) -> None:
+    """Makes a device current for the calling thread."""
+    _hipmm.set_device(device)
+
+
+def device_name(device: int | None = None) -> str:
+    """The device's name. None: the current device."""
+    return _hipmm.device_name(device)
+
+
+def device_memory(device: int | None = None) -> tuple[int, int]:
+    """The free and the total memory of a device, in bytes. What pools hold is not free."""
+    return _hipmm.device_memory(device)
+
+
+def held_bytes(device: int | None = None) -> tuple[int, int]:
+    """The bytes that the device's stack holds from the runtime: now, and at most so far."""
+    return _hipmm.held_bytes(device)
+
+
+def synchronize(stream: Any = None, device: int | None = None) -> None:
+    """Waits for the work that was submitted to a stream (None: the default stream)."""
+    _hipmm.synchronize(stream, device)
+
+
+# ---- The log
+
+_LEVELS = ("error", "warning", "info", "debug", "trace")
+
+
+def set_log_sink(function: Callable[[str, str, str], object] | None, level: str = "warning") -> None:
+    """Gives lines of hipmm's log to function(level, about, message), up to a level ("error" to "trace"); None: to none.
+
+    The function is called on Python's main thread, soon after; flush_log() calls it now. It may use hipmm. An exception
+    in it is shown and ignored.
+    """
+    if level not in _LEVELS:
+        raise ValueError(f"unknown level {level!r}; one of {', '.join(_LEVELS)}")
+    if function is None:
+        _hipmm.set_log_sink(None, _LEVELS.index(level))
+        return
+    if not callable(function):
+        raise TypeError(f"{function!r} cannot be called")
+    call = function
+    _hipmm.set_log_sink(lambda number, about, message: call(_LEVELS[number], about, message), _LEVELS.index(level))

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""What a Buffer has to do with arrays of others: NumPy, __cuda_array_interface__, DLPack, pickles. Called by the
+extension, which imports this when it is first needed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import _hipmm
+from ._errors import Error
+from ._hipmm import Buffer, Resource, Stream
+
+# Types of resources whose memory the host can read and write.
+_OF_HOST = frozenset({"managed", "async_managed", "pinned", "host", "system", "sam_headroom"})
+
+# Devices of DLPack.
+_CPU, _CUDA, _CUDA_HOST, _ROCM, _ROCM_HOST, _EXTENSION, _CUDA_MANAGED = 1, 2, 3, 10, 11, 12, 13
+
+
+# ---- Where the memory is
+
+
+def _path(resource: Resource) -> str:
+    try:
+        if _hipmm.get_resource(resource.device, resource.name) == resource:
+            return f"devices/{resource.device}/{resource.name}"
+    except Error:
+        pass  # the graph has no resource of this name
+    return f"created/{resource.name}"
+
+
+def _source_types(resource: Resource) -> set[str]:
+    """The types of the sources below a resource; "" stands for one that cannot be found."""
+    import json
+
+    stacks = json.loads(_hipmm.snapshot())["stacks"]
+    entries = {entry["path"]: entry for stack in stacks for entry in stack["resources"]}
+    waiting, found = [_path(resource)], set()
+    while waiting:
+        entry = entries.get(waiting.pop())
+        if entry is None or not entry["below"]:
+            found.add(entry["type"] if entry else "")
+        else:
+            waiting += entry["below"]
+    return found
+
+
+def _types(buffer: Buffer) -> set[str]:
+    resource = buffer.resource
+    if resource is None:
+        return set()
+    return {resource.type} if resource.type in _OF_HOST else _source_types(resource)
+
+
+def _host_reads(address: int) -> bool:
+    """Whether the host can read memory of the software device, which can be set up not to allow that."""
+    import ctypes
+    import os
+
+    reader, writer = os.pipe()
+    try:
+        return bool(ctypes.CDLL(None).write(writer, ctypes.c_void_p(address), ctypes.c_size_t(1)) == 1)
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def _is_of_host(buffer: Buffer) -> bool:
+    if _hipmm.runtime() == "software":
+        return not buffer.nbytes or _host_reads(buffer.ptr)
+    types = _types(buffer)
+    return bool(types) and not types - _OF_HOST
+
+
+def check_host_access(buffer: Buffer) -> None:
+    """Raises BufferError for memory that only devices reach."""
+    if not _is_of_host(buffer):
+        raise BufferError(
+            f"the memory of {buffer!r} is not accessible to the host; copy it with read() or to_numpy(), or use a "
+            "resource of the type managed or pinned"
+        )
+
+
+# ---- NumPy and pickles
+
+
+def to_numpy(buffer: Buffer, dtype: Any = "u1", shape: Any = None, stream: Any = None) -> Any:
+    import numpy
+
+    kind = numpy.dtype(dtype)
+    if shape is None:
+        if buffer.nbytes % kind.itemsize:
+            raise ValueError(f"{buffer.nbytes} bytes are no whole number of {kind} ({kind.itemsize} bytes each)")
+        shape = (buffer.nbytes // kind.itemsize,)
+    array = numpy.empty(shape, kind)
+    if array.nbytes > buffer.nbytes:
+        raise ValueError(
+            f"an array of shape {array.shape} and type {kind} needs {array.nbytes} bytes; the Buffer has {buffer.nbytes}"
+        )
+    buffer.read(0, array.nbytes, array, stream)
+    return array
+
+
+def rebuild(kind: type[Buffer], data: Any) -> Buffer:
+    return kind.copy_of(data)
+
+
+def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
+    data: Any = buffer.read()
+    if protocol >= 5:
+        import pickle
+
+        data = pickle.PickleBuffer(data)
+    return rebuild, (type(buffer), data)
+
+
+# ---- Copies of arrays
+
+
+def _extent(interface: dict[str, Any]) -> tuple[int, int]:
+    """The address and size of an array in C order, from its __cuda_array_interface__."""
+    itemsize = int(interface["typestr"][2:]) * (4 if interface["typestr"][1] == "U" else 1)
+    shape, strides, step = interface["shape"], interface.get("strides"), itemsize
+    if strides is not None and 0 not in shape:
+        for length, stride in zip(reversed(shape), reversed(strides)):
+            if length > 1 and stride != step:
+                raise ValueError("the array is not contiguous in C order; copy it first")
+            step *= length
+    if interface.get("mask") is not None:
+        raise ValueError("masked arrays cannot be copied")
+    return interface["data"][0], itemsize * math.prod(shape)
+
+
+def _copy_of_interface(kind: type[Buffer], interface: dict[str, Any], stream: Any, resource: Any) -> Buffer:
+    address, nbytes = _extent(interface)
+    buffer = kind(nbytes, stream, resource)
+    producer = interface.get("stream")
+    if producer and producer != buffer.stream:
+        Stream(buffer.stream, device=buffer.device).wait(producer)
+    buffer._write_device(address, nbytes, 0, stream)
+    return buffer
+
+
+def _copy_of_dlpack(kind: type[Buffer], source: Any, stream: Any, resource: Any) -> Buffer:
+    on_host = source.__dlpack_device__()[0] == _CPU
+    handle = _hipmm.stream_handle(stream)
+    capsule = source.__dlpack__() if on_host else source.__dlpack__(stream=handle or 1)
+    address, nbytes, _ = _hipmm.dlpack_open(capsule)
+    buffer = kind(nbytes, stream, resource)
+    buffer._write_device(address, nbytes, 0, stream)
+    buffer.synchronize()  # the producer may free its memory when the capsule is gone
+    return buffer
+
+
+def copy_of(kind: type[Buffer], source: Any, stream: Any = None, resource: Any = None) -> Buffer:
+    interface = getattr(source, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _copy_of_interface(kind, interface, stream, resource)
+    try:
+        view = memoryview(source)
+    except TypeError:
+        if hasattr(source, "__dlpack__"):
+            return _copy_of_dlpack(kind, source, stream, resource)
+        raise TypeError(
+            f"{type(source).__name__} is no memory: give bytes or another object with the buffer protocol, or an array "
+            "with __cuda_array_interface__ or __dlpack__"
+        ) from None
+    if not view.c_contiguous:
+        raise ValueError("the array is not contiguous in C order; copy it first")
+    buffer = kind(view.nbytes, stream, resource)
+    buffer.write(view, 0, stream)
+    return buffer
+
+
+# ---- DLPack, out
+
+
+def dlpack_device(buffer: Buffer) -> tuple[int, int]:
+    runtime = _hipmm.runtime()
+    if runtime == "software":
+        return (_CPU, 0) if _is_of_host(buffer) else (_EXTENSION, buffer.device)
+    types, is_cuda = _types(buffer), runtime == "nvidia"
+    if types == {"host"}:
+        return _CPU, 0
+    if types == {"pinned"}:
+        return (_CUDA_HOST if is_cuda else _ROCM_HOST), buffer.device
+    if types == {"managed"} and is_cuda:
+        return _CUDA_MANAGED, buffer.device
+    return (_CUDA if is_cuda else _ROCM), buffer.device
+
+
+def prepare_dlpack(
+    buffer: Buffer, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+) -> tuple[int, int, bool]:
+    """Checks the arguments of __dlpack__, and makes the memory ready for the consumer's stream."""
+    device = dlpack_device(buffer)
+    if copy:
+        raise BufferError("a Buffer is exported without a copy; call its copy() first")
+    if dl_device is not None and tuple(dl_device) != device:
+        raise BufferError(f"the Buffer is on the DLPack device {device}, not {tuple(dl_device)}")
+    if device[0] == _CPU:
+        buffer.synchronize()
+    elif stream != -1:
+        consumer = _hipmm.stream_handle(stream)
+        if consumer != buffer.stream and {consumer, buffer.stream} != {0, 1}:
+            Stream(consumer, device=buffer.device).wait(buffer.stream)
+    return (*device, max_version is not None and max_version[0] >= 1)

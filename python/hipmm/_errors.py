@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""The exceptions. Each is also the exception that a Python programmer expects, and has the parts of hipmm's record."""
+
+from __future__ import annotations
+
+import builtins
+
+
+class Error(Exception):
+    """A call of hipmm failed. str() is the whole reason in one line; the attributes are its parts."""
+
+    status: int = 0  #: the status of the C interface, such as -30
+    hip_code: int = 0  #: the runtime's error behind it; 0 if none
+    line: int = 0  #: of a syntax error in a graph, from 1; 0 if none
+    column: int = 0
+    file: str = ""  #: the graph's file, or "<string>"; empty if none
+    path: str = ""  #: the JSON pointer of the invalid value; empty if none
+    resource: str = ""  #: the name of the resource that failed; empty if none
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class ArgumentError(Error, ValueError):
+    """An argument is invalid: an address or a size that is not a live block's, an unknown name, ..."""
+
+
+class StateError(Error, RuntimeError):
+    """hipmm is not initialised, or initialised with another graph; or this is the child of a fork."""
+
+
+class ConfigError(Error, ValueError):
+    """The graph is not valid JSON, or not a valid graph."""
+
+
+class FileError(ConfigError, OSError):
+    """The graph's file cannot be read."""
+
+
+class PluginError(Error, RuntimeError):
+    """A plugin is missing, or cannot be used."""
+
+
+class MemoryError(Error, builtins.MemoryError):
+    """Out of memory: of the device, of the host, or of a resource's maximum."""
+
+
+class LimitError(MemoryError):
+    """A configured limit forbids the allocation."""
+
+
+class NoDeviceError(Error, RuntimeError):
+    """No runtime with a device, or no such device."""
+
+
+class NotSupportedError(Error, NotImplementedError):
+    """This runtime, device or resource cannot do it."""
+
+
+class DeviceError(Error, RuntimeError):
+    """A call of the GPU runtime failed; `hip_code` is its error."""
+
+
+class InternalError(Error, RuntimeError):
+    """A bug in hipmm."""
+
+
+_CLASSES = {
+    -1: ArgumentError,
+    -2: ArgumentError,
+    -3: ArgumentError,
+    -4: StateError,
+    -10: FileError,
+    -11: ConfigError,
+    -12: ConfigError,
+    -20: PluginError,
+    -21: PluginError,
+    -30: MemoryError,
+    -31: LimitError,
+    -40: NoDeviceError,
+    -41: NotSupportedError,
+    -42: DeviceError,
+}
+
+
+for _class in (Error, MemoryError, InternalError, *_CLASSES.values()):
+    _class.__module__ = "hipmm"
+
+
+def make(
+    status: int, hip_code: int, line: int, column: int, file: str, path: str, resource: str, message: str
+) -> Error:
+    """The exception for an error record. Called by the extension."""
+    error = _CLASSES.get(status, InternalError)(
+        message.replace("hipmm_init() or hipmm_init_from_file()", "hipmm.init()")
+    )
+    error.status, error.hip_code, error.line, error.column = status, hip_code, line, column
+    error.file, error.path, error.resource = file, path, resource
+    return error

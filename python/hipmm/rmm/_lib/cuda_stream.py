@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: MIT
+from hipmm.rmm.pylibrmm.stream import (
+    Stream as CudaStream,
+)
+
+__all__ = [
+    "CudaStream",
+]

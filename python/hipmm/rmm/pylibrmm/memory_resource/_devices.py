@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""The resources in force, and the log files of all devices."""
+
+from typing import Any
+
+import hipmm
+from hipmm import _hipmm
+from hipmm.rmm import _runtime
+from hipmm.rmm.pylibrmm.helper import parse_bytes
+from hipmm.rmm.pylibrmm.memory_resource._adaptors import LoggingResourceAdaptor, PoolMemoryResource
+from hipmm.rmm.pylibrmm.memory_resource._base import DeviceMemoryResource
+from hipmm.rmm.pylibrmm.memory_resource._sources import CudaMemoryResource, ManagedMemoryResource
+
+_per_device_mrs: dict[int, DeviceMemoryResource] = {}
+
+
+def _device(device: Any) -> int:
+    if not isinstance(device, int):
+        raise TypeError(f"an integer is required, not {type(device).__name__}")
+    return device
+
+
+def get_per_device_resource(device: int) -> DeviceMemoryResource:
+    """The resource in force on a device."""
+    known = _per_device_mrs.get(_device(device))
+    if known is not None:
+        return known
+    _runtime.ensure()
+    resource = hipmm.resource(device=device)
+    kind = CudaMemoryResource if resource.type == "device" else DeviceMemoryResource
+    return _per_device_mrs.setdefault(device, kind._wrap(resource))
+
+
+def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
+    """Puts a resource of a device in force there. Raises RuntimeError for one of another device."""
+    if not isinstance(mr, DeviceMemoryResource):
+        raise TypeError(f"Argument 'mr' has incorrect type (expected DeviceMemoryResource, got {type(mr).__name__})")
+    if mr._resource.device != _device(device):
+        raise RuntimeError(f"{mr!r} is a resource of device {mr._resource.device}, not of device {device}")
+    _per_device_mrs[device] = mr
+    hipmm.set_resource(mr._resource)
+
+
+def get_current_device_resource() -> DeviceMemoryResource:
+    """The resource in force on the current device."""
+    _runtime.ensure()
+    return get_per_device_resource(_hipmm.current_device())
+
+
+def set_current_device_resource(mr: DeviceMemoryResource) -> None:
+    """Puts a resource in force on the current device."""
+    _runtime.ensure()
+    set_per_device_resource(_hipmm.current_device(), mr)
+
+
+def get_per_device_resource_type(device: int) -> type[DeviceMemoryResource]:
+    """The class of the resource in force on a device."""
+    return type(get_per_device_resource(device))
+
+
+def get_current_device_resource_type() -> type[DeviceMemoryResource]:
+    """The class of the resource in force on the current device."""
+    return type(get_current_device_resource())
+
+
+def is_initialized() -> bool:
+    """Whether the resources in force can be used."""
+    return hipmm.is_initialized() or hipmm.runtime() is None
+
+
+def _make(pool: bool, managed: bool, initial: Any, maximum: Any) -> DeviceMemoryResource:
+    upstream = ManagedMemoryResource() if managed else CudaMemoryResource()
+    return PoolMemoryResource(upstream, initial, maximum) if pool else upstream
+
+
+def _initialize(
+    pool_allocator: bool = False,
+    managed_memory: bool = False,
+    initial_pool_size: Any = None,
+    maximum_pool_size: Any = None,
+    devices: Any = 0,
+    logging: bool = False,
+    log_file_name: str | None = None,
+) -> None:
+    """What reinitialize() does after its hooks."""
+    _runtime.ensure()
+    if pool_allocator:
+        initial_pool_size = None if initial_pool_size is None else parse_bytes(initial_pool_size)
+        maximum_pool_size = None if maximum_pool_size is None else parse_bytes(maximum_pool_size)
+    before = _hipmm.current_device()
+    for device in _per_device_mrs:
+        hipmm.reset_resource(device)
+    _per_device_mrs.clear()
+    try:
+        for device in [0] if devices is None else [devices] if isinstance(devices, int) else devices:
+            _hipmm.set_device(device)
+            mr = _make(pool_allocator, managed_memory, initial_pool_size, maximum_pool_size)
+            set_per_device_resource(device, LoggingResourceAdaptor(mr, log_file_name) if logging else mr)
+    finally:
+        _hipmm.set_device(before)
+
+
+# ---- Log files
+
+
+def _flush_logs() -> None:
+    """Writes all rows so far of the log files of all devices."""
+    for mr in _per_device_mrs.values():
+        if isinstance(mr, LoggingResourceAdaptor):
+            mr.flush()
+
+
+def enable_logging(log_file_name: str | None = None) -> None:
+    """Writes a log file for each device in use (None: as RMM_LOG_FILE says), with ".devN" before its extension."""
+    for device in list(_per_device_mrs) or [0]:
+        mr = get_per_device_resource(device)
+        if isinstance(mr, LoggingResourceAdaptor):
+            continue
+        before = _hipmm.current_device()
+        _hipmm.set_device(device)
+        try:
+            set_per_device_resource(device, LoggingResourceAdaptor(mr, log_file_name))
+        finally:
+            _hipmm.set_device(before)
+
+
+def disable_logging() -> None:
+    """Ends the log files of enable_logging() and reinitialize()."""
+    for device, mr in list(_per_device_mrs.items()):
+        if isinstance(mr, LoggingResourceAdaptor):
+            set_per_device_resource(device, mr.get_upstream())
+
+
+def get_log_filenames() -> dict[int, str | None]:
+    """The log file, or None, of each device in use."""
+    return {
+        device: mr.get_file_name() if isinstance(mr, LoggingResourceAdaptor) else None
+        for device, mr in _per_device_mrs.items()
+    }
+
+
+def available_device_memory() -> tuple[int, int]:
+    """The free and the total memory of the current device, in bytes."""
+    _runtime.ensure()
+    return _hipmm.device_memory()

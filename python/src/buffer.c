@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT */
+/* buffer.c: the type Buffer, over struct hipmm_buffer. The C buffer owns the memory and a reference to its resource, so
+ * a Buffer may be freed at any time: after hipmm.finalize(), and while the interpreter ends. */
+#include "extension.h"
+
+PyTypeObject *buffer_type;
+
+struct buffer {
+  PyObject_HEAD struct hipmm_buffer *buffer;
+  PyObject *stream; /* keeps the buffer's stream alive; NULL for the default stream */
+  int users;        /* calls and views that need the block where it is; -1: a call that may move it */
+};
+
+/* tp_alloc and tp_free of the type itself, which PyType_GetSlot() would look up at each call. */
+static allocfunc buffer_allocate;
+static freefunc buffer_free;
+
+struct hipmm_buffer *buffer_handle(PyObject *self)
+{
+  return ((struct buffer *)self)->buffer;
+}
+
+/* ---- One thread at a time: a view, or a call without the GIL, holds the block ---- */
+
+static int buffer_begin(struct buffer *self, bool moves)
+{
+  if (moves ? self->users == 0 : self->users >= 0) {
+    self->users += moves ? -1 : 1;
+    return 0;
+  }
+  PyErr_SetString(PyExc_BufferError, self->users < 0
+                                         ? "another thread is changing the size of this Buffer"
+                                         : "the memory of this Buffer is in use by a view (memoryview, DLPack) "
+                                           "or by another thread, so its size cannot change");
+  return -1;
+}
+
+static void buffer_end(struct buffer *self, bool moves)
+{
+  self->users -= moves ? -1 : 1;
+}
+
+int buffer_hold(PyObject *self)
+{
+  return buffer_begin((struct buffer *)self, false);
+}
+
+void buffer_let_go(PyObject *self)
+{
+  buffer_end((struct buffer *)self, false);
+}
+
+/* The stream of a call: None is the buffer's. */
+static int buffer_stream(const struct buffer *self, PyObject *given, hipmm_stream_t *stream_out)
+{
+  if (given && given != Py_None) return stream_from(given, stream_out);
+  *stream_out = hipmm_buffer_stream(self->buffer);
+  return 0;
+}
+
+static void buffer_keep_stream(struct buffer *self, PyObject *given)
+{
+  if (!given || given == Py_None) return;
+  PyObject *before = self->stream;
+  self->stream = Py_NewRef(given);
+  Py_XDECREF(before);
+}
+
+/* ---- Life ---- */
+
+/* The object for a C buffer, which it takes over. */
+static PyObject *buffer_wrap(PyTypeObject *type, struct hipmm_buffer *buffer, PyObject *stream)
+{
+  allocfunc allocate = type == buffer_type ? buffer_allocate : (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  struct buffer *self = (struct buffer *)allocate(type, 0);
+  if (!self) {
+    hipmm_buffer_destroy(buffer);
+    return NULL;
+  }
+  self->buffer = buffer;
+  buffer_keep_stream(self, stream);
+  return (PyObject *)self;
+}
+
+static PyObject *buffer_create(PyTypeObject *type, PyObject *size, PyObject *given, PyObject *from)
+{
+  size_t bytes;
+  hipmm_stream_t stream;
+  struct hipmm_resource *resource;
+  struct hipmm_buffer *buffer;
+  enum hipmm_status status;
+  if (size_from(size, "nbytes", &bytes) || stream_from(given, &stream) || resource_from(from, &resource)) return NULL;
+  CALL(status, hipmm_buffer_create(resource, bytes, stream, &buffer));
+  return status ? call_raise() : buffer_wrap(type, buffer, given);
+}
+
+static PyObject *buffer_new(PyTypeObject *type, PyObject *args, PyObject *names)
+{
+  static char *words[] = {"nbytes", "stream", "resource", NULL};
+  PyObject *size, *stream = NULL, *resource = NULL;
+  if (!names && PyTuple_Size(args) == 1)
+    size = PyTuple_GetItem(args, 0);
+  else if (!PyArg_ParseTupleAndKeywords(args, names, "O|OO:Buffer", words, &size, &stream, &resource))
+    return NULL;
+  return buffer_create(type, size, stream, resource);
+}
+
+static void buffer_dealloc(PyObject *object)
+{
+  struct buffer *self = (struct buffer *)object;
+  PyTypeObject *type = Py_TYPE(object);
+  freefunc release = type == buffer_type ? buffer_free : (freefunc)PyType_GetSlot(type, Py_tp_free);
+  call_destroy_buffer(self->buffer);
+  Py_XDECREF(self->stream);
+  release(object);
+  Py_DECREF(type);
+}
+
+/* ---- Size ---- */
+
+typedef enum hipmm_status (*buffer_resizer)(struct hipmm_buffer *buffer, size_t bytes, hipmm_stream_t stream);
+
+static PyObject *buffer_change(PyObject *object, PyObject *args, PyObject *names, buffer_resizer resize)
+{
+  static char *words[] = {"nbytes", "stream", NULL};
+  struct buffer *self = (struct buffer *)object;
+  PyObject *size, *given = NULL;
+  size_t bytes;
+  hipmm_stream_t stream;
+  enum hipmm_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "O|O", words, &size, &given)) return NULL;
+  if (size_from(size, "nbytes", &bytes) || buffer_stream(self, given, &stream) || buffer_begin(self, true)) return NULL;
+  CALL(status, resize(self->buffer, bytes, stream));
+  if (!status) buffer_keep_stream(self, given);
+  buffer_end(self, true);
+  return call_result(status);
+}
+
+static PyObject *buffer_resize(PyObject *self, PyObject *args, PyObject *names)
+{
+  return buffer_change(self, args, names, hipmm_buffer_resize);
+}
+
+static PyObject *buffer_reserve(PyObject *self, PyObject *args, PyObject *names)
+{
+  return buffer_change(self, args, names, hipmm_buffer_reserve);
+}
+
+static PyObject *buffer_shrink(PyObject *object, PyObject *args, PyObject *names)
+{
+  static char *words[] = {"stream", NULL};
+  struct buffer *self = (struct buffer *)object;
+  PyObject *given = NULL;
+  hipmm_stream_t stream;
+  enum hipmm_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|O:shrink_to_fit", words, &given)) return NULL;
+  if (buffer_stream(self, given, &stream) || buffer_begin(self, true)) return NULL;
+  CALL(status, hipmm_buffer_shrink_to_fit(self->buffer, stream));
+  if (!status) buffer_keep_stream(self, given);
+  buffer_end(self, true);
+  return call_result(status);
+}
+
+/* ---- Contents ---- */
+
+/* Checks that `bytes` (or all up to the end) from `offset` lie in the buffer. */
+static int buffer_range(const struct buffer *self, PyObject *first, PyObject *size, size_t *offset, size_t *bytes)
+{
+  size_t all = hipmm_buffer_bytes(self->buffer);
+  *offset = 0;
+  if (first && size_from(first, "offset", offset)) return -1;
+  *bytes = *offset <= all ? all - *offset : 0;
+  if (size && size != Py_None && size_from(size, "nbytes", bytes)) return -1;
+  if (*offset <= all && *bytes <= all - *offset) return 0;
+  PyErr_Format(PyExc_IndexError, "%zu bytes at offset %zu are not within a Buffer of %zu bytes", *bytes, *offset, all);
+  return -1;
+}
+
+/* A copy from memory of any device does not wait; from memory of the host it does. */
+static PyObject *buffer_write_from(struct buffer *self, size_t offset, const void *source, size_t bytes, bool waits,
+                                   hipmm_stream_t stream)
+{
+  enum hipmm_status status;
+  if (buffer_begin(self, false)) return NULL;
+  CALL(status, waits ? hipmm_buffer_write(self->buffer, offset, source, bytes, stream)
+                     : hipmm_buffer_write_async(self->buffer, offset, source, bytes, stream));
+  buffer_end(self, false);
+  return call_result(status);
+}
+
+static PyObject *buffer_write(PyObject *object, PyObject *args, PyObject *names)
+{
+  static char *words[] = {"source", "offset", "stream", NULL};
+  struct buffer *self = (struct buffer *)object;
+  PyObject *source, *first = NULL, *given = NULL, *result = NULL;
+  size_t offset, room;
+  hipmm_stream_t stream;
+  Py_buffer view;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "O|OO:write", words, &source, &first, &given)) return NULL;
+  if (buffer_range(self, first, NULL, &offset, &room) || buffer_stream(self, given, &stream)) return NULL;
+  if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE)) return NULL;
+  if ((size_t)view.len <= room)
+    result = buffer_write_from(self, offset, view.buf, (size_t)view.len, true, stream);
+  else
+    PyErr_Format(PyExc_ValueError, "%zd bytes at offset %zu do not fit into a Buffer of %zu bytes", view.len, offset,
+                 hipmm_buffer_bytes(self->buffer));
+  PyBuffer_Release(&view);
+  return result;
+}
+
+/* For hipmm._arrays, which has checked that `nbytes` bytes of device memory are at `address`. */
+static PyObject *buffer_write_device(PyObject *object, PyObject *args)
+{
+  struct buffer *self = (struct buffer *)object;
+  PyObject *address, *size, *first, *given;
+  size_t offset, bytes, room;
+  hipmm_stream_t stream;
+  if (!PyArg_ParseTuple(args, "OOOO", &address, &size, &first, &given)) return NULL;
+  if (size_from(size, "nbytes", &bytes) || buffer_range(self, first, size, &offset, &room)) return NULL;
+  if (buffer_stream(self, given, &stream)) return NULL;
+  void *source = PyLong_AsVoidPtr(address);
+  if (!source && PyErr_Occurred()) return NULL;
+  return bytes ? buffer_write_from(self, offset, source, bytes, false, stream) : Py_NewRef(Py_None);
+}
+
+/* For hipmm._arrays: copies to device memory at `address`, and does not wait. */
+static PyObject *buffer_read_device(PyObject *object, PyObject *args)
+{
+  struct buffer *self = (struct buffer *)object;
+  PyObject *address, *size, *given;
+  size_t offset, bytes;
+  hipmm_stream_t stream;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "OOO", &address, &size, &given)) return NULL;
+  if (buffer_range(self, NULL, size, &offset, &bytes) || buffer_stream(self, given, &stream)) return NULL;
+  void *target = PyLong_AsVoidPtr(address);
+  if ((!target && PyErr_Occurred()) || buffer_begin(self, false)) return NULL;
+  CALL(status, bytes ? hipmm_buffer_read_async(self->buffer, offset, bytes, stream, target) : HIPMM_OK);
+  buffer_end(self, false);
+  return call_result(status);
+}
+
+static PyObject *buffer_read_into(struct buffer *self, size_t offset, size_t bytes, void *target, hipmm_stream_t stream)
+{
+  enum hipmm_status status;
+  if (buffer_begin(self, false)) return NULL;
+  CALL(status, bytes ? hipmm_buffer_read(self->buffer, offset, bytes, stream, target) : HIPMM_OK);
+  buffer_end(self, false);
+  return call_result(status);
+}
+
+static PyObject *buffer_read_view(struct buffer *self, size_t offset, PyObject *size, PyObject *into,
+                                  hipmm_stream_t stream)
+{
+  Py_buffer view;
+  PyObject *result = NULL, *first = PyLong_FromSize_t(offset);
+  size_t bytes;
+  if (PyObject_GetBuffer(into, &view, PyBUF_WRITABLE)) goto end;
+  if (!buffer_range(self, first, size, &offset, &bytes)) {
+    if (bytes <= (size_t)view.len)
+      result = buffer_read_into(self, offset, bytes, view.buf, stream);
+    else
+      PyErr_Format(PyExc_ValueError, "%zu bytes do not fit into %zd", bytes, view.len);
+  }
+  PyBuffer_Release(&view);
+  if (result) {
+    Py_DECREF(result);
+    result = Py_NewRef(into);
+  }
+end:
+  Py_XDECREF(first);
+  return result;
+}
+
+static PyObject *buffer_read(PyObject *object, PyObject *args, PyObject *names)
+{
+  static char *words[] = {"offset", "nbytes", "into", "stream", NULL};
+  struct buffer *self = (struct buffer *)object;
+  PyObject *first = NULL, *size = NULL, *into = Py_None, *given = NULL;
+  size_t offset, bytes;
+  hipmm_stream_t stream;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|OOOO:read", words, &first, &size, &into, &given)) return NULL;
+  if (buffer_range(self, first, size, &offset, &bytes) || buffer_stream(self, given, &stream)) return NULL;
+  if (into != Py_None) return buffer_read_view(self, offset, size, into, stream);
+  PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
+  if (!result) return NULL;
+  PyObject *done = buffer_read_into(self, offset, bytes, PyBytes_AsString(result), stream);
+  if (!done) Py_CLEAR(result);
+  Py_XDECREF(done);
+  return result;
+}
+
+static PyObject *buffer_fill(PyObject *object, PyObject *args, PyObject *names)
+{
+  static char *words[] = {"value", "offset", "nbytes", "stream", NULL};
+  struct buffer *self = (struct buffer *)object;
+  PyObject *first = NULL, *size = NULL, *given = NULL;
+  unsigned char value;
+  size_t offset, bytes;
+  hipmm_stream_t stream;
+  enum hipmm_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "b|OOO:fill", words, &value, &first, &size, &given)) return NULL;
+  if (buffer_range(self, first, size, &offset, &bytes) || buffer_stream(self, given, &stream)) return NULL;
+  if (buffer_begin(self, false)) return NULL;
+  CALL(status, bytes ? hipmm_buffer_fill(self->buffer, offset, value, bytes, stream) : HIPMM_OK);
+  buffer_end(self, false);
+  return call_result(status);
+}
+
+static PyObject *buffer_copy(PyObject *object, PyObject *args, PyObject *names)
+{
+  static char *words[] = {"stream", "resource", NULL};
+  struct buffer *self = (struct buffer *)object;
+  PyObject *given = NULL, *from = NULL;
+  hipmm_stream_t stream;
+  struct hipmm_resource *resource;
+  struct hipmm_buffer *buffer;
+  enum hipmm_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|OO:copy", words, &given, &from)) return NULL;
+  if (buffer_stream(self, given, &stream) || resource_from(from, &resource) || buffer_begin(self, false)) return NULL;
+  if (!resource) resource = hipmm_buffer_resource(self->buffer);
+  CALL(status, hipmm_buffer_copy(self->buffer, resource, stream, &buffer));
+  buffer_end(self, false);
+  return status ? call_raise() : buffer_wrap(Py_TYPE(object), buffer, given && given != Py_None ? given : self->stream);
+}
+
+static PyObject *buffer_synchronize(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  const struct hipmm_buffer *buffer = buffer_handle(object);
+  enum hipmm_status status;
+  CALL(status, hipmm_stream_synchronize(hipmm_buffer_device(buffer), hipmm_buffer_stream(buffer)));
+  return call_result(status);
+}
+
+/* ---- What hipmm._arrays does: NumPy, arrays of other libraries, pickling ---- */
+
+static PyObject *buffer_call_arrays(const char *name, PyObject *self, PyObject *args, PyObject *names)
+{
+  PyObject *function = arrays_function(name), *first = PyTuple_New(1), *all = NULL, *result = NULL;
+  if (first) PyTuple_SetItem(first, 0, Py_NewRef(self));
+  if (function && first) all = PySequence_Concat(first, args);
+  if (all) result = PyObject_Call(function, all, names);
+  Py_XDECREF(all);
+  Py_XDECREF(first);
+  Py_XDECREF(function);
+  return result;
+}
+
+static PyObject *buffer_to_numpy(PyObject *self, PyObject *args, PyObject *names)
+{
+  return buffer_call_arrays("to_numpy", self, args, names);
+}
+
+static PyObject *buffer_copy_of(PyObject *type, PyObject *args, PyObject *names)
+{
+  return buffer_call_arrays("copy_of", type, args, names);
+}
+
+static PyObject *buffer_reduce(PyObject *self, PyObject *args)
+{
+  return buffer_call_arrays("reduce", self, args, NULL);
+}
+
+static PyObject *buffer_bytes(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return PyObject_CallMethod(self, "read", NULL);
+}
+
+/* ---- Views ---- */
+
+/* The memory is ready for the host when the stream has come to its end. */
+static int buffer_get_view(PyObject *object, Py_buffer *view, int flags)
+{
+  struct buffer *self = (struct buffer *)object;
+  view->obj = NULL;
+  PyObject *function = arrays_function("check_host_access");
+  PyObject *checked = function ? PyObject_CallFunctionObjArgs(function, object, NULL) : NULL;
+  Py_XDECREF(function);
+  Py_XDECREF(checked);
+  PyObject *done = checked ? buffer_synchronize(object, NULL) : NULL;
+  Py_XDECREF(done);
+  if (!done || buffer_begin(self, false)) return -1;
+  static char none[1];
+  void *data = hipmm_buffer_data(self->buffer);
+  int result =
+      PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)hipmm_buffer_bytes(self->buffer), 0, flags);
+  if (result) buffer_end(self, false);
+  return result;
+}
+
+static void buffer_release_view(PyObject *object, Py_buffer *view)
+{
+  (void)view;
+  buffer_end((struct buffer *)object, false);
+}
+
+static PyObject *buffer_array_interface(PyObject *object, void *unused)
+{
+  (void)unused;
+  const struct hipmm_buffer *buffer = buffer_handle(object);
+  hipmm_stream_t stream = hipmm_buffer_stream(buffer);
+  return Py_BuildValue("{s:(NO),s:(n),s:O,s:s,s:i,s:N}", "data", PyLong_FromVoidPtr(hipmm_buffer_data(buffer)),
+                       Py_False, "shape", (Py_ssize_t)hipmm_buffer_bytes(buffer), "strides", Py_None, "typestr", "|u1",
+                       "version", 3, "stream", PyLong_FromVoidPtr(stream ? stream : HIPMM_LEGACY_STREAM));
+}
+
+/* ---- Facts ---- */
+
+static PyObject *buffer_get_ptr(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromVoidPtr(hipmm_buffer_data(buffer_handle(self)));
+}
+
+static PyObject *buffer_get_nbytes(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromSize_t(hipmm_buffer_bytes(buffer_handle(self)));
+}
+
+static PyObject *buffer_get_capacity(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromSize_t(hipmm_buffer_capacity_bytes(buffer_handle(self)));
+}
+
+static PyObject *buffer_get_device(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromLong(hipmm_buffer_device(buffer_handle(self)));
+}
+
+static PyObject *buffer_get_stream(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromVoidPtr(hipmm_buffer_stream(buffer_handle(self)));
+}
+
+static PyObject *buffer_get_resource(PyObject *self, void *unused)
+{
+  (void)unused;
+  struct hipmm_resource *resource = hipmm_buffer_resource(buffer_handle(self));
+  if (!resource) Py_RETURN_NONE;
+  hipmm_resource_retain(resource);
+  return resource_wrap(resource);
+}
+
+static Py_ssize_t buffer_length(PyObject *self)
+{
+  return (Py_ssize_t)hipmm_buffer_bytes(buffer_handle(self));
+}
+
+static PyObject *buffer_repr(PyObject *self)
+{
+  const struct hipmm_buffer *buffer = buffer_handle(self);
+  return PyUnicode_FromFormat("<hipmm.Buffer of %zu bytes at %p on device %d>", hipmm_buffer_bytes(buffer),
+                              hipmm_buffer_data(buffer), hipmm_buffer_device(buffer));
+}
+
+/* ---- The type ---- */
+
+#define KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+
+static PyMethodDef buffer_methods[] = {
+    {"resize", KEYWORDS(buffer_resize),
+     "resize(nbytes, stream=None)\n--\n\nChanges the size; beyond the capacity, moves the contents to a new block."},
+    {"reserve", KEYWORDS(buffer_reserve),
+     "reserve(nbytes, stream=None)\n--\n\nGrows the capacity to at least `nbytes`."},
+    {"shrink_to_fit", KEYWORDS(buffer_shrink),
+     "shrink_to_fit(stream=None)\n--\n\nMakes the capacity equal to the size."},
+    {"write", KEYWORDS(buffer_write),
+     "write(source, offset=0, stream=None)\n--\n\nCopies host memory (bytes, an array of NumPy, …) to the Buffer, and "
+     "waits."},
+    {"read", KEYWORDS(buffer_read),
+     "read(offset=0, nbytes=None, into=None, stream=None)\n--\n\nThe contents as bytes, or `into` (writable host "
+     "memory), and waits."},
+    {"fill", KEYWORDS(buffer_fill),
+     "fill(value, offset=0, nbytes=None, stream=None)\n--\n\nSets bytes to `value`, 0 to 255. Does not wait."},
+    {"copy", KEYWORDS(buffer_copy),
+     "copy(stream=None, resource=None)\n--\n\nA Buffer with the same contents, by default of the same resource. Does "
+     "not wait."},
+    {"synchronize", buffer_synchronize, METH_NOARGS, "synchronize()\n--\n\nWaits for the Buffer's stream."},
+    {"to_numpy", KEYWORDS(buffer_to_numpy),
+     "to_numpy(dtype=\"u1\", shape=None, stream=None)\n--\n\nThe contents as a new array of NumPy."},
+    {"copy_of", (PyCFunction)(void (*)(void))buffer_copy_of, METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "copy_of(source, stream=None, resource=None)\n--\n\nA Buffer with a copy of `source`: host memory (bytes, an "
+     "array of NumPy, …), or an array on a device (__cuda_array_interface__, DLPack), in C order."},
+    {"__dlpack__", KEYWORDS(buffer_dlpack), NULL},
+    {"__dlpack_device__", buffer_dlpack_device, METH_NOARGS, NULL},
+    {"__reduce_ex__", buffer_reduce, METH_VARARGS, NULL},
+    {"__bytes__", buffer_bytes, METH_NOARGS, NULL},
+    {"_write_device", buffer_write_device, METH_VARARGS, NULL},
+    {"_read_device", buffer_read_device, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef buffer_properties[] = {
+    {"ptr", buffer_get_ptr, NULL, "The address; 0 for an empty Buffer.", NULL},
+    {"nbytes", buffer_get_nbytes, NULL, "The size in bytes.", NULL},
+    {"capacity", buffer_get_capacity, NULL, "The size of the block in bytes.", NULL},
+    {"device", buffer_get_device, NULL, "The device.", NULL},
+    {"stream", buffer_get_stream, NULL, "The handle of the stream on which the memory will be freed.", NULL},
+    {"resource", buffer_get_resource, NULL, "The Resource that the memory is from.", NULL},
+    {"__cuda_array_interface__", buffer_array_interface, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot buffer_slots[] = {
+    {Py_tp_doc,
+     "Buffer(nbytes, stream=None, resource=None)\n--\n\nDevice memory with an owner: `nbytes` bytes, whose "
+     "contents are undefined, for use on `stream` (None: the default stream), from `resource` (None: the one in "
+     "force on the current device). The memory is freed on the same stream when the object dies. Raises "
+     "hipmm.MemoryError."},
+    {Py_tp_new, (void *)buffer_new},
+    {Py_tp_dealloc, (void *)buffer_dealloc},
+    {Py_tp_repr, (void *)buffer_repr},
+    {Py_tp_methods, buffer_methods},
+    {Py_tp_getset, buffer_properties},
+    {Py_sq_length, (void *)buffer_length},
+    {Py_bf_getbuffer, (void *)buffer_get_view},
+    {Py_bf_releasebuffer, (void *)buffer_release_view},
+    {0, NULL}};
+
+static PyType_Spec buffer_spec = {"hipmm.Buffer", sizeof(struct buffer), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                                  buffer_slots};
+
+int buffer_init(PyObject *module)
+{
+  buffer_type = (PyTypeObject *)PyType_FromSpec(&buffer_spec);
+  if (!buffer_type) return -1;
+  buffer_allocate = (allocfunc)PyType_GetSlot(buffer_type, Py_tp_alloc);
+  buffer_free = (freefunc)PyType_GetSlot(buffer_type, Py_tp_free);
+  return PyModule_AddObjectRef(module, "Buffer", (PyObject *)buffer_type);
+}

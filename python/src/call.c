@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* call.c: calls of hipmm from Python, callbacks from hipmm to Python, and how failures of both become exceptions. */
+#include "extension.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Of this thread: calls of hipmm under way, callbacks under way, and the exception that a callback left. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+  int calls, callbacks;
+  PyObject *type, *value, *trace;
+} here;
+
+static PyObject *make_error; /* hipmm._errors.make() */
+
+/* Buffers to free outside of callbacks. Read and written with the GIL. */
+static struct hipmm_buffer **deferred;
+static size_t n_deferred, room_deferred;
+
+/* ---- Calls ---- */
+
+PyThreadState *call_enter(void)
+{
+  here.calls++;
+  return PyEval_SaveThread();
+}
+
+static void call_free_deferred(void)
+{
+  while (n_deferred && !here.callbacks) {
+    struct hipmm_buffer *buffer = deferred[--n_deferred];
+    Py_BEGIN_ALLOW_THREADS hipmm_buffer_destroy(buffer);
+    Py_END_ALLOW_THREADS
+  }
+}
+
+static void call_drop_exception(void)
+{
+  Py_CLEAR(here.type);
+  Py_CLEAR(here.value);
+  Py_CLEAR(here.trace);
+}
+
+enum hipmm_status call_leave(PyThreadState *thread, enum hipmm_status status)
+{
+  PyEval_RestoreThread(thread);
+  here.calls--;
+  if (__builtin_expect(!status && here.type, 0)) call_drop_exception(); /* another resource served the call */
+  if (__builtin_expect(n_deferred && !status, 0)) call_free_deferred();
+  return status;
+}
+
+/* Keeps a buffer that cannot be freed within the callback, where the stack that has it is locked. */
+static void call_defer(struct hipmm_buffer *buffer)
+{
+  if (n_deferred == room_deferred) {
+    struct hipmm_buffer **more = realloc(deferred, (room_deferred + 64) * sizeof *more);
+    if (!more) return; /* lost until its stack is destroyed */
+    deferred = more;
+    room_deferred += 64;
+  }
+  deferred[n_deferred++] = buffer;
+}
+
+void call_destroy_buffer(struct hipmm_buffer *buffer)
+{
+  enum hipmm_status status;
+  CALL(status, hipmm_buffer_destroy(buffer));
+  if (__builtin_expect(!status, 1)) return;
+  if (here.callbacks) {
+    call_defer(buffer);
+  } else if (status != HIPMM_E_STATE) { /* the child of a fork has no memory to free */
+    struct hipmm_error error = {.struct_size = sizeof error};
+    hipmm_last_error(&error);
+    if (PyErr_WarnFormat(PyExc_ResourceWarning, 1, "hipmm: a Buffer is not freed: %s", error.message))
+      PyErr_WriteUnraisable(NULL);
+  }
+}
+
+/* ---- Failures ---- */
+
+static PyObject *call_text(const char *text)
+{
+  return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+PyObject *call_raise(void)
+{
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  if (here.type) {
+    PyErr_Restore(here.type, here.value, here.trace);
+    here.type = here.value = here.trace = NULL;
+    return NULL;
+  }
+  PyObject *exception = PyObject_CallFunction(make_error, "iiiiNNNN", error.status, error.hip_code, error.line,
+                                              error.column, call_text(error.file), call_text(error.path),
+                                              call_text(error.resource), call_text(error.message));
+  if (exception) PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+  Py_XDECREF(exception);
+  return NULL;
+}
+
+PyObject *call_result(enum hipmm_status status)
+{
+  return status ? call_raise() : Py_NewRef(Py_None);
+}
+
+/* ---- Callbacks ---- */
+
+bool call_enter_callback(PyGILState_STATE *state)
+{
+  if (!Py_IsInitialized()) return false;
+  *state = PyGILState_Ensure();
+  here.callbacks++;
+  return true;
+}
+
+void call_leave_callback(PyGILState_STATE state)
+{
+  if (PyErr_Occurred()) {
+    if (here.calls) {
+      PyObject *type, *value, *trace;
+      PyErr_Fetch(&type, &value, &trace);
+      call_drop_exception(); /* of an earlier try in the same call */
+      here.type = type, here.value = value, here.trace = trace;
+    } else {
+      PyErr_WriteUnraisable(NULL);
+    }
+  }
+  here.callbacks--;
+  PyGILState_Release(state);
+}
+
+/* ---- Arguments ---- */
+
+int size_from(PyObject *object, const char *what, size_t *bytes_out)
+{
+  PyObject *number = PyLong_CheckExact(object) ? Py_NewRef(object) : PyNumber_Index(object);
+  if (!number) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "%s must be an int of bytes, not %R", what, (PyObject *)Py_TYPE(object));
+    return -1;
+  }
+  size_t bytes = PyLong_AsSize_t(number);
+  Py_DECREF(number);
+  if (bytes != (size_t)-1 || !PyErr_Occurred()) {
+    *bytes_out = bytes;
+    return 0;
+  }
+  PyErr_Clear();
+  PyErr_Format(PyExc_ValueError, "%s is %S bytes, which is no size of memory", what, object);
+  return -1;
+}
+
+int device_from(PyObject *object, int *device_out)
+{
+  if (object && object != Py_None) {
+    *device_out = (int)PyLong_AsLong(object);
+    return *device_out == -1 && PyErr_Occurred() ? -1 : 0;
+  }
+  enum hipmm_status status;
+  CALL(status, hipmm_device_current(device_out));
+  return status ? (call_raise(), -1) : 0;
+}
+
+PyObject *text_take(char *text)
+{
+  PyObject *result = call_text(text);
+  hipmm_string_free(text);
+  return result;
+}
+
+int call_init(PyObject *module)
+{
+  (void)module;
+  PyObject *errors = PyImport_ImportModule("hipmm._errors");
+  make_error = errors ? PyObject_GetAttrString(errors, "make") : NULL;
+  Py_XDECREF(errors);
+  return make_error ? 0 : -1;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* callback.c: functions of Python that hipmm calls: allocators, failure handlers, and the sink of the log.
+ *
+ * A stack keeps the functions that its graph names as long as it lives, and cannot say when it ends. So a registered
+ * function stays until callback_forget(), which hipmm._callbacks calls when no stack can use it any more. */
+#include "extension.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct callback {
+  struct callback *next;
+  PyObject *first, *second; /* allocate and deallocate, or the handler; NULL once forgotten */
+  char name[];
+};
+
+static struct callback *callbacks; /* with the GIL */
+
+/* ---- Allocators ---- */
+
+static enum hipmm_status callback_allocate(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                           void **ptr_out)
+{
+  struct callback *callback = arg;
+  PyGILState_STATE state;
+  enum hipmm_status status = HIPMM_E_STATE;
+  if (!call_enter_callback(&state)) return status;
+  PyObject *number = callback->first ? PyObject_CallFunction(callback->first, "nnN", (Py_ssize_t)bytes,
+                                                             (Py_ssize_t)alignment, PyLong_FromVoidPtr(stream))
+                                     : NULL;
+  if (number) {
+    *ptr_out = PyLong_AsVoidPtr(number);
+    status = PyErr_Occurred() ? HIPMM_E_ARGUMENT : *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
+    Py_DECREF(number);
+  } else if (PyErr_Occurred()) {
+    status = PyErr_ExceptionMatches(PyExc_MemoryError) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_E_ARGUMENT;
+  }
+  call_leave_callback(state);
+  return status;
+}
+
+static void callback_deallocate(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  struct callback *callback = arg;
+  PyGILState_STATE state;
+  if (!call_enter_callback(&state)) return;
+  if (callback->second) {
+    PyObject *done = PyObject_CallFunction(callback->second, "NnnN", PyLong_FromVoidPtr(ptr), (Py_ssize_t)bytes,
+                                           (Py_ssize_t)alignment, PyLong_FromVoidPtr(stream));
+    if (!done) PyErr_WriteUnraisable(callback->second); /* a free cannot fail */
+    Py_XDECREF(done);
+  }
+  call_leave_callback(state);
+}
+
+/* ---- Failure handlers ---- */
+
+static int callback_handle_failure(void *arg, size_t bytes)
+{
+  struct callback *callback = arg;
+  PyGILState_STATE state;
+  int again = 0;
+  if (!call_enter_callback(&state)) return 0;
+  PyObject *answer = callback->first ? PyObject_CallFunction(callback->first, "n", (Py_ssize_t)bytes) : NULL;
+  if (answer) again = PyObject_IsTrue(answer) == 1;
+  Py_XDECREF(answer);
+  call_leave_callback(state);
+  return again;
+}
+
+/* ---- Registration ---- */
+
+static struct callback *callback_new(const char *name, PyObject *first, PyObject *second)
+{
+  size_t length = strlen(name) + 1;
+  struct callback *callback = malloc(sizeof *callback + length);
+  if (!callback) return NULL;
+  callback->first = Py_NewRef(first);
+  callback->second = Py_XNewRef(second);
+  memcpy(callback->name, name, length);
+  return callback;
+}
+
+static PyObject *callback_keep(struct callback *callback, enum hipmm_status status)
+{
+  if (!status) {
+    callback->next = callbacks;
+    callbacks = callback;
+    Py_RETURN_NONE;
+  }
+  Py_XDECREF(callback->first);
+  Py_XDECREF(callback->second);
+  free(callback);
+  return call_raise();
+}
+
+static int callback_check(PyObject *function)
+{
+  if (!function || PyCallable_Check(function)) return 0;
+  PyErr_Format(PyExc_TypeError, "%R cannot be called", function);
+  return -1;
+}
+
+static PyObject *callback_register_allocator(PyObject *module, PyObject *args)
+{
+  (void)module;
+  const char *name;
+  PyObject *allocate, *deallocate;
+  if (!PyArg_ParseTuple(args, "sOO:register_allocator", &name, &allocate, &deallocate)) return NULL;
+  if (callback_check(allocate) || callback_check(deallocate)) return NULL;
+  struct callback *callback = callback_new(name, allocate, deallocate);
+  if (!callback) return PyErr_NoMemory();
+  struct hipmm_allocator allocator = {sizeof allocator, callback_allocate, callback_deallocate, callback};
+  return callback_keep(callback, hipmm_allocator_register(name, &allocator));
+}
+
+static PyObject *callback_register_failure_handler(PyObject *module, PyObject *args)
+{
+  (void)module;
+  const char *name;
+  PyObject *function;
+  if (!PyArg_ParseTuple(args, "sO:register_failure_handler", &name, &function) || callback_check(function)) return NULL;
+  struct callback *callback = callback_new(name, function, NULL);
+  if (!callback) return PyErr_NoMemory();
+  struct hipmm_failure_handler handler = {sizeof handler, callback_handle_failure, callback};
+  return callback_keep(callback, hipmm_failure_handler_register(name, &handler));
+}
+
+static PyObject *callback_register_mempool(PyObject *module, PyObject *args)
+{
+  (void)module;
+  const char *name;
+  PyObject *number;
+  if (!PyArg_ParseTuple(args, "sO!:register_mempool", &name, &PyLong_Type, &number)) return NULL;
+  struct hipmm_mempool mempool = {sizeof mempool, PyLong_AsVoidPtr(number)};
+  if (!mempool.handle && PyErr_Occurred()) return NULL;
+  return call_result(hipmm_mempool_register(name, &mempool));
+}
+
+/* Drops the functions of a name. No stack uses them any more; one that did all the same would see a failure. */
+static PyObject *callback_forget(PyObject *module, PyObject *args)
+{
+  (void)module;
+  const char *name;
+  if (!PyArg_ParseTuple(args, "s:forget", &name)) return NULL;
+  for (struct callback **at = &callbacks; *at;) {
+    struct callback *callback = *at;
+    if (strcmp(callback->name, name)) {
+      at = &callback->next;
+      continue;
+    }
+    *at = callback->next;
+    bool is_allocator = callback->second;
+    if (is_allocator ? hipmm_allocator_register(name, NULL) : hipmm_failure_handler_register(name, NULL)) PyErr_Clear();
+    PyObject *first = callback->first, *second = callback->second;
+    free(callback);
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    break;
+  }
+  Py_RETURN_NONE;
+}
+
+/* ---- The log ----
+ *
+ * A sink runs under locks of hipmm, where no Python code may run: it could allocate, free, or wait for another thread.
+ * So the sink of C keeps the lines, and Python's main thread gives them to the function soon after. */
+
+struct line {
+  struct line *next;
+  int level;
+  char *about, *message;
+};
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct line *log_first, **log_end = &log_first;
+static bool log_is_pending;
+static PyObject *log_function; /* with the GIL */
+
+static struct line *callback_take_line(void)
+{
+  pthread_mutex_lock(&log_lock);
+  struct line *line = log_first;
+  if (line && !(log_first = line->next)) log_end = &log_first;
+  if (!line) log_is_pending = false;
+  pthread_mutex_unlock(&log_lock);
+  return line;
+}
+
+static int callback_drain_log(void *unused)
+{
+  (void)unused;
+  for (struct line *line; (line = callback_take_line());) {
+    PyObject *function = Py_XNewRef(log_function);
+    PyObject *done = function ? PyObject_CallFunction(function, "iss", line->level, line->about, line->message) : NULL;
+    if (!done && PyErr_Occurred()) PyErr_WriteUnraisable(function);
+    Py_XDECREF(done);
+    Py_XDECREF(function);
+    free(line->about);
+    free(line->message);
+    free(line);
+  }
+  return 0;
+}
+
+static void callback_log(void *arg, enum hipmm_log_level level, const char *about, const char *message)
+{
+  (void)arg;
+  struct line *line = malloc(sizeof *line);
+  if (!line) return;
+  *line = (struct line){.level = (int)level, .about = strdup(about), .message = strdup(message)};
+  pthread_mutex_lock(&log_lock);
+  *log_end = line;
+  log_end = &line->next;
+  bool is_first = !log_is_pending;
+  log_is_pending = true;
+  pthread_mutex_unlock(&log_lock);
+  if (is_first && Py_IsInitialized() && Py_AddPendingCall(callback_drain_log, NULL)) {
+    pthread_mutex_lock(&log_lock); /* the queue of calls is full: the next line asks again */
+    log_is_pending = false;
+    pthread_mutex_unlock(&log_lock);
+  }
+}
+
+static PyObject *callback_set_log_sink(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *function;
+  int level;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "Oi:set_log_sink", &function, &level)) return NULL;
+  if (function == Py_None) function = NULL;
+  if (callback_check(function)) return NULL;
+  CALL(status, hipmm_log_set_sink(function ? callback_log : NULL, NULL, (enum hipmm_log_level)level));
+  if (status) return call_raise();
+  callback_drain_log(NULL);
+  PyObject *before = log_function;
+  log_function = Py_XNewRef(function);
+  Py_XDECREF(before);
+  Py_RETURN_NONE;
+}
+
+static PyObject *callback_flush_log(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  callback_drain_log(NULL);
+  Py_RETURN_NONE;
+}
+
+/* At exit, while Python still runs: lines that come later go where they went without the function. */
+static PyObject *callback_close(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  enum hipmm_status status = HIPMM_OK;
+  if (log_function) CALL(status, hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_WARNING));
+  (void)status;
+  callback_drain_log(NULL);
+  Py_CLEAR(log_function);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef callback_methods[] = {{"register_allocator", callback_register_allocator, METH_VARARGS, NULL},
+                                  {"register_failure_handler", callback_register_failure_handler, METH_VARARGS, NULL},
+                                  {"register_mempool", callback_register_mempool, METH_VARARGS, NULL},
+                                  {"forget", callback_forget, METH_VARARGS, NULL},
+                                  {"set_log_sink", callback_set_log_sink, METH_VARARGS, NULL},
+                                  {"flush_log", callback_flush_log, METH_NOARGS, NULL},
+                                  {"close", callback_close, METH_NOARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
+
+int callback_init(PyObject *module)
+{
+  PyObject *atexit = PyImport_ImportModule("atexit"), *close = PyObject_GetAttrString(module, "close");
+  PyObject *done = atexit && close ? PyObject_CallMethod(atexit, "register", "O", close) : NULL;
+  Py_XDECREF(done);
+  Py_XDECREF(close);
+  Py_XDECREF(atexit);
+  return done ? 0 : -1;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* extension.h: what the files of the module hipmm._hipmm share. The module is C against Python's stable ABI, so that one
+ * file serves every CPython from 3.10 on. It is imported by hipmm/__init__.py only.
+ *
+ * Every call of hipmm that may wait, take a lock or call a function of the program runs between call_enter() and
+ * call_leave(), without the GIL: another thread may hold such a lock while it waits for the GIL. */
+#ifndef HIPMM_PYTHON_EXTENSION_H
+#define HIPMM_PYTHON_EXTENSION_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030a0000
+#include <Python.h>
+#include <hipmm/buffer.h>
+#include <hipmm/hipmm.h>
+#include <hipmm/stream.h>
+#include <stdbool.h>
+
+/* The buffer protocol is in the stable ABI since 3.11. Python 3.10 exports the same functions over the same struct, and
+ * accepts the slots, but its headers hide them. */
+#if Py_LIMITED_API + 0 < 0x030b0000
+typedef struct {
+  void *buf;
+  PyObject *obj;
+  Py_ssize_t len, itemsize;
+  int readonly, ndim;
+  char *format;
+  Py_ssize_t *shape, *strides, *suboffsets;
+  void *internal;
+} Py_buffer;
+
+int PyObject_GetBuffer(PyObject *object, Py_buffer *view, int flags);
+int PyObject_CheckBuffer(PyObject *object);
+void PyBuffer_Release(Py_buffer *view);
+int PyBuffer_FillInfo(Py_buffer *view, PyObject *object, void *buf, Py_ssize_t length, int readonly, int flags);
+
+enum { PyBUF_SIMPLE = 0, PyBUF_WRITABLE = 1 };
+
+#ifndef Py_bf_getbuffer
+#define Py_bf_getbuffer     1
+#define Py_bf_releasebuffer 2
+#endif
+#endif
+
+/* ---- call.c: calls of hipmm without the GIL, and their failures ---- */
+
+PyThreadState *call_enter(void);
+
+/* Returns `status`. Buffers that died in a callback are freed here. */
+enum hipmm_status call_leave(PyThreadState *thread, enum hipmm_status status);
+
+#define CALL(status, expression)                \
+  do {                                          \
+    PyThreadState *call_thread = call_enter();  \
+    (status) = (expression);                    \
+    (status) = call_leave(call_thread, status); \
+  } while (0)
+
+/* Raises the exception for the last failed call: the one that a callback raised in it, or one made of hipmm's error
+ * record by hipmm._errors.make(). Returns NULL. */
+PyObject *call_raise(void);
+
+/* None, or the exception. */
+PyObject *call_result(enum hipmm_status status);
+
+/* Frees the buffer now; or, if a callback holds the lock of its stack, when the outermost call ends. */
+void call_destroy_buffer(struct hipmm_buffer *buffer);
+
+/* Around the Python code of a callback. Enter returns false if Python is ending. An exception that the callback leaves
+ * is raised by the call that runs it, or shown if a program in C made that call. */
+bool call_enter_callback(PyGILState_STATE *state);
+void call_leave_callback(PyGILState_STATE state);
+
+int call_init(PyObject *module);
+
+/* ---- Arguments: 0, or -1 with an exception ---- */
+
+/* A size in bytes, from an int that is not negative. */
+int size_from(PyObject *object, const char *what, size_t *bytes_out);
+
+/* A stream: None (the default stream), an int, hipmm's, or one of a framework. */
+int stream_from(PyObject *object, hipmm_stream_t *stream_out);
+
+/* None (NULL: the resource in force on the current device) or a Resource. */
+int resource_from(PyObject *object, struct hipmm_resource **resource_out);
+
+/* A device; None is the current one. */
+int device_from(PyObject *object, int *device_out);
+
+/* A text of hipmm as a str. Frees it. */
+PyObject *text_take(char *text);
+
+/* ---- Types ---- */
+
+extern PyTypeObject *buffer_type, *resource_type, *stream_type;
+
+/* Owns the reference, also after a failure. */
+PyObject *resource_wrap(struct hipmm_resource *resource);
+
+/* A function of hipmm._arrays. New reference. */
+PyObject *arrays_function(const char *name);
+
+PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *names);
+PyObject *buffer_dlpack_device(PyObject *self, PyObject *unused);
+PyObject *dlpack_open(PyObject *unused, PyObject *capsule);
+
+/* What dlpack.c needs of a Buffer. A held one keeps its block where it is; hold: 0, or -1 with an exception. */
+struct hipmm_buffer *buffer_handle(PyObject *self);
+int buffer_hold(PyObject *self);
+void buffer_let_go(PyObject *self);
+
+int buffer_init(PyObject *module);
+int resource_init(PyObject *module);
+int stream_init(PyObject *module);
+
+extern PyMethodDef callback_methods[], runtime_methods[], inspect_methods[];
+int callback_init(PyObject *module);
+
+#endif

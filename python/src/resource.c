@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* resource.c: the type Resource: a counted reference to a node of a stack, with the raw allocation pair. */
+#include "extension.h"
+
+PyTypeObject *resource_type;
+
+struct resource {
+  PyObject_HEAD struct hipmm_resource *resource;
+};
+
+static struct hipmm_resource *resource_of(PyObject *self)
+{
+  return ((struct resource *)self)->resource;
+}
+
+PyObject *resource_wrap(struct hipmm_resource *resource)
+{
+  allocfunc allocate = (allocfunc)PyType_GetSlot(resource_type, Py_tp_alloc);
+  struct resource *self = (struct resource *)allocate(resource_type, 0);
+  if (self)
+    self->resource = resource;
+  else
+    hipmm_resource_release(resource);
+  return (PyObject *)self;
+}
+
+int resource_from(PyObject *object, struct hipmm_resource **resource_out)
+{
+  if (!object || object == Py_None) {
+    *resource_out = NULL;
+    return 0;
+  }
+  if (!PyObject_TypeCheck(object, resource_type)) {
+    PyErr_Format(PyExc_TypeError,
+                 "%R is not a resource: give None or a hipmm.Resource, such as hipmm.resource(\"name\")", object);
+    return -1;
+  }
+  *resource_out = resource_of(object);
+  return 0;
+}
+
+static void resource_dealloc(PyObject *self)
+{
+  PyTypeObject *type = Py_TYPE(self);
+  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+  PyThreadState *thread = call_enter();
+  hipmm_resource_release(resource_of(self));
+  call_leave(thread, HIPMM_OK);
+  release(self);
+  Py_DECREF(type);
+}
+
+/* ---- Memory ---- */
+
+static PyObject *resource_allocate(PyObject *self, PyObject *args, PyObject *names)
+{
+  static char *words[] = {"nbytes", "stream", "alignment", NULL};
+  PyObject *size, *given = NULL;
+  Py_ssize_t alignment = 256;
+  size_t bytes;
+  hipmm_stream_t stream;
+  void *ptr = NULL;
+  enum hipmm_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "O|O$n:allocate", words, &size, &given, &alignment)) return NULL;
+  if (size_from(size, "nbytes", &bytes) || stream_from(given, &stream)) return NULL;
+  CALL(status, hipmm_allocate_aligned(resource_of(self), bytes, (size_t)alignment, stream, &ptr));
+  return status ? call_raise() : PyLong_FromVoidPtr(ptr);
+}
+
+static PyObject *resource_deallocate(PyObject *self, PyObject *args, PyObject *names)
+{
+  static char *words[] = {"ptr", "nbytes", "stream", "alignment", NULL};
+  PyObject *address, *size = NULL, *given = NULL;
+  Py_ssize_t alignment = 256;
+  size_t bytes = 0;
+  hipmm_stream_t stream;
+  enum hipmm_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "O!|OO$n:deallocate", words, &PyLong_Type, &address, &size, &given,
+                                   &alignment))
+    return NULL;
+  void *ptr = PyLong_AsVoidPtr(address);
+  if (!ptr && PyErr_Occurred()) return NULL;
+  if ((size && size_from(size, "nbytes", &bytes)) || stream_from(given, &stream)) return NULL;
+  CALL(status, hipmm_deallocate_aligned(resource_of(self), ptr, bytes, (size_t)alignment, stream));
+  return call_result(status);
+}
+
+/* ---- Inspection ---- */
+
+static PyObject *resource_query(PyObject *self, PyObject *args)
+{
+  const char *name;
+  int64_t value;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "s:query", &name)) return NULL;
+  CALL(status, hipmm_resource_query(resource_of(self), name, &value));
+  return status ? call_raise() : PyLong_FromLongLong(value);
+}
+
+static PyObject *resource_perform(PyObject *self, PyObject *args)
+{
+  const char *action;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "s:perform", &action)) return NULL;
+  CALL(status, hipmm_resource_perform(resource_of(self), action));
+  return call_result(status);
+}
+
+static PyObject *resource_report(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  char *text;
+  enum hipmm_status status;
+  CALL(status, hipmm_resource_report(resource_of(self), &text));
+  return status ? call_raise() : text_take(text);
+}
+
+static PyObject *resource_trim(PyObject *self, PyObject *args)
+{
+  PyObject *size = NULL;
+  size_t keep = 0;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "|O:trim", &size) || (size && size_from(size, "keep", &keep))) return NULL;
+  CALL(status, hipmm_resource_trim(resource_of(self), keep));
+  return call_result(status);
+}
+
+/* The counters as a tuple, in the order of hipmm.Statistics. `what`: 0 get, 1 push, 2 pop. */
+static PyObject *resource_counters(PyObject *self, PyObject *args)
+{
+  int what;
+  struct hipmm_statistics s;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "i", &what)) return NULL;
+  CALL(status, what == 0   ? hipmm_statistics_get(resource_of(self), &s)
+               : what == 1 ? hipmm_statistics_push(resource_of(self), &s)
+                           : hipmm_statistics_pop(resource_of(self), &s));
+  if (status) return call_raise();
+  return Py_BuildValue("LLLLLL", (long long)s.current_bytes, (long long)s.current_count, (long long)s.peak_bytes,
+                       (long long)s.peak_count, (long long)s.total_bytes, (long long)s.total_count);
+}
+
+static PyObject *resource_get_name(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyUnicode_FromString(hipmm_resource_name(resource_of(self)));
+}
+
+static PyObject *resource_get_type(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyUnicode_FromString(hipmm_resource_type(resource_of(self)));
+}
+
+static PyObject *resource_get_device(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromLong(hipmm_resource_device(resource_of(self)));
+}
+
+static PyObject *resource_repr(PyObject *self)
+{
+  const struct hipmm_resource *resource = resource_of(self);
+  return PyUnicode_FromFormat("<hipmm.Resource \"%s\" (%s) on device %d>", hipmm_resource_name(resource),
+                              hipmm_resource_type(resource), hipmm_resource_device(resource));
+}
+
+static PyObject *resource_compare(PyObject *left, PyObject *right, int operation)
+{
+  if ((operation != Py_EQ && operation != Py_NE) || !PyObject_TypeCheck(right, resource_type))
+    return Py_NewRef(Py_NotImplemented);
+  return PyBool_FromLong((resource_of(left) == resource_of(right)) == (operation == Py_EQ));
+}
+
+static Py_hash_t resource_hash(PyObject *self)
+{
+  return (Py_hash_t)((uintptr_t)resource_of(self) >> 4);
+}
+
+static PyMethodDef resource_methods[] = {
+    {"allocate", (PyCFunction)(void (*)(void))resource_allocate, METH_VARARGS | METH_KEYWORDS,
+     "allocate(nbytes, stream=None, *, alignment=256)\n--\n\nThe address of `nbytes` bytes, for use on `stream`. The "
+     "caller frees it with deallocate(); a Buffer frees itself. Raises hipmm.MemoryError."},
+    {"deallocate", (PyCFunction)(void (*)(void))resource_deallocate, METH_VARARGS | METH_KEYWORDS,
+     "deallocate(ptr, nbytes=0, stream=None, *, alignment=256)\n--\n\nFrees memory of this resource. 0 bytes: the size "
+     "is "
+     "not known. A wrong address or size raises hipmm.ArgumentError and changes nothing."},
+    {"query", resource_query, METH_VARARGS,
+     "query(name)\n--\n\nA value, such as \"reserved_bytes\", of this resource or of "
+     "the nearest one below that has it."},
+    {"perform", resource_perform, METH_VARARGS, "perform(action)\n--\n\nAn action, such as \"flush\"."},
+    {"report", resource_report, METH_NOARGS, "report()\n--\n\nThe report for people: `tracking` lists live blocks."},
+    {"trim", resource_trim, METH_VARARGS,
+     "trim(keep=0)\n--\n\nReturns free memory to the runtime, but for `keep` bytes."},
+    {"_counters", resource_counters, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef resource_properties[] = {{"name", resource_get_name, NULL, "The name in the graph.", NULL},
+                                            {"type", resource_get_type, NULL, "The type, such as \"pool\".", NULL},
+                                            {"device", resource_get_device, NULL, "The device.", NULL},
+                                            {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot resource_slots[] = {{Py_tp_doc, "A resource of a stack, from hipmm.resource() or hipmm.create()."},
+                                       {Py_tp_dealloc, (void *)resource_dealloc},
+                                       {Py_tp_repr, (void *)resource_repr},
+                                       {Py_tp_hash, (void *)resource_hash},
+                                       {Py_tp_richcompare, (void *)resource_compare},
+                                       {Py_tp_methods, resource_methods},
+                                       {Py_tp_getset, resource_properties},
+                                       {0, NULL}};
+
+/* Py_TPFLAGS_DISALLOW_INSTANTIATION, which the limited API has under this number. */
+static PyType_Spec resource_spec = {"hipmm.Resource", sizeof(struct resource), 0, Py_TPFLAGS_DEFAULT | (1UL << 7),
+                                    resource_slots};
+
+int resource_init(PyObject *module)
+{
+  resource_type = (PyTypeObject *)PyType_FromSpec(&resource_spec);
+  return resource_type ? PyModule_AddObjectRef(module, "Resource", (PyObject *)resource_type) : -1;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* runtime.c: functions of the module on initialisation, resources and devices. The texts, defaults and checks that need
+ * no C are in hipmm/__init__.py. */
+#include "extension.h"
+
+#include <stdlib.h>
+
+/* ---- Initialisation ---- */
+
+/* (path, json): one of them, or None for both. */
+static PyObject *runtime_start(PyObject *module, PyObject *args)
+{
+  (void)module;
+  const char *path, *json;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "zz", &path, &json)) return NULL;
+  CALL(status, path ? hipmm_init_from_file(path) : json ? hipmm_init_from_string(json) : hipmm_init());
+  return call_result(status);
+}
+
+static PyObject *runtime_start_if_needed(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  enum hipmm_status status = HIPMM_OK;
+  if (!hipmm_is_initialized()) CALL(status, hipmm_init_if_needed());
+  return call_result(status);
+}
+
+static PyObject *runtime_is_initialized(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  return PyBool_FromLong(hipmm_is_initialized());
+}
+
+static PyObject *runtime_finalize(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  enum hipmm_status status;
+  CALL(status, hipmm_finalize());
+  return call_result(status);
+}
+
+static PyObject *runtime_name(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  return Py_BuildValue("z", hipmm_runtime());
+}
+
+static PyObject *runtime_version(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  return PyUnicode_FromString(hipmm_version());
+}
+
+/* ---- Resources ---- */
+
+/* (device or None, name or None) */
+static PyObject *runtime_get_resource(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *given;
+  const char *name;
+  int device;
+  struct hipmm_resource *resource;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "Oz", &given, &name)) return NULL;
+  if (given == Py_None && !name) {
+    CALL(status, hipmm_resource_get_current(&resource));
+  } else {
+    if (device_from(given, &device)) return NULL;
+    CALL(status,
+         name ? hipmm_resource_get_by_name(device, name, &resource) : hipmm_resource_get_for_device(device, &resource));
+  }
+  return status ? call_raise() : resource_wrap(resource);
+}
+
+/* (device or None, Resource or None): the resource that was in force. */
+static PyObject *runtime_set_resource(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *given, *object;
+  int device;
+  struct hipmm_resource *resource, *previous;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "OO", &given, &object) || resource_from(object, &resource)) return NULL;
+  if (device_from(given, &device)) return NULL;
+  CALL(status, hipmm_resource_set_for_device(device, resource, &previous));
+  return status ? call_raise() : resource_wrap(previous);
+}
+
+/* The resources of a list, for the length of a call. */
+static struct hipmm_resource **runtime_resources(PyObject *list, size_t *count_out)
+{
+  Py_ssize_t count = PyList_Size(list);
+  struct hipmm_resource **resources = count < 0 ? NULL : malloc(((size_t)count + 1) * sizeof *resources);
+  for (Py_ssize_t i = 0; resources && i < count; i++) {
+    if (!resource_from(PyList_GetItem(list, i), &resources[i]) && resources[i]) continue;
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an upstream must be a hipmm.Resource, not None");
+    free(resources);
+    resources = NULL;
+  }
+  *count_out = (size_t)count;
+  return resources;
+}
+
+/* (device or None, type, name or None, JSON options, upstreams, resources that options name) */
+static PyObject *runtime_create(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *given, *upstreams, *named;
+  struct hipmm_recipe recipe = {.struct_size = sizeof recipe};
+  int device;
+  struct hipmm_resource *resource = NULL;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "OszsO!O!", &given, &recipe.type, &recipe.name, &recipe.options, &PyList_Type, &upstreams,
+                        &PyList_Type, &named))
+    return NULL;
+  if (device_from(given, &device)) return NULL;
+  struct hipmm_resource **ups = runtime_resources(upstreams, &recipe.n_upstreams);
+  struct hipmm_resource **others = ups ? runtime_resources(named, &recipe.n_named_resources) : NULL;
+  if (others) {
+    recipe.upstreams = ups;
+    recipe.named_resources = others;
+    CALL(status, hipmm_resource_create_from(device, &recipe, &resource));
+    if (status) call_raise();
+  }
+  free(ups);
+  free(others);
+  return resource ? resource_wrap(resource) : NULL;
+}
+
+/* ---- Devices ---- */
+
+static PyObject *runtime_number(enum hipmm_status status, long value)
+{
+  return status ? call_raise() : PyLong_FromLong(value);
+}
+
+static PyObject *runtime_device_count(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  int count = 0;
+  enum hipmm_status status;
+  CALL(status, hipmm_device_count(&count));
+  return runtime_number(status, count);
+}
+
+static PyObject *runtime_current_device(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  int device = 0;
+  enum hipmm_status status;
+  CALL(status, hipmm_device_current(&device));
+  return runtime_number(status, device);
+}
+
+static PyObject *runtime_set_device(PyObject *module, PyObject *args)
+{
+  (void)module;
+  int device;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "i:set_device", &device)) return NULL;
+  CALL(status, hipmm_device_set(device));
+  return call_result(status);
+}
+
+static PyObject *runtime_device_memory(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *given = NULL;
+  int device;
+  size_t now, all;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "|O:device_memory", &given) || device_from(given, &device)) return NULL;
+  CALL(status, hipmm_device_memory(device, &now, &all));
+  return status ? call_raise() : Py_BuildValue("KK", (unsigned long long)now, (unsigned long long)all);
+}
+
+static PyObject *runtime_held_bytes(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *given = NULL;
+  int device;
+  size_t now, peak;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "|O:held_bytes", &given) || device_from(given, &device)) return NULL;
+  CALL(status, hipmm_device_held_bytes(device, &now, &peak));
+  return status ? call_raise() : Py_BuildValue("KK", (unsigned long long)now, (unsigned long long)peak);
+}
+
+static PyObject *runtime_device_name(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *given = NULL;
+  int device;
+  char name[256];
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "|O:device_name", &given) || device_from(given, &device)) return NULL;
+  CALL(status, hipmm_device_name(device, sizeof name, name));
+  return status ? call_raise() : PyUnicode_FromString(name);
+}
+
+static PyObject *runtime_device_attribute(PyObject *module, PyObject *args)
+{
+  (void)module;
+  int attribute, device, value = 0;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "ii:device_attribute", &attribute, &device)) return NULL;
+  CALL(status, hipmm_device_attribute(device, attribute, &value));
+  return runtime_number(status, value);
+}
+
+/* (whether of the driver) */
+static PyObject *runtime_runtime_version(PyObject *module, PyObject *args)
+{
+  (void)module;
+  int of_driver, value = 0;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "p", &of_driver)) return NULL;
+  CALL(status, of_driver ? hipmm_driver_version(&value) : hipmm_runtime_version(&value));
+  return runtime_number(status, value);
+}
+
+static PyObject *runtime_synchronize(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *given = NULL, *on = NULL;
+  hipmm_stream_t stream;
+  int device;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "|OO:synchronize", &given, &on) || stream_from(given, &stream) ||
+      device_from(on, &device))
+    return NULL;
+  CALL(status, hipmm_stream_synchronize(device, stream));
+  return call_result(status);
+}
+
+/* (device, stream, whether it is retained or retired) */
+static PyObject *runtime_retain_stream(PyObject *module, PyObject *args)
+{
+  (void)module;
+  int device, retains;
+  PyObject *given;
+  hipmm_stream_t stream;
+  enum hipmm_status status;
+  if (!PyArg_ParseTuple(args, "iOp", &device, &given, &retains) || stream_from(given, &stream)) return NULL;
+  CALL(status, retains ? hipmm_stream_retain(device, stream) : hipmm_stream_retire(device, stream));
+  return call_result(status);
+}
+
+static PyObject *runtime_stream_handle(PyObject *module, PyObject *object)
+{
+  (void)module;
+  hipmm_stream_t stream;
+  return stream_from(object, &stream) ? NULL : PyLong_FromVoidPtr(stream);
+}
+
+PyMethodDef runtime_methods[] = {{"start", runtime_start, METH_VARARGS, NULL},
+                                 {"start_if_needed", runtime_start_if_needed, METH_NOARGS, NULL},
+                                 {"is_initialized", runtime_is_initialized, METH_NOARGS, NULL},
+                                 {"finalize", runtime_finalize, METH_NOARGS, NULL},
+                                 {"runtime", runtime_name, METH_NOARGS, NULL},
+                                 {"version", runtime_version, METH_NOARGS, NULL},
+                                 {"get_resource", runtime_get_resource, METH_VARARGS, NULL},
+                                 {"set_resource", runtime_set_resource, METH_VARARGS, NULL},
+                                 {"create", runtime_create, METH_VARARGS, NULL},
+                                 {"device_count", runtime_device_count, METH_NOARGS, NULL},
+                                 {"current_device", runtime_current_device, METH_NOARGS, NULL},
+                                 {"set_device", runtime_set_device, METH_VARARGS, NULL},
+                                 {"device_memory", runtime_device_memory, METH_VARARGS, NULL},
+                                 {"held_bytes", runtime_held_bytes, METH_VARARGS, NULL},
+                                 {"device_name", runtime_device_name, METH_VARARGS, NULL},
+                                 {"device_attribute", runtime_device_attribute, METH_VARARGS, NULL},
+                                 {"runtime_version", runtime_runtime_version, METH_VARARGS, NULL},
+                                 {"synchronize", runtime_synchronize, METH_VARARGS, NULL},
+                                 {"retain_stream", runtime_retain_stream, METH_VARARGS, NULL},
+                                 {"stream_handle", runtime_stream_handle, METH_O, NULL},
+                                 {"dlpack_open", dlpack_open, METH_O, NULL},
+                                 {NULL, NULL, 0, NULL}};

@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The tests of the Python package, over the software device: the package of the sources, with an extension that is linked
+# to this build's libhipmm, in a virtual environment of the build folder with NumPy and pytest from PyPI. Run by
+# `make check`. Arguments go to pytest.
+set -eu
+
+: "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
+skip() {
+  echo "$*"
+  exit 77
+}
+
+[ -z "${SANITIZER_FLAGS-}" ] || skip "python3 has no sanitizers"
+[ -e "$top_builddir/.libs/libhipmm.so" ] || skip "no shared library was built"
+command -v python3 >/dev/null || skip "no python3 here"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || skip "python3 is older than 3.10"
+include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')
+[ -e "$include/Python.h" ] || skip "Python's headers are missing (Debian and Ubuntu: python3-dev)"
+work=$top_builddir/python
+mkdir -p "$work"
+
+# ---- The virtual environment ----
+
+venv=$work/venv
+if [ ! -e "$venv/complete" ]; then
+  rm -rf "$venv"
+  python3 -m venv "$venv" || skip "python3 makes no virtual environment (Debian and Ubuntu: python3-venv)"
+  timeout 120 "$venv/bin/python" -m pip install -q --disable-pip-version-check --retries 1 numpy pytest ||
+    skip "NumPy and pytest could not be had from PyPI"
+  touch "$venv/complete"
+fi
+
+# ---- The package ----
+
+package=$work/package/hipmm
+rm -rf "$work/package"
+mkdir -p "$package/bin"
+ln -s "$top_srcdir"/python/hipmm/* "$package/"
+ln -s "$top_builddir/hipmm" "$package/bin/hipmm"
+# shellcheck disable=SC2086 # CC may be several words
+${CC:-cc} -std=c11 -O2 -Wall -Wextra -Werror -fno-plt -fPIC -fvisibility=hidden -D_GNU_SOURCE -shared \
+  -I"$top_srcdir/include" -I"$include" -o "$package/_hipmm.abi3.so" "$top_srcdir"/python/src/*.c \
+  -L"$top_builddir/.libs" -lhipmm -Wl,-rpath,"$(cd "$top_builddir" && pwd)/.libs"
+
+# ---- The tests ----
+
+unset HIPMM_CONFIG
+PYTHONPATH=$(cd "$work/package" && pwd)
+HIPMM_RUNTIME=software PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH HIPMM_RUNTIME PYTHONDONTWRITEBYTECODE
+cd "$work"
+exec "$(pwd)/venv/bin/python" -m pytest -q -p no:cacheprovider -c /dev/null --rootdir "$top_srcdir/python/tests" \
+  "${@:-$top_srcdir/python/tests}"

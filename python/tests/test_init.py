@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT
+"""init(), graphs, resources, paths, settings, and what wrong input raises."""
+
+import json
+
+import pytest
+
+import hipmm
+
+
+@pytest.mark.graph(None)
+def test_a_graph_is_a_dict_a_path_or_found(tmp_path, monkeypatch):
+    graph = {"runtime": "software", "stack": ["pool", "device"]}
+    hipmm.init(graph)
+    assert (hipmm.runtime(), hipmm.resource().type) == ("software", "pool")
+    hipmm.finalize()
+    assert not hipmm.is_initialized()
+
+    file = tmp_path / "hipmm.json"
+    file.write_text(json.dumps({**graph, "stack": ["arena", "device"]}))
+    hipmm.init(file)
+    assert hipmm.resource().type == "arena"
+    hipmm.finalize()
+    hipmm.init(str(file))
+    hipmm.finalize()
+    monkeypatch.chdir(tmp_path)
+    hipmm.init()
+    assert hipmm.resource().type == "arena"
+
+
+@pytest.mark.graph(None)
+def test_a_wrong_graph_says_where(tmp_path):
+    with pytest.raises(hipmm.FileError, match="no_such.json") as caught:
+        hipmm.init(tmp_path / "no_such.json")
+    assert isinstance(caught.value, OSError) and caught.value.status == -10
+
+    with pytest.raises(hipmm.ConfigError, match="did you mean") as caught:
+        hipmm.init({"runtime": "software", "stack": ["pol", "device"]})
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.path == "/stack/0"
+    assert caught.value.message == str(caught.value)
+
+    file = tmp_path / "hipmm.json"
+    file.write_text('{ "stack": [ "pool" "device" ] }')
+    with pytest.raises(hipmm.ConfigError) as caught:
+        hipmm.init(file)
+    assert (caught.value.file, caught.value.line) == (str(file), 1)
+    for wrong in (3, [], object()):
+        with pytest.raises(TypeError):
+            hipmm.init(wrong)
+
+
+def test_a_runtime_that_is_not_there(run):
+    program = """
+import hipmm
+try:
+    hipmm.init({"stack": ["device"]})
+except (hipmm.PluginError, hipmm.NoDeviceError) as error:
+    print(error)
+"""
+    assert "/no/such/library.so" in run(program, env={"HIPMM_RUNTIME": "/no/such/library.so"}).stdout
+
+
+@pytest.mark.graph(None)
+def test_without_init_the_remedy_is_named():
+    for call in (lambda: hipmm.Buffer(1), hipmm.resource, hipmm.snapshot, hipmm.finalize):
+        with pytest.raises(hipmm.StateError, match=r"call hipmm\.init\(\)"):
+            call()
+
+
+def test_the_same_graph_counts(graph):
+    hipmm.init(graph)
+    hipmm.finalize()
+    assert hipmm.is_initialized() and hipmm.Buffer(1)
+
+
+def test_another_graph_is_refused():
+    with pytest.raises(hipmm.StateError) as caught:
+        hipmm.init({"runtime": "software", "stack": ["arena", "device"]})
+    assert isinstance(caught.value, RuntimeError)
+    assert hipmm.resource().type == "statistics"
+
+
+BRANCHES = {
+    "runtime": "software",
+    "resources": {
+        "memory": {"type": "device"},
+        "weights": {"type": "pool", "upstream": "memory", "maximum_size": "1MiB"},
+        "main": {"type": "statistics", "upstream": "memory"},
+    },
+    "devices": {"default": "main"},
+}
+
+
+@pytest.mark.graph(
+    {
+        **BRANCHES,
+        "resources": {**BRANCHES["resources"], "main": {"type": "fallback", "upstream": ["weights", "memory"]}},
+    }
+)
+def test_resources_by_name():
+    weights = hipmm.resource("weights")
+    assert (weights.name, weights.type, weights.device) == ("weights", "pool", 0)
+    assert weights == hipmm.resource("weights", 0) and hash(weights) == hash(hipmm.resource("weights"))
+    assert weights != hipmm.resource() and weights != "weights"
+    assert "weights" in repr(weights)
+    with pytest.raises(hipmm.ArgumentError, match='did you mean "weights"'):
+        hipmm.resource("weigths")
+    with pytest.raises(hipmm.NoDeviceError):
+        hipmm.resource(device=99)
+    with pytest.raises(TypeError):
+        hipmm.Resource()
+
+
+@pytest.mark.graph(
+    {
+        **BRANCHES,
+        "resources": {**BRANCHES["resources"], "main": {"type": "fallback", "upstream": ["weights", "memory"]}},
+    }
+)
+def test_using_puts_a_resource_in_force():
+    before, weights = hipmm.resource(), hipmm.resource("weights")
+    with hipmm.using(weights) as inside:
+        assert inside == hipmm.resource() == weights
+        assert hipmm.Buffer(1).resource == weights
+        with pytest.raises(hipmm.MemoryError):
+            hipmm.Buffer(2 << 20)
+    assert hipmm.resource() == before
+    with pytest.raises(KeyError), hipmm.using(weights):
+        raise KeyError
+    assert hipmm.resource() == before
+    assert hipmm.set_resource(weights) == before
+    hipmm.reset_resource()
+    assert hipmm.resource() == before
+    with pytest.raises(TypeError):
+        hipmm.using("weights")
+
+
+def test_resources_made_in_code():
+    pool = hipmm.create("pool", hipmm.create("device"), maximum_size="1MiB", name="mine")
+    assert (pool.name, pool.type) == ("mine", "pool")
+    assert hipmm.get("created/mine/maximum_size") == "1MiB"
+    with pytest.raises(hipmm.MemoryError):
+        hipmm.Buffer(2 << 20, None, pool)
+    with pytest.raises(hipmm.ConfigError) as caught:
+        hipmm.create("pool", hipmm.create("device"), maximum_siz=1)
+    assert (caught.value.file, "maximum_size" in str(caught.value)) == ("<options>", True)
+    for wrong in (None, "device"):
+        with pytest.raises(TypeError):
+            hipmm.create("pool", wrong)
+
+
+def test_the_raw_pair():
+    pool = hipmm.resource("pool")
+    ptr = pool.allocate(1000, alignment=4096)
+    assert ptr % 4096 == 0 and pool.query("live_count") == 1
+    with pytest.raises(hipmm.ArgumentError):
+        pool.deallocate(ptr + 256, 1000)
+    with pytest.raises(hipmm.ArgumentError):
+        pool.deallocate(ptr, 5000, alignment=4096)
+    pool.deallocate(ptr, 1000, alignment=4096)
+    assert pool.query("live_count") == 0
+    pool.trim()
+    assert pool.query("reserved_bytes") == 0
+    with pytest.raises(hipmm.ArgumentError):
+        pool.allocate(1, alignment=3)
+    with pytest.raises(TypeError):
+        pool.deallocate("0x1000")
+
+
+def test_paths_and_settings():
+    hipmm.Buffer(1)
+    assert hipmm.query("devices/0/pool/live_count") == 0
+    hipmm.set("devices/0/pool/maximum_size", 2 << 20)
+    assert hipmm.get("devices/0/pool/maximum_size") == 2 << 20
+    hipmm.set("devices/0/pool/maximum_size", "3MiB")
+    assert hipmm.get("devices/0/pool/maximum_size") == "3MiB"
+    hipmm.set("devices/0/pool/maximum_size", None)
+    assert "devices/0/pool/reserved_bytes" in {entry["path"] for entry in hipmm.paths("devices/0/pool")}
+    [stack] = [stack for stack in hipmm.snapshot()["stacks"] if stack["top"] == "devices/0/statistics"]
+    assert [r["type"] for r in stack["resources"]] == ["statistics", "pool", "device"]
+    with pytest.raises(hipmm.ArgumentError, match="reserved_bytes"):
+        hipmm.query("devices/0/pool/reserved_byte")
+
+
+@pytest.mark.graph({"runtime": "software", "stack": ["tracking", "device"]})
+def test_reports():
+    live = hipmm.Buffer(12345)
+    assert "12345" in hipmm.resource().report().replace(",", "") or "12.06 KiB" in hipmm.resource().report()
+    del live
+
+
+def test_devices():
+    assert (hipmm.device_count(), hipmm.current_device()) == (1, 0)
+    hipmm.set_device(0)
+    assert hipmm.device_name()
+    free, total = hipmm.device_memory()
+    assert 0 < free <= total
+    buffer = hipmm.Buffer(1 << 20)
+    now, peak = hipmm.held_bytes()
+    assert buffer.nbytes <= now <= peak
+    with pytest.raises(hipmm.Error):
+        hipmm.set_device(7)
+    with pytest.raises(TypeError):
+        hipmm.set_device("0")

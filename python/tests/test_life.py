@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""The ends of things: finalize() with live objects, fork, the end of the interpreter, sub-interpreters."""
+
+import os
+
+import pytest
+
+import hipmm
+from hipmm import Buffer
+
+
+def test_buffers_outlive_finalize():
+    buffer, resource = Buffer.copy_of(b"abc"), hipmm.resource()
+    hipmm.finalize()
+    assert not hipmm.is_initialized()
+    assert buffer.nbytes == 3 and resource.name == "statistics"
+    assert Buffer(5, None, resource).nbytes == 5  # the reference keeps the stack
+    del buffer, resource
+    hipmm.init({"runtime": "software", "stack": ["pool", "device"]})
+    assert Buffer(1).resource.type == "pool"
+
+
+def test_the_child_of_a_fork_is_refused():
+    buffer = Buffer.copy_of(b"abc")
+    child = os.fork()
+    if not child:
+        try:
+            code = 1
+            try:
+                Buffer(1)
+            except hipmm.StateError as error:
+                code = 0 if "fork" in str(error) else 2
+            try:
+                buffer.read()
+                code = 3
+            except hipmm.StateError:
+                pass
+            if hipmm.is_initialized():
+                code = 4
+            del buffer
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert buffer.read() == b"abc"
+
+
+LIVE = """
+import hipmm, threading, sys
+hipmm.init({"runtime": "software", "stack": ["statistics", "pool", "device"]})
+stream = hipmm.Stream()
+kept = [hipmm.Buffer(1000, stream) for _ in range(10)]
+kept.append(kept)
+sys.kept = kept
+hipmm.register_allocator("a", lambda n, a, s: hipmm.resource("device").allocate(n), lambda p, n, a, s: hipmm.resource("device").deallocate(p))
+sys.more = hipmm.Buffer(100, None, hipmm.create("callback", allocator="a"))
+hipmm.set_log_sink(lambda *line: None, "trace")
+view = memoryview(kept[0])
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        "hipmm.finalize()",
+        "sys.exit(0)",
+        "threading.Thread(target=lambda: hipmm.Buffer(1)).start()",
+        "raise SystemExit",
+    ],
+)
+def test_the_interpreter_ends_with_live_objects(run, end):
+    ended = run(LIVE + end + "\n")
+    assert "Error" not in ended.stderr and "hipmm: error" not in ended.stderr, ended.stderr
+
+
+def test_threads_run_when_the_interpreter_ends(run):
+    run(LIVE + """
+def work():
+    while True:
+        hipmm.Buffer(5000)
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+""")
+
+
+def test_sub_interpreters_are_refused(run):
+    ended = run("""
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    import _interpreters as interpreters
+other = interpreters.create()
+try:
+    failure = interpreters.run_string(other, "import hipmm")
+    text = str(failure)
+except Exception as error:
+    text = str(error)
+print(text)
+import hipmm
+hipmm.init({"runtime": "software", "stack": ["device"]})
+print(hipmm.Buffer(10).nbytes)
+""")
+    assert "sub-interpreter" in ended.stdout and ended.stdout.endswith("10\n")
+
+
+def test_spawned_processes_work(run, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import multiprocessing
+import hipmm
+
+def work(buffer):
+    return hipmm.Buffer.copy_of(buffer).read()[::-1]
+
+def start():
+    hipmm.init({"runtime": "software", "stack": ["device"]})
+
+if __name__ == "__main__":
+    start()
+    with multiprocessing.get_context("spawn").Pool(1, start) as pool:
+        print(pool.apply(work, (hipmm.Buffer.copy_of(b"abc"),)))
+""")
+    ended = run(
+        "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')", str(program)
+    )
+    assert ended.stdout == "b'cba'\n"

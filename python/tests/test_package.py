@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""The package as a whole: what an import costs, the stubs, the command."""
+
+import ast
+import pathlib
+import subprocess
+
+import hipmm
+from hipmm import _hipmm, _library
+
+FOLDER = pathlib.Path(hipmm.__file__).parent
+
+
+def test_an_import_loads_no_framework(run):
+    ended = run("import sys; before = set(sys.modules); import hipmm; print(*sorted(set(sys.modules) - before))")
+    loaded = set(ended.stdout.split())
+    assert not loaded & {"numpy", "torch", "cupy", "numba", "json", "typing", "ctypes", "re", "subprocess"}, loaded
+
+
+def test_an_import_is_quick(run):
+    """Under 30 ms: the best of five, on a machine that has other things to do."""
+    program = "import time; start = time.perf_counter(); import hipmm; print(time.perf_counter() - start)"
+    assert min(float(run(program).stdout) for _ in range(5)) < 0.03
+
+
+def test_the_stub_has_all_that_the_extension_has():
+    tree = ast.parse((FOLDER / "_hipmm.pyi").read_text())
+    top = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    assert set(top) == {name for name in dir(_hipmm) if not name.startswith("_")}
+    for name, node in top.items():
+        if isinstance(node, ast.ClassDef):
+            declared = {inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)}
+            defined = set(vars(getattr(_hipmm, name))) - {
+                "__doc__",
+                "__module__",
+                "__repr__",
+                "__ne__",
+                "__lt__",
+                "__le__",
+                "__gt__",
+                "__ge__",
+            }
+            assert defined <= declared | {"__new__"}, (name, defined - declared)
+
+
+def test_all_names_are_there_and_documented():
+    assert sorted(hipmm.__all__) == hipmm.__all__
+    for name in hipmm.__all__:
+        thing = getattr(hipmm, name)
+        stub = name in ("flush_log", "register_allocator", "register_failure_handler")
+        assert stub or thing.__doc__, name
+
+
+def test_the_library_and_the_command():
+    assert hipmm.__version__ == _hipmm.version()
+    assert "libhipmm.so" in hipmm.library()
+    ended = subprocess.run([_library.command(), "--version"], capture_output=True, text=True)
+    assert hipmm.__version__ in ended.stdout

@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: MIT
+"""hipmm.rmm: the names, defaults and errors of RMM's Python API. RMM's own tests are run by rmm.sh."""
+
+import gc
+import importlib
+import inspect
+import os
+import pickle
+import threading
+
+import numpy
+import pytest
+
+import hipmm
+import hipmm.rmm as rmm
+from hipmm.rmm import mr
+from hipmm.rmm.pylibrmm.device_buffer import copy_device_to_ptr, copy_host_to_ptr, copy_ptr_to_host
+from hipmm.rmm.pylibrmm.stream import DEFAULT_STREAM, CudaStreamFlags, Stream
+
+pytestmark = pytest.mark.graph(None)
+
+
+@pytest.fixture(autouse=True)
+def fresh(graph):
+    yield
+    from hipmm.rmm.pylibrmm.memory_resource import _devices
+
+    _devices._per_device_mrs.clear()
+    if hipmm.is_initialized():
+        hipmm.reset_resource()
+
+
+# ---- Names
+
+MODULES = {
+    "": "DeviceBuffer RMMError enable_logging disable_logging flush_logger get_flush_level get_log_filenames "
+    "get_logging_level is_initialized level_enum mr register_reinitialize_hook reinitialize set_flush_level "
+    "set_logging_level should_log unregister_reinitialize_hook __version__ __git_commit__ logging_level statistics",
+    "mr": "ArenaMemoryResource BinningMemoryResource CallbackMemoryResource CudaAsyncMemoryResource "
+    "CudaAsyncViewMemoryResource CudaMemoryResource DeviceMemoryResource FailureCallbackResourceAdaptor "
+    "FixedSizeMemoryResource LimitingResourceAdaptor LoggingResourceAdaptor ManagedMemoryResource "
+    "PinnedHostMemoryResource PoolMemoryResource PrefetchResourceAdaptor SamHeadroomMemoryResource "
+    "StatisticsResourceAdaptor SystemMemoryResource TrackingResourceAdaptor UpstreamResourceAdaptor "
+    "available_device_memory disable_logging enable_logging experimental get_current_device_resource get_log_filenames "
+    "get_per_device_resource is_initialized set_current_device_resource set_per_device_resource "
+    "get_current_device_resource_type get_per_device_resource_type _flush_logs _initialize",
+    "mr.experimental": "CudaAsyncManagedMemoryResource",
+    "statistics": "Statistics enable_statistics get_statistics push_statistics pop_statistics statistics "
+    "ProfilerRecords ProfilerContext profiler default_profiler_records _get_descriptive_name_of_object",
+    "pylibrmm": "CudaStreamPool CudaStreamFlags DeviceBuffer memory_resource",
+    "pylibrmm.stream": "Stream CudaStreamFlags DEFAULT_STREAM LEGACY_DEFAULT_STREAM PER_THREAD_DEFAULT_STREAM",
+    "pylibrmm.cuda_stream_pool": "CudaStreamPool",
+    "pylibrmm.device_buffer": "DeviceBuffer to_device copy_ptr_to_host copy_host_to_ptr copy_device_to_ptr",
+    "pylibrmm.helper": "parse_bytes",
+    "pylibrmm.utils": "as_stream",
+    "pylibrmm.logger": "level_enum should_log set_logging_level get_logging_level flush_logger set_flush_level "
+    "get_flush_level",
+    "pylibrmm.memory_resource": "PoolMemoryResource experimental",
+    "pylibrmm.memory_resource._memory_resource": "_flush_logs _initialize _append_id PoolMemoryResource",
+    "pylibrmm.memory_resource.experimental": "CudaAsyncManagedMemoryResource",
+    "_cuda.gpu": "CUDARuntimeError CUDADriverError driverGetVersion getDevice setDevice runtimeGetVersion "
+    "getDeviceCount getDeviceAttribute getDeviceProperties deviceGetName",
+    "_cuda.stream": "Stream DEFAULT_STREAM",
+    "_lib.device_buffer": "DeviceBuffer to_device",
+    "_lib.memory_resource": "PoolMemoryResource _initialize get_current_device_resource_type",
+    "_lib.cuda_stream": "CudaStream",
+    "_lib.logger": "logging_level set_logging_level",
+    "librmm._logger": "level_enum",
+    "allocators.cupy": "rmm_cupy_allocator",
+    "allocators.torch": "rmm_torch_allocator",
+    "rmm": "RMMError reinitialize is_initialized",
+    "_version": "__version__ __git_commit__",
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_has_its_names(module):
+    found = importlib.import_module(f"hipmm.rmm.{module}".rstrip("."))
+    missing = [name for name in MODULES[module].split() if not hasattr(found, name)]
+    assert not missing
+
+
+DEFAULTS = {
+    mr.PoolMemoryResource: "upstream_mr initial_pool_size=None maximum_pool_size=None",
+    mr.ArenaMemoryResource: "upstream_mr arena_size=None dump_log_on_failure=False",
+    mr.FixedSizeMemoryResource: "upstream_mr block_size=1048576 blocks_to_preallocate=128",
+    mr.BinningMemoryResource: "upstream_mr min_size_exponent=-1 max_size_exponent=-1",
+    mr.CudaAsyncMemoryResource: "initial_pool_size=None release_threshold=None enable_ipc=False enable_fabric=False",
+    mr.CudaAsyncViewMemoryResource: "pool_handle",
+    mr.SamHeadroomMemoryResource: "headroom",
+    mr.CallbackMemoryResource: "allocate_func deallocate_func",
+    mr.LimitingResourceAdaptor: "upstream_mr allocation_limit",
+    mr.LoggingResourceAdaptor: "upstream_mr log_file_name=None",
+    mr.StatisticsResourceAdaptor: "upstream_mr",
+    mr.TrackingResourceAdaptor: "upstream_mr capture_stacks=False",
+    mr.FailureCallbackResourceAdaptor: "upstream_mr callback",
+    mr.PrefetchResourceAdaptor: "upstream_mr",
+    mr.CudaMemoryResource: "",
+    mr.ManagedMemoryResource: "",
+    mr.PinnedHostMemoryResource: "",
+    mr.SystemMemoryResource: "",
+}
+
+
+@pytest.mark.parametrize("kind", DEFAULTS, ids=lambda kind: kind.__name__)
+def test_the_defaults_of_constructors(kind):
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    shown = [p.name if p.default is p.empty else f"{p.name}={p.default}" for p in parameters]
+    assert " ".join(shown) == DEFAULTS[kind]
+
+
+# ---- Resources
+
+
+def adaptors(base):
+    yield mr.PoolMemoryResource(base, 1 << 20, "8MiB")
+    yield mr.ArenaMemoryResource(base, "2MiB")
+    yield mr.FixedSizeMemoryResource(base, 1 << 16, 2)
+    yield mr.BinningMemoryResource(base, 10, 12)
+    yield mr.LimitingResourceAdaptor(base, 1 << 30)
+    yield mr.StatisticsResourceAdaptor(base)
+    yield mr.TrackingResourceAdaptor(base, capture_stacks=True)
+    yield mr.FailureCallbackResourceAdaptor(base, lambda nbytes: False)
+    yield mr.PrefetchResourceAdaptor(base)
+
+
+def test_every_resource_allocates():
+    sources = [
+        mr.CudaMemoryResource(),
+        mr.ManagedMemoryResource(),
+        mr.PinnedHostMemoryResource(),
+        mr.CudaAsyncMemoryResource("1MiB"),
+    ]
+    for source in sources + [mr.experimental.CudaAsyncManagedMemoryResource()]:
+        for resource in [source, *adaptors(source)]:
+            ptr = resource.allocate(3000)
+            assert ptr % 256 == 0 and ptr
+            resource.deallocate(ptr, 3000)
+            assert resource.allocate(0) == 0
+            buffer = rmm.DeviceBuffer.to_device(b"abc" * 1000)
+            assert rmm.DeviceBuffer(ptr=buffer.ptr, size=3000, mr=resource).tobytes() == b"abc" * 1000
+            if resource is not source:
+                assert resource.get_upstream() is resource.upstream_mr is source
+
+
+@pytest.mark.parametrize(
+    "make, error",
+    [
+        (lambda: mr.PoolMemoryResource(None), Exception),
+        (lambda: mr.PoolMemoryResource("device"), TypeError),
+        (lambda: mr.PoolMemoryResource(mr.CudaMemoryResource(), 100), RuntimeError),
+        (lambda: mr.PoolMemoryResource(mr.CudaMemoryResource(), 512, 256), RuntimeError),
+        (lambda: mr.PoolMemoryResource(mr.CudaMemoryResource(), "1.2 foo"), ValueError),
+        (lambda: mr.PoolMemoryResource(mr.CudaMemoryResource(), 1 << 50), MemoryError),
+        (lambda: mr.ArenaMemoryResource(mr.CudaMemoryResource(), 1000), RuntimeError),
+        (lambda: mr.LimitingResourceAdaptor(mr.CudaMemoryResource(), -1), OverflowError),
+        (lambda: mr.LimitingResourceAdaptor(mr.CudaMemoryResource(), "1"), TypeError),
+        (lambda: mr.LoggingResourceAdaptor(mr.CudaMemoryResource()), ValueError),
+        (lambda: mr.CudaAsyncMemoryResource(enable_fabric=True), RuntimeError),
+        (lambda: mr.CudaAsyncViewMemoryResource(5), ValueError),
+        (lambda: mr.SamHeadroomMemoryResource(-5), OverflowError),
+        (lambda: mr.set_current_device_resource(None), TypeError),
+        (lambda: mr.get_per_device_resource("0"), TypeError),
+        (lambda: rmm.DeviceBuffer(5), TypeError),
+        (lambda: rmm.DeviceBuffer(size=-1), OverflowError),
+        (lambda: rmm.DeviceBuffer(size=1, mr="mr"), TypeError),
+        (lambda: rmm.DeviceBuffer(size=1 << 50), MemoryError),
+        (lambda: rmm.DeviceBuffer(size=1, stream=0), TypeError),
+        (lambda: Stream("stream"), TypeError),
+        (lambda: Stream(5), TypeError),
+        (lambda: rmm._cuda.gpu.setDevice(77), RuntimeError),
+    ],
+)
+def test_wrong_input_raises_what_rmm_raises(make, error, monkeypatch):
+    monkeypatch.delenv("RMM_LOG_FILE", raising=False)
+    with pytest.raises(error):
+        make()
+
+
+def test_the_pool_of_the_defaults_has_half_of_the_memory():
+    free = mr.available_device_memory()[0]
+    pool = mr.PoolMemoryResource(mr.CudaMemoryResource())
+    assert free * 0.4 < pool.pool_size() <= free / 2
+
+
+def test_bins():
+    base = mr.StatisticsResourceAdaptor(mr.CudaMemoryResource())
+    bins = mr.BinningMemoryResource(base)
+    bins.add_bin(1 << 12)
+    first = bins.allocate(3000)
+    mine = mr.TrackingResourceAdaptor(mr.CudaMemoryResource())
+    mr.set_current_device_resource(bins)
+    bins.add_bin(1 << 20, mine)
+    bins.add_bin(1 << 20, mr.CudaMemoryResource())  # a bin of the size is there already
+    buffer = rmm.DeviceBuffer(size=1 << 19)
+    assert mine.get_allocated_bytes() == 1 << 19 and len(bins.bin_mrs) == 2
+    bins.deallocate(first, 3000)
+    del buffer
+    assert mine.get_allocated_bytes() == 0
+
+
+def test_a_callback_of_either_signature():
+    base, seen = mr.CudaMemoryResource(), []
+
+    def allocate(size, stream):
+        seen.append(stream)
+        return base.allocate(size, stream)
+
+    new = mr.CallbackMemoryResource(allocate, lambda ptr, size, stream: base.deallocate(ptr, size, stream))
+    old = mr.CallbackMemoryResource(lambda size: base.allocate(size), lambda ptr, size: base.deallocate(ptr, size))
+    stream = Stream()
+    for resource in (new, old):
+        ptr = resource.allocate(100, stream)
+        resource.deallocate(ptr, 100, stream)
+    assert seen == [stream]
+
+
+def test_functions_of_dropped_resources_are_dropped():
+    import weakref
+
+    class Function:
+        def __call__(self, nbytes):
+            return False
+
+    function = Function()
+    reference = weakref.ref(function)
+    adaptor = mr.FailureCallbackResourceAdaptor(mr.CudaMemoryResource(), function)
+    del function, adaptor
+    gc.collect()
+    mr.FailureCallbackResourceAdaptor(mr.CudaMemoryResource(), len)
+    gc.collect()
+    assert reference() is None
+
+
+# ---- Resources in force
+
+
+def test_the_first_resource_is_plain_device_memory_or_the_graphs():
+    assert type(mr.get_current_device_resource()) is mr.CudaMemoryResource
+    assert mr.get_current_device_resource() is mr.get_per_device_resource(0)
+    mr.get_current_device_resource()
+    hipmm.finalize()
+    from hipmm.rmm.pylibrmm.memory_resource import _devices
+
+    _devices._per_device_mrs.clear()
+    hipmm.init({"runtime": "software", "stack": ["statistics", "device"]})
+    assert "statistics" in repr(mr.get_current_device_resource())
+    buffer = rmm.DeviceBuffer(size=100)
+    assert hipmm.statistics().current_bytes == 100
+    del buffer
+
+
+def test_what_rmm_puts_in_force_serves_hipmm_too():
+    statistics = mr.StatisticsResourceAdaptor(mr.CudaMemoryResource())
+    mr.set_current_device_resource(statistics)
+    buffer = hipmm.Buffer(100)
+    assert statistics.allocation_counts.current_bytes == 100
+    assert mr.get_current_device_resource_type() is mr.StatisticsResourceAdaptor
+    del buffer
+
+
+def test_reinitialize():
+    rmm.reinitialize(pool_allocator=True, managed_memory=True, initial_pool_size="1MiB", maximum_pool_size=1 << 22)
+    pool = mr.get_current_device_resource()
+    assert type(pool) is mr.PoolMemoryResource and type(pool.get_upstream()) is mr.ManagedMemoryResource
+    assert pool.pool_size() >= 1 << 20
+    with pytest.raises(MemoryError):
+        rmm.DeviceBuffer(size=1 << 23)
+    rmm.reinitialize()
+    assert type(mr.get_current_device_resource()) is mr.CudaMemoryResource and rmm.is_initialized()
+    with pytest.raises(RuntimeError):
+        rmm.reinitialize(devices=[0, 99])
+    assert hipmm.current_device() == 0
+
+
+def test_logging(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMM_LOG_FILE", str(tmp_path / "of%20the environment.csv"))
+    rmm.reinitialize(logging=True)
+    rmm.DeviceBuffer(size=1000)
+    mr._flush_logs()
+    file = tmp_path / "of%20the environment.dev0.csv"
+    assert rmm.get_log_filenames() == {0: str(file)}
+    lines = file.read_text().splitlines()
+    assert lines[0] == "Thread,Time,Action,Pointer,Size,Stream"
+    assert [line.split(",")[2] for line in lines[1:]] == ["allocate", "free"]
+    rmm.disable_logging()
+    assert rmm.get_log_filenames() == {0: None}
+    rmm.enable_logging(str(tmp_path / "second"))
+    rmm.enable_logging()  # is on already
+    assert os.path.exists(tmp_path / "second.dev0")
+
+
+# ---- DeviceBuffer
+
+
+def test_device_buffer():
+    values = numpy.arange(10, dtype="u1")
+    buffer = rmm.DeviceBuffer.to_device(values)
+    assert (buffer.size, buffer.capacity(), len(buffer)) == (10, 10, 10)
+    assert buffer.mr is mr.get_current_device_resource() and buffer.stream == DEFAULT_STREAM
+    assert isinstance(buffer, hipmm.Buffer)
+    buffer.resize(4)
+    buffer.reserve(100)
+    assert buffer.tobytes() == bytes(values[:4]) and buffer.capacity() == 100
+    assert pickle.loads(pickle.dumps(buffer)).tobytes() == buffer.tobytes()
+    with pytest.raises(ValueError, match="too small"):
+        buffer.copy_to_host(bytearray(3))
+    with pytest.raises(ValueError, match="too large"):
+        buffer.copy_from_host(b"12345")
+    with pytest.raises(BufferError):
+        buffer.copy_to_host(b"1234")
+    with pytest.raises(ValueError):
+        buffer.copy_from_device(values)
+    with pytest.raises(ValueError):
+        rmm.DeviceBuffer.to_device(numpy.arange(3))
+    rmm.DeviceBuffer(size=100, mr=mr.ManagedMemoryResource()).prefetch(0)
+    buffer.prefetch()
+
+
+def test_raw_copies():
+    source, target, stream = rmm.DeviceBuffer.to_device(b"abcdef"), rmm.DeviceBuffer(size=6), Stream()
+    copy_device_to_ptr(source.ptr, target.ptr, 6, stream)
+    stream.synchronize()
+    copy_host_to_ptr(b"XY", target.ptr + 1)
+    result = bytearray(6)
+    copy_ptr_to_host(target.ptr, result)
+    assert result == b"aXYdef"
+    copy_ptr_to_host(target.ptr, bytearray())
+    with pytest.raises(OverflowError):
+        copy_device_to_ptr(-1, target.ptr, 1)
+    with pytest.raises(RuntimeError):
+        copy_device_to_ptr(16, target.ptr, 6)
+
+
+def test_stream_pools():
+    pool = rmm.pylibrmm.CudaStreamPool(3, CudaStreamFlags.NON_BLOCKING)
+    streams = [pool.get_stream() for _ in range(6)]
+    assert streams[:3] == streams[3:] and len(set(streams)) == 3 and pool.get_stream(4) == streams[1]
+    assert not streams[0].is_default() and DEFAULT_STREAM.is_default()
+    with pytest.raises(RuntimeError):
+        rmm.pylibrmm.CudaStreamPool(0)
+
+
+def test_threads():
+    rmm.reinitialize(pool_allocator=True, initial_pool_size="1MiB")
+    failed = []
+
+    def work():
+        try:
+            for size in range(1, 300):
+                assert rmm.DeviceBuffer.to_device(b"x" * size).tobytes() == b"x" * size
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+@pytest.mark.parametrize(
+    "text, size",
+    [
+        ("100", 100),
+        ("1.5 KiB", 1536),
+        ("2GB", 2 * 10**9),
+        ("3\tMiB", 3 << 20),
+        ("1tb", 10**12),
+        ("1.", 1),
+        (7, 7),
+        ("5B", 5),
+    ],
+)
+def test_sizes(text, size):
+    assert rmm.pylibrmm.helper.parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["1k", "", "x", "-1", "1 foo", "1,5GB", "1GB ", " 1GB", "1e3"])
+def test_what_is_no_size(text):
+    with pytest.raises(ValueError, match="Could not parse"):
+        rmm.pylibrmm.helper.parse_bytes(text)
+
+
+# ---- The name rmm
+
+
+def test_install(run, tmp_path):
+    ended = run("""
+import sys
+import hipmm.rmm
+hipmm.rmm.install()
+hipmm.rmm.install()
+import rmm, rmm.mr, librmm
+from rmm.allocators.cupy import rmm_cupy_allocator
+import rmm.pylibrmm.memory_resource._memory_resource as deep
+librmm.load_library()
+assert rmm is hipmm.rmm and sys.modules["rmm.mr"] is sys.modules["hipmm.rmm.mr"]
+assert deep.PoolMemoryResource is rmm.mr.PoolMemoryResource
+assert rmm.__spec__.name == rmm.__name__ == "hipmm.rmm"
+try:
+    import rmm.no_such
+except ModuleNotFoundError as error:
+    print(error)
+""")
+    assert "rmm.no_such" in ended.stdout
+
+
+def test_install_refuses_the_real_one(run, tmp_path):
+    (tmp_path / "rmm.py").write_text("")
+    ended = run(f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import rmm
+import hipmm.rmm
+try:
+    hipmm.rmm.install()
+except ImportError as error:
+    print(error)
+""")
+    assert "the real rmm was imported already" in ended.stdout
+
+
+def test_running_a_program(run, tmp_path):
+    (tmp_path / "other.py").write_text("value = 5\n")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, other, rmm\nprint(__name__, sys.argv[1:], other.value, rmm.DeviceBuffer(size=3).size)\n"
+    )
+    run_main = "import runpy, sys; sys.argv = ['x'] + sys.argv[1:]; runpy.run_module('hipmm.rmm', run_name='__main__', alter_sys=True)"
+    assert run(run_main, str(program), "a", "b").stdout == "__main__ ['a', 'b'] 5 3\n"
+    assert run(run_main, "-c", "import rmm; print(rmm.__name__)").stdout == "hipmm.rmm\n"
+    assert "usage" in run(run_main, code=2).stderr
+    assert "usage" in run(run_main, "--help").stdout

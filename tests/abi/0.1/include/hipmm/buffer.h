@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* hipmm/buffer.h: memory with an owner: buffers, vectors, scalars and buffers of the host.
+ *
+ *     #include <hipmm/buffer.h>
+ *     #include <stdio.h>
+ *     int main(void)
+ *     {
+ *       struct hipmm_vector *vector;
+ *       double values[] = {1, 2, 3}, last;
+ *       if (hipmm_init() || hipmm_vector_create_from(NULL, sizeof *values, values, 3, NULL, &vector)) return 1;
+ *       if (hipmm_vector_resize(vector, 1000, NULL) || hipmm_vector_get(vector, 2, NULL, &last)) return 1;
+ *       printf("%g of %zu\n", last, hipmm_vector_count(vector));
+ *       return hipmm_vector_destroy(vector) || hipmm_finalize();
+ *     }
+ *
+ * Rules for all containers; the conventions of hipmm.h hold too:
+ *
+ *   - A container is an opaque handle that owns one block of memory. It stores three things for the block: the
+ *     resource, to which it owns a reference; the stream, on which the block will be freed; and the resource's device,
+ *     to which its functions switch while they run. `resource` NULL means the current device's resource.
+ *   - Containers are stream-ordered. A function that submits work takes the stream as its last input, as in RMM; the
+ *     stream must be of the container's device. Creating, resizing, reserving and shrinking store the stream as the
+ *     container's. If it differs from the previous one, the caller orders the two (hipmm_stream_wait()). The stored
+ *     stream must live until the container is destroyed or has another one. (If hipmm created the stream and it was
+ *     destroyed nonetheless, destroying the container waits for the whole device.)
+ *   - The calling thread waits for the stream only where the comment says "waits". Otherwise host memory that is copied
+ *     from must stay unchanged, and host memory that is copied to must not be read, until the copy has completed.
+ *   - A container of 0 bytes has no block: its data is NULL.
+ *   - A failed call leaves block, size, capacity and stream unchanged, and may be repeated. (The bytes that a failed
+ *     copy was to write are undefined.)
+ *   - One thread at a time may use a container; different threads may use different containers at once.
+ *   - A container may outlive hipmm_finalize(): its reference keeps the stack alive. In the child of a fork every call
+ *     is HIPMM_E_STATE. A destroyed container is HIPMM_E_POINTER, as long as no new one has its place; an index or range
+ *     out of bounds is HIPMM_E_ARGUMENT.
+ *   - A getter (data, bytes, stream, …) returns NULL, 0 or, for the device, -1, if its argument is NULL or not a live
+ *     container.
+ * / */
+#ifndef HIPMM_BUFFER_H
+#define HIPMM_BUFFER_H
+
+#include <hipmm/hipmm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/* ---- Buffers: bytes (RMM: device_buffer) ------------------------------------------------------------------------ */
+
+struct hipmm_buffer;
+
+/* Creates a buffer of `bytes`, whose contents are undefined. The caller destroys it, as every container. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_create(struct hipmm_resource *resource, size_t bytes,
+                                                       hipmm_stream_t stream, struct hipmm_buffer **buffer_out);
+
+/* Creates a buffer with a copy of `bytes` at `source`, which is memory of the host or of any device. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_create_from(struct hipmm_resource *resource, const void *source,
+                                                            size_t bytes, hipmm_stream_t stream,
+                                                            struct hipmm_buffer **buffer_out);
+
+/* Creates a buffer with a copy of another buffer's contents, and with a capacity of its size. `resource` may be of
+ * another device than the source. `stream` is of the new buffer's device: the caller orders it after the work that
+ * writes the source, and orders work that changes or destroys the source after it. The caller waits for the copy if the
+ * two devices cannot reach each other's memory and the runtime does not stage copies. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_copy(const struct hipmm_buffer *source, struct hipmm_resource *resource,
+                                                     hipmm_stream_t stream, struct hipmm_buffer **buffer_out);
+
+/* Frees the block on the buffer's stream. NULL has no effect. After a failure the buffer still exists. */
+enum hipmm_status hipmm_buffer_destroy(struct hipmm_buffer *buffer);
+
+/* Changes the size. Up to the capacity only the number changes. Beyond the capacity, a new block of exactly `bytes` is
+ * allocated, the contents are copied to it on `stream`, and the old block is freed on `stream`. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_resize(struct hipmm_buffer *buffer, size_t bytes,
+                                                       hipmm_stream_t stream);
+
+/* Grows the capacity to at least `bytes`, in the same way. The size stays. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_reserve(struct hipmm_buffer *buffer, size_t bytes,
+                                                        hipmm_stream_t stream);
+
+/* Makes the capacity equal to the size, in the same way. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_shrink_to_fit(struct hipmm_buffer *buffer, hipmm_stream_t stream);
+
+/* Copy to the buffer from `source`, or from the buffer to `target_out`: memory of the host or of any device. The
+ * `_async` functions return when the copy is submitted; the others wait. `offset` and `bytes`, in bytes, must lie
+ * within the size. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_write(struct hipmm_buffer *buffer, size_t offset, const void *source,
+                                                      size_t bytes, hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_write_async(struct hipmm_buffer *buffer, size_t offset,
+                                                            const void *source, size_t bytes, hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_read(const struct hipmm_buffer *buffer, size_t offset, size_t bytes,
+                                                     hipmm_stream_t stream, void *target_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_read_async(const struct hipmm_buffer *buffer, size_t offset,
+                                                           size_t bytes, hipmm_stream_t stream, void *target_out);
+
+/* Sets `bytes` from `offset` on to the byte `value`, as memset() does. Does not wait. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_fill(struct hipmm_buffer *buffer, size_t offset, int value,
+                                                     size_t bytes, hipmm_stream_t stream);
+
+/* Stores another stream, on which the block will be freed. Submits no work. */
+enum hipmm_status hipmm_buffer_set_stream(struct hipmm_buffer *buffer, hipmm_stream_t stream);
+
+/* Getters. Sizes are in bytes. */
+void *hipmm_buffer_data(const struct hipmm_buffer *buffer);
+size_t hipmm_buffer_bytes(const struct hipmm_buffer *buffer);
+size_t hipmm_buffer_capacity_bytes(const struct hipmm_buffer *buffer);
+hipmm_stream_t hipmm_buffer_stream(const struct hipmm_buffer *buffer);
+int hipmm_buffer_device(const struct hipmm_buffer *buffer);
+
+/* Without a reference: valid as long as the buffer. */
+struct hipmm_resource *hipmm_buffer_resource(const struct hipmm_buffer *buffer);
+
+/* Memory without a container. The caller sets struct_size = sizeof(struct hipmm_memory). */
+struct hipmm_memory {
+  size_t struct_size;
+  void *ptr;                       /* NULL when capacity_bytes is 0 */
+  size_t bytes;                    /* in use, at most capacity_bytes */
+  size_t capacity_bytes;           /* of the block: the size for hipmm_deallocate() */
+  struct hipmm_resource *resource; /* with a reference, which the owner of the struct owns */
+  hipmm_stream_t stream;
+};
+
+/* Transfers the buffer's memory and its reference to the caller, and destroys the buffer without freeing the memory.
+ * The caller frees ptr with hipmm_deallocate() and releases the reference with hipmm_resource_release(). */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_release(struct hipmm_buffer *buffer, struct hipmm_memory *memory_out);
+
+/* Creates a buffer that takes ownership of the memory and the reference. The block must be live in the resource, and of
+ * capacity_bytes: otherwise HIPMM_E_POINTER or HIPMM_E_SIZE, if the resource can tell. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_adopt(const struct hipmm_memory *memory,
+                                                      struct hipmm_buffer **buffer_out);
+
+/* ---- Vectors: elements of one size (RMM: device_uvector) -------------------------------------------------------- */
+
+/* An element has `element_bytes`, at least 1, and is copied as plain bytes; an element that was not written is
+ * undefined. Counts and indices are in elements, indices from 0. A count whose size in bytes overflows is
+ * HIPMM_E_OUT_OF_MEMORY. */
+struct hipmm_vector;
+
+/* Create a vector of `count` elements: undefined, or copied from `source` as by hipmm_buffer_create_from(). */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_create(struct hipmm_resource *resource, size_t element_bytes,
+                                                       size_t count, hipmm_stream_t stream,
+                                                       struct hipmm_vector **vector_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_create_from(struct hipmm_resource *resource, size_t element_bytes,
+                                                            const void *source, size_t count, hipmm_stream_t stream,
+                                                            struct hipmm_vector **vector_out);
+
+/* As hipmm_buffer_copy(), _destroy(), _resize(), _reserve(), _shrink_to_fit(), _set_stream(). */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_copy(const struct hipmm_vector *source, struct hipmm_resource *resource,
+                                                     hipmm_stream_t stream, struct hipmm_vector **vector_out);
+enum hipmm_status hipmm_vector_destroy(struct hipmm_vector *vector);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_resize(struct hipmm_vector *vector, size_t count,
+                                                       hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_reserve(struct hipmm_vector *vector, size_t count,
+                                                        hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_shrink_to_fit(struct hipmm_vector *vector, hipmm_stream_t stream);
+enum hipmm_status hipmm_vector_set_stream(struct hipmm_vector *vector, hipmm_stream_t stream);
+
+/* Copy one element to `value_out` or from `value`, or set its bytes to zero. The functions without `_async` wait. front
+ * reads the first element, back the last; for an empty vector both are HIPMM_E_ARGUMENT. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_get(const struct hipmm_vector *vector, size_t index,
+                                                    hipmm_stream_t stream, void *value_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_front(const struct hipmm_vector *vector, hipmm_stream_t stream,
+                                                      void *value_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_back(const struct hipmm_vector *vector, hipmm_stream_t stream,
+                                                     void *value_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_set(struct hipmm_vector *vector, size_t index, const void *value,
+                                                    hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_set_async(struct hipmm_vector *vector, size_t index, const void *value,
+                                                          hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_set_zero_async(struct hipmm_vector *vector, size_t index,
+                                                               hipmm_stream_t stream);
+
+/* Copy `count` elements from index `first` on, as hipmm_buffer_write() and hipmm_buffer_read(). */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_write(struct hipmm_vector *vector, size_t first, const void *source,
+                                                      size_t count, hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_write_async(struct hipmm_vector *vector, size_t first,
+                                                            const void *source, size_t count, hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_read(const struct hipmm_vector *vector, size_t first, size_t count,
+                                                     hipmm_stream_t stream, void *target_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_read_async(const struct hipmm_vector *vector, size_t first,
+                                                           size_t count, hipmm_stream_t stream, void *target_out);
+
+/* The device address of an element, and of `count` elements from index `first` on. Valid until the vector's block
+ * changes. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_element(const struct hipmm_vector *vector, size_t index,
+                                                        void **element_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_range(const struct hipmm_vector *vector, size_t first, size_t count,
+                                                      void **elements_out);
+
+/* Turns the vector into a buffer of the same block. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_release(struct hipmm_vector *vector, struct hipmm_buffer **buffer_out);
+
+/* Getters. Count and capacity are in elements. */
+void *hipmm_vector_data(const struct hipmm_vector *vector);
+size_t hipmm_vector_count(const struct hipmm_vector *vector);
+size_t hipmm_vector_capacity(const struct hipmm_vector *vector);
+size_t hipmm_vector_element_bytes(const struct hipmm_vector *vector);
+hipmm_stream_t hipmm_vector_stream(const struct hipmm_vector *vector);
+int hipmm_vector_device(const struct hipmm_vector *vector);
+struct hipmm_resource *hipmm_vector_resource(const struct hipmm_vector *vector); /* without a reference */
+
+/* ---- Scalars: one element (RMM: device_scalar) ------------------------------------------------------------------ */
+
+struct hipmm_scalar;
+
+/* Create a scalar of `bytes`, at least 1: undefined, with the value at `value`, or with a copy of another scalar. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_create(struct hipmm_resource *resource, size_t bytes,
+                                                       hipmm_stream_t stream, struct hipmm_scalar **scalar_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_create_from(struct hipmm_resource *resource, const void *value,
+                                                            size_t bytes, hipmm_stream_t stream,
+                                                            struct hipmm_scalar **scalar_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_copy(const struct hipmm_scalar *source, struct hipmm_resource *resource,
+                                                     hipmm_stream_t stream, struct hipmm_scalar **scalar_out);
+enum hipmm_status hipmm_scalar_destroy(struct hipmm_scalar *scalar);
+
+/* Copy the value, or set its bytes to zero. The functions without `_async` wait. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipmm_stream_t stream,
+                                                    void *value_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set(struct hipmm_scalar *scalar, const void *value,
+                                                    hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set_async(struct hipmm_scalar *scalar, const void *value,
+                                                          hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set_zero_async(struct hipmm_scalar *scalar, hipmm_stream_t stream);
+
+enum hipmm_status hipmm_scalar_set_stream(struct hipmm_scalar *scalar, hipmm_stream_t stream);
+
+void *hipmm_scalar_data(const struct hipmm_scalar *scalar);
+size_t hipmm_scalar_bytes(const struct hipmm_scalar *scalar);
+hipmm_stream_t hipmm_scalar_stream(const struct hipmm_scalar *scalar);
+int hipmm_scalar_device(const struct hipmm_scalar *scalar);
+struct hipmm_resource *hipmm_scalar_resource(const struct hipmm_scalar *scalar); /* without a reference */
+
+/* ---- Host buffers ------------------------------------------------------------------------------------------------ */
+
+/* Memory that the host can read and write, for copies between host and device: copies of other containers from and to
+ * pinned memory are asynchronous. All sources below `resource` must give memory that the host can use (`pinned`,
+ * `host`, `managed`, `system`, …), else HIPMM_E_ARGUMENT. `resource` NULL means pinned memory for the current device,
+ * independent of the graph. The stream is the stream of the copies that use the buffer. */
+struct hipmm_host_buffer;
+
+/* Create a host buffer of `bytes`: undefined, or with a copy of `bytes` at `source`, memory of the host or of any
+ * device. create_from waits. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_create(struct hipmm_resource *resource, size_t bytes,
+                                                            hipmm_stream_t stream,
+                                                            struct hipmm_host_buffer **buffer_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_create_from(struct hipmm_resource *resource, const void *source,
+                                                                 size_t bytes, hipmm_stream_t stream,
+                                                                 struct hipmm_host_buffer **buffer_out);
+enum hipmm_status hipmm_host_buffer_destroy(struct hipmm_host_buffer *buffer);
+
+/* As those of buffers, but they wait for `stream` if they allocate a new block: the host may use the contents on
+ * return. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_resize(struct hipmm_host_buffer *buffer, size_t bytes,
+                                                            hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_reserve(struct hipmm_host_buffer *buffer, size_t bytes,
+                                                             hipmm_stream_t stream);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_host_buffer_shrink_to_fit(struct hipmm_host_buffer *buffer,
+                                                                   hipmm_stream_t stream);
+
+enum hipmm_status hipmm_host_buffer_set_stream(struct hipmm_host_buffer *buffer, hipmm_stream_t stream);
+
+/* Getters. Sizes are in bytes. */
+void *hipmm_host_buffer_data(const struct hipmm_host_buffer *buffer);
+size_t hipmm_host_buffer_bytes(const struct hipmm_host_buffer *buffer);
+size_t hipmm_host_buffer_capacity_bytes(const struct hipmm_host_buffer *buffer);
+hipmm_stream_t hipmm_host_buffer_stream(const struct hipmm_host_buffer *buffer);
+int hipmm_host_buffer_device(const struct hipmm_host_buffer *buffer);
+struct hipmm_resource *hipmm_host_buffer_resource(const struct hipmm_host_buffer *buffer); /* without a reference */
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

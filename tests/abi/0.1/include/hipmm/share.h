@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* hipmm/share.h: device memory between the processes of one machine, through pools of the driver.
+ *
+ * A process that owns memory has a resource of the type `async` with "handle_type": "posix_fd". It sends another
+ * process the pool once, as a file descriptor (over a Unix socket, with SCM_RIGHTS), and each block as a struct
+ * hipmm_share_pointer (as plain bytes, by any way). The other process imports the pool as a resource, and the blocks as
+ * memory of that resource, which it frees like any other.
+ *
+ * The two processes must order their work. A block may be imported once the work that allocates it has executed: wait
+ * for its stream before sending it. All importing processes must free the block, and these frees must have executed,
+ * before its owner frees it. The conventions of hipmm/hipmm.h hold; all functions are thread-safe. */
+#ifndef HIPMM_SHARE_H
+#define HIPMM_SHARE_H
+
+#include <hipmm/hipmm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default) /* the library itself is compiled with hidden symbols */
+#endif
+
+#define HIPMM_SHARE_MAGIC   0x4d4d4948u /* "HIMM" in memory, where the first byte is the lowest */
+#define HIPMM_SHARE_VERSION 1
+
+/* A block, for another process. Plain bytes, valid as long as the block is allocated. Export fills all fields; import
+ * refuses what no hipmm has exported (HIPMM_E_ARGUMENT), and another version or size (HIPMM_E_NOT_SUPPORTED): the two
+ * processes need not use the same release of hipmm. */
+struct hipmm_share_pointer {
+  uint32_t magic;         /* HIPMM_SHARE_MAGIC */
+  uint16_t version;       /* HIPMM_SHARE_VERSION */
+  uint16_t struct_size;   /* sizeof(struct hipmm_share_pointer) */
+  uint64_t bytes;         /* of the block, as requested */
+  unsigned char data[64]; /* the driver's */
+};
+
+/* A file descriptor of the pool of `resource`, or of the nearest resource below that can be shared. The caller owns the
+ * descriptor and closes it. HIPMM_E_NOT_SUPPORTED if there is no such resource, or it was not configured for
+ * sharing. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_fd(struct hipmm_resource *resource, int *fd_out);
+
+/* The live block at `ptr` of that resource. Blocks of a sub-allocator above it (pool, binning, …) are HIPMM_E_POINTER,
+ * even at the start of a chunk. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, const void *ptr,
+                                                              struct hipmm_share_pointer *pointer_out);
+
+/* Imports another process's pool as a resource on `device`, the device of its memory. The resource cannot allocate
+ * (HIPMM_E_NOT_SUPPORTED): its memory comes from hipmm_share_import_pointer(). The caller still owns `fd`, and owns a
+ * reference to the resource; the last reference releases the pool with all blocks imported from it. The resource is of
+ * the type `async_import`, which a graph and hipmm_resource_create() can use too, with its option `peers`. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_fd(int device, int fd, struct hipmm_resource **resource_out);
+
+/* Imports another process's block as memory of `resource`, an imported pool, with the size that was requested there.
+ * The caller frees it with hipmm_deallocate(), which does not free the owner's memory. A block that was imported
+ * already is HIPMM_E_STATE. A size above the driver's is HIPMM_E_ARGUMENT; if the driver cannot tell the size, the
+ * caller must trust the other process. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource,
+                                                              const struct hipmm_share_pointer *pointer,
+                                                              void **ptr_out);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* hipmm/torch.h: the functions that frameworks call: PyTorch's pluggable allocator, and CuPy's function allocator.
+ *
+ *     allocator = torch.cuda.memory.CUDAPluggableAllocator("libhipmm.so", "hipmm_torch_malloc", "hipmm_torch_free")
+ *
+ * The signatures are those of the frameworks, so no function returns a status: a failure is logged as an error, and
+ * hipmm_last_error() gives its reason. No function throws or aborts. All are thread-safe.
+ *
+ * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so. If that fails, the
+ * log gives the reason in one line, and every allocation returns NULL until the program initialises hipmm. Each device
+ * is served by the resource that is in force at its first allocation, until hipmm_finalize().
+ *
+ * A stack that PyTorch's call builds may map memory where the process has several devices, since PyTorch orders its
+ * copies between devices with events. A stack that CuPy's call builds may not, unless its graph says "mapped": CuPy
+ * relies on the order that the runtime keeps for memory of hipMalloc. */
+#ifndef HIPMM_TORCH_H
+#define HIPMM_TORCH_H
+
+#include <hipmm/hipmm.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/* ---- PyTorch: torch/csrc/cuda/CUDAPluggableAllocator.h ---------------------------------------------------------- */
+
+/* Returns NULL for 0 bytes, and without memory. Every stream counts as retained: PyTorch's streams come from a pool and
+ * are never destroyed. A program that passes another stream calls hipmm_stream_retire() before it destroys that
+ * stream. */
+void *hipmm_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream);
+
+/* Frees on the stream for which the block was allocated, after all work that was submitted to its recorded streams so
+ * far; the calling thread does not wait for that work. A pointer that is not live is logged and ignored.
+ *
+ * A block of hipmm_torch_malloc() must not be freed with hipmm_deallocate(): the private pools, the recorded streams and
+ * the memory fraction would not know. A private pool notices only where the block is not live any more when the pool
+ * would use it again; the pool then logs an error and takes another block. */
+void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipmm_stream_t stream);
+
+/* Sets the function that is called with the reason before hipmm_torch_malloc() returns NULL for a failure; NULL: none.
+ * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm_torch.py passes
+ * std::__throw_runtime_error. */
+void hipmm_torch_on_failure(void (*function)(const char *message));
+
+/* set_init_fn: initialises hipmm now. PyTorch calls it where these functions give all its memory (use(), not pool(), of
+ * hipmm_torch.py): so on a device it allocates before it works there, and a stack that is built from now on opens mapped
+ * memory to another device when the first stack of that device is built. A program that calls it promises the same. Without
+ * it, every device can access all memory from the start. set_reset_fn (torch.cuda.empty_cache): returns free memory of all devices to the
+ * runtime. */
+void hipmm_torch_init(int device_count);
+void hipmm_torch_reset(void);
+
+/* set_memory_fraction_fn: from now on an allocation fails if the live bytes of these functions (as requested, without
+ * rounding) would exceed this fraction of the device's memory, 0 to 1; 1 is no limit. Live blocks stay. */
+void hipmm_torch_memory_fraction(double fraction, int device);
+
+/* set_base_alloc_fn: the live block that starts at `ptr`, and its size as requested; NULL and 0 if there is none. The
+ * block may be a part of an allocation of the driver, so that an IPC handle names more than the block. */
+void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out);
+
+/* Whether the live block at `ptr` is at the start of an allocation of the driver, as an IPC handle requires: 1; 0 for a
+ * block inside an allocation, for mapped memory, and for a pointer that is not live here. Calls the driver. */
+int hipmm_torch_is_allocation(void *ptr);
+
+/* set_record_stream_fn: `stream` uses the block at `ptr` as well. It must live until the block is freed. */
+void hipmm_torch_record_stream(void *ptr, hipmm_stream_t stream);
+
+/* c10::cuda::MempoolId_t, a pair that C++ passes by value. Never grows. */
+struct hipmm_torch_pool {
+  unsigned long long first, second;
+};
+
+/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: blocks that are allocated on `device`
+ * between begin and end, on any stream (`filter`, a C++ object, is not called), belong to the pool. Freed blocks of the
+ * pool serve only allocations of the same size and stream for the same pool, until the pool is released as often as it
+ * was begun. A captured graph can therefore be replayed. */
+void hipmm_torch_begin_allocate_to_pool(int device, struct hipmm_torch_pool pool, const void *filter);
+void hipmm_torch_end_allocate_to_pool(int device, struct hipmm_torch_pool pool);
+void hipmm_torch_release_pool(int device, struct hipmm_torch_pool pool);
+
+/* ---- CuPy: cupy.cuda.memory.CFunctionAllocator ------------------------------------------------------------------ */
+
+/* `stream`, CuPy's parameter, is the stream. The resource must be able to find the size of a block by its pointer,
+ * as all resources of hipmm can. */
+void *hipmm_cupy_malloc(void *stream, size_t bytes, int device);
+void hipmm_cupy_free(void *stream, void *ptr, int device);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,121 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# What doc/abi.md promises of libhipmm.so and its headers:
+#   - the soname bears the major version, and the symbols are in nodes of this major version;
+#   - every public struct is in layout.c;
+#   - no function, type or member of the baseline, surface.abi, has gone or changed; abidiff of libabigail compares;
+#   - a program and a plugin that were compiled from the frozen headers of the first release run.
+# Run by `make check`, where the comparison is left out without abidiff, and by `make check-abi` and .ci/run, where it must
+# be made. `make abi-baseline` (--renew) writes the baseline anew: in the commit that means to change the ABI, and after
+# additions, before a release.
+set -eu
+
+: "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
+here=$top_srcdir/tests/abi
+library=$top_builddir/.libs/libhipmm.so
+[ -e "$library" ] || { echo "no shared library was built"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+fail() {
+  echo "$*"
+  bad=1
+}
+
+# ---- The baseline ----
+
+structs() {
+  cat "$top_srcdir"/include/hipmm/*.h | sed -n 's/^struct \(hipmm_[a-z_]*\) {.*/\1/p' | sort -u
+}
+
+# surface OBJECT INCLUDE: an object with a variable for each public function and struct. abidiff compares what the symbols
+# of an object refer to; the library itself would show the insides of opaque structs too.
+surface() {
+  {
+    for header in "$2"/hipmm/*.h; do echo "#include <hipmm/${header##*/}>"; done
+    sed -n 's/^  \(hipmm_[a-z0-9_]*\);/__typeof__(\1) *const function_\1 = \1;/p' "$top_srcdir/core/libhipmm.map"
+    structs | sed 's/.*/const struct & *struct_&;/'
+  } >"$work/surface.c"
+  ${CC:-cc} -std=gnu11 -g -O0 -shared -fPIC -I "$2" -o "$1" "$work/surface.c"
+}
+
+# differ OBJECT: what abidiff says; additions, also at the end of a struct that may grow, are compatible
+differ() {
+  abidiff --no-added-syms --suppressions "$here/additions.abignore" "$here/surface.abi" "$1"
+}
+
+# changed SED: compares the headers after such a change
+changed() {
+  rm -rf "$work/changed"
+  cp -r "$top_srcdir/include" "$work/changed"
+  chmod -R u+w "$work/changed"
+  sed -i "$1" "$work/changed/hipmm/"*.h
+  surface "$work/changed.so" "$work/changed"
+  differ "$work/changed.so" >/dev/null
+}
+
+why=
+command -v abidiff >/dev/null || why="abidiff is missing (Debian: abigail-tools)"
+[ "$(uname -m)" = x86_64 ] || why="the baseline is of x86_64"
+[ -n "$why" ] || surface "$work/surface.so" "$top_srcdir/include"
+if [ "${1-}" = --renew ]; then
+  [ -z "$why" ] || { echo "$why"; exit 1; }
+  abidw --no-parameter-names --no-write-default-sizes --no-show-locs --no-comp-dir-path --no-corpus-path --no-elf-needed --out-file "$here/surface.abi" "$work/surface.so"
+  echo "written: tests/abi/surface.abi; read its difference before committing it"
+  exit 0
+fi
+
+if [ -z "$why" ]; then
+  differ "$work/surface.so" >"$work/difference" || {
+    cat "$work/difference"
+    fail "the ABI differs from tests/abi/surface.abi; undo that, or, if it is meant: make abi-baseline (doc/abi.md)"
+  }
+  # That the comparison sees what it must, and lets additions pass.
+  ! changed 's/^  const char \*runtime; .*/  void *extra; &/' || fail "abidiff does not notice a member that has moved"
+  ! changed 's/size_t keep_bytes/uint32_t keep_bytes/' || fail "abidiff does not notice an argument of another type"
+  ! changed 's/HIPMM_E_LIMIT = -31/HIPMM_E_LIMIT = -32/' || fail "abidiff does not notice a number of another value"
+  changed 's/^  size_t n_named_resources;/& void *extra;/' || fail "abidiff refuses a member at the end"
+  changed 's/^  HIPMM_ROLE_RUNTIME,/& HIPMM_ROLE_NEW,/' || fail "abidiff refuses a further number"
+else
+  [ "${1-}" != --strict ] || fail "$why"
+  echo "$why: the ABI was not compared with its baseline"
+fi
+
+# ---- Names ----
+
+major=$(sed -n 's/^#define HIPMM_VERSION_MAJOR *//p' "$top_srcdir/include/hipmm/version.h")
+minor=$(sed -n 's/^#define HIPMM_VERSION_MINOR *//p' "$top_srcdir/include/hipmm/version.h")
+soname=$(${READELF:-readelf} -dW "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+[ "$soname" = "libhipmm.so.$major" ] || fail "the soname is $soname, and the major version $major"
+${NM:-nm} -D --defined-only "$library" | sed -n 's/.* A \(HIPMM_[0-9.]*\).*/\1/p' >"$work/nodes"
+while read -r node; do
+  number=${node#HIPMM_}
+  [ "${number%%.*}" = "$major" ] && [ "${number#*.}" -le "$minor" ] ||
+    fail "the symbol node $node is not of a version up to $major.$minor"
+done <"$work/nodes"
+[ -s "$work/nodes" ] || ! ${READELF:-readelf} -VW "$library" | grep -q HIPMM_ || fail "no symbol node was found"
+
+structs >"$work/structs"
+while read -r name; do
+  grep -q "(${name}, [0-9]*);" "$here/layout.c" || fail "struct $name is not in tests/abi/layout.c"
+done <"$work/structs"
+[ "$(wc -l <"$work/structs")" -gt 20 ] || fail "found too few structs"
+
+# ---- The first release ----
+
+old=$here/0.1
+compile() {
+  ${CC:-cc} -std=gnu11 -Wall -Wextra -Werror -I "$old/include" ${SANITIZER_FLAGS-} "$@"
+}
+folder=$(cd "$top_builddir/.libs" && pwd)
+if compile -o "$work/client" "$old/client.c" -L "$folder" -lhipmm "-Wl,-rpath,$folder" &&
+  compile -shared -fPIC -o "$work/older.so" "$old/plugin.c"; then
+  HIPMM_PLUGIN_PATH=$work:${HIPMM_PLUGIN_PATH-$top_builddir/plugins} HIPMM_RUNTIME=software "$work/client" ||
+    fail "a program of version 0.1 does not run any more"
+else
+  fail "the headers of version 0.1 do not compile"
+fi
+
+exit $bad

@@ -1,0 +1,148 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# `hipmm plugin test` passes on all types that come with hipmm, and fails on each plugin of a zoo, by the check that the
+# mistake concerns. `plugins` is the list of plugins that were built.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+: "${plugins:?set it to the list of plugins}"
+bad=$top_builddir/tests/bad/.libs
+
+# ---- All types ----
+
+for plugin in $plugins; do
+  type=${plugin##*/} type=${type%.la}
+  file=$top_builddir/${plugin%/*}/.libs/$type.so
+  case $type in
+  advise | prefetch) run 0 plugin test --over managed "$file" ;; # they refuse memory that does not migrate
+  logging) run 0 plugin test --options "{\"file\": \"$work/log.csv\"}" "$file" ;;
+  async_import) # needs a pool of another process
+    for check in load imports descriptor; do run 0 plugin test --only $check "$file"; done ;;
+  pool) run 0 plugin test --over managed "$file" ;;
+  *) run 0 plugin test "$file" ;;
+  esac
+  prints ' 0 failed, '
+done
+
+# Over other types than the usual one.
+run 0 plugin test --over pool "$top_builddir/plugins/statistics/.libs/statistics.so"
+prints '^statistics: [0-9]* passed, 0 failed, 0 skipped$'
+run 0 plugin test --options '{"bins": [{"size": "4KiB"}]}' --over pool "$top_builddir/plugins/binning/.libs/binning.so"
+
+# ---- The zoo ----
+
+# finds CHECK TEXT ARGUMENT...: the check fails and says so, in one line that also says how to mend it
+finds() {
+  check=$1 text=$2
+  shift 2
+  run 1 plugin test "$@"
+  prints "^FAILED   $check: .*; came: .*$text.*; to mend it: .\{20\}"
+}
+
+run 0 plugin test "$bad/zoo.so"
+while read -r mistake check text; do
+  finds "$(echo "$check" | tr _ ' ')" "$text" --only "$(echo "$check" | tr _ ' ')" --options "{\"mistake\": \"$mistake\"}" \
+    "$bad/zoo.so"
+done <<END
+crashes values the process crashed
+double_free second_free a second free succeeds
+double_free foreign_pointer a free of a foreign pointer succeeds
+fails_silently huge_sizes gave no reason
+foreign_status huge_sizes its allocate returned 7, which is not a status of hipmm
+forgets_size wrong_size a free with a size too small succeeds
+gives_null distinct_blocks succeeds, and gives NULL
+gives_twice distinct_blocks overlaps a live block
+hoards leaks 1 of the upstream's blocks were not given back
+ignores_hip HIP_failures 1 of the upstream's blocks were not given back
+ignores_host host_memory the process crashed
+ignores_upstream upstream_failures 1 of the upstream's blocks were not given back
+keeps_blocks exhaustion 384 blocks were to be had at first, and 192
+leaks_host create blocks of services->host_allocate() (.* bytes) were not given back
+misaligns alignment is not aligned to 256 bytes
+needs_size unknown_size the free of a block
+no_query values query of the value zoo_value succeeds, and writes no value
+overflows huge_sizes an allocation of 18446744073709551615 bytes succeeds
+races threads 4 threads
+refuses_zero zero_size an allocation of 0 bytes
+rounds sizes 1 bytes were asked for, and 512 of the upstream
+writes_on_failure exhaustion fails, and writes to
+END
+finds values 'it did not end within 1 s, and was killed' --timeout 1 --only values --options '{"mistake": "hangs"}' \
+  "$bad/zoo.so"
+finds streams 'lost its pattern .* on stream' --only streams --options '{"mistake": "order"}' \
+  "$top_builddir/tests/model/.libs/no_wait_plugin.so"
+finds load 'no plugin descriptor: it exports neither no_descriptor_LTX_hipmm_plugin nor' "$bad/no_descriptor.so"
+finds load 'nobody_has_this' "$bad/undefined_symbol.so"
+head -c 2000 "$bad/zoo.so" >"$work/zoo.so"
+finds load 'the file is cut off' "$work/zoo.so"
+
+# descriptor CHECK TEXT FLAG...: the mistake is in what the compiler gets
+descriptor() {
+  check=$1 text=$2
+  shift 2
+  # shellcheck disable=SC2086 # lists of words
+  ${CC:-cc} -std=gnu11 -shared -fPIC ${SANITIZER_FLAGS-} -Wno-override-init -I "$top_srcdir/include" "$@" -o \
+    "$work/zoo_descriptor.so" "$top_srcdir/tests/bad/zoo_descriptor.c" || fail "zoo_descriptor.c cannot be compiled"
+  if [ "$check" ]; then
+    finds "$check" "$text" "$work/zoo_descriptor.so"
+  else
+    run 0 plugin test "$work/zoo_descriptor.so"
+  fi
+}
+
+# row NAME TYPE FIELD TEXT...: the second option
+row() {
+  echo "-DZOO_OPTION={.name=\"$1\",.type=HIPMM_OPTION_$2,AT($3)$4}"
+}
+
+descriptor '' ''
+descriptor descriptor 'an option is called "type"' "$(row type INTEGER number)"
+descriptor load 'has size twice' "$(row size BYTES more)"
+descriptor descriptor 'option "Size" is not written in lower-case' "$(row Size BYTES more)"
+descriptor descriptor 'option number: its default is not a value of it: ' "$(row number INTEGER number ,.initial=\"many\")"
+descriptor descriptor 'option number: its default is not a value of it: .*' \
+  "$(row number INTEGER number ,.initial=\"5\",.maximum=\"4\")"
+descriptor descriptor 'option number: its minimum is not a value of it: ' \
+  "$(row number INTEGER number ,.minimum=\"5\",.maximum=\"4\")"
+descriptor descriptor 'at_least names nothing' "$(row more BYTES more ,.at_least=\"nothing\")"
+descriptor descriptor 'options size and more fill the same bytes' "$(row more BYTES size)"
+descriptor descriptor 'option more must be given, and has a default' \
+  "$(row more BYTES more ,.initial=\"1\",.flags=HIPMM_OPTION_REQUIRED)"
+descriptor descriptor 'value of_zoo is there twice' -DZOO_FIELDS=.values=zoo_descriptor_values,.n_values=2
+descriptor descriptor 'it is a source, and takes upstreams' -DZOO_FIELDS=.role=HIPMM_ROLE_SOURCE
+descriptor descriptor 'flags 0x100 are unknown' -DZOO_FIELDS=.flags=256
+descriptor values 'query of the value of_zoo' -DZOO_FIELDS=.values=zoo_descriptor_values,.n_values=1
+descriptor load 'hipmm_version' -DZOO_IMPORTS
+run 1 plugin test --only imports "$work/zoo_descriptor.so"
+prints '^FAILED   imports: it imports nothing of libhipmm; came: it imports hipmm_version; to mend it: '
+
+# ---- As JSON, and wrong usage ----
+
+run 1 plugin test --json --only 'second free' --options '{"mistake": "double_free"}' "$bad/zoo.so"
+prints '"failed": 1'
+prints '"verdict": "failed"'
+prints '"came": "a second free succeeds"'
+prints '"mend": "keep a record'
+run 0 plugin test --json "$top_builddir/plugins/limiting/.libs/limiting.so"
+prints '"over": "device"'
+prints '"skipped": 0'
+
+run 2 plugin
+says 'write `hipmm plugin new NAME` or `hipmm plugin test FILE.so`$'
+run 2 plugin tset
+says 'unknown action "tset"; did you mean "test"?'
+run 2 plugin test
+says "the plugin's file is missing"
+run 2 plugin test --only nonsense "$bad/zoo.so"
+says 'there is no check "nonsense"; the checks are load, imports, '
+run 2 plugin test --options '[]' "$bad/zoo.so"
+says '\--options is not a JSON object'
+run 2 plugin test --timeout 0 "$bad/zoo.so"
+says 'timeout'
+run 1 plugin test "$work/none.so"
+says 'none.so: no such file'
+run 1 plugin test "$top_srcdir/README.md"
+says "a plugin's file is called TYPE.so"
+finds create '.*--over: no plugin nothing.so in ' --over nothing "$bad/zoo.so"
+finds create '.*option "mistaek"' --options '{"mistaek": "none"}' "$bad/zoo.so"
+
+finish

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* program_share.c: memory that the HIP program shares with another process. Each scenario forks before its first call. */
+#include "program.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+/* The child runs `work` with the pipe; the parent gets its other end, and joins with finish(). */
+static int start(int (*work)(int pipe_end), pid_t *child_out)
+{
+  int ends[2];
+  if (pipe(ends)) abort();
+  *child_out = fork();
+  if (*child_out) {
+    close(ends[0]);
+    return ends[1];
+  }
+  close(ends[1]);
+  int bad = work(ends[0]);
+  exit(bad);
+}
+
+static void finish(pid_t child, int pipe_end)
+{
+  int status = 0;
+  close(pipe_end);
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void send_bytes(int pipe_end, const void *data, size_t bytes)
+{
+  CHECK(write(pipe_end, data, bytes) == (ssize_t)bytes);
+}
+
+static bool get_bytes(int pipe_end, void *data, size_t bytes)
+{
+  return read(pipe_end, data, bytes) == (ssize_t)bytes;
+}
+
+static bool device_holds(const void *memory, int value, size_t bytes)
+{
+  unsigned char *host = malloc(bytes);
+  hipError_t code = hipMemcpy(host, memory, bytes, hipMemcpyDeviceToHost);
+  bool are = !code && all_are(host, bytes, value);
+  free(host);
+  return are;
+}
+
+/* ---- Parts of an allocation ---- */
+
+enum { PARTS = 4, PART_BYTES = 64 * KIB };
+
+#define MUST(condition) \
+  if (!(condition)) return fprintf(stderr, "child: %s\n", #condition), 1
+
+/* Opens the parts, sees what is in them, and fills one; opens one twice. */
+static int open_parts(int pipe_end)
+{
+  hipIpcMemHandle_t handles[PARTS];
+  char *parts[PARTS], *again;
+  void *own;
+  MUST(get_bytes(pipe_end, handles, sizeof handles));
+  MUST(!hipMalloc(&own, KIB));
+  for (int i = 0; i < PARTS; i++) {
+    MUST(!hipIpcOpenMemHandle((void **)&parts[i], handles[i], hipIpcMemLazyEnablePeerAccess));
+    MUST(device_holds(parts[i], i + 1, PART_BYTES));
+  }
+  MUST(!hipIpcOpenMemHandle((void **)&again, handles[1], hipIpcMemLazyEnablePeerAccess));
+  MUST(again == parts[1]);
+  MUST(!hipIpcCloseMemHandle(parts[1]));
+  MUST(!hipMemset(again, 77, PART_BYTES));
+  MUST(!hipDeviceSynchronize());
+  for (int i = 0; i < PARTS; i++) MUST(!hipIpcCloseMemHandle(parts[i]));
+  MUST(hipIpcCloseMemHandle(parts[0]) == hipErrorInvalidValue);
+  MUST(hipIpcOpenMemHandle(NULL, handles[0], hipIpcMemLazyEnablePeerAccess) == hipErrorInvalidValue);
+  MUST(!hipIpcOpenMemHandle((void **)&again, handles[1], hipIpcMemLazyEnablePeerAccess)); /* after all were closed */
+  MUST(device_holds(again, 77, PART_BYTES));
+  MUST(!hipIpcCloseMemHandle(again));
+  MUST(!hipFree(own));
+  return 0;
+}
+
+/* Run with a pool that holds segments. */
+void scenario_share_parts(void)
+{
+  hipIpcMemHandle_t handles[PARTS], other;
+  char *parts[PARTS];
+  void *opened;
+  pid_t child;
+  int pipe_end = start(open_parts, &child);
+  for (int i = 0; i < PARTS; i++) {
+    GOOD(hipMalloc((void **)&parts[i], PART_BYTES));
+    GOOD(hipMemset(parts[i], i + 1, PART_BYTES));
+    GOOD(hipIpcGetMemHandle(&handles[i], parts[i]));
+    GOOD(hipIpcGetMemHandle(&other, parts[i]));
+    CHECK(!memcmp(&other, &handles[i], sizeof other));
+    for (int before = 0; before < i; before++) CHECK(memcmp(&handles[before], &handles[i], sizeof other) != 0);
+  }
+  GOOD(hipDeviceSynchronize());
+  EXPECT(hipErrorInvalidContext, hipIpcOpenMemHandle(&opened, handles[0], hipIpcMemLazyEnablePeerAccess));
+  EXPECT(hipErrorInvalidContext, hipGetLastError());
+  send_bytes(pipe_end, handles, sizeof handles);
+  finish(child, pipe_end);
+  CHECK(device_holds(parts[0], 1, PART_BYTES));
+  CHECK(device_holds(parts[1], 77, PART_BYTES));
+  CHECK(device_holds(parts[2], 3, PART_BYTES));
+  GOOD(hipFree(parts[3]));
+  EXPECT(hipErrorInvalidValue, hipIpcGetMemHandle(&other, parts[3]));
+  hipGetLastError();
+  GOOD(hipMalloc((void **)&parts[3], PART_BYTES)); /* the same address, another block */
+  GOOD(hipIpcGetMemHandle(&other, parts[3]));
+  CHECK(memcmp(&other, &handles[3], sizeof other) != 0);
+  for (int i = 0; i < PARTS; i++) GOOD(hipFree(parts[i]));
+}
+
+/* ---- What cannot be shared ---- */
+
+/* The child makes a handle and ends. */
+static int make_handle(int pipe_end)
+{
+  hipIpcMemHandle_t handle;
+  void *first, *memory;
+  int to_parent;
+  MUST(get_bytes(pipe_end, &to_parent, sizeof to_parent));
+  MUST(!hipMalloc(&first, KIB));
+  MUST(!hipMalloc(&memory, KIB));
+  MUST(!hipIpcGetMemHandle(&handle, memory));
+  MUST(write(to_parent, &handle, sizeof handle) == (ssize_t)sizeof handle);
+  return 0;
+}
+
+/* Run with a pool that holds segments. */
+void scenario_share_ended(void)
+{
+  hipIpcMemHandle_t handle;
+  void *opened = NULL;
+  pid_t child;
+  int back[2];
+  CHECK(!pipe(back));
+  int pipe_end = start(make_handle, &child);
+  send_bytes(pipe_end, &back[1], sizeof back[1]);
+  CHECK(get_bytes(back[0], &handle, sizeof handle));
+  finish(child, pipe_end);
+  GOOD(hipMalloc(&opened, KIB));
+  EXPECT(hipErrorMapFailed, hipIpcOpenMemHandle(&opened, handle, hipIpcMemLazyEnablePeerAccess));
+  EXPECT(hipErrorMapFailed, hipGetLastError());
+  GOOD(hipFree(opened));
+}
+
+/* Run with a pool, whose blocks are parts of allocations, and with `device`, whose blocks are whole allocations. */
+void scenario_share(void)
+{
+  hipIpcMemHandle_t handle;
+  void *first, *memory;
+  GOOD(hipMalloc(&first, KIB));
+  GOOD(hipMalloc(&memory, 4 * MIB));
+  hipError_t code = hipIpcGetMemHandle(&handle, memory);
+  CHECK(code == hipSuccess || code == hipErrorNotSupported);
+  printf("%s\n", code ? "refused" : "shared");
+  if (code) EXPECT(code, hipGetLastError());
+  EXPECT(hipErrorInvalidValue, hipIpcGetMemHandle(NULL, memory));
+  hipGetLastError();
+  GOOD(hipFree(memory));
+  GOOD(hipFree(first));
+  EXPECT(hipErrorInvalidValue, hipIpcGetMemHandle(&handle, first));
+  EXPECT(hipErrorInvalidValue, hipGetLastError());
+}

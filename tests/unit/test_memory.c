@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of hipmm/memory.h: zeroed and synchronous allocations, other sizes, batches. */
+#include <hipmm/memory.h>
+
+#include "../support/fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const graphs[] = {
+    "'stack': ['statistics', {'type': 'pool', 'growth': 'segments'}, 'device']",
+    "'stack': ['statistics', {'type': 'pool', 'growth': 'mapped'}, 'device']",
+    "'stack': ['statistics', 'arena', 'async']",
+    "'stack': ['statistics', 'device']",
+    "'stack': ['statistics', 'pool', 'host']",
+    "'stack': ['statistics', 'pinned']",
+};
+
+enum { N_GRAPHS = sizeof graphs / sizeof *graphs, BYTES = 70000 };
+
+static int64_t live(void)
+{
+  return fixture_value("statistics", "current_count");
+}
+
+/* The device cannot write memory of the host alone. */
+static void fill(const char *graph, void *ptr, int value, size_t bytes, hipmm_stream_t stream)
+{
+  if (strstr(graph, "'host'"))
+    memset(ptr, value, bytes);
+  else
+    assert_int_equal(fixture_hip()->MemsetAsync(ptr, value, bytes, stream), 0);
+}
+
+static bool holds(const char *graph, const unsigned char *ptr, unsigned char value, size_t bytes)
+{
+  if (!strstr(graph, "'host'")) return fixture_holds(ptr, value, bytes);
+  for (size_t i = 0; i < bytes; i++)
+    if (ptr[i] != value) return false;
+  return true;
+}
+
+/* ---- One block ---- */
+
+static void zeroes_memory_that_was_used_before(void **state)
+{
+  for (int i = 0; i < N_GRAPHS; i++) {
+    fixture_start(graphs[i]);
+    hipmm_stream_t stream = fixture_stream();
+    void *used = fixture_allocate(BYTES, stream), *ptr = NULL;
+    fill(graphs[i], used, 7, BYTES, stream);
+    fixture_free(used, BYTES, stream);
+    assert_ok(hipmm_allocate_zeroed(NULL, BYTES, stream, &ptr));
+    assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
+    assert_true(holds(graphs[i], ptr, 0, BYTES));
+    fixture_free(ptr, BYTES, stream);
+    fixture_drop_stream(stream);
+    fixture_teardown(state);
+  }
+}
+
+/* Under the stepped scheduler nothing runs unless somebody waits. */
+static void synchronous_memory_is_ready_for_all(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start_with("'scheduler': 'stepped'", graphs[0]);
+  hipmm_stream_t stream = fixture_stream();
+  void *used = fixture_allocate(BYTES, stream), *ptr = NULL;
+  assert_int_equal(fixture_hip()->MemsetAsync(used, 7, BYTES, stream), 0);
+  fixture_free(used, BYTES, stream);
+  const struct hipmm_request request = {.struct_size = sizeof request,
+                                        .bytes = BYTES,
+                                        .alignment = 4096,
+                                        .stream = stream,
+                                        .flags = HIPMM_ALLOCATE_ZEROED | HIPMM_ALLOCATE_SYNCHRONOUS};
+  assert_ok(hipmm_allocate_ex(&request, &ptr));
+  assert_int_equal((uintptr_t)ptr % 4096, 0);
+  assert_int_equal(software()->pending(), 0);
+  assert_true(fixture_holds(ptr, 0, BYTES));
+  fixture_free(ptr, BYTES, stream);
+  assert_int_equal(fixture_hip()->MemsetAsync(used, 7, 256, NULL), 0);
+  assert_ok(hipmm_allocate_sync(NULL, 100, &ptr));
+  assert_int_equal(software()->pending(), 0);
+  assert_ok(hipmm_deallocate_sync(NULL, ptr, 100));
+  assert_int_equal(live(), 0);
+  fixture_drop_stream(stream);
+}
+
+static void refuses_requests_that_say_nothing_known(void **state)
+{
+  (void)state;
+  void *ptr = &ptr;
+  struct hipmm_request request = {.struct_size = sizeof request, .bytes = 100};
+  assert_status(hipmm_allocate_ex(&request, &ptr), HIPMM_E_STATE);
+  fixture_start(graphs[0]);
+  assert_status(hipmm_allocate_ex(NULL, &ptr), HIPMM_E_ARGUMENT);
+  assert_message("request is NULL");
+  assert_status(hipmm_allocate_ex(&request, NULL), HIPMM_E_ARGUMENT);
+  assert_message("ptr_out is NULL");
+  request.struct_size = 8;
+  assert_status(hipmm_allocate_ex(&request, &ptr), HIPMM_E_ARGUMENT);
+  assert_message("struct_size of the request is 8");
+  request.struct_size = sizeof request + 64;
+  request.alignment = 768;
+  assert_status(hipmm_allocate_ex(&request, &ptr), HIPMM_E_ARGUMENT);
+  assert_message("alignment 768 is not a power of two");
+  request.alignment = 0;
+  request.flags = 4;
+  assert_status(hipmm_allocate_ex(&request, &ptr), HIPMM_E_ARGUMENT);
+  assert_message("flags 0x4 of the request have an unknown bit");
+  request.flags = 0;
+  request.unused = 1;
+  assert_status(hipmm_allocate_ex(&request, &ptr), HIPMM_E_ARGUMENT);
+  assert_ptr_equal(ptr, &ptr);
+  request = (struct hipmm_request){.struct_size = sizeof request, .flags = HIPMM_ALLOCATE_ZEROED};
+  assert_ok(hipmm_allocate_ex(&request, &ptr));
+  assert_null(ptr);
+  assert_int_equal(live(), 1); /* adaptors count allocations of 0 bytes, as in RMM */
+}
+
+/* A memset or a wait that fails takes its block back. */
+static void a_failure_behind_the_allocation_leaves_nothing(void **state)
+{
+  (void)state;
+  needs_software();
+  void *ptr = NULL;
+  const struct hipmm_request request = {
+      .struct_size = sizeof request, .bytes = BYTES, .flags = HIPMM_ALLOCATE_ZEROED | HIPMM_ALLOCATE_SYNCHRONOUS};
+  fixture_start(graphs[0]);
+  fixture_fail_call("hipMemsetAsync", 1, HIPMM_HIP_ERROR_INVALID_VALUE);
+  assert_status(hipmm_allocate_ex(&request, &ptr), HIPMM_E_HIP);
+  assert_message("hipMemsetAsync");
+  assert_int_equal(live(), 0);
+  fixture_fail_call("hipStreamSynchronize", 1, HIPMM_HIP_ERROR_INVALID_VALUE);
+  assert_status(hipmm_allocate_ex(&request, &ptr), HIPMM_E_HIP);
+  assert_message("hipStreamSynchronize");
+  assert_int_equal(live(), 0);
+  assert_null(ptr);
+}
+
+/* ---- Other sizes ---- */
+
+static void moves_the_content(void **state)
+{
+  for (int i = 0; i < N_GRAPHS; i++) {
+    fixture_start(graphs[i]);
+    hipmm_stream_t stream = fixture_stream();
+    void *ptr = NULL, *same = NULL, *none = &none;
+    assert_ok(hipmm_reallocate(NULL, NULL, 0, BYTES, stream, &ptr));
+    fill(graphs[i], ptr, 9, BYTES, stream);
+    assert_ok(hipmm_reallocate(NULL, ptr, BYTES, 3 * BYTES, stream, &ptr));
+    assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
+    assert_true(holds(graphs[i], ptr, 9, BYTES));
+    assert_ok(hipmm_reallocate(NULL, ptr, 0, 100, stream, &ptr));
+    assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
+    assert_true(holds(graphs[i], ptr, 9, 100));
+    assert_ok(hipmm_reallocate(NULL, ptr, 0, 100, stream, &same));
+    assert_ptr_equal(same, ptr);
+    assert_int_equal(live(), 1);
+    assert_ok(hipmm_reallocate(NULL, ptr, 100, 0, stream, &none));
+    assert_null(none);
+    assert_int_equal(live(), 0);
+    fixture_drop_stream(stream);
+    fixture_teardown(state);
+  }
+}
+
+static void a_refused_move_leaves_the_block(void **state)
+{
+  (void)state;
+  void *moved = NULL, *ptr;
+  fixture_start("'stack': ['statistics', {'type': 'limiting', 'limit': '1MiB'}, 'pool', 'device']");
+  ptr = fixture_allocate(BYTES, NULL);
+  fixture_fill(ptr, 5, BYTES);
+  assert_status(hipmm_reallocate(NULL, ptr, BYTES, 2 * MIB, NULL, &moved), HIPMM_E_LIMIT);
+  assert_status(hipmm_reallocate(NULL, ptr, BYTES - 1, 100, NULL, &moved), HIPMM_E_SIZE);
+  assert_message("was allocated with 70000 bytes, not 69999");
+  assert_status(hipmm_reallocate(NULL, (char *)ptr + 256, 0, 100, NULL, &moved), HIPMM_E_POINTER);
+  assert_status(hipmm_reallocate(NULL, ptr, BYTES, 100, NULL, NULL), HIPMM_E_ARGUMENT);
+  if (on_software()) {
+    fixture_fail_call("hipMemcpyAsync", 1, HIPMM_HIP_ERROR_INVALID_VALUE);
+    assert_status(hipmm_reallocate(NULL, ptr, BYTES, 100, NULL, &moved), HIPMM_E_HIP);
+  }
+  assert_null(moved);
+  assert_int_equal(live(), 1);
+  assert_true(fixture_holds(ptr, 5, BYTES));
+  fixture_free(ptr, BYTES, NULL);
+}
+
+/* ---- Batches ---- */
+
+static void allocates_and_frees_a_batch(void **state)
+{
+  enum { N = 100 };
+  for (int i = 0; i < N_GRAPHS; i++) {
+    void *ptrs[N] = {NULL};
+    size_t bytes[N];
+    fixture_start(graphs[i]);
+    for (size_t b = 0; b < N; b++) bytes[b] = b * 300;
+    assert_ok(hipmm_allocate_batch(NULL, N, bytes, NULL, ptrs));
+    assert_null(ptrs[0]); /* 0 bytes */
+    assert_int_equal(live(), N);
+    for (size_t b = 1; b < N; b++) fill(graphs[i], ptrs[b], (int)b, bytes[b], NULL);
+    for (size_t b = 1; b < N; b++) assert_true(holds(graphs[i], ptrs[b], (unsigned char)b, bytes[b]));
+    assert_ok(hipmm_deallocate_batch(NULL, N, ptrs, i % 2 ? NULL : bytes, NULL));
+    assert_int_equal(fixture_value("statistics", "current_bytes"), 0);
+    assert_ok(hipmm_allocate_batch(NULL, 0, NULL, NULL, NULL));
+    assert_ok(hipmm_deallocate_batch(NULL, 0, NULL, NULL, NULL));
+    fixture_teardown(state);
+  }
+}
+
+static void a_batch_is_all_or_nothing(void **state)
+{
+  (void)state;
+  void *ptrs[4] = {&ptrs, &ptrs, &ptrs, &ptrs}, *none[4];
+  const size_t bytes[4] = {1000, 2000, 2 * MIB, 3000};
+  memcpy(none, ptrs, sizeof none);
+  fixture_start("'stack': ['statistics', {'type': 'limiting', 'limit': '1MiB'}, 'pool', 'device']");
+  assert_status(hipmm_allocate_batch(NULL, 4, bytes, NULL, ptrs), HIPMM_E_LIMIT);
+  assert_message("limiting");
+  assert_memory_equal(ptrs, none, sizeof none);
+  assert_int_equal(live(), 0);
+  assert_status(hipmm_allocate_batch(NULL, 4, NULL, NULL, ptrs), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_allocate_batch(NULL, 4, bytes, NULL, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_allocate_batch(NULL, SIZE_MAX, bytes, NULL, ptrs), HIPMM_E_OUT_OF_MEMORY);
+}
+
+static void frees_the_rest_of_a_batch(void **state)
+{
+  (void)state;
+  void *ptrs[3];
+  const size_t bytes[3] = {1000, 2000, 3000}, wrong[3] = {1000, 2001, 3000};
+  fixture_start(graphs[0]);
+  assert_ok(hipmm_allocate_batch(NULL, 3, bytes, NULL, ptrs));
+  assert_status(hipmm_deallocate_batch(NULL, 3, ptrs, wrong, NULL), HIPMM_E_SIZE);
+  assert_message("2001");
+  assert_int_equal(live(), 1);
+  assert_status(hipmm_deallocate_batch(NULL, 3, ptrs, NULL, NULL), HIPMM_E_POINTER);
+  assert_int_equal(live(), 0);
+  assert_status(hipmm_deallocate_batch(NULL, 3, NULL, bytes, NULL), HIPMM_E_ARGUMENT);
+}
+
+#define memory_test(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+  use_test_plugins();
+  const struct CMUnitTest tests[] = {
+      memory_test(zeroes_memory_that_was_used_before),
+      memory_test(synchronous_memory_is_ready_for_all),
+      memory_test(refuses_requests_that_say_nothing_known),
+      memory_test(a_failure_behind_the_allocation_leaves_nothing),
+      memory_test(moves_the_content),
+      memory_test(a_refused_move_leaves_the_block),
+      memory_test(allocates_and_frees_a_batch),
+      memory_test(a_batch_is_all_or_nothing),
+      memory_test(frees_the_rest_of_a_batch),
+  };
+  return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}
