@@ -23,8 +23,13 @@ static struct hipmm_rmm_options options_in_use; /* `devices` is a copy */
 const char *rmmGetErrorString(rmmError_t errcode)
 {
   static const char *const names[N_RMM_ERROR] = {
-      "RMM_SUCCESS",           "RMM_ERROR_CUDA_ERROR", "RMM_ERROR_INVALID_ARGUMENT", "RMM_ERROR_NOT_INITIALIZED",
-      "RMM_ERROR_OUT_OF_MEMORY", "RMM_ERROR_UNKNOWN",    "RMM_ERROR_IO",
+      "RMM_SUCCESS",
+      "RMM_ERROR_CUDA_ERROR",
+      "RMM_ERROR_INVALID_ARGUMENT",
+      "RMM_ERROR_NOT_INITIALIZED",
+      "RMM_ERROR_OUT_OF_MEMORY",
+      "RMM_ERROR_UNKNOWN",
+      "RMM_ERROR_IO",
   };
   return (unsigned)errcode < N_RMM_ERROR ? names[errcode] : "Internal error. Unknown error code.";
 }

@@ -46,11 +46,7 @@ typedef enum {
 } rmmError_t;
 
 /* The values may be combined. */
-typedef enum {
-  CudaDefaultAllocation = 0,
-  PoolAllocation = 1,
-  CudaManagedMemory = 2
-} rmmAllocationMode_t;
+typedef enum { CudaDefaultAllocation = 0, PoolAllocation = 1, CudaManagedMemory = 2 } rmmAllocationMode_t;
 
 #ifdef __cplusplus
 struct rmmOptions_t {

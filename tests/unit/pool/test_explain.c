@@ -68,8 +68,9 @@ static void says_what_waiting_gave(const char *growth)
   snprintf(options, sizeof options, ", 'growth': '%s', 'maximum_size': '16MiB'", growth);
   start("pool", "", options);
   fails(12 * MIB, HIPMM_E_OUT_OF_MEMORY);
-  assert_message("pool: cannot allocate 12 MiB: maximum_size 16 MiB leaves no room for it, with 11 MiB of it free; pool: after "
-                 "waiting for all streams");
+  assert_message(
+      "pool: cannot allocate 12 MiB: maximum_size 16 MiB leaves no room for it, with 11 MiB of it free; pool: after "
+      "waiting for all streams");
   size_t most = said("can be allocated");
   assert_int_equal(fixture_hip()->StreamQuery(other), 0);
   assert_in_range(most, 8 * MIB, 11 * MIB);

@@ -12,13 +12,14 @@
 #define RMM_FREE(ptr, stream)              rmm::free((ptr), (stream), __FILE__, __LINE__)
 
 /* Returns the error from the calling function. */
-#define RMM_CHECK(call)                           \
-  do {                                            \
-    const rmmError_t rmm_error = (call);          \
+#define RMM_CHECK(call)                             \
+  do {                                              \
+    const rmmError_t rmm_error = (call);            \
     if (rmm_error != RMM_SUCCESS) return rmm_error; \
   } while (0)
 
-namespace rmm {
+namespace rmm
+{
 
 template <typename T>
 inline rmmError_t alloc(T **ptr, std::size_t size, hipmm_stream_t stream, const char *file, unsigned int line)
