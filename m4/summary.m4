@@ -8,6 +8,8 @@ AC_DEFUN([HIPMM_SUMMARY], [
   AS_VAR_IF([enable_sanitizers], [no], [hipmm_sanitizers="no: not asked for (--enable-sanitizers=address,undefined)"],
     [hipmm_sanitizers="$enable_sanitizers${TEST_LAUNCHER:+, tests under $TEST_LAUNCHER}"])
   AS_VAR_IF([enable_werror], [no], [enable_werror="no: not asked for (--enable-werror)"])
+  hipmm_builtin=`echo $BUILTIN_PLUGINS`
+  AS_IF([test ! "$hipmm_builtin"], [hipmm_builtin="no: not asked for (--enable-builtin-plugins or --disable-shared)"])
   AS_VAR_IF([enable_static], [no], [hipmm_static="no: not asked for (--enable-static)"], [hipmm_static=yes])
   hipmm_plugindir=$plugindir
   for hipmm_round in 1 2 3; do
@@ -20,6 +22,7 @@ hipmm $PACKAGE_VERSION
   plugins            $hipmm_plugindir (plugin ABI $HIPMM_PLUGIN_ABI)
   shared library     libtool version $HIPMM_LT_VERSION
   static library     $hipmm_static
+  linked-in types    $hipmm_builtin
   HIP headers        $hipmm_hip
   nvidia runtime     $hipmm_cuda
   libltdl            $hipmm_ltdl
