@@ -107,7 +107,6 @@ static bool init_open_locked(void)
       graph_release(graph);
     }
     atomic_store(&is_open, true);
-    if (when_ready) when_ready();
     return true;
   }
   has_failed = true;
@@ -135,7 +134,9 @@ static bool init_ready_slow(enum family family)
   pthread_mutex_unlock(&lock);
   atomic_store(&is_changing, false);
   cancel_allow(cancel);
-  return atomic_load(&states[family]) == STATE_READY;
+  bool is_ready = atomic_load(&states[family]) == STATE_READY;
+  if (is_ready && when_ready) when_ready();
+  return is_ready;
 }
 
 bool init_ready(enum family family)

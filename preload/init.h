@@ -26,7 +26,7 @@ const char *init_graph(void);
 /* Whether this is the process whose memory this is. False in a child of vfork(), which has its parent's. */
 bool init_is_own_process(void);
 
-/* `function` is called each time that hipmm has been initialised. */
+/* `function` is called when hipmm has been initialised, again and again if need be; by any thread. */
 void init_when_ready(void (*function)(void));
 
 /* Finalises hipmm. The next allocation initialises it again. */

@@ -171,16 +171,19 @@ static void *report_ends_serve(void *unused)
 /* It blocks all signals, which belong to the program. */
 static bool report_ends_start_thread(void)
 {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   pthread_t thread;
   sigset_t all, before;
-  if (atomic_load(&thread_process) == (int)getpid()) return true;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool is_started = !pthread_create(&thread, NULL, report_ends_serve, NULL);
+  pthread_mutex_lock(&lock);
+  if (atomic_load(&thread_process) != (int)getpid() && !pthread_create(&thread, NULL, report_ends_serve, NULL)) {
+    pthread_detach(thread);
+    atomic_store(&thread_process, (int)getpid());
+  }
+  pthread_mutex_unlock(&lock);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (is_started) pthread_detach(thread);
-  if (is_started) atomic_store(&thread_process, (int)getpid());
-  return is_started;
+  return atomic_load(&thread_process) == (int)getpid();
 }
 
 /* ---- In a handler: only what is safe there ---- */

@@ -25,7 +25,7 @@ done
 echo "the manual pages are installed"
 
 for file in doc/hipmm/README.md doc/hipmm/doc/guide.md doc/hipmm/examples/forward.c doc/hipmm/examples/count_rust.rs \
-  hipmm/python/hipmm_torch.py hipmm/hipmm.schema.json; do
+  hipmm/hipmm.schema.json; do
   [ "$(find "$root" -path "*/$file")" ] || {
     echo "$file is not installed"
     exit 1
@@ -38,7 +38,14 @@ for link in $(sed -n 's/.*](\([A-Za-z/]*\.md\)).*/\1/p' "$docs/README.md"); do
     exit 1
   }
 done
-echo "so are the README and what it leads to, examples, the files for Python and the schema"
+echo "so are the README and what it leads to, examples and the schema"
+for completion in bash-completion/completions/hipmm zsh/site-functions/_hipmm; do
+  [ "$(find "$root" -path "*/share/$completion" -size +1k)" ] || {
+    echo "$completion is not installed"
+    exit 1
+  }
+done
+echo "the completions of the shells are installed"
 
 # What pkg-config says, in the moved place.
 folder() {

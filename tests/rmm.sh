@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # doc/rmm.md, the page for those who come from RMM: every name of hipmm in its tables exists, every type that hipmm has is
-# on it, and its graph is a good one.
+# on it, and its graph is a good one. python/tests/test_differences.py tests the table of Python.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 HIPMM_PLUGIN_PATH=$top_builddir/plugins
 page=$top_srcdir/doc/rmm.md
@@ -18,7 +18,7 @@ done <types >known
 named() {
   case $1 in
   "hipmm "*) "$hipmm" ${1#hipmm } --help >help.txt 2>&1 ;;
-  hipmm_*.py) [ -f "$top_srcdir/etc/python/$1" ] ;;
+  hipmm.*) [ -f "$top_srcdir/python/hipmm/${1#hipmm.}.py" ] || [ -d "$top_srcdir/python/hipmm/${1#hipmm.}" ] ;;
   hipmm/*.h) [ -f "$top_srcdir/include/$1" ] ;;
   "struct "* | "enum "*) grep -q "^$1 {\|^$1;" "$top_srcdir"/include/hipmm/*.h ;;
   hipmm_*"()") grep -q "^  ${1%??};\$" "$top_srcdir/core/libhipmm.map" ;;
@@ -30,7 +30,7 @@ named() {
 
 # names COLUMNS: what stands between backquotes in these columns, a name a line
 names() {
-  awk -F '|' -v columns="$1" '/^\| / && !/^\| RMM / {
+  awk -F '|' -v columns="$1" '/^\| RMM in Python/ { python = 1 } /^$/ { python = 0 } /^\| / && !/^\| RMM / && !python {
     n = split(columns, wanted, " ")
     for (i = 1; i <= n; i++) {
       parts = split($(wanted[i]), part, "`")
@@ -46,7 +46,7 @@ while read -r name; do
   named "$name" </dev/null || fail "doc/rmm.md: there is no $name"
 done <ours
 
-for name in hipmm_no_such "hipmm_no_such()" HIPMM_NO_SUCH "hipmm no_such" hipmm/no_such.h hipmm_no_such.py pool.no_such \
+for name in hipmm_no_such "hipmm_no_such()" HIPMM_NO_SUCH "hipmm no_such" hipmm/no_such.h hipmm.no_such pool.no_such \
   "struct hipmm_no_such"; do
   named "$name" && fail "$name is taken to be there"
 done

@@ -9,16 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGUMENTS_MOST = 16, ARGUMENTS_HELP = ARGUMENTS_MOST, ARGUMENTS_WORD = 64 };
+enum { ARGUMENTS_MOST = 16, ARGUMENTS_HELP = ARGUMENTS_MOST, ARGUMENTS_QUIET, ARGUMENTS_WORD = 64 };
+
+const struct argument arguments_common[ARGUMENTS_COMMON] = {
+    {.name = "quiet", .doc = "tell mistakes alone: no progress, notes or warnings"},
+    {.name = "help", .doc = "print this"}};
+
+const struct command *const *all_commands;
+
+/* Of arguments_visit(). */
+static void (*arguments_visitor)(void *closure, const struct arguments *arguments);
+static void *arguments_closure;
 
 static void arguments_usage(const struct arguments *arguments)
 {
   printf("Usage: hipmm %s", arguments->command->name);
   for (size_t i = 0; i < arguments->n_rows; i++) {
     const struct argument *row = &arguments->rows[i];
-    printf(row->value_name && row->flag ? " [--%s[=%s]]"
-           : row->value_name            ? " [--%s %s]"
-                                        : " [--%s]",
+    printf(row->is_required               ? " --%s %s"
+           : row->value_name && row->flag ? " [--%s[=%s]]"
+           : row->value_name              ? " [--%s %s]"
+                                          : " [--%s]",
            row->name, row->value_name);
   }
   printf("%s%s\n", *arguments->command->operands ? " " : "", arguments->command->operands);
@@ -59,7 +70,8 @@ static int arguments_help(const struct arguments *arguments)
   for (size_t i = 0; i < arguments->n_rows; i++)
     arguments_help_row(arguments->rows[i].name, arguments->rows[i].value_name,
                        arguments->rows[i].value_name && arguments->rows[i].flag, arguments->rows[i].doc);
-  arguments_help_row("help", NULL, false, "print this");
+  for (size_t i = 0; i < ARGUMENTS_COMMON; i++)
+    arguments_help_row(arguments_common[i].name, NULL, false, arguments_common[i].doc);
   return output_finish(CMD_GOOD);
 }
 
@@ -74,17 +86,24 @@ static const struct argument *arguments_find(const struct arguments *arguments, 
 
 static bool arguments_refuse(const struct arguments *arguments, const char *word, size_t length)
 {
-  const char *names[ARGUMENTS_MOST + 1];
+  const char *names[ARGUMENTS_MOST + ARGUMENTS_COMMON];
   for (size_t i = 0; i < arguments->n_rows; i++) names[i] = arguments->rows[i].name;
-  names[arguments->n_rows] = "help";
+  for (size_t i = 0; i < ARGUMENTS_COMMON; i++) names[arguments->n_rows + i] = arguments_common[i].name;
   char name[ARGUMENTS_WORD];
   snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), word);
-  const char *near = text_nearest(name, names, arguments->n_rows + 1);
+  const char *near = text_nearest(name, names, arguments->n_rows + ARGUMENTS_COMMON);
   if (near)
     say("%s: unknown option \"--%s\"; did you mean \"--%s\"?", arguments->command->name, name, near);
   else
     say("%s: unknown option \"--%s\"; `hipmm %s --help` lists them", arguments->command->name, name,
         arguments->command->name);
+  return false;
+}
+
+static bool arguments_is_common(const char *word, size_t length)
+{
+  for (size_t i = 0; i < ARGUMENTS_COMMON; i++)
+    if (strlen(arguments_common[i].name) == length && strncmp(arguments_common[i].name, word, length) == 0) return true;
   return false;
 }
 
@@ -95,7 +114,7 @@ static bool arguments_known(const struct arguments *arguments, int argc, char **
     if (strncmp(argv[i], "--", 2) != 0) continue;
     const char *word = argv[i] + 2;
     size_t length = strcspn(word, "=");
-    if (length == strlen("help") && strncmp(word, "help", length) == 0) continue;
+    if (arguments_is_common(word, length)) continue;
     const struct argument *row = arguments_find(arguments, word, length);
     if (!row) return arguments_refuse(arguments, word, length);
     if (row->value_name && !row->flag && word[length] != '=') i++;
@@ -112,6 +131,7 @@ static void arguments_prepare(const struct arguments *arguments, struct option *
                                                                            : required_argument,
                                  .val = (int)i};
   options[arguments->n_rows] = (struct option){.name = "help", .val = ARGUMENTS_HELP};
+  options[arguments->n_rows + 1] = (struct option){.name = "quiet", .val = ARGUMENTS_QUIET};
 }
 
 static bool arguments_bad(const struct arguments *arguments, int code, char *const *argv)
@@ -119,7 +139,7 @@ static bool arguments_bad(const struct arguments *arguments, int code, char *con
   const char *name = arguments->command->name;
   if (code == ':')
     say("%s: option \"%s\" needs a value", name, argv[optind - 1]);
-  else if (optopt > ARGUMENTS_HELP)
+  else if (optopt > ARGUMENTS_QUIET)
     say("%s: unknown option \"-%c\"; `hipmm %s --help` lists them", name, optopt, name);
   else
     say("%s: option \"%s\" takes no value", name, argv[optind - 1]);
@@ -129,16 +149,19 @@ static bool arguments_bad(const struct arguments *arguments, int code, char *con
 /* False: the error was printed. */
 static bool arguments_scan(const struct arguments *arguments, int argc, char **argv, bool *help_out)
 {
-  struct option options[ARGUMENTS_MOST + 2] = {0};
+  struct option options[ARGUMENTS_MOST + ARGUMENTS_COMMON + 1] = {0};
   arguments_prepare(arguments, options);
   *help_out = false;
   opterr = 0;
-  for (int code; (code = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+  for (int code; (code = getopt_long(argc, argv, ":hq", options, NULL)) != -1;) {
     if (code == '?' || code == ':') return arguments_bad(arguments, code, argv);
     bool is_help = code == ARGUMENTS_HELP || code == 'h';
+    bool is_quiet = code == ARGUMENTS_QUIET || code == 'q';
     if (is_help) *help_out = true;
-    if (!is_help && arguments->rows[code].flag) *arguments->rows[code].flag = true;
-    if (!is_help && arguments->rows[code].value && optarg) *arguments->rows[code].value = optarg;
+    if (is_quiet) output_be_quiet();
+    if (is_help || is_quiet) continue;
+    if (arguments->rows[code].flag) *arguments->rows[code].flag = true;
+    if (arguments->rows[code].value && optarg) *arguments->rows[code].value = optarg;
   }
   return true;
 }
@@ -158,9 +181,24 @@ static bool arguments_count(const struct arguments *arguments)
   return false;
 }
 
+void arguments_visit(const struct command *command, void (*visit)(void *closure, const struct arguments *arguments),
+                     void *closure)
+{
+  char *argv[] = {(char *)command->name, NULL};
+  arguments_visitor = visit;
+  arguments_closure = closure;
+  command->run(1, argv);
+  arguments_visitor = NULL;
+}
+
 bool arguments_read(struct arguments *arguments, int argc, char **argv, int *exit_out)
 {
   bool help = false;
+  if (arguments_visitor) {
+    *exit_out = CMD_GOOD;
+    arguments_visitor(arguments_closure, arguments);
+    return false;
+  }
   *exit_out = CMD_USAGE;
   if (!arguments_known(arguments, argc, argv)) return false;
   if (!arguments_scan(arguments, argc, argv, &help)) return false;

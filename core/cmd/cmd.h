@@ -22,7 +22,10 @@ struct command {
 };
 
 extern const struct command check_command, show_command, plugins_command, describe_command, schema_command,
-    replay_command, bench_command, run_command, plugin_command;
+    replay_command, bench_command, run_command, plugin_command, info_command, completion_command;
+
+/* All of them in the order of `hipmm --help`, ended by NULL. Set by main() before a command runs. */
+extern const struct command *const *all_commands;
 
 /* ---- arguments.c ----------------------------------------------------------------------------------------------- */
 
@@ -34,6 +37,8 @@ struct argument {
   const char *doc;
   bool *flag;
   const char **value;
+  bool is_required;
+  const char *const *choices; /* the words that the value can be, ended by NULL; NULL: not a choice */
 };
 
 struct arguments {
@@ -45,8 +50,17 @@ struct arguments {
   size_t n_operands;
 };
 
-/* Reads argv by the rows; every command knows --help. True: continue. False: return *exit_out; messages were printed. */
+/* Options that every command has; not in the rows. */
+#define ARGUMENTS_COMMON 2
+extern const struct argument arguments_common[ARGUMENTS_COMMON];
+
+/* Reads argv by the rows; every command knows --help and --quiet. True: continue. False: return *exit_out; messages were
+ * printed. */
 bool arguments_read(struct arguments *arguments, int argc, char **argv, int *exit_out);
+
+/* Visits the arguments of a command, which then does nothing else. */
+void arguments_visit(const struct command *command, void (*visit)(void *closure, const struct arguments *arguments),
+                     void *closure);
 
 /* The operand at `index`, or NULL if it was not given. */
 const char *arguments_operand(const struct arguments *arguments, size_t index);
@@ -59,6 +73,13 @@ bool arguments_number(const struct arguments *arguments, const char *name, const
 
 /* Prints a line on standard error: "hipmm: …". Control characters are made visible. */
 void say(const char *format, ...) HIPMM_PRINTF(1, 2);
+
+/* The same for what is no mistake: nothing with --quiet. */
+void note(const char *format, ...) HIPMM_PRINTF(1, 2);
+
+/* From here on only mistakes are told: no notes, no progress, no warnings of hipmm (unless HIPMM_LOG asks for them). */
+void output_be_quiet(void);
+bool output_is_quiet(void);
 
 /* Writes text on `stream` with control characters made visible, since it may come from a file. */
 void output_text(FILE *stream, const char *text);
@@ -81,6 +102,9 @@ enum style { STYLE_NAME, STYLE_TYPE, STYLE_FAINT, STYLE_GOOD, STYLE_BAD, STYLE_W
 
 /* The escape sequence for standard output; "" unless it is a terminal that wants colour. */
 const char *style(enum style style);
+
+/* Whether standard output is a terminal, where lines have an end. */
+bool terminal_is_output(void);
 
 /* Columns of standard output: the terminal's, or COLUMNS, or 100. */
 size_t terminal_width(void);

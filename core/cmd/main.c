@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct command *const main_commands[] = {&check_command,  &show_command,     &plugins_command,
-                                                      &plugin_command, &describe_command, &schema_command,
-                                                      &replay_command, &bench_command,    &run_command};
+static const struct command *const main_commands[] = {
+    &check_command,  &show_command,  &plugins_command, &plugin_command, &describe_command,   &schema_command,
+    &replay_command, &bench_command, &run_command,     &info_command,   &completion_command, NULL};
 
-enum { MAIN_COUNT = sizeof main_commands / sizeof *main_commands };
+enum { MAIN_COUNT = sizeof main_commands / sizeof *main_commands - 1 };
 
-static const char *const main_options[] = {"--help", "--version"};
+static const char *const main_options[] = {"--help", "--version", "--quiet"};
 
 static int main_help(void)
 {
@@ -21,7 +21,8 @@ static int main_help(void)
          "Memory resources for HIP programs, composed in hipmm.json.\n\n");
   for (size_t i = 0; i < MAIN_COUNT; i++)
     printf("  %s%-10s%s %s\n", style(STYLE_NAME), main_commands[i]->name, style(STYLE_OFF), main_commands[i]->summary);
-  printf("\n`hipmm COMMAND --help` explains one; `hipmm --version` prints the version.\n"
+  printf("\n`hipmm COMMAND --help` explains one; `hipmm --version` (-V) prints the version.\n"
+         "--quiet (-q), before or after COMMAND: no progress, notes or warnings.\n"
          "Exit status: 0 good, 1 what was checked is bad, 2 wrong usage.\n");
   return output_finish(CMD_GOOD);
 }
@@ -71,10 +72,16 @@ static int main_help_on(const char *name)
 int main(int argc, char **argv)
 {
   output_open_standard_streams();
+  all_commands = main_commands;
   signal(SIGPIPE, SIG_IGN); /* a reader that closes the pipe early is reported as a write error */
+  while (argc > 1 && (strcmp(argv[1], "--quiet") == 0 || strcmp(argv[1], "-q") == 0)) {
+    output_be_quiet();
+    argv++;
+    argc--;
+  }
   if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return main_help();
   if (strcmp(argv[1], "help") == 0) return argc > 2 ? main_help_on(argv[2]) : main_help();
-  if (strcmp(argv[1], "--version") == 0) return main_version();
+  if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) return main_version();
   if (argv[1][0] == '-') return main_unknown_option(argv[1]);
 
   const struct command *command = main_find(argv[1]);

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+static bool output_quiet;
+
 void output_text(FILE *stream, const char *text)
 {
   while (*text) {
@@ -20,18 +22,42 @@ void output_text(FILE *stream, const char *text)
   }
 }
 
-void say(const char *format, ...)
+static void output_message(const char *format, va_list arguments)
 {
   char *text = NULL;
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vasprintf(&text, format, arguments);
-  va_end(arguments);
-  if (length < 0) return;
+  if (vasprintf(&text, format, arguments) < 0) return;
   fputs("hipmm: ", stderr);
   output_text(stderr, text);
   fputc('\n', stderr);
   free(text);
+}
+
+void say(const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  output_message(format, arguments);
+  va_end(arguments);
+}
+
+void note(const char *format, ...)
+{
+  va_list arguments;
+  if (output_quiet) return;
+  va_start(arguments, format);
+  output_message(format, arguments);
+  va_end(arguments);
+}
+
+void output_be_quiet(void)
+{
+  output_quiet = true;
+  setenv("HIPMM_LOG", "error", 0);
+}
+
+bool output_is_quiet(void)
+{
+  return output_quiet;
 }
 
 int output_finish(int status)

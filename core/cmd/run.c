@@ -123,7 +123,7 @@ static int run_program(const struct source *source, struct run_settings *setting
   }
   run_ask(source, &answer);
   if (!answer.is_good) return run_without(answer.why, settings, file, words);
-  if (answer.is_last_resort) say("run: no GPU was found, so %s gets the software device", words[0]);
+  if (answer.is_last_resort) note("run: no GPU was found, so %s gets the software device", words[0]);
   settings->config = source->file;
   return run_prepare(settings, &answer) ? run_start(file, words) : CMD_USAGE;
 }

@@ -111,10 +111,11 @@ static void show_tree_print_group(const struct tree *tree, const struct graph_no
 
 /* ---- Nodes ----------------------------------------------------------------------------------------------------- */
 
-/* Prints the type's description as far as the line has room. */
+/* Prints the type's description; on a terminal, as far as the line has room. */
 static void show_tree_print_doc(const char *doc, size_t column)
 {
   size_t room = terminal_width() > column ? terminal_width() - column : 0;
+  if (!terminal_is_output()) room = SIZE_MAX;
   if (room < TREE_LEAST_DOC) return;
   char *text = strdup(doc);
   if (text && text_width(text) > room) {

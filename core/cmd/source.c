@@ -101,7 +101,7 @@ bool source_plugin_path(const char *file, struct graph **graph_out, struct plugi
   source_choose(&source, file);
   if (file && !source_read(&source, graph_out)) return false;
   if (!file && source.file && graph_from_file(source.file, &diagnostics, graph_out) != HIPMM_OK)
-    say("%s is not a valid graph, so its \"plugin_path\" is not used (`hipmm check` prints the errors)", source.file);
+    note("%s is not a valid graph, so its \"plugin_path\" is not used (`hipmm check` prints the errors)", source.file);
   diagnostics_clear(&diagnostics);
   if (*graph_out) *path_out = (*graph_out)->plugin_path;
   return true;

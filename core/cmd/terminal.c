@@ -30,6 +30,11 @@ const char *style(enum style style)
   return terminal_wants_colour() ? codes[style] : "";
 }
 
+bool terminal_is_output(void)
+{
+  return isatty(STDOUT_FILENO);
+}
+
 static size_t terminal_ask_width(void)
 {
   struct winsize size = {0};
@@ -125,9 +130,10 @@ static long long progress_now_ns(void)
 void progress_start(struct progress *progress, const char *label)
 {
   const char *term = getenv("TERM");
-  *progress = (struct progress){.label = label,
-                                .visible = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0,
-                                .shown_ns = progress_now_ns()};
+  *progress =
+      (struct progress){.label = label,
+                        .visible = !output_is_quiet() && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0,
+                        .shown_ns = progress_now_ns()};
 }
 
 void progress_show(struct progress *progress, uint64_t done, uint64_t total)

@@ -86,6 +86,18 @@ static void pointer_ask_all(struct pointer_search *search)
     for (size_t i = 0; i < stack->graph->n_nodes; i++) pointer_ask(search, &stack->instances[i]);
 }
 
+/* A pointer into a block leads to its start, and the start to the resource. */
+static void pointer_find(struct pointer_search *search)
+{
+  pointer_ask_all(search);
+  search->is_inside = !search->owner;
+  if (search->is_inside) pointer_ask_all(search);
+  if (!search->is_inside || !search->owner) return;
+  stack_release(search->owner->stack);
+  *search = (struct pointer_search){.ptr = search->block.ptr};
+  pointer_ask_all(search);
+}
+
 /* ---- What is known of the block ---- */
 
 static void pointer_take_first_chunk(void *closure, const struct hipmm_chunk *chunk)
@@ -101,9 +113,11 @@ static struct hipmm_block pointer_find_base(const struct instance *owner, const 
 {
   const struct hipmm_hip *hip = hip_table();
   struct hipmm_block base = {NULL, 0};
-  const struct hipmm_plugin *plugin = &owner->node->plugin->descriptor;
-  if (plugin->ops->visit_chunks)
-    owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, pointer_take_first_chunk, &base);
+  for (size_t i = 0; !base.ptr && i < owner->n_closure; i++) {
+    const struct instance *below = owner->closure[i];
+    if (below->node->plugin->descriptor.ops->visit_chunks)
+      below->resource.ops->visit_chunks(below->resource.self, block->ptr, pointer_take_first_chunk, &base);
+  }
   if (base.ptr) *flags_out |= HIPMM_POINTER_MAPPED;
   for (size_t i = 0; !base.ptr && i < owner->n_closure; i++)
     block_map_find_holding(&owner->closure[i]->block_map, block->ptr, &base);
@@ -114,11 +128,21 @@ static struct hipmm_block pointer_find_base(const struct instance *owner, const 
   return base.ptr ? base : *block;
 }
 
+/* From the owner down: it may be an adaptor that passes blocks on. */
+static struct hipmm_location pointer_locate(const struct instance *owner, const struct hipmm_block *block)
+{
+  for (size_t i = 0; i < owner->n_closure; i++) {
+    const struct instance *below = owner->closure[i];
+    struct hipmm_location location = {.struct_size = sizeof location, .usable_bytes = block->bytes};
+    if (!below->node->plugin->descriptor.ops->locate) continue;
+    if (!below->resource.ops->locate(below->resource.self, block->ptr, &location)) return location;
+  }
+  return (struct hipmm_location){.usable_bytes = block->bytes};
+}
+
 static void pointer_fill(struct hipmm_pointer *pointer, struct instance *owner, const struct hipmm_block *block)
 {
-  struct hipmm_location location = {.struct_size = sizeof location, .usable_bytes = block->bytes};
-  const struct hipmm_plugin *plugin = &owner->node->plugin->descriptor;
-  if (plugin->ops->locate) owner->resource.ops->locate(owner->resource.self, block->ptr, &location);
+  struct hipmm_location location = pointer_locate(owner, block);
   struct hipmm_block base = pointer_find_base(owner, block, &pointer->flags);
   pointer->resource = &owner->resource;
   pointer->device = owner->stack->device;
@@ -153,9 +177,7 @@ enum hipmm_status hipmm_pointer_lookup(const void *ptr, struct hipmm_pointer *po
                      pointer_out->struct_size, sizeof pointer);
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
-  pointer_ask_all(&search);
-  search.is_inside = !search.owner;
-  if (search.is_inside) pointer_ask_all(&search);
+  pointer_find(&search);
   if (!search.owner) return pointer_refuse(&search);
   pointer_fill(&pointer, search.owner, &search.block);
   hipmm_resource_retain(pointer.resource);

@@ -71,15 +71,21 @@ static bool option_is_listed(const char *const *words, const char *word)
   return false;
 }
 
-static bool option_refuse_key(const struct filling *filling, const struct option_reading *reading, const char *key)
+/* The name that a user meant by an unknown key; NULL if none is near. */
+static const char *option_nearest(const struct filling *filling, const char *key)
 {
-  char shown[TEXT_QUOTE_BYTES], options[1024];
   struct text_near near = text_near(key);
   for (size_t i = 0; i < filling->n; i++) text_near_try(&near, filling->table[i].name);
   for (const char *const *other = filling->context->keys; other && *other; other++) text_near_try(&near, *other);
+  return near.name;
+}
+
+static bool option_refuse_key(const struct filling *filling, const struct option_reading *reading, const char *key)
+{
+  char shown[TEXT_QUOTE_BYTES], options[1024];
+  const char *near = option_nearest(filling, key);
   text_quote(key, shown, sizeof shown);
-  if (near.name)
-    return option_refuse(reading, "unknown option %s of %s; did you mean \"%s\"?", shown, filling->owner, near.name);
+  if (near) return option_refuse(reading, "unknown option %s of %s; did you mean \"%s\"?", shown, filling->owner, near);
   size_t used = (size_t)snprintf(options, sizeof options, filling->n ? "it has " : "it has none");
   for (size_t i = 0; i < filling->n && used < sizeof options; i++)
     used += (size_t)snprintf(options + used, sizeof options - used, "%s%s", i ? ", " : "", filling->table[i].name);
@@ -159,10 +165,25 @@ static bool option_read_default(const struct filling *filling, const struct hipm
   return is_good;
 }
 
+/* Whether an unknown key, which was reported, is a near name of this option. */
+static bool option_is_misspelt(const struct filling *filling, const struct hipmm_option *row)
+{
+  const char *key;
+  json_t *value;
+  json_object_foreach(filling->object, key, value)
+  {
+    if (option_find(filling->table, filling->n, key) || option_is_listed(filling->context->keys, key)) continue;
+    const char *near = option_nearest(filling, key);
+    if (near && !strcmp(near, row->name)) return true;
+  }
+  return false;
+}
+
 static bool option_read_missing(const struct filling *filling, const struct hipmm_option *row)
 {
   struct option_reading reading = {row, filling->context, filling->context->path};
   char example[TEXT_QUOTE_BYTES];
+  if (row->flags & HIPMM_OPTION_REQUIRED && option_is_misspelt(filling, row)) return false;
   if (row->flags & HIPMM_OPTION_REQUIRED)
     return option_refuse(&reading, "%s needs \"%s\"; write %s", filling->owner, row->name,
                          option_example(row, example, sizeof example));

@@ -20,6 +20,7 @@ union registered {
   struct hipmm_failure_handler failure;
   struct hipmm_region region;
   struct hipmm_mempool mempool;
+  struct hipmm_hooks hooks;
 };
 
 struct object_kind {
@@ -68,6 +69,11 @@ static const char *registry_mempool_fault(const union registered *registered)
   return registered->mempool.handle ? NULL : "handle is NULL";
 }
 
+static const char *registry_hooks_fault(const union registered *registered)
+{
+  return registered->hooks.callback ? NULL : "callback is NULL";
+}
+
 static const struct object_kind kinds[] = {
     {"allocator", "hipmm_allocator_register", "struct hipmm_allocator", sizeof(struct hipmm_allocator),
      registry_allocator_fault},
@@ -75,9 +81,10 @@ static const struct object_kind kinds[] = {
      registry_failure_fault},
     {"region", "hipmm_region_register", "struct hipmm_region", sizeof(struct hipmm_region), registry_region_fault},
     {"mempool", "hipmm_mempool_register", "struct hipmm_mempool", sizeof(struct hipmm_mempool), registry_mempool_fault},
+    {"hooks", "hipmm_hooks_register", "struct hipmm_hooks", sizeof(struct hipmm_hooks), registry_hooks_fault},
 };
 
-enum { ALLOCATOR, FAILURE, REGION, MEMPOOL, N_KINDS };
+enum { ALLOCATOR, FAILURE, REGION, MEMPOOL, HOOKS, N_KINDS };
 
 _Static_assert(sizeof kinds / sizeof *kinds == N_KINDS, "a row for each kind");
 
@@ -264,4 +271,9 @@ enum hipmm_status hipmm_region_register(const char *name, const struct hipmm_reg
 enum hipmm_status hipmm_mempool_register(const char *name, const struct hipmm_mempool *mempool)
 {
   return registry_add(&kinds[MEMPOOL], name, mempool);
+}
+
+enum hipmm_status hipmm_hooks_register(const char *name, const struct hipmm_hooks *hooks)
+{
+  return registry_add(&kinds[HOOKS], name, hooks);
 }

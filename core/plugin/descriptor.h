@@ -5,6 +5,12 @@
 
 #include <hipmm/plugin.h>
 
+/* The flags that this hipmm knows. */
+enum {
+  DESCRIPTOR_FLAGS = HIPMM_PLUGIN_NOT_THREAD_SAFE | HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_HANDS_ON |
+                     HIPMM_PLUGIN_KEEPS_MEMORY | HIPMM_PLUGIN_DEVICE_MEMORY | HIPMM_PLUGIN_HOST_ALONE
+};
+
 /* Checks `foreign`, the descriptor in `file`, which must describe `type`, and copies it to `descriptor_out`: tables
  * with this hipmm's strides, optional ops filled in. The tables are allocated; descriptor_release() frees them. */
 enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const char *type,

@@ -46,6 +46,10 @@ void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, co
  * NULL for none. */
 const struct plugin **plugin_all(const struct plugin_path *path, size_t *count_out);
 
+/* Visits the folders that are searched, in order, whether they exist or not. */
+void plugin_visit_folders(const struct plugin_path *path, void (*visit)(void *closure, const char *folder),
+                          void *closure);
+
 /* ---- Files beside the plugins ---- */
 
 /* Finds the first readable file of these names, relative to the folders that are searched for plugins. */

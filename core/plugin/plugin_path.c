@@ -97,6 +97,14 @@ static void plugin_path_free_folders(struct folders *folders)
   free(folders->items);
 }
 
+void plugin_visit_folders(const struct plugin_path *path, void (*visit)(void *closure, const char *folder),
+                          void *closure)
+{
+  struct folders folders = plugin_path_folders(path);
+  for (size_t i = 0; i < folders.count; i++) visit(closure, folders.items[i]);
+  plugin_path_free_folders(&folders);
+}
+
 /* ---- Search ---- */
 
 /* A graph file names the type, and the type names a file: the type must not lead to another folder. */

@@ -49,6 +49,14 @@ static enum hipmm_status hip_try_runtime(const struct graph *graph, const char *
   return status ? status : hip_use_library(library, name);
 }
 
+/* Nothing to warn of where there is no other runtime. */
+static void hip_warn_of_software(const struct graph *graph)
+{
+  if (runtime_library_exists(graph, "amd") || runtime_library_exists(graph, "nvidia"))
+    log_line(HIPMM_LOG_WARNING, NULL,
+             "no GPU found, using the software device (HIPMM_RUNTIME=software silences this; HIPMM_LOG=info says why)");
+}
+
 static enum hipmm_status hip_try_each(const struct graph *graph, const char **name_out)
 {
   static const char *const order[] = {"amd", "nvidia", "software"};
@@ -56,10 +64,7 @@ static enum hipmm_status hip_try_each(const struct graph *graph, const char **na
   char reasons[1024] = "";
   for (size_t i = 0; i <= LAST; i++) {
     if (!hip_try_runtime(graph, order[i])) {
-      if (i == LAST)
-        log_line(HIPMM_LOG_WARNING, NULL,
-                 "no GPU found, using the software device (HIPMM_RUNTIME=software silences this; "
-                 "HIPMM_LOG=info says why)");
+      if (i == LAST) hip_warn_of_software(graph);
       *name_out = order[i];
       return HIPMM_OK;
     }

@@ -24,16 +24,38 @@ static enum hipmm_status runtime_library_open(const char *file, void **library_o
   return HIPMM_OK;
 }
 
+#define AMD_LIBRARY "libamdhip64.so"
+
+static const char *const runtime_library_amd[] = {AMD_LIBRARY ".7", AMD_LIBRARY ".6", AMD_LIBRARY ".5"};
+
 static enum hipmm_status runtime_library_open_amd(void **library_out)
 {
-  static const char *const files[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+  const char *const *files = runtime_library_amd;
   /* A library that the program uses already comes first: the program cannot use memory of another release. */
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+  for (size_t i = 0; i < sizeof runtime_library_amd / sizeof *runtime_library_amd; i++)
     if ((*library_out = dlopen(files[i], RTLD_NOW | RTLD_NOLOAD))) return HIPMM_OK;
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+  for (size_t i = 0; i < sizeof runtime_library_amd / sizeof *runtime_library_amd; i++)
     if (!runtime_library_open(files[i], library_out)) return HIPMM_OK;
   return error_set(HIPMM_E_NO_DEVICE, "runtime amd: libamdhip64.so.7, .6 and .5 cannot be loaded; install ROCm's HIP "
                                       "runtime, or add its folder to LD_LIBRARY_PATH");
+}
+
+/* Where there is no such file, the loader's message begins with the name as it was given; else with the path of the file, or
+ * the name of another library that it needs. */
+static bool runtime_library_exists_amd(void)
+{
+  for (size_t i = 0; i < sizeof runtime_library_amd / sizeof *runtime_library_amd; i++) {
+    void *library = dlopen(runtime_library_amd[i], RTLD_LAZY | RTLD_LOCAL);
+    const char *message = library ? "" : dlerror();
+    if (library) dlclose(library);
+    if (!message || strncmp(message, AMD_LIBRARY, sizeof AMD_LIBRARY - 1) != 0) return true;
+  }
+  return false;
+}
+
+bool runtime_library_exists(const struct graph *graph, const char *name)
+{
+  return strcmp(name, "amd") ? plugin_exists(&graph->plugin_path, name) : runtime_library_exists_amd();
 }
 
 /* HIPMM_SOFTWARE for "software", and so on. */

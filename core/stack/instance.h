@@ -115,6 +115,17 @@ void *instance_get_user_data(const struct instance *instance);
 /* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
 void instance_services_fill(struct instance *instance);
 
+/* ---- held_watch.c: who is told of what sources hold ---- */
+
+/* Tells the watches above the source that its device's sources hold `held_bytes` now, after a change of `bytes`. */
+void held_watch_tell(const struct instance *source, int64_t bytes, int64_t held_bytes);
+
+/* See services->watch_held. */
+enum hipmm_status held_watch_add(const struct instance *watcher,
+                                 void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
+                                 void *closure);
+void held_watch_remove(const struct instance *watcher);
+
 /* ---- logged_ops.c: lines in the debug log for the calls of a resource ---- */
 
 /* Puts ops that tell the log in place of the instance's, whose resource is complete, if the log wants them now. Without

@@ -37,20 +37,36 @@ static void instance_services_leave_device(const struct hipmm_services *services
   hip_leave_device(services->device, previous);
 }
 
-static void instance_services_add_held(atomic_int_fast64_t *held, atomic_int_fast64_t *peak, int64_t bytes)
+/* Returns what is held then. */
+static int64_t instance_services_add_held(atomic_int_fast64_t *held, atomic_int_fast64_t *peak, int64_t bytes)
 {
   int64_t now = atomic_fetch_add_explicit(held, bytes, memory_order_relaxed) + bytes;
   int_fast64_t before = atomic_load_explicit(peak, memory_order_relaxed);
   while (now > before &&
          !atomic_compare_exchange_weak_explicit(peak, &before, now, memory_order_relaxed, memory_order_relaxed))
     continue;
+  return now;
 }
 
 static void instance_services_count_held(const struct hipmm_services *services, int64_t bytes)
 {
   struct instance *instance = instance_services_of(services);
   instance_services_add_held(&instance->held_bytes, &instance->peak_held_bytes, bytes);
-  instance_services_add_held(&instance->stack->held_bytes, &instance->stack->peak_held_bytes, bytes);
+  int64_t now = instance_services_add_held(&instance->stack->held_bytes, &instance->stack->peak_held_bytes, bytes);
+  held_watch_tell(instance, bytes, now);
+}
+
+static enum hipmm_status instance_services_watch_held(const struct hipmm_services *services,
+                                                      void (*changed)(void *closure, const char *source, int64_t bytes,
+                                                                      int64_t held_bytes),
+                                                      void *closure)
+{
+  return held_watch_add(instance_services_of(services), changed, closure);
+}
+
+static void instance_services_unwatch_held(const struct hipmm_services *services)
+{
+  held_watch_remove(instance_services_of(services));
 }
 
 static enum hipmm_status instance_services_track(const struct hipmm_services *services, void *ptr, size_t bytes)
@@ -145,5 +161,7 @@ void instance_services_fill(struct instance *instance)
   services.explain = instance_services_explain;
   services.copies_are_ordered = instance->stack->user != STACK_FOR_ANY;
   services.devices_are_announced = instance->stack->user == STACK_FOR_PYTORCH_WITH_INIT;
+  services.watch_held = instance_services_watch_held;
+  services.unwatch_held = instance_services_unwatch_held;
   instance->services = services;
 }

@@ -228,7 +228,8 @@ enum hipmm_status hipmm_deallocate_batch(struct hipmm_resource *resource, size_t
 {
   struct resource_call call;
   struct hipmm_error first = {.struct_size = sizeof first};
-  enum hipmm_status status = resource_call_begin(resource, n ? (const void *)ptrs : "", "ptrs", &call);
+  enum hipmm_status status = resource_call_begin_free(resource, n ? (const void *)ptrs : "", "ptrs", &call);
+  if (status == HIPMM_E_POINTER && !n) return HIPMM_OK; /* there is no stack, and nothing to free */
   for (size_t i = 0; !status && i < n; i++) {
     enum hipmm_status one = memory_calls_free(call.instance, ptrs[i], bytes ? bytes[i] : 0, stream);
     if (one && !first.status) hipmm_last_error(&first);

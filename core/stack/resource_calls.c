@@ -8,17 +8,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum hipmm_status resource_call_begin(struct hipmm_resource *resource, const void *argument, const char *name,
-                                      struct resource_call *call_out)
+static enum hipmm_status resource_call_begin_with(struct hipmm_resource *resource, const void *argument,
+                                                  const char *name, bool is_free, struct resource_call *call_out)
 {
   struct resource_call call = {NULL, NULL};
   if (lifecycle_is_barred()) return lifecycle_check();
   if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
-  enum hipmm_status status = resource ? resource_check(resource) : device_table_enter_call(&resource, &call.thread);
+  enum hipmm_status status = resource  ? resource_check(resource)
+                             : is_free ? device_table_enter_free(&resource, &call.thread)
+                                       : device_table_enter_call(&resource, &call.thread);
   if (status) return status;
   call.instance = instance_from(resource);
   *call_out = call;
   return HIPMM_OK;
+}
+
+enum hipmm_status resource_call_begin(struct hipmm_resource *resource, const void *argument, const char *name,
+                                      struct resource_call *call_out)
+{
+  return resource_call_begin_with(resource, argument, name, false, call_out);
+}
+
+enum hipmm_status resource_call_begin_free(struct hipmm_resource *resource, const void *argument, const char *name,
+                                           struct resource_call *call_out)
+{
+  return resource_call_begin_with(resource, argument, name, true, call_out);
 }
 
 enum hipmm_status resource_call_end(const struct resource_call *call, enum hipmm_status status)

@@ -16,6 +16,10 @@ struct resource_call {
 enum hipmm_status resource_call_begin(struct hipmm_resource *resource, const void *argument, const char *name,
                                       struct resource_call *call_out);
 
+/* The same for frees, which build no stack: HIPMM_E_POINTER if the current device has none. */
+enum hipmm_status resource_call_begin_free(struct hipmm_resource *resource, const void *argument, const char *name,
+                                           struct resource_call *call_out);
+
 /* Ends it, and returns `status`. */
 enum hipmm_status resource_call_end(const struct resource_call *call, enum hipmm_status status);
 

@@ -44,12 +44,12 @@ void *hipmm_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream);
 void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipmm_stream_t stream);
 
 /* Sets the function that is called with the reason before hipmm_torch_malloc() returns NULL for a failure; NULL: none.
- * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm_torch.py passes
+ * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm.torch passes
  * std::__throw_runtime_error. */
 void hipmm_torch_on_failure(void (*function)(const char *message));
 
-/* set_init_fn: initialises hipmm now. PyTorch calls it where these functions give all its memory (use(), not pool(), of
- * hipmm_torch.py): so on a device it allocates before it works there, and a stack that is built from now on opens mapped
+/* set_init_fn: initialises hipmm now. PyTorch calls it where these functions give all its memory (use(), not pool(), of Python's
+ * hipmm.torch): so on a device it allocates before it works there, and a stack that is built from now on opens mapped
  * memory to another device when the first stack of that device is built. A program that calls it promises the same. Without
  * it, every device can access all memory from the start. set_reset_fn (torch.cuda.empty_cache): returns free memory of all devices to the
  * runtime. */

@@ -3,6 +3,8 @@
  * the options and creates the pool; driver_pool.h does the rest. */
 #include "../common/driver_pool.h"
 
+#include <string.h>
+
 struct async_options {
   struct driver_pool_options pool;
   uint32_t handle_type; /* HIP's numbers are the indices of async_handle_types */
@@ -31,6 +33,17 @@ static enum hipmm_status async_create(const struct hipmm_services *services, con
   return driver_pool_create(services, async_open, options, self_out);
 }
 
+/* A device without a row any more has read and write access again, if it can reach the memory. */
+static enum hipmm_status async_reconfigure(void *self, const char *option, const void *options)
+{
+  struct driver_pool *pool = self;
+  if (strcmp(option, "peers")) return driver_pool_reconfigure(self, option, options);
+  int previous = pool->services->enter_device(pool->services);
+  enum hipmm_status status = driver_pool_allow(pool, &((const struct async_options *)options)->peers);
+  pool->services->leave_device(pool->services, previous);
+  return status;
+}
+
 static const char *const async_handle_types[] = {"none", "posix_fd", NULL};
 
 _Static_assert(HIPMM_HIP_HANDLE_NONE == 0 && HIPMM_HIP_HANDLE_POSIX_FD == 1, "async_handle_types");
@@ -46,6 +59,7 @@ static const struct hipmm_option async_option_table[] = {
      .choices = async_handle_types},
     {.name = "peers",
      .type = HIPMM_OPTION_LIST,
+     .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct async_options, peers),
      .doc = "Other devices that may access the memory in place; a device without a row has read and write access if it "
             "can reach the memory. A copy on the default stream does not wait for the work of another device's default "
@@ -63,7 +77,7 @@ static const struct hipmm_ops async_ops = {
     .query = driver_pool_query,
     .perform = driver_pool_perform,
     .find = driver_pool_find,
-    .reconfigure = driver_pool_reconfigure,
+    .reconfigure = async_reconfigure,
     .sharing = &driver_pool_sharing,
 };
 

@@ -50,6 +50,18 @@ static void device_destroy(void *self)
   source_destroy(self);
 }
 
+/* `peers` is the only option that may change. A device that is in no row any more keeps its access, which is the whole
+ * process's. */
+static enum hipmm_status device_reconfigure(void *self, const char *option, const void *options)
+{
+  const struct hipmm_services *services = ((struct source *)self)->services;
+  (void)option;
+  int previous = services->enter_device(services);
+  enum hipmm_status status = peers_enable(services, options);
+  services->leave_device(services, previous);
+  return status;
+}
+
 static const struct hipmm_option peer_table[] = {
     {.name = "device",
      .type = HIPMM_OPTION_INTEGER,
@@ -73,6 +85,7 @@ static const struct hipmm_option device_table[] = {
      .choices = device_handle_types},
     {.name = "peers",
      .type = HIPMM_OPTION_LIST,
+     .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct device_options, peers),
      .doc = "Other devices whose kernels may access memory of hipMalloc, as after hipDeviceEnablePeerAccess; the "
             "access stays when the stack is destroyed. Mapped memory, as of a pool above, needs no row: every device "
@@ -87,6 +100,7 @@ static const struct hipmm_ops device_ops = {
     .allocate = source_allocate,
     .deallocate = source_deallocate,
     .find = source_find,
+    .reconfigure = device_reconfigure,
     .mapping = &device_mapping,
     .device_admit = peers_admit,
     .sharing = &device_sharing,

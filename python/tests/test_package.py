@@ -56,3 +56,10 @@ def test_the_library_and_the_command():
     assert "libhipmm.so" in hipmm.library()
     ended = subprocess.run([_library.command(), "--version"], capture_output=True, text=True)
     assert hipmm.__version__ in ended.stdout
+
+
+def test_the_examples_of_the_documents_run(run):
+    top = pathlib.Path(__file__).resolve().parents[2]
+    for page in ("README.md", "doc/python.md"):
+        program = (top / page).read_text().split("```python\n", 1)[1].split("```", 1)[0]
+        assert "b'hello' Statistics(" in run(program).stdout, page

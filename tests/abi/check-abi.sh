@@ -76,7 +76,7 @@ if [ -z "$why" ]; then
   ! changed 's/^  const char \*runtime; .*/  void *extra; &/' || fail "abidiff does not notice a member that has moved"
   ! changed 's/size_t keep_bytes/uint32_t keep_bytes/' || fail "abidiff does not notice an argument of another type"
   ! changed 's/HIPMM_E_LIMIT = -31/HIPMM_E_LIMIT = -32/' || fail "abidiff does not notice a number of another value"
-  changed 's/^  size_t n_named_resources;/& void *extra;/' || fail "abidiff refuses a member at the end"
+  changed 's/^  void \*handle;$/& void *extra;/' || fail "abidiff refuses a member at the end"
   changed 's/^  HIPMM_ROLE_RUNTIME,/& HIPMM_ROLE_NEW,/' || fail "abidiff refuses a further number"
 else
   [ "${1-}" != --strict ] || fail "$why"

@@ -2,7 +2,7 @@
 /* functions.c: every public function with its arguments, for test_bad_input.c. A new function needs a row: its name, what
  * it returns, what it needs, and for each argument a letter and its name in the header:
  *
- *     R  a resource; NULL: the one in force        d  a device
+ *     R  a resource; NULL: the one in force        d  a device; D: of which a negative one means all
  *     o  an output; O: which may be NULL            s  a stream that is not checked; S: that is
  *     A  a resource on the path of allocations, which refuses stale ones, and cannot recognise what never was one
  *     p  another pointer; P: which may be NULL      n  a number; "=" and a value that is out of range
@@ -80,6 +80,34 @@ const struct function functions[] = {
     {"hipmm_stream_device", RETURNS_STATUS, NEEDS_RUNTIME, "S:stream o:device_out"},
     {"hipmm_stream_is_default", RETURNS_NUMBER, NEEDS_NOTHING, "s:stream"},
     {"hipmm_stream_is_per_thread_default", RETURNS_NUMBER, NEEDS_NOTHING, "s:stream"},
+    {"hipmm_log_set_level", RETURNS_STATUS, NEEDS_NOTHING, "n:level=77"},
+    {"hipmm_log_set_file", RETURNS_STATUS, NEEDS_NOTHING, "P:path"},
+    {"hipmm_log_get_level", RETURNS_NUMBER, NEEDS_NOTHING, ""},
+    {"hipmm_stream_create_with_priority", RETURNS_STATUS, NEEDS_INITIALISATION,
+     "d:device n:flags=9 s:priority o:stream_out"},
+    {"hipmm_stream_priority_range", RETURNS_STATUS, NEEDS_RUNTIME, "d:device o:least_out o:greatest_out"},
+    {"hipmm_allocate_ex", RETURNS_STATUS, NEEDS_INITIALISATION, "p:request o:ptr_out"},
+    {"hipmm_allocate_zeroed", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource n:bytes s:stream o:ptr_out"},
+    {"hipmm_allocate_sync", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource n:bytes o:ptr_out"},
+    {"hipmm_deallocate_sync", RETURNS_STATUS, NEEDS_INITIALISATION, "A:resource P:ptr n:bytes"},
+    {"hipmm_reallocate", RETURNS_STATUS, NEEDS_INITIALISATION,
+     "R:resource X:ptr n:bytes n:new_bytes s:stream o:ptr_out"},
+    {"hipmm_allocate_batch", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource n:n p:bytes s:stream o:ptrs_out"},
+    {"hipmm_deallocate_batch", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource n:n p:ptrs P:bytes s:stream"},
+    {"hipmm_device_trim", RETURNS_STATUS, NEEDS_RUNTIME, "d:device n:keep_bytes"},
+    {"hipmm_trim", RETURNS_STATUS, NEEDS_RUNTIME, "n:keep_bytes"},
+    {"hipmm_resource_reset_peaks", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource"},
+    {"hipmm_resource_visit", RETURNS_STATUS, NEEDS_RUNTIME, "D:device p:visitor P:arg"},
+    {"hipmm_resource_upstream_count", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource o:count_out"},
+    {"hipmm_resource_upstream", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource n:index=9 o:upstream_out"},
+    {"hipmm_resource_is_equal", RETURNS_NUMBER, NEEDS_NOTHING, "R:resource R:other"},
+    {"hipmm_resource_access", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource o:access_out"},
+    {"hipmm_resource_pool_handle", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource o:handle_out"},
+    {"hipmm_resource_set_user_data", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource P:data P:release"},
+    {"hipmm_resource_get_user_data", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource o:data_out"},
+    {"hipmm_resource_visit_values", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:visitor P:arg"},
+    {"hipmm_resource_visit_options", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:visitor P:arg"},
+    {"hipmm_resource_visit_blocks", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:visitor P:arg"},
     {"hipmm_stream_pool_create", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device n:size=70000 n:flags=9 o:pool_out"},
     {"hipmm_stream_pool_destroy", RETURNS_STATUS, NEEDS_NOTHING, "l:pool"},
     {"hipmm_stream_pool_get", RETURNS_STATUS, NEEDS_NOTHING, "L:pool o:stream_out"},
@@ -180,6 +208,9 @@ const struct function functions[] = {
     {"hipmm_host_buffer_device", RETURNS_NUMBER, NEEDS_NOTHING, "H:buffer"},
     {"hipmm_host_buffer_resource", RETURNS_POINTER, NEEDS_NOTHING, "H:buffer"},
     {"hipmm_share_export_fd", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource o:fd_out"},
+    {"hipmm_share_export_block", RETURNS_STATUS, NEEDS_INITIALISATION,
+     "R:resource p:ptr o:block_out O:parts_out n:n_parts"},
+    {"hipmm_share_import_block", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:block p:parts o:ptr_out"},
     {"hipmm_share_export_pointer", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:ptr o:pointer_out"},
     {"hipmm_share_import_fd", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device n:fd=-1 o:resource_out"},
     {"hipmm_share_import_pointer", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:pointer o:ptr_out"},

@@ -4,6 +4,8 @@
  * where it was, and new members at the end of a struct that may grow (doc/abi.md). New members get a line here; a script,
  * check-abi.sh, looks for structs that are missing. */
 #include <hipmm/buffer.h>
+#include <hipmm/inspect.h>
+#include <hipmm/memory.h>
 #include <hipmm/plugin.h>
 #include <hipmm/share.h>
 #include <hipmm/stream.h>
@@ -41,6 +43,10 @@ NEVER_GROWS(hipmm_setting, 16);
 AT(hipmm_setting, name, 0);
 AT(hipmm_setting, value, 8);
 
+NEVER_GROWS(hipmm_object, 16);
+AT(hipmm_object, option, 0);
+AT(hipmm_object, object, 8);
+
 MAY_GROW(hipmm_recipe, 80);
 AT(hipmm_recipe, struct_size, 0);
 AT(hipmm_recipe, type, 8);
@@ -52,6 +58,8 @@ AT(hipmm_recipe, upstreams, 48);
 AT(hipmm_recipe, n_upstreams, 56);
 AT(hipmm_recipe, named_resources, 64);
 AT(hipmm_recipe, n_named_resources, 72);
+AT(hipmm_recipe, objects, 80);
+AT(hipmm_recipe, n_objects, 88);
 
 NEVER_GROWS(hipmm_statistics, 48);
 AT(hipmm_statistics, current_bytes, 0);
@@ -81,6 +89,60 @@ MAY_GROW(hipmm_mempool, 16);
 AT(hipmm_mempool, struct_size, 0);
 AT(hipmm_mempool, handle, 8);
 
+/* ---- memory.h ---- */
+
+MAY_GROW(hipmm_request, 48);
+AT(hipmm_request, struct_size, 0);
+AT(hipmm_request, resource, 8);
+AT(hipmm_request, bytes, 16);
+AT(hipmm_request, alignment, 24);
+AT(hipmm_request, stream, 32);
+AT(hipmm_request, flags, 40);
+AT(hipmm_request, unused, 44);
+
+/* ---- inspect.h ---- */
+
+MAY_GROW(hipmm_pointer, 80);
+AT(hipmm_pointer, struct_size, 0);
+AT(hipmm_pointer, resource, 8);
+AT(hipmm_pointer, device, 16);
+AT(hipmm_pointer, flags, 20);
+AT(hipmm_pointer, ptr, 24);
+AT(hipmm_pointer, bytes, 32);
+AT(hipmm_pointer, usable_bytes, 40);
+AT(hipmm_pointer, base, 48);
+AT(hipmm_pointer, base_bytes, 56);
+AT(hipmm_pointer, offset, 64);
+AT(hipmm_pointer, stream, 72);
+
+MAY_GROW(hipmm_value, 48);
+AT(hipmm_value, struct_size, 0);
+AT(hipmm_value, name, 8);
+AT(hipmm_value, unit, 16);
+AT(hipmm_value, doc, 24);
+AT(hipmm_value, value, 32);
+AT(hipmm_value, is_known, 40);
+AT(hipmm_value, unused, 44);
+
+MAY_GROW(hipmm_option_state, 72);
+AT(hipmm_option_state, struct_size, 0);
+AT(hipmm_option_state, name, 8);
+AT(hipmm_option_state, type, 16);
+AT(hipmm_option_state, unit, 24);
+AT(hipmm_option_state, doc, 32);
+AT(hipmm_option_state, text, 40);
+AT(hipmm_option_state, integer, 48);
+AT(hipmm_option_state, ratio, 56);
+AT(hipmm_option_state, is_default, 64);
+AT(hipmm_option_state, is_reloadable, 68);
+
+NEVER_GROWS(hipmm_extent, 32);
+AT(hipmm_extent, ptr, 0);
+AT(hipmm_extent, bytes, 8);
+AT(hipmm_extent, state, 16);
+AT(hipmm_extent, flags, 20);
+AT(hipmm_extent, stream, 24);
+
 /* ---- buffer.h ---- */
 
 MAY_GROW(hipmm_memory, 48);
@@ -100,6 +162,16 @@ AT(hipmm_share_pointer, struct_size, 6);
 AT(hipmm_share_pointer, bytes, 8);
 AT(hipmm_share_pointer, data, 16);
 
+NEVER_GROWS(hipmm_share_block, 24);
+AT(hipmm_share_block, bytes, 0);
+AT(hipmm_share_block, offset, 8);
+AT(hipmm_share_block, n_parts, 16);
+
+NEVER_GROWS(hipmm_share_part, 16);
+AT(hipmm_share_part, bytes, 0);
+AT(hipmm_share_part, fd, 8);
+AT(hipmm_share_part, unused, 12);
+
 /* ---- torch.h ---- */
 
 NEVER_GROWS(hipmm_torch_pool, 16);
@@ -108,20 +180,9 @@ AT(hipmm_torch_pool, second, 8);
 
 /* ---- plugin.h ---- */
 
-NEVER_GROWS(hipmm_resource, 16);
-AT(hipmm_resource, ops, 0);
-AT(hipmm_resource, self, 8);
-
 NEVER_GROWS(hipmm_block, 16);
 AT(hipmm_block, ptr, 0);
 AT(hipmm_block, bytes, 8);
-
-NEVER_GROWS(hipmm_extent, 32);
-AT(hipmm_extent, ptr, 0);
-AT(hipmm_extent, bytes, 8);
-AT(hipmm_extent, state, 16);
-AT(hipmm_extent, flags, 20);
-AT(hipmm_extent, stream, 24);
 
 MAY_GROW(hipmm_mapping, 88);
 AT(hipmm_mapping, struct_size, 0);
@@ -135,12 +196,26 @@ AT(hipmm_mapping, unmap, 56);
 AT(hipmm_mapping, may_alias, 64);
 AT(hipmm_mapping, is_slow, 72);
 AT(hipmm_mapping, discouraged_reason, 80);
+AT(hipmm_mapping, export_chunk, 88);
+
+NEVER_GROWS(hipmm_chunk, 24);
+AT(hipmm_chunk, handle, 0);
+AT(hipmm_chunk, ptr, 8);
+AT(hipmm_chunk, bytes, 16);
+
+MAY_GROW(hipmm_location, 32);
+AT(hipmm_location, struct_size, 0);
+AT(hipmm_location, usable_bytes, 8);
+AT(hipmm_location, stream, 16);
+AT(hipmm_location, has_stream, 24);
+AT(hipmm_location, unused, 28);
 
 MAY_GROW(hipmm_sharing, 32);
 AT(hipmm_sharing, struct_size, 0);
 AT(hipmm_sharing, export_fd, 8);
 AT(hipmm_sharing, export_pointer, 16);
 AT(hipmm_sharing, import_pointer, 24);
+AT(hipmm_sharing, import_block, 32);
 
 MAY_GROW(hipmm_ops, 120);
 AT(hipmm_ops, struct_size, 0);
@@ -158,6 +233,13 @@ AT(hipmm_ops, visit, 88);
 AT(hipmm_ops, sharing, 96);
 AT(hipmm_ops, report, 104);
 AT(hipmm_ops, covers, 112);
+AT(hipmm_ops, device_admit, 120);
+AT(hipmm_ops, locate, 128);
+AT(hipmm_ops, visit_chunks, 136);
+
+NEVER_GROWS(hipmm_resource, 16);
+AT(hipmm_resource, ops, 0);
+AT(hipmm_resource, self, 8);
 
 MAY_GROW(hipmm_hip, 544);
 AT(hipmm_hip, struct_size, 0);
@@ -228,6 +310,11 @@ AT(hipmm_hip, DeviceEnablePeerAccess, 512);
 AT(hipmm_hip, runtime, 520);
 AT(hipmm_hip, StreamIsCapturing, 528);
 AT(hipmm_hip, MemGetAddressRange, 536);
+AT(hipmm_hip, StreamCreateWithPriority, 544);
+AT(hipmm_hip, DeviceGetStreamPriorityRange, 552);
+AT(hipmm_hip, MemCreateShared, 560);
+AT(hipmm_hip, MemExport, 568);
+AT(hipmm_hip, MemImport, 576);
 
 MAY_GROW(hipmm_services, 184);
 AT(hipmm_services, struct_size, 0);
@@ -253,6 +340,7 @@ AT(hipmm_services, find_in, 152);
 AT(hipmm_services, may_cut_up, 160);
 AT(hipmm_services, is_kept_below, 168);
 AT(hipmm_services, copies_are_ordered, 176);
+AT(hipmm_services, devices_are_announced, 180);
 
 NEVER_GROWS(hipmm_strings, 16);
 AT(hipmm_strings, count, 0);
@@ -278,6 +366,16 @@ AT(hipmm_option, fields, 80);
 AT(hipmm_option, n_fields, 88);
 AT(hipmm_option, field_bytes, 92);
 
+MAY_GROW(hipmm_validation, 64);
+AT(hipmm_validation, struct_size, 0);
+AT(hipmm_validation, error, 8);
+AT(hipmm_validation, warn, 16);
+AT(hipmm_validation, is_unknown, 24);
+AT(hipmm_validation, upstream, 32);
+AT(hipmm_validation, is_device_memory, 40);
+AT(hipmm_validation, bytes_of, 48);
+AT(hipmm_validation, same_as, 56);
+
 MAY_GROW(hipmm_feature, 24);
 AT(hipmm_feature, name, 0);
 AT(hipmm_feature, unit, 8);
@@ -286,26 +384,27 @@ AT(hipmm_feature, doc, 16);
 MAY_GROW(hipmm_plugin, 136);
 AT(hipmm_plugin, abi_version, 0);
 AT(hipmm_plugin, struct_size, 4);
-AT(hipmm_plugin, type, 8);
-AT(hipmm_plugin, version, 16);
-AT(hipmm_plugin, doc, 24);
-AT(hipmm_plugin, role, 32);
-AT(hipmm_plugin, flags, 36);
-AT(hipmm_plugin, required_features, 40);
-AT(hipmm_plugin, min_upstreams, 48);
-AT(hipmm_plugin, max_upstreams, 52);
-AT(hipmm_plugin, options, 56);
-AT(hipmm_plugin, n_options, 64);
-AT(hipmm_plugin, option_bytes, 68);
-AT(hipmm_plugin, options_bytes, 72);
-AT(hipmm_plugin, values, 80);
-AT(hipmm_plugin, actions, 88);
-AT(hipmm_plugin, n_values, 96);
-AT(hipmm_plugin, n_actions, 100);
-AT(hipmm_plugin, feature_bytes, 104);
-AT(hipmm_plugin, unused, 108);
+AT(hipmm_plugin, option_bytes, 8);
+AT(hipmm_plugin, feature_bytes, 12);
+AT(hipmm_plugin, type, 16);
+AT(hipmm_plugin, version, 24);
+AT(hipmm_plugin, doc, 32);
+AT(hipmm_plugin, role, 40);
+AT(hipmm_plugin, flags, 44);
+AT(hipmm_plugin, required_features, 48);
+AT(hipmm_plugin, min_upstreams, 56);
+AT(hipmm_plugin, max_upstreams, 60);
+AT(hipmm_plugin, options, 64);
+AT(hipmm_plugin, n_options, 72);
+AT(hipmm_plugin, unused, 76);
+AT(hipmm_plugin, options_bytes, 80);
+AT(hipmm_plugin, values, 88);
+AT(hipmm_plugin, actions, 96);
+AT(hipmm_plugin, n_values, 104);
+AT(hipmm_plugin, n_actions, 108);
 AT(hipmm_plugin, ops, 112);
 AT(hipmm_plugin, create, 120);
 AT(hipmm_plugin, destroy, 128);
+AT(hipmm_plugin, validate, 136);
 
 #endif

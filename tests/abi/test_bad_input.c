@@ -6,6 +6,7 @@
 #include "functions.h"
 
 #include <hipmm/buffer.h>
+#include <hipmm/memory.h>
 #include <hipmm/plugin.h>
 #include <hipmm/stream.h>
 
@@ -45,6 +46,7 @@ static char scratch[1024]; /* for outputs */
 static char graph_file[4096];
 static struct hipmm_resource *resource, *stale_resource, *in_force;
 static struct hipmm_memory memory = {.struct_size = sizeof memory};
+static const struct hipmm_request request = {.struct_size = sizeof request, .bytes = 1};
 static const struct hipmm_recipe recipe = {.struct_size = sizeof recipe, .type = "device"};
 
 /* Live and stale objects by the letter of their kind. */
@@ -95,6 +97,7 @@ static long good_pointer(const char *name)
                {"action", "push"}};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     if (!strcmp(name, texts[i].name)) return (long)(uintptr_t)texts[i].text;
+  if (!strcmp(name, "request")) return (long)(uintptr_t)&request;
   if (!strcmp(name, "file")) return (long)(uintptr_t)graph_file;
   if (!strcmp(name, "recipe")) return (long)(uintptr_t)&recipe;
   if (!strcmp(name, "memory") || !strcmp(name, "memory_out")) return (long)(uintptr_t)&memory;
@@ -154,6 +157,7 @@ static size_t wrong_values(const struct argument *argument, struct wrong *wrong_
   case 'R': return wrong_resources(wrong_out);
   case 'o':
   case 'p': wrong_out[0] = (struct wrong){0, HIPMM_E_ARGUMENT, HIPMM_E_ARGUMENT}; return 1;
+  case 'D': wrong_out[0] = (struct wrong){NO_DEVICE, HIPMM_E_NO_DEVICE, HIPMM_E_NO_DEVICE}; return 1;
   case 'd':
     wrong_out[0] = (struct wrong){-1, HIPMM_E_NO_DEVICE, HIPMM_E_NO_DEVICE};
     wrong_out[1] = (struct wrong){NO_DEVICE, HIPMM_E_NO_DEVICE, HIPMM_E_NO_DEVICE};
@@ -220,7 +224,7 @@ static void try_wrong(const struct call *call, size_t which, const struct wrong 
 {
   const struct argument *argument = &call->arguments[which];
   long result = call_with(call, which, wrong->value);
-  const char *words = argument->kind == 'd' ? "device " : argument->kind == 'S' ? "stream" : argument->words;
+  const char *words = (argument->kind | 0x20) == 'd' ? "device " : argument->kind == 'S' ? "stream" : argument->words;
   if (!scratch_is_untouched()) complain(call, argument, wrong->value, "wrote an output", "");
   if (!is_empty_result(call->row->returns, result)) complain(call, argument, wrong->value, "returned something", "");
   if (call->row->returns != RETURNS_STATUS) return;

@@ -31,6 +31,8 @@ calls() {
 }
 
 quick="--seconds 0.01"
+run 0 bench --help
+prints '^Usage: hipmm bench --workload NAME \[--config FILE\]'
 echo '{ "stack": ["plain"] }' >plain.json
 echo '{ "stack": ["device"] }' >device.json
 echo '{ "stack": ["pool", "device"] }' >hipmm.json

@@ -8,6 +8,9 @@ run 0 show "$here/graphs/branches.json"
 same show-branches.txt
 run 0 show --json "$here/graphs/branches.json"
 same show-branches.json
+# What is no terminal has no end of the line: descriptions are whole.
+COLUMNS=60 run 0 show "$here/graphs/stack.json"
+! grep -q '…' "$work/out" || fail "hipmm show cuts a description for a file"
 run 0 show "$here/graphs/stack.json"
 same show-stack.txt
 

@@ -11,18 +11,35 @@ for words in --help -h help; do
   run 0 $words
   cmp -s "$work/alone" "$work/out" || fail "hipmm $words does not print what hipmm alone prints"
 done
-for command in check show plugins describe schema replay bench; do
+for command in check show plugins plugin describe schema replay bench info completion; do
   run 0
   prints "^  $command "
   run 0 $command --help
   prints "^Usage: hipmm $command"
   prints '^  --help '
+  prints '^  --quiet '
   cp "$work/out" "$work/help"
   run 0 help $command
   cmp -s "$work/help" "$work/out" || fail "hipmm help $command is not hipmm $command --help"
 done
 run 0 --version
 prints '^hipmm [0-9]*\.[0-9]*\.[0-9]*$'
+mv "$work/out" "$work/version"
+run 0 -V
+cmp -s "$work/version" "$work/out" || fail "hipmm -V is not hipmm --version"
+
+# --quiet, before and after the command: mistakes alone.
+echo '{ "stack": ["device"] }' >plain.json
+bench="bench --workload pair --live 3 --seconds 0.001 --config plain.json"
+# shellcheck disable=SC2086 # words are words
+HIPMM_RUNTIME=software run 0 $bench
+grep -q 'note: --live means nothing' "$work/err" || fail "hipmm bench lacks the note that --quiet should silence"
+for words in "--quiet $bench" "-q $bench" "$bench --quiet" "$bench -q"; do
+  # shellcheck disable=SC2086 # words are words
+  run 0 $words
+  [ ! -s "$work/err" ] || fail "hipmm $words is not quiet: $(cat "$work/err")"
+done
+run 1 check --quiet nothing.json
 
 run 2 chek
 says '^hipmm: unknown command "chek"; did you mean "check"?$'
@@ -90,6 +107,20 @@ case $(cat "$work/status") in
 0 | 1) ;; # 0: all was written before the reader went away
 *) fail "a closed pipe ends hipmm with $(cat "$work/status")" ;;
 esac
+
+# Progress only on a terminal.
+# shellcheck disable=SC2086 # words are words
+TERM=xterm HIPMM_RUNTIME=software run 0 bench --workload pair --seconds 0.3 --config plain.json
+! grep -q "$(printf '\r')" "$work/out" "$work/err" || fail "hipmm bench shows progress in a file"
+if command -v script >/dev/null; then
+  for words in "bench --workload pair --seconds 0.5 --config plain.json" \
+    "bench --workload replay --trace $here/traces/odd.csv --seconds 0.5 --config plain.json"; do
+    TERM=xterm HIPMM_RUNTIME=software script -qec "$hipmm $words" "$work/typescript" >/dev/null 2>&1 </dev/null
+    grep -q '█.*%' "$work/typescript" || fail "hipmm $words shows no progress on a terminal"
+    TERM=xterm HIPMM_RUNTIME=software script -qec "$hipmm --quiet $words" "$work/typescript" >/dev/null 2>&1 </dev/null
+    ! grep -q '█' "$work/typescript" || fail "hipmm --quiet $words shows progress"
+  done
+fi
 
 # Colour only on a terminal.
 for words in --help plugins "describe sample" "show $here/graphs/stack.json" "check $here/graphs/stack.json"; do

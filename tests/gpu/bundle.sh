@@ -78,10 +78,19 @@ for file in "$source"/tests/data/*.csv.xz "$@"; do
   *) mkdir -p "$folder/traces" && xz -c "$file" >"$folder/traces/$(basename "$file").xz" ;;
   esac
 done
-for file in etc/hipmm.json etc/python/*.py tests/gpu/*.py tests/gpu/*.[ch] include/hipmm/*.h; do
+for file in etc/hipmm.json tests/gpu/*.py tests/gpu/*.[ch] include/hipmm/*.h; do
   for found in "$source"/$file; do carry "$found" "$(dirname "$file")/$(basename "$found")"; done
 done
 carry "$source/tests/gpu/prove.sh" prove.sh
+
+# The Python package, for any CPython from 3.10 on.
+include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')
+(cd "$source/python" && find hipmm tests -name '*.py' -o -name '*.sh') | while read -r file; do
+  carry "$source/python/$file" "python/$file"
+done
+${CC-cc} -std=gnu11 -O2 -fno-plt -fPIC -fvisibility=hidden -D_GNU_SOURCE -shared -I"$source/include" -I"$include" \
+  -o "$folder/python/hipmm/_hipmm.abi3.so" "$source"/python/src/*.c -L"$build/.libs" -lhipmm "-Wl,-rpath,\$ORIGIN/../../lib" ||
+  { echo "bundle.sh: the Python extension needs Python's headers (Debian and Ubuntu: python3-dev)" >&2; exit 1; }
 {
   git -C "$source" log -1 --format='%h %s' 2>/dev/null || echo 'not from a repository'
   "$folder/hipmm" --version 2>/dev/null || :

@@ -7,7 +7,7 @@ error.
 
     cupy_peers.py [--allocator pool|hipmm] [--home 0|1]
 
-hipmm: PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG. --home: the device that is used first; the program allocates
+hipmm: PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG. --home: the device that is used first; the program allocates
 arrays on it before it uses the other one.
 """
 
@@ -432,9 +432,9 @@ def main():
         print("fewer than two GPUs that this CuPy can use", file=sys.stderr)
         return 77
     if chosen.allocator == "hipmm":
-        import hipmm_cupy
+        import hipmm.cupy
 
-        cupy.cuda.set_allocator(hipmm_cupy.Allocator().malloc)
+        cupy.cuda.set_allocator(hipmm.cupy.Allocator().malloc)
     warnings.simplefilter("ignore")
     with Device(chosen.home):
         try_all(chosen.home, 1 - chosen.home)

@@ -4,7 +4,7 @@
 of JSON: seconds, the most held from the driver and kept by CuPy's pool, and a sum of the results, which must be the same
 with every allocator.
 
-    cupy_work.py --allocator pool|hipmm [--rounds 40]    (hipmm: PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG)
+    cupy_work.py --allocator pool|hipmm [--rounds 40]    (hipmm: PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG)
 """
 
 import argparse
@@ -29,9 +29,9 @@ def parse():
 
 
 def use_hipmm():
-    import hipmm_cupy
+    import hipmm.cupy
 
-    cupy.cuda.set_allocator(hipmm_cupy.Allocator().malloc)
+    cupy.cuda.set_allocator(hipmm.cupy.Allocator().malloc)
 
 
 def work(number, rounds, rows, digests, errors):

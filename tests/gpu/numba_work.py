@@ -4,7 +4,7 @@
 while work reads it, a request that is too large, and a context that is reset. Prints one line of JSON: what held, and
 what did not.
 
-    numba_work.py            (PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG)
+    numba_work.py            (PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG)
 """
 
 import gc
@@ -18,7 +18,7 @@ for dropped, kept in (("row_stack", "vstack"), ("in1d", "isin"), ("trapz", "trap
     if not hasattr(numpy, dropped):
         setattr(numpy, dropped, getattr(numpy, kept))
 
-import hipmm_numba
+import hipmm.numba
 import ours
 from numba import cuda
 
@@ -90,7 +90,7 @@ def main():
     if not cuda.is_available():
         print("no GPU that this Numba can use", file=sys.stderr)
         return 77
-    cuda.set_memory_manager(hipmm_numba.Manager)
+    cuda.set_memory_manager(hipmm.numba.Manager)
     array = cuda.to_device(numpy.arange(1000))
     result = {"the memory is hipmm's": is_ours(array), "results are right": work()}
     result["too much is refused"] = fails_clearly()

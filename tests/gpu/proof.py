@@ -66,7 +66,7 @@ class Proof:
             "CMOCKA_MESSAGE_OUTPUT": "TAP",
             "top_builddir": str(self.bundle),
             "top_srcdir": str(self.bundle),
-            "PYTHONPATH": os.pathsep.join([str(self.bundle / "etc/python"), kept.get("PYTHONPATH", "")]),
+            "PYTHONPATH": os.pathsep.join([str(self.bundle / "python"), kept.get("PYTHONPATH", "")]),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 

@@ -6,13 +6,13 @@ line of JSON. What hipmm says of it must be a line on standard error, or in the 
 import json
 import sys
 
-import hipmm_torch
+import hipmm.torch
 import torch
 
 
 def main():
     try:
-        hipmm_torch.use()
+        hipmm.torch.use()
         torch.ones(10, device="cuda")
     except Exception as error:
         print(json.dumps({"raised": type(error).__name__, "said": str(error).splitlines()[0] if str(error) else ""}))

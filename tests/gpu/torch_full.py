@@ -3,13 +3,13 @@
 """PyTorch on hipmm with a device that is full: it fails clearly, loses nothing, and goes on once memory is let go.
 Prints one line of JSON.
 
-    torch_full.py            (PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG)
+    torch_full.py            (PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG)
 """
 
 import json
 import sys
 
-import hipmm_torch
+import hipmm.torch
 import torch
 
 
@@ -28,7 +28,7 @@ def main():
     if not torch.cuda.is_available():
         print("no GPU that this PyTorch can use", file=sys.stderr)
         return 77
-    hipmm_torch.use()
+    hipmm.torch.use()
     torch.cuda.init()
     free, total = torch.cuda.mem_get_info()
     piece = max(free // 40, 64 << 20)

@@ -3,7 +3,7 @@
 """What PyTorch asks of its allocator besides memory, on hipmm: record_stream(), captured graphs, a memory fraction, and
 pools beside PyTorch's own allocator. Prints one line of JSON: what held, and what did not.
 
-    torch_hooks.py [--beside]        (PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG)
+    torch_hooks.py [--beside]        (PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG)
 
 --beside: PyTorch's own allocator stays in force, and hipmm serves a MemPool.
 """
@@ -11,7 +11,7 @@ pools beside PyTorch's own allocator. Prints one line of JSON: what held, and wh
 import json
 import sys
 
-import hipmm_torch
+import hipmm.torch
 import ours
 import torch
 
@@ -93,7 +93,7 @@ def limits():
 
 
 def in_force():
-    hipmm_torch.use()
+    hipmm.torch.use()
     result = {"the memory is hipmm's": is_ours(full(0))}
     kept, _ = crosses(recorded=True)
     lost, again = crosses(recorded=False)
@@ -105,7 +105,7 @@ def in_force():
 
 
 def beside():
-    pool = hipmm_torch.pool()
+    pool = hipmm.torch.pool()
     outside = full(1)
     with torch.cuda.use_mem_pool(pool):
         inside = [full(i) for i in range(4)]

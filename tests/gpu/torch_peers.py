@@ -6,7 +6,7 @@ what was wrong, or the error. Losses are printed as they are and must be equal w
 
     torch_peers.py [--allocator native|hipmm] [--home 0|1]
 
-hipmm: PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG. --home: the device that is used first; the program allocates
+hipmm: PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG. --home: the device that is used first; the program allocates
 tensors on it before it uses the other one.
 """
 
@@ -511,9 +511,9 @@ def main():
         print("fewer than two GPUs that this PyTorch can use", file=sys.stderr)
         return 77
     if chosen.allocator == "hipmm":
-        import hipmm_torch
+        import hipmm.torch
 
-        hipmm_torch.use()
+        hipmm.torch.use()
     torch.backends.cudnn.deterministic = True
     home, other = (torch.device("cuda", index) for index in (chosen.home, 1 - chosen.home))
     torch.cuda.set_device(home)

@@ -3,7 +3,7 @@
 """torch.multiprocessing with memory of hipmm's: what another process finds in tensors that it is sent. Prints one line
 of JSON, a member for each way: "right", "wrong", or what was raised. Ends with 1 if a way is not what doc/guide.md says.
 
-    torch_share.py        (PYTHONPATH=etc/python, HIPMM_LIBRARY; a GPU)
+    torch_share.py        (PYTHONPATH=python, HIPMM_LIBRARY; a GPU)
 """
 
 import json
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-import hipmm_torch
+import hipmm.torch
 import torch
 import torch.multiprocessing
 
@@ -63,9 +63,9 @@ def share(tensors):
 
 def attempt(in_force):
     if in_force:
-        hipmm_torch.use()
+        hipmm.torch.use()
         return share(full())
-    pool = hipmm_torch.pool()
+    pool = hipmm.torch.pool()
     with torch.cuda.use_mem_pool(pool):
         tensors = full()
     torch.cuda.synchronize()

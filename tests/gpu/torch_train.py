@@ -5,7 +5,7 @@ after the warm-up, and the most memory held from the driver. Nothing is download
 
     torch_train.py --allocator native|expandable|hipmm [--steps 30]
 
-hipmm: PYTHONPATH=etc/python, HIPMM_LIBRARY, HIPMM_CONFIG.
+hipmm: PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG.
 
 The same seed must give the same losses with every allocator. torch_turns.py has two of them train by turns: with --turn N
 this one begins, and goes on after each N steps, when a line comes on standard input, and tells in one how long they took.
@@ -86,9 +86,9 @@ class Model(nn.Module):
 
 
 def use_hipmm():
-    import hipmm_torch
+    import hipmm.torch
 
-    hipmm_torch.use()
+    hipmm.torch.use()
 
 
 class Held:

@@ -484,6 +484,35 @@ static void lets_a_graph_name_all_devices(void **state)
   for (int i = 0; i < 2; i++) assert_ok(hipmm_deallocate(top[i], ptr[i], BYTES, NULL));
 }
 
+/* Devices gain access while blocks are in use, in each kind of memory that has the option. */
+static void may_be_changed_in_use(void **state)
+{
+  (void)state;
+  needs_devices(2);
+  fixture_start("'stack': ['device']");
+  void *ptr = fixture_allocate(BYTES, NULL);
+  assert_int_not_equal(fill_from(1, ptr, 3), 0);
+  fixture_hip()->GetLastError();
+  assert_status(hipmm_set("devices/0/device/peers", "[{\"device\": 7}]"), HIPMM_E_CONFIG);
+  assert_status(hipmm_set("devices/0/device/peers", "1"), HIPMM_E_CONFIG);
+  assert_ok(hipmm_set("devices/0/device/peers", "[{\"device\": 1}]"));
+  assert_int_equal(fill_from(1, ptr, 4), 0);
+  assert_true(fixture_holds(ptr, 4, BYTES));
+  assert_ok(hipmm_set("devices/0/device/peers", NULL));
+  fixture_free(ptr, BYTES, NULL);
+  fixture_teardown(state);
+  fixture_start("'stack': ['async']");
+  ptr = fixture_allocate(BYTES, NULL);
+  assert_int_equal(fill_from(1, ptr, 5), 0);
+  assert_ok(hipmm_set("devices/0/async/peers", "[{\"device\": 1, \"mode\": \"read\"}]"));
+  if (on_software()) assert_int_not_equal(fill_from(1, ptr, 6), 0);
+  fixture_hip()->GetLastError();
+  assert_ok(hipmm_set("devices/0/async/peers", NULL));
+  assert_int_equal(fill_from(1, ptr, 7), 0);
+  assert_true(fixture_holds(ptr, 7, BYTES));
+  fixture_free(ptr, BYTES, NULL);
+}
+
 static void may_be_asked_for_again(void **state)
 {
   for (int i = 0; i < 3; i++) {
@@ -608,6 +637,7 @@ int main(void)
       ONCE(refuses_devices_that_do_not_exist),
       ONCE(refuses_devices_that_cannot),
       ONCE(refuses_devices_out_of_reach),
+      ONCE(may_be_changed_in_use),
       ONCE(a_pool_takes_segments_where_the_order_counts),
       ONCE(a_pool_maps_for_one_device),
       ONCE(a_pool_maps_for_pytorch_and_not_for_cupy),

@@ -62,7 +62,10 @@ REPORT_FILE=$work/report
 export REPORT_FILE
 good report_now
 unset REPORT_FILE
-[ "$(grep -c 'runtime software, while it runs$' "$work/report")" = 3 ] || fail "not three reports while the program runs"
+[ "$(grep -c "runtime software, while it runs\$" "$work/report")" = 3 ] || {
+  fail "not three reports while the program runs"
+  sed "s/^/  /" "$work/report"
+}
 tells '^    now              1 KiB (1024 bytes) in 1 block$'
 tells '^    now              2 KiB (2048 bytes) in 2 blocks$'
 tells '^    left at exit     0 bytes$'

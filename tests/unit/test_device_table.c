@@ -4,6 +4,8 @@
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
 
+#include <hipmm/memory.h>
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -100,6 +102,8 @@ static void a_free_builds_no_stack(void **state)
   assert_status(hipmm_deallocate(NULL, &text, 100, NULL), HIPMM_E_POINTER);
   assert_message("nothing was allocated from device 0: it has no stack yet");
   assert_status(hipmm_deallocate_aligned(NULL, &text, 100, 512, NULL), HIPMM_E_POINTER);
+  assert_status(hipmm_deallocate_batch(NULL, 1, (void *[]){&text}, NULL, NULL), HIPMM_E_POINTER);
+  assert_ok(hipmm_deallocate_batch(NULL, 0, NULL, NULL, NULL));
   assert_ok(hipmm_deallocate(NULL, NULL, 0, NULL));
   assert_status(hipmm_list("devices/0", &text), HIPMM_E_STATE);
   assert_message("the stack of device 0 is not built yet");

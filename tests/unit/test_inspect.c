@@ -83,6 +83,7 @@ static void finds_blocks_of_every_type(void **state)
       {"'stack': ['pinned']", "pinned", 1000, 1000, false, false},
       {"'stack': ['host']", "host", 1000, 1000, false, false},
       {"'stack': ['arena', 'device']", "arena", 1000, 1024, true, true},
+      {"'stack': ['thread_safe', 'arena', 'device']", "thread_safe", 1000, 1024, true, true},
       {"'stack': [{'type': 'fixed_size', 'block_size': 4096}, 'device']", "fixed_size", 1000, 4096, true, true},
       {"'stack': [{'type': 'binning', 'bins': [{'size': 4096}]}, 'device']", "binning", 1000, 4096, true, true},
       {"'stack': [{'type': 'binning', 'bins': [{'size': 4096}]}, 'device']", "device", 5000, 5000, false, false},

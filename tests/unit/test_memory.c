@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const char *const graphs[] = {
     "'stack': ['statistics', {'type': 'pool', 'growth': 'segments'}, 'device']",
@@ -242,12 +243,72 @@ static void frees_the_rest_of_a_batch(void **state)
   assert_status(hipmm_deallocate_batch(NULL, 3, NULL, bytes, NULL), HIPMM_E_ARGUMENT);
 }
 
+/* ---- Host memory ---- */
+
+struct host_memory {
+  atomic_size_t bytes, allocations;
+};
+
+static void *give_host_memory(void *arg, size_t bytes)
+{
+  struct host_memory *memory = arg;
+  void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (ptr == MAP_FAILED) return NULL;
+  atomic_fetch_add(&memory->bytes, bytes);
+  atomic_fetch_add(&memory->allocations, 1);
+  return ptr;
+}
+
+static void take_host_memory(void *arg, void *ptr, size_t bytes)
+{
+  atomic_fetch_sub(&((struct host_memory *)arg)->bytes, bytes);
+  munmap(ptr, bytes);
+}
+
+static void *give_nothing(void *arg, size_t bytes)
+{
+  (void)arg, (void)bytes;
+  return NULL;
+}
+
+/* In a process of its own: what fails, or 0. */
+static int has_host_memory_of_the_program(const void *unused)
+{
+  (void)unused;
+  struct host_memory memory = {.bytes = 0};
+  void *ptr = NULL;
+  struct hipmm_host_allocator allocator = {sizeof allocator, give_nothing, take_host_memory, &memory};
+  if (hipmm_host_allocator_set(&allocator)) return 1;
+  if (hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"pool\", \"device\"]}")) return 2;
+  if (hipmm_allocate(NULL, 1000, NULL, &ptr) != HIPMM_E_OUT_OF_MEMORY) return 3;
+  allocator.allocate = give_host_memory;
+  if (hipmm_host_allocator_set(&allocator)) return 4; /* there is none yet */
+  if (hipmm_allocate(NULL, 1000, NULL, &ptr)) return 5;
+  if (!memory.allocations || !memory.bytes) return 6;
+  if (hipmm_host_allocator_set(NULL) != HIPMM_E_STATE) return 7;
+  if (hipmm_deallocate(NULL, ptr, 1000, NULL) || hipmm_finalize()) return 8;
+  if (memory.bytes) return 9;
+  allocator.struct_size = 8;
+  if (hipmm_host_allocator_set(&allocator) != HIPMM_E_ARGUMENT) return 10;
+  allocator.struct_size = sizeof allocator;
+  allocator.deallocate = NULL;
+  if (hipmm_host_allocator_set(&allocator) != HIPMM_E_ARGUMENT) return 11;
+  return hipmm_host_allocator_set(NULL) ? 12 : 0;
+}
+
+static void takes_host_memory_from_the_program(void **state)
+{
+  (void)state;
+  assert_int_equal(run_forked(has_host_memory_of_the_program, NULL).status, 0);
+}
+
 #define memory_test(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
 {
   use_test_plugins();
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(takes_host_memory_from_the_program), /* before there is any */
       memory_test(zeroes_memory_that_was_used_before),
       memory_test(synchronous_memory_is_ready_for_all),
       memory_test(refuses_requests_that_say_nothing_known),

@@ -795,7 +795,7 @@ static void says_once_why_it_cannot_initialise(void **state)
       run_again((const char *[]){"uninitialised", NULL},
                 (const char *[]){"HIPMM_CONFIG=/nowhere/hipmm.json", "HIPMM_LOG", "HIPMM_RUNTIME", NULL});
   assert_contains(outcome.error, "hipmm: error: cannot be initialised, so no memory can be allocated: "
-                                 "/nowhere/hipmm.json: cannot be read: No such file or directory");
+                                 "HIPMM_CONFIG: /nowhere/hipmm.json: cannot be read: No such file or directory");
   assert_int_equal(count_lines(outcome.error), 1);
   assert_contains(outcome.out, "/nowhere/hipmm.json: cannot be read");
   assert_null(strstr(outcome.out, "block"));

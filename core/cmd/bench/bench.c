@@ -63,11 +63,21 @@ static int bench_several(const struct bench_plan *plan, char *const *files, size
   return status;
 }
 
+static void bench_show_reading(void *closure, uint64_t done, uint64_t total)
+{
+  progress_show(closure, done, total);
+}
+
 static bool bench_read_trace(struct bench_plan *plan)
 {
   char message[BENCH_MESSAGE];
+  struct progress progress;
   if (plan->workload != BENCH_REPLAY) return true;
-  if (!trace_read(plan->trace_file, NULL, &plan->trace, message, sizeof message)) {
+  progress_start(&progress, "reading");
+  const struct trace_watcher watcher = {bench_show_reading, &progress};
+  bool good = trace_read(plan->trace_file, &watcher, &plan->trace, message, sizeof message);
+  progress_end(&progress);
+  if (!good) {
     say("%s", message);
     return false;
   }
@@ -83,21 +93,54 @@ static int bench_run_command(int argc, char **argv)
   struct bench_plan plan = {0};
   int status;
   const struct argument rows[] = {
-      {"workload", "NAME", "pair, random, cross, handoff or replay", NULL, &words.workload},
-      {"config", "FILE", "the graph file; by default the one that hipmm_init() would read", NULL, &words.config},
-      {"compare", NULL, "play the given files in turns, in five rounds, and compare them", &plan.compare, NULL},
-      {"size", "BYTES", "of a block: \"4096\", \"64k\", \"64KiB\"; 4 KiB by default, 64 KiB for cross", NULL,
-       &words.size},
-      {"dist", "NAME", "sizes of random: lognormal (default), uniform or fixed", NULL, &words.distribution},
-      {"min-size", "BYTES", "the smallest of random: 256 by default, 1 for uniform", NULL, &words.min_size},
-      {"max-size", "BYTES", "the largest of random: 64 MiB by default", NULL, &words.max_size},
-      {"live", "N", "random: the most blocks at once, 1000 by default; cross: blocks of a turn, 1", NULL, &words.live},
-      {"threads", "N", "1 by default; 2 for handoff", NULL, &words.threads},
-      {"streams", "N", "cross, random: of each thread, 4 and 1 by default; handoff: of each two threads, 1 or 2", NULL,
-       &words.streams},
-      {"seconds", "TIME", "of the measured part, in a comparison over all rounds; 1 by default", NULL, &words.seconds},
-      {"trace", "FILE", "the allocation log for replay; \"-\" is standard input", NULL, &words.trace},
-      {"json", NULL, "print one JSON object", &plan.json, NULL},
+      {.name = "workload",
+       .value_name = "NAME",
+       .doc = "pair, random, cross, handoff or replay",
+       .value = &words.workload,
+       .is_required = true,
+       .choices = bench_workloads},
+      {.name = "config",
+       .value_name = "FILE",
+       .doc = "the graph file; by default the one that hipmm_init() would read",
+       .value = &words.config},
+      {.name = "compare",
+       .doc = "play the given files in turns, in five rounds, and compare them",
+       .flag = &plan.compare},
+      {.name = "size",
+       .value_name = "BYTES",
+       .doc = "of a block: \"4096\", \"64k\", \"64KiB\"; 4 KiB by default, 64 KiB for cross",
+       .value = &words.size},
+      {.name = "dist",
+       .value_name = "NAME",
+       .doc = "sizes of random: lognormal (default), uniform or fixed",
+       .value = &words.distribution,
+       .choices = bench_distributions},
+      {.name = "min-size",
+       .value_name = "BYTES",
+       .doc = "the smallest of random: 256 by default, 1 for uniform",
+       .value = &words.min_size},
+      {.name = "max-size",
+       .value_name = "BYTES",
+       .doc = "the largest of random: 64 MiB by default",
+       .value = &words.max_size},
+      {.name = "live",
+       .value_name = "N",
+       .doc = "random: the most blocks at once, 1000 by default; cross: blocks of a turn, 1",
+       .value = &words.live},
+      {.name = "threads", .value_name = "N", .doc = "1 by default; 2 for handoff", .value = &words.threads},
+      {.name = "streams",
+       .value_name = "N",
+       .doc = "cross, random: of each thread, 4 and 1 by default; handoff: of each two threads, 1 or 2",
+       .value = &words.streams},
+      {.name = "seconds",
+       .value_name = "TIME",
+       .doc = "of the measured part, in a comparison over all rounds; 1 by default",
+       .value = &words.seconds},
+      {.name = "trace",
+       .value_name = "FILE",
+       .doc = "the allocation log for replay; \"-\" is standard input",
+       .value = &words.trace},
+      {.name = "json", .doc = "print one JSON object", .flag = &plan.json},
   };
   struct arguments arguments = {&bench_command, rows, sizeof rows / sizeof *rows, 0, BENCH_MOST_FILES, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;

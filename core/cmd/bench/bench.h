@@ -48,6 +48,8 @@ struct bench_result {
 
 /* ---- options.c ------------------------------------------------------------------------------------------------- */
 
+/* By number, ended by NULL. */
+extern const char *const bench_workloads[], *const bench_distributions[];
 const char *bench_workload_name(enum bench_workload workload);
 
 /* The words of the command line, as they were given; NULL: not given. */

@@ -19,19 +19,16 @@ enum {
 #define OPTION_LEAST_NS   INT64_C(1000000)
 #define OPTION_MOST_NS    (INT64_C(24) * 3600 * 1000000000)
 
-static const char *const option_workloads[] = {[BENCH_PAIR] = "pair",
-                                               [BENCH_RANDOM] = "random",
-                                               [BENCH_CROSS] = "cross",
-                                               [BENCH_HANDOFF] = "handoff",
-                                               [BENCH_REPLAY] = "replay"};
-static const char *const option_distributions[] = {
-    [BENCH_LOGNORMAL] = "lognormal", [BENCH_UNIFORM] = "uniform", [BENCH_FIXED] = "fixed"};
+const char *const bench_workloads[] = {[BENCH_PAIR] = "pair",       [BENCH_RANDOM] = "random", [BENCH_CROSS] = "cross",
+                                       [BENCH_HANDOFF] = "handoff", [BENCH_REPLAY] = "replay", NULL};
+const char *const bench_distributions[] = {
+    [BENCH_LOGNORMAL] = "lognormal", [BENCH_UNIFORM] = "uniform", [BENCH_FIXED] = "fixed", NULL};
 
 enum { OPTION_WORKLOADS = 5, OPTION_DISTRIBUTIONS = 3 };
 
 const char *bench_workload_name(enum bench_workload workload)
 {
-  return option_workloads[workload];
+  return bench_workloads[workload];
 }
 
 /* ---- Single values --------------------------------------------------------------------------------------------- */
@@ -161,7 +158,7 @@ static void bench_options_reset_unused(const struct bench_words *words, struct b
               {"trace", words->trace, 1 << BENCH_REPLAY}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].word && !(rows[i].workloads & 1 << plan->workload))
-      say("bench: note: --%s means nothing here to %s", rows[i].name, option_workloads[plan->workload]);
+      note("bench: note: --%s means nothing here to %s", rows[i].name, bench_workloads[plan->workload]);
   if (plan->workload == BENCH_PAIR) plan->streams = 1;
 }
 
@@ -208,9 +205,9 @@ bool bench_plan_make(const struct arguments *arguments, const struct bench_words
   if (!bench_options_configurations(arguments, words, plan)) return false;
   if (!words->workload)
     return bench_options_refuse("--workload is missing; it is pair, random, cross, handoff or replay");
-  if (!bench_options_choice("workload", words->workload, option_workloads, OPTION_WORKLOADS, &workload)) return false;
+  if (!bench_options_choice("workload", words->workload, bench_workloads, OPTION_WORKLOADS, &workload)) return false;
   if (words->distribution &&
-      !bench_options_choice("dist", words->distribution, option_distributions, OPTION_DISTRIBUTIONS, &distribution))
+      !bench_options_choice("dist", words->distribution, bench_distributions, OPTION_DISTRIBUTIONS, &distribution))
     return false;
   plan->workload = (enum bench_workload)workload;
   plan->distribution = (enum bench_distribution)distribution;

@@ -79,7 +79,8 @@ static void bench_replay_cold(struct player *player, struct bench_round *round)
 }
 
 /* At least one pass; the time of all of them over all their operations. */
-static void bench_replay_warm(struct player *player, int64_t run_ns, struct bench_round *round)
+static void bench_replay_warm(struct player *player, int64_t run_ns, struct progress *progress,
+                              struct bench_round *round)
 {
   int64_t began_ns = bench_now_ns();
   double spent_ns = 0;
@@ -89,15 +90,20 @@ static void bench_replay_warm(struct player *player, int64_t run_ns, struct benc
     uint64_t ops = player->trace->n_events - player->skipped;
     round->ops += ops;
     spent_ns += ns_per_op * (double)ops;
+    progress_show(progress, (uint64_t)(bench_now_ns() - began_ns), (uint64_t)run_ns);
   } while (bench_now_ns() - began_ns < run_ns);
   bench_calls_stop(&round->calls);
   round->ns_per_op = round->ops ? spent_ns / (double)round->ops : 0;
 }
 
-static bool bench_replay_passes(struct player *player, int64_t run_ns, struct bench_round *round)
+static bool bench_replay_passes(struct player *player, const struct bench_plan *plan, int64_t run_ns,
+                                struct bench_round *round)
 {
+  struct progress progress = {.visible = false};
+  if (!plan->compare) progress_start(&progress, "replay");
   bench_replay_cold(player, round);
-  bench_replay_warm(player, run_ns, round);
+  bench_replay_warm(player, run_ns, &progress, round);
+  progress_end(&progress);
   round->failures = player->failures;
   round->failure_reason = player->failure_reason ? strdup(player->failure_reason) : NULL;
   bench_times_start(round->times);
@@ -113,7 +119,7 @@ bool bench_replay_play(const struct bench_plan *plan, struct hipmm_resource *res
   if (!streams_make(trace->streams, trace->n_streams, BENCH_DEVICE, &streams)) return false;
   bool good = player_start(&player, trace, resource, streams);
   if (good) {
-    good = bench_replay_passes(&player, run_ns, round);
+    good = bench_replay_passes(&player, plan, run_ns, round);
     player_end(&player);
   }
   if (!good) say("bench: out of memory");

@@ -22,6 +22,7 @@ struct team {
   double ns_per_tick;
   struct bench_calls calls;
   struct bench_published *published; /* one for each thread */
+  struct progress progress;          /* shown by the first thread */
   pthread_mutex_t gate;              /* held until the number of threads is known */
   bool given_up;
   pthread_barrier_t barrier;
@@ -90,6 +91,8 @@ static void bench_threads_measure(struct member *member)
     end_ns = bench_now_ns();
     member->spent_ns += end_ns - start_ns;
     bench_threads_raise_peak(member);
+    if (worker->index == 0)
+      progress_show(&member->team->progress, (uint64_t)(end_ns - began_ns), (uint64_t)member->team->run_ns);
   } while (end_ns - began_ns < member->team->run_ns || (ops->drains && ops->drains(worker)));
   if (ops->end) ops->end(worker);
 }
@@ -223,7 +226,9 @@ bool bench_threads_play(const struct bench_plan *plan, struct hipmm_resource *re
   struct bench_worker model = {.plan = plan, .resource = resource};
   size_t n_streams = bench_threads_first_stream(plan, plan->threads);
   if (!streams_make(NULL, n_streams, BENCH_DEVICE, &model.streams)) return false;
+  if (!plan->compare) progress_start(&team.progress, bench_workload_name(plan->workload));
   bool good = bench_threads_play_on(&team, &model, round);
+  progress_end(&team.progress);
   streams_destroy(NULL, n_streams, BENCH_DEVICE, model.streams);
   return good;
 }

@@ -2,6 +2,7 @@
 /* checks_file.c: what can be said of a plugin without a device: whether it loads, what it imports, and whether its
  * descriptor says what can be. */
 #include "../../option/option.h"
+#include "../../plugin/descriptor.h"
 #include "../../plugin/elf_file.h"
 #include "kit.h"
 
@@ -119,8 +120,8 @@ static void checks_file_descriptor(void)
   bool is_leaf = plugin->role == HIPMM_ROLE_SOURCE || plugin->role == HIPMM_ROLE_RUNTIME;
   if (is_leaf && plugin->max_upstreams) kit_fail("it is a source, and takes upstreams");
   if (!is_leaf && !plugin->max_upstreams) kit_fail("it takes no upstream, and is not a source");
-  if (plugin->flags & ~(uint32_t)HIPMM_PLUGIN_ALL_FLAGS)
-    kit_fail("flags 0x%x are unknown", plugin->flags & ~(uint32_t)HIPMM_PLUGIN_ALL_FLAGS);
+  if (plugin->flags & ~(uint32_t)DESCRIPTOR_FLAGS)
+    kit_fail("flags 0x%x are unknown", plugin->flags & ~(uint32_t)DESCRIPTOR_FLAGS);
   if (!*plugin->version) kit_fail("its version is empty");
   if (!*plugin->doc) kit_fail("its doc is empty");
   checks_file_check_rows(plugin->options, plugin->n_options, false);

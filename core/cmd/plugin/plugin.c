@@ -21,15 +21,25 @@ static int plugin_run(int argc, char **argv)
   struct plugin_words words = {0};
   int status;
   const struct argument rows[] = {
-      {"role", "ROLE", "new: adaptor (the default), which stands on another resource, or source", NULL, &words.role},
-      {"over", "TYPE", "test: the type of the resource below the plugin; device by default", NULL, &words.over},
-      {"options", "JSON",
-       "test: the options of the resource, as an object in a graph; those that must be given have a "
-       "value by themselves",
-       NULL, &words.options},
-      {"only", "CHECK", "test: run this check alone", NULL, &words.only},
-      {"timeout", "TIME", "test: the most seconds that a check may take; 60 by default", NULL, &words.timeout},
-      {"json", NULL, "test: print one JSON object", &words.json, NULL},
+      {.name = "role",
+       .value_name = "ROLE",
+       .doc = "new: adaptor (the default), which stands on another resource, or source",
+       .value = &words.role},
+      {.name = "over",
+       .value_name = "TYPE",
+       .doc = "test: the type of the resource below the plugin; device by default",
+       .value = &words.over},
+      {.name = "options",
+       .value_name = "JSON",
+       .doc = "test: the options of the resource, as an object in a graph; those that must be given have a "
+              "value by themselves",
+       .value = &words.options},
+      {.name = "only", .value_name = "CHECK", .doc = "test: run this check alone", .value = &words.only},
+      {.name = "timeout",
+       .value_name = "TIME",
+       .doc = "test: the most seconds that a check may take; 60 by default",
+       .value = &words.timeout},
+      {.name = "json", .doc = "test: print one JSON object", .flag = &words.json},
   };
   struct arguments arguments = {&plugin_command, rows, sizeof rows / sizeof *rows, 0, 2, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* calls.h: the list of every HIP function that the software device exports, and its flags: 1
- * for one that allocates (which decides the default code of a failure on schedule), 2 for one that a capture may forbid, 3
- * for both. Used by internal.h for the enum, by call_table.c for the names, and by
- * proc_address.c. A function that is not in this list does not compile, since it needs its enum value. */
+/* calls.h: the list of every HIP function that the software device exports, and its flags: 1 for one that allocates (which
+ * decides the default code of a failure on schedule), 2 for one that a capture may forbid, 3 for both. Used by state.h for
+ * the enum, by call_table.c for the names, and by proc_address.c. A function that is not in this list does not compile,
+ * since it needs its enum value. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_CALLS_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_CALLS_H
 
@@ -64,36 +64,36 @@
   X(hipMemRangeGetAttribute, 0)                 \
   X(hipMemRangeGetAttributes, 0)                \
   X(hipStreamAttachMemAsync, 0)                 \
-  X(hipMemcpy, 2)                               \
+  X(hipMemcpy, 0)                               \
   X(hipMemcpyAsync, 0)                          \
   X(hipMemcpyWithStream, 0)                     \
-  X(hipMemcpyHtoD, 2)                           \
+  X(hipMemcpyHtoD, 0)                           \
   X(hipMemcpyHtoDAsync, 0)                      \
-  X(hipMemcpyDtoH, 2)                           \
+  X(hipMemcpyDtoH, 0)                           \
   X(hipMemcpyDtoHAsync, 0)                      \
-  X(hipMemcpyDtoD, 2)                           \
+  X(hipMemcpyDtoD, 0)                           \
   X(hipMemcpyDtoDAsync, 0)                      \
-  X(hipMemcpyPeer, 2)                           \
+  X(hipMemcpyPeer, 0)                           \
   X(hipMemcpyPeerAsync, 0)                      \
-  X(hipMemcpy2D, 2)                             \
+  X(hipMemcpy2D, 0)                             \
   X(hipMemcpy2DAsync, 0)                        \
-  X(hipMemset, 2)                               \
+  X(hipMemset, 0)                               \
   X(hipMemsetAsync, 0)                          \
-  X(hipMemsetD8, 2)                             \
+  X(hipMemsetD8, 0)                             \
   X(hipMemsetD8Async, 0)                        \
-  X(hipMemsetD16, 2)                            \
+  X(hipMemsetD16, 0)                            \
   X(hipMemsetD16Async, 0)                       \
-  X(hipMemsetD32, 2)                            \
+  X(hipMemsetD32, 0)                            \
   X(hipMemsetD32Async, 0)                       \
-  X(hipMemset2D, 2)                             \
+  X(hipMemset2D, 0)                             \
   X(hipMemset2DAsync, 0)                        \
   X(hipLaunchHostFunc, 0)                       \
   X(hipStreamCreate, 0)                         \
   X(hipStreamCreateWithFlags, 0)                \
   X(hipStreamCreateWithPriority, 0)             \
   X(hipStreamDestroy, 0)                        \
-  X(hipStreamSynchronize, 2)                    \
-  X(hipStreamQuery, 2)                          \
+  X(hipStreamSynchronize, 0)                    \
+  X(hipStreamQuery, 0)                          \
   X(hipStreamWaitEvent, 0)                      \
   X(hipStreamGetFlags, 0)                       \
   X(hipStreamGetPriority, 0)                    \
@@ -106,6 +106,7 @@
   X(hipStreamEndCapture, 0)                     \
   X(hipStreamGetCaptureInfo, 0)                 \
   X(hipStreamGetCaptureInfo_v2, 0)              \
+  X(hipGraphCreate, 0)                          \
   X(hipGraphDestroy, 0)                         \
   X(hipGraphGetNodes, 0)                        \
   X(hipGraphInstantiate, 0)                     \
@@ -119,8 +120,8 @@
   X(hipEventCreateWithFlags, 0)                 \
   X(hipEventDestroy, 0)                         \
   X(hipEventRecord, 0)                          \
-  X(hipEventQuery, 2)                           \
-  X(hipEventSynchronize, 2)                     \
+  X(hipEventQuery, 0)                           \
+  X(hipEventSynchronize, 0)                     \
   X(hipEventElapsedTime, 0)                     \
   X(hipMallocAsync, 1)                          \
   X(hipMallocFromPoolAsync, 1)                  \

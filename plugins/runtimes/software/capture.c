@@ -94,6 +94,12 @@ hipError_t software_capture_forbid(const struct software_queue *queue)
   return software_capture_check(queue);
 }
 
+hipError_t software_capture_forbid_wait(const struct software_queue *queue)
+{
+  hipError_t error = software_capture_forbid(queue);
+  return error == hipSuccess ? software_check_captures() : error;
+}
+
 /* The default stream would wait for the blocking streams that capture. */
 bool software_capture_is_implied(const struct software_queue *queue, bool invalidates)
 {

@@ -125,7 +125,7 @@ static hipError_t copy_start(const struct copy_request *request, int to_device, 
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
-  if (error == hipSuccess && request->waits) error = software_capture_forbid(queue);
+  if (error == hipSuccess && request->waits) error = software_capture_forbid_wait(queue);
   if (error != hipSuccess) return error;
   if (!copy_kind_is_valid((int)request->kind)) return hipErrorInvalidMemcpyDirection;
   if (request->bytes == 0) return hipSuccess;

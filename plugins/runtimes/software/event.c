@@ -156,6 +156,7 @@ static hipError_t event_synchronize(hipEvent_t handle)
   struct software_event *event;
   hipError_t error = event_find(handle, &event);
   if (error == hipSuccess && event->capture) error = hipErrorCapturedEvent;
+  if (error == hipSuccess) error = software_check_captures();
   if (error != hipSuccess) return error;
   int device = event->device;
   error = software.devices[device].fault;
@@ -178,6 +179,7 @@ static hipError_t event_query(hipEvent_t handle)
   struct software_event *event;
   hipError_t error = event_find(handle, &event);
   if (error == hipSuccess && event->capture) error = hipErrorCapturedEvent;
+  if (error == hipSuccess) error = software_check_captures();
   if (error != hipSuccess) return error;
   if (event->marker && !event->marker->done) {
     struct software_marker *marker = software_marker_reference(event->marker);

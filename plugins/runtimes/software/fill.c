@@ -34,7 +34,7 @@ static hipError_t fill_start(const struct fill_request *request, hipStream_t str
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
-  if (error == hipSuccess && request->waits) error = software_capture_forbid(queue);
+  if (error == hipSuccess && request->waits) error = software_capture_forbid_wait(queue);
   if (error != hipSuccess) return error;
   if (request->count > SIZE_MAX / request->value_bytes) return hipErrorInvalidValue;
   if (request->count == 0) return hipSuccess;

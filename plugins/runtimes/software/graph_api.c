@@ -69,6 +69,16 @@ void software_programs_reset(int device)
   while ((instance = software_handle_next(&instances, NULL))) graph_api_destroy_instance(instance);
 }
 
+hipError_t hipGraphCreate(hipGraph_t *handle, unsigned int flags)
+{
+  hipError_t error = software_begin(SOFTWARE_hipGraphCreate);
+  if (error == hipSuccess && (!handle || flags != 0)) error = hipErrorInvalidValue;
+  struct software_graph *graph = error == hipSuccess ? software_graph_create() : NULL;
+  if (error == hipSuccess && !graph) error = hipErrorOutOfMemory;
+  if (graph) *handle = (hipGraph_t)graph;
+  return software_end(error);
+}
+
 hipError_t hipGraphDestroy(hipGraph_t handle)
 {
   struct software_graph *graph;

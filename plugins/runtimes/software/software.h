@@ -16,6 +16,8 @@
  *     and hipErrorIllegalAddress from every later call that concerns that device.
  *   - A copy of another device's memory runs in that device's default stream, as with ROCm. With the stepped scheduler,
  *     hipMemset, and hipMemcpy within a device, return before they have run, as HIP may.
+ *   - A launch of a graph runs in one stream. With the stepped scheduler its nodes run in an order that is drawn anew each time,
+ *     of those that the dependencies allow. hipGraphLaunch into a stream that captures is refused.
  *   - Handles are reused last in, first out: a new stream has the address of the stream destroyed last.
  */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_SOFTWARE_H

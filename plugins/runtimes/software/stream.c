@@ -190,7 +190,7 @@ static hipError_t stream_synchronize(hipStream_t stream)
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
-  if (error == hipSuccess) error = software_capture_forbid(queue);
+  if (error == hipSuccess) error = software_capture_forbid_wait(queue);
   if (error != hipSuccess) return error;
   int device = queue->device;
   software_wait_queue(queue, software.sequence);
@@ -208,7 +208,7 @@ static hipError_t stream_query(hipStream_t stream)
 {
   struct software_queue *queue;
   hipError_t error = software_queue_find(stream, &queue);
-  if (error == hipSuccess) error = software_capture_forbid(queue);
+  if (error == hipSuccess) error = software_capture_forbid_wait(queue);
   if (error != hipSuccess) return error;
   int device = queue->device;
   software_stepped_poll();

@@ -1,17 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The GPU runtime that hipmm uses, for what hipmm's own interface does not have: HIP's functions, through ctypes, which
-release the GIL."""
+"""Calls of the GPU runtime with RMM's exceptions."""
 
-import ctypes
-import functools
 from typing import Any
 
-import hipmm
-from hipmm import _hipmm
-
-_FILES = {"amd": "libamdhip64.so", "nvidia": "/nvidia.so", "software": "/software.so"}
-
-MEMCPY_DEFAULT = 4  # hipMemcpyDefault: the runtime finds out where the memory is
+from hipmm import _hipmm, _runtime
 
 
 def ensure() -> None:
@@ -19,47 +11,27 @@ def ensure() -> None:
     _hipmm.start_if_needed()
 
 
-@functools.cache
-def _library() -> ctypes.CDLL:
-    name = hipmm.runtime() or ""
-    part = _FILES.get(name, name)
-    with open("/proc/self/maps") as maps:
-        for line in maps:
-            if part in line:
-                return ctypes.CDLL(line[line.index("/") :].rstrip("\n"))
-    raise RuntimeError(f"the library of the runtime {name!r} is not found in this process")
-
-
 def has(function: str) -> bool:
-    ensure()
-    return hasattr(_library(), function)
+    """Whether the runtime has a function."""
+    return hasattr(_runtime.library(), function)
+
+
+def _check(code: int) -> None:
+    if code:
+        from hipmm.rmm._cuda.gpu import CUDARuntimeError
+
+        raise CUDARuntimeError(code)
 
 
 def call(function: str, *arguments: Any) -> None:
     """Calls a function of HIP; raises CUDARuntimeError for its error."""
-    ensure()
-    code = getattr(_library(), function)(*arguments)
-    if code:
-        from hipmm.rmm._cuda.gpu import CUDARuntimeError
-
-        _library().hipGetLastError()
-        raise CUDARuntimeError(code)
+    _check(_runtime.call(function, *arguments))
 
 
 def copy(target: int, source: int, nbytes: int, stream: int) -> None:
-    """hipMemcpyAsync()"""
+    """Copies memory of the host or of any device, in the order of the stream."""
     if nbytes:
-        call(
-            "hipMemcpyAsync",
-            ctypes.c_void_p(target),
-            ctypes.c_void_p(source),
-            ctypes.c_size_t(nbytes),
-            MEMCPY_DEFAULT,
-            ctypes.c_void_p(stream),
-        )
+        _check(_runtime.copy(target, source, nbytes, stream))
 
 
-def error_text(code: int) -> str:
-    library = _library()
-    library.hipGetErrorName.restype = library.hipGetErrorString.restype = ctypes.c_char_p
-    return f"{library.hipGetErrorName(code).decode()}: {library.hipGetErrorString(code).decode()}"
+error_text = _runtime.error_text

@@ -422,6 +422,45 @@ static struct attempt in_thread(hipStream_t stream, hipStreamCaptureMode mode)
   return attempt;
 }
 
+/* The most telling of several reasons is given. */
+static void forbidden_calls_have_the_error_of_their_reason(void **state)
+{
+  (void)state;
+  hipStream_t blocking;
+  hipEvent_t event;
+  hipGraph_t graph;
+  char *memory = allocate(100), local[100] = "";
+  assert_ok(hipStreamCreate(&blocking));
+  assert_ok(hipEventCreate(&event));
+  begin(blocking);
+  assert_ok(hipEventRecord(event, blocking));
+  assert_hip(hipEventQuery(event), hipErrorCapturedEvent);
+  assert_hip(hipEventSynchronize(event), hipErrorCapturedEvent);
+  assert_ok(hipStreamEndCapture(blocking, &graph));
+  assert_ok(hipGraphDestroy(graph));
+  begin(blocking);
+  assert_hip(hipMemcpy(memory, local, 100, hipMemcpyHostToDevice), hipErrorStreamCaptureImplicit);
+  assert_hip(hipMemset(memory, 0, 100), hipErrorStreamCaptureImplicit);
+  assert_hip(hipStreamEndCapture(blocking, &graph), hipErrorStreamCaptureInvalidated);
+  assert_ok(hipEventDestroy(event));
+  assert_ok(hipFree(memory));
+  assert_ok(hipStreamDestroy(blocking));
+}
+
+static void a_graph_can_be_empty(void **state)
+{
+  (void)state;
+  hipGraph_t graph;
+  assert_hip(hipGraphCreate(&graph, 1), hipErrorInvalidValue);
+  assert_hip(hipGraphCreate(NULL, 0), hipErrorInvalidValue);
+  assert_ok(hipGraphCreate(&graph, 0));
+  hipGraphExec_t instance = instantiate(graph);
+  assert_ok(hipGraphLaunch(instance, NULL));
+  assert_ok(hipDeviceSynchronize());
+  assert_ok(hipGraphExecDestroy(instance));
+  assert_ok(hipGraphDestroy(graph));
+}
+
 static void the_modes_say_what_other_threads_may_do(void **state)
 {
   (void)state;
@@ -518,6 +557,8 @@ int main(void)
       BOTH(a_stream_that_forks_must_join),
       BOTH(a_call_that_is_forbidden_ends_the_capture),
       BOTH(the_default_stream_would_wait_for_a_capture),
+      BOTH(forbidden_calls_have_the_error_of_their_reason),
+      BOTH(a_graph_can_be_empty),
       BOTH(the_modes_say_what_other_threads_may_do),
       BOTH(captures_do_not_mix),
       BOTH(a_stream_that_captures_can_be_destroyed),

@@ -122,6 +122,7 @@ int hipmm_version_number(void);
 
 /* Levels of lines of the debug log, the most severe first. */
 enum hipmm_log_level {
+  HIPMM_LOG_OFF = -1, /* no lines, for hipmm_log_set_level() */
   HIPMM_LOG_ERROR,
   HIPMM_LOG_WARNING,
   HIPMM_LOG_INFO,
@@ -129,6 +130,19 @@ enum hipmm_log_level {
   HIPMM_LOG_TRACE,
   HIPMM_LOG_FORCE_32BIT = 0x7fffffff
 };
+
+/* Set up the debug log as the environment variable HIPMM_LOG=LEVEL:FILE does, in its place: lines up to `level` go to
+ * standard error, or to the end of the file at `path`, which is created if need be (NULL: standard error). set_file keeps
+ * the level. A value that is no level is HIPMM_E_ARGUMENT, a file that cannot be opened HIPMM_E_IO.
+ *
+ * Level debug tells of failed allocations with the reason, of refused frees and of growth; trace tells of every call of
+ * every resource (RMM: set_logging_level). A stack tells of its calls if the log, or the sink, wants debug when the stack
+ * is built: its allocations cost nothing more otherwise. May be called before initialisation. */
+enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level);
+enum hipmm_status hipmm_log_set_file(const char *path);
+
+/* The level in force. May be called at any time. */
+enum hipmm_log_level hipmm_log_get_level(void);
 
 /* Sets the function that receives each line of the debug log up to `level`. `about` is the name of the resource or of
  * the part of hipmm that writes the line ("" for none); `message` is the line without its end. Both texts last for the
@@ -208,8 +222,9 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resourc
  * that was submitted to the stream before. */
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream);
 
-/* The same with an alignment in bytes, a power of two. Sources support up to 256; `pool` supports any. hipmm remembers
- * each block's alignment where it is of use: a free checks that `alignment` is a power of two, and ignores it otherwise. */
+/* The same with an alignment in bytes, a power of two. Sources of device memory support up to 256; `pool`, `host` and
+ * `pinned` support any. hipmm remembers each block's alignment where it is of use: a free checks that `alignment` is a
+ * power of two, and ignores it otherwise. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes,
                                                           size_t alignment, hipmm_stream_t stream, void **ptr_out);
 enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
@@ -223,7 +238,9 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_current(struct hipmm_resou
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_for_device(int device, struct hipmm_resource **resource_out);
 
 /* The resource that the graph calls `name`, on `device`. In a "stack" array the name of a resource is its type; the
- * second one of a type, counted from the top, is "type.2", and so on. The caller owns a reference. An unknown name is
+ * second one of a type, counted from the top, is "type.2", and so on. A resource that no device's stack needs is built at
+ * the first request, with what it stands on as far as the device's stack has not got it; after a failure nothing new is
+ * there. The caller owns a reference. An unknown name, and a resource of other devices' stacks alone, is
  * HIPMM_E_ARGUMENT. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_by_name(int device, const char *name,
                                                               struct hipmm_resource **resource_out);
@@ -266,6 +283,15 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_report(struct hipmm_resource *
  * are left in each. Waits for work that still uses the memory. */
 enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes);
 
+/* The same for every resource of a device, and of all devices (PyTorch: empty_cache): of the stacks that are built, and
+ * of those made in code. */
+enum hipmm_status hipmm_device_trim(int device, size_t keep_bytes);
+enum hipmm_status hipmm_trim(size_t keep_bytes);
+
+/* Starts the peaks of this resource and of each one below it again from what is held and allocated now: the values of the
+ * resources that have the action "reset_peaks", and the peak of hipmm_device_held_bytes(). */
+enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource);
+
 /* The bytes that all sources of the device's stack hold from the runtime: now, and at most so far. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out);
 
@@ -290,6 +316,13 @@ struct hipmm_setting {
   const char *value;
 };
 
+/* An object for an option that names one: a struct hipmm_allocator, hipmm_failure_handler, hipmm_region or hipmm_mempool
+ * (see below), as the option's type wants. It is copied; what it points to must live as long as the resource. */
+struct hipmm_object {
+  const char *option; /* "allocator", "callback", "region", "pool_handle", … */
+  const void *object;
+};
+
 /* The description of a resource to create. The caller sets struct_size = sizeof(struct hipmm_recipe); unused fields are
  * 0 or NULL. Nothing of it is kept. */
 struct hipmm_recipe {
@@ -303,6 +336,8 @@ struct hipmm_recipe {
   size_t n_upstreams;
   struct hipmm_resource *const *named_resources; /* resources that options name, such as those of bins */
   size_t n_named_resources;
+  const struct hipmm_object *objects; /* instead of names in the options */
+  size_t n_objects;
 };
 
 /* Creates a resource as hipmm_resource_create() does. */

@@ -54,6 +54,119 @@ struct hipmm_pointer {
  * is foreign, or was freed before. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_pointer_lookup(const void *ptr, struct hipmm_pointer *pointer_out);
 
+/* ---- Resources --------------------------------------------------------------------------------------------------- */
+
+/* Calls `visitor` for every live resource that is used on `device`, or on any device if `device` is negative: stack by
+ * stack, each from the top down. The visitor may call hipmm; it needs a reference of its own to keep the resource.
+ * Resources that are created or destroyed meanwhile may be left out. */
+enum hipmm_status hipmm_resource_visit(int device, void (*visitor)(void *arg, struct hipmm_resource *resource),
+                                       void *arg);
+
+/* The number of upstreams of a resource, and the one of that index, from 0 (RMM: get_upstream()). The caller owns a
+ * reference. Resources that options name, such as those of bins, follow the upstreams. An index from the number on is
+ * HIPMM_E_ARGUMENT. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_upstream_count(struct hipmm_resource *resource, size_t *count_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_upstream(struct hipmm_resource *resource, size_t index,
+                                                           struct hipmm_resource **upstream_out);
+
+/* Whether memory that was allocated from one can be freed to the other: 1 or 0 (RMM: is_equal()). Each resource has a
+ * record of its own blocks, so only a resource itself is equal to it. NULL is equal to nothing. */
+int hipmm_resource_is_equal(const struct hipmm_resource *resource, const struct hipmm_resource *other);
+
+/* Who may access the memory of a resource. */
+enum {
+  HIPMM_ACCESS_HOST = 1,  /* the host may read and write it (RMM: host_accessible) */
+  HIPMM_ACCESS_DEVICE = 2 /* kernels of the resource's device may (RMM: device_accessible) */
+};
+
+/* These flags, for memory from all sources below the resource. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_access(struct hipmm_resource *resource, unsigned *access_out);
+
+/* The driver's pool (hipMemPool_t) of the resource, or of the nearest resource below that has one: `async`, `async_view`
+ * and `async_managed` (RMM: pool_handle()). It belongs to that resource. HIPMM_E_NOT_SUPPORTED if there is none. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_pool_handle(struct hipmm_resource *resource, void **handle_out);
+
+/* A pointer of the program's own at a resource. set replaces it; `release`, which may be NULL, is called with the pointer
+ * when it is replaced, and when the resource is destroyed. It must not call hipmm. get writes NULL if none was set. The
+ * caller sees to it that one thread does not use a pointer that another replaces. */
+enum hipmm_status hipmm_resource_set_user_data(struct hipmm_resource *resource, void *data,
+                                               void (*release)(void *data));
+HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_user_data(struct hipmm_resource *resource, void **data_out);
+
+/* ---- Values and options ------------------------------------------------------------------------------------------ */
+
+/* A value of a resource. The texts live as long as the process. */
+struct hipmm_value {
+  size_t struct_size;
+  const char *name; /* for hipmm_resource_query() */
+  const char *unit; /* "bytes", "blocks", … */
+  const char *doc;  /* one line */
+  int64_t value;
+  uint32_t is_known; /* 0: it cannot be read, and `value` is 0 */
+  uint32_t unused;
+};
+
+/* Calls `visitor` for every value of this resource itself, in the order of `hipmm describe TYPE`. */
+enum hipmm_status hipmm_resource_visit_values(struct hipmm_resource *resource,
+                                              void (*visitor)(void *arg, const struct hipmm_value *value), void *arg);
+
+/* An option of a resource, as it is in force. `text` lasts for the call of the visitor, the other texts as long as the
+ * process. */
+struct hipmm_option_state {
+  size_t struct_size;
+  const char *name;
+  const char *type; /* as `hipmm describe TYPE` shows it: "bool", "bytes", "enum", … */
+  const char *unit; /* of numbers; NULL: none */
+  const char *doc;  /* one line */
+  const char *text; /* as hipmm_set() takes it: plain text, or JSON for lists; NULL: no value */
+
+  /* Of an option of the type bool (0 or 1), integer, bytes (a percentage in bytes; INT64_MAX: unlimited), duration
+   * (nanoseconds) and enum (the index of the word). 0 for other types. */
+  int64_t integer;
+  double ratio;                       /* of the type ratio; 0 for other types */
+  uint32_t is_default, is_reloadable; /* the default is in force; hipmm_set() accepts it */
+};
+
+enum hipmm_status hipmm_resource_visit_options(struct hipmm_resource *resource,
+                                               void (*visitor)(void *arg, const struct hipmm_option_state *option),
+                                               void *arg);
+
+/* ---- Blocks ------------------------------------------------------------------------------------------------------ */
+
+/* The states of a range of memory that a resource holds, for introspection. */
+enum hipmm_extent_state {
+  HIPMM_EXTENT_LIVE = 1, /* allocated */
+  HIPMM_EXTENT_FREE,     /* free on every stream */
+  HIPMM_EXTENT_PENDING,  /* free on `stream`; other streams must wait for its work */
+  HIPMM_EXTENT_CACHED,   /* free, kept for one thread */
+  HIPMM_EXTENT_FORCE_32BIT = 0x7fffffff
+};
+
+/* Flags of such a range. */
+enum {
+  /* Never joined with the memory before it, even if that ends here: it begins an upstream's block, follows a hole, or
+   * blocks of this resource are never joined. */
+  HIPMM_EXTENT_BARRIER = 1,
+
+  /* Free memory that can be remapped: all such memory together serves a request as if it were in one piece. */
+  HIPMM_EXTENT_MOVABLE = 2
+};
+
+/* A range of memory that a resource holds. Never grows. */
+struct hipmm_extent {
+  const void *ptr;
+  size_t bytes;          /* of a live block: as requested */
+  uint32_t state;        /* enum hipmm_extent_state */
+  uint32_t flags;        /* HIPMM_EXTENT_… */
+  hipmm_stream_t stream; /* on which a live block was allocated, and a pending or cached one was freed */
+};
+
+/* Calls `visitor` for every range of memory that the resource holds, if possible in the order of addresses: the live
+ * blocks of every type, and what is free of the types that divide memory. `visitor` must not call hipmm: it may run under
+ * locks. Blocks that other threads allocate and free meanwhile may be shown or not. */
+enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
+                                              void (*visitor)(void *arg, const struct hipmm_extent *extent), void *arg);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

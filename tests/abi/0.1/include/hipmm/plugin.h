@@ -17,7 +17,7 @@
 #ifndef HIPMM_PLUGIN_H
 #define HIPMM_PLUGIN_H
 
-#include <hipmm/hipmm.h>
+#include <hipmm/inspect.h>
 #include <stdarg.h>
 
 #ifdef __cplusplus
@@ -43,34 +43,6 @@ extern "C" {
 struct hipmm_block {
   void *ptr;    /* as allocate returned it */
   size_t bytes; /* as requested */
-};
-
-/* The states of a range of memory that a resource holds, for introspection. */
-enum hipmm_extent_state {
-  HIPMM_EXTENT_LIVE = 1, /* allocated */
-  HIPMM_EXTENT_FREE,     /* free on every stream */
-  HIPMM_EXTENT_PENDING,  /* free on `stream`; other streams must wait for its work */
-  HIPMM_EXTENT_CACHED,   /* free, kept for one thread */
-  HIPMM_EXTENT_FORCE_32BIT = 0x7fffffff
-};
-
-/* Flags of such a range. */
-enum {
-  /* Never joined with the memory before it, even if that ends here: it begins an upstream's block, follows a hole, or
-   * blocks of this resource are never joined. */
-  HIPMM_EXTENT_BARRIER = 1,
-
-  /* Free memory that can be remapped: all such memory together serves a request as if it were in one piece. */
-  HIPMM_EXTENT_MOVABLE = 2
-};
-
-/* A range of memory that a resource holds. Never grows. */
-struct hipmm_extent {
-  const void *ptr;
-  size_t bytes;          /* of a live block: as requested */
-  uint32_t state;        /* enum hipmm_extent_state */
-  uint32_t flags;        /* HIPMM_EXTENT_… */
-  hipmm_stream_t stream; /* on which a live block was allocated, and a pending or cached one was freed */
 };
 
 /* Virtual memory: chunks of physical memory that can be mapped at any address of a reserved range, and remapped without
@@ -106,6 +78,10 @@ struct hipmm_mapping {
   /* Static string: why `auto` should not use virtual memory, as the end of a sentence. NULL, as result or as function,
    * if there is no objection. */
   const char *(*discouraged_reason)(void *self);
+
+  /* A file descriptor of the chunk for another process, which the caller closes. HIPMM_E_NOT_SUPPORTED if the chunks were
+   * not created for that. NULL: they never are. */
+  enum hipmm_status (*export_chunk)(void *self, void *chunk, int *fd_out);
 };
 
 /* A chunk of a struct hipmm_mapping, and where it is mapped. */
@@ -127,7 +103,10 @@ struct hipmm_location {
 
 /* Memory shared between processes (hipmm/share.h). Sources over a driver's pool may offer it. Thread-safe. */
 struct hipmm_share_pointer;
+struct hipmm_share_block;
+struct hipmm_share_part;
 
+/* A function may be NULL: the core then asks the resources below. */
 struct hipmm_sharing {
   size_t struct_size;
 
@@ -139,6 +118,10 @@ struct hipmm_sharing {
 
   /* Imports another process's block as a live block of this resource. */
   enum hipmm_status (*import_pointer)(void *self, const struct hipmm_share_pointer *pointer, void **ptr_out);
+
+  /* Imports another process's mapped block as a live block of this resource. The block has at least one part. */
+  enum hipmm_status (*import_block)(void *self, const struct hipmm_share_block *block,
+                                    const struct hipmm_share_part *parts, void **ptr_out);
 };
 
 /* The operations of a resource. `self` is what create returned. Any thread calls any op between create and destroy,
@@ -405,6 +388,17 @@ struct hipmm_hip {
 
   /* The start and the size of the runtime's allocation that contains `ptr`. */
   int (*MemGetAddressRange)(void **start, size_t *bytes, void *ptr);
+
+  /* Priorities of streams: a lower number is served first; the greatest priority is the lowest number. */
+  int (*StreamCreateWithPriority)(hipmm_stream_t *stream, unsigned flags, int priority);
+  int (*DeviceGetStreamPriorityRange)(int *least, int *greatest);
+
+  /* Virtual memory between processes. Adapted: MemCreateShared is MemCreate for memory that can be exported; the handle
+   * is always a file descriptor, which the caller of export gets, and the caller of import still owns. Import gives memory
+   * of the current device. */
+  int (*MemCreateShared)(hipmm_hip_chunk_t *handle, size_t bytes, int device);
+  int (*MemExport)(int *fd, hipmm_hip_chunk_t handle); /* hipMemExportToShareableHandle */
+  int (*MemImport)(hipmm_hip_chunk_t *handle, int fd); /* hipMemImportFromShareableHandle */
 };
 
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.
@@ -617,9 +611,10 @@ enum hipmm_plugin_role {
 enum {
   HIPMM_PLUGIN_NOT_THREAD_SAFE = 1, /* the core serialises its ops */
   HIPMM_PLUGIN_HOST_MEMORY = 2,     /* a source: the host may read and write the memory that it gives */
-  HIPMM_PLUGIN_HANDS_ON = 4,      /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
-  HIPMM_PLUGIN_KEEPS_MEMORY = 8,  /* a source: it may reuse freed memory without giving it back to the runtime */
-  HIPMM_PLUGIN_DEVICE_MEMORY = 16 /* a source: its memory is never managed, and the host cannot access it */
+  HIPMM_PLUGIN_HANDS_ON = 4,       /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
+  HIPMM_PLUGIN_KEEPS_MEMORY = 8,   /* a source: it may reuse freed memory without giving it back to the runtime */
+  HIPMM_PLUGIN_DEVICE_MEMORY = 16, /* a source: its memory is never managed, and the host cannot access it */
+  HIPMM_PLUGIN_HOST_ALONE = 32     /* a source: kernels of a device may be unable to use the memory that it gives */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:
@@ -631,8 +626,10 @@ struct hipmm_feature {
 };
 
 struct hipmm_plugin {
-  uint32_t abi_version; /* HIPMM_PLUGIN_ABI; always the first four bytes */
-  uint32_t struct_size; /* sizeof(struct hipmm_plugin) */
+  uint32_t abi_version;   /* HIPMM_PLUGIN_ABI; always the first four bytes */
+  uint32_t struct_size;   /* sizeof(struct hipmm_plugin) */
+  uint32_t option_bytes;  /* sizeof(struct hipmm_option), so that rows may grow */
+  uint32_t feature_bytes; /* sizeof(struct hipmm_feature) */
 
   const char *type;    /* the name in the graph; the file is TYPE.so */
   const char *version; /* the plugin's own */
@@ -645,14 +642,12 @@ struct hipmm_plugin {
 
   const struct hipmm_option *options;
   uint32_t n_options;
-  uint32_t option_bytes; /* sizeof(struct hipmm_option), so that rows may grow */
-  size_t options_bytes;  /* size of the plugin's own option struct; 0 if it has none */
+  uint32_t unused;      /* 0 */
+  size_t options_bytes; /* size of the plugin's own option struct; 0 if it has none */
 
   const struct hipmm_feature *values;
   const struct hipmm_feature *actions;
   uint32_t n_values, n_actions;
-  uint32_t feature_bytes; /* sizeof(struct hipmm_feature) */
-  uint32_t unused;        /* 0 */
 
   const struct hipmm_ops *ops; /* NULL for a runtime */
 
@@ -673,7 +668,7 @@ struct hipmm_plugin {
   void (*validate)(const struct hipmm_validation *validation, const void *options);
 };
 
-/* The fields that every descriptor begins with. */
+/* The fields that every descriptor begins with, in their order, so that C++20 takes them too. */
 #define HIPMM_PLUGIN_HEAD                                                      \
   .abi_version = HIPMM_PLUGIN_ABI, .struct_size = sizeof(struct hipmm_plugin), \
   .option_bytes = sizeof(struct hipmm_option), .feature_bytes = sizeof(struct hipmm_feature)

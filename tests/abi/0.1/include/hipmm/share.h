@@ -60,6 +60,44 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_pointer(struct hipmm_resou
                                                               const struct hipmm_share_pointer *pointer,
                                                               void **ptr_out);
 
+/* ---- Mapped memory ----------------------------------------------------------------------------------------------- */
+
+/* A block of a `pool` with mapped memory lies in chunks, each of which has a file descriptor if the `device` below has
+ * "handle_type": "posix_fd". The owner sends the block as plain bytes, and its parts with their descriptors (at most 253
+ * in one message with SCM_RIGHTS). The other process imports them into a resource of the type `device`. The order of work
+ * and of frees is as above. Both structs never grow. */
+
+/* A block of mapped memory, for another process. */
+struct hipmm_share_block {
+  uint64_t bytes;   /* of the block, as requested */
+  uint64_t offset;  /* of the block in its first part, in bytes */
+  uint64_t n_parts; /* at least 1 */
+};
+
+/* A chunk behind the block. Only the descriptor is for one process alone. */
+struct hipmm_share_part {
+  uint64_t bytes;
+  int32_t fd;
+  uint32_t unused; /* 0 */
+};
+
+/* Describes the live block that starts at `ptr`, of `resource` or of one below it. With parts_out NULL nothing is exported,
+ * and block_out tells how many parts there are. Otherwise parts_out has room for `n_parts`, and gets a new descriptor for
+ * each part, which the caller closes; too little room is HIPMM_E_SIZE. HIPMM_E_NOT_SUPPORTED: the block is in no mapped
+ * memory, or its memory was not created for other processes. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, const void *ptr,
+                                                            struct hipmm_share_block *block_out,
+                                                            struct hipmm_share_part *parts_out, size_t n_parts);
+
+/* Imports another process's block as memory of `resource`, of the type `device`, on the device of the memory. The caller
+ * still owns the descriptors, and may close them at once. The caller frees the block with hipmm_deallocate() and the size
+ * that was requested, which does not free the owner's memory. Each import of a block has addresses of its own. What was
+ * not exported by hipmm_share_export_block() is HIPMM_E_ARGUMENT or HIPMM_E_HIP; the caller must trust the other process
+ * as to which memory the descriptors are of. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource,
+                                                            const struct hipmm_share_block *block,
+                                                            const struct hipmm_share_part *parts, void **ptr_out);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

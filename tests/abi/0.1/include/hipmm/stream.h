@@ -49,6 +49,14 @@ enum {
  * hipmm_stream_retain() is not needed. An unknown flag is HIPMM_E_ARGUMENT. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipmm_stream_t *stream_out);
 
+/* The same with a priority: where the device has work of several streams to choose from, it takes work of the stream with
+ * the lower number first. priority_range writes the least and the greatest priority of the device; the greatest is the
+ * lowest number, and 0 is usual. A priority outside is HIPMM_E_ARGUMENT; a runtime without priorities is
+ * HIPMM_E_NOT_SUPPORTED (HIP: hipStreamCreateWithPriority, which clamps). */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_create_with_priority(int device, unsigned flags, int priority,
+                                                                     hipmm_stream_t *stream_out);
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_priority_range(int device, int *least_out, int *greatest_out);
+
 /* Retires the stream in every stack, then destroys it. Work that was submitted to it still completes. No container may
  * have it as its stream. HIPMM_E_POINTER: hipmm did not create it, or it was destroyed already; HIPMM_E_ARGUMENT: it is
  * a default stream, or belongs to a pool. After another failure it is unchanged. */

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""The frameworks as far as the files in etc/python use them, without a GPU: each does with an allocator what the real one
-does with it. Importing this makes them importable."""
+"""PyTorch, CuPy and Numba as far as hipmm.torch, hipmm.cupy and hipmm.numba use them, without a GPU: each does with an
+allocator what the real one does with it. install() makes them importable."""
 
 import ctypes
 import sys
 from types import ModuleType, SimpleNamespace
 
+_modules = {}
+
 
 def _module(name, **members):
-    module = ModuleType(name)
+    module = _modules[name] = ModuleType(name)
     module.__dict__.update(members)
-    sys.modules[name] = module
+    parent, _, child = name.rpartition(".")
+    if parent:
+        setattr(_modules[parent], child, module)
     return module
+
+
+def install():
+    sys.modules.update(_modules)
 
 
 # ---- PyTorch
@@ -20,8 +28,16 @@ def _module(name, **members):
 class _Hooks:
     """What CUDAPluggableAllocator.allocator() gives: a setter per hook, which takes an address."""
 
-    NAMES = ("set_init_fn", "set_reset_fn", "set_memory_fraction_fn", "set_base_alloc_fn", "set_record_stream_fn",
-             "set_begin_allocate_to_pool", "set_end_allocate_to_pool_fn", "set_release_pool")
+    NAMES = (
+        "set_init_fn",
+        "set_reset_fn",
+        "set_memory_fraction_fn",
+        "set_base_alloc_fn",
+        "set_record_stream_fn",
+        "set_begin_allocate_to_pool",
+        "set_end_allocate_to_pool_fn",
+        "set_release_pool",
+    )
 
     def __init__(self):
         self.given = {}
@@ -74,9 +90,14 @@ def _memory_snapshot():
     return [{"address": address, "total_size": size} for address, size in torch_segments]
 
 
-_memory = SimpleNamespace(CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=_change_current_allocator)
-_module("torch", cuda=SimpleNamespace(memory=_memory, MemPool=_MemPool, memory_snapshot=_memory_snapshot),
-        UntypedStorage=UntypedStorage)
+_memory = SimpleNamespace(
+    CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=_change_current_allocator
+)
+_module(
+    "torch",
+    cuda=SimpleNamespace(memory=_memory, MemPool=_MemPool, memory_snapshot=_memory_snapshot),
+    UntypedStorage=UntypedStorage,
+)
 
 
 # ---- CuPy
@@ -117,8 +138,17 @@ class CFunctionAllocator:
 cupy_device = [0]
 cupy_stream = [_Stream()]
 _memory = SimpleNamespace(CFunctionAllocator=CFunctionAllocator, OutOfMemoryError=OutOfMemoryError)
-_module("cupy", cuda=SimpleNamespace(Stream=_Stream, memory=_memory, get_current_stream=lambda: cupy_stream[0],
-                                     runtime=SimpleNamespace(getDevice=lambda: cupy_device[0])))
+cupy_allocator = []
+_module(
+    "cupy",
+    cuda=SimpleNamespace(
+        Stream=_Stream,
+        memory=_memory,
+        get_current_stream=lambda: cupy_stream[0],
+        runtime=SimpleNamespace(getDevice=lambda: cupy_device[0]),
+        set_allocator=cupy_allocator.append,
+    ),
+)
 
 
 # ---- Numba
@@ -144,7 +174,15 @@ class MemoryPointer:
         self.pointer, self.size, self.free = pointer, size, finalizer
 
 
+numba_manager = []
 _module("numba")
-_module("numba.cuda", GetIpcHandleMixin=GetIpcHandleMixin, HostOnlyCUDAMemoryManager=HostOnlyCUDAMemoryManager,
-        MemoryInfo=SimpleNamespace, MemoryPointer=MemoryPointer)
-_module("numba.cuda.cudadrv", driver=_module("numba.cuda.cudadrv.driver"))
+_module(
+    "numba.cuda",
+    GetIpcHandleMixin=GetIpcHandleMixin,
+    HostOnlyCUDAMemoryManager=HostOnlyCUDAMemoryManager,
+    MemoryInfo=SimpleNamespace,
+    MemoryPointer=MemoryPointer,
+    set_memory_manager=numba_manager.append,
+)
+_module("numba.cuda.cudadrv")
+_module("numba.cuda.cudadrv.driver")

@@ -1,48 +1,51 @@
 # SPDX-License-Identifier: MIT
 """CuPy's device memory from hipmm.
 
-    import cupy, hipmm_cupy
-    cupy.cuda.set_allocator(hipmm_cupy.Allocator().malloc)      # HIPMM_CONFIG names the graph
+    import hipmm.cupy
+    hipmm.cupy.use()
 
-A program that works on one stream can do the same without Python in the allocation path:
+A block is allocated for CuPy's current stream, from the resource that is in force on the device, and freed on the same
+stream, as in CuPy's own pool. A program that uses the block on another stream must make the first stream wait for that work
+before the array is deleted.
 
-    library = ctypes.CDLL("libhipmm.so")
+A program that works on one stream can do without Python in the allocation path:
+
+    library = ctypes.CDLL(hipmm.library())
     address = lambda name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     cupy.cuda.set_allocator(cupy.cuda.memory.CFunctionAllocator(
         stream.ptr, address("hipmm_cupy_malloc"), address("hipmm_cupy_free"), stream).malloc)
-
-A block is allocated for CuPy's current stream and freed on the same stream, as in CuPy's own pool. A program that uses
-the block on another stream must make the first stream wait for that work before the array is deleted.
-
-HIPMM_LIBRARY is the path of the library; the default is libhipmm.so.
 """
 
+from __future__ import annotations
+
 import ctypes
-import os
+from typing import Any
 
 import cupy
+
+import hipmm
+from hipmm import _hipmm
 
 
 class Allocator:
     """Uses one CFunctionAllocator per stream, and keeps the streams alive, so that their blocks are cheap to reuse."""
 
-    def __init__(self, path=None):
-        self._library = ctypes.CDLL(path or os.environ.get("HIPMM_LIBRARY") or "libhipmm.so")
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(hipmm.library())
         self._library.hipmm_last_error_message.restype = ctypes.c_char_p
-        self._library.hipmm_stream_retain.argtypes = [ctypes.c_int, ctypes.c_void_p]
         self._functions = [
             ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value
             for name in ("hipmm_cupy_malloc", "hipmm_cupy_free")
         ]
-        self._allocators = {}
+        self._allocators: dict[tuple[int, int], Any] = {}
 
-    def malloc(self, nbytes):
-        """For cupy.cuda.set_allocator()."""
+    def malloc(self, nbytes: int) -> Any:
+        """For cupy.cuda.set_allocator(). Raises CuPy's OutOfMemoryError."""
         stream = cupy.cuda.get_current_stream()
         device = cupy.cuda.runtime.getDevice()
         malloc = self._allocators.get((device, stream.ptr))
         is_new = malloc is None
-        if is_new:
+        if malloc is None:
             malloc = cupy.cuda.memory.CFunctionAllocator(stream.ptr, *self._functions, (self, stream)).malloc
             self._allocators[device, stream.ptr] = malloc
         memory = malloc(nbytes)
@@ -51,8 +54,18 @@ class Allocator:
         # CuPy's own streams live as long as a reference to them; the lifetime of other streams is unknown. The first
         # allocation has initialised hipmm.
         if is_new and isinstance(stream, cupy.cuda.Stream) and stream.ptr > 2:
-            self._library.hipmm_stream_retain(device, stream.ptr)
+            _hipmm.retain_stream(device, stream.ptr, True)
         return memory
 
-    def last_error(self):
-        return self._library.hipmm_last_error_message().decode(errors="replace")
+    def last_error(self) -> str:
+        """Why the last allocation of this thread failed."""
+        return str(self._library.hipmm_last_error_message().decode(errors="replace"))
+
+
+def use(graph: Any = None) -> Allocator:
+    """Makes hipmm CuPy's allocator. `graph`: for hipmm.init(), unless hipmm is initialised already."""
+    if graph is not None:
+        hipmm.init(graph)
+    allocator = Allocator()
+    cupy.cuda.set_allocator(allocator.malloc)
+    return allocator

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
 """PyTorch's device memory from hipmm.
 
-    import hipmm_torch
-    hipmm_torch.use()          # before all use of CUDA, torch.cuda.set_device() too; HIPMM_CONFIG names the graph
+    import hipmm.torch
+    hipmm.torch.use()          # before all use of CUDA, torch.cuda.set_device() too
 
 or, beside PyTorch's own allocator and with captured graphs:
 
-    with torch.cuda.use_mem_pool(hipmm_torch.pool()):
+    with torch.cuda.use_mem_pool(hipmm.torch.pool()):
         ...
+
+Each allocation is from the resource that is in force on its device then, so that the program chooses, for all its threads:
+
+    with hipmm.torch.region("weights"):
+        model = Model().cuda()
 
 torch.multiprocessing cannot send tensors on a device after use(): PyTorch's pluggable allocators have no IPC handles
 ("CUDAPluggableAllocator does not yet support shareIPcHandle"). It can send tensors of pool() if the graph has no
@@ -15,14 +20,16 @@ sub-allocator, as in {"stack": ["statistics", "device"]}: PyTorch treats each bl
 driver, and only such allocations can be shared. For a part of an allocation, such as a block of `pool` with "growth":
 "segments", another process would read the data at the start of the allocation. Such a block, and mapped memory, raise an
 error.
-
-HIPMM_LIBRARY is the path of the library; the default is libhipmm.so.
 """
 
+from __future__ import annotations
+
 import ctypes
-import os
+from typing import Any
 
 import torch
+
+import hipmm
 
 # The setter (the first of these names that this PyTorch has), and its function.
 _HOOKS = (
@@ -36,29 +43,25 @@ _HOOKS = (
     (("set_release_pool", "set_release_pool_fn"), "hipmm_torch_release_pool"),
 )
 
-
-_TOO_LATE = """hipmm_torch.use() was called after PyTorch's allocator had started, and PyTorch cannot exchange it then.
+_TOO_LATE = """hipmm.torch.use() was called after PyTorch's allocator had started, and PyTorch cannot exchange it then.
 Call use() once, before torch.cuda.set_device(), the first tensor on a device and all else that uses CUDA; or leave
 PyTorch's allocator in force and have hipmm's memory where it is wanted:
 
-    with torch.cuda.use_mem_pool(hipmm_torch.pool()):
+    with torch.cuda.use_mem_pool(hipmm.torch.pool()):
         ..."""
 
 _PART = """this tensor's memory cannot be shared with another process: hipmm has it as a part of an allocation of the
-driver, or mapped. Give hipmm_torch.pool() a graph with no sub-allocator, such as {"stack": ["statistics", "device"]}."""
+driver, or mapped. Give hipmm.torch.pool() a graph with no sub-allocator, such as {"stack": ["statistics", "device"]}."""
 
 
-def _path(path):
-    return path or os.environ.get("HIPMM_LIBRARY") or "libhipmm.so"
-
-
-def _address(library, name):
+def _address(library: ctypes.CDLL, name: str) -> int | None:
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
 
 
-def allocator(path=None):
-    """The allocator with all hooks, for change_current_allocator() or MemPool."""
-    path = _path(path)
+def allocator() -> Any:
+    """The allocator with all hooks, for change_current_allocator() or MemPool. Raises RuntimeError if this PyTorch cannot
+    tell hipmm which streams use a block."""
+    path = hipmm.library()
     pluggable = torch.cuda.memory.CUDAPluggableAllocator(path, "hipmm_torch_malloc", "hipmm_torch_free")
     library = ctypes.CDLL(path)
     for setters, function in _HOOKS:
@@ -68,62 +71,105 @@ def allocator(path=None):
                 break
         else:
             if function == "hipmm_torch_record_stream":
-                raise RuntimeError("this PyTorch has no set_record_stream_fn: Tensor.record_stream() would not be heard")
+                raise RuntimeError(
+                    "this PyTorch has no set_record_stream_fn: Tensor.record_stream() would not be heard"
+                )
     return pluggable
 
 
-def use(path=None):
+def use(graph: Any = None) -> Any:
     """Makes hipmm the allocator of this process, which must not have used CUDA before. An allocation that fails raises
-    RuntimeError, "CUDA out of memory...".
+    RuntimeError, "CUDA out of memory...". `graph`: for hipmm.init(), unless hipmm is initialised already.
 
     PyTorch does not check for NULL, so hipmm raises the error itself, with std::__throw_runtime_error.
     """
-    pluggable = allocator(path)
+    if graph is not None:
+        hipmm.init(graph)
+    pluggable = allocator()
     try:
         torch.cuda.memory.change_current_allocator(pluggable)
     except RuntimeError as error:
         raise RuntimeError(_TOO_LATE) from error
-    library = ctypes.CDLL(_path(path))
+    library = ctypes.CDLL(hipmm.library())
     library.hipmm_torch_on_failure.argtypes = [ctypes.c_void_p]
     library.hipmm_torch_on_failure.restype = None
     library.hipmm_torch_on_failure(_address(ctypes.CDLL("libstdc++.so.6"), "_ZSt21__throw_runtime_errorPKc"))
     return pluggable
 
 
-def _segment(address):
+def region(resource: str | hipmm.Resource, device: int | None = None) -> hipmm.using:
+    """with region("weights"): the resource, or the one of this name on `device` (None: the current one), is in force on
+    its device: for all threads, so that the backward pass has it too."""
+    return hipmm.using(hipmm.resource(resource, device) if isinstance(resource, str) else resource)
+
+
+# ---- Figures
+
+
+def memory_stats(device: int | None = None) -> dict[str, int]:
+    """hipmm's figures under PyTorch's names: "reserved_bytes.all.current" and ".peak" are what the stack holds from the
+    runtime, "allocated_bytes.all.…" and "allocation.all.…" the counters of a `statistics` resource, if the stack has
+    one."""
+    now, peak = hipmm.held_bytes(device)
+    stats = {"reserved_bytes.all.current": now, "reserved_bytes.all.peak": peak}
+    try:
+        counters = hipmm.statistics(hipmm.resource(device=device))
+    except hipmm.ArgumentError:
+        return stats
+    for what, values in (("allocated_bytes", counters[0::2]), ("allocation", counters[1::2])):
+        for name, value in zip(("current", "peak", "allocated"), values):
+            stats[f"{what}.all.{name}"] = value
+    return stats
+
+
+def memory_summary(device: int | None = None) -> str:
+    """The figures of memory_stats(), and what each resource of the device's stack says, as text."""
+    number = hipmm.current_device() if device is None else device
+    lines = [f"hipmm on device {number} ({hipmm.device_name(number)}), runtime {hipmm.runtime()}"]
+    lines += [f"  {name:<32} {value:>20,}" for name, value in memory_stats(number).items()]
+    for entry in hipmm.paths(f"devices/{number}"):
+        if entry["kind"] == "value" and isinstance(entry["value"], int):
+            lines.append(f"  {entry['path'].split('/', 2)[2]:<32} {entry['value']:>20,} {entry['unit']}")
+    return "\n".join(lines)
+
+
+# ---- A pool beside PyTorch's allocator
+
+
+def _segment(address: int) -> int | None:
     """The start of the segment of PyTorch's own allocator that contains the address; None if there is none."""
     for segment in torch.cuda.memory_snapshot():
         if segment["address"] <= address < segment["address"] + segment["total_size"]:
-            return segment["address"]
+            return int(segment["address"])
     return None
 
 
-def _guard_sharing(path):
+def _guard_sharing() -> None:
     """Checks, before PyTorch shares a storage, that its segment is an allocation of the driver, as PyTorch assumes.
     Otherwise the other process would read other data."""
     share = getattr(torch.UntypedStorage, "_share_cuda_", None)
     if share is None or hasattr(share, "hipmm"):
         return
-    library = ctypes.CDLL(path)
+    library = ctypes.CDLL(hipmm.library())
     library.hipmm_torch_is_allocation.argtypes = [ctypes.c_void_p]
     library.hipmm_torch_base_alloc.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     library.hipmm_torch_base_alloc.restype = ctypes.c_void_p
 
-    def guarded(storage, *arguments, **named):
+    def guarded(storage: Any, *arguments: Any, **named: Any) -> Any:
         start = _segment(storage.data_ptr())
         if start and library.hipmm_torch_base_alloc(start, None) and not library.hipmm_torch_is_allocation(start):
             raise RuntimeError(_PART)
         return share(storage, *arguments, **named)
 
-    guarded.hipmm = True
+    guarded.hipmm = True  # type: ignore[attr-defined]
     torch.UntypedStorage._share_cuda_ = guarded
 
 
-def pool(path=None):
+def pool() -> Any:
     """A MemPool whose memory comes from hipmm, and is divided by PyTorch's own allocator, which stays in force.
 
     See above for the graphs whose tensors can be sent to other processes.
     """
-    pluggable = allocator(path)
-    _guard_sharing(_path(path))
+    pluggable = allocator()
+    _guard_sharing()
     return torch.cuda.MemPool(pluggable.allocator())

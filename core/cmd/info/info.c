@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* info.c: `hipmm info`: what hipmm finds here: versions, the graph in force, runtimes with their devices, and folders with
+ * plugins. All of it is one JSON object, which print.c prints for people. */
+#include "info.h"
+
+#include "../../base/environment.h"
+#include <hipmm/plugin.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- The graph ------------------------------------------------------------------------------------------------- */
+
+static const char *info_graph_from(const char *given, const struct source *source)
+{
+  const char *named = environment_get("HIPMM_CONFIG");
+  if (given) return "--config";
+  if (!source->file) return "none found";
+  if (named && *named) return "HIPMM_CONFIG";
+  return strchr(source->file, '/') ? "the system's file" : "this folder";
+}
+
+static json_t *info_graph(const struct source *source, const char *from, const struct graph *graph)
+{
+  return json_pack("{s:o, s:s, s:b, s:o, s:i}", "file", output_json_string(source->file), "from", from, "ok",
+                   graph != NULL, "runtime", output_json_string(graph ? graph->runtime : NULL), "resources",
+                   graph ? (int)graph->n_nodes : 0);
+}
+
+/* ---- Runtimes -------------------------------------------------------------------------------------------------- */
+
+/* The runtimes that "auto" tries, in its order, and the one that is asked for if it is another. */
+static json_t *info_runtimes(const struct source *source, const struct graph *graph, const char *wanted)
+{
+  const char *names[] = {"amd", "nvidia", "software", wanted};
+  bool is_auto = strcmp(wanted, "auto") == 0, any = false;
+  json_t *runtimes = json_array();
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    bool is_repeated =
+        i == 3 && (is_auto || !strcmp(wanted, names[0]) || !strcmp(wanted, names[1]) || !strcmp(wanted, names[2]));
+    if (is_repeated) continue;
+    json_t *runtime = info_probe(graph ? source : NULL, names[i]);
+    bool is_good = json_is_null(json_object_get(runtime, "reason"));
+    bool is_in_force = is_good && (is_auto ? !any : strcmp(wanted, names[i]) == 0);
+    any = any || is_in_force;
+    json_object_set_new(runtime, "name", output_json_string(names[i]));
+    json_object_set_new(runtime, "in_force", json_boolean(is_in_force));
+    json_array_append_new(runtimes, runtime);
+  }
+  return runtimes;
+}
+
+/* ---- Plugins --------------------------------------------------------------------------------------------------- */
+
+struct info_folders {
+  const struct plugin_path *path;
+  json_t *list;
+};
+
+static bool info_is_in_environment(const char *folder)
+{
+  size_t length = strlen(folder);
+  for (const char *text = environment_get("HIPMM_PLUGIN_PATH"); text && *text;) {
+    size_t part = strcspn(text, ":");
+    if (part == length && strncmp(text, folder, length) == 0) return true;
+    text += part + (text[part] == ':');
+  }
+  return false;
+}
+
+static const char *info_folder_from(const struct plugin_path *path, const char *folder)
+{
+  if (info_is_in_environment(folder)) return "HIPMM_PLUGIN_PATH";
+  for (size_t i = 0; i < path->n_folders; i++)
+    if (strcmp(path->folders[i], folder) == 0) return "plugin_path of the graph";
+  return "hipmm's own";
+}
+
+static void info_add_folder(void *closure, const char *folder)
+{
+  struct info_folders *folders = closure;
+  json_array_append_new(folders->list, json_pack("{s:o, s:s, s:b, s:i, s:i}", "folder", output_json_string(folder),
+                                                 "from", info_folder_from(folders->path, folder), "exists",
+                                                 access(folder, F_OK) == 0, "plugins", 0, "refused", 0));
+}
+
+/* Counts the plugin in its folder: the last one whose name its file begins with. */
+static void info_count_plugin(void *closure, const struct plugin_candidate *candidate)
+{
+  struct info_folders *folders = closure;
+  json_t *found = NULL;
+  for (size_t i = 0; i < json_array_size(folders->list); i++) {
+    json_t *folder = json_array_get(folders->list, i);
+    const char *name = json_string_value(json_object_get(folder, "folder"));
+    size_t length = name ? strlen(name) : 0;
+    if (!found && length && strncmp(candidate->file, name, length) == 0 && candidate->file[length] == '/')
+      found = folder;
+  }
+  json_t *count = json_object_get(found, candidate->plugin ? "plugins" : "refused");
+  if (count) json_integer_set(count, json_integer_value(count) + 1);
+}
+
+static json_t *info_folders(const struct plugin_path *path)
+{
+  struct info_folders folders = {path, json_array()};
+  plugin_visit_folders(path, info_add_folder, &folders);
+  plugin_scan(path, info_count_plugin, &folders);
+  return folders.list;
+}
+
+/* ---- The command ----------------------------------------------------------------------------------------------- */
+
+static json_t *info_make(const struct source *source, const char *from, const struct graph *graph)
+{
+  const struct plugin_path none = {0};
+  const char *wanted = environment_get("HIPMM_RUNTIME");
+  if (!wanted || !*wanted) wanted = graph ? graph->runtime : "auto";
+  return json_pack("{s:s, s:i, s:o, s:s, s:o, s:o}", "version", hipmm_version(), "plugin_abi", HIPMM_PLUGIN_ABI,
+                   "graph", info_graph(source, from, graph), "runtime", wanted, "runtimes",
+                   info_runtimes(source, graph, wanted), "plugin_folders",
+                   info_folders(graph ? &graph->plugin_path : &none));
+}
+
+/* 1 if a program would not get far: the graph is not valid, or no runtime can be used. */
+static int info_status(const json_t *info)
+{
+  const json_t *runtimes = json_object_get(info, "runtimes");
+  bool any = false;
+  for (size_t i = 0; i < json_array_size(runtimes); i++)
+    any |= json_is_true(json_object_get(json_array_get(runtimes, i), "in_force"));
+  return any && json_is_true(json_object_get(json_object_get(info, "graph"), "ok")) ? CMD_GOOD : CMD_BAD;
+}
+
+static int info_run(int argc, char **argv)
+{
+  bool json = false;
+  const char *config = NULL;
+  int status;
+  const struct argument rows[] = {
+      {.name = "config",
+       .value_name = "FILE",
+       .doc = "the graph file; by default the one that hipmm_init() would read",
+       .value = &config},
+      {.name = "json", .doc = "print one JSON object", .flag = &json},
+  };
+  struct arguments arguments = {&info_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+
+  struct source source;
+  struct graph *graph = NULL;
+  source_choose(&source, config);
+  (void)!source_read(&source, &graph); /* its mistakes are printed */
+  json_t *info = info_make(&source, info_graph_from(config, &source), graph);
+  if (graph) graph_release(graph);
+  status = info ? info_status(info) : CMD_BAD;
+  if (json || !info) return output_json(info, status);
+  info_print(info);
+  json_decref(info);
+  return output_finish(status);
+}
+
+const struct command info_command = {"info", "tell what hipmm finds here: graph, runtimes, devices", "",
+                                     "Prints the versions; the graph file in force and where it comes from; each "
+                                     "runtime, whether it can be used here, and "
+                                     "if not, why; the devices of the runtime in force with their memory and what they "
+                                     "support; and the folders that are "
+                                     "searched for plugins. Each runtime is asked in a process of its own.\n"
+                                     "\n"
+                                     "Exit status 1 if the graph is not valid or no runtime can be used.",
+                                     info_run};

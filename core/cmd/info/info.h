@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* info.h: what the files of `hipmm info` share. */
+#ifndef HIPMM_CORE_CMD_INFO_INFO_H
+#define HIPMM_CORE_CMD_INFO_INFO_H
+
+#include "../cmd.h"
+
+/* ---- probe.c --------------------------------------------------------------------------------------------------- */
+
+/* What becomes of a process that uses the runtime, asked in a child process, since a process can use one runtime only:
+ * "reason" (null: it can be used), "library", "version", "driver_version" and "devices". `source`: the graph, whose options
+ * for the runtime apply; NULL: none. A new object; NULL when there is no memory. */
+json_t *info_probe(const struct source *source, const char *runtime);
+
+/* ---- print.c --------------------------------------------------------------------------------------------------- */
+
+/* Prints what info.c found, for people. */
+void info_print(const json_t *info);
+
+#endif

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Numba's device memory from hipmm: an External Memory Management plugin.
+
+    import hipmm.numba
+    hipmm.numba.use()                           # before the first use of a device
+
+or, without a change to the program, NUMBA_CUDA_MEMORY_MANAGER=hipmm.numba.
+
+Numba passes no stream, and an array may be deleted while work on any stream still uses it. So each free is ordered in the
+default stream: after all work that was submitted to Numba's own streams so far, and before their later work. The host
+does not wait. The program must synchronise streams of another origin (external_stream()) that do not wait for the
+default stream.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from numba import cuda
+from numba.cuda import GetIpcHandleMixin, HostOnlyCUDAMemoryManager, MemoryInfo, MemoryPointer
+from numba.cuda.cudadrv import driver
+
+import hipmm
+from hipmm import _hipmm, _runtime
+
+_events: dict[int, ctypes.c_void_p] = {}  # of the fences, by device
+
+
+def _fence(device: int) -> None:
+    """Orders earlier work of the device's streams before their later work. If the runtime fails, there is no work left: the
+    process is ending, or the context was destroyed."""
+    disable_timing, default_stream = 2, None
+    if device not in _events:
+        event = ctypes.c_void_p()
+        if _runtime.call("hipEventCreateWithFlags", ctypes.byref(event), disable_timing):
+            return
+        _events[device] = event
+    _runtime.call("hipEventRecord", _events[device], default_stream)
+    _runtime.call("hipStreamWaitEvent", default_stream, _events[device], 0)
+
+
+def _free(buffer: hipmm.Buffer) -> None:
+    """Frees on the buffer's device. The thread that deletes the last reference may have another current device."""
+    try:
+        before = _hipmm.current_device()
+        _hipmm.set_device(buffer.device)
+    except hipmm.Error:
+        return  # the Buffer is freed when it dies, behind this function
+    try:
+        _fence(buffer.device)
+    finally:
+        _hipmm.set_device(before)
+
+
+def _device_pointer(address: int) -> Any:
+    """The pointer type of Numba's driver calls: of NVIDIA's binding, which newer releases always use, or of ctypes."""
+    binding = getattr(driver, "binding", None)
+    return binding.CUdeviceptr(address) if binding else ctypes.c_uint64(address)
+
+
+class Manager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):  # type: ignore[misc]
+    """Device memory from the resource in force; pinned and mapped host memory from Numba."""
+
+    def initialize(self) -> None:
+        super().initialize()
+
+    def memalloc(self, size: int) -> Any:
+        """An allocation. Its Buffer lives in `allocations`, which Numba empties when the context is reset; finalizers may
+        come later still."""
+        _hipmm.start_if_needed()
+        try:
+            buffer = hipmm.Buffer(size, None, hipmm.resource(device=self.context.device.id))
+        except hipmm.MemoryError as error:
+            raise MemoryError(f"hipmm: {error}") from error
+        address, allocations = buffer.ptr, self.allocations
+
+        def free() -> None:
+            owner = allocations.pop(address, None)
+            if owner is not None:
+                _free(owner)
+
+        if address:
+            allocations[address] = buffer
+        del buffer
+        return MemoryPointer(self.context, _device_pointer(address), size, finalizer=free)
+
+    def reset(self) -> None:
+        for owner in list(self.allocations.values()):
+            if isinstance(owner, hipmm.Buffer):
+                _free(owner)
+        super().reset()
+
+    def get_memory_info(self) -> Any:
+        """What the runtime has: what hipmm keeps idle counts as used."""
+        _hipmm.start_if_needed()
+        free, total = _hipmm.device_memory(self.context.device.id)
+        return MemoryInfo(free=free, total=total)
+
+    @property
+    def interface_version(self) -> int:
+        return 1
+
+
+_numba_memory_manager = Manager
+
+
+def use(graph: Any = None) -> None:
+    """Makes hipmm Numba's memory manager. `graph`: for hipmm.init(), unless hipmm is initialised already."""
+    if graph is not None:
+        hipmm.init(graph)
+    cuda.set_memory_manager(Manager)

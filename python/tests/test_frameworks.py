@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""hipmm.torch, hipmm.cupy and hipmm.numba, with frameworks that stand in for the real ones; tests/gpu has those."""
+
+import ctypes
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import hipmm
+
+MIB = 1 << 20
+GRAPH = {
+    "runtime": "software",
+    "resources": {
+        "memory": {"type": "device"},
+        "pool": {"type": "pool", "upstream": "memory"},
+        "weights": {"type": "pool", "upstream": "memory"},
+        "both": {"type": "fallback", "upstream": ["pool", "weights"]},
+        "main": {"type": "statistics", "upstream": "both"},
+    },
+    "devices": {"default": "main"},
+}
+
+pytestmark = pytest.mark.graph(GRAPH)
+
+# Each setter is given this function.
+HOOKS = {
+    "set_init_fn": "hipmm_torch_init",
+    "set_reset_fn": "hipmm_torch_reset",
+    "set_memory_fraction_fn": "hipmm_torch_memory_fraction",
+    "set_base_alloc_fn": "hipmm_torch_base_alloc",
+    "set_record_stream_fn": "hipmm_torch_record_stream",
+    "set_begin_allocate_to_pool": "hipmm_torch_begin_allocate_to_pool",
+    "set_end_allocate_to_pool_fn": "hipmm_torch_end_allocate_to_pool",
+    "set_release_pool": "hipmm_torch_release_pool",
+}
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """The stand-ins, importable during the test, with modules of hipmm that import them anew."""
+    before = dict(sys.modules)
+    sys.modules.pop("fakes", None)
+    import fakes
+
+    for name in ("torch", "cupy", "numba"):
+        sys.modules.pop(f"hipmm.{name}", None)
+    fakes.install()
+    yield fakes
+    for name in set(sys.modules) - set(before):
+        if name.partition(".")[0] in ("torch", "cupy", "numba", "fakes") or name in (
+            "hipmm.torch",
+            "hipmm.cupy",
+            "hipmm.numba",
+        ):
+            del sys.modules[name]
+
+
+def live(name="pool"):
+    return hipmm.query(f"devices/0/{name}/live_count")
+
+
+def address(name):
+    return ctypes.cast(getattr(ctypes.CDLL(hipmm.library()), name), ctypes.c_void_p).value
+
+
+# ---- PyTorch
+
+
+@pytest.fixture
+def torch(fakes):
+    import hipmm.torch
+
+    return hipmm.torch
+
+
+def test_torch_is_served(torch):
+    allocator = torch.allocator()
+    first, second = allocator.malloc(MIB, 0, None), allocator.malloc(3 * MIB, 0, None)
+    assert first + MIB <= second or second + 3 * MIB <= first
+    assert live() == 2
+    allocator.free(first, MIB, 0, None)
+    allocator.free(second, 3 * MIB, 0, None)
+    assert live() == 0
+
+
+def test_each_hook_gets_its_function(torch):
+    given = torch.allocator().allocator().given
+    assert given == {setter: address(function) for setter, function in HOOKS.items()}
+
+
+def test_a_region_is_another_resource(torch):
+    allocator = torch.allocator()
+    first = allocator.malloc(MIB, 0, None)
+    with torch.region("weights"):
+        second = allocator.malloc(MIB, 0, None)
+    third = allocator.malloc(MIB, 0, None)
+    assert (live(), live("weights")) == (2, 1)
+    with torch.region(hipmm.resource("weights")):
+        allocator.free(first, MIB, 0, None)
+    allocator.free(second, MIB, 0, None)
+    allocator.free(third, MIB, 0, None)
+    assert (live(), live("weights")) == (0, 0)
+
+
+def test_figures(torch):
+    allocator = torch.allocator()
+    block = allocator.malloc(5 * MIB, 0, None)
+    stats = torch.memory_stats()
+    assert stats["allocated_bytes.all.current"] == stats["allocated_bytes.all.peak"] == 5 * MIB
+    assert stats["allocation.all.allocated"] == 1 and stats["reserved_bytes.all.current"] >= 5 * MIB
+    summary = torch.memory_summary(0)
+    assert "reserved_bytes.all.peak" in summary and "pool/live_bytes" in summary
+    allocator.free(block, 5 * MIB, 0, None)
+
+
+def test_hooks_do_as_they_are_called(torch):
+    allocator = torch.allocator()
+    given = allocator.allocator().given
+    base = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t))(
+        given["set_base_alloc_fn"]
+    )
+    fraction = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_int)(given["set_memory_fraction_fn"])
+    block, size = allocator.malloc(5 * MIB, 0, None), ctypes.c_size_t()
+    fraction(6 * MIB / hipmm.device_memory()[1], 0)
+    assert allocator.malloc(2 * MIB, 0, None) is None
+    fraction(1, 0)
+    allocator.free(block, 5 * MIB, 0, None)
+    with torch.region("weights"):
+        block = allocator.malloc(5 * MIB, 0, None)
+        assert base(block, ctypes.byref(size)) == block and size.value == 5 * MIB
+    allocator.free(block, 5 * MIB, 0, None)
+    assert base(block, ctypes.byref(size)) is None
+
+
+def test_record_stream_is_needed(torch, fakes, monkeypatch):
+    monkeypatch.setattr(fakes._Hooks, "NAMES", [name for name in fakes._Hooks.NAMES if name != "set_record_stream_fn"])
+    with pytest.raises(RuntimeError, match="set_record_stream_fn"):
+        torch.allocator()
+
+
+def test_use_says_what_to_do_when_it_is_too_late(torch, fakes, monkeypatch):
+    monkeypatch.setattr(fakes, "torch_has_started", True)
+    with pytest.raises(
+        RuntimeError, match=r"^hipmm\.torch\.use\(\) was called after PyTorch's allocator had started"
+    ) as caught:
+        torch.use()
+    assert "with torch.cuda.use_mem_pool(hipmm.torch.pool()):" in str(caught.value)
+    assert "already initialized" in str(caught.value.__cause__)
+    assert fakes.torch_in_force == []
+
+
+def test_a_pool_shares_no_part_of_an_allocation(torch, fakes):
+    torch.pool()
+    assert "set_record_stream_fn" in torch.pool().allocator.given
+    allocator = torch.allocator()
+    first, second = allocator.malloc(2 * MIB, 0, None), allocator.malloc(2 * MIB, 0, None)
+    foreign = 1 << 40
+    fakes.torch_segments[:] = [(first, 2 * MIB), (second, 2 * MIB), (foreign, 2 * MIB)]
+    for start in first, second:  # the pool is mapped
+        with pytest.raises(RuntimeError, match=r"(?s)a part of an allocation.*no sub-allocator"):
+            fakes.UntypedStorage(start + 512)._share_cuda_()
+    assert fakes.UntypedStorage(foreign + 512)._share_cuda_() == "shared"
+    assert fakes.UntypedStorage(1 << 41)._share_cuda_() == "shared"
+    allocator.free(first, 2 * MIB, 0, None)
+    allocator.free(second, 2 * MIB, 0, None)
+
+
+@pytest.mark.graph({"runtime": "software", "stack": ["device"]})
+def test_a_pool_shares_whole_allocations(torch, fakes):
+    torch.pool()
+    allocator = torch.allocator()
+    start = allocator.malloc(2 * MIB, 0, None)
+    fakes.torch_segments.append((start, 2 * MIB))
+    assert fakes.UntypedStorage(start + 512)._share_cuda_() == "shared"
+    allocator.free(start, 2 * MIB, 0, None)
+
+
+def test_use_raises_what_pytorch_knows(run):
+    """The stand-in has nobody who would catch C++'s exception."""
+    import os
+
+    ended = run(
+        "import sys; sys.path.insert(0, sys.argv[1]); import fakes; fakes.install(); import hipmm.torch\n"
+        "hipmm.torch.use({'runtime': 'software', 'stack': ['pool', 'device']})\n"
+        "[allocator] = fakes.torch_in_force; print(bool(allocator.malloc(100, 0, None)), flush=True)\n"
+        "allocator.malloc(1 << 50, 0, None)",
+        os.path.dirname(__file__),
+        code=-6,
+    )
+    assert ended.stdout == "True\n" and "CUDA out of memory. hipmm: " in ended.stderr and "1 PiB" in ended.stderr
+
+
+# ---- CuPy
+
+
+@pytest.fixture
+def cupy(fakes):
+    import hipmm.cupy
+
+    return hipmm.cupy
+
+
+def test_cupy_is_served(cupy, fakes):
+    allocator = cupy.use()
+    malloc = fakes.cupy_allocator[-1]
+    first, second = malloc(MIB), malloc(3 * MIB)
+    assert first.ptr + MIB <= second.ptr or second.ptr + 3 * MIB <= first.ptr
+    assert live() == 2 and malloc(0).ptr == 0
+    with hipmm.using(hipmm.resource("weights")):
+        third = malloc(MIB)
+    assert (live(), live("weights")) == (2, 1)
+    del first, second, third
+    assert (live(), live("weights")) == (0, 0) and allocator
+
+
+def test_cupys_current_stream_counts(cupy, fakes):
+    allocator = cupy.Allocator()
+    streams = [hipmm.Stream(), hipmm.Stream()]
+    for stream in streams * 2:
+        fakes.cupy_stream[0] = fakes._Stream(stream.handle)
+        allocator.malloc(MIB)
+    assert fakes.CFunctionAllocator.params == [stream.handle for stream in streams]
+    assert live() == 0
+
+
+def test_cupy_is_told_why_there_is_no_memory(cupy, fakes):
+    with pytest.raises(fakes.OutOfMemoryError) as caught:
+        cupy.Allocator().malloc(1 << 50)
+    assert isinstance(caught.value.__cause__, MemoryError) and "cannot allocate 1 PiB" in str(caught.value.__cause__)
+
+
+# ---- Numba
+
+
+@pytest.fixture
+def numba(fakes):
+    import hipmm.numba
+
+    return hipmm.numba
+
+
+@pytest.fixture
+def manager(numba):
+    manager = numba.Manager(SimpleNamespace(device=SimpleNamespace(id=0)))
+    manager.initialize()
+    return manager
+
+
+def test_numba_is_served(manager, numba, fakes):
+    numba.use()
+    assert fakes.numba_manager == [numba.Manager] and numba._numba_memory_manager is numba.Manager
+    first, second = manager.memalloc(MIB), manager.memalloc(3 * MIB)
+    assert (first.size, second.size, live()) == (MIB, 3 * MIB, 2)
+    start, end = sorted((first.pointer.value, second.pointer.value))
+    assert end - start >= MIB
+    with hipmm.using(hipmm.resource("weights")):
+        third = manager.memalloc(MIB)
+    assert live("weights") == 1
+    for pointer in (first, second, third):
+        pointer.free()
+    assert (live(), live("weights")) == (0, 0)
+
+
+def test_numba_frees_behind_all_that_streams_were_given(manager, numba, monkeypatch):
+    calls, call = [], numba._runtime.call
+    monkeypatch.setattr(
+        numba._runtime, "call", lambda name, *rest: (calls.append((name, live())), call(name, *rest))[1]
+    )
+    pointer = manager.memalloc(MIB)
+    pointer.free()
+    assert calls[-2:] == [("hipEventRecord", 1), ("hipStreamWaitEvent", 1)] and live() == 0
+    del calls[:]
+    pointer.free()  # as a finalizer may, after a reset
+    assert calls == []
+
+
+def test_numba_frees_all_when_the_context_is_reset(manager):
+    pointers = [manager.memalloc(MIB) for _ in range(3)]
+    manager.allocations[123] = None  # host memory of Numba's own
+    manager.reset()
+    assert live() == 0
+    for pointer in pointers:
+        pointer.free()
+    assert live() == 0
+
+
+def test_numba_is_told_why_there_is_no_memory_and_what_there_is(manager):
+    with pytest.raises(MemoryError, match="hipmm: .*cannot allocate 1 PiB"):
+        manager.memalloc(1 << 50)
+    info = manager.get_memory_info()
+    assert (info.free, info.total) == hipmm.device_memory()
+
+
+def test_no_library_is_loaded_by_a_vendors_name():
+    import pathlib
+
+    for file in pathlib.Path(hipmm.__file__).parent.rglob("*.py"):
+        assert "libcuda" not in file.read_text() and "libcudart" not in file.read_text(), file

@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm info: versions, the graph in force and where it is from, runtimes and why not others, devices, plugin folders. And the
+# warning that there is no GPU, which is for machines where one could have been used.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+COLUMNS=999
+export COLUMNS
+
+# value KEY: the first value of that name in the JSON printed
+value() {
+  sed -n "s/^ *\"$1\": \(.*[^,]\),*$/\1/p" "$work/out" | head -n 1
+}
+
+is() {
+  [ "$(value "$1")" = "$2" ] || fail "$1 is $(value "$1") and not $2"
+}
+
+HIPMM_RUNTIME=software
+HIPMM_SOFTWARE=devices=3,memory=2GiB,peer_group=2,granularity=4MiB,managed_memory=false
+export HIPMM_RUNTIME HIPMM_SOFTWARE
+run 0 info
+version=$("$hipmm" --version | cut -d' ' -f2)
+prints "^hipmm     $version, plugin ABI [0-9]*$"
+prints '^graph     built in (no graph file was found), 1 resource, runtime "auto" (HIPMM_RUNTIME=software overrides it)$'
+prints '^runtimes  amd '
+prints '^          software in force: HIP [0-9.]*, 3 devices, /.*software\.so$'
+prints '^device 0  hipmm software device, 2 GiB, 2 GiB free; virtual memory in 4 MiB, memory pools, reaches device 1$'
+prints '^device 2  .*memory pools$'
+prints "^plugins   .*/tests/cmd/.libs (HIPMM_PLUGIN_PATH) [0-9]* found"
+run 0 info --json
+is version "\"$version\""
+prints '^  "runtime": "software",$'
+is memory_bytes 2147483648
+is mapping_granularity 4194304
+is memory_pools true
+is managed_memory false
+run 2 info x
+says 'takes no operand'
+
+# The graph, and where it is from.
+echo '{ "stack": ["pool", "device"], "runtime": "software", "plugin_path": ["/nowhere/at/all"] }' >hipmm.json
+run 0 info
+prints '^graph     hipmm.json (this folder), 2 resources, runtime "software"$'
+prints '^          /nowhere/at/all (plugin_path of the graph) does not exist$'
+cp hipmm.json other.json
+HIPMM_CONFIG=other.json run 0 info
+prints '^graph     other.json (HIPMM_CONFIG), 2 resources'
+run 0 info --config other.json
+prints '^graph     other.json (--config), 2 resources'
+echo '{ "stack": ["pol"] }' >bad.json
+run 1 info --config bad.json --json
+is ok false
+is in_force false
+grep -q '^hipmm: bad.json' "$work/err" || fail "the mistake of the graph is not told"
+rm hipmm.json
+
+# A runtime that cannot be used says why, each in its line.
+HIPMM_RUNTIME=$work/nothing.so run 1 info
+prints "^          $work/nothing.so cannot be used: .*nothing.so"
+HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=0 run 1 info
+prints 'software cannot be used: .*devices'
+
+# Without any other runtime there is no warning that the software device is used.
+unset HIPMM_RUNTIME HIPMM_SOFTWARE
+mkdir alone alone/plugins
+cp "$hipmm" alone/
+for type in device pool; do cp "$top_builddir/plugins/$type/.libs/$type.so" alone/plugins/; done
+cp "$top_builddir/plugins/runtimes/software/.libs/software.so" alone/plugins/
+usual=$hipmm
+hipmm=$work/alone/hipmm
+unset HIPMM_PLUGIN_PATH
+if [ -z "${SANITIZER_FLAGS-}" ] && ! "$hipmm" plugins | grep -q '^nvidia '; then
+  LD_PRELOAD=$top_builddir/tests/cmd/loader/.libs/no_amd.so run 0 show
+  [ ! -s "$work/err" ] || fail "a warning, although only software was built: $(cat "$work/err")"
+  LD_PRELOAD=$top_builddir/tests/cmd/loader/.libs/no_amd.so run 0 info
+  prints 'nvidia cannot be used: '
+fi
+hipmm=$usual
+
+finish

@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# etc/quickstart in a folder that is configured and built already, with make and the package manager replaced: it says that
+# CONFIGURE_FLAGS has no effect, and that there is no GPU no more than once.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+unset HIPMM_PLUGIN_PATH BUILD CONFIGURE_FLAGS PACKAGES
+command -v xz >/dev/null || {
+  echo "xz is missing"
+  exit 77
+}
+
+mkdir -p clone/etc clone/build clone/tests/data tools
+cp "$top_srcdir/etc/quickstart" "$top_srcdir/etc/hipmm.json" clone/etc/
+ln -s "$(cd "$top_builddir" && pwd)/hipmm" clone/build/hipmm
+xz -c >clone/tests/data/resnet50_train.csv.xz <<'END'
+Thread,Time,Action,Pointer,Size,Stream
+1,10:00:00.000001,allocate,0x1000,256,0x0
+1,10:00:00.000002,free,0x1000,256,0x0
+END
+echo all: >clone/build/Makefile
+printf '#!/bin/sh\necho "--as-before"\n' >clone/build/config.status
+printf '#!/bin/sh\nprintf installed\n' >tools/dpkg-query
+printf '#!/bin/sh\nexit 0\n' >tools/make
+cp tools/make tools/apt-get
+chmod +x clone/build/config.status tools/*
+PATH=$work/tools:$PATH
+export PATH
+
+# quickstart: in $work/out and $work/err
+quickstart() {
+  sh clone/etc/quickstart >"$work/out" 2>"$work/err" </dev/null || {
+    fail "quickstart fails"
+    sed 's/^/  /' "$work/out" "$work/err"
+  }
+}
+
+quickstart
+prints '^overhead\|peak requested'
+! grep -q CONFIGURE_FLAGS "$work/out" "$work/err" || fail "it speaks of CONFIGURE_FLAGS, which is not set"
+found=$(cat "$work/out" "$work/err" | grep -c 'no GPU found')
+[ "$found" -le 1 ] || fail "it says $found times that there is no GPU"
+CONFIGURE_FLAGS=--enable-werror
+export CONFIGURE_FLAGS
+quickstart
+prints '^CONFIGURE_FLAGS has no effect: build is configured already, with: --as-before$'
+prints 'BUILD=build-other'
+finish
