@@ -11,7 +11,7 @@ case ${SANITIZER_FLAGS-} in ?*) echo "the programs have no sanitizer"; exit 77 ;
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 failed=0
-HIPMM_RUNTIME=software HIPMM_SOFTWARE='devices=2 memory=256MiB'
+HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2,memory=256MiB
 export HIPMM_RUNTIME HIPMM_SOFTWARE
 flags="-Wall -Wextra -Wpedantic -Wconversion -Werror -I$top_srcdir/include -I$top_srcdir/include/hipmm/compat"
 libraries="$top_builddir/.libs/librmm_compat.so $top_builddir/.libs/libhipmm.so -Wl,-rpath,$top_builddir/.libs -pthread"

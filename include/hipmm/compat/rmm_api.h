@@ -90,7 +90,8 @@ rmmError_t rmmFree(void *ptr, hipmm_stream_t stream, const char *file, unsigned 
 /* How far `ptr` lies from the start of the driver's allocation, in bytes: what sharing between processes needs. */
 rmmError_t rmmGetAllocationOffset(ptrdiff_t *offset, void *ptr, hipmm_stream_t stream);
 
-/* Free memory of the current device, together with the free memory of its pool, and all memory, in bytes. */
+/* Free memory of the current device, together with the free memory of its pool, but at most all memory; and all memory;
+ * in bytes. */
 rmmError_t rmmGetInfo(size_t *freeSize, size_t *totalSize, hipmm_stream_t stream);
 
 /* The log as CSV: "Event Type,Device ID,Address,Stream,Size (bytes),Free Memory,Total Memory,Current Allocs,Start,End,
