@@ -10,17 +10,17 @@ import subprocess
 import sys
 import sysconfig
 
-from setuptools import Extension, setup
-from setuptools.command.build_ext import build_ext
-
-ROOT = pathlib.Path(__file__).resolve().parent
-SOURCES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("python/src/*.c"))
-
 if sysconfig.get_config_var("Py_GIL_DISABLED"):
     sys.exit(
         "hipmm: this is a free-threaded build of Python, which has no stable ABI and is not supported; "
         "use the usual build of the same version"
     )
+
+from setuptools import Extension, setup  # noqa: E402
+from setuptools.command.build_ext import build_ext  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent
+SOURCES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("python/src/*.c"))
 
 
 def version():

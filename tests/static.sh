@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Static analysis: clang-tidy 14, as .clang-tidy says, and cppcheck find nothing in core, plugins and preload. Run by
-# .ci/run; `make check` does not need the tools. The nvidia runtime is looked at where CUDA's headers are.
+# Static analysis: clang-tidy 14, as .clang-tidy says, and cppcheck find nothing in core, plugins, preload and python/src.
+# Run by .ci/run; `make check` does not need the tools. The nvidia runtime is looked at where CUDA's headers are.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,18 +15,20 @@ jobs=$(getconf _NPROCESSORS_ONLN)
 cuda=${CUDA_HOME:-/usr/local/cuda}/include
 printf '#define PACKAGE_VERSION "0"\n' >"$work/config.h"
 
-find core plugins preload -name '*.c' | sort >"$work/sources"
+python=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null || :)
+find core plugins preload python/src -name '*.c' | sort >"$work/sources"
+[ -f "$python/Python.h" ] || sed -i '\|^python/src/|d' "$work/sources"
 [ -f "$cuda/cuda.h" ] || sed -i '\|^plugins/runtimes/nvidia/|d' "$work/sources"
 set -- -D_GNU_SOURCE -D__HIP_PLATFORM_AMD__ '-DHIPMM_PLUGIN_DIR=""' '-DHIPMM_SYSCONFDIR=""' '-DHIPMM_PLUGIN_ABI_TEXT=""' \
   "-I$PWD/include" "-I$work"
 
-printf '%s\n' -std=gnu11 "$@" "-I$cuda" >"$work/compile_flags.txt"
+printf '%s\n' -std=gnu11 "$@" "-I$cuda" -isystem "$python" >"$work/compile_flags.txt"
 xargs -P "$jobs" -n 8 clang-tidy-14 --quiet -p "$work" <"$work/sources" >"$work/tidy" 2>/dev/null || true
 grep -A 3 -E '(error|warning): ' "$work/tidy" >"$work/found" || true
 
 # What cppcheck 2.10 does not follow: output parameters that are set on success alone, and lists of macros.
 cppcheck --quiet -j "$jobs" --std=c11 --enable=warning,performance,portability --inline-suppr --suppress=uninitvar \
-  --suppress=uninitStructMember --suppress=preprocessorErrorDirective '-Djson_object_foreach(object,key,value)=for(;;)' "$@" core plugins preload \
+  --suppress=uninitStructMember --suppress=preprocessorErrorDirective '-Djson_object_foreach(object,key,value)=for(;;)' "$@" core plugins preload python/src \
   >>"$work/found" 2>&1 || true
 
 [ ! -s "$work/found" ] || { cat "$work/found"; exit 1; }

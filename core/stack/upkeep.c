@@ -87,9 +87,11 @@ enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource)
   enum hipmm_status first = HIPMM_OK, status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
   for (size_t i = 0; i < call.instance->n_closure; i++) {
-    struct stack *stack = call.instance->closure[i]->stack;
-    enum hipmm_status one = upkeep_reset_peaks(call.instance->closure[i]);
+    struct instance *below = call.instance->closure[i];
+    struct stack *stack = below->stack;
+    enum hipmm_status one = upkeep_reset_peaks(below);
     if (!first) first = one; /* the other peaks are reset all the same */
+    atomic_store(&below->peak_held_bytes, atomic_load(&below->held_bytes));
     atomic_store(&stack->peak_held_bytes, atomic_load(&stack->held_bytes));
   }
   return resource_call_end(&call, first);

@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 from . import _hipmm
-from ._errors import Error
 from ._hipmm import Buffer, Resource, Stream
 
 # Types of resources whose memory the host can read and write.
@@ -21,36 +20,17 @@ _CPU, _CUDA, _CUDA_HOST, _ROCM, _ROCM_HOST, _EXTENSION, _CUDA_MANAGED = 1, 2, 3,
 # ---- Where the memory is
 
 
-def _path(resource: Resource) -> str:
-    try:
-        if _hipmm.get_resource(resource.device, resource.name) == resource:
-            return f"devices/{resource.device}/{resource.name}"
-    except Error:
-        pass  # the graph has no resource of this name
-    return f"created/{resource.name}"
-
-
 def _source_types(resource: Resource) -> set[str]:
-    """The types of the sources below a resource; "" stands for one that cannot be found."""
-    import json
-
-    stacks = json.loads(_hipmm.snapshot())["stacks"]
-    entries = {entry["path"]: entry for stack in stacks for entry in stack["resources"]}
-    waiting, found = [_path(resource)], set()
-    while waiting:
-        entry = entries.get(waiting.pop())
-        if entry is None or not entry["below"]:
-            found.add(entry["type"] if entry else "")
-        else:
-            waiting += entry["below"]
-    return found
+    """The types of the sources below a resource."""
+    upstreams = resource.upstreams
+    return {kind for upstream in upstreams for kind in _source_types(upstream)} if upstreams else {resource.type}
 
 
 def _types(buffer: Buffer) -> set[str]:
     resource = buffer.resource
     if resource is None:
         return set()
-    return {resource.type} if resource.type in _OF_HOST else _source_types(resource)
+    return _source_types(resource)
 
 
 def _host_reads(address: int) -> bool:

@@ -133,6 +133,70 @@ def memory_summary(device: int | None = None) -> str:
     return "\n".join(lines)
 
 
+_STATES = {"live": "active_allocated", "pending": "active_pending_free"}
+
+
+def _holders(resource: hipmm.Resource) -> list[tuple[hipmm.Resource, list[Any]]]:
+    """The topmost resources at or below `resource` that divide memory, or are sources, with their blocks."""
+    try:
+        blocks = resource.blocks()
+    except hipmm.NotSupportedError:
+        blocks = []
+    upstreams = resource.upstreams
+    if not upstreams or any(state != "live" for _, _, state, _, _ in blocks):
+        return [(resource, blocks)]
+    below = [holder for upstream in upstreams for holder in _holders(upstream)]
+    return below if any(blocks for _, blocks in below) else [(resource, blocks)]
+
+
+def _segments(resource: hipmm.Resource, ranges: list[Any]) -> list[dict[str, Any]]:
+    """The ranges of a resource as segments of PyTorch's: a range that begins a block of an upstream begins a segment."""
+    segments: list[dict[str, Any]] = []
+    for address, nbytes, state, stream, begins in sorted(ranges):
+        if begins or not segments:
+            segments.append({"address": address, "stream": stream, "blocks": []})
+        blocks = segments[-1]["blocks"]
+        if blocks:
+            blocks[-1]["size"] = address - blocks[-1]["address"]
+        blocks.append(
+            {
+                "address": address,
+                "size": nbytes + 511 & ~511,
+                "requested_size": nbytes,
+                "state": _STATES.get(state, "inactive"),
+                "frames": [],
+            }
+        )
+    for segment in segments:
+        blocks = segment["blocks"]
+        live = [block for block in blocks if block["state"] == "active_allocated"]
+        active = sum(block["size"] for block in blocks if block["state"] != "inactive")
+        segment.update(
+            device=resource.device,
+            total_size=sum(block["size"] for block in blocks),
+            allocated_size=sum(block["size"] for block in live),
+            requested_size=sum(block["requested_size"] for block in live),
+            active_size=active,
+            segment_type=resource.name,
+            segment_pool_id=(0, 0),
+            is_expandable=False,
+            frames=[],
+        )
+    return segments
+
+
+def memory_snapshot() -> dict[str, Any]:
+    """The memory of all devices in the form of torch.cuda.memory._snapshot(), which the page pytorch.org/memory_viz reads
+    from a file: pickle.dump(hipmm.torch.memory_snapshot(), open("snapshot.pickle", "wb")). A segment's type is the name
+    of its resource."""
+    segments: list[dict[str, Any]] = []
+    built = {stack["device"] for stack in hipmm.snapshot()["stacks"]}
+    for device in sorted(built):
+        for resource, ranges in dict(_holders(hipmm.resource(device=device))).items():
+            segments += _segments(resource, ranges)
+    return {"segments": segments, "device_traces": [[] for _ in range(hipmm.device_count())], "allocator_settings": {}}
+
+
 # ---- A pool beside PyTorch's allocator
 
 

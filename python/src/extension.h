@@ -12,6 +12,7 @@
 #include <Python.h>
 #include <hipmm/buffer.h>
 #include <hipmm/hipmm.h>
+#include <hipmm/inspect.h>
 #include <hipmm/stream.h>
 #include <stdbool.h>
 

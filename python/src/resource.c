@@ -2,6 +2,8 @@
 /* resource.c: the type Resource: a counted reference to a node of a stack, with the raw allocation pair. */
 #include "extension.h"
 
+#include <stdlib.h>
+
 PyTypeObject *resource_type;
 
 struct resource {
@@ -140,6 +142,73 @@ static PyObject *resource_counters(PyObject *self, PyObject *args)
                        (long long)s.peak_count, (long long)s.total_bytes, (long long)s.total_count);
 }
 
+/* ---- Blocks: collected without the GIL, since hipmm may hold locks meanwhile ---- */
+
+struct extents {
+  struct hipmm_extent *items;
+  size_t count, room;
+  bool is_short; /* of host memory */
+};
+
+static void resource_keep_extent(void *arg, const struct hipmm_extent *extent)
+{
+  struct extents *extents = arg;
+  if (extents->count == extents->room) {
+    size_t room = extents->room ? 2 * extents->room : 256;
+    struct hipmm_extent *items = realloc(extents->items, room * sizeof *items);
+    extents->is_short |= !items;
+    if (!items) return;
+    extents->items = items;
+    extents->room = room;
+  }
+  extents->items[extents->count++] = *extent;
+}
+
+static PyObject *resource_list_extents(const struct extents *extents)
+{
+  static const char *const states[] = {"unknown", "live", "free", "pending", "cached"};
+  PyObject *list = PyList_New(0);
+  for (size_t i = 0; list && i < extents->count; i++) {
+    const struct hipmm_extent *extent = &extents->items[i];
+    PyObject *item =
+        Py_BuildValue("NKsNO", PyLong_FromVoidPtr((void *)(uintptr_t)extent->ptr), (unsigned long long)extent->bytes,
+                      states[extent->state <= HIPMM_EXTENT_CACHED ? extent->state : 0],
+                      PyLong_FromVoidPtr(extent->stream), extent->flags & HIPMM_EXTENT_BARRIER ? Py_True : Py_False);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+static PyObject *resource_blocks(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  struct extents extents = {NULL, 0, 0, false};
+  enum hipmm_status status;
+  CALL(status, hipmm_resource_visit_blocks(resource_of(self), resource_keep_extent, &extents));
+  PyObject *list = status ? call_raise() : extents.is_short ? PyErr_NoMemory() : resource_list_extents(&extents);
+  free(extents.items);
+  return list;
+}
+
+static PyObject *resource_get_upstreams(PyObject *self, void *unused)
+{
+  (void)unused;
+  size_t count = 0;
+  struct hipmm_resource *upstream;
+  enum hipmm_status status;
+  CALL(status, hipmm_resource_upstream_count(resource_of(self), &count));
+  if (status) return call_raise();
+  PyObject *list = PyList_New(0);
+  for (size_t i = 0; list && i < count; i++) {
+    CALL(status, hipmm_resource_upstream(resource_of(self), i, &upstream));
+    PyObject *item = status ? call_raise() : resource_wrap(upstream);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
 static PyObject *resource_get_name(PyObject *self, void *unused)
 {
   (void)unused;
@@ -192,13 +261,20 @@ static PyMethodDef resource_methods[] = {
     {"report", resource_report, METH_NOARGS, "report()\n--\n\nThe report for people: `tracking` lists live blocks."},
     {"trim", resource_trim, METH_VARARGS,
      "trim(keep=0)\n--\n\nReturns free memory to the runtime, but for `keep` bytes."},
+    {"blocks", resource_blocks, METH_NOARGS,
+     "blocks()\n--\n\nThe ranges of memory that the resource holds, by address: tuples of address, bytes (of a live "
+     "block: as "
+     "requested), state (\"live\", \"free\", \"pending\", \"cached\"), stream, and whether it begins a block of an "
+     "upstream."},
     {"_counters", resource_counters, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
-static PyGetSetDef resource_properties[] = {{"name", resource_get_name, NULL, "The name in the graph.", NULL},
-                                            {"type", resource_get_type, NULL, "The type, such as \"pool\".", NULL},
-                                            {"device", resource_get_device, NULL, "The device.", NULL},
-                                            {NULL, NULL, NULL, NULL, NULL}};
+static PyGetSetDef resource_properties[] = {
+    {"name", resource_get_name, NULL, "The name in the graph.", NULL},
+    {"type", resource_get_type, NULL, "The type, such as \"pool\".", NULL},
+    {"upstreams", resource_get_upstreams, NULL, "The resources below, and then those that options name.", NULL},
+    {"device", resource_get_device, NULL, "The device.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot resource_slots[] = {{Py_tp_doc, "A resource of a stack, from hipmm.resource() or hipmm.create()."},
                                        {Py_tp_dealloc, (void *)resource_dealloc},

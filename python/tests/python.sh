@@ -52,4 +52,4 @@ HIPMM_RUNTIME=software PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH HIPMM_RUNTIME PYTHONDONTWRITEBYTECODE
 cd "$work"
 exec "$(pwd)/venv/bin/python" -m pytest -q -p no:cacheprovider -c /dev/null --rootdir "$top_srcdir/python/tests" \
-  "${@:-$top_srcdir/python/tests}"
+  "$top_srcdir/python/tests" "$@"

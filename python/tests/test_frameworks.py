@@ -115,6 +115,25 @@ def test_figures(torch):
     allocator.free(block, 5 * MIB, 0, None)
 
 
+def test_a_snapshot_in_the_form_of_pytorch(torch):
+    import pickle
+
+    allocator = torch.allocator()
+    blocks = [allocator.malloc(size, 0, None) for size in (3 * MIB, 1000, 5 * MIB)]
+    allocator.free(blocks[1], 1000, 0, None)
+    snapshot = pickle.loads(pickle.dumps(torch.memory_snapshot()))
+    parts = {block["address"]: block for segment in snapshot["segments"] for block in segment["blocks"]}
+    assert parts[blocks[0]]["state"] == parts[blocks[2]]["state"] == "active_allocated"
+    assert parts[blocks[0]]["requested_size"] == 3 * MIB
+    for segment in snapshot["segments"]:
+        ends = [block["address"] + block["size"] for block in segment["blocks"]]
+        assert [segment["address"], *ends[:-1]] == [block["address"] for block in segment["blocks"]]
+        assert segment["allocated_size"] <= segment["active_size"] <= segment["total_size"]
+    assert sum(segment["requested_size"] for segment in snapshot["segments"]) == 8 * MIB
+    allocator.free(blocks[0], 3 * MIB, 0, None)
+    allocator.free(blocks[2], 5 * MIB, 0, None)
+
+
 def test_hooks_do_as_they_are_called(torch):
     allocator = torch.allocator()
     given = allocator.allocator().given

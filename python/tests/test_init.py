@@ -183,6 +183,17 @@ def test_paths_and_settings():
         hipmm.query("devices/0/pool/reserved_byte")
 
 
+def test_upstreams_and_blocks():
+    top = hipmm.resource()
+    [pool] = top.upstreams
+    [device] = pool.upstreams
+    assert (pool, device.type, device.upstreams) == (hipmm.resource("pool"), "device", [])
+    buffer = hipmm.Buffer(5 << 20)
+    [block] = [block for block in pool.blocks() if block[2] == "live"]
+    assert block[:2] == (buffer.ptr, 5 << 20) and block[3] == 0
+    assert sum(block[1] for block in pool.blocks()) <= pool.query("reserved_bytes")
+
+
 @pytest.mark.graph({"runtime": "software", "stack": ["tracking", "device"]})
 def test_reports():
     live = hipmm.Buffer(12345)

@@ -63,3 +63,10 @@ def test_the_examples_of_the_documents_run(run):
     for page in ("README.md", "doc/python.md"):
         program = (top / page).read_text().split("```python\n", 1)[1].split("```", 1)[0]
         assert "b'hello' Statistics(" in run(program).stdout, page
+
+
+def test_a_free_threaded_python_is_refused(run):
+    """Python without the GIL has no stable ABI."""
+    top = pathlib.Path(__file__).resolve().parents[2]
+    program = "import runpy, sys, sysconfig; sysconfig.get_config_var = lambda name: 1; runpy.run_path(sys.argv[1])"
+    assert "free-threaded build" in run(program, str(top / "setup.py"), code=1).stderr

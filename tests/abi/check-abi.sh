@@ -62,7 +62,7 @@ command -v abidiff >/dev/null || why="abidiff is missing (Debian: abigail-tools)
 [ -n "$why" ] || surface "$work/surface.so" "$top_srcdir/include"
 if [ "${1-}" = --renew ]; then
   [ -z "$why" ] || { echo "$why"; exit 1; }
-  abidw --no-parameter-names --no-write-default-sizes --no-show-locs --no-comp-dir-path --no-corpus-path --no-elf-needed --out-file "$here/surface.abi" "$work/surface.so"
+  abidw --type-id-style hash --no-parameter-names --no-write-default-sizes --no-show-locs --no-comp-dir-path --no-corpus-path --no-elf-needed --out-file "$here/surface.abi" "$work/surface.so"
   echo "written: tests/abi/surface.abi; read its difference before committing it"
   exit 0
 fi

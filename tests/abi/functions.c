@@ -67,6 +67,8 @@ const struct function functions[] = {
     {"hipmm_failure_handler_register", RETURNS_STATUS, NEEDS_NOTHING, "p:name P:failure"},
     {"hipmm_region_register", RETURNS_STATUS, NEEDS_NOTHING, "p:name P:region"},
     {"hipmm_mempool_register", RETURNS_STATUS, NEEDS_NOTHING, "p:name P:mempool"},
+    {"hipmm_hooks_register", RETURNS_STATUS, NEEDS_NOTHING, "p:name P:hooks"},
+    {"hipmm_host_allocator_set", RETURNS_STATUS, NEEDS_NOTHING, "P:allocator"},
     {"hipmm_stream_retain", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device s:stream"},
     {"hipmm_stream_retire", RETURNS_STATUS, NEEDS_RUNTIME, "d:device s:stream"},
     {"hipmm_device_count", RETURNS_STATUS, NEEDS_INITIALISATION, "o:count_out"},

@@ -22,6 +22,7 @@
 
 ENUM(hipmm_status);
 ENUM(hipmm_log_level);
+ENUM(hipmm_event_kind);
 ENUM(hipmm_extent_state);
 ENUM(hipmm_option_type);
 ENUM(hipmm_plugin_role);
@@ -88,6 +89,28 @@ AT(hipmm_region, bytes, 16);
 MAY_GROW(hipmm_mempool, 16);
 AT(hipmm_mempool, struct_size, 0);
 AT(hipmm_mempool, handle, 8);
+
+MAY_GROW(hipmm_hooks, 32);
+AT(hipmm_hooks, struct_size, 0);
+AT(hipmm_hooks, kinds, 8);
+AT(hipmm_hooks, callback, 16);
+AT(hipmm_hooks, arg, 24);
+
+MAY_GROW(hipmm_event, 56);
+AT(hipmm_event, struct_size, 0);
+AT(hipmm_event, kind, 8);
+AT(hipmm_event, device, 12);
+AT(hipmm_event, resource, 16);
+AT(hipmm_event, ptr, 24);
+AT(hipmm_event, bytes, 32);
+AT(hipmm_event, held_bytes, 40);
+AT(hipmm_event, stream, 48);
+
+MAY_GROW(hipmm_host_allocator, 32);
+AT(hipmm_host_allocator, struct_size, 0);
+AT(hipmm_host_allocator, allocate, 8);
+AT(hipmm_host_allocator, deallocate, 16);
+AT(hipmm_host_allocator, arg, 24);
 
 /* ---- memory.h ---- */
 
@@ -316,7 +339,7 @@ AT(hipmm_hip, MemCreateShared, 560);
 AT(hipmm_hip, MemExport, 568);
 AT(hipmm_hip, MemImport, 576);
 
-MAY_GROW(hipmm_services, 184);
+MAY_GROW(hipmm_services, 200);
 AT(hipmm_services, struct_size, 0);
 AT(hipmm_services, name, 8);
 AT(hipmm_services, device, 16);
@@ -341,6 +364,8 @@ AT(hipmm_services, may_cut_up, 160);
 AT(hipmm_services, is_kept_below, 168);
 AT(hipmm_services, copies_are_ordered, 176);
 AT(hipmm_services, devices_are_announced, 180);
+AT(hipmm_services, watch_held, 184);
+AT(hipmm_services, unwatch_held, 192);
 
 NEVER_GROWS(hipmm_strings, 16);
 AT(hipmm_strings, count, 0);

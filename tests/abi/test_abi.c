@@ -113,7 +113,8 @@ static void structs_may_be_longer(void **state)
 static void structs_may_not_be_shorter(void **state)
 {
   (void)state;
-  struct hipmm_recipe recipe = {.struct_size = sizeof recipe - 1, .type = "device"};
+  struct hipmm_recipe recipe = {.struct_size = offsetof(struct hipmm_recipe, n_named_resources) + sizeof(size_t) - 1,
+                                .type = "device"};
   struct hipmm_memory memory = {.struct_size = sizeof memory - 1};
   struct hipmm_allocator allocator = {.struct_size = 0, .allocate = allocate, .deallocate = deallocate};
   struct hipmm_resource *made = NULL;

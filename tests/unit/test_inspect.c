@@ -206,7 +206,7 @@ static void visits_every_resource(void **state)
   names.text[0] = '\0';
   assert_ok(hipmm_resource_visit(1, add_name, &names));
   assert_string_equal(names.text, "1:statistics 1:pool ?:device ");
-  assert_status(hipmm_resource_visit(9, add_name, &names), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_visit(9, add_name, &names), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_resource_visit(0, NULL, &names), HIPMM_E_ARGUMENT);
   hipmm_resource_release(made);
   hipmm_resource_release(other);
@@ -369,7 +369,7 @@ static void visits_options(void **state)
       {"reuse_allow_opportunistic", "bool", "true", 1, true, true},
       {"reuse_allow_internal_dependencies", "bool", "true", 1, true, true},
       {"handle_type", "enum", "none", 0, true, false},
-      {"peers", "list", "[{\"device\":1}]", 0, false, false},
+      {"peers", "list", "[{\"device\":1}]", 0, false, true},
   };
   const struct wanted_option *next = of_pool;
   fixture_start("'stack': [{'type': 'pool', 'initial_size': '3MiB', 'growth': 'segments'}, {'type': 'async', "
@@ -429,8 +429,8 @@ static void trims_a_device_and_all(void **state)
     assert_int_equal(fixture_held_bytes(), 0);
     assert_int_equal(resource_value(other, "reserved_bytes") > 0, !i);
   }
-  assert_status(hipmm_device_trim(7, 0), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_device_trim(-1, 0), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_device_trim(7, 0), HIPMM_E_NO_DEVICE);
+  assert_status(hipmm_device_trim(-1, 0), HIPMM_E_NO_DEVICE);
   hipmm_resource_release(made);
   hipmm_resource_release(other);
 }

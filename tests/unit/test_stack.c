@@ -479,7 +479,7 @@ static void builds_a_named_resource_at_the_first_request(void **state)
   assert_ok(hipmm_list("devices/0/weights", &json));
   assert_contains(json, "devices/0/weights/live_bytes");
   hipmm_string_free(json);
-  assert_ok(hipmm_resource_trim(weights, 0));
+  assert_ok(hipmm_device_trim(0, 0));
   assert_int_equal(live_on(0), 0);
   assert_ok(hipmm_stream_destroy(stream));
   assert_int_equal(resource_value(named(0, "seen"), "retired"), 1);
