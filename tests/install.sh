@@ -238,7 +238,7 @@ cd "$root"
 shown() {
   awk -v fence="\`\`\`$1" -v n="$2" '/^```/ { inside = $0 == fence && ++seen == n; next } inside' "$top_srcdir/README.md"
 }
-shown c 1 >readme.c
+shown c 2 >readme.c
 compile readme readme.c
 shown json 2 >hipmm.json
 HIPMM_RUNTIME=software HIPMM_SOFTWARE=memory=1GiB,devices=2 ./readme | grep -q '^1 MiB at 0x.* on runtime software$'

@@ -22,7 +22,6 @@
 
 ENUM(hipmm_status);
 ENUM(hipmm_log_level);
-ENUM(hipmm_event_kind);
 ENUM(hipmm_extent_state);
 ENUM(hipmm_option_type);
 ENUM(hipmm_plugin_role);
@@ -39,6 +38,12 @@ AT(hipmm_error, file, 24);
 AT(hipmm_error, path, 536);
 AT(hipmm_error, resource, 1048);
 AT(hipmm_error, message, 1176);
+
+MAY_GROW(hipmm_host_allocator, 32);
+AT(hipmm_host_allocator, struct_size, 0);
+AT(hipmm_host_allocator, allocate, 8);
+AT(hipmm_host_allocator, deallocate, 16);
+AT(hipmm_host_allocator, arg, 24);
 
 NEVER_GROWS(hipmm_setting, 16);
 AT(hipmm_setting, name, 0);
@@ -90,12 +95,6 @@ MAY_GROW(hipmm_mempool, 16);
 AT(hipmm_mempool, struct_size, 0);
 AT(hipmm_mempool, handle, 8);
 
-MAY_GROW(hipmm_hooks, 32);
-AT(hipmm_hooks, struct_size, 0);
-AT(hipmm_hooks, kinds, 8);
-AT(hipmm_hooks, callback, 16);
-AT(hipmm_hooks, arg, 24);
-
 MAY_GROW(hipmm_event, 56);
 AT(hipmm_event, struct_size, 0);
 AT(hipmm_event, kind, 8);
@@ -106,11 +105,11 @@ AT(hipmm_event, bytes, 32);
 AT(hipmm_event, held_bytes, 40);
 AT(hipmm_event, stream, 48);
 
-MAY_GROW(hipmm_host_allocator, 32);
-AT(hipmm_host_allocator, struct_size, 0);
-AT(hipmm_host_allocator, allocate, 8);
-AT(hipmm_host_allocator, deallocate, 16);
-AT(hipmm_host_allocator, arg, 24);
+MAY_GROW(hipmm_hooks, 32);
+AT(hipmm_hooks, struct_size, 0);
+AT(hipmm_hooks, kinds, 8);
+AT(hipmm_hooks, callback, 16);
+AT(hipmm_hooks, arg, 24);
 
 /* ---- memory.h ---- */
 
@@ -339,7 +338,7 @@ AT(hipmm_hip, MemCreateShared, 560);
 AT(hipmm_hip, MemExport, 568);
 AT(hipmm_hip, MemImport, 576);
 
-MAY_GROW(hipmm_services, 200);
+MAY_GROW(hipmm_services, 184);
 AT(hipmm_services, struct_size, 0);
 AT(hipmm_services, name, 8);
 AT(hipmm_services, device, 16);

@@ -27,6 +27,7 @@ options() {
   aligned) echo '"alignment": 4096, "alignment_threshold": 65536,' ;;
   failure_callback) echo '"callback": "give_up",' ;;
   fault) echo '"above": "1TiB", "after_total": "1000TiB",' ;;
+  hooks) echo '"hooks": "ignore",' ;;
   guard) echo '"quarantine_size": "16MiB", "poison": '$poison', "on_damage": "error",' ;;
   limiting) echo '"limit": "48GiB",' ;;
   logging) echo "\"file\": \"$work/log.csv\"," ;;

@@ -139,9 +139,9 @@ struct stack {
 static const struct stack stacks[] = {
     {"arguments: device", "[\"device\"]", false},
     {"arguments: managed", "[\"managed\"]", false},
-    {"arguments: pinned", "[\"pinned\"]", false},
-    {"arguments: host", "[\"host\"]", false},
-    {"arguments: system", "[\"system\"]", false},
+    {"arguments: pinned", "[\"pinned\"]", true},
+    {"arguments: host", "[\"host\"]", true},
+    {"arguments: system", "[\"system\"]", true},
     {"arguments: async", "[\"async\"]", false},
     {"arguments: pool, mapped", "[{\"type\": \"pool\", \"growth\": \"mapped\"}, \"device\"]", true},
     {"arguments: pool, segments", "[{\"type\": \"pool\", \"growth\": \"segments\"}, \"device\"]", true},

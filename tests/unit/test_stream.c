@@ -98,11 +98,11 @@ static void has_the_priority_asked_for(void **state)
   assert_message("is not one of device 0: it has");
   assert_status(hipmm_stream_create_with_priority(0, 0, greatest - 1, &stream), HIPMM_E_ARGUMENT);
   assert_status(hipmm_stream_create_with_priority(0, 9, 0, &stream), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_stream_create_with_priority(9, 0, 0, &stream), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_create_with_priority(9, 0, 0, &stream), HIPMM_E_NO_DEVICE);
   assert_status(hipmm_stream_create_with_priority(0, 0, 0, NULL), HIPMM_E_ARGUMENT);
   assert_status(hipmm_stream_priority_range(0, NULL, &greatest), HIPMM_E_ARGUMENT);
   assert_status(hipmm_stream_priority_range(0, &least, NULL), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_stream_priority_range(-1, &least, &greatest), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_priority_range(-1, &least, &greatest), HIPMM_E_NO_DEVICE);
   fixture_lend_hip()->StreamCreateWithPriority = NULL;
   assert_status(hipmm_stream_create_with_priority(0, 0, 0, &stream), HIPMM_E_NOT_SUPPORTED);
   fixture_take_hip_back();

@@ -28,13 +28,20 @@ static int program_give_up(void *arg, size_t bytes)
   return 0;
 }
 
+static void program_ignore(void *arg, const struct hipmm_event *event)
+{
+  (void)arg, (void)event;
+}
+
 void program_begin(size_t region_bytes)
 {
+  struct hipmm_hooks hooks = {.struct_size = sizeof hooks, .callback = program_ignore};
   struct hipmm_failure_handler failure = {.struct_size = sizeof failure, .callback = program_give_up};
   struct hipmm_allocator allocator = {sizeof allocator, program_take, program_give, NULL};
   struct hipmm_region registered = {.struct_size = sizeof registered, .bytes = region_bytes};
   hipmm_allocator_register("program", &allocator);
   hipmm_failure_handler_register("program", &failure);
+  hipmm_hooks_register("program", &hooks);
   if (!region_bytes || hip_table()->Malloc(&region, region_bytes)) return;
   registered.ptr = region;
   hipmm_region_register("region", &registered);

@@ -133,7 +133,9 @@ enum hipmm_log_level {
 
 /* Set up the debug log as the environment variable HIPMM_LOG=LEVEL:FILE does, in its place: lines up to `level` go to
  * standard error, or to the end of the file at `path`, which is created if need be (NULL: standard error). set_file keeps
- * the level. A value that is no level is HIPMM_E_ARGUMENT, a file that cannot be opened HIPMM_E_IO.
+ * the level. In the name %p stands for the process id, %h for the host's name, %r for the process's rank in its job, %% for a
+ * percent sign. A value that is no level, and another letter in the name, are HIPMM_E_ARGUMENT, a file that cannot be
+ * opened HIPMM_E_IO.
  *
  * Level debug tells of failed allocations with the reason, of refused frees and of growth; trace tells of every call of
  * every resource (RMM: set_logging_level). A stack tells of its calls if the log, or the sink, wants debug when the stack
@@ -198,6 +200,22 @@ int hipmm_is_initialized(void);
  * the program that hipmm calls, finalisation and initialisation are HIPMM_E_STATE. A process may exit without calling
  * it. */
 enum hipmm_status hipmm_finalize(void);
+
+/* Host memory for hipmm itself: what it knows of blocks and streams, caches, handles, the plugins' own memory. `allocate`
+ * returns zeroed memory, aligned to 4096 bytes, or NULL; most requests are some KiB, but some are for hundreds of MiB of
+ * which little is touched, such as mmap() gives. Any thread calls both, some under locks: they must not call hipmm. Not by
+ * these functions: memory that grows with the number of streams and small blocks, such as texts and graphs (malloc), and
+ * the arrays of records of pools, which are reserved addresses. */
+struct hipmm_host_allocator {
+  size_t struct_size;
+  void *(*allocate)(void *arg, size_t bytes);
+  void (*deallocate)(void *arg, void *ptr, size_t bytes); /* with the size of the allocation */
+  void *arg;
+};
+
+/* Puts it in force; NULL restores the operating system's memory. Possible while hipmm holds no such memory: before the
+ * first use of hipmm. Later it is HIPMM_E_STATE (Vulkan: VkAllocationCallbacks). */
+enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *allocator);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
@@ -316,7 +334,7 @@ struct hipmm_setting {
   const char *value;
 };
 
-/* An object for an option that names one: a struct hipmm_allocator, hipmm_failure_handler, hipmm_region or hipmm_mempool
+/* An object for an option that names one: a struct hipmm_allocator, hipmm_failure_handler, hipmm_hooks, hipmm_region or hipmm_mempool
  * (see below), as the option's type wants. It is copied; what it points to must live as long as the resource. */
 struct hipmm_object {
   const char *option; /* "allocator", "callback", "region", "pool_handle", … */
@@ -429,7 +447,7 @@ void hipmm_string_free(char *text);
 /* ---- Objects of the program, which a graph names ----------------------------------------------------------------- */
 
 /* A program registers its functions and its memory under names, and the graph names them in options of the types
- * `callback`, `failure_callback`, `fixed_buffer` and `async_view`. The struct is copied; what it points to must live as
+ * `callback`, `failure_callback`, `fixed_buffer`, `async_view` and `hooks`. The struct is copied; what it points to must live as
  * long as a stack uses it. Registering a name of the same kind again replaces the object for stacks that are built
  * later; NULL removes the name. A name follows the rule for names of resources. Registration is possible before
  * initialisation and stays after hipmm_finalize(). An invalid name, an incomplete struct, and removing an unknown name
@@ -475,6 +493,45 @@ struct hipmm_mempool {
   void *handle;
 };
 
+/* What a resource of the type `hooks` tells the program of (PyTorch: attachAllocatorTraceTracker, attachOutOfMemory-
+ * Observer). */
+enum hipmm_event_kind {
+  HIPMM_EVENT_ALLOCATED = 1, /* `ptr` with `bytes` on `stream` */
+
+  /* `ptr` is about to be freed on `stream`: no other thread has its address yet. `bytes` is 0 if the caller of the free does
+   * not know it, and no resource below does. FREE_REFUSED follows if the free fails, and changed nothing. */
+  HIPMM_EVENT_FREED,
+  HIPMM_EVENT_FREE_REFUSED,
+  HIPMM_EVENT_OUT_OF_MEMORY, /* `bytes` could not be allocated on `stream`, for want of memory or below a limit */
+
+  /* A source below has taken `bytes` more from the runtime, or given them back; the sources of its device hold
+   * `held_bytes` now. */
+  HIPMM_EVENT_GREW,
+  HIPMM_EVENT_SHRANK,
+  HIPMM_EVENT_FORCE_32BIT = 0x7fffffff
+};
+
+struct hipmm_event {
+  size_t struct_size;
+  uint32_t kind; /* enum hipmm_event_kind */
+  int32_t device;
+  const char *resource; /* the name of the `hooks` resource, or of the source; lasts as long as that resource */
+  void *ptr;
+  size_t bytes;
+  size_t held_bytes;
+  hipmm_stream_t stream;
+};
+
+/* The function of the program for events. Any thread calls it, several at once, and some under locks of hipmm: it must not
+ * call hipmm. `event` lasts for the call. */
+struct hipmm_hooks {
+  size_t struct_size;
+  uint64_t kinds; /* bits 1 << HIPMM_EVENT_…: only these; 0: all */
+  void (*callback)(void *arg, const struct hipmm_event *event);
+  void *arg;
+};
+
+enum hipmm_status hipmm_hooks_register(const char *name, const struct hipmm_hooks *hooks);
 enum hipmm_status hipmm_allocator_register(const char *name, const struct hipmm_allocator *allocator);
 enum hipmm_status hipmm_failure_handler_register(const char *name, const struct hipmm_failure_handler *failure);
 enum hipmm_status hipmm_region_register(const char *name, const struct hipmm_region *region);

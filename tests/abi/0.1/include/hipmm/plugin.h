@@ -501,6 +501,15 @@ struct hipmm_services {
    * does, which allocates on a device before it works there. ops->device_admit then names each such device. If 0, the
    * work of any device may access the memory at any time. Set when the resource is made, and never changed. */
   int32_t devices_are_announced;
+
+  /* Calls `changed` whenever a source below this resource takes `bytes` more from the runtime, or gives them back
+   * (negative), with the source's name and the bytes that the sources of its device hold then; until unwatch. One watch for
+   * each resource. `changed` may be called under locks of resources below, and calls nothing of hipmm. unwatch waits until
+   * no thread is in it. HIPMM_E_OUT_OF_MEMORY without host memory. */
+  enum hipmm_status (*watch_held)(const struct hipmm_services *services,
+                                  void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
+                                  void *closure);
+  void (*unwatch_held)(const struct hipmm_services *services);
 };
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
@@ -517,7 +526,7 @@ enum hipmm_option_type {
   HIPMM_OPTION_LIST,     /* [{…}, {…}], rows of `fields`           → struct hipmm_list */
   HIPMM_OPTION_RESOURCE, /* the name of another resource           → struct hipmm_resource *, NULL when not given */
   HIPMM_OPTION_OBJECT,   /* the name under which the program registered an object (hipmm_allocator_register() and the
-                            like), of the kind that `unit` names ("allocator", "failure", "region", "mempool")
+                            like), of the kind that `unit` names ("allocator", "failure", "hooks", "region", "mempool")
                                                                    → const void *, the registered struct (a copy that
                                                                      lives as the options do); NULL when not given */
   HIPMM_OPTION_FORCE_32BIT = 0x7fffffff

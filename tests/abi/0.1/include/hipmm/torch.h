@@ -7,8 +7,9 @@
  * hipmm_last_error() gives its reason. No function throws or aborts. All are thread-safe.
  *
  * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so. If that fails, the
- * log gives the reason in one line, and every allocation returns NULL until the program initialises hipmm. Each device
- * is served by the resource that is in force at its first allocation, until hipmm_finalize().
+ * log gives the reason in one line, and every allocation returns NULL until the program initialises hipmm. Each allocation
+ * is from the resource that is in force on its device then, and is freed in the same resource, whatever is in force by then;
+ * a record tells which, where it is not the resource of the device's first allocation.
  *
  * A stack that PyTorch's call builds may map memory where the process has several devices, since PyTorch orders its
  * copies between devices with events. A stack that CuPy's call builds may not, unless its graph says "mapped": CuPy
@@ -43,12 +44,12 @@ void *hipmm_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream);
 void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipmm_stream_t stream);
 
 /* Sets the function that is called with the reason before hipmm_torch_malloc() returns NULL for a failure; NULL: none.
- * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm_torch.py passes
+ * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm.torch passes
  * std::__throw_runtime_error. */
 void hipmm_torch_on_failure(void (*function)(const char *message));
 
-/* set_init_fn: initialises hipmm now. PyTorch calls it where these functions give all its memory (use(), not pool(), of
- * hipmm_torch.py): so on a device it allocates before it works there, and a stack that is built from now on opens mapped
+/* set_init_fn: initialises hipmm now. PyTorch calls it where these functions give all its memory (use(), not pool(), of Python's
+ * hipmm.torch): so on a device it allocates before it works there, and a stack that is built from now on opens mapped
  * memory to another device when the first stack of that device is built. A program that calls it promises the same. Without
  * it, every device can access all memory from the start. set_reset_fn (torch.cuda.empty_cache): returns free memory of all devices to the
  * runtime. */
