@@ -239,7 +239,8 @@ rmmError_t rmmGetInfo(size_t *freeSize, size_t *totalSize, hipmm_stream_t stream
   if (status) return rmm_api_error(status);
   if (hipmm_resource_query(NULL, "free_bytes", &in_pool) || in_pool < 0) in_pool = 0; /* a stack without a pool */
   free_bytes += (size_t)in_pool;
-  *freeSize = free_bytes < total_bytes ? free_bytes : total_bytes; /* a pool of managed memory need not lie on the device */
+  *freeSize =
+      free_bytes < total_bytes ? free_bytes : total_bytes; /* a pool of managed memory need not lie on the device */
   *totalSize = total_bytes;
   return RMM_SUCCESS;
 }

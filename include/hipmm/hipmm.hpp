@@ -27,6 +27,7 @@
 #include <hipmm/cpp/error.hpp>
 #include <hipmm/cpp/graph.hpp>
 #include <hipmm/cpp/library.hpp>
+#include <hipmm/cpp/object.hpp>
 #include <hipmm/cpp/resource.hpp>
 #include <hipmm/cpp/stream.hpp>
 #include <hipmm/cpp/vector.hpp>

@@ -154,7 +154,7 @@ void standard_containers_use_resources()
     CHECK(memory.is_equal(hipmm::pmr_resource{pinned, stream}) && !memory.is_equal(hipmm::pmr_resource{pinned}));
   }
   CHECK(pinned.statistics().current_count == 0);
-  CHECK_THROWS(hipmm::error, "host cannot", hipmm::pmr_resource{stack.top()});
+  CHECK_THROWS(std::invalid_argument, "host cannot", hipmm::pmr_resource{stack.top()});
 
   using bound = hipmm::stream_allocator_adaptor<hipmm::polymorphic_allocator<int>>;
   const bound allocator{hipmm::polymorphic_allocator<int>{pinned}, stream};

@@ -146,6 +146,107 @@ void guards_switch_the_device()
   CHECK_THROWS(hipmm::error, "2", hipmm::device_guard{2});
 }
 
+void initialisations_count()
+{
+  CHECK(!hipmm::is_initialized());
+  {
+    const hipmm::library library{stack()};
+    const hipmm::library again = hipmm::library::if_needed();
+    CHECK(hipmm::is_initialized() && hipmm::current_resource().name() == "top");
+  }
+  CHECK(!hipmm::is_initialized());
+}
+
+void stacks_of_other_graphs_stand_beside()
+{
+  hipmm::resource kept;
+  {
+    const hipmm::library library{stack()};
+    const hipmm::stack mine = hipmm::stack::from_string(1, R"({"stack": ["statistics", "device"]})", "mine");
+    CHECK(mine.top().device() == 1 && mine.top() != hipmm::current_resource(1));
+    const hipmm::scoped_resource scope{mine};
+    CHECK(hipmm::current_resource(1) == mine.top());
+    kept = hipmm::stack::from_graph(0, stack()).top();
+  }
+  void *block = kept.allocate(100);
+  CHECK(kept.statistics().current_bytes == 100);
+  kept.deallocate(block, 100);
+  CHECK_THROWS(hipmm::error, "no.json", (void)hipmm::stack::from_file(0, "no.json"));
+  CHECK_THROWS(hipmm::error, "polo", (void)hipmm::stack::from_string(0, R"({"stack": ["polo"]})"));
+}
+
+void blocks_can_be_found_zeroed_and_moved()
+{
+  const hipmm::library library{stack()};
+  const hipmm::resource top = hipmm::current_resource(), pinned = hipmm::make_resource(0, "pinned");
+  CHECK(!top.is_host_accessible() && top.is_device_accessible() && pinned.is_host_accessible());
+  CHECK(top.upstreams().size() == 1 && top.upstreams()[0] == hipmm::named_resource("pool"));
+
+  const hipmm::stream stream;
+  auto *block = static_cast<char *>(pinned.allocate_zeroed(1000, stream));
+  stream.synchronize();
+  CHECK(block[0] == 0 && block[999] == 0);
+  block[999] = 'x';
+  const hipmm::block found = hipmm::block_of(block + 5);
+  CHECK(found.owner == pinned && found.ptr == block && found.bytes == 1000 && found.usable_bytes >= 1000);
+  block = static_cast<char *>(pinned.reallocate(block, 1000, 5000, stream));
+  stream.synchronize();
+  CHECK(block[999] == 'x' && hipmm::block_of(block).bytes == 5000);
+  CHECK_THROWS(hipmm::error, "", (void)pinned.reallocate(block, 999, 2000, stream));
+  pinned.deallocate(block, 5000, stream);
+  CHECK_THROWS(hipmm::error, "", (void)hipmm::block_of(block));
+  void *now = top.allocate_sync(64);
+  top.deallocate_sync(now, 64);
+  CHECK(top.statistics().current_count == 0);
+}
+
+void streams_have_priorities()
+{
+  const hipmm::library library{stack()};
+  const hipmm::stream_priorities range = hipmm::priorities_of(0);
+  CHECK(range.greatest <= 0 && range.least >= 0);
+  const hipmm::stream first{0, hipmm::stream_flags::non_blocking, range.greatest};
+  CHECK(first.device() == 0);
+  CHECK_THROWS(hipmm::error, "priorit", hipmm::stream(0, hipmm::stream_flags::sync_default, range.greatest - 1));
+}
+
+void graphs_name_functions()
+{
+  alignas(256) static char memory[4096];
+  int allocated = 0, asked = 0, events = 0;
+  hipmm::allocator_functions source{"mine",
+                                    [&](std::size_t bytes, std::size_t, hipmm::stream_ref) -> void * {
+                                      if (bytes == 13) throw std::runtime_error{"unlucky"};
+                                      if (bytes > sizeof memory) throw std::bad_alloc{};
+                                      allocated++;
+                                      return memory;
+                                    },
+                                    [&](void *, std::size_t, std::size_t, hipmm::stream_ref) {
+                                      allocated--;
+                                      throw std::runtime_error{"ignored"};
+                                    }};
+  const hipmm::allocator_functions moved{std::move(source)};
+  const hipmm::failure_handler handler{"retry", [&](std::size_t) -> bool {
+                                         if (++asked == 2) throw std::runtime_error{"no more"};
+                                         return true;
+                                       }};
+  const hipmm::event_hooks hooks{"count", [&](const ::hipmm_event &) { events++; }, 1U << HIPMM_EVENT_ALLOCATED};
+  {
+    const hipmm::library library = hipmm::library::from_string(
+        R"({"stack": [{"type": "hooks", "hooks": "count"}, {"type": "failure_callback", "callback": "retry"},)"
+        R"( {"type": "callback", "allocator": "mine"}]})");
+    const hipmm::resource top = hipmm::current_resource();
+    void *block = top.allocate(100);
+    CHECK(block == memory && allocated == 1 && events == 1);
+    top.deallocate(block, 100);
+    CHECK(allocated == 0);
+    CHECK_THROWS(std::bad_alloc, "", (void)top.allocate(8192));
+    CHECK(asked == 2 && events == 1);
+    CHECK_THROWS(hipmm::error, "", (void)top.allocate(13));
+  }
+  CHECK_THROWS(hipmm::error, "name", hipmm::failure_handler("a/b", [](std::size_t) { return false; }));
+}
+
 } // namespace
 
 int main()
@@ -159,6 +260,11 @@ int main()
       {"scopes put resources in force", scopes_put_resources_in_force},
       {"streams have owners", streams_have_owners},
       {"guards switch the device", guards_switch_the_device},
+      {"initialisations count", initialisations_count},
+      {"stacks of other graphs stand beside", stacks_of_other_graphs_stand_beside},
+      {"blocks can be found, zeroed and moved", blocks_can_be_found_zeroed_and_moved},
+      {"streams have priorities", streams_have_priorities},
+      {"graphs name functions", graphs_name_functions},
   };
   return run_tests(tests);
 }

@@ -3,7 +3,6 @@
 #ifndef HIPMM_CPP_ALLOCATOR_HPP
 #define HIPMM_CPP_ALLOCATOR_HPP
 
-#include <hipmm/buffer.h>
 #include <hipmm/cpp/resource.hpp>
 
 #include <cstddef>
@@ -11,6 +10,7 @@
 #include <memory>
 #include <memory_resource>
 #include <new>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -27,9 +27,9 @@ class pmr_resource : public std::pmr::memory_resource
 public:
   explicit pmr_resource(resource from, stream_ref stream = {}) : from_{std::move(from)}, stream_{stream}
   {
-    ::hipmm_host_buffer *probe = nullptr; /* of 0 bytes: it allocates nothing, and refuses memory of the device */
-    check(::hipmm_host_buffer_create(from_.get(), 0, stream_.get(), &probe));
-    static_cast<void>(::hipmm_host_buffer_destroy(probe));
+    if (from_.is_host_accessible()) return;
+    throw std::invalid_argument{"the host cannot access memory of \"" + from_.name() +
+                                "\"; take a resource over pinned, host, managed or system"};
   }
 
   [[nodiscard]] const resource &get_resource() const noexcept

@@ -5,6 +5,8 @@
 
 #include <hipmm/cpp/error.hpp>
 #include <hipmm/cpp/stream.hpp>
+#include <hipmm/inspect.h>
+#include <hipmm/memory.h>
 #include <hipmm/plugin.h>
 
 #include <cstdint>
@@ -88,6 +90,36 @@ public:
     return ::hipmm_deallocate_aligned(raw_, ptr, bytes, alignment, stream.get());
   }
 
+  /* Filled with zeros, by work on the stream. */
+  [[nodiscard]] void *allocate_zeroed(std::size_t bytes, stream_ref stream = {}) const
+  {
+    void *ptr = nullptr;
+    check(::hipmm_allocate_zeroed(raw_, bytes, stream.get(), &ptr));
+    return ptr;
+  }
+
+  /* For every stream and the host at once: the call waits for the default stream. deallocate_sync() is for memory that no
+   * work uses any more. */
+  [[nodiscard]] void *allocate_sync(std::size_t bytes) const
+  {
+    void *ptr = nullptr;
+    check(::hipmm_allocate_sync(raw_, bytes, &ptr));
+    return ptr;
+  }
+  void deallocate_sync(void *ptr, std::size_t bytes) const noexcept
+  {
+    static_cast<void>(::hipmm_deallocate_sync(raw_, ptr, bytes));
+  }
+
+  /* Moves the content to a block of `new_bytes`, as far as it fits, by work on the stream, and returns it. After an
+   * exception the old block is as it was. */
+  [[nodiscard]] void *reallocate(void *ptr, std::size_t bytes, std::size_t new_bytes, stream_ref stream = {}) const
+  {
+    void *moved = nullptr;
+    check(::hipmm_reallocate(raw_, ptr, bytes, new_bytes, stream.get(), &moved));
+    return moved;
+  }
+
   /* Returns free memory to the upstreams until `keep_bytes` of free memory are left in each resource. */
   void trim(std::size_t keep_bytes = 0) const
   {
@@ -107,6 +139,30 @@ public:
   [[nodiscard]] int device() const noexcept
   {
     return ::hipmm_resource_device(raw_);
+  }
+
+  /* Whether the host, and kernels of the resource's device, may use the memory. */
+  [[nodiscard]] bool is_host_accessible() const
+  {
+    return (access() & HIPMM_ACCESS_HOST) != 0;
+  }
+  [[nodiscard]] bool is_device_accessible() const
+  {
+    return (access() & HIPMM_ACCESS_DEVICE) != 0;
+  }
+
+  /* The resources below, with those that options name behind them. */
+  [[nodiscard]] std::vector<resource> upstreams() const
+  {
+    std::size_t count = 0;
+    check(::hipmm_resource_upstream_count(raw_, &count));
+    std::vector<resource> found(count);
+    for (std::size_t i = 0; i < count; i++) {
+      ::hipmm_resource *upstream = nullptr;
+      check(::hipmm_resource_upstream(raw_, i, &upstream));
+      found[i] = adopt(upstream);
+    }
+    return found;
   }
 
   /* A value of this resource or of the nearest below that has it, such as "reserved_bytes". */
@@ -154,6 +210,13 @@ public:
 private:
   explicit resource(::hipmm_resource *raw) noexcept : raw_{raw}
   {
+  }
+
+  [[nodiscard]] unsigned access() const
+  {
+    unsigned flags = 0;
+    check(::hipmm_resource_access(raw_, &flags));
+    return flags;
   }
 
   static std::string text(const char *value)
@@ -247,6 +310,28 @@ private:
   ::hipmm_resource *created = nullptr;
   check(::hipmm_resource_create(device, type.c_str(), options_json.c_str(), raw.data(), raw.size(), &created));
   return resource::adopt(created);
+}
+
+/* ---- Of a pointer ---- */
+
+/* The live block in which a pointer lies. Sizes are in bytes; `owner` is the topmost resource that keeps a record of it. */
+struct block {
+  resource owner;
+  void *ptr;
+  std::size_t bytes, usable_bytes;
+  bool is_stream_known; /* `stream` is that of the allocation */
+  stream_ref stream;
+};
+
+/* Finds it in any stack. hipmm::error with HIPMM_E_POINTER: no live block of hipmm has this address. */
+[[nodiscard]] inline block block_of(const void *ptr)
+{
+  ::hipmm_pointer found{};
+  found.struct_size = sizeof found;
+  check(::hipmm_pointer_lookup(ptr, &found));
+  const bool is_stream_known = (found.flags & HIPMM_POINTER_STREAM_KNOWN) != 0;
+  return {resource::adopt(found.resource), found.ptr, found.bytes, found.usable_bytes, is_stream_known,
+          stream_ref{found.stream}};
 }
 
 } // namespace hipmm

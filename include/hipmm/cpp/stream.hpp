@@ -133,6 +133,18 @@ enum class stream_flags : unsigned {
   non_blocking = HIPMM_STREAM_NON_BLOCKING  /* independent of it */
 };
 
+/* The priorities of a device's streams. The greatest is the lowest number; 0 is usual. */
+struct stream_priorities {
+  int least, greatest;
+};
+
+[[nodiscard]] inline stream_priorities priorities_of(int device)
+{
+  stream_priorities range{};
+  check(::hipmm_stream_priority_range(device, &range.least, &range.greatest));
+  return range;
+}
+
 /* A stream of its own (RMM: cuda_stream). A moved-from stream is the default stream. */
 class stream
 {
@@ -140,6 +152,11 @@ public:
   explicit stream(int device, stream_flags flags = stream_flags::sync_default)
   {
     check(::hipmm_stream_create(device, static_cast<unsigned>(flags), &handle_));
+  }
+  /* The lower of two numbers goes first: see priorities_of(). */
+  stream(int device, stream_flags flags, int priority)
+  {
+    check(::hipmm_stream_create_with_priority(device, static_cast<unsigned>(flags), priority, &handle_));
   }
   stream() : stream(current_device())
   {
