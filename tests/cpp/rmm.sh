@@ -51,7 +51,7 @@ build() {
   }
 }
 
-# shellcheck disable=SC2086
+# shellcheck disable=SC2016,SC2086 # $ORIGIN is for the dynamic linker
 if [ -e "$packages/librmm/lib64/librmm.so" ]; then
   libraries="$libraries $top_builddir/.libs/libhipmm.so -L$cuda/lib64 -lcudart_static -ldl -lrt"
   where="-Wl,-rpath,$packages/librmm/lib64:$packages/rapids_logger/lib64:$top_builddir/.libs"
