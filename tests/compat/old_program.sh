@@ -52,4 +52,17 @@ echo '{ "stack": ["logging", "device"] }' >"$work/hipmm.json"
 RMM_LOG_FILE=$work/replaced.csv HIPMM_CONFIG=$work/hipmm.json "$work/c" || fail "the C program over a graph"
 grep -q ',allocate,.*,1000,' "$work"/replaced*.csv || fail "the graph did not replace the options"
 
+# Thrust, where it is found: compiled only, since it needs a GPU.
+nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+cuda=$(dirname "$nvcc")/../include
+thrust=$top_srcdir/tests/compat/old_thrust.cpp
+if [ -d "$cuda/cccl/thrust" ]; then
+  # shellcheck disable=SC2086
+  $CXX -std=c++17 $flags -isystem "$cuda/cccl" -isystem "$cuda" -c "$thrust" -o "$work/thrust.o" || fail "Thrust"
+fi
+if [ -x "$nvcc" ]; then
+  "$nvcc" -std=c++17 -x cu -I"$top_srcdir/include" -I"$top_srcdir/include/hipmm/compat" -c "$thrust" \
+    -o "$work/thrust.o" >"$work/nvcc.log" 2>&1 || { cat "$work/nvcc.log"; fail "Thrust with nvcc"; }
+fi
+
 exit $((failed != 0))
