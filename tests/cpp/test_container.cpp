@@ -178,6 +178,72 @@ void unique_pointers_free()
   CHECK(stack.top().statistics().current_bytes == 0);
 }
 
+void moved_objects_are_refused_or_empty()
+{
+  const counted_stack stack;
+  const hipmm::stream stream;
+  char byte = 1;
+  hipmm::buffer buffer{10, stream};
+  const hipmm::buffer taken{std::move(buffer)};
+  CHECK_THROWS(hipmm::error, "", buffer.write(&byte, 1, stream));
+  CHECK_THROWS(hipmm::error, "", buffer.read(&byte, 1, stream));
+  CHECK(buffer.capacity() == 0 && buffer.device() == -1 && hipmm::buffer(buffer, stream).is_empty());
+
+  hipmm::host_buffer host{10, stream};
+  const hipmm::host_buffer host_taken{std::move(host)};
+  CHECK(!host.data() && host.size() == 0 && host_taken.size() == 10);
+  CHECK_THROWS(hipmm::error, "", host.resize(20, stream));
+
+  hipmm::stream_pool pool{0, 2};
+  const hipmm::stream_pool pool_taken{std::move(pool)};
+  CHECK(pool.size() == 0 && pool.device() == -1 && pool_taken.size() == 2);
+  CHECK_THROWS(hipmm::error, "", (void)pool.get_stream());
+
+  auto one = hipmm::make_unique<int>(stream), other = std::move(one);
+  CHECK(!one && other);
+}
+
+void unequal_allocators_copy()
+{
+  const counted_stack stack;
+  const hipmm::resource pinned = hipmm::make_resource(0, "pinned"), managed = hipmm::make_resource(0, "managed");
+  const hipmm::resource first = hipmm::make_resource(0, "statistics", "{}", {pinned});
+  const hipmm::resource second = hipmm::make_resource(0, "statistics", "{}", {managed});
+  {
+    using bound = hipmm::stream_allocator_adaptor<hipmm::polymorphic_allocator<int>>;
+    std::vector<int, bound> one(100, 5, bound{hipmm::polymorphic_allocator<int>{first}, {}});
+    std::vector<int, bound> other(bound{hipmm::polymorphic_allocator<int>{second}, {}});
+    other = std::move(one);
+    CHECK(other.size() == 100 && other[99] == 5 && second.statistics().current_bytes == 400);
+
+    hipmm::pmr_resource from{first}, to{second};
+    std::pmr::vector<int> pmr_one(50, 6, &from), pmr_other{&to};
+    pmr_other = std::move(pmr_one);
+    CHECK(pmr_other[49] == 6 && second.statistics().current_bytes == 600);
+  }
+  CHECK(first.statistics().current_count == 0 && second.statistics().current_count == 0);
+}
+
+void other_devices_and_dead_streams_are_refused()
+{
+  const counted_stack stack;
+  const hipmm::resource far = hipmm::current_resource(1);
+  CHECK_THROWS(hipmm::error, "device", hipmm::set_current_resource(far, 0));
+  CHECK(hipmm::current_resource(0) == stack.top());
+  {
+    const hipmm::buffer buffer{64, {}, far};
+    CHECK(buffer.device() == 1);
+  }
+  hipmm::stream_ref dead;
+  {
+    const hipmm::stream stream;
+    dead = stream;
+  }
+  CHECK_THROWS(hipmm::error, "", (void)dead.device());
+  CHECK_THROWS(hipmm::error, "", dead.synchronize());
+  CHECK_THROWS(hipmm::error, "", dead.wait({}));
+}
+
 } // namespace
 
 int main()
@@ -190,6 +256,9 @@ int main()
       {"host buffers are for the host", host_buffers_are_for_the_host},
       {"standard containers use resources", standard_containers_use_resources},
       {"unique pointers free", unique_pointers_free},
+      {"moved objects are refused or empty", moved_objects_are_refused_or_empty},
+      {"unequal allocators copy", unequal_allocators_copy},
+      {"other devices and dead streams are refused", other_devices_and_dead_streams_are_refused},
   };
   return run_tests(tests);
 }
