@@ -116,6 +116,28 @@ void scopes_put_resources_in_force()
   CHECK_THROWS(hipmm::error, "limti", (void)hipmm::make_resource(0, "limiting", R"({"limti": 1})", {pool}));
 }
 
+/* As the runtimes declare their functions. */
+void *of_cuda(CUstream_st *stream)
+{
+  return stream;
+}
+void *of_hip(ihipStream_t *stream)
+{
+  return stream;
+}
+
+void streams_are_those_of_the_runtimes()
+{
+  const hipmm::library library{stack()};
+  const hipmm::stream stream;
+  const hipmm::stream_ref view = stream;
+  CHECK(of_cuda(stream) == stream.get() && of_hip(stream) == stream.get());
+  CHECK(of_cuda(view) == stream.get() && of_hip(view) == stream.get() && !of_hip(hipmm::stream_ref{}));
+  ihipStream_t *const handle = view;
+  CHECK(hipmm::stream_ref{handle} == view && view != nullptr && hipmm::stream_ref{} == nullptr);
+  static_assert(!std::is_convertible_v<hipmm::stream_ref, int *> && !std::is_convertible_v<hipmm::stream_ref, bool>);
+}
+
 void streams_have_owners()
 {
   const hipmm::library library{stack()};
@@ -258,6 +280,7 @@ int main()
       {"resources are references", resources_are_references},
       {"memory outlives the library", memory_outlives_the_library},
       {"scopes put resources in force", scopes_put_resources_in_force},
+      {"streams are those of the runtimes", streams_are_those_of_the_runtimes},
       {"streams have owners", streams_have_owners},
       {"guards switch the device", guards_switch_the_device},
       {"initialisations count", initialisations_count},

@@ -7,10 +7,24 @@
 #include <hipmm/stream.h>
 
 #include <cstddef>
+#include <type_traits>
 #include <utility>
+
+/* What the streams of CUDA (cudaStream_t, CUstream) and HIP (hipStream_t) point to. */
+struct CUstream_st;
+struct ihipStream_t;
 
 namespace hipmm
 {
+
+namespace detail
+{
+
+template <typename Handle>
+using if_stream_handle =
+    std::enable_if_t<std::is_same_v<Handle, ::CUstream_st *> || std::is_same_v<Handle, ::ihipStream_t *>>;
+
+} // namespace detail
 
 /* ---- Devices ---- */
 
@@ -72,6 +86,12 @@ public:
   [[nodiscard]] constexpr hipmm_stream_t value() const noexcept
   {
     return handle_;
+  }
+
+  /* To a cudaStream_t or a hipStream_t, for the functions of the runtime and for kernels. */
+  template <typename Handle, typename = detail::if_stream_handle<Handle>> operator Handle() const noexcept
+  {
+    return static_cast<Handle>(handle_);
   }
 
   [[nodiscard]] bool is_default() const noexcept
@@ -179,6 +199,10 @@ public:
     return {handle_};
   }
   operator stream_ref() const noexcept
+  {
+    return view();
+  }
+  template <typename Handle, typename = detail::if_stream_handle<Handle>> operator Handle() const noexcept
   {
     return view();
   }
