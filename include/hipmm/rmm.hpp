@@ -8,12 +8,15 @@
  *     hipmm::rmm_device_resource weights{"weights"};                               // RMM 23.12 to 25.10, and hipMM
  *     rmm::mr::set_current_device_resource(&weights);
  *
+ * functions_of() is the other way: a stack of hipmm over a resource of RMM.
+ *
  * What is here follows the RMM that the compiler finds: rmm_resource where it has resources as values, and
  * rmm_device_resource where it has the base class device_memory_resource. Exceptions are RMM's: rmm::out_of_memory, also
  * for a limit, and rmm::logic_error. Streams keep their order. The objects are thread-safe. */
 #ifndef HIPMM_RMM_HPP
 #define HIPMM_RMM_HPP
 
+#include <hipmm/cpp/object.hpp>
 #include <hipmm/cpp/resource.hpp>
 
 #if __has_include(<rmm/error.hpp>)
@@ -112,6 +115,19 @@ private:
   resource from_;
 };
 
+/* Gives graphs the memory of a resource of RMM: {"type": "callback", "allocator": "NAME"}. The resource must outlive the
+ * stacks. RMM's alignment of 256 bytes is all that they can ask for. */
+[[nodiscard]] inline allocator_functions functions_of(std::string name, rmm::mr::device_memory_resource &from)
+{
+  return {std::move(name),
+          [&from](std::size_t bytes, std::size_t, stream_ref stream) {
+            return from.allocate(bytes, rmm::cuda_stream_view{static_cast<cudaStream_t>(stream)});
+          },
+          [&from](void *ptr, std::size_t bytes, std::size_t, stream_ref stream) {
+            from.deallocate(ptr, bytes, rmm::cuda_stream_view{static_cast<cudaStream_t>(stream)});
+          }};
+}
+
 #else
 
 /* A resource as a value, for cuda::mr::any_resource and RMM's functions. Copies refer to the same resource. */
@@ -181,6 +197,19 @@ private:
 };
 
 static_assert(cuda::mr::resource_with<rmm_resource, cuda::mr::device_accessible>);
+
+/* Gives graphs the memory of a resource of RMM: {"type": "callback", "allocator": "NAME"}. */
+template <typename Resource> [[nodiscard]] allocator_functions functions_of(std::string name, Resource from)
+{
+  static_assert(cuda::mr::resource_with<Resource, cuda::mr::device_accessible>, "a resource as RMM has it");
+  return {std::move(name),
+          [from](std::size_t bytes, std::size_t alignment, stream_ref stream) mutable {
+            return from.allocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, bytes, alignment);
+          },
+          [from](void *ptr, std::size_t bytes, std::size_t alignment, stream_ref stream) mutable {
+            from.deallocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, ptr, bytes, alignment);
+          }};
+}
 
 #endif
 

@@ -106,6 +106,23 @@ void exceptions_are_those_of_rmm()
   CHECK_THROWS(hipmm::error, "nothing", over_hipmm{"nothing"});
 }
 
+void stacks_stand_over_rmm()
+{
+  const hipmm::library library = two_pools();
+  over_hipmm below;
+  const hipmm::resource counted = below.get_resource();
+  {
+    const hipmm::allocator_functions rmm = hipmm::functions_of("rmm", below);
+    const hipmm::stack stack =
+        hipmm::stack::from_string(0, R"({"stack": ["pool", {"type": "callback", "allocator": "rmm"}]})");
+    void *block = stack.top().allocate(5000);
+    CHECK(counted.statistics().current_bytes >= 5000);
+    stack.top().deallocate(block, 5000);
+    CHECK_THROWS(std::bad_alloc, "", (void)stack.top().allocate(16U << 20U));
+  }
+  CHECK(counted.statistics().current_count == 0);
+}
+
 } // namespace
 
 int main()
@@ -113,6 +130,7 @@ int main()
   const test tests[] = {
       {"resources serve RMM", resources_serve_rmm},
       {"exceptions are those of RMM", exceptions_are_those_of_rmm},
+      {"stacks stand over RMM", stacks_stand_over_rmm},
   };
   return run_tests(tests);
 }
