@@ -31,7 +31,9 @@ differ() {
 }
 
 # A function that the header declares: a name before a parenthesis in a statement that is neither inline nor a typedef.
-for header in $headers; do echo "#include <${header#include/}>"; done |
+for header in $headers; do
+  case $header in *.h) echo "#include <${header#include/}>" ;; esac
+done |
   ${CC:-cc} -E -P -I "$top_srcdir/include" -x c - |
   awk '{ text = text " " $0 } END {
     gsub(/__attribute__ *\(\([^()]*(\([^()]*\))?[^()]*\)\)/, "", text)

@@ -13,7 +13,7 @@ cd "$top_srcdir"
 bad=0
 
 # From the top down: a folder of core/, or a file in core/ itself without its suffix.
-layers="cmd init api framework inspect container stream stack runtime graph plugin option base"
+layers="cmd compat init api framework inspect container stream stack runtime graph plugin option base"
 
 find core plugins preload -name '*.[ch]' | sort >"$work/sources"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# All C sources are as clang-format 14 and .clang-format write them; other versions differ and are not asked.
+# All C and C++ sources are as clang-format 14 and .clang-format write them; other versions differ and are not asked.
 # `make check` runs it to compare, `make format` with --apply.
 set -eu
 
@@ -19,4 +19,4 @@ case ${1-} in
 --apply) mode=-i ;;
 *) mode='--dry-run --Werror' ;;
 esac
-find include core plugins preload python tests etc -name '*.[ch]' -exec $formatter $mode --style=file {} +
+find include core plugins preload python tests etc \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec $formatter $mode --style=file {} +

@@ -93,6 +93,21 @@ compile "$root/theirs/fill.so" -shared -fPIC "$top_srcdir/tests/example/fill.c" 
 HIPMM_PLUGIN_PATH=$root/theirs "$root/program" '{"runtime": "software", "stack": ["fill", "pool", "device"]}'
 echo "a third party's plugin works beside ours"
 
+# The program that doc/cpp.md shows, and one of RMM 0.12.
+awk '/^```/ { if (inside) exit; inside = $0 == "```cpp"; next } inside' "$docs/doc/cpp.md" >"$root/cpp.cpp"
+# shellcheck disable=SC2046,SC2086 # lists of words
+if [ "${CXX-}" ]; then
+  $CXX -std=c++17 -Wall -Wextra -Wpedantic -Werror ${SANITIZER_FLAGS-} "$root/cpp.cpp" -o "$root/cpp" \
+    $(${PKG_CONFIG:-pkg-config} --cflags --libs hipmm-cpp)
+  HIPMM_RUNTIME=software "$root/cpp" | grep -qx '3.5, 4000 bytes'
+  echo "what doc/cpp.md shows runs, too"
+fi
+# shellcheck disable=SC2046,SC2086
+${CC:-cc} -std=c11 -Wall -Wextra -Werror ${SANITIZER_FLAGS-} "$top_srcdir/tests/compat/old_program.c" -o "$root/old" \
+  $(${PKG_CONFIG:-pkg-config} --cflags --libs hipmm-rmm)
+HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/old"
+echo "a program of RMM 0.12 is compiled by what pkg-config says"
+
 # Plugins in other languages, from the installed headers alone, must pass the conformance kit, and so must the folders that
 # the command writes.
 bin=$root$(folder prefix | sed "s:^$root::")/bin
@@ -181,11 +196,16 @@ with_cmake() {
   version=$(${PKG_CONFIG:-pkg-config} --modversion hipmm)
   mkdir "$root/outside" "$root/versions"
   cp "$top_srcdir/tests/example/CMakeLists.txt" "$top_srcdir/tests/example/readme.c" "$top_srcdir/tests/example/fill.c" \
-    "$root/outside"
-  cmake -S "$root/outside" -B "$root/outside/build" -Dhipmm_DIR="$package" \
+    "$top_srcdir/tests/compat/old_program.c" "$root/cpp.cpp" "$root/outside"
+  cmake -S "$root/outside" -B "$root/outside/build" -Dhipmm_DIR="$package" -DWITH_CXX="${CXX:+ON}" \
+    -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror ${SANITIZER_FLAGS-}" \
     -DCMAKE_C_FLAGS="-std=gnu11 -Wall -Wextra -Werror ${SANITIZER_FLAGS-}" || return 1
   cmake --build "$root/outside/build" || return 1
   HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/outside/build/readme" "$root/cmake.csv" || return 1
+  HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/outside/build/old" || return 1
+  if [ "${CXX-}" ]; then
+    HIPMM_RUNTIME=software "$root/outside/build/cpp" || return 1
+  fi
   echo "$version $(folder plugin_abi) $root$(folder plugindir | sed "s:^$root::")" |
     diff - "$root/outside/build/found" || return 1
 

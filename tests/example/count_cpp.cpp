@@ -11,24 +11,34 @@
 #include <atomic>
 #include <new>
 
-namespace {
+namespace
+{
 
 struct options {
   int64_t most_blocks;
 };
 
 /* Gives a block back to the count unless it is kept. */
-class place {
+class place
+{
 public:
-  place(std::atomic<int64_t> &count, int64_t most) : count_(count), granted_(count.fetch_add(1) < most) {}
+  place(std::atomic<int64_t> &count, int64_t most) : count_(count), granted_(count.fetch_add(1) < most)
+  {
+  }
   place(const place &) = delete;
   place &operator=(const place &) = delete;
   ~place()
   {
     if (!kept_) count_.fetch_sub(1);
   }
-  bool granted() const { return granted_; }
-  void keep() { kept_ = true; }
+  bool granted() const
+  {
+    return granted_;
+  }
+  void keep()
+  {
+    kept_ = true;
+  }
 
 private:
   std::atomic<int64_t> &count_;
@@ -48,7 +58,8 @@ hipmm_status allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t
   if (!bytes) return hipmm_upstream_allocate(that->upstream, bytes, alignment, stream, ptr_out);
   place mine(that->live, that->most);
   if (!mine.granted())
-    return that->services->refuse(that->services, HIPMM_E_LIMIT, "{0} blocks are live, as many as \"most_blocks\" allows",
+    return that->services->refuse(that->services, HIPMM_E_LIMIT,
+                                  "{0} blocks are live, as many as \"most_blocks\" allows",
                                   static_cast<uint64_t>(that->most), 0, 0);
   hipmm_status status = hipmm_upstream_allocate(that->upstream, bytes, alignment, stream, ptr_out);
   if (status == HIPMM_OK) mine.keep();
@@ -73,7 +84,8 @@ hipmm_status create(const hipmm_services *services, const void *given, hipmm_res
                     void **self_out)
 {
   void *memory = services->host_allocate(services, sizeof(counter));
-  if (!memory) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, nullptr, "no host memory for the resource itself");
+  if (!memory)
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, nullptr, "no host memory for the resource itself");
   *self_out = new (memory) counter{services, upstreams[0], static_cast<const options *>(given)->most_blocks, {}};
   return HIPMM_OK;
 }

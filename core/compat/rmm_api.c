@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/* rmm_api.c: RMM 0.12's C interface over hipmm's public functions: librmm_compat. See hipmm/compat/rmm_api.h. */
+#include <hipmm/compat/rmm_api.h>
+
+#include "rmm_log.h"
+
+#include <errno.h>
+#include <hipmm/inspect.h>
+#include <hipmm/memory.h>
+#include <hipmm/stream.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* initialisation and finalisation, one at a time */
+static atomic_bool is_initialized, is_logging;
+static struct hipmm_rmm_options options_in_use; /* `devices` is a copy */
+
+/* ---- Errors ---- */
+
+const char *rmmGetErrorString(rmmError_t errcode)
+{
+  static const char *const names[N_RMM_ERROR] = {
+      "RMM_SUCCESS",
+      "RMM_ERROR_CUDA_ERROR",
+      "RMM_ERROR_INVALID_ARGUMENT",
+      "RMM_ERROR_NOT_INITIALIZED",
+      "RMM_ERROR_OUT_OF_MEMORY",
+      "RMM_ERROR_UNKNOWN",
+      "RMM_ERROR_IO",
+  };
+  return (unsigned)errcode < N_RMM_ERROR ? names[errcode] : "Internal error. Unknown error code.";
+}
+
+static rmmError_t rmm_api_error(enum hipmm_status status)
+{
+  switch (status) {
+  case HIPMM_OK: return RMM_SUCCESS;
+  case HIPMM_E_OUT_OF_MEMORY:
+  case HIPMM_E_LIMIT: return RMM_ERROR_OUT_OF_MEMORY;
+  case HIPMM_E_ARGUMENT:
+  case HIPMM_E_POINTER:
+  case HIPMM_E_SIZE:
+  case HIPMM_E_SYNTAX:
+  case HIPMM_E_CONFIG: return RMM_ERROR_INVALID_ARGUMENT;
+  case HIPMM_E_IO: return RMM_ERROR_IO;
+  case HIPMM_E_STATE: return RMM_ERROR_NOT_INITIALIZED;
+  case HIPMM_E_NO_DEVICE:
+  case HIPMM_E_NOT_SUPPORTED:
+  case HIPMM_E_HIP: return RMM_ERROR_CUDA_ERROR;
+  default: return RMM_ERROR_UNKNOWN;
+  }
+}
+
+/* ---- Initialisation ---- */
+
+/* The graph that stands for the options. */
+static void rmm_api_write_graph(const struct hipmm_rmm_options *options, char *text, size_t bytes)
+{
+  const char *source = options->allocation_mode & CudaManagedMemory ? "\"managed\"" : "\"device\"";
+  if (!(options->allocation_mode & PoolAllocation)) {
+    snprintf(text, bytes, "{\"stack\": [%s]}", source);
+    return;
+  }
+  char initial[32] = "\"50%\"";
+  if (options->initial_pool_size) snprintf(initial, sizeof initial, "%zu", options->initial_pool_size);
+  snprintf(text, bytes, "{\"stack\": [{\"type\": \"pool\", \"initial_size\": %s}, %s%s]}", initial,
+           options->allocation_mode & CudaManagedMemory ? "\"prefetch\", " : "", source);
+}
+
+static enum hipmm_status rmm_api_init_hipmm(const struct hipmm_rmm_options *options)
+{
+  char graph[160];
+  const char *replaced = getenv("HIPMM_CONFIG");
+  if (hipmm_is_initialized() || (replaced && *replaced)) return hipmm_init_if_needed();
+  rmm_api_write_graph(options, graph, sizeof graph);
+  return hipmm_init_from_string(graph);
+}
+
+/* Builds the stacks, so that their pools begin with their initial size. */
+static enum hipmm_status rmm_api_build_stacks(const struct hipmm_rmm_options *options)
+{
+  struct hipmm_resource *resource;
+  enum hipmm_status status = HIPMM_OK;
+  if (!options->n_devices) {
+    status = hipmm_resource_get_current(&resource);
+    if (!status) hipmm_resource_release(resource);
+  }
+  for (size_t i = 0; i < options->n_devices && !status; i++) {
+    status = hipmm_resource_get_for_device(options->devices[i], &resource);
+    if (!status) hipmm_resource_release(resource);
+  }
+  return status;
+}
+
+/* Keeps a copy of the options. False without host memory. */
+static bool rmm_api_keep(const struct hipmm_rmm_options *options)
+{
+  int *devices = NULL;
+  if (options->n_devices) {
+    devices = malloc(options->n_devices * sizeof *devices);
+    if (!devices) return false;
+    memcpy(devices, options->devices, options->n_devices * sizeof *devices);
+  }
+  free((void *)options_in_use.devices);
+  options_in_use = *options;
+  options_in_use.devices = devices;
+  return true;
+}
+
+rmmError_t hipmm_rmm_initialize(const struct hipmm_rmm_options *options)
+{
+  static const struct hipmm_rmm_options defaults;
+  if (!options) options = &defaults;
+  if (options->allocation_mode & ~(PoolAllocation | CudaManagedMemory) || (options->n_devices && !options->devices))
+    return RMM_ERROR_INVALID_ARGUMENT;
+  pthread_mutex_lock(&lock);
+  rmmError_t error = RMM_SUCCESS;
+  if (!atomic_load(&is_initialized)) {
+    enum hipmm_status status = rmm_api_init_hipmm(options);
+    error = rmm_api_error(status);
+    if (!status) {
+      error = rmm_api_error(rmm_api_build_stacks(options));
+      if (!error && !rmm_api_keep(options)) error = RMM_ERROR_OUT_OF_MEMORY;
+      if (error) (void)hipmm_finalize();
+    }
+    if (!error) {
+      rmm_log_now();
+      atomic_store(&is_logging, options->enable_logging != 0);
+      atomic_store(&is_initialized, true);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  return error;
+}
+
+int hipmm_rmm_is_initialized(struct hipmm_rmm_options *options_out)
+{
+  pthread_mutex_lock(&lock);
+  if (options_out) *options_out = options_in_use;
+  int answer = atomic_load(&is_initialized);
+  pthread_mutex_unlock(&lock);
+  return answer;
+}
+
+rmmError_t rmmFinalize(void)
+{
+  pthread_mutex_lock(&lock);
+  enum hipmm_status status = HIPMM_OK;
+  if (atomic_load(&is_initialized)) {
+    atomic_store(&is_initialized, false);
+    atomic_store(&is_logging, false);
+    rmm_log_clear();
+    status = hipmm_finalize();
+  }
+  pthread_mutex_unlock(&lock);
+  return rmm_api_error(status);
+}
+
+/* ---- Memory ---- */
+
+/* Before a call: when it begins, if the log is on. */
+static struct rmm_log_entry rmm_api_begin(enum rmm_event event, size_t bytes, hipmm_stream_t stream, const char *file,
+                                          unsigned line)
+{
+  struct rmm_log_entry entry = {.event = event, .bytes = bytes, .stream = stream, .line = line};
+  if (!atomic_load_explicit(&is_logging, memory_order_relaxed)) return entry;
+  entry.file = (char *)file;
+  entry.start_ns = rmm_log_now();
+  return entry;
+}
+
+static void rmm_api_end(struct rmm_log_entry entry, void *ptr, int change)
+{
+  if (!atomic_load_explicit(&is_logging, memory_order_relaxed)) return;
+  entry.ptr = ptr;
+  entry.end_ns = rmm_log_now();
+  if (hipmm_device_current(&entry.device)) entry.device = 0;
+  rmm_log_add(entry, change);
+}
+
+rmmError_t rmmAlloc(void **ptr, size_t size, hipmm_stream_t stream, const char *file, unsigned int line)
+{
+  if (ptr) *ptr = NULL;
+  if (!atomic_load(&is_initialized)) return RMM_ERROR_NOT_INITIALIZED;
+  if (!ptr) return size ? RMM_ERROR_INVALID_ARGUMENT : RMM_SUCCESS;
+  struct rmm_log_entry entry = rmm_api_begin(RMM_EVENT_ALLOC, size, stream, file, line);
+  enum hipmm_status status = hipmm_allocate(NULL, size, stream, ptr);
+  rmm_api_end(entry, *ptr, *ptr ? 1 : 0);
+  return rmm_api_error(status);
+}
+
+rmmError_t rmmRealloc(void **ptr, size_t new_size, hipmm_stream_t stream, const char *file, unsigned int line)
+{
+  if (!atomic_load(&is_initialized)) return RMM_ERROR_NOT_INITIALIZED;
+  if (!ptr) return new_size ? RMM_ERROR_INVALID_ARGUMENT : RMM_SUCCESS;
+  struct rmm_log_entry entry = rmm_api_begin(RMM_EVENT_REALLOC, new_size, stream, file, line);
+  bool had_block = *ptr != NULL;
+  enum hipmm_status status = hipmm_reallocate(NULL, *ptr, 0, new_size, stream, ptr);
+  rmm_api_end(entry, *ptr, (*ptr != NULL) - had_block);
+  return rmm_api_error(status);
+}
+
+rmmError_t rmmFree(void *ptr, hipmm_stream_t stream, const char *file, unsigned int line)
+{
+  if (!atomic_load(&is_initialized)) return RMM_ERROR_NOT_INITIALIZED;
+  struct rmm_log_entry entry = rmm_api_begin(RMM_EVENT_FREE, 0, stream, file, line);
+  enum hipmm_status status = hipmm_deallocate(NULL, ptr, 0, stream);
+  rmm_api_end(entry, ptr, ptr && !status ? -1 : 0);
+  return rmm_api_error(status);
+}
+
+/* ---- Facts ---- */
+
+rmmError_t rmmGetAllocationOffset(ptrdiff_t *offset, void *ptr, hipmm_stream_t stream)
+{
+  struct hipmm_pointer found = {.struct_size = sizeof found};
+  (void)stream;
+  if (!offset) return RMM_ERROR_INVALID_ARGUMENT;
+  enum hipmm_status status = hipmm_pointer_lookup(ptr, &found);
+  if (status) return rmm_api_error(status);
+  *offset = (char *)ptr - (char *)found.base;
+  hipmm_resource_release(found.resource);
+  return RMM_SUCCESS;
+}
+
+rmmError_t rmmGetInfo(size_t *freeSize, size_t *totalSize, hipmm_stream_t stream)
+{
+  size_t free_bytes, total_bytes;
+  int64_t in_pool = 0;
+  int device;
+  (void)stream;
+  if (!atomic_load(&is_initialized)) return RMM_ERROR_NOT_INITIALIZED;
+  if (!freeSize || !totalSize) return RMM_ERROR_INVALID_ARGUMENT;
+  enum hipmm_status status = hipmm_device_current(&device);
+  if (!status) status = hipmm_device_memory(device, &free_bytes, &total_bytes);
+  if (status) return rmm_api_error(status);
+  if (hipmm_resource_query(NULL, "free_bytes", &in_pool) || in_pool < 0) in_pool = 0; /* a stack without a pool */
+  free_bytes += (size_t)in_pool;
+  *freeSize =
+      free_bytes < total_bytes ? free_bytes : total_bytes; /* a pool of managed memory need not lie on the device */
+  *totalSize = total_bytes;
+  return RMM_SUCCESS;
+}
+
+/* ---- The log ---- */
+
+rmmError_t rmmWriteLog(const char *filename)
+{
+  size_t bytes;
+  if (!filename) return RMM_ERROR_INVALID_ARGUMENT;
+  char *text = rmm_log_text(&bytes);
+  if (!text) return RMM_ERROR_OUT_OF_MEMORY;
+  FILE *file = fopen(filename, "we");
+  bool is_written = file && fwrite(text, 1, bytes, file) == bytes;
+  if (file && fclose(file)) is_written = false;
+  free(text);
+  return is_written ? RMM_SUCCESS : RMM_ERROR_IO;
+}
+
+size_t rmmLogSize(void)
+{
+  size_t bytes;
+  char *text = rmm_log_text(&bytes);
+  free(text);
+  return text ? bytes : 0;
+}
+
+rmmError_t rmmGetLog(char *buffer, size_t buffer_size)
+{
+  size_t bytes;
+  if (!buffer) return RMM_ERROR_INVALID_ARGUMENT;
+  char *text = rmm_log_text(&bytes);
+  if (!text) return RMM_ERROR_OUT_OF_MEMORY;
+  memcpy(buffer, text, bytes < buffer_size ? bytes : buffer_size);
+  free(text);
+  return RMM_SUCCESS;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* hipmm/cpp/error.hpp: a failed call of the C interface as an exception. */
+#ifndef HIPMM_CPP_ERROR_HPP
+#define HIPMM_CPP_ERROR_HPP
+
+#include <hipmm/hipmm.h>
+
+#include <new>
+#include <stdexcept>
+
+namespace hipmm
+{
+
+using status = ::hipmm_status;
+
+/* What every exception of hipmm carries: catch `const hipmm::failure &` to have them all. */
+class failure
+{
+public:
+  /* Copies the calling thread's record, if that is of this status. */
+  explicit failure(status code) noexcept
+  {
+    record_.struct_size = sizeof record_;
+    ::hipmm_last_error(&record_);
+    if (record_.status == code) return;
+    record_ = ::hipmm_error{};
+    record_.struct_size = sizeof record_;
+    record_.status = code;
+  }
+
+  [[nodiscard]] status code() const noexcept
+  {
+    return static_cast<status>(record_.status);
+  }
+
+  /* File, line, JSON path, resource, code of the runtime. */
+  [[nodiscard]] const ::hipmm_error &record() const noexcept
+  {
+    return record_;
+  }
+
+  /* One line: where, what is wrong, what to do. */
+  [[nodiscard]] const char *message() const noexcept
+  {
+    return record_.message[0] ? record_.message : ::hipmm_status_string(code());
+  }
+
+protected:
+  failure(const failure &) = default;
+  failure &operator=(const failure &) = default;
+  ~failure() = default;
+
+private:
+  ::hipmm_error record_{};
+};
+
+/* Anything but want of memory. */
+class error : public std::exception, public failure
+{
+public:
+  explicit error(status code) noexcept : failure(code)
+  {
+  }
+  [[nodiscard]] const char *what() const noexcept override
+  {
+    return message();
+  }
+};
+
+/* HIPMM_E_OUT_OF_MEMORY and HIPMM_E_LIMIT. */
+class bad_alloc : public std::bad_alloc, public failure
+{
+public:
+  explicit bad_alloc(status code) noexcept : failure(code)
+  {
+  }
+  [[nodiscard]] const char *what() const noexcept override
+  {
+    return message();
+  }
+};
+
+/* Throws what fits a status that is not HIPMM_OK. */
+[[noreturn]] inline void throw_failure(status code)
+{
+  if (code == HIPMM_E_OUT_OF_MEMORY || code == HIPMM_E_LIMIT) throw bad_alloc{code};
+  throw error{code};
+}
+
+inline void check(status code)
+{
+  if (code != HIPMM_OK) throw_failure(code);
+}
+
+} // namespace hipmm
+
+#endif

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+// Tests of hipmm/cpp/{error,graph,library,resource,stream}.hpp.
+#include "test.hpp"
+
+#include <hipmm/hipmm.hpp>
+
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+static_assert(std::is_nothrow_move_constructible_v<hipmm::resource> &&
+              std::is_nothrow_copy_constructible_v<hipmm::resource>);
+static_assert(std::is_nothrow_move_constructible_v<hipmm::stream> && !std::is_copy_constructible_v<hipmm::stream>);
+static_assert(std::is_nothrow_move_assignable_v<hipmm::stream_pool> && !std::is_copy_assignable_v<hipmm::stream_pool>);
+static_assert(std::is_nothrow_move_constructible_v<hipmm::library> && !std::is_copy_constructible_v<hipmm::library>);
+static_assert(std::is_convertible_v<void *, hipmm::stream_ref> &&
+              std::is_convertible_v<hipmm::stream, hipmm::stream_ref>);
+static_assert(std::is_base_of_v<std::bad_alloc, hipmm::bad_alloc> &&
+              std::is_base_of_v<hipmm::failure, hipmm::bad_alloc>);
+static_assert(!std::is_base_of_v<std::bad_alloc, hipmm::error>);
+
+namespace
+{
+
+hipmm::graph stack()
+{
+  hipmm::graph graph;
+  graph.add("memory", "device");
+  graph.add("pool", "pool", {{"maximum_size", "64MiB"}}).over("memory");
+  graph.add("top", "statistics").over("pool");
+  graph.use("top");
+  return graph;
+}
+
+void graph_is_the_text_of_a_file()
+{
+  hipmm::graph graph;
+  graph.set("runtime", "software").set("plugin_path", std::vector<std::string>{"/a", "/b"});
+  graph.add("a \"name\"\n", "pool", {{"number", 12}, {"fraction", 0.5}, {"flag", true}}).over("b");
+  graph.add("b", "binning", {{"bins", {{{"size", "64KiB"}}, {{"size", 4096U}, {"resource", "c"}}}}});
+  graph.use("b").use("c", 3);
+  CHECK(graph.json() ==
+        R"({"runtime": "software", "plugin_path": ["/a", "/b"], "resources": {"a \"name\"\u000a": {"type": "pool", )"
+        R"("number": 12, "fraction": 0.5, "flag": true, "upstream": "b"}, "b": {"type": "binning", "bins": )"
+        R"([{"size": "64KiB"}, {"size": 4096, "resource": "c"}]}}, "devices": {"default": "b", "3": "c"}})");
+}
+
+void errors_carry_the_record()
+{
+  try {
+    hipmm::library library{hipmm::graph{}.set("runtime", 12)};
+    throw std::runtime_error{"the graph was taken"};
+  } catch (const hipmm::error &problem) {
+    CHECK(problem.code() == HIPMM_E_CONFIG);
+    CHECK(std::strcmp(problem.record().path, "/runtime") == 0);
+    CHECK(std::strcmp(problem.what(), problem.record().message) == 0);
+  }
+  CHECK_THROWS(hipmm::error, "no.json", hipmm::library{"no.json"});
+}
+
+void want_of_memory_is_bad_alloc()
+{
+  const hipmm::library library{stack()};
+  CHECK_THROWS(std::bad_alloc, "pool: cannot allocate", (void)hipmm::current_resource().allocate(1U << 30U));
+  CHECK_THROWS(hipmm::bad_alloc, "64", (void)hipmm::resource{}.allocate(65U << 20U));
+}
+
+void resources_are_references()
+{
+  const hipmm::library library{stack()};
+  const hipmm::resource top = hipmm::current_resource(), same = hipmm::current_resource(0);
+  const hipmm::resource pool = hipmm::named_resource("pool");
+  CHECK(top == same && top != pool && top && !hipmm::resource{});
+  CHECK(top.name() == "top" && top.type() == "statistics" && pool.device() == 0);
+
+  void *block = top.allocate(1000);
+  CHECK(top.statistics().current_bytes == 1000 && top.query("current_bytes") == 1000);
+  CHECK(pool.try_deallocate(block, 999) == HIPMM_E_SIZE);
+  CHECK(top.statistics().current_count == 1);
+  top.deallocate(block, 1000);
+  CHECK(top.statistics().current_count == 0);
+
+  hipmm::resource moved = std::move(const_cast<hipmm::resource &>(same));
+  CHECK(!same && moved == top);
+  moved = pool;
+  CHECK(moved == pool && hipmm::resource::retain(pool.get()) == pool);
+}
+
+void memory_outlives_the_library()
+{
+  auto library = std::make_unique<hipmm::library>(stack());
+  const hipmm::resource top = hipmm::current_resource();
+  void *block = top.allocate(100);
+  library.reset();
+  CHECK_THROWS(hipmm::error, "", (void)hipmm::current_resource());
+  top.deallocate(block, 100);
+}
+
+void scopes_put_resources_in_force()
+{
+  const hipmm::library library{stack()};
+  const hipmm::resource top = hipmm::current_resource(), pool = hipmm::named_resource("pool");
+  {
+    const hipmm::scoped_resource outer{pool};
+    CHECK(hipmm::current_resource() == pool);
+    {
+      const hipmm::resource made = hipmm::make_resource(0, "limiting", R"({"limit": 4096})", {pool});
+      const hipmm::scoped_resource inner{made};
+      CHECK(hipmm::current_resource() == made);
+      CHECK_THROWS(hipmm::bad_alloc, "4", (void)hipmm::resource{}.allocate(8192));
+    }
+    CHECK(hipmm::current_resource() == pool);
+  }
+  CHECK(hipmm::current_resource() == top);
+  CHECK_THROWS(hipmm::error, "no resource", (void)hipmm::named_resource("nothing"));
+  CHECK_THROWS(hipmm::error, "limti", (void)hipmm::make_resource(0, "limiting", R"({"limti": 1})", {pool}));
+}
+
+/* As the runtimes declare their functions. */
+void *of_cuda(CUstream_st *stream)
+{
+  return stream;
+}
+void *of_hip(ihipStream_t *stream)
+{
+  return stream;
+}
+
+void streams_are_those_of_the_runtimes()
+{
+  const hipmm::library library{stack()};
+  const hipmm::stream stream;
+  const hipmm::stream_ref view = stream;
+  CHECK(of_cuda(stream) == stream.get() && of_hip(stream) == stream.get());
+  CHECK(of_cuda(view) == stream.get() && of_hip(view) == stream.get() && !of_hip(hipmm::stream_ref{}));
+  ihipStream_t *const handle = view;
+  CHECK(hipmm::stream_ref{handle} == view && view != nullptr && hipmm::stream_ref{} == nullptr);
+  static_assert(!std::is_convertible_v<hipmm::stream_ref, int *> && !std::is_convertible_v<hipmm::stream_ref, bool>);
+}
+
+void streams_have_owners()
+{
+  const hipmm::library library{stack()};
+  hipmm::stream one{0, hipmm::stream_flags::non_blocking}, other;
+  CHECK(one.get() && one.device() == 0 && hipmm::stream_ref{one} != other.view());
+  other.wait(one);
+  one.synchronize();
+  CHECK(one.view().is_done() && !one.view().is_default() && hipmm::default_stream.is_default());
+  CHECK(hipmm::legacy_stream.is_default() && hipmm::per_thread_stream.is_per_thread_default());
+  hipmm::stream moved{std::move(one)};
+  CHECK(moved.get() && !one.get());
+  moved = std::move(other);
+
+  hipmm::stream_pool pool{0, 3};
+  CHECK(pool.size() == 3 && pool.get_stream(0) == pool.get_stream(3) && pool.get_stream(0) != pool.get_stream(1));
+  CHECK_THROWS(hipmm::error, "device", hipmm::stream{99});
+}
+
+void guards_switch_the_device()
+{
+  const hipmm::library library{stack()};
+  CHECK(hipmm::device_count() == 2 && hipmm::current_device() == 0);
+  {
+    const hipmm::device_guard guard{1};
+    CHECK(hipmm::current_device() == 1 && hipmm::current_resource().device() == 1);
+  }
+  CHECK(hipmm::current_device() == 0);
+  CHECK_THROWS(hipmm::error, "2", hipmm::device_guard{2});
+}
+
+void initialisations_count()
+{
+  CHECK(!hipmm::is_initialized());
+  {
+    const hipmm::library library{stack()};
+    const hipmm::library again = hipmm::library::if_needed();
+    CHECK(hipmm::is_initialized() && hipmm::current_resource().name() == "top");
+  }
+  CHECK(!hipmm::is_initialized());
+}
+
+void stacks_of_other_graphs_stand_beside()
+{
+  hipmm::resource kept;
+  {
+    const hipmm::library library{stack()};
+    const hipmm::stack mine = hipmm::stack::from_string(1, R"({"stack": ["statistics", "device"]})", "mine");
+    CHECK(mine.top().device() == 1 && mine.top() != hipmm::current_resource(1));
+    const hipmm::scoped_resource scope{mine};
+    CHECK(hipmm::current_resource(1) == mine.top());
+    kept = hipmm::stack::from_graph(0, stack()).top();
+  }
+  void *block = kept.allocate(100);
+  CHECK(kept.statistics().current_bytes == 100);
+  kept.deallocate(block, 100);
+  CHECK_THROWS(hipmm::error, "no.json", (void)hipmm::stack::from_file(0, "no.json"));
+  CHECK_THROWS(hipmm::error, "polo", (void)hipmm::stack::from_string(0, R"({"stack": ["polo"]})"));
+}
+
+void blocks_can_be_found_zeroed_and_moved()
+{
+  const hipmm::library library{stack()};
+  const hipmm::resource top = hipmm::current_resource(), pinned = hipmm::make_resource(0, "pinned");
+  CHECK(!top.is_host_accessible() && top.is_device_accessible() && pinned.is_host_accessible());
+  CHECK(top.upstreams().size() == 1 && top.upstreams()[0] == hipmm::named_resource("pool"));
+
+  const hipmm::stream stream;
+  auto *block = static_cast<char *>(pinned.allocate_zeroed(1000, stream));
+  stream.synchronize();
+  CHECK(block[0] == 0 && block[999] == 0);
+  block[999] = 'x';
+  const hipmm::block found = hipmm::block_of(block + 5);
+  CHECK(found.owner == pinned && found.ptr == block && found.bytes == 1000 && found.usable_bytes >= 1000);
+  block = static_cast<char *>(pinned.reallocate(block, 1000, 5000, stream));
+  stream.synchronize();
+  CHECK(block[999] == 'x' && hipmm::block_of(block).bytes == 5000);
+  CHECK_THROWS(hipmm::error, "", (void)pinned.reallocate(block, 999, 2000, stream));
+  pinned.deallocate(block, 5000, stream);
+  CHECK_THROWS(hipmm::error, "", (void)hipmm::block_of(block));
+  void *now = top.allocate_sync(64);
+  top.deallocate_sync(now, 64);
+  CHECK(top.statistics().current_count == 0);
+}
+
+void streams_have_priorities()
+{
+  const hipmm::library library{stack()};
+  const hipmm::stream_priorities range = hipmm::priorities_of(0);
+  CHECK(range.greatest <= 0 && range.least >= 0);
+  const hipmm::stream first{0, hipmm::stream_flags::non_blocking, range.greatest};
+  CHECK(first.device() == 0);
+  CHECK_THROWS(hipmm::error, "priorit", hipmm::stream(0, hipmm::stream_flags::sync_default, range.greatest - 1));
+}
+
+void graphs_name_functions()
+{
+  alignas(256) static char memory[4096];
+  int allocated = 0, asked = 0, events = 0;
+  hipmm::allocator_functions source{"mine",
+                                    [&](std::size_t bytes, std::size_t, hipmm::stream_ref) -> void * {
+                                      if (bytes == 13) throw std::runtime_error{"unlucky"};
+                                      if (bytes > sizeof memory) throw std::bad_alloc{};
+                                      allocated++;
+                                      return memory;
+                                    },
+                                    [&](void *, std::size_t, std::size_t, hipmm::stream_ref) {
+                                      allocated--;
+                                      throw std::runtime_error{"ignored"};
+                                    }};
+  const hipmm::allocator_functions moved{std::move(source)};
+  const hipmm::failure_handler handler{"retry", [&](std::size_t) -> bool {
+                                         if (++asked == 2) throw std::runtime_error{"no more"};
+                                         return true;
+                                       }};
+  const hipmm::event_hooks hooks{"count", [&](const ::hipmm_event &) { events++; }, 1U << HIPMM_EVENT_ALLOCATED};
+  {
+    const hipmm::library library = hipmm::library::from_string(
+        R"({"stack": [{"type": "hooks", "hooks": "count"}, {"type": "failure_callback", "callback": "retry"},)"
+        R"( {"type": "callback", "allocator": "mine"}]})");
+    const hipmm::resource top = hipmm::current_resource();
+    void *block = top.allocate(100);
+    CHECK(block == memory && allocated == 1 && events == 1);
+    top.deallocate(block, 100);
+    CHECK(allocated == 0);
+    CHECK_THROWS(std::bad_alloc, "", (void)top.allocate(8192));
+    CHECK(asked == 2 && events == 1);
+    CHECK_THROWS(hipmm::error, "", (void)top.allocate(13));
+  }
+  CHECK_THROWS(hipmm::error, "name", hipmm::failure_handler("a/b", [](std::size_t) { return false; }));
+}
+
+} // namespace
+
+int main()
+{
+  const test tests[] = {
+      {"a graph is the text of a file", graph_is_the_text_of_a_file},
+      {"errors carry the record", errors_carry_the_record},
+      {"want of memory is bad_alloc", want_of_memory_is_bad_alloc},
+      {"resources are references", resources_are_references},
+      {"memory outlives the library", memory_outlives_the_library},
+      {"scopes put resources in force", scopes_put_resources_in_force},
+      {"streams are those of the runtimes", streams_are_those_of_the_runtimes},
+      {"streams have owners", streams_have_owners},
+      {"guards switch the device", guards_switch_the_device},
+      {"initialisations count", initialisations_count},
+      {"stacks of other graphs stand beside", stacks_of_other_graphs_stand_beside},
+      {"blocks can be found, zeroed and moved", blocks_can_be_found_zeroed_and_moved},
+      {"streams have priorities", streams_have_priorities},
+      {"graphs name functions", graphs_name_functions},
+  };
+  return run_tests(tests);
+}
