@@ -23,7 +23,7 @@ bool init_was_ready(void);
 /* The graph in force: a file's name, or "<built in>"; "" before hipmm is initialised. */
 const char *init_graph(void);
 
-/* Whether this is the process whose memory this is. False in a child of vfork(), which has its parent's. */
+/* Whether the process owns its memory. False in a child of vfork(), which runs in its parent's memory. */
 bool init_is_own_process(void);
 
 /* `function` is called when hipmm has been initialised, again and again if need be; by any thread. */

@@ -24,8 +24,8 @@ int pools_destroy(enum hook hook, hipmm_hip_mempool_t pool);
 int pools_of_device(enum hook hook, hipmm_hip_mempool_t *pool, int device);
 int pools_set_current(enum hook hook, int device, hipmm_hip_mempool_t pool);
 
-/* The blocks count as used; they, and freed ones up to the pool's release threshold, count as reserved. Allocations from a pool
- * for which the program forbids a way of reuse go to the runtime from then on. */
+/* The blocks count as used; they, and freed ones up to the pool's release threshold, count as reserved. Allocations
+ * from a pool for which the program forbids a way of reuse go to the runtime from then on. */
 int pools_get_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value);
 int pools_set_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value);
 

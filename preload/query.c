@@ -164,7 +164,7 @@ int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
   return query_finish_passed(hook, is_outermost, ptr, code, HIPMM_HIP_ERROR_INVALID_VALUE);
 }
 
-/* An address that the runtime knows nothing of. What it answers for such a one differs between releases. */
+/* An address that the runtime does not know. Its answer for such an address differs between releases. */
 static char unknown;
 
 int query_attribute_list(enum hook hook, unsigned count, int *attributes, void **data, void *ptr)

@@ -171,7 +171,7 @@ static void report_print_memory(struct report_text *out, struct served_device *s
   if (memory.is_with_device) report_add(out, "    %-16s counted with device memory\n", "peak reserved");
   if (memory.driver >= 0) report_print_bytes(out, "driver alone", memory.driver, " *");
   if (memory.count)
-    snprintf(more, sizeof more, " in %lld block%s", (long long)memory.count, memory.count == 1 ? "" : "s");
+    snprintf(more, sizeof more, " in %lld block%s", (long long)memory.count, text_plural((uint64_t)memory.count));
   report_print_bytes(out, is_running ? "now" : "left at exit", memory.bytes, more);
 }
 

@@ -30,8 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Asked of the thread: a report while the program runs, and at its end; what finalising would find: blocks that are
- * damaged, and leaks. */
+/* Requests to the thread: a report while the program runs; the report at its end; and what finalising would find, which
+ * is damaged blocks and leaks. */
 enum { ASK_NOW = 1, ASK_END = 2, ASK_CHECK = 4, ASK_LEAKS = 8 };
 
 enum { CRASH_WAIT_MS = 3000, EXIT_WAIT_MS = 30000 };

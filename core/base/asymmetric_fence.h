@@ -11,13 +11,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Registers the process. Called before the other functions; several times is once. */
+/* Registers the process. Called before the other functions; further calls do nothing. */
 void asymmetric_fence_prepare(void);
 
 /* Whether the system has membarrier(2). Otherwise the frequent side must run a full barrier itself. */
 extern atomic_bool asymmetric_fence_is_light;
 
-/* The frequent side, between its store and its load: for the compiler. asymmetric_fence_heavy() is for the processor. */
+/* The frequent side, between its store and its load: keeps the compiler from reordering the two. The processor is kept
+ * from it by asymmetric_fence_heavy() of the rare side. */
 static inline void asymmetric_fence_light(void)
 {
   atomic_signal_fence(memory_order_seq_cst);
@@ -26,8 +27,8 @@ static inline void asymmetric_fence_light(void)
 /* The rare side, between its store and its load. */
 void asymmetric_fence_heavy(void);
 
-/* The rare side, while it waits for the frequent one, for turn 0, 1, …: yields at first, then sleeps, since the other
- * thread may be in the driver, or wait for work of the device. */
+/* The rare side, while it waits for the frequent one; `turn` counts the calls from 0. Yields at first, then sleeps: the
+ * other thread may be in the driver, or wait for work of the device. */
 void asymmetric_fence_pause(unsigned turn);
 
 #endif

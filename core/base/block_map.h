@@ -30,8 +30,8 @@ enum hipmm_status block_map_remove(struct block_map *map, const void *ptr, size_
 /* Looks the block at `ptr` up; false if there is none. */
 bool block_map_find(struct block_map *map, const void *ptr, struct hipmm_block *block_out);
 
-/* Looks for a block that holds `ptr`, at its start or behind. A pointer behind the start takes a time that grows with the
- * number of blocks. */
+/* Looks for the block that contains `ptr`. For a pointer into a block, not to its start, the time grows with the number
+ * of blocks. */
 bool block_map_find_holding(struct block_map *map, const void *ptr, struct hipmm_block *block_out);
 
 /* Calls `visitor` for each block, under the map's lock. */

@@ -172,7 +172,7 @@ enum hipmm_status diagnostics_raise(const struct diagnostics *diagnostics)
   snprintf(error.resource, sizeof error.resource, "%s", diagnostic->resource);
   char more[64] = "";
   size_t others = diagnostics->n_errors - 1;
-  if (others) snprintf(more, sizeof more, " (and %zu more error%s)", others, others == 1 ? "" : "s");
+  if (others) snprintf(more, sizeof more, " (and %zu more error%s)", others, text_plural(others));
   diagnostics_line(diagnostics, diagnostic, error.message, sizeof error.message - strlen(more));
   strcat(error.message, more);
   return error_set_located(&error);

@@ -20,7 +20,8 @@ struct diagnostic {
 /* Further diagnostics are counted, but their texts are not kept. */
 enum { DIAGNOSTICS_MOST_KEPT = 1000 };
 
-/* Diagnostics in the order of the file once the graph was read, before in the order in which they were found. Start from {.source = "file name"}; diagnostics_clear() frees. */
+/* Diagnostics in the order in which they were found, and in the order of the file once the graph was read. Start from
+ * {.source = "file name"}; diagnostics_clear() frees. */
 struct diagnostics {
   const char *source;
   struct diagnostic *first, *last;

@@ -31,7 +31,7 @@ static _Thread_local struct hipmm_error record;
 static _Thread_local struct unformatted unformatted;
 static _Thread_local struct explanation explanations[MOST_EXPLANATIONS];
 static _Thread_local unsigned n_explanations;
-static _Thread_local bool is_told; /* the record is of an op that failed before, of which the program knows */
+static _Thread_local bool is_told; /* the record is of an earlier failure, which the program knows */
 
 static void error_copy_text(char *to, size_t bytes, const char *from)
 {

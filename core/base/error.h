@@ -29,16 +29,15 @@ enum hipmm_status error_explain(enum hipmm_status status, const char *resource, 
 #define ERROR_NO_REASON "failed and gave no reason"
 #define ERROR_NO_STATUS "which is not a status of hipmm"
 
-/* Says that the op called `op` of a resource has failed with `status`, which a plugin returned, before hipmm returns it to
- * the program. Sees to it that the program gets a status of hipmm, and a reason: what the plugin reported, or else that
- * it reported none. Returns the status for the program. */
+/* The op called `op` of a resource failed: a plugin returned `status`. Makes sure that the program gets a status of hipmm
+ * and a reason: what the plugin reported, or else that it reported none. Returns the status for the program. */
 enum hipmm_status error_of_op(enum hipmm_status status, const char *resource, const char *op);
 
 /* Writes a complete record. */
 enum hipmm_status error_set_located(const struct hipmm_error *error);
 
-/* Names the environment variable `variable` before the record's message, which names no file then, unless the message is
- * about a variable already. Returns `status`. */
+/* Puts the name of the environment variable `variable` before the record's message, and removes the file from the record.
+ * Does nothing if the message already begins with a variable of hipmm. Returns `status`. */
 enum hipmm_status error_blame_variable(const char *variable, enum hipmm_status status);
 
 #endif

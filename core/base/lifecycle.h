@@ -67,8 +67,8 @@ void lifecycle_end_change(enum lifecycle now);
 /* Within a change: the initialisations that hipmm_finalize() has not undone. */
 extern unsigned lifecycle_users;
 
-/* Undoes one initialisation, unless it is the only one: for the part of hipmm that initialised it for want of another
- * user, if another user has come meanwhile. */
+/* Undoes one initialisation, unless it is the only one. For a part of hipmm that initialised hipmm itself, and then finds
+ * that another user has done so meanwhile. */
 void lifecycle_drop_surplus(void);
 
 /* The stacks that live beside the table of devices (hipmm_stack_build_from_file()): they use the runtime whether or not

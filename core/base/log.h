@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* log.h: the debug log, and the program's sink for it. HIPMM_LOG=LEVEL[:FILE] sets it up; LEVEL is one of off error
- * warning info debug trace; FILE is expanded (output_file.h). Without HIPMM_LOG, warnings and errors go to the sink or, without a sink, to standard
- * error. One line per message, written with one write(). All functions are thread-safe. */
+ * warning info debug trace; FILE is expanded (output_file.h). Without HIPMM_LOG, warnings and errors go to the sink or,
+ * without a sink, to standard error. One line per message, written with one write(). All functions are thread-safe. */
 #ifndef HIPMM_CORE_BASE_LOG_H
 #define HIPMM_CORE_BASE_LOG_H
 

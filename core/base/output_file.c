@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* output_file.c: names and opens files for users. Called by the debug log, the command and the preload object, and compiled into
- * the plugins that write files. */
+/* output_file.c: names and opens files for users. Called by the debug log, the command and the preload object, and
+ * compiled into the plugins that write files. */
 #include "output_file.h"
 
 #include <errno.h>

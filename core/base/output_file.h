@@ -16,7 +16,7 @@ enum { OUTPUT_FILE_NAME_BYTES = 4096 };
 
 /* Writes the file's name for this process into `name_out`, which has OUTPUT_FILE_NAME_BYTES: in `pattern`, %p stands for the
  * process id, %h for the host's name, %r for the process's rank in its job (0 without one), %d for the device, %% for a
- * percent sign. `device` -1: %d is no letter. False if the name is wrong or too long; `name_out` then says why. */
+ * percent sign. With `device` -1, %d is an error. False if the name is wrong or too long: `name_out` then has the reason. */
 bool output_file_expand(const char *pattern, int device, char *name_out);
 
 /* 1 for a name of standard output ("/dev/stdout", "/dev/fd/1"), 2 for one of standard error; else -1. */

@@ -156,6 +156,17 @@ const char *text_quote(const char *text, char *buffer, size_t buffer_bytes)
   return buffer;
 }
 
+char *text_add_key(char *end, const char *key)
+{
+  *end++ = '/';
+  for (; *key; key++) {
+    if (*key == '~' || *key == '/') *end++ = '~';
+    *end++ = *key == '~' ? '0' : *key == '/' ? '1' : *key;
+  }
+  *end = '\0';
+  return end;
+}
+
 char *text_pointer(const char *parent, const char *key)
 {
   if (!parent) return NULL;
@@ -163,13 +174,7 @@ char *text_pointer(const char *parent, const char *key)
   char *pointer = malloc(length + 2 * strlen(key) + 2);
   if (!pointer) return NULL;
   memcpy(pointer, parent, length);
-  char *end = pointer + length;
-  *end++ = '/';
-  for (; *key; key++) {
-    if (*key == '~' || *key == '/') *end++ = '~';
-    *end++ = *key == '~' ? '0' : *key == '/' ? '1' : *key;
-  }
-  *end = '\0';
+  text_add_key(pointer + length, key);
   return pointer;
 }
 
@@ -179,12 +184,4 @@ bool text_is_name(const char *name)
   size_t length = strlen(name);
   return length > 0 && length <= TEXT_LONGEST_NAME && strspn(name, allowed) == length &&
          !(name[0] >= '0' && name[0] <= '9');
-}
-
-bool text_parse_ordinal(const char *text, int *number_out)
-{
-  size_t length = strlen(text);
-  if (!length || length > 9 || strspn(text, "0123456789") != length || (text[0] == '0' && length > 1)) return false;
-  *number_out = atoi(text);
-  return true;
 }

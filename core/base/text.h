@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* A search for the candidate nearest to a word that a user wrote: text_near() starts it, and text_near_try() tries one
  * candidate. The distance is Damerau's without regard to case, at most a third of the word's length and at least 1. */
@@ -47,8 +49,14 @@ enum { TEXT_LONGEST_NAME = 100 };
 #define TEXT_NAME_PATTERN "^[A-Za-z_.-][A-Za-z0-9_.-]*$"
 bool text_is_name(const char *name);
 
-/* Parses a device ordinal in its only form: "0", "12", not "012" or "+1". False on any other text. */
-bool text_parse_ordinal(const char *text, int *number_out);
+/* Parses a device ordinal in its only form: "0", "12", not "012" or "+1". False on any other text. Plugins use it too. */
+static inline bool text_parse_ordinal(const char *text, int *number_out)
+{
+  size_t length = strlen(text);
+  if (!length || length > 9 || strspn(text, "0123456789") != length || (text[0] == '0' && length > 1)) return false;
+  *number_out = atoi(text);
+  return true;
+}
 
 /* The ending of a noun after a count: "1 block", "2 blocks". Static string. */
 static inline const char *text_plural(uint64_t count)
@@ -59,5 +67,8 @@ static inline const char *text_plural(uint64_t count)
 /* The JSON pointer of `key` in the object at `parent` (RFC 6901: "~" becomes "~0", "/" becomes "~1"). The caller frees
  * it with free(). NULL without host memory, and if `parent` is NULL. */
 char *text_pointer(const char *parent, const char *key);
+
+/* Writes "/", the key and an end at `end`, at most 2 * strlen(key) + 2 bytes. Returns where the end is. */
+char *text_add_key(char *end, const char *key);
 
 #endif

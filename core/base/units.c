@@ -2,6 +2,7 @@
 /* units.c: parses and formats sizes, percentages and durations. Called by the option reader and for messages. Never
  * uses strtod(), which obeys the application's locale. */
 #include "units.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -138,7 +139,7 @@ const char *units_format_bytes(uint64_t bytes, char *buffer, size_t buffer_bytes
 {
   static const char *const names[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) {
-    snprintf(buffer, buffer_bytes, "%u byte%s", (unsigned)bytes, bytes == 1 ? "" : "s");
+    snprintf(buffer, buffer_bytes, "%u byte%s", (unsigned)bytes, text_plural(bytes));
     return buffer;
   }
   size_t step = 0;

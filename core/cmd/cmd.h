@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 
 /* Exit statuses. */
 enum { CMD_GOOD = 0, CMD_BAD = 1, CMD_USAGE = 2 };
@@ -26,6 +27,14 @@ extern const struct command check_command, show_command, plugins_command, descri
 
 /* All of them in the order of `hipmm --help`, ended by NULL. Set by main() before a command runs. */
 extern const struct command *const *all_commands;
+
+/* Nanoseconds of the monotonic clock. */
+static inline int64_t cmd_now_ns(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
 
 /* ---- arguments.c ----------------------------------------------------------------------------------------------- */
 
@@ -74,10 +83,10 @@ bool arguments_number(const struct arguments *arguments, const char *name, const
 /* Prints a line on standard error: "hipmm: …". Control characters are made visible. */
 void say(const char *format, ...) HIPMM_PRINTF(1, 2);
 
-/* The same for what is no mistake: nothing with --quiet. */
+/* The same for what is not an error: prints nothing with --quiet. */
 void note(const char *format, ...) HIPMM_PRINTF(1, 2);
 
-/* From here on only mistakes are told: no notes, no progress, no warnings of hipmm (unless HIPMM_LOG asks for them). */
+/* From here on only errors are printed: no notes, no progress, no warnings of hipmm (unless HIPMM_LOG asks for them). */
 void output_be_quiet(void);
 bool output_is_quiet(void);
 
@@ -133,7 +142,7 @@ void print_padded(enum style style, const char *text, size_t width);
 struct progress {
   const char *label;
   bool visible;
-  long long shown_ns;
+  int64_t shown_ns;
 };
 void progress_start(struct progress *progress, const char *label);
 /* `total` 0: unknown. Draws at most ten times a second. */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TERMINAL_DEFAULT_WIDTH = 100, TERMINAL_LEAST_WIDTH = 40 };
@@ -120,26 +119,19 @@ void wrap_end(struct wrap *wrap)
 
 enum { PROGRESS_CELLS = 30, PROGRESS_PAUSE_NS = 100 * 1000 * 1000 };
 
-static long long progress_now_ns(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 void progress_start(struct progress *progress, const char *label)
 {
   const char *term = getenv("TERM");
   *progress =
       (struct progress){.label = label,
                         .visible = !output_is_quiet() && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0,
-                        .shown_ns = progress_now_ns()};
+                        .shown_ns = cmd_now_ns()};
 }
 
 void progress_show(struct progress *progress, uint64_t done, uint64_t total)
 {
   if (!progress->visible) return;
-  long long now_ns = progress_now_ns();
+  int64_t now_ns = cmd_now_ns();
   if (now_ns - progress->shown_ns < PROGRESS_PAUSE_NS) return;
   progress->shown_ns = now_ns;
   if (total == 0) {

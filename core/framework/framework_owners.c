@@ -50,7 +50,7 @@ bool framework_owners_add(const void *ptr, struct hipmm_resource *resource)
   framework_owners_lock();
   struct owned *owned = framework_owners_lookup(ptr);
   struct owned *added = owned ? NULL : malloc(sizeof *added);
-  if (owned) owned->resource = resource; /* the program freed the block of the record by other means */
+  if (owned) owned->resource = resource; /* a stale record: the program freed that block in another way */
   if (added) {
     *added = (struct owned){ptr, resource};
     if (tsearch(added, &records, framework_owners_compare)) {

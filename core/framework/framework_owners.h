@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* framework_owners.h: the resource of a block, for blocks that are not of the resource that was in force when the device was
- * first used: the program has put another one in force since. Frameworks tell the address alone when they free. The table of
- * devices keeps every resource that was in force, so the records need no references. */
+/* framework_owners.h: the resource of a block, for blocks that were allocated after the program put another resource in
+ * force than the first one of the device. Frameworks free with the address alone. The table of devices keeps every
+ * resource that was in force, so the records need no references. */
 #ifndef HIPMM_CORE_FRAMEWORK_FRAMEWORK_OWNERS_H
 #define HIPMM_CORE_FRAMEWORK_FRAMEWORK_OWNERS_H
 
@@ -15,7 +15,7 @@ extern atomic_size_t framework_owners_count; /* records: usually 0 */
 /* Records the resource of a block. False without host memory. */
 bool framework_owners_add(const void *ptr, struct hipmm_resource *resource);
 
-/* The resource of a block; NULL without a record. take also removes the record. */
+/* The resource of a block; NULL without a record. framework_owners_take() also removes the record. */
 struct hipmm_resource *framework_owners_find(const void *ptr);
 struct hipmm_resource *framework_owners_take(const void *ptr);
 

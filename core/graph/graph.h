@@ -79,6 +79,10 @@ int graph_find(const struct graph *graph, const char *name);
 #define GRAPH_RUNTIME_FORMS "write \"auto\", \"amd\", \"nvidia\", \"software\" or a library's path"
 const char *graph_near_runtime(const char *word);
 
+/* The runtimes that "auto" tries, in this order. */
+enum { GRAPH_AUTO_RUNTIMES = 3 };
+extern const char *const graph_auto_runtimes[GRAPH_AUTO_RUNTIMES];
+
 /* Keys of a resource's object that are not options of its plugin: "type", "upstream"; NULL-terminated. */
 extern const char *const graph_resource_keys[];
 

@@ -4,7 +4,8 @@
  *
  * The steps, in their order, one per file: graph_file (file to JSON), graph_settings (version, plugin_path, runtime),
  * graph_resources (nodes and their plugins), graph_link (names to indices, devices), graph_options (options of all
- * nodes), graph_order (cycles, order, default). Each step reports all errors that it finds, and leaves out the values that it could not read. */
+ * nodes), graph_order (cycles, order, default). Each step reports all errors that it finds, and leaves out the values
+ * that it could not read. */
 #ifndef HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 #define HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 

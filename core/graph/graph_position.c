@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_position.c: where in the text of a graph the values are that diagnostics are about: the parser keeps no positions.
- * Called by graph.c once the graph was read, with the same text. A value of an object is found where its name begins. */
+/* graph_position.c: the lines and columns of diagnostics, found in the text of the graph, since the parser keeps no
+ * positions. Called by graph.c once the graph was read, with the same text. The place of a member of an object is where
+ * its name begins. */
 #include "../base/text.h"
 #include "graph_build.h"
 
@@ -8,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A scan over text that is known to be valid JSON. */
+/* A scan over text that is known to be valid JSON. `wanted`: from path to offset in the text, -1 until found; a wanted
+ * path comes with the paths of all values around it. */
 struct scan {
   const char *text, *at, *end;
   char *path; /* JSON pointer of the value that is scanned */
   size_t length, capacity;
-  json_t
-      *wanted; /* path → offset in the text, -1 until found; with each path there are those of all values around it */
+  json_t *wanted;
 };
 
 /* ---- Scanning -------------------------------------------------------------------------------------------------- */
@@ -66,15 +67,7 @@ static bool graph_position_enter(struct scan *scan, const char *name)
   if (!larger) return false;
   if (larger != scan->path) scan->capacity = 2 * most;
   scan->path = larger;
-  char *end = scan->path + scan->length;
-  *end++ = '/';
-  for (; *name; name++) {
-    bool is_escaped = *name == '~' || *name == '/';
-    *end++ = is_escaped ? '~' : *name;
-    if (is_escaped) *end++ = *name == '~' ? '0' : '1';
-  }
-  *end = '\0';
-  scan->length = (size_t)(end - scan->path);
+  scan->length = (size_t)(text_add_key(scan->path + scan->length, name) - scan->path);
   return true;
 }
 
@@ -105,7 +98,7 @@ static bool graph_position_scan_item(struct scan *scan, bool is_object, size_t i
   return true;
 }
 
-/* An object or a list that holds wanted values: as deep as a path of a diagnostic, which is not deep. */
+/* An object or a list that holds wanted values. Recursive, as deep as the path of a diagnostic, which is not deep. */
 static void graph_position_scan_items(struct scan *scan)
 {
   bool is_object = *scan->at == '{';

@@ -106,10 +106,14 @@ static bool graph_settings_is_builtin_runtime(const char *runtime)
   return !strcmp(runtime, "auto") || !strcmp(runtime, "amd");
 }
 
+const char *const graph_auto_runtimes[GRAPH_AUTO_RUNTIMES] = {"amd", "nvidia", "software"};
+
 const char *graph_near_runtime(const char *word)
 {
-  static const char *const known[] = {"auto", "amd", "nvidia", "software"};
-  return text_nearest(word, known, sizeof known / sizeof *known);
+  struct text_near near = text_near(word);
+  text_near_try(&near, "auto");
+  for (size_t i = 0; i < GRAPH_AUTO_RUNTIMES; i++) text_near_try(&near, graph_auto_runtimes[i]);
+  return near.name;
 }
 
 static void graph_settings_refuse_runtime(struct graph_build *build, const char *runtime, const char *path)

@@ -61,9 +61,10 @@ static enum hipmm_status elf_file_check_part(const struct elf_file *elf, const c
                                              uint64_t bytes)
 {
   if (offset <= elf->bytes && bytes <= elf->bytes - offset) return HIPMM_OK;
+  unsigned long long end = (unsigned long long)offset + bytes;
   return error_set(HIPMM_E_PLUGIN,
                    "%s: the file is cut off: its %s end at byte %llu, and it has %llu bytes; build or copy it again",
-                   elf->name, part, (unsigned long long)(offset + bytes), (unsigned long long)elf->bytes);
+                   elf->name, part, end, (unsigned long long)elf->bytes);
 }
 
 static enum hipmm_status elf_file_check_segments(const struct elf_file *elf)

@@ -15,8 +15,8 @@ struct plugin {
 };
 
 /* The folders to search for plugins; the first hit counts. The order is HIPMM_PLUGIN_PATH, the folders here, the
- * plugins that are linked in (builtin.h), the build tree or installation around this library, the configured folder. A set-user-id process skips the environment. Where a
- * function takes a path, NULL adds no folders. */
+ * plugins that are linked in (builtin.h), the build tree or installation around this library, the configured folder. A
+ * set-user-id process skips the environment. Where a function takes a path, NULL adds no folders. */
 struct plugin_path {
   const char *const *folders; /* the graph's plugin_path */
   size_t n_folders;

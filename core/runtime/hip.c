@@ -59,13 +59,12 @@ static void hip_warn_of_software(const struct graph *graph)
 
 static enum hipmm_status hip_try_each(const struct graph *graph, const char **name_out)
 {
-  static const char *const order[] = {"amd", "nvidia", "software"};
-  enum { LAST = sizeof order / sizeof *order - 1 };
   char reasons[1024] = "";
-  for (size_t i = 0; i <= LAST; i++) {
-    if (!hip_try_runtime(graph, order[i])) {
-      if (i == LAST) hip_warn_of_software(graph);
-      *name_out = order[i];
+  for (size_t i = 0; i < GRAPH_AUTO_RUNTIMES; i++) {
+    const char *name = graph_auto_runtimes[i];
+    if (!hip_try_runtime(graph, name)) {
+      if (!strcmp(name, "software")) hip_warn_of_software(graph);
+      *name_out = name;
       return HIPMM_OK;
     }
     log_line(HIPMM_LOG_INFO, "auto", "%s", hipmm_last_error_message());

@@ -52,7 +52,7 @@ void handle_free(void *object);
 enum hipmm_status handle_check(const void *object, enum handle_kind kind);
 enum hipmm_status handle_refuse(enum handle_kind kind);
 
-/* The same for an argument that is not called as usual ("buffer", "pool", …). */
+/* The same for an argument with another name than its kind has ("buffer", "pool", …). */
 enum hipmm_status handle_check_argument(const void *object, enum handle_kind kind, const char *name);
 
 /* Releases the stacks that are retained for the next object alone. For hipmm_finalize(), once the table of devices is

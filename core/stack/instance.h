@@ -106,7 +106,7 @@ const struct instance *instance_with_action(const struct instance *instance, con
 /* HIPMM_ACCESS_… for memory of all sources of the closure. */
 unsigned instance_access(const struct instance *instance);
 
-/* Replaces the program's pointer, and releases the one before; the pointer. */
+/* The program's pointer: set replaces it, and releases the one before; get returns it. */
 void instance_set_user_data(struct instance *instance, struct instance_user_data data);
 void *instance_get_user_data(const struct instance *instance);
 
@@ -115,7 +115,7 @@ void *instance_get_user_data(const struct instance *instance);
 /* Fills the instance's table of services; its node and stack are known, and the runtime is open. */
 void instance_services_fill(struct instance *instance);
 
-/* ---- held_watch.c: who is told of what sources hold ---- */
+/* ---- held_watch.c: tells resources what sources hold ---- */
 
 /* Tells the watches above the source that its device's sources hold `held_bytes` now, after a change of `bytes`. */
 void held_watch_tell(const struct instance *source, int64_t bytes, int64_t held_bytes);

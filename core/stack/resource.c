@@ -58,7 +58,7 @@ static void resource_list_held(const struct stack *stack, unsigned all, char *te
     unsigned held = atomic_load_explicit(&stack->instances[i].references, memory_order_relaxed);
     if (!held || used >= bytes) continue;
     used += (size_t)snprintf(text + used, bytes - used, "%s%s (%u reference%s)", used ? ", " : "",
-                             stack->graph->nodes[i].name, held, held == 1 ? "" : "s");
+                             stack->graph->nodes[i].name, held, text_plural(held));
     all -= held < all ? held : all;
   }
   if (all && used < bytes)

@@ -50,8 +50,7 @@ static enum hipmm_status resource_create_check_count(const struct creation *crea
   if (n >= least && n <= most) return HIPMM_OK;
   if (!most) return error_set(HIPMM_E_ARGUMENT, "%s takes no upstream, not %zu", descriptor->type, n);
   if (least == most)
-    return error_set(HIPMM_E_ARGUMENT, "%s takes %u upstream%s, not %zu", descriptor->type, most, most == 1 ? "" : "s",
-                     n);
+    return error_set(HIPMM_E_ARGUMENT, "%s takes %u upstream%s, not %zu", descriptor->type, most, text_plural(most), n);
   return error_set(HIPMM_E_ARGUMENT, "%s takes %u to %u upstreams, not %zu", descriptor->type, least, most, n);
 }
 

@@ -74,7 +74,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_upstream(struct hipmm_resource
  * record of its own blocks, so only a resource itself is equal to it. NULL is equal to nothing. */
 int hipmm_resource_is_equal(const struct hipmm_resource *resource, const struct hipmm_resource *other);
 
-/* Who may access the memory of a resource. */
+/* What may access the memory of a resource. */
 enum {
   HIPMM_ACCESS_HOST = 1,  /* the host may read and write it (RMM: host_accessible) */
   HIPMM_ACCESS_DEVICE = 2 /* kernels of the resource's device may (RMM: device_accessible) */

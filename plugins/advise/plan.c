@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* plan.c: see plan.h. */
 #include "plan.h"
+#include "../../core/base/text.h"
 #include "../common/memory_hint.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* Reads a device number: "0" or "12", not "012" or "+1". */
-static bool plan_read_ordinal(const char *text, int *device_out)
-{
-  size_t length = strlen(text);
-  if (!length || length > 9 || strspn(text, "0123456789") != length || (text[0] == '0' && length > 1)) return false;
-  *device_out = atoi(text);
-  return true;
-}
 
 static void plan_validate_place(const struct hipmm_validation *validation, const char *option, const char *text)
 {
   int device;
-  if (strcmp(text, "cpu") != 0 && strcmp(text, "device") != 0 && !plan_read_ordinal(text, &device))
+  if (strcmp(text, "cpu") != 0 && strcmp(text, "device") != 0 && !text_parse_ordinal(text, &device))
     validation->error(validation, option,
                       "\"%.50s\" is not a place; write \"device\", \"cpu\", or a device's number such as \"0\"", text);
 }
@@ -62,7 +53,7 @@ static enum hipmm_status plan_read_place(const struct hipmm_services *services, 
   int device = services->device;
   if (!strcmp(text, "cpu"))
     device = HIPMM_HIP_CPU_DEVICE;
-  else if (plan_read_ordinal(text, &device)) {
+  else if (text_parse_ordinal(text, &device)) {
     enum hipmm_status status = plan_check_device(services, option, device, is_on);
     if (status) return status;
   }

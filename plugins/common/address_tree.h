@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* address_tree.h: an ordered set of nodes that their owners embed, with O(log n) search by (major, minor). For address ranges
- * major is the start and minor the bytes; for free blocks by size major is the bytes and minor the start. It never
- * allocates, so insertion cannot fail. The caller holds the lock of what the set belongs to. */
+/* address_tree.h: an ordered set of nodes that their owners embed, with O(log n) search by (major, minor). For address
+ * ranges major is the start and minor the bytes; for free blocks by size major is the bytes and minor the start. It
+ * never allocates, so insertion cannot fail. The caller holds the lock of what the set belongs to. */
 #ifndef HIPMM_PLUGINS_COMMON_ADDRESS_TREE_H
 #define HIPMM_PLUGINS_COMMON_ADDRESS_TREE_H
 

@@ -23,8 +23,9 @@ static inline uint64_t sizes_headroom(uint64_t maximum_bytes, uint64_t held_byte
   return maximum_bytes > held_bytes ? maximum_bytes - held_bytes : 0;
 }
 
-/* The size to request from an upstream when `bytes` are wanted, `held_bytes` are held, and `headroom_bytes`, which is enough,
- * are allowed: an eighth of what is held. So a large pool has few blocks, and a small one little idle memory. */
+/* The size to request from an upstream when `bytes` are wanted, `held_bytes` are held, and `headroom_bytes`, which is
+ * enough, are allowed: an eighth of what is held. So a large pool has few blocks, and a small one little idle
+ * memory. */
 static inline uint64_t sizes_step(uint64_t held_bytes, uint64_t bytes, uint64_t headroom_bytes)
 {
   uint64_t step = sizes_round_up(held_bytes / 8, SIZES_PAGE_BYTES), wanted = sizes_round_up(bytes, SIZES_PAGE_BYTES);

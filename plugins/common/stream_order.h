@@ -112,7 +112,8 @@ void streams_complete(struct streams *streams);
 /* The stream lives until it is retired. */
 void stream_retain(struct streams *streams, uint32_t id);
 
-/* Whether the stream is being captured: then it can neither record an event nor wait. Its handle is valid during this call. */
+/* Whether the stream is being captured: then it can neither record an event nor wait. Its handle is valid during this
+ * call. */
 bool stream_is_captured(const struct streams *streams, uint32_t id);
 
 /* Whether any stream is being captured, as far as their handles may be used: then the device cannot be waited for. The
@@ -127,7 +128,8 @@ void stream_lose(struct streams *streams, uint32_t id);
 void stream_forget(struct streams *streams, uint32_t id);
 void streams_forget_gone(struct streams *streams);
 
-/* Whether another stream may be able to wait for the stream. If not, its blocks become ready by a wait for the device alone. */
+/* Whether another stream may be able to wait for the stream. If not, its blocks become ready by a wait for the device
+ * alone. */
 static inline bool stream_may_be_waited_for(const struct streams *streams, uint32_t id)
 {
   return streams->record == RECORD_ON_FREE || stream_set_has(&streams->sets->named, id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hooks.c: an adaptor that tells a function of the program (hipmm_hooks_register) of allocations, frees, failures for want of
- * memory, and of what the sources below take from the runtime. It keeps no record and has no lock. */
+/* hooks.c: an adaptor that tells a function of the program (hipmm_hooks_register) of allocations, frees, failures for
+ * want of memory, and of what the sources below take from the runtime. It keeps no record and has no lock. */
 #include <hipmm/plugin.h>
 
 struct hooks_options {

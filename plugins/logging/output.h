@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* output.h: the file of a log, and the rows on their way into it, in the order in which they come. When the file has its
- * size, it is renamed to NAME.1, NAME.1 to NAME.2, and so on, and a new one begins. One thread at a time. The buffer is not the C library's, which a forked child would write again at its exit. */
+/* output.h: the file of a log, and the rows on their way into it, in the order in which they come. When the file has
+ * its size, it is renamed to NAME.1, NAME.1 to NAME.2, and so on, and a new one begins. One thread at a time. The
+ * buffer is not the C library's, which a forked child would write again at its exit. */
 #ifndef HIPMM_LOGGING_OUTPUT_H
 #define HIPMM_LOGGING_OUTPUT_H
 
@@ -40,7 +41,8 @@ bool file_is_same(const struct file *file, const struct file *other);
  * the file system can. */
 bool file_lock(const struct file *file);
 
-/* Makes the file ready for rows: empties it unless `appends`, and writes the header if it is empty. A failure is reported. */
+/* Makes the file ready for rows: empties it unless `appends`, and writes the header if it is empty. A failure is
+ * reported. */
 enum hipmm_status file_begin(struct file *file, const struct hipmm_services *services, const struct file_wish *wish);
 
 /* Inserts `tag` before the extension, in place: ".dev1" makes "a/rmm.dev1.log" of "a/rmm.log". `name` has FILE_NAME_BYTES.

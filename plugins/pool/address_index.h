@@ -49,7 +49,8 @@ void address_index_move(struct address_index *index, struct blocks *blocks, uint
 uint32_t address_index_fit(const struct address_index *index, const struct blocks *blocks, enum measure measure,
                            uint64_t units);
 
-/* The highest block of at least `units` below the block `id`, or of all blocks for BLOCK_NONE; BLOCK_NONE if there is none. */
+/* The highest block of at least `units` below the block `id`, or of all blocks for BLOCK_NONE; BLOCK_NONE if there is
+ * none. */
 uint32_t address_index_below(const struct address_index *index, const struct blocks *blocks, uint32_t id,
                              uint64_t units);
 

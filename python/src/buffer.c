@@ -8,6 +8,7 @@ PyTypeObject *buffer_type;
 struct buffer {
   PyObject_HEAD struct hipmm_buffer *buffer;
   PyObject *stream; /* keeps the buffer's stream alive; NULL for the default stream */
+  PyObject *owner;  /* what must live until the memory is freed, such as RMM's resource; usually NULL */
   int users;        /* calls and views that need the block where it is; -1: a call that may move it */
 };
 
@@ -112,6 +113,7 @@ static void buffer_dealloc(PyObject *object)
   freefunc release = type == buffer_type ? buffer_free : (freefunc)PyType_GetSlot(type, Py_tp_free);
   call_destroy_buffer(self->buffer);
   Py_XDECREF(self->stream);
+  Py_XDECREF(self->owner);
   release(object);
   Py_DECREF(type);
 }
@@ -447,6 +449,29 @@ static PyObject *buffer_get_resource(PyObject *self, void *unused)
   return resource_wrap(resource);
 }
 
+static PyObject *buffer_get_owner(PyObject *self, void *unused)
+{
+  (void)unused;
+  PyObject *owner = ((struct buffer *)self)->owner;
+  return Py_NewRef(owner ? owner : Py_None);
+}
+
+static int buffer_set_owner(PyObject *self, PyObject *owner, void *unused)
+{
+  (void)unused;
+  PyObject *before = ((struct buffer *)self)->owner;
+  ((struct buffer *)self)->owner = Py_XNewRef(owner);
+  Py_XDECREF(before);
+  return 0;
+}
+
+static PyObject *buffer_get_stream_object(PyObject *self, void *unused)
+{
+  (void)unused;
+  PyObject *stream = ((struct buffer *)self)->stream;
+  return Py_NewRef(stream ? stream : Py_None);
+}
+
 static Py_ssize_t buffer_length(PyObject *self)
 {
   return (Py_ssize_t)hipmm_buffer_bytes(buffer_handle(self));
@@ -502,6 +527,8 @@ static PyGetSetDef buffer_properties[] = {
     {"device", buffer_get_device, NULL, "The device.", NULL},
     {"stream", buffer_get_stream, NULL, "The handle of the stream on which the memory will be freed.", NULL},
     {"resource", buffer_get_resource, NULL, "The Resource that the memory is from.", NULL},
+    {"_owner", buffer_get_owner, buffer_set_owner, NULL, NULL},
+    {"_stream_object", buffer_get_stream_object, NULL, NULL, NULL},
     {"__cuda_array_interface__", buffer_array_interface, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 

@@ -2,9 +2,9 @@
 /* call.c: calls of hipmm from Python, callbacks from hipmm to Python, and how failures of both become exceptions. */
 #include "extension.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 /* Of this thread: calls of hipmm under way, callbacks under way, and the exception that a callback left. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
@@ -13,6 +13,8 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 } here;
 
 static PyObject *make_error; /* hipmm._errors.make() */
+
+static atomic_bool is_closed; /* Python is ending: a thread that asked for the GIL would end within hipmm */
 
 /* Buffers to free outside of callbacks. Read and written with the GIL. */
 static struct hipmm_buffer **deferred;
@@ -109,9 +111,14 @@ PyObject *call_result(enum hipmm_status status)
 
 /* ---- Callbacks ---- */
 
+void call_close(void)
+{
+  atomic_store(&is_closed, true);
+}
+
 bool call_enter_callback(PyGILState_STATE *state)
 {
-  if (!Py_IsInitialized()) return false;
+  if (atomic_load(&is_closed) || !Py_IsInitialized()) return false;
   *state = PyGILState_Ensure();
   here.callbacks++;
   return true;

@@ -249,7 +249,8 @@ static PyObject *callback_flush_log(PyObject *module, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-/* At exit, while Python still runs: lines that come later go where they went without the function. */
+/* At exit, while Python still runs: later lines of the log go where they went without the function, and memory that is
+ * from functions of Python is left to the end of the process. */
 static PyObject *callback_close(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
@@ -258,6 +259,7 @@ static PyObject *callback_close(PyObject *module, PyObject *unused)
   (void)status;
   callback_drain_log(NULL);
   Py_CLEAR(log_function);
+  call_close();
   Py_RETURN_NONE;
 }
 

@@ -71,6 +71,9 @@ void call_destroy_buffer(struct hipmm_buffer *buffer);
 bool call_enter_callback(PyGILState_STATE *state);
 void call_leave_callback(PyGILState_STATE state);
 
+/* No callback runs Python code any more. */
+void call_close(void);
+
 int call_init(PyObject *module);
 
 /* ---- Arguments: 0, or -1 with an exception ---- */

@@ -29,7 +29,9 @@ def test_the_stub_has_all_that_the_extension_has():
     assert set(top) == {name for name in dir(_hipmm) if not name.startswith("_")}
     for name, node in top.items():
         if isinstance(node, ast.ClassDef):
-            declared = {inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)}
+            declared = {inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)} | {
+                inner.target.id for inner in node.body if isinstance(inner, ast.AnnAssign)
+            }
             defined = set(vars(getattr(_hipmm, name))) - {
                 "__doc__",
                 "__module__",
@@ -70,3 +72,11 @@ def test_a_free_threaded_python_is_refused(run):
     top = pathlib.Path(__file__).resolve().parents[2]
     program = "import runpy, sys, sysconfig; sysconfig.get_config_var = lambda name: 1; runpy.run_path(sys.argv[1])"
     assert "free-threaded build" in run(program, str(top / "setup.py"), code=1).stderr
+
+
+def test_the_programs_for_a_gpu_are_python():
+    top = pathlib.Path(__file__).resolve().parents[2]
+    files = [*top.glob("tests/gpu/*.py"), *top.glob("tests/bench/*.py")]
+    assert len(files) > 10
+    for file in files:
+        compile(file.read_text(), file, "exec")

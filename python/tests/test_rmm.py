@@ -50,6 +50,7 @@ MODULES = {
     "pylibrmm": "CudaStreamPool CudaStreamFlags DeviceBuffer memory_resource",
     "pylibrmm.stream": "Stream CudaStreamFlags DEFAULT_STREAM LEGACY_DEFAULT_STREAM PER_THREAD_DEFAULT_STREAM",
     "pylibrmm.cuda_stream_pool": "CudaStreamPool",
+    "pylibrmm.cuda_stream": "CudaStream CudaStreamFlags",
     "pylibrmm.device_buffer": "DeviceBuffer to_device copy_ptr_to_host copy_host_to_ptr copy_device_to_ptr",
     "pylibrmm.helper": "parse_bytes",
     "pylibrmm.utils": "as_stream",
@@ -73,6 +74,7 @@ MODULES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:rmm.pylibrmm.cuda_stream:DeprecationWarning")
 @pytest.mark.parametrize("module", MODULES)
 def test_every_module_has_its_names(module):
     found = importlib.import_module(f"hipmm.rmm.{module}".rstrip("."))
@@ -271,6 +273,35 @@ def test_reinitialize():
     with pytest.raises(RuntimeError):
         rmm.reinitialize(devices=[0, 99])
     assert hipmm.current_device() == 0
+
+
+def test_a_resource_that_was_in_force_gives_its_memory_back():
+    base = mr.CudaMemoryResource()
+    before = hipmm.device_memory()[0]
+    for make in (
+        lambda: mr.PoolMemoryResource(base, "64MiB"),
+        lambda: mr.ArenaMemoryResource(base, "64MiB"),
+        lambda: mr.FixedSizeMemoryResource(base, 1 << 20, 64),
+        lambda: mr.StatisticsResourceAdaptor(mr.PoolMemoryResource(base, "64MiB")),
+    ):
+        mr.set_current_device_resource(make())
+        buffer = rmm.DeviceBuffer(size=1 << 20)
+        assert before - hipmm.device_memory()[0] >= 64 << 20
+        mr.set_current_device_resource(base)
+        gc.collect()
+        assert before - hipmm.device_memory()[0] >= 64 << 20  # the buffer keeps it
+        del buffer
+        gc.collect()
+        assert before - hipmm.device_memory()[0] < 8 << 20
+
+
+def test_statistics_of_a_block_leave_the_pool_its_memory():
+    rmm.reinitialize(pool_allocator=True, initial_pool_size="64MiB")
+    pool = mr.get_current_device_resource()
+    with rmm.statistics.statistics():
+        rmm.DeviceBuffer(size=100)
+    gc.collect()
+    assert pool.pool_size() >= 64 << 20
 
 
 def test_logging(tmp_path, monkeypatch):

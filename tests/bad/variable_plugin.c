@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* variable_plugin.c: an adaptor that takes registered objects of every kind, whose options can be set while it is in use, and
- * that shows extents as an option says. What it was given can be read as values. */
+/* variable_plugin.c: an adaptor that takes registered objects of every kind, whose options can be set while it is in
+ * use, and that shows extents as an option says. What it was given can be read as values. */
 #include <hipmm/plugin.h>
 #include <stdatomic.h>
 #include <string.h>

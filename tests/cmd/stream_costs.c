@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_costs.c: has streams that nobody retained use one stack, for stream_counts.sh, which counts the instructions between
- * costs_start() and costs_stop():
+/* stream_costs.c: has streams that nobody retained use one stack, for stream_counts.sh, which counts the instructions
+ * between costs_start() and costs_stop():
  *
  *     stream_costs pairs STREAMS BYTES 'GRAPH'     each stream in turn allocates a block and frees it
  *     stream_costs wait STREAMS BYTES 'GRAPH'      each stream has a free block, as has a retained stream that is busy;

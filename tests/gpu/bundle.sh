@@ -54,10 +54,11 @@ done
 for object in "$build"/preload/.libs/*.so; do
   [ ! -e "$object" ] || carry "$object" "plugins/preload/$(basename "$object")"
 done
-for library in "$build"/.libs/lib*.so; do carry "$library" "lib/$(basename "$library")"; done
+# By the name that programs load: links do not survive every way of copying, and two files would be two libraries.
+for library in "$build"/.libs/lib*.so; do carry "$library" "lib/$(basename "$library").0"; done
 
 # What programs are linked with, but for the C library, which the other machine's own programs need as it is.
-for program in "$folder/hipmm" "$folder"/tests/*/test_* "$folder"/lib/*.so; do
+for program in "$folder/hipmm" "$folder"/tests/*/test_* "$folder"/lib/*.so.0; do
   ldd "$program" 2>/dev/null | sed -n 's|.* => \(/.*/lib[^ /]*\) .*|\1|p'
 done | sort -u | while read -r file; do
   case $(basename "$file") in

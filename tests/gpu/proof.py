@@ -61,7 +61,7 @@ class Proof:
             "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
             "HIPMM_RUNTIME": self.runtime,
             "HIPMM_PLUGIN_PATH": str(self.bundle / "plugins"),
-            "HIPMM_LIBRARY": str(self.bundle / "lib/libhipmm.so"),
+            "HIPMM_LIBRARY": str(self.bundle / "lib/libhipmm.so.0"),
             "HIPMM_CONFIG": str(self.bundle / "etc/hipmm.json"),
             "CMOCKA_MESSAGE_OUTPUT": "TAP",
             "top_builddir": str(self.bundle),

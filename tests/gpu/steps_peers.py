@@ -170,7 +170,7 @@ def compile_program(proof, compiler, name, *words):
 
 def compile_both(proof, compiler):
     """The program with memory of the runtime, and with memory of hipmm's C API."""
-    library = proof.bundle / "lib/libhipmm.so"
+    library = proof.bundle / "lib/libhipmm.so.0"
     link = proof.folder / "libhipmm.so.0"
     if not link.exists():
         link.symlink_to(library)

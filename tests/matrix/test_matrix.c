@@ -45,6 +45,7 @@ static const struct requirement requirements[] = {
     {"fixed_size", .options = "\"block_size\": \"128KiB\", \"blocks_per_chunk\": 16, "},
     {"fixed_size", .name = "fixed_size that is filled",
      .options = "\"block_size\": \"128KiB\", \"blocks_per_chunk\": 16, \"blocks_to_preallocate\": 16, "},
+    {"hooks", .options = "\"hooks\": \"program\", "},
     {"limiting", .options = "\"limit\": \"128MiB\", "},
     {"logging", .options = log_option, .is_single = true},
     {.type = "monotonic"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* no_wait_plugin.c: a sub-allocator with a mistake of the kind that its option names, so that the model test can prove that it
- * would notice: memory reused without regard to stream order, blocks that overlap, or a lost alignment. Correct in all
- * else. */
+/* no_wait_plugin.c: a sub-allocator with a mistake of the kind that its option names, so that the model test can prove
+ * that it would notice: memory reused without regard to stream order, blocks that overlap, or a lost alignment. Correct
+ * in all else. */
 #include <hipmm/plugin.h>
 #include <pthread.h>
 

@@ -332,7 +332,8 @@ static void what_is_no_block_is_not_imported(void **state)
   assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_HIP);
   bad = good;
   bad.parts[0].bytes *= 64; /* more than the descriptor has */
-  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_HIP);
+  enum hipmm_status status = hipmm_share_import_block(device, &bad.block, bad.parts, &there);
+  if (status != HIPMM_E_NOT_SUPPORTED) assert_int_equal(status, HIPMM_E_HIP); /* by driver */
   assert_ptr_equal(there, &there);
   close_parts(&good);
   fixture_free(ptr, BYTES, NULL);
@@ -726,6 +727,7 @@ static void other_devices_may_use_what_is_imported(void **state)
   (void)state;
   struct hipmm_share_pointer pointer;
   void *ptr = NULL;
+  needs_devices(2);
   fixture_start(owner);
   unsigned char *mine = owned_block(1, &pointer);
   struct hipmm_resource *other = imported();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* both_schedulers.h: tests of streams and containers run on either scheduler of the software device: streams that run at once, in
- * threads, and streams that run as late as they may. A test starts with both_start(state, graph). */
+/* both_schedulers.h: tests of streams and containers run on either scheduler of the software device: streams that run
+ * at once, in threads, and streams that run as late as they may. A test starts with both_start(state, graph). */
 #ifndef HIPMM_TESTS_SUPPORT_BOTH_SCHEDULERS_H
 #define HIPMM_TESTS_SUPPORT_BOTH_SCHEDULERS_H
 

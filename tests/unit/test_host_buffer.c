@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/container/host_buffer.c and core/container/pinned_resource.c: memory that the host uses at its address, over every source
- * that gives such, and over none other. */
+/* Tests of core/container/host_buffer.c and core/container/pinned_resource.c: memory that the host uses at its address,
+ * over every source that gives such, and over none other. */
 #include "../support/both_schedulers.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/stack/stack.c and core/plugin/services.c: a stack per device, built when it is first asked for, on its own device,
- * and taken down with nothing lost. */
+/* Tests of core/stack/stack.c and core/plugin/services.c: a stack per device, built when it is first asked for, on its
+ * own device, and taken down with nothing lost. */
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/stream/stream.c and core/stack/stream_registry.c: streams that hipmm makes, on the device that is asked for; what
- * stacks hear of them; order between streams; and every handle that is none. */
+/* Tests of core/stream/stream.c and core/stack/stream_registry.c: streams that hipmm makes, on the device that is asked
+ * for; what stacks hear of them; order between streams; and every handle that is none. */
 #include "../../core/runtime/hip.h"
 #include "../support/both_schedulers.h"
 

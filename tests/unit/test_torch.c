@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/framework/torch.c, torch_blocks.c, torch_pools.c, framework_device.c and cupy.c: what PyTorch and CuPy call, over the
- * software device. The stepped scheduler runs work as late as it can, in an order drawn from a seed. */
+/* Tests of core/framework/torch.c, torch_blocks.c, torch_pools.c, framework_device.c and cupy.c: what PyTorch and CuPy
+ * call, over the software device. The stepped scheduler runs work as late as it can, in an order drawn from a seed. */
 #include "../support/fixture.h"
 
 #include <hipmm/torch.h>

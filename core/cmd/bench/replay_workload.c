@@ -52,7 +52,7 @@ static bool bench_replay_timed_pass(struct player *player, struct bench_round *r
   const struct trace *trace = player->trace;
   struct timed_pass pass = {player, round, calloc(trace->n_slots, sizeof *pass.live)};
   if (!pass.live) return false;
-  int64_t began_ns = bench_now_ns();
+  int64_t began_ns = cmd_now_ns();
   uint64_t began_tick = bench_tick_before();
   for (size_t i = 0; i < trace->n_events; i++) {
     if (trace->events[i].is_free)
@@ -61,7 +61,7 @@ static bool bench_replay_timed_pass(struct player *player, struct bench_round *r
       bench_replay_timed_allocate(&pass, i);
   }
   uint64_t ticks = bench_tick_after() - began_tick;
-  round->times->ns_per_tick = (double)(bench_now_ns() - began_ns) / (double)(ticks ? ticks : 1);
+  round->times->ns_per_tick = (double)(cmd_now_ns() - began_ns) / (double)(ticks ? ticks : 1);
   for (size_t i = 0; i < player->n_leftovers; i++) bench_replay_timed_free(&pass, player->leftovers[i]);
   free(pass.live);
   return true;
@@ -82,7 +82,7 @@ static void bench_replay_cold(struct player *player, struct bench_round *round)
 static void bench_replay_warm(struct player *player, int64_t run_ns, struct progress *progress,
                               struct bench_round *round)
 {
-  int64_t began_ns = bench_now_ns();
+  int64_t began_ns = cmd_now_ns();
   double spent_ns = 0;
   bench_calls_start(&round->calls);
   do {
@@ -90,8 +90,8 @@ static void bench_replay_warm(struct player *player, int64_t run_ns, struct prog
     uint64_t ops = player->trace->n_events - player->skipped;
     round->ops += ops;
     spent_ns += ns_per_op * (double)ops;
-    progress_show(progress, (uint64_t)(bench_now_ns() - began_ns), (uint64_t)run_ns);
-  } while (bench_now_ns() - began_ns < run_ns);
+    progress_show(progress, (uint64_t)(cmd_now_ns() - began_ns), (uint64_t)run_ns);
+  } while (cmd_now_ns() - began_ns < run_ns);
   bench_calls_stop(&round->calls);
   round->ns_per_op = round->ops ? spent_ns / (double)round->ops : 0;
 }

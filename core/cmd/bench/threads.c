@@ -78,7 +78,7 @@ static void bench_threads_measure(struct member *member)
 {
   const struct bench_ops *ops = member->team->ops;
   struct bench_worker *worker = member->worker;
-  int64_t began_ns = bench_now_ns(), end_ns;
+  int64_t began_ns = cmd_now_ns(), end_ns;
   uint64_t batches = 0;
   do {
     if (ops->ready && !ops->ready(worker)) break;
@@ -86,9 +86,9 @@ static void bench_threads_measure(struct member *member)
       ops->sample(worker);
       if (ops->ready && !ops->ready(worker)) break;
     }
-    int64_t start_ns = bench_now_ns();
+    int64_t start_ns = cmd_now_ns();
     member->ops += ops->batch(worker);
-    end_ns = bench_now_ns();
+    end_ns = cmd_now_ns();
     member->spent_ns += end_ns - start_ns;
     bench_threads_raise_peak(member);
     if (worker->index == 0)
@@ -100,7 +100,7 @@ static void bench_threads_measure(struct member *member)
 static void bench_threads_begin_together(struct team *team)
 {
   if (pthread_barrier_wait(&team->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
-    team->began_ns = bench_now_ns();
+    team->began_ns = cmd_now_ns();
     team->began_tick = bench_tick_before();
     bench_calls_start(&team->calls);
   }
@@ -112,7 +112,7 @@ static void bench_threads_end_together(struct team *team)
   if (pthread_barrier_wait(&team->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
     bench_calls_stop(&team->calls);
     uint64_t ticks = bench_tick_after() - team->began_tick;
-    team->ns_per_tick = (double)(bench_now_ns() - team->began_ns) / (double)(ticks ? ticks : 1);
+    team->ns_per_tick = (double)(cmd_now_ns() - team->began_ns) / (double)(ticks ? ticks : 1);
   }
   pthread_barrier_wait(&team->barrier);
 }

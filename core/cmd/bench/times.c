@@ -2,18 +2,9 @@
 /* times.c: see times.h. */
 #include "times.h"
 
-#include <time.h>
-
 enum { TIMES_CALIBRATIONS = 2000, TIMES_FINE_BITS = 5 };
 
 _Static_assert(BENCH_TIMES_FINE == 1 << TIMES_FINE_BITS, "rows of an octave");
-
-int64_t bench_now_ns(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 void bench_times_start(struct bench_times *times)
 {

@@ -47,9 +47,6 @@ static inline uint64_t bench_tick_after(void)
 #endif
 }
 
-/* Nanoseconds of the monotonic clock. */
-int64_t bench_now_ns(void);
-
 /* Empties *times, and measures the cost of timing itself. */
 void bench_times_start(struct bench_times *times);
 

@@ -28,24 +28,29 @@ static json_t *info_graph(const struct source *source, const char *from, const s
 
 /* ---- Runtimes -------------------------------------------------------------------------------------------------- */
 
-/* The runtimes that "auto" tries, in its order, and the one that is asked for if it is another. */
-static json_t *info_runtimes(const struct source *source, const struct graph *graph, const char *wanted)
+static json_t *info_runtime(const struct source *source, const char *name, bool may_be_in_force)
 {
-  const char *names[] = {"amd", "nvidia", "software", wanted};
-  bool is_auto = strcmp(wanted, "auto") == 0, any = false;
+  json_t *runtime = info_probe(source, name);
+  bool is_good = json_is_null(json_object_get(runtime, "reason"));
+  json_object_set_new(runtime, "name", output_json_string(name));
+  json_object_set_new(runtime, "in_force", json_boolean(is_good && may_be_in_force));
+  return runtime;
+}
+
+/* The runtimes that "auto" tries, in its order, and `wanted` if that is another one. */
+static json_t *info_runtimes(const struct source *source, const char *wanted)
+{
+  bool is_auto = strcmp(wanted, "auto") == 0, is_listed = is_auto, any = false;
   json_t *runtimes = json_array();
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    bool is_repeated =
-        i == 3 && (is_auto || !strcmp(wanted, names[0]) || !strcmp(wanted, names[1]) || !strcmp(wanted, names[2]));
-    if (is_repeated) continue;
-    json_t *runtime = info_probe(graph ? source : NULL, names[i]);
-    bool is_good = json_is_null(json_object_get(runtime, "reason"));
-    bool is_in_force = is_good && (is_auto ? !any : strcmp(wanted, names[i]) == 0);
-    any = any || is_in_force;
-    json_object_set_new(runtime, "name", output_json_string(names[i]));
-    json_object_set_new(runtime, "in_force", json_boolean(is_in_force));
+  for (size_t i = 0; i < GRAPH_AUTO_RUNTIMES; i++) {
+    const char *name = graph_auto_runtimes[i];
+    bool is_wanted = strcmp(wanted, name) == 0;
+    json_t *runtime = info_runtime(source, name, is_auto ? !any : is_wanted);
+    any = any || json_is_true(json_object_get(runtime, "in_force"));
+    is_listed = is_listed || is_wanted;
     json_array_append_new(runtimes, runtime);
   }
+  if (!is_listed) json_array_append_new(runtimes, info_runtime(source, wanted, true));
   return runtimes;
 }
 
@@ -116,7 +121,7 @@ static json_t *info_make(const struct source *source, const char *from, const st
   if (!wanted || !*wanted) wanted = graph ? graph->runtime : "auto";
   return json_pack("{s:s, s:i, s:o, s:s, s:o, s:o}", "version", hipmm_version(), "plugin_abi", HIPMM_PLUGIN_ABI,
                    "graph", info_graph(source, from, graph), "runtime", wanted, "runtimes",
-                   info_runtimes(source, graph, wanted), "plugin_folders",
+                   info_runtimes(graph ? source : NULL, wanted), "plugin_folders",
                    info_folders(graph ? &graph->plugin_path : &none));
 }
 
@@ -148,7 +153,7 @@ static int info_run(int argc, char **argv)
   struct source source;
   struct graph *graph = NULL;
   source_choose(&source, config);
-  (void)!source_read(&source, &graph); /* its mistakes are printed */
+  (void)!source_read(&source, &graph); /* the errors were printed */
   json_t *info = info_make(&source, info_graph_from(config, &source), graph);
   if (graph) graph_release(graph);
   status = info ? info_status(info) : CMD_BAD;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* probe.c: asks a runtime for its devices, in a child process. A runtime that ends the process, or that hangs no call of
- * ours, does no harm here. Called by info.c, for each runtime, before this process uses any. */
+/* probe.c: asks a runtime for its devices, in a child process. A runtime that ends its process ends
+ * the child alone. Called by info.c for each runtime. */
 #include "info.h"
 
 #include "../../runtime/hip.h"
@@ -16,7 +16,7 @@ enum { PROBE_MANAGED_BYTES = 4096, PROBE_ATTACH_GLOBAL = 1 };
 
 /* ---- The child ------------------------------------------------------------------------------------------------- */
 
-/* Each is tried: what attributes say differs between releases of HIP. */
+/* Tried, since the attribute for managed memory differs between releases of HIP. */
 static bool probe_has_managed(const struct hipmm_hip *hip)
 {
   void *ptr;
@@ -71,7 +71,7 @@ static json_t *probe_find(const struct source *source)
   enum hipmm_status status = source ? source_initialise(source) : hipmm_init_from_string("{ \"stack\": [\"device\"] }");
   if (status == HIPMM_OK) status = hipmm_device_count(&n_devices);
   if (status != HIPMM_OK) {
-    /* That the variable asks for the runtime is so in this process alone. */
+    /* The message names the variable, which is set in this process alone. */
     static const char variable[] = "HIPMM_RUNTIME: ";
     const char *message = hipmm_last_error_message();
     bool is_of_variable = strncmp(message, variable, sizeof variable - 1) == 0;
@@ -85,7 +85,7 @@ static json_t *probe_find(const struct source *source)
                    "devices", devices);
 }
 
-/* What the runtime prints by itself would be among the results. */
+/* Standard output is the parent's result, so what the runtime prints goes to standard error. */
 static void probe_answer_and_exit(const struct source *source, const char *runtime, int pipe_end)
 {
   setenv("HIPMM_LOG", "off", 1);

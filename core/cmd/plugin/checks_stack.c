@@ -157,9 +157,9 @@ static void checks_stack_leaks(void)
   void *ptrs[N];
   size_t left = 0;
   kit_open("threads");
-  for (int i = 0; i < N; i++) ptrs[i] = kit_allocate((size_t)(i * 900 + 1), HIPMM_ALIGNMENT, NULL);
-  for (int i = 0; i < N; i++) {
-    if (ptrs[i] && i >= LEFT) kit_free(ptrs[i], (size_t)(i * 900 + 1), NULL);
+  for (size_t i = 0; i < N; i++) ptrs[i] = kit_allocate(i * 900 + 1, HIPMM_ALIGNMENT, NULL);
+  for (size_t i = 0; i < N; i++) {
+    if (ptrs[i] && i >= LEFT) kit_free(ptrs[i], i * 900 + 1, NULL);
     left += ptrs[i] && i < LEFT;
   }
   bool are_upstreams = plugin->role == HIPMM_ROLE_ADAPTOR || plugin->flags & HIPMM_PLUGIN_HANDS_ON;

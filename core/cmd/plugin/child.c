@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 const struct kit *kit;
@@ -62,20 +61,13 @@ static _Noreturn void child_run(const struct kit *what, const struct kit_check *
 
 /* ---- The parent ---- */
 
-static long long child_now_ms(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
 /* Whether the child wrote a finding before the time was up. `is_late_out`: it did not even end. */
 static bool child_read(int end, unsigned timeout_s, struct kit_finding *finding, bool *is_late_out)
 {
-  long long deadline_ms = child_now_ms() + timeout_s * 1000LL;
+  int64_t deadline_ns = cmd_now_ns() + timeout_s * INT64_C(1000000000);
   struct pollfd poll_end = {.fd = end, .events = POLLIN};
   for (;;) {
-    long long left_ms = deadline_ms - child_now_ms();
+    int64_t left_ms = (deadline_ns - cmd_now_ns()) / 1000000;
     int n = left_ms > 0 ? poll(&poll_end, 1, (int)left_ms) : 0;
     if (n < 0 && errno == EINTR) continue;
     *is_late_out = n == 0;

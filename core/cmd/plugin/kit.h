@@ -32,8 +32,8 @@ struct kit_check {
 /* checks_file.c, checks_memory.c, checks_stack.c, checks_failures.c: tables ended by a row without a name. */
 extern const struct kit_check kit_checks_file[], kit_checks_memory[], kit_checks_stack[], kit_checks_failures[];
 
-/* End the check: the plugin does not keep to the rule, and this is what came instead; the rule does not concern it, for
- * this reason. Any thread may call them. */
+/* End the check. fail: the plugin breaks the rule, and the text says what it did. skip: the rule does not apply to the
+ * plugin, and the text says why. Any thread may call them. */
 _Noreturn void kit_fail(const char *format, ...) HIPMM_PRINTF(1, 2);
 _Noreturn void kit_skip(const char *format, ...) HIPMM_PRINTF(1, 2);
 
@@ -55,17 +55,17 @@ struct kit_finding kit_run(const struct kit *what, const struct kit_check *check
 const struct hipmm_plugin *kit_plugin(void);
 const struct hipmm_plugin *kit_resource_plugin(void);
 
-/* The resources of the stack as JSON, the tested one called "tested"; and the same as text for model.h. To be freed. */
+/* The resources of the stack as JSON text for model.h; the tested one is called "tested". The caller frees it. */
 char *kit_resources(void);
 
 /* Whether only the host can be relied on to use the memory in turn: see model.h. */
 bool kit_is_host_memory(void);
 
-/* Initialises hipmm on the software device, without building the stack, and builds it. */
+/* kit_start() initialises hipmm on the software device; kit_build() builds the stack. */
 void kit_start(const char *scheduler);
 enum hipmm_status kit_build(void);
 
-/* Both; ends the check if one fails. */
+/* Does both; ends the check if one fails. */
 void kit_open(const char *scheduler);
 
 /* Takes the stack down. Ends the check if something was not given back: to the upstream, except for `left` blocks, to the
@@ -94,7 +94,7 @@ extern uint64_t kit_probe_allocations, kit_probe_frees;
 /* The allocation that fails, counted from 1 like kit_probe_tries; 0: none. */
 extern uint64_t kit_probe_tries, kit_probe_fails_at;
 
-/* What the upstream was asked against its contract: an alignment that is no power of two. NULL: nothing. */
+/* A request to the upstream that broke the contract, such as an alignment that is no power of two. NULL: there was none. */
 extern const char *kit_probe_breach;
 
 /* Blocks that are live in the probe. */
@@ -102,7 +102,7 @@ size_t kit_probe_live(void);
 
 extern const struct hipmm_plugin kit_probe;
 
-/* ---- use.c, calls ---------------------------------------------------------------------------------------------- */
+/* ---- calls.c --------------------------------------------------------------------------------------------------- */
 
 /* Allocates from the tested resource and checks the pointer. NULL: it is out of memory, and said so. */
 void *kit_allocate(size_t bytes, size_t alignment, hipmm_stream_t stream);
@@ -116,7 +116,8 @@ void kit_expect_refusal(enum hipmm_status status, enum hipmm_status wanted, cons
 /* Ends the check unless the call succeeded. */
 void kit_expect_ok(enum hipmm_status status, const char *what);
 
-/* A stream of the runtime's; and the end of the check unless a call of HIP by the kit itself succeeded. */
+/* kit_stream() creates a stream of the runtime. kit_expect_hip() ends the check unless a call of HIP, made by the kit
+ * itself, succeeded. */
 hipmm_stream_t kit_stream(void);
 void kit_expect_hip(int code, const char *call);
 

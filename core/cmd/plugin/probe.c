@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* probe.c: the resource directly below the tested one: an adaptor that notes what it was asked for, and fails when it is
+/* probe.c: the resource directly below the tested one: an adaptor that records what it was asked for, and fails when it is
  * told to. It leaves refusals to its own upstream. */
 #include "kit.h"
 #include "ranges.h"

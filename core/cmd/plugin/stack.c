@@ -99,7 +99,7 @@ static const struct hipmm_plugin *stack_plugin_below(void)
 /* A value for an option that must be given. */
 static json_t *stack_required_value(const struct hipmm_option *row)
 {
-  bool fails = row->unit && !strcmp(row->unit, "region");
+  bool is_region = row->unit && !strcmp(row->unit, "region");
   switch (row->type) {
   case HIPMM_OPTION_BOOL: return json_false();
   case HIPMM_OPTION_INTEGER: return json_integer(row->minimum ? strtoll(row->minimum, NULL, 10) : 1);
@@ -109,7 +109,7 @@ static json_t *stack_required_value(const struct hipmm_option *row)
   case HIPMM_OPTION_ENUM: return json_string(row->choices[0]);
   case HIPMM_OPTION_STRING: return json_string("/dev/null");
   case HIPMM_OPTION_RESOURCE: return json_string("probe");
-  case HIPMM_OPTION_OBJECT: return json_string(fails ? "region" : "program"); /* what program.h registers */
+  case HIPMM_OPTION_OBJECT: return json_string(is_region ? "region" : "program"); /* what program.h registers */
   default: return json_array();
   }
 }

@@ -2,6 +2,7 @@
 /* csv.c: see csv.h. Logs have millions of lines, so a line is neither copied nor given to scanf(). read() serves pipes
  * and files alike; with mmap() a file that shrinks meanwhile would raise SIGBUS. */
 #include "csv.h"
+#include "../../base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -219,7 +220,7 @@ bool trace_row_read(const struct trace_columns *columns, const char *line, const
   struct field fields[TRACE_MOST_COLUMNS];
   int n = trace_csv_split(line, end, fields);
   if (n != columns->count) {
-    snprintf(message, message_bytes, "%d column%s instead of %d", n, n == 1 ? "" : "s", columns->count);
+    snprintf(message, message_bytes, "%d column%s instead of %d", n, text_plural((uint64_t)n), columns->count);
     return false;
   }
   struct trace_row row = {.stream = 0};

@@ -3,21 +3,15 @@
  * has matched allocations and frees, and player_tally() counts afterwards. */
 #include "player.h"
 
+#include "../cmd.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { PLAYER_BATCH = 1 << 15 };
 
 /* The slot value of a block that could not be allocated. */
 static char player_nothing;
-
-static int64_t trace_player_now_ns(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 /* Lists the allocations that the trace never frees. False: out of memory. */
 static bool trace_player_find_leftovers(struct player *player)
@@ -112,9 +106,9 @@ double player_play(struct player *player)
   player->skipped = 0;
   for (size_t first = 0; first < n; first += PLAYER_BATCH) {
     size_t end = n - first < PLAYER_BATCH ? n : first + PLAYER_BATCH;
-    int64_t start_ns = trace_player_now_ns();
+    int64_t start_ns = cmd_now_ns();
     trace_player_batch(player, first, end);
-    spent_ns += trace_player_now_ns() - start_ns;
+    spent_ns += cmd_now_ns() - start_ns;
     if (player->watcher.tell) player->watcher.tell(player->watcher.closure, end, n);
   }
   size_t operations = n - player->skipped;

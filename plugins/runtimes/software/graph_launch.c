@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_launch.c: a launch of a program. Called by graph_api.c. The copies of all operations go to one stream, in an order that
- * the dependencies allow: that of the capture, or with the stepped scheduler one that is drawn anew for each launch, so that
- * a missing dependency shows. */
+/* graph_launch.c: a launch of a program. Called by graph_api.c. The copies of all operations go to one stream, in an
+ * order that the dependencies allow: that of the capture, or with the stepped scheduler one that is drawn anew for each
+ * launch, so that a missing dependency shows. */
 #include "graph.h"
 #include <stdlib.h>
 

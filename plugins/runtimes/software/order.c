@@ -5,11 +5,13 @@
  *
  * Each queue has a list of other queues, with the sequence number up to which the operations of that queue are finished
  * before its own next operation. A marker has the list that its queue had when the marker was submitted. A list is never
- * changed while something else refers to it. When there is no memory for a longer list, the order is not known: pools then
- * wait for the free. */
+ * changed while something else refers to it. It has the queues that were waited for last, so that a wait costs the same
+ * however many streams there are. Where the list has no room, or there is no memory for it, the order is not known: pools
+ * then wait for the free. */
 #include "internal.h"
 #include <stdlib.h>
-#include <string.h>
+
+enum { ORDER_MOST_ENTRIES = 64 };
 
 struct order_entry {
   const struct software_queue *queue;
@@ -41,22 +43,22 @@ static void order_raise(struct software_order *order, const struct software_queu
     if (order->entries[i].sequence < sequence) order->entries[i].sequence = sequence;
     return;
   }
-  order->entries[order->count++] = (struct order_entry){queue, sequence};
+  if (order->count < ORDER_MOST_ENTRIES) order->entries[order->count++] = (struct order_entry){queue, sequence};
 }
 
 void software_order_learn(struct software_queue *queue, const struct software_marker *marker)
 {
   const struct software_order *known = queue->order, *added = marker->order;
   if (!marker->queue || marker->queue == queue || order_sequence(known, marker->queue) >= marker->sequence) return;
-  size_t most = (known ? known->count : 0) + (added ? added->count : 0) + 1;
-  struct software_order *order = malloc(sizeof *order + most * sizeof *order->entries);
+  struct software_order *order = malloc(sizeof *order + ORDER_MOST_ENTRIES * sizeof *order->entries);
   if (!order) return;
   order->references = 1;
-  order->count = known ? known->count : 0;
-  if (known) memcpy(order->entries, known->entries, known->count * sizeof *known->entries);
+  order->count = 0;
+  order_raise(order, marker->queue, marker->sequence);
   for (size_t i = 0; added && i < added->count; i++)
     if (added->entries[i].queue != queue) order_raise(order, added->entries[i].queue, added->entries[i].sequence);
-  order_raise(order, marker->queue, marker->sequence);
+  for (size_t i = 0; known && i < known->count; i++)
+    order_raise(order, known->entries[i].queue, known->entries[i].sequence);
   software_order_unreference(queue->order);
   queue->order = order;
 }

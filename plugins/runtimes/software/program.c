@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* program.c: what is made of a graph in order to launch it: copies of the operations of its nodes, and which depends on which.
- * Called by graph_api.c for instances, by graph_launch.c, and by execute.c at the end of a launch. A program lasts until its
- * instance is destroyed and its last launch has finished, whatever becomes of the graph. */
+/* program.c: what is made of a graph in order to launch it: copies of the operations of its nodes, and which depends on
+ * which. Called by graph_api.c for instances, by graph_launch.c, and by execute.c at the end of a launch. A program
+ * lasts until its instance is destroyed and its last launch has finished, whatever becomes of the graph. */
 #include "graph.h"
 #include <stdlib.h>
 

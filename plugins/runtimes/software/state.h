@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* state.h: the objects of the software device, its one lock, and the lowest layers: state, names, counts and failures of calls,
- * options, and the start and end of each HIP function. Unless a comment says otherwise, functions expect the lock held. */
+/* state.h: the objects of the software device, its one lock, and the lowest layers: state, names, counts and failures
+ * of calls, options, and the start and end of each HIP function. Unless a comment says otherwise, functions expect the
+ * lock held. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_STATE_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_STATE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tables.h: memory and tables: heaps, objects behind handles, advice, live memory, mappings. Unless a comment says otherwise,
- * functions expect the lock held. */
+/* tables.h: memory and tables: heaps, objects behind handles, advice, live memory, mappings. Unless a comment says
+ * otherwise, functions expect the lock held. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_TABLES_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_TABLES_H
 

@@ -106,6 +106,48 @@ char *allocate(size_t bytes)
   return memory;
 }
 
+void *allocate_on(hipStream_t stream, size_t bytes)
+{
+  void *memory = NULL;
+  assert_ok(hipMallocAsync(&memory, bytes, stream));
+  assert_non_null(memory);
+  return memory;
+}
+
+size_t free_bytes(void)
+{
+  size_t available, total;
+  assert_ok(hipMemGetInfo(&available, &total));
+  assert_int_equal(total, software.config.memory_bytes);
+  return available;
+}
+
+hipStream_t create_stream(void)
+{
+  hipStream_t stream;
+  assert_ok(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+  return stream;
+}
+
+hipMemPool_t default_pool(void)
+{
+  hipMemPool_t pool;
+  assert_ok(hipDeviceGetDefaultMemPool(&pool, 0));
+  return pool;
+}
+
+uint64_t pool_amount(hipMemPool_t pool, hipMemPoolAttr attribute)
+{
+  uint64_t value = UINT64_MAX;
+  assert_ok(hipMemPoolGetAttribute(pool, attribute, &value));
+  return value;
+}
+
+void set_pool_amount(hipMemPool_t pool, hipMemPoolAttr attribute, uint64_t value)
+{
+  assert_ok(hipMemPoolSetAttribute(pool, attribute, &value));
+}
+
 bool is_filled(const char *memory, int value, size_t bytes)
 {
   for (size_t i = 0; i < bytes; i++)

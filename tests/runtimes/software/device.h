@@ -35,8 +35,21 @@ int finish(void **state);
 /* Teardown of tests that make faults or leave memory behind on purpose. */
 int finish_untidy(void **state);
 
-/* Memory of `bytes` on the current device. */
+/* Memory of `bytes` on the current device; and by a stream, from the device's pool. */
 char *allocate(size_t bytes);
+void *allocate_on(hipStream_t stream, size_t bytes);
+
+/* What the current device has free. */
+size_t free_bytes(void);
+
+/* A non-blocking stream. */
+hipStream_t create_stream(void);
+
+/* The default pool of device 0; and attributes of pools that are numbers of bytes. */
+hipMemPool_t default_pool(void);
+uint64_t pool_amount(hipMemPool_t pool, hipMemPoolAttr attribute);
+void set_pool_amount(hipMemPool_t pool, hipMemPoolAttr attribute, uint64_t value);
+
 /* Whether all bytes are `value`. */
 bool is_filled(const char *memory, int value, size_t bytes);
 

@@ -7,13 +7,6 @@
 
 #define DEVICE_TO_DEVICE_NO_CU ((hipMemcpyKind)1024) /* hipMemcpyDeviceToDeviceNoCU, of HIP 6 */
 
-static hipStream_t create_stream(void)
-{
-  hipStream_t stream;
-  assert_ok(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
-  return stream;
-}
-
 static void copies_of_every_kind_move_the_bytes(void **state)
 {
   (void)state;

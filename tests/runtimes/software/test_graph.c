@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_graph.c: graphs captured from streams: what becomes a node, memory that nodes allocate and free, launches in the order of
- * their dependencies, and what a capture forbids. */
+/* test_graph.c: graphs captured from streams: what becomes a node, memory that nodes allocate and free, launches in the
+ * order of their dependencies, and what a capture forbids. */
 #include "device.h"
 #include <pthread.h>
 #include <stdlib.h>
-
-static hipStream_t create_stream(void)
-{
-  hipStream_t stream;
-  assert_ok(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
-  return stream;
-}
 
 static void begin(hipStream_t stream)
 {

@@ -3,13 +3,6 @@
 #include "device.h"
 #include <stdlib.h>
 
-static size_t free_bytes(void)
-{
-  size_t available, total;
-  assert_ok(hipMemGetInfo(&available, &total));
-  return available;
-}
-
 static void pinned_memory_is_for_host_and_device(void **state)
 {
   (void)state;

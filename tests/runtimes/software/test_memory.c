@@ -4,14 +4,6 @@
 #include "device.h"
 #include <stdlib.h>
 
-static size_t free_bytes(void)
-{
-  size_t available, total;
-  assert_ok(hipMemGetInfo(&available, &total));
-  assert_int_equal(total, software.config.memory_bytes);
-  return available;
-}
-
 static void memory_info_counts_whole_pages(void **state)
 {
   (void)state;

@@ -4,13 +4,6 @@
 #include "device.h"
 #include <stdlib.h>
 
-static hipStream_t create_stream(void)
-{
-  hipStream_t stream;
-  assert_ok(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
-  return stream;
-}
-
 static hipMemPool_t create_pool(hipMemAllocationHandleType type)
 {
   hipMemPool_t pool;
@@ -18,40 +11,6 @@ static hipMemPool_t create_pool(hipMemAllocationHandleType type)
       .allocType = hipMemAllocationTypePinned, .handleTypes = type, .location = {hipMemLocationTypeDevice, 0}};
   assert_ok(hipMemPoolCreate(&pool, &properties));
   return pool;
-}
-
-static hipMemPool_t default_pool(void)
-{
-  hipMemPool_t pool;
-  assert_ok(hipDeviceGetDefaultMemPool(&pool, 0));
-  return pool;
-}
-
-static uint64_t amount(hipMemPool_t pool, hipMemPoolAttr attribute)
-{
-  uint64_t value = UINT64_MAX;
-  assert_ok(hipMemPoolGetAttribute(pool, attribute, &value));
-  return value;
-}
-
-static void set_amount(hipMemPool_t pool, hipMemPoolAttr attribute, uint64_t value)
-{
-  assert_ok(hipMemPoolSetAttribute(pool, attribute, &value));
-}
-
-static void *allocate_on(hipStream_t stream, size_t bytes)
-{
-  void *memory = NULL;
-  assert_ok(hipMallocAsync(&memory, bytes, stream));
-  assert_non_null(memory);
-  return memory;
-}
-
-static size_t free_bytes(void)
-{
-  size_t available, total;
-  assert_ok(hipMemGetInfo(&available, &total));
-  return available;
 }
 
 static void the_freeing_stream_gets_a_block_back_at_once(void **state)
@@ -77,7 +36,7 @@ static void another_stream_gets_it_when_the_free_has_executed(void **state)
   (void)state;
   int go = 0;
   hipStream_t first = create_stream(), second = create_stream();
-  set_amount(default_pool(), hipMemPoolAttrReleaseThreshold, UINT64_MAX);
+  set_pool_amount(default_pool(), hipMemPoolAttrReleaseThreshold, UINT64_MAX);
   void *memory = allocate_on(first, 5000);
   assert_ok(hipStreamSynchronize(first));
   if (software.config.scheduler == SOFTWARE_STEPPED) go = 1;
@@ -102,7 +61,7 @@ static void opportunistic_reuse_can_be_forbidden(void **state)
   int no = 0, value = -1;
   hipMemPool_t pool = default_pool();
   hipStream_t first = create_stream(), second = create_stream();
-  set_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
+  set_pool_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
   assert_ok(hipMemPoolSetAttribute(pool, hipMemPoolReuseAllowOpportunistic, &no));
   assert_ok(hipMemPoolGetAttribute(pool, hipMemPoolReuseAllowOpportunistic, &value));
   assert_int_equal(value, 0);
@@ -122,21 +81,21 @@ static void the_attributes_count_used_and_reserved(void **state)
   (void)state;
   hipMemPool_t pool = default_pool();
   hipStream_t stream = create_stream();
-  set_amount(pool, hipMemPoolAttrReleaseThreshold, MIB);
+  set_pool_amount(pool, hipMemPoolAttrReleaseThreshold, MIB);
   void *one = allocate_on(stream, MIB), *two = allocate_on(stream, 2 * MIB);
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 3 * MIB);
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemCurrent), 3 * MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemCurrent), 3 * MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemCurrent), 3 * MIB);
   assert_ok(hipFreeAsync(two, stream));
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), MIB);
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemHigh), 3 * MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemCurrent), MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemHigh), 3 * MIB);
   assert_ok(hipStreamSynchronize(stream)); /* gives back what is above the threshold */
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemCurrent), MIB);
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemHigh), 3 * MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemCurrent), MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemHigh), 3 * MIB);
   assert_int_equal(free_bytes(), 63 * MIB);
-  set_amount(pool, hipMemPoolAttrUsedMemHigh, 0);
-  set_amount(pool, hipMemPoolAttrReservedMemHigh, 0);
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemHigh), MIB);
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemHigh), MIB);
+  set_pool_amount(pool, hipMemPoolAttrUsedMemHigh, 0);
+  set_pool_amount(pool, hipMemPoolAttrReservedMemHigh, 0);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemHigh), MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemHigh), MIB);
   assert_ok(hipFreeAsync(one, stream));
   assert_ok(hipStreamSynchronize(stream));
   assert_int_equal(free_bytes(), 63 * MIB);
@@ -152,16 +111,16 @@ static void used_bytes_are_those_asked_for(void **state)
   hipMemPool_t pool = default_pool();
   hipStream_t stream = create_stream();
   void *one = allocate_on(stream, 100), *two = allocate_on(stream, 5000);
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 5100);
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemCurrent), 3 * 4096);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemCurrent), 5100);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemCurrent), 3 * 4096);
   assert_ok(hipFreeAsync(two, stream));
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 100);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemCurrent), 100);
   two = allocate_on(stream, 8000); /* the same block */
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 8100);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemCurrent), 8100);
   assert_ok(hipFreeAsync(two, stream));
   assert_ok(hipFree(one));
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 0);
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemHigh), 8100);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemCurrent), 0);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemHigh), 8100);
   assert_ok(hipStreamDestroy(stream));
 }
 
@@ -182,15 +141,15 @@ static void a_pool_keeps_its_maximum(void **state)
   hipStream_t stream = create_stream(), other = create_stream();
   hipMemPool_t pool = create_pool_of_at_most(3 * MIB);
   void *one, *two, *refused = NULL;
-  set_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
+  set_pool_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
   assert_ok(hipMallocFromPoolAsync(&one, MIB, pool, stream));
   assert_ok(hipMallocFromPoolAsync(&two, 2 * MIB, pool, stream));
   assert_hip(hipMallocFromPoolAsync(&refused, 1, pool, stream), hipErrorOutOfMemory);
   assert_null(refused);
   assert_ok(hipFreeAsync(two, stream));
   assert_ok(hipMallocFromPoolAsync(&two, MIB, pool, other)); /* in place of what is idle */
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), 2 * MIB);
-  assert_true(amount(pool, hipMemPoolAttrReservedMemHigh) <= 3 * MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemCurrent), 2 * MIB);
+  assert_true(pool_amount(pool, hipMemPoolAttrReservedMemHigh) <= 3 * MIB);
   void *elsewhere = allocate_on(stream, 32 * MIB);
   assert_ok(hipFreeAsync(one, stream));
   assert_ok(hipFreeAsync(two, other));
@@ -216,10 +175,10 @@ static void a_trim_leaves_what_has_not_been_freed_yet(void **state)
   assert_ok(hipLaunchHostFunc(stream, wait_until_set, &go));
   assert_ok(hipFreeAsync(memory, stream));
   assert_ok(hipMemPoolTrimTo(pool, 0));
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemCurrent), MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemCurrent), MIB);
   count_up(&go);
   assert_ok(hipStreamSynchronize(stream));
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemCurrent), 0);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemCurrent), 0);
   assert_ok(hipStreamDestroy(stream));
 }
 
@@ -270,7 +229,7 @@ static void plain_allocation_takes_what_pools_keep_idle(void **state)
 {
   (void)state;
   hipStream_t stream = create_stream();
-  set_amount(default_pool(), hipMemPoolAttrReleaseThreshold, UINT64_MAX);
+  set_pool_amount(default_pool(), hipMemPoolAttrReleaseThreshold, UINT64_MAX);
   assert_ok(hipFreeAsync(allocate_on(stream, 40 * MIB), stream));
   assert_ok(hipStreamSynchronize(stream));
   assert_int_equal(free_bytes(), 24 * MIB);
@@ -384,8 +343,8 @@ static void a_device_uses_the_pool_it_was_given(void **state)
   assert_ok(hipDeviceGetMemPool(&current, 0));
   assert_ptr_equal(current, pool);
   void *memory = allocate_on(stream, MIB);
-  assert_int_equal(amount(pool, hipMemPoolAttrUsedMemCurrent), MIB);
-  assert_int_equal(amount(default_pool(), hipMemPoolAttrUsedMemCurrent), 0);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrUsedMemCurrent), MIB);
+  assert_int_equal(pool_amount(default_pool(), hipMemPoolAttrUsedMemCurrent), 0);
   assert_ok(hipFreeAsync(memory, stream));
   assert_ok(hipMemPoolDestroy(pool));
   assert_ok(hipDeviceGetMemPool(&current, 0));
@@ -476,7 +435,7 @@ static void random_blocks_keep_their_data_in_stream_order(void **state)
   for (int i = 0; i < BLOCKS; i++)
     if (blocks[i].memory) assert_ok(hipFreeAsync(blocks[i].memory, blocks[i].stream));
   assert_ok(hipDeviceSynchronize());
-  assert_int_equal(amount(default_pool(), hipMemPoolAttrUsedMemCurrent), 0);
+  assert_int_equal(pool_amount(default_pool(), hipMemPoolAttrUsedMemCurrent), 0);
   assert_int_equal(free_bytes(), 64 * MIB);
   for (int i = 0; i < STREAMS; i++) assert_ok(hipStreamDestroy(streams[i]));
   assert_ok(hipHostFree(seen));

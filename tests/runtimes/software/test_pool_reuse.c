@@ -3,53 +3,12 @@
  * put together again, and which stream may have a block before its free has executed. */
 #include "device.h"
 
-static hipStream_t create_stream(void)
-{
-  hipStream_t stream;
-  assert_ok(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
-  return stream;
-}
-
-static hipMemPool_t default_pool(void)
-{
-  hipMemPool_t pool;
-  assert_ok(hipDeviceGetDefaultMemPool(&pool, 0));
-  return pool;
-}
-
-static uint64_t amount(hipMemPool_t pool, hipMemPoolAttr attribute)
-{
-  uint64_t value = UINT64_MAX;
-  assert_ok(hipMemPoolGetAttribute(pool, attribute, &value));
-  return value;
-}
-
-static void set_amount(hipMemPool_t pool, hipMemPoolAttr attribute, uint64_t value)
-{
-  assert_ok(hipMemPoolSetAttribute(pool, attribute, &value));
-}
-
-static void *allocate_on(hipStream_t stream, size_t bytes)
-{
-  void *memory = NULL;
-  assert_ok(hipMallocAsync(&memory, bytes, stream));
-  assert_non_null(memory);
-  return memory;
-}
-
-static size_t free_bytes(void)
-{
-  size_t available, total;
-  assert_ok(hipMemGetInfo(&available, &total));
-  return available;
-}
-
 static void an_idle_block_is_cut_and_put_together_again(void **state)
 {
   (void)state;
   hipMemPool_t pool = default_pool();
   hipStream_t stream = create_stream();
-  set_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
+  set_pool_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
   char *whole = allocate_on(stream, 8 * MIB), *parts[4];
   assert_ok(hipFreeAsync(whole, stream));
   for (size_t i = 0; i < 4; i++) {
@@ -57,13 +16,13 @@ static void an_idle_block_is_cut_and_put_together_again(void **state)
     assert_ptr_equal(parts[i], whole + i * 2 * MIB);
     assert_ok(hipMemsetAsync(parts[i], (int)i, 2 * MIB, stream));
   }
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemCurrent), 8 * MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemCurrent), 8 * MIB);
   assert_ok(hipStreamSynchronize(stream));
   for (int i = 0; i < 4; i++) assert_true(is_filled(parts[i], i, 2 * MIB));
   const size_t order[] = {2, 0, 3, 1};
   for (size_t i = 0; i < 4; i++) assert_ok(hipFreeAsync(parts[order[i]], stream));
   assert_ptr_equal(allocate_on(stream, 8 * MIB), whole);
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemHigh), 8 * MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemHigh), 8 * MIB);
   assert_ok(hipFree(whole));
   assert_ok(hipMemPoolTrimTo(pool, 0));
   assert_int_equal(free_bytes(), 64 * MIB);
@@ -76,7 +35,7 @@ static void parts_of_several_streams_are_put_together(void **state)
   (void)state;
   hipMemPool_t pool = default_pool();
   hipStream_t first = create_stream(), second = create_stream();
-  set_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
+  set_pool_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
   char *whole = allocate_on(first, 4 * MIB);
   assert_ok(hipFreeAsync(whole, first));
   char *left = allocate_on(first, 2 * MIB), *right = allocate_on(first, 2 * MIB);
@@ -96,16 +55,16 @@ static void trimming_leaves_a_chunk_of_which_a_part_is_allocated(void **state)
   (void)state;
   hipMemPool_t pool = default_pool();
   hipStream_t stream = create_stream();
-  set_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
+  set_pool_amount(pool, hipMemPoolAttrReleaseThreshold, UINT64_MAX);
   assert_ok(hipFreeAsync(allocate_on(stream, 4 * MIB), stream));
   void *part = allocate_on(stream, MIB);
   assert_ok(hipStreamSynchronize(stream));
   assert_ok(hipMemPoolTrimTo(pool, 0));
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemCurrent), 4 * MIB);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemCurrent), 4 * MIB);
   assert_ok(hipFreeAsync(part, stream));
   assert_ok(hipStreamSynchronize(stream));
   assert_ok(hipMemPoolTrimTo(pool, 0));
-  assert_int_equal(amount(pool, hipMemPoolAttrReservedMemCurrent), 0);
+  assert_int_equal(pool_amount(pool, hipMemPoolAttrReservedMemCurrent), 0);
   assert_ok(hipStreamDestroy(stream));
 }
 
@@ -121,7 +80,7 @@ static struct chain start_chain(void)
   int no = 0;
   struct chain chain = {.first = create_stream(), .second = create_stream(), .third = create_stream()};
   assert_ok(hipMemPoolSetAttribute(default_pool(), hipMemPoolReuseAllowOpportunistic, &no));
-  set_amount(default_pool(), hipMemPoolAttrReleaseThreshold, UINT64_MAX);
+  set_pool_amount(default_pool(), hipMemPoolAttrReleaseThreshold, UINT64_MAX);
   assert_ok(hipEventCreate(&chain.event));
   chain.memory = allocate_on(chain.first, MIB);
   assert_ok(hipMemsetAsync(chain.memory, 1, MIB, chain.first));

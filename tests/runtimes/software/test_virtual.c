@@ -39,13 +39,6 @@ static void map(void *start, size_t bytes, hipMemGenericAllocationHandle_t handl
   allow(start, bytes, 0, hipMemAccessFlagsProtReadWrite);
 }
 
-static size_t free_bytes(void)
-{
-  size_t available, total;
-  assert_ok(hipMemGetInfo(&available, &total));
-  return available;
-}
-
 static void physical_memory_keeps_its_data_where_it_is_mapped(void **state)
 {
   (void)state;

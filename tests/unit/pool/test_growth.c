@@ -81,7 +81,7 @@ static void says_that_its_maximum_is_reached(void **state)
   start(state, ", 'maximum_size': '16MiB'");
   void *half = fixture_allocate(9 * MIB, NULL);
   assert_status(hipmm_allocate(NULL, 8 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
-  assert_message("cannot allocate 8 MiB: maximum_size 16 MiB is reached");
+  assert_message("cannot allocate 8 MiB: maximum_size 16 MiB leaves no room for it");
   assert_null(ptr);
   assert_int_equal(value("live_count"), 1);
   fixture_free(half, 9 * MIB, NULL);

@@ -40,9 +40,7 @@ class DeviceBuffer(Buffer):
     """Device memory with an owner: `size` bytes of `mr` (None: the current resource), used and freed on `stream`. With `ptr`,
     a copy of the memory at that address, of the host or of a device."""
 
-    __slots__ = ("mr", "stream")
-    mr: DeviceMemoryResource
-    stream: Stream  # type: ignore[assignment]
+    __slots__ = ()
 
     def __new__(
         cls, *, ptr: int = 0, size: int = 0, stream: Stream = DEFAULT_STREAM, mr: DeviceMemoryResource | None = None
@@ -56,8 +54,7 @@ class DeviceBuffer(Buffer):
         size = _size(size)
         with rmm_errors():
             self = super().__new__(cls, size, stream, resource._resource)
-        self.mr = resource
-        self.stream = stream
+        self._owner = resource
         if ptr and size:
             self._write_device(_size(ptr), size, 0, stream)
             if stream.is_default():
@@ -68,6 +65,18 @@ class DeviceBuffer(Buffer):
         pass
 
     # ---- Facts
+
+    @property
+    def mr(self) -> DeviceMemoryResource:
+        """The resource, which lives as long as the memory."""
+        resource: DeviceMemoryResource = self._owner
+        return resource
+
+    @property
+    def stream(self) -> Stream:  # type: ignore[override]
+        """The stream on which the memory will be freed."""
+        stream: Stream = self._stream_object
+        return stream
 
     @property
     def size(self) -> int:
@@ -158,13 +167,11 @@ class DeviceBuffer(Buffer):
         """Changes the size; the contents stay."""
         with rmm_errors():
             super().resize(_size(new_size), as_stream(stream))
-        self.stream = stream
 
     def reserve(self, new_capacity: int, stream: Stream = DEFAULT_STREAM) -> None:
         """Grows the capacity to at least `new_capacity`."""
         with rmm_errors():
             super().reserve(_size(new_capacity), as_stream(stream))
-        self.stream = stream
 
     def prefetch(self, device: int | None = None, stream: Stream | None = None) -> None:
         """Moves managed memory to a device (None: the current one; -1: the host). No effect on other memory."""

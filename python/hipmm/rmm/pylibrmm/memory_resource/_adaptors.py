@@ -13,6 +13,7 @@ from hipmm.rmm.pylibrmm.memory_resource._base import (
     bytes_of,
     create,
     half_of_free_memory,
+    prime,
     rmm_errors,
     size_of,
 )
@@ -27,6 +28,8 @@ from hipmm.rmm.statistics import Statistics
 class PoolMemoryResource(UpstreamResourceAdaptor):
     """A pool: `initial_pool_size` bytes at once (None: half of the free memory), up to `maximum_pool_size` (None: no limit).
     Sizes may be texts."""
+
+    _keeps_memory = True
 
     def __init__(
         self,
@@ -51,6 +54,8 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
 class ArenaMemoryResource(UpstreamResourceAdaptor):
     """An arena of a fixed size (None: half of the free memory), of which threads and streams have parts."""
 
+    _keeps_memory = True
+
     def __init__(
         self, upstream_mr: DeviceMemoryResource, arena_size: int | str | None = None, dump_log_on_failure: bool = False
     ) -> None:
@@ -60,30 +65,32 @@ class ArenaMemoryResource(UpstreamResourceAdaptor):
         self._resource = create(
             "arena",
             upstream_mr,
-            arena_size=size,
             maximum_size=size,
             dump_log_on_failure=bool(dump_log_on_failure),
             dump_log_file="rmm_arena_memory_dump.log",
         )
+        prime(self._resource, size)
 
 
 class FixedSizeMemoryResource(UpstreamResourceAdaptor):
     """Blocks of one size; larger requests raise MemoryError."""
 
+    _keeps_memory = True
+
     def __init__(
         self, upstream_mr: DeviceMemoryResource, block_size: int = 1 << 20, blocks_to_preallocate: int = 128
     ) -> None:
-        self._resource = create(
-            "fixed_size",
-            upstream_mr,
-            block_size=size_of(block_size, "block_size"),
-            blocks_to_preallocate=size_of(blocks_to_preallocate, "blocks_to_preallocate"),
-        )
+        size, count = size_of(block_size, "block_size"), size_of(blocks_to_preallocate, "blocks_to_preallocate")
+        in_a_chunk = min(max(count // 8, 1), 4096)  # so that little more than these blocks is taken
+        self._resource = create("fixed_size", upstream_mr, block_size=size, blocks_per_chunk=in_a_chunk)
+        prime(self._resource, size, count)
 
 
 class BinningMemoryResource(UpstreamResourceAdaptor):
     """Bins of sizes over an upstream for larger requests: one for each power of two between the exponents, and those of
     add_bin()."""
+
+    _keeps_memory = True
 
     def __init__(
         self, upstream_mr: DeviceMemoryResource, min_size_exponent: int = -1, max_size_exponent: int = -1
