@@ -161,7 +161,7 @@ static void *report_ends_serve(void *unused)
     unsigned tasks = atomic_exchange(&asked, 0);
     if (tasks & ASK_CHECK) devices_visit(report_ends_check, NULL);
     if (tasks & ASK_LEAKS) devices_visit(report_ends_tell_leaks, NULL);
-    if (tasks & ASK_NOW && report_ends_where()) report_ends_now();
+    if (tasks & ASK_NOW && report_ends_where() && !atomic_load(&has_ended)) report_ends_now();
     if (tasks & ASK_END) report_ends_last();
     atomic_fetch_or(&answered, tasks);
   }

@@ -45,12 +45,17 @@ static enum hipmm_status memory_calls_fill_on_host(void *ptr, size_t bytes, hipm
   return status;
 }
 
+static bool memory_calls_fills_on_host(const struct instance *instance, const struct hipmm_request *request)
+{
+  return request->flags & HIPMM_ALLOCATE_ZEROED && !(instance_access(instance) & HIPMM_ACCESS_DEVICE);
+}
+
 /* The device is current. */
 static enum hipmm_status memory_calls_finish(const struct instance *instance, const struct hipmm_request *request,
                                              void *ptr)
 {
   enum hipmm_status status = HIPMM_OK;
-  if (request->flags & HIPMM_ALLOCATE_ZEROED && !(instance_access(instance) & HIPMM_ACCESS_DEVICE)) {
+  if (memory_calls_fills_on_host(instance, request)) {
     status = memory_calls_fill_on_host(ptr, request->bytes, request->stream);
   } else if (request->flags & HIPMM_ALLOCATE_ZEROED) {
     int code = hip_table()->MemsetAsync(ptr, 0, request->bytes, request->stream);
@@ -66,7 +71,7 @@ static enum hipmm_status memory_calls_allocate(const struct instance *instance, 
   void *ptr = NULL;
   const struct hipmm_resource *resource = &instance->resource;
   size_t alignment = request->alignment > HIPMM_ALIGNMENT ? request->alignment : HIPMM_ALIGNMENT;
-  bool waits = request->flags & HIPMM_ALLOCATE_SYNCHRONOUS;
+  bool waits = request->flags & HIPMM_ALLOCATE_SYNCHRONOUS || memory_calls_fills_on_host(instance, request);
   if (waits && hipmm_stream_is_captured(hip_table(), request->stream))
     return error_set(HIPMM_E_STATE, "the stream is being captured and cannot be waited for");
   enum hipmm_status status = resource->ops->allocate(resource->self, request->bytes, alignment, request->stream, &ptr);

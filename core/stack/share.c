@@ -140,9 +140,10 @@ static void share_add_chunk(void *closure, const struct hipmm_chunk *chunk)
   chunks->n++;
 }
 
-/* The resource whose live block starts at `ptr`, which must map memory of its upstream. */
+/* The resource whose live block starts at `ptr`, which must map memory of its upstream, and the number of the block's
+ * chunks. */
 static enum hipmm_status share_find_mapped(const struct instance *top, const void *ptr, struct hipmm_block *block_out,
-                                           const struct instance **owner_out)
+                                           const struct instance **owner_out, size_t *n_chunks_out)
 {
   for (size_t i = 0; i < top->n_closure; i++) {
     const struct instance *instance = top->closure[i];
@@ -154,6 +155,7 @@ static enum hipmm_status share_find_mapped(const struct instance *top, const voi
     if (status) return status;
     if (!chunks.n) break;
     *owner_out = instance;
+    *n_chunks_out = chunks.n;
     return HIPMM_OK;
   }
   enum hipmm_status status = instance_find(top, ptr, block_out);
@@ -195,16 +197,13 @@ static enum hipmm_status share_export_parts(const struct instance *owner, const 
 
 /* The block is the caller's, so that its chunks stay as they are. */
 static enum hipmm_status share_export_mapped(const struct instance *owner, const struct hipmm_block *block,
-                                             struct hipmm_share_block *block_out, struct hipmm_share_part *parts_out,
-                                             size_t n_parts)
+                                             size_t n_chunks, struct hipmm_share_block *block_out,
+                                             struct hipmm_share_part *parts_out)
 {
-  struct share_chunks chunks = {.items = calloc(n_parts + 1, sizeof *chunks.items), .most = n_parts + 1};
-  if (!chunks.items) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory for %zu parts", n_parts);
+  struct share_chunks chunks = {.items = calloc(n_chunks, sizeof *chunks.items), .most = n_chunks};
+  if (!chunks.items) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory for %zu parts", n_chunks);
   enum hipmm_status status =
       owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, share_add_chunk, &chunks);
-  if (!status && parts_out && chunks.n > n_parts)
-    status = error_set(HIPMM_E_SIZE, "the block at %p has %zu parts, and there is room for %zu", block->ptr, chunks.n,
-                       n_parts);
   if (!status && parts_out) status = share_export_parts(owner, &chunks, parts_out);
   if (!status)
     *block_out = (struct hipmm_share_block){
@@ -220,11 +219,15 @@ enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, cons
   struct resource_call call;
   struct hipmm_block block = {NULL, 0};
   const struct instance *owner = NULL;
+  size_t n_chunks = 0;
   if (!ptr && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
   enum hipmm_status status = resource_call_begin(resource, block_out, "block_out", &call);
   if (status) return status;
-  status = share_find_mapped(call.instance, ptr, &block, &owner);
-  if (!status) status = share_export_mapped(owner, &block, block_out, parts_out, parts_out ? n_parts : 0);
+  status = share_find_mapped(call.instance, ptr, &block, &owner, &n_chunks);
+  if (!status && parts_out && n_chunks > n_parts)
+    status =
+        error_set(HIPMM_E_SIZE, "the block at %p has %zu parts, and there is room for %zu", ptr, n_chunks, n_parts);
+  if (!status) status = share_export_mapped(owner, &block, n_chunks, block_out, parts_out);
   return resource_call_end(&call, status);
 }
 

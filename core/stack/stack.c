@@ -332,9 +332,9 @@ void stack_notify(const struct stack *stack, hipmm_stream_t stream, enum stream_
 {
   for (size_t i = stack->graph->n_nodes; i-- > 0;) {
     const struct instance *instance = &stack->instances[i];
+    if (!instance->created) continue; /* stack_extend() may be writing it */
     const struct hipmm_ops *ops = instance->resource.ops;
-    if (instance->created)
-      (event == STREAM_RETIRED ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
+    (event == STREAM_RETIRED ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
   }
 }
 

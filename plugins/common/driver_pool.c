@@ -93,6 +93,11 @@ static enum hipmm_status driver_pool_release(const struct hipmm_services *servic
   const struct hipmm_hip *hip = services->hip;
   if (!hip->FreeAsync(ptr, stream)) return HIPMM_OK;
   hip->GetLastError();
+  if (hipmm_stream_is_captured(hip, stream))
+    return services->refuse(services, HIPMM_E_STATE,
+                            "stream {0:hex} is being captured, and a graph frees only memory that a graph allocated; "
+                            "free the block after the capture",
+                            (uintptr_t)stream, 0, 0);
   int code = hip->DeviceSynchronize();
   if (code) return services->refuse_hip(services, "hipDeviceSynchronize", code, 0);
   code = hip->FreeAsync(ptr, NULL);

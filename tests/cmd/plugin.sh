@@ -130,6 +130,14 @@ run 2 plugin
 says 'write `hipmm plugin new NAME` or `hipmm plugin test FILE.so`$'
 run 2 plugin tset
 says 'unknown action "tset"; did you mean "test"?'
+mkdir "$work/new"
+cd "$work/new"
+for name in test hipmm hipmm_resource; do
+  run 2 plugin new $name
+  says "\"$name\" cannot be a type's name: \"test\" and names that begin with \"hipmm\" are taken"
+  [ ! -e $name ] || fail "plugin new $name: there is a folder"
+done
+cd - >/dev/null
 run 2 plugin test
 says "the plugin's file is missing"
 run 2 plugin test --only nonsense "$bad/zoo.so"

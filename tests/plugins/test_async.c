@@ -288,6 +288,47 @@ static void loses_nothing_whatever_call_fails(void **state)
                              use_each_op) > 10);
 }
 
+static int capture_everything(hipmm_stream_t stream, int *status)
+{
+  (void)stream;
+  *status = 1;
+  return 0;
+}
+
+static int refuse_free(void *ptr, hipmm_stream_t stream)
+{
+  (void)ptr, (void)stream;
+  return HIPMM_HIP_ERROR_INVALID_VALUE;
+}
+
+static int waits;
+
+static int count_wait(void)
+{
+  waits++;
+  return 0;
+}
+
+/* A graph frees only memory of graphs. To wait, and free the memory without the graph, would end the capture. */
+static void a_free_that_a_capture_refuses_does_not_end_it(void **state)
+{
+  (void)state;
+  fixture_start("'stack': ['async']");
+  hipmm_stream_t stream = fixture_stream();
+  void *ptr = fixture_allocate(1000, stream);
+  struct hipmm_hip *hip = fixture_lend_hip();
+  hip->StreamIsCapturing = capture_everything;
+  hip->FreeAsync = refuse_free;
+  hip->DeviceSynchronize = count_wait;
+  enum hipmm_status status = hipmm_deallocate(NULL, ptr, 1000, stream);
+  fixture_take_hip_back();
+  assert_int_equal(status, HIPMM_E_STATE);
+  assert_message("is being captured, and a graph frees only memory");
+  assert_int_equal(waits, 0);
+  fixture_free(ptr, 1000, stream);
+  fixture_drop_stream(stream);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -311,6 +352,7 @@ int main(void)
       TEST(says_which_device_cannot_have_access),
       TEST(goes_on_without_access_that_a_driver_cannot_give),
       TEST(keeps_the_order_of_streams),
+      TEST(a_free_that_a_capture_refuses_does_not_end_it),
       TEST(loses_nothing_whatever_call_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

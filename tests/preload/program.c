@@ -57,6 +57,7 @@ static const struct scenario scenarios[] = {
     {"report_now", scenario_report_now},
     {"report_own", scenario_report_own},
     {"end_children", scenario_end_children},
+    {"end_asked_late", scenario_end_asked_late},
     {"end_late_free", scenario_end_late_free},
     {"end_damage", scenario_end_damage},
 };

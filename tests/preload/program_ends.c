@@ -157,6 +157,21 @@ void scenario_end_children(void)
   CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 
+static void ask_for_report(void)
+{
+  const struct timespec while_it_could_come = {.tv_nsec = 100000000};
+  raise(SIGUSR1);
+  nanosleep(&while_it_could_come, NULL);
+}
+
+/* After the last report, which hipmm's function for the exit makes: it is registered later, and so called earlier. */
+void scenario_end_asked_late(void)
+{
+  at_quick_exit(ask_for_report);
+  leave_block();
+  quick_exit(7);
+}
+
 static void *late;
 
 static void free_late(void)

@@ -31,6 +31,8 @@ tells "^  graph $work/pool.json\$"
 tells '^    left at exit     1 KiB (1024 bytes) in 1 block$'
 ends 7 end_quick
 tells '^    left at exit     1 KiB'
+ends 7 end_asked_late
+tells 'runtime software$'
 ends 143 end_terminate
 tells 'runtime software, ended by SIGTERM$'
 tells '^    left at exit     1 KiB'

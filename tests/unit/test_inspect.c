@@ -135,6 +135,24 @@ static void finds_the_resource_nearest_to_the_program(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
+/* A library has a stack of its own in a program that does not use hipmm. */
+static void finds_blocks_without_initialisation(void **state)
+{
+  (void)state;
+  void *ptr;
+  struct hipmm_resource *pool;
+  assert_ok(
+      hipmm_stack_build_from_string(0, NULL, "{\"runtime\": \"software\", \"stack\": [\"pool\", \"device\"]}", &pool));
+  assert_ok(hipmm_allocate(pool, 1000, NULL, &ptr));
+  struct hipmm_pointer found = looked_up((char *)ptr + 10);
+  assert_ptr_equal(found.resource, pool);
+  assert_ptr_equal(found.ptr, ptr);
+  assert_ok(hipmm_deallocate(pool, ptr, 1000, NULL));
+  assert_unknown(ptr);
+  hipmm_resource_release(pool);
+  assert_status(hipmm_pointer_lookup(ptr, &found), HIPMM_E_STATE);
+}
+
 static void refuses_foreign_pointers(void **state)
 {
   (void)state;
@@ -474,6 +492,7 @@ int main(void)
       inspect_test(finds_the_chunk_behind_mapped_memory),
       inspect_test(finds_blocks_of_every_type),
       inspect_test(finds_the_resource_nearest_to_the_program),
+      inspect_test(finds_blocks_without_initialisation),
       inspect_test(refuses_foreign_pointers),
       inspect_test(writes_no_more_than_there_is_room_for),
       inspect_test(visits_every_resource),

@@ -120,6 +120,32 @@ static void refuses_requests_that_say_nothing_known(void **state)
   assert_int_equal(live(), 1); /* adaptors count allocations of 0 bytes, as in RMM */
 }
 
+static int capture_everything(hipmm_stream_t stream, int *status)
+{
+  (void)stream;
+  *status = 1;
+  return 0;
+}
+
+/* In a capture the device fills its memory, and memory that only the host can fill is refused: the wait for the stream would
+ * end the capture. */
+static void fills_no_memory_of_the_host_in_a_capture(void **state)
+{
+  for (int i = 0; i < N_GRAPHS; i++) {
+    void *ptr = NULL;
+    fixture_start(graphs[i]);
+    hipmm_stream_t stream = fixture_stream();
+    fixture_lend_hip()->StreamIsCapturing = capture_everything;
+    enum hipmm_status status = hipmm_allocate_zeroed(NULL, BYTES, stream, &ptr);
+    fixture_take_hip_back();
+    assert_int_equal(status, strstr(graphs[i], "'host'") ? HIPMM_E_STATE : HIPMM_OK);
+    assert_int_equal(live(), !status);
+    if (ptr) fixture_free(ptr, BYTES, stream);
+    fixture_drop_stream(stream);
+    fixture_teardown(state);
+  }
+}
+
 /* A memset or a wait that fails takes its block back. */
 static void a_failure_behind_the_allocation_leaves_nothing(void **state)
 {
@@ -311,6 +337,7 @@ int main(void)
       cmocka_unit_test(takes_host_memory_from_the_program), /* before there is any */
       memory_test(zeroes_memory_that_was_used_before),
       memory_test(synchronous_memory_is_ready_for_all),
+      memory_test(fills_no_memory_of_the_host_in_a_capture),
       memory_test(refuses_requests_that_say_nothing_known),
       memory_test(a_failure_behind_the_allocation_leaves_nothing),
       memory_test(moves_the_content),

@@ -6,7 +6,10 @@
 
 #include <hipmm/stream.h>
 
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -529,6 +532,38 @@ static void builds_a_named_resource_once_for_many_threads(void **state)
   assert_int_equal(live_on(1), 1);
 }
 
+static atomic_int streams_told; /* negative: no more are wanted */
+
+static void *create_streams(void *n_failures)
+{
+  while (atomic_load(&streams_told) >= 0) {
+    hipmm_stream_t stream;
+    if (hipmm_stream_create(1, HIPMM_STREAM_NON_BLOCKING, &stream) || hipmm_stream_destroy(stream))
+      ++*(int *)n_failures;
+    atomic_fetch_add(&streams_told, 1);
+  }
+  return NULL;
+}
+
+/* ThreadSanitizer sees it if a resource that is not there yet is told of a stream. */
+static void tells_of_streams_while_it_builds_a_named_resource(void **state)
+{
+  for (int i = 0; i < 5; i++) {
+    pthread_t thread;
+    int failed = 0;
+    start(NAMED);
+    named(1, "main");
+    atomic_store(&streams_told, 0);
+    assert_int_equal(pthread_create(&thread, NULL, create_streams, &failed), 0);
+    while (atomic_load(&streams_told) < 10) sched_yield();
+    named(1, "weights");
+    atomic_store(&streams_told, INT_MIN);
+    pthread_join(thread, NULL);
+    assert_int_equal(failed, 0);
+    finish(state);
+  }
+}
+
 int main(void)
 {
   use_test_plugins();
@@ -552,8 +587,9 @@ int main(void)
       cmocka_unit_test_teardown(builds_a_named_resource_at_the_first_request, finish),
       cmocka_unit_test_teardown(builds_a_named_resource_again_after_a_failure, finish),
       cmocka_unit_test_teardown(builds_a_named_resource_once_for_many_threads, finish),
+      cmocka_unit_test_teardown(tells_of_streams_while_it_builds_a_named_resource, finish),
   };
-  size_t n = 18;
+  size_t n = 19;
   for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
     tests[n++] = (struct CMUnitTest){.name = failures[i].name,
                                      .test_func = cannot_create,

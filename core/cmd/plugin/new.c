@@ -33,6 +33,13 @@ static bool new_is_name(const char *name)
   return islower((unsigned char)*name) && length <= NEW_LONGEST_NAME;
 }
 
+/* The plugin's identifiers begin with the name: with "hipmm" they could be those of <hipmm/plugin.h>. "test.c" is another
+ * file of the folder. */
+static bool new_is_taken(const char *name)
+{
+  return !strcmp(name, "test") || !strncmp(name, "hipmm", 5);
+}
+
 static const char *new_template(const char *name)
 {
   const struct template *template = templates;
@@ -101,6 +108,10 @@ int plugin_new(const struct arguments *arguments, const struct plugin_words *wor
         "letter "
         "first",
         type, NEW_LONGEST_NAME);
+    return CMD_USAGE;
+  }
+  if (new_is_taken(type)) {
+    say("plugin new: \"%s\" cannot be a type's name: \"test\" and names that begin with \"hipmm\" are taken", type);
     return CMD_USAGE;
   }
   if (strcmp(role, "adaptor") != 0 && strcmp(role, "source") != 0) {
