@@ -16,7 +16,7 @@ struct held_block {
   int stream, pattern;
 };
 
-/* What a stream has read of a block before it was freed; to be looked at once the stream has come so far. */
+/* What a stream has read of a block before it was freed; compared once the stream has executed the copy. */
 struct check {
   char *copy;
   size_t bytes;
