@@ -26,7 +26,7 @@ const char *init_graph(void);
 /* Whether the process owns its memory. False in a child of vfork(), which runs in its parent's memory. */
 bool init_is_own_process(void);
 
-/* `function` is called when hipmm has been initialised, again and again if need be; by any thread. */
+/* `function` is called each time that hipmm was initialised, by any thread. */
 void init_when_ready(void (*function)(void));
 
 /* Finalises hipmm. The next allocation initialises it again. */

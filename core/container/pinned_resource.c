@@ -7,12 +7,12 @@
 #include "../base/lifecycle.h"
 #include "../stack/device_table.h"
 
-static struct stack *stacks[DEVICE_TABLE_MOST]; /* NULL: not built yet */
+static struct stack *stacks[STACK_MOST_DEVICES]; /* NULL: not built yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void pinned_resource_close(void)
 {
-  for (int device = 0; device < DEVICE_TABLE_MOST; device++) {
+  for (int device = 0; device < STACK_MOST_DEVICES; device++) {
     pthread_mutex_lock(&lock);
     struct stack *stack = stacks[device];
     stacks[device] = NULL;

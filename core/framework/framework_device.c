@@ -12,7 +12,7 @@
 
 _Static_assert(FRAMEWORK_STREAMS == 1 << (64 - 55), "framework_stream_slot() takes 9 bits");
 
-struct framework_device framework_devices[DEVICE_TABLE_MOST];
+struct framework_device framework_devices[STACK_MOST_DEVICES];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum hipmm_status refusal; /* status of the hipmm_init() that failed here; HIPMM_OK: none did */

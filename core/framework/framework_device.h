@@ -23,12 +23,12 @@ struct framework_device {
   hipmm_stream_t _Atomic streams[FRAMEWORK_STREAMS]; /* that are retained; open addressing */
 };
 
-extern struct framework_device framework_devices[DEVICE_TABLE_MOST];
+extern struct framework_device framework_devices[STACK_MOST_DEVICES];
 
 /* The device, or NULL when the device was not opened since hipmm was initialised. */
 static inline struct framework_device *framework_find(int number)
 {
-  if (__builtin_expect((unsigned)number >= DEVICE_TABLE_MOST, 0)) return NULL;
+  if (__builtin_expect((unsigned)number >= STACK_MOST_DEVICES, 0)) return NULL;
   struct framework_device *found = &framework_devices[number];
   unsigned generation = atomic_load_explicit(&found->generation, memory_order_acquire);
   return generation == atomic_load_explicit(&device_table_generation, memory_order_relaxed) ? found : NULL;
@@ -37,7 +37,7 @@ static inline struct framework_device *framework_find(int number)
 /* PyTorch orders its copies between devices with events. CuPy relies on the runtime's order. */
 enum framework { FRAMEWORK_TORCH, FRAMEWORK_CUPY };
 
-/* PyTorch has begun to use these functions for all its memory, as it does not for the memory of a MemPool. */
+/* Called when PyTorch begins to use these functions for all its memory, and not for a MemPool alone. */
 void framework_begin_torch(void);
 
 /* The device; opens it, and initialises hipmm, where that is needed. NULL: the thread's error and the log say why. A stack

@@ -125,7 +125,7 @@ void hipmm_torch_init(int device_count)
 
 void hipmm_torch_reset(void)
 {
-  for (int number = 0; number < DEVICE_TABLE_MOST; number++) {
+  for (int number = 0; number < STACK_MOST_DEVICES; number++) {
     struct framework_call call = framework_enter_known(number);
     if (!call.device) continue;
     struct hipmm_resource *in_force = device_table_resource_in_force(number);
@@ -156,7 +156,7 @@ void hipmm_torch_memory_fraction(double fraction, int number)
 static bool torch_find_block(void *ptr, struct hipmm_block *block_out, bool *sure_out)
 {
   *sure_out = true;
-  for (int number = 0; number < DEVICE_TABLE_MOST; number++) {
+  for (int number = 0; number < STACK_MOST_DEVICES; number++) {
     struct framework_call call = framework_enter_known(number);
     if (!call.device) continue;
     enum hipmm_status status = instance_find(instance_from(framework_owner(call.device, ptr)), ptr, block_out);

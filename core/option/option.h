@@ -36,7 +36,7 @@ void option_free(const struct hipmm_option *table, size_t n, void *options);
 /* What is known of the resources around the one whose options are checked. A function may be NULL: nothing is known. */
 struct option_surroundings {
   void *closure;
-  const char *(*upstream)(void *closure, size_t index); /* its name; NULL behind the last */
+  const char *(*upstream)(void *closure, size_t index); /* its name; NULL past the last */
   bool (*is_device_memory)(void *closure);
   const char *(*same_as)(void *closure, const char *option);
 

@@ -5,7 +5,6 @@
 #include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
-#include "../base/text.h"
 #include "../runtime/hip.h"
 
 #include <stdlib.h>
@@ -25,7 +24,7 @@ struct retained {
 
 atomic_uint device_table_generation = 2;
 
-static struct device_table_entry entries[DEVICE_TABLE_MOST];
+static struct device_table_entry entries[STACK_MOST_DEVICES];
 static struct graph *graph_in_use;
 static struct retained *retained_resources;
 
@@ -34,10 +33,10 @@ static struct retained *retained_resources;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t building_over = PTHREAD_COND_INITIALIZER;
 
-static int device_table_count(void)
+int device_table_count(void)
 {
   int count = hip_device_count();
-  return count < DEVICE_TABLE_MOST ? count : DEVICE_TABLE_MOST;
+  return count < STACK_MOST_DEVICES ? count : STACK_MOST_DEVICES;
 }
 
 void device_table_open(struct graph *graph)
@@ -49,12 +48,12 @@ void device_table_open(struct graph *graph)
 void device_table_close(void)
 {
   atomic_fetch_add(&device_table_generation, 1);
-  struct stack *stacks[DEVICE_TABLE_MOST];
-  for (int device = 0; device < DEVICE_TABLE_MOST; device++) {
+  struct stack *stacks[STACK_MOST_DEVICES];
+  for (int device = 0; device < STACK_MOST_DEVICES; device++) {
     stacks[device] = atomic_exchange(&entries[device].stack, NULL);
     atomic_store(&entries[device].resource, NULL);
   }
-  for (int device = 0; device < DEVICE_TABLE_MOST; device++)
+  for (int device = 0; device < STACK_MOST_DEVICES; device++)
     if (stacks[device]) stack_release(stacks[device]);
   while (retained_resources) {
     struct retained *retained = retained_resources;
@@ -153,7 +152,7 @@ enum hipmm_status device_table_extend(int device, int node)
 
 struct stack *device_table_stack_if_built(int device)
 {
-  if (device < 0 || device >= DEVICE_TABLE_MOST) return NULL;
+  if (device < 0 || device >= STACK_MOST_DEVICES) return NULL;
   return atomic_load_explicit(&entries[device].stack, memory_order_acquire);
 }
 
@@ -172,7 +171,7 @@ enum hipmm_status device_table_stack(int device, struct stack **stack_out)
 
 struct hipmm_resource *device_table_resource_in_force(int device)
 {
-  if (device < 0 || device >= DEVICE_TABLE_MOST) return NULL;
+  if (device < 0 || device >= STACK_MOST_DEVICES) return NULL;
   return atomic_load_explicit(&entries[device].resource, memory_order_acquire);
 }
 
@@ -274,10 +273,8 @@ static enum hipmm_status device_table_check_resource(int device, const struct hi
                    hipmm_resource_name(resource), hipmm_resource_device(resource), device);
 }
 
-/* In force from now on. NULL: the top of the device's stack, or the top it will have. The stack is built only if the
- * caller asks for the previous resource. */
-static enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,
-                                                   struct hipmm_resource **previous_out)
+enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,
+                                            struct hipmm_resource **previous_out)
 {
   struct hipmm_resource *previous = NULL;
   enum hipmm_status status = device_table_check_resource(device, resource);
@@ -295,126 +292,4 @@ static enum hipmm_status device_table_put_in_force(int device, struct hipmm_reso
     *previous_out = previous;
   }
   return status;
-}
-
-/* ---- Public functions ---- */
-
-static enum hipmm_status device_table_leave(enum hipmm_status status)
-{
-  lifecycle_leave();
-  return status;
-}
-
-/* The caller owns a reference to the resource that was found. */
-static enum hipmm_status device_table_leave_with(enum hipmm_status status, struct hipmm_resource *resource,
-                                                 struct hipmm_resource **resource_out)
-{
-  if (!status) hipmm_resource_retain(resource);
-  if (!status) *resource_out = resource;
-  return device_table_leave(status);
-}
-
-static enum hipmm_status device_table_begin_call(const void *argument, const char *name)
-{
-  enum hipmm_status status = lifecycle_check_argument(argument, name);
-  return status ? status : lifecycle_enter();
-}
-
-enum hipmm_status hipmm_resource_get_for_device(int device, struct hipmm_resource **resource_out)
-{
-  struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = device_table_begin_call(resource_out, "resource_out");
-  if (status) return status;
-  status = device_table_resource(device, &resource);
-  return device_table_leave_with(status, resource, resource_out);
-}
-
-enum hipmm_status hipmm_resource_get_current(struct hipmm_resource **resource_out)
-{
-  struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = device_table_begin_call(resource_out, "resource_out");
-  if (status) return status;
-  status = device_table_current_resource(&resource);
-  return device_table_leave_with(status, resource, resource_out);
-}
-
-static enum hipmm_status device_table_find_named(int device, const char *name, struct hipmm_resource **resource_out)
-{
-  struct stack *stack;
-  const char *nearest = NULL;
-  char hint[TEXT_HINT_BYTES];
-  enum hipmm_status status = device_table_stack(device, &stack);
-  if (status) return status;
-  struct instance *instance = stack_find(stack, name, &nearest);
-  int node = instance ? -1 : graph_find(stack->graph, name);
-  if (node >= 0 && stack->graph->nodes[node].is_by_name) {
-    status = device_table_extend(device, node);
-    instance = &stack->instances[node];
-  }
-  if (status) return status;
-  if (!instance)
-    return error_set(HIPMM_E_ARGUMENT, "%s: the stack of device %d has no resource called \"%.100s\"%s",
-                     stack->graph->source, device, name, text_hint(nearest, hint, sizeof hint));
-  *resource_out = &instance->resource;
-  return HIPMM_OK;
-}
-
-enum hipmm_status hipmm_resource_get_by_name(int device, const char *name, struct hipmm_resource **resource_out)
-{
-  struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");
-  if (!status) status = device_table_begin_call(name, "name");
-  if (status) return status;
-  status = device_table_find_named(device, name, &resource);
-  return device_table_leave_with(status, resource, resource_out);
-}
-
-enum hipmm_status hipmm_resource_set_for_device(int device, struct hipmm_resource *resource,
-                                                struct hipmm_resource **previous_out)
-{
-  enum hipmm_status status = lifecycle_enter();
-  return status ? status : device_table_leave(device_table_put_in_force(device, resource, previous_out));
-}
-
-enum hipmm_status hipmm_resource_set_current(struct hipmm_resource *resource, struct hipmm_resource **previous_out)
-{
-  int device = 0;
-  enum hipmm_status status = lifecycle_enter();
-  if (status) return status;
-  status = device_table_current(&device);
-  return device_table_leave(status ? status : device_table_put_in_force(device, resource, previous_out));
-}
-
-enum hipmm_status hipmm_resource_reset_for_device(int device)
-{
-  return hipmm_resource_set_for_device(device, NULL, NULL);
-}
-
-enum hipmm_status hipmm_resource_reset_current(void)
-{
-  return hipmm_resource_set_current(NULL, NULL);
-}
-
-enum hipmm_status hipmm_device_count(int *count_out)
-{
-  enum hipmm_status status = lifecycle_check_argument(count_out, "count_out");
-  if (!status) *count_out = device_table_count();
-  return status;
-}
-
-enum hipmm_status hipmm_device_current(int *device_out)
-{
-  enum hipmm_status status = lifecycle_check_argument(device_out, "device_out");
-  return status ? status : device_table_current(device_out);
-}
-
-enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out)
-{
-  struct stack *stack;
-  enum hipmm_status status = lifecycle_enter();
-  if (status) return status;
-  status = device_table_stack(device, &stack);
-  if (!status && now_out) *now_out = (size_t)atomic_load(&stack->held_bytes);
-  if (!status && peak_out) *peak_out = (size_t)atomic_load(&stack->peak_held_bytes);
-  return device_table_leave(status);
 }

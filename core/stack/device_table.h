@@ -6,15 +6,13 @@
 #include "../base/lifecycle.h"
 #include "stack.h"
 
-enum { DEVICE_TABLE_MOST = STACK_MOST_DEVICES };
-
 /* Grows each time that the table is opened or closed: code that remembers something about a device can tell whether it is
  * about the present stack. Odd while the table is open; never 0. */
 extern atomic_uint device_table_generation;
 
-/* Opens the table over a graph, whose reference it takes over, and closes the table. The caller
- * serialises the two. No other call is under way during close: the functions below are called between lifecycle_enter()
- * and lifecycle_leave(), except device_table_check(), device_table_current() and device_table_enter(). */
+/* Opens the table over a graph, whose reference it takes over, and closes the table. The caller serialises the two. No
+ * other call is under way during close: the functions below are called between lifecycle_enter() and lifecycle_leave(),
+ * except device_table_check(), device_table_count(), device_table_current() and device_table_enter(). */
 void device_table_open(struct graph *graph);
 void device_table_close(void);
 
@@ -27,9 +25,10 @@ enum hipmm_status device_table_current_resource(struct hipmm_resource **resource
 /* The same without building anything: NULL while the device has no stack. */
 struct hipmm_resource *device_table_resource_in_force(int device);
 
-/* For a call on a resource that the program gives, NULL for the resource in force on the current device, which is found
- * then, building its stack if need be. `*thread_out`, if not NULL, has entered a call (lifecycle.h): the resource lasts
- * until lifecycle_leave_here(). The second one never builds a stack: HIPMM_E_POINTER if the device has none. */
+/* For a call on a resource that the program gives. NULL stands for the resource in force on the current device: it is
+ * written to *resource, and *thread_out has entered a call (lifecycle.h), so that the resource lasts until
+ * lifecycle_leave_here(). Otherwise *thread_out is NULL. enter_call builds the stack if need be; enter_free builds none:
+ * HIPMM_E_POINTER if the device has no stack. */
 enum hipmm_status device_table_enter_call(struct hipmm_resource **resource, struct caller_here **thread_out);
 enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, struct caller_here **thread_out);
 
@@ -37,8 +36,12 @@ enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, stru
 enum hipmm_status device_table_stack(int device, struct stack **stack_out);
 struct stack *device_table_stack_if_built(int device);
 
-/* Builds the resource of node `node` of the graph on a device whose stack is built, and what it needs, as far as they are
- * not there. */
+/* Puts a resource in force. NULL: the top of the device's stack, or the top that it will have. The stack is built only if
+ * the caller asks for the previous resource, to which the caller then owns a reference. */
+enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,
+                                            struct hipmm_resource **previous_out);
+
+/* stack_extend() on a device whose stack is built. Of several threads one does it, and the others wait. */
 enum hipmm_status device_table_extend(int device, int node);
 
 /* The graph in use, with a reference, if `device` exists. Without a reference, for a change: NULL while the table is
@@ -48,7 +51,8 @@ const struct graph *device_table_graph_in_use(void);
 
 enum hipmm_status device_table_current(int *device_out);
 
-/* HIPMM_E_NO_DEVICE if there is no such device. */
+/* The number of devices; and HIPMM_E_NO_DEVICE if there is no such device. */
+int device_table_count(void);
 enum hipmm_status device_table_check(int device);
 
 /* Makes a device current, or says why that cannot be; hip_leave_device() makes `previous` current again. */

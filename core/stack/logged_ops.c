@@ -28,7 +28,7 @@ static int logged_ops_compare(const void *left, const void *right)
   return a < b ? -1 : a > b;
 }
 
-/* It stays while the resource lives, and so during each call of it. */
+/* The record lives as long as the resource, so it lasts for each call. */
 static const struct logged *logged_ops_of(void *self)
 {
   const struct logged key = {.self = self};

@@ -260,14 +260,21 @@ static enum hipmm_status stack_admit(const struct stack *stack, int device)
   return status;
 }
 
-/* Admits the device of a new stack, which is shown, to the memory of the others, unless an earlier stack of the device has
- * done so; and to its own memory the devices that have stacks. Of two stacks that are built at once, each is counted and
- * shown before it looks for the other, so at least one finds the other. */
-static enum hipmm_status stack_admit_devices(struct stack *stack)
+/* Admits the devices that have stacks to the memory of this stack. */
+static enum hipmm_status stack_admit_others(const struct stack *stack)
 {
   enum hipmm_status status = HIPMM_OK;
   for (int device = 0; !status && device < STACK_MOST_DEVICES; device++)
     if (atomic_load(&stacks_of[device])) status = stack_admit(stack, device);
+  return status;
+}
+
+/* For a new stack, which is shown: admits other devices to its memory, and its device to the memory of the other stacks,
+ * unless an earlier stack of the device has done so. Of two stacks that are built at once, each is counted and shown
+ * before it looks for the other, so at least one finds the other. */
+static enum hipmm_status stack_admit_devices(struct stack *stack)
+{
+  enum hipmm_status status = stack_admit_others(stack);
   if (!status && !atomic_load(&admitted_of[stack->device]))
     for (struct stack *other = stack_next(NULL); other; other = stack_next(other))
       if (!status) status = stack_admit(other, stack->device);
@@ -296,9 +303,10 @@ enum hipmm_status stack_extend(struct stack *stack, int node)
 {
   int cancel = cancel_forbid();
   enum hipmm_status status = stack_create_on_device(stack, node);
-  if (!status) stack_show_instances(stack);
-  for (int device = 0; !status && device < STACK_MOST_DEVICES; device++)
-    if (atomic_load(&stacks_of[device])) status = stack_admit(stack, device);
+  if (!status) {
+    stack_show_instances(stack);
+    status = stack_admit_others(stack);
+  }
   cancel_allow(cancel);
   if (!status) log_line(HIPMM_LOG_DEBUG, NULL, "device %d: %s built", stack->device, stack->graph->nodes[node].name);
   return status;

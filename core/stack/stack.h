@@ -16,11 +16,11 @@ struct external {
   bool is_whole;    /* from a whole graph (stack_from_graph.c): its resources have names of their own */
 };
 
-/* What a stack is built for, so what its resources may rely on. Of most programs nothing is known. */
+/* The user that a stack is built for: its resources may rely on what the user does. Of most programs nothing is known. */
 enum stack_user {
   STACK_FOR_ANY,
-  STACK_FOR_PYTORCH,          /* which orders copies between devices with events */
-  STACK_FOR_PYTORCH_WITH_INIT /* it also allocates all its memory here, and on a device before it works there */
+  STACK_FOR_PYTORCH,          /* orders copies between devices with events */
+  STACK_FOR_PYTORCH_WITH_INIT /* also allocates all memory from hipmm, on a device before it works there */
 };
 
 /* The most devices that hipmm serves; further devices of a runtime do not exist for it. */
@@ -36,7 +36,7 @@ struct stack {
   struct instance *instances; /* one per node of the graph; those that this stack does not reach are not created */
   struct external external;   /* with a reference to each */
   struct stack_entry entry;   /* in the list of all stacks */
-  bool is_admitted;           /* its device is, to the memory of other devices' stacks */
+  bool is_admitted;           /* the device has access to the memory of the other stacks */
 };
 
 /* Builds the stack of a device with node `top` of the graph at the top; with `external` one that is not the table's, and
@@ -45,8 +45,8 @@ struct stack {
 enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
                               enum stack_user user, struct stack **stack_out);
 
-/* Creates the resource of node `node`, and what it needs, as far as they are not there. One caller at a time for a stack;
- * calls on its resources go on meanwhile. After a failure nothing new is there. */
+/* Creates the resource of node `node` and the resources that it needs, unless they exist. One caller at a time for a stack;
+ * calls on its resources go on meanwhile. A failure leaves the stack as it was. */
 enum hipmm_status stack_extend(struct stack *stack, int node);
 
 /* The resource called `name`; NULL if there is none, and then the name nearest to that, NULL if none is near. A resource

@@ -21,7 +21,7 @@ struct entry {
 
   /* Under the lock. */
   unsigned visits;       /* visitors that have the stream; the entry is not reused meanwhile */
-  stream_end_later *end; /* the stream was removed meanwhile: what the last of them calls; NULL: it was not */
+  stream_end_later *end; /* called by the last visitor; NULL: the stream was not removed meanwhile */
 };
 
 static struct entry *_Atomic buckets[BUCKETS];

@@ -9,7 +9,7 @@
 
 enum { ALL_DEVICES = -1 };
 
-/* From the top down, each resource by itself: a stack may stand on others. */
+/* From the top down. Not hipmm_resource_trim() of the top, which would also trim other stacks below. */
 static enum hipmm_status upkeep_trim_stack(const struct stack *stack, size_t keep_bytes)
 {
   enum hipmm_status first = HIPMM_OK;

@@ -47,10 +47,10 @@ struct stream {
   uint32_t marks_ahead; /* marks still to make: the host has waited recently and is likely to wait again */
 };
 
-/* So that no step goes through all streams. */
+/* Sets of streams, so that no step goes through all streams. */
 struct stream_sets {
   struct stream_set unfinished; /* all streams that have frees that have not completed, and maybe others */
-  struct stream_set named;      /* whose handles some thread may use at any time, as far as is known */
+  struct stream_set named;      /* their handles can be passed to HIP at any time, as far as is known */
   struct stream_set gone;
 };
 

@@ -101,6 +101,7 @@ static void reuse_forget_stream(struct fixed *fixed, uint32_t stream)
 {
   if (reuse_close_empty(fixed, stream)) stream_forget(&fixed->streams, stream);
 }
+
 /* A thread finds a list by the handle of its stream alone, which may be the handle of an earlier stream. The list is
  * therefore open to threads only if the handle identifies the stream without asking HIP. */
 static void reuse_open_list(struct fixed *fixed, uint32_t stream)

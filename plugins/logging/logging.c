@@ -108,9 +108,8 @@ static enum hipmm_status logging_perform(void *self, size_t index, int64_t *valu
 static enum hipmm_status logging_open_log(const struct logging *logging, const struct logging_options *given,
                                           const char *pattern, struct sink **sink_out)
 {
-  _Static_assert((int)FILE_NAME_BYTES == (int)OUTPUT_FILE_NAME_BYTES, "a name is expanded in place");
   const struct hipmm_services *services = logging->services;
-  char name[FILE_NAME_BYTES], tag[32];
+  char name[OUTPUT_FILE_NAME_BYTES], tag[32];
   enum sink_conflict conflict = SINK_NO_CONFLICT;
   enum hipmm_status status = HIPMM_E_STATE;
   const struct file_wish wish = {name, given->append, given->rotate_size, given->rotate_files};

@@ -96,7 +96,7 @@ bool file_tag_name(char *name, const char *tag)
   char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strrchr(base, '.');
   char *at = dot && dot != base ? dot : base + strlen(base);
   size_t length = strlen(tag), tail = strlen(at) + 1;
-  if ((size_t)(at - name) + length + tail > FILE_NAME_BYTES) return false;
+  if ((size_t)(at - name) + length + tail > OUTPUT_FILE_NAME_BYTES) return false;
   memmove(at + length, at, tail);
   memcpy(at, tag, length);
   return true;
@@ -107,17 +107,17 @@ bool file_tag_name(char *name, const char *tag)
 /* Names the file absolutely: the program may change its folder. */
 static bool output_set_name(struct output *output, const char *name)
 {
-  char folder[FILE_NAME_BYTES] = "";
+  char folder[OUTPUT_FILE_NAME_BYTES] = "";
   if (*name != '/' && !getcwd(folder, sizeof folder - 1)) return false;
   if (*folder) strcat(folder, "/");
-  int length = snprintf(output->name, FILE_NAME_BYTES, "%s%s", folder, name);
-  return length > 0 && length < FILE_NAME_BYTES - 32; /* for the numbers */
+  int length = snprintf(output->name, OUTPUT_FILE_NAME_BYTES, "%s%s", folder, name);
+  return length > 0 && length < OUTPUT_FILE_NAME_BYTES - 32; /* for the numbers */
 }
 
 /* Renames the old files, then the file itself, and opens a new one. An errno; 0: done. */
 static int output_begin_new(struct output *output)
 {
-  char from[FILE_NAME_BYTES + 32], to[sizeof from];
+  char from[OUTPUT_FILE_NAME_BYTES + 32], to[sizeof from];
   struct file file;
   for (long long i = output->rotated_files; i > 1; i--) {
     snprintf(from, sizeof from, "%s.%lld", output->name, i - 1);
@@ -156,7 +156,7 @@ bool output_open(struct output *output, const struct hipmm_services *services, s
   output->file = file;
   output->end = output->text;
   if (!wish->rotate_bytes || !file.is_regular) return true;
-  output->name = services->host_allocate(services, FILE_NAME_BYTES);
+  output->name = services->host_allocate(services, OUTPUT_FILE_NAME_BYTES);
   if (!output->name) return false;
   output->rotate_bytes = output_set_name(output, wish->name) ? wish->rotate_bytes : 0;
   output->rotated_files = wish->rotated_files;
@@ -166,7 +166,7 @@ bool output_open(struct output *output, const struct hipmm_services *services, s
 void output_close(struct output *output)
 {
   file_close(&output->file);
-  if (output->name) output->services->host_free(output->services, output->name, FILE_NAME_BYTES);
+  if (output->name) output->services->host_free(output->services, output->name, OUTPUT_FILE_NAME_BYTES);
 }
 
 /* Rows that cannot be written are dropped: the program continues, and the loss is logged once. */

@@ -5,6 +5,7 @@
 #ifndef HIPMM_LOGGING_OUTPUT_H
 #define HIPMM_LOGGING_OUTPUT_H
 
+#include "../../core/base/output_file.h"
 #include "row.h"
 
 #include <stdbool.h>
@@ -19,8 +20,6 @@ struct file_wish {
   uint64_t rotate_bytes; /* the most that one file has; 0: any */
   int64_t rotated_files; /* old files that stay */
 };
-
-enum { FILE_NAME_BYTES = 4096 };
 
 struct file {
   int descriptor;  /* -1: not open */
@@ -45,8 +44,8 @@ bool file_lock(const struct file *file);
  * reported. */
 enum hipmm_status file_begin(struct file *file, const struct hipmm_services *services, const struct file_wish *wish);
 
-/* Inserts `tag` before the extension, in place: ".dev1" makes "a/rmm.dev1.log" of "a/rmm.log". `name` has FILE_NAME_BYTES.
- * False if it does not fit. */
+/* Inserts `tag` before the extension, in place: ".dev1" makes "a/rmm.dev1.log" of "a/rmm.log". `name` has
+ * OUTPUT_FILE_NAME_BYTES. False if it does not fit. */
 bool file_tag_name(char *name, const char *tag);
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------- */
@@ -58,7 +57,7 @@ struct output {
   struct file file;
   uint64_t rotate_bytes; /* 0: the file is never rotated */
   int64_t rotated_files;
-  char *name; /* absolute, FILE_NAME_BYTES; NULL if the file is never rotated */
+  char *name; /* absolute, OUTPUT_FILE_NAME_BYTES; NULL if the file is never rotated */
   struct row_clock clock;
   int write_error; /* errno of the first loss not yet reported; 0: none */
   int64_t lost_rows;

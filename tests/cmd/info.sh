@@ -52,7 +52,7 @@ echo '{ "stack": ["pol"] }' >bad.json
 run 1 info --config bad.json --json
 is ok false
 is in_force false
-grep -q '^hipmm: bad.json' "$work/err" || fail "the mistake of the graph is not told"
+grep -q '^hipmm: bad.json' "$work/err" || fail "the error in the graph is not printed"
 rm hipmm.json
 
 # A runtime that cannot be used says why, each in its line.

@@ -28,7 +28,7 @@ mv "$work/out" "$work/version"
 run 0 -V
 cmp -s "$work/version" "$work/out" || fail "hipmm -V is not hipmm --version"
 
-# --quiet, before and after the command: mistakes alone.
+# --quiet, before and after the command: errors alone.
 echo '{ "stack": ["device"] }' >plain.json
 bench="bench --workload pair --live 3 --seconds 0.001 --config plain.json"
 # shellcheck disable=SC2086 # words are words

@@ -181,7 +181,7 @@ static void takes_new_options_while_in_use(void **state)
 
 static void refuses_bad_options(void **state)
 {
-  static const struct fixture_mistake bad[] = {
+  static const struct fixture_refusal bad[] = {
       {"'alignment': 300", "/stack/0/alignment: 300 is not a power of two"},
       {"'alignment': 128", "/stack/0/alignment: 128 is too little"},
       {"'alignment': 0", "/stack/0/alignment: 0 is too little"},

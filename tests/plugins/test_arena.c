@@ -84,7 +84,7 @@ static void grows_beyond_what_it_began_with(void **state)
 static void says_what_is_wrong_with_its_options(void **state)
 {
   needs_software();
-  static const struct fixture_mistake mistakes[] = {
+  static const struct fixture_refusal refusals[] = {
       {"'arena_size': 1000", "/stack/0/arena_size"},
       {"'arena_size': '1023KiB'", "less than a superblock"},
       {"'arena_size': '8MiB', 'maximum_size': '7MiB'", "/stack/0/maximum_size"},
@@ -93,7 +93,7 @@ static void says_what_is_wrong_with_its_options(void **state)
       {"'record': 'never'", "/stack/0/record"},
   };
   (void)state;
-  fixture_refuses("arena", mistakes, sizeof mistakes / sizeof *mistakes);
+  fixture_refuses("arena", refusals, sizeof refusals / sizeof *refusals);
   assert_status(fixture_try("", "'stack': [{'type': 'arena', 'arena_size': '1GiB'}, 'device']"), HIPMM_E_OUT_OF_MEMORY);
   assert_message("/stack/0/arena_size");
 }

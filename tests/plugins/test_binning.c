@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of binning: the bin of a request, the bin of a free, and mistakes in the list of bins. */
+/* Tests of binning: the bin of a request, the bin of a free, and errors in the list of bins. */
 #include "../support/stream_program.h"
 
 #include <stdio.h>
@@ -323,14 +323,14 @@ static void without_bins_passes_everything_on(void **state)
   assert_int_equal(fixture_value("binning", "bins"), 0);
 }
 
-/* A mistake: options of binning, and its message. */
-struct mistake {
+/* Options of binning that are refused, and the message. */
+struct refusal {
   const char *options, *path, *text;
 };
 
-static void locates_mistakes(void **state)
+static void locates_errors(void **state)
 {
-  static const struct mistake mistakes[] = {
+  static const struct refusal refusals[] = {
       {"'bins': [{'size': '1KiB'}, {'size': '1KiB'}]", "/stack/0/bins/1/size", "not above the size of the bin before"},
       {"'bins': [{'size': 300}, {'size': 512}]", "/stack/0/bins/1/size", "at least 256 bytes apart"},
       {"'bins': [{'size': 512}, {'size': '1KiB'}, {'size': 256}]", "/stack/0/bins/2/size", "smallest to the largest"},
@@ -344,12 +344,12 @@ static void locates_mistakes(void **state)
   char graph[300];
   struct hipmm_error error = {.struct_size = sizeof error};
   (void)state;
-  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
-    snprintf(graph, sizeof graph, "'stack': [{'type': 'binning', %s}, 'device']", mistakes[i].options);
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+    snprintf(graph, sizeof graph, "'stack': [{'type': 'binning', %s}, 'device']", refusals[i].options);
     assert_status(fixture_try("", graph), HIPMM_E_CONFIG);
     hipmm_last_error(&error);
-    assert_string_equal(error.path, mistakes[i].path);
-    assert_contains(error.message, mistakes[i].text);
+    assert_string_equal(error.path, refusals[i].path);
+    assert_contains(error.message, refusals[i].text);
     hipmm_finalize();
   }
 }
@@ -388,7 +388,7 @@ static void says_which_bins_cannot_be_taken_away(void **state)
   static const struct {
     const char *bins, *message;
     enum hipmm_status status;
-  } mistakes[] = {
+  } refusals[] = {
       {"[{\"size\": \"64KiB\"}]", "the bin of 16384 bytes may be in use", HIPMM_E_CONFIG},
       {"[]", "cannot be removed", HIPMM_E_CONFIG},
       {"[{\"size\": \"16KiB\", \"resource\": \"tiny\"}]", "resource", HIPMM_E_CONFIG},
@@ -401,9 +401,9 @@ static void says_which_bins_cannot_be_taken_away(void **state)
   assert_status(hipmm_set("devices/0/bins/bins", "[]"), HIPMM_E_NOT_SUPPORTED);
   assert_ok(hipmm_set("devices/0/bins/extra_bins", "[{\"size\": \"16KiB\"}, {\"size\": 4000}]"));
   assert_int_equal(fixture_value("bins", "bins"), 4); /* there was one of 4096 */
-  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
-    assert_status(hipmm_set("devices/0/bins/extra_bins", mistakes[i].bins), mistakes[i].status);
-    assert_message(mistakes[i].message);
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+    assert_status(hipmm_set("devices/0/bins/extra_bins", refusals[i].bins), refusals[i].status);
+    assert_message(refusals[i].message);
   }
   assert_int_equal(fixture_value("bins", "bins"), 4);
   fixture_free(ptr, 1000, NULL);
@@ -572,7 +572,7 @@ int main(void)
       TEST(tells_a_block_from_a_chunk_of_shared_memory),
       TEST(asks_each_resource_below_once),
       TEST(without_bins_passes_everything_on),
-      TEST(locates_mistakes),
+      TEST(locates_errors),
       TEST(sends_frees_where_blocks_are_when_bins_are_added),
       TEST(says_which_bins_cannot_be_taken_away),
       TEST(adds_bins_under_threads_that_allocate),

@@ -201,7 +201,7 @@ static void counts_over_all_threads(void **state)
 
 static void refuses_bad_options(void **state)
 {
-  static const struct fixture_mistake bad[] = {{"'every': -1", "/stack/0/every"},
+  static const struct fixture_refusal bad[] = {{"'every': -1", "/stack/0/every"},
                                                {"'probability': 1.5", "/stack/0/probability"},
                                                {"'probability': -0.1", "/stack/0/probability"},
                                                {"'above': '-1'", "/stack/0/above"},

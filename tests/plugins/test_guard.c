@@ -510,7 +510,7 @@ static void takes_new_options_while_in_use(void **state)
 
 static void refuses_bad_options(void **state)
 {
-  static const struct fixture_mistake bad[] = {{"'zone_size': 0", "0 is"},      {"'zone_size': '2GiB'", "2GiB"},
+  static const struct fixture_refusal bad[] = {{"'zone_size': 0", "0 is"},      {"'zone_size': '2GiB'", "2GiB"},
                                                {"'quarantine_size': -1", "-1"}, {"'on_damage': 'abort'", "abort"},
                                                {"'stack_depth': 65", "65"},     {"'poison': 1", "poison"}};
   (void)state;

@@ -124,14 +124,14 @@ static void says_what_it_holds_when_the_upstream_has_no_more(void **state)
 
 static void says_what_is_wrong_with_its_options(void **state)
 {
-  static const struct fixture_mistake mistakes[] = {
+  static const struct fixture_refusal refusals[] = {
       {"'initial_size': '8MiB', 'maximum_size': '7MiB'", "/stack/0/maximum_size"},
       {"'chunk_size': 255", "/stack/0/chunk_size"},
       {"'growth_factor': 0.5", "/stack/0/growth_factor"},
       {"'growth_factor': 17.0", "/stack/0/growth_factor"},
   };
   (void)state;
-  fixture_refuses("monotonic", mistakes, sizeof mistakes / sizeof *mistakes);
+  fixture_refuses("monotonic", refusals, sizeof refusals / sizeof *refusals);
   assert_status(fixture_try("", "'stack': [{'type': 'monotonic', 'initial_size': '1GiB'}, 'device']"),
                 HIPMM_E_OUT_OF_MEMORY);
   assert_message("/stack/0/initial_size");

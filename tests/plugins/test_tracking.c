@@ -443,7 +443,7 @@ static void begins_to_capture_while_in_use(void **state)
 
 static void refuses_bad_options(void **state)
 {
-  static const struct fixture_mistake bad[] = {{"'stack_depth': 0", "/stack/0/stack_depth"},
+  static const struct fixture_refusal bad[] = {{"'stack_depth': 0", "/stack/0/stack_depth"},
                                                {"'stack_depth': 65", "/stack/0/stack_depth"},
                                                {"'capture_stacks': 'yes'", "/stack/0/capture_stacks"},
                                                {"'most_reported': -1", "/stack/0/most_reported"},

@@ -22,6 +22,14 @@ static inline void both_start(void **state, const char *graph)
   fixture_start_with(*state, graph);
 }
 
+/* A non-blocking stream. */
+static inline hipmm_stream_t both_stream(int device)
+{
+  hipmm_stream_t stream = NULL;
+  assert_ok(hipmm_stream_create(device, HIPMM_STREAM_NON_BLOCKING, &stream));
+  return stream;
+}
+
 /* A value that tells where it belongs. */
 static inline unsigned char both_byte(size_t at, unsigned seed)
 {

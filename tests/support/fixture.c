@@ -64,14 +64,14 @@ void fixture_start(const char *graph)
   fixture_start_with("", graph);
 }
 
-void fixture_refuses(const char *type, const struct fixture_mistake *mistakes, size_t n_mistakes)
+void fixture_refuses(const char *type, const struct fixture_refusal *refusals, size_t n_refusals)
 {
-  for (const struct fixture_mistake *mistake = mistakes; mistake < mistakes + n_mistakes; mistake++) {
+  for (const struct fixture_refusal *refusal = refusals; refusal < refusals + n_refusals; refusal++) {
     char graph[300];
-    snprintf(graph, sizeof graph, "'stack': [{'type': '%s', %s}, 'device']", type, mistake->options);
+    snprintf(graph, sizeof graph, "'stack': [{'type': '%s', %s}, 'device']", type, refusal->options);
     assert_status(fixture_try("", graph), HIPMM_E_CONFIG);
     assert_message("/stack/0/");
-    assert_message(mistake->message);
+    assert_message(refusal->message);
     hipmm_finalize();
   }
 }

@@ -17,11 +17,11 @@ void fixture_start_with(const char *runtime_options, const char *graph);
  * building of the stack. */
 enum hipmm_status fixture_try(const char *runtime_options, const char *graph);
 
-/* Options that a type over device memory refuses: what is said names their place, and has `message` in it. */
-struct fixture_mistake {
+/* Options that a type over device memory refuses: the error names their place, and its text contains `message`. */
+struct fixture_refusal {
   const char *options, *message;
 };
-void fixture_refuses(const char *type, const struct fixture_mistake *mistakes, size_t n_mistakes);
+void fixture_refuses(const char *type, const struct fixture_refusal *refusals, size_t n_refusals);
 
 /* HIPMM_RUNTIME may name another runtime: then the order of work is as it comes, and a test that asks for other options
  * of the software device, or for calls that fail, is skipped. See needs_software(). */

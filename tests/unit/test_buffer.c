@@ -9,13 +9,6 @@
 
 static const char pool[] = "'stack': ['pool', 'device']";
 
-static hipmm_stream_t make_stream(int device)
-{
-  hipmm_stream_t stream = NULL;
-  assert_ok(hipmm_stream_create(device, HIPMM_STREAM_NON_BLOCKING, &stream));
-  return stream;
-}
-
 static void drop_stream(hipmm_stream_t stream)
 {
   assert_ok(hipmm_stream_destroy(stream));
@@ -60,7 +53,7 @@ static void remembers_resource_stream_and_device(void **state)
   both_start(state, pool);
   needs_devices(2);
   assert_ok(hipmm_resource_get_for_device(1, &resource));
-  hipmm_stream_t stream = make_stream(1);
+  hipmm_stream_t stream = both_stream(1);
   struct hipmm_buffer *buffer = make(resource, 100000, 1, stream);
   assert_ptr_equal(hipmm_buffer_resource(buffer), resource);
   assert_int_equal(hipmm_buffer_device(buffer), 1);
@@ -101,7 +94,7 @@ static void copies_pinned_memory_later(void **state)
   struct hipmm_buffer *buffer = NULL;
   enum { BYTES = 300000 };
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream(0);
+  hipmm_stream_t stream = both_stream(0);
   assert_ok(hipmm_host_buffer_create(NULL, 2 * BYTES, stream, &pinned));
   unsigned char *host = hipmm_host_buffer_data(pinned);
   both_write(host, BYTES, 3);
@@ -144,7 +137,7 @@ static void changes_only_the_size_up_to_the_capacity(void **state)
 static void keeps_its_contents_when_it_grows(void **state)
 {
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream(0);
+  hipmm_stream_t stream = both_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 1000, 5, stream), *others[20];
   for (size_t i = 0; i < 20; i++) {
     size_t bytes = 1000 + (i + 1) * 7777;
@@ -163,7 +156,7 @@ static void keeps_its_contents_when_it_grows(void **state)
 static void reserves_and_shrinks(void **state)
 {
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream(0), other = make_stream(0);
+  hipmm_stream_t stream = both_stream(0), other = both_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 3000, 6, stream);
   assert_ok(hipmm_buffer_reserve(buffer, 70000, stream));
   assert_shape(buffer, 3000, 70000, stream);
@@ -203,7 +196,7 @@ static void frees_on_the_stream_that_it_has_last(void **state)
   struct hipmm_allocator allocator = {sizeof allocator, note_allocate, note_deallocate, NULL};
   assert_ok(hipmm_allocator_register("noting", &allocator));
   both_start(state, "'stack': [{'type': 'callback', 'allocator': 'noting'}]");
-  hipmm_stream_t first = make_stream(0), second = make_stream(0), third = make_stream(0);
+  hipmm_stream_t first = both_stream(0), second = both_stream(0), third = both_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 1000, 7, first);
   assert_ok(hipmm_stream_synchronize(0, first));
   assert_ok(hipmm_buffer_resize(buffer, 2000, second));
@@ -224,7 +217,7 @@ static void frees_on_the_stream_that_it_has_last(void **state)
 static void outlives_its_stream(void **state)
 {
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream(0);
+  hipmm_stream_t stream = both_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 100000, 16, stream), *other = make(NULL, 100000, 17, stream);
   assert_ok(hipmm_buffer_fill(buffer, 0, 1, 100000, stream));
   drop_stream(stream);
@@ -242,7 +235,7 @@ static void copies_what_it_holds_and_no_more(void **state)
 {
   struct hipmm_buffer *copy = NULL;
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream(0);
+  hipmm_stream_t stream = both_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 9000, 8, stream);
   assert_ok(hipmm_buffer_resize(buffer, 5000, stream));
   assert_ok(hipmm_buffer_copy(buffer, NULL, stream, &copy));
@@ -262,7 +255,7 @@ static void copy_to_device_1(size_t bytes)
   struct hipmm_buffer *copy = NULL;
   int device = -1;
   assert_ok(hipmm_resource_get_for_device(1, &resource));
-  hipmm_stream_t from = make_stream(0), to = make_stream(1);
+  hipmm_stream_t from = both_stream(0), to = both_stream(1);
   struct hipmm_buffer *buffer = make(NULL, bytes, 9, from);
   assert_ok(hipmm_stream_wait(1, to, 0, from));
   assert_ok(hipmm_buffer_copy(buffer, resource, to, &copy));
@@ -313,7 +306,7 @@ static void hands_its_memory_over_and_takes_it_back(void **state)
 {
   struct hipmm_memory memory = {.struct_size = sizeof memory};
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream(0);
+  hipmm_stream_t stream = both_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 4000, 10, stream);
   void *data = hipmm_buffer_data(buffer);
   assert_ok(hipmm_buffer_resize(buffer, 3000, stream));
@@ -395,7 +388,7 @@ static void refuses_sizes_that_no_memory_has(void **state)
   static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 255, SIZE_MAX / 2, (size_t)1 << 47};
   struct hipmm_buffer *none = NULL;
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream(0);
+  hipmm_stream_t stream = both_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 1000, 12, NULL);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     assert_status(hipmm_buffer_create(NULL, sizes[i], NULL, &none), HIPMM_E_OUT_OF_MEMORY);
@@ -417,7 +410,7 @@ static void refuses_another_devices_stream(void **state)
   unsigned char byte = 1;
   needs_software();
   both_start(state, pool);
-  hipmm_stream_t ours = make_stream(1), foreign, gone = make_stream(0);
+  hipmm_stream_t ours = both_stream(1), foreign, gone = both_stream(0);
   drop_stream(gone);
   assert_ok(hipmm_device_set(1));
   foreign = fixture_stream();
@@ -512,7 +505,7 @@ static void works_past_finalize(void **state)
 {
   struct hipmm_buffer *copy = NULL, *none = NULL;
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream(0);
+  hipmm_stream_t stream = both_stream(0);
   struct hipmm_buffer *buffer = make(NULL, 1000, 14, stream);
   assert_ok(hipmm_finalize());
   assert_ok(hipmm_buffer_resize(buffer, 100000, stream));

@@ -7,13 +7,6 @@
 
 static const char pool[] = "'stack': ['pool', 'device']";
 
-static hipmm_stream_t make_stream(void)
-{
-  hipmm_stream_t stream = NULL;
-  assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
-  return stream;
-}
-
 static void is_pinned_memory_unless_told_otherwise(void **state)
 {
   struct hipmm_host_buffer *first = NULL, *second = NULL;
@@ -41,7 +34,7 @@ static void copies_to_the_device_and_back(void **state)
   struct hipmm_host_buffer *out = NULL, *back = NULL;
   struct hipmm_buffer *buffer = NULL;
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream();
+  hipmm_stream_t stream = both_stream(0);
   assert_ok(hipmm_host_buffer_create(NULL, BYTES, stream, &out));
   both_write(hipmm_host_buffer_data(out), BYTES, 21);
   assert_ok(hipmm_buffer_create_from(NULL, hipmm_host_buffer_data(out), BYTES, stream, &buffer));
@@ -58,7 +51,7 @@ static void shows_its_contents_at_once_when_its_size_changes(void **state)
   struct hipmm_host_buffer *host = NULL;
   struct hipmm_buffer *buffer = NULL;
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream();
+  hipmm_stream_t stream = both_stream(0);
   assert_ok(hipmm_buffer_create(NULL, 5000, stream, &buffer));
   assert_ok(hipmm_buffer_fill(buffer, 0, 9, 5000, stream));
   assert_ok(hipmm_host_buffer_create(NULL, 5000, stream, &host));

@@ -41,19 +41,12 @@ static void assert_element(const struct hipmm_vector *vector, size_t index, uint
   assert_memory_equal(&got, &wanted, sizeof got);
 }
 
-static hipmm_stream_t make_stream(void)
-{
-  hipmm_stream_t stream = NULL;
-  assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
-  return stream;
-}
-
 static void gets_and_sets_elements(void **state)
 {
   struct element zero, value = element(7001);
   memset(&zero, 0, sizeof zero);
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream();
+  hipmm_stream_t stream = both_stream(0);
   struct hipmm_vector *vector = make(100, stream);
   assert_int_equal(hipmm_vector_count(vector), 100);
   assert_int_equal(hipmm_vector_capacity(vector), 100);
@@ -85,7 +78,7 @@ static void reads_and_writes_ranges(void **state)
   struct element some[20];
   struct hipmm_host_buffer *pinned = NULL;
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream();
+  hipmm_stream_t stream = both_stream(0);
   struct hipmm_vector *vector = make(1000, stream);
   for (uint32_t i = 0; i < 20; i++) some[i] = element(5000 + i);
   assert_ok(hipmm_vector_write(vector, 980, some, 20, stream));
@@ -105,7 +98,7 @@ static void reads_and_writes_ranges(void **state)
 static void keeps_elements_when_its_size_changes(void **state)
 {
   both_start(state, pool);
-  hipmm_stream_t stream = make_stream();
+  hipmm_stream_t stream = both_stream(0);
   struct hipmm_vector *vector = make(10, stream), *copy = NULL;
   assert_ok(hipmm_vector_reserve(vector, 500, stream));
   assert_int_equal(hipmm_vector_count(vector), 10);

@@ -4,8 +4,8 @@
  *
  * The address is known when the node is made, and stays the same in each launch. The memory comes from a pool that each
  * device has for its graphs, and is held from then on until nothing uses the node any more. Within a graph, memory that a
- * node freed is used again by nodes that depend on that node. The memory can be accessed from the execution of the node that
- * allocates it to that of the free, which is a node, of this or another graph, or a call. */
+ * node freed is used again by nodes that depend on that node. The memory can be accessed from the time that the
+ * allocating node executes until the free executes. The free is a node of this or another graph, or a call. */
 #include "graph.h"
 #include "pool.h"
 #include <stdlib.h>
@@ -96,9 +96,8 @@ struct software_operation *software_graph_memory_new_free(struct software_alloca
 
 /* ---- Nodes ----------------------------------------------------------------------------------------------------- */
 
-/* Memory that one of the nodes `after`, or a node that they depend on, has freed in the graph. It is
- * not cut: it serves a request that is at most an eighth smaller.
- */
+/* Memory that one of the nodes `after`, or a node that they depend on, has freed in the graph. The memory is not cut: it
+ * serves a request that is at most an eighth smaller. */
 static struct graph_memory_block *graph_memory_find_freed(struct software_graph *graph, int device,
                                                           const struct software_node_set *after, size_t bytes)
 {
