@@ -5,6 +5,11 @@
 # mistake concerns. `plugins` is the list of plugins that were built.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 : "${plugins:?set it to the list of plugins}"
+# A plugin that crashes is a finding; a sanitizer must not turn the signal into an exit status.
+ASAN_OPTIONS=${ASAN_OPTIONS-}:handle_segv=0:handle_abort=0:handle_sigfpe=0
+TSAN_OPTIONS=${TSAN_OPTIONS-}:handle_segv=0:handle_abort=0:handle_sigfpe=0
+UBSAN_OPTIONS=${UBSAN_OPTIONS-}:handle_segv=0:handle_abort=0:handle_sigfpe=0
+export ASAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS
 bad=$top_builddir/tests/bad/.libs
 
 # ---- All types ----
