@@ -99,8 +99,8 @@ struct hipmm_error {
   size_t struct_size;
   int32_t status;     /* enum hipmm_status */
   int32_t hip_code;   /* the hipError_t behind it; 0 if none */
-  int32_t line;       /* of a syntax error, from 1; 0 if none */
-  int32_t column;     /* of a syntax error, from 1; 0 if none */
+  int32_t line;       /* of the error in the graph file, from 1; 0 if none */
+  int32_t column;     /* in characters, from 1; 0 if none */
   char file[512];     /* the graph file, or the source of the graph ("<string>"); empty if none */
   char path[512];     /* JSON pointer (RFC 6901) of the invalid value; empty if none */
   char resource[128]; /* name of the resource that failed; empty if none */
@@ -132,10 +132,10 @@ enum hipmm_log_level {
 };
 
 /* Set up the debug log as the environment variable HIPMM_LOG=LEVEL:FILE does, in its place: lines up to `level` go to
- * standard error, or to the end of the file at `path`, which is created if need be (NULL: standard error). set_file keeps
- * the level. In the name %p stands for the process id, %h for the host's name, %r for the process's rank in its job, %% for a
- * percent sign. A value that is no level, and another letter in the name, are HIPMM_E_ARGUMENT, a file that cannot be
- * opened HIPMM_E_IO.
+ * standard error, or to the end of the file at `path`, which is created if need be (NULL: standard error). set_file
+ * keeps the level. In the name %p stands for the process id, %h for the host's name, %r for the process's rank in its
+ * job, %% for a percent sign. A value that is no level, and another letter in the name, are HIPMM_E_ARGUMENT, a file
+ * that cannot be opened HIPMM_E_IO.
  *
  * Level debug tells of failed allocations with the reason, of refused frees and of growth; trace tells of every call of
  * every resource (RMM: set_logging_level). A stack tells of its calls if the log, or the sink, wants debug when the stack
@@ -225,10 +225,10 @@ enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *al
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                                   void **ptr_out);
 
-/* Frees memory of the same resource (NULL: of the current device's; no stack is built for it). Work that was submitted to `stream` before may still use the memory. `bytes` is
- * the size that was allocated, or 0 if the caller does not know it; a resource that cannot find the size is
- * HIPMM_E_NOT_SUPPORTED. NULL has no effect. A pointer of another resource, one that was freed before
- * (HIPMM_E_POINTER), and a wrong size (HIPMM_E_SIZE) change nothing.
+/* Frees memory of the same resource (NULL: of the current device's; no stack is built for it). Work that was submitted
+ * to `stream` before may still use the memory. `bytes` is the size that was allocated, or 0 if the caller does not know
+ * it; a resource that cannot find the size is HIPMM_E_NOT_SUPPORTED. NULL has no effect. A pointer of another resource,
+ * one that was freed before (HIPMM_E_POINTER), and a wrong size (HIPMM_E_SIZE) change nothing.
  *
  * Graph capture: `stream` of an allocation or a free may be in a capture. Then nothing is done that ends the capture,
  * and other threads do nothing of the kind either if the stream was retained or created by hipmm. Memory that is freed
@@ -334,8 +334,9 @@ struct hipmm_setting {
   const char *value;
 };
 
-/* An object for an option that names one: a struct hipmm_allocator, hipmm_failure_handler, hipmm_hooks, hipmm_region or hipmm_mempool
- * (see below), as the option's type wants. It is copied; what it points to must live as long as the resource. */
+/* An object for an option that names one: a struct hipmm_allocator, hipmm_failure_handler, hipmm_hooks, hipmm_region or
+ * hipmm_mempool (see below), as the option's type wants. It is copied; what it points to must live as long as the
+ * resource. */
 struct hipmm_object {
   const char *option; /* "allocator", "callback", "region", "pool_handle", … */
   const void *object;
@@ -380,8 +381,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_stack_build_from_string(int device, con
 /* ---- Statistics -------------------------------------------------------------------------------------------------- */
 
 /* The counters of a `statistics` resource (never grows; further ones would be values of hipmm_resource_query()): bytes as
- * requested, and allocations. As in RMM, the current counters may be
- * negative inside a pushed scope that frees older memory. */
+ * requested, and allocations. As in RMM, the current counters may be negative inside a pushed scope that frees older
+ * memory. */
 struct hipmm_statistics {
   int64_t current_bytes, current_count;
   int64_t peak_bytes, peak_count;
@@ -447,12 +448,12 @@ void hipmm_string_free(char *text);
 /* ---- Objects of the program, which a graph names ----------------------------------------------------------------- */
 
 /* A program registers its functions and its memory under names, and the graph names them in options of the types
- * `callback`, `failure_callback`, `fixed_buffer`, `async_view` and `hooks`. The struct is copied; what it points to must live as
- * long as a stack uses it. Registering a name of the same kind again replaces the object for stacks that are built
- * later; NULL removes the name. A name follows the rule for names of resources. Registration is possible before
- * initialisation and stays after hipmm_finalize(). An invalid name, an incomplete struct, and removing an unknown name
- * are HIPMM_E_ARGUMENT. A stack whose graph names an unknown object cannot be built (HIPMM_E_CONFIG). Each struct
- * begins with struct_size, its size. */
+ * `callback`, `failure_callback`, `fixed_buffer`, `async_view` and `hooks`. The struct is copied; what it points to
+ * must live as long as a stack uses it. Registering a name of the same kind again replaces the object for stacks that
+ * are built later; NULL removes the name. A name follows the rule for names of resources. Registration is possible
+ * before initialisation and stays after hipmm_finalize(). An invalid name, an incomplete struct, and removing an
+ * unknown name are HIPMM_E_ARGUMENT. A stack whose graph names an unknown object cannot be built (HIPMM_E_CONFIG). Each
+ * struct begins with struct_size, its size. */
 
 /* Functions that allocate. `allocate` returns HIPMM_OK and writes a pointer that is aligned to `alignment` (a power of
  * two, at least 256), or returns another status. `deallocate` cannot fail, and gets the pointer and sizes of the

@@ -45,8 +45,9 @@ struct hipmm_pointer {
   hipmm_stream_t stream; /* NULL unless its flag is set */
 };
 
-/* Finds the live block in which `ptr` lies, in any stack (UMF: umfPoolByPtr). For the start of a block the search takes
- * a time that grows with the number of resources; for a pointer into a block it grows with the number of blocks.
+/* Finds the live block in which `ptr` lies, in any stack (UMF: umfPoolByPtr); also without initialisation while a stack
+ * of hipmm_stack_build_from_file() lives. For the start of a block the search takes a time that grows with the number of
+ * resources; for a pointer into a block it grows with the number of blocks.
  *
  * The resource is the topmost one that keeps a record of the block: `pool` above `device`, for example. Adaptors without
  * a record of blocks, such as `statistics`, are not found: free the block with the resource that allocated it. The
@@ -73,7 +74,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_upstream(struct hipmm_resource
  * record of its own blocks, so only a resource itself is equal to it. NULL is equal to nothing. */
 int hipmm_resource_is_equal(const struct hipmm_resource *resource, const struct hipmm_resource *other);
 
-/* Who may access the memory of a resource. */
+/* What may access the memory of a resource. */
 enum {
   HIPMM_ACCESS_HOST = 1,  /* the host may read and write it (RMM: host_accessible) */
   HIPMM_ACCESS_DEVICE = 2 /* kernels of the resource's device may (RMM: device_accessible) */

@@ -41,7 +41,8 @@ struct hipmm_request {
 /* Allocates as requested. An unknown flag is HIPMM_E_ARGUMENT. After a failure nothing is allocated. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_ex(const struct hipmm_request *request, void **ptr_out);
 
-/* Allocates memory that is filled with zeros by work on the stream (UMF: umfPoolCalloc). */
+/* Allocates memory that is filled with zeros by work on the stream (UMF: umfPoolCalloc). Memory that only the host can
+ * access is filled by the call, which waits for the stream: HIPMM_E_STATE in a graph capture of the stream. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_zeroed(struct hipmm_resource *resource, size_t bytes,
                                                          hipmm_stream_t stream, void **ptr_out);
 

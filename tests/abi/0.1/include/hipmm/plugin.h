@@ -7,13 +7,13 @@
  *
  * (the name is the file's stem, then _LTX_hipmm_plugin; a third party may also export plain `hipmm_plugin`). The
  * descriptor is pure data: the descriptor, its tables and their texts must be constants of loaded objects, not memory
- * of the heap; hipmm checks this. No function of a plugin but `validate` runs before
- * `create`. The descriptor's options (with their
- * defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON Schema,
- * validation and error messages are all derived from them.
+ * of the heap; hipmm checks this. No function of a plugin but `validate` runs before `create`. The descriptor's options
+ * (with their defaults, ranges and doc lines), values and actions are the documentation: `hipmm describe`, the JSON
+ * Schema, validation and error messages are all derived from them.
  *
- * Compatibility: a struct that crosses the border begins with its size and grows only at its end, or its comment says that
- * it never grows. A plugin that was built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works (doc/abi.md). */
+ * Compatibility: a struct that crosses the border begins with its size and grows only at its end, or its comment says
+ * that it never grows. A plugin that was built against an older plugin.h of the same HIPMM_PLUGIN_ABI always works
+ * (doc/abi.md). */
 #ifndef HIPMM_PLUGIN_H
 #define HIPMM_PLUGIN_H
 
@@ -200,8 +200,8 @@ struct hipmm_ops {
                                     void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 };
 
-/* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the core creates
- * these structs. */
+/* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the
+ * core creates these structs. */
 struct hipmm_resource {
   const struct hipmm_ops *ops;
   void *self;

@@ -48,11 +48,11 @@ void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipmm_stream_t strea
  * std::__throw_runtime_error. */
 void hipmm_torch_on_failure(void (*function)(const char *message));
 
-/* set_init_fn: initialises hipmm now. PyTorch calls it where these functions give all its memory (use(), not pool(), of Python's
- * hipmm.torch): so on a device it allocates before it works there, and a stack that is built from now on opens mapped
- * memory to another device when the first stack of that device is built. A program that calls it promises the same. Without
- * it, every device can access all memory from the start. set_reset_fn (torch.cuda.empty_cache): returns free memory of all devices to the
- * runtime. */
+/* set_init_fn: initialises hipmm now. PyTorch calls it where these functions give all its memory (use(), not pool(), of
+ * Python's hipmm.torch): so on a device it allocates before it works there, and a stack that is built from now on opens
+ * mapped memory to another device when the first stack of that device is built. A program that calls it promises the
+ * same. Without it, every device can access all memory from the start. set_reset_fn (torch.cuda.empty_cache): returns
+ * free memory of all devices to the runtime. */
 void hipmm_torch_init(int device_count);
 void hipmm_torch_reset(void);
 
