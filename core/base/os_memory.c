@@ -2,6 +2,7 @@
 /* os_memory.c: see os_memory.h. The program may put functions of its own in place of the operating system, before there is
  * any such memory: what one gave cannot be freed by the other. */
 #include "os_memory.h"
+#include "cancel.h"
 #include "error.h"
 #include "lifecycle.h"
 
@@ -22,10 +23,12 @@ static void *os_memory_map(size_t bytes)
 void *os_memory_allocate(size_t bytes)
 {
   if (!bytes) return NULL;
+  int cancel = cancel_forbid();
   pthread_rwlock_rdlock(&lock);
   void *ptr = functions.allocate ? functions.allocate(functions.arg, bytes) : os_memory_map(bytes);
   if (ptr) atomic_fetch_add(&held_bytes, bytes);
   pthread_rwlock_unlock(&lock);
+  cancel_allow(cancel);
   return ptr;
 }
 

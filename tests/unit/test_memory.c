@@ -2,11 +2,14 @@
 /* Tests of hipmm/memory.h: zeroed and synchronous allocations, other sizes, batches. */
 #include <hipmm/memory.h>
 
+#include "../../core/base/os_memory.h"
 #include "../support/fixture.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static const char *const graphs[] = {
     "'stack': ['statistics', {'type': 'pool', 'growth': 'segments'}, 'device']",
@@ -322,6 +325,41 @@ static int has_host_memory_of_the_program(const void *unused)
   return hipmm_host_allocator_set(NULL) ? 12 : 0;
 }
 
+static void *give_while_cancelled(void *arg, size_t bytes)
+{
+  pthread_cancel(pthread_self());
+  pthread_testcancel();
+  return give_host_memory(arg, bytes);
+}
+
+static void *use_os_memory(void *unused)
+{
+  (void)unused;
+  os_memory_free(os_memory_allocate(4096), 4096);
+  pthread_testcancel();
+  return NULL;
+}
+
+static int ends_no_thread_in_the_program_s_allocator(const void *unused)
+{
+  (void)unused;
+  struct host_memory memory = {.bytes = 0};
+  const struct hipmm_host_allocator allocator = {sizeof allocator, give_while_cancelled, take_host_memory, &memory};
+  pthread_t thread;
+  void *result = NULL;
+  alarm(20); /* a lock that a thread took with it */
+  if (hipmm_host_allocator_set(&allocator) || pthread_create(&thread, NULL, use_os_memory, NULL)) return 1;
+  if (pthread_join(thread, &result) || result != PTHREAD_CANCELED) return 2;
+  if (memory.allocations != 1 || memory.bytes) return 3;
+  return hipmm_host_allocator_set(NULL) ? 4 : 0;
+}
+
+static void keeps_no_lock_where_a_thread_is_cancelled(void **state)
+{
+  (void)state;
+  assert_int_equal(run_forked(ends_no_thread_in_the_program_s_allocator, NULL).status, 0);
+}
+
 static void takes_host_memory_from_the_program(void **state)
 {
   (void)state;
@@ -335,6 +373,7 @@ int main(void)
   use_test_plugins();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(takes_host_memory_from_the_program), /* before there is any */
+      cmocka_unit_test(keeps_no_lock_where_a_thread_is_cancelled),
       memory_test(zeroes_memory_that_was_used_before),
       memory_test(synchronous_memory_is_ready_for_all),
       memory_test(fills_no_memory_of_the_host_in_a_capture),
