@@ -45,6 +45,21 @@ void graph_is_the_text_of_a_file()
         R"([{"size": "64KiB"}, {"size": 4096, "resource": "c"}]}}, "devices": {"default": "b", "3": "c"}})");
 }
 
+void a_resource_may_have_several_below()
+{
+  hipmm::graph graph = stack();
+  graph.add("narrow", "limiting", {{"limit", 1024}}).over("pool");
+  graph.add("both", "fallback").over("narrow", "pool");
+  graph.use("both", 1);
+  const hipmm::library library{graph};
+  const hipmm::device_guard guard{1};
+  const hipmm::resource both = hipmm::current_resource();
+  CHECK(both.name() == "both");
+  void *const large = both.allocate(4096);
+  CHECK(large != nullptr);
+  both.deallocate(large, 4096);
+}
+
 void errors_carry_the_record()
 {
   try {
@@ -275,6 +290,7 @@ int main()
 {
   const test tests[] = {
       {"a graph is the text of a file", graph_is_the_text_of_a_file},
+      {"a resource may have several below", a_resource_may_have_several_below},
       {"errors carry the record", errors_carry_the_record},
       {"want of memory is bad_alloc", want_of_memory_is_bad_alloc},
       {"resources are references", resources_are_references},

@@ -131,6 +131,14 @@ public:
       fields_.emplace_back("upstream", upstream);
       return *this;
     }
+
+    /* The resources below, in order, of a type that has several: over("narrow", "middle"). */
+    template <typename... Names>
+    entry &over(const std::string &first, const std::string &second, const Names &...others)
+    {
+      fields_.emplace_back("upstream", std::vector<std::string>{first, second, others...});
+      return *this;
+    }
     entry &set(const std::string &option, const option_value &value)
     {
       fields_.emplace_back(option, value);
