@@ -109,6 +109,7 @@ enum hipmm_status hipmm_log_set_file(const char *path)
   if (lifecycle_is_barred()) return lifecycle_check();
   pthread_once(&once, log_open);
   char name[OUTPUT_FILE_NAME_BYTES];
+  if (path && !*path) return error_set(HIPMM_E_ARGUMENT, "path is empty; NULL stands for standard error");
   if (path && !output_file_expand(path, -1, name)) return error_set(HIPMM_E_ARGUMENT, "path: %s", name);
   if (path && !log_open_file(name)) return error_set(HIPMM_E_IO, "%s: %s", name, output_file_reason(errno));
   if (!path) output = STDERR_FILENO;

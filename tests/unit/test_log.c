@@ -50,6 +50,7 @@ static int sets_up_the_log_in_code(const void *folder)
   if (hipmm_log_set_file("two")) return 3;
   log_line(HIPMM_LOG_DEBUG, NULL, "to two");
   if (hipmm_log_set_file("missing/file") != HIPMM_E_IO || !strstr(hipmm_last_error_message(), "missing/file")) return 4;
+  if (hipmm_log_set_file("") != HIPMM_E_ARGUMENT || !strstr(hipmm_last_error_message(), "path is empty")) return 10;
   if (hipmm_log_set_file("one")) return 5;
   log_line(HIPMM_LOG_DEBUG, NULL, "to one again");
   if (hipmm_log_set_level(HIPMM_LOG_OFF) || hipmm_log_get_level() != HIPMM_LOG_OFF) return 6;
