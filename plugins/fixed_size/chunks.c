@@ -89,7 +89,7 @@ static void chunks_enter(struct fixed *fixed, uint32_t slot, uint64_t start)
   fixed->reserved_bytes += chunk->n_blocks * fixed->block_bytes;
   if (fixed->reserved_bytes > fixed->peak_reserved_bytes) fixed->peak_reserved_bytes = fixed->reserved_bytes;
   fixed->services->log(fixed->services, HIPMM_LOG_DEBUG, "grew by a chunk of %llu bytes to %llu bytes",
-                       (unsigned long long)(chunk->n_blocks * fixed->block_bytes),
+                       (unsigned long long)chunk->n_blocks * fixed->block_bytes,
                        (unsigned long long)fixed->reserved_bytes);
   chunks_map_blocks(fixed, slot, true);
 }
