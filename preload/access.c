@@ -89,7 +89,7 @@ struct access {
 enum { LOCATION_DEVICE = 1 };
 
 /* Every device can use mapped memory; other memory needs peer access between the two devices. */
-static void access_give(int device, int owner)
+static void access_grant(int device, int owner)
 {
   const struct hipmm_hip *hip = hip_table();
   int previous = hip_enter_device(device);
@@ -107,7 +107,7 @@ int access_set(enum hook hook, hipmm_hip_mempool_t pool, const void *given, size
   struct pool_account *account = is_ours ? pools_find_any(pool, &owner) : NULL;
   for (size_t i = 0; account && i < count; i++)
     if (access[i].location_type == LOCATION_DEVICE && access[i].location != owner && access[i].flags)
-      access_give(access[i].location, owner);
+      access_grant(access[i].location, owner);
   pools_release(account);
   reentry_leave();
   return code;

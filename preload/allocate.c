@@ -118,7 +118,7 @@ static enum outcome allocate_try(const struct request *request, int *code_out)
   return *code_out ? OUTCOME_FAILED : OUTCOME_SERVED;
 }
 
-static int allocate_serve(const struct request *request)
+static int allocate_from_stack(const struct request *request)
 {
   int code = 0;
   bool is_outermost = init_enter();
@@ -131,52 +131,52 @@ static int allocate_serve(const struct request *request)
 
 int allocate_device(enum hook hook, void **ptr, size_t bytes)
 {
-  return allocate_serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes});
+  return allocate_from_stack(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes});
 }
 
 /* Flags ask for memory of a special kind: fine-grained, uncached, or for signals. */
 int allocate_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
-  return allocate_serve(
+  return allocate_from_stack(
       &(struct request){.hook = hook, .takes = TAKES_FLAGS, .ptr = ptr, .bytes = bytes, .flags = flags});
 }
 
 int allocate_device_on(enum hook hook, void **ptr, size_t bytes, hipmm_stream_t stream)
 {
-  return allocate_serve(
+  return allocate_from_stack(
       &(struct request){.hook = hook, .takes = TAKES_STREAM, .ptr = ptr, .bytes = bytes, .stream = stream});
 }
 
 int allocate_device_from_pool(enum hook hook, void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream)
 {
-  return allocate_serve(
+  return allocate_from_stack(
       &(struct request){.hook = hook, .takes = TAKES_POOL, .ptr = ptr, .bytes = bytes, .stream = stream, .pool = pool});
 }
 
 int allocate_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
-  return allocate_serve(&(struct request){.hook = hook,
-                                          .takes = TAKES_FLAGS,
-                                          .ptr = ptr,
-                                          .bytes = bytes,
-                                          .kind = KIND_MANAGED,
-                                          .flags = flags,
-                                          .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
+  return allocate_from_stack(&(struct request){.hook = hook,
+                                               .takes = TAKES_FLAGS,
+                                               .ptr = ptr,
+                                               .bytes = bytes,
+                                               .kind = KIND_MANAGED,
+                                               .flags = flags,
+                                               .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
 }
 
 int allocate_pinned(enum hook hook, void **ptr, size_t bytes)
 {
-  return allocate_serve(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
+  return allocate_from_stack(&(struct request){.hook = hook, .ptr = ptr, .bytes = bytes, .kind = KIND_PINNED});
 }
 
 int allocate_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
   enum { MAPPED = 2 /* as all pinned memory is */ };
-  return allocate_serve(&(struct request){.hook = hook,
-                                          .takes = TAKES_FLAGS,
-                                          .ptr = ptr,
-                                          .bytes = bytes,
-                                          .kind = KIND_PINNED,
-                                          .flags = flags,
-                                          .flags_served = HIPMM_HIP_HOST_MALLOC_PORTABLE | MAPPED});
+  return allocate_from_stack(&(struct request){.hook = hook,
+                                               .takes = TAKES_FLAGS,
+                                               .ptr = ptr,
+                                               .bytes = bytes,
+                                               .kind = KIND_PINNED,
+                                               .flags = flags,
+                                               .flags_served = HIPMM_HIP_HOST_MALLOC_PORTABLE | MAPPED});
 }

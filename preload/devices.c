@@ -184,7 +184,7 @@ static void devices_look_up_start(void *closure, int device, struct instance *in
   search->is_found = block_map_find(&instance->block_map, search->ptr, &search->held);
 }
 
-bool devices_hold(const void *ptr, struct hipmm_block *held_out)
+bool devices_have_block(const void *ptr, struct hipmm_block *held_out)
 {
   struct devices_search search = {.ptr = ptr};
   devices_each(devices_look_up_start, &search, &search.is_found);

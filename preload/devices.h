@@ -51,7 +51,7 @@ int devices_count_served(void);
 int devices_wait_for_idle_stream(const struct served_device *served);
 
 /* Whether a source holds an allocation of the runtime that begins at `ptr`. The program must never free such memory. */
-bool devices_hold(const void *ptr, struct hipmm_block *held_out);
+bool devices_have_block(const void *ptr, struct hipmm_block *held_out);
 
 /* Whether `ptr` lies in memory that a resource holds, live or free. Looks at every extent: slow. */
 bool devices_hold_at(const void *ptr);

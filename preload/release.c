@@ -64,7 +64,8 @@ int release_synchronize(void)
 /* ---- Freeing ---- */
 
 /* The block, taken out of the table; or NULL and what to do instead. */
-static struct block *release_take(enum hook hook, void *ptr, unsigned kinds, enum outcome *outcome_out, int *code_out)
+static struct block *release_extract(enum hook hook, void *ptr, unsigned kinds, enum outcome *outcome_out,
+                                     int *code_out)
 {
   bool other_kind = false;
   struct hipmm_block held;
@@ -72,7 +73,7 @@ static struct block *release_take(enum hook hook, void *ptr, unsigned kinds, enu
   if (!ptr || init_is_forked() || !init_was_ready()) return NULL;
   struct block *block = blocks_remove(ptr, kinds, &other_kind);
   if (block) return block;
-  if (!other_kind && !devices_hold(ptr, &held)) return NULL;
+  if (!other_kind && !devices_have_block(ptr, &held)) return NULL;
   *outcome_out = OUTCOME_FAILED;
   *code_out = other_kind ? failure_refuse(hook, HIPMM_HIP_ERROR_INVALID_VALUE,
                                           "%p is memory of another kind and stays allocated", ptr)
@@ -112,7 +113,7 @@ static int release_unordered(enum hook hook, void *ptr, unsigned kinds)
   int code = 0;
   enum outcome outcome = OUTCOME_PASSED;
   bool is_outermost = reentry_enter();
-  struct block *block = is_outermost ? release_take(hook, ptr, kinds, &outcome, &code) : NULL;
+  struct block *block = is_outermost ? release_extract(hook, ptr, kinds, &outcome, &code) : NULL;
   if (block) {
     code = release_after_all_work(hook, block);
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
@@ -153,7 +154,7 @@ int release_device_on(enum hook hook, void *ptr, hipmm_stream_t stream)
   int code = 0;
   enum outcome outcome = OUTCOME_PASSED;
   bool is_outermost = reentry_enter();
-  struct block *block = is_outermost ? release_take(hook, ptr, 1U << KIND_DEVICE, &outcome, &code) : NULL;
+  struct block *block = is_outermost ? release_extract(hook, ptr, 1U << KIND_DEVICE, &outcome, &code) : NULL;
   if (block) {
     code = release_on_stream(hook, block, streams_of_caller(hook, stream));
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;

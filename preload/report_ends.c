@@ -150,7 +150,7 @@ static void report_ends_tell_leaks(void *closure, int device, struct instance *i
 }
 
 /* The calls of the thread are hipmm's own, so they are passed on. */
-static void *report_ends_serve(void *unused)
+static void *report_ends_run(void *unused)
 {
   (void)unused;
   pthread_setname_np(pthread_self(), "hipmm-report");
@@ -177,7 +177,7 @@ static bool report_ends_start_thread(void)
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_mutex_lock(&lock);
-  if (atomic_load(&thread_process) != (int)getpid() && !pthread_create(&thread, NULL, report_ends_serve, NULL)) {
+  if (atomic_load(&thread_process) != (int)getpid() && !pthread_create(&thread, NULL, report_ends_run, NULL)) {
     pthread_detach(thread);
     atomic_store(&thread_process, (int)getpid());
   }

@@ -105,7 +105,7 @@ static int share_get_part(enum hook hook, struct ipc_handle *handle, const struc
   bool is_found = hip->MemGetAddressRange && !hip->MemGetAddressRange(&base, &bytes, ptr);
   if (!is_found && hip->MemGetAddressRange) hip->GetLastError();
   record.bytes = bytes;
-  if (!is_found || !devices_hold(base, &held))
+  if (!is_found || !devices_have_block(base, &held))
     return failure_refuse(hook, HIPMM_HIP_ERROR_NOT_SUPPORTED,
                           "%p lies in memory that %s maps, for which the driver has no handles; write \"growth\": "
                           "\"segments\" for a pool, or allocate shared memory from device",
@@ -129,7 +129,7 @@ static enum share_kind share_kind_of(bool is_outermost, const void *ptr, struct 
   struct hipmm_block held;
   if (!is_outermost || !ptr || !init_was_ready() || init_is_forked()) return SHARE_FOREIGN;
   if (!blocks_find(ptr, block_out)) return devices_hold_at(ptr) ? SHARE_FREED : SHARE_FOREIGN;
-  bool is_whole = devices_hold(block_start(block_out), &held) && held.bytes == block_bytes(block_out);
+  bool is_whole = devices_have_block(block_start(block_out), &held) && held.bytes == block_bytes(block_out);
   return is_whole ? SHARE_WHOLE : SHARE_PART;
 }
 

@@ -96,7 +96,7 @@ static enum hipmm_status rmm_api_build_stacks(const struct hipmm_rmm_options *op
 }
 
 /* Keeps a copy of the options. False without host memory. */
-static bool rmm_api_keep(const struct hipmm_rmm_options *options)
+static bool rmm_api_store(const struct hipmm_rmm_options *options)
 {
   int *devices = NULL;
   if (options->n_devices) {
@@ -123,7 +123,7 @@ rmmError_t hipmm_rmm_initialize(const struct hipmm_rmm_options *options)
     error = rmm_api_error(status);
     if (!status) {
       error = rmm_api_error(rmm_api_build_stacks(options));
-      if (!error && !rmm_api_keep(options)) error = RMM_ERROR_OUT_OF_MEMORY;
+      if (!error && !rmm_api_store(options)) error = RMM_ERROR_OUT_OF_MEMORY;
       if (error) (void)hipmm_finalize();
     }
     if (!error) {

@@ -12,7 +12,7 @@ struct hipmm_host_buffer {
   struct storage storage;
 };
 
-static const struct storage *host_buffer_look(const struct hipmm_host_buffer *buffer)
+static const struct storage *host_buffer_storage(const struct hipmm_host_buffer *buffer)
 {
   return storage_of(buffer, HANDLE_HOST_BUFFER);
 }
@@ -118,30 +118,30 @@ enum hipmm_status hipmm_host_buffer_set_stream(struct hipmm_host_buffer *buffer,
 
 void *hipmm_host_buffer_data(const struct hipmm_host_buffer *buffer)
 {
-  return host_buffer_look(buffer) ? host_buffer_look(buffer)->data : NULL;
+  return host_buffer_storage(buffer) ? host_buffer_storage(buffer)->data : NULL;
 }
 
 size_t hipmm_host_buffer_bytes(const struct hipmm_host_buffer *buffer)
 {
-  return host_buffer_look(buffer) ? host_buffer_look(buffer)->bytes : 0;
+  return host_buffer_storage(buffer) ? host_buffer_storage(buffer)->bytes : 0;
 }
 
 size_t hipmm_host_buffer_capacity_bytes(const struct hipmm_host_buffer *buffer)
 {
-  return host_buffer_look(buffer) ? host_buffer_look(buffer)->capacity_bytes : 0;
+  return host_buffer_storage(buffer) ? host_buffer_storage(buffer)->capacity_bytes : 0;
 }
 
 hipmm_stream_t hipmm_host_buffer_stream(const struct hipmm_host_buffer *buffer)
 {
-  return host_buffer_look(buffer) ? host_buffer_look(buffer)->stream : NULL;
+  return host_buffer_storage(buffer) ? host_buffer_storage(buffer)->stream : NULL;
 }
 
 int hipmm_host_buffer_device(const struct hipmm_host_buffer *buffer)
 {
-  return host_buffer_look(buffer) ? host_buffer_look(buffer)->device : -1;
+  return host_buffer_storage(buffer) ? host_buffer_storage(buffer)->device : -1;
 }
 
 struct hipmm_resource *hipmm_host_buffer_resource(const struct hipmm_host_buffer *buffer)
 {
-  return host_buffer_look(buffer) ? host_buffer_look(buffer)->resource : NULL;
+  return host_buffer_storage(buffer) ? host_buffer_storage(buffer)->resource : NULL;
 }

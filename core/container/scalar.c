@@ -9,7 +9,7 @@ struct hipmm_scalar {
   struct storage storage;
 };
 
-static const struct storage *scalar_look(const struct hipmm_scalar *scalar)
+static const struct storage *scalar_storage(const struct hipmm_scalar *scalar)
 {
   return storage_of(scalar, HANDLE_SCALAR);
 }
@@ -110,25 +110,25 @@ enum hipmm_status hipmm_scalar_set_stream(struct hipmm_scalar *scalar, hipmm_str
 
 void *hipmm_scalar_data(const struct hipmm_scalar *scalar)
 {
-  return scalar_look(scalar) ? scalar_look(scalar)->data : NULL;
+  return scalar_storage(scalar) ? scalar_storage(scalar)->data : NULL;
 }
 
 size_t hipmm_scalar_bytes(const struct hipmm_scalar *scalar)
 {
-  return scalar_look(scalar) ? scalar_look(scalar)->bytes : 0;
+  return scalar_storage(scalar) ? scalar_storage(scalar)->bytes : 0;
 }
 
 hipmm_stream_t hipmm_scalar_stream(const struct hipmm_scalar *scalar)
 {
-  return scalar_look(scalar) ? scalar_look(scalar)->stream : NULL;
+  return scalar_storage(scalar) ? scalar_storage(scalar)->stream : NULL;
 }
 
 int hipmm_scalar_device(const struct hipmm_scalar *scalar)
 {
-  return scalar_look(scalar) ? scalar_look(scalar)->device : -1;
+  return scalar_storage(scalar) ? scalar_storage(scalar)->device : -1;
 }
 
 struct hipmm_resource *hipmm_scalar_resource(const struct hipmm_scalar *scalar)
 {
-  return scalar_look(scalar) ? scalar_look(scalar)->resource : NULL;
+  return scalar_storage(scalar) ? scalar_storage(scalar)->resource : NULL;
 }

@@ -73,7 +73,7 @@ struct hipmm_resource *framework_owners_find(const void *ptr)
   return resource;
 }
 
-struct hipmm_resource *framework_owners_take(const void *ptr)
+struct hipmm_resource *framework_owners_extract(const void *ptr)
 {
   framework_owners_lock();
   struct owned *owned = framework_owners_lookup(ptr);

@@ -15,8 +15,8 @@ extern atomic_size_t framework_owners_count; /* records: usually 0 */
 /* Records the resource of a block. False without host memory. */
 bool framework_owners_add(const void *ptr, struct hipmm_resource *resource);
 
-/* The resource of a block; NULL without a record. framework_owners_take() also removes the record. */
+/* The resource of a block; NULL without a record. framework_owners_extract() also removes the record. */
 struct hipmm_resource *framework_owners_find(const void *ptr);
-struct hipmm_resource *framework_owners_take(const void *ptr);
+struct hipmm_resource *framework_owners_extract(const void *ptr);
 
 #endif

@@ -32,7 +32,7 @@ struct pointer_visit {
   bool is_live, is_free;
 };
 
-static void pointer_see(void *closure, const struct hipmm_extent *extent)
+static void pointer_visit_extent(void *closure, const struct hipmm_extent *extent)
 {
   struct pointer_visit *visit = closure;
   if (!pointer_holds(extent->ptr, extent->bytes, visit->ptr)) return;
@@ -49,7 +49,7 @@ static bool pointer_find_inside(struct instance *instance, struct pointer_search
                                 bool *is_covered_out)
 {
   struct pointer_visit visit = {.ptr = search->ptr};
-  if (instance->resource.ops->visit(instance->resource.self, pointer_see, &visit)) return false;
+  if (instance->resource.ops->visit(instance->resource.self, pointer_visit_extent, &visit)) return false;
   *is_covered_out = visit.is_free || instance->resource.ops->covers(instance->resource.self, search->ptr);
   if (visit.is_live) *block_out = visit.block;
   return visit.is_live || block_map_find_holding(&instance->block_map, search->ptr, block_out);

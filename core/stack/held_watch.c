@@ -17,7 +17,7 @@ struct held_watch {
 static struct held_watch *_Atomic watches;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* held for reading while a watch is called */
 
-void held_watch_tell(const struct instance *source, int64_t bytes, int64_t held_bytes)
+void held_watch_notify(const struct instance *source, int64_t bytes, int64_t held_bytes)
 {
   if (!bytes || !atomic_load_explicit(&watches, memory_order_acquire)) return;
   int cancel = cancel_forbid();

@@ -118,7 +118,7 @@ void instance_services_fill(struct instance *instance);
 /* ---- held_watch.c: tells resources what sources hold ---- */
 
 /* Tells the watches above the source that its device's sources hold `held_bytes` now, after a change of `bytes`. */
-void held_watch_tell(const struct instance *source, int64_t bytes, int64_t held_bytes);
+void held_watch_notify(const struct instance *source, int64_t bytes, int64_t held_bytes);
 
 /* See services->watch_held. */
 enum hipmm_status held_watch_add(const struct instance *watcher,

@@ -53,7 +53,7 @@ static void instance_services_count_held(const struct hipmm_services *services, 
   struct instance *instance = instance_services_of(services);
   instance_services_add_held(&instance->held_bytes, &instance->peak_held_bytes, bytes);
   int64_t now = instance_services_add_held(&instance->stack->held_bytes, &instance->stack->peak_held_bytes, bytes);
-  held_watch_tell(instance, bytes, now);
+  held_watch_notify(instance, bytes, now);
 }
 
 static enum hipmm_status instance_services_watch_held(const struct hipmm_services *services,

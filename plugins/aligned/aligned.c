@@ -79,7 +79,7 @@ static enum hipmm_status aligned_deallocate(void *self, void *ptr, size_t bytes,
   struct aligned_record record;
   (void)alignment; /* the upstream block has the usual one */
   if (!ptr) return hipmm_upstream_deallocate(aligned->upstream, NULL, bytes, HIPMM_ALIGNMENT, stream);
-  enum hipmm_status status = live_blocks_take(&aligned->live, ptr, bytes, &record);
+  enum hipmm_status status = live_blocks_extract(&aligned->live, ptr, bytes, &record);
   if (status) return status;
   status =
       hipmm_upstream_deallocate(aligned->upstream, record.upstream_ptr, record.upstream_bytes, HIPMM_ALIGNMENT, stream);

@@ -70,7 +70,7 @@ void arena_wait_for_pending(struct arena *arena, struct local *local);
 /* Adds a block that was freed on another stream than the arena's. The caller holds the arena's lock too. */
 void arena_add_pending(struct arena *arena, struct local *local, uint32_t id);
 
-/* Fills the list of spare records of an arena. The caller holds its lock too. */
+/* Fills the list of unused records of an arena. The caller holds its lock too. */
 void arena_supply(struct arena *arena, struct local *local);
 
 /* Returns superblocks that are wholly free to the global arena, down to `keep_bytes`. */

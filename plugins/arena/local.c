@@ -59,12 +59,12 @@ static void local_merge(struct local *local, struct ranges *ranges, uint32_t id)
   if (local_is_ready(ranges, after)) {
     local_remove_ready(local, ranges, after);
     range_merge(ranges, id, after);
-    local_put_spare(local, ranges, after);
+    local_push_unused(local, ranges, after);
   }
   if (local_is_ready(ranges, before)) {
     local_remove_ready(local, ranges, before);
     range_merge(ranges, before, id);
-    local_put_spare(local, ranges, id);
+    local_push_unused(local, ranges, id);
     id = before;
   }
   local_add_ready(local, ranges, id);
@@ -107,7 +107,7 @@ static uint32_t local_allocate_ready(struct local *local, struct ranges *ranges,
   bool has_rest = range_of(ranges, id)->bytes > bytes;
   if (has_rest && !local->unused && !without_cut) return RANGE_NONE;
   local_remove_ready(local, ranges, id);
-  uint32_t rest = has_rest ? local_take_spare(local, ranges) : RANGE_NONE;
+  uint32_t rest = has_rest ? local_pop_unused(local, ranges) : RANGE_NONE;
   if (!rest) return id;
   range_split(ranges, id, bytes, rest);
   address_map_set(&ranges->starts, range_of(ranges, rest)->start, rest);
@@ -175,7 +175,7 @@ void local_end_pending(struct local *local, struct ranges *ranges, uint32_t id)
 void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t range_id)
 {
   struct range *range = range_of(ranges, range_id);
-  uint32_t id = local_take_spare(local, ranges);
+  uint32_t id = local_pop_unused(local, ranges);
   struct range *block = range_of(ranges, id);
   range_set_extent(block, range->start, range->bytes, local->number);
   block->before = block->after = RANGE_NONE;
@@ -195,7 +195,7 @@ uint32_t local_remove_idle(struct local *local, struct ranges *ranges)
   struct range *range = range_of(ranges, range_id);
   uint32_t first = range->first;
   local_remove_ready(local, ranges, first);
-  local_put_spare(local, ranges, first);
+  local_push_unused(local, ranges, first);
   __atomic_store_n(&range->arena, 0, __ATOMIC_RELAXED);
   local->bytes -= range->bytes;
   local->n_superblocks--;

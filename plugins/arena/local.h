@@ -27,7 +27,7 @@ struct local {
   uint32_t n_superblocks;
   uint32_t idle;                        /* list of wholly free superblocks */
   uint32_t pending_first, pending_last; /* list in the order of frees */
-  uint32_t unused, n_unused;            /* list of spare records */
+  uint32_t unused, n_unused;            /* list of unused records */
   uint64_t pending_bytes, quick_bytes;
   uint32_t next_quick; /* the quick list to empty next */
   uint32_t quick[LOCAL_QUICK_UNITS + 1];
@@ -52,7 +52,7 @@ static inline void local_set_thread(struct local *local, uint64_t thread)
 /* ---- The caller holds the arena's lock ---- */
 
 /* A block of `bytes`, a multiple of HIPMM_ALIGNMENT; local_make_live() must follow. RANGE_NONE if there is none, or no
- * spare record for the rest; with `without_cut` the block keeps the rest then. */
+ * unused record for the rest; with `without_cut` the block keeps the rest then. */
 uint32_t local_allocate(struct local *local, struct ranges *ranges, uint64_t bytes, bool without_cut);
 
 /* Frees a live block of this arena on the stream of this arena. */
@@ -67,7 +67,7 @@ void local_end_pending(struct local *local, struct ranges *ranges, uint32_t id);
 /* Merges the blocks of the quick lists. */
 void local_empty_quick(struct local *local, struct ranges *ranges);
 
-/* Adds a superblock. Needs a spare record. */
+/* Adds a superblock. Needs an unused record. */
 void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t range);
 
 /* Removes a superblock that is wholly free; RANGE_NONE if there is none. */
@@ -93,15 +93,15 @@ static inline bool local_has_surplus(const struct local *local)
   return local->idle_bytes > (4u << 20) && local->idle_bytes > local->bytes / 4;
 }
 
-static inline void local_put_spare(struct local *local, struct ranges *ranges, uint32_t id)
+static inline void local_push_unused(struct local *local, struct ranges *ranges, uint32_t id)
 {
-  range_set_state(range_of(ranges, id), RANGE_SPARE);
+  range_set_state(range_of(ranges, id), RANGE_RESERVED);
   range_of(ranges, id)->next = local->unused;
   local->unused = id;
   local->n_unused++;
 }
 
-static inline uint32_t local_take_spare(struct local *local, struct ranges *ranges)
+static inline uint32_t local_pop_unused(struct local *local, struct ranges *ranges)
 {
   uint32_t id = local->unused;
   if (id) {

@@ -46,7 +46,7 @@ uint32_t range_new(struct ranges *ranges)
   else
     id = range_find_trimmed(ranges);
   if (!id) id = range_append(ranges);
-  if (id) range_set_state(range_of(ranges, id), RANGE_SPARE);
+  if (id) range_set_state(range_of(ranges, id), RANGE_RESERVED);
   return id;
 }
 

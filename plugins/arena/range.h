@@ -16,7 +16,7 @@ enum { RANGE_NONE = 0, RANGE_UNIT_BITS = 8 /* of HIPMM_ALIGNMENT */ };
 
 enum range_state {
   RANGE_UNUSED,
-  RANGE_SPARE,      /* a record that was handed out and has no memory yet: a spare of a local arena */
+  RANGE_RESERVED,   /* a record that was handed out and has no memory yet, in the list of a local arena */
   RANGE_FREE,       /* of the global arena: in a free index */
   RANGE_SUPERBLOCK, /* of the global arena: a local arena has it */
   RANGE_LIVE,       /* allocated: a large allocation, or a block */

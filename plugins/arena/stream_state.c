@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* spare records of a local arena */ };
+enum { LEAST_UNUSED = 64, MOST_UNUSED = 256 /* unused records of a local arena */ };
 
 /* ---- Pending blocks ---- */
 
@@ -97,13 +97,13 @@ static void stream_state_return_idle_locked(struct arena *arena, struct local *l
     global_free(&arena->global, range, local->stream, stream_state_epoch_of_leaving(arena, local->stream));
   }
   if (!local->bytes) stream_set_remove(&arena->holding, local->number);
-  while (local->n_unused > MOST_UNUSED) range_discard(ranges, local_take_spare(local, ranges));
+  while (local->n_unused > MOST_UNUSED) range_discard(ranges, local_pop_unused(local, ranges));
 }
 
 void arena_supply(struct arena *arena, struct local *local)
 {
   struct ranges *ranges = &arena->global.ranges;
-  for (uint32_t id; local->n_unused < LEAST_UNUSED && (id = range_new(ranges));) local_put_spare(local, ranges, id);
+  for (uint32_t id; local->n_unused < LEAST_UNUSED && (id = range_new(ranges));) local_push_unused(local, ranges, id);
 }
 
 void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_bytes)
@@ -119,7 +119,7 @@ void arena_trim_records(struct arena *arena)
   for (uint32_t number = 1; number < arena->n_locals; number++) {
     struct local *local = arena_local(arena, number);
     biased_lock_acquire(&local->lock);
-    while (local->n_unused) range_discard(ranges, local_take_spare(local, ranges));
+    while (local->n_unused) range_discard(ranges, local_pop_unused(local, ranges));
     biased_lock_release(&local->lock);
   }
   global_trim_records(&arena->global);

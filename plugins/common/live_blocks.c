@@ -178,7 +178,7 @@ static enum hipmm_status live_blocks_take_from(const struct live_blocks *live, s
   return HIPMM_OK;
 }
 
-enum hipmm_status live_blocks_try_take(struct live_blocks *live, const void *ptr, size_t bytes, void *record_out)
+enum hipmm_status live_blocks_try_extract(struct live_blocks *live, const void *ptr, size_t bytes, void *record_out)
 {
   struct live_blocks_shard *shard = live_blocks_shard_of(live, ptr);
   const struct live_block *found = record_out;
@@ -191,9 +191,9 @@ enum hipmm_status live_blocks_try_take(struct live_blocks *live, const void *ptr
   return status;
 }
 
-enum hipmm_status live_blocks_take(struct live_blocks *live, const void *ptr, size_t bytes, void *record_out)
+enum hipmm_status live_blocks_extract(struct live_blocks *live, const void *ptr, size_t bytes, void *record_out)
 {
-  enum hipmm_status status = live_blocks_try_take(live, ptr, bytes, record_out);
+  enum hipmm_status status = live_blocks_try_extract(live, ptr, bytes, record_out);
   if (status == HIPMM_E_POINTER)
     live->services->refuse(live->services, status, "{0:hex} is not allocated here: it is foreign, or was freed before",
                            (uintptr_t)ptr, 0, 0);

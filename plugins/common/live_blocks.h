@@ -56,10 +56,10 @@ bool live_blocks_insert(struct live_blocks *live, const void *record, void *repl
 
 /* Takes a record out, for a free of `bytes` (0: unknown). A refusal has been reported: HIPMM_E_POINTER if there is no
  * record, HIPMM_E_SIZE if the size differs; then record_out has the record, and it remains. */
-enum hipmm_status live_blocks_take(struct live_blocks *live, const void *ptr, size_t bytes, void *record_out);
+enum hipmm_status live_blocks_extract(struct live_blocks *live, const void *ptr, size_t bytes, void *record_out);
 
 /* The same, but does not report that there is no record: the caller tries elsewhere. */
-enum hipmm_status live_blocks_try_take(struct live_blocks *live, const void *ptr, size_t bytes, void *record_out);
+enum hipmm_status live_blocks_try_extract(struct live_blocks *live, const void *ptr, size_t bytes, void *record_out);
 
 /* The caller calls one of these after a successful take. */
 void live_blocks_settle(struct live_blocks *live, const void *ptr);

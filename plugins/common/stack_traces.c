@@ -139,7 +139,7 @@ static int stack_traces_skip_own(void *const *frames, int count, const void *fro
   return count > 1 ? 1 : 0;
 }
 
-uint32_t stack_traces_take(struct stack_traces *traces, const void *from, uint32_t depth)
+uint32_t stack_traces_record(struct stack_traces *traces, const void *from, uint32_t depth)
 {
   void *frames[STACK_TRACE_MOST_FRAMES + MOST_OWN_FRAMES];
   int count = backtrace(frames, STACK_TRACE_MOST_FRAMES + MOST_OWN_FRAMES);

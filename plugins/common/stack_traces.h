@@ -33,7 +33,7 @@ void stack_traces_close(struct stack_traces *traces);
 
 /* The number of the calling thread's trace, with at most `depth` frames, from the frame that `from` returns to, which is
  * __builtin_return_address(0) of an op. 0 when there is no host memory for the trace. */
-uint32_t stack_traces_take(struct stack_traces *traces, const void *from, uint32_t depth);
+uint32_t stack_traces_record(struct stack_traces *traces, const void *from, uint32_t depth);
 
 /* Removes one user. Does nothing for 0. */
 void stack_traces_drop(struct stack_traces *traces, uint32_t number);

@@ -15,13 +15,13 @@ enum { THREAD_SLOTS = 64, THREAD_SLOT_LINE_BYTES = 128 /* processors fetch two c
 /* 0: not assigned yet. In the static block of thread-local storage: a call that finds it would cost as much as counting. */
 extern _Thread_local uint32_t thread_slot_of_thread __attribute__((tls_model("initial-exec")));
 
-uint32_t thread_slot_give(void);
+uint32_t thread_slot_assign(void);
 
 /* The calling thread's slot, less than THREAD_SLOTS. */
 static inline uint32_t thread_slot_now(void)
 {
   uint32_t slot = thread_slot_of_thread;
-  if (__builtin_expect(!slot, 0)) slot = thread_slot_give();
+  if (__builtin_expect(!slot, 0)) slot = thread_slot_assign();
   return slot - 1;
 }
 

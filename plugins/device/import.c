@@ -112,7 +112,7 @@ static enum hipmm_status import_block(void *self, const struct hipmm_share_block
   return status;
 }
 
-static struct device_import *import_take(struct device *device, const void *ptr)
+static struct device_import *import_extract(struct device *device, const void *ptr)
 {
   struct device_import *import, *before = NULL;
   pthread_mutex_lock(&device->source.lock);
@@ -126,7 +126,7 @@ static struct device_import *import_take(struct device *device, const void *ptr)
 bool import_release(struct device *device, const void *ptr, enum hipmm_status *status_out)
 {
   if (!atomic_load(&device->imports)) return false;
-  struct device_import *import = import_take(device, ptr);
+  struct device_import *import = import_extract(device, ptr);
   *status_out = HIPMM_OK;
   if (!import) return false;
   *status_out = import_unmap(device, import);

@@ -140,7 +140,7 @@ static void peers_drop(struct device *device, int peer, int code)
 }
 
 /* One call for each device: on NVIDIA's driver (580), one call with two devices takes longer than two calls. */
-static enum hipmm_status peers_give(struct device *device, uint64_t peers, void *address, size_t bytes)
+static enum hipmm_status peers_grant(struct device *device, uint64_t peers, void *address, size_t bytes)
 {
   const struct hipmm_services *services = device->source.services;
   peers &= atomic_load_explicit(&device->peers, memory_order_relaxed);
@@ -161,10 +161,10 @@ static enum hipmm_status peers_give(struct device *device, uint64_t peers, void 
 
 enum hipmm_status peers_give_access(struct device *device, void *address, size_t bytes)
 {
-  if (!device->is_announced) return peers_give(device, UINT64_MAX, address, bytes);
+  if (!device->is_announced) return peers_grant(device, UINT64_MAX, address, bytes);
   pthread_mutex_lock(&device->lock);
   enum hipmm_status status = peers_record(device, address, bytes);
-  if (!status && (status = peers_give(device, device->admitted, address, bytes))) peers_forget(device, address, bytes);
+  if (!status && (status = peers_grant(device, device->admitted, address, bytes))) peers_forget(device, address, bytes);
   pthread_mutex_unlock(&device->lock);
   return status;
 }
@@ -194,7 +194,7 @@ enum hipmm_status peers_admit(void *self, int peer)
     int previous = services->enter_device(services);
     struct address_tree_node *node = address_tree_at_least(device->mappings, 0, 0);
     for (; node && !status; node = address_tree_next(device->mappings, node))
-      status = peers_give(device, bit, (void *)node->major, node->minor);
+      status = peers_grant(device, bit, (void *)node->major, node->minor);
     services->leave_device(services, previous);
   }
   if (!status) device->admitted |= bit;

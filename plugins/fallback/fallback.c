@@ -120,7 +120,7 @@ static enum hipmm_status fallback_deallocate(void *self, void *ptr, size_t bytes
   struct owner owner;
   enum hipmm_status status = HIPMM_E_POINTER;
   if (owners_may_have(&fallback->owners, ptr))
-    status = live_blocks_try_take(&fallback->owners.live, ptr, bytes, &owner);
+    status = live_blocks_try_extract(&fallback->owners.live, ptr, bytes, &owner);
   if (status == HIPMM_E_POINTER) return fallback_deallocate_in_first(fallback, ptr, bytes, alignment, stream);
   return status ? status : fallback_free(fallback, &owner, alignment, stream);
 }

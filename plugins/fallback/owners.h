@@ -32,7 +32,7 @@ void owners_close(struct owners *owners);
 /* False if there is no memory, which has been reported. */
 bool owners_add(struct owners *owners, const struct owner *owner);
 
-/* After live_blocks_take(), when the block is freed. */
+/* After live_blocks_extract(), when the block is freed. */
 void owners_remove(struct owners *owners, const struct owner *owner);
 
 static inline atomic_uint *owners_filter_slot(const struct owners *owners, const void *ptr)

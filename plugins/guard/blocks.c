@@ -11,7 +11,7 @@ static uint32_t blocks_trace(struct guard *guard, const void *from)
 {
   if (!guard_is_on(&guard->options.capture_stacks)) return 0;
   int64_t depth = __atomic_load_n(&guard->options.stack_depth, __ATOMIC_RELAXED);
-  return stack_traces_take(&guard->traces, from, (uint32_t)depth);
+  return stack_traces_record(&guard->traces, from, (uint32_t)depth);
 }
 
 /* ---- Allocating ---- */
@@ -185,7 +185,7 @@ enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t 
   struct guard *guard = self;
   struct guard_record record, before;
   if (!ptr) return hipmm_upstream_deallocate(guard->upstream, NULL, bytes, alignment, stream);
-  enum hipmm_status status = live_blocks_take(&guard->live, ptr, bytes, &record);
+  enum hipmm_status status = live_blocks_extract(&guard->live, ptr, bytes, &record);
   if (status == HIPMM_E_POINTER) blocks_report_refusal(guard, ptr);
   if (status) return status;
   before = record;

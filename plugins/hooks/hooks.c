@@ -14,7 +14,7 @@ struct hooks {
   uint64_t kinds; /* bits of the kinds that the program wants */
 };
 
-static void hooks_tell(const struct hooks *self, struct hipmm_event event)
+static void hooks_notify(const struct hooks *self, struct hipmm_event event)
 {
   if (!(self->kinds >> event.kind & 1)) return;
   event.struct_size = sizeof event;
@@ -31,10 +31,10 @@ static enum hipmm_status hooks_allocate(void *self_, size_t bytes, size_t alignm
   const struct hooks *self = self_;
   enum hipmm_status status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
   if (!status)
-    hooks_tell(self,
-               (struct hipmm_event){.kind = HIPMM_EVENT_ALLOCATED, .ptr = *ptr_out, .bytes = bytes, .stream = stream});
+    hooks_notify(
+        self, (struct hipmm_event){.kind = HIPMM_EVENT_ALLOCATED, .ptr = *ptr_out, .bytes = bytes, .stream = stream});
   if (hipmm_is_out_of_memory(status))
-    hooks_tell(self, (struct hipmm_event){.kind = HIPMM_EVENT_OUT_OF_MEMORY, .bytes = bytes, .stream = stream});
+    hooks_notify(self, (struct hipmm_event){.kind = HIPMM_EVENT_OUT_OF_MEMORY, .bytes = bytes, .stream = stream});
   return status;
 }
 
@@ -51,10 +51,10 @@ static enum hipmm_status hooks_deallocate(void *self_, void *ptr, size_t bytes, 
   struct hipmm_event event = {.kind = HIPMM_EVENT_FREED, .ptr = ptr, .bytes = bytes, .stream = stream};
   if (!ptr) return hipmm_upstream_deallocate(self->upstream, ptr, bytes, alignment, stream);
   if (!bytes) event.bytes = hooks_find_size(self, ptr);
-  hooks_tell(self, event);
+  hooks_notify(self, event);
   enum hipmm_status status = hipmm_upstream_deallocate(self->upstream, ptr, bytes, alignment, stream);
   event.kind = HIPMM_EVENT_FREE_REFUSED;
-  if (status) hooks_tell(self, event);
+  if (status) hooks_notify(self, event);
   return status;
 }
 
@@ -62,10 +62,10 @@ static enum hipmm_status hooks_deallocate(void *self_, void *ptr, size_t bytes, 
 
 static void hooks_tell_of_source(void *closure, const char *source, int64_t bytes, int64_t held_bytes)
 {
-  hooks_tell(closure, (struct hipmm_event){.kind = bytes > 0 ? HIPMM_EVENT_GREW : HIPMM_EVENT_SHRANK,
-                                           .resource = source,
-                                           .bytes = (size_t)(bytes > 0 ? bytes : -bytes),
-                                           .held_bytes = (size_t)held_bytes});
+  hooks_notify(closure, (struct hipmm_event){.kind = bytes > 0 ? HIPMM_EVENT_GREW : HIPMM_EVENT_SHRANK,
+                                             .resource = source,
+                                             .bytes = (size_t)(bytes > 0 ? bytes : -bytes),
+                                             .held_bytes = (size_t)held_bytes});
 }
 
 static enum hipmm_status hooks_create(const struct hipmm_services *services, const void *options,

@@ -37,7 +37,7 @@ static uint32_t tracking_trace(struct tracking *tracking, const void *from)
 {
   if (!__atomic_load_n(&tracking->options.capture_stacks, __ATOMIC_RELAXED)) return 0;
   int64_t depth = __atomic_load_n(&tracking->options.stack_depth, __ATOMIC_RELAXED);
-  return stack_traces_take(&tracking->traces, from, (uint32_t)depth);
+  return stack_traces_record(&tracking->traces, from, (uint32_t)depth);
 }
 
 static void tracking_log_trace(struct tracking *tracking, const void *from)
@@ -108,7 +108,7 @@ static enum hipmm_status tracking_deallocate(void *self, void *ptr, size_t bytes
   struct tracking *tracking = self;
   struct tracking_record record;
   if (!ptr) return hipmm_upstream_deallocate(tracking->upstream, ptr, bytes, alignment, stream);
-  enum hipmm_status status = live_blocks_take(&tracking->live, ptr, bytes, &record);
+  enum hipmm_status status = live_blocks_extract(&tracking->live, ptr, bytes, &record);
   if (status) {
     tracking_log_refusal(tracking, status, ptr, bytes, &record.block);
     tracking_log_trace(tracking, __builtin_return_address(0));

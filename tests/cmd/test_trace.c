@@ -378,7 +378,7 @@ static void pointer_map_agrees_with_an_array(void **state)
       assert_true(pointer_map_put(&map, key, step));
       model[at] = step;
     } else if (draw & 2) {
-      assert_int_equal(pointer_map_take(&map, key), model[at]);
+      assert_int_equal(pointer_map_extract(&map, key), model[at]);
       model[at] = POINTER_MAP_NONE;
     } else {
       assert_int_equal(pointer_map_get(&map, key), model[at]);

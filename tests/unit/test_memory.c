@@ -278,7 +278,7 @@ struct host_memory {
   atomic_size_t bytes, allocations;
 };
 
-static void *give_host_memory(void *arg, size_t bytes)
+static void *allocate_host_memory(void *arg, size_t bytes)
 {
   struct host_memory *memory = arg;
   void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -288,7 +288,7 @@ static void *give_host_memory(void *arg, size_t bytes)
   return ptr;
 }
 
-static void take_host_memory(void *arg, void *ptr, size_t bytes)
+static void free_host_memory(void *arg, void *ptr, size_t bytes)
 {
   atomic_fetch_sub(&((struct host_memory *)arg)->bytes, bytes);
   munmap(ptr, bytes);
@@ -306,11 +306,11 @@ static int has_host_memory_of_the_program(const void *unused)
   (void)unused;
   struct host_memory memory = {.bytes = 0};
   void *ptr = NULL;
-  struct hipmm_host_allocator allocator = {sizeof allocator, give_nothing, take_host_memory, &memory};
+  struct hipmm_host_allocator allocator = {sizeof allocator, give_nothing, free_host_memory, &memory};
   if (hipmm_host_allocator_set(&allocator)) return 1;
   if (hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"pool\", \"device\"]}")) return 2;
   if (hipmm_allocate(NULL, 1000, NULL, &ptr) != HIPMM_E_OUT_OF_MEMORY) return 3;
-  allocator.allocate = give_host_memory;
+  allocator.allocate = allocate_host_memory;
   if (hipmm_host_allocator_set(&allocator)) return 4; /* there is none yet */
   if (hipmm_allocate(NULL, 1000, NULL, &ptr)) return 5;
   if (!memory.allocations || !memory.bytes) return 6;
@@ -329,7 +329,7 @@ static void *give_while_cancelled(void *arg, size_t bytes)
 {
   pthread_cancel(pthread_self());
   pthread_testcancel();
-  return give_host_memory(arg, bytes);
+  return allocate_host_memory(arg, bytes);
 }
 
 static void *use_os_memory(void *unused)
@@ -344,7 +344,7 @@ static int ends_no_thread_in_the_program_s_allocator(const void *unused)
 {
   (void)unused;
   struct host_memory memory = {.bytes = 0};
-  const struct hipmm_host_allocator allocator = {sizeof allocator, give_while_cancelled, take_host_memory, &memory};
+  const struct hipmm_host_allocator allocator = {sizeof allocator, give_while_cancelled, free_host_memory, &memory};
   pthread_t thread;
   void *result = NULL;
   alarm(20); /* a lock that a thread took with it */

@@ -376,8 +376,8 @@ static void refuses_wrong_upstreams(void **state)
 
 /* ---- Objects ---- */
 
-static enum hipmm_status give_host_memory(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream,
-                                          void **ptr_out)
+static enum hipmm_status allocate_host_memory(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                              void **ptr_out)
 {
   (void)stream;
   ++*(int *)arg;
@@ -385,7 +385,7 @@ static enum hipmm_status give_host_memory(void *arg, size_t bytes, size_t alignm
   return *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
 
-static void take_host_memory(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+static void free_host_memory(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   (void)bytes, (void)alignment, (void)stream;
   --*(int *)arg;
@@ -419,7 +419,7 @@ static void takes_objects_themselves(void **state)
   (void)state;
   int first_count = 0, second_count = 0, asked = 0;
   void *ptr = NULL, *region_memory = NULL, *none = NULL;
-  struct hipmm_allocator allocator = {sizeof allocator, give_host_memory, take_host_memory, &first_count};
+  struct hipmm_allocator allocator = {sizeof allocator, allocate_host_memory, free_host_memory, &first_count};
   struct hipmm_failure_handler handler = {sizeof handler, refuse_to_help, &asked};
   struct hipmm_resource *first = NULL, *second = NULL, *above = NULL, *region = NULL, *view = NULL;
   assert_ok(create_with("callback", NULL, "allocator", &allocator, NULL, &first));
@@ -459,7 +459,7 @@ static void refuses_wrong_objects(void **state)
   (void)state;
   int count = 0;
   struct hipmm_resource *resource = NULL;
-  struct hipmm_allocator allocator = {sizeof allocator, give_host_memory, take_host_memory, &count};
+  struct hipmm_allocator allocator = {sizeof allocator, allocate_host_memory, free_host_memory, &count};
   assert_status(create_with("callback", NULL, "alocator", &allocator, NULL, &resource), HIPMM_E_ARGUMENT);
   assert_message("objects[0]: callback has no option alocator that takes an object");
   assert_status(create_with("pool", NULL, "growth", &allocator, NULL, &resource), HIPMM_E_ARGUMENT);

@@ -58,7 +58,7 @@ static void checks_stack_check_find(const struct instance *instance, char *ptr, 
   if (instance_find(instance, ptr + 1, &block) == HIPMM_OK) kit_fail("find finds a block inside of a block");
 }
 
-static void checks_stack_see(void *closure, const struct hipmm_extent *extent)
+static void checks_stack_visit_extent(void *closure, const struct hipmm_extent *extent)
 {
   uint64_t *live_bytes = closure;
   if (!extent->ptr || extent->state < HIPMM_EXTENT_LIVE || extent->state > HIPMM_EXTENT_CACHED)
@@ -103,7 +103,7 @@ static void checks_stack_tells(void)
   char *ptr = kit_allocate(3000, HIPMM_ALIGNMENT, NULL);
   checks_stack_query_all(plugin);
   if (ptr) checks_stack_check_find(instance, ptr, 3000);
-  kit_expect_ok(ops->visit(self, checks_stack_see, &live_bytes), "visit");
+  kit_expect_ok(ops->visit(self, checks_stack_visit_extent, &live_bytes), "visit");
   if (ptr && live_bytes && live_bytes < 3000)
     kit_fail("visit shows %llu live bytes, and 3000 are", (unsigned long long)live_bytes);
   if (plugin->ops->report) kit_expect_ok(ops->report(self, checks_stack_count_line, &lines), "report");

@@ -61,7 +61,7 @@ static void trace_pointer_map_close_hole(struct pointer_map *map, size_t hole)
   map->entries[hole].value = POINTER_MAP_NONE;
 }
 
-uint32_t pointer_map_take(struct pointer_map *map, uint64_t key)
+uint32_t pointer_map_extract(struct pointer_map *map, uint64_t key)
 {
   if (!map->capacity) return POINTER_MAP_NONE;
   struct pointer_entry *entry = trace_pointer_map_seek(map, key);

@@ -25,7 +25,7 @@ struct pointer_map {
 
 /* The number at `key`; POINTER_MAP_NONE if there is none. take removes it too. */
 uint32_t pointer_map_get(const struct pointer_map *map, uint64_t key);
-uint32_t pointer_map_take(struct pointer_map *map, uint64_t key);
+uint32_t pointer_map_extract(struct pointer_map *map, uint64_t key);
 
 /* Sets the number at `key`, new or not. False: out of memory. */
 bool pointer_map_put(struct pointer_map *map, uint64_t key, uint32_t value);

@@ -125,7 +125,7 @@ static bool trace_reader_free(struct reader *reader, const struct trace_row *row
   uint32_t slot = TRACE_NULL_SLOT;
   uint64_t bytes = 0;
   if (row->pointer != 0) {
-    slot = pointer_map_take(&reader->live, row->pointer);
+    slot = pointer_map_extract(&reader->live, row->pointer);
     if (slot == POINTER_MAP_NONE) {
       reader->trace.unmatched_frees++;
       return true;

@@ -126,7 +126,7 @@ static struct graph_memory_block *graph_memory_new_block(int device, size_t byte
   memory->pool = pool;
   for (struct software_pool_block *idle = NULL; (idle = software_pool_next_idle(pool, bytes, idle));) {
     if (!software_pool_block_is_ready(idle)) continue;
-    software_pool_take(pool, idle, bytes);
+    software_pool_cut(pool, idle, bytes);
     memory->block = idle;
     break;
   }

@@ -46,7 +46,7 @@ struct software_pool_block *software_pool_reserve(struct software_pool *pool, si
 /* Makes an allocated block idle. The pool may merge it with others, and then frees the record. */
 void software_pool_add_idle(struct software_pool *pool, struct software_pool_block *block);
 /* Allocates the first `bytes` of an idle block, which are whole pages. */
-void software_pool_take(struct software_pool *pool, struct software_pool_block *block, size_t bytes);
+void software_pool_cut(struct software_pool *pool, struct software_pool_block *block, size_t bytes);
 /* Idle blocks from `bytes` on, the smallest first: the first for NULL, else the one after `block`. */
 struct software_pool_block *software_pool_next_idle(const struct software_pool *pool, size_t bytes,
                                                     const struct software_pool_block *block);

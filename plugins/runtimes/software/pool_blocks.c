@@ -113,7 +113,7 @@ static void pool_blocks_cut(struct software_pool *pool, struct software_pool_blo
   pool_blocks_insert(pool, rest);
 }
 
-void software_pool_take(struct software_pool *pool, struct software_pool_block *block, size_t bytes)
+void software_pool_cut(struct software_pool *pool, struct software_pool_block *block, size_t bytes)
 {
   pool_blocks_remove(pool, block);
   pool_blocks_cut(pool, block, bytes);

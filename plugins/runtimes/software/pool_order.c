@@ -38,7 +38,7 @@ static struct software_pool_block *pool_order_find_idle(struct software_pool *po
   do {
     while ((block = software_pool_next_idle(pool, bytes, block))) {
       if (!pool_order_may_reuse(pool, block, queue)) continue;
-      software_pool_take(pool, block, bytes);
+      software_pool_cut(pool, block, bytes);
       return block;
     }
   } while (software_pool_merge_idle(pool, bytes));
@@ -57,7 +57,7 @@ static struct software_pool_block *pool_order_reuse_after_wait(struct software_p
     operation->marker = software_marker_reference(block->freed);
     if (software_submit(queue, operation) != hipSuccess) return NULL;
   }
-  software_pool_take(pool, block, bytes);
+  software_pool_cut(pool, block, bytes);
   return block;
 }
 
