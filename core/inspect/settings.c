@@ -92,11 +92,10 @@ static enum hipmm_status settings_change(struct instance *instance, const struct
   struct diagnostics report = {.source = source};
   struct instance_options *set = NULL;
   bool is_known = false;
-  if (!instance_options_changed(instance, row, text, &report, &set, &is_known)) {
-    enum hipmm_status status = diagnostics_raise(&report);
-    diagnostics_clear(&report);
-    return status;
-  }
+  bool is_valid = instance_options_changed(instance, row, text, &report, &set, &is_known);
+  enum hipmm_status status = is_valid ? HIPMM_OK : diagnostics_raise(&report);
+  diagnostics_clear(&report); /* what is valid may have warnings */
+  if (status) return status;
   if (set == atomic_load(&instance->options)) return HIPMM_OK;
   return settings_put_in_force(instance, row, set, is_known);
 }
