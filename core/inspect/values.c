@@ -123,6 +123,8 @@ json_t *values_option(const struct instance *instance, const struct hipmm_option
 
 /* ---- The list ---- */
 
+enum { VALUE_PATH_BYTES = PATH_BYTES + 300 };
+
 struct list {
   const char *prefix;
   json_t *entries;
@@ -135,47 +137,55 @@ static bool values_is_wanted(const struct list *list, const char *path)
   return !length || (!strncmp(path, list->prefix, length) && (!path[length] || path[length] == '/'));
 }
 
-static void values_add(struct list *list, const char *resource, const char *name, const char *kind, const char *unit,
-                       const char *doc, json_t *rest)
+/* Whether the value or option `name` of a resource is wanted; then writes its path. What is not wanted is not asked for:
+ * a value may come from the driver, which may not know a pool of the program any more. */
+static bool values_begin(const struct list *list, const char *resource, const char *name, char *path, size_t bytes)
 {
-  char path[PATH_BYTES + 300];
-  snprintf(path, sizeof path, "%s/%s", resource, name);
-  if (values_is_wanted(list, path)) {
-    json_t *entry =
-        json_pack("{s:o, s:s, s:s?, s:s?}", "path", values_string(path), "kind", kind, "unit", unit, "doc", doc);
-    json_object_update(entry, rest);
-    json_array_append_new(list->entries, entry);
-  }
+  snprintf(path, bytes, "%s/%s", resource, name);
+  return values_is_wanted(list, path);
+}
+
+static void values_add(struct list *list, const char *path, const char *kind, const char *unit, const char *doc,
+                       json_t *rest)
+{
+  json_t *entry =
+      json_pack("{s:o, s:s, s:s?, s:s?}", "path", values_string(path), "kind", kind, "unit", unit, "doc", doc);
+  json_object_update(entry, rest);
+  json_array_append_new(list->entries, entry);
   json_decref(rest);
 }
 
 static void values_add_instance(struct list *list, const struct instance *instance)
 {
-  char path[PATH_BYTES];
+  char resource[PATH_BYTES], path[VALUE_PATH_BYTES];
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  if (!*path_of(instance, path, sizeof path)) return;
-  for (uint32_t i = 0; i < plugin->n_values; i++)
-    values_add(list, path, plugin->values[i].name, "value", plugin->values[i].unit, plugin->values[i].doc,
-               json_pack("{s:o}", "value", values_value(instance, i)));
+  if (!*path_of(instance, resource, sizeof resource)) return;
+  for (uint32_t i = 0; i < plugin->n_values; i++) {
+    const struct hipmm_feature *row = &plugin->values[i];
+    if (values_begin(list, resource, row->name, path, sizeof path))
+      values_add(list, path, "value", row->unit, row->doc, json_pack("{s:o}", "value", values_value(instance, i)));
+  }
   for (uint32_t i = 0; i < plugin->n_options; i++) {
     const struct hipmm_option *row = &plugin->options[i];
+    if (!values_begin(list, resource, row->name, path, sizeof path)) continue;
     json_t *option = values_option(instance, row);
     json_object_set_new(option, "type", json_string(option_type_name(row->type)));
-    values_add(list, path, row->name, "option", row->unit, row->doc, option);
+    values_add(list, path, "option", row->unit, row->doc, option);
   }
 }
 
 /* The values of a stack as a whole. A resource made in code has none. */
 static void values_add_stack(struct list *list, const struct stack *stack)
 {
-  char path[PATH_BYTES];
+  char device[PATH_BYTES], path[VALUE_PATH_BYTES];
   const struct instance *top = &stack->instances[stack->top];
   bool is_created = stack->entry.name != NULL;
-  if (is_created != stack->external.is_whole || !*path_of(top, path, sizeof path)) return;
-  *strrchr(path, '/') = '\0';
+  if (is_created != stack->external.is_whole || !*path_of(top, device, sizeof device)) return;
+  *strrchr(device, '/') = '\0';
   for (size_t i = 0; i < PATH_DEVICE_VALUES; i++)
-    values_add(list, path, path_device_values[i].name, "value", path_device_values[i].unit, path_device_values[i].doc,
-               json_pack("{s:I}", "value", (json_int_t)path_device_value(stack, i)));
+    if (values_begin(list, device, path_device_values[i].name, path, sizeof path))
+      values_add(list, path, "value", path_device_values[i].unit, path_device_values[i].doc,
+                 json_pack("{s:I}", "value", (json_int_t)path_device_value(stack, i)));
 }
 
 enum hipmm_status hipmm_list(const char *prefix, char **json_out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/inspect/values.c, snapshot.c and memory_map.c: what lives, as JSON that can be read again, with numbers
  * that agree with what was done. */
+#include "../../core/runtime/hip.h"
 #include "../support/fixture.h"
 
 #include <jansson.h>
@@ -175,6 +176,34 @@ static void lists_nothing_where_a_prefix_leads_nowhere(void **state)
 }
 
 /* ---- The snapshot ---- */
+
+static uint64_t attribute_calls(void)
+{
+  uint64_t (*calls)(const char *name) = NULL;
+  *(void **)&calls = hip_symbol("hipmm_software_calls");
+  assert_non_null(calls);
+  return calls("hipMemPoolGetAttribute");
+}
+
+/* A value may come from the driver, and be of a pool that the program has destroyed. */
+static void lists_without_asking_other_resources(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start("'resources': {'driver': {'type': 'async'}, 'top': {'type': 'statistics', 'upstream': 'driver'}}");
+  fixture_resource("top");
+  uint64_t before = attribute_calls();
+  json_t *top = list("devices/0/top"), *one = list("devices/0/top/current_bytes"),
+         *device = list("devices/0/held_bytes");
+  assert_true(json_array_size(top) > 1 && json_array_size(one) == 1 && json_array_size(device) == 1);
+  assert_int_equal(attribute_calls(), before);
+  json_t *driver = list("devices/0/driver");
+  assert_true(attribute_calls() > before);
+  json_decref(top);
+  json_decref(one);
+  json_decref(device);
+  json_decref(driver);
+}
 
 static void tells_of_every_stack(void **state)
 {
@@ -597,6 +626,7 @@ int main(void)
       snapshot_test(lists_values_and_options),
       snapshot_test(lists_what_can_be_got),
       snapshot_test(lists_what_is_below_a_prefix),
+      snapshot_test(lists_without_asking_other_resources),
       snapshot_test(lists_nothing_where_a_prefix_leads_nowhere),
       snapshot_test(tells_of_every_stack),
       snapshot_test(tells_of_a_stack_of_before_without_a_path),
