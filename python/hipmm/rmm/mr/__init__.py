@@ -2,77 +2,9 @@
 """Memory resources."""
 
 from hipmm.rmm.mr import experimental
-from hipmm.rmm.pylibrmm.memory_resource import (
-    ArenaMemoryResource,
-    BinningMemoryResource,
-    CallbackMemoryResource,
-    CudaAsyncMemoryResource,
-    CudaAsyncViewMemoryResource,
-    CudaMemoryResource,
-    DeviceMemoryResource,
-    FailureCallbackResourceAdaptor,
-    FixedSizeMemoryResource,
-    LimitingResourceAdaptor,
-    LoggingResourceAdaptor,
-    ManagedMemoryResource,
-    PinnedHostMemoryResource,
-    PoolMemoryResource,
-    PrefetchResourceAdaptor,
-    SamHeadroomMemoryResource,
-    StatisticsResourceAdaptor,
-    SystemMemoryResource,
-    TrackingResourceAdaptor,
-    UpstreamResourceAdaptor,
-    available_device_memory,
-    disable_logging,
-    enable_logging,
-    get_current_device_resource,
-    get_current_device_resource_type,
-    get_log_filenames,
-    get_per_device_resource,
-    get_per_device_resource_type,
-    is_initialized,
-    set_current_device_resource,
-    set_per_device_resource,
-)
-from hipmm.rmm.pylibrmm.memory_resource._memory_resource import (
-    _flush_logs,
-    _initialize,
-)
+from hipmm.rmm.pylibrmm.memory_resource import _memory_resource
+from hipmm.rmm.pylibrmm.memory_resource._memory_resource import *  # noqa: F403
+from hipmm.rmm.pylibrmm.memory_resource._memory_resource import _flush_logs, _initialize
 
-__all__ = [
-    "_flush_logs",
-    "_initialize",
-    "ArenaMemoryResource",
-    "BinningMemoryResource",
-    "CallbackMemoryResource",
-    "CudaAsyncMemoryResource",
-    "CudaAsyncViewMemoryResource",
-    "CudaMemoryResource",
-    "DeviceMemoryResource",
-    "FailureCallbackResourceAdaptor",
-    "FixedSizeMemoryResource",
-    "LimitingResourceAdaptor",
-    "LoggingResourceAdaptor",
-    "ManagedMemoryResource",
-    "PinnedHostMemoryResource",
-    "PoolMemoryResource",
-    "PrefetchResourceAdaptor",
-    "SamHeadroomMemoryResource",
-    "StatisticsResourceAdaptor",
-    "SystemMemoryResource",
-    "TrackingResourceAdaptor",
-    "UpstreamResourceAdaptor",
-    "available_device_memory",
-    "disable_logging",
-    "enable_logging",
-    "experimental",
-    "get_current_device_resource",
-    "get_current_device_resource_type",
-    "get_log_filenames",
-    "get_per_device_resource",
-    "get_per_device_resource_type",
-    "is_initialized",
-    "set_current_device_resource",
-    "set_per_device_resource",
-]
+__all__ = ["_flush_logs", "_initialize", "experimental"]
+__all__ += _memory_resource.__all__

@@ -45,11 +45,8 @@ from hipmm.rmm.pylibrmm.memory_resource._sources import (
     SystemMemoryResource,
 )
 
+# The public names. The packages that offer them add their own, and import the private ones by name.
 __all__ = [
-    "_append_id",
-    "_flush_logs",
-    "_initialize",
-    "_per_device_mrs",
     "ArenaMemoryResource",
     "BinningMemoryResource",
     "CallbackMemoryResource",
