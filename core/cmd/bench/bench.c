@@ -48,8 +48,10 @@ static bool bench_rounds(const struct bench_plan *plan, char *const *files, size
   return good;
 }
 
-static int bench_several(const struct bench_plan *plan, char *const *files, size_t n)
+static int bench_several(const struct bench_plan *plan, const struct arguments *arguments)
 {
+  char *const *files = arguments->operands;
+  const size_t n = arguments->n_operands;
   struct bench_result *results = calloc(n, sizeof *results);
   if (!results) {
     say("bench: out of memory");
@@ -144,8 +146,7 @@ static int bench_run_command(int argc, char **argv)
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
   if (!bench_plan_make(&arguments, &words, &plan)) return CMD_USAGE;
   if (!bench_read_trace(&plan)) return CMD_BAD;
-  status =
-      plan.compare ? bench_several(&plan, arguments.operands, arguments.n_operands) : bench_single(&plan, words.config);
+  status = plan.compare ? bench_several(&plan, &arguments) : bench_single(&plan, words.config);
   trace_clear(&plan.trace);
   return status;
 }
