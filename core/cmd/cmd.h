@@ -50,6 +50,13 @@ struct argument {
   const char *const *choices; /* the words that the value can be, ended by NULL; NULL: not a choice */
 };
 
+/* The row of sub-commands that need one graph. */
+#define CONFIG_ARGUMENT(variable)                                                                                     \
+  {                                                                                                                   \
+    .name = "config", .value_name = "FILE", .doc = "the graph file; by default the one that hipmm_init() would read", \
+    .value = (variable)                                                                                               \
+  }
+
 struct arguments {
   const struct command *command;
   const struct argument *rows;

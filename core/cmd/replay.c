@@ -259,10 +259,7 @@ static int replay_run(int argc, char **argv)
   const char *config = NULL, *device = "0", *repeat = "1";
   int status;
   const struct argument rows[] = {
-      {.name = "config",
-       .value_name = "FILE",
-       .doc = "the graph file; by default the one that hipmm_init() would read",
-       .value = &config},
+      CONFIG_ARGUMENT(&config),
       {.name = "device", .value_name = "N", .doc = "the device whose stack is used; 0 by default", .value = &device},
       {.name = "repeat",
        .value_name = "N",

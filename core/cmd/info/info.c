@@ -141,10 +141,7 @@ static int info_run(int argc, char **argv)
   const char *config = NULL;
   int status;
   const struct argument rows[] = {
-      {.name = "config",
-       .value_name = "FILE",
-       .doc = "the graph file; by default the one that hipmm_init() would read",
-       .value = &config},
+      CONFIG_ARGUMENT(&config),
       {.name = "json", .doc = "print one JSON object", .flag = &json},
   };
   struct arguments arguments = {&info_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
