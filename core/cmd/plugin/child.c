@@ -25,24 +25,25 @@ static _Noreturn void child_end(const struct kit_finding *finding)
   _exit(written == (ssize_t)sizeof *finding ? CMD_GOOD : CMD_BAD);
 }
 
+static _Noreturn void child_end_with(enum kit_verdict verdict, const char *format, va_list arguments)
+{
+  struct kit_finding finding = {.verdict = verdict};
+  vsnprintf(finding.text, sizeof finding.text, format, arguments);
+  child_end(&finding);
+}
+
 void kit_fail(const char *format, ...)
 {
-  struct kit_finding finding = {.verdict = KIT_FAILED};
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(finding.text, sizeof finding.text, format, arguments);
-  va_end(arguments);
-  child_end(&finding);
+  child_end_with(KIT_FAILED, format, arguments);
 }
 
 void kit_skip(const char *format, ...)
 {
-  struct kit_finding finding = {.verdict = KIT_SKIPPED};
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(finding.text, sizeof finding.text, format, arguments);
-  va_end(arguments);
-  child_end(&finding);
+  child_end_with(KIT_SKIPPED, format, arguments);
 }
 
 /* Its messages go to a file: a crash is explained by the last of them. */
