@@ -5,6 +5,7 @@
 
 #include "../core/base/cancel.h"
 #include "../core/base/environment.h"
+#include "../core/inspect/report.h"
 #include "../core/plugin/plugin.h"
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
@@ -100,7 +101,8 @@ static bool init_open_locked(void)
   char why[2200];
   if (atomic_load(&is_open) || has_failed) return atomic_load(&is_open);
   plugin_set_places(plugin_places);
-  if (!hipmm_init()) {
+  report_forbid();
+  if (!hipmm_init_if_needed()) {
     struct graph *graph;
     if (!device_table_graph(0, &graph)) {
       snprintf(graph_name, sizeof graph_name, "%s", graph->source);

@@ -3,6 +3,7 @@
 #include "cmd.h"
 
 #include "../base/text.h"
+#include "../inspect/report.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,7 @@ int main(int argc, char **argv)
   output_open_standard_streams();
   all_commands = main_commands;
   output_ignore_closed_pipes();
+  report_forbid();
   while (argc > 1 && (strcmp(argv[1], "--quiet") == 0 || strcmp(argv[1], "-q") == 0)) {
     output_be_quiet();
     argv++;
