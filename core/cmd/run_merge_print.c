@@ -27,7 +27,7 @@ static const char *run_merge_print_cell(const json_t *row, int column, char *cel
 {
   const json_t *value = json_object_get(row, merge_columns[column].key);
   const char *stack = json_string_value(json_object_get(row, "stack"));
-  if (json_is_string(value))
+  if (json_is_string(value) && *json_string_value(value))
     snprintf(cell, CELL_BYTES, stack && !strcmp(merge_columns[column].key, "kind") ? "%s, %s" : "%s",
              json_string_value(value), stack);
   else if (!json_is_integer(value))
@@ -91,7 +91,7 @@ static void run_merge_print_place(const json_t *row)
   if (json_is_integer(rank)) printf("rank %lld on ", (long long)json_integer_value(rank));
   output_text(stdout, host ? host : "an unknown host");
   printf(" (");
-  output_text(stdout, program ? program : "a program");
+  output_text(stdout, program && *program ? program : "a program");
   printf(", process %lld)", (long long)json_integer_value(json_object_get(row, "process")));
 }
 

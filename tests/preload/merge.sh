@@ -77,7 +77,7 @@ cat >one.json <<'END'
 
 {"process":1,"host":"a","rank":0,"memory":[{"device":0,"kind":"device","peak_requested_bytes":10}],"functions":{"hipMalloc":{"calls":2,"passed":0,"failed":2}},"first_failure":"hipMalloc of 1 GiB: \u001b[31m"}
 {"process":1,"host":"a","rank":0,"memory":[{"device":1,"kind":"device","stack":"mine","peak_reserved_bytes":5}],"failed_allocations":3,"first_failure":null}
-{"process":1,"host":"b","rank":null,"memory":[{"device":0,"kind":"managed","peak_requested_bytes":7,"live_bytes":-2}]}
+{"process":1,"host":"b","program":"","rank":null,"memory":[{"device":0,"kind":"managed","peak_requested_bytes":7,"live_bytes":-2}]}
 {"process":2,"host":"b","rank":null,"memory":[],"functions":{}}
 {"process":2,"host":"a","rank":12,"memory":[]}
 {"process":3,"host":"a","rank":0,"memory":[],"functions":{}}
