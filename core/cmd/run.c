@@ -193,7 +193,7 @@ static int run_run(int argc, char **argv)
 }
 
 const struct command run_command = {
-    "run", "run a program with its GPU memory served by hipmm", "-- PROGRAM [ARGUMENT]… | --merge FILE…",
+    "run", "run a program with its GPU memory served by hipmm", "-- PROGRAM [ARGUMENT]…",
     "Starts PROGRAM with hipmm in front of its GPU runtime, HIP's or CUDA's, by LD_PRELOAD. hipMalloc() and the other "
     "functions that allocate and free device memory are served by the stack of their device; managed and pinned memory "
     "by the resources called \"managed\" and \"pinned\", if the graph has them. The rest goes to the runtime as ever. "

@@ -59,6 +59,19 @@ grep -q '\(^\|,\)devices=1$' out || fail "the rank has more than one device: $(c
 "$hipmm" run -- sh -c 'echo "$HIPMM_SOFTWARE"' >out 2>err </dev/null
 grep -q 'devices=1' out && fail "a device is chosen without a launcher"
 
+# With other runtimes by the variables of HIP and CUDA: a device by its number, or one of those that are visible already.
+# visible LOCAL_RANK VARIABLE=VALUE...: the device that the program sees
+visible() {
+  sed 's/"runtime": [^}]*}/"runtime": "auto"/' hipmm.json >other.json
+  rank=$1
+  shift
+  env "$@" HIPMM_SOFTWARE=devices=2 HIPMM_RUNTIME="$here/.libs/libamdhip64.so.5" RANK="$rank" LOCAL_RANK="$rank" \
+    "$hipmm" run --config other.json -- sh -c 'echo "$HIP_VISIBLE_DEVICES $CUDA_VISIBLE_DEVICES"' 2>err </dev/null
+}
+[ "$(visible 1)" = "1 " ] || fail "no list: $(visible 1) $(cat err)"
+[ "$(visible 3 HIP_VISIBLE_DEVICES=4,7)" = "7 " ] || fail "a list: $(visible 3 HIP_VISIBLE_DEVICES=4,7)"
+[ "$(visible 0 CUDA_VISIBLE_DEVICES=4,7)" = "4 4,7" ] || fail "CUDA's: $(visible 0 CUDA_VISIBLE_DEVICES=4,7)"
+
 # A launcher inside of hipmm run has no rank, and no row. A second run's reports replace those of the first in the same file.
 rm -f report.*
 for _ in 1 2; do
