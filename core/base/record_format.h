@@ -3,7 +3,9 @@
  *
  * A file is blocks of RECORD_BLOCK_BYTES, in the byte order of the machine that wrote it. The first holds a `struct
  * record_head`. Each other block holds a `struct record_block` and then the events of one thread, in order of time; it can
- * be read without the others. A block whose magic is 0 was never begun. The events of a block end at a byte 0 in place of a
+ * be read without the others. A block whose magic is 0 is unused. A block that a thread still writes into is mapped memory;
+ * when it is full, it is copied to the end of the file and begun anew. So of two blocks with one sequence number, one is a
+ * copy. The events of a block end at a byte 0 in place of a
  * head, or with the block.
  *
  * An event is a head of two bytes, lower byte first, then as many bytes of each number as the head says, lowest byte first:
@@ -54,7 +56,8 @@ struct record_block {
   uint32_t thread;
   uint64_t ticks, nanoseconds; /* of its beginning */
   uint64_t lost_events;        /* of its thread before it, since the file could not grow */
-  uint64_t unused[4];
+  uint64_t sequence;           /* counts the blocks that were begun, in this file and those before it, from 1 */
+  uint64_t unused[3];
 };
 
 /* The values of two bits of the head. */
@@ -140,7 +143,8 @@ static inline void record_put_head(char *at, unsigned head)
 }
 
 /* Writes an event; `at` has RECORD_PUT_BYTES of zeros. Returns its end. Times of a block do not decrease. */
-static inline char *record_put(char *at, struct record_context *context, const struct record_event *event)
+static inline __attribute__((always_inline)) char *record_put(char *at, struct record_context *context,
+                                                              const struct record_event *event)
 {
   uint64_t ticks = event->ticks > context->ticks ? event->ticks - context->ticks : 0;
   int64_t moved = (int64_t)(event->ptr - context->ptr);

@@ -2,6 +2,7 @@
 /* output.c: see output.h. */
 #include "output.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
