@@ -26,6 +26,7 @@ struct record_run {
   struct record_run *next;
   struct record_event event;
   uint32_t thread;
+  bool is_cut; /* the file ends in the block, perhaps in an event */
   struct record_context context;
   const char *at, *end;
   uint64_t data[RECORD_BLOCK_BYTES / sizeof(uint64_t)];
@@ -135,7 +136,7 @@ static bool record_advance(struct record *record, struct record_run *run)
                    : (head >> RECORD_ACTION_SHIFT & 3) == RECORD_META_THREAD ? record_get_bytes(run, &run->thread, 4)
                                                                              : record_get_stack(record, run);
     if (!is_good) {
-      record->damaged_blocks++;
+      record->damaged_blocks += !run->is_cut;
       return false;
     }
     if (!(head & RECORD_META)) return true;
@@ -182,6 +183,7 @@ static bool record_begin_run(struct record *record)
   }
   run->context = (struct record_context){.ticks = block->ticks};
   run->thread = block->thread;
+  run->is_cut = bytes < RECORD_BLOCK_BYTES;
   run->at = (const char *)(block + 1);
   run->end = (const char *)run->data + bytes;
   record->lost_events += block->lost_events;
