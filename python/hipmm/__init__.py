@@ -146,7 +146,8 @@ def library() -> str:
 
 
 def resource(name: str | None = None, device: int | None = None) -> Resource:
-    """The resource that the graph calls `name`, or the one in force, on a device (None: the current)."""
+    """The resource that the graph calls `name`, or the one in force, on a device (None: the current). Raises ArgumentError
+    for an unknown name, NoDeviceError for an unknown device."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f'the name of a resource is a str, as in hipmm.resource("pool"), not {name!r}')
     return _hipmm.get_resource(device, name)
@@ -208,19 +209,22 @@ def allocate(nbytes: int, stream: Any = None, resource: Resource | None = None) 
 
 
 def query(path: str) -> int:
-    """A value of a live resource or device, such as "devices/0/pool/reserved_bytes"."""
+    """A value of a live resource or device, such as "devices/0/pool/reserved_bytes", in its unit (paths() tells it). Raises
+    ArgumentError for a path that is not there."""
     return _hipmm.query(path)
 
 
 def get(path: str) -> Any:
-    """A value, or an option in force."""
+    """A value, or an option in force. Raises ArgumentError for a path that is not there."""
     import json
 
     return json.loads(_hipmm.get(path))
 
 
 def set(path: str, value: Any) -> None:
-    """Sets an option of a live resource, such as "devices/0/pool/maximum_size", to 2 << 30 or "2GiB"; None: its default."""
+    """Sets an option of a live resource, such as "devices/0/pool/maximum_size", to 2 << 30 or "2GiB"; None: its default.
+    A number is in the option's unit, bytes for sizes. Raises ArgumentError for a path that is not there, ConfigError for a
+    value that is not allowed."""
     if value is not None and not isinstance(value, str):
         value = _json(value, "the value")
     _hipmm.set(path, value)
@@ -272,7 +276,7 @@ def current_device() -> int:
 
 
 def set_device(device: int) -> None:
-    """Makes a device current for the calling thread."""
+    """Makes a device current for the calling thread. Raises NoDeviceError."""
     _hipmm.set_device(device)
 
 

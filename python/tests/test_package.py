@@ -51,10 +51,21 @@ def test_the_stub_has_all_that_the_extension_has():
 
 def test_all_names_are_there_and_documented():
     assert sorted(hipmm.__all__) == hipmm.__all__
-    for name in hipmm.__all__:
-        thing = getattr(hipmm, name)
-        stub = name in ("flush_log", "register_allocator", "register_failure_handler")
-        assert stub or thing.__doc__, name
+    methods = {
+        f"{cls.__name__}.{name}": method
+        for cls in (hipmm.Buffer, hipmm.Resource, hipmm.Stream)
+        for name, method in vars(cls).items()
+        if not name.startswith("_")
+    }
+    for name, thing in {**{name: getattr(hipmm, name) for name in hipmm.__all__}, **methods}.items():
+        assert thing.__doc__ and len(thing.__doc__) > 10, name
+
+
+def test_the_docstrings_say_units_and_errors():
+    for function in (hipmm.Buffer, hipmm.Buffer.resize, hipmm.Buffer.write, hipmm.Buffer.read, hipmm.Buffer.fill):
+        assert "bytes" in function.__doc__ and "Raises" in function.__doc__, function
+    for function in (hipmm.init, hipmm.resource, hipmm.query, hipmm.get, hipmm.set, hipmm.set_device):
+        assert "Raises" in function.__doc__, function
 
 
 def test_the_library_and_the_command():
