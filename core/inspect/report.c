@@ -15,12 +15,14 @@
 #include "inspect.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static atomic_bool is_forbidden;
+static char folder[PATH_MAX]; /* where hipmm was initialised: a relative name starts there. Written within a change */
 
 void report_forbid(void)
 {
@@ -87,10 +89,22 @@ static bool report_is_own(const char *pattern)
   return (strstr(pattern, "%p") || strstr(pattern, "%r")) && !atomic_exchange(&was_written, true);
 }
 
+enum { REPORT_NAME_BYTES = OUTPUT_FILE_NAME_BYTES + PATH_MAX };
+
+/* Writes the file's name, or what is wrong with the pattern (false), into `name`. */
+static bool report_name(const char *pattern, char name[REPORT_NAME_BYTES])
+{
+  char expanded[OUTPUT_FILE_NAME_BYTES];
+  bool is_good = output_file_expand(strcmp(pattern, "-") ? pattern : "/dev/stderr", -1, expanded);
+  bool is_relative = is_good && *expanded != '/' && *folder;
+  snprintf(name, REPORT_NAME_BYTES, "%s%s%s", is_relative ? folder : "", is_relative ? "/" : "", expanded);
+  return is_good;
+}
+
 static void report_put(const char *pattern, const char *text)
 {
-  char name[OUTPUT_FILE_NAME_BYTES];
-  bool is_name = output_file_expand(pattern, -1, name);
+  char name[REPORT_NAME_BYTES];
+  bool is_name = report_name(pattern, name);
   int file = is_name ? output_file_open(name, report_is_own(pattern) ? OUTPUT_FILE_EMPTY : OUTPUT_FILE_APPEND) : -1;
   bool is_written = file >= 0;
   for (size_t left = strlen(text); is_written && left;) {
@@ -131,5 +145,6 @@ static void report_at_exit(void)
 void report_watch_exit(const struct graph *graph)
 {
   static atomic_bool is_watched;
+  if (!getcwd(folder, sizeof folder)) *folder = '\0';
   if (graph->report && !atomic_exchange(&is_watched, true)) atexit(report_at_exit);
 }

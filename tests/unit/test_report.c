@@ -47,6 +47,7 @@ static int as_rank(const char *graph, const char *end)
   printf("device %d", device);
   fflush(stdout);
   if (!strcmp(end, "finalize") && hipmm_finalize()) return 4;
+  if (!strcmp(end, "chdir") && chdir("/")) return 6;
   if (!strcmp(end, "fork")) {
     pid_t child = fork();
     if (!child) exit(0);
@@ -82,9 +83,9 @@ static void assert_one_line(const char *report)
 
 static void writes_the_report_at_exit_and_at_the_end(void **state)
 {
-  static const char *const ends[] = {"exit", "finalize", "fork"};
+  static const char *const ends[] = {"exit", "finalize", "fork", "chdir"};
   (void)state;
-  for (int i = 0; i < 3; i++) { /* each in place of the report before */
+  for (int i = 0; i < 4; i++) {
     char *report = report_of(usual, ends[i], second_rank, "device 1");
     assert_one_line(report);
     assert_contains(report, "\"rank\":2,\"local_rank\":1,\"ranks\":4,\"moment\":\"exit\"");
@@ -94,6 +95,7 @@ static void writes_the_report_at_exit_and_at_the_end(void **state)
                     "\"memory\":[{\"device\":1,\"kind\":\"device\",\"stack\":null,\"peak_reserved_bytes\":2097152,"
                     "\"peak_requested_bytes\":1000,\"live_bytes\":1000,\"live_blocks\":1}]}");
     free(report);
+    assert_int_equal(unlink("report.2.json"), 0);
   }
 }
 
@@ -117,7 +119,9 @@ static void leaves_the_device_alone_unless_a_launcher_tells_the_rank(void **stat
   (void)state;
   free(report_of(usual, "exit", alone, "device 0"));
   free(report_of(usual, "exit", many, "device 1")); /* more ranks than devices */
-  free(report_of(usual, "exit", wrong, "device 0"));
+  char *report = report_of(usual, "exit", wrong, "device 0");
+  assert_one_line(report); /* in place of the rank's reports before */
+  free(report);
 }
 
 /* hipmm_init_if_needed() is for libraries and frameworks, under which the program may have chosen a device before. */
@@ -131,6 +135,17 @@ static void leaves_the_device_to_a_program_that_did_not_initialise_hipmm(void **
   free(report);
 }
 
+static void writes_to_standard_error_if_asked_to(void **state)
+{
+  static const char graph[] = RUNTIME "\"report\": \"-\", \"stack\": [{\"type\": \"limiting\", \"limit\": \"4MiB\"}, "
+                                      "\"device\"]}";
+  static const char *const arguments[] = {graph, "exit", NULL};
+  (void)state;
+  struct outcome outcome = run_again(arguments, NULL);
+  assert_contains(outcome.error, "{\"program\":\"test_report\",\"process\":");
+  assert_one_line(outcome.error);
+}
+
 static void says_why_the_report_cannot_be_written(void **state)
 {
   static const char nowhere[] =
@@ -139,7 +154,8 @@ static void says_why_the_report_cannot_be_written(void **state)
   static const char *const arguments[] = {nowhere, "exit", NULL};
   (void)state;
   struct outcome outcome = run_again(arguments, NULL);
-  assert_contains(outcome.error, "hipmm: error: report: cannot be written: nowhere/");
+  assert_contains(outcome.error, "hipmm: error: report: cannot be written: /");
+  assert_contains(outcome.error, "/nowhere/");
   assert_contains(outcome.error, "No such file or directory");
   assert_int_equal(outcome.status, 0);
 }
@@ -152,6 +168,7 @@ int main(int argc, char **argv)
       cmocka_unit_test_setup_teardown(appends_to_a_file_of_several_processes, start, finish),
       cmocka_unit_test_setup_teardown(leaves_the_device_alone_unless_a_launcher_tells_the_rank, start, finish),
       cmocka_unit_test_setup_teardown(leaves_the_device_to_a_program_that_did_not_initialise_hipmm, start, finish),
+      cmocka_unit_test_setup_teardown(writes_to_standard_error_if_asked_to, start, finish),
       cmocka_unit_test_setup_teardown(says_why_the_report_cannot_be_written, start, finish),
   };
   return cmocka_run_group_tests_name("report", tests, NULL, NULL);
