@@ -142,6 +142,14 @@ for name in test hipmm hipmm_resource; do
   says "\"$name\" cannot be a type's name: \"test\" and names that begin with \"hipmm\" are taken"
   [ ! -e $name ] || fail "plugin new $name: there is a folder"
 done
+run 2 plugin new --role divider mine
+says '\--role "divider" is not known; it is adaptor, sub-allocator or source$'
+for role in adaptor sub-allocator source; do
+  run 0 plugin new --role $role mine
+  grep -q "a resource type for hipmm: an* $role, which" mine/mine.c || fail "plugin new --role $role writes another one"
+  grep -q '@[A-Z]*@' mine/* && fail "plugin new --role $role leaves a place unfilled"
+  rm -r mine
+done
 cd - >/dev/null
 run 2 plugin test
 says "the plugin's file is missing"
