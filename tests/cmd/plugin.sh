@@ -52,6 +52,7 @@ done <<END
 crashes values the process [a-z]*ed
 double_free second_free a second free succeeds
 double_free foreign_pointer a free of a foreign pointer succeeds
+fails_at_end values process_end
 fails_silently huge_sizes gave no reason
 foreign_status huge_sizes its allocate returned 7, which is not a status of hipmm
 forgets_size wrong_size a free with a size too small succeeds
