@@ -140,7 +140,7 @@ static int top_run(int argc, char **argv)
   const struct argument rows[] = {
       {.name = "once", .doc = "print the table once; so where standard output is no terminal", .flag = &once},
       {.name = "json", .doc = "print one JSON object", .flag = &as_json},
-      {.name = "interval", .value_name = "SECONDS", .doc = "between two looks; 1 by default", .value = &interval},
+      {.name = "interval", .value_name = "TIME", .doc = "seconds between two looks; 1 by default", .value = &interval},
       {.name = "process", .value_name = "NUMBER", .doc = "show this process alone", .value = &only},
   };
   struct arguments arguments = {&top_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
@@ -160,5 +160,5 @@ const struct command top_command = {
     "HIPMM_PUBLISH=1 in its environment, or with \"publish\": true in its hipmm.json; the threads that allocate do "
     "nothing for it.\n"
     "\n"
-    "A user sees the own processes, root all.",
+    "Users see their own processes, root sees all.",
     top_run};
