@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/rank.h"
 #include "container/pinned_resource.h"
+#include "inspect/publish.h"
 #include "inspect/report.h"
 #include "runtime/hip.h"
 #include "stack/device_table.h"
@@ -43,6 +44,7 @@ static enum hipmm_status init_open(struct graph *graph, bool is_any)
   }
   device_table_open(graph);
   report_watch_exit(graph);
+  if (publish_is_wanted(graph->publishes)) publish_begin();
   return HIPMM_OK;
 }
 
@@ -129,6 +131,7 @@ enum hipmm_status hipmm_finalize(void)
   status = lifecycle_check();
   if (!status && --lifecycle_users == 0) {
     lifecycle_await_calls();
+    publish_end();
     report_write(device_table_graph_in_use());
     pinned_resource_close();
     device_table_close();
