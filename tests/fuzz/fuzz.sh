@@ -23,7 +23,8 @@ command -v "${CC##* }" >/dev/null || { echo "$CC is not installed (Debian: clang
 mkdir -p "$build" && cd "$build" || exit 99
 build=$PWD
 if [ ! -f config.status ]; then
-  ../configure -q CC="$CC" CXX=true CFLAGS="-g -O1 -fsanitize=fuzzer-no-link" --enable-sanitizers=address,undefined \
+  ../configure -q CC="$CC" CXX=true CFLAGS="-g -O1 -fsanitize=fuzzer-no-link -fno-sanitize-recover=all" \
+    --enable-sanitizers=address,undefined,float-cast-overflow \
     --enable-builtin-plugins >configure.log 2>&1 || { tail -n 20 configure.log; exit 99; }
 fi
 make -s -j "$jobs" FUZZ_LINK=-fsanitize=fuzzer FUZZ_DEFINE=-DHIPMM_FUZZ_WITH_LIBFUZZER \
@@ -39,7 +40,9 @@ top=$(cd .. && pwd)
 # The tests' own files are seeds too.
 seeds() {
   case $1 in
-    graph) cp "$top"/tests/graphs/valid/*.json "$top"/tests/graphs/invalid/*.json "$2" ;;
+    graph) for kind in valid invalid; do
+      for file in "$top/tests/graphs/$kind"/*.json; do cp "$file" "$2/$kind-${file##*/}"; done
+    done ;;
     log) cp "$top"/tests/data/torch_snapshot.* "$top"/tests/data/umpire*.json "$top"/tests/data/rocprofv3*.csv \
       "$top"/tests/data/nsys.sqlite "$2" ;;
   esac

@@ -45,7 +45,7 @@ static void read_environment(void)
   struct diagnostics diagnostics = {.source = "fuzz"};
   struct graph *graph = NULL;
   struct software_config config;
-  const char *software = getenv("HIPMM_SOFTWARE");
+  const char *settings = getenv("HIPMM_SOFTWARE");
   (void)environment_find_config(file, sizeof file);
   FUZZ_REQUIRE(rank_in_job() >= -1 && rank_on_host() >= -1 && rank_count() >= -1);
   plugin_visit_folders(NULL, visit_folder, NULL);
@@ -53,7 +53,7 @@ static void read_environment(void)
   FUZZ_REQUIRE(!status == (graph != NULL));
   if (graph) graph_release(graph);
   diagnostics_clear(&diagnostics);
-  if (software) (void)software_options_read(software, &config, wrong, sizeof wrong);
+  if (settings) (void)software_options_read(settings, &config, wrong, sizeof wrong);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -41,7 +41,7 @@ struct texts {
 };
 
 static char text_memory[1 << 14];
-static struct hipmm_option options[OPTIONS], fields[FIELDS];
+static struct hipmm_option option_rows[OPTIONS], field_rows[FIELDS];
 static struct hipmm_feature feature;
 static struct hipmm_ops ops;
 static struct hipmm_plugin plugin;
@@ -91,7 +91,7 @@ static void fill_option(struct texts *texts, struct hipmm_option *option, const 
 static void fill_plugin(struct texts *texts)
 {
   plugin =
-      (struct hipmm_plugin){HIPMM_PLUGIN_HEAD,   .type = "fuzz", .options = options,      .values = &feature,
+      (struct hipmm_plugin){HIPMM_PLUGIN_HEAD,   .type = "fuzz", .options = option_rows,  .values = &feature,
                             .actions = &feature, .ops = &ops,    .create = refuse_create, .destroy = ignore_destroy};
   plugin.version = take_text(texts);
   plugin.doc = take_text(texts);
@@ -107,7 +107,7 @@ static void fill_plugin(struct texts *texts)
   if (take_number(texts) % 8 == 7) plugin.ops = NULL;
   if (take_number(texts) % 4 == 1) plugin.struct_size = take_number(texts) % (sizeof plugin + 1);
   if (take_number(texts) % 4 == 1) plugin.abi_version = take_number(texts);
-  if (take_number(texts) % 4 == 1) plugin.option_bytes = take_number(texts) % (sizeof *options + 1);
+  if (take_number(texts) % 4 == 1) plugin.option_bytes = take_number(texts) % (sizeof *option_rows + 1);
   if (take_number(texts) % 4 == 1) plugin.feature_bytes = take_number(texts) % (sizeof feature + 1);
 }
 
@@ -115,8 +115,8 @@ static void adopt(const uint8_t *data, size_t bytes)
 {
   struct texts texts = {.input = {data, data + bytes}};
   struct hipmm_plugin adopted;
-  for (size_t i = 0; i < FIELDS; i++) fill_option(&texts, &fields[i], NULL);
-  for (size_t i = 0; i < OPTIONS; i++) fill_option(&texts, &options[i], fields);
+  for (size_t i = 0; i < FIELDS; i++) fill_option(&texts, &field_rows[i], NULL);
+  for (size_t i = 0; i < OPTIONS; i++) fill_option(&texts, &option_rows[i], field_rows);
   feature.name = take_text(&texts);
   feature.unit = take_text(&texts);
   feature.doc = take_text(&texts);

@@ -329,6 +329,19 @@ static bool record_note(struct record *record, const struct record_event *event)
   return true;
 }
 
+/* Since 1970. Numbers that no clock gives are wrong, whatever they become; a converted record counts nanoseconds, which a
+ * double would not hold exactly. */
+static int64_t record_time(const struct record *record, uint64_t ticks)
+{
+  const struct record_head *head = &record->head;
+  int64_t since = (int64_t)(ticks - head->ticks);
+  if (record->nanoseconds_per_tick < 1 || record->nanoseconds_per_tick > 1) {
+    double nanoseconds = (double)since * record->nanoseconds_per_tick;
+    since = nanoseconds > -9e18 && nanoseconds < 9e18 ? (int64_t)nanoseconds : 0;
+  }
+  return (int64_t)((uint64_t)head->wall_offset + head->nanoseconds + (uint64_t)since);
+}
+
 static struct trace_row record_row_of(const struct record *record, const struct record_run *run)
 {
   static const enum trace_action actions[] = {[RECORD_ALLOCATE] = TRACE_ALLOCATE,
@@ -336,15 +349,11 @@ static struct trace_row record_row_of(const struct record *record, const struct 
                                               [RECORD_FREE] = TRACE_FREE,
                                               [RECORD_FREE_FAILURE] = TRACE_FREE_FAILURE};
   const struct record_event *event = &run->event;
-  /* A converted record counts nanoseconds since 1970, which a double does not hold exactly. */
-  int64_t since = (int64_t)(event->ticks - record->head.ticks);
-  if (record->nanoseconds_per_tick < 1 || record->nanoseconds_per_tick > 1)
-    since = (int64_t)((double)since * record->nanoseconds_per_tick);
   return (struct trace_row){.action = actions[event->action],
                             .pointer = event->ptr,
                             .bytes = event->bytes,
                             .stream = event->stream,
-                            .nanoseconds = record->head.wall_offset + (int64_t)record->head.nanoseconds + since,
+                            .nanoseconds = record_time(record, event->ticks),
                             .thread = run->thread,
                             .stack = event->stack};
 }
