@@ -20,7 +20,8 @@ struct play_result {
   uint32_t line;     /* of the first failure; 0: of none, the stack could not be built or the streams not created */
   char reason[1024]; /* of the failure */
   uint64_t peak_requested_bytes, held_bytes; /* held: by the device's stack at most */
-  struct bench_calls calls;                  /* of the runtime while the log ran; all zero if it does not count them */
+  bool counts_calls;                         /* the runtime does; else `calls` is all zero */
+  struct bench_calls calls;                  /* of the runtime, while the stack was built and the log ran */
   double ns;                                 /* an operation, the mean of the passes; the host's time alone */
   char runtime[PATH_MAX];                    /* the name; empty: hipmm was not initialised */
 };
