@@ -10,7 +10,7 @@ for log in cupy_frames resnet50_train; do
   xz -dc "$top_srcdir/tests/data/$log.csv.xz" >$log.csv || exit 99
 done
 head -500 cupy_frames.csv >streams.csv
-head -700 resnet50_train.csv >one_stream.csv
+head -300 resnet50_train.csv >one_stream.csv
 
 # holds PYTHON WORDS: an expression of `all`, the search that tried everything, and `tuned`
 holds() {
