@@ -59,7 +59,7 @@ HIPMM_RUNTIME=software run 0 replay --json --config hipmm.json streams.csv
 rm hipmm.json
 HIPMM_RUNTIME=nothing HIPMM_SOFTWARE=nothing run 0 tune --quick streams.csv
 prints '^1 log, .* 4 streams; .* requested at the peak\.$'
-prints '^ *D default stack, W winner, \* the least$'
+prints '^D default stack, W winner, \* the least$'
 prints '^- 4 streams share the pool'
 prints '^- .*No maximum_size\|^- maximum_size of'
 run 0 tune --quick streams.csv one_stream.csv

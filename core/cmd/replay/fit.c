@@ -30,8 +30,8 @@ static struct play_result fit_try(struct fit *fit)
   struct play_result result = play_graph(&play, text);
   free(text);
   fit->replays++;
+  fit->done_events += fit->request.trace->n_events * (uint64_t)fit->request.passes;
   if (result.is_good) {
-    fit->done_events += fit->request.trace->n_events * (uint64_t)fit->request.passes;
     fit->peak_requested_bytes = result.peak_requested_bytes;
     fit->held_bytes = result.held_bytes;
   }

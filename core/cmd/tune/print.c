@@ -89,6 +89,15 @@ json_t *tune_json(const struct tune *tune)
                    !search->is_out_of_time, "costs", costs_json(&tune->costs));
 }
 
+static void tune_say(enum style kind, const char *first, const char *text)
+{
+  struct wrap wrap = {.prefix = *first ? "  " : ""};
+  printf("%s", first);
+  wrap.column = text_width(first);
+  wrap_words(&wrap, kind, text);
+  wrap_end(&wrap);
+}
+
 /* ---- The plot -------------------------------------------------------------------------------------------------- */
 
 struct plot {
@@ -155,21 +164,13 @@ static void plot_draw(const struct tune *tune, const struct point *const *front,
   for (size_t i = 0; i < n; i++) plot_mark(&plot, front[i], '*');
   plot_mark(&plot, stack, 'D');
   plot_mark(&plot, winner, 'W');
-  printf("\n%sTime of the driver for an event, against memory held%s\n", style(STYLE_NAME), style(STYLE_OFF));
+  printf("\n");
+  tune_say(STYLE_NAME, "", "Time of the driver for an event, against memory held");
   plot_print(&plot);
-  printf("%*s  D default stack, W winner, * the least\n", PLOT_LABEL, "");
+  tune_say(STYLE_OFF, "", "D default stack, W winner, * the least");
 }
 
 /* ---- Text ------------------------------------------------------------------------------------------------------ */
-
-static void tune_say(const char *first, const char *text)
-{
-  struct wrap wrap = {.prefix = *first ? "  " : ""};
-  printf("%s", first);
-  wrap.column = text_width(first);
-  wrap_words(&wrap, STYLE_OFF, text);
-  wrap_end(&wrap);
-}
 
 static void tune_row(const struct tune *tune, const struct point *point, const char *mark)
 {
@@ -204,11 +205,11 @@ static void tune_print_head(const struct tune *tune)
   snprintf(text, sizeof text, "%zu log%s, %llu events, %zu stream%s; %s requested at the peak.", tune->n_traces,
            text_plural(tune->n_traces), (unsigned long long)events, tune->space.n_streams,
            text_plural(tune->space.n_streams), units_format_bytes(tune->space.peak_bytes, peak, sizeof peak));
-  tune_say("", text);
+  tune_say(STYLE_OFF, "", text);
   snprintf(text, sizeof text, "%zu graphs were tried, in %llu replays; %s.", search->n_points,
            (unsigned long long)search->replays,
            search->is_out_of_time ? "then the time was over (--seconds)" : "no graph next to the best ones is better");
-  tune_say("", text);
+  tune_say(STYLE_OFF, "", text);
 }
 
 static void tune_print_winner(const struct tune *tune)
@@ -220,11 +221,12 @@ static void tune_print_winner(const struct tune *tune)
   json_t *graph = space_graph(&tune->space, winner->choice);
   char *words = graph ? json_dumps(graph, JSON_INDENT(2)) : NULL;
   printf("\n%sThe winner%s\n", style(STYLE_NAME), style(STYLE_OFF));
-  json_array_foreach(tune->reasons, i, reason) tune_say("- ", json_string_value(reason));
+  json_array_foreach(tune->reasons, i, reason) tune_say(STYLE_OFF, "- ", json_string_value(reason));
   snprintf(text, sizeof text, "The host's own time for an event: %.0f ns, %.0f ns with the default stack.",
            winner->host_ns, stack->host_ns);
-  tune_say("- ", text);
-  if (winner == stack) tune_say("", "It is the default stack: nothing that was tried is better for this goal.");
+  tune_say(STYLE_OFF, "- ", text);
+  if (winner == stack)
+    tune_say(STYLE_OFF, "", "It is the default stack: nothing that was tried is better for this goal.");
   printf("\n%s\n", words ? words : "");
   free(words);
   json_decref(graph);

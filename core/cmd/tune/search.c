@@ -22,8 +22,7 @@ static void search_show_progress(void *closure, uint64_t done, uint64_t total)
   int64_t spent_ns = cmd_now_ns() - search->start_ns;
   (void)done;
   (void)total;
-  progress_show(&search->progress, (uint64_t)spent_ns,
-                search->end_ns == INT64_MAX ? 0 : (uint64_t)(search->end_ns - search->start_ns));
+  progress_show(&search->progress, (uint64_t)spent_ns, (uint64_t)(search->end_ns - search->start_ns));
 }
 
 static void search_label(struct search *search)
@@ -163,7 +162,7 @@ static void search_add_sizes(struct search_neighbours *neighbours, const struct 
   }
 }
 
-/* Whether more can be known without trying: what failed with a maximum fails with a smaller one too. */
+/* Whether it need not be tried: what failed with a maximum fails with a smaller one too. */
 static bool search_is_hopeless(const struct search *search, struct choice choice)
 {
   for (size_t i = 0; choice.at[DIMENSION_MAXIMUM] && i < search->n_points; i++) {
@@ -196,13 +195,6 @@ static bool search_expand(struct search *search, size_t index)
 
 /* ---- Searches -------------------------------------------------------------------------------------------------- */
 
-static void search_start(struct search *search)
-{
-  search->start_ns = cmd_now_ns();
-  progress_start(&search->progress, search->label);
-  search_label(search);
-}
-
 /* The first point on the front whose neighbours were not tried; n_points: there is none. */
 static size_t search_next(const struct search *search)
 {
@@ -214,23 +206,32 @@ static size_t search_next(const struct search *search)
 
 bool search_run(struct search *search)
 {
-  search_start(search);
   bool good = search_try(search, (struct choice){{0}});
   for (size_t next; good && (next = search_next(search)) < search->n_points && !search_time_is_over(search);)
     good = search_expand(search, next);
-  progress_end(&search->progress);
   return good;
 }
 
 bool search_run_all(struct search *search)
 {
   struct choice choice = {{0}};
-  search_start(search);
   bool good = true;
   do good = search_try(search, choice);
   while (good && !search_time_is_over(search) && space_next(search->space, &choice));
-  progress_end(&search->progress);
   return good;
+}
+
+void search_open(struct search *search, long seconds)
+{
+  search->start_ns = cmd_now_ns();
+  search->end_ns = search->start_ns + seconds * INT64_C(1000000000);
+  progress_start(&search->progress, search->label);
+  search_label(search);
+}
+
+void search_close(struct search *search)
+{
+  progress_end(&search->progress);
 }
 
 void search_clear(struct search *search)

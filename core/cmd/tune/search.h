@@ -28,16 +28,19 @@ struct search {
   const struct space *space;
   const struct costs *costs;
   long passes;
-  int64_t end_ns;       /* of cmd_now_ns(), when the search stops; INT64_MAX: never */
   struct point *points; /* in the order in which they were tried */
   size_t n_points, capacity;
   uint64_t replays;
   bool is_out_of_time, is_out_of_memory;
 
-  int64_t start_ns;
+  int64_t start_ns, end_ns; /* of cmd_now_ns(): when the search starts and stops */
   struct progress progress;
   char label[64];
 };
+
+/* Starts the time and the progress bar, which ends with close. What is found stays until search_clear(). */
+void search_open(struct search *search, long seconds);
+void search_close(struct search *search);
 
 /* The point of a choice, which is played if it was not before. NULL: out of memory. Valid until the next call. */
 const struct point *search_try(struct search *search, struct choice choice);

@@ -80,18 +80,19 @@ static bool tune_search(struct tune *tune, const struct tune_options *options)
                             .n_traces = tune->n_traces,
                             .space = &tune->space,
                             .costs = &tune->costs,
-                            .passes = options->passes,
-                            .end_ns = cmd_now_ns() + options->seconds_number * INT64_C(1000000000)};
-  bool good = space_make(&tune->space, tune->traces, tune->n_traces, options->is_quick) &&
-              (options->is_exhaustive ? search_run_all(search) : search_run(search));
-  const struct point *stack = search->points;
-  if (good && !stack->is_good) {
-    say("tune: the log does not run through the default stack: line %u: %s", stack->line, stack->reason);
-    return false;
-  }
-  if (good && tune_choose(tune) && tune_explain(tune)) return true;
-  say("tune: out of memory");
-  return false;
+                            .passes = options->passes};
+  bool good = space_make(&tune->space, tune->traces, tune->n_traces, options->is_quick);
+  search_open(search, options->seconds_number);
+  good = good && (options->is_exhaustive ? search_run_all(search) : search_run(search));
+  bool runs = good && search->points->is_good; /* the default stack */
+  good = good && (!runs || (tune_choose(tune) && tune_explain(tune)));
+  search_close(search);
+  if (!good)
+    say("tune: out of memory");
+  else if (!runs)
+    say("tune: the log does not run through the default stack: line %u: %s", search->points->line,
+        search->points->reason);
+  return good && runs;
 }
 
 /* ---- Output ---------------------------------------------------------------------------------------------------- */
