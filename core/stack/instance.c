@@ -173,6 +173,18 @@ enum hipmm_status instance_find(const struct instance *instance, const void *ptr
   return is_settled || !instance_forwards_blocks(instance) ? status : instance_find_below(instance, ptr, block_out);
 }
 
+const struct instance *instance_owner_of(const struct instance *instance, const void *ptr)
+{
+  for (size_t i = 0; i < instance->n_closure; i++) {
+    const struct instance *below = instance->closure[i];
+    const struct hipmm_plugin *plugin = &below->node->plugin->descriptor;
+    struct hipmm_block block;
+    if (plugin->role == HIPMM_ROLE_ADAPTOR || !plugin->ops->find) continue;
+    if (!below->resource.ops->find(below->resource.self, ptr, &block)) return below;
+  }
+  return NULL;
+}
+
 static const struct instance *instance_search_down(const struct instance *instance, const char *name, bool actions,
                                                    size_t *row_out)
 {

@@ -91,6 +91,10 @@ enum hipmm_status instance_link(struct instance *instance);
 enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
 enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
 
+/* The resource that divided, or asked the runtime for, the memory of the block that starts at `ptr`: of this instance and
+ * those below it, adaptors left out. NULL if none of them knows the block. */
+const struct instance *instance_owner_of(const struct instance *instance, const void *ptr);
+
 /* Whether `below` is in the closure of `instance`, and another instance. */
 bool instance_stands_on(const struct instance *instance, const struct instance *below);
 

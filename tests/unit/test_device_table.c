@@ -105,6 +105,10 @@ static void a_free_builds_no_stack(void **state)
   assert_status(hipmm_deallocate_batch(NULL, 1, (void *[]){&text}, NULL, NULL), HIPMM_E_POINTER);
   assert_ok(hipmm_deallocate_batch(NULL, 0, NULL, NULL, NULL));
   assert_ok(hipmm_deallocate(NULL, NULL, 0, NULL));
+  void *moved = NULL;
+  assert_status(hipmm_reallocate(NULL, &text, 0, 100, NULL, &moved), HIPMM_E_POINTER);
+  assert_status(hipmm_reallocate(NULL, &text, 100, 0, NULL, &moved), HIPMM_E_POINTER);
+  assert_null(moved);
   assert_status(hipmm_list("devices/0", &text), HIPMM_E_STATE);
   assert_message("the stack of device 0 is not built yet");
 }
