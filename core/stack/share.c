@@ -50,7 +50,8 @@ static enum hipmm_status share_check_not_cut_up(const struct stack *stack, const
     if (!instance->resource.ops->covers(instance->resource.self, ptr)) continue;
     return error_set(HIPMM_E_POINTER,
                      "%p is in a chunk that %s cuts up, which can only be exported as a whole; allocate what is to be "
-                     "exported from %s",
+                     "exported from %s, or from a pool with \"growth\": \"mapped\" over device "
+                     "(hipmm_share_export_block())",
                      ptr, instance->node->name, owner->node->name);
   }
   return HIPMM_OK;
@@ -163,7 +164,7 @@ static enum hipmm_status share_find_mapped(const struct instance *top, const voi
   return error_set(
       HIPMM_E_NOT_SUPPORTED,
       "%s: the block at %p is not in mapped memory; use a pool with \"growth\": \"mapped\" over device, or "
-      "hipmm_share_export_pointer() for a block of async",
+      "hipmm_share_export_pointer() for a block that was allocated from async itself",
       top->node->name, ptr);
 }
 
@@ -232,9 +233,13 @@ enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, cons
 }
 
 /* Numbers of another process can be anything. */
-static enum hipmm_status share_check_block(const struct hipmm_share_block *block, const struct hipmm_share_part *parts)
+static enum hipmm_status share_check_block(const struct hipmm_share_block *block, const struct hipmm_share_part *parts,
+                                           size_t n_parts)
 {
   uint64_t bytes = 0;
+  if (block->n_parts > n_parts)
+    return error_set(HIPMM_E_ARGUMENT, "the block says that it has %llu parts, and %zu were given",
+                     (unsigned long long)block->n_parts, n_parts);
   for (uint64_t i = 0; i < block->n_parts; i++) {
     if (parts[i].fd < 0) return error_set(HIPMM_E_ARGUMENT, "parts[%zu] has no file descriptor", (size_t)i);
     if (!parts[i].bytes || parts[i].bytes > SIZE_MAX / 2 - bytes)
@@ -250,7 +255,7 @@ static enum hipmm_status share_check_block(const struct hipmm_share_block *block
 }
 
 enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource, const struct hipmm_share_block *block,
-                                           const struct hipmm_share_part *parts, void **ptr_out)
+                                           const struct hipmm_share_part *parts, size_t n_parts, void **ptr_out)
 {
   struct resource_call call;
   if (!block && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "block is NULL");
@@ -259,7 +264,7 @@ enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource, cons
   if (status) return status;
   const struct hipmm_sharing *sharing = call.instance->resource.ops->sharing;
   bool imports = sharing && sharing->struct_size >= sizeof *sharing && sharing->import_block;
-  status = imports ? share_check_block(block, parts)
+  status = imports ? share_check_block(block, parts, n_parts)
                    : error_set(HIPMM_E_NOT_SUPPORTED, "%s: only a resource of the type device imports mapped memory",
                                call.instance->node->name);
   if (!status) status = sharing->import_block(call.instance->resource.self, block, parts, ptr_out);

@@ -212,7 +212,7 @@ const struct function functions[] = {
     {"hipmm_share_export_fd", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource o:fd_out"},
     {"hipmm_share_export_block", RETURNS_STATUS, NEEDS_INITIALISATION,
      "R:resource p:ptr o:block_out O:parts_out n:n_parts"},
-    {"hipmm_share_import_block", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:block p:parts o:ptr_out"},
+    {"hipmm_share_import_block", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:block p:parts n:n_parts o:ptr_out"},
     {"hipmm_share_export_pointer", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:ptr o:pointer_out"},
     {"hipmm_share_import_fd", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device n:fd=-1 o:resource_out"},
     {"hipmm_share_import_pointer", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:pointer o:ptr_out"},
