@@ -63,7 +63,7 @@ static void devices_open_named(struct served_device *served, enum kind kind, con
         own->graph->source, own->graph->nodes[node].path, kind_name(kind));
     return;
   }
-  if (device_table_extend(served->device, node)) {
+  if (by_name_build(own, node)) {
     message_write_once(&is_written[kind], "%s; the program gets %s memory from the runtime", hipmm_last_error_message(),
                        kind_name(kind));
     return;

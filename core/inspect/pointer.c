@@ -169,8 +169,8 @@ enum hipmm_status hipmm_pointer_lookup(const void *ptr, struct hipmm_pointer *po
 {
   struct pointer_search search = {.ptr = ptr};
   struct hipmm_pointer pointer = {.struct_size = sizeof pointer};
-  enum hipmm_status status = lifecycle_check_inspection(ptr, "ptr");
-  if (!status) status = lifecycle_check_inspection(pointer_out, "pointer_out");
+  enum hipmm_status status = lifecycle_check_use(ptr, "ptr");
+  if (!status) status = lifecycle_check_use(pointer_out, "pointer_out");
   if (status) return status;
   if (pointer_out->struct_size < offsetof(struct hipmm_pointer, device))
     return error_set(HIPMM_E_ARGUMENT, "struct_size of the pointer is %zu; set it to sizeof(struct hipmm_pointer), %zu",

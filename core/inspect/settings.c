@@ -17,8 +17,8 @@
 enum hipmm_status hipmm_query(const char *path, int64_t *value_out)
 {
   struct path target;
-  enum hipmm_status status = lifecycle_check_inspection(path, "path");
-  if (!status) status = lifecycle_check_inspection(value_out, "value_out");
+  enum hipmm_status status = lifecycle_check_use(path, "path");
+  if (!status) status = lifecycle_check_use(value_out, "value_out");
   if (!status) status = path_find(path, &target);
   if (status) return status;
   status = path_read(&target, path, value_out);
@@ -140,7 +140,7 @@ static enum hipmm_status settings_set(const struct path *target, const char *pat
 enum hipmm_status hipmm_set(const char *path, const char *value)
 {
   struct path target;
-  enum hipmm_status status = lifecycle_check_inspection(path, "path");
+  enum hipmm_status status = lifecycle_check_use(path, "path");
   if (!status) status = path_find(path, &target);
   if (status) return status;
   status = settings_set(&target, path, value);

@@ -172,7 +172,7 @@ static json_t *snapshot_stack_state(const struct stack *stack)
 
 enum hipmm_status hipmm_snapshot(char **json_out)
 {
-  enum hipmm_status status = lifecycle_check_inspection(json_out, "json_out");
+  enum hipmm_status status = lifecycle_check_use(json_out, "json_out");
   if (status) return status;
   json_t *stacks = json_array();
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))

@@ -95,21 +95,6 @@ static enum hipmm_status device_table_await_builder(struct device_table_entry *e
   return error_set(HIPMM_E_STATE, "this is called from within the building of a device's stack, which must end first");
 }
 
-/* Gives the building to the calling thread, which has the lock; the lock is free until the building ends. */
-static void device_table_begin_building(struct device_table_entry *entry)
-{
-  entry->is_building = true;
-  entry->builder = pthread_self();
-  pthread_mutex_unlock(&lock);
-}
-
-static void device_table_end_building(struct device_table_entry *entry)
-{
-  pthread_mutex_lock(&lock);
-  entry->is_building = false;
-  pthread_cond_broadcast(&building_over);
-}
-
 /* A resource that the program put in force meanwhile stays in force. */
 static enum hipmm_status device_table_build_stack(int device, enum stack_user user)
 {
@@ -120,30 +105,17 @@ static enum hipmm_status device_table_build_stack(int device, enum stack_user us
   enum hipmm_status status = device_table_await_builder(entry);
   if (!status && !atomic_load(&entry->stack)) {
     struct stack *stack;
-    device_table_begin_building(entry);
+    entry->is_building = true;
+    entry->builder = pthread_self();
+    pthread_mutex_unlock(&lock);
     status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, user, &stack);
-    device_table_end_building(entry);
+    pthread_mutex_lock(&lock);
+    entry->is_building = false;
+    pthread_cond_broadcast(&building_over);
     if (!status) {
       atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
       atomic_store(&entry->stack, stack);
     }
-  }
-  pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
-  return status;
-}
-
-enum hipmm_status device_table_extend(int device, int node)
-{
-  struct device_table_entry *entry = &entries[device];
-  int cancel = cancel_forbid();
-  pthread_mutex_lock(&lock);
-  enum hipmm_status status = device_table_await_builder(entry);
-  struct stack *stack = atomic_load(&entry->stack);
-  if (!status && !stack->instances[node].created) {
-    device_table_begin_building(entry);
-    status = stack_extend(stack, node);
-    device_table_end_building(entry);
   }
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);

@@ -41,9 +41,6 @@ struct stack *device_table_stack_if_built(int device);
 enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,
                                             struct hipmm_resource **previous_out);
 
-/* stack_extend() on a device whose stack is built. Of several threads one does it, and the others wait. */
-enum hipmm_status device_table_extend(int device, int node);
-
 /* The graph in use, with a reference, if `device` exists. Without a reference, for a change: NULL while the table is
  * closed. */
 enum hipmm_status device_table_graph(int device, struct graph **graph_out);

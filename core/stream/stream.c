@@ -17,14 +17,22 @@ static void stream_notify_all(int device, hipmm_stream_t stream, enum stream_eve
     if (stack->device == device) stack_notify(stack, stream, event);
 }
 
-enum hipmm_status hipmm_stream_retain(int device, hipmm_stream_t stream)
+/* Stacks that exist are told of a stream, so the device's own comes first. */
+static enum hipmm_status stream_build_device(int device)
 {
   struct hipmm_resource *resource;
   enum hipmm_status status = lifecycle_enter();
   if (status) return status;
   status = device_table_resource(device, &resource);
-  if (!status) stream_notify_all(device, stream, STREAM_RETAINED);
   lifecycle_leave();
+  return status;
+}
+
+enum hipmm_status hipmm_stream_retain(int device, hipmm_stream_t stream)
+{
+  enum hipmm_status status = hipmm_is_initialized() ? stream_build_device(device) : lifecycle_check_use("", "");
+  if (!status) status = device_table_check(device);
+  if (!status) stream_notify_all(device, stream, STREAM_RETAINED);
   return status;
 }
 
@@ -170,7 +178,7 @@ enum hipmm_status stream_destroy(hipmm_stream_t stream, int device, enum stream_
 
 enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipmm_stream_t *stream_out)
 {
-  enum hipmm_status status = lifecycle_check_argument(stream_out, "stream_out");
+  enum hipmm_status status = lifecycle_check_use(stream_out, "stream_out");
   if (!status) status = device_table_check(device);
   if (!status) status = stream_check_flags(flags);
   return status ? status : stream_create(device, flags, NULL, STREAM_OF_PROGRAM, stream_out);
@@ -192,8 +200,8 @@ static enum hipmm_status stream_find_priorities(int device, int *least_out, int 
 enum hipmm_status hipmm_stream_priority_range(int device, int *least_out, int *greatest_out)
 {
   int least = 0, greatest = 0;
-  enum hipmm_status status = lifecycle_check_argument(least_out, "least_out");
-  if (!status) status = lifecycle_check_argument(greatest_out, "greatest_out");
+  enum hipmm_status status = lifecycle_check_use(least_out, "least_out");
+  if (!status) status = lifecycle_check_use(greatest_out, "greatest_out");
   if (!status) status = device_table_check(device);
   if (!status) status = stream_find_priorities(device, &least, &greatest);
   if (status) return status;
@@ -206,7 +214,7 @@ enum hipmm_status hipmm_stream_create_with_priority(int device, unsigned flags, 
                                                     hipmm_stream_t *stream_out)
 {
   int least = 0, greatest = 0;
-  enum hipmm_status status = lifecycle_check_argument(stream_out, "stream_out");
+  enum hipmm_status status = lifecycle_check_use(stream_out, "stream_out");
   if (!status) status = stream_check_flags(flags);
   if (!status) status = hipmm_stream_priority_range(device, &least, &greatest);
   if (status) return status;

@@ -34,6 +34,7 @@ const struct function functions[] = {
     {"hipmm_resource_get_current", RETURNS_STATUS, NEEDS_INITIALISATION, "o:resource_out"},
     {"hipmm_resource_get_for_device", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device o:resource_out"},
     {"hipmm_resource_get_by_name", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device p:name o:resource_out"},
+    {"hipmm_stack_get_by_name", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:name o:resource_out"},
     {"hipmm_resource_set_current", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource O:previous_out"},
     {"hipmm_resource_set_for_device", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device R:resource O:previous_out"},
     {"hipmm_resource_reset_current", RETURNS_STATUS, NEEDS_INITIALISATION, ""},
