@@ -58,5 +58,6 @@ enum hipmm_status hipmm_log_set_sink(void (*function)(void *arg, enum hipmm_log_
   atomic_store_explicit(&process, getpid(), memory_order_relaxed);
   atomic_store_explicit(&highest_level, function ? (int)level : NO_LEVEL, memory_order_release);
   pthread_rwlock_unlock(&lock);
+  log_tell_change();
   return HIPMM_OK;
 }

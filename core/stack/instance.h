@@ -132,10 +132,10 @@ void held_watch_remove(const struct instance *watcher);
 
 /* ---- logged_ops.c: lines in the debug log for the calls of a resource ---- */
 
-/* Puts ops that tell the log in place of the instance's, whose resource is complete, if the log wants them now. Without
- * host memory the instance stays as it is. */
+/* From now on, ops that tell the log take the place of the instance's, whose resource is complete, whenever the log wants
+ * them. Without host memory the instance stays as it is. */
 void logged_ops_install(struct instance *instance);
-void logged_ops_remove(const struct instance *instance);
+void logged_ops_remove(struct instance *instance);
 
 /* ---- locked_ops.c: one thread at a time for a resource whose plugin is not thread-safe ---- */
 

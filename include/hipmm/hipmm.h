@@ -138,8 +138,8 @@ enum hipmm_log_level {
  * that cannot be opened HIPMM_E_IO.
  *
  * Level debug tells of failed allocations with the reason, of refused frees and of growth; trace tells of every call of
- * every resource (RMM: set_logging_level). A stack tells of its calls if the log, or the sink, wants debug when the stack
- * is built: its allocations cost nothing more otherwise. May be called before initialisation. */
+ * every resource (RMM: set_logging_level). Allocations cost more while the log, or the sink, wants debug or trace, and only
+ * then. May be called before initialisation. */
 enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level);
 enum hipmm_status hipmm_log_set_file(const char *path);
 
