@@ -101,6 +101,7 @@ static enum state devices_open_locked(enum family family, int device)
     init_refuse(why);
     return STATE_REFUSED;
   }
+  device_table_keep(resource);
   served->device = device;
   served->stack = stack;
   served->resources[KIND_DEVICE] = resource;

@@ -268,8 +268,9 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_by_name(int device, const 
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stack_get_by_name(struct hipmm_resource *resource, const char *name,
                                                            struct hipmm_resource **resource_out);
 
-/* Put another resource of the same device in force. The table of devices retains it until hipmm_finalize(). NULL resets
- * to the graph's resource, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference
+/* Put another resource of the same device in force. The table of devices retains it while it is in force, and until the
+ * calls end that began with it: keep a reference as long as memory allocated from it is in use. NULL resets to the graph's
+ * resource, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference
  * to the resource that was in force, and the device's stack is built if there was none yet. */
 enum hipmm_status hipmm_resource_set_current(struct hipmm_resource *resource, struct hipmm_resource **previous_out);
 enum hipmm_status hipmm_resource_set_for_device(int device, struct hipmm_resource *resource,
