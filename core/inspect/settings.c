@@ -71,13 +71,21 @@ static enum hipmm_status settings_put_in_force(struct instance *instance, const 
 {
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
+  size_t n_dependencies = links_of(instance)->n_dependencies;
+  enum hipmm_status status = instance_options_link(instance, set);
+  if (status) {
+    links_truncate(instance, n_dependencies);
+    if (!is_known) instance_options_free(&instance->node->plugin->descriptor, set);
+    return status;
+  }
   error_set(HIPMM_OK, "%s", "");
-  enum hipmm_status status = instance->resource.ops->reconfigure(instance->resource.self, row->name, set->options);
+  status = instance->resource.ops->reconfigure(instance->resource.self, row->name, set->options);
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
               hipmm_status_string(status));
   status = instance_finish_op(instance, status, "reconfigure");
   if (!status) error_set_located(&before);
+  if (status) links_truncate(instance, n_dependencies);
   if (status && !is_known) instance_options_free(&instance->node->plugin->descriptor, set);
   if (status) return status;
   if (!is_known) instance_options_add(instance, set);

@@ -64,8 +64,9 @@ static void values_add_line(void *closure, const char *line)
 /* The nearest resource that has a report. */
 static const struct instance *values_reporter(const struct instance *top)
 {
-  for (size_t i = 0; i < top->n_closure; i++)
-    if (top->closure[i]->node->plugin->descriptor.ops->report) return top->closure[i];
+  const struct instance_links *links = links_of(top);
+  for (size_t i = 0; i < links->n_closure; i++)
+    if (links->closure[i]->node->plugin->descriptor.ops->report) return links->closure[i];
   return NULL;
 }
 

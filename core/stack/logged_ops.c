@@ -48,10 +48,11 @@ static enum hipmm_status logged_ops_allocate(void *self, size_t bytes, size_t al
   const struct logged *logged = logged_ops_of(self);
   enum hipmm_status status = logged->plain->allocate(self, bytes, alignment, stream, ptr_out);
   if (status)
-    log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "allocation of %zu bytes on stream %p failed: %s", bytes, stream,
-             hipmm_last_error_message());
+    log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "allocation of %zu bytes on stream %p failed: %s", bytes,
+             stream, hipmm_last_error_message());
   else
-    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "allocated %zu bytes on stream %p: %p", bytes, stream, *ptr_out);
+    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "allocated %zu bytes on stream %p: %p", bytes, stream,
+             *ptr_out);
   return status;
 }
 
@@ -61,8 +62,8 @@ static enum hipmm_status logged_ops_deallocate(void *self, void *ptr, size_t byt
   const struct logged *logged = logged_ops_of(self);
   enum hipmm_status status = logged->plain->deallocate(self, ptr, bytes, alignment, stream);
   if (status)
-    log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "free of %p (%zu bytes) on stream %p refused: %s", ptr, bytes, stream,
-             hipmm_last_error_message());
+    log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "free of %p (%zu bytes) on stream %p refused: %s", ptr,
+             bytes, stream, hipmm_last_error_message());
   else
     log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "freed %p (%zu bytes) on stream %p", ptr, bytes, stream);
   return status;
@@ -76,8 +77,7 @@ static enum hipmm_status logged_ops_deallocate(void *self, void *ptr, size_t byt
 __attribute__((no_sanitize("thread"))) static void logged_ops_choose(struct logged *logged)
 {
   const struct hipmm_ops *ops = log_wants(HIPMM_LOG_DEBUG) ? &logged->ops : logged->plain;
-  if (logged->instance->resource.ops != ops)
-    __atomic_store_n(&logged->instance->resource.ops, ops, __ATOMIC_RELEASE);
+  if (logged->instance->resource.ops != ops) __atomic_store_n(&logged->instance->resource.ops, ops, __ATOMIC_RELEASE);
 }
 
 static void logged_ops_visit(const void *node, VISIT order, int depth)

@@ -18,8 +18,9 @@ static bool share_has_pool(const struct hipmm_sharing *sharing)
 static enum hipmm_status share_find_owner(const struct instance *top, const struct instance **owner_out)
 {
   const struct instance *found = NULL;
-  for (size_t i = 0; !found && i < top->n_closure; i++)
-    if (share_has_pool(top->closure[i]->resource.ops->sharing)) found = top->closure[i];
+  const struct instance_links *links = links_of(top);
+  for (size_t i = 0; !found && i < links->n_closure; i++)
+    if (share_has_pool(links->closure[i]->resource.ops->sharing)) found = links->closure[i];
   if (!found)
     return error_set(HIPMM_E_NOT_SUPPORTED,
                      "%s: neither it nor a resource below it shares memory with other processes; use async with "
@@ -146,8 +147,9 @@ static void share_add_chunk(void *closure, const struct hipmm_chunk *chunk)
 static enum hipmm_status share_find_mapped(const struct instance *top, const void *ptr, struct hipmm_block *block_out,
                                            const struct instance **owner_out, size_t *n_chunks_out)
 {
-  for (size_t i = 0; i < top->n_closure; i++) {
-    const struct instance *instance = top->closure[i];
+  const struct instance_links *links = links_of(top);
+  for (size_t i = 0; i < links->n_closure; i++) {
+    const struct instance *instance = links->closure[i];
     const struct hipmm_ops *ops = instance->resource.ops;
     struct share_chunks chunks = {.n = 0};
     if (!instance->node->plugin->descriptor.ops->visit_chunks) continue;

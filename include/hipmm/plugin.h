@@ -536,9 +536,13 @@ enum {
   HIPMM_OPTION_REQUIRED = 1, /* must be given; initial is NULL */
   HIPMM_OPTION_PERCENT = 2,  /* BYTES may be a percentage of the device memory free at creation */
 
-  /* May be set while the resource is in use: ops->reconfigure. Not for options that name resources, nor for the fields
-   * of a list. */
-  HIPMM_OPTION_RELOADABLE = 4
+  /* May be set while the resource is in use: ops->reconfigure. Not for options that name resources, except with
+   * ADDS_RESOURCES, nor for the fields of a list. */
+  HIPMM_OPTION_RELOADABLE = 4,
+
+  /* With RELOADABLE: a new value may name further resources, which are as good as upstreams when ops->reconfigure is
+   * called. It refuses to drop one that may be in use. */
+  HIPMM_OPTION_ADDS_RESOURCES = 8
 };
 
 /* The value of a BYTES option without a value and without a default, and of its keyword (see choices). */
