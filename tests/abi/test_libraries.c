@@ -309,9 +309,13 @@ int main(void)
     return 0;
   }
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(has_streams_devices_and_named_resources), cmocka_unit_test(is_listed_under_its_name), cmocka_unit_test(is_not_in_force),
-      cmocka_unit_test(refuses_wrong_arguments),  cmocka_unit_test(leaves_the_runtime_as_it_is),
-      cmocka_unit_test(share_the_programs_graph), cmocka_unit_test(have_graphs_of_their_own),
+      cmocka_unit_test(has_streams_devices_and_named_resources),
+      cmocka_unit_test(is_listed_under_its_name),
+      cmocka_unit_test(is_not_in_force),
+      cmocka_unit_test(refuses_wrong_arguments),
+      cmocka_unit_test(leaves_the_runtime_as_it_is),
+      cmocka_unit_test(share_the_programs_graph),
+      cmocka_unit_test(have_graphs_of_their_own),
       cmocka_unit_test(share_or_have_a_graph),
   };
   return cmocka_run_group_tests_name("libraries", tests, open_libraries, NULL);
