@@ -40,14 +40,16 @@ void software_queue_abandon(struct software_queue *queue)
 
 static void queue_activate(struct software_queue *queue)
 {
+  software_ready_add(queue);
   queue->previous_active = NULL;
   queue->next_active = software.active;
   if (software.active) software.active->previous_active = queue;
   software.active = queue;
 }
 
-static void queue_deactivate(struct software_queue *queue)
+static void queue_deactivate(struct software_queue *queue, const struct software_operation *last)
 {
+  software_ready_remove(queue, last);
   if (queue->previous_active)
     queue->previous_active->next_active = queue->next_active;
   else
@@ -55,17 +57,33 @@ static void queue_deactivate(struct software_queue *queue)
   if (queue->next_active) queue->next_active->previous_active = queue->previous_active;
 }
 
+/* The blocking queue of the device whose first operation is the earliest. No blocking queue will ever have an earlier one,
+ * so that most operations of the default stream need no search. */
+static const struct software_queue *queue_earliest(struct software_device *device, int number)
+{
+  const struct software_queue *earliest = NULL;
+  for (const struct software_queue *other = software.active; other; other = other->next_active)
+    if (other->is_blocking && other->device == number &&
+        (!earliest || other->head->sequence < earliest->head->sequence))
+      earliest = other;
+  device->earliest_sequence = earliest ? earliest->head->sequence : software.sequence + 1;
+  return earliest;
+}
+
+const struct software_queue *software_queue_holder(const struct software_queue *legacy, uint64_t sequence)
+{
+  struct software_device *device = &software.devices[legacy->device];
+  if (sequence <= device->earliest_sequence) return NULL;
+  const struct software_queue *earliest = queue_earliest(device, legacy->device);
+  return earliest && earliest->head->sequence < sequence ? earliest : NULL;
+}
+
 /* Whether an earlier operation of the other side (default stream or blocking streams) must finish first. */
 static bool queue_is_held(const struct software_queue *queue, uint64_t sequence)
 {
-  if (!queue->is_blocking && !queue->is_legacy) return false;
-  if (!queue->is_legacy) {
-    const struct software_queue *legacy = software.devices[queue->device].queue;
-    return legacy && legacy->head && legacy->head->sequence < sequence;
-  }
-  for (const struct software_queue *other = software.active; other; other = other->next_active)
-    if (other->is_blocking && other->device == queue->device && other->head->sequence < sequence) return true;
-  return false;
+  if (queue->is_legacy) return software_queue_holder(queue, sequence) != NULL;
+  const struct software_queue *legacy = queue->is_blocking ? software.devices[queue->device].queue : NULL;
+  return legacy && legacy->head && legacy->head->sequence < sequence;
 }
 
 bool software_queue_is_runnable(const struct software_queue *queue)
@@ -92,13 +110,15 @@ void software_queue_append(struct software_queue *queue, struct software_operati
 void software_queue_remove_last(struct software_queue *queue, struct software_operation *before)
 {
   software.pending--;
+  struct software_operation *last = queue->tail;
   queue->tail = before;
   if (before) {
     before->next = NULL;
-  } else {
-    queue->head = NULL;
-    queue_deactivate(queue);
+    return;
   }
+  queue->head = NULL;
+  queue_deactivate(queue, last);
+  software_ready_advance(queue);
 }
 
 void software_queue_run(struct software_queue *queue)
@@ -110,9 +130,10 @@ void software_queue_run(struct software_queue *queue)
   queue->head = operation->next;
   if (!queue->head) {
     queue->tail = NULL;
-    queue_deactivate(queue);
-    if (queue->is_abandoned) software_queue_abandon(queue);
+    queue_deactivate(queue, operation);
   }
+  software_ready_advance(queue);
+  if (!queue->head && queue->is_abandoned) software_queue_abandon(queue);
   software.pending--;
   software_operation_free(operation);
   pthread_cond_broadcast(&software.progress);

@@ -7,8 +7,8 @@
 void software_threads_run(struct software_queue *queue)
 {
   software_queue_run(queue);
-  for (struct software_queue *other = software.active; other; other = other->next_active)
-    if (software_queue_is_runnable(other)) pthread_cond_signal(&other->wake);
+  for (struct software_queue *other = software_ready_next(NULL); other; other = software_ready_next(other))
+    pthread_cond_signal(&other->wake);
 }
 
 static void *scheduler_threads_main(void *argument)
