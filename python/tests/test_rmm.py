@@ -275,6 +275,16 @@ def test_reinitialize():
     assert hipmm.current_device() == 0
 
 
+def test_a_resource_that_was_replaced_is_gone():
+    base, free = mr.CudaMemoryResource(), mr.available_device_memory()[0]
+    for _ in range(5):
+        mr.set_current_device_resource(mr.PoolMemoryResource(base, "1GiB"))
+    mr.set_current_device_resource(base)
+    gc.collect()
+    assert free - mr.available_device_memory()[0] < 64 << 20
+    assert not any(stack["top"].startswith("created/pool") for stack in hipmm.snapshot()["stacks"])
+
+
 def test_a_resource_that_was_in_force_gives_its_memory_back():
     base = mr.CudaMemoryResource()
     before = hipmm.device_memory()[0]
