@@ -92,19 +92,6 @@ static void log_open(void)
     log_complain("hipmm: warning: HIPMM_LOG: %s: %s; logging to standard error", name, output_file_reason(errno));
 }
 
-static void (*_Atomic watcher)(void);
-
-void log_watch(void (*changed)(void))
-{
-  atomic_store(&watcher, changed);
-}
-
-void log_tell_change(void)
-{
-  void (*changed)(void) = atomic_load(&watcher);
-  if (changed) changed();
-}
-
 enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level)
 {
   if (lifecycle_is_barred()) return lifecycle_check();

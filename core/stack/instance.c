@@ -18,21 +18,13 @@ bool instance_is_kept_below(const struct instance *instance)
   return false;
 }
 
-bool instance_stands_on(const struct instance *instance, const struct instance *below)
-{
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 1; i < links->n_closure; i++)
-    if (links->closure[i] == below) return true;
-  return false;
-}
-
 /* An adaptor may forward blocks of any instance in its closure. */
 bool instance_may_cut_up(const struct instance *other, const struct instance *instance)
 {
   bool is_adaptor = links_forward_blocks(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
   const struct instance_links *links = links_of(instance);
   for (size_t i = 0; i < (is_adaptor ? links->n_closure : 1); i++)
-    if (instance_stands_on(other, links->closure[i])) return true;
+    if (links_stand_on(other, links->closure[i])) return true;
   return false;
 }
 

@@ -110,6 +110,9 @@ static inline const struct instance_links *links_of(const struct instance *insta
   return atomic_load_explicit(&instance->links, memory_order_acquire);
 }
 
+/* Whether `below` is in the closure of `instance`, and another instance. */
+bool links_stand_on(const struct instance *instance, const struct instance *below);
+
 /* Whether its blocks may be live blocks of a dependency, at the same addresses. */
 bool links_forward_blocks(const struct instance *instance);
 
@@ -123,9 +126,6 @@ enum hipmm_status instance_find_below(const struct instance *instance, const voi
 /* The resource that divided, or asked the runtime for, the memory of the block that starts at `ptr`: of this instance and
  * those below it, adaptors left out. NULL if none of them knows the block. */
 const struct instance *instance_owner_of(const struct instance *instance, const void *ptr);
-
-/* Whether `below` is in the closure of `instance`, and another instance. */
-bool instance_stands_on(const struct instance *instance, const struct instance *below);
 
 /* See services->is_kept_below, and services->may_cut_up. */
 bool instance_is_kept_below(const struct instance *instance);

@@ -125,7 +125,7 @@ static bool instance_options_adopt(struct instance *instance, const char *name)
   struct stack *stack = instance->stack, *named = stack_named(name);
   struct external *external = &stack->external;
   bool fits = named && !named->external.is_whole && named->device == stack->device;
-  if (fits && instance_stands_on(&named->instances[0], instance)) fits = false;
+  if (fits && links_stand_on(&named->instances[0], instance)) fits = false;
   struct hipmm_resource **grown = NULL;
   if (fits)
     grown = realloc((void *)(uintptr_t)external->resources, (external->n + 2) * sizeof(struct hipmm_resource *));
@@ -159,7 +159,7 @@ static void instance_options_refuse_named(const struct naming *naming, const str
   else if (!named->created)
     diagnostics_add(naming->report, HIPMM_E_CONFIG, path, "%s is not built yet; get it with %s()", name,
                     instance->stack->external.is_whole ? "hipmm_stack_get_by_name" : "hipmm_resource_get_by_name");
-  else if (instance_stands_on(named, instance))
+  else if (links_stand_on(named, instance))
     diagnostics_add(naming->report, HIPMM_E_CONFIG, path, "%s stands on %s, so that %s cannot stand on it", name,
                     instance->node->name, instance->node->name);
 }

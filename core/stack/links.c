@@ -43,6 +43,14 @@ bool links_forward_blocks(const struct instance *instance)
   return !plugin->ops->find || plugin->flags & HIPMM_PLUGIN_HANDS_ON;
 }
 
+bool links_stand_on(const struct instance *instance, const struct instance *below)
+{
+  const struct instance_links *links = links_of(instance);
+  for (size_t i = 1; i < links->n_closure; i++)
+    if (links->closure[i] == below) return true;
+  return false;
+}
+
 /* Whether the instance can be asked for a block, or ends the search because nothing is below it. */
 static bool links_is_finder(const struct instance *instance)
 {
@@ -177,7 +185,7 @@ static struct instance **links_find_above(struct instance *instance, size_t *n_o
   struct instance **above = calloc(most, sizeof(struct instance *));
   if (!above) return NULL;
   for (struct instance *one = linked; one; one = one->next_linked)
-    if (one == instance || instance_stands_on(one, instance)) above[n++] = one;
+    if (one == instance || links_stand_on(one, instance)) above[n++] = one;
   qsort(above, n, sizeof(struct instance *), links_by_age);
   for (size_t i = 0; i < n / 2; i++) {
     struct instance *swapped = above[i];
@@ -244,7 +252,7 @@ enum hipmm_status links_add(struct instance *instance, struct instance *dependen
   enum hipmm_status status = HIPMM_OK;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
-  if (dependency == instance || instance_stands_on(dependency, instance))
+  if (dependency == instance || links_stand_on(dependency, instance))
     status = error_set(HIPMM_E_CONFIG, "%s stands on %s, so that %s cannot stand on it", dependency->node->name,
                        instance->node->name, instance->node->name);
   else if (!links_has(instance, dependency))

@@ -47,7 +47,7 @@ static enum hipmm_status share_check_not_cut_up(const struct stack *stack, const
 {
   for (size_t i = 0; i < stack->graph->n_nodes; i++) {
     const struct instance *instance = &stack->instances[i];
-    if (!instance->created || !instance_stands_on(instance, owner)) continue;
+    if (!instance->created || !links_stand_on(instance, owner)) continue;
     if (!instance->resource.ops->covers(instance->resource.self, ptr)) continue;
     return error_set(HIPMM_E_POINTER,
                      "%p is in a chunk that %s cuts up, which can only be exported as a whole; allocate what is to be "

@@ -628,7 +628,7 @@ enum {
   HIPMM_PLUGIN_KEEPS_MEMORY = 8,   /* a source: it may reuse freed memory without giving it back to the runtime */
   HIPMM_PLUGIN_DEVICE_MEMORY = 16, /* a source: its memory is never managed, and the host cannot access it */
   HIPMM_PLUGIN_HOST_ALONE = 32,    /* a source: kernels of a device may be unable to use the memory that it gives */
-  HIPMM_PLUGIN_FREE_WAITS = 64     /* a source: a free waits for its stream, and is refused in a capture of that stream */
+  HIPMM_PLUGIN_FREE_WAITS = 64     /* a source: a free waits for its stream; refused in a capture of the stream */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* queue.c: queues of operations, and whether the first operation of a queue may run. Called by submit.c, by streams, and
- * by the two schedulers, which decide in which thread an operation runs, and when.
- *
- * Every operation has a sequence number, assigned at submission over all devices. An operation of a default stream waits
- * for all earlier operations of the blocking streams of the device, and an operation of a blocking stream waits for all
- * earlier operations of the default stream. Both are comparisons of numbers. An operation depends on earlier operations
- * only, so some operation can always run. */
+/* queue.c: queues of operations. Called by submit.c, by streams, and by the two schedulers, which decide in which thread an
+ * operation runs, and when. Every operation has a sequence number, assigned at submission over all devices. */
 #include "internal.h"
 #include <stdlib.h>
 #include <time.h>
@@ -57,43 +52,6 @@ static void queue_deactivate(struct software_queue *queue, const struct software
   if (queue->next_active) queue->next_active->previous_active = queue->previous_active;
 }
 
-/* The blocking queue of the device whose first operation is the earliest. No blocking queue will ever have an earlier one,
- * so that most operations of the default stream need no search. */
-static const struct software_queue *queue_earliest(struct software_device *device, int number)
-{
-  const struct software_queue *earliest = NULL;
-  for (const struct software_queue *other = software.active; other; other = other->next_active)
-    if (other->is_blocking && other->device == number &&
-        (!earliest || other->head->sequence < earliest->head->sequence))
-      earliest = other;
-  device->earliest_sequence = earliest ? earliest->head->sequence : software.sequence + 1;
-  return earliest;
-}
-
-const struct software_queue *software_queue_holder(const struct software_queue *legacy, uint64_t sequence)
-{
-  struct software_device *device = &software.devices[legacy->device];
-  if (sequence <= device->earliest_sequence) return NULL;
-  const struct software_queue *earliest = queue_earliest(device, legacy->device);
-  return earliest && earliest->head->sequence < sequence ? earliest : NULL;
-}
-
-/* Whether an earlier operation of the other side (default stream or blocking streams) must finish first. */
-static bool queue_is_held(const struct software_queue *queue, uint64_t sequence)
-{
-  if (queue->is_legacy) return software_queue_holder(queue, sequence) != NULL;
-  const struct software_queue *legacy = queue->is_blocking ? software.devices[queue->device].queue : NULL;
-  return legacy && legacy->head && legacy->head->sequence < sequence;
-}
-
-bool software_queue_is_runnable(const struct software_queue *queue)
-{
-  const struct software_operation *head = queue->head;
-  if (!head || queue->is_running) return false;
-  if (head->kind == SOFTWARE_WAIT && !head->marker->done) return false;
-  return !queue_is_held(queue, head->sequence);
-}
-
 void software_queue_append(struct software_queue *queue, struct software_operation *operation)
 {
   operation->sequence = ++software.sequence;
@@ -142,5 +100,5 @@ void software_queue_run(struct software_queue *queue)
 bool software_queue_is_done(const struct software_queue *queue, uint64_t sequence)
 {
   if (queue->head && queue->head->sequence <= sequence) return false;
-  return !queue->is_legacy || !queue_is_held(queue, sequence + 1);
+  return !queue->is_legacy || !software_ready_is_held(queue, sequence + 1);
 }

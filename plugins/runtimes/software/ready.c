@@ -1,12 +1,57 @@
 /* SPDX-License-Identifier: MIT */
-/* ready.c: the queues whose first operation may be able to run, so that a step of a scheduler costs nothing for streams that
- * wait. A queue that turns out to wait is parked where its wait ends, and comes back from there: at its marker, at its
- * device while the default stream holds it, or, being a default stream, at the queue that holds it. Called by queue.c for
- * each change, and by the two schedulers.
+/* ready.c: whether the first operation of a queue may run, and the queues of which it may, so that a step of a scheduler
+ * costs nothing for streams that wait. Called by queue.c for each change, by markers, and by the two schedulers.
+ *
+ * An operation of a default stream waits for all earlier operations of the blocking streams of the device, and an operation
+ * of a blocking stream waits for all earlier operations of the default stream. Both are comparisons of sequence numbers. An
+ * operation depends on earlier operations only, so some operation can always run.
+ *
+ * A queue that turns out to wait is parked where its wait ends, and comes back from there: at its marker, at its
+ * device while the default stream holds it, or, being a default stream, at the queue that holds it.
  *
  * The queues that are ready are in the order of all active queues, the queue that became active last first: so a seed
  * of the stepped scheduler always gives the same order. */
 #include "internal.h"
+
+/* ---- Whether an operation may run ---- */
+
+/* The blocking queue of the device whose first operation is the earliest. No blocking queue will ever have an earlier one,
+ * so that most operations of the default stream need no search. */
+static const struct software_queue *ready_earliest(struct software_device *device, int number)
+{
+  const struct software_queue *earliest = NULL;
+  for (const struct software_queue *other = software.active; other; other = other->next_active)
+    if (other->is_blocking && other->device == number &&
+        (!earliest || other->head->sequence < earliest->head->sequence))
+      earliest = other;
+  device->earliest_sequence = earliest ? earliest->head->sequence : software.sequence + 1;
+  return earliest;
+}
+
+static const struct software_queue *ready_holder(const struct software_queue *legacy, uint64_t sequence)
+{
+  struct software_device *device = &software.devices[legacy->device];
+  if (sequence <= device->earliest_sequence) return NULL;
+  const struct software_queue *earliest = ready_earliest(device, legacy->device);
+  return earliest && earliest->head->sequence < sequence ? earliest : NULL;
+}
+
+bool software_ready_is_held(const struct software_queue *queue, uint64_t sequence)
+{
+  if (queue->is_legacy) return ready_holder(queue, sequence) != NULL;
+  const struct software_queue *legacy = queue->is_blocking ? software.devices[queue->device].queue : NULL;
+  return legacy && legacy->head && legacy->head->sequence < sequence;
+}
+
+bool software_ready_is_runnable(const struct software_queue *queue)
+{
+  const struct software_operation *head = queue->head;
+  if (!head || queue->is_running) return false;
+  if (head->kind == SOFTWARE_WAIT && !head->marker->done) return false;
+  return !software_ready_is_held(queue, head->sequence);
+}
+
+/* ---- The list ---- */
 
 static void ready_insert(struct software_queue *queue)
 {
@@ -63,7 +108,7 @@ static void ready_park(struct software_queue *queue)
   }
   queue->readiness = SOFTWARE_HELD;
   if (queue->is_legacy)
-    queue->holder = software_queue_holder(queue, queue->head->sequence);
+    queue->holder = ready_holder(queue, queue->head->sequence);
   else
     ready_put(&software.devices[queue->device].held, queue);
 }
@@ -71,7 +116,7 @@ static void ready_park(struct software_queue *queue)
 struct software_queue *software_ready_next(const struct software_queue *queue)
 {
   struct software_queue *next = queue ? queue->next_ready : software.ready;
-  while (next && !software_queue_is_runnable(next)) {
+  while (next && !software_ready_is_runnable(next)) {
     struct software_queue *waiting = next;
     next = next->next_ready;
     if (!waiting->is_running) ready_park(waiting);

@@ -16,7 +16,7 @@ static void *scheduler_threads_main(void *argument)
   struct software_queue *queue = argument;
   pthread_mutex_lock(&software.lock);
   for (;;) {
-    while (software.config.scheduler != SOFTWARE_THREADS || !software_queue_is_runnable(queue))
+    while (software.config.scheduler != SOFTWARE_THREADS || !software_ready_is_runnable(queue))
       pthread_cond_wait(&queue->wake, &software.lock);
     software_threads_run(queue);
   }

@@ -80,9 +80,6 @@ void software_queue_abandon(struct software_queue *queue);
 void software_queue_append(struct software_queue *queue, struct software_operation *operation);
 /* Undoes append, at once: `before` is what was the last operation before it. */
 void software_queue_remove_last(struct software_queue *queue, struct software_operation *before);
-bool software_queue_is_runnable(const struct software_queue *queue);
-/* A blocking queue whose first operation holds operation `sequence` of a default stream; NULL if none does. */
-const struct software_queue *software_queue_holder(const struct software_queue *legacy, uint64_t sequence);
 /* Executes the head of a runnable queue. Releases the lock meanwhile. */
 void software_queue_run(struct software_queue *queue);
 /* Whether all up to `sequence` is finished: on the queue, and for a default stream on all streams that order themselves
@@ -91,6 +88,10 @@ bool software_queue_is_done(const struct software_queue *queue, uint64_t sequenc
 
 /* ---- ready.c --------------------------------------------------------------------------------------------------- */
 
+bool software_ready_is_runnable(const struct software_queue *queue);
+/* Whether an operation of the queue with this number waits for an earlier one of the other side: of the default stream, or
+ * of the blocking streams. */
+bool software_ready_is_held(const struct software_queue *queue, uint64_t sequence);
 /* A queue has got its first operation; it has none any more, and `last` was the last one; its first operation has
  * changed, or it has none any more. */
 void software_ready_add(struct software_queue *queue);
