@@ -166,7 +166,7 @@ enum hipmm_status device_table_stack(int device, struct stack **stack_out)
 struct hipmm_resource *device_table_resource_in_force(int device)
 {
   if (device < 0 || device >= STACK_MOST_DEVICES) return NULL;
-  return atomic_load_explicit(&entries[device].resource, memory_order_acquire);
+  return atomic_load(&entries[device].resource); /* in one order with caller_enter(): see callers_have_left() */
 }
 
 enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out)

@@ -348,6 +348,34 @@ static enum hipmm_status bins_check_kept(const struct bins_table *table, const s
   return HIPMM_OK;
 }
 
+/* Whether blocks of one of the two may be live blocks of the other, at the same addresses: then nothing tells, once a bin
+ * was added, from which of them a block is. */
+static bool bins_share_blocks(const struct bins *bins, const struct hipmm_resource *one,
+                              const struct hipmm_resource *other)
+{
+  const struct hipmm_services *services = bins->services;
+  return other && one != other && services->may_cut_up(services, one, other) &&
+         services->may_cut_up(services, other, one);
+}
+
+static enum hipmm_status bins_check_added(const struct bins *bins, const struct bins_table *table,
+                                          const struct plan *plan)
+{
+  for (size_t i = 0; i < plan->count; i++) {
+    const struct hipmm_resource *resource = plan->items[i].resource;
+    if (!resource || bins_bin_of_size(table, plan->items[i].size)) continue;
+    bool shares = bins_share_blocks(bins, resource, bins->upstream);
+    for (size_t k = 0; k < plan->count; k++) shares |= bins_share_blocks(bins, resource, plan->items[k].resource);
+    if (shares)
+      return plan->services->fail(
+          plan->services, HIPMM_E_CONFIG, "extra_bins",
+          "the resource of the bin of %llu bytes passes on blocks of the upstream or of another "
+          "bin, or they pass on its blocks; name the resource itself, or one that divides memory",
+          (unsigned long long)plan->items[i].size);
+  }
+  return HIPMM_OK;
+}
+
 enum hipmm_status bins_add(struct bins *bins, const struct bins_options *options)
 {
   struct plan plan;
@@ -355,6 +383,7 @@ enum hipmm_status bins_add(struct bins *bins, const struct bins_options *options
   enum hipmm_status status = bins_plan_read(&plan, bins->services, options);
   if (status) return status;
   status = bins_check_kept(table, &plan);
+  if (!status) status = bins_check_added(bins, table, &plan);
   if (!status && plan.count > table->count) status = bins_set_table(bins, options, &plan);
   bins_plan_discard(&plan);
   return status;

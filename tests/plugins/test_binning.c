@@ -421,7 +421,8 @@ static const char late_bins[] =
     "  'top': {'type': 'statistics', 'upstream': 'bins'},"
     "  'blocks': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': '16KiB', 'blocks_per_chunk': 4},"
     "  'late': {'type': 'statistics', 'upstream': 'blocks'},"
-    "  'above': {'type': 'statistics', 'upstream': 'bins'}"
+    "  'above': {'type': 'statistics', 'upstream': 'bins'},"
+    "  'passes': {'type': 'statistics', 'upstream': 'large'}"
     "}, 'devices': {'default': 'top'}";
 
 static struct hipmm_resource *by_name(const char *name)
@@ -488,6 +489,7 @@ static void refuses_bins_of_resources_that_cannot_be(void **state)
       {"[{\"size\": 4096, \"resource\": \"above\"}]", "above stands on bins"},
       {"[{\"size\": 4096, \"resource\": \"latte\"}]", "no resource is called \"latte\""},
       {"[{\"size\": 1024, \"resource\": \"late\"}]", "the bin of 1024 bytes"},
+      {"[{\"size\": 8192, \"resource\": \"passes\"}]", "the bin of 8192 bytes passes on blocks of the upstream"},
       {"[{\"size\": 8192}, {\"size\": 8192, \"resource\": \"late\"}]",
        "the bin of 8192 bytes is listed before without this resource"},
   };
@@ -496,6 +498,7 @@ static void refuses_bins_of_resources_that_cannot_be(void **state)
   fixture_free(fixture_allocate(100, NULL), 100, NULL);
   by_name("late");
   by_name("above");
+  by_name("passes");
   assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &before));
   for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
     assert_status(hipmm_set("devices/0/bins/extra_bins", refusals[i].bins), HIPMM_E_CONFIG);

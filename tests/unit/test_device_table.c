@@ -292,6 +292,7 @@ static void *allocate_from_the_resource_in_force(void *unused)
   return NULL;
 }
 
+/* While a thread is in a call, what it may have is kept. */
 static void serves_threads_while_resources_come_and_go(void **state)
 {
   (void)state;
@@ -299,7 +300,7 @@ static void serves_threads_while_resources_come_and_go(void **state)
   atomic_store(&stop, false);
   for (int i = 0; i < 2; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, allocate_from_the_resource_in_force, NULL), 0);
-  for (int i = 0; i < 100; i++) {
+  for (int i = 0; i < 30; i++) {
     struct hipmm_resource *pool = new_pool(0);
     assert_ok(hipmm_resource_set_for_device(0, pool, NULL));
     hipmm_resource_release(pool);
