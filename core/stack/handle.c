@@ -184,7 +184,8 @@ static const struct {
                          [HANDLE_BUFFER] = {"buffer", "buffer"},
                          [HANDLE_VECTOR] = {"vector", "vector"},
                          [HANDLE_SCALAR] = {"scalar", "scalar"},
-                         [HANDLE_HOST_BUFFER] = {"host buffer", "buffer"}};
+                         [HANDLE_HOST_BUFFER] = {"host buffer", "buffer"},
+                         [HANDLE_STREAM_EVENT] = {"stream event", "event"}};
 
 static enum hipmm_status handle_refuse_argument(enum handle_kind kind, const char *name)
 {

@@ -271,44 +271,6 @@ enum hipmm_status hipmm_stream_query(int device, hipmm_stream_t stream, int *don
   return HIPMM_OK;
 }
 
-/* Records an event on a stream of the current device. */
-static enum hipmm_status stream_record(hipmm_stream_t stream, hipmm_hip_event_t *event_out)
-{
-  const struct hipmm_hip *hip = hip_table();
-  int code = hip->EventCreateWithFlags(event_out, HIPMM_HIP_EVENT_DISABLE_TIMING);
-  if (code) return hip_refuse(NULL, "hipEventCreateWithFlags", code, 0);
-  code = hip->EventRecord(*event_out, stream_for_hip(stream));
-  if (!code) return HIPMM_OK;
-  enum hipmm_status status = hip_refuse(NULL, "hipEventRecord", code, 0);
-  hip->EventDestroy(*event_out);
-  return status;
-}
-
-static enum hipmm_status stream_wait_for_event(int device, hipmm_stream_t stream, hipmm_hip_event_t event)
-{
-  int previous = 0;
-  enum hipmm_status status = device_table_enter(device, &previous);
-  if (status) return status;
-  int code = hip_table()->StreamWaitEvent(stream_for_hip(stream), event, 0);
-  hip_leave_device(device, previous);
-  return code ? hip_refuse(NULL, "hipStreamWaitEvent", code, 0) : HIPMM_OK;
-}
-
-enum hipmm_status stream_order(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other)
-{
-  hipmm_hip_event_t event = NULL;
-  int previous = 0;
-  enum hipmm_status status = device_table_enter(other_device, &previous);
-  if (status) return status;
-  status = stream_record(other, &event);
-  hip_leave_device(other_device, previous);
-  if (status) return status;
-  status = stream_wait_for_event(device, stream, event);
-  /* Streams that wait for the event go on waiting. A second try: no later code could destroy the event. */
-  if (hip_table()->EventDestroy(event) && hip_table()->EventDestroy(event)) hip_table()->GetLastError();
-  return status;
-}
-
 enum hipmm_status hipmm_stream_wait(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other)
 {
   enum hipmm_status status = lifecycle_check_runtime();
