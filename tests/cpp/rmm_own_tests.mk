@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+#
+# What rmm_own_tests.sh builds, in its work folder: RMM as lib/librmm.so, a library of GoogleTest, and a program in bin/ for
+# each of RMM's tests. ONLY: the tests to build, if not all.
+
+# Left out, since they take no resource, or are about what the stand-ins do not have:
+#   the options, pools and handles of RMM's class (hipmm: options of the type `async`)   cuda_async*
+#   the parts that RMM's arena is made of                                                arena_mr_tests
+#   bins that are added one by one, over resources of their own                          binning_mr_tests
+#   the decompression engine of CUDA's driver                                            hwdecompress_tests
+#   streams, macros for errors, the end of the process                                   cuda_stream*, error_macros, process_*
+left_out := mr/arena_mr_tests mr/binning_mr_tests mr/cuda_async_mr_tests mr/cuda_async_managed_mr_tests \
+	mr/cuda_async_view_mr_tests mr/hwdecompress_tests cuda_stream_tests cuda_stream_pool_tests error_macros_tests \
+	process_is_exiting_tests
+kernels := mr/system_mr_tests # need a GPU
+ifeq ($(DEVICE),software)
+left_out += $(kernels)
+endif
+
+sources := $(wildcard $(RMM)/tests/*_tests.c* $(RMM)/tests/mr/*_tests.c*)
+tests := $(filter-out $(left_out),$(patsubst $(RMM)/tests/%,%,$(basename $(sources))))
+ifneq ($(ONLY),)
+tests := $(ONLY)
+endif
+programs := $(addprefix bin/,$(notdir $(tests)))
+
+# RMM's library without the classes that hipmm stands in for.
+replaced := pool arena fixed_size binning cuda_async cuda_async_managed
+library := $(wildcard $(RMM)/src/*.cpp $(RMM)/src/mr/*.cpp $(RMM)/src/mr/detail/*.cpp)
+library := $(filter-out $(foreach class,$(replaced),%/$(class)_memory_resource.cpp %/$(class)_memory_resource_impl.cpp),$(library))
+
+flags := -std=c++20 -O1 -w -fPIC -Iover -I$(TOP)/tests/cpp -I$(TOP)/include -I$(RMM) -I$(RMM)/include \
+	-isystem $(PACKAGES)/librmm/include -isystem $(PACKAGES)/librmm/include/rapids \
+	-isystem $(PACKAGES)/rapids_logger/include -DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
+loader := -Wl,-rpath,'$$ORIGIN/lib:$$ORIGIN/../lib:$$ORIGIN'
+libraries := $(PACKAGES)/rapids_logger/lib64/librapids_logger.so $(BUILD)/.libs/libhipmm.so
+CXX ?= g++
+
+ifeq ($(DEVICE),software)
+library := $(filter-out %/src/exec_policy.cpp,$(library))
+flags += -isystem $(CUDA)/include -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP
+compile_cu = $(CXX) $(flags) -x c++ -MMD -c
+cudart := lib/libcudart.so.13
+loader += -Wl,-rpath,$(BUILD)/.libs:$(PACKAGES)/rapids_logger/lib64
+else
+flags += -I$(CUDA)/include
+compile_cu = $(CUDA)/bin/nvcc $(subst -w -fPIC,-w -Xcompiler -fPIC,$(flags)) -arch=$(or $(CUDA_ARCH),sm_90) -MMD -c
+cudart := $(CUDA)/lib64/libcudart.so
+loader += -Wl,-rpath,'$$ORIGIN/../../../lib:$$ORIGIN/../../../../lib'
+endif
+
+all: $(programs)
+
+# RMM's files have names of their own in all folders.
+$(programs): bin/%: objects/%.o lib/librmm.so lib/libtest.so
+	@mkdir -p bin
+	$(CXX) -o $@ $< -Llib -lrmm -ltest $(libraries) $(cudart) -lpthread $(loader)
+
+vpath %.cpp $(RMM)/src $(RMM)/src/mr $(RMM)/src/mr/detail $(RMM)/tests $(RMM)/tests/mr
+vpath %.cu $(RMM)/tests $(RMM)/tests/mr
+objects/%.o: %.cpp
+	@mkdir -p objects
+	$(CXX) $(flags) -MMD -c $< -o $@
+objects/%.o: %.cu
+	@mkdir -p objects
+	$(compile_cu) $< -o $@
+lib/librmm.so: $(patsubst %.cpp,objects/%.o,$(notdir $(library))) $(cudart)
+	@mkdir -p lib
+	$(CXX) -shared -o $@ $^ $(libraries) $(loader)
+
+lib/libtest.so:
+	@mkdir -p lib
+	$(CXX) -shared -o $@ -Wl,--whole-archive -lgtest -lgmock -lgtest_main -Wl,--no-whole-archive -lpthread
+lib/libcudart.so.13: $(TOP)/tests/cpp/rmm_cudart.cpp
+	@mkdir -p lib
+	$(CXX) -std=c++17 -Wall -Wextra -shared -fPIC -I$(CUDA)/include $< -Wl,-soname,libcudart.so.13 -o $@ -ldl
+
+-include $(wildcard objects/*.d)
