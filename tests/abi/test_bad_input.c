@@ -54,7 +54,7 @@ static struct {
   char kind;
   void *live, *stale;
 } objects[] = {{'B', NULL, NULL}, {'V', NULL, NULL}, {'C', NULL, NULL},
-             {'H', NULL, NULL}, {'L', NULL, NULL}, {'E', NULL, NULL}};
+               {'H', NULL, NULL}, {'L', NULL, NULL}, {'E', NULL, NULL}};
 
 enum { OBJECTS = sizeof objects / sizeof *objects };
 

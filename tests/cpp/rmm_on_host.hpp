@@ -12,8 +12,7 @@ namespace rmm
 {
 
 struct exec_policy : public thrust::cpp::execution_policy<exec_policy> {
-  template <typename... Resource>
-  explicit exec_policy(cuda_stream_view stream = {}, const Resource &...)
+  template <typename... Resource> explicit exec_policy(cuda_stream_view stream = {}, const Resource &...)
   {
     stream.synchronize();
   }

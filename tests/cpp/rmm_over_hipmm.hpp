@@ -63,7 +63,8 @@ inline hipmm::rmm_resource resource_of(const std::string &type)
     const std::lock_guard<std::mutex> guard{lock};
     auto found = made.find({type, device});
     if (found == made.end()) {
-      const hipmm::resource from = type == "device" ? hipmm::current_resource(device) : hipmm::make_resource(device, type);
+      const hipmm::resource from =
+          type == "device" ? hipmm::current_resource(device) : hipmm::make_resource(device, type);
       found = made.emplace(std::pair{type, device}, hipmm::rmm_resource{from}).first;
     }
     return found->second;
