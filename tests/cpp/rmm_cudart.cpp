@@ -133,6 +133,10 @@ cudaError_t cudaMemsetAsync(void *ptr, int value, std::size_t bytes, cudaStream_
 {
   return call("hipMemsetAsync", ptr, value, bytes, stream);
 }
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value)
+{
+  return call("hipMemPoolGetAttribute", pool, attribute, value);
+}
 cudaError_t cudaMemAdvise(const void *ptr, std::size_t bytes, cudaMemoryAdvise advice, cudaMemLocation location)
 {
   return call("hipMemAdvise_v2", ptr, bytes, advice, location);

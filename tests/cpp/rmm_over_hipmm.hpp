@@ -17,6 +17,7 @@
 #include <rmm/detail/error.hpp>
 #include <rmm/detail/runtime_capabilities.hpp>
 #include <rmm/error.hpp>
+#include <rmm/mr/detail/arena.hpp> // as RMM's header has it, for the tests of its parts
 #include <rmm/resource_ref.hpp>
 
 #include <cuda_runtime_api.h>
@@ -29,6 +30,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace over_hipmm
 {
@@ -127,20 +129,15 @@ struct system {
   static constexpr const char *type = "system";
   static constexpr bool is_host_accessible = true;
 };
-struct async {
-  static constexpr const char *type = "async";
-  static constexpr bool is_host_accessible = false;
+struct async_managed {
+  static constexpr const char *type = "async_managed";
+  static constexpr bool is_host_accessible = true;
 };
 
-/* A resource of a type over one of RMM's. Copies are the same resource. */
-class sub_allocator
+/* A resource of its own, of a type with options. Copies are the same resource. */
+class stack
 {
 public:
-  sub_allocator(const std::string &type, const hipmm::graph::options &options, upstream_resource upstream)
-      : state_{as_rmm([&] { return std::make_shared<state>(type, options, std::move(upstream)); })}
-  {
-  }
-
   void *allocate(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment = hipmm::default_alignment)
   {
     return state_->top.allocate(stream, bytes, alignment);
@@ -158,49 +155,87 @@ public:
   {
     state_->top.deallocate_sync(ptr, bytes, alignment);
   }
-  [[nodiscard]] rmm::device_async_resource_ref get_upstream_resource() const noexcept
-  {
-    return rmm::device_async_resource_ref{state_->upstream};
-  }
-  friend bool operator==(const sub_allocator &one, const sub_allocator &other) noexcept
+  friend bool operator==(const stack &one, const stack &other) noexcept
   {
     return one.state_ == other.state_;
   }
-  friend bool operator!=(const sub_allocator &one, const sub_allocator &other) noexcept
+  friend bool operator!=(const stack &one, const stack &other) noexcept
   {
     return !(one == other);
   }
-  friend constexpr void get_property(const sub_allocator &, cuda::mr::device_accessible) noexcept
+  friend constexpr void get_property(const stack &, cuda::mr::device_accessible) noexcept
   {
   }
 
 protected:
-  [[nodiscard]] std::size_t query(const char *value) const
+  /* `kept`: what the resource uses, and must not outlive. */
+  stack(const std::string &type, const hipmm::graph::options &options, const std::vector<hipmm::resource> &below = {},
+        std::shared_ptr<void> kept = nullptr)
+      : state_{as_rmm([&] {
+          const std::string json = hipmm::option_value::object(options);
+          return std::make_shared<state>(state{
+              std::move(kept), hipmm::rmm_resource{hipmm::make_resource(hipmm::current_device(), type, json, below)}});
+        })}
   {
-    return static_cast<std::size_t>(state_->top.get_resource().query(value));
+  }
+
+  [[nodiscard]] const hipmm::resource &top() const noexcept
+  {
+    return state_->top.get_resource();
   }
 
 private:
-  /* The functions must outlive the stack: members are destroyed from the last to the first. */
   struct state {
-    state(const std::string &type, const hipmm::graph::options &options, upstream_resource below)
-        : upstream{std::move(below)}, functions{hipmm::functions_of(unused_name(), upstream)},
-          top{hipmm::make_resource(hipmm::current_device(), type, hipmm::option_value::object(options),
-                                   {hipmm::make_resource(hipmm::current_device(), "callback",
-                                                         R"({"allocator": ")" + functions.name() + R"("})")})}
-    {
-    }
-    static std::string unused_name()
-    {
-      static std::atomic<int> count{0};
-      return "upstream" + std::to_string(count++);
-    }
-    upstream_resource upstream;
-    hipmm::allocator_functions functions;
+    std::shared_ptr<void> kept; /* destroyed last */
     hipmm::rmm_resource top;
   };
 
   std::shared_ptr<state> state_;
+};
+
+/* A resource of RMM for a resource of the type `callback`. */
+struct callback {
+  explicit callback(upstream_resource from)
+      : upstream{std::move(from)}, functions{hipmm::functions_of(unused_name(), upstream)}
+  {
+  }
+  [[nodiscard]] hipmm::resource make() const
+  {
+    initialise();
+    return hipmm::make_resource(hipmm::current_device(), "callback", R"({"allocator": ")" + functions.name() + R"("})");
+  }
+  static std::string unused_name()
+  {
+    static std::atomic<int> count{0};
+    return "upstream" + std::to_string(count++);
+  }
+
+  upstream_resource upstream;
+  hipmm::allocator_functions functions;
+};
+
+/* A stack of a resource over one of RMM's. */
+class sub_allocator : public stack
+{
+public:
+  [[nodiscard]] rmm::device_async_resource_ref get_upstream_resource() const noexcept
+  {
+    return rmm::device_async_resource_ref{below_->upstream};
+  }
+
+protected:
+  sub_allocator(const std::string &type, const hipmm::graph::options &options, upstream_resource upstream)
+      : sub_allocator{type, options, std::make_shared<callback>(std::move(upstream))}
+  {
+  }
+
+private:
+  sub_allocator(const std::string &type, const hipmm::graph::options &options, std::shared_ptr<callback> below)
+      : stack{type, options, {below->make()}, below}, below_{std::move(below)}
+  {
+  }
+
+  std::shared_ptr<callback> below_;
 };
 
 /* "maximum_size" only if there is a maximum. */
@@ -228,10 +263,42 @@ inline bool is_system_memory_supported(cuda_device_id device)
 } // namespace detail
 
 using cuda_memory_resource = over_hipmm::source<over_hipmm::device>;
-using cuda_async_memory_resource = over_hipmm::source<over_hipmm::async>;
+using cuda_async_managed_memory_resource = over_hipmm::source<over_hipmm::async_managed>;
 using managed_memory_resource = over_hipmm::source<over_hipmm::managed>;
 using pinned_host_memory_resource = over_hipmm::source<over_hipmm::pinned>;
 using system_memory_resource = over_hipmm::source<over_hipmm::system>;
+
+/* Each has a pool of the driver's of its own. */
+class cuda_async_memory_resource : public over_hipmm::stack
+{
+public:
+  enum class allocation_handle_type : std::int32_t { none = 0, posix_file_descriptor = 1, win32 = 2, fabric = 8 };
+
+  cuda_async_memory_resource(std::optional<std::size_t> initial_size = {}, std::optional<std::size_t> threshold = {},
+                             std::optional<allocation_handle_type> handle_type = {})
+      : stack{"async", options_of(initial_size, threshold, handle_type)}
+  {
+  }
+  [[nodiscard]] cudaMemPool_t pool_handle() const
+  {
+    void *handle = nullptr;
+    hipmm::check(hipmm_resource_pool_handle(top().get(), &handle));
+    return static_cast<cudaMemPool_t>(handle);
+  }
+
+private:
+  /* The type knows no handles but those of POSIX. */
+  static hipmm::graph::options options_of(std::optional<std::size_t> initial_size, std::optional<std::size_t> threshold,
+                                          std::optional<allocation_handle_type> handle_type)
+  {
+    hipmm::graph::options options;
+    if (initial_size) options.emplace_back("initial_pool_size", *initial_size);
+    if (threshold) options.emplace_back("release_threshold", *threshold);
+    if (handle_type == allocation_handle_type::posix_file_descriptor) options.emplace_back("handle_type", "posix_fd");
+    if (handle_type == allocation_handle_type::fabric) throw rmm::logic_error{"no handles of this type"};
+    return options;
+  }
+};
 
 class pool_memory_resource : public over_hipmm::sub_allocator
 {
@@ -243,7 +310,7 @@ public:
   }
   [[nodiscard]] std::size_t pool_size() const
   {
-    return query("reserved_bytes");
+    return static_cast<std::size_t>(top().query("reserved_bytes"));
   }
 };
 
@@ -262,6 +329,7 @@ private:
   {
     auto options = over_hipmm::sizes("arena_size", arena_size.value_or(0), arena_size);
     options.emplace_back("dump_log_on_failure", is_dumped);
+    options.emplace_back("dump_log_file", "rmm_arena_memory_dump.log");
     return options;
   }
 };

@@ -4,14 +4,12 @@
 # each of RMM's tests. ONLY: the tests to build, if not all.
 
 # Left out, since they take no resource, or are about what the stand-ins do not have:
-#   the options, pools and handles of RMM's class (hipmm: options of the type `async`)   cuda_async*
-#   the parts that RMM's arena is made of                                                arena_mr_tests
-#   bins that are added one by one, over resources of their own                          binning_mr_tests
-#   the decompression engine of CUDA's driver                                            hwdecompress_tests
-#   streams, macros for errors, the end of the process                                   cuda_stream*, error_macros, process_*
-left_out := mr/arena_mr_tests mr/binning_mr_tests mr/cuda_async_mr_tests mr/cuda_async_managed_mr_tests \
-	mr/cuda_async_view_mr_tests mr/hwdecompress_tests cuda_stream_tests cuda_stream_pool_tests error_macros_tests \
-	process_is_exiting_tests
+#   bins that are added one by one, over resources of their own       binning_mr_tests
+#   the decompression engine of CUDA's driver                         hwdecompress_tests
+#   streams, macros for errors, the end of the process                cuda_stream*, error_macros_tests, process_is_*
+#   what RMM itself does not build                                    cuda_async_view_mr_tests
+left_out := mr/binning_mr_tests mr/cuda_async_view_mr_tests mr/hwdecompress_tests cuda_stream_tests \
+	cuda_stream_pool_tests error_macros_tests process_is_exiting_tests
 kernels := mr/system_mr_tests # need a GPU
 ifeq ($(DEVICE),software)
 left_out += $(kernels)

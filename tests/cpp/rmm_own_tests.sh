@@ -37,7 +37,7 @@ stand_in() {
   echo "#include <$2>" >"$work/new"
   cmp -s "$work/new" "$work/over/rmm/$1" || mv "$work/new" "$work/over/rmm/$1"
 }
-for class in cuda cuda_async managed pinned_host system pool arena fixed_size binning; do
+for class in cuda cuda_async cuda_async_managed managed pinned_host system pool arena fixed_size binning; do
   stand_in mr/${class}_memory_resource.hpp rmm_over_hipmm.hpp
 done
 [ $device = gpu ] || stand_in exec_policy.hpp rmm_on_host.hpp
