@@ -22,37 +22,37 @@ cuda=${CUDA_HOME:-/usr/local/cuda}
 [ -e "$cuda/include/cuda_runtime_api.h" ] || { echo "CUDA's headers are not in $cuda/include" >&2; exit 2; }
 device=software
 [ -z "${KEEP-}" ] || device=gpu
-work=$build/rmm_own/$device
+work=$build/rmm_own
 
 release=$(cut -d. -f1,2 "$rmm/../VERSION" | sed 's/\.0*/./')
-packages=$build/rmm_own/packages-$release
+packages=$work/packages-$release
 if [ ! -d "$packages" ]; then
   python3 -m pip install -q --no-deps --target "$packages.new" "librmm-cu13==$release.*" rapids-logger
   mv "$packages.new" "$packages"
 fi
 
-# Headers of RMM's classes that rmm_over_hipmm.hpp replaces.
-mkdir -p "$work/over/rmm/mr"
+# Headers in the place of RMM's: of the classes that rmm_over_hipmm.hpp has, and of policies for a device without kernels.
+mkdir -p "$work/over/rmm/mr" "$work/on_host/rmm"
 stand_in() {
   echo "#include <$2>" >"$work/new"
-  cmp -s "$work/new" "$work/over/rmm/$1" || mv "$work/new" "$work/over/rmm/$1"
+  cmp -s "$work/new" "$work/$1" || mv "$work/new" "$work/$1"
 }
 for class in cuda cuda_async cuda_async_managed managed pinned_host system pool arena fixed_size binning; do
-  stand_in mr/${class}_memory_resource.hpp rmm_over_hipmm.hpp
+  stand_in over/rmm/mr/${class}_memory_resource.hpp rmm_over_hipmm.hpp
 done
-[ $device = gpu ] || stand_in exec_policy.hpp rmm_on_host.hpp
+stand_in on_host/rmm/exec_policy.hpp rmm_on_host.hpp
 
 make -s -k -j "${JOBS:-$(nproc)}" -f "$top/tests/cpp/rmm_own_tests.mk" -C "$work" TOP="$top" BUILD="$build" RMM="$rmm" \
   CUDA="$cuda" PACKAGES="$packages" DEVICE=$device ONLY="$*"
 
 if [ $device = gpu ]; then
   mkdir -p "$KEEP/lib"
-  cp "$work"/bin/* "$KEEP"
-  cp -L "$work"/lib/*.so* "$packages/rapids_logger/lib64/librapids_logger.so" "$cuda/lib64/libcudart.so.13" "$KEEP/lib"
+  cp "$work"/gpu/bin/* "$KEEP"
+  cp -L "$work"/gpu/lib/*.so "$packages/rapids_logger/lib64/librapids_logger.so" "$cuda/lib64/libcudart.so.13" "$KEEP/lib"
   strip "$KEEP"/*_tests "$KEEP"/lib/*
   exit
 fi
 HIPMM_RUNTIME=$build/plugins/runtimes/software/.libs/software.so
 HIPMM_PLUGIN_PATH=$build/plugins
 export HIPMM_RUNTIME HIPMM_PLUGIN_PATH
-exec python3 -B "$top/tests/gpu/rmm_own.py" "$work/bin"
+exec python3 -B "$top/tests/gpu/rmm_own.py" "$work/software/bin"
