@@ -100,6 +100,6 @@ enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagn
                              const struct plugin **plugin_out);
 
 /* Parses options: a JSON object as text, NULL for {}. The caller owns the reference; NULL after an error. */
-struct json_t *graph_file_parse_options(const char *text, struct diagnostics *diagnostics);
+struct json_t *graph_parse_options(const char *text, struct diagnostics *diagnostics);
 
 #endif
