@@ -25,7 +25,8 @@ programs := $(addprefix bin/,$(notdir $(tests)))
 # RMM's library without the classes that hipmm stands in for.
 replaced := pool arena fixed_size binning cuda_async cuda_async_managed
 library := $(wildcard $(RMM)/src/*.cpp $(RMM)/src/mr/*.cpp $(RMM)/src/mr/detail/*.cpp)
-library := $(filter-out $(foreach class,$(replaced),%/$(class)_memory_resource.cpp %/$(class)_memory_resource_impl.cpp),$(library))
+library := $(filter-out $(foreach class,$(replaced),%/$(class)_memory_resource.cpp),$(library))
+library := $(filter-out $(foreach class,$(replaced),%/$(class)_memory_resource_impl.cpp),$(library))
 
 flags := -std=c++20 -O1 -w -fPIC -I$(TOP)/tests/cpp -I$(TOP)/include -I$(RMM) -I$(RMM)/include \
 	-isystem $(PACKAGES)/librmm/include -isystem $(PACKAGES)/librmm/include/rapids \

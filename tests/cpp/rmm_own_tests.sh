@@ -12,7 +12,7 @@
 # the wheel of the same release, which pip installs into $BUILD/rmm_own; a second call compiles only what changed.
 set -eu
 
-[ -d "${1-}/cpp/tests" ] || { sed -n 's/^# \{0,1\}//; 4,14p' "$0"; exit 2; }
+[ -d "${1-}/cpp/tests" ] || { sed -n 's/^# \{0,1\}//; 4,12p' "$0"; exit 2; }
 top=$(cd "$(dirname "$0")/../.." && pwd)
 rmm=$(cd "$1" && pwd)/cpp
 shift
