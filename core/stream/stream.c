@@ -270,13 +270,3 @@ enum hipmm_status hipmm_stream_query(int device, hipmm_stream_t stream, int *don
   *done_out = code == HIPMM_HIP_SUCCESS;
   return HIPMM_OK;
 }
-
-enum hipmm_status hipmm_stream_wait(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other)
-{
-  enum hipmm_status status = lifecycle_check_runtime();
-  if (!status) status = device_table_check(device);
-  if (!status) status = stream_check(device, stream);
-  if (!status) status = device_table_check(other_device);
-  if (!status) status = stream_check(other_device, other);
-  return status ? status : stream_order(device, stream, other_device, other);
-}

@@ -56,6 +56,16 @@ enum hipmm_status stream_order(int device, hipmm_stream_t stream, int other_devi
   return status;
 }
 
+enum hipmm_status hipmm_stream_wait(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other)
+{
+  enum hipmm_status status = lifecycle_check_runtime();
+  if (!status) status = device_table_check(device);
+  if (!status) status = stream_check(device, stream);
+  if (!status) status = device_table_check(other_device);
+  if (!status) status = stream_check(other_device, other);
+  return status ? status : stream_order(device, stream, other_device, other);
+}
+
 /* ---- Events of the program ---- */
 
 enum hipmm_status hipmm_stream_event_create(int device, struct hipmm_stream_event **event_out)
