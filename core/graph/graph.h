@@ -39,6 +39,7 @@ struct graph {
   const char *runtime;              /* "auto", "amd", … or a path */
   struct json_t *runtime_object;    /* its options; an empty object if none */
   struct plugin_path plugin_path;
+  bool publishes; /* the counters of its resources, for hipmm top */
 
   struct graph_node *nodes; /* every node after all nodes that it needs */
   size_t n_nodes;
