@@ -4,6 +4,7 @@
  * pool's place. */
 #include "pools.h"
 
+#include "contexts.h"
 #include "devices.h"
 #include "failure.h"
 #include "init.h"
@@ -186,7 +187,8 @@ int pools_of_device(enum hook hook, hipmm_hip_mempool_t *pool, int device)
   struct handle handle;
   bool is_outermost = init_enter();
   int code = ((int (*)(hipmm_hip_mempool_t *, int))next_function_of(hook))(pool, device);
-  bool is_own = hook == HOOK_hipDeviceGetDefaultMemPool || hook == HOOK_cudaDeviceGetDefaultMemPool;
+  bool is_own = hook == HOOK_hipDeviceGetDefaultMemPool || hook == HOOK_cudaDeviceGetDefaultMemPool ||
+                hook == HOOK_cuDeviceGetDefaultMemPool;
   if (!code && is_outermost && pool && pools_has_account(device) && !handle_set_find(&known, *pool, &handle)) {
     pthread_mutex_lock(&lock);
     is_own |= !current[device].is_set;
@@ -210,12 +212,13 @@ typedef int attribute_function(hipmm_hip_mempool_t pool, int attribute, void *va
 static int64_t pools_reserved_bytes(enum family family, hipmm_hip_mempool_t pool, struct pool_account *account,
                                     int device)
 {
-  enum hook get = family == FAMILY_HIP ? HOOK_hipMemPoolGetAttribute : HOOK_cudaMemPoolGetAttribute;
+  static const enum hook gets[] = {HOOK_hipMemPoolGetAttribute, HOOK_cudaMemPoolGetAttribute,
+                                   HOOK_cuMemPoolGetAttribute};
   const struct served_device *served = devices_if_served(device);
   uint64_t threshold = 0;
   int64_t used = atomic_load(&account->bytes), idle = served ? devices_idle_bytes(served) : 0;
   int64_t freed = atomic_load(&account->freed_bytes);
-  if (((attribute_function *)next_function_of(get))(pool, RELEASE_THRESHOLD, &threshold)) threshold = 0;
+  if (((attribute_function *)next_function_of(gets[family]))(pool, RELEASE_THRESHOLD, &threshold)) threshold = 0;
   uint64_t kept = threshold > (uint64_t)used ? threshold - (uint64_t)used : 0;
   if (idle > freed) idle = freed;
   if ((uint64_t)idle > kept) idle = (int64_t)kept;
@@ -296,7 +299,11 @@ int pools_trim(enum hook hook, hipmm_hip_mempool_t pool, size_t keep_bytes)
   bool is_ours = !code && is_outermost && init_was_ready() && !init_is_forked();
   struct pool_account *account = is_ours ? pools_find_any(pool, &device) : NULL;
   const struct served_device *served = account ? devices_if_served(device) : NULL;
-  if (served) code = pools_trim_stack(hook, account, served, keep_bytes);
+  if (served) {
+    struct context_switch before = contexts_enter(hook_family(hook), device);
+    code = pools_trim_stack(hook, account, served, keep_bytes);
+    contexts_leave(before);
+  }
   pools_release(account);
   reentry_leave();
   return code;
