@@ -275,9 +275,9 @@ static int share_close_last(enum hook hook, struct share_opened *opened)
 
 int share_close(enum hook hook, void *ptr)
 {
-  bool is_outermost = init_enter();
+  if (!init_enter()) return reentry_finish(hook, OUTCOME_PASSED, next_pointer(hook, ptr)); /* the lock may be held */
   pthread_mutex_lock(&lock);
-  struct share_opened *opened = is_outermost ? share_find_pointer(ptr) : NULL;
+  struct share_opened *opened = share_find_pointer(ptr);
   int code = 0;
   if (opened && opened->count > 1)
     opened->count--;
