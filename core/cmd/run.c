@@ -155,8 +155,11 @@ static int run_run(int argc, char **argv)
        .flag = &report,
        .value = &report_file},
       {.name = "json", .doc = "the report as a line of JSON for each process", .flag = &settings.is_json},
-      {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict}};
-  struct arguments arguments = {&run_command, rows, 4, 0, 0, NULL, 0};
+      {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
+      {.name = "no-driver",
+       .doc = "serve calls of the runtime alone, and not those of NVIDIA's driver (cuMemAlloc and so on)",
+       .flag = &settings.is_without_driver}};
+  struct arguments arguments = {&run_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, head, argv, &status)) return status;
   if (first >= argc) {
     say("run: PROGRAM is missing; usage: hipmm run [OPTION]… -- PROGRAM [ARGUMENT]…");

@@ -12,7 +12,7 @@ scenario=command
 
 # Usage.
 run 0 run --help
-prints '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--strict\] -- PROGRAM \[ARGUMENT\]…$'
+prints '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--strict\] \[--no-driver\] -- PROGRAM \[ARGUMENT\]…$'
 prints '^Exit status: the program'
 run 2 run
 says '^hipmm: run: PROGRAM is missing; usage: '

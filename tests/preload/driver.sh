@@ -78,4 +78,53 @@ good wrong
 reports cuMemAlloc_v2 6 4 1
 reports cuMemFree_v2 5 3 1
 says_once '^hipmm: cuMemFree_v2: 0x[0-9a-f]* was freed before$'
+
+# A CUDA runtime over the driver. Linked into the program, its calls of the driver are served. As a shared library, its own
+# functions are, and of the driver's only what it calls besides: an allocation is served and counted once.
+options='--config pool.json'
+program=over/static
+good memory
+silent
+reports cuMemAlloc_v2 5 0 0
+reports cuMemAllocPitch_v2 5 0 0
+reports cuMemAllocAsync 5 0 0
+reports cuMemAllocAsync_ptsz 5 0 0
+reports cuMemFree_v2 16 1 0
+reports cuMemFreeAsync 5 0 0
+reports cuMemGetInfo_v2 1 0 0
+good reset
+silent
+program=over/shared
+LD_LIBRARY_PATH=$here/over/.libs:$LD_LIBRARY_PATH
+good memory
+silent
+reports cudaMalloc 5 0 0
+reports cudaMallocAsync 5 0 0
+reports cudaMallocAsync_ptsz 5 0 0
+reports cudaFree 16 1 0
+reports cudaFreeAsync 5 0 0
+reports cuMemAllocPitch_v2 5 0 0
+grep -q 'cuMemAlloc_v2\|cuMemAllocAsync\|cuMemFree' "$work/report" && fail "what the runtime calls itself is counted"
+good reset
+silent
+
+# Without the driver: what is linked or looked up is the driver's own.
+options='--no-driver --config pool.json'
+good memory
+silent
+reports cudaMalloc 5 0 0
+grep -q cuMemAllocPitch "$work/report" && fail "the driver is served with --no-driver"
+program=over/static
+good memory
+silent
+tells '^  no call came through hipmm: '
+program=driver_linked
+DRIVER_WAY=linked
+good memory
+reports cuMemAlloc_v2 10 10 0
+silent
+
+# A program that uses hipmm itself is not disturbed, and hipmm's calls are not served.
+run 0 run --config pool.json --report=report -- "$hipmm" bench --workload pair --config device.json
+grep -q '^  no call came through hipmm: ' report || fail "hipmm's own calls are served: $(cat report)"
 finish
