@@ -67,7 +67,9 @@ static int contexts_search(const void *context)
   next_function function = next_find(HOOK_cuDeviceGetCount);
   if (!function || ((int (*)(int *))function)(&count)) return -1;
   for (int device = 0; device < count && device < DEVICES_MOST; device++) {
-    if (atomic_load(&primary[device]) || !contexts_is_active(device)) continue;
+    void *known = atomic_load(&primary[device]); /* another thread may have found it just now */
+    if (known == context) return device;
+    if (known || !contexts_is_active(device)) continue;
     void *found = contexts_retain(device);
     if (found == context) {
       contexts_store(device, found);

@@ -22,6 +22,8 @@ enum {
   NO_CONTEXT = 201,
   NOT_FOUND = 500,
   UNSUPPORTED = 801,
+  PEER_ALREADY_ENABLED = 704,
+  PEER_NOT_ENABLED = 705,
   CAPTURE = 900
 };
 
@@ -303,6 +305,86 @@ static void reset(void)
   }
 }
 
+/* Run with two devices: memory of both, wherever it is freed; and streams of the device that is not current. */
+static void use_devices(void)
+{
+  CUcontext contexts[2] = {start(), NULL}, found = NULL;
+  CUdeviceptr memory[2], ordered;
+  CUstream stream;
+  GOOD(driver.cuDevicePrimaryCtxRetain(&contexts[1], 1));
+  for (int device = 0; device < 2; device++) {
+    GOOD(driver.cuCtxSetCurrent(contexts[device]));
+    GOOD(driver.cuMemAlloc_v2(&memory[device], KIB));
+    fill(memory[device], device + 1, KIB, NULL);
+  }
+  GOOD(driver.cuStreamCreate(&stream, 1));
+  GOOD(driver.cuCtxSetCurrent(contexts[0]));
+  GOOD(driver.cuPointerGetAttribute(&found, 1, memory[1]));
+  CHECK(found == contexts[1]);
+  GOOD(driver.cuMemAllocAsync(&ordered, KIB, stream));
+  GOOD(driver.cuPointerGetAttribute(&found, 1, ordered));
+  CHECK(found == contexts[1]);
+  GOOD(driver.cuMemFreeAsync(ordered, stream));
+  GOOD(driver.cuMemFree_v2(memory[1]));
+  GOOD(driver.cuCtxGetCurrent(&found));
+  CHECK(found == contexts[0]);
+  GOOD(driver.cuCtxSetCurrent(contexts[1]));
+  GOOD(driver.cuMemFree_v2(memory[0]));
+  GOOD(driver.cuDevicePrimaryCtxReset_v2(1)); /* the memory of both devices stays, which a message says */
+  GOOD(driver.cuCtxGetCurrent(&found));
+  CHECK(found == contexts[1]);
+  GOOD(driver.cuStreamDestroy_v2(stream));
+}
+
+/* Run with a graph whose device resource names peers: the program finds its own state of access all the same. */
+static void use_peers(void)
+{
+  CUcontext contexts[2] = {start(), NULL};
+  CUdeviceptr memory;
+  GOOD(driver.cuDevicePrimaryCtxRetain(&contexts[1], 1));
+  GOOD(driver.cuMemAlloc_v2(&memory, KIB));
+  GOOD(driver.cuCtxSetCurrent(contexts[1]));
+  EXPECT(PEER_NOT_ENABLED, driver.cuCtxDisablePeerAccess(contexts[0]));
+  GOOD(driver.cuCtxEnablePeerAccess(contexts[0], 0));
+  EXPECT(PEER_ALREADY_ENABLED, driver.cuCtxEnablePeerAccess(contexts[0], 0));
+  GOOD(driver.cuCtxDisablePeerAccess(contexts[0]));
+  GOOD(driver.cuMemFree_v2(memory));
+}
+
+/* The child opens the handle of a block that begins within an allocation, and fills the block. */
+static int open_part(int pipe_end)
+{
+  CUipcMemHandle handle;
+  CUdeviceptr memory;
+  if (read(pipe_end, &handle, sizeof handle) != (ssize_t)sizeof handle) return 1;
+  start();
+  if (driver.cuIpcOpenMemHandle_v2(&memory, handle, 1)) return 2;
+  if (driver.cuMemsetD8_v2(memory, 9, KIB) || driver.cuCtxSynchronize()) return 3;
+  return driver.cuIpcCloseMemHandle(memory) ? 4 : 0;
+}
+
+static void share(void)
+{
+  CUipcMemHandle handle;
+  CUdeviceptr first, memory;
+  int ends[2], status = 1;
+  CHECK(!pipe(ends));
+  pid_t child = fork(); /* before the first call */
+  if (!child) exit(open_part(ends[0]));
+  start();
+  GOOD(driver.cuMemAlloc_v2(&first, KIB));
+  GOOD(driver.cuMemAlloc_v2(&memory, KIB));
+  fill(first, 1, KIB, NULL);
+  GOOD(driver.cuIpcGetMemHandle(&handle, memory));
+  CHECK(write(ends[1], &handle, sizeof handle) == (ssize_t)sizeof handle);
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  verify(memory, 9, KIB);
+  verify(first, 1, KIB);
+  GOOD(driver.cuMemFree_v2(memory));
+  GOOD(driver.cuMemFree_v2(first));
+}
+
 /* Each thread has a context of its own choice, or none. */
 static void *use_in_thread(void *context)
 {
@@ -352,9 +434,10 @@ static void ask_for_releases(void)
 int main(int argc, char **argv)
 {
   static const struct scenario scenarios[] = {
-      {"memory", use_memory},     {"kinds", use_kinds},          {"ask", ask},         {"wrong", be_wrong},
-      {"contexts", use_contexts}, {"capture", use_capture},      {"pools", use_pools}, {"reset", reset},
-      {"threads", use_threads},   {"releases", ask_for_releases}};
+      {"memory", use_memory},        {"kinds", use_kinds},     {"ask", ask},         {"wrong", be_wrong},
+      {"contexts", use_contexts},    {"capture", use_capture}, {"pools", use_pools}, {"reset", reset},
+      {"threads", use_threads},      {"devices", use_devices}, {"peers", use_peers}, {"share", share},
+      {"releases", ask_for_releases}};
   find_functions();
   return scenario_main(scenarios, sizeof scenarios / sizeof *scenarios, argc, argv);
 }

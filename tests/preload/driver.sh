@@ -66,6 +66,20 @@ reports cuMemAlloc_v2 3 1 0
 reports cuMemFree_v2 3 1 0
 reports cuMemAllocAsync 2 2 0
 reports cuStreamCreate 1 0 0
+good share
+silent
+reports cuIpcOpenMemHandle_v2 1 0 0
+reports cuIpcCloseMemHandle 1 0 0
+echo '{ "stack": [{ "type": "device", "peers": [{ "device": 0 }, { "device": 1 }] }] }' >peers.json
+for graph in device pool peers; do
+  options="--config $graph.json"
+  HIPMM_SOFTWARE=devices=2 good devices
+  says_once '^hipmm: cuDevicePrimaryCtxReset_v2: hipmm serves 2 devices, so the memory of this one stays until the program ends$'
+  reports cuMemAlloc_v2 2 0 0
+  reports cuMemAllocAsync 1 0 0
+  HIPMM_SOFTWARE=devices=2 good peers
+  silent
+done
 options='--config limited.json'
 good kinds
 reports cuMemAllocPitch_v2 2 1 0

@@ -137,6 +137,11 @@ FUNCTION(cuDeviceTotalMem_v2)(size_t *bytes, int device)
   return SOFTWARE("hipDeviceTotalMem", (size_t *, int))(bytes, device);
 }
 
+FUNCTION(cuDeviceCanAccessPeer)(int *can, int device, int peer)
+{
+  return SOFTWARE("hipDeviceCanAccessPeer", (int *, int, int))(can, device, peer);
+}
+
 FUNCTION(cuDevicePrimaryCtxRetain)(CUcontext *context, int device)
 {
   if (!is_initialised) return UNINITIALISED;

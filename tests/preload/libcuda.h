@@ -26,6 +26,7 @@ typedef struct {
   X(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000, (int *value, int attribute, int device), (value, attribute, device)) \
   X(cuDeviceGetName, cuDeviceGetName, 2000, (char *name, int length, int device), (name, length, device)) \
   X(cuDeviceTotalMem_v2, cuDeviceTotalMem, 3020, (size_t *bytes, int device), (bytes, device)) \
+  X(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, 4000, (int *can, int device, int peer), (can, device, peer)) \
   X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000, (CUcontext *context, int device), (context, device)) \
   X(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, (int device), (device)) \
   X(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, (int device), (device)) \
