@@ -33,7 +33,8 @@ struct request {
   void **ptr;
   size_t bytes;
   enum kind kind;
-  unsigned flags, flags_served; /* the call is passed on if it has other flags than these */
+  unsigned flags, flags_served; /* the call is passed on if it has other flags than these, */
+  unsigned flags_needed;        /* or lacks these */
   hipmm_stream_t stream;        /* as given */
   hipmm_hip_mempool_t pool;
   const struct rows *rows;
@@ -72,7 +73,8 @@ static bool allocate_find_target(const struct request *request, struct target *t
 {
   enum family family = hook_family(request->hook);
   int code = 0;
-  if (!request->ptr || !request->bytes || request->flags & ~request->flags_served) return false;
+  if (!request->ptr || !request->bytes) return false;
+  if (request->flags & ~request->flags_served || ~request->flags & request->flags_needed) return false;
   *target_out = (struct target){.stream = streams_of_caller(request->hook, request->stream)};
   /* Before hipmm is initialised: a driver that the program has not initialised refuses the call. */
   if (family == FAMILY_DRIVER && (init_is_off(family) || !contexts_are_primary(target_out->stream))) return false;
@@ -212,7 +214,8 @@ int allocate_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
                                                .bytes = bytes,
                                                .kind = KIND_MANAGED,
                                                .flags = flags,
-                                               .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
+                                               .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL,
+                                               .flags_needed = HIPMM_HIP_MEM_ATTACH_GLOBAL});
 }
 
 int allocate_pinned(enum hook hook, void **ptr, size_t bytes)

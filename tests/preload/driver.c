@@ -157,6 +157,7 @@ static void use_kinds(void)
   GOOD(driver.cuMemAllocManaged(&memory, KIB, 1));
   memset((void *)(uintptr_t)memory, 1, KIB);
   GOOD(driver.cuMemFree_v2(memory));
+  EXPECT(INVALID, driver.cuMemAllocManaged(&memory, KIB, 0)); /* passed on */
   GOOD(driver.cuMemHostAlloc(&pinned, KIB, 1));
   memset(pinned, 1, KIB);
   GOOD(driver.cuMemHostGetFlags(&flags, pinned));

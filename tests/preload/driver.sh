@@ -83,7 +83,7 @@ done
 options='--config limited.json'
 good kinds
 reports cuMemAllocPitch_v2 2 1 0
-reports cuMemAllocManaged 1 0 0
+reports cuMemAllocManaged 2 1 0
 reports cuMemHostAlloc 1 0 0
 reports cuMemAllocHost_v2 1 0 0
 reports cuMemFreeHost 2 0 0
@@ -121,6 +121,17 @@ reports cuMemAllocPitch_v2 5 0 0
 grep -q 'cuMemAlloc_v2\|cuMemAllocAsync\|cuMemFree' "$work/report" && fail "what the runtime calls itself is counted"
 good reset
 silent
+
+# The program that prove.py runs on a GPU.
+if ${CC:-cc} -std=gnu11 -O2 -pthread -D_GNU_SOURCE -o proof "$top_srcdir/tests/gpu/driver.c" -ldl; then
+  for way in asked dlsym; do
+    ./proof $way >plain 2>"$work/err" || fail "tests/gpu/driver.c by itself: $(cat "$work/err")"
+    "$hipmm" run --strict --config pool.json --report=report -- ./proof $way >served 2>"$work/err" ||
+      fail "tests/gpu/driver.c under hipmm run: $(cat "$work/err")"
+    cmp -s plain served || fail "tests/gpu/driver.c says $(cat served) and not $(cat plain)"
+    grep -q '^  cuMemAlloc_v2 *210 *8 *1$' report || fail "tests/gpu/driver.c: $(cat report)"
+  done
+fi
 
 # Without the driver: what is linked or looked up is the driver's own.
 options='--no-driver --config pool.json'

@@ -178,7 +178,7 @@ FUNCTION(cuDevicePrimaryCtxGetState)(int device, unsigned *flags, int *is_active
   return 0;
 }
 
-/* For the life of the process, and current. */
+/* The new context is current. */
 FUNCTION(cuCtxCreate_v2)(CUcontext *context, unsigned flags, int device)
 {
   (void)flags;
@@ -186,6 +186,17 @@ FUNCTION(cuCtxCreate_v2)(CUcontext *context, unsigned flags, int device)
   if (!exists(device)) return NO_DEVICE;
   *context = current = calloc(1, sizeof **context);
   current->device = device;
+  return 0;
+}
+
+FUNCTION(cuCtxDestroy_v2)(CUcontext context)
+{
+  if (!is_initialised) return UNINITIALISED;
+  if (!context || is_primary(context)) return NO_CONTEXT;
+  for (int i = 0; i < other_count; i++)
+    if (others[i].context == context) others[i].stream = NULL;
+  if (current == context) current = NULL;
+  free(context);
   return 0;
 }
 
@@ -282,7 +293,7 @@ FUNCTION(cuMemFree_v2)(CUdeviceptr address)
 PASS(cuMemGetAddressRange_v2, hipMemGetAddressRange, (CUdeviceptr * base, size_t *bytes, CUdeviceptr address),
      (base, bytes, address))
 
-/* The memory type alone, as for a pointer that the device knows: the tests ask for what hipmm answers besides. */
+/* Of device memory, as if all were of the current context. */
 FUNCTION(cuPointerGetAttribute)(void *data, int attribute, CUdeviceptr address)
 {
   CUdeviceptr base = 0;
@@ -290,6 +301,7 @@ FUNCTION(cuPointerGetAttribute)(void *data, int attribute, CUdeviceptr address)
   const uint32_t device_memory = 2;
   READY();
   if (SOFTWARE("hipMemGetAddressRange", (CUdeviceptr *, size_t *, CUdeviceptr))(&base, &bytes, address)) return INVALID;
+  if (attribute == 1) memcpy(data, &current, sizeof current);
   if (attribute == 2) memcpy(data, &device_memory, sizeof device_memory);
   if (attribute == 11) memcpy(data, &base, sizeof base);
   if (attribute == 12) memcpy(data, &bytes, sizeof bytes);
@@ -337,8 +349,12 @@ FUNCTION(cuMemcpyAsync)(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream
                                                                                        stream);
 }
 
+PASS(cuMemcpyDtoH_v2, hipMemcpyDtoH, (void *to, CUdeviceptr from, size_t bytes), (to, from, bytes))
 PASS(cuMemsetD8_v2, hipMemset, (CUdeviceptr address, unsigned char value, size_t count), (address, value, count))
 PASS(cuMemsetD8Async, hipMemsetAsync, (CUdeviceptr address, unsigned char value, size_t count, CUstream stream),
+     (address, value, count, stream))
+
+PASS(cuMemsetD32Async, hipMemsetD32Async, (CUdeviceptr address, unsigned value, size_t count, CUstream stream),
      (address, value, count, stream))
 
 /* ---- Streams and events ---- */

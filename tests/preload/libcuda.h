@@ -33,6 +33,7 @@ typedef struct {
   X(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000, (int device, unsigned *flags, int *is_active), \
     (device, flags, is_active)) \
   X(cuCtxCreate_v2, cuCtxCreate, 3020, (CUcontext *context, unsigned flags, int device), (context, flags, device)) \
+  X(cuCtxDestroy_v2, cuCtxDestroy, 4000, (CUcontext context), (context)) \
   X(cuCtxGetCurrent, cuCtxGetCurrent, 4000, (CUcontext *context), (context)) \
   X(cuCtxSetCurrent, cuCtxSetCurrent, 4000, (CUcontext context), (context)) \
   X(cuCtxGetDevice, cuCtxGetDevice, 2000, (int *device), (device)) \
@@ -60,9 +61,12 @@ typedef struct {
   X(cuMemcpy, cuMemcpy, 4000, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes)) \
   X(cuMemcpyAsync, cuMemcpyAsync, 4000, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), \
     (to, from, bytes, stream)) \
+  X(cuMemcpyDtoH_v2, cuMemcpyDtoH, 3020, (void *to, CUdeviceptr from, size_t bytes), (to, from, bytes)) \
   X(cuMemsetD8_v2, cuMemsetD8, 3020, (CUdeviceptr address, unsigned char value, size_t count), (address, value, count)) \
   X(cuMemsetD8Async, cuMemsetD8Async, 3020, \
     (CUdeviceptr address, unsigned char value, size_t count, CUstream stream), (address, value, count, stream)) \
+  X(cuMemsetD32Async, cuMemsetD32Async, 3020, \
+    (CUdeviceptr address, unsigned value, size_t count, CUstream stream), (address, value, count, stream)) \
   X(cuStreamCreate, cuStreamCreate, 2000, (CUstream *stream, unsigned flags), (stream, flags)) \
   X(cuStreamDestroy_v2, cuStreamDestroy, 4000, (CUstream stream), (stream)) \
   X(cuStreamSynchronize, cuStreamSynchronize, 2000, (CUstream stream), (stream)) \
