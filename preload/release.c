@@ -206,6 +206,7 @@ static int release_reset(enum hook hook, int named)
   if (served <= 1) code = family == FAMILY_DRIVER ? next_int(hook, device) : next_void(hook);
   if (is_outermost && !code) access_reset(family, device, served <= 1);
   if (is_outermost && !code && served <= 1) {
+    streams_forget(device);
     pools_reset(device);
     share_forget(device);
   }

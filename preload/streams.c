@@ -152,6 +152,14 @@ int streams_destroy(enum hook hook, hipmm_stream_t stream)
   return reentry_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
 }
 
+void streams_forget(int device)
+{
+  pthread_mutex_lock(&known.lock);
+  for (size_t i = known.count; i-- > 0;)
+    if (known.items[i].device == device) known.items[i] = known.items[--known.count];
+  pthread_mutex_unlock(&known.lock);
+}
+
 /* ---- Which stream ---- */
 
 hipmm_stream_t streams_of_caller(enum hook hook, hipmm_stream_t stream)

@@ -19,6 +19,9 @@ int streams_destroy(enum hook hook, hipmm_stream_t stream);
 int streams_set_device(enum hook hook, int device);
 int streams_retain_context(enum hook hook, void **context, int device);
 
+/* The program has reset the device: its streams are no more. */
+void streams_forget(int device);
+
 /* Retains the known streams of a device that hipmm has begun to serve, and from then on each new one; until
  * streams_retain_no_more(). */
 void streams_retain_known(int device);

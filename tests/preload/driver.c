@@ -297,13 +297,22 @@ static void use_pools(void)
 static void reset(void)
 {
   CUdeviceptr memory;
+  CUmemoryPool pool;
+  CUstream stream;
   CUcontext context = start(), found = NULL;
   for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < 5; i++) GOOD(driver.cuStreamCreate(&stream, 1)); /* they end with the reset */
     GOOD(driver.cuMemAlloc_v2(&memory, MIB));
     GOOD(driver.cuDevicePrimaryCtxReset_v2(0));
     GOOD(driver.cuCtxGetCurrent(&found));
     CHECK(found == context);
   }
+  GOOD(driver.cuMemAlloc_v2(&memory, MIB));
+  unsigned before = fake_frees_found();
+  GOOD(driver.cuMemFree_v2(memory));
+  GOOD(driver.cuDeviceGetDefaultMemPool(&pool, 0));
+  GOOD(driver.cuMemPoolTrimTo(pool, 0));
+  CHECK(fake_frees_found() == before + 1);
 }
 
 /* Run with two devices: memory of both, wherever it is freed; and streams of the device that is not current. */

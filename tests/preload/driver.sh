@@ -123,7 +123,8 @@ good reset
 silent
 
 # The program that prove.py runs on a GPU.
-if ${CC:-cc} -std=gnu11 -O2 -pthread -D_GNU_SOURCE -o proof "$top_srcdir/tests/gpu/driver.c" -ldl; then
+# shellcheck disable=SC2086 # several words
+if ${CC:-cc} ${SANITIZER_FLAGS-} -std=gnu11 -O2 -pthread -D_GNU_SOURCE -o proof "$top_srcdir/tests/gpu/driver.c" -ldl; then
   for way in asked dlsym; do
     ./proof $way >plain 2>"$work/err" || fail "tests/gpu/driver.c by itself: $(cat "$work/err")"
     "$hipmm" run --strict --config pool.json --report=report -- ./proof $way >served 2>"$work/err" ||

@@ -12,7 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INVALID = 1, UNINITIALISED = 3, NO_DEVICE = 101, NO_CONTEXT = 201, NOT_FOUND = 500, UNSUPPORTED = 801 };
+enum {
+  INVALID = 1,
+  UNINITIALISED = 3,
+  NO_DEVICE = 101,
+  NO_CONTEXT = 201,
+  NO_STREAM = 400,
+  NOT_FOUND = 500,
+  UNSUPPORTED = 801
+};
 
 static void *function_called(const char *name)
 {
@@ -41,12 +49,12 @@ static struct CUctx_st primary[DEVICES] = {{.device = 0}, {.device = 1}, {.devic
 static _Thread_local CUcontext current;
 static atomic_bool is_initialised;
 
-/* Of streams that were created in a context that is not a primary one. */
+/* The streams that were created, each with its context; NULL once that has ended. */
 static struct {
   CUstream stream;
   CUcontext context;
-} others[16];
-static int other_count;
+} streams[64];
+static int stream_count;
 
 static int device_count(void)
 {
@@ -158,11 +166,18 @@ FUNCTION(cuDevicePrimaryCtxRelease_v2)(int device)
   return 0;
 }
 
+static void end_streams(CUcontext context)
+{
+  for (int i = 0; i < stream_count; i++)
+    if (streams[i].context == context) streams[i].context = NULL;
+}
+
 FUNCTION(cuDevicePrimaryCtxReset_v2)(int device)
 {
   int before = 0;
   if (!exists(device)) return NO_DEVICE;
   SOFTWARE("hipGetDevice", (int *))(&before);
+  end_streams(&primary[device]);
   int code = SOFTWARE("hipSetDevice", (int))(device);
   if (!code) code = SOFTWARE("hipDeviceReset", (void))();
   SOFTWARE("hipSetDevice", (int))(before);
@@ -193,8 +208,7 @@ FUNCTION(cuCtxDestroy_v2)(CUcontext context)
 {
   if (!is_initialised) return UNINITIALISED;
   if (!context || is_primary(context)) return NO_CONTEXT;
-  for (int i = 0; i < other_count; i++)
-    if (others[i].context == context) others[i].stream = NULL;
+  end_streams(context);
   if (current == context) current = NULL;
   free(context);
   return 0;
@@ -370,29 +384,32 @@ FUNCTION(cuStreamCreate)(CUstream *stream, unsigned flags)
 {
   READY();
   int code = SOFTWARE("hipStreamCreateWithFlags", (CUstream *, unsigned))(stream, flags);
-  if (!code && !is_primary(current) && other_count < 16) {
-    others[other_count].stream = *stream;
-    others[other_count++].context = current;
+  if (!code && stream_count < 64) {
+    streams[stream_count].stream = *stream;
+    streams[stream_count++].context = current;
   }
   return code;
 }
 
 PASS(cuStreamDestroy_v2, hipStreamDestroy, (CUstream stream), (stream))
 PASS(cuStreamSynchronize, hipStreamSynchronize, (CUstream stream), (stream))
-PASS(cuStreamQuery, hipStreamQuery, (CUstream stream), (stream))
 PASS(cuStreamWaitEvent, hipStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags), (stream, event, flags))
 
 FUNCTION(cuStreamGetCtx)(CUstream stream, CUcontext *context)
 {
-  int device = 0;
   READY();
-  for (int i = 0; i < other_count; i++)
-    if (others[i].stream == stream) *context = others[i].context;
-  for (int i = 0; i < other_count; i++)
-    if (others[i].stream == stream) return 0;
-  int code = SOFTWARE("hipStreamGetDevice", (CUstream, int *))(stream, &device);
-  *context = &primary[device];
-  return code;
+  *context = NULL;
+  for (int i = 0; i < stream_count; i++)
+    if (streams[i].stream == stream) *context = streams[i].context;
+  return *context ? 0 : NO_STREAM;
+}
+
+FUNCTION(cuStreamQuery)(CUstream stream)
+{
+  CUcontext context = current;
+  READY();
+  if ((uintptr_t)stream > 2 && own_cuStreamGetCtx(stream, &context)) return NO_STREAM;
+  return SOFTWARE("hipStreamQuery", (CUstream))(stream);
 }
 
 FUNCTION(cuStreamIsCapturing)(CUstream stream, int *state)
