@@ -105,7 +105,8 @@ static const int since[HOOK_COUNT] = {
     [HOOK_cuDevicePrimaryCtxReset] = 7000, [HOOK_cuDevicePrimaryCtxRetain] = 7000,
     [HOOK_cuDeviceGetDefaultMemPool] = 11020, [HOOK_cuDeviceGetMemPool] = 11020, [HOOK_cuDeviceSetMemPool] = 11020,
     [HOOK_cuMemPoolGetAttribute] = 11020, [HOOK_cuMemPoolSetAttribute] = 11020, [HOOK_cuMemPoolSetAccess] = 11020,
-    [HOOK_cuMemPoolTrimTo] = 11020, [HOOK_cuCtxEnablePeerAccess] = 4000, [HOOK_cuCtxDisablePeerAccess] = 4000,
+    [HOOK_cuMemPoolTrimTo] = 11020, [HOOK_cuMemGetDefaultMemPool] = 13000, [HOOK_cuMemGetMemPool] = 13000,
+    [HOOK_cuMemSetMemPool] = 13000, [HOOK_cuCtxEnablePeerAccess] = 4000, [HOOK_cuCtxDisablePeerAccess] = 4000,
     [HOOK_cuGetProcAddress_v2] = 12000, [HOOK_cuGetProcAddress] = 11030};
 /* clang-format on */
 

@@ -93,8 +93,18 @@
   P(hip, EventCreate, (hipmm_hip_event_t *event), (event)) \
   P(hip, EventCreateWithFlags, (hipmm_hip_event_t *event, unsigned flags), (event, flags))
 
+/* Since CUDA 13, a device's pools by its location. */
+#define HOOKS_OF_LOCATIONS(X, nvidia) \
+  X(nvidia, MemGetDefaultMemPool, pools_of_location, (hipmm_hip_mempool_t *pool, const void *location, int type), \
+    (hook, pool, location, type)) \
+  X(nvidia, MemGetMemPool, pools_of_location, (hipmm_hip_mempool_t *pool, const void *location, int type), \
+    (hook, pool, location, type)) \
+  X(nvidia, MemSetMemPool, pools_set_for_location, (const void *location, int type, hipmm_hip_mempool_t pool), \
+    (hook, location, type, pool))
+
 /* A program that was compiled for per-thread default streams calls the functions whose names end in _ptsz. */
-#define HOOKS_OF_CUDA(Y, F) \
+#define HOOKS_OF_CUDA(Y, X, F) \
+  HOOKS_OF_LOCATIONS(X, cuda) \
   Y(cuda, MallocAsync_ptsz, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
     (hook, ptr, bytes, stream)) \
   Y(cuda, MallocFromPoolAsync_ptsz, allocate_device_from_pool, \
@@ -158,6 +168,7 @@
   X(cu, MemPoolSetAccess, access_set, (hipmm_hip_mempool_t pool, const void *access, size_t count), \
     (hook, pool, access, count)) \
   X(cu, MemPoolTrimTo, pools_trim, (hipmm_hip_mempool_t pool, size_t keep_bytes), (hook, pool, keep_bytes)) \
+  HOOKS_OF_LOCATIONS(X, cu) \
   X(cu, CtxEnablePeerAccess, access_enable_context, (void *peer, unsigned flags), (hook, peer, flags)) \
   X(cu, CtxDisablePeerAccess, access_disable_context, (void *peer), (hook, peer)) \
   X(cu, GetProcAddress_v2, exports_find_in_driver, \
@@ -179,7 +190,7 @@
   HOOKS_OF_BOTH(Y, X, F, hip) \
   HOOKS_OF_HIP(Y, X, P) \
   HOOKS_OF_BOTH(Y, X, F, cuda) \
-  HOOKS_OF_CUDA(Y, F) \
+  HOOKS_OF_CUDA(Y, X, F) \
   HOOKS_OF_DRIVER(Y, X, F)
 /* clang-format on */
 

@@ -244,6 +244,6 @@ fi
 # The object exports the functions of its table, those that end a process at once, and nothing else.
 ${NM:-nm} -D -P --defined-only "$object" | awk '$2 != "A" { print $1 }' | sort >exported
 sed -n 's/^  [YXP](\([a-z]*\), \([A-Za-z0-9_]*\),.*/\1\2/p' "$top_srcdir/preload/hooks.h" |
-  sed -n 's/^api\(.*\)/hip\1\ncuda\1/; p; $a _Exit\n_exit\ndlsym\nhipmm_run_symbol' | sort >declared
+  sed -n 's/^api\(.*\)/hip\1\ncuda\1/; s/^nvidia\(.*\)/cuda\1\ncu\1/; p; $a _Exit\n_exit\ndlsym\nhipmm_run_symbol' | sort >declared
 [ "$(wc -l <declared)" -gt 80 ] && diff declared exported || fail "what is exported is not what is declared"
 finish

@@ -45,6 +45,7 @@ void ask(void);
 void be_wrong(void);
 void use_capture(void);
 void use_pools(void);
+void use_locations(void);
 void use_contexts(void);
 void use_threads(void);
 void use_devices(void);

@@ -55,6 +55,10 @@ for graph in device pool; do
   good pools
   silent
   reports cuMemAllocFromPoolAsync 3 1 0
+  good locations
+  silent
+  reports cuMemAllocFromPoolAsync 1 0 0
+  reports cuMemAllocAsync 2 1 0
   good reset contexts threads
   silent
   reports cuMemAlloc_v2 204 4 0

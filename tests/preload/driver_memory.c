@@ -147,3 +147,31 @@ void use_pools(void)
   GOOD(driver.cuMemPoolTrimTo(pool, 0));
   EXPECT(INVALID, driver.cuMemAllocFromPoolAsync(&memory, KIB, NULL, NULL));
 }
+
+/* CUDA 13 names the pools of a device in another way, too. */
+void use_locations(void)
+{
+  struct {
+    int type, handles, location, device;
+    void *security;
+    size_t maximum_bytes;
+    char rest[100];
+  } props = {.type = 1, .location = 1, .device = 0, .maximum_bytes = MIB};
+  const struct {
+    int type, id;
+  } device = {1, 0}, host = {2, 0};
+  CUmemoryPool pool, limited;
+  CUdeviceptr memory;
+  start();
+  EXPECT(UNSUPPORTED, driver.cuMemGetDefaultMemPool(&pool, &host, 1));
+  GOOD(driver.cuMemGetDefaultMemPool(&pool, &device, 1));
+  GOOD(driver.cuMemAllocFromPoolAsync(&memory, KIB, pool, NULL));
+  GOOD(driver.cuMemFreeAsync(memory, NULL));
+  GOOD(driver.cuMemPoolCreate(&limited, &props));
+  GOOD(driver.cuMemSetMemPool(&device, 1, limited));
+  GOOD(driver.cuMemAllocAsync(&memory, KIB, NULL)); /* passed on: the pool has a limit of its own */
+  GOOD(driver.cuMemFreeAsync(memory, NULL));
+  GOOD(driver.cuMemSetMemPool(&device, 1, pool));
+  GOOD(driver.cuMemAllocAsync(&memory, KIB, NULL));
+  GOOD(driver.cuMemFreeAsync(memory, NULL));
+}

@@ -94,6 +94,10 @@ typedef struct {
     (pool, attribute, value)) \
   X(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, (CUmemoryPool pool, size_t keep_bytes), (pool, keep_bytes)) \
   X(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020, (CUmemoryPool *pool, int device), (pool, device)) \
+  X(cuMemGetDefaultMemPool, cuMemGetDefaultMemPool, 13000, (CUmemoryPool *pool, const void *location, int type), \
+    (pool, location, type)) \
+  X(cuMemSetMemPool, cuMemSetMemPool, 13000, (const void *location, int type, CUmemoryPool pool), \
+    (location, type, pool)) \
   X(cuDeviceGetMemPool, cuDeviceGetMemPool, 11020, (CUmemoryPool *pool, int device), (pool, device)) \
   X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010, (CUipcMemHandle *handle, CUdeviceptr address), (handle, address)) \
   X(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle, 11000, (CUdeviceptr *address, CUipcMemHandle handle, unsigned flags), \

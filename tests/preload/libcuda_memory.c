@@ -146,3 +146,25 @@ FUNCTION(cuDeviceGetMemPool)(CUmemoryPool *pool, int device)
 {
   return SOFTWARE("hipDeviceGetMemPool", (CUmemoryPool *, int))(pool, device);
 }
+
+/* A location is a type, of which 1 is a device, and a number. */
+static bool is_device(const void *location, int type, int *device_out)
+{
+  int parts[2];
+  memcpy(parts, location, sizeof parts);
+  *device_out = parts[1];
+  return parts[0] == 1 && type == 1;
+}
+
+FUNCTION(cuMemGetDefaultMemPool)(CUmemoryPool *pool, const void *location, int type)
+{
+  int device;
+  return is_device(location, type, &device) ? own_cuDeviceGetDefaultMemPool(pool, device) : UNSUPPORTED;
+}
+
+FUNCTION(cuMemSetMemPool)(const void *location, int type, CUmemoryPool pool)
+{
+  int device;
+  if (!is_device(location, type, &device)) return UNSUPPORTED;
+  return SOFTWARE("hipDeviceSetMemPool", (int, CUmemoryPool))(device, pool);
+}
