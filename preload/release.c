@@ -148,7 +148,13 @@ static int release_on_stream(enum hook hook, struct block *block, hipmm_stream_t
     return failure_refuse(hook, ERROR_STREAM_CAPTURE_UNSUPPORTED,
                           "%p was not allocated in the capture that is to free it", ptr);
   }
-  if (streams_device(family, stream) != block->served->device) return release_after_all_work(hook, block);
+  bool is_elsewhere = family == FAMILY_DRIVER && (uintptr_t)stream > 2 && !contexts_are_primary(stream);
+  if (is_elsewhere && (code = hip_table()->StreamSynchronize(stream))) {
+    blocks_insert(block);
+    return failure_of_call(hook, code);
+  }
+  if (is_elsewhere || streams_device(family, stream) != block->served->device)
+    return release_after_all_work(hook, block);
   return release_to_stack(hook, block, stream);
 }
 

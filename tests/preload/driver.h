@@ -27,6 +27,7 @@ enum {
 struct driver {
   DRIVER_FUNCTIONS(DRIVER_MEMBER)
   void (*fake_capture)(CUstream stream);
+  bool (*fake_waited_for)(CUstream stream);
   unsigned (*fake_allocations)(void), (*fake_frees)(void);
 };
 extern struct driver driver;

@@ -66,8 +66,9 @@ done
 options='--config pool.json'
 good ask contexts
 silent
-reports cuMemAlloc_v2 3 1 0
+reports cuMemAlloc_v2 4 1 0
 reports cuMemFree_v2 3 1 0
+reports cuMemFreeAsync 3 2 0
 reports cuMemAllocAsync 2 2 0
 reports cuStreamCreate 1 0 0
 good share

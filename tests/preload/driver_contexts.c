@@ -31,6 +31,9 @@ void use_contexts(void)
   GOOD(driver.cuMemAllocAsync(&theirs, KIB, stream)); /* passed on */
   GOOD(driver.cuMemFreeAsync(theirs, stream));
   GOOD(driver.cuMemAlloc_v2(&ours, KIB));
+  GOOD(driver.cuMemFreeAsync(ours, stream)); /* after work of the other context, which hipmm's streams do not follow */
+  CHECK(driver.fake_waited_for(stream));
+  GOOD(driver.cuMemAlloc_v2(&ours, KIB));
   GOOD(driver.cuCtxSetCurrent(NULL));
   GOOD(driver.cuMemFree_v2(ours));
   GOOD(driver.cuCtxGetCurrent(&found));

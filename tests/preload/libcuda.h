@@ -3,6 +3,7 @@
 #ifndef HIPMM_TESTS_PRELOAD_LIBCUDA_H
 #define HIPMM_TESTS_PRELOAD_LIBCUDA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -118,9 +119,10 @@ typedef struct {
 DRIVER_FUNCTIONS(DRIVER_DECLARE)
 #undef DRIVER_DECLARE
 
-/* Not of the driver: from now on this stream is being captured; NULL: none. How often the driver's own cuMemAlloc() and
- * cuMemFree() were called. */
+/* Not of the driver: from now on this stream is being captured; NULL: none. Whether the driver's own
+ * cuStreamSynchronize() was called for a stream. How often the driver's own cuMemAlloc() and cuMemFree() were called. */
 void fake_capture(CUstream stream);
+bool fake_waited_for(CUstream stream);
 unsigned fake_allocations(void);
 unsigned fake_frees(void);
 

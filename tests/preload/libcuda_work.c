@@ -33,6 +33,7 @@ PASS(cuMemsetD32Async, hipMemsetD32Async, (CUdeviceptr address, unsigned value, 
 static struct {
   CUstream stream;
   CUcontext context;
+  bool was_waited_for;
 } streams[64];
 static int stream_count;
 
@@ -61,7 +62,21 @@ FUNCTION(cuStreamCreate)(CUstream *stream, unsigned flags)
 }
 
 PASS(cuStreamDestroy_v2, hipStreamDestroy, (CUstream stream), (stream))
-PASS(cuStreamSynchronize, hipStreamSynchronize, (CUstream stream), (stream))
+
+bool fake_waited_for(CUstream stream)
+{
+  for (int i = 0; i < stream_count; i++)
+    if (streams[i].stream == stream && streams[i].was_waited_for) return true;
+  return false;
+}
+
+FUNCTION(cuStreamSynchronize)(CUstream stream)
+{
+  READY();
+  for (int i = 0; i < stream_count; i++) streams[i].was_waited_for |= streams[i].stream == stream;
+  return SOFTWARE("hipStreamSynchronize", (CUstream))(stream);
+}
+
 PASS(cuStreamWaitEvent, hipStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags), (stream, event, flags))
 
 FUNCTION(cuStreamGetCtx)(CUstream stream, CUcontext *context)
