@@ -154,6 +154,7 @@ def both(proof, name, program, *words):
     proof.check(f"{name}: says the same", plain.out == under.out, f"{plain.out!r} and {under.out!r}")
     proof.check(f"{name}: its memory is hipmm's", served(under.err), under.err[-2000:])
     proof.notes += [f"{name}: by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"]
+    proof.notes += [line for line in plain.err.splitlines() if "addresses are" in line]
     return under.err
 
 
@@ -175,8 +176,7 @@ def driver(proof):
     base = [compiler, "-std=gnu11", "-O2", "-D_GNU_SOURCE", "-pthread"]
     program = compiled(proof, "driver", [*base, here / "driver.c", "-ldl"])
     if program:
-        report = both(proof, "cuGetProcAddress()", program)
-        proof.notes += [line for line in report.splitlines() if "addresses are" in line]
+        both(proof, "cuGetProcAddress()", program)
         both(proof, "dlsym()", program, "dlsym")
     library = CUDA / "lib64/libcudart_static.a"
     if library.exists():
