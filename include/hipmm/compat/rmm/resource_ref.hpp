@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* rmm/resource_ref.hpp: a resource that somebody else owns, as the containers take it. In RMM 23.12 it is
+ * cuda::mr::async_resource_ref<cuda::mr::device_accessible>; later releases call it device_async_resource_ref. */
+#ifndef HIPMM_COMPAT_RMM_RESOURCE_REF_HPP
+#define HIPMM_COMPAT_RMM_RESOURCE_REF_HPP
+
+#include "mr/device/device_memory_resource.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace rmm
+{
+
+/* From a device_memory_resource, by pointer or by reference. Two are equal if their resources are. */
+class device_async_resource_ref
+{
+public:
+  device_async_resource_ref(mr::device_memory_resource *resource) : resource_{resource}
+  {
+    RMM_EXPECTS(resource != nullptr, "Unexpected null resource pointer.");
+  }
+  template <typename Resource, typename = std::enable_if_t<std::is_base_of_v<mr::device_memory_resource, Resource>>>
+  device_async_resource_ref(Resource &resource) : resource_{std::addressof(resource)}
+  {
+  }
+
+  [[nodiscard]] void *allocate_async(std::size_t bytes, cuda_stream_view stream) const
+  {
+    return resource_->allocate_async(bytes, stream);
+  }
+  [[nodiscard]] void *allocate_async(std::size_t bytes, std::size_t alignment, cuda_stream_view stream) const
+  {
+    return resource_->allocate_async(bytes, alignment, stream);
+  }
+  void deallocate_async(void *ptr, std::size_t bytes, cuda_stream_view stream) const
+  {
+    resource_->deallocate_async(ptr, bytes, stream);
+  }
+  void deallocate_async(void *ptr, std::size_t bytes, std::size_t alignment, cuda_stream_view stream) const
+  {
+    resource_->deallocate_async(ptr, bytes, alignment, stream);
+  }
+  [[nodiscard]] void *allocate(std::size_t bytes, std::size_t alignment = CUDA_ALLOCATION_ALIGNMENT) const
+  {
+    return resource_->allocate(bytes, alignment);
+  }
+  void deallocate(void *ptr, std::size_t bytes, std::size_t alignment = CUDA_ALLOCATION_ALIGNMENT) const
+  {
+    resource_->deallocate(ptr, bytes, alignment);
+  }
+
+  /* In RMM until 23.10 the containers took and returned pointers. */
+  operator mr::device_memory_resource *() const noexcept
+  {
+    return resource_;
+  }
+  [[nodiscard]] mr::device_memory_resource *operator->() const noexcept
+  {
+    return resource_;
+  }
+
+  [[nodiscard]] friend bool operator==(device_async_resource_ref one, device_async_resource_ref other) noexcept
+  {
+    return one.resource_ == other.resource_ || one.resource_->is_equal(*other.resource_);
+  }
+  [[nodiscard]] friend bool operator!=(device_async_resource_ref one, device_async_resource_ref other) noexcept
+  {
+    return !(one == other);
+  }
+
+private:
+  mr::device_memory_resource *resource_;
+};
+
+namespace mr
+{
+
+using rmm::device_async_resource_ref;
+
+} // namespace mr
+} // namespace rmm
+
+#endif
