@@ -37,7 +37,6 @@
 #define cudaStreamDestroy                    hipStreamDestroy
 #define cudaStreamSynchronize                hipStreamSynchronize
 #define cudaStreamQuery                      hipStreamQuery
-#define cudaStreamWaitEvent                  hipStreamWaitEvent
 #define cudaLaunchHostFunc                   hipLaunchHostFunc
 #define cudaEvent_t                          hipEvent_t
 #define cudaEventDefault                     hipEventDefault
@@ -93,5 +92,11 @@
 #define cudaPointerGetAttributes             hipPointerGetAttributes
 #define cudaMemoryTypeHost                   hipMemoryTypeHost
 #define cudaMemoryTypeDevice                 hipMemoryTypeDevice
+
+/* Whose flags have a default in CUDA. */
+inline hipError_t cudaStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned flags = 0)
+{
+  return hipStreamWaitEvent(stream, event, flags);
+}
 
 #endif

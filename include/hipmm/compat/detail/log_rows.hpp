@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/compat/detail/log_rows.hpp: what logging_resource_adaptor writes to a stream of the program, row by row. Files are
+/* hipmm/compat/detail/log_rows.hpp: what logging_resource_adaptor writes to a stream of the program, or to sinks of spdlog,
+ * row by row. Files are
  * written by hipmm's type `logging`, in the same form. */
 #ifndef HIPMM_COMPAT_DETAIL_LOG_ROWS_HPP
 #define HIPMM_COMPAT_DETAIL_LOG_ROWS_HPP
@@ -9,8 +10,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <mutex>
-#include <ostream>
+#include <utility>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,9 +28,9 @@ public:
   static constexpr std::uint64_t kinds =
       1U << HIPMM_EVENT_ALLOCATED | 1U << HIPMM_EVENT_FREED | 1U << HIPMM_EVENT_OUT_OF_MEMORY;
 
-  log_rows(std::ostream &stream, bool is_flushed) : stream_{stream}, is_flushed_{is_flushed}
+  explicit log_rows(std::function<void(const char *row)> output) : output_{std::move(output)}
   {
-    end_row(stream_ << log_header);
+    output_(log_header);
   }
 
   static void write(void *arg, const ::hipmm_event *event) noexcept
@@ -54,13 +56,7 @@ private:
                   local.tm_min, local.tm_sec, now.tv_nsec / 1000, action, address(event.ptr), event.bytes,
                   address(event.stream));
     const std::lock_guard<std::mutex> guard{lock_};
-    end_row(stream_ << row);
-  }
-
-  void end_row(std::ostream &stream) const
-  {
-    stream << '\n';
-    if (is_flushed_) stream.flush();
+    output_(row);
   }
 
   static std::uintmax_t address(const void *ptr) noexcept
@@ -69,8 +65,7 @@ private:
   }
 
   std::mutex lock_;
-  std::ostream &stream_;
-  bool is_flushed_;
+  std::function<void(const char *row)> output_;
 };
 
 } // namespace hipmm::compat

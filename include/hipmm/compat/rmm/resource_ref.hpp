@@ -5,6 +5,7 @@
 #define HIPMM_COMPAT_RMM_RESOURCE_REF_HPP
 
 #include "mr/device/device_memory_resource.hpp"
+#include <hipmm/compat/detail/foreign.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -13,7 +14,8 @@
 namespace rmm
 {
 
-/* From a device_memory_resource, by pointer or by reference. Two are equal if their resources are. */
+/* From a device_memory_resource, by pointer or by reference, or from another class with allocate_async() and
+ * deallocate_async(), such as pinned_memory_resource. Two are equal if their resources are. */
 class device_async_resource_ref
 {
 public:
@@ -23,6 +25,17 @@ public:
   }
   template <typename Resource, typename = std::enable_if_t<std::is_base_of_v<mr::device_memory_resource, Resource>>>
   device_async_resource_ref(Resource &resource) : resource_{std::addressof(resource)}
+  {
+  }
+  template <typename Resource, hipmm::compat::if_foreign<Resource> = 0>
+  device_async_resource_ref(Resource *resource)
+      : foreign_{std::make_shared<hipmm::compat::foreign_resource<Resource *>>(resource)}, resource_{foreign_.get()}
+  {
+  }
+  /* A reference of another kind is copied; a resource must live as long as it is used. */
+  template <typename Resource, hipmm::compat::if_foreign<Resource> = 0>
+  device_async_resource_ref(Resource &resource)
+      : foreign_{hipmm::compat::make_foreign(resource)}, resource_{foreign_.get()}
   {
   }
 
@@ -61,16 +74,19 @@ public:
     return resource_;
   }
 
-  [[nodiscard]] friend bool operator==(device_async_resource_ref one, device_async_resource_ref other) noexcept
+  [[nodiscard]] friend bool operator==(const device_async_resource_ref &one,
+                                       const device_async_resource_ref &other) noexcept
   {
     return one.resource_ == other.resource_ || one.resource_->is_equal(*other.resource_);
   }
-  [[nodiscard]] friend bool operator!=(device_async_resource_ref one, device_async_resource_ref other) noexcept
+  [[nodiscard]] friend bool operator!=(const device_async_resource_ref &one,
+                                       const device_async_resource_ref &other) noexcept
   {
     return !(one == other);
   }
 
 private:
+  std::shared_ptr<mr::device_memory_resource> foreign_; /* around a resource of another class; else empty */
   mr::device_memory_resource *resource_;
 };
 
@@ -81,5 +97,25 @@ using rmm::device_async_resource_ref;
 
 } // namespace mr
 } // namespace rmm
+
+#ifdef HIPMM_COMPAT_OWN_CUDA_MR
+namespace cuda
+{
+
+using stream_ref = rmm::cuda_stream_view;
+
+namespace mr
+{
+
+template <typename... Properties> using async_resource_ref = rmm::device_async_resource_ref;
+template <typename... Properties> using resource_ref = rmm::device_async_resource_ref;
+
+template <typename Resource, typename... Properties>
+inline constexpr bool async_resource_with =
+    std::is_convertible_v<Resource *, rmm::device_async_resource_ref> && (has_property<Resource, Properties> && ...);
+
+} // namespace mr
+} // namespace cuda
+#endif
 
 #endif

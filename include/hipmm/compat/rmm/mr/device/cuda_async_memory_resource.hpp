@@ -4,6 +4,7 @@
 #define HIPMM_COMPAT_RMM_MR_DEVICE_CUDA_ASYNC_MEMORY_RESOURCE_HPP
 
 #include "../../cuda_device.hpp"
+#include "../../detail/dynamic_load_runtime.hpp"
 #include <hipmm/compat/detail/adaptor.hpp>
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #ifndef HIPMM_COMPAT_RMM_MR_DEVICE_CUDA_ASYNC_VIEW_MEMORY_RESOURCE_HPP
 #define HIPMM_COMPAT_RMM_MR_DEVICE_CUDA_ASYNC_VIEW_MEMORY_RESOURCE_HPP
 
+#include "../../detail/dynamic_load_runtime.hpp"
 #include <hipmm/compat/detail/adaptor.hpp>
 
 #include <cstddef>

@@ -6,6 +6,7 @@
 #include "../../cuda_stream_view.hpp"
 #include "../../detail/aligned.hpp"
 #include <hipmm/compat/detail/core.hpp>
+#include <hipmm/compat/detail/cuda_mr.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -92,6 +93,12 @@ public:
   {
     return do_get_backing(device);
   }
+
+#ifdef HIPMM_COMPAT_CUDA_MR
+  friend void get_property(const device_memory_resource &, ::cuda::mr::device_accessible) noexcept
+  {
+  }
+#endif
 
 private:
   virtual void *do_allocate(std::size_t bytes, cuda_stream_view stream) = 0;

@@ -8,9 +8,17 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
+
+#ifdef HIPMM_COMPAT_SPDLOG
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+#endif
 
 namespace rmm::mr
 {
@@ -34,13 +42,24 @@ public:
   {
   }
   logging_resource_adaptor(Upstream *upstream, std::ostream &stream, bool auto_flush = false)
-      : base{upstream, make(upstream, stream, auto_flush)}, stream_{&stream}
+      : base{upstream, make(upstream,
+                            [&stream, auto_flush](const char *row) {
+                              stream << row << '\n';
+                              if (auto_flush) stream.flush();
+                            })},
+        flush_{[&stream] { stream.flush(); }}
   {
   }
   logging_resource_adaptor(Upstream &upstream, std::ostream &stream, bool auto_flush = false)
       : logging_resource_adaptor{std::addressof(upstream), stream, auto_flush}
   {
   }
+#ifdef HIPMM_COMPAT_SPDLOG
+  logging_resource_adaptor(Upstream *upstream, spdlog::sinks_init_list sinks, bool auto_flush = false)
+      : logging_resource_adaptor{upstream, std::make_shared<spdlog::logger>("RMM", sinks), auto_flush}
+  {
+  }
+#endif
   logging_resource_adaptor(const logging_resource_adaptor &) = delete;
   logging_resource_adaptor &operator=(const logging_resource_adaptor &) = delete;
   logging_resource_adaptor(logging_resource_adaptor &&) noexcept = default;
@@ -48,8 +67,8 @@ public:
 
   void flush()
   {
-    if (stream_)
-      stream_->flush();
+    if (flush_)
+      flush_();
     else
       hipmm::compat::check(::hipmm_resource_perform(this->behind().get(), "flush"));
   }
@@ -67,6 +86,19 @@ public:
   }
 
 private:
+#ifdef HIPMM_COMPAT_SPDLOG
+  logging_resource_adaptor(Upstream *upstream, std::shared_ptr<spdlog::logger> logger, bool auto_flush)
+      : base{upstream, make(upstream, write_to(logger, auto_flush))}, flush_{[logger] { logger->flush(); }}
+  {
+  }
+  static std::function<void(const char *row)> write_to(std::shared_ptr<spdlog::logger> logger, bool auto_flush)
+  {
+    logger->set_pattern("%v");
+    if (auto_flush) logger->flush_on(spdlog::level::info);
+    return [logger](const char *row) { logger->info(row); };
+  }
+#endif
+
   static hipmm::compat::backing make(Upstream *upstream, const std::string &filename, bool auto_flush)
   {
     const typename base::below below{upstream};
@@ -77,7 +109,7 @@ private:
     return below.make("logging", {{"file", name}, {"auto_flush", auto_flush}});
   }
 
-  static hipmm::compat::backing make(Upstream *upstream, std::ostream &stream, bool auto_flush)
+  static hipmm::compat::backing make(Upstream *upstream, std::function<void(const char *row)> output)
   {
     using rows = hipmm::compat::log_rows;
     const typename base::below below{upstream};
@@ -85,11 +117,11 @@ private:
       return ::hipmm_hooks{sizeof(::hipmm_hooks), rows::kinds, rows::write, arg};
     };
     return {hipmm::compat::make_resource_with(below.device, "hooks", below.upstream.resource, "hooks",
-                                              std::make_unique<rows>(stream, auto_flush), describe),
+                                              std::make_unique<rows>(std::move(output)), describe),
             below.upstream.is_exception_passed};
   }
 
-  std::ostream *stream_ = nullptr;
+  std::function<void()> flush_; /* of a stream of the program; empty: the file */
 };
 
 template <typename Upstream>

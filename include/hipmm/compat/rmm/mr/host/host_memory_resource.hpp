@@ -3,6 +3,8 @@
 #ifndef HIPMM_COMPAT_RMM_MR_HOST_HOST_MEMORY_RESOURCE_HPP
 #define HIPMM_COMPAT_RMM_MR_HOST_HOST_MEMORY_RESOURCE_HPP
 
+#include <hipmm/compat/detail/cuda_mr.hpp>
+
 #include <cstddef>
 
 namespace rmm::mr
@@ -40,6 +42,12 @@ public:
   {
     return !do_is_equal(other);
   }
+
+#ifdef HIPMM_COMPAT_CUDA_MR
+  friend void get_property(const host_memory_resource &, ::cuda::mr::host_accessible) noexcept
+  {
+  }
+#endif
 
 private:
   virtual void *do_allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) = 0;

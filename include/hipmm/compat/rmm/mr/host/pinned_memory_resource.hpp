@@ -56,6 +56,12 @@ public:
     return {hipmm::compat::shared_resource(hipmm::compat::shared_source::pinned, device), true};
   }
 
+#ifdef HIPMM_COMPAT_CUDA_MR
+  friend void get_property(const pinned_memory_resource &, ::cuda::mr::device_accessible) noexcept
+  {
+  }
+#endif
+
 private:
   static std::size_t usable(std::size_t alignment) noexcept
   {
