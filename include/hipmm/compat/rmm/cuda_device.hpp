@@ -38,12 +38,12 @@ private:
   value_type device_{-1};
 };
 
-[[nodiscard]] inline cuda_device_id get_current_cuda_device()
+inline cuda_device_id get_current_cuda_device()
 {
   return cuda_device_id{hipmm::compat::current_device()};
 }
 
-[[nodiscard]] inline int get_num_cuda_devices()
+inline int get_num_cuda_devices()
 {
   int count = 0;
   hipmm::compat::need_library();

@@ -27,15 +27,15 @@ public:
   cuda_stream_pool(const cuda_stream_pool &) = delete;
   cuda_stream_pool &operator=(const cuda_stream_pool &) = delete;
 
-  [[nodiscard]] cuda_stream_view get_stream() const noexcept
+  cuda_stream_view get_stream() const noexcept
   {
     return streams_[next_++ % streams_.size()].view();
   }
-  [[nodiscard]] cuda_stream_view get_stream(std::size_t index) const
+  cuda_stream_view get_stream(std::size_t index) const
   {
     return streams_[index % streams_.size()].view();
   }
-  [[nodiscard]] std::size_t get_pool_size() const noexcept
+  std::size_t get_pool_size() const noexcept
   {
     return streams_.size();
   }

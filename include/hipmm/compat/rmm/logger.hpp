@@ -34,7 +34,7 @@ namespace rmm
 namespace detail
 {
 
-[[nodiscard]] inline std::string default_log_filename()
+inline std::string default_log_filename()
 {
   const char *name = std::getenv("RMM_DEBUG_LOG_FILE");
   return name ? name : "rmm_log.txt";
@@ -87,7 +87,7 @@ inline void receive_line(void *logger, ::hipmm_log_level level, const char *abou
 } // namespace detail
 
 /* Opens the file at the first call. The logger lives for ever: hipmm may log when the program ends. */
-[[nodiscard]] inline detail::logger_type &logger()
+inline detail::logger_type &logger()
 {
   static detail::logger_type *const opened = [] {
     constexpr int most = SPDLOG_ACTIVE_LEVEL;
@@ -104,7 +104,7 @@ inline void receive_line(void *logger, ::hipmm_log_level level, const char *abou
 }
 
 /* Its name in later releases. */
-[[nodiscard]] inline detail::logger_type &default_logger()
+inline detail::logger_type &default_logger()
 {
   return logger();
 }

@@ -39,11 +39,11 @@ public:
   {
   }
 
-  [[nodiscard]] void *allocate_async(std::size_t bytes, cuda_stream_view stream) const
+  void *allocate_async(std::size_t bytes, cuda_stream_view stream) const
   {
     return resource_->allocate_async(bytes, stream);
   }
-  [[nodiscard]] void *allocate_async(std::size_t bytes, std::size_t alignment, cuda_stream_view stream) const
+  void *allocate_async(std::size_t bytes, std::size_t alignment, cuda_stream_view stream) const
   {
     return resource_->allocate_async(bytes, alignment, stream);
   }
@@ -55,7 +55,7 @@ public:
   {
     resource_->deallocate_async(ptr, bytes, alignment, stream);
   }
-  [[nodiscard]] void *allocate(std::size_t bytes, std::size_t alignment = CUDA_ALLOCATION_ALIGNMENT) const
+  void *allocate(std::size_t bytes, std::size_t alignment = CUDA_ALLOCATION_ALIGNMENT) const
   {
     return resource_->allocate(bytes, alignment);
   }

@@ -36,8 +36,8 @@ public:
   [[nodiscard]] hipmm::compat::mempool_handle pool_handle() const noexcept
   {
     void *handle = nullptr;
-    static_cast<void>(::hipmm_resource_pool_handle(behind().get(), &handle));
-    return static_cast<hipmm::compat::mempool_handle>(handle);
+    const ::hipmm_status status = ::hipmm_resource_pool_handle(behind().get(), &handle);
+    return status == HIPMM_OK ? static_cast<hipmm::compat::mempool_handle>(handle) : nullptr;
   }
   [[nodiscard]] bool supports_streams() const noexcept override
   {

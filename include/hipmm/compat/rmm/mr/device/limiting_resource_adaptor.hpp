@@ -30,7 +30,7 @@ public:
   {
   }
 
-  [[nodiscard]] std::size_t get_allocated_bytes() const
+  std::size_t get_allocated_bytes() const
   {
     return this->query("allocated_bytes");
   }
@@ -54,7 +54,7 @@ private:
 };
 
 template <typename Upstream>
-[[nodiscard]] limiting_resource_adaptor<Upstream> make_limiting_adaptor(Upstream *upstream, std::size_t allocation_limit)
+limiting_resource_adaptor<Upstream> make_limiting_adaptor(Upstream *upstream, std::size_t allocation_limit)
 {
   return limiting_resource_adaptor<Upstream>{upstream, allocation_limit};
 }

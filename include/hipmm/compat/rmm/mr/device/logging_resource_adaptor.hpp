@@ -125,7 +125,7 @@ private:
 };
 
 template <typename Upstream>
-[[nodiscard]] logging_resource_adaptor<Upstream>
+logging_resource_adaptor<Upstream>
 make_logging_adaptor(Upstream *upstream,
                      const std::string &filename = logging_resource_adaptor<Upstream>::get_default_filename(),
                      bool auto_flush = false)
@@ -133,7 +133,7 @@ make_logging_adaptor(Upstream *upstream,
   return logging_resource_adaptor<Upstream>{upstream, filename, auto_flush};
 }
 template <typename Upstream>
-[[nodiscard]] logging_resource_adaptor<Upstream> make_logging_adaptor(Upstream *upstream, std::ostream &stream,
+logging_resource_adaptor<Upstream> make_logging_adaptor(Upstream *upstream, std::ostream &stream,
                                                                       bool auto_flush = false)
 {
   return logging_resource_adaptor<Upstream>{upstream, stream, auto_flush};

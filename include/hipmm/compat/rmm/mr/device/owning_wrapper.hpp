@@ -77,13 +77,13 @@ private:
 
 /* A Resource<Upstreams...> that owns its upstreams, or Resource<Upstream> with one. */
 template <template <typename...> class Resource, typename... Upstreams, typename... Arguments>
-[[nodiscard]] auto make_owning_wrapper(std::tuple<std::shared_ptr<Upstreams>...> upstreams, Arguments &&...arguments)
+auto make_owning_wrapper(std::tuple<std::shared_ptr<Upstreams>...> upstreams, Arguments &&...arguments)
 {
   return std::make_shared<owning_wrapper<Resource<Upstreams...>, Upstreams...>>(std::move(upstreams),
                                                                                 std::forward<Arguments>(arguments)...);
 }
 template <template <typename> class Resource, typename Upstream, typename... Arguments>
-[[nodiscard]] auto make_owning_wrapper(std::shared_ptr<Upstream> upstream, Arguments &&...arguments)
+auto make_owning_wrapper(std::shared_ptr<Upstream> upstream, Arguments &&...arguments)
 {
   return std::make_shared<owning_wrapper<Resource<Upstream>, Upstream>>(std::make_tuple(std::move(upstream)),
                                                                         std::forward<Arguments>(arguments)...);

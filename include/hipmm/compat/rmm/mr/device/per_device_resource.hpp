@@ -32,7 +32,7 @@ inline device_memory_resource *exchange_resource(cuda_device_id device, device_m
 
 } // namespace detail
 
-[[nodiscard]] inline device_memory_resource *get_per_device_resource(cuda_device_id device)
+inline device_memory_resource *get_per_device_resource(cuda_device_id device)
 {
   return detail::exchange_resource(device, nullptr);
 }
@@ -43,7 +43,7 @@ inline device_memory_resource *set_per_device_resource(cuda_device_id device, de
   return detail::exchange_resource(device, next ? next : detail::initial_resource());
 }
 
-[[nodiscard]] inline device_memory_resource *get_current_device_resource()
+inline device_memory_resource *get_current_device_resource()
 {
   return get_per_device_resource(get_current_cuda_device());
 }
@@ -53,11 +53,11 @@ inline device_memory_resource *set_current_device_resource(device_memory_resourc
 }
 
 /* As later releases have them. */
-[[nodiscard]] inline device_async_resource_ref get_per_device_resource_ref(cuda_device_id device)
+inline device_async_resource_ref get_per_device_resource_ref(cuda_device_id device)
 {
   return device_async_resource_ref{get_per_device_resource(device)};
 }
-[[nodiscard]] inline device_async_resource_ref get_current_device_resource_ref()
+inline device_async_resource_ref get_current_device_resource_ref()
 {
   return device_async_resource_ref{get_current_device_resource()};
 }

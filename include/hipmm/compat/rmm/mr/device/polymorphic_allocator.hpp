@@ -28,7 +28,7 @@ public:
   {
   }
 
-  [[nodiscard]] value_type *allocate(std::size_t count, cuda_stream_view stream)
+  value_type *allocate(std::size_t count, cuda_stream_view stream)
   {
     return static_cast<value_type *>(resource_->allocate(count * sizeof(T), stream));
   }
@@ -46,12 +46,12 @@ private:
 };
 
 template <typename T, typename U>
-[[nodiscard]] bool operator==(const polymorphic_allocator<T> &one, const polymorphic_allocator<U> &other)
+bool operator==(const polymorphic_allocator<T> &one, const polymorphic_allocator<U> &other)
 {
   return one.resource()->is_equal(*other.resource());
 }
 template <typename T, typename U>
-[[nodiscard]] bool operator!=(const polymorphic_allocator<T> &one, const polymorphic_allocator<U> &other)
+bool operator!=(const polymorphic_allocator<T> &one, const polymorphic_allocator<U> &other)
 {
   return !(one == other);
 }
@@ -75,7 +75,7 @@ public:
   {
   }
 
-  [[nodiscard]] value_type *allocate(std::size_t count)
+  value_type *allocate(std::size_t count)
   {
     return allocator_.allocate(count, stream_);
   }
@@ -98,18 +98,18 @@ private:
 };
 
 template <typename One, typename Other>
-[[nodiscard]] bool operator==(const stream_allocator_adaptor<One> &one, const stream_allocator_adaptor<Other> &other)
+bool operator==(const stream_allocator_adaptor<One> &one, const stream_allocator_adaptor<Other> &other)
 {
   return one.underlying_allocator() == other.underlying_allocator();
 }
 template <typename One, typename Other>
-[[nodiscard]] bool operator!=(const stream_allocator_adaptor<One> &one, const stream_allocator_adaptor<Other> &other)
+bool operator!=(const stream_allocator_adaptor<One> &one, const stream_allocator_adaptor<Other> &other)
 {
   return !(one == other);
 }
 
 template <typename Allocator>
-[[nodiscard]] auto make_stream_allocator_adaptor(const Allocator &allocator, cuda_stream_view stream)
+auto make_stream_allocator_adaptor(const Allocator &allocator, cuda_stream_view stream)
 {
   return stream_allocator_adaptor<Allocator>{allocator, stream};
 }

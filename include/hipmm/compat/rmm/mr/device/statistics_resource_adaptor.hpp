@@ -47,11 +47,11 @@ public:
   {
   }
 
-  [[nodiscard]] counter get_bytes_counter() const noexcept
+  counter get_bytes_counter() const noexcept
   {
     return bytes_of(read(::hipmm_statistics_get));
   }
-  [[nodiscard]] counter get_allocations_counter() const noexcept
+  counter get_allocations_counter() const noexcept
   {
     return allocations_of(read(::hipmm_statistics_get));
   }
@@ -78,7 +78,7 @@ private:
     static_cast<void>(function(this->behind().get(), &counters));
     return counters;
   }
-  [[nodiscard]] static counter bytes_of(const ::hipmm_statistics &counters) noexcept
+  static counter bytes_of(const ::hipmm_statistics &counters) noexcept
   {
     return {counters.current_bytes, counters.peak_bytes, counters.total_bytes};
   }
@@ -89,7 +89,7 @@ private:
 };
 
 template <typename Upstream>
-[[nodiscard]] statistics_resource_adaptor<Upstream> make_statistics_adaptor(Upstream *upstream)
+statistics_resource_adaptor<Upstream> make_statistics_adaptor(Upstream *upstream)
 {
   return statistics_resource_adaptor<Upstream>{upstream};
 }

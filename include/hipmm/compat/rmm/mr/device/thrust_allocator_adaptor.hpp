@@ -39,7 +39,7 @@ public:
   {
   }
 
-  [[nodiscard]] pointer allocate(size_type count)
+  pointer allocate(size_type count)
   {
     return thrust::device_pointer_cast(static_cast<T *>(resource_.allocate_async(count * sizeof(T), stream_)));
   }

@@ -43,7 +43,7 @@ public:
   }
 
   /* As of this call; the next call changes the map. */
-  [[nodiscard]] const std::map<void *, allocation_info> &get_outstanding_allocations() const
+  const std::map<void *, allocation_info> &get_outstanding_allocations() const
   {
     allocations_.clear();
     const auto add = [](void *arg, const ::hipmm_extent *extent) {
@@ -55,13 +55,13 @@ public:
     if (captures_stacks_) add_traces();
     return allocations_;
   }
-  [[nodiscard]] std::size_t get_allocated_bytes() const noexcept
+  std::size_t get_allocated_bytes() const noexcept
   {
     return this->query("outstanding_bytes");
   }
 
   /* A line for each allocation, with the lines of its stack trace behind it. */
-  [[nodiscard]] std::string get_outstanding_allocations_str() const
+  std::string get_outstanding_allocations_str() const
   {
     std::ostringstream lines;
     for (const auto &[ptr, info] : get_outstanding_allocations()) {
@@ -104,7 +104,7 @@ private:
 };
 
 template <typename Upstream>
-[[nodiscard]] tracking_resource_adaptor<Upstream> make_tracking_adaptor(Upstream *upstream)
+tracking_resource_adaptor<Upstream> make_tracking_adaptor(Upstream *upstream)
 {
   return tracking_resource_adaptor<Upstream>{upstream};
 }

@@ -34,11 +34,11 @@ public:
     return {0, 0};
   }
 
-  [[nodiscard]] void *allocate_async(std::size_t bytes, cuda_stream_view)
+  void *allocate_async(std::size_t bytes, cuda_stream_view)
   {
     return do_allocate(bytes);
   }
-  [[nodiscard]] void *allocate_async(std::size_t bytes, std::size_t alignment, cuda_stream_view)
+  void *allocate_async(std::size_t bytes, std::size_t alignment, cuda_stream_view)
   {
     return do_allocate(bytes, alignment);
   }
