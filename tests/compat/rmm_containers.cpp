@@ -90,7 +90,8 @@ void holds_elements()
   vector.set_element_to_zero_async(2, stream);
   CHECK(host_copy(vector) == (std::vector<std::int32_t>{7, 8, 0}));
   CHECK(vector.front_element(stream) == 7 && vector.back_element(stream) == 0 && vector.ssize() == 3);
-  CHECK(vector.end() - vector.begin() == 3 && vector.element_ptr(2) == vector.data() + 2 && vector.rend() - vector.rbegin() == 3);
+  CHECK(vector.end() - vector.begin() == 3 && vector.element_ptr(2) == vector.data() + 2 &&
+        vector.rend() - vector.rbegin() == 3);
   CHECK_THROWS(rmm::out_of_range, "out of bounds", vector.set_element(3, 1, stream));
   CHECK_THROWS(rmm::out_of_range, "out of bounds", static_cast<void>(vector.element(3, stream)));
   vector.resize(1000, stream);
@@ -174,7 +175,8 @@ void has_streams()
   text << rmm::cuda_stream_view{};
   CHECK(text.str() == "0");
   const rmm::cuda_stream_pool pool{3};
-  CHECK(pool.get_pool_size() == 3 && pool.get_stream(1) == pool.get_stream(4) && pool.get_stream() != pool.get_stream());
+  CHECK(pool.get_pool_size() == 3 && pool.get_stream(1) == pool.get_stream(4) &&
+        pool.get_stream() != pool.get_stream());
 }
 
 void writes_the_log()
@@ -202,7 +204,8 @@ void begins_with_the_graph()
 {
   rmm::device_uvector<int> vector{1000, rmm::cuda_stream_view{}};
   rmm::mr::device_memory_resource *initial = rmm::mr::get_current_device_resource();
-  CHECK(initial->hipmm_resource().type() == "statistics" && hipmm::current_resource().statistics().current_bytes == 4000);
+  CHECK(initial->hipmm_resource().type() == "statistics" &&
+        hipmm::current_resource().statistics().current_bytes == 4000);
   CHECK(!initial->is_equal(device_memory{}) && device_memory{}.hipmm_resource().type() == "device");
 }
 
@@ -210,7 +213,8 @@ void begins_with_the_graph()
 
 int main(int argc, char **argv)
 {
-  if (argc > 1 && argv[1] == std::string{"graph"}) return run_tests({test{"begins with the graph", begins_with_the_graph}});
+  if (argc > 1 && argv[1] == std::string{"graph"})
+    return run_tests({test{"begins with the graph", begins_with_the_graph}});
   const test tests[] = {
       {"keeps bytes through all changes", keeps_bytes_through_all_changes},
       {"holds elements", holds_elements},

@@ -127,7 +127,7 @@ void data_structures_of_23()
   {
     // Allocates at least 100 bytes on stream `s` using the *default* resource
     rmm::device_buffer b{100, s};
-    void *p = b.data(); // Raw, untyped pointer to underlying device memory
+    void *p = b.data();                                  // Raw, untyped pointer to underlying device memory
     RMM_CUDA_TRY(cudaMemsetAsync(p, 7, 100, s.value())); // `b` is only safe to use on `s`
 
     // Allocates at least 100 bytes on stream `s` using the resource `mr`
@@ -219,7 +219,8 @@ void allocators_of_25()
   auto p = adapted.allocate(100);
   adapted.deallocate(p, 100);
   rmm::mr::managed_memory_resource managed;
-  CHECK(allocate(10)->size() == 10 && allocate(20, &managed)->memory_resource() == rmm::device_async_resource_ref{managed});
+  CHECK(allocate(10)->size() == 10 &&
+        allocate(20, &managed)->memory_resource() == rmm::device_async_resource_ref{managed});
 }
 
 /* ---- RMM 26.x, whose resources are given by reference ---- */

@@ -197,7 +197,8 @@ void lets_exceptions_of_the_program_pass()
   pool own{&memory, 0};
   memory.failures = 1000;
   CHECK_THROWS(rmm::out_of_memory, "pool", static_cast<void>(own.allocate(1000)));
-  CHECK_THROWS(rmm::out_of_memory, "pool", static_cast<void>(rmm::mr::statistics_resource_adaptor<pool>{&own}.allocate(8)));
+  CHECK_THROWS(rmm::out_of_memory, "pool",
+               static_cast<void>(rmm::mr::statistics_resource_adaptor<pool>{&own}.allocate(8)));
 }
 
 void calls_back_on_its_exception_alone()

@@ -63,9 +63,8 @@ protected:
   [[nodiscard]] std::size_t query(const char *value) const noexcept
   {
     std::int64_t number = 0;
-    return ::hipmm_resource_query(behind_.resource.get(), value, &number) == HIPMM_OK
-               ? static_cast<std::size_t>(number)
-               : 0;
+    return ::hipmm_resource_query(behind_.resource.get(), value, &number) == HIPMM_OK ? static_cast<std::size_t>(number)
+                                                                                      : 0;
   }
 
 private:
@@ -112,7 +111,8 @@ protected:
     }
 
     /* `is_exception_passed`: an exception of an upstream that is the program's own reaches the caller. */
-    [[nodiscard]] backing make(const char *type, const graph::options &options = {}, bool is_exception_passed = true) const
+    [[nodiscard]] backing make(const char *type, const graph::options &options = {},
+                               bool is_exception_passed = true) const
     {
       const bool is_passed = is_exception_passed && upstream.is_exception_passed;
       return {make_resource(device, type, options, upstream.resource, {nullptr, nullptr}, is_passed), is_passed};

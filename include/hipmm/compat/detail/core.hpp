@@ -92,8 +92,8 @@ using named_object = ::hipmm_object;
 
 /* Creates a resource of a type on a device. */
 inline hipmm::resource make_resource(int device, const char *type, const graph::options &options = {},
-                                     const hipmm::resource &upstream = {}, const named_object &object = {nullptr, nullptr},
-                                     bool is_exception_passed = true)
+                                     const hipmm::resource &upstream = {},
+                                     const named_object &object = {nullptr, nullptr}, bool is_exception_passed = true)
 {
   const std::string json = option_value::object(options);
   ::hipmm_resource *const below = upstream.get();
@@ -120,7 +120,8 @@ hipmm::resource make_resource_with(int device, const char *type, const hipmm::re
 {
   const auto described = describe(state.get());
   hipmm::resource created = make_resource(device, type, {}, upstream, {option, &described});
-  check(::hipmm_resource_set_user_data(created.get(), state.get(), [](void *data) { delete static_cast<State *>(data); }));
+  check(::hipmm_resource_set_user_data(created.get(), state.get(),
+                                       [](void *data) { delete static_cast<State *>(data); }));
   static_cast<void>(state.release());
   return created;
 }

@@ -25,10 +25,10 @@ struct host_accessible {
 
 template <typename Resource, typename Property, typename = void> inline constexpr bool has_property = false;
 template <typename Resource, typename Property>
-inline constexpr bool has_property<
-    Resource, Property,
-    std::void_t<decltype(get_property(std::declval<const Resource &>(), std::declval<Property>()))>> = true;
-
+inline constexpr bool
+    has_property<Resource, Property,
+                 std::void_t<decltype(get_property(std::declval<const Resource &>(), std::declval<Property>()))>> =
+        true;
 
 namespace mr
 {

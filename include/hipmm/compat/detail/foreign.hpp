@@ -23,20 +23,19 @@ namespace hipmm::compat
 
 template <typename Resource, typename = void> inline constexpr bool has_allocate_async = false;
 template <typename Resource>
-inline constexpr bool
-    has_allocate_async<Resource, std::void_t<decltype(std::declval<Resource &>().allocate_async(
-                                     std::size_t{}, std::size_t{}, rmm::cuda_stream_view{}))>> = true;
+inline constexpr bool has_allocate_async<Resource, std::void_t<decltype(std::declval<Resource &>().allocate_async(
+                                                       std::size_t{}, std::size_t{}, rmm::cuda_stream_view{}))>> = true;
 
 template <typename Resource>
-using if_foreign = std::enable_if_t<!std::is_same_v<std::remove_const_t<Resource>, rmm::device_async_resource_ref> &&
-                                        !std::is_base_of_v<rmm::mr::device_memory_resource, Resource> &&
-                                        has_allocate_async<Resource>,
-                                    int>;
+using if_foreign =
+    std::enable_if_t<!std::is_same_v<std::remove_const_t<Resource>, rmm::device_async_resource_ref> &&
+                         !std::is_base_of_v<rmm::mr::device_memory_resource, Resource> && has_allocate_async<Resource>,
+                     int>;
 
 /* A reference to a resource, as opposed to a resource: small, and copied as bytes. */
 template <typename Resource>
-inline constexpr bool is_reference =
-    !std::is_polymorphic_v<Resource> && std::is_trivially_copyable_v<Resource> && sizeof(Resource) <= 8 * sizeof(void *);
+inline constexpr bool is_reference = !std::is_polymorphic_v<Resource> && std::is_trivially_copyable_v<Resource> &&
+                                     sizeof(Resource) <= 8 * sizeof(void *);
 
 /* Target: a pointer to the resource, or a copy of a reference. */
 template <typename Target> class foreign_resource final : public rmm::mr::device_memory_resource

@@ -12,9 +12,9 @@
 #include <ctime>
 #include <functional>
 #include <mutex>
-#include <utility>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 namespace hipmm::compat
 {

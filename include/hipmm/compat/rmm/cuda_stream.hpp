@@ -17,7 +17,10 @@ class cuda_stream
 {
 public:
   /* Of later releases. */
-  enum class flags : std::uint32_t { sync_default = HIPMM_STREAM_SYNC_DEFAULT, non_blocking = HIPMM_STREAM_NON_BLOCKING };
+  enum class flags : std::uint32_t {
+    sync_default = HIPMM_STREAM_SYNC_DEFAULT,
+    non_blocking = HIPMM_STREAM_NON_BLOCKING
+  };
 
   /* Of the current device. */
   explicit cuda_stream(flags wanted = flags::sync_default)

@@ -54,8 +54,9 @@ public:
   }
 
   device_buffer(device_buffer &&other) noexcept
-      : buffer_{std::exchange(other.buffer_, nullptr)}, resource_{other.resource_},
-        stream_{std::exchange(other.stream_, cuda_stream_view{})}
+      : buffer_{std::exchange(other.buffer_, nullptr)}, resource_{other.resource_}, stream_{std::exchange(
+                                                                                        other.stream_,
+                                                                                        cuda_stream_view{})}
   {
   }
   device_buffer &operator=(device_buffer &&other) noexcept

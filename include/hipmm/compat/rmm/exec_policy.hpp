@@ -13,8 +13,8 @@ namespace rmm
 
 using thrust_exec_policy_t =
     decltype(hipmm::detail::thrust_policy(std::declval<const mr::thrust_allocator<char> &>(), cuda_stream_view{}));
-using thrust_exec_policy_nosync_t =
-    decltype(hipmm::detail::thrust_policy_nosync(std::declval<const mr::thrust_allocator<char> &>(), cuda_stream_view{}));
+using thrust_exec_policy_nosync_t = decltype(hipmm::detail::thrust_policy_nosync(
+    std::declval<const mr::thrust_allocator<char> &>(), cuda_stream_view{}));
 
 class exec_policy : public thrust_exec_policy_t
 {

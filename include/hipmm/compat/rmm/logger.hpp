@@ -116,10 +116,10 @@ template <> struct fmt::formatter<rmm::detail::bytes> : fmt::ostream_formatter {
 };
 #endif
 
-#define HIPMM_COMPAT_LOG(wanted, ...)                                                                                      \
-  do {                                                                                                                     \
-    if constexpr (SPDLOG_ACTIVE_LEVEL <= (wanted))                                                                         \
-      rmm::logger().log(static_cast<spdlog::level::level_enum>(wanted), __VA_ARGS__);                                      \
+#define HIPMM_COMPAT_LOG(wanted, ...)                                                 \
+  do {                                                                                \
+    if constexpr (SPDLOG_ACTIVE_LEVEL <= (wanted))                                    \
+      rmm::logger().log(static_cast<spdlog::level::level_enum>(wanted), __VA_ARGS__); \
   } while (0)
 #define RMM_LOG_TRACE(...)    HIPMM_COMPAT_LOG(SPDLOG_LEVEL_TRACE, __VA_ARGS__)
 #define RMM_LOG_DEBUG(...)    HIPMM_COMPAT_LOG(SPDLOG_LEVEL_DEBUG, __VA_ARGS__)

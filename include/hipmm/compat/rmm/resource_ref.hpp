@@ -111,8 +111,8 @@ template <typename... Properties> using async_resource_ref = rmm::device_async_r
 template <typename... Properties> using resource_ref = rmm::device_async_resource_ref;
 
 template <typename Resource, typename... Properties>
-inline constexpr bool async_resource_with =
-    std::is_convertible_v<Resource *, rmm::device_async_resource_ref> && (has_property<Resource, Properties> && ...);
+inline constexpr bool async_resource_with = std::is_convertible_v<Resource *, rmm::device_async_resource_ref> &&
+                                            (has_property<Resource, Properties> && ...);
 
 } // namespace mr
 } // namespace cuda

@@ -36,7 +36,8 @@ inline constexpr std::size_t CUDA_ALLOCATION_ALIGNMENT{256};
 {
   return value == align_down(value, alignment);
 }
-[[nodiscard]] inline bool is_pointer_aligned(const void *ptr, std::size_t alignment = CUDA_ALLOCATION_ALIGNMENT) noexcept
+[[nodiscard]] inline bool is_pointer_aligned(const void *ptr,
+                                             std::size_t alignment = CUDA_ALLOCATION_ALIGNMENT) noexcept
 {
   return is_aligned(reinterpret_cast<std::uintptr_t>(ptr), alignment);
 }

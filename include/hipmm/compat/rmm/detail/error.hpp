@@ -72,25 +72,28 @@ class invalid_argument : public std::invalid_argument
 #define RMM_STRINGIFY(x)        HIPMM_COMPAT_TEXT_OF(x)
 
 /* The third argument of RMM_EXPECTS, the second of RMM_FAIL and of RMM_CUDA_TRY, is the exception's type. */
-#define HIPMM_COMPAT_THIRD(one, two, three, ...) three
+#define HIPMM_COMPAT_THIRD(one, two, three, ...)        three
 #define HIPMM_COMPAT_FOURTH(one, two, three, four, ...) four
 
 #define RMM_EXPECTS(...) \
   HIPMM_COMPAT_FOURTH(__VA_ARGS__, HIPMM_COMPAT_EXPECTS_AS, HIPMM_COMPAT_EXPECTS, HIPMM_COMPAT_NONE)(__VA_ARGS__)
 #define HIPMM_COMPAT_EXPECTS(condition, reason) HIPMM_COMPAT_EXPECTS_AS(condition, reason, rmm::logic_error)
-#define HIPMM_COMPAT_EXPECTS_AS(condition, reason, Exception) \
-  (!!(condition)) ? static_cast<void>(0)                      \
-                  : throw Exception { "RMM failure at: " __FILE__ ":" RMM_STRINGIFY(__LINE__) ": " reason }
+#define HIPMM_COMPAT_EXPECTS_AS(condition, reason, Exception)           \
+  (!!(condition)) ? static_cast<void>(0) : throw Exception              \
+  {                                                                     \
+    "RMM failure at: " __FILE__ ":" RMM_STRINGIFY(__LINE__) ": " reason \
+  }
 
-#define RMM_FAIL(...) HIPMM_COMPAT_THIRD(__VA_ARGS__, HIPMM_COMPAT_FAIL_AS, HIPMM_COMPAT_FAIL, HIPMM_COMPAT_NONE)(__VA_ARGS__)
+#define RMM_FAIL(...) \
+  HIPMM_COMPAT_THIRD(__VA_ARGS__, HIPMM_COMPAT_FAIL_AS, HIPMM_COMPAT_FAIL, HIPMM_COMPAT_NONE)(__VA_ARGS__)
 #define HIPMM_COMPAT_FAIL(reason) HIPMM_COMPAT_FAIL_AS(reason, rmm::logic_error)
-#define HIPMM_COMPAT_FAIL_AS(reason, Exception) \
-  throw Exception                               \
-  {                                             \
+#define HIPMM_COMPAT_FAIL_AS(reason, Exception)                        \
+  throw Exception                                                      \
+  {                                                                    \
     "RMM failure at:" __FILE__ ":" RMM_STRINGIFY(__LINE__) ": " reason \
   }
 
-#define HIPMM_COMPAT_CUDA_MESSAGE(error)                                                                    \
+#define HIPMM_COMPAT_CUDA_MESSAGE(error)                                                                      \
   (std::string{"CUDA error at: " __FILE__ ":" RMM_STRINGIFY(__LINE__) ": "} + cudaGetErrorName(error) + " " + \
    cudaGetErrorString(error))
 
@@ -98,35 +101,36 @@ class invalid_argument : public std::invalid_argument
 #define RMM_CUDA_TRY(...) \
   HIPMM_COMPAT_THIRD(__VA_ARGS__, HIPMM_COMPAT_CUDA_TRY_AS, HIPMM_COMPAT_CUDA_TRY, HIPMM_COMPAT_NONE)(__VA_ARGS__)
 #define HIPMM_COMPAT_CUDA_TRY(call) HIPMM_COMPAT_CUDA_TRY_AS(call, rmm::cuda_error)
-#define HIPMM_COMPAT_CUDA_TRY_AS(call, Exception)                      \
-  do {                                                                 \
-    const cudaError_t rmm_error = (call);                              \
-    if (rmm_error != cudaSuccess) {                                    \
-      static_cast<void>(cudaGetLastError());                           \
-      throw Exception{HIPMM_COMPAT_CUDA_MESSAGE(rmm_error)};           \
-    }                                                                  \
+#define HIPMM_COMPAT_CUDA_TRY_AS(call, Exception)            \
+  do {                                                       \
+    const cudaError_t rmm_error = (call);                    \
+    if (rmm_error != cudaSuccess) {                          \
+      static_cast<void>(cudaGetLastError());                 \
+      throw Exception{HIPMM_COMPAT_CUDA_MESSAGE(rmm_error)}; \
+    }                                                        \
   } while (0)
 
 /* The same for an allocation. */
-#define RMM_CUDA_TRY_ALLOC(call)                                                                            \
-  do {                                                                                                      \
-    const cudaError_t rmm_error = (call);                                                                   \
-    if (rmm_error != cudaSuccess) {                                                                         \
-      static_cast<void>(cudaGetLastError());                                                                \
+#define RMM_CUDA_TRY_ALLOC(call)                                                                                  \
+  do {                                                                                                            \
+    const cudaError_t rmm_error = (call);                                                                         \
+    if (rmm_error != cudaSuccess) {                                                                               \
+      static_cast<void>(cudaGetLastError());                                                                      \
       if (rmm_error == cudaErrorMemoryAllocation) throw rmm::out_of_memory{HIPMM_COMPAT_CUDA_MESSAGE(rmm_error)}; \
-      throw rmm::bad_alloc{HIPMM_COMPAT_CUDA_MESSAGE(rmm_error)};                                           \
-    }                                                                                                       \
+      throw rmm::bad_alloc{HIPMM_COMPAT_CUDA_MESSAGE(rmm_error)};                                                 \
+    }                                                                                                             \
   } while (0)
 
 /* For destructors: a failure ends a program that was built with assertions. */
 #ifdef NDEBUG
 #define RMM_ASSERT_CUDA_SUCCESS(call) static_cast<void>(call)
 #else
-#define RMM_ASSERT_CUDA_SUCCESS(call)                                                                               \
-  do {                                                                                                              \
-    const cudaError_t rmm_error = (call);                                                                           \
-    if (rmm_error != cudaSuccess) std::cerr << "CUDA Error detected. " << HIPMM_COMPAT_CUDA_MESSAGE(rmm_error) << '\n'; \
-    assert(rmm_error == cudaSuccess);                                                                               \
+#define RMM_ASSERT_CUDA_SUCCESS(call)                                                       \
+  do {                                                                                      \
+    const cudaError_t rmm_error = (call);                                                   \
+    if (rmm_error != cudaSuccess)                                                           \
+      std::cerr << "CUDA Error detected. " << HIPMM_COMPAT_CUDA_MESSAGE(rmm_error) << '\n'; \
+    assert(rmm_error == cudaSuccess);                                                       \
   } while (0)
 #endif
 

@@ -21,8 +21,8 @@ public:
 
   explicit aligned_resource_adaptor(Upstream *upstream, std::size_t alignment = CUDA_ALLOCATION_ALIGNMENT,
                                     std::size_t alignment_threshold = default_alignment_threshold)
-      : base{upstream, make(upstream, alignment, alignment_threshold)}, alignment_{alignment},
-        threshold_{alignment_threshold}
+      : base{upstream, make(upstream, alignment, alignment_threshold)}, alignment_{alignment}, threshold_{
+                                                                                                   alignment_threshold}
   {
   }
   explicit aligned_resource_adaptor(Upstream &upstream, std::size_t alignment = CUDA_ALLOCATION_ALIGNMENT,
@@ -38,8 +38,9 @@ private:
   {
     const typename base::below below{upstream};
     RMM_EXPECTS(is_supported_alignment(alignment), "Allocation alignment is not a power of 2.");
-    return below.make("aligned", {{"alignment", alignment < CUDA_ALLOCATION_ALIGNMENT ? CUDA_ALLOCATION_ALIGNMENT : alignment},
-                                  {"alignment_threshold", threshold}});
+    return below.make("aligned",
+                      {{"alignment", alignment < CUDA_ALLOCATION_ALIGNMENT ? CUDA_ALLOCATION_ALIGNMENT : alignment},
+                       {"alignment_threshold", threshold}});
   }
   [[nodiscard]] bool do_is_equal(const device_memory_resource &other) const noexcept override
   {

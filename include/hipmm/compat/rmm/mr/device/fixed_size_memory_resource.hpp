@@ -22,8 +22,8 @@ public:
 
   explicit fixed_size_memory_resource(Upstream *upstream, std::size_t block_size = default_block_size,
                                       std::size_t blocks_to_preallocate = default_blocks_to_preallocate)
-      : base{upstream, make(upstream, block_size, blocks_to_preallocate)},
-        block_size_{align_up(block_size, CUDA_ALLOCATION_ALIGNMENT)}
+      : base{upstream, make(upstream, block_size, blocks_to_preallocate)}, block_size_{align_up(
+                                                                               block_size, CUDA_ALLOCATION_ALIGNMENT)}
   {
   }
   explicit fixed_size_memory_resource(Upstream &upstream, std::size_t block_size = default_block_size,
@@ -45,8 +45,7 @@ private:
     static constexpr std::size_t most_per_chunk = 4096;
     const std::size_t per_chunk = blocks == 0 ? 1 : blocks < most_per_chunk ? blocks : most_per_chunk;
     return typename base::below{upstream}.make(
-        "fixed_size",
-        {{"block_size", block_size}, {"blocks_to_preallocate", blocks}, {"blocks_per_chunk", per_chunk}});
+        "fixed_size", {{"block_size", block_size}, {"blocks_to_preallocate", blocks}, {"blocks_per_chunk", per_chunk}});
   }
 
   std::size_t block_size_;

@@ -13,8 +13,7 @@ namespace rmm::mr
 
 /* The limit is in bytes; sizes count as rounded up to 256, the only alignment. Beyond the limit: out_of_memory. */
 template <typename Upstream>
-class limiting_resource_adaptor final
-    : public hipmm::compat::adaptor<limiting_resource_adaptor<Upstream>, Upstream>
+class limiting_resource_adaptor final : public hipmm::compat::adaptor<limiting_resource_adaptor<Upstream>, Upstream>
 {
   using base = hipmm::compat::adaptor<limiting_resource_adaptor<Upstream>, Upstream>;
 

@@ -113,9 +113,7 @@ private:
   {
     using rows = hipmm::compat::log_rows;
     const typename base::below below{upstream};
-    const auto describe = [](rows *arg) {
-      return ::hipmm_hooks{sizeof(::hipmm_hooks), rows::kinds, rows::write, arg};
-    };
+    const auto describe = [](rows *arg) { return ::hipmm_hooks{sizeof(::hipmm_hooks), rows::kinds, rows::write, arg}; };
     return {hipmm::compat::make_resource_with(below.device, "hooks", below.upstream.resource, "hooks",
                                               std::make_unique<rows>(std::move(output)), describe),
             below.upstream.is_exception_passed};
@@ -125,16 +123,15 @@ private:
 };
 
 template <typename Upstream>
-logging_resource_adaptor<Upstream>
-make_logging_adaptor(Upstream *upstream,
-                     const std::string &filename = logging_resource_adaptor<Upstream>::get_default_filename(),
-                     bool auto_flush = false)
+logging_resource_adaptor<Upstream> make_logging_adaptor(
+    Upstream *upstream, const std::string &filename = logging_resource_adaptor<Upstream>::get_default_filename(),
+    bool auto_flush = false)
 {
   return logging_resource_adaptor<Upstream>{upstream, filename, auto_flush};
 }
 template <typename Upstream>
 logging_resource_adaptor<Upstream> make_logging_adaptor(Upstream *upstream, std::ostream &stream,
-                                                                      bool auto_flush = false)
+                                                        bool auto_flush = false)
 {
   return logging_resource_adaptor<Upstream>{upstream, stream, auto_flush};
 }

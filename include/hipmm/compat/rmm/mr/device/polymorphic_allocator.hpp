@@ -108,8 +108,7 @@ bool operator!=(const stream_allocator_adaptor<One> &one, const stream_allocator
   return !(one == other);
 }
 
-template <typename Allocator>
-auto make_stream_allocator_adaptor(const Allocator &allocator, cuda_stream_view stream)
+template <typename Allocator> auto make_stream_allocator_adaptor(const Allocator &allocator, cuda_stream_view stream)
 {
   return stream_allocator_adaptor<Allocator>{allocator, stream};
 }

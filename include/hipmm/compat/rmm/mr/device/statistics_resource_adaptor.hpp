@@ -13,8 +13,7 @@ namespace rmm::mr
 {
 
 template <typename Upstream>
-class statistics_resource_adaptor final
-    : public hipmm::compat::adaptor<statistics_resource_adaptor<Upstream>, Upstream>
+class statistics_resource_adaptor final : public hipmm::compat::adaptor<statistics_resource_adaptor<Upstream>, Upstream>
 {
   using base = hipmm::compat::adaptor<statistics_resource_adaptor<Upstream>, Upstream>;
 
@@ -39,8 +38,7 @@ public:
     }
   };
 
-  statistics_resource_adaptor(Upstream *upstream)
-      : base{upstream, typename base::below{upstream}.make("statistics")}
+  statistics_resource_adaptor(Upstream *upstream) : base{upstream, typename base::below{upstream}.make("statistics")}
   {
   }
   statistics_resource_adaptor(Upstream &upstream) : statistics_resource_adaptor{std::addressof(upstream)}
@@ -72,7 +70,8 @@ public:
   }
 
 private:
-  [[nodiscard]] ::hipmm_statistics read(::hipmm_status (*function)(::hipmm_resource *, ::hipmm_statistics *)) const noexcept
+  [[nodiscard]] ::hipmm_statistics read(::hipmm_status (*function)(::hipmm_resource *,
+                                                                   ::hipmm_statistics *)) const noexcept
   {
     ::hipmm_statistics counters{};
     static_cast<void>(function(this->behind().get(), &counters));
@@ -88,8 +87,7 @@ private:
   }
 };
 
-template <typename Upstream>
-statistics_resource_adaptor<Upstream> make_statistics_adaptor(Upstream *upstream)
+template <typename Upstream> statistics_resource_adaptor<Upstream> make_statistics_adaptor(Upstream *upstream)
 {
   return statistics_resource_adaptor<Upstream>{upstream};
 }

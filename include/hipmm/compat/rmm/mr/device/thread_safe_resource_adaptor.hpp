@@ -15,8 +15,7 @@ class thread_safe_resource_adaptor final
   using base = hipmm::compat::adaptor<thread_safe_resource_adaptor<Upstream>, Upstream>;
 
 public:
-  thread_safe_resource_adaptor(Upstream *upstream)
-      : base{upstream, typename base::below{upstream}.make("thread_safe")}
+  thread_safe_resource_adaptor(Upstream *upstream) : base{upstream, typename base::below{upstream}.make("thread_safe")}
   {
   }
   thread_safe_resource_adaptor(Upstream &upstream) : thread_safe_resource_adaptor{std::addressof(upstream)}

@@ -103,8 +103,7 @@ private:
   mutable std::map<void *, allocation_info> allocations_;
 };
 
-template <typename Upstream>
-tracking_resource_adaptor<Upstream> make_tracking_adaptor(Upstream *upstream)
+template <typename Upstream> tracking_resource_adaptor<Upstream> make_tracking_adaptor(Upstream *upstream)
 {
   return tracking_resource_adaptor<Upstream>{upstream};
 }

@@ -21,7 +21,8 @@ public:
 private:
   static std::align_val_t usable(std::size_t alignment) noexcept
   {
-    return std::align_val_t{alignment != 0 && is_supported_alignment(alignment) ? alignment : RMM_DEFAULT_HOST_ALIGNMENT};
+    return std::align_val_t{alignment != 0 && is_supported_alignment(alignment) ? alignment
+                                                                                : RMM_DEFAULT_HOST_ALIGNMENT};
   }
   void *do_allocate(std::size_t bytes, std::size_t alignment = RMM_DEFAULT_HOST_ALIGNMENT) override
   {

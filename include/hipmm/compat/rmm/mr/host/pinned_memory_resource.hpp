@@ -66,13 +66,14 @@ private:
   static std::size_t usable(std::size_t alignment) noexcept
   {
     return is_supported_alignment(alignment) && alignment > CUDA_ALLOCATION_ALIGNMENT ? alignment
-                                                                                     : CUDA_ALLOCATION_ALIGNMENT;
+                                                                                      : CUDA_ALLOCATION_ALIGNMENT;
   }
   void *do_allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) override
   {
     void *ptr = nullptr;
     const hipmm::resource from = hipmm_backing(0).resource;
-    if (::hipmm_allocate_aligned(from.get(), bytes, usable(alignment), nullptr, &ptr) != HIPMM_OK) throw std::bad_alloc{};
+    if (::hipmm_allocate_aligned(from.get(), bytes, usable(alignment), nullptr, &ptr) != HIPMM_OK)
+      throw std::bad_alloc{};
     return ptr;
   }
   void do_deallocate(void *ptr, std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) override
