@@ -73,6 +73,7 @@ programs() {
   }
 }
 programs "$CXX" c++17
+build "$CXX" c++17 ../cpp/rmm_resources.cpp && run "hipmm/rmm.hpp over these headers"
 for source in rmm_resources.cpp rmm_containers.cpp; do
   # shellcheck disable=SC2086
   $CXX -std=c++20 $flags -fsyntax-only "$sources/$source" >"$work/log" 2>&1 ||
@@ -90,8 +91,8 @@ fi
 
 # All headers in two files of one program, in both orders: each includes what it needs, and defines nothing twice.
 for file in one two; do
-  [ $file = one ] && order= || order=-r
-  (cd "$top_srcdir/include/hipmm/compat" && find rmm -name '*.hpp') | sort $order | while read -r header; do
+  [ $file = one ] && order=sort || order='sort -r'
+  (cd "$top_srcdir/include/hipmm/compat" && find rmm -name '*.hpp') | $order | while read -r header; do
     case $header in *thrust* | *device_vector* | *exec_policy*) [ -n "$thrust" ] || continue ;; esac
     echo "#include <$header>"
   done >"$work/$file.cpp"

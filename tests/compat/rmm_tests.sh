@@ -43,19 +43,25 @@ spdlog_libraries=${SPDLOG_LIBS-$(${PKG_CONFIG:-pkg-config} --libs spdlog 2>/dev/
 thrust=${THRUST_INCLUDE-/usr/include}
 software=$top_builddir/plugins/runtimes/software/.libs
 cd "$work/tests" || exit 99
+
+# build SOURCE: a program at $work/program, and its messages in $work/log
+build() {
+  # shellcheck disable=SC2086 # lists of words
+  $CXX -x c++ -std=c++17 -w -D__HIP_PLATFORM_AMD__ ${HIP_CFLAGS-} -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP $spdlog \
+    -I"$work/cuda" -I"$work" -I"$work/tests" -I"$top_srcdir/include" -I"$top_srcdir/include/hipmm/compat" -isystem "$thrust" \
+    -c "$1" -o "$work/program.o" >"$work/log" 2>&1 || return 1
+  # shellcheck disable=SC2086
+  $CXX "$work/program.o" -o "$work/program" -lgmock_main -lgmock -lgtest $spdlog_libraries "$top_builddir/.libs/libhipmm.so" \
+    "$software/software.so" -Wl,-rpath,"$top_builddir/.libs:$software" -pthread >>"$work/log" 2>&1
+}
+
 for source in *_tests.c* mr/*/*_tests.c*; do
   case $source in
     *arena_mr_tests.cpp | mr/host/mr_ref_tests.cpp) continue ;; # parts of RMM's arena; references to host memory
     *logger_tests.cpp | *tracking_mr_tests.cpp | *callback_mr_tests.cpp) [ -n "$spdlog" ] || continue ;;
     *.cu) [ -e "$thrust/thrust/device_vector.h" ] || continue ;;
   esac
-  # shellcheck disable=SC2086 # lists of words
-  $CXX -x c++ -std=c++17 -w -D__HIP_PLATFORM_AMD__ ${HIP_CFLAGS-} -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP $spdlog \
-    -I"$work/cuda" -I"$work" -I"$work/tests" -I"$top_srcdir/include" -I"$top_srcdir/include/hipmm/compat" -isystem "$thrust" \
-    -c "$source" -o "$work/program.o" >"$work/log" 2>&1 &&
-    $CXX "$work/program.o" -o "$work/program" -lgmock_main -lgmock -lgtest $spdlog_libraries \
-      "$top_builddir/.libs/libhipmm.so" "$software/software.so" -Wl,-rpath,"$top_builddir/.libs:$software" \
-      -pthread >>"$work/log" 2>&1 || {
+  build "$source" || {
     head -n 20 "$work/log"
     echo "FAIL: $source does not compile"
     failed=$((failed + 1))
@@ -66,14 +72,15 @@ for source in *_tests.c* mr/*/*_tests.c*; do
   ok=$(grep -c '^\[       OK \]' "$work/log")
   passed=$((passed + ok))
   echo "$source: $ok passed"
-  for test in $(sed -n 's/^\[  FAILED  \] \([^ ,]*\).*(.* ms)$/\1/p' "$work/log"); do
+  sed -n 's/^\[  FAILED  \] \([^ ,]*\).*(.* ms)$/\1/p' "$work/log" >"$work/failed"
+  while read -r test; do
     if grep -q "^$test " "$work/differs"; then
       echo "  differs: $(grep "^$test " "$work/differs")"
     else
       echo "FAIL: $test"
       failed=$((failed + 1))
     fi
-  done
+  done <"$work/failed"
 done
 echo "$passed of RMM's tests passed"
 exit $((failed != 0))
