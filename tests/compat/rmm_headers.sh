@@ -91,7 +91,7 @@ fi
 
 # All headers in two files of one program, in both orders: each includes what it needs, and defines nothing twice.
 for file in one two; do
-  [ $file = one ] && order=sort || order='sort -r'
+  [ $file = one ] && order='sort' || order='sort -r'
   (cd "$top_srcdir/include/hipmm/compat" && find rmm -name '*.hpp') | $order | while read -r header; do
     case $header in *thrust* | *device_vector* | *exec_policy*) [ -n "$thrust" ] || continue ;; esac
     echo "#include <$header>"
