@@ -76,6 +76,8 @@ void keeps_bytes_through_all_changes()
   }
   CHECK(counted.get_bytes_counter().value == 0);
   CHECK_THROWS(rmm::logic_error, "nullptr", rmm::device_buffer{nullptr, 10, one, &counted});
+  CHECK(rmm::device_buffer(1, one, &counted).memory_resource() == &counted);
+  CHECK(&memory != rmm::device_buffer(1, one, &counted).memory_resource());
   const rmm::device_buffer empty;
   CHECK(empty.is_empty() && !empty.data() && empty.memory_resource() == rmm::mr::get_current_device_resource_ref());
 }

@@ -27,7 +27,7 @@ namespace hipmm::compat
 
 /* The exception that an object of the program threw in the calling thread's last allocation. hipmm's C functions have only
  * a status between it and the caller. */
-inline std::exception_ptr &pending_exception() noexcept
+HIPMM_COMPAT_ONE inline std::exception_ptr &pending_exception() noexcept
 {
   static thread_local std::exception_ptr pending;
   return pending;
@@ -214,7 +214,7 @@ private:
 enum class shared_source { device, managed, pinned };
 
 /* With `is_initial`, the resource that is in force in hipmm's table, if that is more than plain device memory. */
-inline hipmm::resource shared_resource(shared_source type, int device, bool is_initial = false)
+HIPMM_COMPAT_ONE inline hipmm::resource shared_resource(shared_source type, int device, bool is_initial = false)
 {
   struct table {
     std::mutex lock;

@@ -29,6 +29,13 @@
 typedef struct CUstream_st *cudaStream_t;
 #endif
 
+/* For functions with a state of the process: the same in every library, also in one that hides its symbols. */
+#if defined(__GNUC__)
+#define HIPMM_COMPAT_ONE __attribute__((visibility("default")))
+#else
+#define HIPMM_COMPAT_ONE
+#endif
+
 namespace hipmm::compat
 {
 
@@ -59,7 +66,7 @@ inline stream_handle from_hipmm(::hipmm_stream_t stream) noexcept
 
 /* Initialises hipmm at the first use, with the graph that HIPMM_CONFIG or ./hipmm.json has. The initialisation is never
  * undone: objects of static storage may use it until the process ends. */
-inline ::hipmm_status open_library() noexcept
+HIPMM_COMPAT_ONE inline ::hipmm_status open_library() noexcept
 {
   static std::atomic<bool> is_open{false};
   if (is_open.load(std::memory_order_acquire)) return HIPMM_OK;

@@ -21,7 +21,7 @@
 #define SPDLOG_ACTIVE_LEVEL SPDLOG_LEVEL_INFO
 #endif
 
-#include <hipmm/hipmm.h>
+#include <hipmm/compat/detail/runtime.hpp>
 
 #include <cstddef>
 #include <cstdlib>
@@ -87,7 +87,7 @@ inline void receive_line(void *logger, ::hipmm_log_level level, const char *abou
 } // namespace detail
 
 /* Opens the file at the first call. The logger lives for ever: hipmm may log when the program ends. */
-inline detail::logger_type &logger()
+HIPMM_COMPAT_ONE inline detail::logger_type &logger()
 {
   static detail::logger_type *const opened = [] {
     constexpr int most = SPDLOG_ACTIVE_LEVEL;

@@ -64,8 +64,10 @@ public:
     resource_->deallocate(ptr, bytes, alignment);
   }
 
-  /* In RMM until 23.10 the containers took and returned pointers. */
-  operator mr::device_memory_resource *() const noexcept
+  /* In RMM until 23.10 the containers took and returned pointers. A template, so that a comparison with a pointer is one of
+   * references. */
+  template <typename Base, typename = std::enable_if_t<std::is_same_v<Base, mr::device_memory_resource>>>
+  operator Base *() const noexcept
   {
     return resource_;
   }

@@ -80,7 +80,7 @@ private:
 namespace detail
 {
 
-inline cuda_memory_resource *initial_resource()
+HIPMM_COMPAT_ONE inline cuda_memory_resource *initial_resource()
 {
   static cuda_memory_resource *const initial = [] {
     auto *made = new cuda_memory_resource{}; /* reachable for ever: programs may free memory when they end */

@@ -18,7 +18,7 @@ namespace detail
 {
 
 /* The resource of a device; with `next`, replaces it, and returns the one before. */
-inline device_memory_resource *exchange_resource(cuda_device_id device, device_memory_resource *next)
+HIPMM_COMPAT_ONE inline device_memory_resource *exchange_resource(cuda_device_id device, device_memory_resource *next)
 {
   struct table {
     std::mutex lock;
