@@ -8,6 +8,7 @@
 #include "../core/plugin/plugin.h"
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
+#include "frameworks.h"
 #include "next_symbol.h"
 
 #include <dlfcn.h>
@@ -49,6 +50,7 @@ static void init_enter_child(void)
   if (atomic_load(&is_open) || atomic_load(&is_changing)) atomic_store(&is_forked, true);
   atomic_store(&own_process, (int)getpid());
   hook_reset_counts();
+  frameworks_reset_counts();
 }
 
 __attribute__((constructor)) static void init_watch_forks(void)
@@ -93,14 +95,20 @@ static bool init_library_fits(enum family family, char *why, size_t bytes)
   return fits;
 }
 
+/* The preload object lies in a folder below the plugins in an installation, in preload/.libs in a build tree. */
+void init_set_places(void)
+{
+  static const char *const plugin_places[] = {"..", "../../plugins", NULL};
+  plugin_set_places(plugin_places);
+}
+
+/* A Python program may have initialised hipmm already, with a graph of its own. */
 static bool init_open_locked(void)
 {
-  /* The preload object lies in a folder below the plugins in an installation, in preload/.libs in a build tree. */
-  static const char *const plugin_places[] = {"..", "../../plugins", NULL};
   char why[2200];
   if (atomic_load(&is_open) || has_failed) return atomic_load(&is_open);
-  plugin_set_places(plugin_places);
-  if (!hipmm_init()) {
+  init_set_places();
+  if (!hipmm_init_if_needed()) {
     struct graph *graph;
     if (!device_table_graph(0, &graph)) {
       snprintf(graph_name, sizeof graph_name, "%s", graph->source);
@@ -124,19 +132,44 @@ static enum state init_decide(enum family family)
   return STATE_OFF;
 }
 
-static bool init_ready_slow(enum family family)
+/* Calls `open` for a family, one thread at a time. What it returns. */
+static bool init_change(bool (*open)(enum family family), enum family family)
 {
   int cancel = cancel_forbid();
   atomic_store(&is_changing, true);
   pthread_mutex_lock(&lock);
-  if (atomic_load(&states[family]) == STATE_UNKNOWN) atomic_store(&states[family], init_decide(family));
-  if (atomic_load(&states[family]) == STATE_READY) atomic_store(&was_ready, true);
+  bool is_ready = open(family);
+  if (is_ready) atomic_store(&was_ready, true);
   pthread_mutex_unlock(&lock);
   atomic_store(&is_changing, false);
   cancel_allow(cancel);
-  bool is_ready = atomic_load(&states[family]) == STATE_READY;
   if (is_ready && when_ready) when_ready();
   return is_ready;
+}
+
+static bool init_open_family(enum family family)
+{
+  if (atomic_load(&states[family]) == STATE_UNKNOWN) atomic_store(&states[family], init_decide(family));
+  return atomic_load(&states[family]) == STATE_READY;
+}
+
+static bool init_ready_slow(enum family family)
+{
+  frameworks_check_hook();
+  return init_change(init_open_family, family);
+}
+
+/* The frameworks get memory by hipmm's own functions, so the program's runtime needs no look. */
+static bool init_open_for_python(enum family family)
+{
+  (void)family;
+  return init_open_locked();
+}
+
+bool init_ready_for_python(void)
+{
+  if (init_is_forked()) return false;
+  return (atomic_load(&is_open) && atomic_load(&was_ready)) || init_change(init_open_for_python, FAMILY_HIP);
 }
 
 bool init_ready(enum family family)

@@ -155,8 +155,11 @@ static int run_run(int argc, char **argv)
        .flag = &report,
        .value = &report_file},
       {.name = "json", .doc = "the report as a line of JSON for each process", .flag = &settings.is_json},
-      {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict}};
-  struct arguments arguments = {&run_command, rows, 4, 0, 0, NULL, 0};
+      {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
+      {.name = "no-python",
+       .doc = "leave PyTorch, CuPy and Numba their own allocators, and serve what these ask of the runtime",
+       .flag = &settings.is_without_python}};
+  struct arguments arguments = {&run_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, head, argv, &status)) return status;
   if (first >= argc) {
     say("run: PROGRAM is missing; usage: hipmm run [OPTION]… -- PROGRAM [ARGUMENT]…");
@@ -173,7 +176,8 @@ const struct command run_command = {
     "Starts PROGRAM with hipmm in front of its GPU runtime, HIP's or CUDA's, by LD_PRELOAD. hipMalloc() and the other "
     "functions that allocate and free device memory are served by the stack of their device; managed and pinned memory "
     "by the resources called \"managed\" and \"pinned\", if the graph has them. The rest goes to the runtime as ever. "
-    "Programs that it starts are served too.\n"
+    "Programs that it starts are served too. In Python, PyTorch, CuPy and Numba get hipmm as their allocator when they "
+    "are first imported.\n"
     "\n"
     "Where hipmm cannot serve, one line says why, and the program runs as it would without. That is so for programs "
     "that are set-user-id or linked statically, and it goes unseen for a runtime that is linked statically (nvcc's "

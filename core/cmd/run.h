@@ -25,6 +25,7 @@ struct run_settings {
   const char *report; /* the pattern of a file's name, "-" for standard error, NULL for none */
   bool is_json;       /* the report */
   bool is_strict;
+  bool is_without_python; /* no hook for PyTorch, CuPy and Numba */
 };
 
 /* Sets the environment so that the loader preloads the object. False, after a message, if that fails. */

@@ -60,6 +60,12 @@ void hipmm_torch_reset(void);
  * rounding) would exceed this fraction of the device's memory, 0 to 1; 1 is no limit. Live blocks stay. */
 void hipmm_torch_memory_fraction(double fraction, int device);
 
+/* The bytes of the blocks that hipmm_torch_malloc() gave on a device and that are live, as requested: now, and at most since
+ * the device's first block or hipmm_torch_reset_peak(). 0 where PyTorch has allocated nothing. Either output may be
+ * NULL. */
+void hipmm_torch_memory(int device, size_t *live_bytes_out, size_t *peak_bytes_out);
+void hipmm_torch_reset_peak(int device);
+
 /* set_base_alloc_fn: the live block that starts at `ptr`, and its size as requested; NULL and 0 if there is none. The
  * block may be a part of an allocation of the driver, so that an IPC handle names more than the block. */
 void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out);

@@ -133,10 +133,9 @@ def runtime() -> str | None:
 
 
 def library() -> str:
-    """The path of the libhipmm that this process uses, for ctypes and for frameworks."""
-    from ._library import path
-
-    return path()
+    """The path of the libhipmm that this process uses, for ctypes and for frameworks; under `hipmm run`, of the object that
+    serves the process."""
+    return _hipmm.library()
 
 
 # ---- Resources

@@ -89,9 +89,9 @@ static PyObject *dlpack_export(PyObject *self, struct dl_device device, bool ver
     free(export);
     return NULL;
   }
-  export->shape[0] = (int64_t)hipmm_buffer_bytes(buffer);
+  export->shape[0] = (int64_t)api.buffer_bytes(buffer);
   export->strides[0] = 1;
-  struct dl_tensor tensor = {.data = hipmm_buffer_data(buffer),
+  struct dl_tensor tensor = {.data = api.buffer_data(buffer),
                              .device = device,
                              .ndim = 1,
                              .shape = export->shape,
