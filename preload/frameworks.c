@@ -4,12 +4,10 @@
  * PyTorch, CuPy and Numba is served once, by the stack that serves the process's other calls, and is in its report. */
 #include "frameworks.h"
 
-#include "../core/base/environment.h"
 #include "blocks.h"
 #include "init.h"
 #include "next_symbol.h"
 
-#include <dlfcn.h>
 #include <hipmm/buffer.h>
 #include <hipmm/inspect.h>
 #include <hipmm/memory.h>
@@ -17,9 +15,8 @@
 #include <hipmm/stream.h>
 #include <hipmm/torch.h>
 #include <hipmm/version.h>
-#include <stdlib.h>
+#include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *const names[FRAMEWORK_ROWS] = {
     [FRAMEWORK_TORCH_MALLOC] = "torch: malloc", [FRAMEWORK_TORCH_FREE] = "torch: free",
@@ -38,12 +35,18 @@ struct hook_counts frameworks_counts(enum framework_row row)
   return (struct hook_counts){.calls = atomic_load(&calls[row]), .failed = atomic_load(&failures[row])};
 }
 
-void frameworks_reset_counts(void)
+/* The counts so far are the parent's. */
+static void frameworks_enter_child(void)
 {
   for (int row = 0; row < FRAMEWORK_ROWS; row++) {
     atomic_store(&calls[row], 0);
     atomic_store(&failures[row], 0);
   }
+}
+
+__attribute__((constructor)) static void frameworks_watch_forks(void)
+{
+  pthread_atfork(NULL, NULL, frameworks_enter_child);
 }
 
 /* ---- Calls of frameworks ---- */
@@ -157,29 +160,4 @@ int hipmm_run_attach(int version)
   if (version != HIPMM_VERSION) return 0;
   init_set_places();
   return 1;
-}
-
-/* ---- The hook ---- */
-
-/* The hook names its process. A child of a fork has the hook of its parent. */
-static pid_t first_process;
-
-__attribute__((constructor)) static void frameworks_start(void)
-{
-  first_process = getpid();
-}
-
-void frameworks_check_hook(void)
-{
-  static atomic_bool is_written;
-  const char *object = environment_get("HIPMM_RUN_PYTHON"), *hook = environment_get("HIPMM_RUN_HOOK");
-  int (*is_python)(void) = NULL;
-  void *found = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
-  memcpy(&is_python, &found, sizeof found);
-  if (!object || !*object || !is_python || !is_python() || (hook && strtol(hook, NULL, 10) == (long)first_process))
-    return;
-  message_write_once(&is_written,
-                     "this Python was started without hipmm's hook (its options -I, -E and -S keep the hook out, as does "
-                     "another PYTHONPATH), so PyTorch, CuPy and Numba use allocators of their own, and hipmm serves what "
-                     "these ask of the GPU runtime");
 }

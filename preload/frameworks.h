@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* frameworks.h: Python in a process of `hipmm run`: what PyTorch, CuPy and Numba allocate, for the report, and whether the
- * hook that serves them (sitecustomize.py) is there. */
+/* frameworks.h: what PyTorch, CuPy and Numba allocate in a process of `hipmm run`, for the report. */
 #ifndef HIPMM_PRELOAD_FRAMEWORKS_H
 #define HIPMM_PRELOAD_FRAMEWORKS_H
 
@@ -19,9 +18,5 @@ enum framework_row {
 
 const char *frameworks_name(enum framework_row row);
 struct hook_counts frameworks_counts(enum framework_row row);
-void frameworks_reset_counts(void);
-
-/* Called when the program first uses the runtime: a message if this is a Python that the hook was to reach, and did not. */
-void frameworks_check_hook(void);
 
 #endif

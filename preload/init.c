@@ -8,7 +8,6 @@
 #include "../core/plugin/plugin.h"
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
-#include "frameworks.h"
 #include "next_symbol.h"
 
 #include <dlfcn.h>
@@ -17,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,6 +30,7 @@ static atomic_bool is_open, was_ready, is_forked, is_changing;
 static bool has_failed;
 static char graph_name[PATH_MAX];
 static atomic_int own_process;
+static pid_t first_process; /* own_process before any fork */
 static void (*when_ready)(void);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -50,12 +51,12 @@ static void init_enter_child(void)
   if (atomic_load(&is_open) || atomic_load(&is_changing)) atomic_store(&is_forked, true);
   atomic_store(&own_process, (int)getpid());
   hook_reset_counts();
-  frameworks_reset_counts();
 }
 
 __attribute__((constructor)) static void init_watch_forks(void)
 {
   atomic_store(&own_process, (int)getpid());
+  first_process = getpid();
   pthread_atfork(NULL, NULL, init_enter_child);
 }
 
@@ -153,9 +154,26 @@ static bool init_open_family(enum family family)
   return atomic_load(&states[family]) == STATE_READY;
 }
 
+/* The hook for Python (sitecustomize.py) names its process in HIPMM_RUN_HOOK. A child of a fork has the hook of its
+ * parent. */
+static void init_look_for_python_hook(void)
+{
+  static atomic_bool is_written;
+  const char *object = environment_get("HIPMM_RUN_PYTHON"), *hook = environment_get("HIPMM_RUN_HOOK");
+  int (*is_python)(void) = NULL;
+  void *found = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+  memcpy(&is_python, &found, sizeof found);
+  if (!object || !*object || !is_python || !is_python() || (hook && strtol(hook, NULL, 10) == (long)first_process))
+    return;
+  message_write_once(
+      &is_written, "this Python was started without hipmm's hook (its options -I, -E and -S keep the hook out, as does "
+                   "another PYTHONPATH), so PyTorch, CuPy and Numba use allocators of their own, and hipmm serves what "
+                   "these ask of the GPU runtime");
+}
+
 static bool init_ready_slow(enum family family)
 {
-  frameworks_check_hook();
+  init_look_for_python_hook();
   return init_change(init_open_family, family);
 }
 

@@ -159,8 +159,8 @@ bool run_prepare(const struct run_settings *settings, const struct run_answer *a
 {
   char pid[32], object[PATH_MAX];
   snprintf(pid, sizeof pid, "%ld", (long)getpid());
-  return run_environment_find_object(object) && run_environment_set_config(settings->config) && run_environment_set_plugin_path() &&
-         run_environment_set("HIPMM_RUNTIME", answer->runtime) &&
+  return run_environment_find_object(object) && run_environment_set_config(settings->config) &&
+         run_environment_set_plugin_path() && run_environment_set("HIPMM_RUNTIME", answer->runtime) &&
          (!*answer->settings || run_environment_set("HIPMM_SOFTWARE", answer->settings)) &&
          run_environment_set_report(settings) && run_environment_set("HIPMM_RUN_PID", pid) &&
          run_environment_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") &&

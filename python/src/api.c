@@ -39,7 +39,7 @@ void *api_function(const char *name)
 static bool api_find(void *(*find)(const char *name), struct api *api_out)
 {
   void *function;
-#define API_FIND(name)                                      \
+#define API_FIND(name)                                  \
   if (!(function = find("hipmm_" #name))) return false; \
   memcpy(&api_out->name, &function, sizeof function);
   API_FUNCTIONS(API_FIND)
@@ -52,7 +52,8 @@ void api_choose(void)
 {
   const char *file = getenv("HIPMM_RUN_PYTHON");
   void *object = file && *file ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-  void *found[2] = {object ? dlsym(object, "hipmm_run_attach") : NULL, object ? dlsym(object, "hipmm_run_function") : NULL};
+  void *found[2] = {object ? dlsym(object, "hipmm_run_attach") : NULL,
+                    object ? dlsym(object, "hipmm_run_function") : NULL};
   int (*attach)(int version);
   void *(*find)(const char *name);
   struct api of_run;

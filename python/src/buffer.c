@@ -432,9 +432,9 @@ static PyObject *buffer_array_interface(PyObject *object, void *unused)
   (void)unused;
   const struct hipmm_buffer *buffer = buffer_handle(object);
   hipmm_stream_t stream = api.buffer_stream(buffer);
-  return Py_BuildValue("{s:(NO),s:(n),s:O,s:s,s:i,s:N}", "data", PyLong_FromVoidPtr(api.buffer_data(buffer)),
-                       Py_False, "shape", (Py_ssize_t)api.buffer_bytes(buffer), "strides", Py_None, "typestr", "|u1",
-                       "version", 3, "stream", PyLong_FromVoidPtr(stream ? stream : HIPMM_LEGACY_STREAM));
+  return Py_BuildValue("{s:(NO),s:(n),s:O,s:s,s:i,s:N}", "data", PyLong_FromVoidPtr(api.buffer_data(buffer)), Py_False,
+                       "shape", (Py_ssize_t)api.buffer_bytes(buffer), "strides", Py_None, "typestr", "|u1", "version",
+                       3, "stream", PyLong_FromVoidPtr(stream ? stream : HIPMM_LEGACY_STREAM));
 }
 
 /* ---- Facts ---- */

@@ -107,7 +107,7 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *names)
     self->owner = Py_NewRef(given);
   } else {
     CALL(status, api.stream_create(self->device, non_blocking ? HIPMM_STREAM_NON_BLOCKING : HIPMM_STREAM_SYNC_DEFAULT,
-                                     &self->handle));
+                                   &self->handle));
     self->is_owned = !status;
   }
   if (!status) return (PyObject *)self;

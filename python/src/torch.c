@@ -20,7 +20,7 @@ struct text {
   void *words[4];
 };
 
-#define TORCH_STRING "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE"
+#define TORCH_STRING      "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE"
 #define TORCH_ERROR(name) "_ZN3c10" name "C1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 
 static struct {
@@ -30,7 +30,8 @@ static struct {
   void (*make_text)(struct text *self);
   void (*assign_text)(struct text *self, const char *from);
   void (*destroy_text)(struct text *self);
-  void (*make_error)(void *self, struct location where, struct text *message); /* of c10::Error or of the class itself */
+  void (*make_error)(void *self, struct location where,
+                     struct text *message); /* of c10::Error or of the class itself */
   char *table, *type;
 } torch;
 

@@ -12,7 +12,9 @@ scenario=command
 
 # Usage.
 run 0 run --help
-prints '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--strict\] -- PROGRAM \[ARGUMENT\]…$'
+tr -s ' \n' ' ' <"$work/out" |
+  grep -q '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--strict\] \[--no-python\] -- PROGRAM \[ARGUMENT\]… ' ||
+  fail "the usage is another one"
 prints '^Exit status: the program'
 run 2 run
 says '^hipmm: run: PROGRAM is missing; usage: '
@@ -205,9 +207,11 @@ printf 'int other(void) { return 1; }\n' | ${CC:-cc} -shared -fPIC -x c -o other
 LD_PRELOAD=$work/other.so run 0 run --config pool.json -- sh -c 'echo "$LD_PRELOAD"'
 prints "preload.so:.*software.so:$work/other.so\$"
 
-# The object exports the functions of its table, those that end a process at once, and nothing else.
+# The object exports the functions of its table, those that end a process at once, those for Python, and nothing else.
 ${NM:-nm} -D -P --defined-only "$object" | awk '$2 != "A" { print $1 }' | sort >exported
 sed -n 's/^  [YXP](\([a-z]*\), \([A-Za-z0-9_]*\),.*/\1\2/p' "$top_srcdir/preload/hooks.h" |
-  sed -n 's/^api\(.*\)/hip\1\ncuda\1/; p; $a _Exit\n_exit' | sort >declared
+  sed -n 's/^api\(.*\)/hip\1\ncuda\1/; p; $a _Exit\n_exit' >declared
+sed -n 's/^[a-z]* \**\(hipmm_run_[a-z_]*\)(.*);$/\1/p' "$top_srcdir/preload/frameworks.c" >>declared
+sort -o declared declared
 [ "$(wc -l <declared)" -gt 80 ] && diff declared exported || fail "what is exported is not what is declared"
 finish
