@@ -115,6 +115,7 @@ void buffer_let_go(PyObject *self);
 int buffer_init(PyObject *module);
 int resource_init(PyObject *module);
 int stream_init(PyObject *module);
+int view_init(PyObject *module);
 
 extern PyMethodDef callback_methods[], runtime_methods[], inspect_methods[];
 int callback_init(PyObject *module);

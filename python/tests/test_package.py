@@ -72,6 +72,8 @@ def test_a_free_threaded_python_is_refused(run):
     top = pathlib.Path(__file__).resolve().parents[2]
     program = "import runpy, sys, sysconfig; sysconfig.get_config_var = lambda name: 1; runpy.run_path(sys.argv[1])"
     assert "free-threaded build" in run(program, str(top / "setup.py"), code=1).stderr
+    program = "import sys, sysconfig; sysconfig.get_config_var = lambda name: 1; sys.modules['hipmm._hipmm'] = None; import hipmm"
+    assert "ImportError: hipmm does not support free-threaded builds" in run(program, code=1).stderr
 
 
 def test_the_programs_for_a_gpu_are_python():

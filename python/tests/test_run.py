@@ -241,12 +241,25 @@ def test_workers_are_served(serve, folder):
             return bool(allocator.malloc(nbytes, 0, None))
 
         def main():
+            with multiprocessing.get_context("fork").Pool(1) as pool:  # as DataLoader's workers, which use no GPU
+                print(pool.map(abs, [-1]))
             for kind in ("spawn", "forkserver"):
                 with multiprocessing.get_context(kind).Pool(1) as pool:
                     print(pool.map(work, [1 << 20]))
     """))
-    ended = serve("import work; work.main()")
-    assert (ended.stdout, ended.stderr) == ("[True]\n[True]\n", "")
+    ended = serve("import work; assert work.work(1000); work.main()")
+    assert (ended.stdout, ended.stderr) == ("[1]\n[True]\n[True]\n", "")
+    assert [report["functions"]["torch: malloc"]["calls"] for report in ended.report if report["functions"]].count(1) >= 1
+
+
+def test_the_interpreter_ends_with_live_objects(serve):
+    from test_life import LIVE
+
+    for end in ("", "hipmm.finalize()", "import os; os.abort()"):
+        ended = serve(LIVE + "import torch, fakes; sys.block = fakes.torch_in_force[0].malloc(1 << 20, 0, None)\n" + end,
+                      code=-6 if "abort" in end else 0)
+        assert "rror" not in ended.stderr, ended.stderr
+        assert ended.report[0]["functions"]["torch: malloc"]["calls"] == 1
 
 
 @pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
