@@ -61,11 +61,18 @@ class _Finder(object):
     """Finds what the other finders find, and has each framework served once its module has run."""
 
     def __init__(self, folder):
-        self._folder, self._left = folder, list(_FRAMEWORKS)
+        self._folder, self._left, self._asked = folder, list(_FRAMEWORKS), []
 
     def find_spec(self, name, path=None, target=None):
-        if name not in self._left:
+        if name not in self._left or name in self._asked:  # another finder may ask all finders, as numba-cuda's does
             return None
+        self._asked.append(name)
+        try:
+            return self._find(name, path, target)
+        finally:
+            self._asked.remove(name)
+
+    def _find(self, name, path, target):
         for finder in list(sys.meta_path):
             find = None if finder is self else getattr(finder, "find_spec", None)
             spec = find(name, path, target) if find else None

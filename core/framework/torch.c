@@ -160,20 +160,27 @@ void hipmm_torch_memory_fraction(double fraction, int number)
   if (!device || torch_set_fraction(device, fraction)) framework_log_failure("torch", "the memory fraction is not set");
 }
 
-void hipmm_torch_memory(int number, size_t *live_out, size_t *peak_out)
+enum hipmm_status hipmm_torch_memory(int number, size_t *live_out, size_t *peak_out)
 {
-  struct framework_call call = framework_enter_known(number);
-  if (live_out) *live_out = call.device ? atomic_load(&call.device->live) : 0;
-  if (peak_out) *peak_out = call.device ? atomic_load(&call.device->peak) : 0;
-  if (call.device) framework_leave(call);
+  enum hipmm_status status = lifecycle_enter();
+  if (status) return status;
+  status = device_table_check(number);
+  const struct framework_device *device = status ? NULL : framework_find(number);
+  if (!status && live_out) *live_out = device ? atomic_load(&device->live) : 0;
+  if (!status && peak_out) *peak_out = device ? atomic_load(&device->peak) : 0;
+  lifecycle_leave();
+  return status;
 }
 
-void hipmm_torch_reset_peak(int number)
+enum hipmm_status hipmm_torch_reset_peak(int number)
 {
-  struct framework_call call = framework_enter_known(number);
-  if (!call.device) return;
-  atomic_store(&call.device->peak, atomic_load(&call.device->live));
-  framework_leave(call);
+  enum hipmm_status status = lifecycle_enter();
+  if (status) return status;
+  status = device_table_check(number);
+  struct framework_device *device = status ? NULL : framework_find(number);
+  if (device) atomic_store(&device->peak, atomic_load(&device->live));
+  lifecycle_leave();
+  return status;
 }
 
 /* PyTorch does not tell the device of the pointer. */

@@ -150,6 +150,7 @@ _COUNTS = (
 def _stats_of_pytorch(device: int) -> dict[str, Any]:
     """The figures as torch._C._cuda_memoryStats() nests them, with all of PyTorch's names: what hipmm does not count is 0, as
     PyTorch has it for its other allocators. There is no pool for small blocks, so "all" and "large_pool" are the same."""
+    _hipmm.start_if_needed()
     known = _known_stats(device)
     zeros = dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
     stats: dict[str, Any] = {}

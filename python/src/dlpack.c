@@ -81,10 +81,8 @@ PyObject *dlpack_export(PyObject *owner, const struct dl_tensor *tensor, size_t 
 static PyObject *dlpack_export_buffer(PyObject *self, struct dl_device device, bool versioned)
 {
   struct hipmm_buffer *buffer = buffer_handle(self);
-  struct dl_tensor tensor = {.data = api.buffer_data(buffer),
-                             .device = device,
-                             .ndim = 1,
-                             .dtype = {DLPACK_UNSIGNED, 8, 1}};
+  struct dl_tensor tensor = {
+      .data = api.buffer_data(buffer), .device = device, .ndim = 1, .dtype = {DLPACK_UNSIGNED, 8, 1}};
   if (buffer_hold(self)) return NULL;
   PyObject *capsule = dlpack_export(self, &tensor, api.buffer_bytes(buffer), versioned, false, buffer_let_go);
   if (!capsule) buffer_let_go(self);
@@ -139,7 +137,8 @@ const struct dl_tensor *dlpack_tensor(PyObject *capsule)
   if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
     const struct dl_versioned *versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
     if (versioned->major == 1) return &versioned->tensor;
-    return PyErr_Format(PyExc_BufferError, "a DLPack tensor of version %u; hipmm knows version 1", versioned->major), NULL;
+    return PyErr_Format(PyExc_BufferError, "a DLPack tensor of version %u; hipmm knows version 1", versioned->major),
+           NULL;
   }
   if (PyCapsule_IsValid(capsule, "dltensor"))
     return &((struct dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->tensor;
@@ -155,5 +154,6 @@ PyObject *dlpack_open(PyObject *unused, PyObject *capsule)
   if (!dlpack_is_c_order(tensor))
     return PyErr_SetString(PyExc_ValueError, "the array is not contiguous in C order; copy it first"), NULL;
   return Py_BuildValue("NKO", PyLong_FromVoidPtr((char *)tensor->data + tensor->byte_offset),
-                       (unsigned long long)dlpack_bytes(tensor), tensor->device.type == DLPACK_CPU ? Py_True : Py_False);
+                       (unsigned long long)dlpack_bytes(tensor),
+                       tensor->device.type == DLPACK_CPU ? Py_True : Py_False);
 }

@@ -78,9 +78,9 @@ static PyObject *runtime_torch_memory(PyObject *module, PyObject *args)
   int device, resets = 0;
   size_t live, peak;
   if (!PyArg_ParseTuple(args, "i|p", &device, &resets)) return NULL;
-  if (resets) api.torch_reset_peak(device);
-  api.torch_memory(device, &live, &peak);
-  return Py_BuildValue("KK", (unsigned long long)live, (unsigned long long)peak);
+  enum hipmm_status status = resets ? api.torch_reset_peak(device) : HIPMM_OK;
+  if (!status) status = api.torch_memory(device, &live, &peak);
+  return status ? call_raise() : Py_BuildValue("KK", (unsigned long long)live, (unsigned long long)peak);
 }
 
 static PyObject *runtime_is_under_run(PyObject *module, PyObject *unused)

@@ -140,8 +140,8 @@ static PyObject *view_array_interface(PyObject *object, void *unused)
   if (tensor->device.type == DLPACK_CPU && (!runtime || strcmp(runtime, "software") != 0))
     return PyErr_SetString(PyExc_AttributeError, "the array is in memory of the host"), NULL;
   PyObject *type = view_get_typestr(object, unused), *shape = type ? view_get_shape(object, unused) : NULL;
-  PyObject *strides = dlpack_is_c_order(tensor) ? Py_NewRef(Py_None)
-                                                : view_tuple(tensor, tensor->strides, tensor->dtype.bits / 8);
+  PyObject *strides =
+      dlpack_is_c_order(tensor) ? Py_NewRef(Py_None) : view_tuple(tensor, tensor->strides, tensor->dtype.bits / 8);
   if (!type || !shape || !strides) {
     Py_XDECREF(type);
     Py_XDECREF(shape);
@@ -171,7 +171,8 @@ static PyObject *view_dlpack(PyObject *object, PyObject *args, PyObject *names)
   if (function && one) answer = PyObject_Call(function, one, names);
   versioned = answer ? PyObject_IsTrue(answer) : -1;
   if (versioned == 0 && self->read_only)
-    PyErr_SetString(PyExc_BufferError, "the array is read-only, which only DLPack 1.0 can say: pass max_version=(1, 0)");
+    PyErr_SetString(PyExc_BufferError,
+                    "the array is read-only, which only DLPack 1.0 can say: pass max_version=(1, 0)");
   else if (versioned >= 0)
     capsule = dlpack_export(object, self->tensor, 0, versioned, self->read_only, NULL);
   Py_XDECREF(answer);
@@ -185,13 +186,15 @@ static int view_get_buffer(PyObject *object, Py_buffer *view, int flags)
   const struct view *self = (struct view *)object;
   view->obj = NULL;
   if (!view_is_of_host(self) || !dlpack_is_c_order(self->tensor)) {
-    PyErr_SetString(PyExc_BufferError, "only an array in memory of the host, in C order, has the buffer protocol; copy it "
-                                       "with hipmm.Buffer.copy_of()");
+    PyErr_SetString(PyExc_BufferError,
+                    "only an array in memory of the host, in C order, has the buffer protocol; copy it "
+                    "with hipmm.Buffer.copy_of()");
     return -1;
   }
   static char none[1];
   char *data = view_data(self);
-  return PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)dlpack_bytes(self->tensor), self->read_only, flags);
+  return PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)dlpack_bytes(self->tensor), self->read_only,
+                           flags);
 }
 
 static PyObject *view_repr(PyObject *object)
@@ -222,9 +225,10 @@ static PyGetSetDef view_properties[] = {
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot view_slots[] = {
-    {Py_tp_doc, "An array of another library without a copy, from hipmm.from_dlpack(). It keeps the array's memory, and "
-                "gives that to others by DLPack, __cuda_array_interface__ and, for memory of the host, the buffer "
-                "protocol. The memory goes back to its library when the View dies."},
+    {Py_tp_doc,
+     "An array of another library without a copy, from hipmm.from_dlpack(). It keeps the array's memory, and "
+     "gives that to others by DLPack, __cuda_array_interface__ and, for memory of the host, the buffer "
+     "protocol. The memory goes back to its library when the View dies."},
     {Py_tp_new, (void *)view_new},
     {Py_tp_dealloc, (void *)view_dealloc},
     {Py_tp_repr, (void *)view_repr},

@@ -219,6 +219,31 @@ def test_a_framework_that_cannot_be_imported_is_an_import_error_as_ever(serve, f
     assert ended.stderr == ""
 
 
+def test_a_finder_that_asks_all_finders(serve):
+    """numba-cuda puts such a one in front."""
+    ended = serve("""
+        import importlib.util, sys
+
+        class Finder:
+            asked = []
+
+            def find_spec(self, name, path=None, target=None):
+                if name != "torch" or self.asked:
+                    return None
+                self.asked.append(name)
+                return importlib.util.find_spec(name)
+
+        sys.meta_path.insert(0, Finder())
+        import torch, fakes
+        print(len(fakes.torch_in_force))
+        sys.meta_path.insert(1, sys.meta_path.pop(0))
+        Finder.asked.clear()
+        import cupy
+        print(len(fakes.cupy_allocator))
+    """)
+    assert (ended.stdout, ended.stderr) == ("1\n1\n", "")
+
+
 def test_children_are_served(serve):
     ended = serve("""
         import multiprocessing, subprocess, sys
