@@ -111,7 +111,7 @@ int output_file_open(const char *name, enum output_file_mode mode)
 {
   int standard = output_file_standard(name);
   if (standard >= 0) return fcntl(standard, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (mode == OUTPUT_FILE_APPEND) flags |= O_APPEND;
   if (output_file_is_shared(name)) flags |= O_NOFOLLOW;
   int file = open(name, flags, 0666);

@@ -20,6 +20,7 @@ for plugin in $plugins; do
   case $type in
   advise | prefetch) run 0 plugin test --over managed "$file" ;; # they refuse memory that does not migrate
   logging) run 0 plugin test --options "{\"file\": \"$work/log.csv\"}" "$file" ;;
+  recording) run 0 plugin test --options "{\"file\": \"$work/log.record\"}" "$file" ;;
   async_import) # needs a pool of another process
     for check in load imports descriptor; do run 0 plugin test --only $check "$file"; done ;;
   pool) run 0 plugin test --over managed "$file" ;;
