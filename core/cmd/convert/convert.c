@@ -4,6 +4,7 @@
 #include "../../base/output_file.h"
 #include "../../base/text.h"
 #include "../cmd.h"
+#include "../trace/logs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,59 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CONVERT_MOST_LOGS = 1024, CONVERT_TELL_ROWS = 1 << 14 };
-
-struct convert_input {
-  const char *file;
-  struct trace_rows *rows;
-  struct trace_row row; /* the next one */
-  bool is_at_end;
-};
+enum { CONVERT_TELL_ROWS = 1 << 14 };
 
 struct convert {
   const char *output_file; /* NULL, "-": standard output */
   struct convert_output output;
-  struct convert_input *inputs;
-  size_t n_inputs;
+  struct trace_logs logs;
+  char *const *files;
+  size_t n_files;
   uint64_t rows;
 };
-
-/* ---- Input ----------------------------------------------------------------------------------------------------- */
-
-/* Reads the next row. False: the error was printed. */
-static bool convert_advance(struct convert_input *input)
-{
-  enum trace_line state = trace_rows_next(input->rows, &input->row);
-  if (state == TRACE_LINE_ERROR) say("%s", trace_rows_message(input->rows));
-  input->is_at_end = state != TRACE_LINE;
-  if (state == TRACE_LINE_END && *trace_rows_remark(input->rows))
-    note("%s: %s", input->file, trace_rows_remark(input->rows));
-  return state != TRACE_LINE_ERROR;
-}
-
-static bool convert_open_inputs(struct convert *convert, char **files)
-{
-  char message[PATH_MAX + 512];
-  for (size_t i = 0; i < convert->n_inputs; i++) {
-    struct convert_input *input = &convert->inputs[i];
-    input->file = files[i];
-    input->rows = trace_rows_open(files[i], message, sizeof message);
-    if (!input->rows) say("%s", message);
-    if (!input->rows || !convert_advance(input)) return false;
-  }
-  return true;
-}
-
-/* The input with the earliest row; of equal times the first given. NULL: all are at their ends. */
-static struct convert_input *convert_next_input(const struct convert *convert)
-{
-  struct convert_input *first = NULL;
-  for (size_t i = 0; i < convert->n_inputs; i++) {
-    struct convert_input *input = &convert->inputs[i];
-    if (!input->is_at_end && (!first || input->row.nanoseconds < first->row.nanoseconds)) first = input;
-  }
-  return first;
-}
 
 /* ---- Output ---------------------------------------------------------------------------------------------------- */
 
@@ -75,12 +33,13 @@ static bool convert_fail_output(const struct convert *convert, int code)
 }
 
 /* Opening the output would empty an input. */
-static bool convert_is_input(const struct convert *convert, char **files)
+static bool convert_is_input(const struct convert *convert)
 {
   struct stat output, input;
   if (stat(convert->output_file, &output) || !S_ISREG(output.st_mode)) return false;
-  for (size_t i = 0; i < convert->n_inputs; i++) {
-    int failed = strcmp(files[i], "-") == 0 ? fstat(STDIN_FILENO, &input) : stat(files[i], &input);
+  for (size_t i = 0; i < convert->n_files; i++) {
+    const char *file = convert->files[i];
+    int failed = strcmp(file, "-") == 0 ? fstat(STDIN_FILENO, &input) : stat(file, &input);
     if (!failed && input.st_dev == output.st_dev && input.st_ino == output.st_ino) return true;
   }
   return false;
@@ -115,25 +74,31 @@ static bool convert_close_output(struct convert *convert, bool good)
 static bool convert_rows(struct convert *convert)
 {
   struct progress progress;
+  const struct trace_row *row;
+  const struct trace_rows *rows;
+  uint64_t done, total;
   bool good = true;
   progress_start(&progress, "converting");
-  for (struct convert_input *input; good && (input = convert_next_input(convert)); convert->rows++) {
-    good = convert->output.row(&convert->output, &input->row, input->rows);
-    if (!good) convert_fail_output(convert, errno);
-    if (convert->n_inputs == 1 && convert->rows % CONVERT_TELL_ROWS == 0)
-      progress_show(&progress, trace_rows_done_bytes(input->rows), trace_rows_total_bytes(input->rows));
-    good = good && convert_advance(input);
+  for (; good && trace_logs_next(&convert->logs, &row, &rows); convert->rows++) {
+    good = convert->output.row(&convert->output, row, rows) || convert_fail_output(convert, errno);
+    if (convert->rows % CONVERT_TELL_ROWS) continue;
+    trace_logs_progress(&convert->logs, &done, &total);
+    progress_show(&progress, done, total);
   }
   progress_end(&progress);
-  return good;
+  return good && !convert->logs.has_failed;
 }
 
-static int convert_all(struct convert *convert, char **files)
+static int convert_all(struct convert *convert)
 {
-  if (!convert_open_inputs(convert, files) || !convert_open_output(convert)) return CMD_BAD;
-  bool good = convert->output.begin(&convert->output) || convert_fail_output(convert, errno);
-  good = good && convert_rows(convert);
-  good = convert_close_output(convert, good);
+  bool good = false;
+  if (!trace_logs_open(&convert->logs, convert->files, convert->n_files)) return CMD_BAD;
+  if (convert_open_output(convert)) {
+    good = convert->output.begin(&convert->output) || convert_fail_output(convert, errno);
+    good = good && convert_rows(convert);
+    good = convert_close_output(convert, good);
+  }
+  trace_logs_close(&convert->logs);
   if (good) note("%llu row%s", (unsigned long long)convert->rows, text_plural(convert->rows));
   return good ? CMD_GOOD : CMD_BAD;
 }
@@ -164,7 +129,7 @@ static int convert_run(int argc, char **argv)
        .value = &format,
        .choices = formats},
   };
-  struct arguments arguments = {&convert_command, rows, sizeof rows / sizeof *rows, 1, CONVERT_MOST_LOGS, NULL, 0};
+  struct arguments arguments = {&convert_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
   if (format && strcmp(format, "csv") != 0 && strcmp(format, "record") != 0) {
     say("convert: --format \"%s\" is not csv or record", format);
@@ -172,20 +137,13 @@ static int convert_run(int argc, char **argv)
   }
   if (convert.output_file && strcmp(convert.output_file, "-") == 0) convert.output_file = NULL;
   convert.output = *convert_format(format, convert.output_file);
-  convert.n_inputs = arguments.n_operands;
-  if (convert.output_file && convert_is_input(&convert, arguments.operands)) {
+  convert.files = arguments.operands;
+  convert.n_files = arguments.n_operands;
+  if (convert.output_file && convert_is_input(&convert)) {
     say("convert: \"%s\" is also read; write another file", convert.output_file);
     return CMD_USAGE;
   }
-  convert.inputs = calloc(convert.n_inputs, sizeof *convert.inputs);
-  status = CMD_BAD;
-  if (convert.inputs)
-    status = convert_all(&convert, arguments.operands);
-  else
-    say("convert: out of memory");
-  for (size_t i = 0; convert.inputs && i < convert.n_inputs; i++)
-    if (convert.inputs[i].rows) trace_rows_close(convert.inputs[i].rows);
-  free(convert.inputs);
+  status = convert_all(&convert);
   return status == CMD_GOOD && !convert.output_file ? output_finish(status) : status;
 }
 
