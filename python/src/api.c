@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,15 +36,20 @@ void *api_function(const char *name)
   return function;
 }
 
+#define API_ROW(name) {"hipmm_" #name, offsetof(struct api, name)},
+static const struct {
+  const char *name;
+  size_t offset;
+} rows[] = {API_FUNCTIONS(API_ROW)};
+
 /* False if a function is missing. */
 static bool api_find(void *(*find)(const char *name), struct api *api_out)
 {
-  void *function;
-#define API_FIND(name)                                  \
-  if (!(function = find("hipmm_" #name))) return false; \
-  memcpy(&api_out->name, &function, sizeof function);
-  API_FUNCTIONS(API_FIND)
-#undef API_FIND
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    void *function = find(rows[i].name);
+    if (!function) return false;
+    memcpy((char *)api_out + rows[i].offset, &function, sizeof function);
+  }
   return true;
 }
 
