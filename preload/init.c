@@ -165,10 +165,10 @@ static void init_look_for_python_hook(void)
   memcpy(&is_python, &found, sizeof found);
   if (!object || !*object || !is_python || !is_python() || (hook && strtol(hook, NULL, 10) == (long)first_process))
     return;
-  message_write_once(
-      &is_written, "this Python was started without hipmm's hook (its options -I, -E and -S keep the hook out, as does "
-                   "another PYTHONPATH), so PyTorch, CuPy and Numba use allocators of their own, and hipmm serves what "
-                   "these ask of the GPU runtime");
+  message_write_once(&is_written, "this Python was started without hipmm's hook (its options -I, -E and -S keep the "
+                                  "hook out, as do another PYTHONPATH and a Python before 3.10), so PyTorch, CuPy and "
+                                  "Numba use allocators of their own, and hipmm serves what "
+                                  "these ask of the GPU runtime");
 }
 
 static bool init_ready_slow(enum family family)

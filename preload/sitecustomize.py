@@ -21,21 +21,21 @@ def _say(line):
 
 
 def _package(folder):
-    """Imports hipmm: the package whose `hipmm run` this is, also into a Python that has none; or the one of this Python."""
-    if "hipmm" not in sys.modules:
-        own = os.path.abspath(os.path.join(folder, "..", "..", "..", ".."))  # hipmm/lib/hipmm/preload/python
-        if os.path.exists(os.path.join(own, "_hipmm.abi3.so")):
-            from importlib import util
+    """Imports hipmm: the package whose `hipmm run` this is (a folder above), also into a Python that has none; or the one of
+    this Python."""
+    own = os.path.dirname(folder)
+    while own != os.path.dirname(own) and not os.path.exists(os.path.join(own, "_hipmm.abi3.so")):
+        own = os.path.dirname(own)
+    if "hipmm" not in sys.modules and own != os.path.dirname(own):
+        from importlib import util
 
-            spec = util.spec_from_file_location(
-                "hipmm", os.path.join(own, "__init__.py"), submodule_search_locations=[own]
-            )
-            package = sys.modules["hipmm"] = util.module_from_spec(spec)
-            try:
-                spec.loader.exec_module(package)
-            except BaseException:
-                del sys.modules["hipmm"]
-                raise
+        spec = util.spec_from_file_location("hipmm", os.path.join(own, "__init__.py"), submodule_search_locations=[own])
+        package = sys.modules["hipmm"] = util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(package)
+        except BaseException:
+            del sys.modules["hipmm"]
+            raise
     import hipmm.hook
 
     return hipmm.hook
