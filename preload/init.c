@@ -154,21 +154,22 @@ static bool init_open_family(enum family family)
   return atomic_load(&states[family]) == STATE_READY;
 }
 
+/* A function of Python's: NULL in a program that is none. */
+__attribute__((weak)) int Py_IsInitialized(void);
+
 /* The hook for Python (sitecustomize.py) names its process in HIPMM_RUN_HOOK. A child of a fork has the hook of its
  * parent. */
 static void init_look_for_python_hook(void)
 {
   static atomic_bool is_written;
   const char *object = environment_get("HIPMM_RUN_PYTHON"), *hook = environment_get("HIPMM_RUN_HOOK");
-  int (*is_python)(void) = NULL;
-  void *found = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
-  memcpy(&is_python, &found, sizeof found);
-  if (!object || !*object || !is_python || !is_python() || (hook && strtol(hook, NULL, 10) == (long)first_process))
-    return;
-  message_write_once(&is_written, "this Python was started without hipmm's hook (its options -I, -E and -S keep the "
-                                  "hook out, as do another PYTHONPATH and a Python before 3.10), so PyTorch, CuPy and "
-                                  "Numba use allocators of their own, and hipmm serves what "
-                                  "these ask of the GPU runtime");
+  if (!object || !*object || !Py_IsInitialized || !Py_IsInitialized()) return;
+  if (hook && strtol(hook, NULL, 10) == (long)first_process) return;
+  message_write_once(
+      &is_written,
+      "this Python was started without hipmm's hook (its options -I, -E and -S keep the hook out, as do "
+      "another PYTHONPATH and a Python before 3.10), so PyTorch, CuPy and Numba use allocators of their own, "
+      "and hipmm serves what these ask of the GPU runtime");
 }
 
 static bool init_ready_slow(enum family family)
