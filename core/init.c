@@ -7,6 +7,7 @@
 #include "base/lifecycle.h"
 #include "base/log.h"
 #include "container/pinned_resource.h"
+#include "inspect/publish.h"
 #include "runtime/hip.h"
 #include "stack/device_table.h"
 #include "stack/handle.h"
@@ -28,6 +29,7 @@ static enum hipmm_status init_open(struct graph *graph)
     graph_release(graph);
   else
     device_table_open(graph);
+  if (!status && publish_is_wanted(graph->publishes)) publish_begin();
   return status;
 }
 
@@ -114,6 +116,7 @@ enum hipmm_status hipmm_finalize(void)
   status = lifecycle_check();
   if (!status && --lifecycle_users == 0) {
     lifecycle_await_calls();
+    publish_end();
     pinned_resource_close();
     device_table_close();
     handle_release_idle();

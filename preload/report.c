@@ -54,6 +54,7 @@ static HIPMM_PRINTF(2, 3) void report_add(struct report_text *text, const char *
 static void report_add_string(struct report_text *text, const char *string)
 {
   bool is_control;
+  char escaped[TEXT_ESCAPE_BYTES];
   if (!string) {
     report_add(text, "null");
     return;
@@ -61,12 +62,14 @@ static void report_add_string(struct report_text *text, const char *string)
   report_add(text, "\"");
   for (size_t length; *string; string += length) {
     length = text_character(string, &is_control);
-    if (length == 1 && is_control && (unsigned char)*string < 0x80)
-      report_add(text, "\\u%04x", (unsigned char)*string);
-    else if (length == 1 && (unsigned char)*string >= 0x80)
+    if (length == 1 && (unsigned char)*string >= 0x80) {
       report_add(text, "?");
-    else
+    } else if (is_control) {
+      text_escape(string, escaped);
+      report_add(text, "%s", escaped);
+    } else {
       report_add(text, "%s%.*s", *string == '"' || *string == '\\' ? "\\" : "", (int)length, string);
+    }
   }
   report_add(text, "\"");
 }

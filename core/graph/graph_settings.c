@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",
+const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path", "publish",
                                       "resources", "devices", "stack",   NULL};
 
 static bool graph_settings_is_top_key(const char *key)
@@ -34,10 +34,11 @@ static void graph_settings_refuse_unknown_keys(struct graph_build *build)
     if (nearest)
       graph_build_refuse_key(build, "", key, "unknown key %s; did you mean \"%s\"?", shown, nearest);
     else
-      graph_build_refuse_key(build, "", key,
-                             "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", and \"stack\" or "
-                             "\"resources\" and \"devices\"",
-                             shown);
+      graph_build_refuse_key(
+          build, "", key,
+          "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", \"publish\", and \"stack\" or "
+          "\"resources\" and \"devices\"",
+          shown);
   }
 }
 
@@ -200,10 +201,20 @@ static void graph_settings_read_runtime(struct graph_build *build)
   graph_settings_check_runtime_options(build, plugin);
 }
 
+static void graph_settings_read_publish(struct graph_build *build)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  json_t *value = json_object_get(build->graph->root, "publish");
+  if (value && !json_is_boolean(value))
+    graph_build_refuse(build, "/publish", "%s is not true or false", option_show(value, shown, sizeof shown));
+  build->graph->publishes = json_is_true(value);
+}
+
 void graph_read_settings(struct graph_build *build)
 {
   graph_settings_refuse_unknown_keys(build);
   graph_settings_check_version(build);
   graph_settings_read_plugin_path(build);
   graph_settings_read_runtime(build);
+  graph_settings_read_publish(build);
 }

@@ -173,7 +173,7 @@ static enum hipmm_status resource_create_check_all_named(const struct creation *
 static enum hipmm_status resource_create_read_options(struct creation *creation)
 {
   const struct hipmm_plugin *descriptor = &creation->plugin->descriptor;
-  creation->options = graph_file_parse_options(creation->recipe->options, &creation->report);
+  creation->options = graph_parse_options(creation->recipe->options, &creation->report);
   if (!creation->options && creation->report.n_errors) return diagnostics_raise(&creation->report);
   if (!creation->options) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   enum hipmm_status status = resource_create_add_settings(creation);

@@ -95,6 +95,14 @@ tells '^    overruns 1, underruns 0, writes after a free 1, double frees 0$'
 run 0 run --config guard.json -- "$here/program" end_damage
 says_once '^hipmm: error: guard: .* past its end'
 
+# A plugin of any name is told of the end, at its two moments.
+echo '{ "stack": ["sample", "pool", "device"] }' >sample.json
+run 0 run --config sample.json -- "$here/program" leak
+scenario=leak
+says_once '^sample: the process exits$'
+says_once '^sample: the process has ended$'
+[ "$(tail -n 1 "$work/err")" = 'sample: the process has ended' ] || fail "the end is not told last: $(cat "$work/err")"
+
 # As JSON, a line for each process.
 options='--config tracking.json --json'
 good leak

@@ -188,10 +188,13 @@ static json_t *graph_schema_stack(void)
 static json_t *graph_schema_top_properties(const struct plugins *plugins)
 {
   json_t *version = json_pack("{s:i, s:i, s:s}", "const", 1, "default", 1, "description", "Of the file's format");
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
+  json_t *publish = json_pack("{s:s, s:b, s:s}", "type", "boolean", "default", 0, "description",
+                              "Whether processes publish their counters, for `hipmm top` and `hipmm export`");
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
                    graph_schema_text("The address of this schema", "string"), "version", version, "runtime",
-                   graph_schema_runtime(plugins), "plugin_path", graph_schema_plugin_path(), "resources",
-                   graph_schema_resources(), "devices", graph_schema_devices(), "stack", graph_schema_stack());
+                   graph_schema_runtime(plugins), "plugin_path", graph_schema_plugin_path(), "publish", publish,
+                   "resources", graph_schema_resources(), "devices", graph_schema_devices(), "stack",
+                   graph_schema_stack());
 }
 
 json_t *graph_schema(const struct plugin_path *path)

@@ -65,6 +65,16 @@ HIPMM_EXPORT hipError_t hipGetProcAddress(const char *name, void **function_out,
 HIPMM_EXPORT hipError_t hipGetDevicePropertiesR0600(void *properties, int device);
 #endif
 #if HIP_VERSION < 50300000
+typedef struct hipMemAllocNodeParams {
+  hipMemPoolProps poolProps;
+  const hipMemAccessDesc *accessDescs;
+  size_t accessDescCount, bytesize;
+  void *dptr;
+} hipMemAllocNodeParams;
+HIPMM_EXPORT hipError_t hipGraphAddMemAllocNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *after,
+                                                size_t n_after, hipMemAllocNodeParams *params);
+HIPMM_EXPORT hipError_t hipGraphAddMemFreeNode(hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *after,
+                                               size_t n_after, void *pointer);
 typedef int hipGraphMemAttributeType;
 HIPMM_EXPORT hipError_t hipDeviceGraphMemTrim(int device);
 HIPMM_EXPORT hipError_t hipDeviceGetGraphMemAttribute(int device, hipGraphMemAttributeType attribute, void *value);
@@ -140,6 +150,7 @@ enum software_operation_kind {
   SOFTWARE_ALLOC_VISIBLE, /* a stream-ordered allocation takes effect */
   SOFTWARE_FREE_VISIBLE,  /* a stream-ordered free takes effect; completes a marker */
   SOFTWARE_PREFETCH,      /* checks its span only */
+  SOFTWARE_EMPTY,         /* of a graph: does nothing, and others depend on it */
   SOFTWARE_GRAPH_ALLOC,   /* memory of a graph is there, and there no longer (see graph_memory.c) */
   SOFTWARE_GRAPH_FREE,
   SOFTWARE_GRAPH_END /* a launch of a graph is finished; completes a marker */

@@ -101,6 +101,22 @@ uint64_t software_stepped_draw(uint64_t limit);
 /* A query of an event or stream runs a few operations, so that a loop of queries comes to an end. */
 void software_stepped_poll(void);
 
+/* ---- copy.c, fill.c -------------------------------------------------------------------------------------------- */
+
+/* Rows of bytes, `pitch` apart from start to start. */
+struct software_rows {
+  void *start;
+  size_t pitch;
+};
+
+/* The operations of nodes of a graph, which access memory as the current device. At least one byte, or value. */
+hipError_t software_copy_new_node(enum software_call call, const struct software_rows *to,
+                                  const struct software_rows *from, size_t width, size_t rows, hipMemcpyKind kind,
+                                  struct software_operation **operation_out);
+hipError_t software_fill_new_node(enum software_call call, const struct software_rows *to, uint32_t value,
+                                  uint32_t value_bytes, size_t count, size_t rows,
+                                  struct software_operation **operation_out);
+
 /* ---- capture.c ------------------------------------------------------------------------------------------------- */
 
 /* The operation becomes a node. On failure it is freed. */

@@ -127,6 +127,14 @@ struct hipmm_sharing {
 /* The operations of a resource. `self` is what create returned. Any thread calls any op between create and destroy,
  * unless the descriptor has HIPMM_PLUGIN_NOT_THREAD_SAFE. An optional op that is NULL is filled in at load. A failing
  * op has reported the reason through its services, or returns the status of an upstream. */
+/* A moment of the end of a process. The device can be used in both. */
+enum hipmm_process_end {
+  HIPMM_PROCESS_EXITS =
+      0, /* exit() was called, or main returned: work is over, and the program may still free memory */
+  HIPMM_PROCESS_ENDED = 1, /* the program's own functions for its exit have run: what is live is never freed */
+  HIPMM_PROCESS_END_FORCE_32BIT = 0x7fffffff
+};
+
 struct hipmm_ops {
   size_t struct_size;
 
@@ -198,6 +206,11 @@ struct hipmm_ops {
    * type maps no memory. */
   enum hipmm_status (*visit_chunks)(void *self, const void *ptr,
                                     void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
+
+  /* The process ends, and the resource will not be destroyed: logs what destroy would log, and changes nothing. `hipmm run`
+   * calls it twice, once for each moment; other threads may run, and may call other ops. The reason of a failure is told
+   * to the user. NULL: nothing. */
+  enum hipmm_status (*process_end)(void *self, enum hipmm_process_end moment);
 };
 
 /* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the
