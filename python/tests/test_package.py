@@ -18,8 +18,8 @@ def test_an_import_loads_no_framework(run):
 
 
 def test_an_import_is_quick(run):
-    """Under 30 ms: the best of five, on a machine that has other things to do."""
-    program = "import time; start = time.perf_counter(); import hipmm; print(time.perf_counter() - start)"
+    """Under 30 ms of a processor, the best of five: the machine may have other things to do."""
+    program = "import time; start = time.process_time(); import hipmm; print(time.process_time() - start)"
     assert min(float(run(program).stdout) for _ in range(5)) < 0.03
 
 
