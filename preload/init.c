@@ -5,6 +5,7 @@
 
 #include "../core/base/cancel.h"
 #include "../core/base/environment.h"
+#include "../core/inspect/report.h"
 #include "../core/plugin/plugin.h"
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
@@ -55,6 +56,7 @@ static void init_enter_child(void)
 
 __attribute__((constructor)) static void init_watch_forks(void)
 {
+  report_forbid(); /* report_ends.c writes one */
   atomic_store(&own_process, (int)getpid());
   first_process = getpid();
   pthread_atfork(NULL, NULL, init_enter_child);

@@ -24,6 +24,12 @@ void framework_log_failure(const char *framework, const char *what)
     log_line(HIPMM_LOG_ERROR, framework, "%s: %s", what, hipmm_last_error_message());
 }
 
+void framework_fail_allocation(const char *framework)
+{
+  error_count_allocation();
+  framework_log_failure(framework, "cannot allocate");
+}
+
 /* ---- Opening ---- */
 
 enum hipmm_status framework_initialise(void)

@@ -39,7 +39,9 @@ struct graph {
   const char *runtime;              /* "auto", "amd", … or a path */
   struct json_t *runtime_object;    /* its options; an empty object if none */
   struct plugin_path plugin_path;
-  bool publishes; /* the counters of its resources, for hipmm top */
+  bool publishes;          /* the counters of its resources, for hipmm top */
+  const char *report;      /* the pattern of the report's name (output_file.h); NULL: none */
+  bool follows_local_rank; /* "current_device": "local_rank" */
 
   struct graph_node *nodes; /* every node after all nodes that it needs */
   size_t n_nodes;

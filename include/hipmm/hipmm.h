@@ -177,7 +177,11 @@ enum hipmm_status hipmm_log_set_sink(void (*sink)(void *arg, enum hipmm_log_leve
  * hipmm_init() takes the graph from the file that HIPMM_CONFIG names, else from ./hipmm.json, else from the system's
  * hipmm/hipmm.json (under the configured sysconfdir). Without any of these files, every device gets a plain `device`
  * resource. A set-user-id program ignores the environment and the working directory.
- * HIPMM_RUNTIME overrides the runtime of every graph. */
+ * HIPMM_RUNTIME overrides the runtime of every graph.
+ *
+ * With "current_device": "local_rank" in the graph, the first initialisation makes the device of the process's rank on its
+ * host current for the calling thread, unless no launcher tells this rank; hipmm_init_if_needed() never does. With
+ * "report", the last hipmm_finalize(), or the process's exit(), writes a report. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_init(void);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_file(const char *path);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_string(const char *json);

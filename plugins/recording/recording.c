@@ -179,8 +179,9 @@ static const struct hipmm_option recording_option_table[] = {
      .initial = "hipmm.%r.record",
      .doc =
          "Name of the file, which is overwritten; %p in it is replaced by the process id, %h by the host's name, %r by "
-         "the rank (Open MPI, PMIx, MPICH, MVAPICH2, torchrun, Slurm; else 0), %d by the device, %% by a percent sign. "
-         "If another device already writes the file, .devN is inserted before its extension; if another process does, "
+         "the rank (torchrun, Open MPI, PMIx, MPICH, MVAPICH2, PALS, Flux, Slurm; else 0), %d by the device, %% by a "
+         "percent sign. If another device already writes the file, .devN is inserted before its extension; if another "
+         "process does, "
          ".pN. It must be a regular file that nobody shortens while it is written"},
     {.name = "rotate_size",
      .type = HIPMM_OPTION_BYTES,

@@ -43,6 +43,7 @@ STEPS = [
     ("peers-c", steps_peers.program, 60),
     ("peers-torch", steps_peers.torch, 120),
     ("peers-cupy", steps_peers.cupy, 60),
+    ("ranks", steps_peers.ranks, 90),
 ]
 
 

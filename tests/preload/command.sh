@@ -13,7 +13,7 @@ scenario=command
 # Usage.
 run 0 run --help
 tr -s ' \n' ' ' <"$work/out" |
-  grep -q '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--strict\] \[--no-python\] -- PROGRAM \[ARGUMENT\]… ' ||
+  grep -q '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--merge\] \[--strict\] \[--no-python\] -- PROGRAM \[ARGUMENT\]… ' ||
   fail "the usage is another one"
 prints '^Exit status: the program'
 run 2 run

@@ -108,7 +108,7 @@ options='--config tracking.json --json'
 good leak
 [ "$(wc -l <"$work/report")" = 1 ] || fail "not one line of JSON"
 scenario=json
-tells '^{"program":"program","process":[0-9]*,"moment":"exit","signal":null,"runtime":"software","graph":"'"$work"'/tracking.json"'
+tells '^{"program":"program","process":[0-9]*,"host":"'"$(uname -n)"'","rank":null,"local_rank":null,"ranks":null,"run_time":[0-9]*,"moment":"exit","signal":null,"runtime":"software","graph":"'"$work"'/tracking.json"'
 tells '"functions":{"hipMalloc":{"calls":3,"passed":0,"failed":0}}'
 tells '"memory":\[{"device":0,"kind":"device","peak_requested_bytes":4197376,"live_bytes":4197376,"live_blocks":3,'
 tells '"resources":\[{"device":0,"name":"tracking","report":\["device 0: 3 allocations outstanding, 4197376 bytes",'
