@@ -87,8 +87,9 @@ static const char *init_file_of(next_function function)
  * user. */
 static bool init_library_fits(enum family family, char *why, size_t bytes)
 {
+  static const enum hook hooks[] = {HOOK_hipMalloc, HOOK_cudaMalloc, HOOK_cuMemAlloc_v2};
   bool is_hip = family == FAMILY_HIP;
-  next_function next = next_find(is_hip ? HOOK_hipMalloc : HOOK_cudaMalloc), ours;
+  next_function next = next_find(hooks[family]), ours;
   void *address = hip_symbol("hipMalloc");
   memcpy(&ours, &address, sizeof ours);
   bool fits = is_hip ? next == ours : !strcmp(hip_name(), "nvidia") || strchr(hip_name(), '/');
@@ -126,9 +127,17 @@ static bool init_open_locked(void)
   return false;
 }
 
+/* `hipmm run --no-driver`. */
+static bool init_forbids(enum family family)
+{
+  const char *driver = family == FAMILY_DRIVER ? environment_get("HIPMM_RUN_DRIVER") : NULL;
+  return driver && !strcmp(driver, "0");
+}
+
 static enum state init_decide(enum family family)
 {
   char why[1200];
+  if (init_forbids(family)) return STATE_OFF;
   if (!init_open_locked()) return STATE_OFF;
   if (init_library_fits(family, why, sizeof why)) return STATE_READY;
   init_refuse(why);
@@ -198,6 +207,12 @@ bool init_ready(enum family family)
   if (init_is_forked()) return false;
   int state = atomic_load_explicit(&states[family], memory_order_acquire);
   return state == STATE_UNKNOWN ? init_ready_slow(family) : state == STATE_READY;
+}
+
+bool init_is_off(enum family family)
+{
+  int state = atomic_load_explicit(&states[family], memory_order_acquire);
+  return init_is_forked() || state == STATE_OFF || (state == STATE_UNKNOWN && init_forbids(family));
 }
 
 bool init_enter(void)

@@ -28,6 +28,7 @@ struct run_settings {
   bool is_json;       /* the report */
   bool is_strict;
   bool is_without_python; /* no hook for PyTorch, CuPy and Numba */
+  bool is_without_driver; /* calls of NVIDIA's driver are not served */
 };
 
 /* Sets the environment so that the loader preloads the object. False, after a message, if that fails. */

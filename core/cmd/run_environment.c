@@ -185,6 +185,7 @@ bool run_prepare(const struct run_settings *settings, const struct run_answer *a
          run_environment_set_report(settings) && run_environment_set("HIPMM_RUN_PID", pid) &&
          run_environment_set("HIPMM_RUN_TIME", time) && run_environment_set_device(answer) &&
          run_environment_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") &&
+         run_environment_set("HIPMM_RUN_DRIVER", settings->is_without_driver ? "0" : "1") &&
          run_environment_set_python(object, settings->is_without_python) &&
          run_environment_preload(object, answer->library);
 }

@@ -80,7 +80,7 @@ for file in "$source"/tests/data/*.csv.xz "$@"; do
   *) mkdir -p "$folder/traces" && xz -c "$file" >"$folder/traces/$(basename "$file").xz" ;;
   esac
 done
-for file in etc/hipmm.json tests/gpu/*.py tests/gpu/*.[ch] include/hipmm/*.h; do
+for file in etc/hipmm.json tests/gpu/*.py tests/gpu/*.[ch] tests/gpu/*.cu include/hipmm/*.h; do
   for found in "$source"/$file; do carry "$found" "$(dirname "$file")/$(basename "$found")"; done
 done
 carry "$source/tests/gpu/prove.sh" prove.sh
