@@ -232,10 +232,10 @@ def preload(proof):
 
 
 def rmm(proof):
-    """RMM's containers, and RMM's own tests, over hipmm: what tests/cpp/rmm.sh and rmm_own_tests.sh put into the bundle."""
+    """RMM's containers, README and own tests over hipmm: what tests/cpp/rmm.sh and rmm_own_tests.sh put into the bundle."""
     folder = proof.bundle / "tests/gpu/rmm_own"
-    programs = [program for program in (proof.bundle / "tests/gpu/rmm_containers", proof.bundle / "tests/gpu/thrust")
-                if program.exists()]
+    names = ("rmm_containers", "rmm_readme", "thrust", "rmm_thrust")
+    programs = [program for name in names if (program := proof.bundle / "tests/gpu" / name).exists()]
     if not folder.is_dir() and not programs:
         return proof.leave_out("rmm", "the bundle has no programs of RMM: see tests/gpu/README.md")
     if not needs(proof, "rmm"):
