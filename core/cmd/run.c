@@ -173,6 +173,9 @@ static int run_run(int argc, char **argv)
               "or with --json as one object",
        .flag = &merge},
       {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
+      {.name = "no-python",
+       .doc = "leave PyTorch, CuPy and Numba their own allocators, and serve what these ask of the runtime",
+       .flag = &settings.is_without_python},
       {.name = "no-driver",
        .doc = "serve calls of the runtime alone, and not those of NVIDIA's driver (cuMemAlloc and so on)",
        .flag = &settings.is_without_driver}};
@@ -201,7 +204,9 @@ const struct command run_command = {
     "hipMalloc(), cudaMalloc(), cuMemAlloc() and the other functions that allocate and free device memory are served "
     "by "
     "the stack of their device; managed and pinned memory by the resources called \"managed\" and \"pinned\", if the "
-    "graph has them. The rest goes to the runtime as ever. Programs that it starts are served too.\n"
+    "graph has them. The rest goes to the runtime as ever. Programs that it starts are served too. In Python, PyTorch, "
+    "CuPy and "
+    "Numba get hipmm as their allocator when they are first imported.\n"
     "\n"
     "Functions are served that the program is linked to, and those that it looks up with dlsym(), hipGetProcAddress() "
     "or "

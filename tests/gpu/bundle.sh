@@ -54,6 +54,7 @@ done
 for object in "$build"/preload/.libs/*.so; do
   [ ! -e "$object" ] || carry "$object" "plugins/preload/$(basename "$object")"
 done
+carry "$source/preload/sitecustomize.py" plugins/preload/python/sitecustomize.py
 # By the name that programs load: links do not survive every way of copying, and two files would be two libraries.
 for library in "$build"/.libs/lib*.so; do carry "$library" "lib/$(basename "$library").0"; done
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import steps_hipmm
 import steps_peers
 import steps_programs
+import steps_python
 import steps_trouble
 from proof import Proof, print_table
 
@@ -32,6 +33,7 @@ STEPS = [
     ("bench", steps_hipmm.bench, 45),
     ("torch", steps_programs.torch, 240),
     ("hooks", steps_programs.hooks, 45),
+    ("hook", steps_python.hook, 180),
     ("cupy", steps_programs.cupy, 60),
     ("numba", steps_programs.numba, 30),
     ("preload", steps_programs.preload, 45),

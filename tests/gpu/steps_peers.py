@@ -231,7 +231,7 @@ def script(proof, file, native, way, variables):
     command = [sys.executable, "-B", *words]
     variables = {"OMP_NUM_THREADS": "6", **variables}
     if way.how == UNDER:
-        return proof.hipmm("run", "--strict", "--report", "--", *command, limit=80, **variables)
+        return proof.hipmm("run", "--strict", "--no-python", "--report", "--", *command, limit=80, **variables)
     return proof.run(command, 80, **variables)
 
 

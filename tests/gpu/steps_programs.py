@@ -114,7 +114,7 @@ def served(report):
 def under_run(proof, name, key, script, *words, **environment):
     """The program by itself and under `hipmm run`: the same results, as `key` names them. Returns the report."""
     plain = proof.python(script, *words, limit=60, **environment)
-    command = ["run", "--strict", "--report", "--", sys.executable, "-B", proof.bundle / "tests/gpu" / script, *words]
+    command = ["run", "--strict", "--no-python", "--report", "--", sys.executable, "-B", proof.bundle / "tests/gpu" / script, *words]
     under = proof.hipmm(*command, limit=60, **environment)
     said = [done.json() or {} for done in (plain, under)]
     results = [one.get(key) for one in said]
@@ -128,7 +128,7 @@ def under_run(proof, name, key, script, *words, **environment):
 
 
 def run(proof):
-    """The programs of the steps before, which know nothing of hipmm."""
+    """The programs of the steps before, which know nothing of hipmm, by what they ask of the runtime."""
     if needs(proof, "PyTorch", "torch"):
         report = under_run(proof, "PyTorch", "losses", "torch_train.py", "--allocator", "native", "--steps", 15,
                            PYTORCH_NO_CUDA_MEMORY_CACHING="1")
