@@ -1,24 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* allocate.c: how the pool serves an allocation and a free. A hit in the thread's cache is served by pool_allocate() and
- * pool_deallocate() without the lock. An allocation that misses takes the lock and makes these attempts, the cheapest
- * first. The first that succeeds ends the search.
- *
- *   attempt    what it uses                                             its price
- *   ---------  -------------------------------------------------------  --------------------------------------------
- *   replay     the address that the same request had before             nothing, or chunks mapped (placement_hints.h)
- *   ready      free blocks of the request's stream, or of none          a search
- *   cached     blocks in the caches of all threads                      the caches are empty afterwards
- *   completed  blocks of other streams whose work has completed         one event query for each of these streams
- *   waiting    a block of another stream                                the request's stream waits for that stream
- *   merged     all free blocks, merged (segments only)                  the request's stream waits for all others
- *   unfenced   blocks of streams whose handles may be gone              the host waits for the device
- *   commit     idle chunks that are mapped elsewhere (granules only)    driver calls; without aliases a host wait
- *   grow       new memory of the upstream                               driver calls, and more memory held
- *   exchange   new memory in place of all idle memory                   the host waits for the device; driver calls
- *
- * With one stream, `completed` to `unfenced` have nothing to find and are left out. While a stream is captured, the host
- * cannot wait for the device: `unfenced` and `exchange` are left out. Where a chunk can have one mapping only, `grow`
- * comes before `commit` up to a limit (backing.c). When every attempt has failed, explain.c says why. */
+ * pool_deallocate() without the lock. An allocation that misses takes the lock and makes the attempts of the table
+ * `attempts`, the cheapest first. The first that succeeds ends the search. When every attempt has failed, explain.c says
+ * why. */
 #include "allocate.h"
 #include "explain.h"
 
@@ -31,7 +15,7 @@ enum {
   CACHE_SHARE = 1024,
 };
 
-enum { LARGE_BYTES = 1 << 20 }; /* see pool_allocate_from_heap() */
+enum { LARGE_BYTES = 1 << 20 }; /* see pool_try_ready() */
 
 static enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user)
 {
@@ -62,9 +46,6 @@ static __attribute__((noinline)) enum hipmm_status pool_find_stream(struct pool 
   for (uint32_t known = STREAM_FIRST; !id && !status && known < streams->count; known++)
     pool_forget_stream(pool, known);
   if (!id && !status) status = streams_enter(streams, handle, &id);
-  if (!status && !heap_cover(&pool->heap, id))
-    status = pool->services->refuse(pool->services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for another stream", 0,
-                                    0, 0);
   if (!status) *id_out = id;
   return status;
 }
@@ -80,49 +61,128 @@ static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struc
 
 /* ---- Allocating ---- */
 
-/* The attempts from `ready` to `unfenced`. */
-static uint32_t pool_allocate_from_heap(struct pool *pool, const struct request *request)
+/* ---- The attempts ---- */
+
+/* An allocation while the attempts are made. */
+struct miss {
+  const struct request *request;
+  uint32_t id;              /* BLOCK_NONE: none yet */
+  enum hipmm_status status; /* of the last attempt that asked for memory */
+  bool is_over;             /* no attempt can succeed */
+};
+
+static void pool_try_ready(struct pool *pool, struct miss *miss)
 {
   struct heap *heap = &pool->heap;
-  bool has_others = heap->streams.active > 1;
   /* Where a large block goes decides how well the rest packs, and beside the work on so much memory a few event queries
-   * cost little: with several streams a large request looks for completed work first. */
-  if (has_others && request->bytes >= LARGE_BYTES) heap_poll(heap);
-  uint32_t id = heap_allocate_ready(heap, request);
-  if (!id && caches_flush(&pool->caches, heap)) id = heap_allocate_ready(heap, request);
-  if (id || !has_others) return id;
-  id = heap_allocate_completed(heap, request);
-  if (!id) id = heap_allocate_waiting(heap, request);
-  if (!id && !pool->backing.mapped) id = heap_allocate_merged(heap, request);
-  if (id || !heap_has_unfenced(heap, request->stream, request->bytes)) return id;
-  return pool_synchronize_device(pool, request->stream) ? BLOCK_NONE : heap_allocate_ready(heap, request);
+   * cost little: with several streams a large request looks for completed work first, unless there is slack. */
+  bool packs = heap->is_short || !pool->backing.mapped;
+  if (heap->streams.active > 1 && packs && miss->request->bytes >= LARGE_BYTES) heap_poll(heap);
+  miss->id = heap_allocate_ready(heap, miss->request);
 }
 
-/* The attempt `exchange`: neither the upstream nor the maximum allows more, so idle memory is released first, if that
- * can be enough. */
-static enum hipmm_status pool_allocate_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
+static void pool_try_cached(struct pool *pool, struct miss *miss)
 {
-  enum hipmm_status status = pool_synchronize_device(pool, request->stream);
-  if (!status) status = backing_check_available(&pool->backing, &pool->heap, request);
-  if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
-  return status ? status : backing_allocate(&pool->backing, &pool->heap, request, id_out);
+  if (caches_flush(&pool->caches, &pool->heap)) miss->id = heap_allocate_ready(&pool->heap, miss->request);
 }
 
-/* The attempts `commit`, `grow` and `exchange`. */
-static enum hipmm_status pool_allocate_by_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
+static void pool_try_completed(struct pool *pool, struct miss *miss)
+{
+  miss->id = heap_allocate_completed(&pool->heap, miss->request);
+}
+
+static void pool_try_waiting(struct pool *pool, struct miss *miss)
+{
+  miss->id = heap_allocate_waiting(&pool->heap, miss->request);
+}
+
+static void pool_try_merged(struct pool *pool, struct miss *miss)
+{
+  miss->id = heap_allocate_merged(&pool->heap, miss->request);
+}
+
+/* New memory is of no use without a record for the rest of it. */
+static void pool_try_slack(struct pool *pool, struct miss *miss)
+{
+  miss->is_over = blocks_are_exhausted(&pool->heap.blocks);
+  if (miss->is_over)
+    miss->status = explain_exhausted_records(&pool->backing, &pool->heap, miss->request);
+  else
+    miss->status = backing_use_slack(&pool->backing, &pool->heap, miss->request, &miss->id);
+}
+
+static void pool_try_unfenced(struct pool *pool, struct miss *miss)
+{
+  if (!heap_has_unfenced(&pool->heap, miss->request->stream, miss->request->bytes)) return;
+  if (!pool_synchronize_device(pool, miss->request->stream)) miss->id = heap_allocate_ready(&pool->heap, miss->request);
+}
+
+/* What idle memory and new memory together cannot serve moves nothing. */
+static void pool_try_move(struct pool *pool, struct miss *miss)
+{
+  miss->status = backing_check_available(&pool->backing, &pool->heap, miss->request);
+  if (!miss->status) miss->status = backing_move(&pool->backing, &pool->heap, miss->request, &miss->id);
+}
+
+static void pool_try_grow(struct pool *pool, struct miss *miss)
+{
+  miss->status = backing_check_available(&pool->backing, &pool->heap, miss->request);
+  if (!miss->status) miss->status = backing_grow(&pool->backing, &pool->heap, miss->request, &miss->id);
+}
+
+/* Neither the upstream nor the maximum allows more, so idle memory is released first, if that can be enough. */
+static void pool_try_exchange(struct pool *pool, struct miss *miss)
+{
+  if (!backing_bytes(&pool->backing) || streams_any_captured(&pool->heap.streams, miss->request->stream)) return;
+  miss->status = pool_synchronize_device(pool, miss->request->stream);
+  if (!miss->status) miss->status = backing_check_available(&pool->backing, &pool->heap, miss->request);
+  if (!miss->status) miss->status = backing_release_idle(&pool->backing, &pool->heap, 0);
+  if (!miss->status) miss->status = backing_grow(&pool->backing, &pool->heap, miss->request, &miss->id);
+}
+
+/* When an attempt is made: at any time, with several streams, and then with segments only. */
+enum need { ALWAYS, SEVERAL_STREAMS, SEVERAL_IN_SEGMENTS };
+
+/* Where a chunk can have one mapping only, `move` waits on the host. While a stream is captured, the host cannot wait for
+ * the device: `unfenced` and `exchange` do nothing. */
+static const struct attempt {
+  void (*make)(struct pool *pool, struct miss *miss);
+  enum need need;
+} attempts[] = {
+    /* what it uses, and its price */
+    {pool_try_ready, ALWAYS},               /* free blocks of the request's stream, or of none: a search */
+    {pool_try_cached, ALWAYS},              /* blocks in the caches of all threads: the caches are empty afterwards */
+    {pool_try_completed, SEVERAL_STREAMS},  /* blocks whose work has completed: an event query for each stream */
+    {pool_try_waiting, SEVERAL_STREAMS},    /* a block of another stream: the request's stream waits for that stream */
+    {pool_try_merged, SEVERAL_IN_SEGMENTS}, /* all free blocks, merged: the stream waits for all others */
+    {pool_try_slack, ALWAYS},               /* new memory within the slack (slack.h): driver calls */
+    {pool_try_unfenced, SEVERAL_STREAMS},   /* blocks of streams that may be gone: the host waits for the device */
+    {pool_try_move, ALWAYS},                /* idle chunks that are mapped elsewhere: driver calls */
+    {pool_try_grow, ALWAYS},                /* new memory: driver calls, and more memory held */
+    {pool_try_exchange, ALWAYS},            /* new memory in place of all idle memory: the host waits for the device */
+};
+
+static bool pool_needs(const struct pool *pool, enum need need)
+{
+  if (need == SEVERAL_IN_SEGMENTS && pool->backing.mapped) return false;
+  return need == ALWAYS || pool->heap.streams.active > 1;
+}
+
+static enum hipmm_status pool_allocate_from_heap(struct pool *pool, const struct request *request, uint32_t *id_out)
 {
   struct backing *backing = &pool->backing;
   struct heap *heap = &pool->heap;
+  struct miss miss = {.request = request};
   uint64_t held_bytes = backing_bytes(backing);
-  if (blocks_are_exhausted(&heap->blocks)) return explain_exhausted_records(backing, heap, request);
-  enum hipmm_status status = backing_allocate(backing, heap, request, id_out);
-  bool has_more = hipmm_is_out_of_memory(status) && backing_bytes(backing);
-  if (has_more && !streams_any_captured(&heap->streams, request->stream))
-    status = pool_allocate_by_exchange(pool, request, id_out);
-  if (!status) return HIPMM_OK;
-  /* Other users of the upstream may need what this attempt has added in vain. */
+  for (size_t i = 0; !miss.id && !miss.is_over && i < sizeof attempts / sizeof *attempts; i++) {
+    if (pool_needs(pool, attempts[i].need)) attempts[i].make(pool, &miss);
+    if (miss.status && !hipmm_is_out_of_memory(miss.status)) miss.is_over = true;
+  }
+  *id_out = miss.id;
+  if (miss.id) return HIPMM_OK;
+  /* Other users of the upstream may need what the attempts have added in vain. */
   if (backing_bytes(backing) > held_bytes) backing_release_idle(backing, heap, held_bytes);
-  return explain_failure(backing, heap, status, request);
+  return miss.is_over ? miss.status : explain_failure(backing, heap, miss.status, request);
 }
 
 /* A thread remembers a few caches only: the block may be in a cache of the thread that it has forgotten. */
@@ -148,12 +208,8 @@ static enum hipmm_status pool_allocate_locked(struct pool *pool, const struct ca
   }
   enum hipmm_status status = pool_enter_stream(pool, known, stream, &request->stream);
   if (status) return status;
-  bool uses_hints = backing_uses_hints(&pool->backing, &pool->heap, request);
-  id = uses_hints ? granules_replay(&pool->backing.granules, &pool->heap, request) : BLOCK_NONE;
-  if (!id) id = pool_allocate_from_heap(pool, request);
-  if (!id) status = pool_allocate_by_growth(pool, request, &id);
+  status = pool_allocate_from_heap(pool, request, &id);
   if (status) return status;
-  if (uses_hints) granules_record(&pool->backing.granules, &pool->heap, id);
   *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   return HIPMM_OK;
 }

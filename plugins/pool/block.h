@@ -19,8 +19,7 @@ enum {
   UNIT_BITS = 8,     /* of HIPMM_ALIGNMENT */
   LEAF_BITS = 32,    /* a leaf of the map is for 4 GiB of address space */
   ADDRESS_BITS = 47, /* of user space on the systems that have HIP */
-  CELL_BITS = 21,
-  MAX_SPANS = 32
+  CELL_BITS = 21
 };
 
 enum block_state {
@@ -41,16 +40,11 @@ struct block {
   uint32_t next, previous; /* free: its neighbours in the free_index */
   uint32_t uncommitted;    /* free: the uncommitted granules in it (granules.h); live: 0 */
   uint16_t stream;         /* free: the stream whose work may still use it; STREAM_READY: none */
+  uint16_t place;          /* free: its list in the free_index */
   uint8_t state;
 };
 
 _Static_assert(sizeof(struct block) == 64, "a block is a cache line");
-
-/* A run of addresses that are divided into cells (address_index.h). */
-struct span {
-  uint64_t start, bytes;
-  uint32_t first_cell;
-};
 
 /* All records, and two maps from an address to the block that starts there. Small blocks may start anywhere. Blocks as
  * large as a cell have a map of their own, with one entry for each cell: a program then uses few cache lines of it. */
@@ -67,8 +61,6 @@ struct blocks {
   uint32_t n_leaves;         /* leaves in use */
   const struct hipmm_services *services;
   struct host_array records;
-  uint32_t n_spans, n_cells;
-  struct span spans[MAX_SPANS]; /* with granules only */
 };
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);
@@ -125,14 +117,6 @@ static inline struct block *block_of(const struct blocks *blocks, uint32_t id)
 static inline bool block_holds(const struct block *block, uint64_t start, uint64_t end)
 {
   return block->start <= start && block->start + block->bytes >= end;
-}
-
-/* The cell of a covered address. */
-static inline uint32_t block_cell(const struct blocks *blocks, uint64_t address)
-{
-  const struct span *span = blocks->spans;
-  while (address - span->start >= span->bytes) span++;
-  return span->first_cell + (uint32_t)((address - span->start) >> CELL_BITS);
 }
 
 static inline bool block_is_large(uint64_t bytes)

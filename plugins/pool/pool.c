@@ -40,8 +40,7 @@ static const struct hipmm_feature values[] = {
 static uint64_t pool_metadata_bytes(const struct pool *pool)
 {
   return sizeof *pool + heap_metadata_bytes(&pool->heap) + pool->caches.count * sizeof(struct cache) +
-         backing_count(&pool->backing) * sizeof(struct chunk) +
-         (pool->backing.mapped ? placement_hints_metadata_bytes() : 0);
+         backing_count(&pool->backing) * sizeof(struct chunk);
 }
 
 static int64_t pool_value_of(struct pool *pool, enum value value)
@@ -170,9 +169,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   bool opened = caches_open(&pool->caches, services);
   if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
-  if (!status)
-    status = backing_open(&pool->backing, &pool->heap, services, upstreams[0], (enum growth)wanted->growth,
-                          wanted->maximum_size);
+  if (!status) status = backing_open(&pool->backing, &pool->heap, services, upstreams[0], wanted);
   if (!status) status = pool_fill(pool, wanted->initial_size);
   if (status) {
     pool_destroy(pool);
@@ -185,6 +182,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
 }
 
 static const char *const unlimited[] = {"unlimited", NULL};
+static const char *const automatic[] = {"auto", NULL};
 static const char *const growths[] = {
     [GROWTH_AUTO] = "auto", [GROWTH_MAPPED] = "mapped", [GROWTH_SEGMENTS] = "segments", NULL};
 
@@ -205,6 +203,16 @@ static const struct hipmm_option options[] = {
      .doc = "The most that is ever held from the upstream",
      .at_least = "initial_size",
      .choices = unlimited},
+    {.name = "slack",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_PERCENT,
+     .offset = offsetof(struct pool_options, slack),
+     .initial = "auto",
+     .unit = "bytes",
+     .doc =
+         "Idle memory that a mapped pool may hold beyond the peak of what was allocated, rather than move it to where "
+         "it is needed; less as maximum_size or the end of the device's memory nears; auto, up to half of the peak",
+     .choices = automatic},
     {.name = "growth",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct pool_options, growth),

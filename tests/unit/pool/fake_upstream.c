@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MAX_ITEMS = 8192, MAX_GRANULES = 1 << 16 };
+enum { MAX_ITEMS = 16384, MAX_GRANULES = 1 << 16 };
 
 static const uint64_t FIRST_ADDRESS = 0x200000000000;
 
