@@ -203,16 +203,6 @@ static const struct hipmm_option options[] = {
      .doc = "The most that is ever held from the upstream",
      .at_least = "initial_size",
      .choices = unlimited},
-    {.name = "slack",
-     .type = HIPMM_OPTION_BYTES,
-     .flags = HIPMM_OPTION_PERCENT,
-     .offset = offsetof(struct pool_options, slack),
-     .initial = "auto",
-     .unit = "bytes",
-     .doc =
-         "Idle memory that a mapped pool may hold beyond the peak of what was allocated, rather than move it to where "
-         "it is needed; less as maximum_size or the end of the device's memory nears; auto, up to half of the peak",
-     .choices = automatic},
     {.name = "growth",
      .type = HIPMM_OPTION_ENUM,
      .offset = offsetof(struct pool_options, growth),
@@ -232,6 +222,16 @@ static const struct hipmm_option options[] = {
          "lazy, when another stream wants the block, if every stream outlives its frees; auto, lazily for the default "
          "stream and retained ones, by synchronising the device for others",
      .choices = record_words},
+    {.name = "slack",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_PERCENT,
+     .offset = offsetof(struct pool_options, slack),
+     .initial = "auto",
+     .unit = "bytes",
+     .doc =
+         "Idle memory that a mapped pool may hold beyond the peak of what was allocated, rather than move it to where "
+         "it is needed; less as maximum_size or the end of the device's memory nears; auto, up to half of the peak",
+     .choices = automatic},
 };
 
 static const struct hipmm_ops ops = {.struct_size = sizeof ops,

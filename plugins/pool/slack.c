@@ -50,7 +50,8 @@ void slack_update(struct slack *slack, const struct chunks *chunks, uint64_t liv
 
 uint64_t slack_growth(const struct slack *slack, const struct chunks *chunks)
 {
-  return sizes_headroom(slack->peak_bytes + slack_bytes(slack, chunks), chunks->bytes);
+  uint64_t growth = sizes_headroom(slack->peak_bytes + slack_bytes(slack, chunks), chunks->bytes);
+  return slack_lesser_of(growth, slack_room(slack, chunks));
 }
 
 bool slack_is_short(const struct slack *slack, const struct chunks *chunks, uint64_t bytes)

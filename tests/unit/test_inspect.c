@@ -379,6 +379,7 @@ static void visits_options(void **state)
       {"maximum_size", "bytes", "unlimited", INT64_MAX, true, true},
       {"growth", "enum", "segments", 2, false, false},
       {"record", "enum", "auto", 0, true, false},
+      {"slack", "bytes", "auto", INT64_MAX, true, false},
   };
   static const struct wanted_option of_async[] = {
       {"initial_pool_size", "bytes", "0", 0, true, false},

@@ -199,9 +199,10 @@ static void reaches_its_maximum_with_one_block(void **state)
 
 /* Others may want the memory meanwhile, and chunks cost time. */
 static void takes_nothing_for_what_cannot_be_had(uint64_t capacity_bytes, uint64_t maximum_bytes,
-                                                 enum hipmm_status status)
+                                                 uint64_t slack_bytes, enum hipmm_status status)
 {
   uint32_t id;
+  slack = slack_bytes;
   open_backing(GROWTH_MAPPED, capacity_bytes, GRANULE, maximum_bytes);
   ids[0] = allocate_block(20 * GRANULE);
   ids[1] = allocate_block(20 * GRANULE);
@@ -221,8 +222,10 @@ static void takes_nothing_for_what_cannot_be_had(uint64_t capacity_bytes, uint64
 static void takes_nothing_in_vain(void **state)
 {
   (void)state;
-  takes_nothing_for_what_cannot_be_had(200 * GRANULE, 100 * GRANULE, HIPMM_E_LIMIT);
-  takes_nothing_for_what_cannot_be_had(100 * GRANULE, UINT64_MAX, HIPMM_E_OUT_OF_MEMORY);
+  takes_nothing_for_what_cannot_be_had(200 * GRANULE, 100 * GRANULE, 0, HIPMM_E_LIMIT);
+  takes_nothing_for_what_cannot_be_had(100 * GRANULE, UINT64_MAX, 0, HIPMM_E_OUT_OF_MEMORY);
+  takes_nothing_for_what_cannot_be_had(200 * GRANULE, 100 * GRANULE, SLACK_AUTO, HIPMM_E_LIMIT);
+  takes_nothing_for_what_cannot_be_had(100 * GRANULE, UINT64_MAX, SLACK_AUTO, HIPMM_E_OUT_OF_MEMORY);
   open_backing(GROWTH_MAPPED, 100 * GRANULE, GRANULE, UINT64_MAX);
   assert_status(backing_fill(&backing, &heap, 101 * GRANULE), HIPMM_E_OUT_OF_MEMORY);
   assert_int_equal(backing_peak_bytes(&backing), 0);
