@@ -26,7 +26,8 @@ enum block_state {
   BLOCK_UNUSED, /* the record is not in use */
   BLOCK_FREE,
   BLOCK_LIVE,
-  BLOCK_CACHED /* freed, and in a cache (cache.h): live to the heap */
+  BLOCK_CACHED, /* freed, and in a cache (cache.h): live to the heap */
+  BLOCK_LENT    /* held by the heaps of threads (thread_heaps.h): live to the heap */
 };
 
 struct block {
@@ -133,26 +134,32 @@ static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t st
   return entries ? &entries[(start & ((1ull << LEAF_BITS) - 1)) >> UNIT_BITS] : NULL;
 }
 
-/* The block of the entry, if it is live and starts at `start`; BLOCK_NONE otherwise. */
-static inline uint32_t block_live_in(const struct blocks *blocks, const uint32_t *entry, uint64_t start)
+/* The block of the entry, if it is in the state and starts at `start`; BLOCK_NONE otherwise. */
+static inline uint32_t block_of_entry(const struct blocks *blocks, const uint32_t *entry, uint64_t start,
+                                      enum block_state state)
 {
   if (!entry) return BLOCK_NONE;
   uint32_t id = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
   const struct block *block = block_of(blocks, id);
-  return block_state(block) == BLOCK_LIVE && __atomic_load_n(&block->start, __ATOMIC_RELAXED) == start ? id
-                                                                                                       : BLOCK_NONE;
+  return block_state(block) == state && __atomic_load_n(&block->start, __ATOMIC_RELAXED) == start ? id : BLOCK_NONE;
 }
 
-/* The live block that starts at `ptr`; BLOCK_NONE if there is none. `bytes` is the caller's word for its size, which
- * decides the map to search first. Needs no lock: no other thread changes a live block, and the state tells whether the
- * block is live. */
-static inline uint32_t block_at(const struct blocks *blocks, const void *ptr, uint64_t bytes)
+/* The block in the state that starts at `ptr`; BLOCK_NONE if there is none. `bytes` is the caller's word for its size, which
+ * decides the map to search first. */
+static inline uint32_t block_at_in(const struct blocks *blocks, const void *ptr, uint64_t bytes, enum block_state state)
 {
   uint64_t start = (uintptr_t)ptr;
   bool is_large = block_is_large(bytes);
   if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
-  uint32_t id = block_live_in(blocks, block_map_entry(blocks, start, is_large), start);
-  return id ? id : block_live_in(blocks, block_map_entry(blocks, start, !is_large), start);
+  uint32_t id = block_of_entry(blocks, block_map_entry(blocks, start, is_large), start, state);
+  return id ? id : block_of_entry(blocks, block_map_entry(blocks, start, !is_large), start, state);
+}
+
+/* The live block that starts at `ptr`. Needs no lock: no other thread changes a live block, and the state tells whether
+ * the block is live. */
+static inline uint32_t block_at(const struct blocks *blocks, const void *ptr, uint64_t bytes)
+{
+  return block_at_in(blocks, ptr, bytes, BLOCK_LIVE);
 }
 
 #endif
