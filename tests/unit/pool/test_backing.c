@@ -198,8 +198,8 @@ static void reaches_its_maximum_with_one_block(void **state)
 }
 
 /* Others may want the memory meanwhile, and chunks cost time. */
-static void takes_nothing_for_what_cannot_be_had(uint64_t capacity_bytes, uint64_t maximum_bytes,
-                                                 uint64_t slack_bytes, enum hipmm_status status)
+static void takes_nothing_for_what_cannot_be_had(uint64_t capacity_bytes, uint64_t maximum_bytes, uint64_t slack_bytes,
+                                                 enum hipmm_status status)
 {
   uint32_t id;
   slack = slack_bytes;
