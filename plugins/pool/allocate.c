@@ -24,14 +24,13 @@ static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struc
 
 /* ---- Threads that wait ---- */
 
-/* Counts the entry into the lock. A thread that has waited gets a cache, which counts. */
+/* Counts the entry into the lock. A thread's cache knows the stream, so that the next entry need not find it. */
 static void pool_count_entry(struct pool *pool, struct cache *cache, hipmm_stream_t handle, uint32_t stream)
 {
-  bool waited = biased_lock_has_waited(&pool->lock);
   const struct streams *streams = &pool->heap.streams;
-  bool may_cache = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
-  if (!cache && waited && may_cache) cache = cache_new(&pool->caches, &pool->heap, handle, stream);
-  if (cache && !cache->has_heap) thread_heaps_count_entry(cache, waited);
+  if (!cache && streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream))
+    cache = cache_new(&pool->caches, &pool->heap, handle, stream);
+  if (cache && !cache->has_heap) thread_heaps_count_entry(cache, biased_lock_has_waited(&pool->lock));
 }
 
 /* While memory is short, the threads share it. */
