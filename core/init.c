@@ -6,7 +6,10 @@
 #include "base/error.h"
 #include "base/lifecycle.h"
 #include "base/log.h"
+#include "base/rank.h"
 #include "container/pinned_resource.h"
+#include "inspect/publish.h"
+#include "inspect/report.h"
 #include "runtime/hip.h"
 #include "stack/device_table.h"
 #include "stack/handle.h"
@@ -20,15 +23,29 @@ int hipmm_is_initialized(void)
 
 /* ---- Within a change (lifecycle.h) ---- */
 
-/* Opens the table of devices over a graph, and takes over the reference to it. */
-static enum hipmm_status init_open(struct graph *graph)
+/* Makes the device of the process's rank on its host current, if the graph asks for that and a launcher tells the rank. A
+ * launcher may have left the process one device alone, or have started more ranks than there are devices. */
+static enum hipmm_status init_choose_device(const struct graph *graph)
+{
+  int previous, rank = graph->follows_local_rank ? rank_on_host() : -1, n_devices = rank < 0 ? 0 : device_table_count();
+  if (n_devices <= 0) return HIPMM_OK;
+  log_line(HIPMM_LOG_INFO, "init", "local rank %d: device %d of %d is current", rank, rank % n_devices, n_devices);
+  return device_table_enter(rank % n_devices, &previous);
+}
+
+/* Opens the table of devices over a graph, and takes over the reference to it. `is_any`: see init_change(). */
+static enum hipmm_status init_open(struct graph *graph, bool is_any)
 {
   enum hipmm_status status = hip_open(graph, atomic_load(&lifecycle_own_stacks) > 0);
-  if (status)
+  if (!status && !is_any) status = init_choose_device(graph);
+  if (status) {
     graph_release(graph);
-  else
-    device_table_open(graph);
-  return status;
+    return status;
+  }
+  device_table_open(graph);
+  report_watch_exit(graph);
+  if (publish_is_wanted(graph->publishes)) publish_begin();
+  return HIPMM_OK;
 }
 
 /* For a further user: its graph must be the graph in use. Releases it. */
@@ -50,26 +67,26 @@ static enum hipmm_status init_join(struct graph *graph)
 }
 
 /* Reads a graph from `file`, or from `json`, or takes the built-in one when both are NULL. */
-static enum hipmm_status init_read(const char *file, const char *json)
+static enum hipmm_status init_read(const char *file, const char *json, bool is_any)
 {
   struct graph *graph = NULL;
   bool is_first = !lifecycle_users;
   enum hipmm_status status = graph_load(file, json, &graph);
   if (status) return status;
-  return is_first ? init_open(graph) : init_join(graph);
+  return is_first ? init_open(graph, is_any) : init_join(graph);
 }
 
 /* ---- Public functions ---- */
 
 /* What fails on the way to success, such as a runtime that "auto" finds no device of, is not the caller's failure.
- * `is_any`: whatever graph is in use will do. */
+ * `is_any`: whatever graph is in use will do, and the caller may be a framework: the thread's device stays. */
 static enum hipmm_status init_change(const char *file, const char *json, bool is_any)
 {
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
   enum hipmm_status status = lifecycle_begin_change();
   if (status) return status;
-  if (!is_any || !lifecycle_users) status = init_read(file, json);
+  if (!is_any || !lifecycle_users) status = init_read(file, json, is_any);
   if (!status) lifecycle_users++;
   lifecycle_end_change(lifecycle_users ? LIFECYCLE_READY : LIFECYCLE_BEFORE);
   if (!status) error_set_located(&before);
@@ -114,6 +131,8 @@ enum hipmm_status hipmm_finalize(void)
   status = lifecycle_check();
   if (!status && --lifecycle_users == 0) {
     lifecycle_await_calls();
+    publish_end();
+    report_write(device_table_graph_in_use());
     pinned_resource_close();
     device_table_close();
     handle_release_idle();

@@ -5,6 +5,7 @@
 
 #include "../core/base/cancel.h"
 #include "../core/base/environment.h"
+#include "../core/inspect/report.h"
 #include "../core/plugin/plugin.h"
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
@@ -53,6 +54,7 @@ static void init_enter_child(void)
 
 __attribute__((constructor)) static void init_watch_forks(void)
 {
+  report_forbid(); /* report_ends.c writes one */
   atomic_store(&own_process, (int)getpid());
   pthread_atfork(NULL, NULL, init_enter_child);
 }
@@ -100,7 +102,7 @@ static bool init_open_locked(void)
   char why[2200];
   if (atomic_load(&is_open) || has_failed) return atomic_load(&is_open);
   plugin_set_places(plugin_places);
-  if (!hipmm_init()) {
+  if (!hipmm_init_if_needed()) {
     struct graph *graph;
     if (!device_table_graph(0, &graph)) {
       snprintf(graph_name, sizeof graph_name, "%s", graph->source);

@@ -2,6 +2,8 @@
 /* report.c: the text of a report; see report.h. report_ends.c says when it is made. Never calls malloc(). */
 #include "report.h"
 
+#include "../core/base/environment.h"
+#include "../core/base/rank.h"
 #include "../core/base/text.h"
 #include "../core/base/units.h"
 #include "../core/runtime/hip.h"
@@ -13,6 +15,7 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -53,6 +56,7 @@ static HIPMM_PRINTF(2, 3) void report_add(struct report_text *text, const char *
 static void report_add_string(struct report_text *text, const char *string)
 {
   bool is_control;
+  char escaped[TEXT_ESCAPE_BYTES];
   if (!string) {
     report_add(text, "null");
     return;
@@ -60,12 +64,14 @@ static void report_add_string(struct report_text *text, const char *string)
   report_add(text, "\"");
   for (size_t length; *string; string += length) {
     length = text_character(string, &is_control);
-    if (length == 1 && is_control && (unsigned char)*string < 0x80)
-      report_add(text, "\\u%04x", (unsigned char)*string);
-    else if (length == 1 && (unsigned char)*string >= 0x80)
+    if (length == 1 && (unsigned char)*string >= 0x80) {
       report_add(text, "?");
-    else
+    } else if (is_control) {
+      text_escape(string, escaped);
+      report_add(text, "%s", escaped);
+    } else {
       report_add(text, "%s%.*s", *string == '"' || *string == '\\' ? "\\" : "", (int)length, string);
+    }
   }
   report_add(text, "\"");
 }
@@ -178,12 +184,14 @@ static void report_print_memory(struct report_text *out, struct served_device *s
 static void report_print(const struct report_request *request, const char *program, struct report_text *out)
 {
   bool has_star = false, is_served = !init_is_forked();
-  char runtime[PATH_MAX], graph[PATH_MAX];
+  char runtime[PATH_MAX], graph[PATH_MAX], host[RANK_HOST_BYTES], place[RANK_HOST_BYTES + 32] = "";
+  if (rank_in_job() >= 0) snprintf(place, sizeof place, " rank %d on %s,", rank_in_job(), rank_host(host));
+  text_make_plain(place);
   snprintf(runtime, sizeof runtime, "%s", init_was_ready() ? hip_name() : "none");
   snprintf(graph, sizeof graph, "%s", init_graph());
   text_make_plain(runtime);
   text_make_plain(graph);
-  report_add(out, "hipmm: report of %s, process %ld, runtime %s%s%s\n", program, (long)getpid(), runtime,
+  report_add(out, "hipmm: report of %s,%s process %ld, runtime %s%s%s\n", program, place, (long)getpid(), runtime,
              request->moment == REPORT_RUNNING  ? ", while it runs"
              : request->moment == REPORT_SIGNAL ? ", ended by "
                                                 : "",
@@ -227,13 +235,36 @@ static void report_print_json_memory(struct report_text *out, bool *any)
   }
 }
 
+/* A number with its key; null for -1. */
+static void report_add_number(struct report_text *out, const char *key, int number)
+{
+  char text[16] = "null";
+  if (number >= 0) snprintf(text, sizeof text, "%d", number);
+  report_add(out, ",\"%s\":%s", key, text);
+}
+
+/* Where the process is in its job; and the time when `hipmm run` began, which tells reports of an earlier run apart in a
+ * file to which several processes append. */
+static void report_print_json_place(struct report_text *out)
+{
+  char host[RANK_HOST_BYTES];
+  const char *run = environment_get("HIPMM_RUN_TIME");
+  report_add(out, ",\"process\":%ld,\"host\":", (long)getpid());
+  report_add_string(out, rank_host(host));
+  report_add_number(out, "rank", rank_in_job());
+  report_add_number(out, "local_rank", rank_on_host());
+  report_add_number(out, "ranks", rank_count());
+  report_add(out, ",\"run_time\":%lld", run ? strtoll(run, NULL, 10) : 0);
+}
+
 static void report_print_json(const struct report_request *request, const char *program, struct report_text *out)
 {
   static const char *const moments[] = {"running", "exit", "signal"};
   bool any = false;
   report_add(out, "{\"program\":");
   report_add_string(out, program);
-  report_add(out, ",\"process\":%ld,\"moment\":\"%s\",\"signal\":", (long)getpid(), moments[request->moment]);
+  report_print_json_place(out);
+  report_add(out, ",\"moment\":\"%s\",\"signal\":", moments[request->moment]);
   report_add_string(out, request->moment == REPORT_SIGNAL ? request->signal : NULL);
   report_add(out, ",\"runtime\":");
   report_add_string(out, init_was_ready() ? hip_name() : NULL);

@@ -13,7 +13,6 @@
 
 #include "../core/base/environment.h"
 #include "../core/base/output_file.h"
-#include "../core/stack/instance_options.h"
 #include "devices.h"
 #include "init.h"
 
@@ -30,9 +29,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Requests to the thread: a report while the program runs; the report at its end; and what finalising would find, which
- * is damaged blocks and leaks. */
-enum { ASK_NOW = 1, ASK_END = 2, ASK_CHECK = 4, ASK_LEAKS = 8 };
+/* Requests to the thread: a report while the program runs; the report at its end; and what finalising would find, such as
+ * damaged blocks and leaks, at the two moments of the end. */
+enum { ASK_NOW = 1, ASK_END = 2, ASK_EXITS = 4, ASK_ENDED = 8 };
 
 enum { CRASH_WAIT_MS = 3000, EXIT_WAIT_MS = 30000 };
 
@@ -113,40 +112,20 @@ static void report_ends_last(void)
   atomic_store(&is_written, true);
 }
 
-/* Whether the type of the instance has an action of this name. */
-static bool report_ends_can(const struct instance *instance, const char *action)
+/* `closure`: the moment. */
+static void report_ends_tell(void *closure, int device, struct instance *instance)
 {
-  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  uint32_t row = 0;
-  while (row < plugin->n_actions && strcmp(plugin->actions[row].name, action) != 0) row++;
-  return row < plugin->n_actions;
-}
-
-static void report_ends_check(void *closure, int device, struct instance *instance)
-{
-  (void)closure;
+  const enum hipmm_process_end *moment = closure;
   (void)device;
-  if (report_ends_can(instance, "verify") && hipmm_resource_perform(&instance->resource, "verify"))
+  if (!instance->node->plugin->descriptor.ops->process_end) return;
+  enum hipmm_status status = instance->resource.ops->process_end(instance->resource.self, *moment);
+  if (instance_finish_op(instance, status, "process_end"))
     message_write("%s: %s", instance->node->name, hipmm_last_error_message());
 }
 
-/* Whether the option, if the type has it, is on. */
-static bool report_ends_is_on(const struct instance *instance, const char *option)
+static void report_ends_tell_all(enum hipmm_process_end moment)
 {
-  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  const struct instance_options *set = atomic_load(&instance->options);
-  for (uint32_t row = 0; row < plugin->n_options; row++)
-    if (plugin->options[row].type == HIPMM_OPTION_BOOL && !strcmp(plugin->options[row].name, option))
-      return *(const uint32_t *)((const char *)set->options + plugin->options[row].offset);
-  return true;
-}
-
-static void report_ends_tell_leaks(void *closure, int device, struct instance *instance)
-{
-  (void)closure;
-  (void)device;
-  if (report_ends_can(instance, "log_outstanding") && report_ends_is_on(instance, "report_at_end"))
-    (void)!hipmm_resource_perform(&instance->resource, "log_outstanding");
+  devices_visit(report_ends_tell, &moment);
 }
 
 /* The calls of the thread are hipmm's own, so they are passed on. */
@@ -159,8 +138,8 @@ static void *report_ends_run(void *unused)
   for (;;) {
     while (sem_wait(&wake) && errno == EINTR) continue;
     unsigned tasks = atomic_exchange(&asked, 0);
-    if (tasks & ASK_CHECK) devices_visit(report_ends_check, NULL);
-    if (tasks & ASK_LEAKS) devices_visit(report_ends_tell_leaks, NULL);
+    if (tasks & ASK_EXITS) report_ends_tell_all(HIPMM_PROCESS_EXITS);
+    if (tasks & ASK_ENDED) report_ends_tell_all(HIPMM_PROCESS_ENDED);
     if (tasks & ASK_NOW && report_ends_where() && !atomic_load(&has_ended)) report_ends_now();
     if (tasks & ASK_END) report_ends_last();
     atomic_fetch_or(&answered, tasks);
@@ -280,7 +259,7 @@ static void report_ends_finish(unsigned task)
 
 static void report_ends_at_exit(void)
 {
-  report_ends_finish(ASK_CHECK);
+  report_ends_finish(ASK_EXITS);
 }
 
 /* The function for the exit is registered after the runtime's own ones, so that the device still works. */
@@ -312,7 +291,7 @@ __attribute__((constructor)) static void report_ends_prepare(void)
 __attribute__((destructor)) static void report_ends_in_destructor(void)
 {
   if (!report_ends_where())
-    report_ends_finish(ASK_LEAKS);
+    report_ends_finish(ASK_ENDED);
   else if (init_is_own_process() && report_ends_is_wanted())
     report_ends_end(EXIT_WAIT_MS);
 }

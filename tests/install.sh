@@ -161,16 +161,17 @@ mkdir "$root/page"
 grep -q '^forward: [0-9]* passed, 0 failed' "$root/page.log"
 echo "what hipmm-plugin(7) shows can be built, and its commands do what they say"
 
-for role in adaptor source; do
+for role in adaptor sub-allocator source; do
   (
     cd "$root"
-    "$bin/hipmm" plugin new "mine_$role" --role $role
-    cd "mine_$role"
+    mine=mine_$(echo $role | tr - _)
+    "$bin/hipmm" plugin new "$mine" --role $role
+    cd "$mine"
     "${MAKE:-make}" check HIPMM="$bin/hipmm" CC="${CC:-cc}" PKG_CONFIG="${PKG_CONFIG:-pkg-config}" \
       CFLAGS="-Wall -Wextra -Wpedantic -Werror ${SANITIZER_FLAGS-}"
     "${MAKE:-make}" install PKG_CONFIG="${PKG_CONFIG:-pkg-config}" DESTDIR="$root/packaged"
-    [ -f "$root/packaged$(folder plugindir)/mine_$role.so" ]
-    HIPMM_PLUGIN_PATH=. "$bin/hipmm" describe "mine_$role"
+    [ -f "$root/packaged$(folder plugindir)/$mine.so" ]
+    HIPMM_PLUGIN_PATH=. "$bin/hipmm" describe "$mine"
   ) >"$root/new.log" 2>&1 || {
     cat "$root/new.log"
     exit 1

@@ -5,6 +5,7 @@
 #include "text.h"
 #include "units.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -237,4 +238,23 @@ const char *hipmm_status_string(enum hipmm_status status)
   case HIPMM_STATUS_FORCE_32BIT: break;
   }
   return unknown_status;
+}
+
+/* ---- Allocations that failed ---- */
+
+static atomic_uint_fast64_t failed_allocations;
+static char first_failure[sizeof record.message];
+static atomic_bool has_first_failure; /* it is written, and stays */
+
+void error_count_allocation(void)
+{
+  if (atomic_fetch_add(&failed_allocations, 1)) return;
+  error_copy_text(first_failure, sizeof first_failure, hipmm_last_error_message());
+  atomic_store(&has_first_failure, true);
+}
+
+uint64_t error_failed_allocations(const char **first_out)
+{
+  *first_out = atomic_load(&has_first_failure) ? first_failure : NULL;
+  return atomic_load(&failed_allocations);
 }

@@ -40,4 +40,9 @@ enum hipmm_status error_set_located(const struct hipmm_error *error);
  * Does nothing if the message already begins with a variable of hipmm. Returns `status`. */
 enum hipmm_status error_blame_variable(const char *variable, enum hipmm_status status);
 
+/* Counts an allocation that the program asked for and did not get; the thread's record says why. error_failed_allocations()
+ * returns how many there were in this process, and the message of the first, a text that stays; NULL if there was none. */
+void error_count_allocation(void);
+uint64_t error_failed_allocations(const char **first_out);
+
 #endif

@@ -3,6 +3,8 @@
  * compiled into the plugins that write files. */
 #include "output_file.h"
 
+#include "rank.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,34 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 /* ---- Names ---- */
 
-/* The variables with the rank, the more specific first: Open MPI, PMIx, MPICH and Intel MPI, MVAPICH2, torchrun, Slurm. */
-static const char *const rank_variables[] = {
-    "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "RANK", "SLURM_PROCID", NULL};
-
-static long output_file_rank(void)
-{
-  for (const char *const *variable = rank_variables; *variable; variable++) {
-    const char *text = secure_getenv(*variable);
-    char *end = NULL;
-    long rank = text ? strtol(text, &end, 10) : -1;
-    if (text && end != text && !*end && rank >= 0) return rank;
-  }
-  return 0;
-}
-
 /* Writes the text for the letter after a percent sign; 0 if the letter is unknown. */
 static int output_file_expand_letter(char letter, int device, char *text, size_t text_bytes)
 {
-  struct utsname host;
+  char host[RANK_HOST_BYTES];
+  int rank = rank_in_job();
   switch (letter) {
   case 'p': return snprintf(text, text_bytes, "%ld", (long)getpid());
-  case 'h': return snprintf(text, text_bytes, "%s", uname(&host) || !*host.nodename ? "localhost" : host.nodename);
-  case 'r': return snprintf(text, text_bytes, "%ld", output_file_rank());
+  case 'h': return snprintf(text, text_bytes, "%s", rank_host(host));
+  case 'r': return snprintf(text, text_bytes, "%d", rank < 0 ? 0 : rank);
   case 'd': return device < 0 ? 0 : snprintf(text, text_bytes, "%d", device);
   case '%': return snprintf(text, text_bytes, "%%");
   default: return 0;
@@ -46,7 +33,7 @@ static int output_file_expand_letter(char letter, int device, char *text, size_t
 
 bool output_file_expand(const char *pattern, int device, char *name_out)
 {
-  char name[OUTPUT_FILE_NAME_BYTES], text[sizeof((struct utsname *)NULL)->nodename + 1];
+  char name[OUTPUT_FILE_NAME_BYTES], text[RANK_HOST_BYTES];
   size_t used = 0;
   for (const char *at = pattern; *at; at++) {
     size_t length = *at == '%' ? (size_t)output_file_expand_letter(at[1], device, text, sizeof text) : 1;
@@ -111,7 +98,7 @@ int output_file_open(const char *name, enum output_file_mode mode)
 {
   int standard = output_file_standard(name);
   if (standard >= 0) return fcntl(standard, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (mode == OUTPUT_FILE_APPEND) flags |= O_APPEND;
   if (output_file_is_shared(name)) flags |= O_NOFOLLOW;
   int file = open(name, flags, 0666);

@@ -8,7 +8,8 @@
 enum output_file_mode {
   OUTPUT_FILE_KEEP,   /* the contents stay; writing begins at the start */
   OUTPUT_FILE_APPEND, /* each write goes to the end */
-  OUTPUT_FILE_EMPTY   /* truncates a regular file */
+  OUTPUT_FILE_EMPTY,  /* truncates a regular file */
+  OUTPUT_FILE_MAP     /* as OUTPUT_FILE_KEEP; the file can be mapped too */
 };
 
 /* For the names that are expanded. */

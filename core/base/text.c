@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Longer words are never near. */
 enum { LONGEST_WORD = 100 };
@@ -44,6 +45,21 @@ static size_t text_distance(const char *a, const char *b)
   return above[width];
 }
 
+/* Whether one word abbreviates the other part by part, each with three letters or more: max_size and maximum_size. */
+static bool text_is_abbreviation(const char *word, const char *other)
+{
+  for (;;) {
+    size_t length = strcspn(word, "_-"), other_length = strcspn(other, "_-"),
+           common = text_smaller(length, other_length);
+    if (strncasecmp(word, other, common) != 0 || (common < 3 && length != other_length)) return false;
+    word += length;
+    other += other_length;
+    if (!*word || !*other) return !*word && !*other;
+    word++;
+    other++;
+  }
+}
+
 struct text_near text_near(const char *word)
 {
   size_t length = strlen(word), too_far = length / 3 > 1 ? length / 3 + 1 : text_smaller(2, length);
@@ -54,6 +70,7 @@ void text_near_try(struct text_near *near, const char *candidate)
 {
   if (!near->too_far || strlen(candidate) > LONGEST_WORD) return;
   size_t far = text_distance(near->word, candidate);
+  if (far > 1 && text_is_abbreviation(near->word, candidate)) far = 1;
   if (far >= near->too_far) return;
   near->name = candidate;
   near->too_far = far;
@@ -75,27 +92,52 @@ const char *text_hint(const char *name, char *buffer, size_t buffer_bytes)
   return buffer;
 }
 
-/* Whether `n` bytes are a UTF-8 character, in its shortest form and not a surrogate. */
-static bool text_is_character(const unsigned char *bytes, size_t n)
+/* The code of the UTF-8 character of `n` bytes; TEXT_NO_CODE if they are none: not in the shortest form, or a surrogate. */
+enum { TEXT_NO_CODE = 0x110000 };
+
+static uint32_t text_code(const unsigned char *bytes, size_t n)
 {
   static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   uint32_t code = n == 1 ? bytes[0] : bytes[0] & (0x7fu >> n);
   for (size_t i = 1; i < n; i++) {
-    if ((bytes[i] & 0xc0) != 0x80) return false;
+    if ((bytes[i] & 0xc0) != 0x80) return TEXT_NO_CODE;
     code = code << 6 | (bytes[i] & 0x3fu);
   }
-  return code >= least[n] && code <= 0x10ffff && !(code >= 0xd800 && code < 0xe000);
+  return code >= least[n] && !(code >= 0xd800 && code < 0xe000) && code < TEXT_NO_CODE ? code : TEXT_NO_CODE;
+}
+
+/* Characters that a terminal interprets, and characters without a shape that reorder, hide or break the text around
+ * them: marks of the direction of writing (U+202E shows "exe.txt" for "txt.exe"), invisible marks, line separators. */
+static bool text_is_control(uint32_t code)
+{
+  static const struct {
+    uint32_t first, last;
+  } ranges[] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},
+                {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f},
+                {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+    if (code >= ranges[i].first && code <= ranges[i].last) return true;
+  return false;
 }
 
 size_t text_character(const char *text, bool *is_control_out)
 {
   const unsigned char *bytes = (const unsigned char *)text;
   size_t n = bytes[0] >= 0xf8 ? 1 : bytes[0] >= 0xf0 ? 4 : bytes[0] >= 0xe0 ? 3 : bytes[0] >= 0xc0 ? 2 : 1;
-  if (n > 1 && !text_is_character(bytes, n)) n = 1;
-  if (n == 1)
-    *is_control_out = bytes[0] < 0x20 || (bytes[0] >= 0x7f && bytes[0] < 0xa0);
+  if (n > 1 && text_code(bytes, n) == TEXT_NO_CODE) n = 1;
+  *is_control_out = n == 1 ? bytes[0] < 0xa0 && text_is_control(bytes[0]) : text_is_control(text_code(bytes, n));
+  return n;
+}
+
+size_t text_escape(const char *text, char escaped[TEXT_ESCAPE_BYTES])
+{
+  bool is_control;
+  size_t n = text_character(text, &is_control);
+  uint32_t code = text_code((const unsigned char *)text, n), above = code - 0x10000;
+  if (code < 0x10000)
+    snprintf(escaped, TEXT_ESCAPE_BYTES, "\\u%04x", code);
   else
-    *is_control_out = n == 2 && bytes[0] == 0xc2 && bytes[1] < 0xa0;
+    snprintf(escaped, TEXT_ESCAPE_BYTES, "\\u%04x\\u%04x", 0xd800 | (above >> 10 & 0x3ff), 0xdc00 | (above & 0x3ff));
   return n;
 }
 
@@ -115,22 +157,22 @@ size_t text_make_plain(char *text)
   return (size_t)(end - text);
 }
 
-/* Writes one character as a quotation shows it, at most 6 bytes; returns its length in `text`. */
-static size_t text_quote_character(const char *text, char shown[8])
+/* Writes one character as a quotation shows it; returns its length in `text`. */
+static size_t text_quote_character(const char *text, char shown[TEXT_ESCAPE_BYTES])
 {
   bool is_control;
   size_t n = text_character(text, &is_control);
   unsigned char first = (unsigned char)text[0];
   if (first == '"' || first == '\\')
-    snprintf(shown, 8, "\\%c", first);
+    snprintf(shown, TEXT_ESCAPE_BYTES, "\\%c", first);
   else if (first == '\n')
-    snprintf(shown, 8, "\\n");
+    snprintf(shown, TEXT_ESCAPE_BYTES, "\\n");
   else if (is_control && first >= 0x80 && n == 1)
-    snprintf(shown, 8, "\\x%02x", first);
+    snprintf(shown, TEXT_ESCAPE_BYTES, "\\x%02x", first);
   else if (is_control)
-    snprintf(shown, 8, "\\u%04x", n == 2 ? (unsigned char)text[1] : first);
+    text_escape(text, shown);
   else
-    snprintf(shown, 8, "%.*s", (int)n, text);
+    snprintf(shown, TEXT_ESCAPE_BYTES, "%.*s", (int)n, text);
   return n;
 }
 
@@ -141,7 +183,7 @@ const char *text_quote(const char *text, char *buffer, size_t buffer_bytes)
   if (buffer_bytes < sizeof end + 1) return "\"…\"";
   buffer[used++] = '"';
   while (*text) {
-    char shown[8];
+    char shown[TEXT_ESCAPE_BYTES];
     size_t taken = text_quote_character(text, shown), length = strlen(shown);
     if (used + length + sizeof end > buffer_bytes) {
       memcpy(buffer + used, end, sizeof end);

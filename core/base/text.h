@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* A search for the candidate nearest to a word that a user wrote: text_near() starts it, and text_near_try() tries one
- * candidate. The distance is Damerau's without regard to case, at most a third of the word's length and at least 1. */
+ * candidate. The distance is Damerau's without regard to case, at most a third of the word's length and at least 1; that of
+ * an abbreviation, such as max_size for maximum_size, is 1. */
 struct text_near {
   const char *word;
   size_t too_far;   /* a candidate must be nearer */
@@ -28,9 +29,15 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
 const char *text_hint(const char *name, char *buffer, size_t buffer_bytes);
 
 /* The length in bytes of the first character of `text`, which is not empty: 1 to 4 for UTF-8, and 1 for a byte outside
- * of any character. `is_control_out`: a terminal would interpret the character instead of showing it: U+0000 to U+001F,
- * U+007F, U+0080 to U+009F, and the single bytes 0x80 to 0x9f. */
+ * of any character. `is_control_out`: a terminal would interpret the character instead of showing it (U+0000 to U+001F,
+ * U+007F to U+009F, the single bytes 0x80 to 0x9f), or the character has no shape and changes how the text around it is
+ * read: U+202E and the other marks of the direction of writing, invisible marks, line separators. */
 size_t text_character(const char *text, bool *is_control_out);
+
+/* Writes the first character of `text`, which is no single byte above 0x7f, as JSON escapes it: "\u202e", above U+FFFF
+ * two of them. Returns the character's length in bytes. */
+#define TEXT_ESCAPE_BYTES 16
+size_t text_escape(const char *text, char escaped[TEXT_ESCAPE_BYTES]);
 
 /* Replaces each control character by "?", in place. Returns the new length, which is not larger. */
 size_t text_make_plain(char *text);

@@ -54,10 +54,12 @@ static void arguments_help_paragraphs(const char *text)
   free(copy);
 }
 
-static void arguments_help_row(const char *name, const char *value_name, bool may_lack, const char *doc)
+static void arguments_help_row(const char *name, const char *value_name, char letter, bool may_lack, const char *doc)
 {
   char head[ARGUMENTS_WORD];
-  if (may_lack)
+  if (letter)
+    snprintf(head, sizeof head, "-%c, --%s %s", letter, name, value_name);
+  else if (may_lack)
     snprintf(head, sizeof head, "--%s[=%s]", name, value_name);
   else
     snprintf(head, sizeof head, "--%s%s%s", name, value_name ? " " : "", value_name ? value_name : "");
@@ -75,10 +77,10 @@ static int arguments_help(const struct arguments *arguments)
   arguments_help_paragraphs(arguments->command->help);
   printf("\n");
   for (size_t i = 0; i < arguments->n_rows; i++)
-    arguments_help_row(arguments->rows[i].name, arguments->rows[i].value_name,
+    arguments_help_row(arguments->rows[i].name, arguments->rows[i].value_name, arguments->rows[i].letter,
                        arguments->rows[i].value_name && arguments->rows[i].flag, arguments->rows[i].doc);
   for (size_t i = 0; i < ARGUMENTS_COMMON; i++)
-    arguments_help_row(arguments_common[i].name, NULL, false, arguments_common[i].doc);
+    arguments_help_row(arguments_common[i].name, NULL, 0, false, arguments_common[i].doc);
   return output_finish(CMD_GOOD);
 }
 
@@ -153,20 +155,32 @@ static bool arguments_bad(const struct arguments *arguments, int code, char *con
   return false;
 }
 
+/* The index of the row; a letter that no row has is refused by getopt_long(). */
+static int arguments_row_of_letter(const struct arguments *arguments, int letter)
+{
+  int i = 0;
+  while (arguments->rows[i].letter != letter) i++;
+  return i;
+}
+
 /* False: the error was printed. */
 static bool arguments_scan(const struct arguments *arguments, int argc, char **argv, bool *help_out)
 {
   struct option options[ARGUMENTS_MOST + ARGUMENTS_COMMON + 1] = {0};
   arguments_prepare(arguments, options);
+  char letters[2 * ARGUMENTS_MOST + 4] = ":hq";
+  for (size_t i = 0; i < arguments->n_rows; i++)
+    if (arguments->rows[i].letter) strcat(letters, (char[]){arguments->rows[i].letter, ':', '\0'});
   *help_out = false;
   opterr = 0;
-  for (int code; (code = getopt_long(argc, argv, ":hq", options, NULL)) != -1;) {
+  for (int code; (code = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
     if (code == '?' || code == ':') return arguments_bad(arguments, code, argv);
     bool is_help = code == ARGUMENTS_HELP || code == 'h';
     bool is_quiet = code == ARGUMENTS_QUIET || code == 'q';
     if (is_help) *help_out = true;
     if (is_quiet) output_be_quiet();
     if (is_help || is_quiet) continue;
+    if (code >= ARGUMENTS_MOST) code = arguments_row_of_letter(arguments, code);
     if (arguments->rows[code].flag) *arguments->rows[code].flag = true;
     if (arguments->rows[code].value && optarg) *arguments->rows[code].value = optarg;
   }

@@ -23,7 +23,8 @@ struct command {
 };
 
 extern const struct command check_command, show_command, plugins_command, describe_command, schema_command,
-    replay_command, bench_command, run_command, plugin_command, info_command, completion_command;
+    replay_command, report_command, top_command, export_command, doctor_command, convert_command, bench_command,
+    run_command, plugin_command, info_command, completion_command;
 
 /* All of them in the order of `hipmm --help`, ended by NULL. Set by main() before a command runs. */
 extern const struct command *const *all_commands;
@@ -48,6 +49,7 @@ struct argument {
   const char **value;
   bool is_required;
   const char *const *choices; /* the words that the value can be, ended by NULL; NULL: not a choice */
+  char letter;                /* "-o FILE" for an option with a value; 0: it has a name alone */
 };
 
 /* The row of sub-commands that need one graph. */

@@ -3,12 +3,27 @@
 #include "cmd.h"
 
 #include "../base/text.h"
+#include "../inspect/report.h"
 #include <stdlib.h>
 #include <string.h>
 
-static const struct command *const main_commands[] = {
-    &check_command,  &show_command,  &plugins_command, &plugin_command, &describe_command,   &schema_command,
-    &replay_command, &bench_command, &run_command,     &info_command,   &completion_command, NULL};
+static const struct command *const main_commands[] = {&check_command,
+                                                      &show_command,
+                                                      &plugins_command,
+                                                      &plugin_command,
+                                                      &describe_command,
+                                                      &schema_command,
+                                                      &replay_command,
+                                                      &report_command,
+                                                      &top_command,
+                                                      &export_command,
+                                                      &convert_command,
+                                                      &bench_command,
+                                                      &run_command,
+                                                      &doctor_command,
+                                                      &info_command,
+                                                      &completion_command,
+                                                      NULL};
 
 enum { MAIN_COUNT = sizeof main_commands / sizeof *main_commands - 1 };
 
@@ -73,6 +88,7 @@ int main(int argc, char **argv)
   output_open_standard_streams();
   all_commands = main_commands;
   output_ignore_closed_pipes();
+  report_forbid();
   while (argc > 1 && (strcmp(argv[1], "--quiet") == 0 || strcmp(argv[1], "-q") == 0)) {
     output_be_quiet();
     argv++;

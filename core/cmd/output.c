@@ -102,13 +102,13 @@ json_t *output_json_string(const char *text)
 /* Escapes control characters. They occur only inside of strings; Jansson escapes only those below U+0020. */
 static void output_json_text(const char *text)
 {
+  char escaped[TEXT_ESCAPE_BYTES];
   while (*text) {
     bool is_control;
     size_t n = text_character(text, &is_control);
-    if (is_control && *text != '\n')
-      printf("\\u%04x", (unsigned char)text[n - 1]);
-    else
-      fwrite(text, 1, n, stdout);
+    bool is_escaped = is_control && *text != '\n';
+    if (is_escaped) text_escape(text, escaped);
+    fwrite(is_escaped ? escaped : text, 1, is_escaped ? strlen(escaped) : n, stdout);
     text += n;
   }
 }

@@ -126,7 +126,19 @@ static int run_program(const struct source *source, struct run_settings *setting
   if (!answer.is_good) return run_without(answer.why, settings, file, words);
   if (answer.is_last_resort) note("run: no GPU was found, so %s gets the software device", words[0]);
   settings->config = source->file;
+  if (!settings->report && *answer.report) {
+    settings->report = answer.report;
+    settings->is_json = true;
+  }
   return run_prepare(settings, &answer) ? run_start(file, words) : CMD_USAGE;
+}
+
+/* Whether the arguments are for `hipmm run --merge`, which starts no program. */
+static bool run_is_merge(int head, char **argv)
+{
+  for (int i = 1; i < head; i++)
+    if (!strcmp(argv[i], "--merge")) return true;
+  return false;
 }
 
 /* Index of the program's name: after "--", or the first argument that is not an option. */
@@ -141,7 +153,7 @@ static int run_split(int argc, char **argv, int *head_out)
 
 static int run_run(int argc, char **argv)
 {
-  bool report = false;
+  bool report = false, merge = false;
   int status, head, first = run_split(argc, argv, &head);
   const char *config = NULL, *report_file = "-";
   struct run_settings settings = {.report = NULL};
@@ -155,9 +167,21 @@ static int run_run(int argc, char **argv)
        .flag = &report,
        .value = &report_file},
       {.name = "json", .doc = "the report as a line of JSON for each process", .flag = &settings.is_json},
+      {.name = "merge",
+       .doc = "run nothing: print the reports that --json wrote to the files FILE…, such as 'report.*.json', as one "
+              "table, "
+              "or with --json as one object",
+       .flag = &merge},
       {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict}};
-  struct arguments arguments = {&run_command, rows, 4, 0, 0, NULL, 0};
-  if (!arguments_read(&arguments, head, argv, &status)) return status;
+  struct arguments arguments = {&run_command, rows, 5, 0, 0, NULL, 0};
+  bool is_merge = run_is_merge(head, argv);
+  if (is_merge) arguments.max_operands = (size_t)argc;
+  if (!arguments_read(&arguments, is_merge ? argc : head, argv, &status)) return status;
+  if (merge && arguments.n_operands) return run_merge(arguments.operands, arguments.n_operands, settings.is_json);
+  if (merge) {
+    say("run: --merge: FILE is missing; usage: hipmm run --merge [--json] FILE…");
+    return CMD_USAGE;
+  }
   if (first >= argc) {
     say("run: PROGRAM is missing; usage: hipmm run [OPTION]… -- PROGRAM [ARGUMENT]…");
     return CMD_USAGE;
@@ -186,6 +210,9 @@ const struct command run_command = {
     "hipmm_finalize() would. For a report at the end by a signal, handlers are set for signals that the program has "
     "none "
     "for; the program's exit status stays what it is.\n"
+    "\n"
+    "Many ranks: `hipmm run --json --report=report.%r.json -- torchrun train.py`, or behind the launcher, `mpirun -n 4 "
+    "hipmm run …`, writes a report for each rank; `hipmm run --merge 'report.*.json'` makes one table of them.\n"
     "\n"
     "Exit status: the program's; 2 wrong usage, or with --strict not served; 126 PROGRAM cannot be started, 127 not "
     "found.",

@@ -13,6 +13,8 @@ struct run_answer {
   char runtime[PATH_MAX]; /* as HIPMM_RUNTIME takes it */
   char library[PATH_MAX]; /* of the runtime, to be preloaded; "" for AMD's, which the program itself is linked to */
   char settings[2048];    /* for HIPMM_SOFTWARE; "": the variable stays as it is */
+  char report[PATH_MAX];  /* the report that the graph names; "": none */
+  int device;             /* the one that the graph and a launcher choose for this process; -1: all */
   char why[2048];         /* if not good */
 };
 
@@ -29,5 +31,12 @@ struct run_settings {
 
 /* Sets the environment so that the loader preloads the object. False, after a message, if that fails. */
 bool run_prepare(const struct run_settings *settings, const struct run_answer *answer);
+
+/* `hipmm run --merge`: prints the reports in the files of these names, or patterns of names, as one table or one JSON
+ * object. Returns the exit status. */
+int run_merge(char **patterns, size_t n_patterns, bool is_json);
+
+/* The table, from the object. */
+void run_merge_print(const json_t *result);
 
 #endif

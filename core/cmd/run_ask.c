@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include "../base/environment.h"
+#include "../base/rank.h"
 #include "../option/option.h"
 #include "../runtime/hip.h"
 #include "../stack/device_table.h"
@@ -44,6 +45,23 @@ static void run_ask_find_settings(struct run_answer *answer)
   graph_release(graph);
 }
 
+/* What the graph says about a job of many ranks: the name of the report, and the device by the local rank, which must be
+ * chosen before the program starts. The software device has equal devices: the process gets one. */
+static void run_ask_find_place(struct run_answer *answer)
+{
+  const char *given = environment_get("HIPMM_SOFTWARE");
+  struct graph *graph;
+  int rank = rank_on_host(), n_devices = device_table_count();
+  if (device_table_graph(0, &graph)) return;
+  if (graph->report) snprintf(answer->report, sizeof answer->report, "%s", graph->report);
+  if (graph->follows_local_rank && rank >= 0 && n_devices > 1) answer->device = rank % n_devices;
+  graph_release(graph);
+  if (answer->device < 0 || strcmp(answer->runtime, "software") != 0) return;
+  if (!*answer->settings && given) snprintf(answer->settings, sizeof answer->settings, "%s", given);
+  size_t used = strlen(answer->settings);
+  snprintf(answer->settings + used, sizeof answer->settings - used, "%sdevices=1", used ? "," : "");
+}
+
 static void run_ask_find(const struct source *source, struct run_answer *answer)
 {
   Dl_info info;
@@ -57,13 +75,14 @@ static void run_ask_find(const struct source *source, struct run_answer *answer)
     (void)!realpath(info.dli_fname, answer->library);
   if (strchr(answer->runtime, '/')) snprintf(answer->runtime, sizeof answer->runtime, "%s", answer->library);
   run_ask_find_settings(answer);
+  run_ask_find_place(answer);
   answer->is_last_resort = !strcmp(answer->runtime, "software") && run_ask_is_automatic();
 }
 
 /* The log is off: hipmm logs the same in the program. */
 static void run_ask_answer_and_exit(const struct source *source, int pipe_end)
 {
-  struct run_answer answer = {.is_good = false};
+  struct run_answer answer = {.is_good = false, .device = -1};
   setenv("HIPMM_LOG", "off", 1);
   run_ask_find(source, &answer);
   const char *from = (const char *)&answer;

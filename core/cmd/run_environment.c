@@ -132,14 +132,35 @@ static bool run_environment_set_config(const char *config)
   return run_environment_set("HIPMM_CONFIG", realpath(config, absolute) ? absolute : config);
 }
 
+/* Leaves the process the one device that was chosen for it: among those that the user made visible, if the user did. */
+static bool run_environment_set_device(const struct run_answer *answer)
+{
+  bool is_cuda = !strcmp(answer->runtime, "nvidia");
+  const char *variable = is_cuda ? "CUDA_VISIBLE_DEVICES" : "HIP_VISIBLE_DEVICES", *list = getenv(variable);
+  char device[256];
+  if (answer->device < 0 || !strcmp(answer->runtime, "software")) return true;
+  if (!list && !is_cuda) list = getenv("CUDA_VISIBLE_DEVICES"); /* which HIP heeds too */
+  snprintf(device, sizeof device, "%d", answer->device);
+  for (int i = 0; list && *list && i <= answer->device; i++) {
+    size_t length = strcspn(list, ",");
+    snprintf(device, sizeof device, "%.*s", (int)length, list);
+    list += length + (list[length] == ',');
+  }
+  return run_environment_set(variable, device);
+}
+
 bool run_prepare(const struct run_settings *settings, const struct run_answer *answer)
 {
-  char pid[32];
+  char pid[32], time[32];
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
   snprintf(pid, sizeof pid, "%ld", (long)getpid());
+  snprintf(time, sizeof time, "%lld%06ld", (long long)now.tv_sec, now.tv_nsec / 1000);
   return run_environment_set_config(settings->config) && run_environment_set_plugin_path() &&
          run_environment_set("HIPMM_RUNTIME", answer->runtime) &&
          (!*answer->settings || run_environment_set("HIPMM_SOFTWARE", answer->settings)) &&
          run_environment_set_report(settings) && run_environment_set("HIPMM_RUN_PID", pid) &&
+         run_environment_set("HIPMM_RUN_TIME", time) && run_environment_set_device(answer) &&
          run_environment_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") &&
          run_environment_preload(answer->library);
 }

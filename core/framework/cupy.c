@@ -12,7 +12,7 @@ void *hipmm_cupy_malloc(void *stream, size_t bytes, int number)
   void *ptr = NULL;
   bool is_refused = !call.device || (bytes && framework_allocate(call.device, bytes, stream, &ptr));
   if (call.device) framework_leave(call);
-  if (is_refused) framework_log_failure("cupy", "cannot allocate");
+  if (is_refused) framework_fail_allocation("cupy");
   return is_refused ? NULL : ptr;
 }
 

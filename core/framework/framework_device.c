@@ -24,6 +24,12 @@ void framework_log_failure(const char *framework, const char *what)
     log_line(HIPMM_LOG_ERROR, framework, "%s: %s", what, hipmm_last_error_message());
 }
 
+void framework_fail_allocation(const char *framework)
+{
+  error_count_allocation();
+  framework_log_failure(framework, "cannot allocate");
+}
+
 /* ---- Opening ---- */
 
 enum hipmm_status framework_initialise(void)
@@ -52,6 +58,7 @@ enum hipmm_status framework_initialise(void)
 static void framework_set_resource(struct framework_device *device, int number, struct hipmm_resource *resource)
 {
   unsigned generation = atomic_load(&device_table_generation);
+  device_table_keep(resource);
   pthread_mutex_lock(&lock);
   unsigned before = atomic_load(&device->generation);
   if (!before) atomic_store(&device->limit, SIZE_MAX);
@@ -126,6 +133,7 @@ enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_
   void *ptr = NULL;
   enum hipmm_status status = resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   if (status) return status;
+  device_table_keep(resource); /* a framework frees its blocks whichever resource is in force then */
   if (ptr && !framework_owners_add(ptr, resource)) {
     resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");

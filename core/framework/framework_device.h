@@ -149,4 +149,7 @@ void framework_free(struct framework_device *device, void *ptr, size_t bytes, hi
 /* Logs the thread's last error, except that hipmm cannot be initialised, which framework_initialise() has logged. */
 void framework_log_failure(const char *framework, const char *what);
 
+/* The same for an allocation, which is counted. */
+void framework_fail_allocation(const char *framework);
+
 #endif

@@ -36,7 +36,7 @@ static void *torch_refuse(void)
   static _Thread_local char message[2200];
   bool amd = hipmm_runtime() && !strcmp(hipmm_runtime(), "amd");
   snprintf(message, sizeof message, "%s out of memory. hipmm: %s", amd ? "HIP" : "CUDA", hipmm_last_error_message());
-  framework_log_failure("torch", "cannot allocate");
+  framework_fail_allocation("torch");
   return torch_fail(message);
 }
 
@@ -74,7 +74,7 @@ void *hipmm_torch_malloc(ssize_t bytes, int number, hipmm_stream_t stream)
   if (!bytes) return NULL;
   struct framework_call call = framework_enter(number, FRAMEWORK_TORCH);
   if (__builtin_expect(!call.device, 0)) {
-    framework_log_failure("torch", "cannot allocate");
+    framework_fail_allocation("torch");
     return torch_fail(hipmm_last_error_message());
   }
   if (__builtin_expect(bytes > 0, 1))

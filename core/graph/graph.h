@@ -39,6 +39,9 @@ struct graph {
   const char *runtime;              /* "auto", "amd", … or a path */
   struct json_t *runtime_object;    /* its options; an empty object if none */
   struct plugin_path plugin_path;
+  bool publishes;          /* the counters of its resources, for hipmm top */
+  const char *report;      /* the pattern of the report's name (output_file.h); NULL: none */
+  bool follows_local_rank; /* "current_device": "local_rank" */
 
   struct graph_node *nodes; /* every node after all nodes that it needs */
   size_t n_nodes;
@@ -100,6 +103,6 @@ enum hipmm_status graph_type(struct graph *graph, const char *type, struct diagn
                              const struct plugin **plugin_out);
 
 /* Parses options: a JSON object as text, NULL for {}. The caller owns the reference; NULL after an error. */
-struct json_t *graph_file_parse_options(const char *text, struct diagnostics *diagnostics);
+struct json_t *graph_parse_options(const char *text, struct diagnostics *diagnostics);
 
 #endif

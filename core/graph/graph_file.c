@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_file.c: reads a graph file and parses its JSON. Called by graph.c. Must return soon, with an error message,
- * whatever the file is: a folder, a pipe, a gigabyte of spaces. */
+/* graph_file.c: reads a graph file. Called by graph.c. Must return soon, with an error message, whatever the file is: a
+ * folder, a pipe, a gigabyte of spaces. */
 #include "graph_build.h"
 
 #include <errno.h>
@@ -22,8 +22,7 @@ static void graph_file_report_errno(struct diagnostics *diagnostics)
 
 static void graph_file_report_size(struct diagnostics *diagnostics)
 {
-  diagnostics_add(diagnostics, HIPMM_E_CONFIG, "", "is larger than %d MiB, too large for a graph",
-                  GRAPH_MAX_BYTES >> 20);
+  diagnostics_add(diagnostics, HIPMM_E_CONFIG, "", GRAPH_TOO_LARGE, GRAPH_MAX_BYTES >> 20);
 }
 
 /* Opens the file unless it is a folder, or its size is known to be too large. A pipe without a writer does not block:
@@ -98,114 +97,4 @@ bool graph_file_read(const char *file, struct diagnostics *diagnostics, char **t
     free(bytes.data);
   }
   return is_good;
-}
-
-static bool graph_file_is_blank(const char *text, size_t bytes)
-{
-  for (size_t i = 0; i < bytes; i++)
-    if (!memchr(" \t\r\n", text[i], 4)) return false;
-  return true;
-}
-
-/* The start of the token at which the parser stopped: its text in the message ends at the position. */
-static size_t graph_file_token_start(const json_error_t *error, const char *near)
-{
-  size_t end = error->position > 0 ? (size_t)error->position : 0, length = near ? strlen(near) - 1 : 0;
-  return end - (length < end ? length : end);
-}
-
-/* The end of the message about a common error for which the parser reports only a wrong character, such as a comment.
- * `at` is the place of the token, and becomes the place of the error. */
-static const char *graph_file_syntax_hint(const json_error_t *error, const char *near, const char *text, size_t *at)
-{
-  if (!near) return "";
-  if (json_error_code(error) == json_error_duplicate_key) return "; a name can stand once in an object, so remove one";
-  bool is_end = *near == ']' || *near == '}', wants_end = error->text[0] == '\'' && strchr("]}", error->text[1]);
-  size_t before = *at;
-  while (before && strchr(" \t\r\n", text[before - 1])) before--;
-  if (*near == '\'') return "; JSON has double quotes only";
-  if (*near == '/' || *near == '#') return "; JSON has no comments";
-  if (is_end && before && text[before - 1] == ',') {
-    *at = before - 1;
-    return "; the comma before it is one too many";
-  }
-  if (!is_end && !strncmp(error->text, "string or", 9)) return "; names stand in double quotes";
-  bool is_word = (*near >= 'a' && *near <= 'z') || (*near >= 'A' && *near <= 'Z');
-  if (!strncmp(error->text, "':'", 3))
-    return is_word ? "; is a quote missing before it?" : "; is a colon missing before it?";
-  if (is_word && !strncmp(error->text, "invalid token", 13))
-    return "; a word is true, false or null, in lower case, or text in double quotes";
-  return wants_end && !is_end ? "; is a comma missing before it?" : "";
-}
-
-static void graph_file_report_syntax(const json_error_t *error, const char *text, struct diagnostics *diagnostics)
-{
-  int line = error->line > 0 ? error->line : 1, column = error->column > 0 ? error->column : 1;
-  enum json_error_code code = json_error_code(error);
-  const char *near = strstr(error->text, " near '"), *hint = "";
-  if (near) near += strlen(" near '");
-  if (code == json_error_null_character || code == json_error_null_byte_in_key) {
-    diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "\\u0000 is not allowed");
-    return;
-  }
-  if (near && code != json_error_invalid_utf8) { /* at the byte */
-    size_t at = graph_file_token_start(error, near);
-    hint = graph_file_syntax_hint(error, near, text, &at);
-    graph_position_at(text, at, &line, &column);
-  }
-  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "%s%s", error->text, hint);
-}
-
-/* The parser stops at a zero byte as at the end of the file. */
-static bool graph_file_report_zero_byte(const char *text, size_t bytes, struct diagnostics *diagnostics)
-{
-  int line, column;
-  const char *zero = memchr(text, '\0', bytes);
-  if (!zero) return false;
-  graph_position_at(text, (size_t)(zero - text), &line, &column);
-  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "a zero byte; a graph is UTF-8 text");
-  return true;
-}
-
-/* Parses a JSON object in UTF-8: a graph, or options. `is_empty` and `is_other` are the messages for an empty text and
- * for JSON that is no object. */
-static json_t *graph_file_read_object(const char *text, size_t bytes, const char *is_empty, const char *is_other,
-                                      struct diagnostics *diagnostics)
-{
-  json_error_t error;
-  if (bytes > GRAPH_MAX_BYTES) {
-    graph_file_report_size(diagnostics);
-    return NULL;
-  }
-  if (graph_file_is_blank(text, bytes)) {
-    diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, 1, 1, "%s", is_empty);
-    return NULL;
-  }
-  if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
-    diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, 1, 1,
-                       "begins with a byte order mark; save it as UTF-8 without one");
-    return NULL;
-  }
-  if (graph_file_report_zero_byte(text, bytes, diagnostics)) return NULL;
-  json_t *object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-  if (object && json_is_object(object)) return object;
-  if (object)
-    diagnostics_add(diagnostics, HIPMM_E_CONFIG, "", "%s", is_other);
-  else
-    graph_file_report_syntax(&error, text, diagnostics);
-  json_decref(object);
-  return NULL;
-}
-
-json_t *graph_file_parse(const char *text, size_t bytes, struct diagnostics *diagnostics)
-{
-  return graph_file_read_object(text, bytes, "is empty; the smallest graph is {\"stack\": [\"device\"]}",
-                                "a graph is an object, not a list; write {\"stack\": […]}", diagnostics);
-}
-
-json_t *graph_file_parse_options(const char *text, struct diagnostics *diagnostics)
-{
-  if (!text) return json_object();
-  return graph_file_read_object(text, strlen(text), "is empty; write {} for no options",
-                                "options are an object, not a list; write {\"initial_size\": \"1GiB\"}", diagnostics);
 }

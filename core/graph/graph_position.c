@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_position.c: the lines and columns of diagnostics, found in the text of the graph, since the parser keeps no
- * positions. Called by graph.c once the graph was read, with the same text. The place of a member of an object is where
+ * positions. Called by graph.c once the graph was read, with the text that was parsed. The place of a member of an object is where
  * its name begins. */
 #include "../base/text.h"
 #include "graph_build.h"
@@ -177,19 +177,33 @@ static int graph_position_compare(const void *left, const void *right)
   return a->number < b->number ? -1 : 1;
 }
 
-static void graph_position_sort(const char *text, const json_t *wanted, struct placed *placed,
+/* The offset of a diagnostic's place in the given text; -1: it has none. */
+static json_int_t graph_position_offset(const struct graph_text *text, const json_t *wanted,
+                                        const struct diagnostic *diagnostic)
+{
+  int line = 1, column = 1;
+  json_int_t found = graph_position_found(wanted, diagnostic);
+  if (found >= 0) return (json_int_t)graph_text_given_offset(text, (size_t)found);
+  if (!diagnostic->line) return -1;
+  size_t at = 0;
+  for (; line < diagnostic->line || column < diagnostic->column; at++)
+    graph_position_advance(text->given, at, at + 1, &line, &column);
+  return (json_int_t)at;
+}
+
+static void graph_position_sort(const struct graph_text *text, const json_t *wanted, struct placed *placed,
                                 struct diagnostics *diagnostics)
 {
   size_t n = 0, from = 0;
   int line = 1, column = 1;
   for (struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next, n++)
-    placed[n] = (struct placed){graph_position_found(wanted, diagnostic), n, diagnostic};
+    placed[n] = (struct placed){graph_position_offset(text, wanted, diagnostic), n, diagnostic};
   qsort(placed, n, sizeof *placed, graph_position_compare);
   for (size_t i = 0; i < n; i++) {
     struct diagnostic *diagnostic = placed[i].diagnostic;
     diagnostic->next = i + 1 < n ? placed[i + 1].diagnostic : NULL;
     if (placed[i].offset < 0) continue;
-    graph_position_advance(text, from, (size_t)placed[i].offset, &line, &column);
+    graph_position_advance(text->given, from, (size_t)placed[i].offset, &line, &column);
     from = (size_t)placed[i].offset;
     diagnostic->line = line;
     diagnostic->column = column;
@@ -198,18 +212,19 @@ static void graph_position_sort(const char *text, const json_t *wanted, struct p
   diagnostics->last = placed[n - 1].diagnostic;
 }
 
-void graph_position_all(const char *text, size_t bytes, struct diagnostics *diagnostics)
+void graph_position_all(const struct graph_text *text, struct diagnostics *diagnostics)
 {
   size_t n = 0;
-  struct scan scan = {.text = text, .at = text, .end = text + bytes, .wanted = json_object()};
+  const char *parsed = text->mended ? text->mended : text->given;
+  struct scan scan = {.text = parsed, .at = parsed, .end = parsed + text->bytes, .wanted = json_object()};
   for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next, n++)
     graph_position_want(scan.wanted, diagnostic);
   struct placed *placed = n && scan.wanted ? calloc(n, sizeof *placed) : NULL;
-  if (placed) {
+  if (placed && json_object_size(scan.wanted) > 0) {
     graph_position_skip_blanks(&scan);
     graph_position_scan_items(&scan);
-    graph_position_sort(text, scan.wanted, placed, diagnostics);
   }
+  if (placed) graph_position_sort(text, scan.wanted, placed, diagnostics);
   free(placed);
   free(scan.path);
   json_decref(scan.wanted);

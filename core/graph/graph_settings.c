@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_settings.c: the top of a graph except its resources: unknown keys, version, plugin_path, runtime. Called by
+/* graph_settings.c: the top of a graph except its resources: unknown keys, version, plugin_path, runtime, and what is for
+ * jobs of many ranks. Called by
  * graph.c before the resources are read, since their plugins are searched on the plugin_path. */
 #include "../base/environment.h"
+#include "../base/output_file.h"
 #include "../base/text.h"
 #include "../option/option.h"
 #include "graph_build.h"
@@ -11,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",
-                                      "resources", "devices", "stack",   NULL};
+const char *const graph_top_keys[] = {"$schema",   "version", "runtime", "plugin_path",    "publish", "report",
+                                      "resources", "devices", "stack",   "current_device", NULL};
 
 static bool graph_settings_is_top_key(const char *key)
 {
@@ -35,8 +37,8 @@ static void graph_settings_refuse_unknown_keys(struct graph_build *build)
       graph_build_refuse_key(build, "", key, "unknown key %s; did you mean \"%s\"?", shown, nearest);
     else
       graph_build_refuse_key(build, "", key,
-                             "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", and \"stack\" or "
-                             "\"resources\" and \"devices\"",
+                             "unknown key %s; a graph has \"version\", \"runtime\", \"plugin_path\", \"publish\", "
+                             "\"report\", \"current_device\", and \"stack\" or \"resources\" and \"devices\"",
                              shown);
   }
 }
@@ -200,10 +202,52 @@ static void graph_settings_read_runtime(struct graph_build *build)
   graph_settings_check_runtime_options(build, plugin);
 }
 
+static void graph_settings_read_publish(struct graph_build *build)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  json_t *value = json_object_get(build->graph->root, "publish");
+  if (value && !json_is_boolean(value))
+    graph_build_refuse(build, "/publish", "%s is not true or false", option_show(value, shown, sizeof shown));
+  build->graph->publishes = json_is_true(value);
+}
+
+/* ---- report, current_device ------------------------------------------------------------------------------------ */
+
+static void graph_settings_read_report(struct graph_build *build)
+{
+  char shown[TEXT_QUOTE_BYTES], name[OUTPUT_FILE_NAME_BYTES];
+  const json_t *value = json_object_get(build->graph->root, "report");
+  const char *pattern = json_string_value(value);
+  if (!value) return;
+  if (!pattern || !*pattern)
+    graph_build_refuse(build, "/report", "%s is not a file's name; write one such as \"report.%%r.json\"",
+                       option_show(value, shown, sizeof shown));
+  else if (!output_file_expand(pattern, -1, name))
+    graph_build_refuse(build, "/report", "%s", name);
+  else
+    build->graph->report = pattern;
+}
+
+static void graph_settings_read_current_device(struct graph_build *build)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  const json_t *value = json_object_get(build->graph->root, "current_device");
+  const char *word = json_string_value(value);
+  if (!value) return;
+  build->graph->follows_local_rank = word && !strcmp(word, "local_rank");
+  if (!build->graph->follows_local_rank)
+    graph_build_refuse(build, "/current_device",
+                       "%s is not known; write \"local_rank\", or leave it out: the program chooses its device then",
+                       option_show(value, shown, sizeof shown));
+}
+
 void graph_read_settings(struct graph_build *build)
 {
   graph_settings_refuse_unknown_keys(build);
   graph_settings_check_version(build);
   graph_settings_read_plugin_path(build);
   graph_settings_read_runtime(build);
+  graph_settings_read_publish(build);
+  graph_settings_read_report(build);
+  graph_settings_read_current_device(build);
 }

@@ -174,6 +174,14 @@ static enum hipmm_status locked_ops_device_admit(void *self, int device)
   return ops ? locked_ops_leave(instance, ops->device_admit(instance->self, device)) : locked_ops_refuse(instance);
 }
 
+/* Not called where the plugin has none (preload/report_ends.c). */
+static enum hipmm_status locked_ops_process_end(void *self, enum hipmm_process_end moment)
+{
+  struct instance *instance = self;
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->process_end(instance->self, moment)) : locked_ops_refuse(instance);
+}
+
 const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
                                      .allocate = locked_ops_allocate,
                                      .deallocate = locked_ops_deallocate,
@@ -189,4 +197,5 @@ const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
                                      .covers = locked_ops_covers,
                                      .device_admit = locked_ops_device_admit,
                                      .locate = locked_ops_locate,
-                                     .visit_chunks = locked_ops_visit_chunks};
+                                     .visit_chunks = locked_ops_visit_chunks,
+                                     .process_end = locked_ops_process_end};

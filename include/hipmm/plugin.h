@@ -127,6 +127,14 @@ struct hipmm_sharing {
 /* The operations of a resource. `self` is what create returned. Any thread calls any op between create and destroy,
  * unless the descriptor has HIPMM_PLUGIN_NOT_THREAD_SAFE. An optional op that is NULL is filled in at load. A failing
  * op has reported the reason through its services, or returns the status of an upstream. */
+/* A moment of the end of a process. The device can be used in both. */
+enum hipmm_process_end {
+  HIPMM_PROCESS_EXITS =
+      0, /* exit() was called, or main returned: work is over, and the program may still free memory */
+  HIPMM_PROCESS_ENDED = 1, /* the program's own functions for its exit have run: what is live is never freed */
+  HIPMM_PROCESS_END_FORCE_32BIT = 0x7fffffff
+};
+
 struct hipmm_ops {
   size_t struct_size;
 
@@ -198,6 +206,11 @@ struct hipmm_ops {
    * type maps no memory. */
   enum hipmm_status (*visit_chunks)(void *self, const void *ptr,
                                     void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
+
+  /* The process ends, and the resource will not be destroyed: logs what destroy would log, and changes nothing. `hipmm run`
+   * calls it twice, once for each moment; other threads may run, and may call other ops. The reason of a failure is told
+   * to the user. NULL: nothing. */
+  enum hipmm_status (*process_end)(void *self, enum hipmm_process_end moment);
 };
 
 /* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the
@@ -536,9 +549,13 @@ enum {
   HIPMM_OPTION_REQUIRED = 1, /* must be given; initial is NULL */
   HIPMM_OPTION_PERCENT = 2,  /* BYTES may be a percentage of the device memory free at creation */
 
-  /* May be set while the resource is in use: ops->reconfigure. Not for options that name resources, nor for the fields
-   * of a list. */
-  HIPMM_OPTION_RELOADABLE = 4
+  /* May be set while the resource is in use: ops->reconfigure. Not for options that name resources, except with
+   * ADDS_RESOURCES, nor for the fields of a list. */
+  HIPMM_OPTION_RELOADABLE = 4,
+
+  /* With RELOADABLE: a new value may name further resources, which are as good as upstreams when ops->reconfigure is
+   * called. It refuses to drop one that may be in use. */
+  HIPMM_OPTION_ADDS_RESOURCES = 8
 };
 
 /* The value of a BYTES option without a value and without a default, and of its keyword (see choices). */
@@ -623,7 +640,8 @@ enum {
   HIPMM_PLUGIN_HANDS_ON = 4,       /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
   HIPMM_PLUGIN_KEEPS_MEMORY = 8,   /* a source: it may reuse freed memory without giving it back to the runtime */
   HIPMM_PLUGIN_DEVICE_MEMORY = 16, /* a source: its memory is never managed, and the host cannot access it */
-  HIPMM_PLUGIN_HOST_ALONE = 32     /* a source: kernels of a device may be unable to use the memory that it gives */
+  HIPMM_PLUGIN_HOST_ALONE = 32,    /* a source: kernels of a device may be unable to use the memory that it gives */
+  HIPMM_PLUGIN_FREE_WAITS = 64     /* a source: a free waits for its stream; refused in a capture of the stream */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:

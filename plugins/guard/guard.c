@@ -159,13 +159,11 @@ static const struct hipmm_feature guard_actions[] = {
             "`on_damage` is error"},
 };
 
-/* There is one action. */
-static enum hipmm_status guard_perform(void *self, size_t index, int64_t *values_out)
+/* Checks every block, and fails as a free would. */
+static enum hipmm_status guard_verify_all(struct guard *guard)
 {
-  struct guard *guard = self;
   const struct hipmm_services *services = guard->services;
   uint64_t damaged = 0;
-  (void)index;
   int previous = services->enter_device(services);
   enum hipmm_status status = guard_verify(guard, &damaged);
   services->leave_device(services, previous);
@@ -175,8 +173,21 @@ static enum hipmm_status guard_perform(void *self, size_t index, int64_t *values
                             damaged == 1 ? "a block was damaged; the log names it"
                                          : "{0} blocks were damaged; the log names them",
                             damaged, 0, 0);
-  guard_count(guard, values_out);
   return HIPMM_OK;
+}
+
+/* There is one action. */
+static enum hipmm_status guard_perform(void *self, size_t index, int64_t *values_out)
+{
+  (void)index;
+  enum hipmm_status status = guard_verify_all(self);
+  if (!status) guard_count(self, values_out);
+  return status;
+}
+
+static enum hipmm_status guard_process_end(void *self, enum hipmm_process_end moment)
+{
+  return moment == HIPMM_PROCESS_EXITS ? guard_verify_all(self) : HIPMM_OK;
 }
 
 /* ---- Life ---- */
@@ -299,6 +310,7 @@ static const struct hipmm_ops guard_ops = {
     .reconfigure = guard_reconfigure,
     .visit = guard_visit,
     .report = guard_report,
+    .process_end = guard_process_end,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin guard_LTX_hipmm_plugin;

@@ -198,8 +198,8 @@ int drain_take_error(struct drain *drain)
 
 /* ---- Life ---- */
 
-bool drain_open(struct drain *drain, const struct hipmm_services *services, struct file file,
-                const struct file_wish *wish)
+bool drain_open(struct drain *drain, const struct hipmm_services *services, struct log_file file,
+                const struct log_file_wish *wish)
 {
   drain->services = services;
   pthread_mutex_init(&drain->lock, NULL);

@@ -20,8 +20,8 @@ struct drain {
 };
 
 /* Takes the file over. False without host memory; drain_close() is due all the same. */
-bool drain_open(struct drain *drain, const struct hipmm_services *services, struct file file,
-                const struct file_wish *wish);
+bool drain_open(struct drain *drain, const struct hipmm_services *services, struct log_file file,
+                const struct log_file_wish *wish);
 
 /* Rows not yet written are lost. */
 void drain_close(struct drain *drain);

@@ -103,30 +103,18 @@ static enum hipmm_status logging_perform(void *self, size_t index, int64_t *valu
 
 /* ---- Life ---- */
 
-/* With several devices each has its own log, and with several processes each of those: the names of all but the first get
- * the device, the process, or both. */
-static enum hipmm_status logging_open_log(const struct logging *logging, const struct logging_options *given,
-                                          const char *pattern, struct sink **sink_out)
+struct logging_opening {
+  const struct logging *logging;
+  const struct logging_options *given;
+  struct sink *sink;
+};
+
+static enum hipmm_status logging_open_log(void *closure, const char *name, enum log_file_conflict *conflict_out)
 {
-  const struct hipmm_services *services = logging->services;
-  char name[OUTPUT_FILE_NAME_BYTES], tag[32];
-  enum sink_conflict conflict = SINK_NO_CONFLICT;
-  enum hipmm_status status = HIPMM_E_STATE;
-  const struct file_wish wish = {name, given->append, given->rotate_size, given->rotate_files};
-  if (!output_file_expand(pattern, services->device, name))
-    return services->fail(services, HIPMM_E_CONFIG, "file", "%s", name);
-  for (int tries = 0; tries < 3 && status == HIPMM_E_STATE && conflict != SINK_SAME_DEVICE; tries++) {
-    if (conflict == SINK_OTHER_DEVICE) snprintf(tag, sizeof tag, ".dev%d", services->device);
-    if (conflict == SINK_OTHER_PROCESS) snprintf(tag, sizeof tag, ".p%ld", (long)getpid());
-    if (conflict && !file_tag_name(name, tag)) break;
-    status = sink_open(services, &wish, given->auto_flush, &conflict, sink_out);
-  }
-  if (status == HIPMM_E_STATE)
-    return services->fail(services, HIPMM_E_CONFIG, "file",
-                          "\"%.500s\" is written already by another logging resource; give each a file of its own",
-                          name);
-  if (!status) services->log(services, HIPMM_LOG_INFO, "device %d: log is %s", services->device, name);
-  return status;
+  struct logging_opening *opening = closure;
+  const struct logging_options *given = opening->given;
+  const struct log_file_wish wish = {name, given->append, given->rotate_size, given->rotate_files};
+  return sink_open(opening->logging->services, &wish, given->auto_flush, conflict_out, &opening->sink);
 }
 
 /* The default is RMM's environment variable, as in RMM. */
@@ -173,7 +161,9 @@ static enum hipmm_status logging_create(const struct hipmm_services *services, c
   logging->services = services;
   logging->upstream = upstreams[0];
   atomic_init(&logging->is_enabled, given->enabled);
-  enum hipmm_status status = logging_open_log(logging, given, pattern, &logging->sink);
+  struct logging_opening opening = {.logging = logging, .given = given};
+  enum hipmm_status status = log_file_open_own(services, "logging", pattern, logging_open_log, &opening);
+  logging->sink = opening.sink;
   if (status)
     services->host_free(services, logging, sizeof *logging);
   else
@@ -203,8 +193,9 @@ static const struct hipmm_option logging_option_table[] = {
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct logging_options, file),
      .doc =
-         "Name of the file; %p in it is replaced by the process id, %h by the host's name, %r by the rank (Open MPI, "
-         "PMIx, MPICH, MVAPICH2, torchrun, Slurm; else 0), %d by the device, %% by a percent sign. If another device "
+         "Name of the file; %p in it is replaced by the process id, %h by the host's name, %r by the rank (torchrun, "
+         "Open MPI, PMIx, MPICH, MVAPICH2, PALS, Flux, Slurm; else 0), %d by the device, %% by a percent sign. If "
+         "another device "
          "already writes the file, .devN is inserted before its extension; if another process does, .pN. Default: "
          "the environment variable RMM_LOG_FILE"},
     {.name = "append",

@@ -185,11 +185,11 @@ __attribute__((destructor)) static void sink_flush_at_exit(void)
 /* ---- Opening and closing ---- */
 
 /* The open log that writes the same file; NULL if there is none. Its file changes when it is rotated. Under all_lock. */
-static const struct log *sink_log_of_file(const struct file *file)
+static const struct log *sink_log_of_file(const struct log_file *file)
 {
   for (struct log *log = all; log; log = log->next) {
     pthread_mutex_lock(&log->drain.lock);
-    bool is_same = file_is_same(&log->drain.output.file, file);
+    bool is_same = log_file_is_same(&log->drain.output.file, file);
     pthread_mutex_unlock(&log->drain.lock);
     if (is_same) return log;
   }
@@ -197,17 +197,18 @@ static const struct log *sink_log_of_file(const struct file *file)
 }
 
 /* Empties the file only if no other log writes it. Under all_lock. */
-static enum hipmm_status sink_begin(struct log *log, const struct file_wish *wish, enum sink_conflict *conflict_out)
+static enum hipmm_status sink_begin(struct log *log, const struct log_file_wish *wish,
+                                    enum log_file_conflict *conflict_out)
 {
-  struct file *file = &log->drain.output.file;
+  struct log_file *file = &log->drain.output.file;
   const struct log *other = sink_log_of_file(file);
-  *conflict_out = SINK_NO_CONFLICT;
+  *conflict_out = LOG_FILE_NO_CONFLICT;
   if (other)
-    *conflict_out = other->services->device == log->services->device ? SINK_SAME_DEVICE : SINK_OTHER_DEVICE;
-  else if ((!wish->appends || wish->rotate_bytes) && !file_lock(file))
-    *conflict_out = SINK_OTHER_PROCESS;
+    *conflict_out = other->services->device == log->services->device ? LOG_FILE_SAME_DEVICE : LOG_FILE_OTHER_DEVICE;
+  else if ((!wish->appends || wish->rotate_bytes) && !log_file_lock(file))
+    *conflict_out = LOG_FILE_OTHER_PROCESS;
   if (*conflict_out) return HIPMM_E_STATE;
-  enum hipmm_status status = file_begin(file, log->services, wish);
+  enum hipmm_status status = output_begin(file, log->services, wish);
   if (status) return status;
   log->next = all;
   all = log;
@@ -223,8 +224,8 @@ static void sink_discard(struct log *log)
   log->services->host_free(log->services, log, sizeof *log);
 }
 
-static bool sink_prepare(struct log *log, const struct hipmm_services *services, struct file file,
-                         const struct file_wish *wish, uint32_t auto_flush)
+static bool sink_prepare(struct log *log, const struct hipmm_services *services, struct log_file file,
+                         const struct log_file_wish *wish, uint32_t auto_flush)
 {
   pthread_condattr_t attributes;
   log->services = services;
@@ -238,15 +239,15 @@ static bool sink_prepare(struct log *log, const struct hipmm_services *services,
   return drain_open(&log->drain, services, file, wish);
 }
 
-enum hipmm_status sink_open(const struct hipmm_services *services, const struct file_wish *wish, uint32_t auto_flush,
-                            enum sink_conflict *conflict_out, struct sink **sink_out)
+enum hipmm_status sink_open(const struct hipmm_services *services, const struct log_file_wish *wish,
+                            uint32_t auto_flush, enum log_file_conflict *conflict_out, struct sink **sink_out)
 {
-  struct file file;
-  enum hipmm_status status = file_open(services, wish->name, &file);
+  struct log_file file;
+  enum hipmm_status status = log_file_open(services, wish->name, OUTPUT_FILE_APPEND, &file);
   if (status) return status;
   struct log *log = services->host_allocate(services, sizeof *log);
   if (!log) {
-    file_close(&file);
+    log_file_close(&file);
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for a log");
   }
   if (sink_prepare(log, services, file, wish, auto_flush)) {

@@ -24,19 +24,11 @@ struct sink {
   atomic_uint requests; /* enum sink_request */
 };
 
-/* Why a file cannot be a log of its own. */
-enum sink_conflict {
-  SINK_NO_CONFLICT,
-  SINK_OTHER_DEVICE, /* this process writes it, for another device */
-  SINK_SAME_DEVICE,
-  SINK_OTHER_PROCESS
-};
-
 /* Opens the file, empties it unless it is to be appended to, and writes the header. A regular file that another sink
  * writes is refused with HIPMM_E_STATE and no report; *conflict_out then says which. Several processes may append to one
  * file that is not rotated. Other failures are reported for the option "file". */
-enum hipmm_status sink_open(const struct hipmm_services *services, const struct file_wish *wish, uint32_t auto_flush,
-                            enum sink_conflict *conflict_out, struct sink **sink_out);
+enum hipmm_status sink_open(const struct hipmm_services *services, const struct log_file_wish *wish,
+                            uint32_t auto_flush, enum log_file_conflict *conflict_out, struct sink **sink_out);
 
 /* Writes the remaining rows and closes the file. */
 void sink_close(struct sink *sink);

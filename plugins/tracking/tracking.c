@@ -296,10 +296,21 @@ static enum hipmm_status tracking_create(const struct hipmm_services *services, 
   return HIPMM_OK;
 }
 
+static enum hipmm_status tracking_report_end(struct tracking *tracking)
+{
+  bool is_wanted = __atomic_load_n(&tracking->options.report_at_end, __ATOMIC_RELAXED);
+  return is_wanted && live_blocks_count(&tracking->live).count ? tracking_log_outstanding(tracking) : HIPMM_OK;
+}
+
+static enum hipmm_status tracking_process_end(void *self, enum hipmm_process_end moment)
+{
+  return moment == HIPMM_PROCESS_ENDED ? tracking_report_end(self) : HIPMM_OK;
+}
+
 static void tracking_destroy(void *self)
 {
   struct tracking *tracking = self;
-  if (tracking->options.report_at_end && live_blocks_count(&tracking->live).count) tracking_log_outstanding(tracking);
+  (void)!tracking_report_end(tracking);
   stack_traces_close(&tracking->traces);
   live_blocks_close(&tracking->live);
   tracking->services->host_free(tracking->services, tracking, sizeof *tracking);
@@ -344,6 +355,7 @@ static const struct hipmm_ops tracking_ops = {
     .trim = tracking_trim,
     .query = tracking_query,
     .perform = tracking_perform,
+    .process_end = tracking_process_end,
     .find = tracking_find,
     .reconfigure = tracking_reconfigure,
     .visit = tracking_visit,

@@ -106,15 +106,18 @@ def init(graph: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> Non
     elif isinstance(graph, (str, os.PathLike)):
         _hipmm.start(os.fsdecode(graph), None)
     elif isinstance(graph, Mapping):
-        import json
-
-        try:
-            text = json.dumps(dict(graph))
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"the graph cannot be written as JSON: {error}") from None
-        _hipmm.start(None, text)
+        _hipmm.start(None, _json(dict(graph), "the graph"))
     else:
         raise TypeError(f"a graph is a path, a dict or None, not {graph!r}")
+
+
+def _json(value: Any, what: str) -> str:
+    import json
+
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what} cannot be written as JSON: {error}") from None
 
 
 def finalize() -> None:
@@ -143,7 +146,10 @@ def library() -> str:
 
 
 def resource(name: str | None = None, device: int | None = None) -> Resource:
-    """The resource that the graph calls `name`, or the one in force, on a device (None: the current)."""
+    """The resource that the graph calls `name`, or the one in force, on a device (None: the current). Raises ArgumentError
+    for an unknown name, NoDeviceError for an unknown device."""
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f'the name of a resource is a str, as in hipmm.resource("pool"), not {name!r}')
     return _hipmm.get_resource(device, name)
 
 
@@ -162,9 +168,9 @@ def create(
     `options` are those of the type (`hipmm describe TYPE`); `resources` are the ones that options name. The resource
     lives as long as something uses it.
     """
-    import json
-
-    return _hipmm.create(device, type, name, json.dumps(options), [*upstreams], [*resources])
+    if not isinstance(type, str):
+        raise TypeError(f'the type of a resource is a str, as in hipmm.create("device"), not {type!r}')
+    return _hipmm.create(device, type, name, _json(options, "the options"), [*upstreams], [*resources])
 
 
 def set_resource(resource: Resource | None, device: int | None = None) -> Resource:
@@ -203,23 +209,24 @@ def allocate(nbytes: int, stream: Any = None, resource: Resource | None = None) 
 
 
 def query(path: str) -> int:
-    """A value of a live resource or device, such as "devices/0/pool/reserved_bytes"."""
+    """A value of a live resource or device, such as "devices/0/pool/reserved_bytes", in its unit (paths() tells it). Raises
+    ArgumentError for a path that is not there."""
     return _hipmm.query(path)
 
 
 def get(path: str) -> Any:
-    """A value, or an option in force."""
+    """A value, or an option in force. Raises ArgumentError for a path that is not there."""
     import json
 
     return json.loads(_hipmm.get(path))
 
 
 def set(path: str, value: Any) -> None:
-    """Sets an option of a live resource, such as "devices/0/pool/maximum_size", to 2 << 30 or "2GiB"; None: its default."""
+    """Sets an option of a live resource, such as "devices/0/pool/maximum_size", to 2 << 30 or "2GiB"; None: its default.
+    A number is in the option's unit, bytes for sizes. Raises ArgumentError for a path that is not there, ConfigError for a
+    value that is not allowed."""
     if value is not None and not isinstance(value, str):
-        import json
-
-        value = json.dumps(value)
+        value = _json(value, "the value")
     _hipmm.set(path, value)
 
 
@@ -227,6 +234,8 @@ def paths(prefix: str | None = None) -> list[dict[str, Any]]:
     """All values and options at or below a path: dicts with "path", "kind", "value", "unit", "doc", ..."""
     import json
 
+    if prefix is not None and not isinstance(prefix, str):
+        raise TypeError(f'a path is a str, as in hipmm.paths("devices/0"), not {prefix!r}')
     result: list[dict[str, Any]] = json.loads(_hipmm.list(prefix))
     return result
 
@@ -267,7 +276,7 @@ def current_device() -> int:
 
 
 def set_device(device: int) -> None:
-    """Makes a device current for the calling thread."""
+    """Makes a device current for the calling thread. Raises NoDeviceError."""
     _hipmm.set_device(device)
 
 

@@ -31,7 +31,11 @@ ones may be negative: memory from before was freed."""
 
 
 def _counters(resource: Resource | None, what: int) -> Statistics:
-    return Statistics(*(resource or _hipmm.get_resource(None, None))._counters(what))
+    if resource is None:
+        resource = _hipmm.get_resource(None, None)
+    elif not isinstance(resource, Resource):
+        raise TypeError(f'statistics are of a hipmm.Resource, such as hipmm.resource("name"), not {resource!r}')
+    return Statistics(*resource._counters(what))
 
 
 def statistics(resource: Resource | None = None) -> Statistics:
@@ -108,6 +112,8 @@ class Profile:
     """Records what is allocated between the start and the end of a block or a function."""
 
     def __init__(self, name: str | None = None, into: Records | None = None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f'the name of a profile is a str, as in hipmm.profile("step"), not {name!r}')
         self._name = name
         self._records = records if into is None else into
 

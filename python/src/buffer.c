@@ -492,28 +492,35 @@ static PyObject *buffer_repr(PyObject *self)
 
 static PyMethodDef buffer_methods[] = {
     {"resize", KEYWORDS(buffer_resize),
-     "resize(nbytes, stream=None)\n--\n\nChanges the size; beyond the capacity, moves the contents to a new block."},
+     "resize(nbytes, stream=None)\n--\n\nChanges the size to `nbytes` bytes; beyond the capacity, moves the contents "
+     "to a new block. New bytes are undefined. Raises BufferError while a view of the memory lives, and "
+     "hipmm.MemoryError: the Buffer is then as it was."},
     {"reserve", KEYWORDS(buffer_reserve),
-     "reserve(nbytes, stream=None)\n--\n\nGrows the capacity to at least `nbytes`."},
+     "reserve(nbytes, stream=None)\n--\n\nGrows the capacity to at least `nbytes` bytes. Raises as resize() does."},
     {"shrink_to_fit", KEYWORDS(buffer_shrink),
-     "shrink_to_fit(stream=None)\n--\n\nMakes the capacity equal to the size."},
+     "shrink_to_fit(stream=None)\n--\n\nMakes the capacity equal to the size. Raises as resize() does."},
     {"write", KEYWORDS(buffer_write),
-     "write(source, offset=0, stream=None)\n--\n\nCopies host memory (bytes, an array of NumPy, …) to the Buffer, and "
-     "waits."},
+     "write(source, offset=0, stream=None)\n--\n\nCopies host memory (bytes, an array of NumPy, …) to the Buffer at "
+     "`offset` bytes, and waits. Raises IndexError beyond the Buffer's end."},
     {"read", KEYWORDS(buffer_read),
-     "read(offset=0, nbytes=None, into=None, stream=None)\n--\n\nThe contents as bytes, or `into` (writable host "
-     "memory), and waits."},
+     "read(offset=0, nbytes=None, into=None, stream=None)\n--\n\nCopies `nbytes` bytes (None: up to the end) from "
+     "`offset` bytes on to the host, and waits: returns bytes, or `into`, which is writable host memory. Raises "
+     "IndexError beyond the Buffer's end."},
     {"fill", KEYWORDS(buffer_fill),
-     "fill(value, offset=0, nbytes=None, stream=None)\n--\n\nSets bytes to `value`, 0 to 255. Does not wait."},
+     "fill(value, offset=0, nbytes=None, stream=None)\n--\n\nSets `nbytes` bytes (None: up to the end) from "
+     "`offset` bytes on to `value`, 0 to 255. Does not wait. Raises IndexError beyond the Buffer's end."},
     {"copy", KEYWORDS(buffer_copy),
-     "copy(stream=None, resource=None)\n--\n\nA Buffer with the same contents, by default of the same resource. Does "
-     "not wait."},
-    {"synchronize", buffer_synchronize, METH_NOARGS, "synchronize()\n--\n\nWaits for the Buffer's stream."},
+     "copy(stream=None, resource=None)\n--\n\nA Buffer with the same contents, on `stream` (None: the Buffer's), by "
+     "default of the same resource. Does not wait. Raises hipmm.MemoryError."},
+    {"synchronize", buffer_synchronize, METH_NOARGS,
+     "synchronize()\n--\n\nWaits for the Buffer's stream. Raises hipmm.DeviceError."},
     {"to_numpy", KEYWORDS(buffer_to_numpy),
-     "to_numpy(dtype=\"u1\", shape=None, stream=None)\n--\n\nThe contents as a new array of NumPy."},
+     "to_numpy(dtype=\"u1\", shape=None, stream=None)\n--\n\nThe contents as a new array of NumPy, of this dtype "
+     "and shape (None: one dimension), whose bytes must fit into the Buffer; waits."},
     {"copy_of", (PyCFunction)(void (*)(void))buffer_copy_of, METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "copy_of(source, stream=None, resource=None)\n--\n\nA Buffer with a copy of `source`: host memory (bytes, an "
-     "array of NumPy, …), or an array on a device (__cuda_array_interface__, DLPack), in C order."},
+     "array of NumPy, …), or an array on a device (__cuda_array_interface__, DLPack), in C order. Raises "
+     "TypeError for what is no memory, ValueError for another order, and hipmm.MemoryError."},
     {"__dlpack__", KEYWORDS(buffer_dlpack), NULL},
     {"__dlpack_device__", buffer_dlpack_device, METH_NOARGS, NULL},
     {"__reduce_ex__", buffer_reduce, METH_VARARGS, NULL},

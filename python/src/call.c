@@ -2,6 +2,7 @@
 /* call.c: calls of hipmm from Python, callbacks from hipmm to Python, and how failures of both become exceptions. */
 #include "extension.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,8 +165,9 @@ int size_from(PyObject *object, const char *what, size_t *bytes_out)
 int device_from(PyObject *object, int *device_out)
 {
   if (object && object != Py_None) {
-    *device_out = (int)PyLong_AsLong(object);
-    return *device_out == -1 && PyErr_Occurred() ? -1 : 0;
+    long device = PyLong_AsLong(object);
+    *device_out = device < INT_MIN || device > INT_MAX ? -1 : (int)device; /* -1 does not exist either */
+    return device == -1 && PyErr_Occurred() ? -1 : 0;
   }
   enum hipmm_status status;
   CALL(status, hipmm_device_current(device_out));

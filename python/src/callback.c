@@ -263,14 +263,24 @@ static PyObject *callback_close(PyObject *module, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-PyMethodDef callback_methods[] = {{"register_allocator", callback_register_allocator, METH_VARARGS, NULL},
-                                  {"register_failure_handler", callback_register_failure_handler, METH_VARARGS, NULL},
-                                  {"register_mempool", callback_register_mempool, METH_VARARGS, NULL},
-                                  {"forget", callback_forget, METH_VARARGS, NULL},
-                                  {"set_log_sink", callback_set_log_sink, METH_VARARGS, NULL},
-                                  {"flush_log", callback_flush_log, METH_NOARGS, NULL},
-                                  {"close", callback_close, METH_NOARGS, NULL},
-                                  {NULL, NULL, 0, NULL}};
+PyMethodDef callback_methods[] = {
+    {"register_allocator", callback_register_allocator, METH_VARARGS,
+     "register_allocator(name, allocate, deallocate)\n--\n\nGives resources of the type `callback` with this name "
+     "their functions: allocate(nbytes, alignment, stream) returns an address, deallocate(ptr, nbytes, alignment, "
+     "stream) frees it; sizes are in bytes, streams are handles. Any thread may call them. An exception in "
+     "allocate() reaches the caller of the allocation, one in deallocate() is shown. Raises hipmm.ArgumentError for "
+     "a name that is not valid."},
+    {"register_failure_handler", callback_register_failure_handler, METH_VARARGS,
+     "register_failure_handler(name, function)\n--\n\nGives resources of the type `failure_callback` with this name "
+     "their function: function(nbytes) is called when an allocation of `nbytes` bytes failed, and returns whether to "
+     "try again. An exception in it reaches the caller of the allocation."},
+    {"register_mempool", callback_register_mempool, METH_VARARGS, NULL},
+    {"forget", callback_forget, METH_VARARGS, NULL},
+    {"set_log_sink", callback_set_log_sink, METH_VARARGS, NULL},
+    {"flush_log", callback_flush_log, METH_NOARGS,
+     "flush_log()\n--\n\nCalls the function of set_log_sink() with the lines that it has not had yet."},
+    {"close", callback_close, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL}};
 
 int callback_init(PyObject *module)
 {

@@ -251,21 +251,21 @@ static PyMethodDef resource_methods[] = {
      "allocate(nbytes, stream=None, *, alignment=256)\n--\n\nThe address of `nbytes` bytes, for use on `stream`. The "
      "caller frees it with deallocate(); a Buffer frees itself. Raises hipmm.MemoryError."},
     {"deallocate", (PyCFunction)(void (*)(void))resource_deallocate, METH_VARARGS | METH_KEYWORDS,
-     "deallocate(ptr, nbytes=0, stream=None, *, alignment=256)\n--\n\nFrees memory of this resource. 0 bytes: the size "
-     "is "
-     "not known. A wrong address or size raises hipmm.ArgumentError and changes nothing."},
+     "deallocate(ptr, nbytes=0, stream=None, *, alignment=256)\n--\n\nFrees memory of this resource. 0 bytes: the "
+     "size is not known. A wrong address or size raises hipmm.ArgumentError and changes nothing."},
     {"query", resource_query, METH_VARARGS,
-     "query(name)\n--\n\nA value, such as \"reserved_bytes\", of this resource or of "
+     "query(name)\n--\n\nA value, such as \"reserved_bytes\", an int in the value's unit, of this resource or of "
      "the nearest one below that has it."},
-    {"perform", resource_perform, METH_VARARGS, "perform(action)\n--\n\nAn action, such as \"flush\"."},
+    {"perform", resource_perform, METH_VARARGS,
+     "perform(action)\n--\n\nPerforms an action of the resource's type, such as \"flush\" (`hipmm describe TYPE` lists "
+     "them). Raises hipmm.ArgumentError for an unknown one."},
     {"report", resource_report, METH_NOARGS, "report()\n--\n\nThe report for people: `tracking` lists live blocks."},
     {"trim", resource_trim, METH_VARARGS,
-     "trim(keep=0)\n--\n\nReturns free memory to the runtime, but for `keep` bytes."},
+     "trim(keep=0)\n--\n\nReturns free memory to the runtime, but for `keep` bytes. Memory in use stays."},
     {"blocks", resource_blocks, METH_NOARGS,
      "blocks()\n--\n\nThe ranges of memory that the resource holds, by address: tuples of address, bytes (of a live "
-     "block: as "
-     "requested), state (\"live\", \"free\", \"pending\", \"cached\"), stream, and whether it begins a block of an "
-     "upstream."},
+     "block: as requested), state (\"live\", \"free\", \"pending\", \"cached\"), stream, and whether it begins a "
+     "block of an upstream."},
     {"_counters", resource_counters, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 

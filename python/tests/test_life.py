@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The ends of things: finalize() with live objects, fork, the end of the interpreter, sub-interpreters."""
 
+import json
 import os
 
 import pytest
@@ -124,3 +125,19 @@ if __name__ == "__main__":
         "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')", str(program)
     )
     assert ended.stdout == "b'cba'\n"
+
+
+def test_a_program_writes_the_report_that_its_graph_names(run, tmp_path):
+    """At its end, with live objects, as one rank of a job."""
+    graph = {"runtime": "software", "report": f"{tmp_path}/report.%r.json", "stack": ["statistics", "pool", "device"]}
+    for end in ("", "hipmm.finalize()", "sys.exit(0)"):
+        run(
+            f"import hipmm, sys\nhipmm.init({graph!r})\nsys.kept = [hipmm.Buffer(1000), hipmm.Buffer(24)]\n{end}",
+            env={"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"},
+        )
+        [line] = (tmp_path / "report.3.json").read_text().splitlines()
+        report = json.loads(line)
+        assert (report["rank"], report["local_rank"], report["ranks"]) == (3, 1, 4)
+        [memory] = report["memory"]
+        assert (memory["device"], memory["peak_requested_bytes"]) == (0, 1024)
+        (tmp_path / "report.3.json").unlink()

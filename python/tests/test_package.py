@@ -2,8 +2,12 @@
 """The package as a whole: what an import costs, the stubs, the command."""
 
 import ast
+import os
 import pathlib
+import platform
+import re
 import subprocess
+import sys
 
 import hipmm
 from hipmm import _hipmm, _library
@@ -47,10 +51,21 @@ def test_the_stub_has_all_that_the_extension_has():
 
 def test_all_names_are_there_and_documented():
     assert sorted(hipmm.__all__) == hipmm.__all__
-    for name in hipmm.__all__:
-        thing = getattr(hipmm, name)
-        stub = name in ("flush_log", "register_allocator", "register_failure_handler")
-        assert stub or thing.__doc__, name
+    methods = {
+        f"{cls.__name__}.{name}": method
+        for cls in (hipmm.Buffer, hipmm.Resource, hipmm.Stream)
+        for name, method in vars(cls).items()
+        if not name.startswith("_")
+    }
+    for name, thing in {**{name: getattr(hipmm, name) for name in hipmm.__all__}, **methods}.items():
+        assert thing.__doc__ and len(thing.__doc__) > 10, name
+
+
+def test_the_docstrings_say_units_and_errors():
+    for function in (hipmm.Buffer, hipmm.Buffer.resize, hipmm.Buffer.write, hipmm.Buffer.read, hipmm.Buffer.fill):
+        assert "bytes" in function.__doc__ and "Raises" in function.__doc__, function
+    for function in (hipmm.init, hipmm.resource, hipmm.query, hipmm.get, hipmm.set, hipmm.set_device):
+        assert "Raises" in function.__doc__, function
 
 
 def test_the_library_and_the_command():
@@ -65,6 +80,48 @@ def test_the_examples_of_the_documents_run(run):
     for page in ("README.md", "doc/python.md"):
         program = (top / page).read_text().split("```python\n", 1)[1].split("```", 1)[0]
         assert "b'hello' Statistics(" in run(program).stdout, page
+
+
+def programs_of(page):
+    """The programs of a page that have a name, and what the page says that they print."""
+    programs = {}
+    for text, name in re.findall(r"```python\n([^\n]*# (\w+\.py)\n.*?)```", page, re.S):
+        printed = re.search(rf"\$ python [^\n]*{name}\n(.*?)(```|\$ )", page, re.S)
+        programs[name] = text, printed[1] if printed else ""
+    return programs
+
+
+def test_the_guides_programs_print_what_it_says(tmp_path):
+    """The sections of doc/python.md: an RMM program, a leak, a limit."""
+    top = pathlib.Path(__file__).resolve().parents[2]
+    programs = programs_of((top / "doc/python.md").read_text())
+    for name, words in {"program.py": ["-m", "hipmm.rmm"], "leak.py": [], "limit.py": []}.items():
+        text, printed = programs[name]
+        (tmp_path / name).write_text(text)
+        ended = subprocess.run([sys.executable, *words, name], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 0, ended.stderr
+        address = re.compile("0x[0-9a-f]+")
+        assert printed and address.sub("ADDRESS", ended.stdout).strip() == address.sub("ADDRESS", printed).strip()
+
+
+def test_the_guides_ranks_are_in_one_table(tmp_path):
+    """Its section on many ranks, started as a launcher would."""
+    top = pathlib.Path(__file__).resolve().parents[2]
+    page = (top / "doc/python.md").read_text()
+    (tmp_path / "rank.py").write_text(programs_of(page)["rank.py"][0])
+    (tmp_path / "hipmm.json").write_text(re.search(r"```json\n(.*?)```", page, re.S)[1])
+    for rank in "01":
+        env = {**os.environ, "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "HIPMM_SOFTWARE": "devices=2"}
+        subprocess.run([sys.executable, "rank.py"], cwd=tmp_path, check=True, timeout=60, env=env)
+    ended = subprocess.run(
+        [_library.command(), "run", "--merge", "report.*.json"], cwd=tmp_path, capture_output=True, text=True
+    )
+    printed = re.search(r"\$ hipmm run --merge [^\n]*\n(.*?)```", page, re.S)[1]
+    masks = [(platform.node(), "HOST"), ("node1", "HOST"), (r"process \d+", "process N"), (r"HOST +\d+ ", "HOST N ")]
+    masks += [(r"python[\d.]*", "python"), (" +", " ")]
+    for pattern, text in masks:
+        printed, ended.stdout = (re.sub(pattern, text, output) for output in (printed, ended.stdout))
+    assert ended.stdout == printed
 
 
 def test_a_free_threaded_python_is_refused(run):

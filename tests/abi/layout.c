@@ -258,6 +258,7 @@ AT(hipmm_ops, covers, 112);
 AT(hipmm_ops, device_admit, 120);
 AT(hipmm_ops, locate, 128);
 AT(hipmm_ops, visit_chunks, 136);
+AT(hipmm_ops, process_end, 144);
 
 NEVER_GROWS(hipmm_resource, 16);
 AT(hipmm_resource, ops, 0);

@@ -11,6 +11,7 @@ enum zoo_mistake {
   ZOO_NONE,
   ZOO_CRASHES,
   ZOO_DOUBLE_FREE,
+  ZOO_FAILS_AT_END,
   ZOO_FAILS_SILENTLY,
   ZOO_FOREIGN_STATUS,
   ZOO_FORGETS_SIZE,
@@ -37,6 +38,7 @@ static const char *const zoo_mistakes[] = {
     [ZOO_NONE] = "none",
     [ZOO_CRASHES] = "crashes",
     [ZOO_DOUBLE_FREE] = "double_free",
+    [ZOO_FAILS_AT_END] = "fails_at_end",
     [ZOO_FAILS_SILENTLY] = "fails_silently",
     [ZOO_FOREIGN_STATUS] = "foreign_status",
     [ZOO_FORGETS_SIZE] = "forgets_size",
@@ -170,6 +172,13 @@ static enum hipmm_status zoo_query(void *self, size_t index, int64_t *value_out)
   return HIPMM_OK;
 }
 
+static enum hipmm_status zoo_process_end(void *self, enum hipmm_process_end moment)
+{
+  const struct zoo *zoo = self;
+  int fails = zoo->mistake == ZOO_FAILS_AT_END && moment == HIPMM_PROCESS_ENDED;
+  return fails ? zoo_refuse(zoo, HIPMM_E_STATE) : HIPMM_OK;
+}
+
 /* ---- The descriptor ---- */
 
 static enum hipmm_status zoo_create(const struct hipmm_services *services, const void *options,
@@ -208,7 +217,8 @@ static const struct hipmm_ops zoo_ops = {.struct_size = sizeof zoo_ops,
                                          .allocate = zoo_allocate,
                                          .deallocate = zoo_deallocate,
                                          .trim = zoo_trim,
-                                         .query = zoo_query};
+                                         .query = zoo_query,
+                                         .process_end = zoo_process_end};
 
 HIPMM_EXPORT extern const struct hipmm_plugin zoo_LTX_hipmm_plugin;
 

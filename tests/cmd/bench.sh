@@ -147,6 +147,13 @@ run 0 bench $quick --workload pair --compare hipmm.json device.json
 prints '^pair, 1 thread, 5 rounds in turns on the runtime software; '
 prints '^  hipmm.json  *[0-9.]*  *1.00 '
 prints '^  device.json  *[0-9.]*  *[0-9.]* '
+longest=$(awk 'length > most { most = length } END { print most }' "$work/out")
+[ "$longest" -le 80 ] || fail "a comparison is $longest columns wide"
+mkdir -p a_folder_whose_name/leaves_no_room_for_the_figures_in_a_line
+cp hipmm.json a_folder_whose_name/leaves_no_room_for_the_figures_in_a_line/hipmm.json
+COLUMNS=80 run 0 bench $quick --workload pair --compare device.json a_folder_whose_name/*/hipmm.json
+[ "$(awk 'length > most { most = length } END { print most }' "$work/out")" -le 80 ] || fail "a long name widens the table"
+prints '^  a_folder_whose_name/leaves_no_room_for_the_figures_in_a_line/hipmm.json$'
 run 0 bench $quick --workload random --threads 2 --json --compare device.json hipmm.json device.json
 [ "$(grep -c '^ *"config": ' "$work/out")" = 3 ] || fail "not three configurations"
 is rounds 5

@@ -14,6 +14,10 @@ run 1 check --json "$here/graphs/bad.json"
 same check-bad.json
 run 1 check "$here/graphs/syntax.json"
 same check-syntax.txt
+run 1 check "$here/graphs/mended.json"
+same check-mended.txt
+run 1 check "$here/graphs/unfinished.json"
+same check-unfinished.txt
 
 run 1 check /nowhere/hipmm.json
 prints '^/nowhere/hipmm.json: .*No such file or directory$'

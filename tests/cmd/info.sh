@@ -61,6 +61,16 @@ prints "^          $work/nothing.so cannot be used: .*nothing.so"
 HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=0 run 1 info
 prints 'software cannot be used: .*devices'
 
+# A runtime that does not answer is given up.
+hanging=$top_builddir/tests/cmd/loader/.libs/hang.so
+HIPMM_RUNTIME=$hanging run 1 info --timeout 1 --json
+prints '"reason": "it did not answer within 1 s; does its driver hang?"'
+grep -q '"name": "software",$' "$work/out" || fail "the other runtimes are not told"
+for number in 0 x 3601; do
+  run 2 info --timeout $number
+  says "^hipmm: info: --timeout \"$number\" is not a whole number from 1 to 3600$"
+done
+
 # Without any other runtime there is no warning that the software device is used.
 unset HIPMM_RUNTIME HIPMM_SOFTWARE
 mkdir alone alone/plugins

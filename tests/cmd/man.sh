@@ -67,7 +67,7 @@ section "$pages/hipmm.json.5" pool >"$work/section"
 has '\fBmaximum_size\fR (bytes or %; default unlimited; at least initial_size, or unlimited' "how large a pool may be"
 section "$pages/hipmm.json.5" binning >"$work/section"
 has '\fBbins[].size\fR (bytes; required; 1 to 1024GiB' "the size of a bin"
-for key in '$schema' version runtime plugin_path resources devices stack; do
+for key in '$schema' version runtime plugin_path report current_device resources devices stack; do
   grep -q "^\.B $key\$" "$pages/hipmm.json.5" || fail "hipmm.json.5 lacks the key $key"
 done
 

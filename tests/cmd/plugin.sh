@@ -20,6 +20,7 @@ for plugin in $plugins; do
   case $type in
   advise | prefetch) run 0 plugin test --over managed "$file" ;; # they refuse memory that does not migrate
   logging) run 0 plugin test --options "{\"file\": \"$work/log.csv\"}" "$file" ;;
+  recording) run 0 plugin test --options "{\"file\": \"$work/log.record\"}" "$file" ;;
   async_import) # needs a pool of another process
     for check in load imports descriptor; do run 0 plugin test --only $check "$file"; done ;;
   pool) run 0 plugin test --over managed "$file" ;;
@@ -51,6 +52,7 @@ done <<END
 crashes values the process [a-z]*ed
 double_free second_free a second free succeeds
 double_free foreign_pointer a free of a foreign pointer succeeds
+fails_at_end values process_end
 fails_silently huge_sizes gave no reason
 foreign_status huge_sizes its allocate returned 7, which is not a status of hipmm
 forgets_size wrong_size a free with a size too small succeeds
@@ -141,6 +143,14 @@ for name in test hipmm hipmm_resource; do
   run 2 plugin new $name
   says "\"$name\" cannot be a type's name: \"test\" and names that begin with \"hipmm\" are taken"
   [ ! -e $name ] || fail "plugin new $name: there is a folder"
+done
+run 2 plugin new --role divider mine
+says '\--role "divider" is not known; it is adaptor, sub-allocator or source$'
+for role in adaptor sub-allocator source; do
+  run 0 plugin new --role $role mine
+  grep -q "a resource type for hipmm: an* $role, which" mine/mine.c || fail "plugin new --role $role writes another one"
+  grep -q '@[A-Z]*@' mine/* && fail "plugin new --role $role leaves a place unfilled"
+  rm -r mine
 done
 cd - >/dev/null
 run 2 plugin test

@@ -98,6 +98,41 @@ is peak_requested_bytes 4096
 prints '"line": 2,'
 prints '"reason": "plain: .*9\.09 TiB'
 
+# --fit: what the graph, the log and the card can lack.
+echo '{ "stack": ["plain"] }' >bare.json
+run 1 replay --fit --config bare.json leaky.csv
+says '^hipmm: replay: --fit: bare.json: the stack of device 0 has no resource with a "maximum_size", such as a pool: {'
+echo '{ "stack": [{ "type": "pool", "maximum_size": "1KiB", "initial_size": 512 }, "device"] }' >pooled.json
+run 1 replay --fit --config pooled.json empty.csv
+says '^hipmm: replay: --fit: the log has no allocations$'
+run 1 replay --fit --config pooled.json large.csv
+says '^hipmm: replay: --fit: the log does not run here, whatever the maximum: line 2: .*pool: cannot allocate 9.09 TiB'
+run 1 replay --fit --config pooled.json malformed.csv
+says '^hipmm: malformed.csv:3: "eight" is no size'
+printf '1,t,allocate,0x100,1048576,0x0\n1,t,allo' >truncated.csv
+run 1 replay --fit --config pooled.json truncated.csv
+says '^hipmm: truncated.csv:2: '
+HIPMM_SOFTWARE=memory=1MiB run 1 replay --fit --config pooled.json leaky.csv
+says 'does not run here, whatever the maximum: line 1: '
+echo '{ "stack": [{ "type": "pool", "maximum_size": "1KiB" }, { "type": "limiting", "limit": "1MiB" }, "device"] }' >limited.json
+run 1 replay --fit --config limited.json leaky.csv
+says 'whatever the maximum: line 2: limiting: '
+run 1 replay --fit --config "$here/graphs/bad.json" leaky.csv
+says 'graphs/bad.json:3:17: /resources/memory/type: unknown type "plian"'
+run 2 replay --card 16GiB leaky.csv
+says '^hipmm: replay: --card is the card of --fit, which is not given$'
+for size in 0 -1 16k '' x 99999999999GiB; do
+  run 2 replay --fit --card "$size" --config pooled.json leaky.csv
+  says "^hipmm: replay: --card \"$size\" is not a size; write \"16GiB\" or \"24GB\"$"
+done
+run 0 replay --fit --config pooled.json leaky.csv
+prints '^  peak requested  *2 MiB  2,097,152 bytes$'
+prints '^  needed  *2 MiB  2,097,152 bytes$'
+prints '^This program needs 2 MiB; it fits on a 2 GiB card with 2.00 GiB to spare\.$'
+prints '^The least for pool: "maximum_size": 2097152$'
+run 1 replay --fit --card 1MiB --config pooled.json leaky.csv
+prints '^This program needs 2 MiB; it does not fit on a 1 MiB card: 1 MiB are missing\.$'
+
 # Real programs, through the stack that is recommended to a newcomer.
 if ! command -v xz >/dev/null; then
   [ $failed = 0 ] || finish
@@ -118,6 +153,57 @@ for scheduler in threads stepped,seed=1 stepped,seed=2; do
   is live_at_end 0
   is peak_requested_bytes 985520330
 done
+
+# The least budget: near what is measured, enough, and the least. The names are a promise to programs.
+# fits LOG GRAPH MOST: --fit needs at most MOST times what the log requests
+fits() {
+  run 0 replay --fit --json --config "$2" "$1.csv"
+  [ ! -s "$work/err" ] || fail "--fit of $1 says: $(cat "$work/err")"
+  number overhead | awk -v most="$3" '{ exit !($1 >= 1 && $1 <= most) }' ||
+    fail "--fit: $1 through $2 needs $(number overhead), not at most $3"
+}
+# pool BYTES: a pool with that maximum
+pool() {
+  echo "{ \"stack\": [{ \"type\": \"pool\", \"maximum_size\": $1 }, \"device\"] }" >least.json
+}
+fits resnet50_train "$top_srcdir/etc/hipmm.json" 1.0055
+names=$(sed -n 's/^ *"\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
+[ "$names" = "needs_bytes peak_requested_bytes overhead pools name maximum_size replays card_bytes spare_bytes fits \
+runtime " ] || fail "the names of --fit are: $names"
+is peak_requested_bytes 4069464592
+is card_bytes 4294967296
+is fits true
+least=$(number maximum_size)
+pool "$least"
+run 0 replay --config least.json resnet50_train.csv
+pool $((least - least / 1000))
+run 1 replay --config least.json resnet50_train.csv
+fits cupy_frames "$top_srcdir/etc/hipmm.json" 1.053
+echo '{ "stack": [{ "type": "pool", "growth": "segments", "initial_size": "50%" }, "device"] }' >segments.json
+fits cupy_frames segments.json 1.36
+echo '{ "stack": ["arena", "device"] }' >arena.json
+fits cupy_frames arena.json 1.51
+
+# Several resources: each has its least, and the device's memory is counted once. Plugin folders are those of the file.
+mkdir -p elsewhere/plugins
+cat >elsewhere/two.json <<'END'
+{ "plugin_path": "plugins",
+  "resources": { "memory": { "type": "device" }, "weights": { "type": "pool", "upstream": "memory" },
+    "small": { "type": "pool", "upstream": "memory", "maximum_size": 1000 },
+    "big": { "type": "arena", "upstream": "memory", "arena_size": "1GiB" },
+    "bins": { "type": "binning", "upstream": "big", "bins": [{ "size": "1MiB", "resource": "small" }] } },
+  "devices": { "default": "bins" } }
+END
+fits cupy_frames elsewhere/two.json 1.615
+[ "$(number maximum_size | wc -l)" = 2 ] || fail "--fit has not two maxima"
+needs=$(number needs_bytes)
+sum=$(number maximum_size | awk '{ sum += $1 } END { print sum }')
+[ "$needs" -le "$sum" ] || fail "--fit needs $needs bytes, more than the maxima of $sum bytes"
+if command -v script >/dev/null; then
+  TERM=xterm script -qec "'$hipmm' replay --fit --config '$top_srcdir/etc/hipmm.json' resnet50_train.csv" /dev/null \
+    >"$work/out" </dev/null
+  grep -q 'fit  .*%' "$work/out" || fail "--fit shows no progress on a terminal"
+fi
 
 # Through the other sub-allocators, one of which may not grow, as RMM's arena.
 echo '{ "stack": ["arena", "device"] }' >arena.json

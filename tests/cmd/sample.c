@@ -2,6 +2,7 @@
 /* sample.c: a plugin with a row of every kind in its tables, so that what `hipmm` prints of them can be compared to the
  * letter whatever becomes of the real plugins. It forwards to its upstream. */
 #include <hipmm/plugin.h>
+#include <stdio.h>
 
 struct sample_bin {
   uint64_t size;
@@ -139,12 +140,20 @@ static enum hipmm_status sample_reconfigure(void *self, const char *option, cons
   return HIPMM_OK;
 }
 
+static enum hipmm_status sample_process_end(void *self, enum hipmm_process_end moment)
+{
+  (void)self;
+  fprintf(stderr, "sample: the process %s\n", moment == HIPMM_PROCESS_EXITS ? "exits" : "has ended");
+  return HIPMM_OK;
+}
+
 static const struct hipmm_ops sample_ops = {.struct_size = sizeof sample_ops,
                                             .allocate = sample_allocate,
                                             .deallocate = sample_deallocate,
                                             .query = sample_query,
                                             .perform = sample_perform,
-                                            .reconfigure = sample_reconfigure};
+                                            .reconfigure = sample_reconfigure,
+                                            .process_end = sample_process_end};
 
 static enum hipmm_status sample_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)

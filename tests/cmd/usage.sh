@@ -11,7 +11,7 @@ for words in --help -h help; do
   run 0 $words
   cmp -s "$work/alone" "$work/out" || fail "hipmm $words does not print what hipmm alone prints"
 done
-for command in check show plugins plugin describe schema replay bench info completion; do
+for command in check show plugins plugin describe schema replay report top export doctor convert bench info completion; do
   run 0
   prints "^  $command "
   run 0 $command --help
@@ -84,6 +84,16 @@ for name in "$(printf 'n\302\2332J\2332J.json')" "$(printf 'n\302\2332J.json')";
     grep -q "$(printf '\233')" "$work/out" "$work/err" && fail "hipmm $words sends control characters of C1 on"
   done
 done
+# So with characters that change the order of what is shown, or are invisible: U+202E, U+2066, U+200B, U+FEFF.
+name=$(printf 'n\342\200\256\342\201\246\342\200\213\357\273\277.json')
+echo '{ "stack": ["device"] }' >"$name"
+for words in check "check --json" show "show --json"; do
+  # shellcheck disable=SC2086 # words are words
+  run 0 $words "$name"
+  grep -q "$(printf '\342\200\|\342\201\|\357\273')" "$work/out" "$work/err" && fail "hipmm $words sends U+202E on"
+done
+run 0 check --json "$name"
+prints '"file": "n.u202e.u2066.u200b.ufeff.json"'
 
 # A reader that has read enough ends the command without a message; the output is longer than a pipe holds.
 "$hipmm" describe --json 2>"$work/err" | head -n 1 >"$work/out"

@@ -35,12 +35,14 @@ STEPS = [
     ("numba", steps_programs.numba, 30),
     ("preload", steps_programs.preload, 45),
     ("run", steps_programs.run, 120),
+    ("rmm", steps_programs.rmm, 240),
     ("oom", steps_trouble.oom, 60),
     ("devices", steps_trouble.devices, 45),
     ("bad", steps_trouble.bad, 60),
     ("peers-c", steps_peers.program, 60),
     ("peers-torch", steps_peers.torch, 120),
     ("peers-cupy", steps_peers.cupy, 60),
+    ("ranks", steps_peers.ranks, 90),
 ]
 
 

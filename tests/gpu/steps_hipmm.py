@@ -107,6 +107,7 @@ def traces(proof):
               ("segments", proof.graph({"type": "pool", "growth": "segments"}, "device"))]
     figures = proof.table("logs, replayed three times", ["log", "pool", "requested MiB", "held MiB", "ratio",
                                                          "first ns", "later ns"])
+    budgets = proof.table("the least budget of logs", ["log", "pool", "needed MiB", "ratio", "replays"])
     roomy = {} if proof.on_gpu else ROOMY
     logs = sorted((proof.bundle / "traces").glob("*.csv.xz"), key=lambda file: file.stat().st_size)
     proof.check("logs", logs, "there is none in the bundle")
@@ -120,6 +121,12 @@ def traces(proof):
             requested, held = found.get("peak_requested_bytes"), found.get("peak_reserved_bytes")
             figures.append([name, label, mib(requested), mib(held), number(found.get("overhead"), 3),
                             number(found.get("ns_per_op")), number(found.get("ns_per_op_warm"))])
+            done = proof.hipmm("replay", "--json", "--fit", "--config", graph, plain, limit=120)
+            fit = done.json() or {}
+            good = done.status == 0 and requested and requested <= fit.get("needs_bytes", 0)
+            proof.check(f"{name}, {label}: the least budget", good, done.last_words())
+            budgets.append([name, label, mib(fit.get("needs_bytes")), number(fit.get("overhead"), 3),
+                            number(fit.get("replays"), 0)])
 
 
 # ---- The bench

@@ -7,7 +7,7 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from proof import number
+from proof import mib, number
 from steps_programs import needs, served
 
 AT_ONCE = 4  # processes
@@ -255,3 +255,34 @@ def cupy(proof):
         judge_all(proof, "peers-cupy", outcomes)
         check_served(proof, outcomes, "its runtime is linked into it")  # as CuPy's own packages have it
         check_growth(proof, outcomes, SEVERAL)
+
+
+def ranks(proof):
+    """Two ranks of torchrun over one graph: each has the device of its local rank and writes a report, and the merged
+    report adds up."""
+    if not needs_two(proof, "ranks", "torch"):
+        return
+    graph = proof.graph("statistics", "pool", "device", report=str(proof.folder / "rank.%r.json"),
+                        current_device="local_rank")
+    launcher = [sys.executable, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2]
+    done = proof.run([*launcher, proof.bundle / "tests/gpu/torch_ranks.py"], 80, HIPMM_CONFIG=str(graph))
+    lines = [json.loads(line) for line in done.out.splitlines() if line.startswith("{")]
+    said = sorted(lines, key=lambda line: line["rank"])
+    if not proof.check("two ranks train", done.status == 0 and len(said) == 2, done.last_words()):
+        return
+    proof.check("the same losses in both", said[0]["losses"] == said[1]["losses"], f"{said}")
+    devices = [(line["rank"], line["torch"], line["hipmm"]) for line in said]
+    proof.check("each has the device of its local rank", devices == [(0, 0, 0), (1, 1, 1)], f"{devices}")
+    merged = proof.hipmm("run", "--merge", "--json", proof.folder / "rank.*.json", limit=20)
+    found = merged.json() or {}
+    rows, totals = found.get("memory", []), found.get("totals", [])
+    if not proof.check("a report of each", [row["rank"] for row in rows] == [0, 1], merged.last_words()):
+        return
+    proof.check("each is of its device", [row["device"] for row in rows] == [0, 1], f"{rows}")
+    proof.check("each used memory", all(row["peak_requested_bytes"] > 1 << 24 for row in rows), f"{rows}")
+    sums = [{key: sum(row[key] for row in rows) for key in total if key.endswith("_bytes")} for total in totals]
+    wanted = [{key: total[key] for key in one} for total, one in zip(totals, sums)]
+    proof.check("the merged report adds up", len(totals) == 1 and sums == wanted, f"{totals}")
+    figures = proof.table("two ranks", ["rank", "device", "peak requested MiB", "peak reserved MiB"])
+    for row in rows:
+        figures.append([row["rank"], row["device"], mib(row["peak_requested_bytes"]), mib(row["peak_reserved_bytes"])])

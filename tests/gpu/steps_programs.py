@@ -5,6 +5,7 @@ of it."""
 import shutil
 import sys
 
+import rmm_own
 from proof import mib, number
 
 
@@ -164,4 +165,36 @@ def preload(proof):
     proof.check("ends with its device reset", reset.status == 0, reset.last_words())
     proof.notes += [f"by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"]
     proof.notes += under.err.splitlines()
+    return None
+
+
+# ---- RMM
+
+
+def rmm(proof):
+    """RMM's containers, and RMM's own tests, over hipmm: what tests/cpp/rmm.sh and rmm_own_tests.sh put into the bundle."""
+    folder = proof.bundle / "tests/gpu/rmm_own"
+    programs = [program for program in (proof.bundle / "tests/gpu/rmm_containers", proof.bundle / "tests/gpu/thrust")
+                if program.exists()]
+    if not folder.is_dir() and not programs:
+        return proof.leave_out("rmm", "the bundle has no programs of RMM: see tests/gpu/README.md")
+    if not needs(proof, "rmm"):
+        return None
+    for program in programs:
+        done = proof.run([program], 60)
+        proof.check(f"{program.name}: ends well", done.status == 0, done.last_words())
+        for line in done.out.splitlines():
+            if line.startswith(("ok ", "not ok ")):
+                proof.check(f"{program.name}: {line.removeprefix('not ').removeprefix('ok ')}", line[0] == "o")
+    if not folder.is_dir():
+        return None
+    rows = proof.table("RMM's own tests", rmm_own.HEAD)
+
+    def run(program, config):
+        done = proof.run([program], 100, HIPMM_CONFIG=str(config))
+        return done.status, done.out + done.err
+
+    for stack, tally in rmm_own.run_all(folder, run, lambda stack: proof.graph(*stack)):
+        rows.append(tally.row(stack))
+        proof.check(f"RMM's own tests: {stack}", not tally.failed, "; ".join(tally.failed)[:4000])
     return None

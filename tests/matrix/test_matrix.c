@@ -27,7 +27,7 @@ struct requirement {
   bool is_single;      /* it cannot stand on another of its kind: both would have the same file */
 };
 
-static char log_option[600]; /* for a file in a folder of our own */
+static char log_option[600], record_option[600]; /* for files in a folder of our own */
 
 static const struct requirement requirements[] = {
     {"advise", .options = "\"read_mostly\": true, \"preferred_location\": \"device\", \"accessed_by\": [\"cpu\"], "},
@@ -52,6 +52,7 @@ static const struct requirement requirements[] = {
     {"monotonic", .name = "monotonic that is filled", .options = "\"initial_size\": \"1MiB\", "},
     {.type = "pool"},
     {"pool", .name = "pool that is filled", .options = "\"initial_size\": \"1MiB\", \"growth\": \"segments\", "},
+    {"recording", .options = record_option, .is_single = true},
     {"sam_headroom", .options = "\"headroom\": \"1MiB\", "},
 };
 
@@ -285,6 +286,7 @@ int main(void)
   size_t n = 0;
   char *folder = new_folder(), *file = path_in(folder, "log.csv");
   snprintf(log_option, sizeof log_option, "\"file\": \"%s\", ", file);
+  snprintf(record_option, sizeof record_option, "\"file\": \"%s.record\", \"stack_interval\": 100, ", file);
   log_to_file("error");
   if (hipmm_failure_handler_register("matrix", &failure)) return 1;
   plugin_scan(NULL, discover, NULL);

@@ -426,6 +426,18 @@ static void takes_the_rank_from_the_launcher(void **state)
     assert_true(is_there(ranks[i].name));
     hipmm_finalize();
   }
+  /* torchrun as one rank of another launcher: its own rank counts. */
+  setenv("TORCHELASTIC_RUN_ID", "job", 1);
+  setenv("RANK", "9", 1);
+  assert_ok(start("log.%r.csv", ""));
+  assert_true(is_there("log.9.csv"));
+  hipmm_finalize();
+  unsetenv("TORCHELASTIC_RUN_ID");
+  setenv("HIPMM_RANK", "10", 1);
+  assert_ok(start("log.%r.csv", ""));
+  assert_true(is_there("log.10.csv"));
+  hipmm_finalize();
+  unsetenv("HIPMM_RANK");
   setenv("OMPI_COMM_WORLD_RANK", "none", 1); /* not a rank */
   assert_ok(start("log.%r.csv", ""));
   for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) unsetenv(ranks[i].variable);

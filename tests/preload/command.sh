@@ -12,7 +12,9 @@ scenario=command
 
 # Usage.
 run 0 run --help
-prints '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--strict\] -- PROGRAM \[ARGUMENT\]…$'
+tr -s ' \n' ' ' <"$work/out" |
+  grep -q '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--merge\] \[--strict\] -- PROGRAM \[ARGUMENT\]… ' ||
+  fail "the usage is another one"
 prints '^Exit status: the program'
 run 2 run
 says '^hipmm: run: PROGRAM is missing; usage: '

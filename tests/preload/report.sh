@@ -95,12 +95,20 @@ tells '^    overruns 1, underruns 0, writes after a free 1, double frees 0$'
 run 0 run --config guard.json -- "$here/program" end_damage
 says_once '^hipmm: error: guard: .* past its end'
 
+# A plugin of any name is told of the end, at its two moments.
+echo '{ "stack": ["sample", "pool", "device"] }' >sample.json
+run 0 run --config sample.json -- "$here/program" leak
+scenario=leak
+says_once '^sample: the process exits$'
+says_once '^sample: the process has ended$'
+[ "$(tail -n 1 "$work/err")" = 'sample: the process has ended' ] || fail "the end is not told last: $(cat "$work/err")"
+
 # As JSON, a line for each process.
 options='--config tracking.json --json'
 good leak
 [ "$(wc -l <"$work/report")" = 1 ] || fail "not one line of JSON"
 scenario=json
-tells '^{"program":"program","process":[0-9]*,"moment":"exit","signal":null,"runtime":"software","graph":"'"$work"'/tracking.json"'
+tells '^{"program":"program","process":[0-9]*,"host":"'"$(uname -n)"'","rank":null,"local_rank":null,"ranks":null,"run_time":[0-9]*,"moment":"exit","signal":null,"runtime":"software","graph":"'"$work"'/tracking.json"'
 tells '"functions":{"hipMalloc":{"calls":3,"passed":0,"failed":0}}'
 tells '"memory":\[{"device":0,"kind":"device","peak_requested_bytes":4197376,"live_bytes":4197376,"live_blocks":3,'
 tells '"resources":\[{"device":0,"name":"tracking","report":\["device 0: 3 allocations outstanding, 4197376 bytes",'

@@ -31,6 +31,7 @@ options() {
   guard) echo '"quarantine_size": "16MiB", "poison": '$poison', "on_damage": "error",' ;;
   limiting) echo '"limit": "48GiB",' ;;
   logging) echo "\"file\": \"$work/log.csv\"," ;;
+  recording) echo "\"file\": \"$work/log.record\", \"stack_interval\": 100," ;;
   tracking) echo '"report_at_end": true,' ;;
   esac
 }
@@ -90,11 +91,12 @@ play() {
   }
 }
 
-# What the log of the adaptor `logging` has is what it was played.
+# What the log of `logging` or `recording` has is what it was played.
 check_log() {
   what="$what, its own log"
-  [ "$(grep -c ',allocate,' log.csv)" = "$(grep -c ',allocate,' trace.csv)" ] || fail "$what: other allocations"
-  play --config plain.json log.csv
+  "$hipmm" convert -q "$1" -o log.csv.again --format csv || fail "$what: cannot be converted"
+  [ "$(grep -c ',allocate,' log.csv.again)" = "$(grep -c ',allocate,' trace.csv)" ] || fail "$what: other allocations"
+  play --config plain.json "$1"
   [ "${numbers##*peak}" = "${plain##*peak}" ] || fail "$what:$numbers instead of$plain"
 }
 
@@ -129,7 +131,8 @@ for trace in $traces; do
       poison=false
       expected=$plain
       through "$adaptor" $sub_allocator trace.csv
-      [ "$adaptor" != logging ] || check_log
+      [ "$adaptor" != logging ] || check_log log.csv
+      [ "$adaptor" != recording ] || check_log log.record
     done
     poison=true
     expected=$plain_head

@@ -524,6 +524,66 @@ static void raises_syntax_errors_with_their_place(void **state)
   diagnostics_clear(&diagnostics);
 }
 
+static const char with_errors[] =
+    "{ // the stack\n \"resources\": { \"a\": { type: \"devise\" }, 'b': { \"type\": \"pool\" \"upstream\": \"a\", },\n"
+    "\"a\": { \"type\" \"pool\", \"upstream\": b, \"maximum_size\": 1KiB, \"initial_size\": None } } }";
+
+/* Also those behind a syntax error. Building stops at the first syntax error. */
+static void checks_behind_syntax_errors(void **state)
+{
+  struct diagnostics diagnostics = {.source = "g"};
+  char lines[TEXT_BYTES] = "", line[512];
+  (void)state;
+  assert_int_equal(graph_check("g", with_errors, &diagnostics, NULL), HIPMM_E_SYNTAX);
+  for (const struct diagnostic *one = diagnostics.first; one; one = one->next)
+    strcat(strcat(lines, diagnostics_line(&diagnostics, one, line, sizeof line)), "\n");
+  assert_string_equal(
+      lines,
+      "g:1:3: string or '}' expected near '/'; JSON has no comments\n"
+      "g:2:24: string or '}' expected near 'type'; names stand in double quotes\n"
+      "g:2:42: string or '}' expected near '''; JSON has double quotes only\n"
+      "g:2:64: '}' expected near '\"upstream\"'; is a comma missing before it?\n"
+      "g:2:79: string or '}' expected near '}'; the comma before it is one too many\n"
+      "g:3:1: duplicate object key near '\"a\"'; a name can stand once in an object, so remove one\n"
+      "g:3:1: /resources/a: cycle: a → b → a\n"
+      "g:3:15: ':' expected near '\"pool\"'; is a colon missing before it?\n"
+      "g:3:35: invalid token near 'b'; a word is true, false or null, in lower case, or text in double quotes\n"
+      "g:3:54: '}' expected near 'KiB'; a number with a unit stands in double quotes\n"
+      "g:3:60: /resources/a/initial_size: null is not a size; write bytes, \"512MiB\", \"2GB\" or \"50%\"\n"
+      "g:3:76: invalid token near 'None'; a word is true, false or null, in lower case, or text in double quotes\n");
+  diagnostics_clear(&diagnostics);
+  assert_int_equal(graph_from_string(with_errors, "g", &diagnostics, NULL), HIPMM_E_SYNTAX);
+  assert_int_equal(diagnostics.n_errors, 1);
+  diagnostics_clear(&diagnostics);
+}
+
+/* Bytes that are replaced, removed and doubled, by numbers of a fixed sequence. */
+static void survives_damaged_text(void **state)
+{
+  static const char bytes[] = "{}[]\",:'/*#\\\xff\x01 u0nT1.e-\n";
+  char text[2 * sizeof with_errors];
+  uint32_t random = 1;
+  (void)state;
+  for (int round = 0; round < 3000; round++) {
+    struct diagnostics diagnostics = {.source = "g"};
+    struct graph *graph = NULL;
+    size_t length = strlen(strcpy(text, with_errors));
+    for (int i = 0; i < 1 + round % 8; i++) {
+      random = random * 1664525 + 1013904223;
+      size_t at = (random >> 8) % length;
+      if (random >> 30 == 0) memmove(text + at, text + at + 1, length - at), length--;
+      if (random >> 30 == 1 && length + 2 < sizeof text) memmove(text + at + 1, text + at, length + 1 - at), length++;
+      if (random >> 30 > 1) text[at] = bytes[random % (sizeof bytes - 1)];
+    }
+    enum hipmm_status status = graph_check("g", text, &diagnostics, &graph);
+    assert_int_equal(status == HIPMM_OK, diagnostics.n_errors == 0);
+    for (const struct diagnostic *one = diagnostics.first; one && one->next; one = one->next)
+      assert_true(one->line < one->next->line || (one->line == one->next->line && one->column <= one->next->column));
+    if (graph) graph_release(graph);
+    diagnostics_clear(&diagnostics);
+  }
+}
+
 /* ---- The schema ------------------------------------------------------------------------------------------------ */
 
 /* Follows "#/$defs/NAME". */
@@ -596,6 +656,8 @@ int main(void)
       {"keeps the options of the runtime", keeps_the_options_of_the_runtime, NULL, NULL, NULL},
       {"raises the first error and counts the others", raises_the_first_error_and_counts_the_others, NULL, NULL, NULL},
       {"raises syntax errors with their place", raises_syntax_errors_with_their_place, NULL, NULL, NULL},
+      {"checks behind syntax errors", checks_behind_syntax_errors, NULL, NULL, NULL},
+      {"survives damaged text", survives_damaged_text, NULL, NULL, NULL},
       {"describes every option in the schema", describes_every_option_in_the_schema, NULL, NULL, NULL},
   };
   enum { N_PLAIN = sizeof plain / sizeof *plain };

@@ -28,6 +28,10 @@ static void finds_what_was_meant(void **state)
   assert_string_equal(near("opol"), "pool");
   assert_string_equal(near("POOL"), "pool");
   assert_string_equal(near("growth"), "growth");
+  assert_string_equal(near("max_size"), "maximum_size");
+  assert_string_equal(near("Max-Size"), "maximum_size");
+  assert_string_equal(near("init_size"), "initial_size");
+  assert_string_equal(near("initialize_size"), "initial_size");
 }
 
 static void leaves_far_words_alone(void **state)
@@ -37,6 +41,9 @@ static void leaves_far_words_alone(void **state)
   assert_null(near("po"));
   assert_null(near("ty"));
   assert_null(near("b"));
+  assert_null(near("m_size"));
+  assert_null(near("max_sum"));
+  assert_null(near("max_size_of"));
   assert_null(near(""));
   assert_null(text_nearest("pool", NULL, 0));
 }

@@ -881,6 +881,28 @@ static void follows_the_resource_in_force(void **state)
   assert_logged("a block is not freed");
 }
 
+/* Blocks of a resource that only was in force for a while stay, and go back to it. */
+static void a_resource_of_blocks_lives_on(void **state)
+{
+  (void)state;
+  struct hipmm_resource *memory = NULL, *pool = NULL;
+  start_with_weights();
+  void *first = torch_allocate(BYTES, NULL);
+  assert_ok(hipmm_resource_get_by_name(0, "memory", &memory));
+  assert_ok(hipmm_resource_create(0, "pool", NULL, &memory, 1, &pool));
+  assert_ok(hipmm_resource_set_for_device(0, pool, NULL));
+  hipmm_resource_release(pool);
+  void *second = torch_allocate(BYTES, NULL);
+  for (int i = 0; i < 3; i++) assert_ok(hipmm_resource_reset_for_device(0));
+  assert_string_equal(hipmm_resource_type(pool), "pool");
+  fixture_fill(second, 5, BYTES);
+  assert_true(fixture_holds(second, 5, BYTES));
+  hipmm_torch_free(second, BYTES, 0, NULL);
+  hipmm_torch_free(first, BYTES, 0, NULL);
+  hipmm_resource_release(memory);
+  assert_not_logged();
+}
+
 /* What a private pool keeps goes back to where it is from as well. */
 static void a_pool_may_have_blocks_of_several_resources(void **state)
 {
@@ -954,6 +976,7 @@ int main(int n_arguments, char **arguments)
       cmocka_unit_test(says_once_why_it_cannot_initialise),
       fixture_test(serves_cupy),
       fixture_test(follows_the_resource_in_force),
+      fixture_test(a_resource_of_blocks_lives_on),
       fixture_test(a_pool_may_have_blocks_of_several_resources),
   };
   return cmocka_run_group_tests_name("torch", tests, NULL, NULL);

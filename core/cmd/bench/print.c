@@ -154,40 +154,61 @@ int bench_print(const struct bench_plan *plan, const struct source *source, cons
   return output_finish(status);
 }
 
-/* ---- A table --------------------------------------------------------------------------------------------------- */
+/* ---- Tables ---------------------------------------------------------------------------------------------------- */
 
-static void bench_print_row(const char *file, size_t width, const struct bench_result *result,
-                            const struct bench_result *first)
+/* The heads of the figures, as wide as the figures. */
+static const char print_times_heads[] = "      mean  ratio       50%       99%     longest failures";
+static const char print_memory_heads[] = "   requested     reserved res/req  calls/op";
+
+enum { PRINT_LEAST_NAME = 13, PRINT_FIGURES = sizeof print_times_heads + 2 };
+
+static void bench_print_times_row(const struct bench_result *result, const struct bench_result *first)
+{
+  printf(" %9.1f %6.2f %9.1f %9.1f %11.1f %s%8llu%s\n", result->ns_per_op, bench_print_ratio(result, first),
+         bench_times_ns(&result->times, 0.5), bench_times_ns(&result->times, 0.99), bench_times_ns(&result->times, 1),
+         style(result->failures ? STYLE_BAD : STYLE_GOOD), (unsigned long long)result->failures, style(STYLE_OFF));
+}
+
+static void bench_print_memory_row(const struct bench_result *result, const struct bench_result *first)
 {
   char requested[PRINT_CELL], reserved[PRINT_CELL], calls[PRINT_CELL] = "unknown";
+  (void)first;
   if (result->calls_are_known && result->ops > 0)
     snprintf(calls, sizeof calls, "%.4f", (double)bench_calls_total(&result->calls) / (double)result->ops);
-  printf("  ");
-  print_padded(STYLE_NAME, file, width);
-  printf(
-      " %9.1f %6.2f %9.1f %9.1f %11.1f %12s %12s %7.3f %9s %s%8llu%s\n", result->ns_per_op,
-      bench_print_ratio(result, first), bench_times_ns(&result->times, 0.5), bench_times_ns(&result->times, 0.99),
-      bench_times_ns(&result->times, 1), units_format_bytes(result->peak_requested_bytes, requested, sizeof requested),
-      units_format_bytes(result->peak_reserved_bytes, reserved, sizeof reserved), bench_print_overhead(result), calls,
-      style(result->failures ? STYLE_BAD : STYLE_GOOD), (unsigned long long)result->failures, style(STYLE_OFF));
+  printf(" %12s %12s %7.3f %9s\n", units_format_bytes(result->peak_requested_bytes, requested, sizeof requested),
+         units_format_bytes(result->peak_reserved_bytes, reserved, sizeof reserved), bench_print_overhead(result),
+         calls);
+}
+
+/* One row for each configuration. A name that leaves no room for the figures has a line of its own. */
+static void bench_print_table(const char *heads, char *const *files, size_t n, const struct bench_result *results,
+                              void (*print_row)(const struct bench_result *result, const struct bench_result *first))
+{
+  size_t width = PRINT_LEAST_NAME, room = terminal_width() > PRINT_FIGURES ? terminal_width() - PRINT_FIGURES : 0;
+  for (size_t i = 0; i < n; i++)
+    if (text_width(files[i]) > width && text_width(files[i]) <= room) width = text_width(files[i]);
+  printf("\n  ");
+  print_padded(STYLE_FAINT, "configuration", width);
+  printf("%s%s%s\n", style(STYLE_FAINT), heads, style(STYLE_OFF));
+  for (size_t i = 0; i < n; i++) {
+    bool is_long = text_width(files[i]) > width;
+    printf("  ");
+    print_padded(STYLE_NAME, files[i], width);
+    if (is_long) printf("\n  %*s", (int)width, "");
+    print_row(&results[i], results);
+  }
 }
 
 int bench_print_comparison(const struct bench_plan *plan, char *const *files, size_t n,
                            const struct bench_result *results, int status)
 {
-  size_t width = strlen("configuration");
   if (plan->json) return bench_print_json_comparison(plan, files, n, results, status);
-  for (size_t i = 0; i < n; i++)
-    if (text_width(files[i]) > width) width = text_width(files[i]);
   bench_print_head(plan);
   printf(", %d rounds in turns on the runtime ", BENCH_ROUNDS);
   output_text(stdout, hipmm_runtime());
-  printf("; ns an operation, the median of the rounds\n\n");
-  printf("  ");
-  print_padded(STYLE_FAINT, "configuration", width);
-  printf(" %s%9s %6s %9s %9s %11s %12s %12s %7s %9s %8s%s\n", style(STYLE_FAINT), "mean", "ratio", "50%", "99%",
-         "longest", "requested", "reserved", "res/req", "calls/op", "failures", style(STYLE_OFF));
-  for (size_t i = 0; i < n; i++) bench_print_row(files[i], width, &results[i], results);
+  printf("; ns an operation,\nthe median of the rounds\n");
+  bench_print_table(print_times_heads, files, n, results, bench_print_times_row);
+  bench_print_table(print_memory_heads, files, n, results, bench_print_memory_row);
   for (size_t i = 0; i < n; i++) bench_print_failures(files[i], &results[i]);
   return output_finish(status);
 }

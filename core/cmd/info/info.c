@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { INFO_TIMEOUT_S = 30, INFO_MOST_TIMEOUT_S = 3600 };
+
 /* ---- The graph ------------------------------------------------------------------------------------------------- */
 
 static const char *info_graph_from(const char *given, const struct source *source)
@@ -28,9 +30,9 @@ static json_t *info_graph(const struct source *source, const char *from, const s
 
 /* ---- Runtimes -------------------------------------------------------------------------------------------------- */
 
-static json_t *info_runtime(const struct source *source, const char *name, bool may_be_in_force)
+static json_t *info_runtime(const struct source *source, const char *name, unsigned timeout_s, bool may_be_in_force)
 {
-  json_t *runtime = info_probe(source, name);
+  json_t *runtime = info_probe(source, name, timeout_s);
   bool is_good = json_is_null(json_object_get(runtime, "reason"));
   json_object_set_new(runtime, "name", output_json_string(name));
   json_object_set_new(runtime, "in_force", json_boolean(is_good && may_be_in_force));
@@ -38,19 +40,19 @@ static json_t *info_runtime(const struct source *source, const char *name, bool 
 }
 
 /* The runtimes that "auto" tries, in its order, and `wanted` if that is another one. */
-static json_t *info_runtimes(const struct source *source, const char *wanted)
+static json_t *info_runtimes(const struct source *source, const char *wanted, unsigned timeout_s)
 {
   bool is_auto = strcmp(wanted, "auto") == 0, is_listed = is_auto, any = false;
   json_t *runtimes = json_array();
   for (size_t i = 0; i < GRAPH_AUTO_RUNTIMES; i++) {
     const char *name = graph_auto_runtimes[i];
     bool is_wanted = strcmp(wanted, name) == 0;
-    json_t *runtime = info_runtime(source, name, is_auto ? !any : is_wanted);
+    json_t *runtime = info_runtime(source, name, timeout_s, is_auto ? !any : is_wanted);
     any = any || json_is_true(json_object_get(runtime, "in_force"));
     is_listed = is_listed || is_wanted;
     json_array_append_new(runtimes, runtime);
   }
-  if (!is_listed) json_array_append_new(runtimes, info_runtime(source, wanted, true));
+  if (!is_listed) json_array_append_new(runtimes, info_runtime(source, wanted, timeout_s, true));
   return runtimes;
 }
 
@@ -114,14 +116,14 @@ static json_t *info_folders(const struct plugin_path *path)
 
 /* ---- The command ----------------------------------------------------------------------------------------------- */
 
-static json_t *info_make(const struct source *source, const char *from, const struct graph *graph)
+static json_t *info_make(const struct source *source, const char *from, const struct graph *graph, unsigned timeout_s)
 {
   const struct plugin_path none = {0};
   const char *wanted = environment_get("HIPMM_RUNTIME");
   if (!wanted || !*wanted) wanted = graph ? graph->runtime : "auto";
   return json_pack("{s:s, s:i, s:o, s:s, s:o, s:o}", "version", hipmm_version(), "plugin_abi", HIPMM_PLUGIN_ABI,
                    "graph", info_graph(source, from, graph), "runtime", wanted, "runtimes",
-                   info_runtimes(graph ? source : NULL, wanted), "plugin_folders",
+                   info_runtimes(graph ? source : NULL, wanted, timeout_s), "plugin_folders",
                    info_folders(graph ? &graph->plugin_path : &none));
 }
 
@@ -138,20 +140,27 @@ static int info_status(const json_t *info)
 static int info_run(int argc, char **argv)
 {
   bool json = false;
-  const char *config = NULL;
+  const char *config = NULL, *timeout = NULL;
+  long timeout_s = INFO_TIMEOUT_S;
   int status;
   const struct argument rows[] = {
       CONFIG_ARGUMENT(&config),
+      {.name = "timeout",
+       .value_name = "N",
+       .doc = "the most seconds that a runtime may take to answer; 30 by default",
+       .value = &timeout},
       {.name = "json", .doc = "print one JSON object", .flag = &json},
   };
   struct arguments arguments = {&info_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (timeout && !arguments_number(&arguments, "timeout", timeout, 1, INFO_MOST_TIMEOUT_S, &timeout_s))
+    return CMD_USAGE;
 
   struct source source;
   struct graph *graph = NULL;
   source_choose(&source, config);
   (void)!source_read(&source, &graph); /* the errors were printed */
-  json_t *info = info_make(&source, info_graph_from(config, &source), graph);
+  json_t *info = info_make(&source, info_graph_from(config, &source), graph, (unsigned)timeout_s);
   if (graph) graph_release(graph);
   status = info ? info_status(info) : CMD_BAD;
   if (json || !info) return output_json(info, status);
@@ -165,7 +174,8 @@ const struct command info_command = {"info", "tell what hipmm finds here: graph,
                                      "runtime, whether it can be used here, and "
                                      "if not, why; the devices of the runtime in force with their memory and what they "
                                      "support; and the folders that are "
-                                     "searched for plugins. Each runtime is asked in a process of its own.\n"
+                                     "searched for plugins. Each runtime is asked in a process of its own, "
+                                     "which is ended if it does not answer in time.\n"
                                      "\n"
                                      "Exit status 1 if the graph is not valid or no runtime can be used.",
                                      info_run};

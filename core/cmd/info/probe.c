@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* probe.c: asks a runtime for its devices, in a child process. A runtime that ends its process ends
- * the child alone. Called by info.c for each runtime. */
+/* probe.c: asks a runtime for its devices, in a child process. A runtime that ends its process ends the child alone, and a
+ * child whose runtime does not answer in time is killed. Called by info.c for each runtime. */
 #include "info.h"
 
 #include "../../runtime/hip.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <hipmm/stream.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { PROBE_MANAGED_BYTES = 4096, PROBE_ATTACH_GLOBAL = 1 };
+
+/* Between two looks at a child that works; at a child that ends, so many times. */
+enum { PROBE_PAUSE_MS = 100, PROBE_END_PAUSE_MS = 10, PROBE_MOST_PAUSES = 200 };
 
 /* ---- The child ------------------------------------------------------------------------------------------------- */
 
@@ -109,11 +115,47 @@ static json_t *probe_failed(const char *why)
   return json_pack("{s:o}", "reason", output_json_string(why));
 }
 
-json_t *info_probe(const struct source *source, const char *runtime)
+/* What the child writes until it closes the pipe, or the time is up; the caller frees it. NULL when there is no memory. */
+static char *probe_read(int end, const char *runtime, unsigned timeout_s, bool *is_late_out)
 {
-  int ends[2], status = 0;
-  char why[64];
-  if (pipe(ends)) return probe_failed(strerror(errno));
+  char *text = NULL, part[4096], label[64];
+  size_t bytes;
+  struct progress progress;
+  struct pollfd poll_end = {.fd = end, .events = POLLIN};
+  FILE *stream = open_memstream(&text, &bytes);
+  int64_t start_ns = cmd_now_ns(), most_ms = timeout_s * INT64_C(1000), spent_ms = 0;
+  snprintf(label, sizeof label, "asking %.32s", runtime);
+  progress_start(&progress, label);
+  for (ssize_t n = 1; stream && n && spent_ms < most_ms; spent_ms = (cmd_now_ns() - start_ns) / 1000000) {
+    n = poll(&poll_end, 1, PROBE_PAUSE_MS) > 0 ? read(end, part, sizeof part) : 1;
+    if (n > 0 && poll_end.revents) fwrite(part, 1, (size_t)n, stream);
+    if (n < 0 && errno != EINTR) break;
+    progress_show(&progress, (uint64_t)spent_ms, (uint64_t)most_ms);
+  }
+  progress_end(&progress);
+  *is_late_out = spent_ms >= most_ms;
+  if (stream && !fclose(stream)) return text;
+  free(text);
+  return NULL;
+}
+
+/* A child that waits for a device within the kernel cannot be killed, and is left to itself. */
+static void probe_end_child(pid_t child, bool is_late)
+{
+  if (is_late) kill(child, SIGKILL);
+  for (int pauses = 0; pauses < PROBE_MOST_PAUSES; pauses++) {
+    pid_t ended = waitpid(child, NULL, WNOHANG);
+    if (ended == child || (ended < 0 && errno != EINTR)) break;
+    poll(NULL, 0, PROBE_END_PAUSE_MS);
+  }
+}
+
+json_t *info_probe(const struct source *source, const char *runtime, unsigned timeout_s)
+{
+  int ends[2];
+  char why[80];
+  bool is_late = false;
+  if (pipe2(ends, O_CLOEXEC)) return probe_failed(strerror(errno));
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
@@ -122,15 +164,14 @@ json_t *info_probe(const struct source *source, const char *runtime)
   }
   int code = errno;
   close(ends[1]);
-  FILE *stream = child > 0 ? fdopen(ends[0], "r") : NULL;
-  json_t *found = stream ? json_loadf(stream, 0, NULL) : NULL;
-  if (stream)
-    fclose(stream);
-  else
-    close(ends[0]);
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  char *text = child > 0 ? probe_read(ends[0], runtime, timeout_s, &is_late) : NULL;
+  close(ends[0]);
+  json_t *found = text ? json_loads(text, 0, NULL) : NULL;
+  free(text);
+  if (child > 0) probe_end_child(child, is_late);
   if (found) return found;
   if (child < 0) return probe_failed(strerror(code));
-  snprintf(why, sizeof why, "runtime %.16s: it ended the process that asked it", runtime);
+  if (!is_late) return probe_failed("it ended the process that asked it");
+  snprintf(why, sizeof why, "it did not answer within %u s; does its driver hang?", timeout_s);
   return probe_failed(why);
 }

@@ -91,6 +91,12 @@ static void checks_stack_perform_all(const struct hipmm_plugin *plugin)
   }
 }
 
+static void checks_stack_end_process(const struct hipmm_ops *ops, void *self)
+{
+  kit_expect_ok(ops->process_end(self, HIPMM_PROCESS_EXITS), "process_end as the process exits");
+  kit_expect_ok(ops->process_end(self, HIPMM_PROCESS_ENDED), "process_end as the process has ended");
+}
+
 static void checks_stack_tells(void)
 {
   const struct hipmm_plugin *plugin = kit_resource_plugin();
@@ -107,6 +113,7 @@ static void checks_stack_tells(void)
   if (ptr && live_bytes && live_bytes < 3000)
     kit_fail("visit shows %llu live bytes, and 3000 are", (unsigned long long)live_bytes);
   if (plugin->ops->report) kit_expect_ok(ops->report(self, checks_stack_count_line, &lines), "report");
+  if (plugin->ops->process_end) checks_stack_end_process(ops, self);
   if (ptr) kit_free(ptr, 3000, NULL);
   checks_stack_perform_all(plugin);
   kit_expect_ok(hipmm_resource_trim(kit_resource, 0), "trim");
@@ -169,7 +176,7 @@ static void checks_stack_leaks(void)
 const struct kit_check kit_checks_stack[] = {
     {"sizes", "without ops->find, pointers and sizes are the upstream's, unchanged",
      "pass `bytes`, `stream` and the pointer on as they are, or add ops->find", checks_stack_sizes},
-    {"values", "query, perform, find, visit, report and trim work, for all that the descriptor lists",
+    {"values", "query, perform, find, visit, report, process_end and trim work, for all that the descriptor lists",
      "add the op, or take the row out of the descriptor", checks_stack_tells},
     {"streams", "memory is reused on another stream only after the work there is over",
      "remember the stream of each free; for another stream wait for an event recorded there at or after the free, or "

@@ -20,7 +20,8 @@ struct new_file {
 };
 
 static const struct new_file new_files[] = {
-    {"adaptor.c.in", NULL, "adaptor"}, {"source.c.in", NULL, "source"},     {"test.c.in", "test.c", NULL},
+    {"adaptor.c.in", NULL, "adaptor"}, {"sub_allocator.c.in", NULL, "sub-allocator"},
+    {"source.c.in", NULL, "source"},   {"test.c.in", "test.c", NULL},
     {"Makefile.in", "Makefile", NULL}, {"README.md.in", "README.md", NULL},
 };
 
@@ -38,6 +39,13 @@ static bool new_is_name(const char *name)
 static bool new_is_taken(const char *name)
 {
   return !strcmp(name, "test") || !strncmp(name, "hipmm", 5);
+}
+
+static bool new_is_role(const char *role)
+{
+  for (size_t i = 0; i < sizeof new_files / sizeof *new_files; i++)
+    if (new_files[i].role && !strcmp(new_files[i].role, role)) return true;
+  return false;
 }
 
 static const char *new_template(const char *name)
@@ -114,8 +122,8 @@ int plugin_new(const struct arguments *arguments, const struct plugin_words *wor
     say("plugin new: \"%s\" cannot be a type's name: \"test\" and names that begin with \"hipmm\" are taken", type);
     return CMD_USAGE;
   }
-  if (strcmp(role, "adaptor") != 0 && strcmp(role, "source") != 0) {
-    say("plugin new: --role \"%s\" is not known; it is adaptor or source", role);
+  if (!new_is_role(role)) {
+    say("plugin new: --role \"%s\" is not known; it is adaptor, sub-allocator or source", role);
     return CMD_USAGE;
   }
   if (plugin_exists(NULL, type)) {

@@ -23,7 +23,8 @@ static int plugin_run(int argc, char **argv)
   const struct argument rows[] = {
       {.name = "role",
        .value_name = "ROLE",
-       .doc = "new: adaptor (the default), which stands on another resource, or source",
+       .doc = "new: adaptor (the default), which stands on another resource and forwards; sub-allocator, which divides "
+              "blocks of another resource; or source",
        .value = &words.role},
       {.name = "over",
        .value_name = "TYPE",

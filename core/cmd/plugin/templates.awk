@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 #
-# Makes C of text files: a row of `templates` (templates.h) for each. A text is a list of its lines, since a compiler need
+# Makes C of text files: a row for each of the array `list`, which is `templates` unless awk is told otherwise (templates.h). A text is a list of its lines, since a compiler need
 # not take a longer one.
 BEGIN {
-  print "/* Made by templates.awk. */\n#include \"templates.h\"\n\nconst struct template templates[] = {"
+  if (!list) list = "templates"
+  print "/* Made by templates.awk. */\n#include \"templates.h\"\n\nextern const struct template " list "[];"
+  print "\nconst struct template " list "[] = {"
 }
 
 FNR == 1 {

@@ -188,10 +188,20 @@ static json_t *graph_schema_stack(void)
 static json_t *graph_schema_top_properties(const struct plugins *plugins)
 {
   json_t *version = json_pack("{s:i, s:i, s:s}", "const", 1, "default", 1, "description", "Of the file's format");
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
+  json_t *publish = json_pack("{s:s, s:b, s:s}", "type", "boolean", "default", 0, "description",
+                              "Whether processes publish their counters, for `hipmm top` and `hipmm export`");
+  json_t *report =
+      graph_schema_text("File to which a report is written as JSON at the last hipmm_finalize(), or when the "
+                        "process exits; %p in its name is the process, %h the host, %r the rank",
+                        "string");
+  json_t *current_device = json_pack("{s:s, s:s}", "const", "local_rank", "description",
+                                     "Initialisation makes the device of the process's rank on its host current for "
+                                     "the calling thread; by default the program chooses");
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
                    graph_schema_text("The address of this schema", "string"), "version", version, "runtime",
-                   graph_schema_runtime(plugins), "plugin_path", graph_schema_plugin_path(), "resources",
-                   graph_schema_resources(), "devices", graph_schema_devices(), "stack", graph_schema_stack());
+                   graph_schema_runtime(plugins), "plugin_path", graph_schema_plugin_path(), "publish", publish,
+                   "report", report, "current_device", current_device, "resources", graph_schema_resources(), "devices",
+                   graph_schema_devices(), "stack", graph_schema_stack());
 }
 
 json_t *graph_schema(const struct plugin_path *path)

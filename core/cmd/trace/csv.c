@@ -59,6 +59,25 @@ static bool trace_csv_fill(struct trace_lines *lines)
   return true;
 }
 
+size_t trace_lines_peek(struct trace_lines *lines, const char **start_out)
+{
+  if (lines->start == lines->end && !lines->at_end) (void)trace_csv_fill(lines); /* the next read tells of an error */
+  *start_out = lines->buffer + lines->start;
+  return lines->end - lines->start;
+}
+
+size_t trace_lines_rest(struct trace_lines *lines, const char **start_out, int *code_out)
+{
+  if (lines->start == lines->end && !lines->at_end && !trace_csv_fill(lines)) {
+    *code_out = errno;
+    return 0;
+  }
+  size_t bytes = lines->end - lines->start;
+  *start_out = lines->buffer + lines->start;
+  lines->start = lines->end;
+  return bytes;
+}
+
 enum trace_line trace_lines_next(struct trace_lines *lines, const char **line_out, const char **end_out)
 {
   const char *start, *newline;
@@ -83,7 +102,8 @@ struct field {
   const char *start, *end;
 };
 
-const struct trace_columns trace_default_columns = {.action = 2, .pointer = 3, .size = 4, .stream = 5, .count = 6};
+const struct trace_columns trace_default_columns = {
+    .thread = 0, .time = 1, .action = 2, .pointer = 3, .size = 4, .stream = 5, .count = 6};
 
 static struct field trace_csv_trim(const char *start, const char *end)
 {
@@ -170,8 +190,10 @@ static bool trace_csv_read_action(struct field field, enum trace_action *action_
     *action_out = TRACE_ALLOCATE;
   else if (trace_csv_field_is(field, "free"))
     *action_out = TRACE_FREE;
-  else if (trace_csv_field_is(field, "allocate failure") || trace_csv_field_is(field, "free failure"))
-    *action_out = TRACE_FAILURE;
+  else if (trace_csv_field_is(field, "allocate failure"))
+    *action_out = TRACE_ALLOCATE_FAILURE;
+  else if (trace_csv_field_is(field, "free failure"))
+    *action_out = TRACE_FREE_FAILURE;
   else
     return false;
   return true;
@@ -199,6 +221,8 @@ bool trace_header_read(const char *line, const char *end, struct trace_columns *
                                   .pointer = trace_csv_find_column(fields, n, "Pointer"),
                                   .size = trace_csv_find_column(fields, n, "Size"),
                                   .stream = trace_csv_find_column(fields, n, "Stream"),
+                                  .thread = trace_csv_find_column(fields, n, "Thread"),
+                                  .time = trace_csv_find_column(fields, n, "Time"),
                                   .count = n};
   if (n > TRACE_MOST_COLUMNS) {
     snprintf(message, message_bytes, "the header has %d columns; at most %d are allowed", n, TRACE_MOST_COLUMNS);
@@ -214,8 +238,38 @@ bool trace_header_read(const char *line, const char *end, struct trace_columns *
   return true;
 }
 
-bool trace_row_read(const struct trace_columns *columns, const char *line, const char *end, struct trace_row *row_out,
-                    char *message, size_t message_bytes)
+/* A time of day, as "14:46:40.115854" or, of older releases, "14:46:40:115854". */
+static bool trace_csv_read_time(struct field field, int64_t *nanoseconds_out)
+{
+  static const int64_t units[] = {INT64_C(3600000000000), INT64_C(60000000000), INT64_C(1000000000)};
+  const char *at = field.start;
+  *nanoseconds_out = 0;
+  for (int i = 0; i < 3; i++) {
+    if (field.end - at < 2 || at[0] < '0' || at[0] > '9' || at[1] < '0' || at[1] > '9') return false;
+    *nanoseconds_out += ((at[0] - '0') * 10 + (at[1] - '0')) * units[i];
+    at += 2;
+    if (i < 2 && (at == field.end || *at++ != ':')) return false;
+  }
+  if (at < field.end && *at != '.' && *at != ':') return false;
+  int64_t unit = 100000000;
+  for (at += at < field.end; at < field.end && *at >= '0' && *at <= '9'; at++, unit /= 10)
+    *nanoseconds_out += (*at - '0') * unit;
+  return at == field.end;
+}
+
+/* A time that is half a day earlier than the row before is of the next day. */
+static int64_t trace_csv_time(struct field field, struct trace_clock *clock)
+{
+  const int64_t half_day = INT64_C(43200000000000);
+  int64_t time;
+  if (!trace_csv_read_time(field, &time)) return TRACE_NO_TIME;
+  if (clock->day + time < clock->last - half_day) clock->day += 2 * half_day;
+  clock->last = clock->day + time;
+  return clock->last;
+}
+
+bool trace_row_read(const struct trace_columns *columns, struct trace_clock *clock, const char *line, const char *end,
+                    struct trace_row *row_out, char *message, size_t message_bytes)
 {
   struct field fields[TRACE_MOST_COLUMNS];
   int n = trace_csv_split(line, end, fields);
@@ -223,7 +277,8 @@ bool trace_row_read(const struct trace_columns *columns, const char *line, const
     snprintf(message, message_bytes, "%d column%s instead of %d", n, text_plural((uint64_t)n), columns->count);
     return false;
   }
-  struct trace_row row = {.stream = 0};
+  struct trace_row row = {.nanoseconds = TRACE_NO_TIME};
+  uint64_t thread = 0;
   if (!trace_csv_read_action(fields[columns->action], &row.action))
     return trace_csv_refuse(message, message_bytes, fields[columns->action],
                             "is no action; allowed are allocate, free, allocate failure and free failure");
@@ -234,6 +289,8 @@ bool trace_row_read(const struct trace_columns *columns, const char *line, const
   if (columns->stream >= 0 && !trace_csv_read_address(fields[columns->stream], &row.stream))
     return trace_csv_refuse(message, message_bytes, fields[columns->stream],
                             "is no stream; write it as 0x0 or 0x7f41c40036a0");
+  if (columns->thread >= 0 && trace_csv_read_address(fields[columns->thread], &thread)) row.thread = (uint32_t)thread;
+  if (columns->time >= 0) row.nanoseconds = trace_csv_time(fields[columns->time], clock);
   *row_out = row;
   return true;
 }

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLAYER_BATCH = 1 << 15 };
+/* Events between two looks at the progress; and at failures, where a pass stops at one. */
+enum { PLAYER_BATCH = 1 << 15, PLAYER_SHORT_BATCH = 1 << 10 };
 
 /* The slot value of a block that could not be allocated. */
 static char player_nothing;
@@ -99,17 +100,32 @@ static void trace_player_clean(struct player *player)
   }
 }
 
+/* Frees the blocks that are live after so many events. They stay where there is no memory to find them. */
+static void trace_player_stop(struct player *player, size_t n_events)
+{
+  const struct trace_event *events = player->trace->events;
+  size_t *owners = calloc(player->trace->n_slots, sizeof *owners); /* the event that has the slot, plus 1 */
+  for (size_t i = 0; owners && i < n_events; i++) owners[events[i].slot] = events[i].is_free ? 0 : i + 1;
+  for (uint32_t slot = 0; owners && slot < player->trace->n_slots; slot++)
+    if (slot != TRACE_NULL_SLOT && owners[slot]) trace_player_free(player, &events[owners[slot] - 1], owners[slot] - 1);
+  free(owners);
+}
+
 double player_play(struct player *player)
 {
-  size_t n = player->trace->n_events;
+  size_t n = player->trace->n_events, batch = player->stops_at_failure ? PLAYER_SHORT_BATCH : PLAYER_BATCH;
   int64_t spent_ns = 0;
   player->skipped = 0;
-  for (size_t first = 0; first < n; first += PLAYER_BATCH) {
-    size_t end = n - first < PLAYER_BATCH ? n : first + PLAYER_BATCH;
+  for (size_t first = 0; first < n; first += batch) {
+    size_t end = n - first < batch ? n : first + batch;
     int64_t start_ns = cmd_now_ns();
     trace_player_batch(player, first, end);
     spent_ns += cmd_now_ns() - start_ns;
     if (player->watcher.tell) player->watcher.tell(player->watcher.closure, end, n);
+    if (player->stops_at_failure && player->failures) {
+      trace_player_stop(player, end);
+      return 0;
+    }
   }
   size_t operations = n - player->skipped;
   trace_player_clean(player);

@@ -11,6 +11,7 @@ struct player {
   struct hipmm_resource *resource;
   hipmm_stream_t *streams;      /* one for each stream of the trace */
   struct trace_watcher watcher; /* of events; told between batches, outside the measured time */
+  bool stops_at_failure;        /* a pass ends soon after the first failure */
 
   void **live;       /* by slot */
   uint8_t *failed;   /* by event: 1 if it failed in some pass */

@@ -3,15 +3,13 @@
  * replay` and `hipmm bench`. Never allocates device memory. */
 #include "trace.h"
 
-#include "csv.h"
 #include "pointer_map.h"
-#include <errno.h>
-#include <limits.h>
+#include "rows.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRACE_FIRST_EVENTS = 1 << 16, TRACE_TELL_LINES = 1 << 14, TRACE_MAGIC = 6 };
+enum { TRACE_FIRST_EVENTS = 1 << 16, TRACE_TELL_ROWS = 1 << 14 };
 
 /* A slot while the log is read. */
 struct slot {
@@ -21,7 +19,7 @@ struct slot {
 
 struct reader {
   const char *file; /* as messages name it */
-  bool from_standard_input;
+  struct trace_rows *rows;
   struct trace trace;
   size_t capacity; /* of trace.events and trace.lines */
   struct pointer_map live;
@@ -29,8 +27,6 @@ struct reader {
   uint32_t slot_capacity, free_slot; /* the first free slot; POINTER_MAP_NONE: none */
   struct pointer_map streams;
   size_t stream_capacity;
-  struct trace_columns columns;
-  uint32_t line;
   char *message;
   size_t message_bytes;
 };
@@ -38,12 +34,6 @@ struct reader {
 static bool trace_reader_fail(struct reader *reader, const char *what)
 {
   snprintf(reader->message, reader->message_bytes, "%s: %s", reader->file, what);
-  return false;
-}
-
-static bool trace_reader_fail_here(struct reader *reader, const char *what)
-{
-  snprintf(reader->message, reader->message_bytes, "%s:%u: %s", reader->file, reader->line, what);
   return false;
 }
 
@@ -65,7 +55,7 @@ static bool trace_reader_add_event(struct reader *reader, struct trace_event eve
     if (!trace_array_grow(&trace->lines, capacity, sizeof *trace->lines)) return false;
     reader->capacity = capacity;
   }
-  trace->lines[trace->n_events] = reader->line;
+  trace->lines[trace->n_events] = trace_rows_line(reader->rows);
   trace->events[trace->n_events++] = event;
   return true;
 }
@@ -144,7 +134,8 @@ static bool trace_reader_add_row(struct reader *reader, const struct trace_row *
 {
   uint32_t stream;
   reader->trace.rows++;
-  if (row->action == TRACE_FAILURE || (row->action == TRACE_ALLOCATE && row->pointer == 0 && row->bytes > 0)) {
+  if (row->action == TRACE_ALLOCATE_FAILURE || row->action == TRACE_FREE_FAILURE ||
+      (row->action == TRACE_ALLOCATE && row->pointer == 0 && row->bytes > 0)) {
     reader->trace.failed_rows++;
     return true;
   }
@@ -153,97 +144,36 @@ static bool trace_reader_add_row(struct reader *reader, const struct trace_row *
                                    : trace_reader_allocate(reader, row, stream);
 }
 
-/* The tool that unpacks a file with this beginning; NULL if the file is not packed. */
-static const char *trace_packer(const char *line, size_t bytes)
-{
-  static const struct {
-    const char *tool, *magic;
-    size_t bytes;
-  } packers[] = {{"xz",
-                  "\xfd"
-                  "7zXZ\0",
-                  TRACE_MAGIC},
-                 {"gzip", "\x1f\x8b", 2},
-                 {"zstd", "\x28\xb5\x2f\xfd", 4},
-                 {"bzip2", "BZh", 3}};
-  for (size_t i = 0; i < sizeof packers / sizeof *packers; i++)
-    if (bytes >= packers[i].bytes && memcmp(line, packers[i].magic, packers[i].bytes) == 0) return packers[i].tool;
-  return NULL;
-}
-
-static bool trace_reader_first_line(struct reader *reader, const char *line, const char *end, bool *is_header_out)
-{
-  char what[PATH_MAX + 64];
-  const char *tool = trace_packer(line, (size_t)(end - line));
-  if (tool) {
-    const char *file = reader->from_standard_input ? "FILE" : reader->file;
-    snprintf(what, sizeof what, "is %s-compressed; pipe it: %s -dc %s | hipmm replay -", tool, tool, file);
-    return trace_reader_fail(reader, what);
-  }
-  *is_header_out = trace_is_header(line, end);
-  if (!*is_header_out || trace_header_read(line, end, &reader->columns, what, sizeof what)) return true;
-  return trace_reader_fail_here(reader, what);
-}
-
-static bool trace_line_is_blank(const char *line, const char *end)
-{
-  while (line < end && (*line == ' ' || *line == '\t' || *line == '\r')) line++;
-  return line == end;
-}
-
-static bool trace_reader_line(struct reader *reader, const char *line, const char *end)
+static bool trace_reader_rows(struct reader *reader, const struct trace_watcher *watcher)
 {
   struct trace_row row;
-  char what[192];
-  bool is_header = false;
-  if (reader->line == UINT32_MAX) return trace_reader_fail(reader, "has more lines than can be counted");
-  reader->line++;
-  if (reader->line == 1 && !trace_reader_first_line(reader, line, end, &is_header)) return false;
-  if (is_header || trace_line_is_blank(line, end)) return true;
-  if (!trace_row_read(&reader->columns, line, end, &row, what, sizeof what)) {
-    size_t length = strlen(what);
-    if (reader->line == 1) /* perhaps another kind of file */
-      snprintf(what + length, sizeof what - length, "; a log begins with Thread,Time,Action,Pointer,Size,Stream");
-    return trace_reader_fail_here(reader, what);
-  }
-  return trace_reader_add_row(reader, &row) || trace_reader_fail(reader, "out of memory while reading it");
-}
-
-static bool trace_reader_lines(struct reader *reader, struct trace_lines *lines, const struct trace_watcher *watcher)
-{
-  const char *line, *end;
   enum trace_line state;
-  while ((state = trace_lines_next(lines, &line, &end)) == TRACE_LINE) {
-    if (!trace_reader_line(reader, line, end)) return false;
-    if (watcher && reader->line % TRACE_TELL_LINES == 0)
-      watcher->tell(watcher->closure, lines->done_bytes - (lines->end - lines->start), lines->total_bytes);
+  while ((state = trace_rows_next(reader->rows, &row)) == TRACE_LINE) {
+    if (!trace_reader_add_row(reader, &row)) return trace_reader_fail(reader, "out of memory while reading it");
+    if (watcher && reader->trace.rows % TRACE_TELL_ROWS == 0)
+      watcher->tell(watcher->closure, trace_rows_done_bytes(reader->rows), trace_rows_total_bytes(reader->rows));
   }
-  reader->line++; /* an error is in the next line, which could not be read */
-  if (state == TRACE_LINE_ERROR && errno == EMSGSIZE)
-    return trace_reader_fail_here(reader, "the line is longer than 1 MiB");
-  if (state == TRACE_LINE_ERROR) return trace_reader_fail(reader, strerror(errno));
-  return reader->line > 1 || trace_reader_fail(reader, "is empty; expected a log as the `logging` resource writes it");
+  if (state == TRACE_LINE_END) return true;
+  snprintf(reader->message, reader->message_bytes, "%s", trace_rows_message(reader->rows));
+  return false;
 }
 
 static bool trace_reader_file(struct reader *reader, const char *file, const struct trace_watcher *watcher)
 {
-  struct trace_lines lines;
   reader->slots = calloc(1, sizeof *reader->slots); /* the null slot */
   reader->trace.n_slots = reader->slot_capacity = 1;
   if (!reader->slots) return trace_reader_fail(reader, "out of memory");
-  if (!trace_lines_open(&lines, file)) return trace_reader_fail(reader, strerror(errno));
-  bool good = trace_reader_lines(reader, &lines, watcher);
-  trace_lines_close(&lines);
+  reader->rows = trace_rows_open(file, reader->message, reader->message_bytes);
+  if (!reader->rows) return false;
+  bool good = trace_reader_rows(reader, watcher);
+  trace_rows_close(reader->rows);
   return good;
 }
 
 bool trace_read(const char *file, const struct trace_watcher *watcher, struct trace *trace_out, char *message,
                 size_t message_bytes)
 {
-  bool from_standard_input = strcmp(file, "-") == 0;
-  struct reader reader = {.file = from_standard_input ? "standard input" : file,
-                          .from_standard_input = from_standard_input,
-                          .columns = trace_default_columns,
+  struct reader reader = {.file = strcmp(file, "-") == 0 ? "standard input" : file,
                           .free_slot = POINTER_MAP_NONE,
                           .message = message,
                           .message_bytes = message_bytes};

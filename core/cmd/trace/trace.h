@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trace.h: reads an allocation log in RMM's CSV form into events that can be played without looking anything up. */
+/* trace.h: reads an allocation log (rows.h) into events that can be played without looking anything up. */
 #ifndef HIPMM_CORE_CMD_TRACE_TRACE_H
 #define HIPMM_CORE_CMD_TRACE_TRACE_H
 

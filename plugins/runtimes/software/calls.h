@@ -109,6 +109,16 @@
   X(hipGraphCreate, 0)                          \
   X(hipGraphDestroy, 0)                         \
   X(hipGraphGetNodes, 0)                        \
+  X(hipGraphGetRootNodes, 0)                    \
+  X(hipGraphAddEmptyNode, 0)                    \
+  X(hipGraphAddMemcpyNode, 0)                   \
+  X(hipGraphAddMemcpyNode1D, 0)                 \
+  X(hipGraphAddMemsetNode, 0)                   \
+  X(hipGraphAddHostNode, 0)                     \
+  X(hipGraphAddMemAllocNode, 1)                 \
+  X(hipGraphAddMemFreeNode, 0)                  \
+  X(hipGraphAddChildGraphNode, 0)               \
+  X(hipGraphAddDependencies, 0)                 \
   X(hipGraphInstantiate, 0)                     \
   X(hipGraphInstantiateWithFlags, 0)            \
   X(hipGraphExecDestroy, 0)                     \

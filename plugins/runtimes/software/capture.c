@@ -151,36 +151,25 @@ hipError_t software_capture_add(struct software_queue *queue, struct software_op
 hipError_t software_capture_allocate(struct software_queue *queue, size_t bytes, enum software_call call,
                                      void **pointer_out)
 {
+  struct software_operation *operation;
   if (queue->capture->is_invalid) return hipErrorStreamCaptureInvalidated;
-  struct software_operation *operation = software_operation_new(SOFTWARE_GRAPH_ALLOC, call);
-  if (!operation) return hipErrorOutOfMemory;
-  struct software_allocation *allocation =
-      software_graph_memory_allocate(queue->capture->graph, queue->device, &queue->tips, bytes);
-  if (!allocation) {
-    software_operation_free(operation);
-    return hipErrorOutOfMemory;
-  }
+  hipError_t error =
+      software_graph_new_allocation(queue->capture->graph, queue->device, &queue->tips, bytes, call, &operation);
+  if (error != hipSuccess) return error;
+  struct software_allocation *allocation = operation->allocation;
   void *start = (void *)allocation->by_address.major;
-  operation->allocation = allocation;
-  allocation->references++;
-  hipError_t error = software_capture_add(queue, operation);
+  error = software_capture_add(queue, operation);
   software_graph_memory_unuse(allocation);
   if (error == hipSuccess) *pointer_out = start;
   return error;
 }
 
-/* As in HIP, a node frees memory of graphs only. Memory of the same graph cannot be named after that. */
 hipError_t software_capture_free(struct software_queue *queue, struct software_allocation *allocation)
 {
+  struct software_operation *operation;
   if (queue->capture->is_invalid) return hipErrorStreamCaptureInvalidated;
-  if (!allocation->graph) return hipErrorInvalidValue;
-  struct software_operation *operation = software_operation_new(SOFTWARE_GRAPH_FREE, SOFTWARE_hipFreeAsync);
-  if (!operation) return hipErrorOutOfMemory;
-  operation->allocation = allocation;
-  allocation->references++;
-  hipError_t error = software_capture_add(queue, operation);
-  if (error != hipSuccess || allocation->graph->owner != queue->capture->graph) return error;
-  allocation->graph->is_freed_in_graph = true;
-  software_allocation_remove(allocation);
-  return hipSuccess;
+  hipError_t error = software_graph_new_free(allocation, SOFTWARE_hipFreeAsync, &operation);
+  if (error == hipSuccess) error = software_capture_add(queue, operation);
+  if (error == hipSuccess) software_graph_memory_freed_by(queue->capture->graph, allocation);
+  return error;
 }

@@ -48,9 +48,9 @@ static hipError_t copy_stage(struct software_operation *operation)
   return hipSuccess;
 }
 
-/* In a capture nothing is copied yet: the copy reads its source at each launch. */
-static hipError_t copy_prepare(struct software_operation *operation, const struct copy_request *request,
-                               const struct software_queue *queue, int to_device, int from_device)
+/* A node of a graph copies nothing yet: the copy reads its source at each launch. */
+static hipError_t copy_prepare(struct software_operation *operation, const struct copy_request *request, bool is_node,
+                               int to_device, int from_device)
 {
   size_t to_bytes, from_bytes;
   if (!software_rows_extent(request->bytes, request->more_rows, request->to_pitch, &to_bytes) ||
@@ -63,7 +63,7 @@ static hipError_t copy_prepare(struct software_operation *operation, const struc
   hipError_t error = software_span_open(request->to, to_bytes, true, to_device, &operation->to);
   if (error == hipSuccess) error = software_span_open(request->from, from_bytes, false, from_device, &operation->from);
   if (error == hipSuccess) error = copy_check_kind(operation, request->kind);
-  bool waits = request->waits || software_span_is_host(&operation->to) || queue->capture;
+  bool waits = request->waits || software_span_is_host(&operation->to) || is_node;
   if (error == hipSuccess && !waits && software_span_is_host(&operation->from)) error = copy_stage(operation);
   return error;
 }
@@ -132,7 +132,7 @@ static hipError_t copy_start(const struct copy_request *request, int to_device, 
   struct software_operation *operation = software_operation_new(SOFTWARE_COPY, request->call);
   if (!operation) return hipErrorOutOfMemory;
   struct software_queue *runner;
-  error = copy_prepare(operation, request, queue, to_device == DEVICE_OF_QUEUE ? queue->device : to_device,
+  error = copy_prepare(operation, request, queue->capture, to_device == DEVICE_OF_QUEUE ? queue->device : to_device,
                        from_device == DEVICE_OF_QUEUE ? queue->device : from_device);
   if (error == hipSuccess)
     error = copy_choose_queue(operation, request->call == SOFTWARE_hipMemcpyPeer, queue, &runner);
@@ -161,6 +161,25 @@ hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKin
 hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
 {
   return copy_call((struct copy_request){SOFTWARE_hipMemcpyWithStream, to, from, bytes, kind, true, 0, 0, 0}, stream);
+}
+
+hipError_t software_copy_new_node(enum software_call call, const struct software_rows *to,
+                                  const struct software_rows *from, size_t width, size_t rows, hipMemcpyKind kind,
+                                  struct software_operation **operation_out)
+{
+  int device = software_current_device();
+  const struct copy_request request = {call,  to->start, from->start, width,      kind,
+                                       false, rows - 1,  to->pitch,   from->pitch};
+  if (!copy_kind_is_valid((int)kind)) return hipErrorInvalidMemcpyDirection;
+  if (rows == 0 || width == 0 || (rows > 1 && (to->pitch < width || from->pitch < width))) return hipErrorInvalidValue;
+  struct software_operation *operation = software_operation_new(SOFTWARE_COPY, call);
+  if (!operation) return hipErrorOutOfMemory;
+  hipError_t error = copy_prepare(operation, &request, true, device, device);
+  if (error == hipSuccess)
+    *operation_out = operation;
+  else
+    software_operation_free(operation);
+  return error;
 }
 
 /* ---- In two dimensions ----------------------------------------------------------------------------------------- */

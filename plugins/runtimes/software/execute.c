@@ -166,7 +166,8 @@ void software_operation_execute(struct software_operation *operation, int device
   case SOFTWARE_FILL: execute_fill(operation, device); break;
   case SOFTWARE_HOST: execute_host(operation, device); break;
   case SOFTWARE_RECORD: software_marker_finish(operation->marker); break;
-  case SOFTWARE_WAIT: break;
+  case SOFTWARE_WAIT:
+  case SOFTWARE_EMPTY: break;
   case SOFTWARE_ALLOC_VISIBLE: operation->allocation->is_visible = true; break;
   case SOFTWARE_FREE_VISIBLE: software_pool_free_visible(operation); break;
   case SOFTWARE_GRAPH_ALLOC:

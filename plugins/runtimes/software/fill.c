@@ -30,14 +30,12 @@ static bool fill_waits(const struct software_span *span, const struct fill_reque
   return request->waits && !is_asynchronous;
 }
 
-static hipError_t fill_start(const struct fill_request *request, hipStream_t stream)
+/* The operation of a fill of at least one value. */
+static hipError_t fill_prepare(const struct fill_request *request, int device,
+                               struct software_operation **operation_out)
 {
-  struct software_queue *queue;
-  hipError_t error = software_queue_find(stream, &queue);
-  if (error == hipSuccess && request->waits) error = software_capture_forbid_wait(queue);
-  if (error != hipSuccess) return error;
+  size_t bytes;
   if (request->count > SIZE_MAX / request->value_bytes) return hipErrorInvalidValue;
-  if (request->count == 0) return hipSuccess;
   struct software_operation *operation = software_operation_new(SOFTWARE_FILL, request->call);
   if (!operation) return hipErrorOutOfMemory;
   operation->value = request->value;
@@ -45,16 +43,39 @@ static hipError_t fill_start(const struct fill_request *request, hipStream_t str
   operation->width = request->count * request->value_bytes;
   operation->rows = request->more_rows + 1;
   operation->to_pitch = request->pitch;
-  size_t bytes;
   bool fits = software_rows_extent(operation->width, request->more_rows, request->pitch, &bytes);
-  error = fits ? software_span_open(request->to, bytes, true, queue->device, &operation->to) : hipErrorInvalidValue;
+  hipError_t error = fits ? software_span_open(request->to, bytes, true, device, &operation->to) : hipErrorInvalidValue;
   if (error == hipSuccess && software_span_is_host(&operation->to) && !software.config.pageable_memory_access)
     error = hipErrorInvalidValue;
-  if (error == hipSuccess && !fill_reaches(&operation->to, queue->device)) error = hipErrorInvalidValue;
+  if (error == hipSuccess && !fill_reaches(&operation->to, device)) error = hipErrorInvalidValue;
   if (error == hipSuccess)
-    return software_submit_and_wait(queue, queue, operation, fill_waits(&operation->to, request));
-  software_operation_free(operation);
+    *operation_out = operation;
+  else
+    software_operation_free(operation);
   return error;
+}
+
+static hipError_t fill_start(const struct fill_request *request, hipStream_t stream)
+{
+  struct software_queue *queue;
+  struct software_operation *operation;
+  hipError_t error = software_queue_find(stream, &queue);
+  if (error == hipSuccess && request->waits) error = software_capture_forbid_wait(queue);
+  if (error != hipSuccess || request->count == 0) return error;
+  error = fill_prepare(request, queue->device, &operation);
+  return error != hipSuccess ? error
+                             : software_submit_and_wait(queue, queue, operation, fill_waits(&operation->to, request));
+}
+
+hipError_t software_fill_new_node(enum software_call call, const struct software_rows *to, uint32_t value,
+                                  uint32_t value_bytes, size_t count, size_t rows,
+                                  struct software_operation **operation_out)
+{
+  const struct fill_request request = {call, to->start, value, value_bytes, count, false, rows - 1, to->pitch};
+  bool has_size = value_bytes == 1 || value_bytes == 2 || value_bytes == 4;
+  if (!has_size || rows == 0 || count == 0 || (rows > 1 && to->pitch / value_bytes < count))
+    return hipErrorInvalidValue;
+  return fill_prepare(&request, software_current_device(), operation_out);
 }
 
 static hipError_t fill_call(struct fill_request request, hipStream_t stream)

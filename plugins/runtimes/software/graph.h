@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph.h: graphs of operations, shared by node_set.c and graph.c (nodes), graph_memory.c (memory that nodes allocate and
  * free), program.c (instances), capture.c (streams whose operations become nodes), graph_launch.c, and the HIP API:
- * stream_capture.c and graph_api.c. call.c reads the captures. The lock is held throughout. */
+ * stream_capture.c, graph_nodes.c and graph_api.c. call.c reads the captures. The lock is held throughout. */
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_GRAPH_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_GRAPH_H
 
@@ -9,16 +9,20 @@
 
 struct software_graph_node {
   struct software_handle handle;
+  struct software_graph *graph;
   struct software_operation *operation;  /* what is submitted at each launch */
-  struct software_node_set dependencies; /* nodes that were added earlier */
+  struct software_graph *child;          /* runs behind the operation, which is SOFTWARE_EMPTY then; mostly NULL */
+  struct software_node_set dependencies; /* nodes before it in the graph */
   size_t index;                          /* in the graph */
   bool is_reached;                       /* of the last search */
+  size_t end;                            /* in the program being made: its last operation */
 };
 
 struct software_graph {
   struct software_handle handle;
   bool is_captured;               /* a capture is adding to it */
-  struct software_node_set nodes; /* in the order in which they were added */
+  bool is_child;                  /* of a node, which owns it */
+  struct software_node_set nodes; /* in an order in which they can run */
   size_t capacity;
 };
 
@@ -78,15 +82,27 @@ hipError_t software_graph_find(hipGraph_t handle, struct software_graph **graph_
 /* The graph owns the operation from here on. NULL, with the operation freed, when there is no memory. */
 struct software_graph_node *software_graph_add(struct software_graph *graph, struct software_operation *operation,
                                                const struct software_node_set *dependencies);
+hipError_t software_graph_find_node(const struct software_graph *graph, hipGraphNode_t handle,
+                                    struct software_graph_node **node_out);
+/* Makes a node depend on another one as well; hipErrorInvalidValue if that one depends on it. */
+hipError_t software_graph_add_dependency(struct software_graph *graph, struct software_graph_node *from,
+                                         struct software_graph_node *to);
+/* Copies a graph, to be a node's child. As in CUDA, one that allocates or frees memory cannot be: hipErrorNotSupported. */
+hipError_t software_graph_copy_child(const struct software_graph *graph, struct software_graph **copy_out);
 /* A copy of a node's operation, which is not submitted; NULL when there is no memory. */
 struct software_operation *software_graph_copy(const struct software_operation *operation);
 void software_graph_operation_free(struct software_operation *operation); /* of a node, or of such a copy */
 
 /* ---- graph_memory.c -------------------------------------------------------------------------------------------- */
 
-/* A new allocation for a node that depends on the nodes `after`, used by the caller; NULL when there is no memory. */
-struct software_allocation *software_graph_memory_allocate(struct software_graph *owner, int device,
-                                                           const struct software_node_set *after, size_t bytes);
+/* The operation of a node that depends on the nodes `after` and allocates. The caller uses the allocation. */
+hipError_t software_graph_new_allocation(struct software_graph *owner, int device,
+                                         const struct software_node_set *after, size_t bytes, enum software_call call,
+                                         struct software_operation **operation_out);
+/* The operation of a node that frees; freed_by is called once the node is in its graph. */
+hipError_t software_graph_new_free(struct software_allocation *allocation, enum software_call call,
+                                   struct software_operation **operation_out);
+void software_graph_memory_freed_by(const struct software_graph *graph, struct software_allocation *allocation);
 /* Nodes and programs use the allocations of their operations. Without use, and not live, an allocation ends. */
 void software_graph_memory_use(struct software_allocation *allocation);
 void software_graph_memory_unuse(struct software_allocation *allocation);

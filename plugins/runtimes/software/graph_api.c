@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_api.c: the calls on graphs that were captured, on their instances, and on the memory of graphs. Called by
- * applications. graph_launch.c has the launch. */
+/* graph_api.c: the calls on graphs, on their instances, and on the memory of graphs. Called by applications. graph_nodes.c
+ * has the calls that add nodes, graph_launch.c has the launch. */
 #include "graph.h"
 #include "pool.h"
 
@@ -90,17 +90,34 @@ hipError_t hipGraphDestroy(hipGraph_t handle)
 }
 
 /* With NULL for `nodes`, the number of nodes; else as many as the caller has room for, and NULL for the rest. */
-hipError_t hipGraphGetNodes(hipGraph_t handle, hipGraphNode_t *nodes, size_t *count)
+static hipError_t graph_api_list(enum software_call call, hipGraph_t handle, bool is_root_wanted, hipGraphNode_t *nodes,
+                                 size_t *count)
 {
   struct software_graph *graph;
-  hipError_t error = software_begin(SOFTWARE_hipGraphGetNodes);
+  size_t n = 0;
+  hipError_t error = software_begin(call);
   if (error == hipSuccess) error = software_graph_find(handle, &graph);
   if (error == hipSuccess && !count) error = hipErrorInvalidValue;
   if (error != hipSuccess) return software_end(error);
-  size_t n = graph->nodes.count;
-  for (size_t i = 0; nodes && i < *count; i++) nodes[i] = i < n ? (hipGraphNode_t)graph->nodes.nodes[i] : NULL;
+  for (size_t i = 0; i < graph->nodes.count; i++) {
+    struct software_graph_node *node = graph->nodes.nodes[i];
+    if (is_root_wanted && node->dependencies.count > 0) continue;
+    if (nodes && n < *count) nodes[n] = (hipGraphNode_t)node;
+    n++;
+  }
+  for (size_t i = n; nodes && i < *count; i++) nodes[i] = NULL;
   if (!nodes || *count > n) *count = n;
   return software_end(hipSuccess);
+}
+
+hipError_t hipGraphGetNodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count)
+{
+  return graph_api_list(SOFTWARE_hipGraphGetNodes, graph, false, nodes, count);
+}
+
+hipError_t hipGraphGetRootNodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count)
+{
+  return graph_api_list(SOFTWARE_hipGraphGetRootNodes, graph, true, nodes, count);
 }
 
 hipError_t hipGraphLaunch(hipGraphExec_t instance, hipStream_t stream)

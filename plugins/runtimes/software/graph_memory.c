@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_memory.c: memory that a node of a graph allocates. Called by hipMallocAsync and hipFreeAsync on a stream that
- * captures, by graphs for their nodes, and by execute.c.
+ * captures, by graph_nodes.c, by graphs for their nodes, and by execute.c.
  *
  * The address is known when the node is made, and stays the same in each launch. The memory comes from a pool that each
  * device has for its graphs, and is held from then on until nothing uses the node any more. Within a graph, memory that a
@@ -141,8 +141,8 @@ static struct graph_memory_block *graph_memory_new_block(int device, size_t byte
   return memory;
 }
 
-struct software_allocation *software_graph_memory_allocate(struct software_graph *owner, int device,
-                                                           const struct software_node_set *after, size_t bytes)
+static struct software_allocation *graph_memory_allocate(struct software_graph *owner, int device,
+                                                         const struct software_node_set *after, size_t bytes)
 {
   struct software_allocation *allocation;
   size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
@@ -165,4 +165,41 @@ struct software_allocation *software_graph_memory_allocate(struct software_graph
   allocation->pool = memory->pool;
   allocation->is_visible = false;
   return allocation;
+}
+
+hipError_t software_graph_new_allocation(struct software_graph *owner, int device,
+                                         const struct software_node_set *after, size_t bytes, enum software_call call,
+                                         struct software_operation **operation_out)
+{
+  struct software_operation *operation = software_operation_new(SOFTWARE_GRAPH_ALLOC, call);
+  if (!operation) return hipErrorOutOfMemory;
+  operation->allocation = graph_memory_allocate(owner, device, after, bytes);
+  if (!operation->allocation) {
+    software_operation_free(operation);
+    return hipErrorOutOfMemory;
+  }
+  operation->allocation->references++;
+  *operation_out = operation;
+  return hipSuccess;
+}
+
+/* As in HIP, a node frees memory of graphs only. */
+hipError_t software_graph_new_free(struct software_allocation *allocation, enum software_call call,
+                                   struct software_operation **operation_out)
+{
+  if (!allocation->graph) return hipErrorInvalidValue;
+  struct software_operation *operation = software_operation_new(SOFTWARE_GRAPH_FREE, call);
+  if (!operation) return hipErrorOutOfMemory;
+  operation->allocation = allocation;
+  allocation->references++;
+  *operation_out = operation;
+  return hipSuccess;
+}
+
+/* Memory of the same graph cannot be named any more. */
+void software_graph_memory_freed_by(const struct software_graph *graph, struct software_allocation *allocation)
+{
+  if (allocation->graph->owner != graph) return;
+  allocation->graph->is_freed_in_graph = true;
+  software_allocation_remove(allocation);
 }

@@ -80,12 +80,27 @@ void software_queue_abandon(struct software_queue *queue);
 void software_queue_append(struct software_queue *queue, struct software_operation *operation);
 /* Undoes append, at once: `before` is what was the last operation before it. */
 void software_queue_remove_last(struct software_queue *queue, struct software_operation *before);
-bool software_queue_is_runnable(const struct software_queue *queue);
 /* Executes the head of a runnable queue. Releases the lock meanwhile. */
 void software_queue_run(struct software_queue *queue);
 /* Whether all up to `sequence` is finished: on the queue, and for a default stream on all streams that order themselves
  * with it. */
 bool software_queue_is_done(const struct software_queue *queue, uint64_t sequence);
+
+/* ---- ready.c --------------------------------------------------------------------------------------------------- */
+
+bool software_ready_is_runnable(const struct software_queue *queue);
+/* Whether an operation of the queue with this number waits for an earlier one of the other side: of the default stream, or
+ * of the blocking streams. */
+bool software_ready_is_held(const struct software_queue *queue, uint64_t sequence);
+/* A queue has got its first operation; it has none any more, and `last` was the last one; its first operation has
+ * changed, or it has none any more. */
+void software_ready_add(struct software_queue *queue);
+void software_ready_remove(struct software_queue *queue, const struct software_operation *last);
+void software_ready_advance(const struct software_queue *queue);
+/* The marker is done. */
+void software_ready_wake(struct software_marker *marker);
+/* The runnable queue behind `queue`, which is one; NULL: the first one. NULL behind the last. */
+struct software_queue *software_ready_next(const struct software_queue *queue);
 
 /* ---- scheduler_threads.c, scheduler_stepped.c ------------------------------------------------------------------ */
 
@@ -100,6 +115,22 @@ bool software_stepped_step(void);
 uint64_t software_stepped_draw(uint64_t limit);
 /* A query of an event or stream runs a few operations, so that a loop of queries comes to an end. */
 void software_stepped_poll(void);
+
+/* ---- copy.c, fill.c -------------------------------------------------------------------------------------------- */
+
+/* Rows of bytes, `pitch` apart from start to start. */
+struct software_rows {
+  void *start;
+  size_t pitch;
+};
+
+/* The operations of nodes of a graph, which access memory as the current device. At least one byte, or value. */
+hipError_t software_copy_new_node(enum software_call call, const struct software_rows *to,
+                                  const struct software_rows *from, size_t width, size_t rows, hipMemcpyKind kind,
+                                  struct software_operation **operation_out);
+hipError_t software_fill_new_node(enum software_call call, const struct software_rows *to, uint32_t value,
+                                  uint32_t value_bytes, size_t count, size_t rows,
+                                  struct software_operation **operation_out);
 
 /* ---- capture.c ------------------------------------------------------------------------------------------------- */
 

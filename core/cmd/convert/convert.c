@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* convert.c: `hipmm convert`: reads allocation logs of any format and writes one log, in order of time. */
+#include "convert.h"
+#include "../../base/output_file.h"
+#include "../../base/text.h"
+#include "../cmd.h"
+#include "../trace/logs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CONVERT_TELL_ROWS = 1 << 14 };
+
+struct convert {
+  const char *output_file; /* NULL, "-": standard output */
+  struct convert_output output;
+  struct trace_logs logs;
+  char *const *files;
+  size_t n_files;
+  uint64_t rows;
+};
+
+/* ---- Output ---------------------------------------------------------------------------------------------------- */
+
+static bool convert_fail_output(const struct convert *convert, int code)
+{
+  say("convert: cannot write \"%s\": %s", convert->output_file ? convert->output_file : "standard output",
+      output_file_reason(code));
+  return false;
+}
+
+/* Opening the output would empty an input. */
+static bool convert_is_input(const struct convert *convert)
+{
+  struct stat output, input;
+  if (stat(convert->output_file, &output) || !S_ISREG(output.st_mode)) return false;
+  for (size_t i = 0; i < convert->n_files; i++) {
+    const char *file = convert->files[i];
+    int failed = strcmp(file, "-") == 0 ? fstat(STDIN_FILENO, &input) : stat(file, &input);
+    if (!failed && input.st_dev == output.st_dev && input.st_ino == output.st_ino) return true;
+  }
+  return false;
+}
+
+static bool convert_open_output(struct convert *convert)
+{
+  convert->output.file = stdout;
+  if (!convert->output_file) return true;
+  int descriptor = output_file_open(convert->output_file, OUTPUT_FILE_EMPTY);
+  if (descriptor < 0) return convert_fail_output(convert, errno);
+  convert->output.file = fdopen(descriptor, "w");
+  if (convert->output.file) return true;
+  int code = errno;
+  close(descriptor);
+  return convert_fail_output(convert, code);
+}
+
+static bool convert_close_output(struct convert *convert, bool good)
+{
+  bool ended = convert->output.end(&convert->output);
+  int code = errno;
+  if (convert->output_file && fclose(convert->output.file) && ended) {
+    ended = false;
+    code = errno;
+  }
+  return good && (ended || convert_fail_output(convert, code));
+}
+
+/* ---- The command ----------------------------------------------------------------------------------------------- */
+
+static bool convert_rows(struct convert *convert)
+{
+  struct progress progress;
+  const struct trace_row *row;
+  const struct trace_rows *rows;
+  uint64_t done, total;
+  bool good = true;
+  progress_start(&progress, "converting");
+  for (; good && trace_logs_next(&convert->logs, &row, &rows); convert->rows++) {
+    good = convert->output.row(&convert->output, row, rows) || convert_fail_output(convert, errno);
+    if (convert->rows % CONVERT_TELL_ROWS) continue;
+    trace_logs_progress(&convert->logs, &done, &total);
+    progress_show(&progress, done, total);
+  }
+  progress_end(&progress);
+  return good && !convert->logs.has_failed;
+}
+
+static int convert_all(struct convert *convert)
+{
+  bool good = false;
+  if (!trace_logs_open(&convert->logs, convert->files, convert->n_files)) return CMD_BAD;
+  if (convert_open_output(convert)) {
+    good = convert->output.begin(&convert->output) || convert_fail_output(convert, errno);
+    good = good && convert_rows(convert);
+    good = convert_close_output(convert, good);
+  }
+  trace_logs_close(&convert->logs);
+  if (good) note("%llu row%s", (unsigned long long)convert->rows, text_plural(convert->rows));
+  return good ? CMD_GOOD : CMD_BAD;
+}
+
+/* The format that is asked for, or that the file's name has. */
+static const struct convert_output *convert_format(const char *format, const char *file)
+{
+  size_t length = file ? strlen(file) : 0;
+  if (format) return strcmp(format, "csv") == 0 ? &convert_csv : &convert_record;
+  return !file || (length > 4 && strcmp(file + length - 4, ".csv") == 0) ? &convert_csv : &convert_record;
+}
+
+static int convert_run(int argc, char **argv)
+{
+  static const char *const formats[] = {"csv", "record", NULL};
+  struct convert convert = {0};
+  const char *format = NULL;
+  int status;
+  const struct argument rows[] = {
+      {.name = "output",
+       .letter = 'o',
+       .value_name = "FILE",
+       .doc = "the log that is written; standard output by default",
+       .value = &convert.output_file},
+      {.name = "format",
+       .value_name = "NAME",
+       .doc = "csv or record; by default csv for standard output and for names that end in .csv, else record",
+       .value = &format,
+       .choices = formats},
+  };
+  struct arguments arguments = {&convert_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (format && strcmp(format, "csv") != 0 && strcmp(format, "record") != 0) {
+    say("convert: --format \"%s\" is not csv or record", format);
+    return CMD_USAGE;
+  }
+  if (convert.output_file && strcmp(convert.output_file, "-") == 0) convert.output_file = NULL;
+  convert.output = *convert_format(format, convert.output_file);
+  convert.files = arguments.operands;
+  convert.n_files = arguments.n_operands;
+  if (convert.output_file && convert_is_input(&convert)) {
+    say("convert: \"%s\" is also read; write another file", convert.output_file);
+    return CMD_USAGE;
+  }
+  status = convert_all(&convert);
+  return status == CMD_GOOD && !convert.output_file ? output_finish(status) : status;
+}
+
+const struct command convert_command = {
+    "convert", "turn an allocation log into another format", "LOG…",
+    "Reads allocation logs and writes one log with all their rows, in order of time.\n"
+    "\n"
+    "LOG: RMM's CSV, as the `logging` resource writes it, or the binary record of the `recording` resource, also of a "
+    "program that was killed or still runs; `-` is standard input. Several, such as the files of a record that was "
+    "rotated, become one.\n"
+    "\n"
+    "csv: what RMM's tools read. It has no call stacks, and times in microseconds of the day. record: about 10 bytes "
+    "a row. Exit status 1 if a log is malformed or the output cannot be written.",
+    convert_run};

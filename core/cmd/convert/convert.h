@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* convert.h: the formats that `hipmm convert` writes. */
+#ifndef HIPMM_CORE_CMD_CONVERT_CONVERT_H
+#define HIPMM_CORE_CMD_CONVERT_CONVERT_H
+
+#include "../trace/rows.h"
+
+#include <stdio.h>
+
+/* A file that is written. Functions return false on a failed write, with errno. */
+struct convert_output {
+  bool (*begin)(struct convert_output *output);
+  /* `rows` has the row's stack. */
+  bool (*row)(struct convert_output *output, const struct trace_row *row, const struct trace_rows *rows);
+  bool (*end)(struct convert_output *output);
+  FILE *file;
+  struct record_output *record; /* of record_output.c */
+};
+
+/* RMM's CSV: to standard output too. */
+extern const struct convert_output convert_csv;
+
+/* The binary record of base/record_format.h. */
+extern const struct convert_output convert_record;
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* replay.c: `hipmm replay`: plays a program's allocation log through a stack. trace.c reads the log, player.c plays it,
+ * print.c prints the result; with --fit, fit.c plays it many times. */
+#include "replay.h"
+
+#include "../../base/text.h"
+#include "../../base/units.h"
+#include "../streams.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPLAY_MOST_PASSES = 1000000, REPLAY_MOST_DEVICES = 1023, REPLAY_MESSAGE = PATH_MAX + 512 };
+
+static void replay_show_progress(void *closure, uint64_t done, uint64_t total)
+{
+  progress_show(closure, done, total);
+}
+
+/* ---- Playing --------------------------------------------------------------------------------------------------- */
+
+static int replay_fail(void)
+{
+  say("%s", hipmm_last_error_message());
+  return CMD_BAD;
+}
+
+static void replay_passes(const struct replay *replay, struct player *player, struct replay_result *result)
+{
+  struct progress progress;
+  char label[64];
+  for (long pass = 1; pass <= replay->passes; pass++) {
+    snprintf(label, sizeof label, "pass %ld of %ld", pass, replay->passes);
+    progress_start(&progress, label);
+    player->watcher = (struct trace_watcher){replay_show_progress, &progress};
+    double ns = player_play(player);
+    progress_end(&progress);
+    if (pass == 1) {
+      result->first_ns = ns;
+      player_tally(player, &result->peak_requested_bytes, &result->live_at_end);
+    } else if (result->warm_ns <= 0 || ns < result->warm_ns) {
+      result->warm_ns = ns;
+    }
+  }
+  result->failures = player->failures;
+  result->failure_line = player->failure_line;
+  result->failure_reason = player->failure_reason;
+}
+
+static int replay_report(const struct replay *replay, struct player *player)
+{
+  struct replay_result result = {0};
+  size_t held_now;
+  replay_passes(replay, player, &result);
+  if (hipmm_device_held_bytes((int)replay->device, &held_now, &result.peak_reserved_bytes) != HIPMM_OK)
+    return replay_fail();
+  int status = result.failures ? CMD_BAD : CMD_GOOD;
+  return replay_print(replay, &result, status);
+}
+
+static int replay_through(const struct replay *replay, struct hipmm_resource *resource)
+{
+  const struct trace *trace = &replay->trace;
+  hipmm_stream_t *streams;
+  struct player player;
+  int status = CMD_BAD;
+  if (!streams_make(trace->streams, trace->n_streams, (int)replay->device, &streams)) return CMD_BAD;
+  if (player_start(&player, trace, resource, streams)) {
+    status = replay_report(replay, &player);
+    player_end(&player);
+  } else {
+    say("replay: out of memory");
+  }
+  streams_destroy(trace->streams, trace->n_streams, (int)replay->device, streams);
+  return status;
+}
+
+static int replay_play(const struct replay *replay)
+{
+  struct hipmm_resource *resource;
+  if (source_initialise(&replay->source) != HIPMM_OK) return replay_fail();
+  int status = CMD_BAD;
+  if (hipmm_resource_get_for_device((int)replay->device, &resource) == HIPMM_OK) {
+    status = replay_through(replay, resource);
+    hipmm_resource_release(resource);
+  } else {
+    replay_fail();
+  }
+  hipmm_finalize();
+  return status;
+}
+
+static bool replay_read(struct replay *replay)
+{
+  char message[REPLAY_MESSAGE];
+  struct progress progress;
+  progress_start(&progress, "reading");
+  const struct trace_watcher watcher = {replay_show_progress, &progress};
+  bool good = trace_read(replay->trace_file, &watcher, &replay->trace, message, sizeof message);
+  progress_end(&progress);
+  if (!good) say("%s", message);
+  return good;
+}
+
+static bool replay_read_card(const char *card, bool fit, uint64_t *bytes_out)
+{
+  char quoted[TEXT_QUOTE_BYTES];
+  if (!card) return true;
+  if (!fit) {
+    say("replay: --card is the card of --fit, which is not given");
+    return false;
+  }
+  if (units_parse_bytes(card, bytes_out) && *bytes_out > 0 && *bytes_out <= INT64_MAX) return true;
+  say("replay: --card %s is not a size; write \"16GiB\" or \"24GB\"", text_quote(card, quoted, sizeof quoted));
+  return false;
+}
+
+static int replay_run(int argc, char **argv)
+{
+  struct replay replay = {.passes = 1};
+  const char *config = NULL, *device = "0", *repeat = "1", *card = NULL;
+  bool fit = false;
+  int status;
+  const struct argument rows[] = {
+      CONFIG_ARGUMENT(&config),
+      {.name = "device", .value_name = "N", .doc = "the device whose stack is used; 0 by default", .value = &device},
+      {.name = "repeat",
+       .value_name = "N",
+       .doc = "play it N times on the same stack; the later passes find it warm",
+       .value = &repeat},
+      {.name = "fit",
+       .doc =
+           "find the least memory that the program needs with this stack: the smallest maximum_size of its pools with "
+           "which the whole log runs",
+       .flag = &fit},
+      {.name = "card",
+       .value_name = "SIZE",
+       .doc =
+           "with --fit: the memory of the card that it should fit on, such as 16GiB; by default the smallest card that "
+           "there is",
+       .value = &card},
+      {.name = "json", .doc = "print one JSON object", .flag = &replay.json},
+  };
+  struct arguments arguments = {&replay_command, rows, sizeof rows / sizeof *rows, 1, 1, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (!arguments_number(&arguments, "device", device, 0, REPLAY_MOST_DEVICES, &replay.device)) return CMD_USAGE;
+  if (!arguments_number(&arguments, "repeat", repeat, 1, REPLAY_MOST_PASSES, &replay.passes)) return CMD_USAGE;
+  if (!replay_read_card(card, fit, &replay.card_bytes)) return CMD_USAGE;
+
+  replay.trace_file = arguments_operand(&arguments, 0);
+  source_choose(&replay.source, config);
+  if (!replay_read(&replay)) return CMD_BAD;
+  status = fit ? fit_run(&replay) : replay_play(&replay);
+  trace_clear(&replay.trace);
+  return status;
+}
+
+const struct command replay_command = {
+    "replay", "play a program's allocation log through a stack", "TRACE.csv",
+    "Plays an allocation log, as RMM's and hipmm's `logging` resources write it, through the stack of a device: every "
+    "allocation and free in the order of the file, in one thread, on new streams. Prints the memory requested, the "
+    "memory that the stack took from the runtime, and the time of an operation. No GPU is needed: see the runtime "
+    "`software`.\n"
+    "\n"
+    "TRACE.csv: the log; `-` reads standard input, as in `xz -dc log.csv.xz | hipmm replay -`.\n"
+    "\n"
+    "With --fit, plays the log many times, each time on a new stack, and prints the least memory with which all of it "
+    "runs: "
+    "for the resources of the stack that have a `maximum_size` (pool, arena), the smallest one that is enough, found "
+    "by "
+    "bisection to one part in 2048; and what the whole stack holds from the runtime then. A maximum that the graph "
+    "gives, "
+    "and memory that a pool takes at once, do not count. What the driver and the program's code take is not in it. "
+    "The software device has 1 TiB for it, unless the graph or HIPMM_SOFTWARE says otherwise. Exit "
+    "status 1 if the log does not run, or does not fit on the card.\n"
+    "\n"
+    "Frees of pointers that the log does not allocate, and rows `allocate failure` and `free failure`, are counted and "
+    "skipped. A free "
+    "whose allocation failed here is skipped too. Exit status 1 if an event failed or the log is malformed.",
+    replay_run};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* replay.h: what the files of `hipmm replay` share. */
+#ifndef HIPMM_CORE_CMD_REPLAY_REPLAY_H
+#define HIPMM_CORE_CMD_REPLAY_REPLAY_H
+
+#include "../cmd.h"
+#include "../trace/player.h"
+
+struct replay {
+  const char *trace_file;
+  struct source source;
+  long device, passes;
+  bool json;
+  struct trace trace;
+  uint64_t card_bytes; /* of --card; 0: not given */
+};
+
+struct replay_result {
+  uint64_t failures, live_at_end, peak_requested_bytes;
+  size_t peak_reserved_bytes;
+  double first_ns, warm_ns; /* 0: not measured */
+  uint32_t failure_line;
+  const char *failure_reason;
+};
+
+/* ---- print.c --------------------------------------------------------------------------------------------------- */
+
+int replay_print(const struct replay *replay, const struct replay_result *result, int status);
+
+/* The two lines that say what is played, and through what. */
+void replay_print_head(const struct replay *replay, const char *runtime);
+
+/* Lines: a label and a figure. */
+void replay_print_count(const char *label, uint64_t count, const char *remark);
+void replay_print_bytes(const char *label, uint64_t bytes);
+void replay_print_ratio(const char *label, double ratio, const char *remark);
+
+/* ---- fit.c ----------------------------------------------------------------------------------------------------- */
+
+/* Finds the least budget of the log, and prints it. Returns the exit status. */
+int fit_run(const struct replay *replay);
+
+/* ---- fit_graph.c ----------------------------------------------------------------------------------------------- */
+
+/* A resource of the graph that has a maximum_size. */
+struct fit_pool {
+  const struct graph_node *node;
+  uint64_t maximum_bytes; /* 0: none is set */
+};
+
+struct fit_graph {
+  struct graph *graph;
+  struct fit_pool *pools; /* in the order from the top of the stack down */
+  size_t n_pools;
+};
+
+/* The resources with a maximum_size of a device's stack. False: the error was printed. */
+bool fit_graph_open(const struct source *source, int device, struct fit_graph *fit_graph);
+void fit_graph_close(struct fit_graph *fit_graph);
+
+/* The graph as text, in which these resources have the sizes that are set, and take no memory at once. The caller frees it;
+ * NULL when there is no memory. */
+char *fit_graph_text(const struct fit_graph *fit_graph);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* blocks.c: see blocks.h. */
+#include "blocks.h"
+#include "../cmd.h"
+#include "../trace/pointer_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCKS_TELL_EVENTS = 1 << 14 };
+
+struct blocks_reader {
+  struct blocks *blocks;
+  struct pointer_map live; /* address to index of the block */
+  struct pointer_map streams, threads;
+  struct pointer_map stacks; /* of log and number, to index */
+  int64_t first_time;
+};
+
+/* Makes room for one more item. False: out of memory. */
+static bool blocks_grow(void *array_in_out, size_t n, size_t *capacity, size_t item_bytes)
+{
+  void **array = array_in_out;
+  if (n < *capacity) return true;
+  size_t larger = *capacity ? 2 * *capacity : 1024;
+  void *items = reallocarray(*array, larger, item_bytes);
+  if (!items) return false;
+  *array = items;
+  *capacity = larger;
+  return true;
+}
+
+/* The index of a value. False: out of memory. */
+static bool blocks_name(struct block_names *names, struct pointer_map *map, uint64_t value, uint16_t *index_out)
+{
+  uint32_t index = pointer_map_get(map, value);
+  if (index == POINTER_MAP_NONE) {
+    index = (uint32_t)names->n;
+    if (!blocks_grow(&names->values, names->n, &names->capacity, sizeof *names->values)) return false;
+    if (!pointer_map_put(map, value, index)) return false;
+    names->values[names->n++] = value;
+  }
+  *index_out = index < BLOCKS_MOST_INDEX ? (uint16_t)index : BLOCKS_MOST_INDEX;
+  return true;
+}
+
+/* The index of a row's stack; equal numbers of two logs are two stacks. */
+static bool blocks_stack(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows,
+                         uint16_t *index_out)
+{
+  struct blocks *blocks = reader->blocks;
+  const char *text = row->stack ? trace_rows_stack(rows, row->stack) : NULL;
+  *index_out = 0;
+  if (!text) return true;
+  uint64_t key = (uint64_t)(uintptr_t)rows ^ (uint64_t)row->stack << 48;
+  uint32_t index = pointer_map_get(&reader->stacks, key);
+  if (index == POINTER_MAP_NONE) {
+    if (blocks->n_stacks == BLOCKS_MOST_INDEX) return true;
+    if (!blocks_grow(&blocks->stacks, blocks->n_stacks, &blocks->stack_capacity, sizeof *blocks->stacks)) return false;
+    index = (uint32_t)blocks->n_stacks;
+    blocks->stacks[index] = strdup(text);
+    if (!blocks->stacks[index] || !pointer_map_put(&reader->stacks, key, index)) return false;
+    blocks->n_stacks++;
+  }
+  *index_out = (uint16_t)index;
+  return true;
+}
+
+static bool blocks_add_event(struct blocks_reader *reader, int64_t nanoseconds)
+{
+  struct blocks *blocks = reader->blocks;
+  int64_t last = blocks->n_events ? blocks->times[blocks->n_events - 1] : 0;
+  if (!blocks_grow(&blocks->times, blocks->n_events, &blocks->event_capacity, sizeof *blocks->times)) return false;
+  if (nanoseconds == TRACE_NO_TIME) {
+    blocks->times[blocks->n_events++] = last;
+    return true;
+  }
+  if (!blocks->has_times) reader->first_time = nanoseconds;
+  blocks->has_times = true;
+  nanoseconds -= reader->first_time;
+  blocks->times[blocks->n_events++] = nanoseconds > last ? nanoseconds : last;
+  return true;
+}
+
+static bool blocks_allocate(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
+{
+  struct blocks *blocks = reader->blocks;
+  if (!row->pointer) return true;
+  if (!blocks_grow(&blocks->items, blocks->n, &blocks->capacity, sizeof *blocks->items)) return false;
+  struct block *block = &blocks->items[blocks->n];
+  *block = (struct block){
+      .address = row->pointer, .bytes = row->bytes, .from = (uint32_t)blocks->n_events - 1, .to = BLOCK_IS_LIVE};
+  if (!blocks_name(&blocks->streams, &reader->streams, row->stream, &block->stream) ||
+      !blocks_name(&blocks->threads, &reader->threads, row->thread, &block->thread) ||
+      !blocks_stack(reader, row, rows, &block->stack))
+    return false;
+  uint32_t older = pointer_map_get(&reader->live, row->pointer);
+  if (older != POINTER_MAP_NONE) { /* its free is not in the log */
+    blocks->overlaid++;
+    blocks->items[older].to = block->from;
+  }
+  return pointer_map_put(&reader->live, row->pointer, (uint32_t)blocks->n++);
+}
+
+static void blocks_free(struct blocks_reader *reader, const struct trace_row *row)
+{
+  struct blocks *blocks = reader->blocks;
+  if (!row->pointer) return;
+  uint32_t index = pointer_map_extract(&reader->live, row->pointer);
+  if (index == POINTER_MAP_NONE)
+    blocks->unmatched_frees++;
+  else
+    blocks->items[index].to = (uint32_t)blocks->n_events - 1;
+}
+
+static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
+{
+  struct blocks *blocks = reader->blocks;
+  if (!blocks_add_event(reader, row->nanoseconds)) return false;
+  bool is_failure = row->action == TRACE_ALLOCATE_FAILURE || row->action == TRACE_FREE_FAILURE;
+  if (is_failure && !blocks->failures++)
+    blocks->first_failure = (struct block_failure){row->bytes, (uint32_t)blocks->n_events - 1};
+  if (row->action == TRACE_FREE) blocks_free(reader, row);
+  return row->action != TRACE_ALLOCATE || blocks_allocate(reader, row, rows);
+}
+
+static bool blocks_read_logs(struct blocks_reader *reader, struct trace_logs *logs)
+{
+  struct progress progress;
+  const struct trace_row *row;
+  const struct trace_rows *rows;
+  uint64_t done, total;
+  bool good = true;
+  progress_start(&progress, "reading");
+  while (good && trace_logs_next(logs, &row, &rows)) {
+    good = reader->blocks->n_events < BLOCK_IS_LIVE && blocks_add(reader, row, rows);
+    if (reader->blocks->n_events % BLOCKS_TELL_EVENTS) continue;
+    trace_logs_progress(logs, &done, &total);
+    progress_show(&progress, done, total);
+  }
+  progress_end(&progress);
+  if (!good) say("out of memory, or more events than can be counted, after %zu events", reader->blocks->n_events);
+  return good && !logs->has_failed;
+}
+
+bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files)
+{
+  struct trace_logs logs;
+  struct blocks_reader reader = {.blocks = blocks};
+  *blocks = (struct blocks){0};
+  if (!trace_logs_open(&logs, files, n_files)) return false;
+  bool good = blocks_grow(&blocks->stacks, 0, &blocks->stack_capacity, sizeof *blocks->stacks);
+  if (good) {
+    blocks->stacks[0] = NULL;
+    blocks->n_stacks = 1;
+    good = blocks_read_logs(&reader, &logs);
+  } else {
+    say("out of memory");
+  }
+  trace_logs_close(&logs);
+  pointer_map_clear(&reader.live);
+  pointer_map_clear(&reader.streams);
+  pointer_map_clear(&reader.threads);
+  pointer_map_clear(&reader.stacks);
+  if (!good) blocks_clear(blocks);
+  return good;
+}
+
+void blocks_clear(struct blocks *blocks)
+{
+  for (size_t i = 0; i < blocks->n_stacks; i++) free(blocks->stacks[i]);
+  free(blocks->stacks);
+  free(blocks->streams.values);
+  free(blocks->threads.values);
+  free(blocks->times);
+  free(blocks->items);
+  *blocks = (struct blocks){0};
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* blocks.h: the blocks of an allocation log: each with the events that allocate and free it. Events are numbered from 0 in the
+ * order of the log; rows of failures are events too. */
+#ifndef HIPMM_CORE_CMD_REPORT_BLOCKS_H
+#define HIPMM_CORE_CMD_REPORT_BLOCKS_H
+
+#include "../trace/logs.h"
+
+/* In place of the event of a free. */
+#define BLOCK_IS_LIVE UINT32_MAX
+
+struct block {
+  uint64_t address, bytes;
+  uint32_t from, to;              /* events */
+  uint16_t stream, thread, stack; /* indices; stack 0: not recorded. The last index stands for all above it */
+};
+
+enum { BLOCKS_MOST_INDEX = UINT16_MAX };
+
+/* Values that blocks refer to by index, in the order of their first use. */
+struct block_names {
+  uint64_t *values;
+  size_t n, capacity;
+};
+
+struct block_failure {
+  uint64_t bytes;
+  uint32_t event;
+};
+
+struct blocks {
+  struct block *items; /* in the order of their allocation */
+  size_t n, capacity;
+  int64_t *times; /* of each event: nanoseconds since the first, not decreasing */
+  size_t n_events, event_capacity;
+  struct block_names streams, threads;
+  char **stacks; /* texts by index; [0] is NULL */
+  size_t n_stacks, stack_capacity;
+  bool has_times;
+  uint64_t unmatched_frees, failures, overlaid;
+  struct block_failure first_failure; /* if there are failures */
+};
+
+/* Reads the logs, with a progress bar. False: the error was printed, and nothing is allocated. */
+bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files);
+void blocks_clear(struct blocks *blocks);
+
+#endif

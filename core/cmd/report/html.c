@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* html.c: a report as one HTML file: the parts of the page, the summary as JSON, and the blocks as columns of numbers in
+ * base64. The script in the page draws from the columns, so that it can zoom to each block. */
+#include "report.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The most blocks in a file. Of more, those that hold the most memory for the longest time are kept. */
+enum { HTML_MOST_BLOCKS = 1000000, HTML_TIMES = 4096, HTML_MOST_RANGES = 4096, HTML_GAP = 1 << 21 };
+
+/* ---- Base64 ---------------------------------------------------------------------------------------------------- */
+
+struct html_base64 {
+  FILE *file;
+  unsigned char bytes[3];
+  size_t n;
+};
+
+static void html_base64_flush(struct html_base64 *base64)
+{
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const unsigned char *in = base64->bytes;
+  if (!base64->n) return;
+  putc(digits[in[0] >> 2], base64->file);
+  putc(digits[(in[0] & 3) << 4 | in[1] >> 4], base64->file);
+  putc(base64->n > 1 ? digits[(in[1] & 15) << 2 | in[2] >> 6] : '=', base64->file);
+  putc(base64->n > 2 ? digits[in[2] & 63] : '=', base64->file);
+  memset(base64->bytes, 0, sizeof base64->bytes);
+  base64->n = 0;
+}
+
+/* The number's lowest `bytes` bytes, lowest first. */
+static void html_base64_put(struct html_base64 *base64, uint64_t number, unsigned bytes)
+{
+  for (; bytes > 0; bytes--, number >>= 8) {
+    base64->bytes[base64->n++] = (unsigned char)number;
+    if (base64->n == sizeof base64->bytes) html_base64_flush(base64);
+  }
+}
+
+static void html_base64_put_real(struct html_base64 *base64, double number)
+{
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  html_base64_put(base64, bits, sizeof bits);
+}
+
+/* ---- Data ------------------------------------------------------------------------------------------------------ */
+
+struct html {
+  FILE *file;
+  const json_t *summary;
+  const struct blocks *blocks;
+  const struct block **kept; /* in the order of their allocation */
+  size_t n_kept;
+};
+
+static double html_weight(const struct blocks *blocks, const struct block *block)
+{
+  uint64_t end = block->to == BLOCK_IS_LIVE ? blocks->n_events : block->to;
+  return (double)block->bytes * (double)(end - block->from);
+}
+
+struct html_weighed {
+  double weight;
+  size_t index;
+};
+
+static int html_compare_weights(const void *one, const void *other)
+{
+  const struct html_weighed *a = one, *b = other;
+  if (a->weight != b->weight) return a->weight > b->weight ? -1 : 1;
+  return a->index < b->index ? -1 : 1;
+}
+
+static int html_compare_blocks(const void *one, const void *other)
+{
+  const struct block *const *a = one, *const *b = other;
+  return *a < *b ? -1 : *a > *b;
+}
+
+/* Chooses the blocks of the page. False: out of memory. */
+static bool html_keep(struct html *html)
+{
+  const struct blocks *blocks = html->blocks;
+  html->n_kept = blocks->n < HTML_MOST_BLOCKS ? blocks->n : HTML_MOST_BLOCKS;
+  html->kept = calloc(html->n_kept + 1, sizeof(const struct block *));
+  struct html_weighed *weighed = html->n_kept < blocks->n ? calloc(blocks->n, sizeof *weighed) : NULL;
+  if (!html->kept || (html->n_kept < blocks->n && !weighed)) return false;
+  for (size_t i = 0; weighed && i < blocks->n; i++)
+    weighed[i] = (struct html_weighed){html_weight(blocks, &blocks->items[i]), i};
+  if (weighed) qsort(weighed, blocks->n, sizeof *weighed, html_compare_weights);
+  for (size_t i = 0; i < html->n_kept; i++) html->kept[i] = &blocks->items[weighed ? weighed[i].index : i];
+  if (weighed) qsort(html->kept, html->n_kept, sizeof(const struct block *), html_compare_blocks);
+  free(weighed);
+  return true;
+}
+
+enum html_column { HTML_FROM, HTML_TO, HTML_ADDRESS, HTML_BYTES, HTML_STREAM, HTML_THREAD, HTML_STACK };
+
+static void html_column(const struct html *html, const char *name, enum html_column column)
+{
+  struct html_base64 base64 = {.file = html->file};
+  fprintf(html->file, "<script type=\"text/plain\" id=\"column-%s\">", name);
+  for (size_t i = 0; i < html->n_kept; i++) {
+    const struct block *block = html->kept[i];
+    switch (column) {
+    case HTML_FROM: html_base64_put(&base64, block->from, 4); break;
+    case HTML_TO: html_base64_put(&base64, block->to, 4); break;
+    case HTML_ADDRESS: html_base64_put_real(&base64, (double)block->address); break;
+    case HTML_BYTES: html_base64_put_real(&base64, (double)block->bytes); break;
+    case HTML_STREAM: html_base64_put(&base64, block->stream, 2); break;
+    case HTML_THREAD: html_base64_put(&base64, block->thread, 2); break;
+    case HTML_STACK: html_base64_put(&base64, block->stack, 2); break;
+    }
+  }
+  html_base64_flush(&base64);
+  fputs("</script>\n", html->file);
+}
+
+/* Times of events that are equally far apart, the first and the last among them. */
+static void html_times(const struct html *html)
+{
+  const struct blocks *blocks = html->blocks;
+  struct html_base64 base64 = {.file = html->file};
+  size_t n = blocks->n_events < HTML_TIMES ? blocks->n_events : HTML_TIMES;
+  fputs("<script type=\"text/plain\" id=\"column-times\">", html->file);
+  for (size_t i = 0; blocks->has_times && i < n; i++)
+    html_base64_put_real(&base64, (double)blocks->times[n > 1 ? i * (blocks->n_events - 1) / (n - 1) : 0] / 1e9);
+  html_base64_flush(&base64);
+  fputs("</script>\n", html->file);
+}
+
+static int html_compare_addresses(const void *one, const void *other)
+{
+  const struct block *const *a = one, *const *b = other;
+  return (*a)->address < (*b)->address ? -1 : (*a)->address > (*b)->address;
+}
+
+/* Addresses have gaps of terabytes. Merges what is less than `gap` apart into `ranges`: how many there are, also those for
+ * which there is no room. */
+static size_t html_merge(const struct block *const *sorted, size_t n, uint64_t gap, uint64_t (*ranges)[2])
+{
+  size_t n_ranges = 0;
+  uint64_t end = 0;
+  for (size_t i = 0; i < n; i++) {
+    uint64_t from = sorted[i]->address & -(uint64_t)HTML_GAP,
+             to = (sorted[i]->address + sorted[i]->bytes + HTML_GAP - 1) & -(uint64_t)HTML_GAP;
+    if (to <= from) to = from + HTML_GAP;
+    if (!n_ranges || from > end + gap) {
+      n_ranges++;
+      if (n_ranges <= HTML_MOST_RANGES) ranges[n_ranges - 1][0] = from;
+      end = to;
+    }
+    if (to > end) end = to;
+    if (n_ranges <= HTML_MOST_RANGES) ranges[n_ranges - 1][1] = end;
+  }
+  return n_ranges;
+}
+
+/* The ranges of addresses with blocks: start and end of each. False: out of memory. */
+static bool html_ranges(const struct html *html)
+{
+  struct html_base64 base64 = {.file = html->file};
+  uint64_t(*ranges)[2] = calloc(HTML_MOST_RANGES, sizeof *ranges), gap = 0;
+  const struct block **sorted = calloc(html->n_kept + 1, sizeof(const struct block *));
+  bool good = ranges && sorted;
+  size_t n = 0;
+  if (good) {
+    memcpy(sorted, html->kept, html->n_kept * sizeof(const struct block *));
+    qsort(sorted, html->n_kept, sizeof(const struct block *), html_compare_addresses);
+    while ((n = html_merge((const struct block *const *)sorted, html->n_kept, gap, ranges)) > HTML_MOST_RANGES)
+      gap = gap ? 4 * gap : HTML_GAP;
+  }
+  fputs("<script type=\"text/plain\" id=\"column-ranges\">", html->file);
+  for (size_t i = 0; i < n; i++) {
+    html_base64_put_real(&base64, (double)ranges[i][0]);
+    html_base64_put_real(&base64, (double)ranges[i][1]);
+  }
+  html_base64_flush(&base64);
+  fputs("</script>\n", html->file);
+  free(sorted);
+  free(ranges);
+  return good;
+}
+
+/* A text in the log cannot end the script that it stands in. */
+static void html_put_json_text(FILE *file, const char *text)
+{
+  for (; *text; text++)
+    if (*text == '<')
+      fputs("\\u003c", file);
+    else
+      putc(*text, file);
+}
+
+static bool html_json(const struct html *html)
+{
+  json_t *object = json_copy((json_t *)html->summary), *stacks = json_array();
+  for (size_t i = 0; i < html->blocks->n_stacks; i++) {
+    const char *text = html->blocks->stacks[i];
+    json_t *string = text ? json_string(text) : json_string("");
+    json_array_append_new(stacks, string ? string : json_string("(not UTF-8)"));
+  }
+  json_object_set_new(object, "stacks", stacks);
+  json_object_set_new(object, "kept_blocks", json_integer((json_int_t)html->n_kept));
+  char *text = json_dumps(object, JSON_COMPACT);
+  json_decref(object);
+  if (!text) return false;
+  fputs("<script type=\"application/json\" id=\"summary\">", html->file);
+  html_put_json_text(html->file, text);
+  fputs("</script>\n", html->file);
+  free(text);
+  return true;
+}
+
+static bool html_data(const struct html *html)
+{
+  if (!html_json(html) || !html_ranges(html)) return false;
+  html_column(html, "from", HTML_FROM);
+  html_column(html, "to", HTML_TO);
+  html_column(html, "address", HTML_ADDRESS);
+  html_column(html, "bytes", HTML_BYTES);
+  html_column(html, "stream", HTML_STREAM);
+  html_column(html, "thread", HTML_THREAD);
+  html_column(html, "stack", HTML_STACK);
+  html_times(html);
+  return true;
+}
+
+/* ---- The page -------------------------------------------------------------------------------------------------- */
+
+static const char *html_part(const char *name)
+{
+  const struct template *part = report_parts;
+  while (part->name && strcmp(part->name, name) != 0) part++;
+  return part->text ? part->text : "";
+}
+
+static void html_put_escaped(FILE *file, const char *text)
+{
+  for (; *text; text++) switch (*text) {
+    case '<': fputs("&lt;", file); break;
+    case '&': fputs("&amp;", file); break;
+    default: putc(*text, file);
+    }
+}
+
+static bool html_line_is(const char *line, size_t length, const char *wanted)
+{
+  return strlen(wanted) == length && strncmp(line, wanted, length) == 0;
+}
+
+/* page.html has a line "@NAME@" in the place of each other part. */
+static bool html_page(const struct html *html)
+{
+  const char *line = html_part("page.html");
+  bool good = true;
+  while (good && *line) {
+    size_t length = strcspn(line, "\n");
+    if (html_line_is(line, length, "@title@"))
+      html_put_escaped(html->file, json_string_value(json_object_get(html->summary, "title")));
+    else if (html_line_is(line, length, "@style@"))
+      fputs(html_part("page.css"), html->file);
+    else if (html_line_is(line, length, "@script@"))
+      fputs(html_part("page.js"), html->file);
+    else if (html_line_is(line, length, "@data@"))
+      good = html_data(html);
+    else
+      fprintf(html->file, "%.*s\n", (int)length, line);
+    line += length + (line[length] == '\n');
+  }
+  return good;
+}
+
+bool report_html(FILE *file, const json_t *summary, const struct blocks *blocks)
+{
+  struct html html = {.file = file, .summary = summary, .blocks = blocks};
+  bool good = html_keep(&html) && html_page(&html);
+  free(html.kept);
+  return good && fflush(file) == 0 && !ferror(file);
+}

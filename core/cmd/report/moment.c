@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* moment.c: see moment.h. */
+#include "moment.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static uint64_t moment_key_of(const struct block *block, enum moment_key by)
+{
+  switch (by) {
+  case MOMENT_BY_STREAM: return block->stream;
+  case MOMENT_BY_THREAD: return block->thread;
+  case MOMENT_BY_STACK: return block->stack;
+  default: return block->bytes;
+  }
+}
+
+static int moment_compare_keys(const void *one, const void *other)
+{
+  const struct moment_group *a = one, *b = other;
+  return a->key < b->key ? -1 : a->key > b->key;
+}
+
+/* Of equal sizes the one with the smaller key, so that the order does not depend on qsort(). */
+static int moment_compare_bytes(const void *one, const void *other)
+{
+  const struct moment_group *a = one, *b = other;
+  if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+  return moment_compare_keys(one, other);
+}
+
+bool moment_group(const struct blocks *blocks, struct moment moment, enum moment_key by, struct moment_groups *out)
+{
+  size_t n = 0, groups = 0;
+  *out = (struct moment_groups){0};
+  for (size_t i = 0; i < blocks->n; i++) n += moment_has(&moment, &blocks->items[i]);
+  struct moment_group *items = calloc(n + 1, sizeof *items);
+  if (!items) return false;
+  for (size_t i = 0; i < blocks->n; i++) {
+    const struct block *block = &blocks->items[i];
+    if (!moment_has(&moment, block)) continue;
+    items[out->blocks++] = (struct moment_group){moment_key_of(block, by), 1, block->bytes};
+    out->bytes += block->bytes;
+  }
+  qsort(items, n, sizeof *items, moment_compare_keys);
+  for (size_t i = 0; i < n; i++) {
+    if (groups && items[groups - 1].key == items[i].key) {
+      items[groups - 1].blocks++;
+      items[groups - 1].bytes += items[i].bytes;
+    } else {
+      items[groups++] = items[i];
+    }
+  }
+  qsort(items, groups, sizeof *items, moment_compare_bytes);
+  out->items = items;
+  out->n = groups;
+  return true;
+}
+
+static json_t *moment_group_json(const struct blocks *blocks, const struct moment_group *group, enum moment_key by)
+{
+  char text[24];
+  json_t *object = json_pack("{s:I, s:I}", "blocks", (json_int_t)group->blocks, "bytes", (json_int_t)group->bytes);
+  switch (by) {
+  case MOMENT_BY_STREAM:
+    snprintf(text, sizeof text, "%#" PRIx64, blocks->streams.values[group->key]);
+    json_object_set_new(object, "stream", json_string(text));
+    break;
+  case MOMENT_BY_THREAD:
+    json_object_set_new(object, "thread", json_integer((json_int_t)blocks->threads.values[group->key]));
+    break;
+  case MOMENT_BY_STACK: json_object_set_new(object, "stack", json_integer((json_int_t)group->key)); break;
+  default: json_object_set_new(object, "size", json_integer((json_int_t)group->key)); break;
+  }
+  return object;
+}
+
+json_t *moment_groups_json(const struct blocks *blocks, const struct moment_groups *groups, enum moment_key by,
+                           size_t most)
+{
+  json_t *array = json_array();
+  for (size_t i = 0; i < groups->n && i < most; i++)
+    json_array_append_new(array, moment_group_json(blocks, &groups->items[i], by));
+  return array;
+}

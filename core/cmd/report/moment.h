@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* moment.h: who holds the memory at one moment of a log: its blocks, grouped. Called by summary.c. */
+#ifndef HIPMM_CORE_CMD_REPORT_MOMENT_H
+#define HIPMM_CORE_CMD_REPORT_MOMENT_H
+
+#include "blocks.h"
+#include <jansson.h>
+
+/* Which blocks count. */
+struct moment {
+  uint32_t event;      /* those that are live after this event */
+  uint32_t from_event; /* and were allocated by this event or later */
+};
+
+enum moment_key { MOMENT_BY_SIZE, MOMENT_BY_STREAM, MOMENT_BY_THREAD, MOMENT_BY_STACK };
+
+/* Blocks of one size, stream, thread or stack. */
+struct moment_group {
+  uint64_t key; /* the size, or the index */
+  uint64_t blocks, bytes;
+};
+
+struct moment_groups {
+  struct moment_group *items; /* the largest first */
+  size_t n;
+  uint64_t blocks, bytes; /* of all */
+};
+
+/* False: out of memory. Free `items`. */
+bool moment_group(const struct blocks *blocks, struct moment moment, enum moment_key by, struct moment_groups *out);
+
+/* The first `most` groups as an array of objects with "blocks", "bytes" and "size", "stream", "thread" or "stack". */
+json_t *moment_groups_json(const struct blocks *blocks, const struct moment_groups *groups, enum moment_key by,
+                           size_t most);
+
+static inline bool moment_has(const struct moment *moment, const struct block *block)
+{
+  return block->from >= moment->from_event && block->from <= moment->event && block->to > moment->event;
+}
+
+#endif

@@ -1,0 +1,449 @@
+"use strict";
+(() => {
+  const byId = id => document.getElementById(id);
+  const summary = JSON.parse(byId("summary").textContent);
+
+  // ---- Data -------------------------------------------------------------------------------------------------------
+
+  // A column of numbers, lowest byte first. A page is read on machines of that byte order alone.
+  function column(name, Type) {
+    const element = byId("column-" + name), text = atob(element.textContent), bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+    element.remove();
+    return new Type(bytes.buffer);
+  }
+  const from = column("from", Uint32Array), to = column("to", Uint32Array), address = column("address", Float64Array),
+    size = column("bytes", Float64Array), stream = column("stream", Uint16Array), thread = column("thread", Uint16Array),
+    stack = column("stack", Uint16Array), times = column("times", Float64Array), ranges = column("ranges", Float64Array);
+  const n = from.length, events = summary.events, isWhole = summary.kept_blocks === summary.allocations;
+  const hasTimes = times.length > 1 && times[times.length - 1] > 0, hasStacks = summary.stacks.length > 1;
+
+  // Live bytes after each event: exact if the page has all blocks.
+  const live = new Float64Array(events);
+  if (isWhole) {
+    for (let i = 0; i < n; i++) {
+      live[from[i]] += size[i];
+      if (to[i] < events) live[to[i]] -= size[i];
+    }
+    for (let i = 1; i < events; i++) live[i] += live[i - 1];
+  } else {
+    const most = summary.timeline.most;
+    for (let i = 0; i < events; i++) live[i] = most[Math.min(most.length - 1, Math.floor(i * most.length / events))];
+  }
+
+  // Addresses without the gaps between the ranges: where each block stands.
+  const place = new Float64Array(n);
+  let height = 0;
+  {
+    const starts = [];
+    for (let i = 0; i < ranges.length; i += 2) {
+      starts.push(height);
+      height += ranges[i + 1] - ranges[i];
+    }
+    for (let i = 0; i < n; i++) {
+      let low = 0, high = starts.length - 1;
+      while (low < high) {
+        const middle = low + high + 1 >> 1;
+        if (ranges[2 * middle] <= address[i]) low = middle; else high = middle - 1;
+      }
+      place[i] = starts.length ? starts[low] + address[i] - ranges[2 * low] : 0;
+    }
+  }
+
+  // ---- Words ------------------------------------------------------------------------------------------------------
+
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  function bytes(number) {
+    let unit = 0;
+    while (number >= 1024 && unit < units.length - 1) { number /= 1024; unit++; }
+    const exact = Math.abs(number - Math.round(number)) < 1e-9;
+    return (unit && number < 100 && !exact ? number.toPrecision(3) : Math.round(number).toString()) + " " + units[unit];
+  }
+  const count = number => number.toLocaleString("en");
+  const plural = (number, word) => count(number) + " " + word + (number === 1 ? "" : "s");
+  const percent = (part, whole) => whole ? (100 * part / whole).toFixed(1) + " %" : "";
+  function seconds(number) {
+    const absolute = Math.abs(number);
+    return absolute >= 1 ? number.toPrecision(4) + " s" : absolute >= 1e-3 ? (number * 1e3).toPrecision(3) + " ms" :
+      (number * 1e6).toPrecision(3) + " µs";
+  }
+  function timeOf(event) {
+    if (!hasTimes) return 0;
+    const at = Math.max(0, Math.min(times.length - 1, event * (times.length - 1) / Math.max(1, events - 1)));
+    const left = Math.floor(at), right = Math.min(left + 1, times.length - 1);
+    return times[left] + (times[right] - times[left]) * (at - left);
+  }
+  function eventAt(time) {
+    let low = 0, high = times.length - 1;
+    while (low < high) {
+      const middle = low + high + 1 >> 1;
+      if (times[middle] <= time) low = middle; else high = middle - 1;
+    }
+    const step = low + 1 < times.length ? times[low + 1] - times[low] : 0;
+    const at = low + (step > 0 ? Math.min(1, (time - times[low]) / step) : 0);
+    return at * Math.max(1, events - 1) / Math.max(1, times.length - 1);
+  }
+  const eventName = event => "event " + count(event) + (hasTimes ? " (" + seconds(timeOf(event)) + ")" : "");
+  const streamName = index => summary.streams[index] ? "stream " + summary.streams[index].name : "other streams";
+  const threadName = index => summary.threads[index] ? "thread " + summary.threads[index].name : "other threads";
+  // "#3 in name+0x12 from file (+0x34)": the name.
+  const frameName = line => {
+    const found = / in (.*?)(?:\+0x[0-9a-f]+)? from (\S+)/.exec(line);
+    return found ? (found[1] === "?" ? found[2].replace(/.*\//, "") : found[1]) : line.replace(/^\s*#\d+ (in )?/, "");
+  };
+  const framesOf = index => (summary.stacks[index] || "").split("\n").filter(line => line.trim()).map(frameName);
+  const stackName = index => index ? framesOf(index).slice(0, 4).join(" ← ") : "(no call stack recorded)";
+
+  // ---- Tables -----------------------------------------------------------------------------------------------------
+
+  function element(name, text, className) {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    if (className) made.className = className;
+    return made;
+  }
+  // Rows of [name, blocks, bytes].
+  function table(heading, rows, whole) {
+    const made = element("table"), head = element("tr"), most = Math.max(1, ...rows.map(row => row[2]));
+    head.append(element("th", heading), element("th", "blocks", "number"), element("th", "bytes", "number"),
+      element("th", "share", "number"), element("th", ""));
+    made.append(head);
+    for (const [name, blocks, total] of rows) {
+      const row = element("tr"), bar = element("td", undefined, "bar"), filled = element("div");
+      filled.style.width = 100 * total / most + "%";
+      bar.append(filled);
+      row.append(element("td", name, "name"), element("td", count(blocks), "number"), element("td", bytes(total), "number"),
+        element("td", percent(total, whole), "number"), bar);
+      made.append(row);
+    }
+    return made;
+  }
+  function fill(id, ...parts) {
+    byId(id).replaceChildren(...parts);
+  }
+
+  function showWhole() {
+    byId("counts").textContent = plural(events, "event") + ", " + plural(summary.allocations, "allocation") + " of " +
+      bytes(summary.requested_bytes) + " in all" + (hasTimes ? ", over " + seconds(times[times.length - 1]) : "");
+    fill("story", ...(summary.story || ["The log has no events."]).map(sentence => element("li", sentence)));
+    const requested = summary.requested_bytes;
+    fill("sizes", table("size", (summary.sizes || []).map(bin =>
+      [bytes(2 ** bin.log2) + " to " + bytes(2 ** (bin.log2 + 1)), bin.blocks, bin.bytes]), requested));
+    fill("lives", table("events until the free", (summary.lifetimes || []).map(bin =>
+      [count(2 ** bin.log2) + " to " + count(2 ** (bin.log2 + 1) - 1), bin.blocks, bin.bytes]), requested));
+    const users = list => (list || []).map(user => [user.name, user.blocks, user.bytes])
+      .sort((a, b) => b[2] - a[2]).slice(0, 30);
+    fill("streams", table("stream", users(summary.streams), requested));
+    fill("threads", table("thread", users(summary.threads), requested));
+    const end = summary.end;
+    fill("end", end && end.blocks ? table("size", end.by_size.map(group => [bytes(group.size), group.blocks, group.bytes]),
+      end.bytes) : element("p", "Nothing: every block was freed."));
+    const fragments = summary.fragmentation;
+    if (fragments)
+      fill("fragments", element("p", "Memory of a GPU comes in pages of " + bytes(fragments.page_bytes) +
+        ". Pages with any live block have at most " + bytes(fragments.peak_pages_bytes) + ". The difference to the blocks " +
+        "in them is greatest after " + eventName(fragments.worst_event) + ": " + bytes(fragments.worst_pages_bytes) +
+        " of pages hold " + bytes(fragments.worst_live_bytes) + "."));
+  }
+
+  // ---- Colours ----------------------------------------------------------------------------------------------------
+
+  const palette = [[78, 121, 167], [242, 142, 43], [89, 161, 79], [225, 87, 89], [118, 183, 178], [237, 201, 72],
+    [176, 122, 161], [156, 117, 95], [255, 157, 167], [134, 188, 182]];
+  const ramp = [[68, 1, 84], [70, 50, 126], [54, 92, 141], [39, 127, 142], [31, 161, 135], [74, 193, 109], [160, 218, 57],
+    [253, 231, 37]];
+  const sizeSteps = [12, 15, 18, 20, 22, 25, 28]; // powers of two between the colours of the ramp
+  function step(steps, log) {
+    let at = 0;
+    while (at < steps.length && log >= steps[at]) at++;
+    return at;
+  }
+  const lifeSteps = [2, 4, 6, 8, 10, 13, 16];
+  const colourOf = {
+    size: i => ramp[step(sizeSteps, Math.log2(size[i] || 1))],
+    stream: i => palette[stream[i] % palette.length],
+    thread: i => palette[thread[i] % palette.length],
+    stack: i => stack[i] ? palette[stack[i] % palette.length] : [150, 150, 150],
+    life: i => ramp[step(lifeSteps, Math.log2(Math.min(to[i], events) - from[i] || 1))],
+  };
+  function showLegend() {
+    const by = byId("colour").value, items = [];
+    const range = (steps, word) => ramp.forEach((colour, i) => items.push([colour, i === 0 ? "below " + word(steps[0]) :
+      i === steps.length ? word(steps[i - 1]) + " and more" : "from " + word(steps[i - 1])]));
+    if (by === "size") range(sizeSteps, log => bytes(2 ** log));
+    else if (by === "life") range(lifeSteps, log => count(2 ** log) + " events");
+    else {
+      const names = { stream: [summary.streams.length, streamName], thread: [summary.threads.length, threadName],
+        stack: [summary.stacks.length, stackName] }[by];
+      for (let i = by === "stack" ? 1 : 0; i < Math.min(names[0], palette.length); i++)
+        items.push([palette[i % palette.length], names[1](i)]);
+    }
+    fill("legend", ...items.map(([colour, text]) => {
+      const made = element("span", text);
+      made.style.setProperty("--key", "rgb(" + colour + ")");
+      return made;
+    }));
+  }
+
+  // ---- The view: a range of the axis, which counts events or seconds ----------------------------------------------
+
+  const curve = byId("curve"), map = byId("map");
+  let isTime = false, start = 0, end = 1, moment = summary.peak ? summary.peak.event : 0;
+  const limit = () => isTime ? times[times.length - 1] : events;
+  const toEvent = at => isTime ? eventAt(at) : at;
+  const toAxis = event => isTime ? timeOf(event) : event;
+  const pixelOf = (event, width) => (toAxis(event) - start) / (end - start) * width;
+  function look(newStart, newEnd) {
+    const span = Math.max(isTime ? limit() / 1e7 : 4, Math.min(limit(), newEnd - newStart));
+    start = Math.max(0, Math.min(limit() - span, newStart));
+    end = start + span;
+    requestDraw();
+  }
+  function zoom(factor, at) {
+    look(at - (at - start) * factor, at + (end - at) * factor);
+  }
+  const paint = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  function prepare(canvas) {
+    const scale = devicePixelRatio || 1, box = canvas.getBoundingClientRect();
+    canvas.width = Math.max(1, Math.round(box.width * scale));
+    canvas.height = Math.max(1, Math.round(box.height * scale));
+    const context = canvas.getContext("2d");
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    return [context, canvas.width, canvas.height, scale];
+  }
+
+  function drawCurve() {
+    const [context, width, full, scale] = prepare(curve), bottom = full - 16 * scale;
+    const first = Math.max(0, Math.floor(toEvent(start))), last = Math.min(events - 1, Math.ceil(toEvent(end)));
+    const most = new Float64Array(width).fill(-1), least = new Float64Array(width).fill(Infinity);
+    let top = 1;
+    // Each event lasts until the next one.
+    for (let event = first; event <= last; event++) {
+      const left = Math.max(0, Math.floor(pixelOf(event, width))), value = live[event];
+      const right = Math.min(width - 1, Math.max(left, Math.ceil(pixelOf(event + 1, width)) - 1));
+      for (let x = left; x <= right; x++) {
+        if (value > most[x]) most[x] = value;
+        if (value < least[x]) least[x] = value;
+      }
+      if (value > top) top = value;
+    }
+    const y = value => bottom - value / top * (bottom - 14 * scale);
+    context.fillStyle = paint("--fill");
+    for (let x = 0; x < width; x++) if (most[x] >= 0) context.fillRect(x, y(most[x]), 1, bottom - y(most[x]));
+    context.fillStyle = paint("--accent");
+    for (let x = 0; x < width; x++)
+      if (most[x] >= 0) context.fillRect(x, y(most[x]), 1, Math.max(1.5 * scale, y(least[x]) - y(most[x])));
+    drawPages(context, width, y, top);
+    context.fillStyle = paint("--faint");
+    context.font = 11 * scale + "px system-ui, sans-serif";
+    context.fillText(bytes(top), 4 * scale, 11 * scale);
+    for (let i = 0; i <= 6; i++) {
+      const at = start + (end - start) * i / 6, text = isTime ? seconds(at) : count(Math.round(at));
+      context.textAlign = i === 0 ? "left" : i === 6 ? "right" : "center";
+      context.fillText(text, width * i / 6, full - 3 * scale);
+    }
+    context.textAlign = "left";
+    drawMoment(context, width, full, scale);
+  }
+  // The bytes of pages that have live blocks, as a line.
+  function drawPages(context, width, y, top) {
+    const pages = summary.timeline ? summary.timeline.pages : [];
+    context.strokeStyle = paint("--second");
+    context.lineWidth = devicePixelRatio || 1;
+    context.beginPath();
+    for (let i = 0; i < pages.length; i++) {
+      const x = pixelOf((i + 0.5) * events / pages.length, width);
+      if (x > -width && x < 2 * width) context.lineTo(x, y(Math.min(pages[i], 1.05 * top)));
+    }
+    context.stroke();
+    byId("curve-note").textContent = "; the line is what pages of 2 MiB with live blocks have";
+  }
+  function drawMoment(context, width, full, scale) {
+    context.fillStyle = paint("--ink");
+    context.fillRect(pixelOf(moment + 0.5, width) - scale / 2, 0, scale, full);
+  }
+
+  function drawMap() {
+    const [context, width, full, scale] = prepare(map), image = context.createImageData(width, full);
+    const pixels = new Uint32Array(image.data.buffer), colour = colourOf[byId("colour").value];
+    const first = toEvent(start), last = toEvent(end);
+    let shown = 0;
+    for (let i = 0; i < n; i++) {
+      if (from[i] > last || to[i] < first) continue;
+      shown++;
+      const left = Math.max(0, Math.floor(pixelOf(from[i], width)));
+      const right = Math.min(width - 1, Math.max(left, Math.ceil(pixelOf(Math.min(to[i], events), width)) - 1));
+      const low = Math.max(0, full - 1 - Math.floor(place[i] / height * full));
+      const high = Math.max(0, Math.min(low, full - Math.floor((place[i] + size[i]) / height * full)));
+      const [red, green, blue] = colour(i), value = (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
+      for (let y = high; y <= low; y++) pixels.fill(value, y * width + left, y * width + right + 1);
+    }
+    context.putImageData(image, 0, 0);
+    drawMoment(context, width, full, scale);
+    byId("map-note").textContent = " (" + plural(shown, "block") + " in view, " + bytes(height) + " of addresses)";
+  }
+
+  let isDue = false;
+  function requestDraw() {
+    if (isDue) return;
+    isDue = true;
+    requestAnimationFrame(() => { isDue = false; drawCurve(); drawMap(); });
+  }
+
+  // ---- The moment -------------------------------------------------------------------------------------------------
+
+  function showMoment() {
+    const by = byId("group").value, groups = new Map(), stacks = new Map();
+    const keyOf = { size: i => size[i], stream: i => stream[i], thread: i => thread[i], stack: i => stack[i] }[by];
+    const nameOf = { size: key => bytes(key), stream: streamName, thread: threadName, stack: stackName }[by];
+    let total = 0, blocks = 0;
+    for (let i = 0; i < n; i++) {
+      if (from[i] > moment || to[i] <= moment) continue;
+      const key = keyOf(i), group = groups.get(key) || [0, 0];
+      group[0]++;
+      group[1] += size[i];
+      groups.set(key, group);
+      if (stack[i]) stacks.set(stack[i], (stacks.get(stack[i]) || 0) + size[i]);
+      total += size[i];
+      blocks++;
+    }
+    const rows = [...groups].map(([key, group]) => [nameOf(key), group[0], group[1]]).sort((a, b) => b[2] - a[2]);
+    byId("moment-name").textContent = eventName(moment) + ": " + bytes(total) + " in " + plural(blocks, "block");
+    fill("holders", table(by, rows.slice(0, 15), total));
+    if (hasStacks) showFlame(stacks);
+  }
+
+  // Rectangles as wide as the bytes of a call, the outermost calls at the bottom.
+  function showFlame(stacks) {
+    const total = [...stacks.values()].reduce((sum, amount) => sum + amount, 0);
+    const root = { bytes: total, calls: new Map() }, box = byId("flame"), made = [];
+    let depth = 0;
+    for (const [index, amount] of stacks) {
+      let node = root;
+      const frames = framesOf(index).reverse();
+      for (const name of frames) {
+        if (!node.calls.has(name)) node.calls.set(name, { bytes: 0, calls: new Map() });
+        node = node.calls.get(name);
+        node.bytes += amount;
+      }
+      depth = Math.max(depth, frames.length);
+    }
+    const put = (node, left, level) => {
+      for (const [name, call] of [...node.calls].sort((a, b) => b[1].bytes - a[1].bytes)) {
+        const share = call.bytes / total, part = element("div", name);
+        if (share < 0.002) continue;
+        const [red, green, blue] = palette[(name.length * 7 + level) % palette.length];
+        part.style.cssText = "left:" + 100 * left + "%;width:" + 100 * share + "%;bottom:" + 1.4 * level + "em;background:rgb(" +
+          [red, green, blue].map(part => Math.round(part * 0.5 + 127)) + ")";
+        part.title = name + ": " + bytes(call.bytes) + " (" + percent(call.bytes, total) + ")";
+        part.onmouseenter = () => { byId("flame-under").textContent = part.title; };
+        made.push(part);
+        put(call, left, level + 1);
+        left += share;
+      }
+    };
+    put(root, 0, 0);
+    byId("flame-box").hidden = false;
+    box.style.height = 1.4 * depth + 0.3 + "em";
+    box.replaceChildren(...made);
+  }
+
+  function choose(event) {
+    moment = Math.max(0, Math.min(events - 1, Math.floor(event)));
+    byId("moment").value = moment;
+    showMoment();
+    requestDraw();
+  }
+
+  // ---- What is under the mouse ------------------------------------------------------------------------------------
+
+  function tell(canvas, x, y) {
+    const box = canvas.getBoundingClientRect(), at = start + (end - start) * (x - box.left) / box.width;
+    const event = Math.max(0, Math.min(events - 1, Math.floor(toEvent(at))));
+    let text = eventName(event) + ": " + bytes(live[event]) + " live";
+    if (canvas === map) {
+      const where = (1 - (y - box.top) / box.height) * height;
+      for (let i = 0; i < n; i++)
+        if (from[i] <= event && to[i] > event && place[i] <= where && where < place[i] + size[i]) {
+          text += " — block of " + bytes(size[i]) + " (" + count(size[i]) + " bytes) at 0x" + address[i].toString(16) +
+            ", " + streamName(stream[i]) + ", " + threadName(thread[i]) + ", from " + eventName(from[i]) +
+            (to[i] < events ? " to " + eventName(to[i]) : ", not freed") + (stack[i] ? ", " + stackName(stack[i]) : "");
+          break;
+        }
+    }
+    byId("under").textContent = text;
+  }
+
+  // ---- Mouse, keys, choices ---------------------------------------------------------------------------------------
+
+  function listen(canvas) {
+    let grabbed = null;
+    const axisAt = event => {
+      const box = canvas.getBoundingClientRect();
+      return start + (end - start) * (event.clientX - box.left) / box.width;
+    };
+    canvas.addEventListener("wheel", event => {
+      event.preventDefault();
+      if (event.shiftKey) look(start + (end - start) * event.deltaY / 1000, end + (end - start) * event.deltaY / 1000);
+      else zoom(Math.exp(event.deltaY / 400), axisAt(event));
+    }, { passive: false });
+    canvas.addEventListener("pointerdown", event => {
+      grabbed = { x: event.clientX, start, end, moved: false };
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointermove", event => {
+      tell(canvas, event.clientX, event.clientY);
+      if (!grabbed) return;
+      const moved = event.clientX - grabbed.x;
+      if (Math.abs(moved) > 3) grabbed.moved = true;
+      const shift = moved / canvas.getBoundingClientRect().width * (grabbed.end - grabbed.start);
+      if (grabbed.moved) look(grabbed.start - shift, grabbed.end - shift);
+    });
+    canvas.addEventListener("pointerup", event => {
+      if (grabbed && !grabbed.moved) choose(toEvent(axisAt(event)));
+      grabbed = null;
+    });
+    canvas.addEventListener("keydown", event => {
+      const span = end - start, middle = (start + end) / 2;
+      const moves = { ArrowLeft: () => look(start - span / 8, end - span / 8), ArrowRight: () => look(start + span / 8, end + span / 8),
+        "+": () => zoom(0.7, middle), "=": () => zoom(0.7, middle), "-": () => zoom(1 / 0.7, middle), Home: () => look(0, limit()),
+        Enter: () => choose(toEvent(middle)) };
+      if (!moves[event.key] || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      moves[event.key]();
+    });
+  }
+
+  showWhole();
+  if (!events) {
+    for (const wide of document.querySelectorAll(".wide")) wide.hidden = true;
+    return;
+  }
+  byId("axis").options[1].disabled = !hasTimes;
+  for (const id of ["colour", "group"])
+    if (!hasStacks) byId(id).querySelector("[value=stack]").disabled = true;
+  byId("moment").max = events - 1;
+  listen(curve);
+  listen(map);
+  byId("axis").addEventListener("change", () => {
+    const first = toEvent(start), last = toEvent(end);
+    isTime = byId("axis").value === "time";
+    look(toAxis(first), Math.max(toAxis(last), toAxis(first)));
+  });
+  byId("colour").addEventListener("change", () => { showLegend(); requestDraw(); });
+  byId("group").addEventListener("change", showMoment);
+  byId("moment").addEventListener("input", () => choose(+byId("moment").value));
+  byId("to-peak").addEventListener("click", () => {
+    choose(summary.peak.event);
+    look(toAxis(moment) - limit() / 40, toAxis(moment) + limit() / 40);
+  });
+  byId("zoom-in").addEventListener("click", () => zoom(0.5, (start + end) / 2));
+  byId("zoom-out").addEventListener("click", () => zoom(2, (start + end) / 2));
+  byId("reset").addEventListener("click", () => look(0, limit()));
+  addEventListener("resize", requestDraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
+  if (hasStacks) byId("group").value = "stack";
+  showLegend();
+  look(0, limit());
+  choose(moment);
+})();

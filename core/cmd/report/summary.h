@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* summary.h: what a log tells about the memory of its program, as one JSON object, which the page, the text and --json
+ * show. */
+#ifndef HIPMM_CORE_CMD_REPORT_SUMMARY_H
+#define HIPMM_CORE_CMD_REPORT_SUMMARY_H
+
+#include "blocks.h"
+#include <jansson.h>
+
+/* Sizes are in bytes, times in nanoseconds since the first event (null: the log has none), events by number from 0. NULL:
+ * out of memory. */
+json_t *summary_make(const struct blocks *blocks, const char *title);
+
+#endif

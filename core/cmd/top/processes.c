@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* processes.c: see processes.h. The files are written by other programs: nothing in them is trusted. */
+#include "processes.h"
+#include "../../base/text.h"
+#include "../cmd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PROCESSES_TRIES = 100 };
+
+const char *const processes_counters[LIVE_COUNTERS] = {
+    [LIVE_BYTES] = "live_bytes",          [LIVE_BLOCKS] = "live_blocks",
+    [LIVE_RESERVED] = "reserved_bytes",   [LIVE_PEAK_RESERVED] = "peak_reserved_bytes",
+    [LIVE_PEAK_BYTES] = "peak_bytes",     [LIVE_TOTAL_BLOCKS] = "allocations",
+    [LIVE_STREAM_WAITS] = "stream_waits", [LIVE_METADATA] = "metadata_bytes",
+};
+
+/* Whether no process holds the lock. */
+static bool processes_is_left_over(int file)
+{
+  struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+  return fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+/* Copies what the process has written between two changes. False: it is no such file, or of another version. */
+static bool processes_copy(int file, struct live_file *copy)
+{
+  for (int tries = 0; tries < PROCESSES_TRIES; tries++) {
+    uint64_t sequence = 1;
+    if (pread(file, copy, sizeof *copy, 0) != sizeof *copy) return false;
+    if (memcmp(copy->magic, LIVE_MAGIC, sizeof copy->magic) != 0 || copy->file_bytes != sizeof *copy ||
+        copy->row_bytes != sizeof *copy->rows)
+      return false;
+    if (pread(file, &sequence, sizeof sequence, offsetof(struct live_file, sequence)) != sizeof sequence) return false;
+    if (sequence == copy->sequence && sequence % 2 == 0) return true;
+    usleep(1000);
+  }
+  return false;
+}
+
+/* Ends texts, bounds counts, and makes texts visible. */
+static void processes_make_safe(struct live_file *copy)
+{
+  copy->command[sizeof copy->command - 1] = '\0';
+  if (copy->n_rows > LIVE_ROWS) copy->n_rows = LIVE_ROWS;
+  for (uint32_t i = 0; i < copy->n_rows; i++) {
+    copy->rows[i].path[sizeof copy->rows[i].path - 1] = '\0';
+    copy->rows[i].type[sizeof copy->rows[i].type - 1] = '\0';
+  }
+}
+
+static struct live_file *processes_next(struct processes *processes)
+{
+  if (processes->n == processes->capacity) {
+    size_t capacity = processes->capacity ? 2 * processes->capacity : 8;
+    struct live_file *larger = reallocarray(processes->items, capacity, sizeof *larger);
+    if (!larger) {
+      processes->is_short = true;
+      return NULL;
+    }
+    processes->items = larger;
+    processes->capacity = capacity;
+  }
+  return &processes->items[processes->n];
+}
+
+static void processes_read_file(struct processes *processes, int folder, const char *name, uint32_t only)
+{
+  struct stat status;
+  int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    struct live_file *copy = processes_next(processes);
+    if (processes_is_left_over(file)) {
+      if (status.st_uid == geteuid()) unlinkat(folder, name, 0);
+    } else if (copy && processes_copy(file, copy) && (!only || copy->process == only)) {
+      processes_make_safe(copy);
+      processes->n++;
+    }
+  }
+  close(file);
+}
+
+static int processes_compare(const void *one, const void *other)
+{
+  const struct live_file *a = one, *b = other;
+  return a->process < b->process ? -1 : a->process > b->process;
+}
+
+void processes_read(struct processes *processes, uint32_t only)
+{
+  DIR *folder = opendir(LIVE_FOLDER);
+  processes->n = 0;
+  processes->is_short = false;
+  if (!folder) return;
+  for (struct dirent *entry; (entry = readdir(folder));)
+    if (strncmp(entry->d_name, "hipmm.", 6) == 0) processes_read_file(processes, dirfd(folder), entry->d_name, only);
+  closedir(folder);
+  if (processes->n) qsort(processes->items, processes->n, sizeof *processes->items, processes_compare);
+}
+
+void processes_clear(struct processes *processes)
+{
+  free(processes->items);
+  *processes = (struct processes){0};
+}
+
+int processes_device_of(const struct live_row *row)
+{
+  int device = -1;
+  char number[16];
+  if (strncmp(row->path, "devices/", 8) != 0) return -1;
+  snprintf(number, sizeof number, "%.*s", (int)strcspn(row->path + 8, "/"), row->path + 8);
+  return text_parse_ordinal(number, &device) ? device : -1;
+}
+
+const char *processes_resource_of(const struct live_row *row)
+{
+  const char *slash = strchr(row->path, '/');
+  if (!*row->type || !slash) return "";
+  if (strncmp(row->path, "devices/", 8) != 0) return slash + 1;
+  slash = strchr(slash + 1, '/');
+  return slash ? slash + 1 : "";
+}
+
+static json_t *processes_row_json(const struct live_row *row)
+{
+  int device = processes_device_of(row);
+  json_t *object = json_pack("{s:o, s:o, s:o}", "path", output_json_string(row->path), "device",
+                             device < 0 ? json_null() : json_integer(device), "type",
+                             *row->type ? output_json_string(row->type) : json_null());
+  for (int i = 0; i < LIVE_COUNTERS; i++)
+    json_object_set_new(object, processes_counters[i],
+                        row->counters[i] == LIVE_UNKNOWN ? json_null() : json_integer(row->counters[i]));
+  return object;
+}
+
+json_t *processes_json(const struct processes *processes)
+{
+  json_t *array = json_array();
+  for (size_t i = 0; i < processes->n; i++) {
+    const struct live_file *process = &processes->items[i];
+    json_t *rows = json_array();
+    for (uint32_t row = 0; row < process->n_rows; row++)
+      json_array_append_new(rows, processes_row_json(&process->rows[row]));
+    json_array_append_new(array, json_pack("{s:I, s:o, s:I, s:I, s:I, s:o}", "process", (json_int_t)process->process,
+                                           "command", output_json_string(process->command), "started_ns",
+                                           (json_int_t)process->started_ns, "updated_ns",
+                                           (json_int_t)process->updated_ns, "omitted_resources",
+                                           (json_int_t)(process->n_wanted - process->n_rows), "resources", rows));
+  }
+  return array;
+}

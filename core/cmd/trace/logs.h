@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* logs.h: the rows of several allocation logs as one, in order of time; of equal times, in the order of the logs. Errors and
+ * remarks are printed. Used by the commands that read whole logs. */
+#ifndef HIPMM_CORE_CMD_TRACE_LOGS_H
+#define HIPMM_CORE_CMD_TRACE_LOGS_H
+
+#include "rows.h"
+
+enum { TRACE_MOST_LOGS = 1024 };
+
+struct trace_logs {
+  struct trace_log *items;
+  size_t n;
+  bool has_failed; /* a log is malformed */
+};
+
+/* Opens all. False: the error was printed; nothing is open. */
+bool trace_logs_open(struct trace_logs *logs, char *const *files, size_t n);
+void trace_logs_close(struct trace_logs *logs);
+
+/* The next row, and the log that has its stack; valid until the next call. False at the end, or if a log is malformed: then
+ * the error was printed and has_failed is set. */
+bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, const struct trace_rows **rows_out);
+
+/* What is read so far of all logs, and of how much; total 0: not known. */
+void trace_logs_progress(const struct trace_logs *logs, uint64_t *done_out, uint64_t *total_out);
+
+#endif

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/* record.c: see record.h. A block is read when the time of the merge reaches its beginning, so memory grows with the
+ * number of threads and not with the file. Nothing in the file is trusted. */
+#include "record.h"
+#include "../../base/record_format.h"
+#include "../../base/text.h"
+#include "pointer_map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Times of two threads may be in the wrong order by less than this: see clock.h of the `recording` adaptor. */
+enum { RECORD_DISORDER_NS = 1000, RECORD_MOST_STACKS = 1 << 24 };
+
+struct record_index {
+  uint64_t offset, sequence, ticks;
+  uint32_t bytes; /* fewer than a block where the file ends early */
+};
+
+/* A block that is being read: its next event is decoded. */
+struct record_run {
+  struct record_run *next;
+  struct record_event event;
+  uint32_t thread;
+  bool is_cut; /* the file ends in the block, perhaps in an event */
+  struct record_context context;
+  const char *at, *end;
+  uint64_t data[RECORD_BLOCK_BYTES / sizeof(uint64_t)];
+};
+
+struct record {
+  int descriptor;
+  struct record_head head;
+  double nanoseconds_per_tick;
+  struct record_index *blocks; /* in order of time */
+  size_t n_blocks, next_block;
+  struct record_run *runs;
+  struct record_run *urgent; /* goes first, until an event of `urgent_ptr` */
+  uint64_t urgent_ptr;
+  struct pointer_map live; /* addresses that are allocated */
+  char **stacks;           /* by number; NULL: not read */
+  uint32_t n_stacks;
+  uint64_t damaged_blocks, cut_blocks, lost_events;
+};
+
+bool record_is(const void *start, size_t bytes)
+{
+  return bytes >= sizeof RECORD_MAGIC && memcmp(start, RECORD_MAGIC, sizeof RECORD_MAGIC) == 0;
+}
+
+/* ---- Decoding -------------------------------------------------------------------------------------------------- */
+
+static bool record_get_bytes(struct record_run *run, void *out, size_t bytes)
+{
+  if ((size_t)(run->end - run->at) < bytes) return false;
+  memcpy(out, run->at, bytes);
+  run->at += bytes;
+  return true;
+}
+
+static bool record_get_number(struct record_run *run, unsigned code, uint64_t *number_out)
+{
+  unsigned char bytes[8] = {0};
+  unsigned length = record_length(code & 7);
+  if (!record_get_bytes(run, bytes, length)) return false;
+  *number_out = 0;
+  for (unsigned i = 0; i < length; i++) *number_out |= (uint64_t)bytes[i] << 8 * i;
+  return true;
+}
+
+static bool record_get_stream(struct record_run *run)
+{
+  unsigned char index;
+  if (!record_get_bytes(run, &index, 1) || index >= 2 * RECORD_STREAMS) return false;
+  uint64_t *stream = &run->context.streams[index % RECORD_STREAMS];
+  if (index >= RECORD_STREAMS && !record_get_number(run, 7, stream)) return false;
+  run->context.stream = *stream;
+  return true;
+}
+
+static bool record_get_event(struct record_run *run, unsigned head)
+{
+  struct record_event *event = &run->event;
+  uint64_t ticks, zigzag;
+  if (!record_get_number(run, head >> RECORD_TIME_SHIFT, &ticks) ||
+      !record_get_number(run, head >> RECORD_POINTER_SHIFT, &zigzag) ||
+      !record_get_number(run, head >> RECORD_SIZE_SHIFT, &event->bytes))
+    return false;
+  if (head & RECORD_STREAM && !record_get_stream(run)) return false;
+  event->stack = 0;
+  if (head & RECORD_STACK && !record_get_bytes(run, &event->stack, sizeof event->stack)) return false;
+  uint64_t moved = zigzag >> 1 ^ -(zigzag & 1);
+  run->context.ticks += ticks;
+  run->context.ptr += head & RECORD_UNIT ? moved * 256 : moved;
+  event->action = (enum record_action)(head >> RECORD_ACTION_SHIFT & 3);
+  event->ticks = run->context.ticks;
+  event->ptr = run->context.ptr;
+  event->stream = run->context.stream;
+  return true;
+}
+
+/* Keeps the text of a stack trace. False: damaged, or out of memory. */
+static bool record_get_stack(struct record *record, struct record_run *run)
+{
+  uint32_t about[2]; /* number, length */
+  if (!record_get_bytes(run, about, sizeof about) || about[0] >= RECORD_MOST_STACKS ||
+      about[1] > (size_t)(run->end - run->at))
+    return false;
+  if (about[0] >= record->n_stacks) {
+    uint32_t count = 2 * about[0] + 64;
+    char **larger = reallocarray(record->stacks, count, sizeof *larger);
+    if (!larger) return false;
+    memset(larger + record->n_stacks, 0, (count - record->n_stacks) * sizeof *larger);
+    record->stacks = larger;
+    record->n_stacks = count;
+  }
+  char *text = strndup(run->at, about[1]);
+  if (!text) return false;
+  free(record->stacks[about[0]]);
+  record->stacks[about[0]] = text;
+  run->at += about[1];
+  return true;
+}
+
+/* Decodes the next event of a run. False at the end of the block, also where it is damaged. */
+static bool record_advance(struct record *record, struct record_run *run)
+{
+  while (run->end - run->at >= 2 && run->at[0]) {
+    unsigned head = (unsigned char)run->at[0] | (unsigned)(unsigned char)run->at[1] << 8;
+    run->at += 2;
+    bool is_good = !(head & RECORD_META)                                     ? record_get_event(run, head)
+                   : (head >> RECORD_ACTION_SHIFT & 3) == RECORD_META_THREAD ? record_get_bytes(run, &run->thread, 4)
+                                                                             : record_get_stack(record, run);
+    if (!is_good) {
+      record->damaged_blocks += !run->is_cut;
+      return false;
+    }
+    if (!(head & RECORD_META)) return true;
+  }
+  return false;
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------------------------- */
+
+/* Reads at most `bytes`; how many there were. */
+static size_t record_read(int descriptor, void *out, size_t bytes, uint64_t offset)
+{
+  size_t done = 0;
+  while (done < bytes) {
+    ssize_t got = pread(descriptor, (char *)out + done, bytes - done, (off_t)(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += (size_t)got;
+  }
+  return done;
+}
+
+static void record_remove_run(struct record *record, struct record_run *run)
+{
+  struct record_run **link = &record->runs;
+  while (*link != run) link = &(*link)->next;
+  *link = run->next;
+  if (record->urgent == run) record->urgent = NULL;
+  free(run);
+}
+
+/* Begins to read the next block. False: out of memory. */
+static bool record_begin_run(struct record *record)
+{
+  const struct record_index *index = &record->blocks[record->next_block++];
+  struct record_run *run = malloc(sizeof *run);
+  if (!run) return false;
+  size_t bytes = record_read(record->descriptor, run->data, index->bytes, index->offset);
+  const struct record_block *block = (const struct record_block *)run->data;
+  if (bytes < sizeof *block || block->magic != RECORD_BLOCK_MAGIC || block->sequence != index->sequence) {
+    record->damaged_blocks++;
+    free(run);
+    return true;
+  }
+  run->context = (struct record_context){.ticks = block->ticks};
+  run->thread = block->thread;
+  run->is_cut = bytes < RECORD_BLOCK_BYTES;
+  run->at = (const char *)(block + 1);
+  run->end = (const char *)run->data + bytes;
+  record->lost_events += block->lost_events;
+  run->next = record->runs;
+  record->runs = run;
+  if (!record_advance(record, run)) record_remove_run(record, run);
+  return true;
+}
+
+/* Of blocks with one sequence number the first in the file comes first. */
+static int record_compare_sequence(const void *one, const void *other)
+{
+  const struct record_index *a = one, *b = other;
+  if (a->sequence != b->sequence) return a->sequence < b->sequence ? -1 : 1;
+  return a->offset < b->offset ? -1 : 1;
+}
+
+static int record_compare_time(const void *one, const void *other)
+{
+  const struct record_index *a = one, *b = other;
+  if (a->ticks != b->ticks) return a->ticks < b->ticks ? -1 : 1;
+  return record_compare_sequence(one, other);
+}
+
+/* Drops the copies of blocks that are there twice. */
+static void record_drop_copies(struct record *record)
+{
+  size_t kept = 0;
+  qsort(record->blocks, record->n_blocks, sizeof *record->blocks, record_compare_sequence);
+  for (size_t i = 0; i < record->n_blocks; i++)
+    if (!kept || record->blocks[i].sequence != record->blocks[kept - 1].sequence)
+      record->blocks[kept++] = record->blocks[i];
+  record->n_blocks = kept;
+  qsort(record->blocks, record->n_blocks, sizeof *record->blocks, record_compare_time);
+}
+
+/* Finds the blocks of the file, and two moments far apart, for the rate of the clock. False: out of memory. */
+static bool record_find_blocks(struct record *record, uint64_t file_bytes)
+{
+  const struct record_head *head = &record->head;
+  uint64_t last_ticks = head->end_ticks, last_nanoseconds = head->end_nanoseconds;
+  size_t most = (size_t)(file_bytes / RECORD_BLOCK_BYTES) + 1;
+  record->blocks = malloc(most * sizeof *record->blocks);
+  if (!record->blocks) return false;
+  for (uint64_t at = RECORD_BLOCK_BYTES; at < file_bytes && record->n_blocks < most; at += RECORD_BLOCK_BYTES) {
+    struct record_block block;
+    uint64_t rest = file_bytes - at;
+    if (record_read(record->descriptor, &block, sizeof block, at) < sizeof block) {
+      record->cut_blocks++;
+      break;
+    }
+    if (rest < RECORD_BLOCK_BYTES) record->cut_blocks++;
+    if (block.magic != RECORD_BLOCK_MAGIC) {
+      record->damaged_blocks += block.magic != 0;
+      continue;
+    }
+    record->blocks[record->n_blocks++] = (struct record_index){
+        at, block.sequence, block.ticks, rest < RECORD_BLOCK_BYTES ? (uint32_t)rest : (uint32_t)RECORD_BLOCK_BYTES};
+    if (block.nanoseconds <= last_nanoseconds) continue;
+    last_nanoseconds = block.nanoseconds;
+    last_ticks = block.ticks;
+  }
+  record_drop_copies(record);
+  record->nanoseconds_per_tick = head->ticks_per_second ? 1e9 / (double)head->ticks_per_second : 1;
+  if (last_nanoseconds > head->nanoseconds + 1000000 && last_ticks > head->ticks)
+    record->nanoseconds_per_tick = (double)(last_nanoseconds - head->nanoseconds) / (double)(last_ticks - head->ticks);
+  return true;
+}
+
+/* ---- Merging --------------------------------------------------------------------------------------------------- */
+
+static struct record_run *record_first_run(const struct record *record)
+{
+  struct record_run *first = record->runs;
+  for (struct record_run *run = first; run; run = run->next)
+    if (run->event.ticks <= first->event.ticks) first = run; /* the later in the list began earlier */
+  return first;
+}
+
+static bool record_is_free(enum record_action action)
+{
+  return action == RECORD_FREE;
+}
+
+static bool record_is_of_address(const struct record_event *event)
+{
+  return event->ptr && (event->action == RECORD_ALLOCATE || event->action == RECORD_FREE);
+}
+
+/* Whether the event cannot follow the events so far: an allocation at an address that is allocated, or a free of an address
+ * that is not. */
+static bool record_is_out_of_order(const struct record *record, const struct record_event *event)
+{
+  if (!record_is_of_address(event)) return false;
+  bool is_live = pointer_map_get(&record->live, event->ptr) != POINTER_MAP_NONE;
+  return is_live != record_is_free(event->action);
+}
+
+/* Whether the run has, soon after `event`, the event of the address that should come before it. */
+static bool record_has_partner(struct record *record, const struct record_run *run, const struct record_event *event)
+{
+  uint64_t most = (uint64_t)(RECORD_DISORDER_NS / record->nanoseconds_per_tick);
+  struct record_run *look = malloc(sizeof *look);
+  bool found = false, more = look != NULL;
+  uint64_t damaged = record->damaged_blocks;
+  if (look) {
+    memcpy(look, run, sizeof *look);
+    look->at = (const char *)look->data + (run->at - (const char *)run->data);
+    look->end = (const char *)look->data + (run->end - (const char *)run->data);
+  }
+  while (more && !found && look->event.ticks - event->ticks < most) {
+    found = look->event.ptr == event->ptr && record_is_of_address(&look->event) &&
+            record_is_free(look->event.action) != record_is_free(event->action);
+    more = found || record_advance(record, look);
+  }
+  record->damaged_blocks = damaged;
+  free(look);
+  return found;
+}
+
+/* The run whose event comes next. */
+static struct record_run *record_choose(struct record *record)
+{
+  if (record->urgent) return record->urgent;
+  struct record_run *first = record_first_run(record);
+  if (!record_is_out_of_order(record, &first->event)) return first;
+  for (struct record_run *run = record->runs; run; run = run->next)
+    if (run != first && record_has_partner(record, run, &first->event)) {
+      record->urgent = run;
+      record->urgent_ptr = first->event.ptr;
+      return run;
+    }
+  return first;
+}
+
+static bool record_note(struct record *record, const struct record_event *event)
+{
+  if (record->urgent && event->ptr == record->urgent_ptr) record->urgent = NULL;
+  if (!record_is_of_address(event)) return true;
+  if (event->action == RECORD_ALLOCATE) return pointer_map_put(&record->live, event->ptr, 1);
+  pointer_map_extract(&record->live, event->ptr);
+  return true;
+}
+
+static struct trace_row record_row_of(const struct record *record, const struct record_run *run)
+{
+  static const enum trace_action actions[] = {[RECORD_ALLOCATE] = TRACE_ALLOCATE,
+                                              [RECORD_ALLOCATE_FAILURE] = TRACE_ALLOCATE_FAILURE,
+                                              [RECORD_FREE] = TRACE_FREE,
+                                              [RECORD_FREE_FAILURE] = TRACE_FREE_FAILURE};
+  const struct record_event *event = &run->event;
+  double since = (double)(int64_t)(event->ticks - record->head.ticks) * record->nanoseconds_per_tick;
+  return (struct trace_row){.action = actions[event->action],
+                            .pointer = event->ptr,
+                            .bytes = event->bytes,
+                            .stream = event->stream,
+                            .nanoseconds =
+                                record->head.wall_offset + (int64_t)record->head.nanoseconds + (int64_t)since,
+                            .thread = run->thread,
+                            .stack = event->stack};
+}
+
+enum trace_line record_next(struct record *record, struct trace_row *row_out)
+{
+  for (;;) {
+    const struct record_run *first = record_first_run(record);
+    if (record->next_block == record->n_blocks) break;
+    if (first && record->blocks[record->next_block].ticks >= first->event.ticks) break;
+    if (!record_begin_run(record)) return TRACE_LINE_ERROR;
+  }
+  if (!record->runs) return TRACE_LINE_END;
+  struct record_run *run = record_choose(record);
+  *row_out = record_row_of(record, run);
+  if (!record_note(record, &run->event)) return TRACE_LINE_ERROR;
+  if (!record_advance(record, run)) record_remove_run(record, run);
+  return TRACE_LINE;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------------------------ */
+
+static const char *record_refusal(const struct record_head *head, size_t bytes)
+{
+  if (bytes < sizeof *head) return "is cut off before the end of its head; nothing can be read";
+  if (head->byte_order != RECORD_BYTE_ORDER)
+    return "was recorded on a machine with another byte order; convert it there";
+  if (head->block_bytes != RECORD_BLOCK_BYTES) return "is damaged: its head has another size of blocks";
+  return NULL;
+}
+
+struct record *record_open(int descriptor, char *message, size_t message_bytes)
+{
+  struct stat status;
+  struct record *record = calloc(1, sizeof *record);
+  if (!record || fstat(descriptor, &status)) {
+    snprintf(message, message_bytes, "%s", record ? strerror(errno) : "out of memory");
+    free(record);
+    return NULL;
+  }
+  record->descriptor = descriptor;
+  size_t bytes = record_read(descriptor, &record->head, sizeof record->head, 0);
+  const char *refusal = record_refusal(&record->head, bytes);
+  if (!refusal && !record_find_blocks(record, (uint64_t)status.st_size)) refusal = "out of memory";
+  if (!refusal) return record;
+  snprintf(message, message_bytes, "%s", refusal);
+  record_close(record);
+  return NULL;
+}
+
+void record_close(struct record *record)
+{
+  while (record->runs) record_remove_run(record, record->runs);
+  for (uint32_t i = 0; i < record->n_stacks; i++) free(record->stacks[i]);
+  free(record->stacks);
+  free(record->blocks);
+  pointer_map_clear(&record->live);
+  free(record);
+}
+
+uint64_t record_done_bytes(const struct record *record)
+{
+  return (uint64_t)record->next_block * RECORD_BLOCK_BYTES;
+}
+
+uint64_t record_total_bytes(const struct record *record)
+{
+  return (uint64_t)record->n_blocks * RECORD_BLOCK_BYTES;
+}
+
+void record_remark(const struct record *record, char *text, size_t text_bytes)
+{
+  int used = 0;
+  *text = '\0';
+  if (record->damaged_blocks)
+    used = snprintf(text, text_bytes, "%llu damaged block%s skipped from the damage on",
+                    (unsigned long long)record->damaged_blocks, record->damaged_blocks == 1 ? " was" : "s were");
+  if (record->cut_blocks && used >= 0 && (size_t)used < text_bytes)
+    used += snprintf(text + used, text_bytes - (size_t)used, "%sthe file is cut off: its last block is not whole",
+                     used ? "; " : "");
+  if (record->lost_events && used >= 0 && (size_t)used < text_bytes)
+    snprintf(text + used, text_bytes - (size_t)used,
+             "%s%llu event%s lost while it was recorded, since the file could not grow", used ? "; " : "",
+             (unsigned long long)record->lost_events, record->lost_events == 1 ? " was" : "s were");
+}
+
+const char *record_stack(const struct record *record, uint32_t number)
+{
+  return number < record->n_stacks ? record->stacks[number] : NULL;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* graph_mend.c: what a syntax error of a graph's JSON is, and how the text would be without it. Called by graph_syntax.c. Never
+ * adds to a text beyond GRAPH_TEXT_MOST_INSERTED, and never moves what was given. */
+#include "graph_mend.h"
+
+#include "../base/text.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- The text -------------------------------------------------------------------------------------------------- */
+
+size_t graph_text_given_offset(const struct graph_text *text, size_t offset)
+{
+  size_t n = 0;
+  while (n < text->n_inserted && text->inserted[n] < offset) n++;
+  return offset - n;
+}
+
+/* Insertions come in the order of the text. */
+static bool graph_mend_insert(struct graph_text *text, size_t at, char character)
+{
+  if (text->n_inserted == GRAPH_TEXT_MOST_INSERTED) return false;
+  memmove(text->mended + at + 1, text->mended + at, text->bytes - at + 1);
+  text->mended[at] = character;
+  text->bytes++;
+  text->inserted[text->n_inserted++] = at;
+  return true;
+}
+
+/* ---- What is wrong --------------------------------------------------------------------------------------------- */
+
+static void graph_mend_advise(struct syntax_error *error, const char *hint, enum mend mend)
+{
+  error->hint = hint;
+  error->mend = mend;
+}
+
+/* A number of Python's that JSON does not have. */
+static bool graph_mend_is_no_number(const char *near)
+{
+  return !strcmp(near, "NaN'") || !strcmp(near, "Infinity'") || !strcmp(near, "inf'") || !strcmp(near, "nan'");
+}
+
+/* Where the parser expects something else than the token. */
+static void graph_mend_judge_token(struct syntax_error *error, const char *text)
+{
+  const char *near = error->near, *expected = error->report.text;
+  bool is_end = *near == ']' || *near == '}', wants_end = expected[0] == '\'' && strchr("]}", expected[1]);
+  bool is_word = isalpha((unsigned char)*near), wants_name = !strncmp(expected, "string or", 9);
+  size_t before = error->at;
+  while (before && strchr(" \t\r\n", text[before - 1])) before--;
+  if (*near == '\'') {
+    graph_mend_advise(error, "; JSON has double quotes only", MEND_QUOTES);
+  } else if (*near == '/' || *near == '#') {
+    graph_mend_advise(error, "; JSON has no comments", MEND_COMMENT);
+  } else if (is_end && before && text[before - 1] == ',') {
+    error->at = before - 1;
+    graph_mend_advise(error, "; the comma before it is one too many", MEND_BLANK);
+  } else if (!is_end && wants_name) {
+    graph_mend_advise(error, "; names stand in double quotes", MEND_WORD);
+  } else if (!strncmp(expected, "':'", 3)) {
+    graph_mend_advise(error, is_word ? "; is a quote missing before it?" : "; is a colon missing before it?",
+                      is_word ? MEND_NONE : MEND_COLON);
+  } else if (is_word && !strncmp(expected, "invalid token", 13)) {
+    graph_mend_advise(error, "; a word is true, false or null, in lower case, or text in double quotes",
+                      graph_mend_is_no_number(near) ? MEND_NUMBER : MEND_WORD);
+  } else if (wants_end && is_word && error->at && isdigit((unsigned char)text[error->at - 1])) {
+    while (error->at && strchr("0123456789.+-", text[error->at - 1])) error->at--;
+    graph_mend_advise(error, "; a number with a unit stands in double quotes", MEND_WORD);
+  } else if (wants_end) {
+    graph_mend_advise(error, is_end ? "" : "; is a comma missing before it?", is_end ? MEND_BRACKET : MEND_COMMA);
+  } else if (error->code == json_error_numeric_overflow) {
+    error->mend = MEND_NUMBER;
+  }
+}
+
+/* The token ends where the parser stopped. */
+void graph_mend_judge(struct syntax_error *error, const char *text)
+{
+  size_t end = error->report.position > 0 ? (size_t)error->report.position : 0;
+  const char *near = strstr(error->report.text, " near '");
+  error->code = json_error_code(&error->report);
+  error->at = end - (end > 0);
+  graph_mend_advise(error, "", MEND_NONE);
+  if (error->code == json_error_null_character || error->code == json_error_null_byte_in_key) {
+    error->mend = MEND_ZERO;
+  } else if (error->code == json_error_invalid_utf8) {
+    error->mend = MEND_BYTES;
+  } else if (near) {
+    error->near = near + strlen(" near '");
+    size_t length = strlen(error->near) - 1;
+    error->at = end - (length < end ? length : end);
+    graph_mend_judge_token(error, text);
+  } else if (strstr(error->report.text, " near end of file")) {
+    error->mend = MEND_END;
+  }
+}
+
+/* ---- Mending --------------------------------------------------------------------------------------------------- */
+
+static bool graph_mend_blank_comment(char *at)
+{
+  const char *close = *at == '/' && at[1] == '*' ? strstr(at + 2, "*/") : NULL;
+  size_t length = close ? (size_t)(close - at) + 2 : strcspn(at, "\n");
+  if (*at == '/' && at[1] != '/' && !close) return false;
+  for (size_t i = 0; i < length; i++)
+    if (at[i] != '\n') at[i] = ' ';
+  return true;
+}
+
+static bool graph_mend_double_quotes(char *at)
+{
+  size_t length = strcspn(at + 1, "'\"\\\n");
+  if (at[length + 1] != '\'') return false;
+  at[0] = at[length + 1] = '"';
+  return true;
+}
+
+static bool graph_mend_quote_word(struct graph_text *text, size_t at)
+{
+  static const struct {
+    const char *word, *meaning;
+  } meanings[] = {{"true", "true"}, {"false", "false"}, {"null", "null"}, {"none", "null"}};
+  char *word = text->mended + at;
+  size_t length = 0;
+  while (isalnum((unsigned char)word[length]) || (word[length] && strchr("_.-+%", word[length]))) length++;
+  for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
+    if (strlen(meanings[i].word) != length || strncasecmp(meanings[i].word, word, length) != 0) continue;
+    memcpy(word, meanings[i].meaning, length);
+    return true;
+  }
+  return length && graph_mend_insert(text, at, '"') && graph_mend_insert(text, at + 1 + length, '"');
+}
+
+/* Closes all brackets that are open at the end. */
+static bool graph_mend_close(struct graph_text *text)
+{
+  char open[GRAPH_TEXT_MOST_INSERTED];
+  size_t depth = 0;
+  bool is_string = false;
+  for (const char *at = text->mended; *at; at++) {
+    if (is_string && *at == '\\' && at[1]) {
+      at++;
+    } else if (*at == '"') {
+      is_string = !is_string;
+    } else if (!is_string && (*at == '{' || *at == '[')) {
+      if (depth == sizeof open) return false;
+      open[depth++] = *at == '{' ? '}' : ']';
+    } else if (!is_string && (*at == '}' || *at == ']')) {
+      if (!depth || open[--depth] != *at) return false;
+    }
+  }
+  bool is_good = depth > 0 && !is_string;
+  while (is_good && depth) is_good = graph_mend_insert(text, text->bytes, open[--depth]);
+  return is_good;
+}
+
+static bool graph_mend_replace_zero(char *text)
+{
+  char *zero = strstr(text, "\\u0000");
+  if (zero) memcpy(zero, "\\u003f", 6);
+  return zero != NULL;
+}
+
+static bool graph_mend_replace_bytes(char *text)
+{
+  bool is_control, is_replaced = false;
+  for (size_t n; *text; text += n) {
+    n = text_character(text, &is_control);
+    bool is_outside = n == 1 && *text & 0x80;
+    if (is_outside) *text = '?';
+    if (is_replaced && !is_outside) return true;
+    is_replaced |= is_outside;
+  }
+  return is_replaced;
+}
+
+bool graph_mend_apply(const struct syntax_error *error, struct graph_text *text)
+{
+  char *at = text->mended + error->at;
+  switch (error->mend) {
+  case MEND_NONE: break;
+  case MEND_COMMENT: return graph_mend_blank_comment(at);
+  case MEND_BLANK: *at = ' '; return true;
+  case MEND_COMMA: return graph_mend_insert(text, error->at, ',');
+  case MEND_COLON: return graph_mend_insert(text, error->at, ':');
+  case MEND_QUOTES: return graph_mend_double_quotes(at);
+  case MEND_WORD: return graph_mend_quote_word(text, error->at);
+  case MEND_BRACKET: return graph_mend_insert(text, error->at, error->report.text[1]);
+  case MEND_END: return graph_mend_close(text);
+  case MEND_NUMBER: *(char *)memset(at, ' ', strlen(error->near) - 1) = '1'; return true;
+  case MEND_ZERO: return graph_mend_replace_zero(text->mended);
+  case MEND_BYTES: return graph_mend_replace_bytes(text->mended);
+  }
+  return false;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* publish.c: see publish.h. The thread that copies the counters asks resources for their values as any caller of
+ * hipmm_resource_query() does; the threads that allocate do nothing for it. */
+#include "publish.h"
+#include "../base/environment.h"
+#include "../base/error.h"
+#include "../base/live_format.h"
+#include "../base/log.h"
+#include "inspect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Within a change, except where noted. */
+static struct {
+  struct live_file *file; /* mapped; NULL: nothing is published */
+  int descriptor;         /* holds the lock */
+  pid_t process;          /* that publishes: a forked child has the mapping, and neither thread nor lock */
+  char name[64];
+  pthread_t thread;
+  pthread_mutex_t lock; /* of `ends` */
+  pthread_cond_t wake;
+  bool ends;
+} publish = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+
+bool publish_is_wanted(bool by_graph)
+{
+  const char *variable = environment_get("HIPMM_PUBLISH");
+  if (!variable || !*variable) return by_graph;
+  if (strcmp(variable, "0") != 0 && strcmp(variable, "1") != 0)
+    log_line(HIPMM_LOG_WARNING, "publish", "HIPMM_PUBLISH is \"%.40s\"; write 1 to publish counters, 0 not to",
+             variable);
+  return strcmp(variable, "1") == 0;
+}
+
+static int64_t publish_now(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* ---- Rows ---- */
+
+/* The counter that a value of a plugin is; LIVE_COUNTERS: none. */
+static enum live_counter publish_counter_of(const char *value)
+{
+  static const struct {
+    const char *value;
+    enum live_counter counter;
+  } names[] = {{"live_bytes", LIVE_BYTES},         {"current_bytes", LIVE_BYTES},
+               {"allocated_bytes", LIVE_BYTES},    {"used_bytes", LIVE_BYTES},
+               {"live_count", LIVE_BLOCKS},        {"current_count", LIVE_BLOCKS},
+               {"reserved_bytes", LIVE_RESERVED},  {"peak_reserved_bytes", LIVE_PEAK_RESERVED},
+               {"peak_bytes", LIVE_PEAK_BYTES},    {"peak_used_bytes", LIVE_PEAK_BYTES},
+               {"total_count", LIVE_TOTAL_BLOCKS}, {"stream_waits", LIVE_STREAM_WAITS},
+               {"metadata_bytes", LIVE_METADATA}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(names[i].value, value)) return names[i].counter;
+  return LIVE_COUNTERS;
+}
+
+/* The next row, with nothing known; NULL if there is no room. */
+static struct live_row *publish_next_row(struct live_file *file, const char *path, const char *type)
+{
+  file->n_wanted++;
+  if (file->n_rows == LIVE_ROWS) return NULL;
+  struct live_row *row = &file->rows[file->n_rows++];
+  for (int i = 0; i < LIVE_COUNTERS; i++) row->counters[i] = LIVE_UNKNOWN;
+  snprintf(row->path, sizeof row->path, "%s", path);
+  snprintf(row->type, sizeof row->type, "%s", type);
+  return row;
+}
+
+/* Values that come from the driver are not asked for ten times a second. */
+static bool publish_asks_driver(const struct hipmm_plugin *plugin)
+{
+  return plugin->role == HIPMM_ROLE_SOURCE;
+}
+
+static void publish_instance(struct live_file *file, const struct instance *instance)
+{
+  char path[PATH_BYTES];
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  if (!*path_of(instance, path, sizeof path)) return;
+  struct live_row *row = publish_next_row(file, path, plugin->type);
+  if (!row || publish_asks_driver(plugin)) return;
+  for (uint32_t i = 0; i < plugin->n_values; i++) {
+    enum live_counter counter = publish_counter_of(plugin->values[i].name);
+    int64_t value;
+    if (counter != LIVE_COUNTERS && !instance->resource.ops->query(instance->resource.self, i, &value))
+      row->counters[counter] = value;
+  }
+}
+
+static void publish_stack(struct live_file *file, const struct stack *stack)
+{
+  char path[PATH_BYTES];
+  if (*path_of(&stack->instances[stack->top], path, sizeof path)) {
+    *strrchr(path, '/') = '\0';
+    struct live_row *row = publish_next_row(file, path, "");
+    if (row) row->counters[LIVE_RESERVED] = path_device_value(stack, 0);
+    if (row) row->counters[LIVE_PEAK_RESERVED] = path_device_value(stack, 1);
+  }
+  for (size_t i = stack->graph->n_nodes; i-- > 0;)
+    if (stack->instances[i].created) publish_instance(file, &stack->instances[i]);
+}
+
+static void publish_rows(struct live_file *file)
+{
+  __atomic_fetch_add(&file->sequence, 1, __ATOMIC_ACQ_REL);
+  file->n_rows = file->n_wanted = 0;
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) publish_stack(file, stack);
+  file->updated_ns = publish_now();
+  __atomic_fetch_add(&file->sequence, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- The thread ---- */
+
+/* False when publishing ends. */
+static bool publish_sleep(void)
+{
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += LIVE_PERIOD_MS * 1000000L;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  int code = 0;
+  pthread_mutex_lock(&publish.lock);
+  while (!publish.ends && !code) code = pthread_cond_timedwait(&publish.wake, &publish.lock, &until);
+  bool ends = publish.ends;
+  pthread_mutex_unlock(&publish.lock);
+  return !ends;
+}
+
+static void *publish_run(void *argument)
+{
+  pthread_setname_np(pthread_self(), "hipmm-publish");
+  do publish_rows(argument);
+  while (publish_sleep());
+  return NULL;
+}
+
+/* Blocks all signals, which belong to the program. An errno; 0: started. */
+static int publish_start_thread(void)
+{
+  sigset_t all, before;
+  sigfillset(&all);
+  publish.ends = false;
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int code = pthread_create(&publish.thread, NULL, publish_run, publish.file);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return code;
+}
+
+/* ---- The file ---- */
+
+static void publish_read_command(char *command)
+{
+  int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  ssize_t bytes = file < 0 ? 0 : read(file, command, LIVE_COMMAND_BYTES - 1);
+  if (file >= 0) close(file);
+  command[bytes > 0 ? bytes : 0] = '\0';
+  for (ssize_t i = 0; i + 1 < bytes; i++)
+    if (!command[i]) command[i] = ' ';
+}
+
+/* A file of that name is left over from a process that had the same number. An errno; 0: opened. */
+static int publish_open(void)
+{
+  const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  snprintf(publish.name, sizeof publish.name, LIVE_FOLDER "/hipmm.%u.%ld", (unsigned)geteuid(), (long)getpid());
+  (void)unlink(publish.name);
+  publish.descriptor = open(publish.name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (publish.descriptor < 0) return errno;
+  int code = fcntl(publish.descriptor, F_OFD_SETLK, &whole) ? errno : 0;
+  if (!code) code = posix_fallocate(publish.descriptor, 0, sizeof *publish.file);
+  void *file =
+      code ? MAP_FAILED : mmap(NULL, sizeof *publish.file, PROT_READ | PROT_WRITE, MAP_SHARED, publish.descriptor, 0);
+  if (!code && file == MAP_FAILED) code = errno;
+  if (code) {
+    unlink(publish.name);
+    close(publish.descriptor);
+    return code;
+  }
+  publish.file = file;
+  return 0;
+}
+
+static void publish_close(void)
+{
+  unlink(publish.name);
+  munmap(publish.file, sizeof *publish.file);
+  close(publish.descriptor);
+  publish.file = NULL;
+}
+
+void publish_begin(void)
+{
+  if (publish.file && publish.process != getpid()) publish.file = NULL; /* the parent's */
+  if (publish.file) return;
+  int code = publish_open();
+  if (!code) {
+    struct live_file *file = publish.file;
+    file->file_bytes = sizeof *file;
+    file->row_bytes = sizeof *file->rows;
+    file->process = (uint32_t)getpid();
+    file->started_ns = publish_now();
+    publish_read_command(file->command);
+    publish.process = getpid();
+    memcpy(file->magic, LIVE_MAGIC, sizeof file->magic);
+    code = publish_start_thread();
+    if (code) publish_close();
+  }
+  if (code) log_line(HIPMM_LOG_WARNING, "publish", "counters are not published: %s: %s", publish.name, strerror(code));
+}
+
+void publish_end(void)
+{
+  if (!publish.file || publish.process != getpid()) return;
+  pthread_mutex_lock(&publish.lock);
+  publish.ends = true;
+  pthread_cond_signal(&publish.wake);
+  pthread_mutex_unlock(&publish.lock);
+  pthread_join(publish.thread, NULL);
+  publish_close();
+}
+
+/* A process may exit without hipmm_finalize(). */
+__attribute__((destructor)) static void publish_unlink_at_exit(void)
+{
+  if (publish.file && publish.process == getpid()) unlink(publish.name);
+}

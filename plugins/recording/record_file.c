@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* record_file.c: see record_file.h. The disk space of a mapped block is allocated first: writing to a mapping without
+ * space would raise SIGBUS. */
+#include "record_file.h"
+#include "../../core/base/cancel.h"
+#include "clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static struct record_file *all; /* that are open */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- The file; its lock is held, or nobody else knows it ---- */
+
+/* Adds a block of zeros to the file and maps it. An errno; 0: done. */
+static int record_file_map(struct log_file *file, uint64_t *bytes, void **block_out)
+{
+  int code;
+  do code = posix_fallocate(file->descriptor, (off_t)*bytes, RECORD_BLOCK_BYTES);
+  while (code == EINTR);
+  if (code) return code;
+  void *block = mmap(NULL, RECORD_BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor, (off_t)*bytes);
+  if (block == MAP_FAILED) return errno;
+  *bytes += RECORD_BLOCK_BYTES;
+  *block_out = block;
+  return 0;
+}
+
+static void record_file_write_head(const struct record_file *file, struct record_head *head)
+{
+  struct timespec wall;
+  struct utsname host;
+  head->byte_order = RECORD_BYTE_ORDER;
+  head->block_bytes = RECORD_BLOCK_BYTES;
+  head->ticks_per_second = clock_ticks_per_second(file->uses_counter);
+  head->ticks = clock_ticks(file->uses_counter);
+  head->nanoseconds = clock_nanoseconds();
+  clock_gettime(CLOCK_REALTIME, &wall);
+  head->wall_offset = wall.tv_sec * INT64_C(1000000000) + wall.tv_nsec - (int64_t)head->nanoseconds;
+  head->process = (uint32_t)getpid();
+  head->device = file->services->device;
+  if (!uname(&host)) memcpy(head->host, host.nodename, strnlen(host.nodename, sizeof head->host - 1));
+  memcpy(head->magic, RECORD_MAGIC, sizeof head->magic);
+}
+
+static void record_file_end(struct record_file *file)
+{
+  file->head->end_ticks = clock_ticks(file->uses_counter);
+  file->head->end_nanoseconds = clock_nanoseconds();
+  munmap(file->head, RECORD_BLOCK_BYTES);
+}
+
+/* Begins an empty file. An errno; 0: done. */
+static int record_file_begin(struct record_file *file, struct log_file opened)
+{
+  uint64_t bytes = 0;
+  void *head;
+  if (ftruncate(opened.descriptor, 0)) return errno;
+  int code = record_file_map(&opened, &bytes, &head);
+  if (code) return code;
+  file->file = opened;
+  file->head = head;
+  file->bytes = bytes;
+  file->copied_bytes = 0;
+  file->generation++;
+  record_file_write_head(file, head);
+  return 0;
+}
+
+/* Renames the file and begins a new one. Blocks that threads write into stay mapped. On failure the file grows on, and a
+ * line of the log says so. */
+static void record_file_rotate(struct record_file *file)
+{
+  struct log_file opened = {.descriptor = -1}, before = file->file;
+  struct record_head *head = file->head;
+  int code = log_file_rotate(file->name, file->rotated_files);
+  if (!code) code = log_file_try(file->name, OUTPUT_FILE_MAP, &opened);
+  if (!code) (void)log_file_lock(&opened);
+  if (!code) code = record_file_begin(file, opened);
+  if (code) {
+    log_file_close(&opened);
+    file->rotate_bytes = 0;
+    file->services->log(file->services, HIPMM_LOG_WARNING, "%.500s is not rotated any more: %s", file->name,
+                        strerror(code));
+    return;
+  }
+  struct record_file old = {.head = head, .uses_counter = file->uses_counter};
+  record_file_end(&old);
+  log_file_close(&before);
+}
+
+/* ---- Blocks ---- */
+
+/* The block is all zeros. Under the lock. */
+static void record_file_begin_block(struct record_file *file, struct record_block *block, uint32_t thread,
+                                    uint64_t lost_events)
+{
+  block->thread = thread;
+  block->lost_events = lost_events;
+  block->sequence = ++file->sequence;
+  block->ticks = clock_ticks(file->uses_counter);
+  block->nanoseconds = clock_nanoseconds();
+  __atomic_store_n(&block->magic, RECORD_BLOCK_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* Says once that the file cannot grow. Under the lock. */
+static void record_file_tell(struct record_file *file, int code)
+{
+  if (code && !file->is_full)
+    file->services->log(file->services, HIPMM_LOG_ERROR, "%.500s cannot grow: %s; events are lost", file->name,
+                        strerror(code));
+  file->is_full = code != 0;
+}
+
+struct record_block *record_file_map_block(struct record_file *file, uint32_t thread, uint64_t lost_events,
+                                           uint32_t *generation_out)
+{
+  void *block = NULL;
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&file->lock);
+  int code = record_file_map(&file->file, &file->bytes, &block);
+  if (block) record_file_begin_block(file, block, thread, lost_events);
+  record_file_tell(file, code);
+  *generation_out = file->generation;
+  pthread_mutex_unlock(&file->lock);
+  cancel_allow(cancel);
+  return block;
+}
+
+/* An errno; 0: all is written at `offset`. */
+static int record_file_write(int descriptor, const char *at, size_t bytes, uint64_t offset)
+{
+  while (bytes) {
+    ssize_t written = pwrite(descriptor, at, bytes, (off_t)offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : EIO;
+    at += written;
+    offset += (uint64_t)written;
+    bytes -= (size_t)written;
+  }
+  return 0;
+}
+
+bool record_file_copy_block(struct record_file *file, const struct record_block *block)
+{
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&file->lock);
+  if (file->rotate_bytes && file->copied_bytes + RECORD_BLOCK_BYTES > file->rotate_bytes) record_file_rotate(file);
+  int code = record_file_write(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, file->bytes);
+  if (!code) {
+    file->bytes += RECORD_BLOCK_BYTES;
+    file->copied_bytes += RECORD_BLOCK_BYTES;
+  }
+  record_file_tell(file, code);
+  pthread_mutex_unlock(&file->lock);
+  cancel_allow(cancel);
+  return !code;
+}
+
+/* From here on no reader finds the block in the file. */
+static void record_block_void(struct record_block *block)
+{
+  __atomic_store_n(&block->magic, 0, __ATOMIC_RELEASE);
+  memset(block, 0, RECORD_BLOCK_BYTES);
+}
+
+bool record_file_reuse_block(struct record_file *file, struct record_block *block, uint32_t thread,
+                             uint64_t lost_events, uint32_t generation)
+{
+  record_block_void(block);
+  pthread_mutex_lock(&file->lock);
+  bool is_present = generation == file->generation;
+  if (is_present) record_file_begin_block(file, block, thread, lost_events);
+  pthread_mutex_unlock(&file->lock);
+  return is_present;
+}
+
+void record_block_release(struct record_block *block, bool is_copied)
+{
+  if (is_copied) record_block_void(block);
+  munmap(block, RECORD_BLOCK_BYTES);
+}
+
+int record_file_flush(struct record_file *file)
+{
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&file->lock);
+  int code = fdatasync(file->file.descriptor) ? errno : 0;
+  pthread_mutex_unlock(&file->lock);
+  cancel_allow(cancel);
+  return code;
+}
+
+/* ---- Life ---- */
+
+/* Why the opened file cannot be this record's. Under all_lock. */
+static enum log_file_conflict record_file_conflict(const struct record_file *file, const struct log_file *opened)
+{
+  for (struct record_file *other = all; other; other = other->next) {
+    pthread_mutex_lock(&other->lock);
+    bool is_same = log_file_is_same(&other->file, opened);
+    pthread_mutex_unlock(&other->lock);
+    if (is_same)
+      return other->services->device == file->services->device ? LOG_FILE_SAME_DEVICE : LOG_FILE_OTHER_DEVICE;
+  }
+  return log_file_lock(opened) ? LOG_FILE_NO_CONFLICT : LOG_FILE_OTHER_PROCESS;
+}
+
+enum hipmm_status record_file_open(struct record_file *file, const struct hipmm_services *services,
+                                   const struct log_file_wish *wish, enum log_file_conflict *conflict_out)
+{
+  struct log_file opened;
+  file->services = services;
+  file->uses_counter = clock_has_counter();
+  file->rotate_bytes = log_file_absolute_name(wish->name, file->name) ? wish->rotate_bytes : 0;
+  file->rotated_files = wish->rotated_files;
+  enum hipmm_status status = log_file_open(services, wish->name, OUTPUT_FILE_MAP, &opened);
+  if (status) return status;
+  pthread_mutex_lock(&all_lock);
+  *conflict_out = record_file_conflict(file, &opened);
+  if (*conflict_out) {
+    status = HIPMM_E_STATE;
+  } else {
+    int code = opened.is_regular ? record_file_begin(file, opened) : ESPIPE;
+    if (code == ESPIPE)
+      status = services->fail(services, HIPMM_E_CONFIG, "file",
+                              "\"%.500s\" is not a regular file; a record is written into memory that maps its file",
+                              wish->name);
+    else if (code)
+      status = log_file_refuse(services, wish->name, code);
+  }
+  if (!status) {
+    pthread_mutex_init(&file->lock, NULL);
+    file->next = all;
+    all = file;
+  }
+  pthread_mutex_unlock(&all_lock);
+  if (status) log_file_close(&opened);
+  return status;
+}
+
+void record_file_close(struct record_file *file)
+{
+  pthread_mutex_lock(&all_lock);
+  struct record_file **link = &all;
+  while (*link != file) link = &(*link)->next;
+  *link = file->next;
+  pthread_mutex_unlock(&all_lock);
+  record_file_end(file);
+  log_file_close(&file->file);
+  pthread_mutex_destroy(&file->lock);
+}

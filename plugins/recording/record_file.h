@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* record_file.h: the file of a record. Each thread writes into a block that maps the file: what is written there survives
+ * the end of the process, however it ends. A full block is copied to the end of the file, which is cheaper than to map
+ * another. Thread-safe after record_file_open(). */
+#ifndef HIPMM_RECORDING_RECORD_FILE_H
+#define HIPMM_RECORDING_RECORD_FILE_H
+
+#include "../../core/base/record_format.h"
+#include "../common/log_file.h"
+
+#include <pthread.h>
+
+struct record_file {
+  const struct hipmm_services *services;
+  bool uses_counter;
+  uint64_t rotate_bytes;
+  int64_t rotated_files;
+  pthread_mutex_t lock; /* all below */
+  struct log_file file;
+  struct record_head *head; /* mapped */
+  uint64_t bytes;           /* of this file */
+  uint64_t copied_bytes;    /* of them: full blocks */
+  uint64_t sequence;        /* of the last block that was begun */
+  uint32_t generation;      /* counts the files from 1 */
+  bool is_full;             /* the last attempt to grow failed */
+  struct record_file *next; /* of all that are open; under their own lock */
+  char name[OUTPUT_FILE_NAME_BYTES];
+};
+
+/* Begins the file `wish->name`. HIPMM_E_STATE, not reported, with a conflict: another record is written there. Other
+ * failures are reported. */
+enum hipmm_status record_file_open(struct record_file *file, const struct hipmm_services *services,
+                                   const struct log_file_wish *wish, enum log_file_conflict *conflict_out);
+void record_file_close(struct record_file *file);
+
+/* A new block, mapped and begun for events of `thread`, and the generation of its file. NULL if the file cannot grow: an
+ * error line of the log says so once. */
+struct record_block *record_file_map_block(struct record_file *file, uint32_t thread, uint64_t lost_events,
+                                           uint32_t *generation_out);
+
+/* Copies a block to the end of the file, which may be a later file than the block's. False if the file cannot grow. */
+bool record_file_copy_block(struct record_file *file, const struct record_block *block);
+
+/* Begins the block anew, if it is in the present file. False: it is in a file that was rotated away. */
+bool record_file_reuse_block(struct record_file *file, struct record_block *block, uint32_t thread,
+                             uint64_t lost_events, uint32_t generation);
+
+/* Unmaps the block. With `is_copied`, no reader finds it in the file. */
+void record_block_release(struct record_block *block, bool is_copied);
+
+/* Waits until the disk has all that was recorded. Otherwise the system writes when it likes, and only a crash of the
+ * system loses events. An errno; 0: done. */
+int record_file_flush(struct record_file *file);
+
+#endif

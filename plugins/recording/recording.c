@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* recording.c: an adaptor that records each allocation and free in a compact binary file (core/base/record_format.h), for
+ * `hipmm convert`, `report`, `replay` and the commands that read logs.
+ *
+ * As in `logging`, the event of an allocation is recorded after it succeeded and the event of a free before it is
+ * forwarded, so the events of an address are in true order with any number of threads (see clock.h). */
+#include "recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct recording_options {
+  const char *file;
+  uint32_t enabled;
+  uint64_t rotate_size;
+  int64_t rotate_files, stack_interval, stack_depth;
+};
+
+struct recording {
+  struct hipmm_resource *upstream;
+  atomic_bool is_enabled;
+  struct recorder recorder;
+};
+
+/* ---- Allocating and freeing ---- */
+
+static bool recording_is_enabled(struct recording *recording)
+{
+  return __builtin_expect(atomic_load_explicit(&recording->is_enabled, memory_order_relaxed), 1);
+}
+
+static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                            void **ptr_out)
+{
+  struct recording *recording = self;
+  void *ptr = NULL;
+  enum hipmm_status status = hipmm_upstream_allocate(recording->upstream, bytes, alignment, stream, &ptr);
+  if (recording_is_enabled(recording)) {
+    uint32_t stack = 0;
+    if (__builtin_expect(recording->recorder.stack_interval != 0, 0))
+      stack = recorder_take_stack(&recording->recorder, __builtin_return_address(0));
+    recorder_add(&recording->recorder, status ? RECORD_ALLOCATE_FAILURE : RECORD_ALLOCATE, ptr, bytes, stream, stack);
+  }
+  if (!status) *ptr_out = ptr;
+  return status;
+}
+
+static enum hipmm_status recording_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                              hipmm_stream_t stream)
+{
+  struct recording *recording = self;
+  if (!recording_is_enabled(recording))
+    return hipmm_upstream_deallocate(recording->upstream, ptr, bytes, alignment, stream);
+  recorder_add(&recording->recorder, RECORD_FREE, ptr, bytes, stream, 0);
+  enum hipmm_status status = hipmm_upstream_deallocate(recording->upstream, ptr, bytes, alignment, stream);
+  if (__builtin_expect(status != HIPMM_OK, 0))
+    recorder_add(&recording->recorder, RECORD_FREE_FAILURE, ptr, bytes, stream, 0);
+  return status;
+}
+
+/* ---- Values and actions ---- */
+
+enum recording_value { EVENTS, LOST_EVENTS, FILE_BYTES, METADATA_BYTES, N_VALUES };
+
+static const struct hipmm_feature recording_values[N_VALUES] = {
+    [EVENTS] = {"events", "events", "Events recorded so far"},
+    [LOST_EVENTS] = {"lost_events", "events", "Events that could not be recorded, since the file could not grow"},
+    [FILE_BYTES] = {"file_bytes", "bytes", "Size of the file that is written now"},
+    [METADATA_BYTES] = {"metadata_bytes", "bytes", "Host memory of the recording itself, without what maps the file"},
+};
+
+static void recording_count(struct recording *recording, int64_t *values_out)
+{
+  struct recorder_counts counts = recorder_count(&recording->recorder);
+  values_out[EVENTS] = counts.events;
+  values_out[LOST_EVENTS] = counts.lost_events;
+  values_out[FILE_BYTES] = counts.file_bytes;
+  values_out[METADATA_BYTES] = counts.metadata_bytes;
+}
+
+static enum hipmm_status recording_query(void *self, size_t index, int64_t *value_out)
+{
+  int64_t values[N_VALUES];
+  recording_count(self, values);
+  *value_out = values[index];
+  return HIPMM_OK;
+}
+
+static const struct hipmm_feature recording_actions[] = {
+    {.name = "flush",
+     .doc = "Waits until the disk has all events so far. Without it only a crash of the whole system loses events"},
+};
+
+/* There is one action. */
+static enum hipmm_status recording_perform(void *self, size_t index, int64_t *values_out)
+{
+  struct recording *recording = self;
+  const struct hipmm_services *services = recording->recorder.services;
+  (void)index;
+  int code = record_file_flush(&recording->recorder.file);
+  recording_count(recording, values_out);
+  return code ? services->fail(services, HIPMM_E_IO, "file", "cannot flush the record: %s", strerror(code)) : HIPMM_OK;
+}
+
+/* ---- Life ---- */
+
+static void recording_validate(const struct hipmm_validation *validation, const void *options)
+{
+  const struct recording_options *given = options;
+  const char *other = validation->same_as(validation, "file");
+  char name[OUTPUT_FILE_NAME_BYTES];
+  if (!output_file_expand(given->file, 0, name)) validation->error(validation, "file", "%s", name);
+  if (!*given->file) validation->error(validation, "file", "the name of a file is missing");
+  if (given->rotate_size && given->rotate_size < 4 * RECORD_BLOCK_BYTES)
+    validation->error(validation, "rotate_size", "%llu bytes are too few; write 0 or at least \"256KiB\"",
+                      (unsigned long long)given->rotate_size);
+  if (other)
+    validation->error(validation, "file",
+                      "resource \"%s\" of the same stack writes \"%.500s\" too; give each a file of its own", other,
+                      given->file);
+}
+
+struct recording_opening {
+  const struct hipmm_services *services;
+  const struct recording_options *given;
+  struct recording *recording;
+};
+
+static enum hipmm_status recording_open(void *closure, const char *name, enum log_file_conflict *conflict_out)
+{
+  const struct recording_opening *opening = closure;
+  const struct log_file_wish wish = {name, 0, opening->given->rotate_size, opening->given->rotate_files};
+  return recorder_open(&opening->recording->recorder, opening->services, &wish, conflict_out);
+}
+
+static enum hipmm_status recording_create(const struct hipmm_services *services, const void *options,
+                                          struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  const struct recording_options *given = options;
+  (void)n_upstreams; /* one, as the descriptor says */
+  struct recording *recording = services->host_allocate(services, sizeof *recording);
+  if (!recording)
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
+  recording->upstream = upstreams[0];
+  recording->recorder.stack_interval = (uint32_t)given->stack_interval;
+  recording->recorder.stack_depth = (uint32_t)given->stack_depth;
+  atomic_init(&recording->is_enabled, given->enabled);
+  struct recording_opening opening = {services, given, recording};
+  enum hipmm_status status = log_file_open_own(services, "recording", given->file, recording_open, &opening);
+  if (status)
+    services->host_free(services, recording, sizeof *recording);
+  else
+    *self_out = recording;
+  return status;
+}
+
+/* Only `enabled` may change. */
+static enum hipmm_status recording_reconfigure(void *self, const char *option, const void *options)
+{
+  struct recording *recording = self;
+  const struct recording_options *given = options;
+  (void)option;
+  atomic_store_explicit(&recording->is_enabled, given->enabled, memory_order_relaxed);
+  return HIPMM_OK;
+}
+
+static void recording_destroy(void *self)
+{
+  struct recording *recording = self;
+  const struct hipmm_services *services = recording->recorder.services;
+  recorder_close(&recording->recorder);
+  services->host_free(services, recording, sizeof *recording);
+}
+
+static const struct hipmm_option recording_option_table[] = {
+    {.name = "file",
+     .type = HIPMM_OPTION_STRING,
+     .offset = offsetof(struct recording_options, file),
+     .initial = "hipmm.%r.record",
+     .doc =
+         "Name of the file, which is overwritten; %p in it is replaced by the process id, %h by the host's name, %r by "
+         "the rank (torchrun, Open MPI, PMIx, MPICH, MVAPICH2, PALS, Flux, Slurm; else 0), %d by the device, %% by a "
+         "percent sign. If another device already writes the file, .devN is inserted before its extension; if another "
+         "process does, "
+         ".pN. It must be a regular file that nobody shortens while it is written"},
+    {.name = "rotate_size",
+     .type = HIPMM_OPTION_BYTES,
+     .offset = offsetof(struct recording_options, rotate_size),
+     .initial = "0",
+     .unit = "bytes",
+     .doc = "The most that one file has, besides 64 KiB for each thread; then it is renamed to FILE.1, an older FILE.1 "
+            "to FILE.2 and so on, and a new file begins. 0: one file of any size; else at least 256KiB"},
+    {.name = "rotate_files",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct recording_options, rotate_files),
+     .initial = "1",
+     .unit = "files",
+     .doc = "How many renamed files stay; the oldest is overwritten",
+     .minimum = "1",
+     .maximum = "1000"},
+    {.name = "stack_interval",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct recording_options, stack_interval),
+     .initial = "0",
+     .unit = "allocations",
+     .doc = "Record the call stack of every Nth allocation of each thread, which takes microseconds; 1: of all. 0: of "
+            "none",
+     .minimum = "0",
+     .maximum = "1000000000"},
+    {.name = "stack_depth",
+     .type = HIPMM_OPTION_INTEGER,
+     .offset = offsetof(struct recording_options, stack_depth),
+     .initial = "32",
+     .unit = "frames",
+     .doc = "The most frames of a call stack",
+     .minimum = "1",
+     .maximum = "64"},
+    {.name = "enabled",
+     .type = HIPMM_OPTION_BOOL,
+     .flags = HIPMM_OPTION_RELOADABLE,
+     .offset = offsetof(struct recording_options, enabled),
+     .initial = "true",
+     .doc = "Whether events are recorded; the file is created in any case. A block that is allocated while this is off "
+            "and freed while it is on has an event only for its free"},
+};
+
+static const struct hipmm_ops recording_ops = {
+    .struct_size = sizeof recording_ops,
+    .allocate = recording_allocate,
+    .deallocate = recording_deallocate,
+    .query = recording_query,
+    .perform = recording_perform,
+    .reconfigure = recording_reconfigure,
+};
+
+HIPMM_EXPORT extern const struct hipmm_plugin recording_LTX_hipmm_plugin;
+
+const struct hipmm_plugin recording_LTX_hipmm_plugin = {
+    HIPMM_PLUGIN_HEAD,
+    .type = "recording",
+    .version = "1.0",
+    .doc = "Records allocations and frees in a compact binary file, for some nanoseconds each",
+    .role = HIPMM_ROLE_ADAPTOR,
+    .min_upstreams = 1,
+    .max_upstreams = 1,
+    .options = recording_option_table,
+    .n_options = sizeof recording_option_table / sizeof *recording_option_table,
+    .options_bytes = sizeof(struct recording_options),
+    .values = recording_values,
+    .n_values = N_VALUES,
+    .actions = recording_actions,
+    .n_actions = sizeof recording_actions / sizeof *recording_actions,
+    .ops = &recording_ops,
+    .create = recording_create,
+    .destroy = recording_destroy,
+    .validate = recording_validate,
+};

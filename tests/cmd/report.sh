@@ -1,0 +1,145 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm report: the numbers of a small log, real logs, odd ones, and the page as a browser shows it, where there is one.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+
+# number PATH: a value of the JSON printed, as "peak.bytes"
+number() {
+  python3 -c 'import json, sys
+value = json.load(open(sys.argv[1]))
+for key in sys.argv[2].split("."): value = value[int(key) if key.isdigit() else key]
+print(json.dumps(value))' "$work/out" "$1"
+}
+
+# is PATH VALUE
+is() {
+  [ "$(number "$1")" = "$2" ] || fail "$1 is $(number "$1") and not $2"
+}
+
+# ---- A log whose numbers one can count ----
+
+cat >small.csv <<'END'
+Thread,Time,Action,Pointer,Size,Stream
+1,10:00:00.000000,allocate,0x10000000,1048576,0
+1,10:00:01.000000,allocate,0x10200000,3145728,0x7
+2,10:00:02.000000,allocate,0x10600000,3145728,0x7
+2,10:00:03.000000,free,0x10200000,3145728,0x7
+1,10:00:04.000000,allocate failure,(nil),9999999,0
+1,10:00:05.000000,free,0xdead0000,8,0
+1,10:00:06.000000,allocate,0x10100000,100,0
+END
+run 0 report --json small.csv
+is events 7
+is allocations 4
+is frees 1
+is failures 1
+is unmatched_frees 1
+is duration_ns 6000000000
+is peak.bytes 7340032
+is peak.event 2
+is peak.blocks 3
+is peak.by_size.0 '{"blocks": 2, "bytes": 6291456, "size": 3145728}'
+is peak.by_stream.0 '{"blocks": 2, "bytes": 6291456, "stream": "0x7"}'
+is peak.by_thread.0 '{"blocks": 2, "bytes": 4194304, "thread": 1}'
+is end.bytes 4194404
+is end.blocks 3
+is first_failure '{"event": 4, "time_ns": 4000000000, "bytes": 9999999, "live_bytes": 4194304}'
+is fragmentation.peak_pages_bytes 10485760 # pages 0x80; 0x81, 0x82; 0x83, 0x84
+is timeline.most '[1048576, 4194304, 7340032, 4194304, 4194304, 4194304, 4194404]'
+is sizes.0 '{"log2": 6, "blocks": 1, "bytes": 100}'
+is lifetimes '[{"log2": 1, "blocks": 1, "bytes": 3145728}]'
+run 0 report small.csv
+prints '^- At most 7 MiB are live at once: after event 2 (2 s) of 7 events, in 3 blocks.$'
+prints '^- The largest part of the peak: 2 blocks of 3 MiB (86 %).$'
+prints '^- At the end of the log 3 blocks with 4'
+prints '^- 1 operation failed; the first, of 9.54 MiB, at event 4 (4 s).$'
+same report-small.txt
+
+# Logs together, and through a pipe.
+head -4 small.csv >first.csv
+sed '2,4d' small.csv >second.csv
+run 0 report --json first.csv second.csv
+is peak.bytes 7340032
+is title '"first.csv and 1 more"'
+"$hipmm" report --json - <small.csv >"$work/out" || fail "standard input is not read"
+is peak.bytes 7340032
+
+# ---- Pages ----
+
+run 0 report small.csv -o page.html
+[ ! -s "$work/out" ] || fail "the page and a text were written"
+for part in '<title>' 'id="story"' 'id="column-from"' 'id="column-ranges"' 'requestDraw'; do
+  grep -q -- "$part" page.html || fail "the page lacks $part"
+done
+! grep -qE '(src|href)=|https?:|@(style|script|data|title)@' page.html || fail "the page needs something else"
+column() {
+  sed -n "s|.*id=\"column-$1\">\([^<]*\)</script>.*|\1|p" page.html | base64 -d | od -An "-t$2" -v -w400
+}
+[ "$(column from u4 | tr -s ' ')" = ' 0 1 2 6' ] || fail "the column of allocations is $(column from u4)"
+[ "$(column to u4 | tr -s ' ')" = ' 4294967295 3 4294967295 4294967295' ] || fail "the column of frees is $(column to u4)"
+[ "$(column bytes f8 | tr -s ' ')" = ' 1048576 3145728 3145728 100' ] || fail "the column of sizes is $(column bytes f8)"
+
+# A name that is HTML is a name.
+cp small.csv '<script>alert(1)<b>&.csv'
+run 0 report '<script>alert(1)<b>&.csv' -o odd.html
+! grep -q '<script>alert' odd.html || fail "the name of a log became part of the page"
+
+# ---- Real programs ----
+
+for log in cupy_frames resnet50_train; do
+  xz -dc "$top_srcdir/tests/data/$log.csv.xz" >$log.csv || exit 99
+done
+run 0 report --json cupy_frames.csv
+is peak.bytes 985520330
+is end.blocks 0
+run 0 report --json resnet50_train.csv
+is peak.bytes 4069464592
+is end.blocks 3
+HIPMM_RUNTIME=software HIPMM_LOG=error
+export HIPMM_RUNTIME HIPMM_LOG
+echo '{ "stack": [{"type": "recording", "file": "made.record", "stack_interval": 100}, "pool", "device"] }' >hipmm.json
+run 0 replay cupy_frames.csv
+run 0 report --json made.record
+is peak.bytes 985520330
+[ "$(number peak.by_stack | wc -c)" -gt 20 ] || fail "the call stacks are not there"
+for width in 20 40 200; do
+  COLUMNS=$width "$hipmm" report cupy_frames.csv >"$work/out" || fail "no text of $width columns"
+done
+
+# A browser draws it.
+if command -v chromium >/dev/null; then
+  run 0 report made.record -o drawn.html
+  if timeout 60 chromium --headless=new --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom \
+    "file://$work/drawn.html" >dom 2>dom.err; then
+    for text in '940 MiB in 151 blocks' 'At most 939.87 MiB are live at once' '(no call stack recorded)' 'id="flame"'; do
+      grep -q -- "$text" dom || fail "the drawn page lacks: $text"
+    done
+  else
+    echo "chromium does not run here"
+  fi
+fi
+
+# ---- Odd logs ----
+
+echo 'Thread,Time,Action,Pointer,Size,Stream' >nothing.csv
+run 0 report nothing.csv -o nothing.html --text
+prints '^The log has no events.$'
+run 0 report --json nothing.csv
+is events 0
+: >empty.csv
+run 1 report empty.csv
+says '^hipmm: empty.csv: is empty'
+run 1 report "$top_srcdir/README.md"
+says 'a log begins with Thread,Time,Action'
+run 1 report small.csv -o none/page.html
+says '^hipmm: report: cannot write "none/page.html": No such file or directory$'
+run 2 report --text --json small.csv
+says '^hipmm: report: --text and --json are two answers; ask for one$'
+# A clock that steps back, and addresses that are used twice.
+printf 'Thread,Time,Action,Pointer,Size,Stream\n1,10:00:05.0,allocate,0x100,8,0\n1,10:00:01.0,allocate,0x100,16,0\n1,x,free,0x100,16,0\n' >steps.csv
+run 0 report --json steps.csv
+is overlaid 1
+is peak.bytes 16
+is end.bytes 0
+finish

@@ -1,0 +1,168 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm top and export: what two programs publish, what is left of one that is killed, files that are something else, the
+# screen with its keys, and a Prometheus that asks.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+HIPMM_RUNTIME=software
+HIPMM_LOG=error
+export HIPMM_RUNTIME HIPMM_LOG
+[ -w /dev/shm ] || {
+  echo "/dev/shm cannot be written here"
+  exit 77
+}
+
+echo '{ "publish": true, "stack": ["statistics", "pool", "device"] }' >hipmm.json
+echo '{ "stack": ["statistics", "pool", "device"] }' >silent.json
+python3=$(command -v python3) || exit 77
+trap 'kill $one $two $quiet $three 2>/dev/null; rm -rf "$work"' EXIT
+
+# start NAME GRAPH: a program that allocates and frees for a minute; its process is $NAME
+start() {
+  "$hipmm" bench --config "$2" --workload random --live 50 --seconds 60 --size 65536 >/dev/null 2>&1 &
+  eval "$1=$!"
+}
+
+# value PROCESS PATH NAME: of `hipmm top --json`, which is asked until it is there
+value() {
+  "$python3" - "$hipmm" "$@" <<'END'
+import json, subprocess, sys, time
+hipmm, process, path, name = sys.argv[1:]
+found = None
+for _ in range(100):
+    out = subprocess.run([hipmm, "top", "--json"], capture_output=True, text=True, check=True).stdout
+    for row in [row for one in json.loads(out) if one["process"] == int(process) for row in one["resources"]]:
+        if row["path"] == path: found = row[name]
+    if found: break
+    time.sleep(0.05)
+print(found)
+END
+}
+
+start one hipmm.json
+start two hipmm.json
+start quiet silent.json
+[ "$(value $one devices/0/pool live_bytes)" -gt 65536 ] || fail "the first program's memory is not shown"
+[ "$(value $two devices/0/statistics allocations)" -gt 0 ] || fail "the second program's allocations are not shown"
+[ "$(value $two devices/0 reserved_bytes)" -ge 65536 ] || fail "the device's memory is not shown"
+run 0 top --once
+prints "^ *$one devices/0 "
+prints "^ *$two   devices/0/pool .* pool$"
+grep -q "^ *$quiet " "$work/out" && fail "a program is shown that did not ask for it"
+[ "$(stat -c %a /dev/shm/hipmm.*."$one")" = 600 ] || fail "others may read what is published"
+run 0 top --process "$one"
+grep -q "^ *$two " "$work/out" && fail "another process than the one asked for is shown"
+
+# The variable decides over the graph.
+HIPMM_PUBLISH=1 "$hipmm" bench --config silent.json --workload random --seconds 60 >/dev/null 2>&1 &
+three=$!
+[ "$(value $three devices/0/pool live_blocks)" -gt 0 ] || fail "HIPMM_PUBLISH=1 does not publish"
+HIPMM_PUBLISH=0 "$hipmm" bench --config hipmm.json --workload random --seconds 0.3 >/dev/null 2>&1
+HIPMM_LOG=warning HIPMM_PUBLISH=yes "$hipmm" bench --config hipmm.json --workload random --seconds 0.1 >out 2>err
+grep -q 'HIPMM_PUBLISH is "yes"; write 1 to publish counters, 0 not to' err || fail "a wrong HIPMM_PUBLISH is not told: $(cat err)"
+
+# ---- Killed, ended, and files that are something else ----
+
+kill -9 "$two"
+wait "$two" 2>/dev/null
+run 0 top
+grep -q "^ *$two " "$work/out" && fail "a process that was killed is shown"
+[ ! -e "$(echo /dev/shm/hipmm.*."$two")" ] || fail "what the killed process published is still there"
+user=$(id -u)
+junk="/dev/shm/hipmm.$user.junk-$$ /dev/shm/hipmm.$user.short-$$"
+trap 'kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk' EXIT
+# Their writers live as long as they are tested: a shell that holds the lock of random bytes.
+"$python3" - $junk <<'END' &
+import fcntl, os, struct, sys, time
+held = []
+for name, size in zip(sys.argv[1:], (70000, 10)):
+    file = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+    os.write(file, b"HIPMMLV1" + os.urandom(size))
+    fcntl.fcntl(file, 37, struct.pack("hhqqhxxxxxx", fcntl.F_WRLCK, 0, 0, 0, 0)[:32].ljust(32, b"\0"))  # F_OFD_SETLK
+    held.append(file)
+time.sleep(3)
+END
+sleep 0.3
+run 0 top
+prints "^ *$one devices/0 "
+ln -s "$work/hipmm.json" "/dev/shm/hipmm.$user.link-$$"
+run 0 top
+[ -f hipmm.json ] || fail "a symbolic link was followed"
+rm -f "/dev/shm/hipmm.$user.link-$$"
+
+# ---- The screen ----
+
+"$python3" - "$hipmm" <<'END' || fail "the screen"
+import os, pty, select, struct, fcntl, termios, sys, time
+def look(columns, keys):
+    process, terminal = pty.fork()
+    if process == 0:
+        os.environ.update(TERM="xterm")
+        os.execv(sys.argv[1], [sys.argv[1], "top", "--interval", "0.1"])
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
+    shown, until = b"", time.time() + 10
+    keys = list(keys)
+    while time.time() < until:
+        if select.select([terminal], [], [], 0.3)[0]:
+            try: part = os.read(terminal, 65536)
+            except OSError: break
+            if not part: break
+            shown += part
+        if keys and shown.count(b"\x1b[H") > 2: os.write(terminal, keys.pop(0).encode())
+    else:
+        os.kill(process, 9)
+        raise SystemExit("it does not leave on q")
+    status = os.waitpid(process, 0)[1]
+    assert status == 0, status
+    return shown.decode(errors="replace")
+shown = look(120, "lraq")
+for text in ("devices/0/pool", "by process", "by live bytes", "by reserved bytes", "by allocations a second", "q quit"):
+    assert text in shown, text
+assert shown.endswith("\x1b[?25h\x1b[?1049l"), "the terminal is not as it was"
+import re
+for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", look(40, "q")).split("\n"):
+    assert len(line.rstrip("\r")) <= 65, line # the keys are in one line
+END
+
+# ---- Monitors ----
+
+run 0 export --prometheus
+prints "^hipmm_live_bytes{process=\"$one\",device=\"0\",resource=\"pool\",type=\"pool\"} [0-9]*$"
+prints "^hipmm_allocations_total{process=\"$one\",device=\"0\",resource=\"statistics\",type=\"statistics\"} [0-9]*$"
+prints '^# EOF$'
+cp "$work/out" metrics
+command -v promtool >/dev/null && {
+  promtool check metrics <metrics >out 2>&1 # which expects the help of counters under another name
+  ! grep -v 'hipmm_[a-z_]*_total no help text' out || fail "promtool: $(cat out)"
+}
+run 0 export --prometheus -o metrics.prom
+tail -1 metrics.prom | grep -q '^# EOF$' || fail "the file of metrics is not whole"
+[ "$(ls metrics.prom* | wc -l)" = 1 ] || fail "a part of a file is left: $(ls metrics.prom*)"
+run 1 export --prometheus -o none/metrics.prom
+says '^hipmm: export: cannot write "none/metrics.prom": No such file or directory$'
+run 2 export
+says '^hipmm: export: say --prometheus$'
+"$hipmm" export --prometheus --listen 0 2>said &
+server=$!
+"$python3" - <<'END' || fail "the server"
+import re, socket, time, urllib.request, urllib.error
+for _ in range(100):
+    found = re.search(r"http://127.0.0.1:(\d+)/metrics", open("said").read())
+    if found: break
+    time.sleep(0.05)
+url = found.group(0)
+with urllib.request.urlopen(url, timeout=5) as answer:
+    assert answer.headers["Content-Type"].startswith("application/openmetrics-text"), answer.headers
+    assert answer.read().endswith(b"# EOF\n")
+try:
+    urllib.request.urlopen(url.replace("metrics", "secrets"), timeout=5)
+    raise SystemExit("another page is there")
+except urllib.error.HTTPError as error:
+    assert error.code == 404
+port = int(found.group(1))
+for rubbish in (b"", b"\0" * 10000, b"GET"):  # clients that hang up, or say nothing sensible
+    with socket.create_connection(("127.0.0.1", port)) as client: client.sendall(rubbish)
+with urllib.request.urlopen(url, timeout=20) as answer: assert answer.status == 200
+END
+kill $server
+finish

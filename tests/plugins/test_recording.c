@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of recording, and of the reader of its files: what is recorded is what was done, whatever the threads, the size and
+ * the end of the process; a damaged file is read as far as it is whole. */
+#include "../../core/base/record_format.h"
+#include "../../core/cmd/trace/rows.h"
+#include "../support/fixture.h"
+#include "../support/random.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define GRAPH "'stack': [{'type': 'recording', 'file': '%s/log.record'%s}, 'pool', 'device']"
+
+static char *folder;
+
+static int setup(void **state)
+{
+  folder = new_folder();
+  return fixture_setup(state);
+}
+
+static int teardown(void **state)
+{
+  int status = fixture_teardown(state);
+  remove_folder(folder);
+  return status;
+}
+
+static enum hipmm_status start(const char *more_options)
+{
+  char graph[600];
+  snprintf(graph, sizeof graph, GRAPH, folder, more_options);
+  return fixture_try("", graph);
+}
+
+/* ---- Reading what was recorded ---- */
+
+struct rows {
+  struct trace_row *items;
+  size_t n;
+  char remark[256];
+};
+
+/* Adds the rows of a file. */
+static void read_rows(const char *name, struct rows *rows)
+{
+  char message[600], *path = path_in(folder, name);
+  struct trace_rows *reader = trace_rows_open(path, message, sizeof message);
+  if (!reader) fail_msg("%s", message);
+  enum trace_line state;
+  struct trace_row row;
+  while ((state = trace_rows_next(reader, &row)) == TRACE_LINE) {
+    rows->items = reallocarray(rows->items, rows->n + 1, sizeof row);
+    assert_non_null(rows->items);
+    rows->items[rows->n++] = row;
+  }
+  assert_int_equal(state, TRACE_LINE_END);
+  snprintf(rows->remark, sizeof rows->remark, "%s", trace_rows_remark(reader));
+  trace_rows_close(reader);
+  free(path);
+}
+
+static struct rows rows_of(const char *name)
+{
+  struct rows rows = {0};
+  read_rows(name, &rows);
+  return rows;
+}
+
+/* Each address is allocated and freed in turns, with one size, and at the end nothing is live but `live` blocks. */
+static void assert_in_order(const struct rows *rows, size_t live)
+{
+  struct {
+    uint64_t pointer, bytes;
+  } *blocks = calloc(rows->n + 1, sizeof *blocks);
+  size_t n = 0;
+  for (size_t i = 0; i < rows->n; i++) {
+    const struct trace_row *row = &rows->items[i];
+    size_t at = 0;
+    while (at < n && blocks[at].pointer != row->pointer) at++;
+    if (i > 0 && row->nanoseconds < rows->items[i - 1].nanoseconds - 1000)
+      fail_msg("row %zu is earlier than the row before it by %lld ns", i,
+               (long long)(rows->items[i - 1].nanoseconds - row->nanoseconds));
+    if (row->action == TRACE_ALLOCATE) {
+      if (at < n) fail_msg("row %zu allocates 0x%llx, which is allocated", i, (unsigned long long)row->pointer);
+      blocks[n].pointer = row->pointer;
+      blocks[n++].bytes = row->bytes;
+    } else {
+      if (at == n) fail_msg("row %zu frees 0x%llx, which is free", i, (unsigned long long)row->pointer);
+      assert_int_equal(blocks[at].bytes, row->bytes);
+      blocks[at] = blocks[--n];
+    }
+  }
+  assert_int_equal(n, live);
+  free(blocks);
+}
+
+/* ---- One thread ---- */
+
+static void records_what_was_done(void **state)
+{
+  (void)state;
+  void *ptr = NULL;
+  assert_ok(start(""));
+  hipmm_stream_t stream = fixture_stream();
+  struct timespec before, after;
+  clock_gettime(CLOCK_REALTIME, &before);
+  void *first = fixture_allocate(1000, NULL), *second = fixture_allocate(1, stream);
+  assert_null(fixture_allocate(0, (hipmm_stream_t)1));
+  assert_status(hipmm_allocate(NULL, SIZE_MAX, (hipmm_stream_t)2, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  fixture_free(first, 1000, NULL);
+  fixture_free(second, 0, stream);
+  clock_gettime(CLOCK_REALTIME, &after);
+  const struct trace_row expected[] = {
+      {.action = TRACE_ALLOCATE, .pointer = (uintptr_t)first, .bytes = 1000},
+      {.action = TRACE_ALLOCATE, .pointer = (uintptr_t)second, .bytes = 1, .stream = (uintptr_t)stream},
+      {.action = TRACE_ALLOCATE, .stream = 1},
+      {.action = TRACE_ALLOCATE_FAILURE, .bytes = SIZE_MAX, .stream = 2},
+      {.action = TRACE_FREE, .pointer = (uintptr_t)first, .bytes = 1000},
+      {.action = TRACE_FREE, .pointer = (uintptr_t)second, .bytes = 0, .stream = (uintptr_t)stream}};
+  struct rows rows = rows_of("log.record"); /* while it is written */
+  assert_int_equal(rows.n, 6);
+  assert_string_equal(rows.remark, "");
+  for (size_t i = 0; i < rows.n; i++) {
+    const struct trace_row *row = &rows.items[i];
+    assert_int_equal(row->action, expected[i].action);
+    assert_int_equal(row->pointer, expected[i].pointer);
+    assert_int_equal(row->bytes, expected[i].bytes);
+    assert_int_equal(row->stream, expected[i].stream);
+    assert_int_equal(row->thread, syscall(SYS_gettid));
+    assert_int_equal(row->stack, 0);
+    /* The clock is calibrated for a millisecond, so some microseconds may be wrong. */
+    assert_true(row->nanoseconds > before.tv_sec * 1000000000 + before.tv_nsec - 1000000);
+    assert_true(row->nanoseconds < after.tv_sec * 1000000000 + after.tv_nsec + 1000000);
+  }
+  assert_int_equal(fixture_value("recording", "events"), 6);
+  assert_int_equal(fixture_value("recording", "lost_events"), 0);
+  free(rows.items);
+  fixture_drop_stream(stream);
+}
+
+static void records_only_while_it_is_enabled(void **state)
+{
+  (void)state;
+  assert_ok(start(", 'enabled': false"));
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  assert_ok(hipmm_set("devices/0/recording/enabled", "true"));
+  fixture_free(fixture_allocate(2000, NULL), 2000, NULL);
+  struct rows rows = rows_of("log.record");
+  assert_int_equal(rows.n, 2);
+  assert_int_equal(rows.items[0].bytes, 2000);
+  free(rows.items);
+}
+
+/* More streams than a block's table has, and numbers of every length. */
+static void records_numbers_of_every_length(void **state)
+{
+  enum { STREAMS = 34, ROUNDS = 3 }; /* more bytes than there are */
+  size_t n = 0;
+  (void)state;
+  assert_ok(start(""));
+  for (int round = 0; round < ROUNDS; round++)
+    for (uintptr_t i = 1; i <= STREAMS; i++) {
+      void *ptr = NULL;
+      hipmm_stream_t stream = (hipmm_stream_t)(i % 7 == 0 ? ~i : i << i);
+      assert_status(hipmm_allocate(NULL, SIZE_MAX >> i, stream, &ptr), HIPMM_E_OUT_OF_MEMORY);
+    }
+  struct rows rows = rows_of("log.record");
+  assert_int_equal(rows.n, ROUNDS * STREAMS);
+  for (int round = 0; round < ROUNDS; round++)
+    for (uintptr_t i = 1; i <= STREAMS; i++, n++) {
+      assert_int_equal(rows.items[n].stream, i % 7 == 0 ? ~i : i << i);
+      assert_int_equal(rows.items[n].bytes, SIZE_MAX >> i);
+    }
+  free(rows.items);
+}
+
+/* A real program's sizes: the promise of the file's size. */
+static void needs_at_most_16_bytes_an_event(void **state)
+{
+  enum { BLOCKS = 200, EVENTS = 60000 };
+  struct {
+    void *ptr;
+    size_t bytes;
+  } blocks[BLOCKS] = {{0}};
+  uint64_t random = 7;
+  struct stat status;
+  (void)state;
+  assert_ok(start(""));
+  hipmm_stream_t streams[4];
+  for (int i = 0; i < 4; i++) streams[i] = fixture_stream();
+  for (int i = 0; i < EVENTS; i++) {
+    uint64_t at = random_below(&random, BLOCKS);
+    hipmm_stream_t stream = streams[at % 4];
+    if (blocks[at].ptr) {
+      fixture_free(blocks[at].ptr, blocks[at].bytes, stream);
+      blocks[at].ptr = NULL;
+    } else {
+      blocks[at].bytes = random_below(&random, 1000000) + 1;
+      blocks[at].ptr = fixture_allocate(blocks[at].bytes, stream);
+    }
+  }
+  for (int i = 0; i < BLOCKS; i++)
+    if (blocks[i].ptr) fixture_free(blocks[i].ptr, blocks[i].bytes, streams[i % 4]);
+  struct rows rows = rows_of("log.record");
+  assert_in_order(&rows, 0);
+  char *path = path_in(folder, "log.record");
+  assert_int_equal(stat(path, &status), 0);
+  print_message("%.1f bytes an event\n", (double)status.st_size / (double)rows.n);
+  assert_true((size_t)status.st_size < 16 * rows.n);
+  free(path);
+  free(rows.items);
+  for (int i = 0; i < 4; i++) fixture_drop_stream(streams[i]);
+}
+
+/* ---- Threads ---- */
+
+enum { THREADS = 4, HANDOVERS = 3000 };
+
+/* Blocks that are handed from thread to thread at once. */
+static void *_Atomic places[3];
+
+static void hand_blocks_around(int *failures)
+{
+  for (int i = 0; i < HANDOVERS; i++) {
+    void *ptr = NULL;
+    *failures += hipmm_allocate(NULL, 4096, NULL, &ptr) != 0;
+    ptr = atomic_exchange(&places[i % 3], ptr);
+    if (ptr) *failures += hipmm_deallocate(NULL, ptr, 4096, NULL) != 0;
+  }
+}
+
+static void keeps_the_order_of_blocks_that_change_threads(void **state)
+{
+  (void)state;
+  assert_ok(start(""));
+  fixture_run_threads(THREADS, hand_blocks_around);
+  for (int i = 0; i < 3; i++) fixture_free(atomic_exchange(&places[i], NULL), 4096, NULL);
+  struct rows rows = rows_of("log.record");
+  assert_int_equal(rows.n, 2 * THREADS * HANDOVERS);
+  assert_in_order(&rows, 0);
+  free(rows.items);
+}
+
+static void *allocate_and_free_once(void *failures)
+{
+  void *ptr;
+  *(int *)failures += hipmm_allocate(NULL, 1000, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 1000, NULL);
+  return NULL;
+}
+
+/* A thread continues in the block of one that has ended, and its events have its own number. */
+static void uses_the_blocks_of_threads_that_ended(void **state)
+{
+  enum { MANY = 100 };
+  int failures = 0;
+  (void)state;
+  assert_ok(start(""));
+  for (int i = 0; i < MANY; i++) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, allocate_and_free_once, &failures), 0);
+    pthread_join(thread, NULL);
+  }
+  assert_int_equal(failures, 0);
+  struct rows rows = rows_of("log.record");
+  assert_int_equal(rows.n, 2 * MANY);
+  assert_in_order(&rows, 0);
+  for (size_t i = 0; i < rows.n; i += 2) {
+    assert_int_equal(rows.items[i].thread, rows.items[i + 1].thread);
+    assert_int_not_equal(rows.items[i].thread, syscall(SYS_gettid));
+  }
+  assert_true(fixture_value("recording", "file_bytes") <= 8 * RECORD_BLOCK_BYTES);
+  free(rows.items);
+}
+
+/* ---- Stacks ---- */
+
+__attribute__((noinline)) static void *allocate_here(void)
+{
+  void *ptr = fixture_allocate(1000, NULL);
+  __asm__ volatile("" ::: "memory"); /* no tail call, so that the frame stays */
+  return ptr;
+}
+
+static void records_the_stack_of_every_nth_allocation(void **state)
+{
+  char message[600], *path = path_in(folder, "log.record");
+  struct trace_row row;
+  int stacks = 0;
+  (void)state;
+  assert_ok(start(", 'stack_interval': 10"));
+  for (int i = 0; i < 100; i++) fixture_free(allocate_here(), 1000, NULL);
+  struct trace_rows *reader = trace_rows_open(path, message, sizeof message);
+  assert_non_null(reader);
+  while (trace_rows_next(reader, &row) == TRACE_LINE) {
+    if (!row.stack) continue;
+    assert_int_equal(row.action, TRACE_ALLOCATE);
+    const char *text = trace_rows_stack(reader, row.stack);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "test_recording"));
+    stacks++;
+  }
+  assert_int_equal(stacks, 10);
+  assert_null(trace_rows_stack(reader, 1 << 20));
+  trace_rows_close(reader);
+  free(path);
+}
+
+/* ---- Files ---- */
+
+static void keeps_all_events_when_the_file_is_rotated(void **state)
+{
+  enum { MANY = 100000 };
+  struct rows rows = {0};
+  (void)state;
+  assert_ok(start(", 'rotate_size': '256KiB', 'rotate_files': 20"));
+  for (int i = 0; i < MANY; i++) fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  int files = 0;
+  for (int i = 20; i >= 0; i--) {
+    char name[32];
+    struct stat status;
+    snprintf(name, sizeof name, i ? "log.record.%d" : "log.record", i);
+    char *path = path_in(folder, name);
+    if (!stat(path, &status)) {
+      assert_true(status.st_size <= (4 + 2) * RECORD_BLOCK_BYTES);
+      read_rows(name, &rows);
+      files++;
+    }
+    free(path);
+  }
+  assert_true(files > 3);
+  assert_int_equal(rows.n, 2 * MANY);
+  for (size_t i = 0; i < rows.n; i++) assert_int_equal(rows.items[i].action, i % 2 ? TRACE_FREE : TRACE_ALLOCATE);
+  assert_int_equal(fixture_value("recording", "events"), 2 * MANY);
+  free(rows.items);
+}
+
+static struct outcome run_role(const char *role)
+{
+  return run_again((const char *const[]){role, folder, NULL}, (const char *const[]){NULL});
+}
+
+/* Run as another process, which ends in the middle of everything. */
+static int record_and_be_killed(void)
+{
+  void *kept;
+  if (start("") || hipmm_allocate(NULL, 12345, NULL, &kept)) return 1;
+  for (int i = 0; i < 20000; i++) {
+    void *ptr;
+    if (hipmm_allocate(NULL, 1000, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 1000, NULL)) return 2;
+  }
+  return raise(SIGKILL);
+}
+
+static void keeps_what_was_recorded_when_the_process_is_killed(void **state)
+{
+  (void)state;
+  assert_int_equal(run_role("killed").status, -1); /* by a signal */
+  struct rows rows = rows_of("log.record");
+  assert_int_equal(rows.n, 40001);
+  assert_int_equal(rows.items[0].bytes, 12345);
+  assert_in_order(&rows, 1);
+  assert_string_equal(rows.remark, "");
+  free(rows.items);
+}
+
+/* Run as another process, whose file cannot have more than three blocks. */
+static int fill_a_small_file(void)
+{
+  const struct rlimit limit = {3 * RECORD_BLOCK_BYTES, 3 * RECORD_BLOCK_BYTES};
+  char graph[600];
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'recording', 'file': '%s/log.record'}, 'host']", folder);
+  if (fixture_try("", graph)) return 1;
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  for (int i = 0; i < 50000; i++) {
+    void *ptr;
+    if (hipmm_allocate(NULL, 256, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 256, NULL)) return 2;
+  }
+  struct hipmm_resource *resource;
+  int64_t events = 0, lost = 0;
+  if (hipmm_resource_get_for_device(0, &resource)) return 3;
+  if (hipmm_resource_query(resource, "events", &events) || hipmm_resource_query(resource, "lost_events", &lost))
+    return 4;
+  if (events + lost != 100000 || lost < 1000) return 5;
+  printf("%lld", (long long)events);
+  fflush(stdout);
+  return 0;
+}
+
+static void says_that_events_were_lost(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_role("fill");
+  assert_int_equal(outcome.status, 0);
+  assert_contains(outcome.error, "cannot grow: File too large; events are lost");
+  struct rows rows = rows_of("log.record");
+  assert_int_equal(rows.n, strtoll(outcome.out, NULL, 10));
+  assert_contains(rows.remark, "lost while it was recorded");
+  free(rows.items);
+}
+
+static void gives_each_device_a_file(void **state)
+{
+  struct hipmm_resource *other;
+  void *ptr;
+  (void)state;
+  assert_ok(start(""));
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  assert_ok(hipmm_resource_get_for_device(1, &other));
+  assert_ok(hipmm_allocate(other, 2000, NULL, &ptr));
+  assert_ok(hipmm_deallocate(other, ptr, 2000, NULL));
+  hipmm_resource_release(other);
+  struct rows first = rows_of("log.record"), second = rows_of("log.dev1.record");
+  assert_int_equal(first.n, 2);
+  assert_int_equal(second.n, 2);
+  assert_int_equal(first.items[0].bytes, 1000);
+  assert_int_equal(second.items[0].bytes, 2000);
+  free(first.items);
+  free(second.items);
+}
+
+static void refuses_what_cannot_be_a_record(void **state)
+{
+  char options[600];
+  (void)state;
+  assert_status(start(", 'rotate_size': '100KiB'"), HIPMM_E_CONFIG);
+  assert_contains(hipmm_last_error_message(), "write 0 or at least \"256KiB\"");
+  hipmm_finalize();
+  char *fifo = path_in(folder, "fifo");
+  assert_int_equal(mkfifo(fifo, 0600), 0);
+  snprintf(options, sizeof options, "'stack': [{'type': 'recording', 'file': '%s'}, 'device']", fifo);
+  assert_status(fixture_try("", options), HIPMM_E_CONFIG);
+  assert_contains(hipmm_last_error_message(), "is not a regular file");
+  hipmm_finalize();
+  snprintf(options, sizeof options, "'stack': [{'type': 'recording', 'file': '%s/none/x'}, 'device']", folder);
+  assert_status(fixture_try("", options), HIPMM_E_IO);
+  assert_contains(hipmm_last_error_message(), "its folder does not exist, create it first");
+  hipmm_finalize();
+  snprintf(options, sizeof options, "'stack': [{'type': 'recording', 'file': '%s/%%q'}, 'device']", folder);
+  assert_status(fixture_try("", options), HIPMM_E_CONFIG);
+  assert_contains(hipmm_last_error_message(), "unknown %q");
+  free(fifo);
+}
+
+/* ---- Damaged files ---- */
+
+static void write_record(const char *name, const void *data, size_t bytes)
+{
+  char *path = path_in(folder, name);
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(data, 1, bytes, file), bytes);
+  assert_int_equal(fclose(file), 0);
+  free(path);
+}
+
+/* Reads what may be refused; how many rows there were, or -1. */
+static int try_to_read(const char *name, char *message, size_t message_bytes)
+{
+  char *path = path_in(folder, name);
+  struct trace_rows *reader = trace_rows_open(path, message, message_bytes);
+  struct trace_row row;
+  int n = reader ? 0 : -1;
+  while (reader && trace_rows_next(reader, &row) == TRACE_LINE) n++;
+  if (reader) snprintf(message, message_bytes, "%s", trace_rows_remark(reader));
+  if (reader) trace_rows_close(reader);
+  free(path);
+  return n;
+}
+
+static char *record_of_200_events(size_t *bytes_out)
+{
+  assert_ok(start(", 'stack_interval': 50"));
+  for (int i = 0; i < 100; i++) fixture_free(allocate_here(), 1000, NULL);
+  char *path = path_in(folder, "log.record"), *data = read_file(path, bytes_out);
+  assert_non_null(data);
+  free(path);
+  return data;
+}
+
+static void reads_a_file_as_far_as_it_is_whole(void **state)
+{
+  char message[600] = "";
+  size_t bytes;
+  (void)state;
+  char *data = record_of_200_events(&bytes);
+  assert_int_equal(bytes, 2 * RECORD_BLOCK_BYTES);
+  write_record("whole", data, bytes);
+  assert_int_equal(try_to_read("whole", message, sizeof message), 200);
+  assert_string_equal(message, "");
+
+  write_record("cut", data, RECORD_BLOCK_BYTES + sizeof(struct record_block) + 1300);
+  int n = try_to_read("cut", message, sizeof message);
+  assert_in_range(n, 1, 199);
+  assert_contains(message, "the file is cut off: its last block is not whole");
+
+  write_record("head", data, 100);
+  assert_int_equal(try_to_read("head", message, sizeof message), -1);
+  assert_contains(message, "is cut off before the end of its head");
+
+  struct record_head *head = (struct record_head *)(void *)data;
+  head->byte_order = 0x04030201;
+  write_record("order", data, bytes);
+  assert_int_equal(try_to_read("order", message, sizeof message), -1);
+  assert_contains(message, "another byte order");
+  free(data);
+}
+
+/* Nothing in a file is trusted: no damage leads the reader astray (the sanitizers look). */
+static void survives_every_damage(void **state)
+{
+  enum { TIMES = 3000 };
+  char message[600];
+  size_t bytes;
+  uint64_t random = 3;
+  (void)state;
+  char *data = record_of_200_events(&bytes), *damaged = malloc(bytes);
+  size_t used = sizeof(struct record_block) + 8192;
+  for (int i = 0; i < TIMES; i++) {
+    memcpy(damaged, data, bytes);
+    for (uint64_t n = random_below(&random, 4) + 1; n > 0; n--) {
+      uint64_t at = random_below(&random, 2) ? random_below(&random, sizeof(struct record_head))
+                                             : RECORD_BLOCK_BYTES + random_below(&random, used);
+      damaged[at] = (char)random_below(&random, 256);
+    }
+    write_record("damaged", damaged, RECORD_BLOCK_BYTES + used);
+    assert_in_range(try_to_read("damaged", message, sizeof message) + 1, 0, 20000);
+  }
+  free(damaged);
+  free(data);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(int argc, char **argv)
+{
+  if (argc == 3) {
+    folder = argv[2];
+    return strcmp(argv[1], "killed") ? fill_a_small_file() : record_and_be_killed();
+  }
+  const struct CMUnitTest tests[] = {
+      TEST(keeps_what_was_recorded_when_the_process_is_killed),
+      TEST(says_that_events_were_lost),
+      TEST(records_what_was_done),
+      TEST(records_only_while_it_is_enabled),
+      TEST(records_numbers_of_every_length),
+      TEST(needs_at_most_16_bytes_an_event),
+      TEST(keeps_the_order_of_blocks_that_change_threads),
+      TEST(uses_the_blocks_of_threads_that_ended),
+      TEST(records_the_stack_of_every_nth_allocation),
+      TEST(keeps_all_events_when_the_file_is_rotated),
+      TEST(gives_each_device_a_file),
+      TEST(refuses_what_cannot_be_a_record),
+      TEST(reads_a_file_as_far_as_it_is_whole),
+      TEST(survives_every_damage),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
