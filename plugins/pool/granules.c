@@ -330,7 +330,8 @@ enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap
   uint32_t id = BLOCK_NONE;
   uint64_t peak_bytes = slack->peak_bytes;
   slack_update(slack, &granules->chunks, heap->live_bytes + request->bytes);
-  heap->is_short = slack_is_short(slack, &granules->chunks, request->bytes);
+  bool is_short = slack_is_short(slack, &granules->chunks, request->bytes);
+  __atomic_store_n(&heap->is_short, is_short, __ATOMIC_RELAXED); /* threads read it without the lock */
   enum hipmm_status status = granules_commit_request(granules, heap, request, effort, &id);
   if (!status) id = heap_allocate(heap, id, request);
   if (!status && !id) status = HIPMM_E_OUT_OF_MEMORY;
