@@ -7,6 +7,7 @@
 #include "../core/base/error.h"
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
+#include "contexts.h"
 #include "init.h"
 #include "next_symbol.h"
 #include "streams.h"
@@ -95,7 +96,7 @@ static enum state devices_open_locked(enum family family, int device)
   struct hipmm_resource *resource;
   char why[2200];
   /* Makes CUDA's runtime create the context of the device and make it current, whatever the program did to it. */
-  if (family == FAMILY_CUDA && next_current_device(family) == device) next_pointer(HOOK_cudaFree, NULL);
+  if (family == FAMILY_CUDA && contexts_current_device(family) == device) next_pointer(HOOK_cudaFree, NULL);
   if (device_table_stack(device, &stack) || device_table_resource(device, &resource)) {
     snprintf(why, sizeof why, "device %d: %s", device, hipmm_last_error_message());
     init_refuse(why);

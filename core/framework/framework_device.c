@@ -68,6 +68,7 @@ static void framework_set_resource(struct framework_device *device, int number, 
     memset(device->streams, 0, sizeof device->streams);
     atomic_store(&device->pool, NULL);
     atomic_store(&device->live, 0);
+    atomic_store(&device->peak, 0);
     atomic_store_explicit(&device->generation, generation, memory_order_release);
   }
   pthread_mutex_unlock(&lock);

@@ -228,6 +228,8 @@ const struct function functions[] = {
     {"hipmm_torch_on_failure", RETURNS_NOTHING, NEEDS_NOTHING, "P:function"},
     {"hipmm_torch_init", RETURNS_NOTHING, NEEDS_NOTHING, "n:device_count"},
     {"hipmm_torch_reset", RETURNS_NOTHING, NEEDS_NOTHING, ""},
+    {"hipmm_torch_memory", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device O:live_bytes_out O:peak_bytes_out"},
+    {"hipmm_torch_reset_peak", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device"},
     {"hipmm_torch_memory_fraction", RETURNS_NOTHING, NEEDS_NOTHING, "d:device"},
     {"hipmm_torch_base_alloc", RETURNS_POINTER, NEEDS_NOTHING, "P:ptr O:bytes_out"},
     {"hipmm_torch_is_allocation", RETURNS_NUMBER, NEEDS_NOTHING, "P:ptr"},
