@@ -5,6 +5,7 @@
 
 #include "../core/runtime/hip.h"
 #include "../core/runtime/peer_access.h"
+#include "contexts.h"
 #include "devices.h"
 #include "failure.h"
 #include "init.h"
@@ -37,43 +38,81 @@ static bool access_remove(int device, int peer)
 static int access_enter(enum hook hook)
 {
   bool is_outermost = init_enter();
-  int device = is_outermost && !init_is_forked() ? next_current_device(hook_family(hook)) : -1;
+  int device = is_outermost && !init_is_forked() ? contexts_current_device(hook_family(hook)) : -1;
   return device < DEVICES_MOST ? device : -1;
 }
 
+/* A peer: a device, and for the driver its context. Access of a context that is not the device's primary one is passed
+ * on. */
+struct peer {
+  int device;
+  void *context;
+};
+
+static int access_pass_on(enum hook hook, struct peer peer, unsigned flags, bool is_enabling)
+{
+  next_function next = next_function_of(hook);
+  if (hook_family(hook) != FAMILY_DRIVER)
+    return is_enabling ? next_int_flags(hook, peer.device, flags) : next_int(hook, peer.device);
+  return is_enabling ? ((int (*)(void *, unsigned))next)(peer.context, flags) : next_pointer(hook, peer.context);
+}
+
 /* Where hipmm has enabled the access, the runtime would refuse even the program's first call. */
-int access_enable_peer(enum hook hook, int peer, unsigned flags)
+static int access_enable(enum hook hook, struct peer peer, unsigned flags)
 {
   int device = access_enter(hook), code = HIPMM_HIP_SUCCESS;
-  bool is_done = device >= 0 && !flags && peer_access_is_recorded(device, peer) && !access_add(device, peer);
-  if (!is_done) code = next_int_flags(hook, peer, flags);
-  if (!is_done && !code && device >= 0) access_add(device, peer);
+  bool is_known = device >= 0 && peer.device >= 0;
+  bool is_done = is_known && !flags && peer_access_is_recorded(device, peer.device) && !access_add(device, peer.device);
+  if (!is_done) code = access_pass_on(hook, peer, flags, true);
+  if (!is_done && !code && is_known) access_add(device, peer.device);
   reentry_leave();
   return code;
 }
 
-int access_disable_peer(enum hook hook, int peer)
+static int access_disable(enum hook hook, struct peer peer)
 {
   int device = access_enter(hook), code = HIPMM_HIP_SUCCESS;
-  bool was_enabled = device >= 0 && access_remove(device, peer);
-  if (device < 0 || !peer_access_is_recorded(device, peer))
-    code = next_int(hook, peer);
+  bool is_known = device >= 0 && peer.device >= 0, was_enabled = is_known && access_remove(device, peer.device);
+  if (!is_known || !peer_access_is_recorded(device, peer.device))
+    code = access_pass_on(hook, peer, 0, false);
   else if (!was_enabled)
     code = failure_set(hook_family(hook), HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED);
   reentry_leave();
   return code;
 }
 
+int access_enable_peer(enum hook hook, int peer, unsigned flags)
+{
+  return access_enable(hook, (struct peer){.device = peer}, flags);
+}
+
+int access_disable_peer(enum hook hook, int peer)
+{
+  return access_disable(hook, (struct peer){.device = peer});
+}
+
+int access_enable_context(enum hook hook, void *peer, unsigned flags)
+{
+  return access_enable(hook, (struct peer){contexts_device_of(peer), peer}, flags);
+}
+
+int access_disable_context(enum hook hook, void *peer)
+{
+  return access_disable(hook, (struct peer){contexts_device_of(peer), peer});
+}
+
 void access_reset(enum family family, int device, bool is_real)
 {
-  enum hook hook = family == FAMILY_HIP ? HOOK_hipDeviceDisablePeerAccess : HOOK_cudaDeviceDisablePeerAccess;
+  static const enum hook hooks[] = {HOOK_hipDeviceDisablePeerAccess, HOOK_cudaDeviceDisablePeerAccess,
+                                    HOOK_cuCtxDisablePeerAccess};
   if (device < 0 || device >= DEVICES_MOST) return;
   uint64_t peers = atomic_exchange(&enabled[device], 0);
   for (int other = 0; other < DEVICES_MOST; other++) {
     if (is_real)
       access_remove(other, device);
     else if (peers & access_bit(other) && !peer_access_is_recorded(device, other))
-      next_int(hook, other);
+      access_pass_on(hooks[family], (struct peer){other, family == FAMILY_DRIVER ? contexts_primary(other) : NULL}, 0,
+                     false);
   }
   if (is_real) peer_access_forget(device);
 }

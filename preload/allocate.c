@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* allocate.c: the functions that allocate. Called by hip.c and cuda.c. A call that hipmm does not serve goes to the
- * runtime with its arguments unchanged: a size of 0, no address for the result, flags that ask for special memory, a
- * stream that is being captured (its memory belongs to the graph), a pool that hipmm does not serve (pools.h). */
+/* allocate.c: the functions that allocate. Called by exports.c. A call that hipmm does not serve goes to the runtime with
+ * its arguments unchanged: a size of 0, no address for the result, flags that ask for special memory, a stream that is
+ * being captured (its memory belongs to the graph), a pool that hipmm does not serve (pools.h), a context of the driver
+ * that is not the primary one of its device (contexts.h). */
 #include "operations.h"
 
 #include "blocks.h"
+#include "contexts.h"
 #include "failure.h"
 #include "init.h"
 #include "next_symbol.h"
@@ -14,7 +16,15 @@
 #include <stdlib.h>
 
 /* The arguments of a function besides the pointer and the size. */
-enum takes { TAKES_NOTHING, TAKES_FLAGS, TAKES_STREAM, TAKES_POOL };
+enum takes { TAKES_NOTHING, TAKES_FLAGS, TAKES_STREAM, TAKES_POOL, TAKES_ROWS };
+
+/* Memory in rows, of which `bytes` is the sum. */
+struct rows {
+  size_t *pitch_out;
+  size_t width, height, pitch;
+  unsigned element_bytes;
+  size_t alignment; /* of the first row */
+};
 
 /* A call of any of the functions. */
 struct request {
@@ -23,9 +33,11 @@ struct request {
   void **ptr;
   size_t bytes;
   enum kind kind;
-  unsigned flags, flags_served; /* the call is passed on if it has other flags than these */
+  unsigned flags, flags_served; /* the call is passed on if it has other flags than these, */
+  unsigned flags_needed;        /* or lacks these */
   hipmm_stream_t stream;        /* as given */
   hipmm_hip_mempool_t pool;
+  const struct rows *rows;
 };
 
 static int allocate_pass_on(const struct request *request)
@@ -39,8 +51,11 @@ static int allocate_pass_on(const struct request *request)
   case TAKES_NOTHING: return ((int (*)(void **, size_t))next)(ptr, bytes);
   case TAKES_FLAGS: return ((int (*)(void **, size_t, unsigned))next)(ptr, bytes, request->flags);
   case TAKES_STREAM: return ((int (*)(void **, size_t, hipmm_stream_t))next)(ptr, bytes, stream);
-  default:
+  case TAKES_POOL:
     return ((int (*)(void **, size_t, hipmm_hip_mempool_t, hipmm_stream_t))next)(ptr, bytes, request->pool, stream);
+  default:
+    return ((int (*)(void **, size_t *, size_t, size_t, unsigned))next)(
+        ptr, request->rows->pitch_out, request->rows->width, request->rows->height, request->rows->element_bytes);
   }
 }
 
@@ -58,10 +73,14 @@ static bool allocate_find_target(const struct request *request, struct target *t
 {
   enum family family = hook_family(request->hook);
   int code = 0;
-  if (!request->ptr || !request->bytes || request->flags & ~request->flags_served || !init_ready(family)) return false;
+  if (!request->ptr || !request->bytes) return false;
+  if (request->flags & ~request->flags_served || ~request->flags & request->flags_needed) return false;
   *target_out = (struct target){.stream = streams_of_caller(request->hook, request->stream)};
+  /* Before hipmm is initialised: a driver that the program has not initialised refuses the call. */
+  if (family == FAMILY_DRIVER && (init_is_off(family) || !contexts_are_primary(target_out->stream))) return false;
+  if (!init_ready(family)) return false;
   if (request->takes != TAKES_STREAM && request->takes != TAKES_POOL) {
-    target_out->device = next_current_device(family);
+    target_out->device = contexts_current_device(family);
     return true;
   }
   hipmm_stream_t stream = target_out->stream;
@@ -73,6 +92,9 @@ static bool allocate_find_target(const struct request *request, struct target *t
   return target_out->account != NULL;
 }
 
+/* In the place of an error code: the resource does not align memory so. */
+enum { NOT_ALIGNED = -1 };
+
 /* Memory that is not ordered by a stream must be ready for every stream: it is allocated for the idle stream, and the
  * thread waits for all that the idle stream was made to wait for. */
 static int allocate_obtain(const struct request *request, const struct target *target, struct served_device *served,
@@ -80,10 +102,12 @@ static int allocate_obtain(const struct request *request, const struct target *t
 {
   struct hipmm_resource *resource = served->resources[request->kind];
   hipmm_stream_t stream = target->is_ordered ? target->stream : served->idle;
+  size_t alignment = request->rows ? request->rows->alignment : HIPMM_ALIGNMENT;
   void *ptr = NULL;
-  enum hipmm_status status = hipmm_allocate(resource, request->bytes, stream, &ptr);
+  enum hipmm_status status = hipmm_allocate_aligned(resource, request->bytes, alignment, stream, &ptr);
   if (status == HIPMM_E_OUT_OF_MEMORY && release_has_deferred() && !release_synchronize())
-    status = hipmm_allocate(resource, request->bytes, stream, &ptr);
+    status = hipmm_allocate_aligned(resource, request->bytes, alignment, stream, &ptr);
+  if (status == HIPMM_E_ARGUMENT && alignment > HIPMM_ALIGNMENT) return NOT_ALIGNED;
   if (status) return failure_of_hipmm(request->hook, request->bytes);
   *block = (struct block){.by_address = {.major = (uintptr_t)ptr, .minor = request->bytes},
                           .served = served,
@@ -98,6 +122,7 @@ static int allocate_obtain(const struct request *request, const struct target *t
   }
   blocks_insert(block);
   *request->ptr = ptr;
+  if (request->rows) *request->rows->pitch_out = request->rows->pitch;
   return 0;
 }
 
@@ -114,7 +139,7 @@ static enum outcome allocate_try(const struct request *request, int *code_out)
     if (*code_out && block) blocks_free(block);
   }
   pools_release(target.account);
-  if (!is_served) return OUTCOME_PASSED;
+  if (!is_served || *code_out == NOT_ALIGNED) return OUTCOME_PASSED;
   return *code_out ? OUTCOME_FAILED : OUTCOME_SERVED;
 }
 
@@ -153,6 +178,34 @@ int allocate_device_from_pool(enum hook hook, void **ptr, size_t bytes, hipmm_hi
       &(struct request){.hook = hook, .takes = TAKES_POOL, .ptr = ptr, .bytes = bytes, .stream = stream, .pool = pool});
 }
 
+/* The bytes from row to row and the alignment of the first: what a texture needs, as the driver has it. False if the
+ * request is one that the driver refuses. */
+static bool allocate_measure_rows(struct rows *rows)
+{
+  enum { MAX_PITCH = 11, TEXTURE_ALIGNMENT = 14, TEXTURE_PITCH_ALIGNMENT = 51 };
+  int alignment = 0, unit = 0, most = 0, device = contexts_current_device(FAMILY_DRIVER);
+  next_function next = next_find(HOOK_cuDeviceGetAttribute);
+  int (*attribute)(int *, int, int) = (int (*)(int *, int, int))next;
+  bool is_known = next && device >= 0 && !attribute(&alignment, TEXTURE_ALIGNMENT, device) &&
+                  !attribute(&unit, TEXTURE_PITCH_ALIGNMENT, device) && !attribute(&most, MAX_PITCH, device);
+  if (unit < alignment) unit = alignment;
+  bool is_sound = is_known && alignment > 0 && !(alignment & (alignment - 1)) && rows->pitch_out &&
+                  rows->width <= (size_t)most &&
+                  (rows->element_bytes == 4 || rows->element_bytes == 8 || rows->element_bytes == 16);
+  if (!is_sound) return false;
+  rows->alignment = (size_t)alignment;
+  rows->pitch = (rows->width + (size_t)unit - 1) / (size_t)unit * (size_t)unit;
+  return rows->pitch && rows->height <= SIZE_MAX / rows->pitch;
+}
+
+int allocate_pitch(enum hook hook, void **ptr, size_t *pitch, size_t width, size_t height, unsigned element_bytes)
+{
+  struct rows rows = {.pitch_out = pitch, .width = width, .height = height, .element_bytes = element_bytes};
+  size_t bytes = allocate_measure_rows(&rows) ? rows.pitch * height : 0; /* 0: to be passed on */
+  return allocate_from_stack(
+      &(struct request){.hook = hook, .takes = TAKES_ROWS, .ptr = ptr, .bytes = bytes, .rows = &rows});
+}
+
 int allocate_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
 {
   return allocate_from_stack(&(struct request){.hook = hook,
@@ -161,7 +214,8 @@ int allocate_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags)
                                                .bytes = bytes,
                                                .kind = KIND_MANAGED,
                                                .flags = flags,
-                                               .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL});
+                                               .flags_served = HIPMM_HIP_MEM_ATTACH_GLOBAL,
+                                               .flags_needed = HIPMM_HIP_MEM_ATTACH_GLOBAL});
 }
 
 int allocate_pinned(enum hook hook, void **ptr, size_t bytes)

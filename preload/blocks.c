@@ -31,8 +31,7 @@ static int64_t blocks_add_bytes(atomic_int_fast64_t *counter, int64_t more)
   return atomic_fetch_add_explicit(counter, more, memory_order_relaxed) + more;
 }
 
-/* Threads count at the same time: a peak may be too low by blocks that two of them counted at once. */
-static void blocks_count(struct usage *usage, int64_t bytes, int sign)
+void blocks_count(struct usage *usage, int64_t bytes, int sign)
 {
   bool large = bytes >= LARGE_BYTES;
   int64_t driver_bytes = blocks_round_up(bytes, large ? UNIT_BYTES : SMALL_BYTES) * sign;

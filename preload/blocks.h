@@ -27,6 +27,10 @@ static inline size_t block_bytes(const struct block *block)
   return block->by_address.minor;
 }
 
+/* Counts a block as live (`sign` 1), or as freed (-1), as the functions below do for blocks of the table. Threads count at
+ * the same time: a peak may be too low by blocks that two of them counted at once. */
+void blocks_count(struct usage *usage, int64_t bytes, int sign);
+
 /* The id of a new block. */
 uint32_t blocks_new_id(void);
 

@@ -7,6 +7,7 @@
 #include "../core/base/error.h"
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
+#include "contexts.h"
 #include "init.h"
 #include "next_symbol.h"
 #include "streams.h"
@@ -63,7 +64,7 @@ static void devices_open_named(struct served_device *served, enum kind kind, con
         own->graph->source, own->graph->nodes[node].path, kind_name(kind));
     return;
   }
-  if (device_table_extend(served->device, node)) {
+  if (by_name_build(own, node)) {
     message_write_once(&is_written[kind], "%s; the program gets %s memory from the runtime", hipmm_last_error_message(),
                        kind_name(kind));
     return;
@@ -95,12 +96,13 @@ static enum state devices_open_locked(enum family family, int device)
   struct hipmm_resource *resource;
   char why[2200];
   /* Makes CUDA's runtime create the context of the device and make it current, whatever the program did to it. */
-  if (family == FAMILY_CUDA && next_current_device(family) == device) next_pointer(HOOK_cudaFree, NULL);
+  if (family == FAMILY_CUDA && contexts_current_device(family) == device) next_pointer(HOOK_cudaFree, NULL);
   if (device_table_stack(device, &stack) || device_table_resource(device, &resource)) {
     snprintf(why, sizeof why, "device %d: %s", device, hipmm_last_error_message());
     init_refuse(why);
     return STATE_REFUSED;
   }
+  device_table_keep(resource);
   served->device = device;
   served->stack = stack;
   served->resources[KIND_DEVICE] = resource;
@@ -215,9 +217,9 @@ bool devices_hold_at(const void *ptr)
 /* Whether memory of this kind comes from a source that gives device memory too. */
 static bool devices_is_with_device(const struct served_device *served, enum kind kind)
 {
-  const struct instance *one = instance_from(served->resources[KIND_DEVICE]), *other;
   if (kind == KIND_DEVICE || !served->resources[kind]) return false;
-  other = instance_from(served->resources[kind]);
+  const struct instance_links *one = links_of(instance_from(served->resources[KIND_DEVICE])),
+                              *other = links_of(instance_from(served->resources[kind]));
   for (size_t i = 0; i < one->n_closure * other->n_closure; i++)
     if (one->closure[i % one->n_closure] == other->closure[i / one->n_closure]) return true;
   return false;
@@ -225,7 +227,7 @@ static bool devices_is_with_device(const struct served_device *served, enum kind
 
 int64_t devices_idle_bytes(const struct served_device *served)
 {
-  const struct instance *top = instance_from(served->resources[KIND_DEVICE]);
+  const struct instance_links *top = links_of(instance_from(served->resources[KIND_DEVICE]));
   int64_t idle = 0;
   for (size_t i = 0; i < top->n_closure; i++) idle += atomic_load(&top->closure[i]->held_bytes);
   for (int kind = 0; kind < KIND_COUNT; kind++)
@@ -237,7 +239,7 @@ int64_t devices_idle_bytes(const struct served_device *served)
 bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out)
 {
   if (!served->resources[kind] || devices_is_with_device(served, kind)) return false;
-  const struct instance *top = instance_from(served->resources[kind]);
+  const struct instance_links *top = links_of(instance_from(served->resources[kind]));
   *bytes_out = 0;
   for (size_t i = 0; i < top->n_closure; i++) *bytes_out += atomic_load(&top->closure[i]->peak_held_bytes);
   return true;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* exports.c: the hooks, which the preload object exports under the names of the runtime's functions: one for each row of
- * the table in hooks.h. Each calls the operation that does the work (operations.h, pools.h, streams.h).
+/* exports.c: the hooks, which the preload object exports under the names of the runtime's and the driver's functions: one
+ * for each row of the table in hooks.h. Each calls the operation that does the work (operations.h, pools.h, streams.h). And
+ * the functions that give others by their names, which give a hook where there is one: dlsym(), hipGetProcAddress() and
+ * cuGetProcAddress(), through which a CUDA runtime that is linked statically finds the driver.
  *
  * Functions that a program may call before it allocates are passed on. They are hooked since the software device takes
  * its settings from the graph and the environment when hipmm is initialised, and cannot take them after its first use. */
@@ -14,34 +16,10 @@
 #include <dlfcn.h>
 #include <string.h>
 
-static const char self; /* an address in this object */
-
-/* ---- Functions by their names ---- */
-
-/* The hook for `given`, the runtime's function `name`; `given` itself if there is no hook, or if the hook passes calls on
- * to another function: the runtime has several of one name for several versions of the API. */
-static void *exports_find_hook(const char *name, void *given)
-{
-  Dl_info info;
-  enum hook hook = hook_find(name);
-  next_function function = hook < HOOK_COUNT && hook_family(hook) == FAMILY_HIP ? next_find(hook) : NULL;
-  if (!function || memcmp(&function, &given, sizeof given) != 0) return given;
-  void *object = dladdr(&self, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-  void *own = object ? dlsym(object, name) : NULL;
-  if (object) dlclose(object); /* it is never unloaded */
-  return own ? own : given;
-}
-
-/* hipGetProcAddress(). */
-static int exports_find(enum hook hook, const char *name, void **function, int version, uint64_t flags, int *status)
-{
-  bool is_outermost = init_enter();
-  int code = ((int (*)(const char *, void **, int, uint64_t, int *))next_function_of(hook))(name, function, version,
-                                                                                            flags, status);
-  if (!code && is_outermost && name && function && *function) *function = exports_find_hook(name, *function);
-  reentry_leave();
-  return code;
-}
+/* Operations of this file. */
+static int exports_find(enum hook hook, const char *name, void **function, int version, uint64_t flags, int *status);
+static int exports_find_in_driver(enum hook hook, const char *name, void **function, int version, uint64_t flags,
+                                  int *status);
 
 /* ---- The hooks ---- */
 
@@ -73,4 +51,200 @@ static next_function exports_next(enum hook hook)
 #pragma GCC visibility push(default)
 HOOKS(EXPORT_DECLARE, EXPORT_DECLARE, EXPORT_DECLARE_PASSED, EXPORT_NOTHING)
 HOOKS(EXPORT_DEFINE, EXPORT_DEFINE, EXPORT_DEFINE_PASSED, EXPORT_NOTHING)
+#pragma GCC visibility pop
+
+/* ---- Functions by their names ---- */
+
+#define EXPORT_ADDRESS(api, name, ...) (next_function) api##name,
+#define EXPORT_NO_ADDRESS(api, name)   NULL,
+static const next_function hooks[] = {HOOKS(EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_NO_ADDRESS)};
+
+/* The hook, or `given` where calls of the hook are not served. */
+static void *exports_hook_or(enum hook hook, void *given)
+{
+  void *own = given;
+  if (!init_is_off(hook_family(hook))) memcpy(&own, &hooks[hook], sizeof own);
+  return own;
+}
+
+/* Whether the hook passes calls on to `given`: a process may have several libraries with a function of that name. */
+static bool exports_is_before(enum hook hook, const void *given)
+{
+  next_function next = hook < HOOK_COUNT && hooks[hook] ? next_find(hook) : NULL;
+  return next && !memcmp(&next, &given, sizeof given);
+}
+
+/* hipGetProcAddress(). The runtime has several functions of one name, for several versions of the API. */
+static int exports_find(enum hook hook, const char *name, void **function, int version, uint64_t flags, int *status)
+{
+  bool is_outermost = init_enter();
+  int code = ((int (*)(const char *, void **, int, uint64_t, int *))next_function_of(hook))(name, function, version,
+                                                                                            flags, status);
+  enum hook found = !code && is_outermost && name && function && *function ? hook_find(name) : HOOK_COUNT;
+  if (exports_is_before(found, function ? *function : NULL)) *function = exports_hook_or(found, *function);
+  reentry_leave();
+  return code;
+}
+
+/* ---- The driver's functions by their names ---- */
+
+/* The release of CUDA (major x 1000 + minor x 10) since which cuGetProcAddress() gives the function that the hook stands in
+ * front of, for the name without "_v2" and "_ptsz". */
+/* clang-format off */
+static const int since[HOOK_COUNT] = {
+    [HOOK_cuMemAlloc_v2] = 3020, [HOOK_cuMemAllocPitch_v2] = 3020, [HOOK_cuMemFree_v2] = 3020,
+    [HOOK_cuMemAllocAsync] = 11020, [HOOK_cuMemAllocAsync_ptsz] = 11020, [HOOK_cuMemAllocFromPoolAsync] = 11020,
+    [HOOK_cuMemAllocFromPoolAsync_ptsz] = 11020, [HOOK_cuMemFreeAsync] = 11020, [HOOK_cuMemFreeAsync_ptsz] = 11020,
+    [HOOK_cuMemAllocManaged] = 6000, [HOOK_cuMemHostAlloc] = 2020, [HOOK_cuMemAllocHost_v2] = 3020,
+    [HOOK_cuMemFreeHost] = 2000, [HOOK_cuMemGetInfo_v2] = 3020, [HOOK_cuMemGetAddressRange_v2] = 3020,
+    [HOOK_cuMemHostGetFlags] = 2030, [HOOK_cuPointerGetAttribute] = 4000, [HOOK_cuPointerGetAttributes] = 7000,
+    [HOOK_cuIpcGetMemHandle] = 4010, [HOOK_cuIpcOpenMemHandle_v2] = 11000, [HOOK_cuIpcOpenMemHandle] = 4010,
+    [HOOK_cuIpcCloseMemHandle] = 4010, [HOOK_cuMemPoolExportPointer] = 11020, [HOOK_cuMemPoolCreate] = 11020,
+    [HOOK_cuMemPoolDestroy] = 11020, [HOOK_cuStreamCreate] = 2000, [HOOK_cuStreamCreateWithPriority] = 5050,
+    [HOOK_cuStreamDestroy_v2] = 4000, [HOOK_cuStreamDestroy] = 2000, [HOOK_cuDevicePrimaryCtxReset_v2] = 11000,
+    [HOOK_cuDevicePrimaryCtxReset] = 7000, [HOOK_cuDevicePrimaryCtxRetain] = 7000,
+    [HOOK_cuDeviceGetDefaultMemPool] = 11020, [HOOK_cuDeviceGetMemPool] = 11020, [HOOK_cuDeviceSetMemPool] = 11020,
+    [HOOK_cuMemPoolGetAttribute] = 11020, [HOOK_cuMemPoolSetAttribute] = 11020, [HOOK_cuMemPoolSetAccess] = 11020,
+    [HOOK_cuMemPoolTrimTo] = 11020, [HOOK_cuMemGetDefaultMemPool] = 13000, [HOOK_cuMemGetMemPool] = 13000,
+    [HOOK_cuMemSetMemPool] = 13000, [HOOK_cuCtxEnablePeerAccess] = 4000, [HOOK_cuCtxDisablePeerAccess] = 4000,
+    [HOOK_cuGetProcAddress_v2] = 12000, [HOOK_cuGetProcAddress] = 11030};
+/* clang-format on */
+
+/* The driver's own cuGetProcAddress(). */
+static int exports_ask_driver(enum hook hook, const char *name, void **function, int version, uint64_t flags,
+                              int *status)
+{
+  typedef int old_function(const char *, void **, int, uint64_t);
+  typedef int new_function(const char *, void **, int, uint64_t, int *);
+  next_function next = next_function_of(hook);
+  if (hook == HOOK_cuGetProcAddress) return ((old_function *)next)(name, function, version, flags);
+  return ((new_function *)next)(name, function, version, flags, status);
+}
+
+/* Whether `name` is what cuGetProcAddress() takes for the function of the hook. */
+static bool exports_has_name(enum hook hook, const char *name, bool *is_per_thread_out)
+{
+  const char *own = hook_name(hook);
+  size_t length = strlen(name);
+  if (!since[hook] || strncmp(own, name, length) != 0) return false;
+  *is_per_thread_out = !strcmp(own + length, "_ptsz");
+  return *is_per_thread_out || !own[length] || !strcmp(own + length, "_v2");
+}
+
+/* The hook for `given`, which the driver gave for `name`. Addresses from cuGetProcAddress() need not be those from dlsym(),
+ * and a later release may bring another function of the name: the hook's own function is the one that the driver gives for
+ * the release that brought it. */
+static void *exports_hook_of_driver(enum hook finder, const char *name, void *given)
+{
+  enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
+  for (int i = HOOK_cuMemAlloc_v2; i < HOOK_COUNT; i++) {
+    enum hook hook = (enum hook)i;
+    bool is_per_thread = false;
+    int status = 0;
+    void *known = NULL;
+    if (!exports_has_name(hook, name, &is_per_thread) || !next_find(hook)) continue;
+    int code = exports_ask_driver(finder, name, &known, since[hook], is_per_thread ? PER_THREAD_STREAM : LEGACY_STREAM,
+                                  &status);
+    if (!code && known == given) return exports_hook_or(hook, given);
+  }
+  return given;
+}
+
+/* At any depth: what the runtime finds when it starts, which may be within a call that hipmm passes on, it calls later. */
+static int exports_find_in_driver(enum hook hook, const char *name, void **function, int version, uint64_t flags,
+                                  int *status)
+{
+  int code = exports_ask_driver(hook, name, function, version, flags, status);
+  if (!code && name && function && *function) *function = exports_hook_of_driver(hook, name, *function);
+  return code;
+}
+
+/* ---- dlsym() ----
+ *
+ * A program that opens libcuda.so.1, or a runtime, finds its functions so. hipmm's own runtime `nvidia` must have the
+ * driver's own ones, and calls hipmm_run_symbol(). */
+
+/* dlsym() for a name that a hook may have. Looks up the name last: dlerror() tells of the last call. Where only hipmm has the
+ * function, the program gets NULL as it would without hipmm. */
+static void *exports_look_up(void *library, const char *name)
+{
+  enum hook hook = hook_find(name);
+  void *own = NULL;
+  if (hook < HOOK_COUNT && hooks[hook]) memcpy(&own, &hooks[hook], sizeof own);
+  bool is_there = own && next_find(hook);
+  void *given = next_dlsym()(library, name);
+  if (own && given == own && !is_there) {
+    given = next_dlsym()(RTLD_NEXT, name); /* for its message */
+    if (given == own) given = NULL; /* and so that the call is no jump, after which the loader saw another caller */
+  }
+  return is_there && exports_is_before(hook, given) ? exports_hook_or(hook, given) : given;
+}
+
+/* The function to go on with. Not instrumented: a sanitizer calls dlsym() before it is ready. */
+__attribute__((used, no_sanitize("address", "thread", "undefined"))) next_lookup *exports_choose_lookup(
+    void *library, const char *name);
+next_lookup *exports_choose_lookup(void *library, const char *name)
+{
+  bool is_hooked = library != RTLD_NEXT && name &&
+                   ((name[0] == 'c' && name[1] == 'u') || (name[0] == 'h' && name[1] == 'i' && name[2] == 'p'));
+  return is_hooked ? exports_look_up : next_dlsym();
+}
+
+/* For RTLD_NEXT and RTLD_DEFAULT the loader looks at the address that its function returns to, so hipmm's dlsym() goes on to
+ * that function with a jump, which C cannot promise. Where NVIDIA's driver is. */
+#if defined(__x86_64__)
+__asm__(".text\n"
+        ".globl dlsym\n"
+        ".type dlsym, @function\n"
+        "dlsym:\n"
+        "  .cfi_startproc\n"
+        "  endbr64\n"
+        "  push %rdi\n"
+        "  .cfi_adjust_cfa_offset 8\n"
+        "  push %rsi\n"
+        "  .cfi_adjust_cfa_offset 8\n"
+        "  sub $8, %rsp\n"
+        "  .cfi_adjust_cfa_offset 8\n"
+        "  call exports_choose_lookup\n"
+        "  add $8, %rsp\n"
+        "  .cfi_adjust_cfa_offset -8\n"
+        "  pop %rsi\n"
+        "  .cfi_adjust_cfa_offset -8\n"
+        "  pop %rdi\n"
+        "  .cfi_adjust_cfa_offset -8\n"
+        "  jmp *%rax\n"
+        "  .cfi_endproc\n"
+        ".size dlsym, .-dlsym\n");
+#elif defined(__aarch64__)
+__asm__(".text\n"
+        ".globl dlsym\n"
+        ".type dlsym, %function\n"
+        "dlsym:\n"
+        "  .cfi_startproc\n"
+        "  hint #34\n" /* bti c */
+        "  stp x29, x30, [sp, #-32]!\n"
+        "  .cfi_def_cfa_offset 32\n"
+        "  .cfi_offset 29, -32\n"
+        "  .cfi_offset 30, -24\n"
+        "  stp x0, x1, [sp, #16]\n"
+        "  bl exports_choose_lookup\n"
+        "  mov x16, x0\n"
+        "  ldp x0, x1, [sp, #16]\n"
+        "  ldp x29, x30, [sp], #32\n"
+        "  .cfi_restore 29\n"
+        "  .cfi_restore 30\n"
+        "  .cfi_def_cfa_offset 0\n"
+        "  br x16\n"
+        "  .cfi_endproc\n"
+        ".size dlsym, .-dlsym\n");
+#endif
+
+#pragma GCC visibility push(default)
+void *hipmm_run_symbol(void *library, const char *name);
+
+/* For the plugin `nvidia`: dlsym() without a hook. */
+void *hipmm_run_symbol(void *library, const char *name)
+{
+  return next_dlsym()(library, name);
+}
 #pragma GCC visibility pop

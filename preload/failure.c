@@ -48,9 +48,10 @@ static bool failure_make_runtime_fail(int code)
   return false;
 }
 
-/* The runtime's last error is cleared: an error that it has later is newer than this one. */
+/* The runtime's last error is cleared: an error that it has later is newer than this one. The driver has no last error. */
 int failure_set(enum family family, int code)
 {
+  if (family == FAMILY_DRIVER) return code;
   reentry_set_error(family, 0);
   if (family == FAMILY_HIP && failure_make_runtime_fail(code)) return code;
   failure_call(family == FAMILY_HIP ? HOOK_hipGetLastError : HOOK_cudaGetLastError);

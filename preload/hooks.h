@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hooks.h: the functions of the runtime that the preload object hooks, with what they do and their counts; what is known
+/* hooks.h: the functions of runtimes and of NVIDIA's driver that the preload object hooks, with what they do and their counts; what is known
  * of the calling thread; and messages. A function that is not in these lists can neither be counted nor found. */
 #ifndef HIPMM_PRELOAD_HOOKS_H
 #define HIPMM_PRELOAD_HOOKS_H
@@ -93,8 +93,18 @@
   P(hip, EventCreate, (hipmm_hip_event_t *event), (event)) \
   P(hip, EventCreateWithFlags, (hipmm_hip_event_t *event, unsigned flags), (event, flags))
 
+/* Since CUDA 13, a device's pools by its location. */
+#define HOOKS_OF_LOCATIONS(X, nvidia) \
+  X(nvidia, MemGetDefaultMemPool, pools_of_location, (hipmm_hip_mempool_t *pool, const void *location, int type), \
+    (hook, pool, location, type)) \
+  X(nvidia, MemGetMemPool, pools_of_location, (hipmm_hip_mempool_t *pool, const void *location, int type), \
+    (hook, pool, location, type)) \
+  X(nvidia, MemSetMemPool, pools_set_for_location, (const void *location, int type, hipmm_hip_mempool_t pool), \
+    (hook, location, type, pool))
+
 /* A program that was compiled for per-thread default streams calls the functions whose names end in _ptsz. */
-#define HOOKS_OF_CUDA(Y, F) \
+#define HOOKS_OF_CUDA(Y, X, F) \
+  HOOKS_OF_LOCATIONS(X, cuda) \
   Y(cuda, MallocAsync_ptsz, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
     (hook, ptr, bytes, stream)) \
   Y(cuda, MallocFromPoolAsync_ptsz, allocate_device_from_pool, \
@@ -102,11 +112,86 @@
   Y(cuda, FreeAsync_ptsz, release_device_on, (void *ptr, hipmm_stream_t stream), (hook, ptr, stream)) \
   F(cuda, GetDevice)
 
+/* NVIDIA's driver, which a runtime that is linked statically calls, and so do JAX and others. CUdeviceptr is a pointer
+ * here, and a CUdevice is its number. Where the name has no "_v2" and another row has, it is the older release's. */
+#define HOOKS_OF_DRIVER(Y, X, F) \
+  Y(cu, MemAlloc_v2, allocate_device, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
+  Y(cu, MemAllocPitch_v2, allocate_pitch, \
+    (void **ptr, size_t *pitch, size_t width, size_t height, unsigned element_bytes), \
+    (hook, ptr, pitch, width, height, element_bytes)) \
+  Y(cu, MemFree_v2, release_device, (void *ptr), (hook, ptr)) \
+  Y(cu, MemAllocAsync, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
+    (hook, ptr, bytes, stream)) \
+  Y(cu, MemAllocAsync_ptsz, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
+    (hook, ptr, bytes, stream)) \
+  Y(cu, MemAllocFromPoolAsync, allocate_device_from_pool, \
+    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (hook, ptr, bytes, pool, stream)) \
+  Y(cu, MemAllocFromPoolAsync_ptsz, allocate_device_from_pool, \
+    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (hook, ptr, bytes, pool, stream)) \
+  Y(cu, MemFreeAsync, release_device_on, (void *ptr, hipmm_stream_t stream), (hook, ptr, stream)) \
+  Y(cu, MemFreeAsync_ptsz, release_device_on, (void *ptr, hipmm_stream_t stream), (hook, ptr, stream)) \
+  Y(cu, MemAllocManaged, allocate_managed, (void **ptr, size_t bytes, unsigned flags), (hook, ptr, bytes, flags)) \
+  Y(cu, MemHostAlloc, allocate_pinned_with_flags, (void **ptr, size_t bytes, unsigned flags), \
+    (hook, ptr, bytes, flags)) \
+  Y(cu, MemAllocHost_v2, allocate_pinned, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
+  Y(cu, MemFreeHost, release_pinned, (void *ptr), (hook, ptr)) \
+  Y(cu, MemGetInfo_v2, query_memory_info, (size_t *free_bytes, size_t *total_bytes), (hook, free_bytes, total_bytes)) \
+  Y(cu, MemGetAddressRange_v2, query_address_range, (void **base, size_t *bytes, void *ptr), (hook, base, bytes, ptr)) \
+  Y(cu, MemHostGetFlags, query_host_flags, (unsigned *flags, void *ptr), (hook, flags, ptr)) \
+  Y(cu, PointerGetAttribute, query_attribute, (void *data, int attribute, void *ptr), (hook, data, attribute, ptr)) \
+  Y(cu, PointerGetAttributes, query_attribute_list, (unsigned count, int *attributes, void **data, void *ptr), \
+    (hook, count, attributes, data, ptr)) \
+  Y(cu, IpcGetMemHandle, share_get, (void *handle, void *ptr), (hook, handle, ptr)) \
+  Y(cu, IpcOpenMemHandle_v2, share_open, (void **ptr, struct ipc_handle handle, unsigned flags), \
+    (hook, ptr, handle, flags)) \
+  Y(cu, IpcOpenMemHandle, share_open, (void **ptr, struct ipc_handle handle, unsigned flags), \
+    (hook, ptr, handle, flags)) \
+  Y(cu, IpcCloseMemHandle, share_close, (void *ptr), (hook, ptr)) \
+  Y(cu, MemPoolExportPointer, share_export, (void *data, void *ptr), (hook, data, ptr)) \
+  Y(cu, MemPoolCreate, pools_create, (hipmm_hip_mempool_t *pool, const void *props), (hook, pool, props)) \
+  Y(cu, MemPoolDestroy, pools_destroy, (hipmm_hip_mempool_t pool), (hook, pool)) \
+  Y(cu, StreamCreate, streams_create_with_flags, (hipmm_stream_t *stream, unsigned flags), (hook, stream, flags)) \
+  Y(cu, StreamCreateWithPriority, streams_create_with_priority, \
+    (hipmm_stream_t *stream, unsigned flags, int priority), (hook, stream, flags, priority)) \
+  Y(cu, StreamDestroy_v2, streams_destroy, (hipmm_stream_t stream), (hook, stream)) \
+  Y(cu, StreamDestroy, streams_destroy, (hipmm_stream_t stream), (hook, stream)) \
+  Y(cu, DevicePrimaryCtxReset_v2, release_reset_primary, (int device), (hook, device)) \
+  Y(cu, DevicePrimaryCtxReset, release_reset_primary, (int device), (hook, device)) \
+  X(cu, DevicePrimaryCtxRetain, streams_retain_context, (void **context, int device), (hook, context, device)) \
+  X(cu, DeviceGetDefaultMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (hook, pool, device)) \
+  X(cu, DeviceGetMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (hook, pool, device)) \
+  X(cu, DeviceSetMemPool, pools_set_current, (int device, hipmm_hip_mempool_t pool), (hook, device, pool)) \
+  X(cu, MemPoolGetAttribute, pools_get_attribute, (hipmm_hip_mempool_t pool, int attribute, void *value), \
+    (hook, pool, attribute, value)) \
+  X(cu, MemPoolSetAttribute, pools_set_attribute, (hipmm_hip_mempool_t pool, int attribute, void *value), \
+    (hook, pool, attribute, value)) \
+  X(cu, MemPoolSetAccess, access_set, (hipmm_hip_mempool_t pool, const void *access, size_t count), \
+    (hook, pool, access, count)) \
+  X(cu, MemPoolTrimTo, pools_trim, (hipmm_hip_mempool_t pool, size_t keep_bytes), (hook, pool, keep_bytes)) \
+  HOOKS_OF_LOCATIONS(X, cu) \
+  X(cu, CtxEnablePeerAccess, access_enable_context, (void *peer, unsigned flags), (hook, peer, flags)) \
+  X(cu, CtxDisablePeerAccess, access_disable_context, (void *peer), (hook, peer)) \
+  X(cu, GetProcAddress_v2, exports_find_in_driver, \
+    (const char *name, void **function, int version, uint64_t flags, int *status), \
+    (hook, name, function, version, flags, status)) \
+  X(cu, GetProcAddress, exports_find_in_driver, (const char *name, void **function, int version, uint64_t flags), \
+    (hook, name, function, version, flags, NULL)) \
+  F(cu, CtxGetCurrent) \
+  F(cu, CtxSetCurrent) \
+  F(cu, CtxSynchronize) \
+  F(cu, DevicePrimaryCtxGetState) \
+  F(cu, DevicePrimaryCtxRelease_v2) \
+  F(cu, DeviceGetAttribute) \
+  F(cu, DeviceGetCount) \
+  F(cu, StreamGetCtx) \
+  F(cu, StreamIsCapturing)
+
 #define HOOKS(Y, X, P, F) \
   HOOKS_OF_BOTH(Y, X, F, hip) \
   HOOKS_OF_HIP(Y, X, P) \
   HOOKS_OF_BOTH(Y, X, F, cuda) \
-  HOOKS_OF_CUDA(Y, F)
+  HOOKS_OF_CUDA(Y, X, F) \
+  HOOKS_OF_DRIVER(Y, X, F)
 /* clang-format on */
 
 /* hipIpcMemHandle_t and cudaIpcMemHandle_t. */
@@ -118,11 +203,12 @@ struct ipc_handle {
 enum hook { HOOKS(HOOK_VALUE, HOOK_VALUE, HOOK_VALUE, HOOK_VALUE) HOOK_COUNT };
 
 /* The API that a function belongs to. */
-enum family { FAMILY_HIP, FAMILY_CUDA, FAMILY_COUNT };
+enum family { FAMILY_HIP, FAMILY_CUDA, FAMILY_DRIVER, FAMILY_COUNT };
 
 static inline enum family hook_family(enum hook hook)
 {
-  return hook < HOOK_cudaMalloc ? FAMILY_HIP : FAMILY_CUDA;
+  if (hook < HOOK_cudaMalloc) return FAMILY_HIP;
+  return hook < HOOK_cuMemAlloc_v2 ? FAMILY_CUDA : FAMILY_DRIVER;
 }
 
 const char *hook_name(enum hook hook);

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ static atomic_bool is_open, was_ready, is_forked, is_changing;
 static bool has_failed;
 static char graph_name[PATH_MAX];
 static atomic_int own_process;
+static pid_t first_process; /* own_process before any fork */
 static void (*when_ready)(void);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -56,6 +58,7 @@ __attribute__((constructor)) static void init_watch_forks(void)
 {
   report_forbid(); /* report_ends.c writes one */
   atomic_store(&own_process, (int)getpid());
+  first_process = getpid();
   pthread_atfork(NULL, NULL, init_enter_child);
 }
 
@@ -84,8 +87,9 @@ static const char *init_file_of(next_function function)
  * user. */
 static bool init_library_fits(enum family family, char *why, size_t bytes)
 {
+  static const enum hook hooks[] = {HOOK_hipMalloc, HOOK_cudaMalloc, HOOK_cuMemAlloc_v2};
   bool is_hip = family == FAMILY_HIP;
-  next_function next = next_find(is_hip ? HOOK_hipMalloc : HOOK_cudaMalloc), ours;
+  next_function next = next_find(hooks[family]), ours;
   void *address = hip_symbol("hipMalloc");
   memcpy(&ours, &address, sizeof ours);
   bool fits = is_hip ? next == ours : !strcmp(hip_name(), "nvidia") || strchr(hip_name(), '/');
@@ -95,13 +99,19 @@ static bool init_library_fits(enum family family, char *why, size_t bytes)
   return fits;
 }
 
+/* The preload object lies in a folder below the plugins in an installation, in preload/.libs in a build tree. */
+void init_set_places(void)
+{
+  static const char *const plugin_places[] = {"..", "../../plugins", NULL};
+  plugin_set_places(plugin_places);
+}
+
+/* A Python program may have initialised hipmm already, with a graph of its own. */
 static bool init_open_locked(void)
 {
-  /* The preload object lies in a folder below the plugins in an installation, in preload/.libs in a build tree. */
-  static const char *const plugin_places[] = {"..", "../../plugins", NULL};
   char why[2200];
   if (atomic_load(&is_open) || has_failed) return atomic_load(&is_open);
-  plugin_set_places(plugin_places);
+  init_set_places();
   if (!hipmm_init_if_needed()) {
     struct graph *graph;
     if (!device_table_graph(0, &graph)) {
@@ -117,28 +127,79 @@ static bool init_open_locked(void)
   return false;
 }
 
+/* `hipmm run --no-driver`. */
+static bool init_forbids(enum family family)
+{
+  const char *driver = family == FAMILY_DRIVER ? environment_get("HIPMM_RUN_DRIVER") : NULL;
+  return driver && !strcmp(driver, "0");
+}
+
 static enum state init_decide(enum family family)
 {
   char why[1200];
+  if (init_forbids(family)) return STATE_OFF;
   if (!init_open_locked()) return STATE_OFF;
   if (init_library_fits(family, why, sizeof why)) return STATE_READY;
   init_refuse(why);
   return STATE_OFF;
 }
 
-static bool init_ready_slow(enum family family)
+/* Calls `open` for a family, one thread at a time. What it returns. */
+static bool init_change(bool (*open)(enum family family), enum family family)
 {
   int cancel = cancel_forbid();
   atomic_store(&is_changing, true);
   pthread_mutex_lock(&lock);
-  if (atomic_load(&states[family]) == STATE_UNKNOWN) atomic_store(&states[family], init_decide(family));
-  if (atomic_load(&states[family]) == STATE_READY) atomic_store(&was_ready, true);
+  bool is_ready = open(family);
+  if (is_ready) atomic_store(&was_ready, true);
   pthread_mutex_unlock(&lock);
   atomic_store(&is_changing, false);
   cancel_allow(cancel);
-  bool is_ready = atomic_load(&states[family]) == STATE_READY;
   if (is_ready && when_ready) when_ready();
   return is_ready;
+}
+
+static bool init_open_family(enum family family)
+{
+  if (atomic_load(&states[family]) == STATE_UNKNOWN) atomic_store(&states[family], init_decide(family));
+  return atomic_load(&states[family]) == STATE_READY;
+}
+
+/* A function of Python's: NULL in a program that is none. */
+__attribute__((weak)) int Py_IsInitialized(void);
+
+/* The hook for Python (sitecustomize.py) names its process in HIPMM_RUN_HOOK. A child of a fork has the hook of its
+ * parent. */
+static void init_look_for_python_hook(void)
+{
+  static atomic_bool is_written;
+  const char *object = environment_get("HIPMM_RUN_PYTHON"), *hook = environment_get("HIPMM_RUN_HOOK");
+  if (!object || !*object || !Py_IsInitialized || !Py_IsInitialized()) return;
+  if (hook && strtol(hook, NULL, 10) == (long)first_process) return;
+  message_write_once(
+      &is_written,
+      "this Python was started without hipmm's hook (its options -I, -E and -S keep the hook out, as do "
+      "another PYTHONPATH and a Python before 3.10), so PyTorch, CuPy and Numba use allocators of their own, "
+      "and hipmm serves what these ask of the GPU runtime");
+}
+
+static bool init_ready_slow(enum family family)
+{
+  init_look_for_python_hook();
+  return init_change(init_open_family, family);
+}
+
+/* The frameworks get memory by hipmm's own functions, so the program's runtime needs no look. */
+static bool init_open_for_python(enum family family)
+{
+  (void)family;
+  return init_open_locked();
+}
+
+bool init_ready_for_python(void)
+{
+  if (init_is_forked()) return false;
+  return (atomic_load(&is_open) && atomic_load(&was_ready)) || init_change(init_open_for_python, FAMILY_HIP);
 }
 
 bool init_ready(enum family family)
@@ -146,6 +207,12 @@ bool init_ready(enum family family)
   if (init_is_forked()) return false;
   int state = atomic_load_explicit(&states[family], memory_order_acquire);
   return state == STATE_UNKNOWN ? init_ready_slow(family) : state == STATE_READY;
+}
+
+bool init_is_off(enum family family)
+{
+  int state = atomic_load_explicit(&states[family], memory_order_acquire);
+  return init_is_forked() || state == STATE_OFF || (state == STATE_UNKNOWN && init_forbids(family));
 }
 
 bool init_enter(void)

@@ -9,6 +9,15 @@
  * calls are passed on from then on; with HIPMM_RUN_STRICT the process exits with status 2 instead. */
 bool init_ready(enum family family);
 
+/* Whether it is decided already that calls of this API are not served. */
+bool init_is_off(enum family family);
+
+/* The same for calls of frameworks that use hipmm's own functions (frameworks.h). */
+bool init_ready_for_python(void);
+
+/* Tells where plugins are: before hipmm is initialised. */
+void init_set_places(void);
+
 /* As reentry_enter(), for a function that a program may call before it allocates: the software device is set up here,
  * since its settings cannot change once the device is in use. */
 bool init_enter(void);

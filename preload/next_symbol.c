@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* next_symbol.c: finds the runtime's functions: in the library that comes after this one in the search order of the
- * process, or in one that the program opened later and that is not in that order (RTLD_LOCAL). Never loads a library. */
+/* next_symbol.c: finds the functions of runtimes and of NVIDIA's driver: in the library that comes after this one in the
+ * search order of the process, or in one that the program opened later and that is not in that order (RTLD_LOCAL). Never
+ * loads a library. */
 #include "next_symbol.h"
 
 #include <dlfcn.h>
@@ -11,6 +12,21 @@
 static next_function _Atomic found[HOOK_COUNT];
 
 /* ---- Finding ---- */
+
+/* By its versions, since glibc 2.34 and before, on each processor. Nothing here may be instrumented: a sanitizer calls
+ * dlsym() before it is ready. */
+__attribute__((no_sanitize("address", "thread", "undefined"))) next_lookup *next_dlsym(void)
+{
+  static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.0"};
+  static next_lookup *_Atomic cached;
+  next_lookup *lookup = atomic_load_explicit(&cached, memory_order_relaxed);
+  for (size_t i = 0; !lookup && i < sizeof versions / sizeof *versions; i++) {
+    void *address = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+    memcpy(&lookup, &address, sizeof lookup);
+  }
+  atomic_store_explicit(&cached, lookup, memory_order_relaxed);
+  return lookup;
+}
 
 struct loaded {
   const char *stem;
@@ -32,11 +48,12 @@ static int next_symbol_look_at(struct dl_phdr_info *info, size_t bytes, void *cl
 
 static void *next_symbol_find_in_loaded_library(enum family family, const char *name)
 {
-  static const char *const stems[] = {[FAMILY_HIP] = "libamdhip64", [FAMILY_CUDA] = "libcudart"};
+  static const char *const stems[] = {
+      [FAMILY_HIP] = "libamdhip64", [FAMILY_CUDA] = "libcudart", [FAMILY_DRIVER] = "libcuda"};
   struct loaded loaded = {.stem = stems[family]};
   if (!dl_iterate_phdr(next_symbol_look_at, &loaded)) return NULL;
   void *library = dlopen(loaded.file, RTLD_LAZY | RTLD_NOLOAD);
-  void *address = library ? dlsym(library, name) : NULL;
+  void *address = library ? next_dlsym()(library, name) : NULL;
   if (library) dlclose(library); /* the program's own handle keeps it */
   return address;
 }
@@ -45,7 +62,7 @@ next_function next_find(enum hook hook)
 {
   next_function function = atomic_load_explicit(&found[hook], memory_order_acquire);
   if (function) return function;
-  void *address = dlsym(RTLD_NEXT, hook_name(hook));
+  void *address = next_dlsym()(RTLD_NEXT, hook_name(hook));
   if (!address) address = next_symbol_find_in_loaded_library(hook_family(hook), hook_name(hook));
   memcpy(&function, &address, sizeof function);
   atomic_store_explicit(&found[hook], function, memory_order_release);
@@ -112,18 +129,11 @@ int next_void(enum hook hook)
   return ((int (*)(void))next_function_of(hook))();
 }
 
-int next_current_device(enum family family)
-{
-  int device = 0;
-  next_function function = next_find(family == FAMILY_HIP ? HOOK_hipGetDevice : HOOK_cudaGetDevice);
-  if (!function || ((int (*)(int *))function)(&device)) return 0;
-  return device;
-}
-
 bool next_is_capturing(enum family family, hipmm_stream_t stream, int *code_out)
 {
+  static const enum hook hooks[] = {HOOK_hipStreamIsCapturing, HOOK_cudaStreamIsCapturing, HOOK_cuStreamIsCapturing};
   int state = 0;
-  next_function function = next_find(family == FAMILY_HIP ? HOOK_hipStreamIsCapturing : HOOK_cudaStreamIsCapturing);
+  next_function function = next_find(hooks[family]);
   *code_out = function ? ((int (*)(hipmm_stream_t, int *))function)(stream, &state) : 0;
   return !*code_out && state != 0;
 }

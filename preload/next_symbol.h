@@ -15,6 +15,10 @@ next_function next_find(enum hook hook);
 /* The same; instead of NULL, after a message, a function that takes any arguments and returns "not supported". */
 next_function next_function_of(enum hook hook);
 
+/* The loader's own dlsym(): the preload object hooks that function too. */
+typedef void *next_lookup(void *library, const char *name);
+next_lookup *next_dlsym(void);
+
 /* Call the runtime's function, by the types of its arguments. */
 int next_memory(enum hook hook, void **ptr, size_t bytes);
 int next_pointer(enum hook hook, void *ptr);
@@ -25,9 +29,6 @@ int next_void(enum hook hook);
 
 /* Whether the function of the runtime, when a call is passed on to it, calls itself through the hook without end. */
 bool next_recurses(enum hook hook);
-
-/* The current device of the family's runtime; 0 if the runtime returns an error. */
-int next_current_device(enum family family);
 
 /* Whether `stream` is being captured. False, with an error code in *code_out, if the runtime returns an error. */
 bool next_is_capturing(enum family family, hipmm_stream_t stream, int *code_out);

@@ -16,6 +16,7 @@ int allocate_device_with_flags(enum hook hook, void **ptr, size_t bytes, unsigne
 int allocate_device_on(enum hook hook, void **ptr, size_t bytes, hipmm_stream_t stream);
 int allocate_device_from_pool(enum hook hook, void **ptr, size_t bytes, hipmm_hip_mempool_t pool,
                               hipmm_stream_t stream);
+int allocate_pitch(enum hook hook, void **ptr, size_t *pitch, size_t width, size_t height, unsigned element_bytes);
 int allocate_managed(enum hook hook, void **ptr, size_t bytes, unsigned flags);
 int allocate_pinned(enum hook hook, void **ptr, size_t bytes);
 int allocate_pinned_with_flags(enum hook hook, void **ptr, size_t bytes, unsigned flags);
@@ -33,6 +34,9 @@ int release_device_on(enum hook hook, void *ptr, hipmm_stream_t stream);
  * too, the program's memory on this device stays until the program ends, since hipmm can only be closed as a whole; one
  * message says so. As with the runtime's function, no other thread may use the device meanwhile. */
 int release_reset_device(enum hook hook);
+
+/* cuDevicePrimaryCtxReset(): the same for the device that it names. */
+int release_reset_primary(enum hook hook, int device);
 
 /* Whether a block waits to be freed, since the program freed it while a stream was being captured. */
 bool release_has_deferred(void);
@@ -76,6 +80,10 @@ int share_export(enum hook hook, void *data, void *ptr);
  * access that the graph enabled is not enabled for the program, and stays when the program disables it. */
 int access_enable_peer(enum hook hook, int peer, unsigned flags);
 int access_disable_peer(enum hook hook, int peer);
+
+/* The same for the driver: `peer` is a context. */
+int access_enable_context(enum hook hook, void *peer, unsigned flags);
+int access_disable_context(enum hook hook, void *peer);
 
 /* The program has reset the device, which is current: the access that it enabled is gone. `is_real` false: the device
  * itself was not reset, since hipmm's memory stays, so the access is disabled one by one. */

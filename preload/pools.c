@@ -4,6 +4,7 @@
  * pool's place. */
 #include "pools.h"
 
+#include "contexts.h"
 #include "devices.h"
 #include "failure.h"
 #include "init.h"
@@ -128,16 +129,38 @@ struct pool_account *pools_find(hipmm_hip_mempool_t pool, int *device_out)
   return pools_if_served(pools_find_any(pool, device_out));
 }
 
-int pools_set_current(enum hook hook, int device, hipmm_hip_mempool_t pool)
+/* The program has made the pool current. */
+static void pools_note_current(int device, hipmm_hip_mempool_t pool)
 {
   int owner;
+  if (!pools_has_account(device)) return;
+  pthread_mutex_lock(&lock);
+  pools_set_current_locked(device, true, pools_find_locked(pool, &owner));
+  pthread_mutex_unlock(&lock);
+}
+
+int pools_set_current(enum hook hook, int device, hipmm_hip_mempool_t pool)
+{
   bool is_outermost = init_enter();
   int code = ((int (*)(int, hipmm_hip_mempool_t))next_function_of(hook))(device, pool);
-  if (!code && is_outermost && pools_has_account(device)) {
-    pthread_mutex_lock(&lock);
-    pools_set_current_locked(device, true, pools_find_locked(pool, &owner));
-    pthread_mutex_unlock(&lock);
-  }
+  if (!code && is_outermost) pools_note_current(device, pool);
+  reentry_leave();
+  return code;
+}
+
+/* The device of a location and of allocations that a device's pools make; -1 for another. */
+static int pools_device_of(const void *location, int type)
+{
+  int parts[2] = {0, -1};
+  if (location) memcpy(parts, location, sizeof parts);
+  return parts[0] == LOCATION_DEVICE && type == ALLOCATION_PINNED ? parts[1] : -1;
+}
+
+int pools_set_for_location(enum hook hook, const void *location, int type, hipmm_hip_mempool_t pool)
+{
+  bool is_outermost = init_enter();
+  int code = ((int (*)(const void *, int, hipmm_hip_mempool_t))next_function_of(hook))(location, type, pool);
+  if (!code && is_outermost) pools_note_current(pools_device_of(location, type), pool);
   reentry_leave();
   return code;
 }
@@ -180,20 +203,36 @@ int pools_destroy(enum hook hook, hipmm_hip_mempool_t pool)
   return reentry_finish(hook, OUTCOME_PASSED, code);
 }
 
-/* A pool that the program neither created nor set is the default pool. */
+/* The program was given a pool of the device. One that it neither created nor set is the default pool. */
+static void pools_note_given(enum hook hook, int device, hipmm_hip_mempool_t pool)
+{
+  static const enum hook defaulting[] = {HOOK_hipDeviceGetDefaultMemPool, HOOK_cudaDeviceGetDefaultMemPool,
+                                         HOOK_cudaMemGetDefaultMemPool, HOOK_cuDeviceGetDefaultMemPool,
+                                         HOOK_cuMemGetDefaultMemPool};
+  struct handle handle;
+  bool is_own = false;
+  if (!pools_has_account(device) || handle_set_find(&known, pool, &handle)) return;
+  for (size_t i = 0; i < sizeof defaulting / sizeof *defaulting; i++) is_own |= hook == defaulting[i];
+  pthread_mutex_lock(&lock);
+  is_own |= !current[device].is_set;
+  pthread_mutex_unlock(&lock);
+  if (is_own) handle_set_add(&known, (struct handle){.handle = pool, .device = device, .account = &defaults[device]});
+}
+
 int pools_of_device(enum hook hook, hipmm_hip_mempool_t *pool, int device)
 {
-  struct handle handle;
   bool is_outermost = init_enter();
   int code = ((int (*)(hipmm_hip_mempool_t *, int))next_function_of(hook))(pool, device);
-  bool is_own = hook == HOOK_hipDeviceGetDefaultMemPool || hook == HOOK_cudaDeviceGetDefaultMemPool;
-  if (!code && is_outermost && pool && pools_has_account(device) && !handle_set_find(&known, *pool, &handle)) {
-    pthread_mutex_lock(&lock);
-    is_own |= !current[device].is_set;
-    pthread_mutex_unlock(&lock);
-    if (is_own)
-      handle_set_add(&known, (struct handle){.handle = *pool, .device = device, .account = &defaults[device]});
-  }
+  if (!code && is_outermost && pool) pools_note_given(hook, device, *pool);
+  reentry_leave();
+  return code;
+}
+
+int pools_of_location(enum hook hook, hipmm_hip_mempool_t *pool, const void *location, int type)
+{
+  bool is_outermost = init_enter();
+  int code = ((int (*)(hipmm_hip_mempool_t *, const void *, int))next_function_of(hook))(pool, location, type);
+  if (!code && is_outermost && pool) pools_note_given(hook, pools_device_of(location, type), *pool);
   reentry_leave();
   return code;
 }
@@ -210,12 +249,13 @@ typedef int attribute_function(hipmm_hip_mempool_t pool, int attribute, void *va
 static int64_t pools_reserved_bytes(enum family family, hipmm_hip_mempool_t pool, struct pool_account *account,
                                     int device)
 {
-  enum hook get = family == FAMILY_HIP ? HOOK_hipMemPoolGetAttribute : HOOK_cudaMemPoolGetAttribute;
+  static const enum hook gets[] = {HOOK_hipMemPoolGetAttribute, HOOK_cudaMemPoolGetAttribute,
+                                   HOOK_cuMemPoolGetAttribute};
   const struct served_device *served = devices_if_served(device);
   uint64_t threshold = 0;
   int64_t used = atomic_load(&account->bytes), idle = served ? devices_idle_bytes(served) : 0;
   int64_t freed = atomic_load(&account->freed_bytes);
-  if (((attribute_function *)next_function_of(get))(pool, RELEASE_THRESHOLD, &threshold)) threshold = 0;
+  if (((attribute_function *)next_function_of(gets[family]))(pool, RELEASE_THRESHOLD, &threshold)) threshold = 0;
   uint64_t kept = threshold > (uint64_t)used ? threshold - (uint64_t)used : 0;
   if (idle > freed) idle = freed;
   if ((uint64_t)idle > kept) idle = (int64_t)kept;
@@ -296,7 +336,11 @@ int pools_trim(enum hook hook, hipmm_hip_mempool_t pool, size_t keep_bytes)
   bool is_ours = !code && is_outermost && init_was_ready() && !init_is_forked();
   struct pool_account *account = is_ours ? pools_find_any(pool, &device) : NULL;
   const struct served_device *served = account ? devices_if_served(device) : NULL;
-  if (served) code = pools_trim_stack(hook, account, served, keep_bytes);
+  if (served) {
+    struct context_switch before = contexts_enter(hook_family(hook), device);
+    code = pools_trim_stack(hook, account, served, keep_bytes);
+    contexts_leave(before);
+  }
   pools_release(account);
   reentry_leave();
   return code;

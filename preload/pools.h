@@ -24,6 +24,10 @@ int pools_destroy(enum hook hook, hipmm_hip_mempool_t pool);
 int pools_of_device(enum hook hook, hipmm_hip_mempool_t *pool, int device);
 int pools_set_current(enum hook hook, int device, hipmm_hip_mempool_t pool);
 
+/* The same for a location, which may be a device: a CUmemLocation or a cudaMemLocation, and a type of allocations. */
+int pools_of_location(enum hook hook, hipmm_hip_mempool_t *pool, const void *location, int type);
+int pools_set_for_location(enum hook hook, const void *location, int type, hipmm_hip_mempool_t pool);
+
 /* The blocks count as used; they, and freed ones up to the pool's release threshold, count as reserved. Allocations
  * from a pool for which the program forbids a way of reuse go to the runtime from then on. */
 int pools_get_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value);

@@ -4,6 +4,7 @@
 
 #include "../core/stack/instance_options.h"
 #include "blocks.h"
+#include "contexts.h"
 #include "failure.h"
 #include "init.h"
 #include "next_symbol.h"
@@ -86,8 +87,11 @@ static void query_apply_limits(const struct served_device *served, size_t *free_
 int query_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes)
 {
   enum family family = hook_family(hook);
-  bool is_outermost = reentry_enter(), is_served = is_outermost && init_ready(family);
-  struct served_device *served = is_served ? devices_get(family, next_current_device(family)) : NULL;
+  bool is_outermost = reentry_enter();
+  bool is_driver = family == FAMILY_DRIVER; /* which refuses the call where no context is current */
+  bool is_for_us = is_outermost && (!is_driver || (!init_is_off(family) && contexts_current_device(family) >= 0));
+  bool is_served = is_for_us && init_ready(family);
+  struct served_device *served = is_served ? devices_get(family, contexts_current_device(family)) : NULL;
   int code = next_two_pointers(hook, free_bytes, total_bytes);
   if (served && !code && free_bytes && total_bytes) query_apply_limits(served, free_bytes, total_bytes);
   return reentry_finish(hook, served ? code ? OUTCOME_FAILED : OUTCOME_SERVED : OUTCOME_PASSED, code);
@@ -138,18 +142,26 @@ int query_size(enum hook hook, void *ptr, size_t *bytes)
   return reentry_finish(hook, OUTCOME_SERVED, 0);
 }
 
-/* As hipPointer_attribute numbers them. */
-enum { ATTRIBUTE_BUFFER_ID = 7, ATTRIBUTE_RANGE_START = 11, ATTRIBUTE_RANGE_SIZE = 12 };
+/* As hipPointer_attribute and CUpointer_attribute number them. */
+enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_BUFFER_ID = 7, ATTRIBUTE_RANGE_START = 11, ATTRIBUTE_RANGE_SIZE = 12 };
 
-/* Writes as many bytes as HIP does: a size has 32 bits. False for attributes that are those of the runtime's allocation. */
-static bool query_answer_attribute(const struct block *block, int attribute, void *data)
+/* Writes as many bytes as HIP and the driver do: numbers have 32 bits in HIP, and 64 in the driver, which are the same
+ * bytes first. The driver knows no context of mapped memory. False for attributes that are those of the runtime's
+ * allocation. */
+static bool query_answer_attribute(enum family family, const struct block *block, int attribute, void *data)
 {
-  void *start = block_start(block);
-  uint32_t bytes = (uint32_t)block_bytes(block);
+  bool is_driver = family == FAMILY_DRIVER;
+  uint64_t id = block->id, bytes = block_bytes(block);
+  void *start = block_start(block), *context = NULL;
+  size_t width = is_driver ? sizeof id : sizeof block->id;
   switch (attribute) {
-  case ATTRIBUTE_BUFFER_ID: memcpy(data, &block->id, sizeof block->id); return true;
+  case ATTRIBUTE_BUFFER_ID: memcpy(data, &id, width); return true;
   case ATTRIBUTE_RANGE_START: memcpy(data, &start, sizeof start); return true;
-  case ATTRIBUTE_RANGE_SIZE: memcpy(data, &bytes, sizeof bytes); return true;
+  case ATTRIBUTE_RANGE_SIZE: memcpy(data, &bytes, width); return true;
+  case ATTRIBUTE_CONTEXT:
+    if (is_driver && block->kind == KIND_DEVICE) context = contexts_primary(block->served->device);
+    if (context) memcpy(data, &context, sizeof context);
+    return context != NULL;
   default: return false;
   }
 }
@@ -158,7 +170,8 @@ int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
 {
   struct block block;
   bool is_outermost = reentry_enter(), is_ours = data && query_find_block(is_outermost, ptr, &block);
-  if (is_ours && query_answer_attribute(&block, attribute, data)) return reentry_finish(hook, OUTCOME_SERVED, 0);
+  if (is_ours && query_answer_attribute(hook_family(hook), &block, attribute, data))
+    return reentry_finish(hook, OUTCOME_SERVED, 0);
   int code = ((int (*)(void *, int, void *))next_function_of(hook))(data, attribute, ptr);
   if (is_ours) return reentry_finish(hook, OUTCOME_SERVED, code);
   return query_finish_passed(hook, is_outermost, ptr, code, HIPMM_HIP_ERROR_INVALID_VALUE);
@@ -167,14 +180,24 @@ int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
 /* An address that the runtime does not know. Its answer for such an address differs between releases. */
 static char unknown;
 
+/* Whether the runtime knows the pointer at all: many that it is asked for are of the host. */
+static bool query_is_known(enum family family, void *ptr)
+{
+  enum { MEMORY_TYPE = 2 };
+  int type = 0;
+  next_function next = family == FAMILY_DRIVER ? next_find(HOOK_cuPointerGetAttribute) : NULL;
+  return !next || !((int (*)(void *, int, void *))next)(&type, MEMORY_TYPE, ptr);
+}
+
 int query_attribute_list(enum hook hook, unsigned count, int *attributes, void **data, void *ptr)
 {
   typedef int list_function(unsigned count, int *attributes, void **data, void *ptr);
   struct block block;
   bool is_outermost = reentry_enter(), is_ours = attributes && data && query_find_block(is_outermost, ptr, &block);
-  bool is_idle = !is_ours && query_is_idle(is_outermost, ptr);
+  bool is_idle = !is_ours && is_outermost && query_is_known(hook_family(hook), ptr) && query_is_idle(is_outermost, ptr);
   int code = ((list_function *)next_function_of(hook))(count, attributes, data, is_idle ? &unknown : ptr);
-  for (unsigned i = 0; is_ours && !code && i < count; i++) query_answer_attribute(&block, attributes[i], data[i]);
+  for (unsigned i = 0; is_ours && !code && i < count; i++)
+    query_answer_attribute(hook_family(hook), &block, attributes[i], data[i]);
   return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
 }
 

@@ -6,6 +6,7 @@
 
 #include "../core/runtime/hip.h"
 #include "blocks.h"
+#include "contexts.h"
 #include "failure.h"
 #include "init.h"
 #include "next_symbol.h"
@@ -115,7 +116,9 @@ static int release_unordered(enum hook hook, void *ptr, unsigned kinds)
   bool is_outermost = reentry_enter();
   struct block *block = is_outermost ? release_extract(hook, ptr, kinds, &outcome, &code) : NULL;
   if (block) {
+    struct context_switch before = contexts_enter(hook_family(hook), block->served->device);
     code = release_after_all_work(hook, block);
+    contexts_leave(before);
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
   if (outcome == OUTCOME_PASSED) code = next_recurses(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED : next_pointer(hook, ptr);
@@ -145,7 +148,13 @@ static int release_on_stream(enum hook hook, struct block *block, hipmm_stream_t
     return failure_refuse(hook, ERROR_STREAM_CAPTURE_UNSUPPORTED,
                           "%p was not allocated in the capture that is to free it", ptr);
   }
-  if (streams_device(family, stream) != block->served->device) return release_after_all_work(hook, block);
+  bool is_elsewhere = family == FAMILY_DRIVER && (uintptr_t)stream > 2 && !contexts_are_primary(stream);
+  if (is_elsewhere && (code = hip_table()->StreamSynchronize(stream))) {
+    blocks_insert(block);
+    return failure_of_call(hook, code);
+  }
+  if (is_elsewhere || streams_device(family, stream) != block->served->device)
+    return release_after_all_work(hook, block);
   return release_to_stack(hook, block, stream);
 }
 
@@ -156,7 +165,11 @@ int release_device_on(enum hook hook, void *ptr, hipmm_stream_t stream)
   bool is_outermost = reentry_enter();
   struct block *block = is_outermost ? release_extract(hook, ptr, 1U << KIND_DEVICE, &outcome, &code) : NULL;
   if (block) {
-    code = release_on_stream(hook, block, streams_of_caller(hook, stream));
+    struct context_switch before = contexts_enter(hook_family(hook), block->served->device);
+    stream = streams_of_caller(hook, stream);
+    bool is_elsewhere = before.is_switched && (uintptr_t)stream <= 2; /* a default stream of another context */
+    code = is_elsewhere ? release_after_all_work(hook, block) : release_on_stream(hook, block, stream);
+    contexts_leave(before);
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
   if (outcome == OUTCOME_PASSED)
@@ -178,23 +191,40 @@ static void release_everything(void)
   init_close();
 }
 
-int release_reset_device(enum hook hook)
+/* `named`: the device that the driver's function names. The runtime's function resets the current one. */
+static int release_reset(enum hook hook, int named)
 {
   static atomic_bool is_written;
   bool is_outermost = reentry_enter();
+  enum family family = hook_family(hook);
+  int code, device = family == FAMILY_DRIVER ? named : contexts_current_device(family);
   int served = is_outermost && init_was_ready() && !init_is_forked() ? devices_count_served() : 0;
-  int device = next_current_device(hook_family(hook));
-  bool is_alone = served == 1 && devices_if_served(device);
-  if (is_alone) release_everything();
-  if (served > 1)
+  struct context_switch before = {.previous = NULL};
+  if (served) before = contexts_enter(family, device);
+  if (served == 1 && devices_if_served(device)) release_everything();
+  if (served > 1) {
     message_write_once(&is_written,
                        "%s: hipmm serves %d devices, so the memory of this one stays until the program ends",
                        hook_name(hook), served);
-  int code = served > 1 ? streams_synchronize_devices() : next_void(hook);
-  if (is_outermost && !code) access_reset(hook_family(hook), device, served <= 1);
+    code = streams_synchronize_devices();
+  }
+  contexts_leave(before);
+  if (served <= 1) code = family == FAMILY_DRIVER ? next_int(hook, device) : next_void(hook);
+  if (is_outermost && !code) access_reset(family, device, served <= 1);
   if (is_outermost && !code && served <= 1) {
+    streams_forget(device);
     pools_reset(device);
     share_forget(device);
   }
   return reentry_finish(hook, served ? OUTCOME_SERVED : OUTCOME_PASSED, code);
+}
+
+int release_reset_device(enum hook hook)
+{
+  return release_reset(hook, 0);
+}
+
+int release_reset_primary(enum hook hook, int device)
+{
+  return release_reset(hook, device);
 }

@@ -9,6 +9,7 @@
 #include "../core/runtime/hip.h"
 #include "devices.h"
 #include "failure.h"
+#include "frameworks.h"
 #include "init.h"
 
 #include <errno.h>
@@ -78,10 +79,24 @@ static void report_add_string(struct report_text *text, const char *string)
 
 /* ---- What is reported ---- */
 
+/* A row of the table of functions: the hooks, and then what frameworks call. False if the report does not have it. */
+static bool report_get_row(int row, const char **name_out, struct hook_counts *counts_out)
+{
+  bool is_hook = row < HOOK_COUNT;
+  enum framework_row framework = is_hook ? FRAMEWORK_TORCH_MALLOC : (enum framework_row)(row - HOOK_COUNT);
+  *name_out = is_hook ? hook_name((enum hook)row) : frameworks_name(framework);
+  *counts_out = is_hook ? hook_counts((enum hook)row) : frameworks_counts(framework);
+  return counts_out->calls && (!is_hook || hook_is_reported((enum hook)row));
+}
+
+enum { REPORT_ROWS = HOOK_COUNT + FRAMEWORK_ROWS };
+
 bool report_has_calls(void)
 {
-  for (int hook = 0; hook < HOOK_COUNT; hook++)
-    if (hook_is_reported((enum hook)hook) && hook_counts((enum hook)hook).calls) return true;
+  const char *name;
+  struct hook_counts counts;
+  for (int row = 0; row < REPORT_ROWS; row++)
+    if (report_get_row(row, &name, &counts)) return true;
   return false;
 }
 
@@ -158,10 +173,11 @@ static void report_print_bytes(struct report_text *out, const char *label, int64
 static void report_print_calls(struct report_text *out)
 {
   if (report_has_calls()) report_add(out, "  %-28s %12s %12s %12s\n", "function", "calls", "passed on", "failed");
-  for (int hook = 0; hook < HOOK_COUNT; hook++) {
-    struct hook_counts counts = hook_counts((enum hook)hook);
-    if (counts.calls && hook_is_reported((enum hook)hook))
-      report_add(out, "  %-28s %12llu %12llu %12llu\n", hook_name((enum hook)hook), (unsigned long long)counts.calls,
+  for (int row = 0; row < REPORT_ROWS; row++) {
+    const char *name;
+    struct hook_counts counts;
+    if (report_get_row(row, &name, &counts))
+      report_add(out, "  %-28s %12llu %12llu %12llu\n", name, (unsigned long long)counts.calls,
                  (unsigned long long)counts.passed, (unsigned long long)counts.failed);
   }
 }
@@ -199,8 +215,9 @@ static void report_print(const struct report_request *request, const char *progr
   if (*graph) report_add(out, "  graph %s\n", graph);
   report_print_calls(out);
   if (!report_has_calls())
-    report_add(out, "  no call came through hipmm: the program makes none, or its runtime is linked into it (nvcc's "
-                    "default; -cudart shared), or it looks functions up by itself (dlsym)\n");
+    report_add(out,
+               "  no call came through hipmm: the program makes none, or its runtime is linked into it (HIP's; CUDA's "
+               "with --no-driver)\n");
   for (int i = 0; i < DEVICES_MOST * KIND_COUNT && is_served; i++) {
     struct served_device *served = devices_if_served(i / KIND_COUNT);
     if (served) report_print_memory(out, served, (enum kind)(i % KIND_COUNT), request->moment == REPORT_RUNNING);
@@ -271,12 +288,12 @@ static void report_print_json(const struct report_request *request, const char *
   report_add(out, ",\"graph\":");
   report_add_string(out, *init_graph() ? init_graph() : NULL);
   report_add(out, ",\"functions\":{");
-  for (int hook = 0; hook < HOOK_COUNT; hook++) {
-    struct hook_counts counts = hook_counts((enum hook)hook);
-    if (!counts.calls || !hook_is_reported((enum hook)hook)) continue;
-    report_add(out, "%s\"%s\":{\"calls\":%llu,\"passed\":%llu,\"failed\":%llu}", any ? "," : "",
-               hook_name((enum hook)hook), (unsigned long long)counts.calls, (unsigned long long)counts.passed,
-               (unsigned long long)counts.failed);
+  for (int row = 0; row < REPORT_ROWS; row++) {
+    const char *name;
+    struct hook_counts counts;
+    if (!report_get_row(row, &name, &counts)) continue;
+    report_add(out, "%s\"%s\":{\"calls\":%llu,\"passed\":%llu,\"failed\":%llu}", any ? "," : "", name,
+               (unsigned long long)counts.calls, (unsigned long long)counts.passed, (unsigned long long)counts.failed);
     any = true;
   }
   any = false;

@@ -10,6 +10,7 @@
 
 #include "../core/runtime/hip.h"
 #include "blocks.h"
+#include "contexts.h"
 #include "failure.h"
 #include "init.h"
 #include "next_symbol.h"
@@ -207,7 +208,7 @@ static struct share_opened *share_find_pointer(const char *ptr)
 static int share_open_locked(enum hook hook, const struct share_record *record, uint64_t offset, unsigned flags,
                              void **ptr_out)
 {
-  int device = next_current_device(hook_family(hook));
+  int device = contexts_current_device(hook_family(hook));
   void *base = NULL;
   const struct share_opened *other = share_find_allocation(&record->driver, device);
   struct share_opened *same = other ? share_find_pointer(other->base + offset) : NULL;
@@ -236,6 +237,9 @@ static int share_open_part(enum hook hook, void **ptr, const struct share_handle
     return failure_refuse(hook, ERROR_MAP_FAILED,
                           "process %d, which made the handle, has ended, or belongs to another user or container",
                           (int)handle->process);
+  if (contexts_current_device(hook_family(hook)) < 0)
+    return failure_refuse(hook, HIPMM_HIP_ERROR_NOT_SUPPORTED,
+                          "a handle of hipmm's is opened in the primary context of a device, and another is current");
   pthread_mutex_lock(&lock);
   int code = share_open_locked(hook, &record, handle->offset, flags, ptr);
   pthread_mutex_unlock(&lock);
@@ -271,9 +275,9 @@ static int share_close_last(enum hook hook, struct share_opened *opened)
 
 int share_close(enum hook hook, void *ptr)
 {
-  bool is_outermost = init_enter();
+  if (!init_enter()) return reentry_finish(hook, OUTCOME_PASSED, next_pointer(hook, ptr)); /* the lock may be held */
   pthread_mutex_lock(&lock);
-  struct share_opened *opened = is_outermost ? share_find_pointer(ptr) : NULL;
+  struct share_opened *opened = share_find_pointer(ptr);
   int code = 0;
   if (opened && opened->count > 1)
     opened->count--;

@@ -3,6 +3,7 @@
 #include "streams.h"
 
 #include "../core/runtime/hip.h"
+#include "contexts.h"
 #include "devices.h"
 #include "init.h"
 #include "next_symbol.h"
@@ -102,9 +103,9 @@ void streams_retain_no_more(int device)
 static int streams_finish(enum hook hook, bool is_outermost, const hipmm_stream_t *stream, int code)
 {
   if (is_outermost && !code && stream) {
-    struct handle handle = {.handle = *stream, .device = next_current_device(hook_family(hook))};
+    struct handle handle = {.handle = *stream, .device = contexts_current_device(hook_family(hook))};
     streams_mark_used(handle.device);
-    handle_set_add(&known, handle);
+    if (handle.device >= 0) handle_set_add(&known, handle); /* else it ends with a context that hipmm does not serve */
     if (!init_is_forked() && atomic_load(&retained) & streams_bit(handle.device)) streams_retain(&handle);
   }
   return reentry_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
@@ -131,42 +132,60 @@ int streams_create_with_priority(enum hook hook, hipmm_stream_t *stream, unsigne
 }
 
 /* A stream of which hipmm did not see the creation may be of any device. */
-static void streams_retire(hipmm_stream_t stream)
+static void streams_retire(enum family family, hipmm_stream_t stream)
 {
   struct handle handle;
   bool is_known = handle_set_remove(&known, stream, &handle);
-  for (int device = 0; device < DEVICES_MOST; device++)
-    if ((!is_known || device == handle.device) && atomic_load(&retained) & streams_bit(device))
-      hipmm_stream_retire(device, stream);
+  for (int device = 0; device < DEVICES_MOST; device++) {
+    if ((is_known && device != handle.device) || !(atomic_load(&retained) & streams_bit(device))) continue;
+    struct context_switch before = contexts_enter(family, device);
+    hipmm_stream_retire(device, stream);
+    contexts_leave(before);
+  }
 }
 
 int streams_destroy(enum hook hook, hipmm_stream_t stream)
 {
   bool is_outermost = reentry_enter();
-  if (is_outermost && (uintptr_t)stream > 2 && !init_is_forked()) streams_retire(stream);
+  if (is_outermost && (uintptr_t)stream > 2 && !init_is_forked()) streams_retire(hook_family(hook), stream);
   int code = next_pointer(hook, stream);
   return reentry_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
+}
+
+void streams_forget(int device)
+{
+  pthread_mutex_lock(&known.lock);
+  for (size_t i = known.count; i-- > 0;)
+    if (known.items[i].device == device) known.items[i] = known.items[--known.count];
+  pthread_mutex_unlock(&known.lock);
 }
 
 /* ---- Which stream ---- */
 
 hipmm_stream_t streams_of_caller(enum hook hook, hipmm_stream_t stream)
 {
-  bool is_per_thread =
-      hook == HOOK_cudaMallocAsync_ptsz || hook == HOOK_cudaMallocFromPoolAsync_ptsz || hook == HOOK_cudaFreeAsync_ptsz;
-  return is_per_thread && !stream ? (hipmm_stream_t)2 : stream;
+  if (stream) return stream;
+  switch (hook) {
+  case HOOK_cudaMallocAsync_ptsz:
+  case HOOK_cudaMallocFromPoolAsync_ptsz:
+  case HOOK_cudaFreeAsync_ptsz:
+  case HOOK_cuMemAllocAsync_ptsz:
+  case HOOK_cuMemAllocFromPoolAsync_ptsz:
+  case HOOK_cuMemFreeAsync_ptsz: return (hipmm_stream_t)2;
+  default: return NULL;
+  }
 }
 
 int streams_device(enum family family, hipmm_stream_t stream)
 {
   struct handle handle;
   int count = 0, device = 0;
-  if ((uintptr_t)stream <= 2 || hipmm_device_count(&count) || count <= 1) return next_current_device(family);
+  if ((uintptr_t)stream <= 2 || hipmm_device_count(&count) || count <= 1) return contexts_current_device(family);
   if (handle_set_find(&known, stream, &handle)) return handle.device;
   const struct hipmm_hip *hip = hip_table();
   if (hip->StreamGetDevice && !hip->StreamGetDevice(stream, &device)) return device;
   hip->GetLastError();
-  return next_current_device(family);
+  return contexts_current_device(family);
 }
 
 /* ---- Work on streams ---- */
@@ -202,6 +221,15 @@ int streams_set_device(enum hook hook, int device)
 {
   bool is_outermost = init_enter();
   int code = next_int(hook, device);
+  if (is_outermost && !code) streams_mark_used(device);
+  reentry_leave();
+  return code;
+}
+
+int streams_retain_context(enum hook hook, void **context, int device)
+{
+  bool is_outermost = reentry_enter();
+  int code = ((int (*)(void **, int))next_function_of(hook))(context, device);
   if (is_outermost && !code) streams_mark_used(device);
   reentry_leave();
   return code;

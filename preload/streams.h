@@ -15,8 +15,12 @@ int streams_create_with_priority(enum hook hook, hipmm_stream_t *stream, unsigne
 /* Tells hipmm that the stream ends, then calls the runtime's function. */
 int streams_destroy(enum hook hook, hipmm_stream_t stream);
 
-/* hipSetDevice() and cudaSetDevice(). */
+/* hipSetDevice() and cudaSetDevice(), and cuDevicePrimaryCtxRetain(). */
 int streams_set_device(enum hook hook, int device);
+int streams_retain_context(enum hook hook, void **context, int device);
+
+/* The program has reset the device: its streams are no more. */
+void streams_forget(int device);
 
 /* Retains the known streams of a device that hipmm has begun to serve, and from then on each new one; until
  * streams_retain_no_more(). */

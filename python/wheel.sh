@@ -8,6 +8,7 @@
 set -eu
 
 cd "$(dirname "$0")/.."
+clone=$PWD
 mkdir -p "${1:-dist}"
 folder=$(cd "${1:-dist}" && pwd)
 work=$(mktemp -d)
@@ -36,6 +37,16 @@ with hipmm.using(hipmm.resource("pool")):
 assert numpy.from_dlpack(buffer).nbytes == 8000
 END
 HIPMM_RUNTIME=software "$work/fresh/bin/python" program.py
+
+# `hipmm run` of the wheel serves a Python that has no hipmm of its own. The stand-in for PyTorch is the tests'.
+python3 -m venv --without-pip "$work/bare"
+mkdir -p "$work/modules/torch"
+echo 'import fakes; fakes.install("torch")' >"$work/modules/torch/__init__.py"
+PYTHONPATH=$work/modules:$clone/python/tests HIPMM_RUNTIME=software "$work/fresh/bin/hipmm" run --strict --report -- \
+  "$work/bare/bin/python" -c 'import torch, fakes; [a] = fakes.torch_in_force; assert a.malloc(1 << 20, 0, None)' \
+  2>"$work/report" || { cat "$work/report" >&2; exit 1; }
+grep -q '^  torch: malloc  *1  *0  *0$' "$work/report" || { cat "$work/report" >&2; exit 1; }
+
 [ "$("$work/fresh/bin/hipmm" plugins | grep -c '\.so$')" -ge 30 ] || { echo "plugins are missing" >&2; exit 1; }
 "$work/fresh/bin/hipmm" plugins | grep -q '/nvidia\.so$' || { echo "nvidia.so is missing" >&2; exit 1; }
 ls -l "$folder"

@@ -197,7 +197,8 @@ with_cmake() {
   version=$(${PKG_CONFIG:-pkg-config} --modversion hipmm)
   mkdir "$root/outside" "$root/versions"
   cp "$top_srcdir/tests/example/CMakeLists.txt" "$top_srcdir/tests/example/readme.c" "$top_srcdir/tests/example/fill.c" \
-    "$top_srcdir/tests/compat/old_program.c" "$root/cpp.cpp" "$root/outside"
+    "$top_srcdir/tests/compat/old_program.c" "$top_srcdir/tests/cpp/test.hpp" "$root/cpp.cpp" "$root/outside"
+  sed 's:\.\./cpp/test:test:' "$top_srcdir/tests/compat/rmm_containers.cpp" >"$root/outside/rmm_containers.cpp"
   cmake -S "$root/outside" -B "$root/outside/build" -Dhipmm_DIR="$package" -DWITH_CXX="${CXX:+ON}" \
     -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror ${SANITIZER_FLAGS-}" \
     -DCMAKE_C_FLAGS="-std=gnu11 -Wall -Wextra -Werror ${SANITIZER_FLAGS-}" || return 1
@@ -206,6 +207,7 @@ with_cmake() {
   HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 "$root/outside/build/old" || return 1
   if [ "${CXX-}" ]; then
     HIPMM_RUNTIME=software "$root/outside/build/cpp" || return 1
+    (cd "$root/outside" && HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2 ./build/rmm) || return 1
   fi
   echo "$version $(folder plugin_abi) $root$(folder plugindir | sed "s:^$root::")" |
     diff - "$root/outside/build/found" || return 1

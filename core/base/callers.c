@@ -74,6 +74,26 @@ static void callers_await_slot(const struct caller *caller)
   for (unsigned turn = 0; atomic_load(&caller->inside); turn++) asymmetric_fence_pause(turn);
 }
 
+/* Whether the place was seen without a call, or with `own` alone, at least once. */
+static bool callers_was_left(const struct caller *caller, unsigned own)
+{
+  enum { TURNS = 50 };
+  unsigned turn = 0;
+  for (; atomic_load(&caller->inside) > own && turn < TURNS; turn++) asymmetric_fence_pause(turn);
+  return turn < TURNS;
+}
+
+bool callers_have_left(void)
+{
+  const struct caller_here *here = caller_self();
+  if (caller_depth(here) > 1) return false;
+  asymmetric_fence_heavy();
+  bool have_left = true;
+  for (const struct caller *caller = atomic_load(&first); caller && have_left; caller = caller->next)
+    have_left = callers_was_left(caller, caller == here->place);
+  return have_left && callers_was_left(&callers_rest, here->place == &callers_rest);
+}
+
 void callers_await(void)
 {
   asymmetric_fence_heavy();

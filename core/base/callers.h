@@ -20,6 +20,10 @@ struct caller {
  * thread reads the state after caller_enter(), and so either sees it or is waited for. */
 void callers_await(void);
 
+/* Whether all calls that were under way in other threads have ended, as far as a short wait shows, and the calling thread is
+ * in one call at most. The caller has stored a state before; calls that begin later read it. */
+bool callers_have_left(void);
+
 /* Of the calling thread, in one struct: to find it costs a function call, so callers find it once, with caller_self().
  * `light` counts the thread's calls within calls (lifecycle.h) by itself; where it is NULL, `depth` does. */
 struct caller_here {

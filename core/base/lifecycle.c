@@ -85,7 +85,7 @@ enum hipmm_status lifecycle_check_argument(const void *argument, const char *nam
   return status;
 }
 
-enum hipmm_status lifecycle_check_inspection(const void *argument, const char *name)
+enum hipmm_status lifecycle_check_use(const void *argument, const char *name)
 {
   enum hipmm_status status =
       !lifecycle_is_barred() && atomic_load(&lifecycle_own_stacks) ? HIPMM_OK : lifecycle_check();

@@ -52,9 +52,9 @@ static inline void lifecycle_leave(void);
 /* For calls that need only the runtime, which stays in the process: hipmm was initialised at least once. */
 enum hipmm_status lifecycle_check_runtime(void);
 
-/* For calls that show all stacks: hipmm is initialised, or a stack lives beside the table of devices. Then
- * HIPMM_E_ARGUMENT if `argument`, a required pointer, is NULL. */
-enum hipmm_status lifecycle_check_inspection(const void *argument, const char *name);
+/* For calls that need no table of devices: hipmm is initialised, or a stack lives beside the table. Then HIPMM_E_ARGUMENT
+ * if `argument`, a required pointer, is NULL. */
+enum hipmm_status lifecycle_check_use(const void *argument, const char *name);
 
 /* As lifecycle_check(), then HIPMM_E_ARGUMENT if `argument`, a required pointer, is NULL. */
 enum hipmm_status lifecycle_check_argument(const void *argument, const char *name);

@@ -101,6 +101,7 @@ enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level)
   pthread_once(&once, log_open);
   highest_level = level;
   is_requested = true;
+  log_tell_change();
   return HIPMM_OK;
 }
 
@@ -113,7 +114,8 @@ enum hipmm_status hipmm_log_set_file(const char *path)
   if (path && !output_file_expand(path, -1, name)) return error_set(HIPMM_E_ARGUMENT, "path: %s", name);
   if (path && !log_open_file(name)) return error_set(HIPMM_E_IO, "%s: %s", name, output_file_reason(errno));
   if (!path) output = STDERR_FILENO;
-  is_requested = true;
+  is_requested = true; /* which lifts what a sink suppressed */
+  log_tell_change();
   return HIPMM_OK;
 }
 

@@ -15,6 +15,10 @@ void log_line_arguments(enum hipmm_log_level level, const char *about, const cha
 /* Whether lines of this level are written at all. */
 bool log_wants(enum hipmm_log_level level);
 
+/* The function that is called whenever the log may want other lines than before; there is one. */
+void log_watch(void (*changed)(void));
+void log_tell_change(void);
+
 /* ---- The sink ---- */
 
 /* Whether the program has set a sink: then lines go to other places only if HIPMM_LOG asks for it. One load. */

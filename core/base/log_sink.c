@@ -44,6 +44,19 @@ void log_sink_write(enum hipmm_log_level level, const char *about, const char *m
   pthread_rwlock_unlock(&lock);
 }
 
+static void (*_Atomic watcher)(void);
+
+void log_watch(void (*changed)(void))
+{
+  atomic_store(&watcher, changed);
+}
+
+void log_tell_change(void)
+{
+  void (*changed)(void) = atomic_load(&watcher);
+  if (changed) changed();
+}
+
 enum hipmm_status hipmm_log_set_sink(void (*function)(void *arg, enum hipmm_log_level level, const char *about,
                                                       const char *message),
                                      void *arg, enum hipmm_log_level level)
@@ -58,5 +71,6 @@ enum hipmm_status hipmm_log_set_sink(void (*function)(void *arg, enum hipmm_log_
   atomic_store_explicit(&process, getpid(), memory_order_relaxed);
   atomic_store_explicit(&highest_level, function ? (int)level : NO_LEVEL, memory_order_release);
   pthread_rwlock_unlock(&lock);
+  log_tell_change();
   return HIPMM_OK;
 }

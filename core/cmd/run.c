@@ -172,8 +172,14 @@ static int run_run(int argc, char **argv)
               "table, "
               "or with --json as one object",
        .flag = &merge},
-      {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict}};
-  struct arguments arguments = {&run_command, rows, 5, 0, 0, NULL, 0};
+      {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
+      {.name = "no-python",
+       .doc = "leave PyTorch, CuPy and Numba their own allocators, and serve what these ask of the runtime",
+       .flag = &settings.is_without_python},
+      {.name = "no-driver",
+       .doc = "serve calls of the runtime alone, and not those of NVIDIA's driver (cuMemAlloc and so on)",
+       .flag = &settings.is_without_driver}};
+  struct arguments arguments = {&run_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   bool is_merge = run_is_merge(head, argv);
   if (is_merge) arguments.max_operands = (size_t)argc;
   if (!arguments_read(&arguments, is_merge ? argc : head, argv, &status)) return status;
@@ -194,14 +200,22 @@ static int run_run(int argc, char **argv)
 
 const struct command run_command = {
     "run", "run a program with its GPU memory served by hipmm", "-- PROGRAM [ARGUMENT]…",
-    "Starts PROGRAM with hipmm in front of its GPU runtime, HIP's or CUDA's, by LD_PRELOAD. hipMalloc() and the other "
-    "functions that allocate and free device memory are served by the stack of their device; managed and pinned memory "
-    "by the resources called \"managed\" and \"pinned\", if the graph has them. The rest goes to the runtime as ever. "
-    "Programs that it starts are served too.\n"
+    "Starts PROGRAM with hipmm in front of its GPU runtime, HIP's or CUDA's, and of NVIDIA's driver, by LD_PRELOAD. "
+    "hipMalloc(), cudaMalloc(), cuMemAlloc() and the other functions that allocate and free device memory are served "
+    "by "
+    "the stack of their device; managed and pinned memory by the resources called \"managed\" and \"pinned\", if the "
+    "graph has them. The rest goes to the runtime as ever. Programs that it starts are served too. In Python, PyTorch, "
+    "CuPy and "
+    "Numba get hipmm as their allocator when they are first imported.\n"
+    "\n"
+    "Functions are served that the program is linked to, and those that it looks up with dlsym(), hipGetProcAddress() "
+    "or "
+    "cuGetProcAddress(). A CUDA runtime that is linked into the program (nvcc's default) calls the driver and is "
+    "served "
+    "there, and so are JAX and others. Contexts of the driver other than a device's primary one are left to it.\n"
     "\n"
     "Where hipmm cannot serve, one line says why, and the program runs as it would without. That is so for programs "
-    "that are set-user-id or linked statically, and it goes unseen for a runtime that is linked statically (nvcc's "
-    "default; link with -cudart shared) and for functions that a program looks up in its runtime with dlsym().\n"
+    "that are set-user-id or linked statically.\n"
     "\n"
     "The graph: by default the one that a program would get from hipmm_init(): the file that HIPMM_CONFIG names, "
     "./hipmm.json, then the system's. Without a GPU the program gets the software device.\n"

@@ -40,17 +40,40 @@ static bool run_environment_can_name(const char *file)
   return false;
 }
 
-static bool run_environment_preload(const char *library)
+static bool run_environment_preload(const char *object, const char *library)
 {
-  char object[PATH_MAX], *all = NULL;
+  char *all = NULL;
   const char *others = getenv("LD_PRELOAD");
-  if (!run_environment_find_object(object) || !run_environment_can_name(object) || !run_environment_can_name(library))
-    return false;
+  if (!run_environment_can_name(object) || !run_environment_can_name(library)) return false;
   if (asprintf(&all, "%s%s%s%s%s", object, *library ? ":" : "", library, others && *others ? ":" : "",
                others ? others : "") < 0)
     all = NULL;
   bool is_set = all && run_environment_set("LD_PRELOAD", all);
   if (!all) say("run: out of memory");
+  free(all);
+  return is_set;
+}
+
+/* ---- Python ---- */
+
+/* The folder of the hook, sitecustomize.py, goes in front of PYTHONPATH, and the object's name into HIPMM_RUN_PYTHON, which
+ * the hook and the Python package read. An installation without the hook serves Python as any program. */
+static bool run_environment_set_python(const char *object, bool is_without)
+{
+  static const char *const names[] = {"preload/python/sitecustomize.py", "../preload/python/sitecustomize.py"};
+  char found[PATH_MAX], file[PATH_MAX], *all;
+  const char *others = getenv("PYTHONPATH");
+  unsetenv("HIPMM_RUN_PYTHON");
+  unsetenv("HIPMM_RUN_HOOK");
+  if (is_without || !plugin_find_beside(names, sizeof names / sizeof *names, found, sizeof found) ||
+      !realpath(found, file))
+    return true;
+  *strrchr(file, '/') = '\0';
+  if (asprintf(&all, "%s%s%s", file, others && *others ? ":" : "", others ? others : "") < 0) {
+    say("run: out of memory");
+    return false;
+  }
+  bool is_set = run_environment_set("PYTHONPATH", all) && run_environment_set("HIPMM_RUN_PYTHON", object);
   free(all);
   return is_set;
 }
@@ -151,16 +174,18 @@ static bool run_environment_set_device(const struct run_answer *answer)
 
 bool run_prepare(const struct run_settings *settings, const struct run_answer *answer)
 {
-  char pid[32], time[32];
+  char pid[32], time[32], object[PATH_MAX];
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   snprintf(pid, sizeof pid, "%ld", (long)getpid());
   snprintf(time, sizeof time, "%lld%06ld", (long long)now.tv_sec, now.tv_nsec / 1000);
-  return run_environment_set_config(settings->config) && run_environment_set_plugin_path() &&
-         run_environment_set("HIPMM_RUNTIME", answer->runtime) &&
+  return run_environment_find_object(object) && run_environment_set_config(settings->config) &&
+         run_environment_set_plugin_path() && run_environment_set("HIPMM_RUNTIME", answer->runtime) &&
          (!*answer->settings || run_environment_set("HIPMM_SOFTWARE", answer->settings)) &&
          run_environment_set_report(settings) && run_environment_set("HIPMM_RUN_PID", pid) &&
          run_environment_set("HIPMM_RUN_TIME", time) && run_environment_set_device(answer) &&
          run_environment_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") &&
-         run_environment_preload(answer->library);
+         run_environment_set("HIPMM_RUN_DRIVER", settings->is_without_driver ? "0" : "1") &&
+         run_environment_set_python(object, settings->is_without_python) &&
+         run_environment_preload(object, answer->library);
 }

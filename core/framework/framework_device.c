@@ -58,6 +58,7 @@ enum hipmm_status framework_initialise(void)
 static void framework_set_resource(struct framework_device *device, int number, struct hipmm_resource *resource)
 {
   unsigned generation = atomic_load(&device_table_generation);
+  device_table_keep(resource);
   pthread_mutex_lock(&lock);
   unsigned before = atomic_load(&device->generation);
   if (!before) atomic_store(&device->limit, SIZE_MAX);
@@ -67,6 +68,7 @@ static void framework_set_resource(struct framework_device *device, int number, 
     memset(device->streams, 0, sizeof device->streams);
     atomic_store(&device->pool, NULL);
     atomic_store(&device->live, 0);
+    atomic_store(&device->peak, 0);
     atomic_store_explicit(&device->generation, generation, memory_order_release);
   }
   pthread_mutex_unlock(&lock);
@@ -132,6 +134,7 @@ enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_
   void *ptr = NULL;
   enum hipmm_status status = resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   if (status) return status;
+  device_table_keep(resource); /* a framework frees its blocks whichever resource is in force then */
   if (ptr && !framework_owners_add(ptr, resource)) {
     resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
     return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");

@@ -20,6 +20,7 @@ struct framework_device {
   atomic_size_t limit;                               /* SIZE_MAX: none */
   struct torch_pool *_Atomic pool;                   /* which allocations belong to now; NULL: none */
   _Alignas(64) atomic_size_t live;                   /* bytes, as requested */
+  atomic_size_t peak;                                /* of them */
   hipmm_stream_t _Atomic streams[FRAMEWORK_STREAMS]; /* that are retained; open addressing */
 };
 
@@ -101,15 +102,18 @@ static inline bool framework_has_stream(struct framework_device *device, hipmm_s
   return (uintptr_t)stream <= 2 || atomic_load_explicit(slot, memory_order_relaxed) == stream;
 }
 
+/* Counts bytes as live before they are allocated, if the limit allows it: a failed allocation never counts against the
+ * limit; one in progress does. */
 bool framework_count_within(struct framework_device *device, size_t bytes, size_t limit);
 
-/* Counts bytes as live if the limit allows it. A failed allocation never counts against the limit; one in progress does. */
-static inline bool framework_count(struct framework_device *device, size_t bytes)
+/* Counts the bytes of a block as live. */
+static inline void framework_count(struct framework_device *device, size_t bytes)
 {
-  size_t limit = atomic_load_explicit(&device->limit, memory_order_relaxed);
-  if (__builtin_expect(limit != SIZE_MAX, 0)) return framework_count_within(device, bytes, limit);
-  atomic_fetch_add_explicit(&device->live, bytes, memory_order_relaxed);
-  return true;
+  size_t live = atomic_fetch_add_explicit(&device->live, bytes, memory_order_relaxed) + bytes;
+  size_t peak = atomic_load_explicit(&device->peak, memory_order_relaxed);
+  while (__builtin_expect(live > peak, 0) &&
+         !atomic_compare_exchange_weak_explicit(&device->peak, &peak, live, memory_order_relaxed, memory_order_relaxed))
+    continue;
 }
 
 static inline void framework_uncount(struct framework_device *device, size_t bytes)

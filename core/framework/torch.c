@@ -40,13 +40,21 @@ static void *torch_refuse(void)
   return torch_fail(message);
 }
 
+/* Under a limit the bytes are counted first. Without one they are counted once they are allocated, so that the peak never has
+ * those of an allocation that fails. */
 static inline void *torch_allocate_counted(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
   void *ptr = NULL;
-  if (__builtin_expect(!framework_count(device, bytes), 0)) return NULL;
-  if (__builtin_expect(!framework_allocate(device, bytes, stream, &ptr), 1)) return ptr;
-  framework_uncount(device, bytes);
-  return NULL;
+  size_t limit = atomic_load_explicit(&device->limit, memory_order_relaxed);
+  bool is_limited = __builtin_expect(limit != SIZE_MAX, 0);
+  if (is_limited && !framework_count_within(device, bytes, limit)) return NULL;
+  enum hipmm_status status = framework_allocate(device, bytes, stream, &ptr);
+  if (__builtin_expect(status, 0)) {
+    if (is_limited) framework_uncount(device, bytes);
+    return NULL;
+  }
+  framework_count(device, is_limited ? 0 : bytes);
+  return ptr;
 }
 
 static void *torch_allocate_in_pool(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
@@ -150,6 +158,29 @@ void hipmm_torch_memory_fraction(double fraction, int number)
 {
   struct framework_device *device = framework_get(number, FRAMEWORK_TORCH);
   if (!device || torch_set_fraction(device, fraction)) framework_log_failure("torch", "the memory fraction is not set");
+}
+
+enum hipmm_status hipmm_torch_memory(int number, size_t *live_out, size_t *peak_out)
+{
+  enum hipmm_status status = lifecycle_enter();
+  if (status) return status;
+  status = device_table_check(number);
+  const struct framework_device *device = status ? NULL : framework_find(number);
+  if (!status && live_out) *live_out = device ? atomic_load(&device->live) : 0;
+  if (!status && peak_out) *peak_out = device ? atomic_load(&device->peak) : 0;
+  lifecycle_leave();
+  return status;
+}
+
+enum hipmm_status hipmm_torch_reset_peak(int number)
+{
+  enum hipmm_status status = lifecycle_enter();
+  if (status) return status;
+  status = device_table_check(number);
+  struct framework_device *device = status ? NULL : framework_find(number);
+  if (device) atomic_store(&device->peak, atomic_load(&device->live));
+  lifecycle_leave();
+  return status;
 }
 
 /* PyTorch does not tell the device of the pointer. */

@@ -62,8 +62,8 @@ static enum hipmm_status path_refuse_resource(const char *path, const char *name
 {
   int node = graph_find(stack->graph, name);
   if (node < 0 || !stack->graph->nodes[node].is_by_name) return path_refuse(path, "resource", name, nearest);
-  return error_set(HIPMM_E_STATE, "%.300s: %.100s is not built yet; get it with hipmm_resource_get_by_name()", path,
-                   name);
+  return error_set(HIPMM_E_STATE, "%.300s: %.100s is not built yet; get it with %s()", path, name,
+                   stack->external.is_whole ? "hipmm_stack_get_by_name" : "hipmm_resource_get_by_name");
 }
 
 static enum hipmm_status path_refuse_form(const char *path)

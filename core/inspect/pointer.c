@@ -113,14 +113,15 @@ static struct hipmm_block pointer_find_base(const struct instance *owner, const 
 {
   const struct hipmm_hip *hip = hip_table();
   struct hipmm_block base = {NULL, 0};
-  for (size_t i = 0; !base.ptr && i < owner->n_closure; i++) {
-    const struct instance *below = owner->closure[i];
+  const struct instance_links *links = links_of(owner);
+  for (size_t i = 0; !base.ptr && i < links->n_closure; i++) {
+    const struct instance *below = links->closure[i];
     if (below->node->plugin->descriptor.ops->visit_chunks)
       below->resource.ops->visit_chunks(below->resource.self, block->ptr, pointer_take_first_chunk, &base);
   }
   if (base.ptr) *flags_out |= HIPMM_POINTER_MAPPED;
-  for (size_t i = 0; !base.ptr && i < owner->n_closure; i++)
-    block_map_find_holding(&owner->closure[i]->block_map, block->ptr, &base);
+  for (size_t i = 0; !base.ptr && i < links->n_closure; i++)
+    block_map_find_holding(&links->closure[i]->block_map, block->ptr, &base);
   if (!base.ptr && hip->MemGetAddressRange && hip->MemGetAddressRange(&base.ptr, &base.bytes, block->ptr)) {
     hip->GetLastError();
     base.ptr = NULL;
@@ -131,8 +132,9 @@ static struct hipmm_block pointer_find_base(const struct instance *owner, const 
 /* From the owner down: it may be an adaptor that passes blocks on. */
 static struct hipmm_location pointer_locate(const struct instance *owner, const struct hipmm_block *block)
 {
-  for (size_t i = 0; i < owner->n_closure; i++) {
-    const struct instance *below = owner->closure[i];
+  const struct instance_links *links = links_of(owner);
+  for (size_t i = 0; i < links->n_closure; i++) {
+    const struct instance *below = links->closure[i];
     struct hipmm_location location = {.struct_size = sizeof location, .usable_bytes = block->bytes};
     if (!below->node->plugin->descriptor.ops->locate) continue;
     if (!below->resource.ops->locate(below->resource.self, block->ptr, &location)) return location;
@@ -169,8 +171,8 @@ enum hipmm_status hipmm_pointer_lookup(const void *ptr, struct hipmm_pointer *po
 {
   struct pointer_search search = {.ptr = ptr};
   struct hipmm_pointer pointer = {.struct_size = sizeof pointer};
-  enum hipmm_status status = lifecycle_check_inspection(ptr, "ptr");
-  if (!status) status = lifecycle_check_inspection(pointer_out, "pointer_out");
+  enum hipmm_status status = lifecycle_check_use(ptr, "ptr");
+  if (!status) status = lifecycle_check_use(pointer_out, "pointer_out");
   if (status) return status;
   if (pointer_out->struct_size < offsetof(struct hipmm_pointer, device))
     return error_set(HIPMM_E_ARGUMENT, "struct_size of the pointer is %zu; set it to sizeof(struct hipmm_pointer), %zu",

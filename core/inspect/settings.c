@@ -17,8 +17,8 @@
 enum hipmm_status hipmm_query(const char *path, int64_t *value_out)
 {
   struct path target;
-  enum hipmm_status status = lifecycle_check_inspection(path, "path");
-  if (!status) status = lifecycle_check_inspection(value_out, "value_out");
+  enum hipmm_status status = lifecycle_check_use(path, "path");
+  if (!status) status = lifecycle_check_use(value_out, "value_out");
   if (!status) status = path_find(path, &target);
   if (status) return status;
   status = path_read(&target, path, value_out);
@@ -71,13 +71,21 @@ static enum hipmm_status settings_put_in_force(struct instance *instance, const 
 {
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
+  size_t n_dependencies = links_of(instance)->n_dependencies;
+  enum hipmm_status status = instance_options_link(instance, set);
+  if (status) {
+    links_truncate(instance, n_dependencies);
+    if (!is_known) instance_options_free(&instance->node->plugin->descriptor, set);
+    return status;
+  }
   error_set(HIPMM_OK, "%s", "");
-  enum hipmm_status status = instance->resource.ops->reconfigure(instance->resource.self, row->name, set->options);
+  status = instance->resource.ops->reconfigure(instance->resource.self, row->name, set->options);
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
               hipmm_status_string(status));
   status = instance_finish_op(instance, status, "reconfigure");
   if (!status) error_set_located(&before);
+  if (status) links_truncate(instance, n_dependencies);
   if (status && !is_known) instance_options_free(&instance->node->plugin->descriptor, set);
   if (status) return status;
   if (!is_known) instance_options_add(instance, set);
@@ -140,7 +148,7 @@ static enum hipmm_status settings_set(const struct path *target, const char *pat
 enum hipmm_status hipmm_set(const char *path, const char *value)
 {
   struct path target;
-  enum hipmm_status status = lifecycle_check_inspection(path, "path");
+  enum hipmm_status status = lifecycle_check_use(path, "path");
   if (!status) status = path_find(path, &target);
   if (status) return status;
   status = settings_set(&target, path, value);

@@ -135,8 +135,9 @@ static json_t *snapshot_reference(const struct instance *instance)
 static json_t *snapshot_references(const struct instance *instance)
 {
   json_t *list = json_array();
-  for (size_t i = 0; i < instance->n_dependencies; i++)
-    json_array_append_new(list, snapshot_reference(instance->dependencies[i]));
+  const struct instance_links *links = links_of(instance);
+  for (size_t i = 0; i < links->n_dependencies; i++)
+    json_array_append_new(list, snapshot_reference(links->dependencies[i]));
   return list;
 }
 
@@ -172,7 +173,7 @@ static json_t *snapshot_stack_state(const struct stack *stack)
 
 enum hipmm_status hipmm_snapshot(char **json_out)
 {
-  enum hipmm_status status = lifecycle_check_inspection(json_out, "json_out");
+  enum hipmm_status status = lifecycle_check_use(json_out, "json_out");
   if (status) return status;
   json_t *stacks = json_array();
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))

@@ -64,8 +64,9 @@ static void values_add_line(void *closure, const char *line)
 /* The nearest resource that has a report. */
 static const struct instance *values_reporter(const struct instance *top)
 {
-  for (size_t i = 0; i < top->n_closure; i++)
-    if (top->closure[i]->node->plugin->descriptor.ops->report) return top->closure[i];
+  const struct instance_links *links = links_of(top);
+  for (size_t i = 0; i < links->n_closure; i++)
+    if (links->closure[i]->node->plugin->descriptor.ops->report) return links->closure[i];
   return NULL;
 }
 
@@ -191,7 +192,7 @@ static void values_add_stack(struct list *list, const struct stack *stack)
 enum hipmm_status hipmm_list(const char *prefix, char **json_out)
 {
   struct list list = {.prefix = prefix ? prefix : ""};
-  enum hipmm_status status = lifecycle_check_inspection(json_out, "json_out");
+  enum hipmm_status status = lifecycle_check_use(json_out, "json_out");
   if (!status) status = path_check_prefix(list.prefix);
   if (status) return status;
   list.entries = json_array();
@@ -210,8 +211,8 @@ enum hipmm_status hipmm_get(const char *path, char **json_out)
   struct path target;
   bool given;
   int64_t value;
-  enum hipmm_status status = lifecycle_check_inspection(path, "path");
-  if (!status) status = lifecycle_check_inspection(json_out, "json_out");
+  enum hipmm_status status = lifecycle_check_use(path, "path");
+  if (!status) status = lifecycle_check_use(json_out, "json_out");
   if (!status) status = path_find(path, &target);
   if (status) return status;
   const struct hipmm_plugin *plugin = target.instance ? &target.instance->node->plugin->descriptor : NULL;

@@ -313,13 +313,14 @@ static bool descriptor_names_resources(const struct hipmm_option *row)
   return names;
 }
 
-/* Options that name resources are fixed when the resource is created. */
+/* Options that name resources are fixed when the resource is created, unless the plugin can do with further ones. */
 static enum hipmm_status descriptor_check_reloadable(const struct hipmm_plugin *plugin, const char *file)
 {
   bool reconfigures = plugin->ops && plugin->ops->reconfigure != descriptor_reconfigure_nothing;
   for (uint32_t i = 0; i < plugin->n_options; i++) {
     const struct hipmm_option *row = &plugin->options[i];
-    if (!(row->flags & HIPMM_OPTION_RELOADABLE) || (reconfigures && !descriptor_names_resources(row))) continue;
+    bool may_name = row->flags & HIPMM_OPTION_ADDS_RESOURCES || !descriptor_names_resources(row);
+    if (!(row->flags & HIPMM_OPTION_RELOADABLE) || (reconfigures && may_name)) continue;
     return error_set(HIPMM_E_PLUGIN_ABI, "%s: its option %s is reloadable, but %s", file, row->name,
                      reconfigures ? "names resources" : "its ops lack reconfigure");
   }

@@ -6,6 +6,7 @@
 #include "../base/environment.h"
 #include "../base/error.h"
 #include "../base/log.h"
+#include "../base/own_symbol.h"
 #include "../graph/graph.h"
 #include "hip_table.h"
 #include "runtime_library.h"
@@ -138,7 +139,7 @@ const struct hipmm_hip *hip_table(void)
 
 void *hip_symbol(const char *name)
 {
-  return library_in_use ? dlsym(library_in_use, name) : NULL;
+  return library_in_use ? own_symbol(library_in_use, name) : NULL;
 }
 
 const char *hip_name(void)

@@ -3,6 +3,7 @@
  * whose structs or numbers changed between HIP's releases. Called by hip.c, which chooses the library. The only file of
  * the core that includes HIP's headers. */
 #include "hip_table.h"
+#include "../base/own_symbol.h"
 #include "peer_access.h"
 
 #include <dlfcn.h>
@@ -400,7 +401,7 @@ static const struct symbol symbols[] = {
 static const char *hip_table_find_symbols(void *library)
 {
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-    void *address = dlsym(library, symbols[i].name);
+    void *address = own_symbol(library, symbols[i].name);
     if (!address && symbols[i].required) return symbols[i].name;
     memcpy(symbols[i].slot, &address, sizeof address);
   }

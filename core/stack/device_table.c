@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device_table.c: the per-device table. A read is two atomic loads, so that a call without a resource stays cheap. The
- * table releases no resource that was ever in force before it closes, so that a borrowed resource stays valid. */
+/* device_table.c: the per-device table. A read is two atomic loads, so that a call without a resource stays cheap. A
+ * resource that is replaced is released once all calls that may have borrowed it have ended: at the latest when the table
+ * closes. */
 #include "device_table.h"
 #include "../base/cancel.h"
 #include "../base/error.h"
@@ -9,24 +10,28 @@
 
 #include <stdlib.h>
 
-struct device_table_entry {
-  struct stack *_Atomic stack;             /* NULL: not built yet */
-  struct hipmm_resource *_Atomic resource; /* in force; NULL while there is no stack */
-  bool is_building;                        /* under the lock, like builder */
-  pthread_t builder;
-};
-
 /* A resource that the program put in force, with a reference. */
 struct retained {
   struct hipmm_resource *resource;
+  bool is_kept; /* until the table closes */
+  uint64_t number;
   struct retained *next;
+};
+
+struct device_table_entry {
+  struct stack *_Atomic stack;             /* NULL: not built yet */
+  struct hipmm_resource *_Atomic resource; /* in force; NULL while there is no stack */
+  struct retained *retained;               /* of `resource`; NULL: the stack has it. Under the lock, like the rest */
+  bool is_building;
+  pthread_t builder;
 };
 
 atomic_uint device_table_generation = 2;
 
 static struct device_table_entry entries[STACK_MOST_DEVICES];
 static struct graph *graph_in_use;
-static struct retained *retained_resources;
+static struct retained *replaced; /* no longer in force; the last one first, so that numbers fall */
+static uint64_t last_number;
 
 /* Taken to build a stack and to put a resource in force. Not held while a stack is built, which may call functions of the
  * program. */
@@ -45,6 +50,24 @@ void device_table_open(struct graph *graph)
   atomic_fetch_add(&device_table_generation, 1);
 }
 
+static void device_table_replace(struct retained *retained)
+{
+  if (!retained) return;
+  retained->number = ++last_number;
+  retained->next = replaced;
+  replaced = retained;
+}
+
+static void device_table_release_list(struct retained *list)
+{
+  while (list) {
+    struct retained *retained = list;
+    list = retained->next;
+    hipmm_resource_release(retained->resource);
+    free(retained);
+  }
+}
+
 void device_table_close(void)
 {
   atomic_fetch_add(&device_table_generation, 1);
@@ -52,15 +75,14 @@ void device_table_close(void)
   for (int device = 0; device < STACK_MOST_DEVICES; device++) {
     stacks[device] = atomic_exchange(&entries[device].stack, NULL);
     atomic_store(&entries[device].resource, NULL);
+    device_table_replace(entries[device].retained);
+    entries[device].retained = NULL;
   }
   for (int device = 0; device < STACK_MOST_DEVICES; device++)
     if (stacks[device]) stack_release(stacks[device]);
-  while (retained_resources) {
-    struct retained *retained = retained_resources;
-    retained_resources = retained->next;
-    hipmm_resource_release(retained->resource);
-    free(retained);
-  }
+  struct retained *list = replaced;
+  replaced = NULL;
+  device_table_release_list(list);
   graph_release(graph_in_use);
   graph_in_use = NULL;
 }
@@ -95,21 +117,6 @@ static enum hipmm_status device_table_await_builder(struct device_table_entry *e
   return error_set(HIPMM_E_STATE, "this is called from within the building of a device's stack, which must end first");
 }
 
-/* Gives the building to the calling thread, which has the lock; the lock is free until the building ends. */
-static void device_table_begin_building(struct device_table_entry *entry)
-{
-  entry->is_building = true;
-  entry->builder = pthread_self();
-  pthread_mutex_unlock(&lock);
-}
-
-static void device_table_end_building(struct device_table_entry *entry)
-{
-  pthread_mutex_lock(&lock);
-  entry->is_building = false;
-  pthread_cond_broadcast(&building_over);
-}
-
 /* A resource that the program put in force meanwhile stays in force. */
 static enum hipmm_status device_table_build_stack(int device, enum stack_user user)
 {
@@ -120,30 +127,17 @@ static enum hipmm_status device_table_build_stack(int device, enum stack_user us
   enum hipmm_status status = device_table_await_builder(entry);
   if (!status && !atomic_load(&entry->stack)) {
     struct stack *stack;
-    device_table_begin_building(entry);
+    entry->is_building = true;
+    entry->builder = pthread_self();
+    pthread_mutex_unlock(&lock);
     status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, user, &stack);
-    device_table_end_building(entry);
+    pthread_mutex_lock(&lock);
+    entry->is_building = false;
+    pthread_cond_broadcast(&building_over);
     if (!status) {
       atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
       atomic_store(&entry->stack, stack);
     }
-  }
-  pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
-  return status;
-}
-
-enum hipmm_status device_table_extend(int device, int node)
-{
-  struct device_table_entry *entry = &entries[device];
-  int cancel = cancel_forbid();
-  pthread_mutex_lock(&lock);
-  enum hipmm_status status = device_table_await_builder(entry);
-  struct stack *stack = atomic_load(&entry->stack);
-  if (!status && !stack->instances[node].created) {
-    device_table_begin_building(entry);
-    status = stack_extend(stack, node);
-    device_table_end_building(entry);
   }
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
@@ -172,7 +166,7 @@ enum hipmm_status device_table_stack(int device, struct stack **stack_out)
 struct hipmm_resource *device_table_resource_in_force(int device)
 {
   if (device < 0 || device >= STACK_MOST_DEVICES) return NULL;
-  return atomic_load_explicit(&entries[device].resource, memory_order_acquire);
+  return atomic_load(&entries[device].resource); /* in one order with caller_enter(): see callers_have_left() */
 }
 
 enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out)
@@ -251,17 +245,38 @@ enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, stru
   return device_table_enter_with(resource, thread_out, device_table_current_if_built);
 }
 
-/* The table's reference; a resource that the table retains already needs no second one. */
-static enum hipmm_status device_table_retain(struct hipmm_resource *resource)
+/* Releases what was replaced, unless a call may still have it: then the next replacement tries again. A call of this thread
+ * that began with such a resource, and called a function of the program, has it too. */
+static void device_table_release_replaced(void)
 {
-  for (struct retained *retained = retained_resources; retained; retained = retained->next)
-    if (retained->resource == resource) return HIPMM_OK;
-  struct retained *retained = malloc(sizeof *retained);
-  if (!retained) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  *retained = (struct retained){resource, retained_resources};
-  retained_resources = retained;
-  hipmm_resource_retain(resource);
-  return HIPMM_OK;
+  struct retained *list = NULL, **at = &replaced;
+  pthread_mutex_lock(&lock);
+  uint64_t last = replaced ? last_number : 0;
+  pthread_mutex_unlock(&lock);
+  if (!last || !callers_have_left()) return;
+  pthread_mutex_lock(&lock);
+  while (*at) {
+    struct retained *retained = *at;
+    if (retained->number > last || retained->is_kept) {
+      at = &retained->next;
+      continue;
+    }
+    *at = retained->next;
+    retained->next = list;
+    list = retained;
+  }
+  pthread_mutex_unlock(&lock);
+  device_table_release_list(list);
+}
+
+void device_table_keep(const struct hipmm_resource *resource)
+{
+  pthread_mutex_lock(&lock);
+  struct retained *retained = entries[instance_from(resource)->stack->device].retained;
+  if (!retained || retained->resource != resource)
+    for (retained = replaced; retained && retained->resource != resource;) retained = retained->next;
+  if (retained) retained->is_kept = true; /* otherwise the stack has it */
+  pthread_mutex_unlock(&lock);
 }
 
 static enum hipmm_status device_table_check_resource(int device, const struct hipmm_resource *resource)
@@ -280,16 +295,32 @@ enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *r
   enum hipmm_status status = device_table_check_resource(device, resource);
   if (!status && previous_out) status = device_table_resource(device, &previous);
   if (status) return status;
+  struct retained *retained = resource ? malloc(sizeof *retained) : NULL;
+  if (resource && !retained) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  struct device_table_entry *entry = &entries[device];
   pthread_mutex_lock(&lock);
-  status = device_table_await_builder(&entries[device]);
-  struct stack *stack = device_table_stack_if_built(device);
-  if (!resource && stack) resource = &stack->instances[stack->top].resource;
-  if (!status && resource) status = device_table_retain(resource);
-  if (!status) previous = atomic_exchange(&entries[device].resource, resource);
+  status = device_table_await_builder(entry);
+  if (!status) {
+    struct stack *stack = device_table_stack_if_built(device);
+    if (retained) {
+      *retained = (struct retained){.resource = resource};
+      hipmm_resource_retain(resource);
+    } else if (stack) {
+      resource = &stack->instances[stack->top].resource;
+    }
+    previous = atomic_exchange(&entry->resource, resource);
+    device_table_replace(entry->retained);
+    entry->retained = retained;
+  }
   pthread_mutex_unlock(&lock);
-  if (!status && previous_out) {
+  if (status) {
+    free(retained);
+    return status;
+  }
+  if (previous_out) {
     hipmm_resource_retain(previous);
     *previous_out = previous;
   }
-  return status;
+  device_table_release_replaced();
+  return HIPMM_OK;
 }

@@ -17,13 +17,16 @@ void device_table_open(struct graph *graph);
 void device_table_close(void);
 
 /* The resource in force on a device, building its stack if need be, for any user or for this one. Borrowed: it lives until
- * lifecycle_leave(). */
+ * lifecycle_leave(), also if another takes its place meanwhile. */
 enum hipmm_status device_table_resource(int device, struct hipmm_resource **resource_out);
 enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out);
 enum hipmm_status device_table_current_resource(struct hipmm_resource **resource_out);
 
 /* The same without building anything: NULL while the device has no stack. */
 struct hipmm_resource *device_table_resource_in_force(int device);
+
+/* Keeps a resource until the table is closed, for a caller that got it as the one in force and remembers it. */
+void device_table_keep(const struct hipmm_resource *resource);
 
 /* For a call on a resource that the program gives. NULL stands for the resource in force on the current device: it is
  * written to *resource, and *thread_out has entered a call (lifecycle.h), so that the resource lasts until
@@ -40,9 +43,6 @@ struct stack *device_table_stack_if_built(int device);
  * the caller asks for the previous resource, to which the caller then owns a reference. */
 enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,
                                             struct hipmm_resource **previous_out);
-
-/* stack_extend() on a device whose stack is built. Of several threads one does it, and the others wait. */
-enum hipmm_status device_table_extend(int device, int node);
 
 /* The graph in use, with a reference, if `device` exists. Without a reference, for a change: NULL while the table is
  * closed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* handle.h: the opaque objects that programs hold: stream pools and containers. Handle memory is never unmapped, so a
+/* handle.h: the opaque objects that programs hold: stream pools, events and containers. Handle memory is never unmapped, so a
  * stale handle, or one of another kind, can always be inspected safely. The object of a container also retains its stack;
  * threads that create and destroy containers do not share a counter for that. */
 #ifndef HIPMM_CORE_STACK_HANDLE_H
@@ -17,6 +17,7 @@ enum handle_kind {
   HANDLE_VECTOR,
   HANDLE_SCALAR,
   HANDLE_HOST_BUFFER,
+  HANDLE_STREAM_EVENT,
   HANDLE_KINDS
 };
 

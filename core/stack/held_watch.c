@@ -23,8 +23,7 @@ void held_watch_notify(const struct instance *source, int64_t bytes, int64_t hel
   int cancel = cancel_forbid();
   pthread_rwlock_rdlock(&lock);
   for (const struct held_watch *watch = atomic_load(&watches); watch; watch = watch->next)
-    if (instance_stands_on(watch->watcher, source))
-      watch->changed(watch->closure, source->node->name, bytes, held_bytes);
+    if (links_stand_on(watch->watcher, source)) watch->changed(watch->closure, source->node->name, bytes, held_bytes);
   pthread_rwlock_unlock(&lock);
   cancel_allow(cancel);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* in_force.c: the public functions over the table of devices: which resource is in force, resources by name, and facts of
- * devices. Called by applications. Each call is counted (lifecycle.h), so that hipmm_finalize() waits for it. */
+/* in_force.c: the public functions over the table of devices: which resource is in force, and facts of devices. Called by applications. Each call is counted (lifecycle.h), so that hipmm_finalize() waits for it. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
-#include "../base/text.h"
 #include "device_table.h"
 
 static enum hipmm_status in_force_leave(enum hipmm_status status)
@@ -45,37 +43,6 @@ enum hipmm_status hipmm_resource_get_current(struct hipmm_resource **resource_ou
   return in_force_leave_with(status, resource, resource_out);
 }
 
-static enum hipmm_status in_force_find_named(int device, const char *name, struct hipmm_resource **resource_out)
-{
-  struct stack *stack;
-  const char *nearest = NULL;
-  char hint[TEXT_HINT_BYTES];
-  enum hipmm_status status = device_table_stack(device, &stack);
-  if (status) return status;
-  struct instance *instance = stack_find(stack, name, &nearest);
-  int node = instance ? -1 : graph_find(stack->graph, name);
-  if (node >= 0 && stack->graph->nodes[node].is_by_name) {
-    status = device_table_extend(device, node);
-    instance = &stack->instances[node];
-  }
-  if (status) return status;
-  if (!instance)
-    return error_set(HIPMM_E_ARGUMENT, "%s: the stack of device %d has no resource called \"%.100s\"%s",
-                     stack->graph->source, device, name, text_hint(nearest, hint, sizeof hint));
-  *resource_out = &instance->resource;
-  return HIPMM_OK;
-}
-
-enum hipmm_status hipmm_resource_get_by_name(int device, const char *name, struct hipmm_resource **resource_out)
-{
-  struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");
-  if (!status) status = in_force_begin_call(name, "name");
-  if (status) return status;
-  status = in_force_find_named(device, name, &resource);
-  return in_force_leave_with(status, resource, resource_out);
-}
-
 enum hipmm_status hipmm_resource_set_for_device(int device, struct hipmm_resource *resource,
                                                 struct hipmm_resource **previous_out)
 {
@@ -104,14 +71,14 @@ enum hipmm_status hipmm_resource_reset_current(void)
 
 enum hipmm_status hipmm_device_count(int *count_out)
 {
-  enum hipmm_status status = lifecycle_check_argument(count_out, "count_out");
+  enum hipmm_status status = lifecycle_check_use(count_out, "count_out");
   if (!status) *count_out = device_table_count();
   return status;
 }
 
 enum hipmm_status hipmm_device_current(int *device_out)
 {
-  enum hipmm_status status = lifecycle_check_argument(device_out, "device_out");
+  enum hipmm_status status = lifecycle_check_use(device_out, "device_out");
   return status ? status : device_table_current(device_out);
 }
 

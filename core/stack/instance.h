@@ -17,6 +17,19 @@ struct instance_user_data {
   void (*release)(void *data);
 };
 
+/* What an instance stands on. Never changed, so that it is read without a lock: a further dependency means another struct.
+ * The older ones live as long as the instance, and so does everything that they name. */
+struct instance_links {
+  const struct instance_links *older;
+  unsigned depth;                 /* longest way down to a source, itself included */
+  struct instance **dependencies; /* its upstreams, then the resources that its options name */
+  size_t n_dependencies;
+  struct instance **closure; /* itself and all below it, each once, every one before its dependencies */
+  size_t n_closure;
+  struct instance **finders; /* asked for a block that this instance does not know: of `closure`, in its order */
+  size_t n_finders;
+};
+
 struct instance {
   struct hipmm_resource resource; /* first: the public handle is the instance's address */
   struct hipmm_services services;
@@ -39,14 +52,10 @@ struct instance {
   struct hipmm_resource **upstreams;
   size_t n_upstreams;
 
-  uint64_t number; /* in the order of creation, among all stacks: higher than the number of each dependency */
-  unsigned depth;  /* longest way down to a source, itself included */
-  struct instance **dependencies; /* its upstreams, then the resources that its options name */
-  size_t n_dependencies;
-  struct instance **closure; /* itself and all below it, each once, every one before its dependencies */
-  size_t n_closure;
-  struct instance **finders; /* asked for a block that this instance does not know: of `closure`, in its order */
-  size_t n_finders;
+  atomic_uint_fast64_t number; /* among all stacks: higher than the number of each dependency */
+  const struct instance_links *_Atomic links;
+  const struct instance_links *next_links; /* links.c, under its lock, like the next two */
+  struct instance *previous_linked, *next_linked;
 
   struct instance *next_free; /* instance_memory.c */
 };
@@ -81,18 +90,42 @@ bool instance_is_live(const struct hipmm_resource *resource);
 
 #define INSTANCE_NOT_LIVE "resource is not a live resource: it never was one, or its last reference was released"
 
-/* ---- instance.c ---- */
+/* ---- links.c ---- */
 
-/* Fills dependencies, depth, closure and finders of an instance whose upstreams are known, all of which exist. */
-enum hipmm_status instance_link(struct instance *instance);
+/* Links a new instance to its upstreams and to what its options name, all of which exist. */
+enum hipmm_status links_open(struct instance *instance);
+void links_close(struct instance *instance);
+
+/* Adds a dependency to an instance that may be in use, and so to all that stands on it. Nothing if it is one already. On
+ * failure nothing changes: HIPMM_E_CONFIG if `dependency` stands on the instance itself, or the stack gets too deep. */
+enum hipmm_status links_add(struct instance *instance, struct instance *dependency);
+
+/* Keeps the first `n` dependencies, and takes those away that were added since, unless there is no host memory for that.
+ * They must live as long as the instance all the same. */
+void links_truncate(struct instance *instance, size_t n);
+
+/* What the instance stands on now. */
+static inline const struct instance_links *links_of(const struct instance *instance)
+{
+  return atomic_load_explicit(&instance->links, memory_order_acquire);
+}
+
+/* Whether `below` is in the closure of `instance`, and another instance. */
+bool links_stand_on(const struct instance *instance, const struct instance *below);
+
+/* Whether its blocks may be live blocks of a dependency, at the same addresses. */
+bool links_forward_blocks(const struct instance *instance);
+
+/* ---- instance.c ---- */
 
 /* The live block at `ptr`, asked of this instance and those below it, each once, and of an instance before its
  * dependencies; HIPMM_E_NOT_SUPPORTED when none can tell. */
 enum hipmm_status instance_find(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
 enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out);
 
-/* Whether `below` is in the closure of `instance`, and another instance. */
-bool instance_stands_on(const struct instance *instance, const struct instance *below);
+/* The resource that divided, or asked the runtime for, the memory of the block that starts at `ptr`: of this instance and
+ * those below it, adaptors left out. NULL if none of them knows the block. */
+const struct instance *instance_owner_of(const struct instance *instance, const void *ptr);
 
 /* See services->is_kept_below, and services->may_cut_up. */
 bool instance_is_kept_below(const struct instance *instance);
@@ -128,10 +161,10 @@ void held_watch_remove(const struct instance *watcher);
 
 /* ---- logged_ops.c: lines in the debug log for the calls of a resource ---- */
 
-/* Puts ops that tell the log in place of the instance's, whose resource is complete, if the log wants them now. Without
- * host memory the instance stays as it is. */
+/* From now on, ops that tell the log take the place of the instance's, whose resource is complete, whenever the log wants
+ * them. Without host memory the instance stays as it is. */
 void logged_ops_install(struct instance *instance);
-void logged_ops_remove(const struct instance *instance);
+void logged_ops_remove(struct instance *instance);
 
 /* ---- locked_ops.c: one thread at a time for a resource whose plugin is not thread-safe ---- */
 

@@ -117,14 +117,112 @@ static json_t *instance_options_change_object(const struct instance *instance, c
   return NULL;
 }
 
+/* ---- Resources that an option names, once the instance is in use ---- */
+
+/* A resource made in code may name another one, and holds a reference to it from then on. */
+static bool instance_options_adopt(struct instance *instance, const char *name)
+{
+  struct stack *stack = instance->stack, *named = stack_named(name);
+  struct external *external = &stack->external;
+  bool fits = named && !named->external.is_whole && named->device == stack->device;
+  if (fits && links_stand_on(&named->instances[0], instance)) fits = false;
+  struct hipmm_resource **grown = NULL;
+  if (fits)
+    grown = realloc((void *)(uintptr_t)external->resources, (external->n + 2) * sizeof(struct hipmm_resource *));
+  if (grown) {
+    grown[external->n++] = &named->instances[0].resource;
+    external->resources = grown;
+  } else if (named) {
+    stack_release(named);
+  }
+  return grown != NULL;
+}
+
+/* Nothing has looked at those that were adopted last. */
+static void instance_options_abandon(struct instance *instance, size_t n_before)
+{
+  struct external *external = &instance->stack->external;
+  while (external->n > n_before) stack_release(instance_from(external->resources[--external->n])->stack);
+}
+
+struct naming {
+  struct instance *instance;
+  struct diagnostics *report;
+};
+
+static void instance_options_refuse_named(const struct naming *naming, const struct instance *named, const char *path)
+{
+  const struct instance *instance = naming->instance;
+  const char *name = named->node->name;
+  if (named == instance)
+    diagnostics_add(naming->report, HIPMM_E_CONFIG, path, "%s is this resource itself", name);
+  else if (!named->created)
+    diagnostics_add(naming->report, HIPMM_E_CONFIG, path, "%s is not built yet; get it with %s()", name,
+                    instance->stack->external.is_whole ? "hipmm_stack_get_by_name" : "hipmm_resource_get_by_name");
+  else if (links_stand_on(named, instance))
+    diagnostics_add(naming->report, HIPMM_E_CONFIG, path, "%s stands on %s, so that %s cannot stand on it", name,
+                    instance->node->name, instance->node->name);
+}
+
+/* Names that nothing has are option_fill()'s to refuse. */
+static void instance_options_check_named(void *closure, const char *name, const char *path)
+{
+  const struct naming *naming = closure;
+  struct instance *instance = naming->instance;
+  struct stack *stack = instance->stack;
+  bool is_made_in_code = stack->entry.name && !stack->external.is_whole;
+  const struct hipmm_resource *found = instance_options_resolve(instance, name);
+  int node = found ? -1 : graph_find(stack->graph, name);
+  if (node >= 0) {
+    instance_options_refuse_named(naming, &stack->instances[node], path);
+  } else if (found) {
+    instance_options_refuse_named(naming, instance_from(found), path);
+  } else if (is_made_in_code && !instance_options_adopt(instance, name)) {
+    struct stack *above = stack_named(name);
+    if (above && !above->external.is_whole) instance_options_refuse_named(naming, &above->instances[0], path);
+    if (above) stack_release(above);
+  }
+}
+
+struct linking {
+  struct instance *instance;
+  enum hipmm_status status;
+};
+
+static void instance_options_link_named(void *closure, const char *name, const char *path)
+{
+  struct linking *linking = closure;
+  struct hipmm_resource *named = instance_options_resolve(linking->instance, name);
+  (void)path;
+  if (!linking->status && named) linking->status = links_add(linking->instance, instance_from(named));
+}
+
+enum hipmm_status instance_options_link(struct instance *instance, const struct instance_options *set)
+{
+  struct linking linking = {.instance = instance};
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  option_references(plugin->options, plugin->n_options, set->object, instance_options_link_named, &linking);
+  return linking.status;
+}
+
 bool instance_options_changed(struct instance *instance, const struct hipmm_option *row, const char *text,
                               struct diagnostics *report, struct instance_options **set_out, bool *is_known_out)
 {
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   json_t *object = instance_options_change_object(instance, row, text, report);
+  struct naming naming = {.instance = instance, .report = report};
+  size_t n_external = instance->stack->external.n;
+  if (object && row->flags & HIPMM_OPTION_ADDS_RESOURCES)
+    option_references(plugin->options, plugin->n_options, object, instance_options_check_named, &naming);
+  if (object && report->n_errors) {
+    json_decref(object);
+    object = NULL;
+  }
   struct instance_options *set = object ? instance_options_find_equal(instance, object) : NULL;
   bool is_known = set != NULL;
   if (object && !set) instance_options_new(instance, object, "", report, &set);
   json_decref(object);
+  if (!set) instance_options_abandon(instance, n_external);
   if (!set) return false;
   *set_out = set;
   *is_known_out = is_known;

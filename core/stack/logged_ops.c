@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* logged_ops.c: tells the debug log of the calls of a resource: failed allocations and refused frees at debug, every call at
- * trace. stack.c installs these ops when a stack is built while the log wants them, so that other stacks pay nothing.
+ * trace. These ops are in force while the log wants such lines; otherwise the plugin's own are, so that calls pay nothing.
+ * stack.c installs them, and log.h tells when the log wants other lines.
  *
  * The ops have the plugin's own `self`, which other ops and an upstream's mapping get too. A tree finds the rest by it. */
 #include "../base/cancel.h"
@@ -16,7 +17,7 @@ struct logged {
   struct hipmm_ops ops;
   const struct hipmm_ops *plain;
   void *self;
-  const char *name;
+  struct instance *instance;
 };
 
 static void *logged_by_self;
@@ -47,10 +48,11 @@ static enum hipmm_status logged_ops_allocate(void *self, size_t bytes, size_t al
   const struct logged *logged = logged_ops_of(self);
   enum hipmm_status status = logged->plain->allocate(self, bytes, alignment, stream, ptr_out);
   if (status)
-    log_line(HIPMM_LOG_DEBUG, logged->name, "allocation of %zu bytes on stream %p failed: %s", bytes, stream,
-             hipmm_last_error_message());
+    log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "allocation of %zu bytes on stream %p failed: %s", bytes,
+             stream, hipmm_last_error_message());
   else
-    log_line(HIPMM_LOG_TRACE, logged->name, "allocated %zu bytes on stream %p: %p", bytes, stream, *ptr_out);
+    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "allocated %zu bytes on stream %p: %p", bytes, stream,
+             *ptr_out);
   return status;
 }
 
@@ -60,40 +62,69 @@ static enum hipmm_status logged_ops_deallocate(void *self, void *ptr, size_t byt
   const struct logged *logged = logged_ops_of(self);
   enum hipmm_status status = logged->plain->deallocate(self, ptr, bytes, alignment, stream);
   if (status)
-    log_line(HIPMM_LOG_DEBUG, logged->name, "free of %p (%zu bytes) on stream %p refused: %s", ptr, bytes, stream,
-             hipmm_last_error_message());
+    log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "free of %p (%zu bytes) on stream %p refused: %s", ptr,
+             bytes, stream, hipmm_last_error_message());
   else
-    log_line(HIPMM_LOG_TRACE, logged->name, "freed %p (%zu bytes) on stream %p", ptr, bytes, stream);
+    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "freed %p (%zu bytes) on stream %p", ptr, bytes, stream);
   return status;
+}
+
+/* ---- Which ops are in force ---- */
+
+/* Calls of other threads read the pointer meanwhile, without a lock and not as an atomic: it is in the plugins' ABI. Each
+ * of them finds one table or the other, and both are complete and last as long as the resource. ThreadSanitizer is told
+ * nothing of the store. */
+__attribute__((no_sanitize("thread"))) static void logged_ops_choose(struct logged *logged)
+{
+  const struct hipmm_ops *ops = log_wants(HIPMM_LOG_DEBUG) ? &logged->ops : logged->plain;
+  if (logged->instance->resource.ops != ops) __atomic_store_n(&logged->instance->resource.ops, ops, __ATOMIC_RELEASE);
+}
+
+static void logged_ops_visit(const void *node, VISIT order, int depth)
+{
+  (void)depth;
+  if (order == postorder || order == leaf) logged_ops_choose(*(struct logged *const *)node);
+}
+
+/* Called when the log may want other lines than before. */
+static void logged_ops_choose_all(void)
+{
+  int cancel = cancel_forbid();
+  pthread_rwlock_wrlock(&lock);
+  twalk(logged_by_self, logged_ops_visit);
+  pthread_rwlock_unlock(&lock);
+  cancel_allow(cancel);
 }
 
 void logged_ops_install(struct instance *instance)
 {
-  if (!log_wants(HIPMM_LOG_DEBUG)) return;
+  log_watch(logged_ops_choose_all);
   struct logged *logged = malloc(sizeof *logged);
   if (!logged) return;
   *logged = (struct logged){.ops = *instance->resource.ops,
                             .plain = instance->resource.ops,
                             .self = instance->resource.self,
-                            .name = instance->node->name};
+                            .instance = instance};
   logged->ops.allocate = logged_ops_allocate;
   logged->ops.deallocate = logged_ops_deallocate;
   pthread_rwlock_wrlock(&lock);
   struct logged **entered = tsearch(logged, &logged_by_self, logged_ops_compare);
+  bool is_entered = entered && *entered == logged;
+  if (is_entered) logged_ops_choose(logged);
   pthread_rwlock_unlock(&lock);
-  if (entered && *entered == logged)
-    instance->resource.ops = &logged->ops;
-  else
-    free(logged); /* no host memory, or another instance has the same `self` */
+  if (!is_entered) free(logged); /* no host memory, or another instance has the same `self` */
 }
 
-void logged_ops_remove(const struct instance *instance)
+void logged_ops_remove(struct instance *instance)
 {
-  const struct hipmm_ops *ops = instance->resource.ops;
-  if (ops->allocate != logged_ops_allocate) return;
-  struct logged *logged = (struct logged *)(uintptr_t)ops;
+  const struct logged key = {.self = instance->resource.self};
   pthread_rwlock_wrlock(&lock);
-  tdelete(logged, &logged_by_self, logged_ops_compare);
+  struct logged **found = tfind(&key, &logged_by_self, logged_ops_compare);
+  struct logged *logged = found && (*found)->instance == instance ? *found : NULL;
+  if (logged) {
+    instance->resource.ops = logged->plain;
+    tdelete(logged, &logged_by_self, logged_ops_compare);
+  }
   pthread_rwlock_unlock(&lock);
   free(logged);
 }

@@ -2,6 +2,7 @@
 /* memory_calls.c: the functions of hipmm/memory.h, made of allocations, frees and work on the stream. Called by
  * applications. A failure undoes what the call has allocated. */
 #include <hipmm/memory.h>
+#include <hipmm/stream.h>
 
 #include "../base/error.h"
 #include "../base/log.h"
@@ -20,11 +21,25 @@ static enum hipmm_status memory_calls_free(const struct instance *instance, void
   return resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
 }
 
-/* Frees a new block after a failure, which stays the caller's error. */
+/* Whether a free of the block on `stream` would wait for the stream, which a graph capture of the stream forbids. The
+ * resource that gave the block decides; adaptors pass frees on. */
+static bool memory_calls_cannot_free(const struct instance *instance, const void *ptr, hipmm_stream_t stream)
+{
+  if (!hipmm_stream_is_captured(hip_table(), stream)) return false;
+  struct hipmm_error before = {.struct_size = sizeof before};
+  hipmm_last_error(&before);
+  const struct instance *owner = instance_owner_of(instance, ptr);
+  error_set_located(&before); /* a resource that does not know the block is no failure */
+  return owner && owner->node->plugin->descriptor.flags & HIPMM_PLUGIN_FREE_WAITS;
+}
+
+/* Frees a new block after a failure, which stays the caller's error. No work uses the block, so that where its stream cannot
+ * be waited for, another can. */
 static void memory_calls_undo(const struct instance *instance, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
+  if (memory_calls_cannot_free(instance, ptr, stream)) stream = HIPMM_PER_THREAD_STREAM;
   if (memory_calls_free(instance, ptr, bytes, stream))
     log_line(HIPMM_LOG_WARNING, instance->node->name, "a block of %zu bytes is lost until its stack is destroyed: %s",
              bytes, hipmm_last_error_message());
@@ -176,6 +191,11 @@ static enum hipmm_status memory_calls_move(const struct instance *instance, void
     *ptr_out = ptr;
     return HIPMM_OK;
   }
+  if (memory_calls_cannot_free(instance, ptr, stream))
+    return error_set(HIPMM_E_STATE,
+                     "%s: the stream is being captured, and until that ends %p cannot be freed on it; reallocate "
+                     "before or after the capture",
+                     instance->node->name, ptr);
   if (new_bytes) status = resource->ops->allocate(resource->self, new_bytes, HIPMM_ALIGNMENT, stream, &moved);
   if (status) return status;
   if (new_bytes) status = memory_calls_copy(instance, moved, ptr, bytes < new_bytes ? bytes : new_bytes, stream);
@@ -190,7 +210,7 @@ enum hipmm_status hipmm_reallocate(struct hipmm_resource *resource, void *ptr, s
 {
   struct resource_call call;
   if (!ptr) return hipmm_allocate(resource, new_bytes, stream, ptr_out);
-  enum hipmm_status status = resource_call_begin(resource, ptr_out, "ptr_out", &call);
+  enum hipmm_status status = resource_call_begin_free(resource, ptr_out, "ptr_out", &call);
   if (status) return status;
   status = memory_calls_move(call.instance, ptr, bytes, new_bytes, stream, ptr_out);
   return resource_call_end(&call, status);

@@ -222,15 +222,33 @@ static enum hipmm_status resource_create_build(struct creation *creation, struct
   return HIPMM_OK;
 }
 
+/* The graph that finds plugins, with a reference: of the table of devices, or, for a library that has only stacks of its
+ * own, of the first resource given. */
+static enum hipmm_status resource_create_find_graph(int device, const struct hipmm_recipe *recipe,
+                                                    struct graph **graph_out)
+{
+  const struct hipmm_resource *first = recipe->n_upstreams && recipe->upstreams ? recipe->upstreams[0] : NULL;
+  if (!hipmm_is_initialized() && first) {
+    enum hipmm_status status = device_table_check(device);
+    if (!status) status = resource_check(first);
+    if (status) return status;
+    *graph_out = instance_from(first)->stack->graph;
+    graph_retain(*graph_out);
+    return HIPMM_OK;
+  }
+  enum hipmm_status status = lifecycle_enter();
+  if (status) return status;
+  status = device_table_graph(device, graph_out);
+  lifecycle_leave(); /* what follows needs the graph alone */
+  return status;
+}
+
 static enum hipmm_status resource_create_from(int device, const struct hipmm_recipe *recipe,
                                               struct hipmm_resource **resource_out)
 {
   struct graph *graph;
   struct creation creation = {.recipe = recipe, .device = device, .report = {.source = "<options>"}};
-  enum hipmm_status status = lifecycle_enter();
-  if (status) return status;
-  status = device_table_graph(device, &graph);
-  lifecycle_leave(); /* what follows needs the graph alone */
+  enum hipmm_status status = resource_create_find_graph(device, recipe, &graph);
   if (status) return status;
   status = resource_create_find_type(&creation, graph);
   if (!status) status = resource_create_gather(&creation);
@@ -248,8 +266,8 @@ static enum hipmm_status resource_create_from(int device, const struct hipmm_rec
 enum hipmm_status hipmm_resource_create_from(int device, const struct hipmm_recipe *recipe,
                                              struct hipmm_resource **resource_out)
 {
-  enum hipmm_status status = lifecycle_check_argument(resource_out, "resource_out");
-  if (!status) status = lifecycle_check_argument(recipe, "recipe");
+  enum hipmm_status status = lifecycle_check_use(resource_out, "resource_out");
+  if (!status) status = lifecycle_check_use(recipe, "recipe");
   if (status) return status;
   size_t least = offsetof(struct hipmm_recipe, n_named_resources) + sizeof recipe->n_named_resources;
   if (recipe->struct_size < least)

@@ -18,8 +18,9 @@ static bool share_has_pool(const struct hipmm_sharing *sharing)
 static enum hipmm_status share_find_owner(const struct instance *top, const struct instance **owner_out)
 {
   const struct instance *found = NULL;
-  for (size_t i = 0; !found && i < top->n_closure; i++)
-    if (share_has_pool(top->closure[i]->resource.ops->sharing)) found = top->closure[i];
+  const struct instance_links *links = links_of(top);
+  for (size_t i = 0; !found && i < links->n_closure; i++)
+    if (share_has_pool(links->closure[i]->resource.ops->sharing)) found = links->closure[i];
   if (!found)
     return error_set(HIPMM_E_NOT_SUPPORTED,
                      "%s: neither it nor a resource below it shares memory with other processes; use async with "
@@ -46,11 +47,12 @@ static enum hipmm_status share_check_not_cut_up(const struct stack *stack, const
 {
   for (size_t i = 0; i < stack->graph->n_nodes; i++) {
     const struct instance *instance = &stack->instances[i];
-    if (!instance->created || !instance_stands_on(instance, owner)) continue;
+    if (!instance->created || !links_stand_on(instance, owner)) continue;
     if (!instance->resource.ops->covers(instance->resource.self, ptr)) continue;
     return error_set(HIPMM_E_POINTER,
                      "%p is in a chunk that %s cuts up, which can only be exported as a whole; allocate what is to be "
-                     "exported from %s",
+                     "exported from %s, or from a pool with \"growth\": \"mapped\" over device "
+                     "(hipmm_share_export_block())",
                      ptr, instance->node->name, owner->node->name);
   }
   return HIPMM_OK;
@@ -145,8 +147,9 @@ static void share_add_chunk(void *closure, const struct hipmm_chunk *chunk)
 static enum hipmm_status share_find_mapped(const struct instance *top, const void *ptr, struct hipmm_block *block_out,
                                            const struct instance **owner_out, size_t *n_chunks_out)
 {
-  for (size_t i = 0; i < top->n_closure; i++) {
-    const struct instance *instance = top->closure[i];
+  const struct instance_links *links = links_of(top);
+  for (size_t i = 0; i < links->n_closure; i++) {
+    const struct instance *instance = links->closure[i];
     const struct hipmm_ops *ops = instance->resource.ops;
     struct share_chunks chunks = {.n = 0};
     if (!instance->node->plugin->descriptor.ops->visit_chunks) continue;
@@ -163,7 +166,7 @@ static enum hipmm_status share_find_mapped(const struct instance *top, const voi
   return error_set(
       HIPMM_E_NOT_SUPPORTED,
       "%s: the block at %p is not in mapped memory; use a pool with \"growth\": \"mapped\" over device, or "
-      "hipmm_share_export_pointer() for a block of async",
+      "hipmm_share_export_pointer() for a block that was allocated from async itself",
       top->node->name, ptr);
 }
 
@@ -232,9 +235,13 @@ enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, cons
 }
 
 /* Numbers of another process can be anything. */
-static enum hipmm_status share_check_block(const struct hipmm_share_block *block, const struct hipmm_share_part *parts)
+static enum hipmm_status share_check_block(const struct hipmm_share_block *block, const struct hipmm_share_part *parts,
+                                           size_t n_parts)
 {
   uint64_t bytes = 0;
+  if (block->n_parts > n_parts)
+    return error_set(HIPMM_E_ARGUMENT, "the block says that it has %llu parts, and %zu were given",
+                     (unsigned long long)block->n_parts, n_parts);
   for (uint64_t i = 0; i < block->n_parts; i++) {
     if (parts[i].fd < 0) return error_set(HIPMM_E_ARGUMENT, "parts[%zu] has no file descriptor", (size_t)i);
     if (!parts[i].bytes || parts[i].bytes > SIZE_MAX / 2 - bytes)
@@ -250,7 +257,7 @@ static enum hipmm_status share_check_block(const struct hipmm_share_block *block
 }
 
 enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource, const struct hipmm_share_block *block,
-                                           const struct hipmm_share_part *parts, void **ptr_out)
+                                           const struct hipmm_share_part *parts, size_t n_parts, void **ptr_out)
 {
   struct resource_call call;
   if (!block && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "block is NULL");
@@ -259,7 +266,7 @@ enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource, cons
   if (status) return status;
   const struct hipmm_sharing *sharing = call.instance->resource.ops->sharing;
   bool imports = sharing && sharing->struct_size >= sizeof *sharing && sharing->import_block;
-  status = imports ? share_check_block(block, parts)
+  status = imports ? share_check_block(block, parts, n_parts)
                    : error_set(HIPMM_E_NOT_SUPPORTED, "%s: only a resource of the type device imports mapped memory",
                                call.instance->node->name);
   if (!status) status = sharing->import_block(call.instance->resource.self, block, parts, ptr_out);

@@ -33,9 +33,7 @@ static void stack_destroy_instance(struct instance *instance)
   instance_set_user_data(instance, (struct instance_user_data){NULL, NULL});
   instance_options_free_all(instance);
   free(instance->upstreams);
-  free(instance->dependencies);
-  free(instance->closure);
-  free(instance->finders);
+  links_close(instance);
   block_map_close(&instance->block_map);
   pthread_mutex_destroy(&instance->setting);
   pthread_mutex_destroy(&instance->lock);
@@ -44,6 +42,21 @@ static void stack_destroy_instance(struct instance *instance)
 /* Stacks of each device: all, and those that are done with admitting their device to the memory of others. */
 static atomic_uint stacks_of[STACK_MOST_DEVICES], admitted_of[STACK_MOST_DEVICES];
 
+static int stack_compare_age(const void *left, const void *right)
+{
+  uint64_t a = (*(struct instance *const *)left)->number, b = (*(struct instance *const *)right)->number;
+  return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* Each instance before what it stands on: that is not the order of the graph where a resource gained a dependency. */
+static void stack_destroy_instances(struct stack *stack)
+{
+  struct instance *order[GRAPH_MAX_NODES];
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) order[i] = &stack->instances[i];
+  qsort(order, stack->graph->n_nodes, sizeof *order, stack_compare_age);
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) stack_destroy_instance(order[i]);
+}
+
 static void stack_destroy(struct stack *stack)
 {
   stack_unlist(stack);
@@ -51,7 +64,7 @@ static void stack_destroy(struct stack *stack)
   atomic_fetch_sub(&stacks_of[stack->device], 1);
   int cancel = cancel_forbid();
   int previous = hip_enter_device(stack->device);
-  for (size_t i = stack->graph->n_nodes; i-- > 0;) stack_destroy_instance(&stack->instances[i]);
+  stack_destroy_instances(stack);
   hip_leave_device(stack->device, previous);
   cancel_allow(cancel);
   for (size_t i = 0; i < stack->external.n; i++) stack_release(instance_from(stack->external.resources[i])->stack);
@@ -116,7 +129,7 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   const struct graph_node *node = instance->node;
   const struct hipmm_plugin *plugin = &node->plugin->descriptor;
   enum hipmm_status status = stack_find_upstreams(instance);
-  if (!status) status = instance_link(instance);
+  if (!status) status = links_open(instance);
   if (!status) status = stack_fill_options(instance);
   if (status) return status;
   char nothing;

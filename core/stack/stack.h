@@ -37,6 +37,8 @@ struct stack {
   struct external external;   /* with a reference to each */
   struct stack_entry entry;   /* in the list of all stacks */
   bool is_admitted;           /* the device has access to the memory of the other stacks */
+  bool is_extending;          /* by_name.c, under its lock, like `extender` */
+  pthread_t extender;
 };
 
 /* Builds the stack of a device with node `top` of the graph at the top; with `external` one that is not the table's, and
@@ -56,6 +58,11 @@ struct instance *stack_find(const struct stack *stack, const char *name, const c
 /* Tells every resource of the stack about a stream. */
 enum stream_event { STREAM_RETAINED, STREAM_RETIRED };
 void stack_notify(const struct stack *stack, hipmm_stream_t stream, enum stream_event event);
+
+/* ---- by_name.c ---- */
+
+/* stack_extend(), unless the resource of the node is there. Of several threads one builds, and the others wait. */
+enum hipmm_status by_name_build(struct stack *stack, int node);
 
 /* ---- resource.c ---- */
 

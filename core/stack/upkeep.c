@@ -86,8 +86,9 @@ enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource)
   struct resource_call call;
   enum hipmm_status first = HIPMM_OK, status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
-  for (size_t i = 0; i < call.instance->n_closure; i++) {
-    struct instance *below = call.instance->closure[i];
+  const struct instance_links *links = links_of(call.instance);
+  for (size_t i = 0; i < links->n_closure; i++) {
+    struct instance *below = links->closure[i];
     struct stack *stack = below->stack;
     enum hipmm_status one = upkeep_reset_peaks(below);
     if (!first) first = one; /* the other peaks are reset all the same */

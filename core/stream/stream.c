@@ -17,14 +17,22 @@ static void stream_notify_all(int device, hipmm_stream_t stream, enum stream_eve
     if (stack->device == device) stack_notify(stack, stream, event);
 }
 
-enum hipmm_status hipmm_stream_retain(int device, hipmm_stream_t stream)
+/* Stacks that exist are told of a stream, so the device's own comes first. */
+static enum hipmm_status stream_build_device(int device)
 {
   struct hipmm_resource *resource;
   enum hipmm_status status = lifecycle_enter();
   if (status) return status;
   status = device_table_resource(device, &resource);
-  if (!status) stream_notify_all(device, stream, STREAM_RETAINED);
   lifecycle_leave();
+  return status;
+}
+
+enum hipmm_status hipmm_stream_retain(int device, hipmm_stream_t stream)
+{
+  enum hipmm_status status = hipmm_is_initialized() ? stream_build_device(device) : lifecycle_check_use("", "");
+  if (!status) status = device_table_check(device);
+  if (!status) stream_notify_all(device, stream, STREAM_RETAINED);
   return status;
 }
 
@@ -170,7 +178,7 @@ enum hipmm_status stream_destroy(hipmm_stream_t stream, int device, enum stream_
 
 enum hipmm_status hipmm_stream_create(int device, unsigned flags, hipmm_stream_t *stream_out)
 {
-  enum hipmm_status status = lifecycle_check_argument(stream_out, "stream_out");
+  enum hipmm_status status = lifecycle_check_use(stream_out, "stream_out");
   if (!status) status = device_table_check(device);
   if (!status) status = stream_check_flags(flags);
   return status ? status : stream_create(device, flags, NULL, STREAM_OF_PROGRAM, stream_out);
@@ -192,8 +200,8 @@ static enum hipmm_status stream_find_priorities(int device, int *least_out, int 
 enum hipmm_status hipmm_stream_priority_range(int device, int *least_out, int *greatest_out)
 {
   int least = 0, greatest = 0;
-  enum hipmm_status status = lifecycle_check_argument(least_out, "least_out");
-  if (!status) status = lifecycle_check_argument(greatest_out, "greatest_out");
+  enum hipmm_status status = lifecycle_check_use(least_out, "least_out");
+  if (!status) status = lifecycle_check_use(greatest_out, "greatest_out");
   if (!status) status = device_table_check(device);
   if (!status) status = stream_find_priorities(device, &least, &greatest);
   if (status) return status;
@@ -206,7 +214,7 @@ enum hipmm_status hipmm_stream_create_with_priority(int device, unsigned flags, 
                                                     hipmm_stream_t *stream_out)
 {
   int least = 0, greatest = 0;
-  enum hipmm_status status = lifecycle_check_argument(stream_out, "stream_out");
+  enum hipmm_status status = lifecycle_check_use(stream_out, "stream_out");
   if (!status) status = stream_check_flags(flags);
   if (!status) status = hipmm_stream_priority_range(device, &least, &greatest);
   if (status) return status;
@@ -269,52 +277,4 @@ enum hipmm_status hipmm_stream_query(int device, hipmm_stream_t stream, int *don
     return hip_refuse(NULL, "hipStreamQuery", code, 0);
   *done_out = code == HIPMM_HIP_SUCCESS;
   return HIPMM_OK;
-}
-
-/* Records an event on a stream of the current device. */
-static enum hipmm_status stream_record(hipmm_stream_t stream, hipmm_hip_event_t *event_out)
-{
-  const struct hipmm_hip *hip = hip_table();
-  int code = hip->EventCreateWithFlags(event_out, HIPMM_HIP_EVENT_DISABLE_TIMING);
-  if (code) return hip_refuse(NULL, "hipEventCreateWithFlags", code, 0);
-  code = hip->EventRecord(*event_out, stream_for_hip(stream));
-  if (!code) return HIPMM_OK;
-  enum hipmm_status status = hip_refuse(NULL, "hipEventRecord", code, 0);
-  hip->EventDestroy(*event_out);
-  return status;
-}
-
-static enum hipmm_status stream_wait_for_event(int device, hipmm_stream_t stream, hipmm_hip_event_t event)
-{
-  int previous = 0;
-  enum hipmm_status status = device_table_enter(device, &previous);
-  if (status) return status;
-  int code = hip_table()->StreamWaitEvent(stream_for_hip(stream), event, 0);
-  hip_leave_device(device, previous);
-  return code ? hip_refuse(NULL, "hipStreamWaitEvent", code, 0) : HIPMM_OK;
-}
-
-enum hipmm_status stream_order(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other)
-{
-  hipmm_hip_event_t event = NULL;
-  int previous = 0;
-  enum hipmm_status status = device_table_enter(other_device, &previous);
-  if (status) return status;
-  status = stream_record(other, &event);
-  hip_leave_device(other_device, previous);
-  if (status) return status;
-  status = stream_wait_for_event(device, stream, event);
-  /* Streams that wait for the event go on waiting. A second try: no later code could destroy the event. */
-  if (hip_table()->EventDestroy(event) && hip_table()->EventDestroy(event)) hip_table()->GetLastError();
-  return status;
-}
-
-enum hipmm_status hipmm_stream_wait(int device, hipmm_stream_t stream, int other_device, hipmm_stream_t other)
-{
-  enum hipmm_status status = lifecycle_check_runtime();
-  if (!status) status = device_table_check(device);
-  if (!status) status = stream_check(device, stream);
-  if (!status) status = device_table_check(other_device);
-  if (!status) status = stream_check(other_device, other);
-  return status ? status : stream_order(device, stream, other_device, other);
 }

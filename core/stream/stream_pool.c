@@ -32,7 +32,7 @@ static enum hipmm_status stream_pool_check_options(int device, size_t size, unsi
 
 enum hipmm_status hipmm_stream_pool_create(int device, size_t size, unsigned flags, struct hipmm_stream_pool **pool_out)
 {
-  enum hipmm_status status = lifecycle_check_argument(pool_out, "pool_out");
+  enum hipmm_status status = lifecycle_check_use(pool_out, "pool_out");
   if (!status) status = stream_pool_check_options(device, size, flags);
   if (status) return status;
   if (!size) size = HIPMM_STREAM_POOL_SIZE;

@@ -549,9 +549,13 @@ enum {
   HIPMM_OPTION_REQUIRED = 1, /* must be given; initial is NULL */
   HIPMM_OPTION_PERCENT = 2,  /* BYTES may be a percentage of the device memory free at creation */
 
-  /* May be set while the resource is in use: ops->reconfigure. Not for options that name resources, nor for the fields
-   * of a list. */
-  HIPMM_OPTION_RELOADABLE = 4
+  /* May be set while the resource is in use: ops->reconfigure. Not for options that name resources, except with
+   * ADDS_RESOURCES, nor for the fields of a list. */
+  HIPMM_OPTION_RELOADABLE = 4,
+
+  /* With RELOADABLE: a new value may name further resources, which are as good as upstreams when ops->reconfigure is
+   * called. It refuses to drop one that may be in use. */
+  HIPMM_OPTION_ADDS_RESOURCES = 8
 };
 
 /* The value of a BYTES option without a value and without a default, and of its keyword (see choices). */
@@ -636,7 +640,8 @@ enum {
   HIPMM_PLUGIN_HANDS_ON = 4,       /* a pointer that ops->find does not know may be an upstream's, returned unchanged */
   HIPMM_PLUGIN_KEEPS_MEMORY = 8,   /* a source: it may reuse freed memory without giving it back to the runtime */
   HIPMM_PLUGIN_DEVICE_MEMORY = 16, /* a source: its memory is never managed, and the host cannot access it */
-  HIPMM_PLUGIN_HOST_ALONE = 32     /* a source: kernels of a device may be unable to use the memory that it gives */
+  HIPMM_PLUGIN_HOST_ALONE = 32,    /* a source: kernels of a device may be unable to use the memory that it gives */
+  HIPMM_PLUGIN_FREE_WAITS = 64     /* a source: a free waits for its stream; refused in a capture of the stream */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:

@@ -198,6 +198,41 @@ private:
 
 static_assert(cuda::mr::resource_with<rmm_resource, cuda::mr::device_accessible>);
 
+/* The same for memory that the host can access too, over `pinned`, `managed` or `system`: what takes a
+ * rmm::host_device_async_resource_ref takes this. Another resource is rmm::logic_error. */
+class rmm_host_resource : public rmm_resource
+{
+public:
+  rmm_host_resource() : rmm_host_resource{resource{}}
+  {
+  }
+  explicit rmm_host_resource(resource from) : rmm_resource{std::move(from)}
+  {
+    if (get_resource().is_host_accessible()) return;
+    throw rmm::logic_error{"the host cannot access memory of \"" + get_resource().name() + "\""};
+  }
+  explicit rmm_host_resource(const std::string &name) : rmm_host_resource{named_resource(name)}
+  {
+  }
+
+  friend bool operator==(const rmm_host_resource &one, const rmm_host_resource &other) noexcept
+  {
+    return one.get_resource() == other.get_resource();
+  }
+  friend bool operator!=(const rmm_host_resource &one, const rmm_host_resource &other) noexcept
+  {
+    return !(one == other);
+  }
+  friend constexpr void get_property(const rmm_host_resource &, cuda::mr::device_accessible) noexcept
+  {
+  }
+  friend constexpr void get_property(const rmm_host_resource &, cuda::mr::host_accessible) noexcept
+  {
+  }
+};
+
+static_assert(cuda::mr::resource_with<rmm_host_resource, cuda::mr::device_accessible, cuda::mr::host_accessible>);
+
 /* Gives graphs the memory of a resource of RMM: {"type": "callback", "allocator": "NAME"}. */
 template <typename Resource> [[nodiscard]] allocator_functions functions_of(std::string name, Resource from)
 {

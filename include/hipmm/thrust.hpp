@@ -12,16 +12,11 @@
 #define HIPMM_THRUST_HPP
 
 #include <hipmm/cpp/resource.hpp>
+#include <hipmm/cpp/thrust_policy.hpp>
 
 #include <thrust/device_ptr.h>
 #include <thrust/device_reference.h>
 #include <thrust/version.h>
-
-#if __has_include(<thrust/system/hip/execution_policy.h>)
-#include <thrust/system/hip/execution_policy.h>
-#else
-#include <thrust/system/cuda/execution_policy.h>
-#endif
 
 #include <cstddef>
 #include <limits>
@@ -92,24 +87,15 @@ private:
 namespace detail
 {
 
-#if __has_include(<thrust/system/hip/execution_policy.h>)
-using thrust_stream = hipStream_t;
-inline auto thrust_policy(const thrust_allocator<char> &temporary)
+inline auto thrust_policy_of(const thrust_allocator<char> &temporary)
 {
-  return thrust::hip::par(temporary).on(static_cast<thrust_stream>(temporary.stream().get()));
+  return thrust_policy(temporary, temporary.stream());
 }
-#else
-using thrust_stream = cudaStream_t;
-inline auto thrust_policy(const thrust_allocator<char> &temporary)
-{
-  return thrust::cuda::par(temporary).on(static_cast<thrust_stream>(temporary.stream().get()));
-}
-#endif
 
 } // namespace detail
 
 /* An execution policy: algorithms run on the stream, and take temporary memory from the resource. */
-class exec_policy : public decltype(detail::thrust_policy(std::declval<const thrust_allocator<char> &>()))
+class exec_policy : public decltype(detail::thrust_policy_of(std::declval<const thrust_allocator<char> &>()))
 {
 public:
   explicit exec_policy(stream_ref submit_to = {}, resource from = {})
@@ -118,9 +104,9 @@ public:
   }
 
 private:
-  using base = decltype(detail::thrust_policy(std::declval<const thrust_allocator<char> &>()));
+  using base = decltype(detail::thrust_policy_of(std::declval<const thrust_allocator<char> &>()));
 
-  explicit exec_policy(const thrust_allocator<char> &temporary) : base{detail::thrust_policy(temporary)}
+  explicit exec_policy(const thrust_allocator<char> &temporary) : base{detail::thrust_policy_of(temporary)}
   {
   }
 };

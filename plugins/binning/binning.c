@@ -76,7 +76,7 @@ static enum hipmm_status binning_deallocate_in(struct binning *binning, struct b
 static enum hipmm_status binning_deallocate_below(struct binning *binning, void *ptr, size_t bytes, size_t alignment,
                                                   hipmm_stream_t stream)
 {
-  struct bin *bin = alignment > HIPMM_ALIGNMENT ? NULL : bins_find_of(bins_table(&binning->bins), bytes, ptr);
+  struct bin *bin = alignment > HIPMM_ALIGNMENT ? NULL : bins_find_of(&binning->bins, bytes, ptr);
   enum hipmm_status status = HIPMM_E_POINTER;
   if (bin && bin->resource) status = binning_deallocate_in(binning, bin, ptr, bytes, alignment, stream);
   return status == HIPMM_E_POINTER ? binning_deallocate_in(binning, NULL, ptr, bytes, alignment, stream) : status;
@@ -108,13 +108,12 @@ static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes,
                                             hipmm_stream_t stream)
 {
   struct binning *binning = self;
-  const struct bins_table *table = bins_table(&binning->bins);
   if (ptr && !bytes) return binning_deallocate_where_found(binning, ptr, 0, alignment, stream);
   struct bin *bin = NULL;
   if (!ptr)
     bin = binning_route(binning, 0, alignment);
   else if (alignment <= HIPMM_ALIGNMENT)
-    bin = bins_find_of(table, bytes, ptr);
+    bin = bins_find_of(&binning->bins, bytes, ptr);
   if (ptr && binning_may_be_a_chunk(binning, bin, ptr))
     return binning_deallocate_where_found(binning, ptr, bytes, alignment, stream);
   enum hipmm_status status = binning_deallocate_in(binning, bin, ptr, ptr ? bytes : 0, alignment, stream);
@@ -243,16 +242,6 @@ static const struct hipmm_option binning_bin_fields[] = {
      .doc = "Where the bin allocates; without it, blocks of the bin's size over the upstream, as of fixed_size"},
 };
 
-static const struct hipmm_option binning_extra_fields[] = {
-    {.name = "size",
-     .type = HIPMM_OPTION_BYTES,
-     .flags = HIPMM_OPTION_REQUIRED,
-     .unit = "bytes",
-     .doc = "The largest request for this bin, rounded up to 256 bytes",
-     .minimum = "1",
-     .maximum = "1024GiB"},
-};
-
 static const struct hipmm_option binning_option_table[] = {
     {.name = "bins",
      .type = HIPMM_OPTION_LIST,
@@ -263,12 +252,12 @@ static const struct hipmm_option binning_option_table[] = {
      .field_bytes = sizeof(struct bins_option)},
     {.name = "extra_bins",
      .type = HIPMM_OPTION_LIST,
-     .flags = HIPMM_OPTION_RELOADABLE,
+     .flags = HIPMM_OPTION_RELOADABLE | HIPMM_OPTION_ADDS_RESOURCES,
      .offset = offsetof(struct bins_options, extra_bins),
-     .doc = "Further bins, without a resource and in any order; bins can be added while in use, and none removed",
-     .fields = binning_extra_fields,
-     .n_fields = sizeof binning_extra_fields / sizeof *binning_extra_fields,
-     .field_bytes = sizeof(uint64_t)},
+     .doc = "Further bins, in any order; bins can be added while in use, and none removed",
+     .fields = binning_bin_fields,
+     .n_fields = sizeof binning_bin_fields / sizeof *binning_bin_fields,
+     .field_bytes = sizeof(struct bins_option)},
     {.name = "min_size_exponent",
      .type = HIPMM_OPTION_INTEGER,
      .offset = offsetof(struct bins_options, min_size_exponent),

@@ -22,19 +22,47 @@ size_t bins_find(const struct bins_table *table, size_t bytes)
   return low;
 }
 
-/* Before a bin was added, its requests went to the next larger bin. A bin that was there from the beginning ends the
- * search. */
-struct bin *bins_find_of(const struct bins_table *table, size_t bytes, const void *ptr)
-{
-  for (size_t i = bins_find(table, bytes); i < table->count; i++)
-    if (!table->items[i]->is_added || fixed_starts_at(&table->items[i]->blocks, ptr)) return table->items[i];
-  return NULL;
-}
-
 struct bin *bins_with_start(const struct bins_table *table, const void *ptr)
 {
   for (size_t i = 0; i < table->count; i++)
     if (!table->items[i]->resource && fixed_starts_at(&table->items[i]->blocks, ptr)) return table->items[i];
+  return NULL;
+}
+
+/* Whether `other`, the upstream or the resource of a bin, has the block, and got memory of `resource` for it. */
+static bool bins_is_cut_up_by(const struct bins *bins, const struct hipmm_resource *other,
+                              const struct hipmm_resource *resource, const void *ptr)
+{
+  const struct hipmm_services *services = bins->services;
+  struct hipmm_block block;
+  return other && other != resource && services->may_cut_up(services, other, resource) &&
+         !services->find_in(services, other, ptr, &block);
+}
+
+/* Whether the resource of a bin has the block, as a block and not as a chunk of others. */
+static bool bins_resource_has(const struct bins *bins, const struct bins_table *table, const struct bin *bin,
+                              size_t bytes, const void *ptr)
+{
+  struct hipmm_block block;
+  if (bins->services->find_in(bins->services, bin->resource, ptr, &block) || block.bytes != bytes) return false;
+  if (!atomic_load_explicit(&bin->has_chunks, memory_order_relaxed)) return !bins_with_start(table, ptr);
+  bool is_chunk = bins_with_start(table, ptr) || bins_is_cut_up_by(bins, bins->upstream, bin->resource, ptr);
+  for (size_t i = 0; i < table->count && !is_chunk; i++)
+    is_chunk = bins_is_cut_up_by(bins, table->items[i]->resource, bin->resource, ptr);
+  return !is_chunk;
+}
+
+/* Before a bin was added, its requests went to the next larger bin. A bin that was there from the beginning ends the
+ * search. */
+struct bin *bins_find_of(const struct bins *bins, size_t bytes, const void *ptr)
+{
+  const struct bins_table *table = bins_table(bins);
+  for (size_t i = bins_find(table, bytes); i < table->count; i++) {
+    struct bin *bin = table->items[i];
+    if (!bin->is_added) return bin;
+    if (bin->resource ? bins_resource_has(bins, table, bin, bytes, ptr) : fixed_starts_at(&bin->blocks, ptr))
+      return bin;
+  }
   return NULL;
 }
 
@@ -113,21 +141,36 @@ static bool bins_plan_has(const struct plan *plan, uint64_t bytes)
   return at < plan->count && plan->items[at].size == bytes;
 }
 
-/* Adds a size unless the plan has it. */
-static void bins_plan_size(struct plan *plan, uint64_t wanted_bytes)
+/* Adds a size unless the plan has it; false if the plan has it with another resource. */
+static bool bins_plan_size(struct plan *plan, struct bins_option wanted)
 {
-  uint64_t bytes = sizes_round_up(wanted_bytes, HIPMM_ALIGNMENT);
-  if (bins_plan_has(plan, bytes)) return;
+  uint64_t bytes = sizes_round_up(wanted.size, HIPMM_ALIGNMENT);
   size_t at = bins_plan_find(plan, bytes);
+  if (bins_plan_has(plan, bytes)) return !wanted.resource || wanted.resource == plan->items[at].resource;
   memmove(plan->items + at + 1, plan->items + at, (plan->count - at) * sizeof *plan->items);
-  plan->items[at] = (struct bins_option){.size = bytes};
+  plan->items[at] = (struct bins_option){bytes, wanted.resource};
   plan->count++;
+  return true;
+}
+
+static enum hipmm_status bins_plan_extra(struct plan *plan, const struct hipmm_list *list)
+{
+  const struct bins_option *options = list->items;
+  char option[40];
+  for (size_t i = 0; i < list->count; i++) {
+    if (bins_plan_size(plan, options[i])) continue;
+    snprintf(option, sizeof option, "extra_bins/%zu/resource", i);
+    return plan->services->fail(plan->services, HIPMM_E_CONFIG, option,
+                                "the bin of %llu bytes is listed before without this resource; list each size once",
+                                (unsigned long long)sizes_round_up(options[i].size, HIPMM_ALIGNMENT));
+  }
+  return HIPMM_OK;
 }
 
 static void bins_plan_powers(struct plan *plan, int64_t first, int64_t last)
 {
   for (int64_t exponent = first; exponent >= 0 && exponent <= last; exponent++)
-    bins_plan_size(plan, UINT64_C(1) << exponent);
+    bins_plan_size(plan, (struct bins_option){.size = UINT64_C(1) << exponent});
 }
 
 static enum hipmm_status bins_refuse_host_memory(const struct hipmm_services *services)
@@ -149,10 +192,12 @@ static enum hipmm_status bins_plan_read(struct plan *plan, const struct hipmm_se
   plan->items = services->host_allocate(services, plan->capacity * sizeof *plan->items);
   if (!plan->items) return bins_refuse_host_memory(services);
   bins_plan_list(plan, &options->bins);
-  const uint64_t *sizes = options->extra_bins.items;
-  for (size_t i = 0; i < options->extra_bins.count; i++) bins_plan_size(plan, sizes[i]);
-  bins_plan_powers(plan, options->min_size_exponent, options->max_size_exponent);
-  return HIPMM_OK;
+  enum hipmm_status status = bins_plan_extra(plan, &options->extra_bins);
+  if (status)
+    bins_plan_discard(plan);
+  else
+    bins_plan_powers(plan, options->min_size_exponent, options->max_size_exponent);
+  return status;
 }
 
 /* ---- Tables ---- */
@@ -224,21 +269,6 @@ static enum hipmm_status bins_fill_table(const struct bins *bins, const struct b
   return HIPMM_OK;
 }
 
-static enum hipmm_status bins_set_table(struct bins *bins, const struct bins_options *options, const struct plan *plan)
-{
-  const struct hipmm_services *services = bins->services;
-  struct bins_table *table = services->host_allocate(services, bins_table_bytes(plan->count));
-  if (!table) return bins_refuse_host_memory(services);
-  table->count = plan->count;
-  table->older = atomic_load_explicit(&bins->table, memory_order_relaxed);
-  enum hipmm_status status = bins_fill_table(bins, options, plan, table);
-  if (status)
-    bins_discard_table(services, table);
-  else
-    atomic_store_explicit(&bins->table, table, memory_order_release);
-  return status;
-}
-
 /* Whether a live block of `resource` may be a chunk of the upstream, or of the resource of another bin. */
 static bool bins_has_chunks(const struct bins *bins, const struct bins_table *table,
                             const struct hipmm_resource *resource)
@@ -251,13 +281,30 @@ static bool bins_has_chunks(const struct bins *bins, const struct bins_table *ta
   return bins->upstream != resource && services->may_cut_up(services, bins->upstream, resource);
 }
 
-static void bins_mark_chunks(struct bins *bins)
+/* Before the table is in force: what was no chunk without the new bins may be one with them. */
+static void bins_mark_chunks(struct bins *bins, const struct bins_table *table)
 {
-  const struct bins_table *table = bins_table(bins);
   for (size_t i = 0; i < table->count; i++)
     if (table->items[i]->resource)
-      table->items[i]->has_chunks = bins_has_chunks(bins, table, table->items[i]->resource);
-  bins->upstream_has_chunks = bins_has_chunks(bins, table, bins->upstream);
+      atomic_store(&table->items[i]->has_chunks, bins_has_chunks(bins, table, table->items[i]->resource));
+  atomic_store(&bins->upstream_has_chunks, bins_has_chunks(bins, table, bins->upstream));
+}
+
+static enum hipmm_status bins_set_table(struct bins *bins, const struct bins_options *options, const struct plan *plan)
+{
+  const struct hipmm_services *services = bins->services;
+  struct bins_table *table = services->host_allocate(services, bins_table_bytes(plan->count));
+  if (!table) return bins_refuse_host_memory(services);
+  table->count = plan->count;
+  table->older = atomic_load_explicit(&bins->table, memory_order_relaxed);
+  enum hipmm_status status = bins_fill_table(bins, options, plan, table);
+  if (status) {
+    bins_discard_table(services, table);
+    return status;
+  }
+  bins_mark_chunks(bins, table);
+  atomic_store_explicit(&bins->table, table, memory_order_release);
+  return HIPMM_OK;
 }
 
 /* ---- Life ---- */
@@ -272,7 +319,6 @@ enum hipmm_status bins_open(struct bins *bins, const struct hipmm_services *serv
   if (status) return status;
   status = bins_set_table(bins, options, &plan);
   bins_plan_discard(&plan);
-  if (!status) bins_mark_chunks(bins);
   return status;
 }
 
@@ -292,10 +338,40 @@ static enum hipmm_status bins_check_kept(const struct bins_table *table, const s
 {
   for (size_t i = 0; i < table->count; i++) {
     const struct bin *bin = table->items[i];
-    if (bins_plan_has(plan, bin->bytes)) continue;
+    bool is_kept = bins_plan_has(plan, bin->bytes);
+    if (is_kept && plan->items[bins_plan_find(plan, bin->bytes)].resource == bin->resource) continue;
     return plan->services->fail(plan->services, HIPMM_E_CONFIG, "extra_bins",
-                                "the bin of %llu bytes may be in use and cannot be removed; list it again",
+                                is_kept ? "the bin of %llu bytes may be in use, so that its resource cannot be changed"
+                                        : "the bin of %llu bytes may be in use and cannot be removed; list it again",
                                 (unsigned long long)bin->bytes);
+  }
+  return HIPMM_OK;
+}
+
+/* Whether blocks of one of the two may be live blocks of the other, at the same addresses: then nothing tells, once a bin
+ * was added, from which of them a block is. */
+static bool bins_share_blocks(const struct bins *bins, const struct hipmm_resource *one,
+                              const struct hipmm_resource *other)
+{
+  const struct hipmm_services *services = bins->services;
+  return other && one != other && services->may_cut_up(services, one, other) &&
+         services->may_cut_up(services, other, one);
+}
+
+static enum hipmm_status bins_check_added(const struct bins *bins, const struct bins_table *table,
+                                          const struct plan *plan)
+{
+  for (size_t i = 0; i < plan->count; i++) {
+    const struct hipmm_resource *resource = plan->items[i].resource;
+    if (!resource || bins_bin_of_size(table, plan->items[i].size)) continue;
+    bool shares = bins_share_blocks(bins, resource, bins->upstream);
+    for (size_t k = 0; k < plan->count; k++) shares |= bins_share_blocks(bins, resource, plan->items[k].resource);
+    if (shares)
+      return plan->services->fail(
+          plan->services, HIPMM_E_CONFIG, "extra_bins",
+          "the resource of the bin of %llu bytes passes on blocks of the upstream or of another "
+          "bin, or they pass on its blocks; name the resource itself, or one that divides memory",
+          (unsigned long long)plan->items[i].size);
   }
   return HIPMM_OK;
 }
@@ -307,6 +383,7 @@ enum hipmm_status bins_add(struct bins *bins, const struct bins_options *options
   enum hipmm_status status = bins_plan_read(&plan, bins->services, options);
   if (status) return status;
   status = bins_check_kept(table, &plan);
+  if (!status) status = bins_check_added(bins, table, &plan);
   if (!status && plan.count > table->count) status = bins_set_table(bins, options, &plan);
   bins_plan_discard(&plan);
   return status;

@@ -14,7 +14,7 @@ struct bins_option {
 
 struct bins_options {
   struct hipmm_list bins;       /* of struct bins_option */
-  struct hipmm_list extra_bins; /* of uint64_t, sizes */
+  struct hipmm_list extra_bins; /* likewise */
   int64_t min_size_exponent, max_size_exponent;
   int64_t blocks_per_chunk;
   int64_t blocks_to_preallocate;
@@ -24,8 +24,8 @@ struct bins_options {
 struct bin {
   uint64_t bytes;                  /* the largest request, a multiple of HIPMM_ALIGNMENT */
   struct hipmm_resource *resource; /* NULL: `blocks` */
-  bool has_chunks; /* live blocks of `resource` may be chunks of other bins' resources, or of the upstream */
-  bool is_added;   /* while in use: blocks of its sizes may be in larger bins; it has no resource */
+  atomic_bool has_chunks; /* live blocks of `resource` may be chunks of other bins' resources, or of the upstream */
+  bool is_added;          /* while in use: blocks of its sizes may be in larger bins */
   struct fixed blocks;
 };
 
@@ -38,7 +38,7 @@ struct bins_table {
 struct bins {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
-  bool upstream_has_chunks; /* as `has_chunks` of a bin */
+  atomic_bool upstream_has_chunks; /* as `has_chunks` of a bin */
   struct bins_table *_Atomic table;
 };
 
@@ -65,7 +65,7 @@ static inline const struct bins_table *bins_table(const struct bins *bins)
 size_t bins_find(const struct bins_table *table, size_t bytes);
 
 /* The bin that has the allocation of `bytes` at `ptr`; NULL: the upstream. */
-struct bin *bins_find_of(const struct bins_table *table, size_t bytes, const void *ptr);
+struct bin *bins_find_of(const struct bins *bins, size_t bytes, const void *ptr);
 
 /* The bin without a resource that has a block, live or free, at `ptr`; NULL if there is none. */
 struct bin *bins_with_start(const struct bins_table *table, const void *ptr);

@@ -23,7 +23,7 @@ HIPMM_EXPORT extern const struct hipmm_plugin host_LTX_hipmm_plugin;
 const struct hipmm_plugin host_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "host",
     .version = "1.0",          .doc = "Pageable host memory from the C library",
-    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_HOST_ALONE,
+    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_HOST_ALONE | HIPMM_PLUGIN_FREE_WAITS,
     .ops = &host_ops,          .create = host_create,
     .destroy = source_destroy,
 };

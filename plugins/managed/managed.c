@@ -43,7 +43,7 @@ HIPMM_EXPORT extern const struct hipmm_plugin managed_LTX_hipmm_plugin;
 const struct hipmm_plugin managed_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "managed",
     .version = "1.0",          .doc = "Managed memory, which migrates between host and devices (hipMallocManaged)",
-    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY,
+    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
     .ops = &managed_ops,       .create = managed_create,
     .destroy = source_destroy,
 };

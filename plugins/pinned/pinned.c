@@ -42,7 +42,7 @@ HIPMM_EXPORT extern const struct hipmm_plugin pinned_LTX_hipmm_plugin;
 const struct hipmm_plugin pinned_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "pinned",
     .version = "1.0",          .doc = "Pinned host memory, which every device can access (hipHostMalloc)",
-    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY,
+    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
     .ops = &pinned_ops,        .create = pinned_create,
     .destroy = source_destroy,
 };

@@ -26,7 +26,7 @@ HIPMM_EXPORT extern const struct hipmm_plugin system_LTX_hipmm_plugin;
 const struct hipmm_plugin system_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,         .type = "system",
     .version = "1.0",          .doc = "Pageable host memory, on systems whose devices can access all of it",
-    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY,
+    .role = HIPMM_ROLE_SOURCE, .flags = HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_FREE_WAITS,
     .ops = &system_ops,        .create = system_create,
     .destroy = source_destroy,
 };

@@ -16,7 +16,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from . import _hipmm
+try:
+    from . import _hipmm
+except ImportError as error:
+    import sysconfig
+
+    if "subinterpreter" in str(error):  # Python 3.13 does not come to the extension's own words
+        raise ImportError(
+            "hipmm cannot be used in a sub-interpreter: its memory belongs to the whole process. Import it in the main "
+            'interpreter, or use a process of its own (multiprocessing, "spawn")'
+        ) from error
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise
+    raise ImportError(
+        "hipmm does not support free-threaded builds of Python, which have no stable ABI; use the usual build of the same "
+        "version"
+    ) from error
 from ._errors import (
     ArgumentError,
     ConfigError,
@@ -31,7 +46,7 @@ from ._errors import (
     PluginError,
     StateError,
 )
-from ._hipmm import Buffer, Resource, Stream, flush_log, register_allocator, register_failure_handler
+from ._hipmm import Buffer, Resource, Stream, View, flush_log, register_allocator, register_failure_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +73,7 @@ __all__ = [
     "Resource",
     "StateError",
     "Stream",
+    "View",
     "allocate",
     "create",
     "current_device",
@@ -66,6 +82,7 @@ __all__ = [
     "device_name",
     "finalize",
     "flush_log",
+    "from_dlpack",
     "get",
     "held_bytes",
     "init",
@@ -136,10 +153,9 @@ def runtime() -> str | None:
 
 
 def library() -> str:
-    """The path of the libhipmm that this process uses, for ctypes and for frameworks."""
-    from ._library import path
-
-    return path()
+    """The path of the libhipmm that this process uses, for ctypes and for frameworks; under `hipmm run`, of the object that
+    serves the process."""
+    return _hipmm.library()
 
 
 # ---- Resources
@@ -203,6 +219,15 @@ class using:
 def allocate(nbytes: int, stream: Any = None, resource: Resource | None = None) -> Buffer:
     """A Buffer: allocate(n) is Buffer(n)."""
     return Buffer(nbytes, stream, resource)
+
+
+def from_dlpack(source: Any, stream: Any = None) -> View:
+    """An array of another library (PyTorch, CuPy, NumPy, JAX, ...) by DLPack, without a copy: the View keeps its memory. Work
+    on `stream` (None: the default stream) finds the array's contents ready; work on it must have ended, or be waited for
+    by the library's own stream, when the View dies. Buffer.copy_of() makes a copy."""
+    from ._arrays import from_dlpack
+
+    return from_dlpack(source, stream)
 
 
 # ---- Inspection

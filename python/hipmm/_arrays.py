@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from . import _hipmm
-from ._hipmm import Buffer, Resource, Stream
+from ._hipmm import Buffer, Resource, Stream, View
 
 # Types of resources whose memory the host can read and write.
 _OF_HOST = frozenset({"managed", "async_managed", "pinned", "host", "system", "sam_headroom"})
@@ -123,9 +123,7 @@ def _copy_of_interface(kind: type[Buffer], interface: dict[str, Any], stream: An
 
 
 def _copy_of_dlpack(kind: type[Buffer], source: Any, stream: Any, resource: Any) -> Buffer:
-    on_host = source.__dlpack_device__()[0] == _CPU
-    handle = _hipmm.stream_handle(stream)
-    capsule = source.__dlpack__() if on_host else source.__dlpack__(stream=handle or 1)
+    capsule = source.__dlpack__(**_stream_for(source, _hipmm.stream_handle(stream)))
     address, nbytes, _ = _hipmm.dlpack_open(capsule)
     buffer = kind(nbytes, stream, resource)
     buffer._write_device(address, nbytes, 0, stream)
@@ -153,6 +151,27 @@ def copy_of(kind: type[Buffer], source: Any, stream: Any = None, resource: Any =
     return buffer
 
 
+# ---- DLPack, in
+
+
+def _stream_for(source: Any, handle: int) -> dict[str, int]:
+    """What __dlpack__() takes to make the contents ready for a stream. CUDA's default stream is 1 there, and ROCm's 0."""
+    device = source.__dlpack_device__()[0]
+    return {} if device == _CPU else {"stream": handle if device in (_ROCM, _ROCM_HOST) else handle or 1}
+
+
+def from_dlpack(source: Any, stream: Any = None) -> View:
+    if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
+        raise TypeError(f"{type(source).__name__} has no __dlpack__() and __dlpack_device__()")
+    handle = _hipmm.stream_handle(stream)
+    wanted = _stream_for(source, handle)
+    try:
+        capsule = source.__dlpack__(**wanted, max_version=(1, 0))
+    except TypeError:  # a producer of before DLPack 1.0
+        capsule = source.__dlpack__(**wanted)
+    return View(capsule, handle)
+
+
 # ---- DLPack, out
 
 
@@ -170,15 +189,32 @@ def dlpack_device(buffer: Buffer) -> tuple[int, int]:
     return (_CUDA if is_cuda else _ROCM), buffer.device
 
 
+def _check_dlpack(device: tuple[int, int], what: str, dl_device: Any, copy: bool | None) -> None:
+    if copy:
+        raise BufferError(f"a {what} is exported without a copy; copy it first")
+    if dl_device is not None and tuple(dl_device) != device:
+        raise BufferError(f"the {what} is on the DLPack device {device}, not {tuple(dl_device)}")
+
+
+def prepare_view(
+    view: View, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+) -> bool:
+    """Makes the contents ready for the consumer's stream; whether the consumer knows DLPack 1.0."""
+    device = view.__dlpack_device__()
+    _check_dlpack(device, "View", dl_device, copy)
+    if device[0] != _CPU and stream != -1:
+        consumer = _hipmm.stream_handle(stream)
+        if consumer != view.stream and {consumer, view.stream} != {0, 1}:
+            Stream(consumer, device=device[1]).wait(view.stream)
+    return max_version is not None and max_version[0] >= 1
+
+
 def prepare_dlpack(
     buffer: Buffer, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
 ) -> tuple[int, int, bool]:
     """Checks the arguments of __dlpack__, and makes the memory ready for the consumer's stream."""
     device = dlpack_device(buffer)
-    if copy:
-        raise BufferError("a Buffer is exported without a copy; call its copy() first")
-    if dl_device is not None and tuple(dl_device) != device:
-        raise BufferError(f"the Buffer is on the DLPack device {device}, not {tuple(dl_device)}")
+    _check_dlpack(device, "Buffer", dl_device, copy)
     if device[0] == _CPU:
         buffer.synchronize()
     elif stream != -1:

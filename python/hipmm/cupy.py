@@ -10,8 +10,7 @@ before the array is deleted.
 
 A program that works on one stream can do without Python in the allocation path:
 
-    library = ctypes.CDLL(hipmm.library())
-    address = lambda name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    address = hipmm._hipmm.function
     cupy.cuda.set_allocator(cupy.cuda.memory.CFunctionAllocator(
         stream.ptr, address("hipmm_cupy_malloc"), address("hipmm_cupy_free"), stream).malloc)
 """
@@ -31,12 +30,8 @@ class Allocator:
     """Uses one CFunctionAllocator per stream, and keeps the streams alive, so that their blocks are cheap to reuse."""
 
     def __init__(self) -> None:
-        self._library = ctypes.CDLL(hipmm.library())
-        self._library.hipmm_last_error_message.restype = ctypes.c_char_p
-        self._functions = [
-            ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value
-            for name in ("hipmm_cupy_malloc", "hipmm_cupy_free")
-        ]
+        self._message = ctypes.CFUNCTYPE(ctypes.c_char_p)(_hipmm.function("hipmm_last_error_message"))
+        self._functions = [_hipmm.function(name) for name in ("hipmm_cupy_malloc", "hipmm_cupy_free")]
         self._allocators: dict[tuple[int, int], Any] = {}
 
     def malloc(self, nbytes: int) -> Any:
@@ -59,7 +54,7 @@ class Allocator:
 
     def last_error(self) -> str:
         """Why the last allocation of this thread failed."""
-        return str(self._library.hipmm_last_error_message().decode(errors="replace"))
+        return str(self._message().decode(errors="replace"))
 
 
 def use(graph: Any = None) -> Allocator:

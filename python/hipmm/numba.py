@@ -15,6 +15,7 @@ default stream.
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any
 
 from numba import cuda
@@ -40,6 +41,20 @@ def _fence(device: int) -> None:
     _runtime.call("hipStreamWaitEvent", default_stream, _events[device], 0)
 
 
+@functools.cache
+def _reporter() -> Any:
+    """What tells the report of `hipmm run` of an allocation, or of a free (bytes below zero)."""
+    if not _hipmm.is_under_run():
+        return lambda device, nbytes, is_failed: None
+    function = ctypes.CDLL(hipmm.library()).hipmm_run_numba
+    function.argtypes, function.restype = [ctypes.c_int, ctypes.c_int64, ctypes.c_int], None
+    return function
+
+
+def _report(device: int, nbytes: int, is_failed: bool = False) -> None:
+    _reporter()(device, nbytes, is_failed)
+
+
 def _free(buffer: hipmm.Buffer) -> None:
     """Frees on the buffer's device. The thread that deletes the last reference may have another current device."""
     try:
@@ -49,6 +64,7 @@ def _free(buffer: hipmm.Buffer) -> None:
         return  # the Buffer is freed when it dies, behind this function
     try:
         _fence(buffer.device)
+        _report(buffer.device, -buffer.nbytes)
     finally:
         _hipmm.set_device(before)
 
@@ -69,10 +85,13 @@ class Manager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):  # type: ignore[mis
         """An allocation. Its Buffer lives in `allocations`, which Numba empties when the context is reset; finalizers may
         come later still."""
         _hipmm.start_if_needed()
+        device = self.context.device.id
         try:
-            buffer = hipmm.Buffer(size, None, hipmm.resource(device=self.context.device.id))
+            buffer = hipmm.Buffer(size, None, hipmm.resource(device=device))
         except hipmm.MemoryError as error:
+            _report(device, size, True)
             raise MemoryError(f"hipmm: {error}") from error
+        _report(device, size)
         address, allocations = buffer.ptr, self.allocations
 
         def free() -> None:

@@ -25,11 +25,13 @@ error.
 from __future__ import annotations
 
 import ctypes
+import warnings
 from typing import Any
 
 import torch
 
 import hipmm
+from hipmm import _hipmm
 
 # The setter (the first of these names that this PyTorch has), and its function.
 _HOOKS = (
@@ -54,20 +56,15 @@ _PART = """this tensor's memory cannot be shared with another process: hipmm has
 driver, or mapped. Give hipmm.torch.pool() a graph with no sub-allocator, such as {"stack": ["statistics", "device"]}."""
 
 
-def _address(library: ctypes.CDLL, name: str) -> int | None:
-    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-
-
 def allocator() -> Any:
     """The allocator with all hooks, for change_current_allocator() or MemPool. Raises RuntimeError if this PyTorch cannot
     tell hipmm which streams use a block."""
-    path = hipmm.library()
-    pluggable = torch.cuda.memory.CUDAPluggableAllocator(path, "hipmm_torch_malloc", "hipmm_torch_free")
-    library = ctypes.CDLL(path)
+    prefix = "hipmm_run_torch_" if _hipmm.is_under_run() else "hipmm_torch_"  # for the report
+    pluggable = torch.cuda.memory.CUDAPluggableAllocator(hipmm.library(), prefix + "malloc", prefix + "free")
     for setters, function in _HOOKS:
         for setter in setters:
             if hasattr(pluggable.allocator(), setter):
-                getattr(pluggable.allocator(), setter)(_address(library, function))
+                getattr(pluggable.allocator(), setter)(_hipmm.function(function))
                 break
         else:
             if function == "hipmm_torch_record_stream":
@@ -77,23 +74,31 @@ def allocator() -> Any:
     return pluggable
 
 
-def use(graph: Any = None) -> Any:
-    """Makes hipmm the allocator of this process, which must not have used CUDA before. An allocation that fails raises
-    RuntimeError, "CUDA out of memory...". `graph`: for hipmm.init(), unless hipmm is initialised already.
+_in_force: Any = None  # what use() returned
 
-    PyTorch does not check for NULL, so hipmm raises the error itself, with std::__throw_runtime_error.
+
+def use(graph: Any = None) -> Any:
+    """Makes hipmm the allocator of this process, which must not have used CUDA before; again: no effect. `graph`: for
+    hipmm.init(), unless hipmm is initialised already.
+
+    An allocation that fails raises torch.OutOfMemoryError, "CUDA out of memory. hipmm: ...", with the reason; before
+    PyTorch 2.6 it raises RuntimeError with the same text. PyTorch's own figures, such as torch.cuda.memory_allocated(),
+    memory_stats(), memory_summary() and memory._snapshot(), are those of the functions below from now on.
     """
+    global _in_force
     if graph is not None:
         hipmm.init(graph)
+    if _in_force is not None:
+        return _in_force
     pluggable = allocator()
     try:
         torch.cuda.memory.change_current_allocator(pluggable)
     except RuntimeError as error:
         raise RuntimeError(_TOO_LATE) from error
-    library = ctypes.CDLL(hipmm.library())
-    library.hipmm_torch_on_failure.argtypes = [ctypes.c_void_p]
-    library.hipmm_torch_on_failure.restype = None
-    library.hipmm_torch_on_failure(_address(ctypes.CDLL("libstdc++.so.6"), "_ZSt21__throw_runtime_errorPKc"))
+    _in_force = pluggable
+    on_failure = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_hipmm.function("hipmm_torch_on_failure"))
+    on_failure(_hipmm.torch_failure(getattr(getattr(torch, "_C", None), "__file__", None) or ""))
+    _answer_for_pytorch()
     return pluggable
 
 
@@ -106,25 +111,75 @@ def region(resource: str | hipmm.Resource, device: int | None = None) -> hipmm.u
 # ---- Figures
 
 
-def memory_stats(device: int | None = None) -> dict[str, int]:
-    """hipmm's figures under PyTorch's names: "reserved_bytes.all.current" and ".peak" are what the stack holds from the
-    runtime, "allocated_bytes.all.…" and "allocation.all.…" the counters of a `statistics` resource, if the stack has
-    one."""
-    now, peak = hipmm.held_bytes(device)
-    stats = {"reserved_bytes.all.current": now, "reserved_bytes.all.peak": peak}
+def _number(device: Any) -> int:
+    """A device's number: of an int, a torch.device, a text such as "cuda:1", or None."""
+    if device is None or isinstance(device, int):
+        return hipmm.current_device() if device is None else device
+    index = torch.device(device).index
+    return hipmm.current_device() if index is None else int(index)
+
+
+def _known_stats(device: int) -> dict[str, dict[str, int]]:
+    """What hipmm counts: by PyTorch's name of a figure, and "current", "peak", "allocated" or "freed"."""
+    held, held_peak = hipmm.held_bytes(device)
+    live, live_peak = _hipmm.torch_memory(device)
+    known = {"reserved_bytes": {"current": held, "peak": held_peak}}
+    for name in ("allocated_bytes", "active_bytes", "requested_bytes"):
+        known[name] = {"current": live, "peak": live_peak}
     try:
         counters = hipmm.statistics(hipmm.resource(device=device))
     except hipmm.ArgumentError:
-        return stats
-    for what, values in (("allocated_bytes", counters[0::2]), ("allocation", counters[1::2])):
-        for name, value in zip(("current", "peak", "allocated"), values):
-            stats[f"{what}.all.{name}"] = value
-    return stats
+        return known
+    live, _, total = counters[0::2]
+    now, peak, allocated = counters[1::2]
+    known["allocated_bytes"].update(allocated=total, freed=total - live)
+    known["allocation"] = {"current": now, "peak": peak, "allocated": allocated, "freed": allocated - now}
+    return known
 
 
-def memory_summary(device: int | None = None) -> str:
+_STATS = (
+    *("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes"),
+    *("inactive_split_bytes", "requested_bytes"),
+)
+_COUNTS = (
+    *("num_alloc_retries", "num_ooms", "max_split_size", "num_sync_all_streams", "num_device_alloc"),
+    "num_device_free",
+)
+
+
+def _stats_of_pytorch(device: int) -> dict[str, Any]:
+    """The figures as torch._C._cuda_memoryStats() nests them, with all of PyTorch's names: what hipmm does not count is 0, as
+    PyTorch has it for its other allocators. There is no pool for small blocks, so "all" and "large_pool" are the same."""
+    _hipmm.start_if_needed()
+    known = _known_stats(device)
+    zeros = dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
+    stats: dict[str, Any] = {}
+    for name in _STATS:
+        full = {**zeros, **known.get(name, {})}
+        stats[name] = {"all": full, "large_pool": dict(full), "small_pool": dict(zeros)}
+    stats.update({name: dict(zeros) for name in ("oversize_allocations", "oversize_segments")})
+    return {**stats, **dict.fromkeys(_COUNTS, 0)}
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """hipmm's figures under PyTorch's names: "reserved_bytes.all.current" and ".peak" are what the stack holds from the
+    runtime, "allocated_bytes.all.current" and ".peak" what PyTorch's tensors have of it. "allocation.all.…" and
+    "allocated_bytes.all.allocated" are counters of a `statistics` resource, where the stack has one."""
+    known = _known_stats(_number(device))
+    return {f"{name}.all.{key}": value for name, values in known.items() for key, value in values.items()}
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Starts the peaks of memory_stats() again from what is held and allocated now: those of all resources of the device's
+    stack."""
+    number = _number(device)
+    _hipmm.torch_memory(number, True)
+    hipmm.resource(device=number).reset_peaks()
+
+
+def memory_summary(device: Any = None) -> str:
     """The figures of memory_stats(), and what each resource of the device's stack says, as text."""
-    number = hipmm.current_device() if device is None else device
+    number = _number(device)
     lines = [f"hipmm on device {number} ({hipmm.device_name(number)}), runtime {hipmm.runtime()}"]
     lines += [f"  {name:<32} {value:>20,}" for name, value in memory_stats(number).items()]
     for entry in hipmm.paths(f"devices/{number}"):
@@ -197,6 +252,30 @@ def memory_snapshot() -> dict[str, Any]:
     return {"segments": segments, "device_traces": [[] for _ in range(hipmm.device_count())], "allocator_settings": {}}
 
 
+def _refuse_history(*_: Any) -> None:
+    warnings.warn(
+        "hipmm keeps no history of allocations for PyTorch: a snapshot has the memory of its moment. For the stack of each "
+        'live block put {"type": "tracking", "capture_stacks": true} into the graph',
+        stacklevel=3,
+    )
+
+
+def _answer_for_pytorch() -> None:
+    """PyTorch's functions on memory, which a pluggable allocator refuses ("does not yet support getDeviceStats"), ask these
+    functions of torch._C. A program that prints torch.cuda.memory_allocated() goes on, with hipmm's figures."""
+    module = getattr(torch, "_C", None)
+    for name, function in (
+        ("_cuda_memoryStats", _stats_of_pytorch),
+        ("_cuda_resetPeakMemoryStats", reset_peak_memory_stats),
+        ("_cuda_resetAccumulatedMemoryStats", lambda device: None),
+        ("_cuda_memorySnapshot", lambda *_: memory_snapshot()),
+        ("_cuda_record_memory_history", _refuse_history),
+        ("_cuda_record_memory_history_legacy", _refuse_history),
+    ):
+        if hasattr(module, name):
+            setattr(module, name, function)
+
+
 # ---- A pool beside PyTorch's allocator
 
 
@@ -214,14 +293,14 @@ def _guard_sharing() -> None:
     share = getattr(torch.UntypedStorage, "_share_cuda_", None)
     if share is None or hasattr(share, "hipmm"):
         return
-    library = ctypes.CDLL(hipmm.library())
-    library.hipmm_torch_is_allocation.argtypes = [ctypes.c_void_p]
-    library.hipmm_torch_base_alloc.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-    library.hipmm_torch_base_alloc.restype = ctypes.c_void_p
+    is_allocation = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(_hipmm.function("hipmm_torch_is_allocation"))
+    base_alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+        _hipmm.function("hipmm_torch_base_alloc")
+    )
 
     def guarded(storage: Any, *arguments: Any, **named: Any) -> Any:
         start = _segment(storage.data_ptr())
-        if start and library.hipmm_torch_base_alloc(start, None) and not library.hipmm_torch_is_allocation(start):
+        if start and base_alloc(start, None) and not is_allocation(start):
             raise RuntimeError(_PART)
         return share(storage, *arguments, **named)
 

@@ -12,9 +12,14 @@ struct buffer {
   int users;        /* calls and views that need the block where it is; -1: a call that may move it */
 };
 
-/* tp_alloc and tp_free of the type itself, which PyType_GetSlot() would look up at each call. */
+/* tp_alloc and tp_free of the type itself, which PyType_GetSlot() would look up at each call; and objects of the type
+ * itself that died and wait for their next life, linked by `owner`. With the GIL. */
 static allocfunc buffer_allocate;
 static freefunc buffer_free;
+static struct buffer *dead;
+static int n_dead;
+
+enum { DEAD_MOST = 64 };
 
 struct hipmm_buffer *buffer_handle(PyObject *self)
 {
@@ -55,7 +60,7 @@ void buffer_let_go(PyObject *self)
 static int buffer_stream(const struct buffer *self, PyObject *given, hipmm_stream_t *stream_out)
 {
   if (given && given != Py_None) return stream_from(given, stream_out);
-  *stream_out = hipmm_buffer_stream(self->buffer);
+  *stream_out = api.buffer_stream(self->buffer);
   return 0;
 }
 
@@ -69,13 +74,40 @@ static void buffer_keep_stream(struct buffer *self, PyObject *given)
 
 /* ---- Life ---- */
 
+static struct buffer *buffer_make(PyTypeObject *type)
+{
+  struct buffer *self = dead;
+  if (type != buffer_type) return (struct buffer *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+  if (!self) return (struct buffer *)buffer_allocate(type, 0);
+  dead = (struct buffer *)self->owner;
+  n_dead--;
+  self->owner = NULL;
+  return (struct buffer *)PyObject_Init((PyObject *)self, type);
+}
+
+static void buffer_unmake(struct buffer *self)
+{
+  PyTypeObject *type = Py_TYPE(self);
+  if (type != buffer_type) {
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  } else if (n_dead < DEAD_MOST) {
+    self->stream = NULL;
+    self->users = 0;
+    self->owner = (PyObject *)dead;
+    dead = self;
+    n_dead++;
+  } else {
+    buffer_free(self);
+  }
+  Py_DECREF(type);
+}
+
 /* The object for a C buffer, which it takes over. */
 static PyObject *buffer_wrap(PyTypeObject *type, struct hipmm_buffer *buffer, PyObject *stream)
 {
-  allocfunc allocate = type == buffer_type ? buffer_allocate : (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  struct buffer *self = (struct buffer *)allocate(type, 0);
+  struct buffer *self = buffer_make(type);
   if (!self) {
-    hipmm_buffer_destroy(buffer);
+    api.buffer_destroy(buffer);
     return NULL;
   }
   self->buffer = buffer;
@@ -91,7 +123,7 @@ static PyObject *buffer_create(PyTypeObject *type, PyObject *size, PyObject *giv
   struct hipmm_buffer *buffer;
   enum hipmm_status status;
   if (size_from(size, "nbytes", &bytes) || stream_from(given, &stream) || resource_from(from, &resource)) return NULL;
-  CALL(status, hipmm_buffer_create(resource, bytes, stream, &buffer));
+  CALL(status, api.buffer_create(resource, bytes, stream, &buffer));
   return status ? call_raise() : buffer_wrap(type, buffer, given);
 }
 
@@ -109,13 +141,10 @@ static PyObject *buffer_new(PyTypeObject *type, PyObject *args, PyObject *names)
 static void buffer_dealloc(PyObject *object)
 {
   struct buffer *self = (struct buffer *)object;
-  PyTypeObject *type = Py_TYPE(object);
-  freefunc release = type == buffer_type ? buffer_free : (freefunc)PyType_GetSlot(type, Py_tp_free);
   call_destroy_buffer(self->buffer);
   Py_XDECREF(self->stream);
   Py_XDECREF(self->owner);
-  release(object);
-  Py_DECREF(type);
+  buffer_unmake(self);
 }
 
 /* ---- Size ---- */
@@ -140,12 +169,12 @@ static PyObject *buffer_change(PyObject *object, PyObject *args, PyObject *names
 
 static PyObject *buffer_resize(PyObject *self, PyObject *args, PyObject *names)
 {
-  return buffer_change(self, args, names, hipmm_buffer_resize);
+  return buffer_change(self, args, names, api.buffer_resize);
 }
 
 static PyObject *buffer_reserve(PyObject *self, PyObject *args, PyObject *names)
 {
-  return buffer_change(self, args, names, hipmm_buffer_reserve);
+  return buffer_change(self, args, names, api.buffer_reserve);
 }
 
 static PyObject *buffer_shrink(PyObject *object, PyObject *args, PyObject *names)
@@ -157,7 +186,7 @@ static PyObject *buffer_shrink(PyObject *object, PyObject *args, PyObject *names
   enum hipmm_status status;
   if (!PyArg_ParseTupleAndKeywords(args, names, "|O:shrink_to_fit", words, &given)) return NULL;
   if (buffer_stream(self, given, &stream) || buffer_begin(self, true)) return NULL;
-  CALL(status, hipmm_buffer_shrink_to_fit(self->buffer, stream));
+  CALL(status, api.buffer_shrink_to_fit(self->buffer, stream));
   if (!status) buffer_keep_stream(self, given);
   buffer_end(self, true);
   return call_result(status);
@@ -168,7 +197,7 @@ static PyObject *buffer_shrink(PyObject *object, PyObject *args, PyObject *names
 /* Checks that `bytes` (or all up to the end) from `offset` lie in the buffer. */
 static int buffer_range(const struct buffer *self, PyObject *first, PyObject *size, size_t *offset, size_t *bytes)
 {
-  size_t all = hipmm_buffer_bytes(self->buffer);
+  size_t all = api.buffer_bytes(self->buffer);
   *offset = 0;
   if (first && size_from(first, "offset", offset)) return -1;
   *bytes = *offset <= all ? all - *offset : 0;
@@ -184,8 +213,8 @@ static PyObject *buffer_write_from(struct buffer *self, size_t offset, const voi
 {
   enum hipmm_status status;
   if (buffer_begin(self, false)) return NULL;
-  CALL(status, waits ? hipmm_buffer_write(self->buffer, offset, source, bytes, stream)
-                     : hipmm_buffer_write_async(self->buffer, offset, source, bytes, stream));
+  CALL(status, waits ? api.buffer_write(self->buffer, offset, source, bytes, stream)
+                     : api.buffer_write_async(self->buffer, offset, source, bytes, stream));
   buffer_end(self, false);
   return call_result(status);
 }
@@ -205,7 +234,7 @@ static PyObject *buffer_write(PyObject *object, PyObject *args, PyObject *names)
     result = buffer_write_from(self, offset, view.buf, (size_t)view.len, true, stream);
   else
     PyErr_Format(PyExc_ValueError, "%zd bytes at offset %zu do not fit into a Buffer of %zu bytes", view.len, offset,
-                 hipmm_buffer_bytes(self->buffer));
+                 api.buffer_bytes(self->buffer));
   PyBuffer_Release(&view);
   return result;
 }
@@ -237,7 +266,7 @@ static PyObject *buffer_read_device(PyObject *object, PyObject *args)
   if (buffer_range(self, NULL, size, &offset, &bytes) || buffer_stream(self, given, &stream)) return NULL;
   void *target = PyLong_AsVoidPtr(address);
   if ((!target && PyErr_Occurred()) || buffer_begin(self, false)) return NULL;
-  CALL(status, bytes ? hipmm_buffer_read_async(self->buffer, offset, bytes, stream, target) : HIPMM_OK);
+  CALL(status, bytes ? api.buffer_read_async(self->buffer, offset, bytes, stream, target) : HIPMM_OK);
   buffer_end(self, false);
   return call_result(status);
 }
@@ -246,7 +275,7 @@ static PyObject *buffer_read_into(struct buffer *self, size_t offset, size_t byt
 {
   enum hipmm_status status;
   if (buffer_begin(self, false)) return NULL;
-  CALL(status, bytes ? hipmm_buffer_read(self->buffer, offset, bytes, stream, target) : HIPMM_OK);
+  CALL(status, bytes ? api.buffer_read(self->buffer, offset, bytes, stream, target) : HIPMM_OK);
   buffer_end(self, false);
   return call_result(status);
 }
@@ -304,7 +333,7 @@ static PyObject *buffer_fill(PyObject *object, PyObject *args, PyObject *names)
   if (!PyArg_ParseTupleAndKeywords(args, names, "b|OOO:fill", words, &value, &first, &size, &given)) return NULL;
   if (buffer_range(self, first, size, &offset, &bytes) || buffer_stream(self, given, &stream)) return NULL;
   if (buffer_begin(self, false)) return NULL;
-  CALL(status, bytes ? hipmm_buffer_fill(self->buffer, offset, value, bytes, stream) : HIPMM_OK);
+  CALL(status, bytes ? api.buffer_fill(self->buffer, offset, value, bytes, stream) : HIPMM_OK);
   buffer_end(self, false);
   return call_result(status);
 }
@@ -320,8 +349,8 @@ static PyObject *buffer_copy(PyObject *object, PyObject *args, PyObject *names)
   enum hipmm_status status;
   if (!PyArg_ParseTupleAndKeywords(args, names, "|OO:copy", words, &given, &from)) return NULL;
   if (buffer_stream(self, given, &stream) || resource_from(from, &resource) || buffer_begin(self, false)) return NULL;
-  if (!resource) resource = hipmm_buffer_resource(self->buffer);
-  CALL(status, hipmm_buffer_copy(self->buffer, resource, stream, &buffer));
+  if (!resource) resource = api.buffer_resource(self->buffer);
+  CALL(status, api.buffer_copy(self->buffer, resource, stream, &buffer));
   buffer_end(self, false);
   return status ? call_raise() : buffer_wrap(Py_TYPE(object), buffer, given && given != Py_None ? given : self->stream);
 }
@@ -331,7 +360,7 @@ static PyObject *buffer_synchronize(PyObject *object, PyObject *unused)
   (void)unused;
   const struct hipmm_buffer *buffer = buffer_handle(object);
   enum hipmm_status status;
-  CALL(status, hipmm_stream_synchronize(hipmm_buffer_device(buffer), hipmm_buffer_stream(buffer)));
+  CALL(status, api.stream_synchronize(api.buffer_device(buffer), api.buffer_stream(buffer)));
   return call_result(status);
 }
 
@@ -385,9 +414,9 @@ static int buffer_get_view(PyObject *object, Py_buffer *view, int flags)
   Py_XDECREF(done);
   if (!done || buffer_begin(self, false)) return -1;
   static char none[1];
-  void *data = hipmm_buffer_data(self->buffer);
+  void *data = api.buffer_data(self->buffer);
   int result =
-      PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)hipmm_buffer_bytes(self->buffer), 0, flags);
+      PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)api.buffer_bytes(self->buffer), 0, flags);
   if (result) buffer_end(self, false);
   return result;
 }
@@ -402,10 +431,10 @@ static PyObject *buffer_array_interface(PyObject *object, void *unused)
 {
   (void)unused;
   const struct hipmm_buffer *buffer = buffer_handle(object);
-  hipmm_stream_t stream = hipmm_buffer_stream(buffer);
-  return Py_BuildValue("{s:(NO),s:(n),s:O,s:s,s:i,s:N}", "data", PyLong_FromVoidPtr(hipmm_buffer_data(buffer)),
-                       Py_False, "shape", (Py_ssize_t)hipmm_buffer_bytes(buffer), "strides", Py_None, "typestr", "|u1",
-                       "version", 3, "stream", PyLong_FromVoidPtr(stream ? stream : HIPMM_LEGACY_STREAM));
+  hipmm_stream_t stream = api.buffer_stream(buffer);
+  return Py_BuildValue("{s:(NO),s:(n),s:O,s:s,s:i,s:N}", "data", PyLong_FromVoidPtr(api.buffer_data(buffer)), Py_False,
+                       "shape", (Py_ssize_t)api.buffer_bytes(buffer), "strides", Py_None, "typestr", "|u1", "version",
+                       3, "stream", PyLong_FromVoidPtr(stream ? stream : HIPMM_LEGACY_STREAM));
 }
 
 /* ---- Facts ---- */
@@ -413,39 +442,39 @@ static PyObject *buffer_array_interface(PyObject *object, void *unused)
 static PyObject *buffer_get_ptr(PyObject *self, void *unused)
 {
   (void)unused;
-  return PyLong_FromVoidPtr(hipmm_buffer_data(buffer_handle(self)));
+  return PyLong_FromVoidPtr(api.buffer_data(buffer_handle(self)));
 }
 
 static PyObject *buffer_get_nbytes(PyObject *self, void *unused)
 {
   (void)unused;
-  return PyLong_FromSize_t(hipmm_buffer_bytes(buffer_handle(self)));
+  return PyLong_FromSize_t(api.buffer_bytes(buffer_handle(self)));
 }
 
 static PyObject *buffer_get_capacity(PyObject *self, void *unused)
 {
   (void)unused;
-  return PyLong_FromSize_t(hipmm_buffer_capacity_bytes(buffer_handle(self)));
+  return PyLong_FromSize_t(api.buffer_capacity_bytes(buffer_handle(self)));
 }
 
 static PyObject *buffer_get_device(PyObject *self, void *unused)
 {
   (void)unused;
-  return PyLong_FromLong(hipmm_buffer_device(buffer_handle(self)));
+  return PyLong_FromLong(api.buffer_device(buffer_handle(self)));
 }
 
 static PyObject *buffer_get_stream(PyObject *self, void *unused)
 {
   (void)unused;
-  return PyLong_FromVoidPtr(hipmm_buffer_stream(buffer_handle(self)));
+  return PyLong_FromVoidPtr(api.buffer_stream(buffer_handle(self)));
 }
 
 static PyObject *buffer_get_resource(PyObject *self, void *unused)
 {
   (void)unused;
-  struct hipmm_resource *resource = hipmm_buffer_resource(buffer_handle(self));
+  struct hipmm_resource *resource = api.buffer_resource(buffer_handle(self));
   if (!resource) Py_RETURN_NONE;
-  hipmm_resource_retain(resource);
+  api.resource_retain(resource);
   return resource_wrap(resource);
 }
 
@@ -474,16 +503,16 @@ static PyObject *buffer_get_stream_object(PyObject *self, void *unused)
 
 static Py_ssize_t buffer_length(PyObject *self)
 {
-  return (Py_ssize_t)hipmm_buffer_bytes(buffer_handle(self));
+  return (Py_ssize_t)api.buffer_bytes(buffer_handle(self));
 }
 
 static PyObject *buffer_repr(PyObject *self)
 {
   const struct hipmm_buffer *buffer = buffer_handle(self);
-  const void *data = hipmm_buffer_data(buffer);
-  if (!data) return PyUnicode_FromFormat("<hipmm.Buffer of 0 bytes on device %d>", hipmm_buffer_device(buffer));
-  return PyUnicode_FromFormat("<hipmm.Buffer of %zu bytes at %p on device %d>", hipmm_buffer_bytes(buffer), data,
-                              hipmm_buffer_device(buffer));
+  const void *data = api.buffer_data(buffer);
+  if (!data) return PyUnicode_FromFormat("<hipmm.Buffer of 0 bytes on device %d>", api.buffer_device(buffer));
+  return PyUnicode_FromFormat("<hipmm.Buffer of %zu bytes at %p on device %d>", api.buffer_bytes(buffer), data,
+                              api.buffer_device(buffer));
 }
 
 /* ---- The type ---- */

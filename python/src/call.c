@@ -33,7 +33,7 @@ static void call_free_deferred(void)
 {
   while (n_deferred && !here.callbacks) {
     struct hipmm_buffer *buffer = deferred[--n_deferred];
-    Py_BEGIN_ALLOW_THREADS hipmm_buffer_destroy(buffer);
+    Py_BEGIN_ALLOW_THREADS api.buffer_destroy(buffer);
     Py_END_ALLOW_THREADS
   }
 }
@@ -69,13 +69,13 @@ static void call_defer(struct hipmm_buffer *buffer)
 void call_destroy_buffer(struct hipmm_buffer *buffer)
 {
   enum hipmm_status status;
-  CALL(status, hipmm_buffer_destroy(buffer));
+  CALL(status, api.buffer_destroy(buffer));
   if (__builtin_expect(!status, 1)) return;
   if (here.callbacks) {
     call_defer(buffer);
   } else if (status != HIPMM_E_STATE) { /* the child of a fork has no memory to free */
     struct hipmm_error error = {.struct_size = sizeof error};
-    hipmm_last_error(&error);
+    api.last_error(&error);
     if (PyErr_WarnFormat(PyExc_ResourceWarning, 1, "hipmm: a Buffer is not freed: %s", error.message))
       PyErr_WriteUnraisable(NULL);
   }
@@ -91,7 +91,7 @@ static PyObject *call_text(const char *text)
 PyObject *call_raise(void)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error);
+  api.last_error(&error);
   if (here.type) {
     PyErr_Restore(here.type, here.value, here.trace);
     here.type = here.value = here.trace = NULL;
@@ -145,13 +145,19 @@ void call_leave_callback(PyGILState_STATE state)
 
 int size_from(PyObject *object, const char *what, size_t *bytes_out)
 {
-  PyObject *number = PyLong_CheckExact(object) ? Py_NewRef(object) : PyNumber_Index(object);
+  size_t bytes = PyLong_CheckExact(object) ? PyLong_AsSize_t(object) : (size_t)-1;
+  if (__builtin_expect(bytes != (size_t)-1, 1)) {
+    *bytes_out = bytes;
+    return 0;
+  }
+  PyErr_Clear();
+  PyObject *number = PyNumber_Index(object);
   if (!number) {
     if (PyErr_ExceptionMatches(PyExc_TypeError))
       PyErr_Format(PyExc_TypeError, "%s must be an int of bytes, not %R", what, (PyObject *)Py_TYPE(object));
     return -1;
   }
-  size_t bytes = PyLong_AsSize_t(number);
+  bytes = PyLong_AsSize_t(number);
   Py_DECREF(number);
   if (bytes != (size_t)-1 || !PyErr_Occurred()) {
     *bytes_out = bytes;
@@ -170,14 +176,14 @@ int device_from(PyObject *object, int *device_out)
     return device == -1 && PyErr_Occurred() ? -1 : 0;
   }
   enum hipmm_status status;
-  CALL(status, hipmm_device_current(device_out));
+  CALL(status, api.device_current(device_out));
   return status ? (call_raise(), -1) : 0;
 }
 
 PyObject *text_take(char *text)
 {
   PyObject *result = call_text(text);
-  hipmm_string_free(text);
+  api.string_free(text);
   return result;
 }
 

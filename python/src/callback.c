@@ -113,7 +113,7 @@ static PyObject *callback_register_allocator(PyObject *module, PyObject *args)
   struct callback *callback = callback_new(name, allocate, deallocate);
   if (!callback) return PyErr_NoMemory();
   struct hipmm_allocator allocator = {sizeof allocator, callback_allocate, callback_deallocate, callback};
-  return callback_keep(callback, hipmm_allocator_register(name, &allocator));
+  return callback_keep(callback, api.allocator_register(name, &allocator));
 }
 
 static PyObject *callback_register_failure_handler(PyObject *module, PyObject *args)
@@ -125,7 +125,7 @@ static PyObject *callback_register_failure_handler(PyObject *module, PyObject *a
   struct callback *callback = callback_new(name, function, NULL);
   if (!callback) return PyErr_NoMemory();
   struct hipmm_failure_handler handler = {sizeof handler, callback_handle_failure, callback};
-  return callback_keep(callback, hipmm_failure_handler_register(name, &handler));
+  return callback_keep(callback, api.failure_handler_register(name, &handler));
 }
 
 static PyObject *callback_register_mempool(PyObject *module, PyObject *args)
@@ -136,7 +136,7 @@ static PyObject *callback_register_mempool(PyObject *module, PyObject *args)
   if (!PyArg_ParseTuple(args, "sO!:register_mempool", &name, &PyLong_Type, &number)) return NULL;
   struct hipmm_mempool mempool = {sizeof mempool, PyLong_AsVoidPtr(number)};
   if (!mempool.handle && PyErr_Occurred()) return NULL;
-  return call_result(hipmm_mempool_register(name, &mempool));
+  return call_result(api.mempool_register(name, &mempool));
 }
 
 /* Drops the functions of a name. No stack uses them any more; one that did all the same would see a failure. */
@@ -153,7 +153,7 @@ static PyObject *callback_forget(PyObject *module, PyObject *args)
     }
     *at = callback->next;
     bool is_allocator = callback->second;
-    if (is_allocator ? hipmm_allocator_register(name, NULL) : hipmm_failure_handler_register(name, NULL)) PyErr_Clear();
+    if (is_allocator ? api.allocator_register(name, NULL) : api.failure_handler_register(name, NULL)) PyErr_Clear();
     PyObject *first = callback->first, *second = callback->second;
     free(callback);
     Py_XDECREF(first);
@@ -233,7 +233,7 @@ static PyObject *callback_set_log_sink(PyObject *module, PyObject *args)
   if (!PyArg_ParseTuple(args, "Oi:set_log_sink", &function, &level)) return NULL;
   if (function == Py_None) function = NULL;
   if (callback_check(function)) return NULL;
-  CALL(status, hipmm_log_set_sink(function ? callback_log : NULL, NULL, (enum hipmm_log_level)level));
+  CALL(status, api.log_set_sink(function ? callback_log : NULL, NULL, (enum hipmm_log_level)level));
   if (status) return call_raise();
   callback_drain_log(NULL);
   PyObject *before = log_function;
@@ -255,7 +255,7 @@ static PyObject *callback_close(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
   enum hipmm_status status = HIPMM_OK;
-  if (log_function) CALL(status, hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_WARNING));
+  if (log_function) CALL(status, api.log_set_sink(NULL, NULL, HIPMM_LOG_WARNING));
   (void)status;
   callback_drain_log(NULL);
   Py_CLEAR(log_function);

@@ -1,61 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* dlpack.c: Buffers as DLPack tensors, and the facts of a DLPack capsule for hipmm._arrays. The structs are DLPack's, of
- * its ABI version 0 (capsule "dltensor") and 1 ("dltensor_versioned"). */
-#include "extension.h"
+/* dlpack.c: Buffers and Views as DLPack tensors, and the facts of a DLPack capsule for hipmm._arrays. */
+#include "dlpack.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-struct dl_device {
-  int32_t type, id;
-};
-
-struct dl_tensor {
-  void *data;
-  struct dl_device device;
-  int32_t ndim;
-  struct {
-    uint8_t code, bits;
-    uint16_t lanes;
-  } dtype;
-  int64_t *shape, *strides; /* in elements; strides NULL: C order */
-  uint64_t byte_offset;
-};
-
-struct dl_managed {
-  struct dl_tensor tensor;
-  void *context;
-  void (*deleter)(struct dl_managed *self);
-};
-
-struct dl_versioned {
-  uint32_t major, minor;
-  void *context;
-  void (*deleter)(struct dl_versioned *self);
-  uint64_t flags;
-  struct dl_tensor tensor;
-};
-
-/* One block for either form of a Buffer's tensor. */
+/* One block for either form of a tensor, with the shape and strides of one that has none. */
 struct dlpack_export {
   union {
     struct dl_managed managed;
     struct dl_versioned versioned;
   };
   int64_t shape[1], strides[1];
+  PyObject *owner;
+  void (*release)(PyObject *owner);
 };
-
-enum { DLPACK_CPU = 1, DLPACK_UNSIGNED = 1 };
 
 /* ---- Out ---- */
 
 /* Consumers may drop a tensor on any thread, and after Python has ended. */
-static void dlpack_drop(PyObject *buffer, void *export)
+static void dlpack_drop(struct dlpack_export *export)
 {
   if (Py_IsInitialized()) {
     PyGILState_STATE state = PyGILState_Ensure();
-    buffer_let_go(buffer);
-    Py_DECREF(buffer);
+    if (export->release) export->release(export->owner);
+    Py_DECREF(export->owner);
     PyGILState_Release(state);
   }
   free(export);
@@ -63,12 +31,12 @@ static void dlpack_drop(PyObject *buffer, void *export)
 
 static void dlpack_delete(struct dl_managed *managed)
 {
-  dlpack_drop(managed->context, managed);
+  dlpack_drop(managed->context);
 }
 
 static void dlpack_delete_versioned(struct dl_versioned *versioned)
 {
-  dlpack_drop(versioned->context, versioned);
+  dlpack_drop(versioned->context);
 }
 
 /* Of a capsule that no consumer has renamed. */
@@ -80,35 +48,44 @@ static void dlpack_destroy_capsule(PyObject *capsule)
     dlpack_delete_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
 }
 
-static PyObject *dlpack_export(PyObject *self, struct dl_device device, bool versioned)
+PyObject *dlpack_export(PyObject *owner, const struct dl_tensor *tensor, size_t length, bool versioned, bool read_only,
+                        void (*release)(PyObject *owner))
 {
-  struct hipmm_buffer *buffer = buffer_handle(self);
   struct dlpack_export *export = calloc(1, sizeof *export);
   if (!export) return PyErr_NoMemory();
-  if (buffer_hold(self)) {
-    free(export);
-    return NULL;
-  }
-  export->shape[0] = (int64_t)hipmm_buffer_bytes(buffer);
-  export->strides[0] = 1;
-  struct dl_tensor tensor = {.data = hipmm_buffer_data(buffer),
-                             .device = device,
-                             .ndim = 1,
-                             .shape = export->shape,
-                             .strides = export->strides,
-                             .dtype = {DLPACK_UNSIGNED, 8, 1}};
+  export->owner = owner;
+  export->release = release;
   if (versioned)
-    export->versioned =
-        (struct dl_versioned){.major = 1, .context = self, .deleter = dlpack_delete_versioned, .tensor = tensor};
+    export->versioned = (struct dl_versioned){.major = 1,
+                                              .context = export,
+                                              .deleter = dlpack_delete_versioned,
+                                              .flags = read_only ? DLPACK_READ_ONLY : 0,
+                                              .tensor = *tensor};
   else
-    export->managed = (struct dl_managed){.tensor = tensor, .context = self, .deleter = dlpack_delete};
-  PyObject *capsule = PyCapsule_New(export, versioned ? "dltensor_versioned" : "dltensor", dlpack_destroy_capsule);
-  if (capsule) {
-    Py_INCREF(self);
-  } else {
-    buffer_let_go(self);
-    free(export);
+    export->managed = (struct dl_managed){.tensor = *tensor, .context = export, .deleter = dlpack_delete};
+  struct dl_tensor *copy = versioned ? &export->versioned.tensor : &export->managed.tensor;
+  if (!copy->shape) {
+    export->shape[0] = (int64_t)length;
+    export->strides[0] = 1;
+    copy->shape = export->shape;
+    copy->strides = export->strides;
   }
+  PyObject *capsule = PyCapsule_New(export, versioned ? "dltensor_versioned" : "dltensor", dlpack_destroy_capsule);
+  if (capsule)
+    Py_INCREF(owner);
+  else
+    free(export);
+  return capsule;
+}
+
+static PyObject *dlpack_export_buffer(PyObject *self, struct dl_device device, bool versioned)
+{
+  struct hipmm_buffer *buffer = buffer_handle(self);
+  struct dl_tensor tensor = {
+      .data = api.buffer_data(buffer), .device = device, .ndim = 1, .dtype = {DLPACK_UNSIGNED, 8, 1}};
+  if (buffer_hold(self)) return NULL;
+  PyObject *capsule = dlpack_export(self, &tensor, api.buffer_bytes(buffer), versioned, false, buffer_let_go);
+  if (!capsule) buffer_let_go(self);
   return capsule;
 }
 
@@ -131,7 +108,7 @@ PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *names)
   if (one) PyTuple_SetItem(one, 0, Py_NewRef(self));
   if (function && one) facts = PyObject_Call(function, one, names);
   if (facts && PyArg_ParseTuple(facts, "iip", &device.type, &device.id, &versioned))
-    capsule = dlpack_export(self, device, versioned);
+    capsule = dlpack_export_buffer(self, device, versioned);
   Py_XDECREF(facts);
   Py_XDECREF(one);
   Py_XDECREF(function);
@@ -140,7 +117,7 @@ PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *names)
 
 /* ---- In ---- */
 
-static bool dlpack_is_c_order(const struct dl_tensor *tensor)
+bool dlpack_is_c_order(const struct dl_tensor *tensor)
 {
   int64_t step = 1;
   for (int i = tensor->ndim; tensor->strides && i-- > 0; step *= tensor->shape[i])
@@ -148,20 +125,35 @@ static bool dlpack_is_c_order(const struct dl_tensor *tensor)
   return true;
 }
 
+uint64_t dlpack_bytes(const struct dl_tensor *tensor)
+{
+  uint64_t bytes = ((uint64_t)tensor->dtype.bits * tensor->dtype.lanes + 7) / 8;
+  for (int i = 0; i < tensor->ndim; i++) bytes *= (uint64_t)tensor->shape[i];
+  return bytes;
+}
+
+const struct dl_tensor *dlpack_tensor(PyObject *capsule)
+{
+  if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+    const struct dl_versioned *versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+    if (versioned->major == 1) return &versioned->tensor;
+    return PyErr_Format(PyExc_BufferError, "a DLPack tensor of version %u; hipmm knows version 1", versioned->major),
+           NULL;
+  }
+  if (PyCapsule_IsValid(capsule, "dltensor"))
+    return &((struct dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->tensor;
+  return PyErr_SetString(PyExc_TypeError, "not a DLPack capsule, or a used one"), NULL;
+}
+
 /* (address, bytes, whether it is memory of the host): of a capsule, which stays the caller's. */
 PyObject *dlpack_open(PyObject *unused, PyObject *capsule)
 {
   (void)unused;
-  const struct dl_tensor *tensor = NULL;
-  if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
-    tensor = &((struct dl_versioned *)PyCapsule_GetPointer(capsule, "dltensor_versioned"))->tensor;
-  else if (PyCapsule_IsValid(capsule, "dltensor"))
-    tensor = &((struct dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->tensor;
-  if (!tensor) return PyErr_SetString(PyExc_TypeError, "not a DLPack capsule, or a used one"), NULL;
+  const struct dl_tensor *tensor = dlpack_tensor(capsule);
+  if (!tensor) return NULL;
   if (!dlpack_is_c_order(tensor))
     return PyErr_SetString(PyExc_ValueError, "the array is not contiguous in C order; copy it first"), NULL;
-  uint64_t bytes = ((uint64_t)tensor->dtype.bits * tensor->dtype.lanes + 7) / 8;
-  for (int i = 0; i < tensor->ndim; i++) bytes *= (uint64_t)tensor->shape[i];
-  return Py_BuildValue("NKO", PyLong_FromVoidPtr((char *)tensor->data + tensor->byte_offset), (unsigned long long)bytes,
+  return Py_BuildValue("NKO", PyLong_FromVoidPtr((char *)tensor->data + tensor->byte_offset),
+                       (unsigned long long)dlpack_bytes(tensor),
                        tensor->device.type == DLPACK_CPU ? Py_True : Py_False);
 }

@@ -10,11 +10,9 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030a0000
 #include <Python.h>
-#include <hipmm/buffer.h>
-#include <hipmm/hipmm.h>
-#include <hipmm/inspect.h>
-#include <hipmm/stream.h>
 #include <stdbool.h>
+
+#include "api.h"
 
 /* The buffer protocol is in the stable ABI since 3.11. Python 3.10 exports the same functions over the same struct, and
  * accepts the slots, but its headers hide them. */
@@ -107,6 +105,8 @@ PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *names);
 PyObject *buffer_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *dlpack_open(PyObject *unused, PyObject *capsule);
 
+PyObject *torch_failure(PyObject *module, PyObject *args);
+
 /* What dlpack.c needs of a Buffer. A held one keeps its block where it is; hold: 0, or -1 with an exception. */
 struct hipmm_buffer *buffer_handle(PyObject *self);
 int buffer_hold(PyObject *self);
@@ -115,6 +115,7 @@ void buffer_let_go(PyObject *self);
 int buffer_init(PyObject *module);
 int resource_init(PyObject *module);
 int stream_init(PyObject *module);
+int view_init(PyObject *module);
 
 extern PyMethodDef callback_methods[], runtime_methods[], inspect_methods[];
 int callback_init(PyObject *module);

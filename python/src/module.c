@@ -19,7 +19,7 @@ static PyObject *module_query(PyObject *module, PyObject *args)
   int64_t value;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "s:query", &path)) return NULL;
-  CALL(status, hipmm_query(path, &value));
+  CALL(status, api.query(path, &value));
   return status ? call_raise() : PyLong_FromLongLong(value);
 }
 
@@ -30,7 +30,7 @@ static PyObject *module_get(PyObject *module, PyObject *args)
   char *text;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "s:get", &path)) return NULL;
-  CALL(status, hipmm_get(path, &text));
+  CALL(status, api.get(path, &text));
   return status ? call_raise() : text_take(text);
 }
 
@@ -40,7 +40,7 @@ static PyObject *module_set(PyObject *module, PyObject *args)
   const char *path, *value;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "sz:set", &path, &value)) return NULL;
-  CALL(status, hipmm_set(path, value));
+  CALL(status, api.set(path, value));
   return call_result(status);
 }
 
@@ -51,7 +51,7 @@ static PyObject *module_list(PyObject *module, PyObject *args)
   char *text;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "z:list", &prefix)) return NULL;
-  CALL(status, hipmm_list(prefix, &text));
+  CALL(status, api.list(prefix, &text));
   return status ? call_raise() : text_take(text);
 }
 
@@ -60,7 +60,7 @@ static PyObject *module_snapshot(PyObject *module, PyObject *unused)
   (void)module, (void)unused;
   char *text;
   enum hipmm_status status;
-  CALL(status, hipmm_snapshot(&text));
+  CALL(status, api.snapshot(&text));
   return status ? call_raise() : text_take(text);
 }
 
@@ -89,11 +89,13 @@ PyMODINIT_FUNC PyInit__hipmm(void)
 {
   PyMethodDef *const methods[] = {runtime_methods, inspect_methods, callback_methods};
   if (module_check_interpreter()) return NULL;
+  api_choose();
   PyObject *module = PyModule_Create(&module_definition);
   if (!module) return NULL;
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
     if (PyModule_AddFunctions(module, methods[i])) goto failed;
-  if (call_init(module) || stream_init(module) || resource_init(module) || buffer_init(module) || callback_init(module))
+  if (call_init(module) || stream_init(module) || resource_init(module) || buffer_init(module) || view_init(module) ||
+      callback_init(module))
     goto failed;
   return module;
 failed:

@@ -22,7 +22,7 @@ PyObject *resource_wrap(struct hipmm_resource *resource)
   if (self)
     self->resource = resource;
   else
-    hipmm_resource_release(resource);
+    api.resource_release(resource);
   return (PyObject *)self;
 }
 
@@ -46,7 +46,7 @@ static void resource_dealloc(PyObject *self)
   PyTypeObject *type = Py_TYPE(self);
   freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
   PyThreadState *thread = call_enter();
-  hipmm_resource_release(resource_of(self));
+  api.resource_release(resource_of(self));
   call_leave(thread, HIPMM_OK);
   release(self);
   Py_DECREF(type);
@@ -65,7 +65,7 @@ static PyObject *resource_allocate(PyObject *self, PyObject *args, PyObject *nam
   enum hipmm_status status;
   if (!PyArg_ParseTupleAndKeywords(args, names, "O|O$n:allocate", words, &size, &given, &alignment)) return NULL;
   if (size_from(size, "nbytes", &bytes) || stream_from(given, &stream)) return NULL;
-  CALL(status, hipmm_allocate_aligned(resource_of(self), bytes, (size_t)alignment, stream, &ptr));
+  CALL(status, api.allocate_aligned(resource_of(self), bytes, (size_t)alignment, stream, &ptr));
   return status ? call_raise() : PyLong_FromVoidPtr(ptr);
 }
 
@@ -83,7 +83,7 @@ static PyObject *resource_deallocate(PyObject *self, PyObject *args, PyObject *n
   void *ptr = PyLong_AsVoidPtr(address);
   if (!ptr && PyErr_Occurred()) return NULL;
   if ((size && size_from(size, "nbytes", &bytes)) || stream_from(given, &stream)) return NULL;
-  CALL(status, hipmm_deallocate_aligned(resource_of(self), ptr, bytes, (size_t)alignment, stream));
+  CALL(status, api.deallocate_aligned(resource_of(self), ptr, bytes, (size_t)alignment, stream));
   return call_result(status);
 }
 
@@ -95,7 +95,7 @@ static PyObject *resource_query(PyObject *self, PyObject *args)
   int64_t value;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "s:query", &name)) return NULL;
-  CALL(status, hipmm_resource_query(resource_of(self), name, &value));
+  CALL(status, api.resource_query(resource_of(self), name, &value));
   return status ? call_raise() : PyLong_FromLongLong(value);
 }
 
@@ -104,7 +104,7 @@ static PyObject *resource_perform(PyObject *self, PyObject *args)
   const char *action;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "s:perform", &action)) return NULL;
-  CALL(status, hipmm_resource_perform(resource_of(self), action));
+  CALL(status, api.resource_perform(resource_of(self), action));
   return call_result(status);
 }
 
@@ -113,7 +113,7 @@ static PyObject *resource_report(PyObject *self, PyObject *unused)
   (void)unused;
   char *text;
   enum hipmm_status status;
-  CALL(status, hipmm_resource_report(resource_of(self), &text));
+  CALL(status, api.resource_report(resource_of(self), &text));
   return status ? call_raise() : text_take(text);
 }
 
@@ -123,7 +123,15 @@ static PyObject *resource_trim(PyObject *self, PyObject *args)
   size_t keep = 0;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "|O:trim", &size) || (size && size_from(size, "keep", &keep))) return NULL;
-  CALL(status, hipmm_resource_trim(resource_of(self), keep));
+  CALL(status, api.resource_trim(resource_of(self), keep));
+  return call_result(status);
+}
+
+static PyObject *resource_reset_peaks(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  enum hipmm_status status;
+  CALL(status, api.resource_reset_peaks(resource_of(self)));
   return call_result(status);
 }
 
@@ -134,9 +142,9 @@ static PyObject *resource_counters(PyObject *self, PyObject *args)
   struct hipmm_statistics s;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "i", &what)) return NULL;
-  CALL(status, what == 0   ? hipmm_statistics_get(resource_of(self), &s)
-               : what == 1 ? hipmm_statistics_push(resource_of(self), &s)
-                           : hipmm_statistics_pop(resource_of(self), &s));
+  CALL(status, what == 0   ? api.statistics_get(resource_of(self), &s)
+               : what == 1 ? api.statistics_push(resource_of(self), &s)
+                           : api.statistics_pop(resource_of(self), &s));
   if (status) return call_raise();
   return Py_BuildValue("LLLLLL", (long long)s.current_bytes, (long long)s.current_count, (long long)s.peak_bytes,
                        (long long)s.peak_count, (long long)s.total_bytes, (long long)s.total_count);
@@ -185,7 +193,7 @@ static PyObject *resource_blocks(PyObject *self, PyObject *unused)
   (void)unused;
   struct extents extents = {NULL, 0, 0, false};
   enum hipmm_status status;
-  CALL(status, hipmm_resource_visit_blocks(resource_of(self), resource_keep_extent, &extents));
+  CALL(status, api.resource_visit_blocks(resource_of(self), resource_keep_extent, &extents));
   PyObject *list = status ? call_raise() : extents.is_short ? PyErr_NoMemory() : resource_list_extents(&extents);
   free(extents.items);
   return list;
@@ -197,11 +205,11 @@ static PyObject *resource_get_upstreams(PyObject *self, void *unused)
   size_t count = 0;
   struct hipmm_resource *upstream;
   enum hipmm_status status;
-  CALL(status, hipmm_resource_upstream_count(resource_of(self), &count));
+  CALL(status, api.resource_upstream_count(resource_of(self), &count));
   if (status) return call_raise();
   PyObject *list = PyList_New(0);
   for (size_t i = 0; list && i < count; i++) {
-    CALL(status, hipmm_resource_upstream(resource_of(self), i, &upstream));
+    CALL(status, api.resource_upstream(resource_of(self), i, &upstream));
     PyObject *item = status ? call_raise() : resource_wrap(upstream);
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
@@ -212,26 +220,26 @@ static PyObject *resource_get_upstreams(PyObject *self, void *unused)
 static PyObject *resource_get_name(PyObject *self, void *unused)
 {
   (void)unused;
-  return PyUnicode_FromString(hipmm_resource_name(resource_of(self)));
+  return PyUnicode_FromString(api.resource_name(resource_of(self)));
 }
 
 static PyObject *resource_get_type(PyObject *self, void *unused)
 {
   (void)unused;
-  return PyUnicode_FromString(hipmm_resource_type(resource_of(self)));
+  return PyUnicode_FromString(api.resource_type(resource_of(self)));
 }
 
 static PyObject *resource_get_device(PyObject *self, void *unused)
 {
   (void)unused;
-  return PyLong_FromLong(hipmm_resource_device(resource_of(self)));
+  return PyLong_FromLong(api.resource_device(resource_of(self)));
 }
 
 static PyObject *resource_repr(PyObject *self)
 {
   const struct hipmm_resource *resource = resource_of(self);
-  return PyUnicode_FromFormat("<hipmm.Resource \"%s\" (%s) on device %d>", hipmm_resource_name(resource),
-                              hipmm_resource_type(resource), hipmm_resource_device(resource));
+  return PyUnicode_FromFormat("<hipmm.Resource \"%s\" (%s) on device %d>", api.resource_name(resource),
+                              api.resource_type(resource), api.resource_device(resource));
 }
 
 static PyObject *resource_compare(PyObject *left, PyObject *right, int operation)
@@ -262,6 +270,9 @@ static PyMethodDef resource_methods[] = {
     {"report", resource_report, METH_NOARGS, "report()\n--\n\nThe report for people: `tracking` lists live blocks."},
     {"trim", resource_trim, METH_VARARGS,
      "trim(keep=0)\n--\n\nReturns free memory to the runtime, but for `keep` bytes. Memory in use stays."},
+    {"reset_peaks", resource_reset_peaks, METH_NOARGS,
+     "reset_peaks()\n--\n\nStarts the peaks of this resource and of those below it again from what is held and "
+     "allocated now."},
     {"blocks", resource_blocks, METH_NOARGS,
      "blocks()\n--\n\nThe ranges of memory that the resource holds, by address: tuples of address, bytes (of a live "
      "block: as requested), state (\"live\", \"free\", \"pending\", \"cached\"), stream, and whether it begins a "

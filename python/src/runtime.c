@@ -14,7 +14,7 @@ static PyObject *runtime_start(PyObject *module, PyObject *args)
   const char *path, *json;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "zz", &path, &json)) return NULL;
-  CALL(status, path ? hipmm_init_from_file(path) : json ? hipmm_init_from_string(json) : hipmm_init());
+  CALL(status, path ? api.init_from_file(path) : json ? api.init_from_string(json) : api.init());
   return call_result(status);
 }
 
@@ -22,34 +22,71 @@ static PyObject *runtime_start_if_needed(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
   enum hipmm_status status = HIPMM_OK;
-  if (!hipmm_is_initialized()) CALL(status, hipmm_init_if_needed());
+  if (!api.is_initialized()) CALL(status, api.init_if_needed());
   return call_result(status);
 }
 
 static PyObject *runtime_is_initialized(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
-  return PyBool_FromLong(hipmm_is_initialized());
+  return PyBool_FromLong(api.is_initialized());
 }
 
 static PyObject *runtime_finalize(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
   enum hipmm_status status;
-  CALL(status, hipmm_finalize());
+  CALL(status, api.finalize());
   return call_result(status);
 }
 
 static PyObject *runtime_name(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
-  return Py_BuildValue("z", hipmm_runtime());
+  return Py_BuildValue("z", api.runtime());
 }
 
 static PyObject *runtime_version(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
-  return PyUnicode_FromString(hipmm_version());
+  return PyUnicode_FromString(api.version());
+}
+
+static PyObject *runtime_library(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  const char *file = api_file();
+  if (file) return PyUnicode_DecodeFSDefault(file);
+  PyErr_SetString(PyExc_RuntimeError, "the dynamic linker does not know libhipmm");
+  return NULL;
+}
+
+/* (name of a public function): its address. */
+static PyObject *runtime_function(PyObject *module, PyObject *args)
+{
+  (void)module;
+  const char *name;
+  if (!PyArg_ParseTuple(args, "s", &name)) return NULL;
+  void *function = api_function(name);
+  return function ? PyLong_FromVoidPtr(function) : PyErr_Format(PyExc_AttributeError, "libhipmm has no %s()", name);
+}
+
+/* (device): the live bytes of PyTorch's allocator, and their peak, which starts anew if it is asked for. */
+static PyObject *runtime_torch_memory(PyObject *module, PyObject *args)
+{
+  (void)module;
+  int device, resets = 0;
+  size_t live, peak;
+  if (!PyArg_ParseTuple(args, "i|p", &device, &resets)) return NULL;
+  enum hipmm_status status = resets ? api.torch_reset_peak(device) : HIPMM_OK;
+  if (!status) status = api.torch_memory(device, &live, &peak);
+  return status ? call_raise() : Py_BuildValue("KK", (unsigned long long)live, (unsigned long long)peak);
+}
+
+static PyObject *runtime_is_under_run(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  return PyBool_FromLong(api_is_of_run());
 }
 
 /* ---- Resources ---- */
@@ -65,11 +102,11 @@ static PyObject *runtime_get_resource(PyObject *module, PyObject *args)
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "Oz", &given, &name)) return NULL;
   if (given == Py_None && !name) {
-    CALL(status, hipmm_resource_get_current(&resource));
+    CALL(status, api.resource_get_current(&resource));
   } else {
     if (device_from(given, &device)) return NULL;
     CALL(status,
-         name ? hipmm_resource_get_by_name(device, name, &resource) : hipmm_resource_get_for_device(device, &resource));
+         name ? api.resource_get_by_name(device, name, &resource) : api.resource_get_for_device(device, &resource));
   }
   return status ? call_raise() : resource_wrap(resource);
 }
@@ -84,7 +121,7 @@ static PyObject *runtime_set_resource(PyObject *module, PyObject *args)
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "OO", &given, &object) || resource_from(object, &resource)) return NULL;
   if (device_from(given, &device)) return NULL;
-  CALL(status, hipmm_resource_set_for_device(device, resource, &previous));
+  CALL(status, api.resource_set_for_device(device, resource, &previous));
   return status ? call_raise() : resource_wrap(previous);
 }
 
@@ -121,7 +158,7 @@ static PyObject *runtime_create(PyObject *module, PyObject *args)
   if (others) {
     recipe.upstreams = ups;
     recipe.named_resources = others;
-    CALL(status, hipmm_resource_create_from(device, &recipe, &resource));
+    CALL(status, api.resource_create_from(device, &recipe, &resource));
     if (status) call_raise();
   }
   free(ups);
@@ -141,7 +178,7 @@ static PyObject *runtime_device_count(PyObject *module, PyObject *unused)
   (void)module, (void)unused;
   int count = 0;
   enum hipmm_status status;
-  CALL(status, hipmm_device_count(&count));
+  CALL(status, api.device_count(&count));
   return runtime_number(status, count);
 }
 
@@ -150,7 +187,7 @@ static PyObject *runtime_current_device(PyObject *module, PyObject *unused)
   (void)module, (void)unused;
   int device = 0;
   enum hipmm_status status;
-  CALL(status, hipmm_device_current(&device));
+  CALL(status, api.device_current(&device));
   return runtime_number(status, device);
 }
 
@@ -160,7 +197,7 @@ static PyObject *runtime_set_device(PyObject *module, PyObject *args)
   int device;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "i:set_device", &device)) return NULL;
-  CALL(status, hipmm_device_set(device));
+  CALL(status, api.device_set(device));
   return call_result(status);
 }
 
@@ -172,7 +209,7 @@ static PyObject *runtime_device_memory(PyObject *module, PyObject *args)
   size_t now, all;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "|O:device_memory", &given) || device_from(given, &device)) return NULL;
-  CALL(status, hipmm_device_memory(device, &now, &all));
+  CALL(status, api.device_memory(device, &now, &all));
   return status ? call_raise() : Py_BuildValue("KK", (unsigned long long)now, (unsigned long long)all);
 }
 
@@ -184,7 +221,7 @@ static PyObject *runtime_held_bytes(PyObject *module, PyObject *args)
   size_t now, peak;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "|O:held_bytes", &given) || device_from(given, &device)) return NULL;
-  CALL(status, hipmm_device_held_bytes(device, &now, &peak));
+  CALL(status, api.device_held_bytes(device, &now, &peak));
   return status ? call_raise() : Py_BuildValue("KK", (unsigned long long)now, (unsigned long long)peak);
 }
 
@@ -196,7 +233,7 @@ static PyObject *runtime_device_name(PyObject *module, PyObject *args)
   char name[256];
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "|O:device_name", &given) || device_from(given, &device)) return NULL;
-  CALL(status, hipmm_device_name(device, sizeof name, name));
+  CALL(status, api.device_name(device, sizeof name, name));
   return status ? call_raise() : PyUnicode_FromString(name);
 }
 
@@ -206,7 +243,7 @@ static PyObject *runtime_device_attribute(PyObject *module, PyObject *args)
   int attribute, device, value = 0;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "ii:device_attribute", &attribute, &device)) return NULL;
-  CALL(status, hipmm_device_attribute(device, attribute, &value));
+  CALL(status, api.device_attribute(device, attribute, &value));
   return runtime_number(status, value);
 }
 
@@ -217,7 +254,7 @@ static PyObject *runtime_runtime_version(PyObject *module, PyObject *args)
   int of_driver, value = 0;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "p", &of_driver)) return NULL;
-  CALL(status, of_driver ? hipmm_driver_version(&value) : hipmm_runtime_version(&value));
+  CALL(status, of_driver ? api.driver_version(&value) : api.runtime_version(&value));
   return runtime_number(status, value);
 }
 
@@ -231,7 +268,7 @@ static PyObject *runtime_synchronize(PyObject *module, PyObject *args)
   if (!PyArg_ParseTuple(args, "|OO:synchronize", &given, &on) || stream_from(given, &stream) ||
       device_from(on, &device))
     return NULL;
-  CALL(status, hipmm_stream_synchronize(device, stream));
+  CALL(status, api.stream_synchronize(device, stream));
   return call_result(status);
 }
 
@@ -244,7 +281,7 @@ static PyObject *runtime_retain_stream(PyObject *module, PyObject *args)
   hipmm_stream_t stream;
   enum hipmm_status status;
   if (!PyArg_ParseTuple(args, "iOp", &device, &given, &retains) || stream_from(given, &stream)) return NULL;
-  CALL(status, retains ? hipmm_stream_retain(device, stream) : hipmm_stream_retire(device, stream));
+  CALL(status, retains ? api.stream_retain(device, stream) : api.stream_retire(device, stream));
   return call_result(status);
 }
 
@@ -261,6 +298,11 @@ PyMethodDef runtime_methods[] = {{"start", runtime_start, METH_VARARGS, NULL},
                                  {"finalize", runtime_finalize, METH_NOARGS, NULL},
                                  {"runtime", runtime_name, METH_NOARGS, NULL},
                                  {"version", runtime_version, METH_NOARGS, NULL},
+                                 {"library", runtime_library, METH_NOARGS, NULL},
+                                 {"function", runtime_function, METH_VARARGS, NULL},
+                                 {"torch_memory", runtime_torch_memory, METH_VARARGS, NULL},
+                                 {"torch_failure", torch_failure, METH_VARARGS, NULL},
+                                 {"is_under_run", runtime_is_under_run, METH_NOARGS, NULL},
                                  {"get_resource", runtime_get_resource, METH_VARARGS, NULL},
                                  {"set_resource", runtime_set_resource, METH_VARARGS, NULL},
                                  {"create", runtime_create, METH_VARARGS, NULL},

@@ -106,8 +106,8 @@ static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *names)
   if (given) {
     self->owner = Py_NewRef(given);
   } else {
-    CALL(status, hipmm_stream_create(self->device, non_blocking ? HIPMM_STREAM_NON_BLOCKING : HIPMM_STREAM_SYNC_DEFAULT,
-                                     &self->handle));
+    CALL(status, api.stream_create(self->device, non_blocking ? HIPMM_STREAM_NON_BLOCKING : HIPMM_STREAM_SYNC_DEFAULT,
+                                   &self->handle));
     self->is_owned = !status;
   }
   if (!status) return (PyObject *)self;
@@ -122,7 +122,7 @@ static void stream_dealloc(struct stream *self)
   PyTypeObject *type = Py_TYPE(self);
   freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
   enum hipmm_status status;
-  if (self->is_owned) CALL(status, hipmm_stream_destroy(self->handle));
+  if (self->is_owned) CALL(status, api.stream_destroy(self->handle));
   Py_XDECREF(self->owner);
   release(self);
   Py_DECREF(type);
@@ -141,7 +141,7 @@ static PyObject *stream_synchronize(struct stream *self, PyObject *unused)
   enum hipmm_status status;
   int device = stream_device(self);
   if (device < 0) return NULL;
-  CALL(status, hipmm_stream_synchronize(device, self->handle));
+  CALL(status, api.stream_synchronize(device, self->handle));
   return call_result(status);
 }
 
@@ -151,7 +151,7 @@ static PyObject *stream_query(struct stream *self, PyObject *unused)
   enum hipmm_status status;
   int done, device = stream_device(self);
   if (device < 0) return NULL;
-  CALL(status, hipmm_stream_query(device, self->handle, &done));
+  CALL(status, api.stream_query(device, self->handle, &done));
   return status ? call_raise() : PyBool_FromLong(done);
 }
 
@@ -163,7 +163,7 @@ static PyObject *stream_wait(struct stream *self, PyObject *other)
   if (device >= 0 && PyObject_TypeCheck(other, stream_type)) other_device = stream_device((struct stream *)other);
   if (device < 0 || other_device < 0) return NULL;
   enum hipmm_status status;
-  CALL(status, hipmm_stream_wait(device, self->handle, other_device, stream));
+  CALL(status, api.stream_wait(device, self->handle, other_device, stream));
   return call_result(status);
 }
 
@@ -189,7 +189,7 @@ static PyObject *stream_get_device(struct stream *self, void *unused)
 static PyObject *stream_get_is_default(struct stream *self, void *unused)
 {
   (void)unused;
-  return PyBool_FromLong(hipmm_stream_is_default(self->handle));
+  return PyBool_FromLong(api.stream_is_default(self->handle));
 }
 
 static PyObject *stream_compare(PyObject *left, PyObject *right, int operation)

@@ -3,6 +3,7 @@
 allocator what the real one does with it. install() makes them importable."""
 
 import ctypes
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -18,8 +19,9 @@ def _module(name, **members):
     return module
 
 
-def install():
-    sys.modules.update(_modules)
+def install(package=""):
+    """Makes all of them importable, or a package and what it has."""
+    sys.modules.update({name: module for name, module in _modules.items() if name.startswith(package)})
 
 
 # ---- PyTorch
@@ -90,13 +92,29 @@ def _memory_snapshot():
     return [{"address": address, "total_size": size} for address, size in torch_segments]
 
 
+def _refuse(*_):
+    raise RuntimeError("CUDAPluggableAllocator does not yet support this")
+
+
+torch_functions = SimpleNamespace(
+    **dict.fromkeys(
+        (
+            *("_cuda_memoryStats", "_cuda_resetPeakMemoryStats", "_cuda_resetAccumulatedMemoryStats"),
+            *("_cuda_memorySnapshot", "_cuda_record_memory_history"),
+        ),
+        _refuse,
+    )
+)
 _memory = SimpleNamespace(
     CUDAPluggableAllocator=CUDAPluggableAllocator, change_current_allocator=_change_current_allocator
 )
 _module(
     "torch",
+    version=SimpleNamespace(cuda=None if os.environ.get("FAKE_TORCH_CPU") else "13.0"),
     cuda=SimpleNamespace(memory=_memory, MemPool=_MemPool, memory_snapshot=_memory_snapshot),
     UntypedStorage=UntypedStorage,
+    device=lambda text: SimpleNamespace(index=int(text.partition(":")[2]) if ":" in text else None),
+    _C=torch_functions,
 )
 
 

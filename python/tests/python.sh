@@ -3,7 +3,7 @@
 #
 # The tests of the Python package, over the software device: the package of the sources, with an extension that is linked
 # to this build's libhipmm, in a virtual environment of the build folder with NumPy and pytest from PyPI. Run by
-# `make check`. Arguments go to pytest.
+# `make check`. Arguments go to pytest. PYTHON=/usr/local/bin/python3.13 names another Python.
 set -eu
 
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
@@ -14,20 +14,21 @@ skip() {
 
 [ -z "${SANITIZER_FLAGS-}" ] || skip "python3 has no sanitizers"
 [ -e "$top_builddir/.libs/libhipmm.so" ] || skip "no shared library was built"
-command -v python3 >/dev/null || skip "no python3 here"
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || skip "python3 is older than 3.10"
-include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')
+python=${PYTHON-python3}
+command -v "$python" >/dev/null || skip "no $python here"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || skip "$python is older than 3.10"
+include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 [ -e "$include/Python.h" ] || skip "Python's headers are missing (Debian and Ubuntu: python3-dev)"
-work=$top_builddir/python
-mkdir -p "$work"
+mkdir -p "$top_builddir/python"
+work=$(cd "$top_builddir/python" && pwd)
 
 # ---- The virtual environment ----
 
-venv=$work/venv
+venv=$work/venv-$("$python" -c 'import sys; print(sys.version.partition(" ")[0])')
 packages="numpy pytest distributed" # what is missing of the last is for one test alone
 if [ "$(cat "$venv/complete" 2>/dev/null)" != "$packages" ]; then
   rm -rf "$venv"
-  python3 -m venv "$venv" || skip "python3 makes no virtual environment (Debian and Ubuntu: python3-venv)"
+  "$python" -m venv "$venv" || skip "$python makes no virtual environment (Debian and Ubuntu: python3-venv)"
   timeout 120 "$venv/bin/python" -m pip install -q --disable-pip-version-check --retries 1 numpy pytest ||
     skip "NumPy and pytest could not be had from PyPI"
   timeout 120 "$venv/bin/python" -m pip install -q --disable-pip-version-check --retries 1 distributed &&
@@ -53,5 +54,5 @@ PYTHONPATH=$(cd "$work/package" && pwd)
 HIPMM_RUNTIME=software PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH HIPMM_RUNTIME PYTHONDONTWRITEBYTECODE
 cd "$work"
-exec "$(pwd)/venv/bin/python" -m pytest -q -p no:cacheprovider -c /dev/null --rootdir "$top_srcdir/python/tests" \
+exec "$venv/bin/python" -m pytest -q -p no:cacheprovider -c /dev/null --rootdir "$top_srcdir/python/tests" \
   "$top_srcdir/python/tests" "$@"

@@ -4,6 +4,7 @@
 import ctypes
 import pickle
 import threading
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -14,6 +15,28 @@ from hipmm import Buffer
 
 def live():
     return hipmm.query("devices/0/pool/live_count")
+
+
+def test_a_new_life_remembers_nothing_of_the_last():
+    """Dead objects are used again."""
+
+    class Kind(Buffer):
+        pass
+
+    stream = hipmm.Stream()
+    for _ in range(3):
+        buffers = [Buffer(100 + i, stream) for i in range(100)] + [Kind(50)]
+        buffers[0]._owner = stream
+        views = [memoryview(buffer) for buffer in buffers]
+        assert [len(view) for view in views] == [*range(100, 200), 50]
+        del buffers, views
+        fresh = [Buffer(10) for _ in range(100)]
+        assert all((buffer._stream_object, buffer._owner, buffer.stream) == (None, None, 0) for buffer in fresh)
+        assert len({buffer.ptr for buffer in fresh}) == 100 == live()
+        for buffer in fresh:
+            buffer.resize(20)
+        del fresh, buffer
+        assert live() == 0
 
 
 def test_is_made_and_dropped():
@@ -220,6 +243,127 @@ def test_dlpack_both_ways():
     assert Buffer.copy_of(OnlyDLPack(Buffer.copy_of(b"xyz"))).read() == b"xyz"
     with pytest.raises(ValueError, match="C order"):
         Buffer.copy_of(OnlyDLPack(values.T))
+
+
+def test_dlpack_in_without_a_copy():
+    array = numpy.arange(24, dtype="f4").reshape(2, 3, 4)
+    view = hipmm.from_dlpack(array)
+    assert (view.ptr, view.nbytes, view.shape, view.typestr) == (array.ctypes.data, 96, (2, 3, 4), "<f4")
+    assert "96 bytes" in repr(view) and view.__dlpack_device__() == (1, 0) and not view.read_only
+    back = numpy.from_dlpack(view)
+    address = array.ctypes.data
+    del array, view
+    back[1, 2, 3] = 7  # the memory lives as long as anybody has it
+    assert back.ctypes.data == address and back.sum() == 276 - 23 + 7
+    strided = hipmm.from_dlpack(numpy.arange(12, dtype="i8").reshape(3, 4)[:, ::2])
+    assert strided.__cuda_array_interface__["strides"] == (32, 16) and strided.nbytes == 48
+    numpy.testing.assert_array_equal(numpy.from_dlpack(strided), [[0, 2], [4, 6], [8, 10]])
+    with pytest.raises(BufferError, match="in C order"):
+        memoryview(strided)
+    with pytest.raises(ValueError, match="contiguous in C order"):
+        Buffer.copy_of(strided)
+
+
+def test_dlpack_in_of_each_type():
+    for kind in ("?", "u1", "i2", "u4", "f2", "f8", "c8"):
+        array = numpy.zeros(3, kind)
+        view = hipmm.from_dlpack(array)
+        assert view.typestr == array.dtype.str and view.__cuda_array_interface__["typestr"] == array.dtype.str
+    assert hipmm.from_dlpack(numpy.float64(3)[...]).shape == ()
+    assert bytes(memoryview(hipmm.from_dlpack(numpy.frombuffer(b"abc", "u1").copy()))) == b"abc"
+
+
+def test_dlpack_in_keeps_what_is_read_only():
+    array = numpy.arange(5)
+    array.flags.writeable = False
+    view = hipmm.from_dlpack(array)
+    assert view.read_only and view.__cuda_array_interface__["data"] == (array.ctypes.data, True)
+    assert memoryview(view).readonly and not numpy.from_dlpack(view).flags.writeable
+    with pytest.raises(BufferError, match="read-only"):
+        view.__dlpack__()
+
+
+def test_dlpack_in_of_a_buffer_holds_its_memory():
+    buffer = Buffer.copy_of(b"hello")
+    view = hipmm.from_dlpack(buffer)
+    assert (view.ptr, view.shape, view.typestr) == (buffer.ptr, (5,), "|u1") and Buffer.copy_of(view).read() == b"hello"
+    with pytest.raises(BufferError, match="in use by a view"):
+        buffer.resize(100)
+    again = hipmm.from_dlpack(view)
+    del view
+    with pytest.raises(BufferError):
+        buffer.resize(100)
+    del again
+    buffer.resize(100)
+
+
+class _Producer:
+    """A tensor of three bytes on a device, whose deleter counts; with DLPack's structs as ctypes has them."""
+
+    class Tensor(ctypes.Structure):
+        _fields_ = [
+            *(("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32)),
+            *(("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)),
+            *(("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64)),
+            *(("context", ctypes.c_void_p), ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))),
+        ]
+
+    def __init__(self, device=(2, 0), code=1, bits=8):
+        self.deleted, self.asked, self.shape = 0, [], (ctypes.c_int64 * 1)(3)
+        self.delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: setattr(self, "deleted", self.deleted + 1))
+        self.device = device
+        self.tensor = self.Tensor(0x1000, device, 1, code, bits, 1, self.shape, None, 0, None, self.delete)
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, *, stream=None):
+        self.asked.append(stream)
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+def test_dlpack_in_calls_the_deleter_once_and_asks_for_the_stream():
+    producer = _Producer()
+    view = hipmm.from_dlpack(producer)
+    assert (view.ptr, view.stream, producer.asked) == (0x1000, 0, [1])
+    with pytest.raises(BufferError, match="protocol"):
+        memoryview(view)
+    capsule = view.__dlpack__(stream=-1)
+    del view
+    assert producer.deleted == 0
+    del capsule  # nobody has consumed it
+    assert producer.deleted == 1
+    stream = hipmm.Stream()
+    views = [hipmm.from_dlpack(producer, stream), hipmm.from_dlpack(_Producer((10, 0)))]
+    assert producer.asked[1:] == [stream.handle] == [views[0].stream]
+    try:
+        raise KeyError("kept")
+    except KeyError:
+        del views[0]
+    assert producer.deleted == 2
+    rocm = _Producer((10, 0))
+    hipmm.from_dlpack(rocm)
+    assert rocm.asked == [0] and rocm.deleted == 1
+    assert hipmm.from_dlpack(_Producer(code=4, bits=16)).typestr == "|V2"
+    with pytest.raises(BufferError, match="4 bits"):
+        hipmm.from_dlpack(_Producer(bits=4)).typestr
+
+
+def test_dlpack_in_refuses_what_is_none():
+    for wrong in (b"bytes", 3, None):
+        with pytest.raises(TypeError, match="__dlpack__"):
+            hipmm.from_dlpack(wrong)
+    used = numpy.arange(3).__dlpack__()
+    producer = SimpleNamespace(__dlpack__=lambda **_: used, __dlpack_device__=lambda: (1, 0))
+    view = hipmm.from_dlpack(producer)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="a used one"):
+            hipmm.from_dlpack(producer)
+    assert view.nbytes == 24
+    with pytest.raises(TypeError, match="from_dlpack"):
+        hipmm.View(numpy.arange(3).__dlpack__(), stream=0)
 
 
 def test_dlpack_refuses_what_it_cannot_do():

@@ -72,7 +72,9 @@ def address(name):
 def torch(fakes):
     import hipmm.torch
 
-    return hipmm.torch
+    yield hipmm.torch
+    on_failure = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(hipmm._hipmm.function("hipmm_torch_on_failure"))
+    on_failure(None)  # use() makes it throw
 
 
 def test_torch_is_served(torch):
@@ -110,10 +112,40 @@ def test_figures(torch):
     stats = torch.memory_stats()
     assert stats["allocated_bytes.all.current"] == stats["allocated_bytes.all.peak"] == 5 * MIB
     assert stats["allocation.all.allocated"] == 1 and stats["reserved_bytes.all.current"] >= 5 * MIB
+    assert torch.memory_stats("cuda:0") == torch.memory_stats(0) == stats
+    allocator.free(block, 5 * MIB, 0, None)
+    block = allocator.malloc(2 * MIB, 0, None)
+    stats = torch.memory_stats()
+    assert (stats["allocated_bytes.all.current"], stats["allocated_bytes.all.peak"]) == (2 * MIB, 5 * MIB)
+    assert stats["allocated_bytes.all.freed"] == 5 * MIB and stats["allocation.all.freed"] == 1
+    torch.reset_peak_memory_stats()
+    stats = torch.memory_stats()
+    assert stats["allocated_bytes.all.peak"] == 2 * MIB
+    assert stats["reserved_bytes.all.peak"] == stats["reserved_bytes.all.current"]
+    assert allocator.malloc(1 << 50, 0, None) is None  # in the peak is what was allocated
+    assert torch.memory_stats()["allocated_bytes.all.peak"] == 2 * MIB
     summary = torch.memory_summary(0)
     assert "reserved_bytes.all.peak" in summary and "pool/live_bytes" in summary
-    allocator.free(block, 5 * MIB, 0, None)
+    allocator.free(block, 2 * MIB, 0, None)
 
+
+def test_pytorchs_own_figures_are_hipmms(torch, fakes):
+    """Its pluggable allocators would refuse them: "does not yet support getDeviceStats"."""
+    allocator = torch.use()
+    functions = fakes.torch_functions
+    block = allocator.malloc(5 * MIB, 0, None)
+    stats = functions._cuda_memoryStats(0)
+    assert stats["allocated_bytes"]["all"] == stats["allocated_bytes"]["large_pool"]
+    assert stats["allocated_bytes"]["all"]["current"] == stats["active_bytes"]["all"]["peak"] == 5 * MIB
+    assert stats["reserved_bytes"]["all"]["current"] == hipmm.held_bytes()[0]
+    assert stats["inactive_split"]["small_pool"] == dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
+    allocator.free(block, 5 * MIB, 0, None)
+    functions._cuda_resetPeakMemoryStats(0)
+    functions._cuda_resetAccumulatedMemoryStats(0)
+    assert functions._cuda_memoryStats(0)["allocated_bytes"]["all"]["peak"] == 0
+    assert functions._cuda_memorySnapshot(None)["segments"] == torch.memory_snapshot()["segments"]
+    with pytest.warns(UserWarning, match="no history"):
+        functions._cuda_record_memory_history("all", "all", "all", 1)
 
 def test_a_snapshot_in_the_form_of_pytorch(torch):
     import pickle
@@ -132,6 +164,42 @@ def test_a_snapshot_in_the_form_of_pytorch(torch):
     assert sum(segment["requested_size"] for segment in snapshot["segments"]) == 8 * MIB
     allocator.free(blocks[0], 3 * MIB, 0, None)
     allocator.free(blocks[2], 5 * MIB, 0, None)
+
+
+def test_pytorchs_page_can_read_the_snapshot(torch):
+    """pytorch.org/memory_viz reads pickles of protocol 2 to 4 of these operations, and segments whose blocks add up."""
+    import pickle
+    import pickletools
+
+    known = {
+        *("PROTO", "FRAME", "STOP", "MARK", "MEMOIZE", "BINGET", "LONG_BINGET", "BINPUT", "LONG_BINPUT", "NONE"),
+        *("APPEND", "APPENDS", "LIST", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_TUPLE", "EMPTY_LIST", "EMPTY_DICT"),
+        *("DICT", "SETITEM", "SETITEMS", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"),
+        *("SHORT_BINUNICODE", "BINUNICODE"),
+    }
+    allocator = torch.allocator()
+    blocks = [(allocator.malloc(size, 0, None), size) for size in (3 * MIB, 1000, 30 * MIB, 1 << 10, 700)]
+    with torch.region("weights"):
+        blocks.append((allocator.malloc(2 * MIB, 0, None), 2 * MIB))
+    allocator.free(*blocks.pop(1), 0, None)
+    snapshot = torch.memory_snapshot()
+    operations = {operation.name for operation, _, _ in pickletools.genops(pickle.dumps(snapshot, 4))}
+    assert operations <= known, operations - known
+    for segment in snapshot["segments"]:
+        assert len(snapshot["device_traces"]) > segment["device"] and isinstance(segment["stream"], int)
+        sizes = [block["size"] for block in segment["blocks"]]
+        assert sum(sizes) == segment["total_size"] and min(sizes) > 0
+        assert all(block["requested_size"] <= block["size"] for block in segment["blocks"])
+        assert {block["state"] for block in segment["blocks"]} <= {"active_allocated", "active_pending_free", "inactive"}
+    live = {
+        (block["address"], block["requested_size"])
+        for segment in snapshot["segments"]
+        for block in segment["blocks"]
+        if block["state"] == "active_allocated"
+    }
+    assert live == set(blocks)
+    for block, size in blocks:
+        allocator.free(block, size, 0, None)
 
 
 def test_hooks_do_as_they_are_called(torch):
@@ -194,6 +262,36 @@ def test_a_pool_shares_whole_allocations(torch, fakes):
     fakes.torch_segments.append((start, 2 * MIB))
     assert fakes.UntypedStorage(start + 512)._share_cuda_() == "shared"
     allocator.free(start, 2 * MIB, 0, None)
+
+
+@pytest.mark.parametrize("flags", [[], ["-DERROR_ALONE"]])
+def test_out_of_memory_is_pytorchs_own_exception(run, tmp_path, flags):
+    """c10::OutOfMemoryError, of which PyTorch makes torch.OutOfMemoryError."""
+    import os
+    import shutil
+    import subprocess
+
+    compiler = os.environ.get("CXX", "c++").split()
+    if not shutil.which(compiler[0]):
+        pytest.skip("no C++ compiler")
+    library = str(tmp_path / "libc10.so")
+    source = os.path.join(os.path.dirname(__file__), "c10.cpp")
+    subprocess.run([*compiler, "-std=c++17", *flags, "-shared", "-fPIC", "-o", library, source], check=True)
+    ended = run(
+        "import ctypes, sys, hipmm; from hipmm import _hipmm\n"
+        "hipmm.init({'runtime': 'software', 'stack': ['pool', 'device']})\n"
+        "c10 = ctypes.CDLL(sys.argv[1]); c10.try_allocation.restype = ctypes.c_char_p\n"
+        "on_failure = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_hipmm.function('hipmm_torch_on_failure'))\n"
+        "on_failure(_hipmm.torch_failure(sys.argv[1]))\n"
+        "malloc = ctypes.c_void_p(_hipmm.function('hipmm_torch_malloc'))\n"
+        "for nbytes in (1 << 50, 100, -5, 1 << 50):\n"
+        "    print(c10.try_allocation(malloc, ctypes.c_ssize_t(nbytes)).decode())\n"
+        "print(c10.count_alive(), hipmm.query('devices/0/pool/live_count'))",
+        library,
+    )
+    lines = ended.stdout.splitlines()
+    assert lines[0] == lines[3] and lines[0].startswith("memory: CUDA out of memory. hipmm: pool: cannot allocate 1 PiB")
+    assert lines[1] == "" and lines[2].startswith("runtime: ") and lines[4] == "0 1"
 
 
 def test_use_raises_what_pytorch_knows(run):

@@ -56,6 +56,7 @@ hipmm.register_allocator("a", lambda n, a, s: hipmm.resource("device").allocate(
 sys.more = hipmm.Buffer(100, None, hipmm.create("callback", allocator="a"))
 hipmm.set_log_sink(lambda *line: None, "trace")
 view = memoryview(kept[0])
+sys.tensors = [hipmm.from_dlpack(kept[1]), kept[2].__dlpack__()]
 """
 
 

@@ -22,8 +22,8 @@ def test_an_import_loads_no_framework(run):
 
 
 def test_an_import_is_quick(run):
-    """Under 30 ms: the best of five, on a machine that has other things to do."""
-    program = "import time; start = time.perf_counter(); import hipmm; print(time.perf_counter() - start)"
+    """Under 30 ms of a processor, the best of five: the machine may have other things to do."""
+    program = "import time; start = time.process_time(); import hipmm; print(time.process_time() - start)"
     assert min(float(run(program).stdout) for _ in range(5)) < 0.03
 
 
@@ -129,6 +129,8 @@ def test_a_free_threaded_python_is_refused(run):
     top = pathlib.Path(__file__).resolve().parents[2]
     program = "import runpy, sys, sysconfig; sysconfig.get_config_var = lambda name: 1; runpy.run_path(sys.argv[1])"
     assert "free-threaded build" in run(program, str(top / "setup.py"), code=1).stderr
+    program = "import sys, sysconfig; sysconfig.get_config_var = lambda name: 1; sys.modules['hipmm._hipmm'] = None; import hipmm"
+    assert "ImportError: hipmm does not support free-threaded builds" in run(program, code=1).stderr
 
 
 def test_the_programs_for_a_gpu_are_python():

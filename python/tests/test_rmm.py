@@ -275,6 +275,20 @@ def test_reinitialize():
     assert hipmm.current_device() == 0
 
 
+def test_a_resource_that_was_replaced_is_gone():
+    def pools():
+        gc.collect()
+        return sorted(stack["top"] for stack in hipmm.snapshot()["stacks"] if stack["top"].startswith("created/pool"))
+
+    base, free = mr.CudaMemoryResource(), mr.available_device_memory()[0]
+    before = pools()
+    for _ in range(5):
+        mr.set_current_device_resource(mr.PoolMemoryResource(base, "1GiB"))
+    mr.set_current_device_resource(base)
+    assert pools() == before
+    assert free - mr.available_device_memory()[0] < 64 << 20
+
+
 def test_a_resource_that_was_in_force_gives_its_memory_back():
     base = mr.CudaMemoryResource()
     before = hipmm.device_memory()[0]

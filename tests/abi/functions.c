@@ -7,7 +7,7 @@
  *     A  a resource on the path of allocations, which refuses stale ones, and cannot recognise what never was one
  *     p  another pointer; P: which may be NULL      n  a number; "=" and a value that is out of range
  *     X  a pointer that may be NULL, and is not
- *     B V C H L  a buffer, vector, scalar, host buffer, stream pool; b v c h l: which may be NULL
+ *     B V C H L E  a buffer, vector, scalar, host buffer, stream pool, stream event; b v c h l e: which may be NULL
  *
  * A refusal must name the argument, or contain the words after "~". */
 #include "functions.h"
@@ -34,6 +34,7 @@ const struct function functions[] = {
     {"hipmm_resource_get_current", RETURNS_STATUS, NEEDS_INITIALISATION, "o:resource_out"},
     {"hipmm_resource_get_for_device", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device o:resource_out"},
     {"hipmm_resource_get_by_name", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device p:name o:resource_out"},
+    {"hipmm_stack_get_by_name", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:name o:resource_out"},
     {"hipmm_resource_set_current", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource O:previous_out"},
     {"hipmm_resource_set_for_device", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device R:resource O:previous_out"},
     {"hipmm_resource_reset_current", RETURNS_STATUS, NEEDS_INITIALISATION, ""},
@@ -116,6 +117,12 @@ const struct function functions[] = {
     {"hipmm_stream_pool_get_at", RETURNS_STATUS, NEEDS_NOTHING, "L:pool n:index o:stream_out"},
     {"hipmm_stream_pool_size", RETURNS_SIZE, NEEDS_NOTHING, "L:pool"},
     {"hipmm_stream_pool_device", RETURNS_NUMBER, NEEDS_NOTHING, "L:pool"},
+    {"hipmm_stream_event_create", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device o:event_out"},
+    {"hipmm_stream_event_destroy", RETURNS_STATUS, NEEDS_NOTHING, "e:event"},
+    {"hipmm_stream_event_record", RETURNS_STATUS, NEEDS_NOTHING, "E:event S:stream"},
+    {"hipmm_stream_event_query", RETURNS_STATUS, NEEDS_NOTHING, "E:event o:done_out"},
+    {"hipmm_stream_event_synchronize", RETURNS_STATUS, NEEDS_NOTHING, "E:event"},
+    {"hipmm_stream_event_wait", RETURNS_STATUS, NEEDS_NOTHING, "E:event d:device S:stream"},
     {"hipmm_device_set", RETURNS_STATUS, NEEDS_RUNTIME, "d:device"},
     {"hipmm_device_enter", RETURNS_STATUS, NEEDS_RUNTIME, "d:device o:previous_out"},
     {"hipmm_device_leave", RETURNS_STATUS, NEEDS_RUNTIME, "d:previous"},
@@ -212,7 +219,8 @@ const struct function functions[] = {
     {"hipmm_share_export_fd", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource o:fd_out"},
     {"hipmm_share_export_block", RETURNS_STATUS, NEEDS_INITIALISATION,
      "R:resource p:ptr o:block_out O:parts_out n:n_parts"},
-    {"hipmm_share_import_block", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:block p:parts o:ptr_out"},
+    {"hipmm_share_import_block", RETURNS_STATUS, NEEDS_INITIALISATION,
+     "R:resource p:block p:parts n:n_parts o:ptr_out"},
     {"hipmm_share_export_pointer", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:ptr o:pointer_out"},
     {"hipmm_share_import_fd", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device n:fd=-1 o:resource_out"},
     {"hipmm_share_import_pointer", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource p:pointer o:ptr_out"},
@@ -220,6 +228,8 @@ const struct function functions[] = {
     {"hipmm_torch_on_failure", RETURNS_NOTHING, NEEDS_NOTHING, "P:function"},
     {"hipmm_torch_init", RETURNS_NOTHING, NEEDS_NOTHING, "n:device_count"},
     {"hipmm_torch_reset", RETURNS_NOTHING, NEEDS_NOTHING, ""},
+    {"hipmm_torch_memory", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device O:live_bytes_out O:peak_bytes_out"},
+    {"hipmm_torch_reset_peak", RETURNS_STATUS, NEEDS_INITIALISATION, "d:device"},
     {"hipmm_torch_memory_fraction", RETURNS_NOTHING, NEEDS_NOTHING, "d:device"},
     {"hipmm_torch_base_alloc", RETURNS_POINTER, NEEDS_NOTHING, "P:ptr O:bytes_out"},
     {"hipmm_torch_is_allocation", RETURNS_NUMBER, NEEDS_NOTHING, "P:ptr"},

@@ -3,6 +3,8 @@
  * it runs. Each has a graph of its own or shares the table of devices, and they begin and end in any order. */
 #include "library.h"
 
+#include <hipmm/stream.h>
+
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -192,6 +194,58 @@ static void is_not_in_force(void **state)
   assert_ok(hipmm_finalize());
 }
 
+/* A library with only a stack of its own, in a program that does not use hipmm. */
+static void has_streams_devices_and_named_resources(void **state)
+{
+  (void)state;
+  static const char json[] =
+      "{\"runtime\": \"software\", \"resources\": {\"memory\": {\"type\": \"device\"}, "
+      "\"main\": {\"type\": \"pool\", \"upstream\": \"memory\"}, "
+      "\"weights\": {\"type\": \"statistics\", \"upstream\": \"memory\"}}, \"devices\": {\"default\": \"main\"}}";
+  struct hipmm_resource *own = NULL, *weights = NULL, *source = NULL, *above = NULL, *none = NULL;
+  struct hipmm_stream_pool *pool = NULL;
+  hipmm_stream_t stream = NULL, pooled = NULL;
+  int count = 0, device = -1, least = 0, greatest = 0;
+  int64_t value = -1;
+  void *ptr = NULL;
+  assert_int_equal(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream), HIPMM_E_STATE);
+  assert_ok(hipmm_stack_build_from_string(0, "own", json, &own));
+  assert_ok(hipmm_device_count(&count));
+  assert_int_equal(count, 1);
+  assert_ok(hipmm_device_current(&device));
+  assert_int_equal(device, 0);
+  assert_ok(hipmm_stream_priority_range(0, &least, &greatest));
+  assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
+  assert_int_equal(hipmm_stream_create(1, HIPMM_STREAM_NON_BLOCKING, &pooled), HIPMM_E_NO_DEVICE);
+  assert_ok(hipmm_stream_retain(0, HIPMM_PER_THREAD_STREAM));
+  assert_int_equal(hipmm_stream_retain(1, HIPMM_PER_THREAD_STREAM), HIPMM_E_NO_DEVICE);
+  assert_ok(hipmm_stream_pool_create(0, 2, HIPMM_STREAM_NON_BLOCKING, &pool));
+  assert_ok(hipmm_stream_pool_get(pool, &pooled));
+
+  assert_int_equal(hipmm_query("created/own/weights/current_bytes", &value), HIPMM_E_STATE);
+  assert_non_null(strstr(hipmm_last_error_message(), "get it with hipmm_stack_get_by_name()"));
+  assert_ok(hipmm_stack_get_by_name(own, "weights", &weights));
+  assert_ok(hipmm_stack_get_by_name(weights, "memory", &source));
+  assert_int_equal(hipmm_stack_get_by_name(own, "weigths", &none), HIPMM_E_ARGUMENT);
+  assert_non_null(strstr(hipmm_last_error_message(), "did you mean \"weights\"?"));
+  assert_int_equal(hipmm_resource_get_by_name(0, "weights", &none), HIPMM_E_STATE);
+  assert_int_equal(hipmm_stack_get_by_name(NULL, "weights", &none), HIPMM_E_STATE);
+  assert_null(none);
+  assert_ok(hipmm_resource_create(0, "statistics", NULL, &weights, 1, &above));
+  assert_int_equal(hipmm_resource_create(0, "device", NULL, NULL, 0, &none), HIPMM_E_STATE);
+  assert_ok(hipmm_allocate(above, 100, stream, &ptr));
+  assert_ok(hipmm_query("created/own/weights/current_bytes", &value));
+  assert_int_equal(value, 100);
+  assert_ok(hipmm_deallocate(above, ptr, 100, stream));
+
+  hipmm_resource_release(above), hipmm_resource_release(source), hipmm_resource_release(weights);
+  assert_ok(hipmm_stream_pool_destroy(pool));
+  assert_ok(hipmm_stream_destroy(stream));
+  hipmm_resource_release(own);
+  assert_int_equal(hipmm_device_count(&count), HIPMM_E_STATE);
+  assert_false(hipmm_is_initialized());
+}
+
 static void refuses_wrong_arguments(void **state)
 {
   (void)state;
@@ -255,9 +309,13 @@ int main(void)
     return 0;
   }
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(is_listed_under_its_name), cmocka_unit_test(is_not_in_force),
-      cmocka_unit_test(refuses_wrong_arguments),  cmocka_unit_test(leaves_the_runtime_as_it_is),
-      cmocka_unit_test(share_the_programs_graph), cmocka_unit_test(have_graphs_of_their_own),
+      cmocka_unit_test(has_streams_devices_and_named_resources),
+      cmocka_unit_test(is_listed_under_its_name),
+      cmocka_unit_test(is_not_in_force),
+      cmocka_unit_test(refuses_wrong_arguments),
+      cmocka_unit_test(leaves_the_runtime_as_it_is),
+      cmocka_unit_test(share_the_programs_graph),
+      cmocka_unit_test(have_graphs_of_their_own),
       cmocka_unit_test(share_or_have_a_graph),
   };
   return cmocka_run_group_tests_name("libraries", tests, open_libraries, NULL);

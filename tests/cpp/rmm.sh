@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # hipmm/rmm.hpp against the real RMM: rmm_resources.cpp is compiled, and, where RMM's library is found, run on the software
-# device; tests/gpu/rmm_containers.cpp is built where RMM is of 26.x, for a machine with a GPU (KEEP=FOLDER copies it there
-# with its libraries).
+# device; tests/gpu/rmm_containers.cpp and rmm_readme.cpp are built where RMM is of 26.x, for a machine with a GPU (KEEP=FOLDER
+# copies them there with their libraries). What needs no GPU of the examples in RMM's README runs here.
 #
 # RMM_INCLUDE names the folder that has rmm/; `pip` installs librmm-cu13 from PyPI into a temporary folder, where pip and
 # the network allow it. Without RMM_INCLUDE, or CUDA's headers, there is nothing to check: `make check` needs no network.
@@ -57,11 +57,15 @@ if [ -e "$packages/librmm/lib64/librmm.so" ]; then
   where="-Wl,-rpath,$packages/librmm/lib64:$packages/rapids_logger/lib64:$top_builddir/.libs"
   build cpp/rmm_resources.cpp "$work/resources" $libraries "$where" &&
     { HIPMM_RUNTIME=software "$work/resources" || failed=1; }
-  build gpu/rmm_containers.cpp "$work/rmm_containers" $libraries '-Wl,-rpath,$ORIGIN:$ORIGIN/../../lib' &&
-    if [ -n "${KEEP-}" ]; then
-      mkdir -p "$KEEP" && cp "$work/rmm_containers" "$packages"/librmm/lib64/librmm.so \
-        "$packages"/rapids_logger/lib64/librapids_logger.so "$KEEP" || failed=1
-    fi
+  # RMM's containers need C++20 since 26.10, which deprecates names that its README has.
+  for program in rmm_readme rmm_containers; do
+    build gpu/$program.cpp "$work/$program" -std=c++20 -Wno-deprecated-declarations $libraries \
+      "$where"':$ORIGIN:$ORIGIN/../../lib' || continue
+    [ -z "${KEEP-}" ] || { mkdir -p "$KEEP" && cp "$work/$program" "$KEEP"; } || failed=1
+  done
+  [ -z "${KEEP-}" ] || cp "$packages"/librmm/lib64/librmm.so "$packages"/rapids_logger/lib64/librapids_logger.so "$KEEP" ||
+    failed=1
+  (cd "$work" && HIPMM_RUNTIME=software ./rmm_readme resources) || failed=1
 else
   echo "RMM's library is not beside its headers: the program is compiled only"
   build cpp/rmm_resources.cpp "$work/object" -c

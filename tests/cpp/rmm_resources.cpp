@@ -8,6 +8,7 @@
 
 #if __has_include(<rmm/mr/per_device_resource.hpp>)
 #include <rmm/mr/per_device_resource.hpp>
+#include <rmm/resource_ref.hpp>
 #else
 #include <rmm/mr/device/per_device_resource.hpp>
 #endif
@@ -106,6 +107,26 @@ void exceptions_are_those_of_rmm()
   CHECK_THROWS(hipmm::error, "nothing", over_hipmm{"nothing"});
 }
 
+#if !__has_include(<rmm/mr/device/device_memory_resource.hpp>)
+/* Memory of the host and the device, as cuDF wants its pinned resource. */
+void host_resources_say_so()
+{
+  const hipmm::library library = two_pools();
+  static_assert(!cuda::mr::resource_with<hipmm::rmm_resource, cuda::mr::host_accessible>);
+  hipmm::rmm_host_resource pinned{hipmm::make_resource(0, "pool", "{}", {hipmm::make_resource(0, "pinned")})};
+  rmm::host_device_async_resource_ref ref{pinned};
+  const cuda::stream_ref stream{cudaStream_t{}};
+  auto *block = static_cast<char *>(ref.allocate(stream, 1000, 256));
+  block[999] = 'x';
+  CHECK(hipmm::block_of(block).owner == pinned.get_resource() && block[999] == 'x');
+  ref.deallocate(stream, block, 1000, 256);
+  const hipmm::rmm_host_resource same{pinned.get_resource()};
+  CHECK(same == pinned);
+  CHECK_THROWS(rmm::logic_error, "the host cannot access memory of \"counted\"", hipmm::rmm_host_resource{});
+  CHECK_THROWS(rmm::logic_error, "weights", hipmm::rmm_host_resource{"weights"});
+}
+#endif
+
 void stacks_stand_over_rmm()
 {
   const hipmm::library library = two_pools();
@@ -128,9 +149,12 @@ void stacks_stand_over_rmm()
 int main()
 {
   const test tests[] = {
-      {"resources serve RMM", resources_serve_rmm},
-      {"exceptions are those of RMM", exceptions_are_those_of_rmm},
-      {"stacks stand over RMM", stacks_stand_over_rmm},
+    {"resources serve RMM", resources_serve_rmm},
+    {"exceptions are those of RMM", exceptions_are_those_of_rmm},
+    {"stacks stand over RMM", stacks_stand_over_rmm},
+#if !__has_include(<rmm/mr/device/device_memory_resource.hpp>)
+    {"host resources say so", host_resources_say_so},
+#endif
   };
   return run_tests(tests);
 }

@@ -13,6 +13,8 @@ static_assert(std::is_nothrow_move_constructible_v<hipmm::buffer> && !std::is_co
 static_assert(std::is_nothrow_move_assignable_v<hipmm::vector<int>> &&
               !std::is_copy_constructible_v<hipmm::vector<int>>);
 static_assert(std::is_nothrow_move_constructible_v<hipmm::scalar<double>>);
+static_assert(std::is_nothrow_move_assignable_v<hipmm::host_buffer> &&
+              std::is_nothrow_destructible_v<hipmm::host_buffer>);
 static_assert(std::is_same_v<hipmm::vector<int>::iterator, int *>);
 
 namespace
@@ -203,6 +205,41 @@ void moved_objects_are_refused_or_empty()
   CHECK(!one && other);
 }
 
+/* What the target of an assignment had is freed by the assignment, not when the source ends. */
+void assignments_free_what_was_there()
+{
+  const counted_stack stack;
+  const hipmm::stream stream;
+  hipmm::buffer buffer{1000, stream}, other{2000, stream};
+  buffer = std::move(other);
+  CHECK(buffer.size() == 2000 && !other.data() && other.is_empty() && stack.top().statistics().current_bytes == 2000);
+  hipmm::vector<int> vector{{1, 2}, stream};
+  vector = hipmm::vector<int>{{3}, stream};
+  CHECK(vector.element(0, stream) == 3 && stack.top().statistics().current_bytes == 2004);
+  hipmm::buffer &same = buffer;
+  buffer = std::move(same);
+  CHECK(buffer.size() == 2000);
+
+  hipmm::stream first, second;
+  const hipmm::stream_ref gone = first;
+  first = std::move(second);
+  CHECK(!second.get() && first.get() && first.get() != gone.get());
+  CHECK_THROWS(hipmm::error, "", gone.synchronize());
+}
+
+/* Destructors do not throw, and memory is not lost, when the stream has died before its container. */
+void containers_outlive_their_stream()
+{
+  const counted_stack stack;
+  hipmm::stream stream;
+  const hipmm::buffer buffer{1000, stream};
+  hipmm::vector<int> vector{{1, 2, 3}, stream};
+  stream = hipmm::stream{};
+  CHECK_THROWS(hipmm::error, "stream", vector.resize(100, buffer.stream()));
+  vector.set_stream({});
+  CHECK(vector.element(2, {}) == 3);
+}
+
 void unequal_allocators_copy()
 {
   const counted_stack stack;
@@ -257,6 +294,8 @@ int main()
       {"standard containers use resources", standard_containers_use_resources},
       {"unique pointers free", unique_pointers_free},
       {"moved objects are refused or empty", moved_objects_are_refused_or_empty},
+      {"assignments free what was there", assignments_free_what_was_there},
+      {"containers outlive their stream", containers_outlive_their_stream},
       {"unequal allocators copy", unequal_allocators_copy},
       {"other devices and dead streams are refused", other_devices_and_dead_streams_are_refused},
   };

@@ -13,6 +13,10 @@ static_assert(std::is_nothrow_move_constructible_v<hipmm::resource> &&
 static_assert(std::is_nothrow_move_constructible_v<hipmm::stream> && !std::is_copy_constructible_v<hipmm::stream>);
 static_assert(std::is_nothrow_move_assignable_v<hipmm::stream_pool> && !std::is_copy_assignable_v<hipmm::stream_pool>);
 static_assert(std::is_nothrow_move_constructible_v<hipmm::library> && !std::is_copy_constructible_v<hipmm::library>);
+static_assert(std::is_nothrow_move_assignable_v<hipmm::event> && !std::is_copy_constructible_v<hipmm::event>);
+static_assert(std::is_nothrow_move_assignable_v<hipmm::region> && std::is_nothrow_destructible_v<hipmm::mempool>);
+static_assert(std::is_nothrow_destructible_v<hipmm::library> && std::is_nothrow_destructible_v<hipmm::device_guard> &&
+              std::is_nothrow_destructible_v<hipmm::scoped_resource>);
 static_assert(std::is_convertible_v<void *, hipmm::stream_ref> &&
               std::is_convertible_v<hipmm::stream, hipmm::stream_ref>);
 static_assert(std::is_base_of_v<std::bad_alloc, hipmm::bad_alloc> &&
@@ -247,6 +251,58 @@ void streams_have_priorities()
   CHECK_THROWS(hipmm::error, "priorit", hipmm::stream(0, hipmm::stream_flags::sync_default, range.greatest - 1));
 }
 
+void events_are_points_in_a_stream()
+{
+  const hipmm::library library{stack()};
+  const hipmm::stream writer, reader{1};
+  hipmm::event event{0}, other{reader};
+  CHECK(event.is_done());
+  event.record(writer);
+  reader.wait(event); /* of another device */
+  hipmm::stream_ref{}.wait(event);
+  event.synchronize();
+  CHECK(event.is_done());
+  CHECK_THROWS(hipmm::error, "device", event.record(reader));
+  CHECK_THROWS(hipmm::error, "device", hipmm::event{9});
+  const hipmm::event moved = std::move(event);
+  CHECK(moved.is_done() && !event.get());
+  CHECK_THROWS(hipmm::error, "event is NULL", event.record(writer));
+  CHECK_THROWS(hipmm::error, "event is NULL", reader.wait(event));
+  other.record(reader);
+  event = std::move(other);
+  event.synchronize();
+}
+
+void graphs_name_memory()
+{
+  const hipmm::library library{stack()};
+  const hipmm::resource device = hipmm::named_resource("memory");
+  void *const memory = device.allocate(1U << 20U);
+  hipmm::resource kept;
+  {
+    hipmm::region region{"mine", memory, 1U << 20U};
+    const hipmm::region moved = std::move(region);
+    CHECK(moved.name() == "mine");
+    kept = hipmm::make_resource(0, "fixed_buffer", R"({"region": "mine"})");
+    void *block = kept.allocate(1000);
+    CHECK(block >= memory && block < static_cast<char *>(memory) + (1U << 20U));
+    kept.deallocate(block, 1000);
+    CHECK_THROWS(hipmm::bad_alloc, "", (void)kept.allocate(2U << 20U));
+  }
+  CHECK_THROWS(hipmm::error, "mine", (void)hipmm::make_resource(0, "fixed_buffer", R"({"region": "mine"})"));
+  kept = {};
+  device.deallocate(memory, 1U << 20U);
+
+  const hipmm::resource async = hipmm::make_resource(0, "async");
+  void *handle = nullptr;
+  hipmm::check(hipmm_resource_pool_handle(async.get(), &handle));
+  const hipmm::mempool pool{"theirs", handle};
+  const hipmm::resource view = hipmm::make_resource(0, "async_view", R"({"pool_handle": "theirs"})");
+  view.deallocate(view.allocate(100), 100);
+  CHECK_THROWS(hipmm::error, "", hipmm::region("", memory, 16));
+  CHECK_THROWS(hipmm::error, "", hipmm::mempool("none", nullptr));
+}
+
 void graphs_name_functions()
 {
   alignas(256) static char memory[4096];
@@ -282,6 +338,13 @@ void graphs_name_functions()
     CHECK_THROWS(hipmm::error, "", (void)top.allocate(13));
   }
   CHECK_THROWS(hipmm::error, "name", hipmm::failure_handler("a/b", [](std::size_t) { return false; }));
+
+  hipmm::event_hooks replaced{"same", [](const ::hipmm_event &) {}};
+  replaced = hipmm::event_hooks{"same", [&](const ::hipmm_event &) { events++; }}; /* the name stays registered */
+  const hipmm::stack over =
+      hipmm::stack::from_string(0, R"({"stack": [{"type": "hooks", "hooks": "same"}, "device"]})");
+  over.top().deallocate(over.top().allocate(64), 64);
+  CHECK(events > 1);
 }
 
 } // namespace
@@ -303,7 +366,9 @@ int main()
       {"stacks of other graphs stand beside", stacks_of_other_graphs_stand_beside},
       {"blocks can be found, zeroed and moved", blocks_can_be_found_zeroed_and_moved},
       {"streams have priorities", streams_have_priorities},
+      {"events are points in a stream", events_are_points_in_a_stream},
       {"graphs name functions", graphs_name_functions},
+      {"graphs name memory", graphs_name_memory},
   };
   return run_tests(tests);
 }

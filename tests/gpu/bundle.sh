@@ -54,6 +54,7 @@ done
 for object in "$build"/preload/.libs/*.so; do
   [ ! -e "$object" ] || carry "$object" "plugins/preload/$(basename "$object")"
 done
+carry "$source/preload/sitecustomize.py" plugins/preload/python/sitecustomize.py
 # By the name that programs load: links do not survive every way of copying, and two files would be two libraries.
 for library in "$build"/.libs/lib*.so; do carry "$library" "lib/$(basename "$library").0"; done
 
@@ -79,7 +80,7 @@ for file in "$source"/tests/data/*.csv.xz "$@"; do
   *) mkdir -p "$folder/traces" && xz -c "$file" >"$folder/traces/$(basename "$file").xz" ;;
   esac
 done
-for file in etc/hipmm.json tests/gpu/*.py tests/gpu/*.[ch] include/hipmm/*.h; do
+for file in etc/hipmm.json tests/gpu/*.py tests/gpu/*.[ch] tests/gpu/*.cu include/hipmm/*.h; do
   for found in "$source"/$file; do carry "$found" "$(dirname "$file")/$(basename "$found")"; done
 done
 carry "$source/tests/gpu/prove.sh" prove.sh

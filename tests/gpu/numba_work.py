@@ -5,6 +5,7 @@ while work reads it, a request that is too large, and a context that is reset. P
 what did not.
 
     numba_work.py            (PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG)
+    numba_work.py --plain    the work alone, without a word of hipmm
 """
 
 import gc
@@ -18,9 +19,11 @@ for dropped, kept in (("row_stack", "vstack"), ("in1d", "isin"), ("trapz", "trap
     if not hasattr(numpy, dropped):
         setattr(numpy, dropped, getattr(numpy, kept))
 
-import hipmm.numba
-import ours
-from numba import cuda
+IS_PLAIN = "--plain" in sys.argv[1:]
+if not IS_PLAIN:
+    import hipmm.numba
+    import ours
+from numba import cuda  # noqa: E402
 
 STREAMS, ROUNDS, MOST = 4, 50, 1 << 20
 
@@ -90,6 +93,9 @@ def main():
     if not cuda.is_available():
         print("no GPU that this Numba can use", file=sys.stderr)
         return 77
+    if IS_PLAIN:
+        print(json.dumps({"results are right": work(), "late work keeps what it reads": keeps_what_late_work_reads()}))
+        return 0
     cuda.set_memory_manager(hipmm.numba.Manager)
     array = cuda.to_device(numpy.arange(1000))
     result = {"the memory is hipmm's": is_ours(array), "results are right": work()}

@@ -2,7 +2,8 @@
 """Whose memory an address is, for the programs here that run on hipmm inside of other libraries."""
 
 import ctypes
-import os
+
+from hipmm import _hipmm
 
 
 class Pointer(ctypes.Structure):
@@ -16,9 +17,10 @@ class Pointer(ctypes.Structure):
 
 def is_ours(address, least_bytes):
     """Whether a block of hipmm's that is live and no smaller begins there."""
-    library = ctypes.CDLL(os.environ.get("HIPMM_LIBRARY") or "libhipmm.so.0")
+    look_up = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(_hipmm.function("hipmm_pointer_lookup"))
+    release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_hipmm.function("hipmm_resource_release"))
     found = Pointer(struct_size=ctypes.sizeof(Pointer))
-    if library.hipmm_pointer_lookup(ctypes.c_void_p(address), ctypes.byref(found)):
+    if look_up(address, ctypes.byref(found)):
         return False
-    library.hipmm_resource_release(ctypes.c_void_p(found.resource))
+    release(found.resource)
     return found.ptr == address and found.bytes >= least_bytes

@@ -20,6 +20,7 @@ from pathlib import Path
 import steps_hipmm
 import steps_peers
 import steps_programs
+import steps_python
 import steps_trouble
 from proof import Proof, print_table
 
@@ -28,13 +29,17 @@ STEPS = [
     ("suite", steps_hipmm.suite, 150),
     ("integrity", steps_hipmm.integrity, 60),
     ("traces", steps_hipmm.traces, 75),
+    ("tune", steps_hipmm.tune, 90),
     ("bench", steps_hipmm.bench, 45),
     ("torch", steps_programs.torch, 240),
     ("hooks", steps_programs.hooks, 45),
+    ("hook", steps_python.hook, 180),
     ("cupy", steps_programs.cupy, 60),
     ("numba", steps_programs.numba, 30),
     ("preload", steps_programs.preload, 45),
-    ("run", steps_programs.run, 120),
+    ("driver", steps_programs.driver, 90),
+    ("run", steps_programs.run, 150),
+    ("rmm", steps_programs.rmm, 240),
     ("oom", steps_trouble.oom, 60),
     ("devices", steps_trouble.devices, 45),
     ("bad", steps_trouble.bad, 60),

@@ -4,7 +4,9 @@ of it."""
 
 import shutil
 import sys
+from pathlib import Path
 
+import rmm_own
 from proof import mib, number
 
 
@@ -103,8 +105,8 @@ def numba(proof):
 
 
 def served(report):
-    """Whether calls of the report's table stayed with hipmm: cudaMalloc…  CALLS  PASSED ON."""
-    lines = [line.split() for line in report.splitlines() if line.strip().startswith("cudaMalloc")]
+    """Whether calls of the report's table stayed with hipmm: cudaMalloc… or cuMemAlloc…  CALLS  PASSED ON."""
+    lines = [line.split() for line in report.splitlines() if line.strip().startswith(("cudaMalloc", "cuMemAlloc"))]
     counts = [words[1:3] for words in lines if len(words) > 2 and words[1].isdigit() and words[2].isdigit()]
     return any(int(calls) > int(passed) for calls, passed in counts)
 
@@ -112,7 +114,7 @@ def served(report):
 def under_run(proof, name, key, script, *words, **environment):
     """The program by itself and under `hipmm run`: the same results, as `key` names them. Returns the report."""
     plain = proof.python(script, *words, limit=60, **environment)
-    command = ["run", "--strict", "--report", "--", sys.executable, "-B", proof.bundle / "tests/gpu" / script, *words]
+    command = ["run", "--strict", "--no-python", "--report", "--", sys.executable, "-B", proof.bundle / "tests/gpu" / script, *words]
     under = proof.hipmm(*command, limit=60, **environment)
     said = [done.json() or {} for done in (plain, under)]
     results = [one.get(key) for one in said]
@@ -126,16 +128,75 @@ def under_run(proof, name, key, script, *words, **environment):
 
 
 def run(proof):
-    """The programs of the steps before, which know nothing of hipmm."""
+    """The programs of the steps before, which know nothing of hipmm, by what they ask of the runtime."""
     if needs(proof, "PyTorch", "torch"):
         report = under_run(proof, "PyTorch", "losses", "torch_train.py", "--allocator", "native", "--steps", 15,
                            PYTORCH_NO_CUDA_MEMORY_CACHING="1")
         proof.check("PyTorch: its memory is hipmm's", served(report), report[-2000:])
     if needs(proof, "CuPy", "cupy"):
         report = under_run(proof, "CuPy", "result", "cupy_work.py", "--allocator", "pool", "--rounds", 10)
-        reason = "its runtime is linked into it"  # as CuPy's own packages have it
-        proof.check("CuPy: its memory is hipmm's, or the report says why not", served(report) or reason in report,
-                    report[-2000:])
+        proof.check("CuPy: its memory is hipmm's", served(report), report[-2000:])
+    if needs(proof, "JAX", "jax"):
+        for allocator in ("platform", "bfc"):
+            report = under_run(proof, f"JAX, {allocator}", "losses", "jax_work.py", XLA_PYTHON_CLIENT_ALLOCATOR=allocator,
+                               XLA_PYTHON_CLIENT_MEM_FRACTION=".2")
+            proof.check(f"JAX, {allocator}: its memory is hipmm's", served(report), report[-2000:])
+
+
+CUDA = Path("/usr/local/cuda")
+
+
+def both(proof, name, program, *words):
+    """The program by itself and under `hipmm run`: the same words, and its memory is hipmm's. Returns the report."""
+    plain = proof.run([program, *words], 60)
+    under = proof.hipmm("run", "--strict", "--report", "--", program, *words, limit=60)
+    proof.check(f"{name}: runs by itself", plain.status == 0 and "all is well" in plain.out, plain.last_words())
+    proof.check(f"{name}: runs under hipmm run", under.status == 0, under.last_words())
+    proof.check(f"{name}: says the same", plain.out == under.out, f"{plain.out!r} and {under.out!r}")
+    proof.check(f"{name}: its memory is hipmm's", served(under.err), under.err[-2000:])
+    proof.notes += [f"{name}: by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"]
+    proof.notes += [line for line in plain.err.splitlines() if "addresses are" in line]
+    return under.err
+
+
+def compiled(proof, name, command):
+    """The program that the compiler makes, or None; `command` ends with the sources and libraries."""
+    program = proof.folder / name
+    done = proof.run([*command, "-o", program], 120)
+    return program if proof.check(f"{name}: compiles", done.status == 0, done.last_words()) else None
+
+
+def driver(proof):
+    """Programs that call NVIDIA's driver: by themselves, and through a runtime that is linked into them."""
+    if not needs(proof, "driver"):
+        return
+    here = proof.bundle / "tests/gpu"
+    compiler, nvcc = shutil.which("gcc") or shutil.which("cc"), shutil.which("nvcc") or CUDA / "bin/nvcc"
+    if not compiler:
+        return proof.leave_out("driver", "no C compiler here")
+    base = [compiler, "-std=gnu11", "-O2", "-D_GNU_SOURCE", "-pthread"]
+    program = compiled(proof, "driver", [*base, here / "driver.c", "-ldl"])
+    if program:
+        both(proof, "cuGetProcAddress()", program)
+        both(proof, "dlsym()", program, "dlsym")
+    library = CUDA / "lib64/libcudart_static.a"
+    if library.exists():
+        program = compiled(proof, "a static runtime", [*base, f"-I{CUDA}/include", here / "preload.c", library, "-ldl",
+                                                       "-lrt", "-lm"])
+        if program:
+            both(proof, "a static runtime", program)
+            both(proof, "a static runtime, reset", program, "--reset")
+            without = proof.hipmm("run", "--strict", "--no-driver", "--report", "--", program, limit=60)
+            proof.check("--no-driver: runs, and is not served", without.status == 0 and "no call came" in without.err,
+                        without.last_words())
+    if not Path(nvcc).exists():
+        return proof.leave_out("nvcc", "this machine has none")
+    program = compiled(proof, "nvcc", [nvcc, "-O2", "-ccbin", compiler, here / "static.cu"])
+    if program:
+        report = both(proof, "nvcc", program)
+        both(proof, "nvcc, reset", program, "--reset")
+        proof.notes += report.splitlines()
+    return None
 
 
 def preload(proof):
@@ -164,4 +225,36 @@ def preload(proof):
     proof.check("ends with its device reset", reset.status == 0, reset.last_words())
     proof.notes += [f"by itself {plain.seconds:.2f} s, under hipmm {under.seconds:.2f} s"]
     proof.notes += under.err.splitlines()
+    return None
+
+
+# ---- RMM
+
+
+def rmm(proof):
+    """RMM's containers, README and own tests over hipmm: what tests/cpp/rmm.sh and rmm_own_tests.sh put into the bundle."""
+    folder = proof.bundle / "tests/gpu/rmm_own"
+    names = ("rmm_containers", "rmm_readme", "thrust", "rmm_thrust")
+    programs = [program for name in names if (program := proof.bundle / "tests/gpu" / name).exists()]
+    if not folder.is_dir() and not programs:
+        return proof.leave_out("rmm", "the bundle has no programs of RMM: see tests/gpu/README.md")
+    if not needs(proof, "rmm"):
+        return None
+    for program in programs:
+        done = proof.run([program], 60)
+        proof.check(f"{program.name}: ends well", done.status == 0, done.last_words())
+        for line in done.out.splitlines():
+            if line.startswith(("ok ", "not ok ")):
+                proof.check(f"{program.name}: {line.removeprefix('not ').removeprefix('ok ')}", line[0] == "o")
+    if not folder.is_dir():
+        return None
+    rows = proof.table("RMM's own tests", rmm_own.HEAD)
+
+    def run(program, config):
+        done = proof.run([program], 100, HIPMM_CONFIG=str(config))
+        return done.status, done.out + done.err
+
+    for stack, tally in rmm_own.run_all(folder, run, lambda stack: proof.graph(*stack)):
+        rows.append(tally.row(stack))
+        proof.check(f"RMM's own tests: {stack}", not tally.failed, "; ".join(tally.failed)[:4000])
     return None

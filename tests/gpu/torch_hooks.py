@@ -92,6 +92,47 @@ def limits():
     return "out of memory" in refused and not attempt(total // 10)
 
 
+def fails_as_pytorch_does():
+    """Want of memory is PyTorch's own exception, with hipmm's reason, and does no harm."""
+    kept = full(3)
+    try:
+        torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError as error:
+        return "hipmm: " in str(error) and bool((kept == 3).all()) and bool((full(4) == 4).all())
+    except RuntimeError as error:
+        print(f"{type(error)}: {error}", file=sys.stderr)
+    return False
+
+
+def figures():
+    """PyTorch's own functions tell hipmm's figures."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    kept, other = full(1), full(2)
+    del other
+    allocated, most = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
+    stats, told = torch.cuda.memory_stats(), hipmm.torch.memory_stats()
+    good = allocated - before == kept.nbytes and most - before == 2 * kept.nbytes
+    good = good and all(stats[name] == value for name, value in told.items())
+    good = good and torch.cuda.memory_reserved() == hipmm.held_bytes()[0] >= allocated
+    return good and "Allocated memory" in torch.cuda.memory_summary()
+
+
+def snapshot_is_read():
+    """torch.cuda._memory_viz reads what hipmm writes."""
+    from torch.cuda import _memory_viz
+
+    kept = full(5)
+    snapshot = torch.cuda.memory._snapshot()
+    blocks = [(block["address"], block["requested_size"]) for segment in snapshot["segments"]
+              for block in segment["blocks"] if block["state"] == "active_allocated"]
+    text = lambda lines: lines  # noqa: E731
+    pages = [_memory_viz.segments(snapshot, format_flamegraph=text), _memory_viz.memory(snapshot, format_flamegraph=text),
+             _memory_viz.segsum(snapshot), _memory_viz.trace_plot(snapshot)]
+    return (kept.data_ptr(), kept.nbytes) in blocks and all(pages) and torch.cuda.memory_snapshot() is not None
+
+
 def in_force():
     hipmm.torch.use()
     result = {"the memory is hipmm's": is_ours(full(0))}
@@ -101,6 +142,9 @@ def in_force():
     result["without it the loss is noticed"] = not lost and again
     result["a captured graph keeps its memory"] = captures()
     result["a memory fraction holds"] = limits()
+    result["want of memory is torch.OutOfMemoryError"] = fails_as_pytorch_does()
+    result["PyTorch's figures are hipmm's"] = figures()
+    result["PyTorch's reader reads the snapshot"] = snapshot_is_read()
     return result
 
 

@@ -184,6 +184,8 @@ def main():
                 "losses": losses,
                 "steps_per_second": round((chosen.steps - chosen.warm_up) / seconds, 3),
                 "most_bytes_held": held.most,
+                "most_bytes_reserved": torch.cuda.max_memory_reserved(),
+                "most_bytes_allocated": torch.cuda.max_memory_allocated(),
             }
         )
     )

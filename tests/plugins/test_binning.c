@@ -2,6 +2,8 @@
 /* Tests of binning: the bin of a request, the bin of a free, and errors in the list of bins. */
 #include "../support/stream_program.h"
 
+#include <hipmm/inspect.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -409,6 +411,160 @@ static void says_which_bins_cannot_be_taken_away(void **state)
   fixture_free(ptr, 1000, NULL);
 }
 
+/* ---- Bins of other resources that are added ---- */
+
+static const char late_bins[] =
+    "'resources': {"
+    "  'memory': {'type': 'device'},"
+    "  'large': {'type': 'pool', 'upstream': 'memory', 'growth': 'segments'},"
+    "  'bins': {'type': 'binning', 'upstream': 'large', 'bins': [{'size': 1024}]},"
+    "  'top': {'type': 'statistics', 'upstream': 'bins'},"
+    "  'blocks': {'type': 'fixed_size', 'upstream': 'memory', 'block_size': '16KiB', 'blocks_per_chunk': 4},"
+    "  'late': {'type': 'statistics', 'upstream': 'blocks'},"
+    "  'above': {'type': 'statistics', 'upstream': 'bins'},"
+    "  'passes': {'type': 'statistics', 'upstream': 'large'}"
+    "}, 'devices': {'default': 'top'}";
+
+static struct hipmm_resource *by_name(const char *name)
+{
+  struct hipmm_resource *resource = NULL;
+  assert_ok(hipmm_resource_get_by_name(0, name, &resource));
+  hipmm_resource_release(resource);
+  return resource;
+}
+
+/* The resource is built after the binning, and then is a part of the stack like any other. */
+static void adds_a_bin_that_is_another_resource(void **state)
+{
+  (void)state;
+  static const char late[] = "[{\"size\": \"16KiB\", \"resource\": \"late\"}]";
+  struct hipmm_pointer pointer = {.struct_size = sizeof pointer};
+  size_t before = 0, after = 0;
+  char *json;
+  fixture_start(late_bins);
+  void *small = fixture_allocate(1000, NULL), *old = fixture_allocate(16000, NULL);
+  assert_status(hipmm_set("devices/0/bins/extra_bins", late), HIPMM_E_CONFIG);
+  assert_message("late is not built yet; get it with hipmm_resource_get_by_name()");
+  by_name("late");
+  assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &before));
+  assert_ok(hipmm_set("devices/0/bins/extra_bins", late));
+  assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &after));
+  assert_int_equal(after, before + 1);
+  assert_int_equal(fixture_value("bins", "bins"), 2);
+  void *new = fixture_allocate(16000, NULL), *nameless = fixture_allocate(9000, NULL),
+       *big = fixture_allocate(20000, NULL);
+  assert_int_equal(fixture_value("late", "current_bytes"), 25000);
+  assert_ok(hipmm_pointer_lookup(new, &pointer));
+  assert_string_equal(hipmm_resource_name(pointer.resource), "blocks");
+  hipmm_resource_release(pointer.resource);
+  assert_ok(hipmm_snapshot(&json));
+  assert_contains(json, "\"devices/0/late\"");
+  hipmm_string_free(json);
+
+  /* Each block goes back to where it is, whatever the caller says of its size. */
+  assert_status(hipmm_deallocate(NULL, new, 15999, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, old, 15999, NULL), HIPMM_E_SIZE);
+  assert_status(hipmm_deallocate(NULL, (char *)new + 256, 16000, NULL), HIPMM_E_POINTER);
+  fixture_free(old, 16000, NULL);
+  fixture_free(new, 16000, NULL);
+  fixture_free(nameless, 0, NULL);
+  fixture_free(big, 20000, NULL);
+  fixture_free(small, 0, NULL);
+  assert_int_equal(fixture_value("late", "current_count"), 0);
+  assert_int_equal(fixture_value("top", "current_count"), 0);
+  assert_int_equal(fixture_value("large", "live_bytes"), fixture_value("bins", "bins_reserved_bytes"));
+  assert_ok(hipmm_resource_trim(fixture_resource("top"), 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+  fixture_allocate(16000, NULL); /* a warning, and no more, when the stack is destroyed */
+}
+
+static void refuses_bins_of_resources_that_cannot_be(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *bins, *message;
+  } refusals[] = {
+      {"[{\"size\": 4096, \"resource\": \"bins\"}]", "bins is this resource itself"},
+      {"[{\"size\": 4096, \"resource\": \"top\"}]", "top stands on bins"},
+      {"[{\"size\": 4096, \"resource\": \"above\"}]", "above stands on bins"},
+      {"[{\"size\": 4096, \"resource\": \"latte\"}]", "no resource is called \"latte\""},
+      {"[{\"size\": 1024, \"resource\": \"late\"}]", "the bin of 1024 bytes"},
+      {"[{\"size\": 8192, \"resource\": \"passes\"}]", "the bin of 8192 bytes passes on blocks of the upstream"},
+      {"[{\"size\": 8192}, {\"size\": 8192, \"resource\": \"late\"}]",
+       "the bin of 8192 bytes is listed before without this resource"},
+  };
+  size_t before = 0, after = 0;
+  fixture_start(late_bins);
+  fixture_free(fixture_allocate(100, NULL), 100, NULL);
+  by_name("late");
+  by_name("above");
+  by_name("passes");
+  assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &before));
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+    assert_status(hipmm_set("devices/0/bins/extra_bins", refusals[i].bins), HIPMM_E_CONFIG);
+    assert_message(refusals[i].message);
+  }
+  assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &after));
+  assert_int_equal(after, before);
+  assert_ok(hipmm_set("devices/0/bins/extra_bins", "[{\"size\": 8192, \"resource\": \"late\"}]"));
+  assert_status(hipmm_set("devices/0/bins/extra_bins", "[{\"size\": 8192, \"resource\": \"blocks\"}]"), HIPMM_E_CONFIG);
+  assert_message("the bin of 8192 bytes may be in use, so that its resource cannot be changed");
+  assert_status(hipmm_set("devices/0/bins/extra_bins", "[]"), HIPMM_E_CONFIG);
+  assert_ok(hipmm_resource_upstream_count(fixture_resource("bins"), &after));
+  assert_int_equal(after, before + 1);
+  assert_status(hipmm_set("devices/0/late/bins", "[]"), HIPMM_E_ARGUMENT);
+}
+
+/* Of a resource made in code: another one made in code, which the binning then keeps. */
+static void adds_a_bin_of_a_resource_made_in_code(void **state)
+{
+  (void)state;
+  struct hipmm_resource *memory, *bins = NULL, *late = NULL, *above = NULL;
+  void *ptr = NULL;
+  fixture_start("'stack': ['device']");
+  memory = fixture_resource("device");
+  assert_ok(hipmm_resource_create(0, "binning", "{\"bins\": [{\"size\": 256}]}", &memory, 1, &bins));
+  assert_ok(hipmm_resource_create(0, "statistics", NULL, &bins, 1, &above));
+  assert_ok(hipmm_resource_create(0, "fixed_size", "{\"block_size\": 8192, \"blocks_to_preallocate\": 0}", &memory, 1,
+                                  &late));
+  assert_status(hipmm_set("created/binning/extra_bins", "[{\"size\": 8192, \"resource\": \"statistics\"}]"),
+                HIPMM_E_CONFIG);
+  assert_message("statistics stands on binning");
+  assert_ok(hipmm_set("created/binning/extra_bins", "[{\"size\": 8192, \"resource\": \"fixed_size\"}]"));
+  hipmm_resource_release(late);
+  assert_string_equal(hipmm_resource_name(late), "fixed_size");
+  assert_ok(hipmm_allocate(above, 8000, NULL, &ptr));
+  assert_int_equal(resource_value(late, "live_bytes"), 8000);
+  assert_ok(hipmm_deallocate(above, ptr, 0, NULL));
+  assert_ok(
+      hipmm_set("created/binning/extra_bins", "[{\"size\": 8192, \"resource\": \"fixed_size\"}, {\"size\": 512}]"));
+  hipmm_resource_release(bins);
+  assert_string_equal(hipmm_resource_name(late), "fixed_size");
+  hipmm_resource_release(above);
+  assert_null(hipmm_resource_name(late));
+  assert_int_equal(live_on_all_devices(), 0);
+}
+
+/* The upstream's blocks may be chunks of the added resource: a block that has the address of its chunk, and its size. */
+static void tells_blocks_from_chunks_of_an_added_resource(void **state)
+{
+  (void)state;
+  fixture_start("'resources': {'memory': {'type': 'device'},"
+                "  'large': {'type': 'pool', 'upstream': 'memory', 'growth': 'segments'},"
+                "  'bins': {'type': 'binning', 'upstream': 'large', 'bins': [{'size': 1024}]}},"
+                "'devices': {'default': 'bins'}");
+  void *own = fixture_allocate(1000, NULL), *old[4];
+  for (int i = 0; i < 4; i++) old[i] = fixture_allocate(4 * MIB, NULL);
+  assert_ok(hipmm_set("devices/0/bins/extra_bins", "[{\"size\": \"8MiB\", \"resource\": \"memory\"}]"));
+  void *new = fixture_allocate(4 * MIB, NULL);
+  assert_int_equal(fixture_value("large", "live_count"), 5);
+  for (int i = 0; i < 4; i++) fixture_free(old[i], i % 2 ? 4 * MIB : 0, NULL);
+  assert_int_equal(fixture_value("large", "live_count"), 1);
+  for (int i = 0; i < 4; i++) assert_status(hipmm_deallocate(NULL, old[i], 4 * MIB, NULL), HIPMM_E_POINTER);
+  fixture_free(new, 4 * MIB, NULL);
+  fixture_free(own, 1000, NULL);
+}
+
 static void allocate_and_free(int *failures)
 {
   for (size_t i = 0; i < 4000; i++) {
@@ -435,6 +591,26 @@ static void adds_bins_under_threads_that_allocate(void **state)
   assert_int_equal(fixture_value("binning", "bins"), 31);
   assert_int_equal(fixture_value("binning", "bins_live_count"), 0);
   assert_int_equal(fixture_value("pool", "live_bytes"), fixture_value("binning", "bins_reserved_bytes"));
+}
+
+/* The stack's other parts are asked for blocks meanwhile, through what the bins stand on. */
+static void adds_bins_of_resources_under_threads_that_allocate(void **state)
+{
+  char bins[2000] = "[{\"size\": \"128KiB\"}";
+  (void)state;
+  fixture_start("'stack': ['statistics', {'type': 'binning', 'bins': [{'size': 256}]}, 'pool', 'device']");
+  fixture_start_threads(2, allocate_and_free);
+  for (int i = 0; i < 4; i++) {
+    size_t used = strlen(bins);
+    snprintf(bins + used, sizeof bins - used, ", {\"size\": %d, \"resource\": \"%s\"}]", 4096 << i,
+             i % 2 ? "device" : "pool");
+    assert_ok(hipmm_set("devices/0/binning/extra_bins", bins));
+    bins[strlen(bins) - 1] = '\0';
+  }
+  fixture_join_threads();
+  assert_int_equal(fixture_value("binning", "bins"), 6);
+  assert_int_equal(fixture_value("statistics", "current_count"), 0);
+  assert_int_equal(fixture_value("binning", "bins_live_count"), 0);
 }
 
 static void takes_blocks_at_once_if_asked_to(void **state)
@@ -576,6 +752,11 @@ int main(void)
       TEST(sends_frees_where_blocks_are_when_bins_are_added),
       TEST(says_which_bins_cannot_be_taken_away),
       TEST(adds_bins_under_threads_that_allocate),
+      TEST(adds_a_bin_that_is_another_resource),
+      TEST(refuses_bins_of_resources_that_cannot_be),
+      TEST(adds_a_bin_of_a_resource_made_in_code),
+      TEST(tells_blocks_from_chunks_of_an_added_resource),
+      TEST(adds_bins_of_resources_under_threads_that_allocate),
       TEST(takes_blocks_at_once_if_asked_to),
       TEST(changes_nothing_when_a_bin_cannot_be_had),
       TEST(shows_what_its_own_bins_hold),

@@ -195,7 +195,7 @@ static const char *use_block(const struct sent_block *sent)
   static unsigned char copy[9 * MIB];
   void *ptr = NULL;
   size_t bytes = sent->block.bytes;
-  if (hipmm_share_import_block(NULL, &sent->block, sent->parts, &ptr)) return hipmm_last_error_message();
+  if (hipmm_share_import_block(NULL, &sent->block, sent->parts, MOST_PARTS, &ptr)) return hipmm_last_error_message();
   close_parts(sent);
   if (fixture_hip()->Memcpy(copy, ptr, bytes, 2 /* to the host */)) return "hipMemcpy";
   for (size_t i = 0; i < bytes; i++)
@@ -259,8 +259,8 @@ static void an_imported_mapped_block_is_freed_like_any_other(void **state)
   fixture_fill(ptr, 3, 5 * MIB);
   struct sent_block sent = exported_block(ptr);
   assert_ok(hipmm_resource_create(0, "device", NULL, NULL, 0, &device));
-  assert_ok(hipmm_share_import_block(device, &sent.block, sent.parts, &one));
-  assert_ok(hipmm_share_import_block(device, &sent.block, sent.parts, &other));
+  assert_ok(hipmm_share_import_block(device, &sent.block, sent.parts, MOST_PARTS, &one));
+  assert_ok(hipmm_share_import_block(device, &sent.block, sent.parts, MOST_PARTS, &other));
   close_parts(&sent);
   assert_ptr_not_equal(one, other);
   assert_true(fixture_holds(one, 3, 5 * MIB));
@@ -306,33 +306,39 @@ static void what_is_no_block_is_not_imported(void **state)
   char *ptr = fixture_allocate(BYTES, NULL);
   struct sent_block good = exported_block(ptr), bad = good;
   struct hipmm_resource *device = fixture_resource("device");
-  assert_status(hipmm_share_import_block(NULL, &good.block, good.parts, &there), HIPMM_E_NOT_SUPPORTED);
+  assert_status(hipmm_share_import_block(NULL, &good.block, good.parts, MOST_PARTS, &there), HIPMM_E_NOT_SUPPORTED);
   assert_message("statistics: only a resource of the type device imports mapped memory");
-  assert_status(hipmm_share_import_block(device, NULL, good.parts, &there), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_share_import_block(device, &good.block, NULL, &there), HIPMM_E_ARGUMENT);
-  assert_status(hipmm_share_import_block(device, &good.block, good.parts, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, NULL, good.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, &good.block, NULL, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, &good.block, good.parts, MOST_PARTS, NULL), HIPMM_E_ARGUMENT);
   bad.block.n_parts = 0;
-  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  bad.block.n_parts = UINT64_MAX;
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  assert_message("the block says that it has 18446744073709551615 parts, and 32 were given");
+  assert_status(hipmm_share_import_block(device, &good.block, good.parts, good.block.n_parts - 1, &there),
+                HIPMM_E_ARGUMENT);
+  assert_message("parts, and");
   bad = good;
   bad.block.offset = bad.parts[0].bytes;
-  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
   bad = good;
   bad.block.bytes = UINT64_MAX;
-  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
   bad = good;
   bad.parts[0].bytes += 4096;
-  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
   bad = good;
   bad.parts[0].bytes = UINT64_MAX;
-  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
   bad = good;
   bad.parts[0].fd = -1;
-  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
   bad.parts[0].fd = STDIN_FILENO;
-  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, &there), HIPMM_E_HIP);
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_HIP);
   bad = good;
   bad.parts[0].bytes *= 64; /* more than the descriptor has */
-  enum hipmm_status status = hipmm_share_import_block(device, &bad.block, bad.parts, &there);
+  enum hipmm_status status = hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there);
   if (status != HIPMM_E_NOT_SUPPORTED) assert_int_equal(status, HIPMM_E_HIP); /* by driver */
   assert_ptr_equal(there, &there);
   close_parts(&good);
@@ -547,6 +553,22 @@ static void only_live_blocks_of_the_pool_are_exported(void **state)
   fixture_free(ptr, BYTES, NULL);
 }
 
+/* Either way to export it says why not, and both ways that there are instead. */
+static void refuses_a_divided_block(struct hipmm_resource *top, const void *ptr, const char *type)
+{
+  struct hipmm_share_pointer pointer = {.bytes = 1};
+  struct hipmm_share_block block = {.bytes = 1};
+  struct hipmm_share_part parts[MOST_PARTS];
+  assert_status(hipmm_share_export_pointer(top, ptr, &pointer), HIPMM_E_POINTER);
+  assert_message(type);
+  assert_message("allocate what is to be exported from async");
+  assert_message("hipmm_share_export_block()");
+  assert_status(hipmm_share_export_block(top, ptr, &block, parts, MOST_PARTS), HIPMM_E_NOT_SUPPORTED);
+  assert_message("is not in mapped memory");
+  assert_message("\"growth\": \"mapped\" over device");
+  assert_message("allocated from async itself");
+}
+
 /* A sub-allocator's first block has the address of the chunk that it is in, which is the pool's and which holds blocks
  * of others: no address of the sub-allocator's is exported, whether a block is live there or not. */
 static const char *const cut_up[] = {"pool", "arena", "fixed_size", "binning", "monotonic"};
@@ -568,6 +590,7 @@ static void no_chunk_is_exported_for_a_block(void **state)
       for (int n = 0; n < 3; n++) {
         assert_status(hipmm_share_export_pointer(fixture_resource("tracking"), blocks[n], &pointer), HIPMM_E_POINTER);
         assert_status(hipmm_share_export_pointer(fixture_resource("async"), blocks[n], &pointer), HIPMM_E_POINTER);
+        if (round == 0) refuses_a_divided_block(fixture_resource("tracking"), blocks[n], cut_up[i]);
         if (round == 0) fixture_free(blocks[n], 1000, NULL);
       }
     }
@@ -800,7 +823,7 @@ static void share_mapped_with_itself(void)
   if (hipmm_resource_create(0, "device", NULL, NULL, 0, &device)) device = NULL;
   if (!hipmm_allocate(top, 5 * MIB, NULL, &ptr) &&
       !hipmm_share_export_block(top, ptr, &sent.block, sent.parts, MOST_PARTS)) {
-    if (device && !hipmm_share_import_block(device, &sent.block, sent.parts, &there))
+    if (device && !hipmm_share_import_block(device, &sent.block, sent.parts, MOST_PARTS, &there))
       hipmm_deallocate(device, there, 5 * MIB, NULL);
     close_parts(&sent);
   }

@@ -4,11 +4,13 @@
  * open to every device from the start. */
 #include "../support/fixture.h"
 
+#include <hipmm/share.h>
 #include <hipmm/torch.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { BYTES = 3 << 20, BLOCKS = 8 };
 
@@ -117,6 +119,36 @@ static void opens_memory_to_devices_as_they_are_used(void **state)
   torch_free_all(early, 0);
   torch_free_all(late, 0);
   torch_free_all(other, 1);
+}
+
+/* Memory that another process exported is opened likewise; here the other process is this one. */
+static void opens_imported_memory_too(void **state)
+{
+  (void)state;
+  struct hipmm_share_block block = {.bytes = 0};
+  struct hipmm_share_part parts[8];
+  struct hipmm_resource *top = NULL, *device = NULL;
+  void *imported[2] = {NULL};
+  start_torch("devices=3", "{'stack': ['pool', {'type': 'device', 'handle_type': 'posix_fd'}]}");
+  void *ptr = torch_allocate(0);
+  assert_ok(hipmm_resource_get_for_device(0, &top));
+  assert_ok(hipmm_resource_get_by_name(0, "device", &device));
+  assert_ok(hipmm_share_export_block(top, ptr, &block, parts, 8));
+  assert_ok(hipmm_share_import_block(device, &block, parts, 8, &imported[0]));
+  assert_int_equal(copy_with(0, imported[0]), 0);
+  assert_int_equal(copy_with(1, imported[0]), HIPMM_HIP_ERROR_INVALID_VALUE);
+  hipmm_torch_free(torch_allocate(1), BYTES, 1, NULL);
+  assert_int_equal(copy_with(1, imported[0]), 0);
+  assert_int_equal(copy_with(2, imported[0]), HIPMM_HIP_ERROR_INVALID_VALUE);
+  assert_ok(hipmm_share_import_block(device, &block, parts, 8, &imported[1]));
+  assert_int_equal(copy_with(1, imported[1]), 0);
+  for (int i = 0; i < 2; i++) assert_ok(hipmm_deallocate(device, imported[i], BYTES, NULL));
+  hipmm_torch_free(torch_allocate(2), BYTES, 2, NULL); /* nothing is given access to what was unmapped */
+  assert_int_equal(copy_with(2, ptr), 0);
+  for (size_t i = 0; i < block.n_parts; i++) close(parts[i].fd);
+  hipmm_torch_free(ptr, BYTES, 0, NULL);
+  hipmm_resource_release(device);
+  hipmm_resource_release(top);
 }
 
 /* What was unmapped before gets no access. */
@@ -408,6 +440,7 @@ int main(void)
   static const struct CMUnitTest tests[] = {
       ONCE(keeps_other_stacks_open_to_all), /* first: PyTorch calls the init function once in a process */
       ONCE(opens_memory_to_devices_as_they_are_used),
+      ONCE(opens_imported_memory_too),
       ONCE(opens_only_what_is_mapped),
       ONCE(asks_for_nothing_of_devices_out_of_reach),
       ONCE(opens_memory_whoever_uses_the_device),

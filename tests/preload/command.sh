@@ -13,7 +13,7 @@ scenario=command
 # Usage.
 run 0 run --help
 tr -s ' \n' ' ' <"$work/out" |
-  grep -q '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--merge\] \[--strict\] -- PROGRAM \[ARGUMENT\]… ' ||
+  grep -q '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--merge\] \[--strict\] \[--no-python\] \[--no-driver\] -- PROGRAM \[ARGUMENT\]… ' ||
   fail "the usage is another one"
 prints '^Exit status: the program'
 run 2 run
@@ -207,9 +207,46 @@ printf 'int other(void) { return 1; }\n' | ${CC:-cc} -shared -fPIC -x c -o other
 LD_PRELOAD=$work/other.so run 0 run --config pool.json -- sh -c 'echo "$LD_PRELOAD"'
 prints "preload.so:.*software.so:$work/other.so\$"
 
-# The object exports the functions of its table, those that end a process at once, and nothing else.
+# dlsym() looks from where it is called: a library that is preloaded behind hipmm finds the next function of a name, and one
+# that was opened by itself what its own libraries have.
+cat >next.c <<'END'
+#include <dlfcn.h>
+int atoi(const char *text)
+{
+  static int calls;
+  int (*next)(const char *) = (int (*)(const char *))dlsym(RTLD_NEXT, "atoi");
+  return calls++ ? -1 : 1 + next(text);
+}
+END
+printf 'int deep(void) { return 7; }\n' >deep.c
+cat >opened.c <<'END'
+#include <dlfcn.h>
+int deep(void);
+int use(void) { return !dlsym(RTLD_DEFAULT, "deep") || dlsym(RTLD_DEFAULT, "cuda nothing") || deep() != 7; }
+END
+cat >looks.c <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+  void *library = dlopen("./opened.so", RTLD_NOW | RTLD_LOCAL);
+  int (*use)(void) = library ? (int (*)(void))dlsym(library, "use") : NULL;
+  printf("%d %d\n", atoi("5"), use ? use() : -1);
+}
+END
+compile="${CC:-cc} -D_GNU_SOURCE -fno-builtin"
+if $compile -shared -fPIC -o next.so next.c && $compile -shared -fPIC -o libdeep.so deep.c &&
+  $compile -shared -fPIC -o opened.so opened.c ./libdeep.so && $compile -o looks looks.c; then
+  LD_PRELOAD=$work/next.so run 0 run --config pool.json -- ./looks
+  prints '^6 0$'
+fi
+
+# The object exports the functions of its table, those that end a process at once, those for Python, and nothing else.
 ${NM:-nm} -D -P --defined-only "$object" | awk '$2 != "A" { print $1 }' | sort >exported
 sed -n 's/^  [YXP](\([a-z]*\), \([A-Za-z0-9_]*\),.*/\1\2/p' "$top_srcdir/preload/hooks.h" |
-  sed -n 's/^api\(.*\)/hip\1\ncuda\1/; p; $a _Exit\n_exit' | sort >declared
+  sed -n 's/^api\(.*\)/hip\1\ncuda\1/; s/^nvidia\(.*\)/cuda\1\ncu\1/; p; $a _Exit\n_exit\ndlsym\nhipmm_run_symbol' >declared
+sed -n 's/^[a-z]* \**\(hipmm_run_[a-z_]*\)(.*);$/\1/p' "$top_srcdir/preload/frameworks.c" >>declared
+sort -o declared declared
 [ "$(wc -l <declared)" -gt 80 ] && diff declared exported || fail "what is exported is not what is declared"
 finish

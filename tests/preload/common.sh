@@ -4,7 +4,7 @@
 # What the tests of `hipmm run` share; sourced after tests/cmd/common.sh.
 
 here=$top_builddir/tests/preload
-unset LD_PRELOAD HIPMM_RUN_REPORT HIPMM_RUN_STRICT HIPMM_RUN_PID HIPMM_SOFTWARE
+unset LD_PRELOAD HIPMM_RUN_REPORT HIPMM_RUN_STRICT HIPMM_RUN_DRIVER HIPMM_RUN_PID HIPMM_SOFTWARE
 HIPMM_RUNTIME=software
 export HIPMM_RUNTIME
 # The sanitizer's library comes after preload.so in programs that are linked to it; and memory of the loader is never freed.

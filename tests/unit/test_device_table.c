@@ -105,6 +105,10 @@ static void a_free_builds_no_stack(void **state)
   assert_status(hipmm_deallocate_batch(NULL, 1, (void *[]){&text}, NULL, NULL), HIPMM_E_POINTER);
   assert_ok(hipmm_deallocate_batch(NULL, 0, NULL, NULL, NULL));
   assert_ok(hipmm_deallocate(NULL, NULL, 0, NULL));
+  void *moved = NULL;
+  assert_status(hipmm_reallocate(NULL, &text, 0, 100, NULL, &moved), HIPMM_E_POINTER);
+  assert_status(hipmm_reallocate(NULL, &text, 100, 0, NULL, &moved), HIPMM_E_POINTER);
+  assert_null(moved);
   assert_status(hipmm_list("devices/0", &text), HIPMM_E_STATE);
   assert_message("the stack of device 0 is not built yet");
 }
@@ -204,9 +208,112 @@ static void may_be_set_and_reset_for_ever(void **state)
   assert_in_force(0, "statistics");
 }
 
+/* A pool that holds memory from its creation on. */
+static struct hipmm_resource *new_pool(int device)
+{
+  struct hipmm_resource *device_memory = held(device, "device"), *pool = NULL;
+  assert_ok(hipmm_resource_create(device, "pool", "{\"initial_size\": \"1MiB\", \"growth\": \"segments\"}",
+                                  &device_memory, 1, &pool));
+  hipmm_resource_release(device_memory);
+  return pool;
+}
+
+/* The table keeps a resource as long as it is in force. */
+static void a_resource_that_is_replaced_is_released(void **state)
+{
+  (void)state;
+  struct hipmm_resource *previous = NULL;
+  for (int i = 0; i < 100; i++) {
+    struct hipmm_resource *pool = new_pool(0);
+    assert_ok(hipmm_resource_set_for_device(0, pool, NULL));
+    hipmm_resource_release(pool);
+    assert_int_equal(live_on(0), 1); /* 64 MiB would not do for all of them */
+    void *memory;
+    assert_ok(hipmm_allocate(NULL, 1000, NULL, &memory));
+    assert_ok(hipmm_deallocate(NULL, memory, 1000, NULL));
+  }
+  assert_ok(hipmm_resource_set_for_device(0, NULL, &previous));
+  assert_int_equal(live_on(0), 1); /* of the caller, from now on */
+  assert_string_equal(hipmm_resource_type(previous), "pool");
+  hipmm_resource_release(previous);
+  assert_int_equal(live_on(0), 0);
+}
+
+static int put_another_in_force(void *began_with, size_t bytes)
+{
+  struct hipmm_resource **above = began_with, *pool = new_pool(0);
+  (void)bytes;
+  if (hipmm_resource_set_for_device(0, pool, NULL) || !hipmm_resource_name(*above)) *above = NULL;
+  hipmm_resource_release(pool);
+  return 0;
+}
+
+/* A call that began with the resource in force ends with it. */
+static void a_call_keeps_the_resource_that_it_began_with(void **state)
+{
+  (void)state;
+  struct hipmm_resource *above = NULL, *pool = new_pool(0);
+  const struct hipmm_failure_handler handler = {
+      .struct_size = sizeof handler, .callback = put_another_in_force, .arg = &above};
+  const struct hipmm_object object = {.option = "callback", .object = &handler};
+  const struct hipmm_recipe recipe = {.struct_size = sizeof recipe,
+                                      .type = "failure_callback",
+                                      .upstreams = &pool,
+                                      .n_upstreams = 1,
+                                      .objects = &object,
+                                      .n_objects = 1};
+  assert_ok(hipmm_resource_create_from(0, &recipe, &above));
+  assert_ok(hipmm_resource_set_for_device(0, above, NULL));
+  hipmm_resource_release(above);
+  hipmm_resource_release(pool);
+  void *memory = NULL;
+  assert_status(hipmm_allocate(NULL, 1ull << 40, NULL, &memory), HIPMM_E_OUT_OF_MEMORY);
+  assert_non_null(above);
+  assert_ok(hipmm_resource_reset_for_device(0));
+  assert_null(hipmm_resource_name(above));
+  assert_int_equal(live_on(0), 0);
+}
+
 /* ---- Threads ---- */
 
 static atomic_bool stop;
+
+static void *allocate_from_the_resource_in_force(void *unused)
+{
+  (void)unused;
+  while (!atomic_load(&stop)) {
+    struct hipmm_resource *resource;
+    void *memory;
+    if (hipmm_allocate(NULL, 0, NULL, &memory)) return &stop;
+    if (hipmm_resource_get_current(&resource)) return &stop;
+    if (!hipmm_resource_name(resource)) return &stop;
+    hipmm_resource_release(resource);
+  }
+  return NULL;
+}
+
+/* While a thread is in a call, what it may have is kept. */
+static void serves_threads_while_resources_come_and_go(void **state)
+{
+  (void)state;
+  pthread_t threads[2];
+  atomic_store(&stop, false);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_from_the_resource_in_force, NULL), 0);
+  for (int i = 0; i < 30; i++) {
+    struct hipmm_resource *pool = new_pool(0);
+    assert_ok(hipmm_resource_set_for_device(0, pool, NULL));
+    hipmm_resource_release(pool);
+  }
+  atomic_store(&stop, true);
+  for (int i = 0; i < 2; i++) {
+    void *failed;
+    pthread_join(threads[i], &failed);
+    assert_null(failed);
+  }
+  assert_ok(hipmm_resource_reset_for_device(0));
+  assert_int_equal(live_on(0), 0);
+}
 
 static void *allocate_from_whatever_is_in_force(void *unused)
 {
@@ -301,6 +408,9 @@ int main(void)
       device_test(sets_the_current_devices),
       device_test(refuses_another_devices_resource),
       device_test(may_be_set_and_reset_for_ever),
+      device_test(a_resource_that_is_replaced_is_released),
+      device_test(a_call_keeps_the_resource_that_it_began_with),
+      device_test(serves_threads_while_resources_come_and_go),
       device_test(serves_threads_while_it_changes),
       device_test(a_held_resource_works_past_finalize),
       device_test(a_resource_of_an_earlier_time_may_be_put_in_force),

@@ -2,6 +2,7 @@
 /* Tests of core/base/log_sink.c: lines of the log reach the program's function, from any thread, and no thread hangs in
  * it. */
 #include "../../core/base/log.h"
+#include "../../core/stack/instance.h"
 #include "../support/fixture.h"
 
 #include <pthread.h>
@@ -109,6 +110,64 @@ static void tells_of_calls_of_stacks_that_are_built_then(void **state)
     hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_ERROR);
     fixture_teardown(state);
   }
+}
+
+/* Also a stack that was built before the log wanted to know, and no longer than the log does. */
+static void tells_of_calls_from_when_the_log_wants_them(void **state)
+{
+  (void)state;
+  struct noted noted = {.lines = 0};
+  fixture_start("'stack': ['statistics', {'type': 'pool', 'growth': 'segments'}, 'thread_safe', 'device']");
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_INFO));
+  fixture_free(ptr, 1000, NULL);
+  assert_int_equal(noted.lines, 0);
+  assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_TRACE));
+  ptr = fixture_allocate(1000, NULL);
+  assert_contains(noted.text, "4 statistics: allocated 1000 bytes on stream (nil): ");
+  assert_contains(noted.text, "4 pool: allocated 1000 bytes on stream (nil): ");
+  assert_int_equal(fixture_value("statistics", "current_bytes"), 1000);
+  assert_ok(hipmm_log_set_sink(note, &noted, HIPMM_LOG_WARNING));
+  noted = (struct noted){.lines = 0};
+  fixture_free(ptr, 1000, NULL);
+  assert_int_equal(noted.lines, 0);
+
+  /* The level, for standard error, is as good as a sink. */
+  assert_ok(hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_ERROR));
+  assert_ok(hipmm_log_set_file("/dev/null"));
+  assert_ok(hipmm_log_set_level(HIPMM_LOG_TRACE));
+  assert_ptr_not_equal(instance_from(fixture_resource("pool"))->resource.ops,
+                       instance_from(fixture_resource("pool"))->node->plugin->descriptor.ops);
+  assert_ok(hipmm_log_set_level(HIPMM_LOG_WARNING));
+  assert_ptr_equal(instance_from(fixture_resource("pool"))->resource.ops,
+                   instance_from(fixture_resource("pool"))->node->plugin->descriptor.ops);
+  assert_ok(hipmm_log_set_file(NULL));
+}
+
+static void allocate_on_and_on(int *failures)
+{
+  for (int i = 0; i < 3000; i++) {
+    void *ptr = NULL;
+    if (hipmm_allocate(NULL, 1000, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 1000, NULL)) ++*failures;
+  }
+}
+
+static void drop_line(void *arg, enum hipmm_log_level level, const char *about, const char *message)
+{
+  (void)arg, (void)level, (void)about, (void)message;
+}
+
+static void the_level_changes_while_threads_allocate(void **state)
+{
+  (void)state;
+  fixture_start("'stack': ['statistics', 'pool', 'device']");
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  fixture_start_threads(2, allocate_on_and_on);
+  for (int i = 0; i < 100; i++)
+    assert_ok(hipmm_log_set_sink(drop_line, NULL, i % 2 ? HIPMM_LOG_TRACE : HIPMM_LOG_WARNING));
+  fixture_join_threads();
+  assert_int_equal(fixture_value("statistics", "current_count"), 0);
+  assert_int_equal(fixture_value("statistics", "total_count"), 6001);
 }
 
 /* Nothing else changes for such a stack: values, mapped memory, sharing, and what is found. */
@@ -325,6 +384,8 @@ int main(void)
       cmocka_unit_test(replaces_standard_error_unless_that_is_asked_for), /* before the log is set up */
       sink_test(gets_the_lines_up_to_its_level),
       sink_test(gets_what_stacks_say),
+      sink_test(tells_of_calls_from_when_the_log_wants_them),
+      sink_test(the_level_changes_while_threads_allocate),
       sink_test(tells_of_calls_of_stacks_that_are_built_then),
       sink_test(a_stack_that_tells_works_as_any_other),
       sink_test(cuts_endless_lines),

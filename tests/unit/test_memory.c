@@ -130,6 +130,14 @@ static int capture_everything(hipmm_stream_t stream, int *status)
   return 0;
 }
 
+static hipmm_stream_t captured_stream;
+
+static int capture_one(hipmm_stream_t stream, int *status)
+{
+  *status = stream == captured_stream;
+  return 0;
+}
+
 /* In a capture the device fills its memory, and memory that only the host can fill is refused: the wait for the stream would
  * end the capture. */
 static void fills_no_memory_of_the_host_in_a_capture(void **state)
@@ -147,6 +155,58 @@ static void fills_no_memory_of_the_host_in_a_capture(void **state)
     fixture_drop_stream(stream);
     fixture_teardown(state);
   }
+}
+
+/* A copy into the new block that was captured would run at each launch of the graph, so a move is refused before anything is
+ * allocated where the old block cannot be freed in the capture. */
+static void moves_nothing_in_a_capture_that_frees_nothing(void **state)
+{
+  needs_software();
+  for (int i = 0; i < N_GRAPHS; i++) {
+    void *moved = NULL;
+    bool is_source = strstr(graphs[i], "'statistics', 'device'") || strstr(graphs[i], "'statistics', 'pinned'");
+    fixture_start(graphs[i]);
+    hipmm_stream_t stream = fixture_stream();
+    void *ptr = fixture_allocate(BYTES, stream);
+    fill(graphs[i], ptr, 5, BYTES, stream);
+    assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
+    size_t held = fixture_held_bytes();
+    fixture_lend_hip()->StreamIsCapturing = capture_everything;
+    enum hipmm_status status = hipmm_reallocate(NULL, ptr, BYTES, 2 * BYTES, stream, &moved);
+    fixture_take_hip_back();
+    assert_int_equal(status, is_source ? HIPMM_E_STATE : HIPMM_OK);
+    if (is_source) {
+      assert_message("is being captured");
+      assert_null(moved);
+      assert_int_equal(fixture_held_bytes(), held);
+      assert_true(holds(graphs[i], ptr, 5, BYTES));
+    }
+    assert_int_equal(live(), 1);
+    fixture_free(status ? ptr : moved, status ? BYTES : 2 * BYTES, stream);
+    fixture_drop_stream(stream);
+    fixture_teardown(state);
+  }
+}
+
+/* Blocks that no work has used yet can go back to the runtime in a capture. */
+static void a_batch_that_fails_in_a_capture_leaves_nothing(void **state)
+{
+  (void)state;
+  needs_software();
+  void *ptrs[3] = {NULL};
+  const size_t bytes[] = {BYTES, BYTES, BYTES};
+  fixture_start("'stack': ['statistics', 'device']");
+  fixture_free(fixture_allocate(BYTES, NULL), BYTES, NULL);
+  hipmm_stream_t stream = fixture_stream();
+  struct hipmm_hip *hip = fixture_lend_hip();
+  captured_stream = stream;
+  hip->StreamIsCapturing = capture_one;
+  fixture_fail_call("hipMalloc", 3, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  assert_status(hipmm_allocate_batch(NULL, 3, bytes, stream, ptrs), HIPMM_E_OUT_OF_MEMORY);
+  fixture_take_hip_back();
+  assert_int_equal(live(), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
+  fixture_drop_stream(stream);
 }
 
 /* A memset or a wait that fails takes its block back. */
@@ -377,6 +437,8 @@ int main(void)
       memory_test(zeroes_memory_that_was_used_before),
       memory_test(synchronous_memory_is_ready_for_all),
       memory_test(fills_no_memory_of_the_host_in_a_capture),
+      memory_test(moves_nothing_in_a_capture_that_frees_nothing),
+      memory_test(a_batch_that_fails_in_a_capture_leaves_nothing),
       memory_test(refuses_requests_that_say_nothing_known),
       memory_test(a_failure_behind_the_allocation_leaves_nothing),
       memory_test(moves_the_content),

@@ -260,6 +260,122 @@ static void a_stream_waits_for_another_devices(void **state)
   assert_in_range(without, 0, 19); /* or the test could not tell */
 }
 
+static struct hipmm_stream_event *make_event(int device)
+{
+  struct hipmm_stream_event *event = NULL;
+  assert_ok(hipmm_stream_event_create(device, &event));
+  assert_non_null(event);
+  return event;
+}
+
+static void an_event_is_a_point_in_the_work_of_a_stream(void **state)
+{
+  int done = -1;
+  needs_software();
+  (void)state;
+  fixture_start("'stack': ['device']");
+  hipmm_stream_t stream = make(1);
+  struct hipmm_stream_event *before = make_event(1), *after = make_event(1);
+  assert_ok(hipmm_stream_event_query(before, &done));
+  assert_int_equal(done, 1);
+  assert_ok(hipmm_stream_event_synchronize(after));
+  atomic_store(&gate, false);
+  assert_ok(hipmm_stream_event_record(before, stream));
+  assert_int_equal(fixture_hip()->LaunchHostFunc(stream, wait_for_gate, NULL), 0);
+  assert_ok(hipmm_stream_event_record(after, stream));
+  assert_ok(hipmm_stream_event_synchronize(before));
+  assert_ok(hipmm_stream_event_query(after, &done));
+  assert_int_equal(done, 0);
+  assert_ok(hipmm_stream_event_destroy(before));
+  atomic_store(&gate, true);
+  assert_ok(hipmm_finalize());
+  assert_ok(hipmm_stream_event_synchronize(after));
+  assert_ok(hipmm_stream_event_query(after, &done));
+  assert_int_equal(done, 1);
+  assert_ok(hipmm_stream_event_destroy(after));
+  assert_ok(hipmm_stream_destroy(stream));
+}
+
+/* On a scheduler that draws the order from `seed`: what a stream of device 1 sees of work on one of device 0 before and
+ * after the event that it waits for. */
+static void relay_by_event(int seed, int *before_out, int *after_out)
+{
+  struct relay before = {0}, after = {0};
+  char options[60];
+  snprintf(options, sizeof options, "'scheduler': 'stepped', 'seed': %d", seed);
+  fixture_start_with(options, "'stack': ['device']");
+  hipmm_stream_t writer = make(0), reader = make(1);
+  struct hipmm_stream_event *event = make_event(0);
+  assert_int_equal(fixture_hip()->LaunchHostFunc(writer, relay_write, &before), 0);
+  assert_ok(hipmm_stream_event_record(event, writer));
+  assert_int_equal(fixture_hip()->LaunchHostFunc(writer, relay_write, &after), 0);
+  assert_ok(hipmm_stream_event_wait(event, 1, reader));
+  assert_ok(hipmm_stream_event_destroy(event)); /* the reader goes on waiting */
+  assert_int_equal(fixture_hip()->LaunchHostFunc(reader, relay_look, &before), 0);
+  assert_int_equal(fixture_hip()->LaunchHostFunc(reader, relay_look, &after), 0);
+  assert_ok(hipmm_stream_synchronize(1, reader));
+  assert_ok(hipmm_stream_synchronize(0, writer));
+  assert_ok(hipmm_stream_destroy(writer));
+  assert_ok(hipmm_stream_destroy(reader));
+  assert_ok(hipmm_finalize());
+  *before_out = atomic_load(&before.seen);
+  *after_out = atomic_load(&after.seen);
+}
+
+static void a_stream_waits_for_an_event_and_no_longer(void **state)
+{
+  int later = 0;
+  needs_software();
+  (void)state;
+  for (int seed = 1; seed <= 20; seed++) {
+    int before = 0, after = 0;
+    relay_by_event(seed, &before, &after);
+    assert_int_equal(before, 1);
+    later += after;
+  }
+  assert_in_range(later, 0, 19); /* the stream does not wait for what came after the event */
+}
+
+static void events_are_minded(void **state)
+{
+  int done = 7;
+  struct hipmm_stream_event *event = NULL;
+  needs_software();
+  both_start(state, "'stack': ['device']");
+  hipmm_stream_t stream = make(1), gone = make(0);
+  assert_ok(hipmm_stream_destroy(gone));
+  assert_status(hipmm_stream_event_create(1000, &event), HIPMM_E_NO_DEVICE);
+  assert_status(hipmm_stream_event_create(0, NULL), HIPMM_E_ARGUMENT);
+  fixture_fail_call("hipEventCreateWithFlags", 1, 0);
+  assert_true(hipmm_stream_event_create(0, &event) != HIPMM_OK);
+  assert_message("hipEventCreateWithFlags");
+  assert_null(event);
+  event = make_event(0);
+  assert_status(hipmm_stream_event_record(event, stream), HIPMM_E_ARGUMENT);
+  assert_message("is of device 1, not of device 0");
+  assert_status(hipmm_stream_event_record(event, gone), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_event_wait(event, 0, stream), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_event_wait(event, 1000, stream), HIPMM_E_NO_DEVICE);
+  fixture_fail_call("hipEventQuery", 1, 0);
+  assert_status(hipmm_stream_event_query(event, &done), HIPMM_E_HIP);
+  fixture_fail_call("hipEventRecord", 1, 0);
+  assert_status(hipmm_stream_event_record(event, NULL), HIPMM_E_HIP);
+  fixture_fail_call("hipEventSynchronize", 1, 0);
+  assert_status(hipmm_stream_event_synchronize(event), HIPMM_E_HIP);
+  fixture_fail_call("hipStreamWaitEvent", 1, 0);
+  assert_status(hipmm_stream_event_wait(event, 1, stream), HIPMM_E_HIP);
+  fixture_fail_call("hipEventDestroy", 1, 0);
+  assert_status(hipmm_stream_event_destroy(event), HIPMM_E_HIP);
+  assert_int_equal(done, 7);
+  assert_ok(hipmm_stream_event_wait(event, 1, stream));
+  assert_ok(hipmm_stream_event_destroy(event));
+  assert_status(hipmm_stream_event_destroy(event), HIPMM_E_POINTER);
+  assert_message("event is not a stream event, or already destroyed");
+  assert_ok(hipmm_stream_event_destroy(NULL));
+  assert_int_equal(current(), 0);
+  assert_ok(hipmm_stream_destroy(stream));
+}
+
 /* ---- What stacks hear ---- */
 
 /* A block of the whole pool goes from one stream to another. */
@@ -559,6 +675,9 @@ int main(void)
       BOTH(a_stream_that_cannot_be_destroyed_stays),
       cmocka_unit_test_setup_teardown(query_tells_whether_work_is_done, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(a_stream_waits_for_another_devices, fixture_setup, fixture_teardown),
+      BOTH(events_are_minded),
+      cmocka_unit_test_setup_teardown(an_event_is_a_point_in_the_work_of_a_stream, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(a_stream_waits_for_an_event_and_no_longer, fixture_setup, fixture_teardown),
   };
   use_test_plugins();
   log_to_file("warning");

@@ -321,7 +321,44 @@ static void gives_idle_memory_back(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
-/* ---- Limits ---- */
+/* ---- Limits and figures ---- */
+
+static void assert_memory(int device, size_t live_bytes, size_t peak_bytes)
+{
+  size_t live = 1, peak = 1;
+  assert_ok(hipmm_torch_memory(device, &live, &peak));
+  assert_int_equal(live, live_bytes);
+  assert_int_equal(peak, peak_bytes);
+}
+
+static void tells_what_is_live_and_its_peak(void **state)
+{
+  (void)state;
+  assert_int_equal(hipmm_torch_memory(0, NULL, NULL), HIPMM_E_STATE);
+  assert_int_equal(hipmm_torch_reset_peak(0), HIPMM_E_STATE);
+  fixture_start(stack);
+  assert_memory(0, 0, 0);
+  assert_ok(hipmm_torch_reset_peak(0));
+  void *first = torch_allocate(5 * BYTES, NULL), *second = torch_allocate(1000, NULL);
+  assert_memory(0, 5 * BYTES + 1000, 5 * BYTES + 1000);
+  hipmm_torch_free(first, 5 * BYTES, 0, NULL);
+  assert_null(hipmm_torch_malloc((ssize_t)1 << 50, 0, NULL)); /* the peak does not have it */
+  assert_memory(0, 1000, 5 * BYTES + 1000);
+  assert_ok(hipmm_torch_reset_peak(0));
+  assert_memory(0, 1000, 1000);
+  hipmm_torch_memory_fraction(0.5, 0);
+  assert_null(hipmm_torch_malloc(200 * BYTES, 0, NULL));
+  first = torch_allocate(BYTES, NULL);
+  assert_memory(0, BYTES + 1000, BYTES + 1000);
+  hipmm_torch_free(first, 0, 0, NULL); /* of unknown size */
+  hipmm_torch_free(second, 1000, 0, NULL);
+  assert_memory(0, 0, BYTES + 1000);
+  assert_memory(1, 0, 0);
+  assert_ok(hipmm_torch_memory(0, NULL, NULL));
+  assert_int_equal(hipmm_torch_memory(-1, NULL, NULL), HIPMM_E_NO_DEVICE);
+  assert_int_equal(hipmm_torch_reset_peak(1000), HIPMM_E_NO_DEVICE);
+  logged();
+}
 
 static void keeps_to_the_fraction(void **state)
 {
@@ -881,6 +918,28 @@ static void follows_the_resource_in_force(void **state)
   assert_logged("a block is not freed");
 }
 
+/* Blocks of a resource that only was in force for a while stay, and go back to it. */
+static void a_resource_of_blocks_lives_on(void **state)
+{
+  (void)state;
+  struct hipmm_resource *memory = NULL, *pool = NULL;
+  start_with_weights();
+  void *first = torch_allocate(BYTES, NULL);
+  assert_ok(hipmm_resource_get_by_name(0, "memory", &memory));
+  assert_ok(hipmm_resource_create(0, "pool", NULL, &memory, 1, &pool));
+  assert_ok(hipmm_resource_set_for_device(0, pool, NULL));
+  hipmm_resource_release(pool);
+  void *second = torch_allocate(BYTES, NULL);
+  for (int i = 0; i < 3; i++) assert_ok(hipmm_resource_reset_for_device(0));
+  assert_string_equal(hipmm_resource_type(pool), "pool");
+  fixture_fill(second, 5, BYTES);
+  assert_true(fixture_holds(second, 5, BYTES));
+  hipmm_torch_free(second, BYTES, 0, NULL);
+  hipmm_torch_free(first, BYTES, 0, NULL);
+  hipmm_resource_release(memory);
+  assert_not_logged();
+}
+
 /* What a private pool keeps goes back to where it is from as well. */
 static void a_pool_may_have_blocks_of_several_resources(void **state)
 {
@@ -934,6 +993,7 @@ int main(int n_arguments, char **arguments)
       fixture_test(tells_blocks),
       fixture_test(knows_what_begins_an_allocation),
       fixture_test(gives_idle_memory_back),
+      fixture_test(tells_what_is_live_and_its_peak),
       fixture_test(keeps_to_the_fraction),
       fixture_test(gives_back_what_a_failed_allocation_counted),
       fixture_test(never_fails_below_the_fraction),
@@ -954,6 +1014,7 @@ int main(int n_arguments, char **arguments)
       cmocka_unit_test(says_once_why_it_cannot_initialise),
       fixture_test(serves_cupy),
       fixture_test(follows_the_resource_in_force),
+      fixture_test(a_resource_of_blocks_lives_on),
       fixture_test(a_pool_may_have_blocks_of_several_resources),
   };
   return cmocka_run_group_tests_name("torch", tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/cpp/error.hpp: a failed call of the C interface as an exception. */
+/* hipmm/cpp/error.hpp: what all classes share: a failed call of the C interface as an exception, and the owner of an object of
+ * that interface. */
 #ifndef HIPMM_CPP_ERROR_HPP
 #define HIPMM_CPP_ERROR_HPP
 
@@ -7,6 +8,7 @@
 
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 namespace hipmm
 {
@@ -91,6 +93,53 @@ inline void check(status code)
 {
   if (code != HIPMM_OK) throw_failure(code);
 }
+
+namespace detail
+{
+
+/* Owns an object of the C interface, or none. A moved-from owner has none. */
+template <typename Object, status (*Destroy)(Object *)> class owner
+{
+public:
+  owner() noexcept = default;
+  explicit owner(Object *owned) noexcept : object_{owned}
+  {
+  }
+  owner(owner &&other) noexcept : object_{other.release()}
+  {
+  }
+  /* What it had is destroyed at once. */
+  owner &operator=(owner &&other) noexcept
+  {
+    owner taken{std::move(other)};
+    std::swap(object_, taken.object_);
+    return *this;
+  }
+  ~owner()
+  {
+    static_cast<void>(Destroy(object_));
+  }
+
+  [[nodiscard]] Object *get() const noexcept
+  {
+    return object_;
+  }
+  [[nodiscard]] Object *release() noexcept
+  {
+    return std::exchange(object_, nullptr);
+  }
+
+  /* For a function that creates one. Only of an owner that has none. */
+  [[nodiscard]] Object **out() noexcept
+  {
+    return &object_;
+  }
+
+private:
+  Object *object_ = nullptr;
+};
+
+} // namespace detail
 
 } // namespace hipmm
 

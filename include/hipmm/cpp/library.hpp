@@ -56,7 +56,8 @@ public:
   }
   library &operator=(library &&other) noexcept
   {
-    std::swap(owns_, other.owns_);
+    library taken{std::move(other)};
+    std::swap(owns_, taken.owns_);
     return *this;
   }
   ~library()

@@ -19,6 +19,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace hipmm
@@ -26,6 +27,10 @@ namespace hipmm
 
 namespace detail
 {
+
+/* What a registered object has that is no function of the program. */
+struct no_state {
+};
 
 /* A name that is registered while the object lives. `State` is what the C functions get as their argument: it stays where
  * it is when the object is moved. */
@@ -35,8 +40,10 @@ public:
   registration(registration &&) noexcept = default;
   registration &operator=(registration &&other) noexcept
   {
-    std::swap(name_, other.name_);
-    std::swap(state_, other.state_);
+    registration taken{std::move(other)};
+    std::swap(name_, taken.name_);
+    std::swap(state_, taken.state_);
+    if (taken.name_ == name_) taken.state_.reset(); /* the name is that of the new functions now */
     return *this;
   }
 
@@ -50,7 +57,7 @@ protected:
       : name_{std::move(name)}, state_{std::make_unique<State>(std::move(state))}
   {
     object.struct_size = sizeof object;
-    object.arg = state_.get();
+    if constexpr (!std::is_same_v<State, no_state>) object.arg = state_.get();
     check(Register(name_.c_str(), &object));
   }
   ~registration()
@@ -157,6 +164,24 @@ private:
       (*static_cast<detail::event_state *>(arg))(*event);
     } catch (...) { /* hipmm's call does not depend on it */
     }
+  }
+};
+
+/* Device memory of the program, for the type `fixed_buffer`: "buffer" names it. */
+class region : public detail::registration<::hipmm_region, ::hipmm_region_register, detail::no_state>
+{
+public:
+  region(std::string name, void *ptr, std::size_t bytes) : registration{std::move(name), {}, {0, ptr, bytes}}
+  {
+  }
+};
+
+/* A driver's pool of the program, a hipMemPool_t or cudaMemPool_t, for the type `async_view`: "pool" names it. */
+class mempool : public detail::registration<::hipmm_mempool, ::hipmm_mempool_register, detail::no_state>
+{
+public:
+  mempool(std::string name, void *handle) : registration{std::move(name), {}, {0, handle}}
+  {
   }
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/cpp/stream.hpp: streams, pools of streams, and the current device. */
+/* hipmm/cpp/stream.hpp: streams, events, pools of streams, and the current device. */
 #ifndef HIPMM_CPP_STREAM_HPP
 #define HIPMM_CPP_STREAM_HPP
 
@@ -63,6 +63,8 @@ private:
 };
 
 /* ---- Streams ---- */
+
+class event;
 
 /* A stream that somebody else owns: the runtime's handle (RMM: cuda_stream_view). A default-constructed one is the
  * default stream. Functions that wait or ask need the device for the default stream alone: by default the current
@@ -131,6 +133,9 @@ public:
     check(::hipmm_stream_wait(device(), handle_, other.device(), other.get()));
   }
 
+  /* Later work of this stream waits for the work that the event stands for. */
+  inline void wait(const event &other) const;
+
   friend constexpr bool operator==(stream_ref one, stream_ref other) noexcept
   {
     return one.handle_ == other.handle_;
@@ -165,6 +170,53 @@ struct stream_priorities {
   return range;
 }
 
+/* A point in the work of a stream of one device. Before the first record it stands for work that has completed. A moved-from
+ * event is refused. */
+class event
+{
+public:
+  explicit event(int device)
+  {
+    check(::hipmm_stream_event_create(device, event_.out()));
+  }
+  /* Recorded on a stream, of the stream's device. */
+  explicit event(stream_ref stream) : event{stream.device()}
+  {
+    record(stream);
+  }
+
+  /* From now on the event stands for the work that was submitted to `stream` so far. */
+  void record(stream_ref stream)
+  {
+    check(::hipmm_stream_event_record(event_.get(), stream.get()));
+  }
+
+  /* Whether this work has completed; and waits until it has. */
+  [[nodiscard]] bool is_done() const
+  {
+    int done = 0;
+    check(::hipmm_stream_event_query(event_.get(), &done));
+    return done != 0;
+  }
+  void synchronize() const
+  {
+    check(::hipmm_stream_event_synchronize(event_.get()));
+  }
+
+  [[nodiscard]] ::hipmm_stream_event *get() const noexcept
+  {
+    return event_.get();
+  }
+
+private:
+  detail::owner<::hipmm_stream_event, ::hipmm_stream_event_destroy> event_;
+};
+
+inline void stream_ref::wait(const event &other) const
+{
+  check(::hipmm_stream_event_wait(other.get(), device(), handle_));
+}
+
 /* A stream of its own (RMM: cuda_stream). A moved-from stream is the default stream. */
 class stream
 {
@@ -186,7 +238,8 @@ public:
   }
   stream &operator=(stream &&other) noexcept
   {
-    std::swap(handle_, other.handle_);
+    stream taken{std::move(other)};
+    std::swap(handle_, taken.handle_);
     return *this;
   }
   ~stream()
@@ -222,6 +275,10 @@ public:
   {
     view().wait(other);
   }
+  void wait(const event &other) const
+  {
+    view().wait(other);
+  }
 
 private:
   hipmm_stream_t handle_ = nullptr;
@@ -235,46 +292,34 @@ public:
   explicit stream_pool(int device, std::size_t size = HIPMM_STREAM_POOL_SIZE,
                        stream_flags flags = stream_flags::sync_default)
   {
-    check(::hipmm_stream_pool_create(device, size, static_cast<unsigned>(flags), &pool_));
-  }
-  stream_pool(stream_pool &&other) noexcept : pool_{std::exchange(other.pool_, nullptr)}
-  {
-  }
-  stream_pool &operator=(stream_pool &&other) noexcept
-  {
-    std::swap(pool_, other.pool_);
-    return *this;
-  }
-  ~stream_pool()
-  {
-    static_cast<void>(::hipmm_stream_pool_destroy(pool_));
+    check(::hipmm_stream_pool_create(device, size, static_cast<unsigned>(flags), pool_.out()));
   }
 
   /* The next stream in turn, and the stream number `index` modulo the size. The pool owns both. */
   [[nodiscard]] stream_ref get_stream() const
   {
     hipmm_stream_t handle = nullptr;
-    check(::hipmm_stream_pool_get(pool_, &handle));
+    check(::hipmm_stream_pool_get(pool_.get(), &handle));
     return {handle};
   }
   [[nodiscard]] stream_ref get_stream(std::size_t index) const
   {
     hipmm_stream_t handle = nullptr;
-    check(::hipmm_stream_pool_get_at(pool_, index, &handle));
+    check(::hipmm_stream_pool_get_at(pool_.get(), index, &handle));
     return {handle};
   }
 
   [[nodiscard]] std::size_t size() const noexcept
   {
-    return ::hipmm_stream_pool_size(pool_);
+    return ::hipmm_stream_pool_size(pool_.get());
   }
   [[nodiscard]] int device() const noexcept
   {
-    return ::hipmm_stream_pool_device(pool_);
+    return ::hipmm_stream_pool_device(pool_.get());
   }
 
 private:
-  ::hipmm_stream_pool *pool_ = nullptr;
+  detail::owner<::hipmm_stream_pool, ::hipmm_stream_pool_destroy> pool_;
 };
 
 } // namespace hipmm

@@ -3,6 +3,7 @@
  * or when hipmm creates the runtime. Called by every file of the HIP API through nvidia_ready(). A machine without a
  * driver gives an error code and a sentence that says why. A loaded driver is never unloaded. */
 #include "../../../core/base/cancel.h"
+#include "../../../core/base/own_symbol.h"
 #include "nvidia.h"
 
 #include <dlfcn.h>
@@ -25,7 +26,7 @@ struct driver_lookup {
 static struct driver_lookup driver_find_lookup(void *library)
 {
   struct driver_lookup lookup;
-  void *v1 = dlsym(library, "cuGetProcAddress"), *v2 = dlsym(library, "cuGetProcAddress_v2");
+  void *v1 = own_symbol(library, "cuGetProcAddress"), *v2 = own_symbol(library, "cuGetProcAddress_v2");
   memcpy(&lookup.v1, &v1, sizeof v1);
   memcpy(&lookup.v2, &v2, sizeof v2);
   return lookup;

@@ -51,4 +51,5 @@ void software_marker_finish(struct software_marker *marker)
   clock_gettime(CLOCK_MONOTONIC, &now);
   marker->time_ms = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
   marker->done = true;
+  software_ready_wake(marker);
 }

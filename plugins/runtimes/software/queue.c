@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* queue.c: queues of operations, and whether the first operation of a queue may run. Called by submit.c, by streams, and
- * by the two schedulers, which decide in which thread an operation runs, and when.
- *
- * Every operation has a sequence number, assigned at submission over all devices. An operation of a default stream waits
- * for all earlier operations of the blocking streams of the device, and an operation of a blocking stream waits for all
- * earlier operations of the default stream. Both are comparisons of numbers. An operation depends on earlier operations
- * only, so some operation can always run. */
+/* queue.c: queues of operations. Called by submit.c, by streams, and by the two schedulers, which decide in which thread an
+ * operation runs, and when. Every operation has a sequence number, assigned at submission over all devices. */
 #include "internal.h"
 #include <stdlib.h>
 #include <time.h>
@@ -40,40 +35,21 @@ void software_queue_abandon(struct software_queue *queue)
 
 static void queue_activate(struct software_queue *queue)
 {
+  software_ready_add(queue);
   queue->previous_active = NULL;
   queue->next_active = software.active;
   if (software.active) software.active->previous_active = queue;
   software.active = queue;
 }
 
-static void queue_deactivate(struct software_queue *queue)
+static void queue_deactivate(struct software_queue *queue, const struct software_operation *last)
 {
+  software_ready_remove(queue, last);
   if (queue->previous_active)
     queue->previous_active->next_active = queue->next_active;
   else
     software.active = queue->next_active;
   if (queue->next_active) queue->next_active->previous_active = queue->previous_active;
-}
-
-/* Whether an earlier operation of the other side (default stream or blocking streams) must finish first. */
-static bool queue_is_held(const struct software_queue *queue, uint64_t sequence)
-{
-  if (!queue->is_blocking && !queue->is_legacy) return false;
-  if (!queue->is_legacy) {
-    const struct software_queue *legacy = software.devices[queue->device].queue;
-    return legacy && legacy->head && legacy->head->sequence < sequence;
-  }
-  for (const struct software_queue *other = software.active; other; other = other->next_active)
-    if (other->is_blocking && other->device == queue->device && other->head->sequence < sequence) return true;
-  return false;
-}
-
-bool software_queue_is_runnable(const struct software_queue *queue)
-{
-  const struct software_operation *head = queue->head;
-  if (!head || queue->is_running) return false;
-  if (head->kind == SOFTWARE_WAIT && !head->marker->done) return false;
-  return !queue_is_held(queue, head->sequence);
 }
 
 void software_queue_append(struct software_queue *queue, struct software_operation *operation)
@@ -92,13 +68,15 @@ void software_queue_append(struct software_queue *queue, struct software_operati
 void software_queue_remove_last(struct software_queue *queue, struct software_operation *before)
 {
   software.pending--;
+  struct software_operation *last = queue->tail;
   queue->tail = before;
   if (before) {
     before->next = NULL;
-  } else {
-    queue->head = NULL;
-    queue_deactivate(queue);
+    return;
   }
+  queue->head = NULL;
+  queue_deactivate(queue, last);
+  software_ready_advance(queue);
 }
 
 void software_queue_run(struct software_queue *queue)
@@ -110,9 +88,10 @@ void software_queue_run(struct software_queue *queue)
   queue->head = operation->next;
   if (!queue->head) {
     queue->tail = NULL;
-    queue_deactivate(queue);
-    if (queue->is_abandoned) software_queue_abandon(queue);
+    queue_deactivate(queue, operation);
   }
+  software_ready_advance(queue);
+  if (!queue->head && queue->is_abandoned) software_queue_abandon(queue);
   software.pending--;
   software_operation_free(operation);
   pthread_cond_broadcast(&software.progress);
@@ -121,5 +100,5 @@ void software_queue_run(struct software_queue *queue)
 bool software_queue_is_done(const struct software_queue *queue, uint64_t sequence)
 {
   if (queue->head && queue->head->sequence <= sequence) return false;
-  return !queue->is_legacy || !queue_is_held(queue, sequence + 1);
+  return !queue->is_legacy || !software_ready_is_held(queue, sequence + 1);
 }

@@ -19,12 +19,11 @@ uint64_t software_stepped_draw(uint64_t limit)
 bool software_stepped_step(void)
 {
   uint64_t count = 0;
-  for (struct software_queue *queue = software.active; queue; queue = queue->next_active)
-    if (software_queue_is_runnable(queue)) count++;
+  for (struct software_queue *queue = NULL; (queue = software_ready_next(queue));) count++;
   if (count == 0) return false;
   uint64_t chosen = software_stepped_draw(count);
-  struct software_queue *queue = software.active;
-  while (!software_queue_is_runnable(queue) || chosen-- > 0) queue = queue->next_active;
+  struct software_queue *queue = software_ready_next(NULL);
+  while (chosen-- > 0) queue = software_ready_next(queue);
   software_queue_run(queue);
   return true;
 }

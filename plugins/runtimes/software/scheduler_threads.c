@@ -7,8 +7,8 @@
 void software_threads_run(struct software_queue *queue)
 {
   software_queue_run(queue);
-  for (struct software_queue *other = software.active; other; other = other->next_active)
-    if (software_queue_is_runnable(other)) pthread_cond_signal(&other->wake);
+  for (struct software_queue *other = software_ready_next(NULL); other; other = software_ready_next(other))
+    pthread_cond_signal(&other->wake);
 }
 
 static void *scheduler_threads_main(void *argument)
@@ -16,7 +16,7 @@ static void *scheduler_threads_main(void *argument)
   struct software_queue *queue = argument;
   pthread_mutex_lock(&software.lock);
   for (;;) {
-    while (software.config.scheduler != SOFTWARE_THREADS || !software_queue_is_runnable(queue))
+    while (software.config.scheduler != SOFTWARE_THREADS || !software_ready_is_runnable(queue))
       pthread_cond_wait(&queue->wake, &software.lock);
     software_threads_run(queue);
   }

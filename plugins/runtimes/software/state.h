@@ -96,7 +96,8 @@ struct software_marker {
   double time_ms;
   const struct software_queue *queue; /* where it was submitted; NULL before */
   uint64_t sequence;
-  struct software_order *order; /* what is finished before it (see order.c) */
+  struct software_order *order;   /* what is finished before it (see order.c) */
+  struct software_queue *waiting; /* queues whose first operation waits for it (see ready.c) */
 };
 
 enum software_memory_kind {
@@ -181,11 +182,24 @@ struct software_node_set {
   size_t count;
 };
 
+/* What the first operation of a queue waits for, as far as that was found out. */
+enum software_readiness {
+  SOFTWARE_INACTIVE, /* there is none */
+  SOFTWARE_READY,    /* maybe for nothing */
+  SOFTWARE_WAITING,  /* for its marker */
+  SOFTWARE_HELD      /* for earlier operations of a default stream, or of the blocking streams */
+};
+
 /* Operations that execute in order. A queue outlives the handle of its stream until it is empty; then it is kept, with
  * its thread, for the next stream. Its memory is never freed, so it can always be read. */
 struct software_queue {
   struct software_queue *next_active, *previous_active; /* of those with operations */
   struct software_queue *next_idle;                     /* of those without a stream */
+  struct software_queue *next_ready, *previous_ready;   /* ready.c */
+  struct software_queue *next_parked;
+  const struct software_queue *holder; /* of a default stream: the queue that held it when it was parked */
+  enum software_readiness readiness;
+  uint64_t activated; /* when it got its first operation: a higher number is later */
   struct software_operation *head, *tail;
   int device;
   bool is_legacy;    /* a device's default stream */
@@ -241,6 +255,8 @@ struct software_device {
   hipError_t fault; /* sticky */
   struct software_heap heap;
   struct software_queue *queue; /* of the default stream; NULL until used */
+  struct software_queue *held;  /* blocking queues that the default stream holds (see ready.c) */
+  uint64_t earliest_sequence;   /* of an operation of a blocking queue, now or later */
   struct software_pool *pools, *default_pool, *pool, *graph_pool;
   bool peers[SOFTWARE_MAX_DEVICES];
   unsigned flags;                 /* that the program set */
@@ -257,7 +273,7 @@ struct software_state {
   uint64_t sequence;            /* of the operation submitted last */
   uint64_t pending;             /* operations not finished */
   uint32_t last_allocation_id;
-  struct software_queue *active;
+  struct software_queue *active, *ready;
   struct software_capture *captures; /* that go on */
   struct software_device devices[SOFTWARE_MAX_DEVICES];
   struct software_heap host_heap; /* of pinned and managed memory */

@@ -11,7 +11,7 @@ static bool submit_runs_at_once(const struct software_queue *queue)
   enum software_operation_kind kind = queue->head->kind;
   bool moves_no_data = kind == SOFTWARE_RECORD || kind == SOFTWARE_WAIT || kind == SOFTWARE_ALLOC_VISIBLE ||
                        kind == SOFTWARE_FREE_VISIBLE;
-  return moves_no_data && software_queue_is_runnable(queue);
+  return moves_no_data && software_ready_is_runnable(queue);
 }
 
 bool software_submit_prepare(struct software_queue *queue)
@@ -39,7 +39,7 @@ hipError_t software_submit(struct software_queue *queue, struct software_operati
     software_order_forget(queue, before);
     software_operation_free(operation);
     return hipErrorOutOfMemory;
-  } else if (software_queue_is_runnable(queue)) {
+  } else if (software_ready_is_runnable(queue)) {
     pthread_cond_signal(&queue->wake);
   }
   return hipSuccess;

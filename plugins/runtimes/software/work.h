@@ -80,12 +80,27 @@ void software_queue_abandon(struct software_queue *queue);
 void software_queue_append(struct software_queue *queue, struct software_operation *operation);
 /* Undoes append, at once: `before` is what was the last operation before it. */
 void software_queue_remove_last(struct software_queue *queue, struct software_operation *before);
-bool software_queue_is_runnable(const struct software_queue *queue);
 /* Executes the head of a runnable queue. Releases the lock meanwhile. */
 void software_queue_run(struct software_queue *queue);
 /* Whether all up to `sequence` is finished: on the queue, and for a default stream on all streams that order themselves
  * with it. */
 bool software_queue_is_done(const struct software_queue *queue, uint64_t sequence);
+
+/* ---- ready.c --------------------------------------------------------------------------------------------------- */
+
+bool software_ready_is_runnable(const struct software_queue *queue);
+/* Whether an operation of the queue with this number waits for an earlier one of the other side: of the default stream, or
+ * of the blocking streams. */
+bool software_ready_is_held(const struct software_queue *queue, uint64_t sequence);
+/* A queue has got its first operation; it has none any more, and `last` was the last one; its first operation has
+ * changed, or it has none any more. */
+void software_ready_add(struct software_queue *queue);
+void software_ready_remove(struct software_queue *queue, const struct software_operation *last);
+void software_ready_advance(const struct software_queue *queue);
+/* The marker is done. */
+void software_ready_wake(struct software_marker *marker);
+/* The runnable queue behind `queue`, which is one; NULL: the first one. NULL behind the last. */
+struct software_queue *software_ready_next(const struct software_queue *queue);
 
 /* ---- scheduler_threads.c, scheduler_stepped.c ------------------------------------------------------------------ */
 

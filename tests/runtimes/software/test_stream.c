@@ -3,6 +3,7 @@
  * handles are reused; an invalid stream is refused. Under both schedulers. */
 #include "device.h"
 #include <limits.h>
+#include <time.h>
 
 static hipStream_t create(unsigned flags)
 {
@@ -410,6 +411,90 @@ static void steps_can_be_taken_one_by_one(void **state)
   assert_ok(hipStreamDestroy(stream));
 }
 
+/* ---- What waits costs nothing ---- */
+
+enum { STEPS = 1500, MANY = 1500 };
+
+static double cpu_seconds(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The processor time of STEPS operations of one stream while `n` others wait for it: by an event, or as blocking streams for
+ * the default stream. */
+static double time_of_steps(unsigned n, bool is_held)
+{
+  static hipStream_t waiting[MANY];
+  hipStream_t stream = is_held ? NULL : create(hipStreamNonBlocking);
+  hipEvent_t event;
+  int done = 0;
+  assert_ok(hipEventCreate(&event));
+  for (int i = 0; i < STEPS; i++) assert_ok(hipLaunchHostFunc(stream, count_up, &done));
+  assert_ok(hipEventRecord(event, stream));
+  for (unsigned i = 0; i < n; i++) {
+    waiting[i] = create(is_held ? hipStreamDefault : hipStreamNonBlocking);
+    if (!is_held) assert_ok(hipStreamWaitEvent(waiting[i], event, 0));
+    assert_ok(hipLaunchHostFunc(waiting[i], count_up, &done));
+  }
+  double start = cpu_seconds();
+  assert_int_equal(hipmm_software_step(STEPS), STEPS);
+  double spent = cpu_seconds() - start;
+  assert_int_equal(done, STEPS);
+  assert_ok(hipDeviceSynchronize());
+  assert_int_equal(done, STEPS + n);
+  for (unsigned i = 0; i < n; i++) assert_ok(hipStreamDestroy(waiting[i]));
+  if (stream) assert_ok(hipStreamDestroy(stream));
+  assert_ok(hipEventDestroy(event));
+  return spent;
+}
+
+static void streams_that_wait_cost_no_step(void **state)
+{
+  (void)state;
+  for (int is_held = 0; is_held < 2; is_held++) {
+    double one = time_of_steps(1, is_held), many = time_of_steps(MANY, is_held);
+    if (many > 10 * one + 0.01) fail_msg("%d held: %g s instead of %g s", is_held, many, one);
+  }
+}
+
+static uint64_t order_hash;
+
+static void note_order(void *argument)
+{
+  order_hash = (order_hash ^ *(uint64_t *)argument) * 0x100000001b3U;
+}
+
+/* Streams of all kinds that wait for each other: the seed alone decides the order, in each release. */
+static void a_seed_gives_the_order_that_it_always_gave(void **state)
+{
+  (void)state;
+  enum { N = 12, WORK = 500 };
+  static uint64_t numbers[WORK];
+  hipStream_t streams[N] = {NULL};
+  hipEvent_t events[4];
+  uint64_t random = 7;
+  order_hash = 0;
+  for (int i = 1; i < N; i++) streams[i] = create(i % 2 ? hipStreamNonBlocking : hipStreamDefault);
+  for (int i = 0; i < 4; i++) assert_ok(hipEventCreate(&events[i]));
+  for (int i = 0; i < WORK; i++) {
+    random = random * 6364136223846793005U + 1442695040888963407U;
+    hipStream_t stream = streams[(random >> 33) % (i % 20 ? N - 1 : N)];
+    hipEvent_t event = events[random >> 40 & 3];
+    if (i % 5 == 1) assert_ok(hipEventRecord(event, stream));
+    if (i % 5 == 3) assert_ok(hipStreamWaitEvent(stream, event, 0));
+    numbers[i] = (uint64_t)i;
+    assert_ok(hipLaunchHostFunc(stream, note_order, &numbers[i]));
+    if (i % 50 == 49) hipmm_software_step(30);
+    if (i % 90 == 89) assert_ok(hipStreamSynchronize(streams[(random >> 50) % N]));
+  }
+  assert_ok(hipDeviceSynchronize());
+  assert_int_equal(order_hash, 0xb53c24d0a1bdb9deU);
+  for (int i = 1; i < N; i++) assert_ok(hipStreamDestroy(streams[i]));
+  for (int i = 0; i < 4; i++) assert_ok(hipEventDestroy(events[i]));
+}
+
 static void many_streams_come_and_go(void **state)
 {
   (void)state;
@@ -477,6 +562,9 @@ int main(void)
       {"a seed repeats its order and another differs", a_seed_repeats_its_order_and_another_differs, start_stepped,
        finish, NULL},
       {"steps can be taken one by one", steps_can_be_taken_one_by_one, start_stepped, finish, NULL},
+      {"streams that wait cost no step", streams_that_wait_cost_no_step, start_stepped, finish, NULL},
+      {"a seed gives the order that it always gave", a_seed_gives_the_order_that_it_always_gave, start_stepped, finish,
+       NULL},
       {"many streams come and go (threads)", many_streams_come_and_go, start_threads, finish, NULL},
       {"many streams come and go (stepped)", many_streams_come_and_go, start_stepped, finish, NULL},
   };

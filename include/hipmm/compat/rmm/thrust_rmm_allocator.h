@@ -80,7 +80,9 @@ private:
 namespace rmm
 {
 
+#ifndef HIPMM_COMPAT_RMM_DEVICE_VECTOR_HPP /* which has the vector of RMM 23.12 */
 template <typename T> using device_vector = thrust::device_vector<T, rmm_allocator<T>>;
+#endif
 
 #if __has_include(<thrust/system/hip/execution_policy.h>)
 using par_t = decltype(thrust::hip::par(rmm_allocator<char>{}));

@@ -29,7 +29,6 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
     """A pool: `initial_pool_size` bytes at once (None: half of the free memory), up to `maximum_pool_size` (None: no limit).
     Sizes may be texts."""
 
-    _keeps_memory = True
 
     def __init__(
         self,
@@ -54,7 +53,6 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
 class ArenaMemoryResource(UpstreamResourceAdaptor):
     """An arena of a fixed size (None: half of the free memory), of which threads and streams have parts."""
 
-    _keeps_memory = True
 
     def __init__(
         self, upstream_mr: DeviceMemoryResource, arena_size: int | str | None = None, dump_log_on_failure: bool = False
@@ -75,7 +73,6 @@ class ArenaMemoryResource(UpstreamResourceAdaptor):
 class FixedSizeMemoryResource(UpstreamResourceAdaptor):
     """Blocks of one size; larger requests raise MemoryError."""
 
-    _keeps_memory = True
 
     def __init__(
         self, upstream_mr: DeviceMemoryResource, block_size: int = 1 << 20, blocks_to_preallocate: int = 128
@@ -90,7 +87,6 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
     """Bins of sizes over an upstream for larger requests: one for each power of two between the exponents, and those of
     add_bin()."""
 
-    _keeps_memory = True
 
     def __init__(
         self, upstream_mr: DeviceMemoryResource, min_size_exponent: int = -1, max_size_exponent: int = -1

@@ -69,17 +69,6 @@ class DeviceMemoryResource:
     """Where device memory comes from. Programs do not derive from it: CallbackMemoryResource takes functions."""
 
     _resource: hipmm.Resource
-    _keeps_memory = False  # whether its free memory stays allocated from the runtime
-    _was_in_force = False
-
-    def __del__(self) -> None:
-        """RMM frees the memory of a resource that nobody uses. hipmm keeps what was in force until hipmm.finalize(), and
-        gives its memory back here."""
-        if self._keeps_memory and self._was_in_force:
-            try:
-                self._resource.trim()
-            except hipmm.Error:
-                pass  # after finalize(), or in the child of a fork
 
     def allocate(self, nbytes: int, stream: Stream = DEFAULT_STREAM) -> int:
         """The address of `nbytes` bytes for use on `stream`; 0 for 0 bytes. Raises MemoryError."""

@@ -39,10 +39,6 @@ def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
         raise RuntimeError(f"{mr!r} is a resource of device {mr._resource.device}, not of device {device}")
     _per_device_mrs[device] = mr
     hipmm.set_resource(mr._resource)
-    below: DeviceMemoryResource | None = mr
-    while below is not None:
-        below._was_in_force = True
-        below = getattr(below, "upstream_mr", None)
 
 
 def get_current_device_resource() -> DeviceMemoryResource:

@@ -51,7 +51,6 @@ class CudaAsyncMemoryResource(DeviceMemoryResource):
     """Stream-ordered memory of a pool of the driver. `initial_pool_size` may be a text; `enable_ipc`: other processes can
     import the pool (POSIX file descriptors)."""
 
-    _keeps_memory = True
 
     def __init__(
         self,

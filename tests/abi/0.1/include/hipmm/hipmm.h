@@ -138,8 +138,8 @@ enum hipmm_log_level {
  * that cannot be opened HIPMM_E_IO.
  *
  * Level debug tells of failed allocations with the reason, of refused frees and of growth; trace tells of every call of
- * every resource (RMM: set_logging_level). A stack tells of its calls if the log, or the sink, wants debug when the stack
- * is built: its allocations cost nothing more otherwise. May be called before initialisation. */
+ * every resource (RMM: set_logging_level). Allocations cost more while the log, or the sink, wants debug or trace, and only
+ * then. May be called before initialisation. */
 enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level);
 enum hipmm_status hipmm_log_set_file(const char *path);
 
@@ -267,8 +267,14 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_for_device(int device, str
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_by_name(int device, const char *name,
                                                               struct hipmm_resource **resource_out);
 
-/* Put another resource of the same device in force. The table of devices retains it until hipmm_finalize(). NULL resets
- * to the graph's resource, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference
+/* The same in the stack of `resource`, whichever resource of it that is (NULL: the resource in force on the current
+ * device): for stacks of hipmm_stack_build_from_file(). */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stack_get_by_name(struct hipmm_resource *resource, const char *name,
+                                                           struct hipmm_resource **resource_out);
+
+/* Put another resource of the same device in force. The table of devices retains it while it is in force, and until the
+ * calls end that began with it: keep a reference as long as memory allocated from it is in use. NULL resets to the graph's
+ * resource, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference
  * to the resource that was in force, and the device's stack is built if there was none yet. */
 enum hipmm_status hipmm_resource_set_current(struct hipmm_resource *resource, struct hipmm_resource **previous_out);
 enum hipmm_status hipmm_resource_set_for_device(int device, struct hipmm_resource *resource,
@@ -370,7 +376,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_create_from(int device, const 
 /* Builds the stack of a whole graph on `device` beside the table of devices: for a library that has a graph of its own,
  * in a program that uses hipmm with another graph or not at all. hipmm need not be initialised, and no hipmm_finalize()
  * touches the stack: `resource_out` gets its top, the resource that the graph has for this device, with a reference that
- * the caller owns, and the last reference destroys the stack. The stack is never in force by itself.
+ * the caller owns, and the last reference destroys the stack. The stack is never in force by itself. While it lives,
+ * streams can be created and retained, devices counted, and resources created over it, without initialisation.
  *
  * A process uses one runtime: a graph that asks for another than the one in use is HIPMM_E_STATE, and options of the
  * runtime have no effect while another stack or the table uses it. `name` is for the paths of hipmm_list(), which begin
@@ -558,7 +565,8 @@ enum hipmm_status hipmm_stream_retire(int device, hipmm_stream_t stream);
 
 /* ---- Devices ----------------------------------------------------------------------------------------------------- */
 
-/* The number of devices of the runtime in use, and the current device of the calling thread. */
+/* The number of devices of the runtime in use, and the current device of the calling thread. Both also work without
+ * initialisation while a stack of hipmm_stack_build_from_file() lives. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_count(int *count_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_current(int *device_out);
 

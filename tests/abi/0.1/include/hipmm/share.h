@@ -42,7 +42,8 @@ struct hipmm_share_pointer {
 HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_fd(struct hipmm_resource *resource, int *fd_out);
 
 /* The live block at `ptr` of that resource. Blocks of a sub-allocator above it (pool, binning, …) are HIPMM_E_POINTER,
- * even at the start of a chunk. */
+ * even at the start of a chunk: the driver exports a chunk as a whole, with all blocks in it. Blocks of a pool are shared
+ * as mapped memory (below). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, const void *ptr,
                                                               struct hipmm_share_pointer *pointer_out);
 
@@ -89,14 +90,16 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_block(struct hipmm_resourc
                                                             struct hipmm_share_block *block_out,
                                                             struct hipmm_share_part *parts_out, size_t n_parts);
 
-/* Imports another process's block as memory of `resource`, of the type `device`, on the device of the memory. The caller
+/* Imports another process's block as memory of `resource`, of the type `device`, on the device of the memory. `parts` has
+ * `n_parts` parts that came with the block; a block that says that it has more is HIPMM_E_ARGUMENT. The caller
  * still owns the descriptors, and may close them at once. The caller frees the block with hipmm_deallocate() and the size
  * that was requested, which does not free the owner's memory. Each import of a block has addresses of its own. What was
  * not exported by hipmm_share_export_block() is HIPMM_E_ARGUMENT or HIPMM_E_HIP; the caller must trust the other process
  * as to which memory the descriptors are of. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource,
                                                             const struct hipmm_share_block *block,
-                                                            const struct hipmm_share_part *parts, void **ptr_out);
+                                                            const struct hipmm_share_part *parts, size_t n_parts,
+                                                            void **ptr_out);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

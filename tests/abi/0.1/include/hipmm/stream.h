@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/stream.h: streams, pools of streams, and devices.
+/* hipmm/stream.h: streams, events, pools of streams, and devices.
  *
  *     #include <hipmm/stream.h>
  *     int main(void)
@@ -81,6 +81,29 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_device(hipmm_stream_t stream, in
 /* Whether it is the device's default stream, by either handle, and whether it is the per-thread stream: 1 or 0. */
 int hipmm_stream_is_default(hipmm_stream_t stream);
 int hipmm_stream_is_per_thread_default(hipmm_stream_t stream);
+
+/* ---- Events ------------------------------------------------------------------------------------------------------ */
+
+/* A point in the work of a stream (HIP: hipEvent_t without times). Events work after hipmm_finalize(), too. */
+struct hipmm_stream_event;
+
+/* Creates an event on a device. The caller destroys it. Before the first record it stands for work that has completed. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_event_create(int device, struct hipmm_stream_event **event_out);
+
+/* NULL has no effect. Streams that wait for the event's work go on waiting. After a failure the event is unchanged. */
+enum hipmm_status hipmm_stream_event_destroy(struct hipmm_stream_event *event);
+
+/* From now on the event stands for the work that was submitted to `stream` so far, a stream of the event's device. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_event_record(struct hipmm_stream_event *event, hipmm_stream_t stream);
+
+/* Whether this work has completed: 1 or 0. Does not wait. synchronize waits until it has. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_event_query(struct hipmm_stream_event *event, int *done_out);
+enum hipmm_status hipmm_stream_event_synchronize(struct hipmm_stream_event *event);
+
+/* Makes all later work of `stream`, a stream of `device`, wait for this work. The calling thread does not wait. The device
+ * may be another one than the event's. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_event_wait(struct hipmm_stream_event *event, int device,
+                                                           hipmm_stream_t stream);
 
 /* ---- Pools of streams ------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  *
  *     allocator = torch.cuda.memory.CUDAPluggableAllocator("libhipmm.so", "hipmm_torch_malloc", "hipmm_torch_free")
  *
- * The signatures are those of the frameworks, so no function returns a status: a failure is logged as an error, and
+ * The signatures are those of the frameworks, so their functions return no status: a failure is logged as an error, and
  * hipmm_last_error() gives its reason. No function throws or aborts. All are thread-safe.
  *
  * The first call initialises hipmm with hipmm_init() (HIPMM_CONFIG) if the program has not done so. If that fails, the
@@ -45,7 +45,7 @@ void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipmm_stream_t strea
 
 /* Sets the function that is called with the reason before hipmm_torch_malloc() returns NULL for a failure; NULL: none.
  * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm.torch passes
- * std::__throw_runtime_error. */
+ * a function that throws c10::OutOfMemoryError, PyTorch's own. */
 void hipmm_torch_on_failure(void (*function)(const char *message));
 
 /* set_init_fn: initialises hipmm now. PyTorch calls it where these functions give all its memory (use(), not pool(), of
@@ -59,6 +59,13 @@ void hipmm_torch_reset(void);
 /* set_memory_fraction_fn: from now on an allocation fails if the live bytes of these functions (as requested, without
  * rounding) would exceed this fraction of the device's memory, 0 to 1; 1 is no limit. Live blocks stay. */
 void hipmm_torch_memory_fraction(double fraction, int device);
+
+/* The bytes of the blocks that hipmm_torch_malloc() gave on a device and that are live, as requested: now, and at most since
+ * the device's first block or hipmm_torch_reset_peak(). 0 where PyTorch has allocated nothing. Either output may be
+ * NULL. Unlike the frameworks' own functions, these two return a status: HIPMM_E_NO_DEVICE, and HIPMM_E_STATE before
+ * hipmm is initialised. */
+HIPMM_MUST_CHECK enum hipmm_status hipmm_torch_memory(int device, size_t *live_bytes_out, size_t *peak_bytes_out);
+enum hipmm_status hipmm_torch_reset_peak(int device);
 
 /* set_base_alloc_fn: the live block that starts at `ptr`, and its size as requested; NULL and 0 if there is none. The
  * block may be a part of an allocation of the driver, so that an IPC handle names more than the block. */

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+#
+# find_package(rmm VERSION): the headers are those of 23.12, which serve programs of earlier releases too.
+set(PACKAGE_VERSION 23.12.0)
+set(PACKAGE_VERSION_COMPATIBLE FALSE)
+if(NOT PACKAGE_FIND_VERSION VERSION_GREATER "23.12.999")
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()

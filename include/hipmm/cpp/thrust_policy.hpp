@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* hipmm/cpp/thrust_policy.hpp: the policy of Thrust for an allocator of temporary memory and a stream. The device system is
+ * rocThrust's or CUDA's; with THRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP algorithms run on the host, which suits the
+ * software device, and wait for the stream before they begin, as far as their policy is made after its work. */
+#ifndef HIPMM_CPP_THRUST_POLICY_HPP
+#define HIPMM_CPP_THRUST_POLICY_HPP
+
+#include <hipmm/cpp/stream.hpp>
+
+#include <thrust/detail/config.h>
+#include <thrust/version.h>
+
+#if THRUST_DEVICE_SYSTEM == THRUST_DEVICE_SYSTEM_CPP
+#include <thrust/system/cpp/execution_policy.h>
+#elif __has_include(<thrust/system/hip/execution_policy.h>)
+#include <thrust/system/hip/execution_policy.h>
+#else
+#include <thrust/system/cuda/execution_policy.h>
+#endif
+
+namespace hipmm::detail
+{
+
+#if THRUST_DEVICE_SYSTEM == THRUST_DEVICE_SYSTEM_CPP
+
+/* The calling thread does the work, so the work of the stream comes first. */
+template <typename Allocator, typename Stream> auto thrust_policy(const Allocator &temporary, Stream stream)
+{
+  stream_ref{stream}.synchronize();
+  return thrust::cpp::par(temporary);
+}
+template <typename Allocator, typename Stream> auto thrust_policy_nosync(const Allocator &temporary, Stream stream)
+{
+  return thrust_policy(temporary, stream);
+}
+
+#elif __has_include(<thrust/system/hip/execution_policy.h>)
+
+template <typename Allocator, typename Stream> auto thrust_policy(const Allocator &temporary, Stream stream)
+{
+  return thrust::hip::par(temporary).on(static_cast<hipStream_t>(stream));
+}
+template <typename Allocator, typename Stream> auto thrust_policy_nosync(const Allocator &temporary, Stream stream)
+{
+#if THRUST_VERSION >= 101600
+  return thrust::hip::par_nosync(temporary).on(static_cast<hipStream_t>(stream));
+#else
+  return thrust_policy(temporary, stream);
+#endif
+}
+
+#else
+
+template <typename Allocator, typename Stream> auto thrust_policy(const Allocator &temporary, Stream stream)
+{
+  return thrust::cuda::par(temporary).on(static_cast<cudaStream_t>(stream));
+}
+template <typename Allocator, typename Stream> auto thrust_policy_nosync(const Allocator &temporary, Stream stream)
+{
+#if THRUST_VERSION >= 101600
+  return thrust::cuda::par_nosync(temporary).on(static_cast<cudaStream_t>(stream));
+#else
+  return thrust_policy(temporary, stream);
+#endif
+}
+
+#endif
+
+} // namespace hipmm::detail
+
+#endif

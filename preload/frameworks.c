@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* frameworks.c: see frameworks.h, and the functions that hipmm's Python package finds in this object. In a process of
+ * `hipmm run` the package uses them in place of its own libhipmm, so that there is one stack for each device: the memory of
+ * PyTorch, CuPy and Numba is served once, by the stack that serves the process's other calls, and is in its report. */
+#include "frameworks.h"
+
+#include "blocks.h"
+#include "init.h"
+#include "next_symbol.h"
+
+#include <hipmm/buffer.h>
+#include <hipmm/inspect.h>
+#include <hipmm/memory.h>
+#include <hipmm/share.h>
+#include <hipmm/stream.h>
+#include <hipmm/torch.h>
+#include <hipmm/version.h>
+#include <pthread.h>
+#include <string.h>
+
+static const char *const names[FRAMEWORK_ROWS] = {
+    [FRAMEWORK_TORCH_MALLOC] = "torch: malloc", [FRAMEWORK_TORCH_FREE] = "torch: free",
+    [FRAMEWORK_CUPY_MALLOC] = "cupy: malloc",   [FRAMEWORK_CUPY_FREE] = "cupy: free",
+    [FRAMEWORK_NUMBA_MALLOC] = "numba: malloc", [FRAMEWORK_NUMBA_FREE] = "numba: free"};
+
+static atomic_uint_fast64_t calls[FRAMEWORK_ROWS], failures[FRAMEWORK_ROWS];
+
+const char *frameworks_name(enum framework_row row)
+{
+  return names[row];
+}
+
+struct hook_counts frameworks_counts(enum framework_row row)
+{
+  return (struct hook_counts){.calls = atomic_load(&calls[row]), .failed = atomic_load(&failures[row])};
+}
+
+/* The counts so far are the parent's. */
+static void frameworks_enter_child(void)
+{
+  for (int row = 0; row < FRAMEWORK_ROWS; row++) {
+    atomic_store(&calls[row], 0);
+    atomic_store(&failures[row], 0);
+  }
+}
+
+__attribute__((constructor)) static void frameworks_watch_forks(void)
+{
+  pthread_atfork(NULL, NULL, frameworks_enter_child);
+}
+
+/* ---- Calls of frameworks ---- */
+
+/* PyTorch's function for failures throws a C++ exception through the functions below, so a call is ended by a cleanup. */
+struct framework_call {
+  enum framework_row row;
+  struct served_device *served; /* NULL: its memory is not counted */
+  int64_t bytes;                /* below zero: freed */
+  bool is_failed;
+};
+
+static struct framework_call frameworks_begin(enum framework_row row, int device, int64_t bytes)
+{
+  reentry_enter();
+  enum family family = next_find(HOOK_cudaMalloc) ? FAMILY_CUDA : FAMILY_HIP;
+  return (struct framework_call){row, init_ready_for_python() ? devices_get(family, device) : NULL, bytes, bytes > 0};
+}
+
+static void frameworks_end(struct framework_call *call)
+{
+  int64_t bytes = call->bytes < 0 ? -call->bytes : call->bytes;
+  atomic_fetch_add_explicit(&calls[call->row], 1, memory_order_relaxed);
+  if (call->is_failed)
+    atomic_fetch_add_explicit(&failures[call->row], 1, memory_order_relaxed);
+  else if (call->served && bytes)
+    blocks_count(&call->served->usage[KIND_DEVICE], bytes, call->bytes < 0 ? -1 : 1);
+  reentry_leave();
+}
+
+#define FRAMEWORK_CALL(row, device, bytes) \
+  __attribute__((cleanup(frameworks_end))) struct framework_call call = frameworks_begin(row, device, bytes)
+
+#pragma GCC visibility push(default)
+
+void *hipmm_run_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream);
+void hipmm_run_torch_free(void *ptr, ssize_t bytes, int device, hipmm_stream_t stream);
+void hipmm_run_numba(int device, int64_t bytes, int is_failed);
+void *hipmm_run_function(const char *name);
+int hipmm_run_attach(int version);
+
+void *hipmm_run_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream)
+{
+  FRAMEWORK_CALL(FRAMEWORK_TORCH_MALLOC, device, bytes);
+  void *ptr = hipmm_torch_malloc(bytes, device, stream);
+  call.is_failed = bytes && !ptr;
+  return ptr;
+}
+
+void hipmm_run_torch_free(void *ptr, ssize_t bytes, int device, hipmm_stream_t stream)
+{
+  FRAMEWORK_CALL(FRAMEWORK_TORCH_FREE, device, ptr ? -bytes : 0);
+  hipmm_torch_free(ptr, bytes, device, stream);
+}
+
+/* Counts an allocation of hipmm.numba, or a free of -bytes. */
+void hipmm_run_numba(int device, int64_t bytes, int is_failed)
+{
+  FRAMEWORK_CALL(bytes < 0 ? FRAMEWORK_NUMBA_FREE : FRAMEWORK_NUMBA_MALLOC, device, bytes);
+  call.is_failed = is_failed;
+}
+
+#pragma GCC visibility pop
+
+static void *frameworks_cupy_malloc(void *stream, size_t bytes, int device)
+{
+  FRAMEWORK_CALL(FRAMEWORK_CUPY_MALLOC, device, (int64_t)bytes);
+  void *ptr = hipmm_cupy_malloc(stream, bytes, device);
+  call.is_failed = bytes && !ptr;
+  return ptr;
+}
+
+/* CuPy does not give the size. */
+static void frameworks_cupy_free(void *stream, void *ptr, int device)
+{
+  size_t bytes;
+  hipmm_torch_base_alloc(ptr, &bytes);
+  FRAMEWORK_CALL(FRAMEWORK_CUPY_FREE, device, -(int64_t)bytes);
+  hipmm_cupy_free(stream, ptr, device);
+}
+
+/* ---- Functions for the package ----
+ *
+ * The public functions are not exported: a program that is linked to libhipmm keeps its own. */
+
+struct framework_function {
+  const char *name;
+  void (*function)(void);
+};
+
+static const struct framework_function functions[] = {
+    /* In place of those of the same name. */
+    {"hipmm_cupy_malloc", (void (*)(void))frameworks_cupy_malloc},
+    {"hipmm_cupy_free", (void (*)(void))frameworks_cupy_free},
+#define FRAMEWORK_FUNCTION(name) {#name, (void (*)(void))(name)},
+#include "functions.inc"
+};
+
+/* A public function of hipmm; NULL if there is none of this name. */
+void *hipmm_run_function(const char *name)
+{
+  void *address = NULL;
+  for (size_t i = 0; i < sizeof functions / sizeof *functions && !address; i++)
+    if (!strcmp(functions[i].name, name)) memcpy(&address, &functions[i].function, sizeof address);
+  return address;
+}
+
+/* Whether the package is of this object's version, and so can use its functions. */
+int hipmm_run_attach(int version)
+{
+  if (version != HIPMM_VERSION) return 0;
+  init_set_places();
+  return 1;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* frameworks.h: what PyTorch, CuPy and Numba allocate in a process of `hipmm run`, for the report. */
+#ifndef HIPMM_PRELOAD_FRAMEWORKS_H
+#define HIPMM_PRELOAD_FRAMEWORKS_H
+
+#include "hooks.h"
+
+/* The functions that frameworks call, as further rows of the report. */
+enum framework_row {
+  FRAMEWORK_TORCH_MALLOC,
+  FRAMEWORK_TORCH_FREE,
+  FRAMEWORK_CUPY_MALLOC,
+  FRAMEWORK_CUPY_FREE,
+  FRAMEWORK_NUMBA_MALLOC,
+  FRAMEWORK_NUMBA_FREE,
+  FRAMEWORK_ROWS
+};
+
+const char *frameworks_name(enum framework_row row);
+struct hook_counts frameworks_counts(enum framework_row row);
+
+#endif

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""`hipmm run` for Python: what its hook (sitecustomize.py, which the environment carries to every Python that the program
+starts) calls when a framework has been imported. A program has no use for this module."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from . import _hipmm
+
+_MODULES = {"torch": "hipmm.torch", "cupy": "hipmm.cupy", "numba.cuda": "hipmm.numba"}
+
+
+def _is_wanted(framework: str) -> bool:
+    """Whether the framework uses a GPU, and the program has not chosen an allocator for it."""
+    if framework == "torch":
+        version = sys.modules["torch"].version
+        return bool(version.cuda or getattr(version, "hip", None))
+    if framework == "numba.cuda":
+        return not os.environ.get("NUMBA_CUDA_MEMORY_MANAGER") and os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "0"
+    return True
+
+
+def serve(framework: str) -> str | None:
+    """Gives hipmm to the framework. Returns why it keeps its own allocator; None if it is served, or if it has no use for
+    hipmm: PyTorch without a GPU's support, or a program that imports hipmm.torch itself, and so chooses itself."""
+    module = _MODULES[framework]
+    if module in sys.modules or not _is_wanted(framework):
+        return None
+    if not _hipmm.is_under_run():
+        return (
+            f"hipmm {_hipmm.version()} of {os.path.dirname(__file__)} does not go with this `hipmm run`: that is of another "
+            "version, or LD_PRELOAD was changed"
+        )
+    try:
+        importlib.import_module(module).use()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* view.c: the type View: an array of another library, as DLPack gives it, without a copy. The View consumes the capsule, so
+ * it owns the tensor, and calls its deleter once, when the object dies. */
+#include "dlpack.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static PyTypeObject *view_type;
+
+struct view {
+  PyObject_HEAD const struct dl_tensor *tensor;
+  void *managed; /* a dl_versioned, or a dl_managed */
+  bool versioned, read_only;
+  hipmm_stream_t stream; /* on which the contents are ready */
+};
+
+/* ---- Life ---- */
+
+/* hipmm._arrays.from_dlpack() calls it with (capsule, stream), for which the producer was asked. */
+static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *names)
+{
+  PyObject *capsule, *given;
+  hipmm_stream_t stream;
+  if (names || !PyArg_ParseTuple(args, "OO:View", &capsule, &given) || stream_from(given, &stream)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a View is made by hipmm.from_dlpack()");
+    return NULL;
+  }
+  const struct dl_tensor *tensor = dlpack_tensor(capsule);
+  if (!tensor) return NULL;
+  bool versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
+  void *managed = PyCapsule_GetPointer(capsule, versioned ? "dltensor_versioned" : "dltensor");
+  struct view *self = (struct view *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+  if (!self) return NULL;
+  if (PyCapsule_SetName(capsule, versioned ? "used_dltensor_versioned" : "used_dltensor")) {
+    Py_DECREF(self); /* owns nothing yet */
+    return NULL;
+  }
+  self->tensor = tensor;
+  self->managed = managed;
+  self->versioned = versioned;
+  self->read_only = versioned && ((const struct dl_versioned *)managed)->flags & DLPACK_READ_ONLY;
+  self->stream = stream;
+  return (PyObject *)self;
+}
+
+/* A deleter may run code of Python: an exception under way is kept from it. */
+static void view_dealloc(PyObject *object)
+{
+  struct view *self = (struct view *)object;
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject *exception[3];
+  PyErr_Fetch(&exception[0], &exception[1], &exception[2]);
+  struct dl_versioned *versioned = self->versioned ? self->managed : NULL;
+  struct dl_managed *managed = self->versioned ? NULL : self->managed;
+  if (versioned && versioned->deleter) versioned->deleter(versioned);
+  if (managed && managed->deleter) managed->deleter(managed);
+  PyErr_Restore(exception[0], exception[1], exception[2]);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+  Py_DECREF(type);
+}
+
+/* ---- Facts ---- */
+
+static char *view_data(const struct view *self)
+{
+  return (char *)self->tensor->data + self->tensor->byte_offset;
+}
+
+static PyObject *view_get_ptr(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromVoidPtr(view_data((struct view *)self));
+}
+
+static PyObject *view_get_nbytes(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromUnsignedLongLong(dlpack_bytes(((struct view *)self)->tensor));
+}
+
+/* A tuple of the shape, or of the strides times `unit`. */
+static PyObject *view_tuple(const struct dl_tensor *tensor, const int64_t *numbers, int64_t unit)
+{
+  PyObject *tuple = PyTuple_New(tensor->ndim);
+  for (int i = 0; tuple && i < tensor->ndim; i++) {
+    PyObject *number = PyLong_FromLongLong(numbers[i] * unit);
+    if (!number || PyTuple_SetItem(tuple, i, number)) Py_CLEAR(tuple);
+  }
+  return tuple;
+}
+
+static PyObject *view_get_shape(PyObject *self, void *unused)
+{
+  (void)unused;
+  const struct dl_tensor *tensor = ((struct view *)self)->tensor;
+  return view_tuple(tensor, tensor->shape, 1);
+}
+
+/* As __array_interface__ has it: "|V2" for types of elements that it does not know, such as bfloat16. */
+static PyObject *view_get_typestr(PyObject *self, void *unused)
+{
+  static const char kinds[] = {
+      [DLPACK_INT] = 'i', [DLPACK_UNSIGNED] = 'u', [DLPACK_FLOAT] = 'f', [DLPACK_COMPLEX] = 'c', [DLPACK_BOOL] = 'b'};
+  (void)unused;
+  const struct dl_tensor *tensor = ((struct view *)self)->tensor;
+  unsigned code = tensor->dtype.code, bits = (unsigned)tensor->dtype.bits * tensor->dtype.lanes;
+  char kind = code < sizeof kinds && tensor->dtype.lanes == 1 ? kinds[code] : '\0';
+  if (bits % 8)
+    return PyErr_Format(PyExc_BufferError, "elements of %u bits have no type of __cuda_array_interface__", bits);
+  return PyUnicode_FromFormat("%c%c%u", !kind || bits == 8 ? '|' : '<', kind ? kind : 'V', bits / 8);
+}
+
+static PyObject *view_get_read_only(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyBool_FromLong(((struct view *)self)->read_only);
+}
+
+static PyObject *view_get_stream(PyObject *self, void *unused)
+{
+  (void)unused;
+  return PyLong_FromVoidPtr(((struct view *)self)->stream);
+}
+
+static bool view_is_of_host(const struct view *self)
+{
+  int32_t type = self->tensor->device.type;
+  return type == DLPACK_CPU || type == DLPACK_CUDA_HOST || type == DLPACK_ROCM_HOST;
+}
+
+/* ---- For others ---- */
+
+/* Memory of the host is a device's on the software device alone. */
+static PyObject *view_array_interface(PyObject *object, void *unused)
+{
+  const struct view *self = (struct view *)object;
+  const struct dl_tensor *tensor = self->tensor;
+  const char *runtime = api.runtime();
+  if (tensor->device.type == DLPACK_CPU && (!runtime || strcmp(runtime, "software") != 0))
+    return PyErr_SetString(PyExc_AttributeError, "the array is in memory of the host"), NULL;
+  PyObject *type = view_get_typestr(object, unused), *shape = type ? view_get_shape(object, unused) : NULL;
+  PyObject *strides =
+      dlpack_is_c_order(tensor) ? Py_NewRef(Py_None) : view_tuple(tensor, tensor->strides, tensor->dtype.bits / 8);
+  if (!type || !shape || !strides) {
+    Py_XDECREF(type);
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    return NULL;
+  }
+  return Py_BuildValue("{s:(NO),s:N,s:N,s:N,s:i,s:N}", "data", PyLong_FromVoidPtr(view_data(self)),
+                       self->read_only ? Py_True : Py_False, "shape", shape, "strides", strides, "typestr", type,
+                       "version", 3, "stream", PyLong_FromVoidPtr(self->stream ? self->stream : HIPMM_LEGACY_STREAM));
+}
+
+static PyObject *view_dlpack_device(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  const struct dl_device *device = &((struct view *)self)->tensor->device;
+  return Py_BuildValue("ii", device->type, device->id);
+}
+
+/* hipmm._arrays checks the arguments and orders the streams. */
+static PyObject *view_dlpack(PyObject *object, PyObject *args, PyObject *names)
+{
+  struct view *self = (struct view *)object;
+  int versioned;
+  if (PyTuple_Size(args)) return PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only"), NULL;
+  PyObject *function = arrays_function("prepare_view"), *one = PyTuple_New(1), *answer = NULL, *capsule = NULL;
+  if (one) PyTuple_SetItem(one, 0, Py_NewRef(object));
+  if (function && one) answer = PyObject_Call(function, one, names);
+  versioned = answer ? PyObject_IsTrue(answer) : -1;
+  if (versioned == 0 && self->read_only)
+    PyErr_SetString(PyExc_BufferError,
+                    "the array is read-only, which only DLPack 1.0 can say: pass max_version=(1, 0)");
+  else if (versioned >= 0)
+    capsule = dlpack_export(object, self->tensor, 0, versioned, self->read_only, NULL);
+  Py_XDECREF(answer);
+  Py_XDECREF(one);
+  Py_XDECREF(function);
+  return capsule;
+}
+
+static int view_get_buffer(PyObject *object, Py_buffer *view, int flags)
+{
+  const struct view *self = (struct view *)object;
+  view->obj = NULL;
+  if (!view_is_of_host(self) || !dlpack_is_c_order(self->tensor)) {
+    PyErr_SetString(PyExc_BufferError,
+                    "only an array in memory of the host, in C order, has the buffer protocol; copy it "
+                    "with hipmm.Buffer.copy_of()");
+    return -1;
+  }
+  static char none[1];
+  char *data = view_data(self);
+  return PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)dlpack_bytes(self->tensor), self->read_only,
+                           flags);
+}
+
+static PyObject *view_repr(PyObject *object)
+{
+  const struct view *self = (struct view *)object;
+  char words[80];
+  snprintf(words, sizeof words, "<hipmm.View of %llu bytes at %p on DLPack device (%d, %d)>",
+           (unsigned long long)dlpack_bytes(self->tensor), (void *)view_data(self), (int)self->tensor->device.type,
+           (int)self->tensor->device.id);
+  return PyUnicode_FromString(words);
+}
+
+/* ---- The type ---- */
+
+static PyMethodDef view_methods[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))view_dlpack, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"__dlpack_device__", view_dlpack_device, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef view_properties[] = {
+    {"ptr", view_get_ptr, NULL, "The address of the first element.", NULL},
+    {"nbytes", view_get_nbytes, NULL, "The size of the elements in bytes.", NULL},
+    {"shape", view_get_shape, NULL, "The lengths, as a tuple.", NULL},
+    {"typestr", view_get_typestr, NULL, "The type of the elements, such as \"<f4\".", NULL},
+    {"read_only", view_get_read_only, NULL, "Whether the contents must not be changed.", NULL},
+    {"stream", view_get_stream, NULL, "The handle of the stream on which the contents are ready.", NULL},
+    {"__cuda_array_interface__", view_array_interface, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot view_slots[] = {
+    {Py_tp_doc,
+     "An array of another library without a copy, from hipmm.from_dlpack(). It keeps the array's memory, and "
+     "gives that to others by DLPack, __cuda_array_interface__ and, for memory of the host, the buffer "
+     "protocol. The memory goes back to its library when the View dies."},
+    {Py_tp_new, (void *)view_new},
+    {Py_tp_dealloc, (void *)view_dealloc},
+    {Py_tp_repr, (void *)view_repr},
+    {Py_tp_methods, view_methods},
+    {Py_tp_getset, view_properties},
+    {Py_bf_getbuffer, (void *)view_get_buffer},
+    {0, NULL}};
+
+static PyType_Spec view_spec = {"hipmm.View", sizeof(struct view), 0, Py_TPFLAGS_DEFAULT, view_slots};
+
+int view_init(PyObject *module)
+{
+  view_type = (PyTypeObject *)PyType_FromSpec(&view_spec);
+  return view_type ? PyModule_AddObjectRef(module, "View", (PyObject *)view_type) : -1;
+}

@@ -1,0 +1,104 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Programs of RMM 23.12, compiled with the compatible headers without a warning, and run on two software devices: by the
+# library's own compiler as C++17, by clang 14 as C++20. A program takes HIP's types with __HIP_PLATFORM_AMD__, otherwise those
+# of the runtime whose headers are found. g++ as C++20 and nvcc compile only.
+#
+# rmm_thrust.cpp needs Thrust's headers: THRUST_INCLUDE names their folder, unless they are among the system's or CUDA's.
+set -u
+: "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
+[ -n "${CXX-}" ] || { echo "no C++ compiler was found"; exit 77; }
+
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+failed=0
+HIPMM_RUNTIME=software HIPMM_SOFTWARE=devices=2,memory=1GiB
+export HIPMM_RUNTIME HIPMM_SOFTWARE
+sources=$top_srcdir/tests/compat
+software=$top_builddir/plugins/runtimes/software/.libs
+flags="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -I$top_srcdir/include -I$top_srcdir/include/hipmm/compat ${SANITIZER_FLAGS-}"
+libraries="$top_builddir/.libs/libhipmm.so -Wl,-rpath,$top_builddir/.libs -pthread"
+hip="-D__HIP_PLATFORM_AMD__ ${HIP_CFLAGS-}"
+nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+
+fail() {
+  echo "FAIL: $*"
+  failed=$((failed + 1))
+}
+
+# build COMPILER STANDARD SOURCE ARGUMENT...: a program at $work/program
+build() {
+  compiler=$1 standard=$2 source=$3
+  shift 3
+  # shellcheck disable=SC2086 # lists of words
+  $compiler -std="$standard" $flags "$sources/$source" -o "$work/program" "$@" $libraries >"$work/log" 2>&1 && return
+  head -n 40 "$work/log"
+  fail "$source does not compile with $compiler -std=$standard $*"
+  return 1
+}
+
+# run NAME ARGUMENT...: the program in a folder of its own
+run() {
+  name=$1
+  shift
+  rm -rf "$work/here" && mkdir "$work/here"
+  echo "== $name"
+  (cd "$work/here" && RMM_DEBUG_LOG_FILE=debug.txt "$work/program" "$@") || fail "$name"
+}
+
+thrust_folder() {
+  for folder in "${THRUST_INCLUDE-}" /usr/include /usr/local/include "$(dirname "$nvcc")/../include/cccl"; do
+    [ -n "$folder" ] && [ -e "$folder/thrust/device_vector.h" ] && echo "$folder" && return
+  done
+}
+thrust=$(thrust_folder)
+[ -n "$thrust" ] || echo "Thrust's headers were not found"
+
+echo '{ "stack": ["statistics", "pool", "device"] }' >"$work/hipmm.json"
+
+# programs COMPILER STANDARD: builds and runs all
+programs() {
+  title="$1, $2"
+  build "$1" "$2" rmm_resources.cpp && run "resources, $title" .
+  # shellcheck disable=SC2086 # lists of words
+  build "$1" "$2" rmm_containers.cpp $hip -DSPDLOG_ACTIVE_LEVEL=SPDLOG_LEVEL_DEBUG &&
+    run "containers, $title" &&
+    HIPMM_CONFIG=$work/hipmm.json run "containers over a graph, $title" graph
+  # shellcheck disable=SC2086 # the program calls HIP's functions, which the software device has
+  build "$1" "$2" rmm_readme.cpp $hip "$software/software.so" -Wl,-rpath,"$software" && run "examples of READMEs, $title"
+  [ -z "$thrust" ] || {
+    build "$1" "$2" rmm_thrust.cpp -isystem "$thrust" -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP &&
+      run "Thrust, $title" .
+  }
+}
+programs "$CXX" c++17
+build "$CXX" c++17 ../cpp/rmm_resources.cpp && run "hipmm/rmm.hpp over these headers"
+for source in rmm_resources.cpp rmm_containers.cpp; do
+  # shellcheck disable=SC2086
+  $CXX -std=c++20 $flags -fsyntax-only "$sources/$source" >"$work/log" 2>&1 ||
+    { head -n 40 "$work/log"; fail "$source does not compile as C++20"; }
+done
+# A program has the sanitizers of the library's own compiler alone.
+[ -n "${SANITIZER_FLAGS-}" ] || ! command -v clang++-14 >/dev/null || programs clang++-14 c++20
+
+if [ -x "$nvcc" ]; then
+  for source in rmm_resources.cpp rmm_thrust.cpp; do
+    "$nvcc" -std=c++17 -x cu -I"$top_srcdir/include" -I"$top_srcdir/include/hipmm/compat" -c "$sources/$source" \
+      -o "$work/object.o" >"$work/log" 2>&1 || { head -n 40 "$work/log"; fail "$source does not compile with nvcc"; }
+  done
+fi
+
+# All headers in two files of one program, in both orders: each includes what it needs, and defines nothing twice.
+for file in one two; do
+  [ $file = one ] && order='sort' || order='sort -r'
+  (cd "$top_srcdir/include/hipmm/compat" && find rmm -name '*.hpp') | $order | while read -r header; do
+    case $header in *thrust* | *device_vector* | *exec_policy*) [ -n "$thrust" ] || continue ;; esac
+    echo "#include <$header>"
+  done >"$work/$file.cpp"
+done
+echo 'int main() { return 0; }' >>"$work/two.cpp"
+# shellcheck disable=SC2086
+$CXX -std=c++17 $flags ${thrust:+-isystem $thrust -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP} "$work/one.cpp" \
+  "$work/two.cpp" -o "$work/program" $libraries >"$work/log" 2>&1 || { head -n 40 "$work/log"; fail "two files with all headers"; }
+exit $((failed != 0))

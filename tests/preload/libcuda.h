@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* libcuda.h: the functions of NVIDIA's driver that the tests' stand-in has, for machines without CUDA's headers. */
+#ifndef HIPMM_TESTS_PRELOAD_LIBCUDA_H
+#define HIPMM_TESTS_PRELOAD_LIBCUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct {
+  char reserved[64];
+} CUipcMemHandle;
+
+/* X(name, the name that cuGetProcAddress() takes, the release that brought the function, parameters, arguments) */
+/* clang-format off */
+#define DRIVER_FUNCTIONS(X) \
+  X(cuInit, cuInit, 2000, (unsigned flags), (flags)) \
+  X(cuDriverGetVersion, cuDriverGetVersion, 2020, (int *version), (version)) \
+  X(cuGetErrorName, cuGetErrorName, 6000, (int code, const char **text), (code, text)) \
+  X(cuGetErrorString, cuGetErrorString, 6000, (int code, const char **text), (code, text)) \
+  X(cuDeviceGetCount, cuDeviceGetCount, 2000, (int *count), (count)) \
+  X(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000, (int *value, int attribute, int device), (value, attribute, device)) \
+  X(cuDeviceGetName, cuDeviceGetName, 2000, (char *name, int length, int device), (name, length, device)) \
+  X(cuDeviceTotalMem_v2, cuDeviceTotalMem, 3020, (size_t *bytes, int device), (bytes, device)) \
+  X(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, 4000, (int *can, int device, int peer), (can, device, peer)) \
+  X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000, (CUcontext *context, int device), (context, device)) \
+  X(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, (int device), (device)) \
+  X(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, (int device), (device)) \
+  X(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000, (int device, unsigned *flags, int *is_active), \
+    (device, flags, is_active)) \
+  X(cuCtxCreate_v2, cuCtxCreate, 3020, (CUcontext *context, unsigned flags, int device), (context, flags, device)) \
+  X(cuCtxDestroy_v2, cuCtxDestroy, 4000, (CUcontext context), (context)) \
+  X(cuCtxGetCurrent, cuCtxGetCurrent, 4000, (CUcontext *context), (context)) \
+  X(cuCtxSetCurrent, cuCtxSetCurrent, 4000, (CUcontext context), (context)) \
+  X(cuCtxGetDevice, cuCtxGetDevice, 2000, (int *device), (device)) \
+  X(cuCtxSynchronize, cuCtxSynchronize, 2000, (void), ()) \
+  X(cuMemGetInfo_v2, cuMemGetInfo, 3020, (size_t *free_bytes, size_t *total_bytes), (free_bytes, total_bytes)) \
+  X(cuMemAlloc_v2, cuMemAlloc, 3020, (CUdeviceptr *address, size_t bytes), (address, bytes)) \
+  X(cuMemAlloc, cuMemAlloc, 2000, (unsigned *address, unsigned bytes), (address, bytes)) \
+  X(cuMemAlloc_v3, cuMemAlloc, 99000, (CUdeviceptr *address, size_t bytes, int kind), (address, bytes, kind)) \
+  X(cuMemAllocPitch_v2, cuMemAllocPitch, 3020, \
+    (CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element_bytes), \
+    (address, pitch, width, height, element_bytes)) \
+  X(cuMemFree_v2, cuMemFree, 3020, (CUdeviceptr address), (address)) \
+  X(cuMemGetAddressRange_v2, cuMemGetAddressRange, 3020, (CUdeviceptr *base, size_t *bytes, CUdeviceptr address), \
+    (base, bytes, address)) \
+  X(cuPointerGetAttribute, cuPointerGetAttribute, 4000, (void *data, int attribute, CUdeviceptr address), \
+    (data, attribute, address)) \
+  X(cuPointerGetAttributes, cuPointerGetAttributes, 7000, \
+    (unsigned count, int *attributes, void **data, CUdeviceptr address), (count, attributes, data, address)) \
+  X(cuMemHostAlloc, cuMemHostAlloc, 2020, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags)) \
+  X(cuMemAllocHost_v2, cuMemAllocHost, 3020, (void **ptr, size_t bytes), (ptr, bytes)) \
+  X(cuMemFreeHost, cuMemFreeHost, 2000, (void *ptr), (ptr)) \
+  X(cuMemHostGetFlags, cuMemHostGetFlags, 2030, (unsigned *flags, void *ptr), (flags, ptr)) \
+  X(cuMemAllocManaged, cuMemAllocManaged, 6000, (CUdeviceptr *address, size_t bytes, unsigned flags), \
+    (address, bytes, flags)) \
+  X(cuMemcpy, cuMemcpy, 4000, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes)) \
+  X(cuMemcpyAsync, cuMemcpyAsync, 4000, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), \
+    (to, from, bytes, stream)) \
+  X(cuMemcpyDtoH_v2, cuMemcpyDtoH, 3020, (void *to, CUdeviceptr from, size_t bytes), (to, from, bytes)) \
+  X(cuMemsetD8_v2, cuMemsetD8, 3020, (CUdeviceptr address, unsigned char value, size_t count), (address, value, count)) \
+  X(cuMemsetD8Async, cuMemsetD8Async, 3020, \
+    (CUdeviceptr address, unsigned char value, size_t count, CUstream stream), (address, value, count, stream)) \
+  X(cuMemsetD32Async, cuMemsetD32Async, 3020, \
+    (CUdeviceptr address, unsigned value, size_t count, CUstream stream), (address, value, count, stream)) \
+  X(cuStreamCreate, cuStreamCreate, 2000, (CUstream *stream, unsigned flags), (stream, flags)) \
+  X(cuStreamDestroy_v2, cuStreamDestroy, 4000, (CUstream stream), (stream)) \
+  X(cuStreamSynchronize, cuStreamSynchronize, 2000, (CUstream stream), (stream)) \
+  X(cuStreamQuery, cuStreamQuery, 2000, (CUstream stream), (stream)) \
+  X(cuStreamWaitEvent, cuStreamWaitEvent, 3020, (CUstream stream, CUevent event, unsigned flags), \
+    (stream, event, flags)) \
+  X(cuStreamGetCtx, cuStreamGetCtx, 9020, (CUstream stream, CUcontext *context), (stream, context)) \
+  X(cuStreamIsCapturing, cuStreamIsCapturing, 10000, (CUstream stream, int *state), (stream, state)) \
+  X(cuEventCreate, cuEventCreate, 2000, (CUevent *event, unsigned flags), (event, flags)) \
+  X(cuEventDestroy_v2, cuEventDestroy, 4000, (CUevent event), (event)) \
+  X(cuEventRecord, cuEventRecord, 2000, (CUevent event, CUstream stream), (event, stream)) \
+  X(cuEventQuery, cuEventQuery, 2000, (CUevent event), (event)) \
+  X(cuEventSynchronize, cuEventSynchronize, 2000, (CUevent event), (event)) \
+  X(cuMemAllocAsync, cuMemAllocAsync, 11020, (CUdeviceptr *address, size_t bytes, CUstream stream), \
+    (address, bytes, stream)) \
+  X(cuMemAllocAsync_ptsz, cuMemAllocAsync, 11020, (CUdeviceptr *address, size_t bytes, CUstream stream), \
+    (address, bytes, stream)) \
+  X(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020, \
+    (CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream), (address, bytes, pool, stream)) \
+  X(cuMemFreeAsync, cuMemFreeAsync, 11020, (CUdeviceptr address, CUstream stream), (address, stream)) \
+  X(cuMemFreeAsync_ptsz, cuMemFreeAsync, 11020, (CUdeviceptr address, CUstream stream), (address, stream)) \
+  X(cuMemPoolCreate, cuMemPoolCreate, 11020, (CUmemoryPool *pool, const void *properties), (pool, properties)) \
+  X(cuMemPoolDestroy, cuMemPoolDestroy, 11020, (CUmemoryPool pool), (pool)) \
+  X(cuMemPoolGetAttribute, cuMemPoolGetAttribute, 11020, (CUmemoryPool pool, int attribute, void *value), \
+    (pool, attribute, value)) \
+  X(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, (CUmemoryPool pool, size_t keep_bytes), (pool, keep_bytes)) \
+  X(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020, (CUmemoryPool *pool, int device), (pool, device)) \
+  X(cuMemGetDefaultMemPool, cuMemGetDefaultMemPool, 13000, (CUmemoryPool *pool, const void *location, int type), \
+    (pool, location, type)) \
+  X(cuMemSetMemPool, cuMemSetMemPool, 13000, (const void *location, int type, CUmemoryPool pool), \
+    (location, type, pool)) \
+  X(cuDeviceGetMemPool, cuDeviceGetMemPool, 11020, (CUmemoryPool *pool, int device), (pool, device)) \
+  X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010, (CUipcMemHandle *handle, CUdeviceptr address), (handle, address)) \
+  X(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle, 11000, (CUdeviceptr *address, CUipcMemHandle handle, unsigned flags), \
+    (address, handle, flags)) \
+  X(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010, (CUdeviceptr address), (address)) \
+  X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, (CUcontext peer, unsigned flags), (peer, flags)) \
+  X(cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, 4000, (CUcontext peer), (peer)) \
+  X(cuGetProcAddress, cuGetProcAddress, 11030, (const char *name, void **function, int version, uint64_t flags), \
+    (name, function, version, flags)) \
+  X(cuGetProcAddress_v2, cuGetProcAddress, 12000, \
+    (const char *name, void **function, int version, uint64_t flags, int *status), \
+    (name, function, version, flags, status))
+/* clang-format on */
+
+#pragma GCC visibility push(default)
+
+#define DRIVER_DECLARE(name, base, since, parameters, arguments) int name parameters;
+DRIVER_FUNCTIONS(DRIVER_DECLARE)
+#undef DRIVER_DECLARE
+
+/* Not of the driver: from now on this stream is being captured; NULL: none. Whether the driver's own
+ * cuStreamSynchronize() was called for a stream. How often the driver's own cuMemAlloc() and cuMemFree() were called. */
+void fake_capture(CUstream stream);
+bool fake_waited_for(CUstream stream);
+unsigned fake_allocations(void);
+unsigned fake_frees(void);
+
+#pragma GCC visibility pop
+
+#endif
