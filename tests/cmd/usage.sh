@@ -11,7 +11,7 @@ for words in --help -h help; do
   run 0 $words
   cmp -s "$work/alone" "$work/out" || fail "hipmm $words does not print what hipmm alone prints"
 done
-for command in check show plugins plugin describe schema replay report top export doctor convert bench info completion; do
+for command in check show plugins plugin describe schema replay plan tune report top export doctor convert bench info completion; do
   run 0
   prints "^  $command "
   run 0 $command --help
