@@ -49,6 +49,7 @@ static void graph_mend_judge_token(struct graph_mend_error *error, const char *t
   const char *near = error->near, *expected = error->report.text;
   bool is_end = *near == ']' || *near == '}', wants_end = expected[0] == '\'' && strchr("]}", expected[1]);
   bool is_word = isalpha((unsigned char)*near), wants_name = !strncmp(expected, "string or", 9);
+  bool is_unit = is_word || *near == '%';
   size_t before = error->at;
   while (before && strchr(" \t\r\n", text[before - 1])) before--;
   if (*near == '\'') {
@@ -66,11 +67,13 @@ static void graph_mend_judge_token(struct graph_mend_error *error, const char *t
   } else if (is_word && !strncmp(expected, "invalid token", 13)) {
     graph_mend_advise(error, "; a word is true, false or null, in lower case, or text in double quotes",
                       graph_mend_is_no_number(near) ? MEND_NUMBER : MEND_WORD);
-  } else if (wants_end && is_word && error->at && isdigit((unsigned char)text[error->at - 1])) {
+  } else if (wants_end && is_unit && error->at && isdigit((unsigned char)text[error->at - 1])) {
     while (error->at && strchr("0123456789.+-", text[error->at - 1])) error->at--;
     graph_mend_advise(error, "; a number with a unit stands in double quotes", MEND_WORD);
   } else if (wants_end) {
     graph_mend_advise(error, is_end ? "" : "; is a comma missing before it?", is_end ? MEND_BRACKET : MEND_COMMA);
+  } else if (!strncmp(expected, "'[' or '{'", 10)) {
+    graph_mend_advise(error, "; write a JSON object, in braces", MEND_NONE);
   } else if (error->code == json_error_numeric_overflow) {
     error->mend = MEND_NUMBER;
   }

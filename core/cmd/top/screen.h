@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* screen.h: what `hipmm top` shows of the processes: a table, sorted, with what each row held lately. */
+/* screen.h: what `hipmm top` shows of the processes: a table, sorted, with what each row held recently. */
 #ifndef HIPMM_CORE_CMD_TOP_SCREEN_H
 #define HIPMM_CORE_CMD_TOP_SCREEN_H
 
