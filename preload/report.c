@@ -83,7 +83,7 @@ static void report_add_string(struct report_text *text, const char *string)
 static bool report_get_row(int row, const char **name_out, struct hook_counts *counts_out)
 {
   bool is_hook = row < HOOK_COUNT;
-  enum framework_row framework = is_hook ? FRAMEWORK_TORCH_MALLOC : (enum framework_row)(row - HOOK_COUNT);
+  enum frameworks_row framework = is_hook ? FRAMEWORK_TORCH_MALLOC : (enum frameworks_row)(row - HOOK_COUNT);
   *name_out = is_hook ? hook_name((enum hook)row) : frameworks_name(framework);
   *counts_out = is_hook ? hook_counts((enum hook)row) : frameworks_counts(framework);
   return counts_out->calls && (!is_hook || hook_is_reported((enum hook)row));
@@ -215,9 +215,10 @@ static void report_print(const struct report_request *request, const char *progr
   if (*graph) report_add(out, "  graph %s\n", graph);
   report_print_calls(out);
   if (!report_has_calls())
-    report_add(out,
-               "  no call came through hipmm: the program makes none, or its runtime is linked into it (HIP's; CUDA's "
-               "with --no-driver)\n");
+    report_add(
+        out,
+        "  no call came through hipmm: the program makes none, or only calls hipmm itself, or its runtime is linked "
+        "into it (HIP's; CUDA's with --no-driver)\n");
   for (int i = 0; i < DEVICES_MOST * KIND_COUNT && is_served; i++) {
     struct served_device *served = devices_if_served(i / KIND_COUNT);
     if (served) report_print_memory(out, served, (enum kind)(i % KIND_COUNT), request->moment == REPORT_RUNNING);

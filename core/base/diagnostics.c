@@ -170,9 +170,11 @@ enum hipmm_status diagnostics_raise(const struct diagnostics *diagnostics)
   snprintf(error.file, sizeof error.file, "%s", diagnostics->source ? diagnostics->source : "");
   snprintf(error.path, sizeof error.path, "%s", diagnostic->path);
   snprintf(error.resource, sizeof error.resource, "%s", diagnostic->resource);
-  char more[64] = "";
+  char more[96] = "";
   size_t others = diagnostics->n_errors - 1;
-  if (others) snprintf(more, sizeof more, " (and %zu more error%s)", others, text_plural(others));
+  if (others)
+    snprintf(more, sizeof more, " (and %zu more error%s%s)", others, text_plural(others),
+             diagnostics->is_graph_file ? "; `hipmm check` lists all" : "");
   diagnostics_line(diagnostics, diagnostic, error.message, sizeof error.message - strlen(more));
   strcat(error.message, more);
   return error_set_located(&error);
@@ -184,5 +186,5 @@ void diagnostics_clear(struct diagnostics *diagnostics)
     next = diagnostic->next;
     diagnostics_free_one(diagnostic);
   }
-  *diagnostics = (struct diagnostics){.source = diagnostics->source};
+  *diagnostics = (struct diagnostics){.source = diagnostics->source, .is_graph_file = diagnostics->is_graph_file};
 }

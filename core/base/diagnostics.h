@@ -24,6 +24,7 @@ enum { DIAGNOSTICS_MOST_KEPT = 1000 };
  * {.source = "file name"}; diagnostics_clear() frees. */
 struct diagnostics {
   const char *source;
+  bool is_graph_file; /* `hipmm check` can list all errors of the source */
   struct diagnostic *first, *last;
   size_t n_errors, n_warnings;
 };

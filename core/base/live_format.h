@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #define LIVE_FOLDER "/dev/shm"
+#define LIVE_NAME   LIVE_FOLDER "/hipmm.%u.%ld"  /* the user, the process */
+#define LIVE_DRAFT  LIVE_FOLDER "/.hipmm.%u.%ld" /* until it is locked and whole */
 #define LIVE_MAGIC  "HIPMMLV1"
 
 enum { LIVE_ROWS = 256, LIVE_COMMAND_BYTES = 128, LIVE_PATH_BYTES = 160, LIVE_TYPE_BYTES = 32, LIVE_PERIOD_MS = 100 };

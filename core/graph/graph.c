@@ -152,7 +152,10 @@ enum hipmm_status graph_built_in(struct diagnostics *diagnostics, struct graph *
 
 enum hipmm_status graph_load(const char *file, const char *json, struct graph **graph_out)
 {
-  struct diagnostics diagnostics = {.source = file ? file : json ? "<string>" : "<built in>"};
+  struct diagnostics diagnostics = {.source = file   ? file
+                                              : json ? "<string>"
+                                                     : "<built in>",
+                                    .is_graph_file = file != NULL};
   struct graph *graph = NULL;
   enum hipmm_status status = file   ? graph_from_file(file, &diagnostics, &graph)
                              : json ? graph_from_string(json, diagnostics.source, &diagnostics, &graph)

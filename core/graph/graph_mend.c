@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_mend.c: what a syntax error of a graph's JSON is, and how the text would be without it. Called by graph_syntax.c. Never
- * adds to a text beyond GRAPH_TEXT_MOST_INSERTED, and never moves what was given. */
+/* graph_mend.c: what a syntax error of a graph's JSON is, and how the text would be without it. Called by graph_syntax.c.
+ * Never inserts more than GRAPH_TEXT_MOST_INSERTED characters into a text, and never removes one. */
 #include "graph_mend.h"
 
 #include "../base/text.h"
@@ -31,7 +31,7 @@ static bool graph_mend_insert(struct graph_text *text, size_t at, char character
 
 /* ---- What is wrong --------------------------------------------------------------------------------------------- */
 
-static void graph_mend_advise(struct syntax_error *error, const char *hint, enum mend mend)
+static void graph_mend_advise(struct graph_mend_error *error, const char *hint, enum graph_mend mend)
 {
   error->hint = hint;
   error->mend = mend;
@@ -44,11 +44,12 @@ static bool graph_mend_is_no_number(const char *near)
 }
 
 /* Where the parser expects something else than the token. */
-static void graph_mend_judge_token(struct syntax_error *error, const char *text)
+static void graph_mend_judge_token(struct graph_mend_error *error, const char *text)
 {
   const char *near = error->near, *expected = error->report.text;
   bool is_end = *near == ']' || *near == '}', wants_end = expected[0] == '\'' && strchr("]}", expected[1]);
   bool is_word = isalpha((unsigned char)*near), wants_name = !strncmp(expected, "string or", 9);
+  bool is_unit = is_word || *near == '%';
   size_t before = error->at;
   while (before && strchr(" \t\r\n", text[before - 1])) before--;
   if (*near == '\'') {
@@ -66,18 +67,20 @@ static void graph_mend_judge_token(struct syntax_error *error, const char *text)
   } else if (is_word && !strncmp(expected, "invalid token", 13)) {
     graph_mend_advise(error, "; a word is true, false or null, in lower case, or text in double quotes",
                       graph_mend_is_no_number(near) ? MEND_NUMBER : MEND_WORD);
-  } else if (wants_end && is_word && error->at && isdigit((unsigned char)text[error->at - 1])) {
+  } else if (wants_end && is_unit && error->at && isdigit((unsigned char)text[error->at - 1])) {
     while (error->at && strchr("0123456789.+-", text[error->at - 1])) error->at--;
     graph_mend_advise(error, "; a number with a unit stands in double quotes", MEND_WORD);
   } else if (wants_end) {
     graph_mend_advise(error, is_end ? "" : "; is a comma missing before it?", is_end ? MEND_BRACKET : MEND_COMMA);
+  } else if (!strncmp(expected, "'[' or '{'", 10)) {
+    graph_mend_advise(error, "; write a JSON object, in braces", MEND_NONE);
   } else if (error->code == json_error_numeric_overflow) {
     error->mend = MEND_NUMBER;
   }
 }
 
 /* The token ends where the parser stopped. */
-void graph_mend_judge(struct syntax_error *error, const char *text)
+void graph_mend_judge(struct graph_mend_error *error, const char *text)
 {
   size_t end = error->report.position > 0 ? (size_t)error->report.position : 0;
   const char *near = strstr(error->report.text, " near '");
@@ -177,7 +180,7 @@ static bool graph_mend_replace_bytes(char *text)
   return is_replaced;
 }
 
-bool graph_mend_apply(const struct syntax_error *error, struct graph_text *text)
+bool graph_mend_apply(const struct graph_mend_error *error, struct graph_text *text)
 {
   char *at = text->mended + error->at;
   switch (error->mend) {

@@ -22,14 +22,14 @@
 /* Within a change, except where noted. */
 static struct {
   struct live_file *file; /* mapped; NULL: nothing is published */
-  int descriptor;         /* holds the lock */
-  pid_t process;          /* that publishes: a forked child has the mapping, and neither thread nor lock */
+  int descriptor;         /* holds the lock; -1: not open */
+  pid_t process;          /* that publishes */
   char name[64];
   pthread_t thread;
   pthread_mutex_t lock; /* of `ends` */
   pthread_cond_t wake;
   bool ends;
-} publish = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+} publish = {.descriptor = -1, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
 bool publish_is_wanted(bool by_graph)
 {
@@ -173,25 +173,43 @@ static void publish_read_command(char *command)
     if (!command[i]) command[i] = ' ';
 }
 
-/* A file of that name is left over from a process that had the same number. An errno; 0: opened. */
+static void publish_write_head(struct live_file *file)
+{
+  file->file_bytes = sizeof *file;
+  file->row_bytes = sizeof *file->rows;
+  file->process = (uint32_t)getpid();
+  file->started_ns = publish_now();
+  publish_read_command(file->command);
+  memcpy(file->magic, LIVE_MAGIC, sizeof file->magic);
+}
+
+/* The file gets its name when it is locked and whole: a reader removes files that are not locked. Files of these names are
+ * left over from a process that had the same number. An errno; 0: opened. */
 static int publish_open(void)
 {
   const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-  snprintf(publish.name, sizeof publish.name, LIVE_FOLDER "/hipmm.%u.%ld", (unsigned)geteuid(), (long)getpid());
-  (void)unlink(publish.name);
-  publish.descriptor = open(publish.name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  char draft[sizeof publish.name + 1];
+  snprintf(publish.name, sizeof publish.name, LIVE_NAME, (unsigned)geteuid(), (long)getpid());
+  snprintf(draft, sizeof draft, LIVE_DRAFT, (unsigned)geteuid(), (long)getpid());
+  (void)unlink(draft);
+  publish.descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (publish.descriptor < 0) return errno;
   int code = fcntl(publish.descriptor, F_OFD_SETLK, &whole) ? errno : 0;
   if (!code) code = posix_fallocate(publish.descriptor, 0, sizeof *publish.file);
   void *file =
       code ? MAP_FAILED : mmap(NULL, sizeof *publish.file, PROT_READ | PROT_WRITE, MAP_SHARED, publish.descriptor, 0);
   if (!code && file == MAP_FAILED) code = errno;
+  if (!code) publish_write_head(file);
+  if (!code && rename(draft, publish.name)) code = errno;
   if (code) {
-    unlink(publish.name);
+    if (file != MAP_FAILED) munmap(file, sizeof *publish.file);
+    unlink(draft);
     close(publish.descriptor);
+    publish.descriptor = -1;
     return code;
   }
   publish.file = file;
+  publish.process = getpid();
   return 0;
 }
 
@@ -200,23 +218,30 @@ static void publish_close(void)
   unlink(publish.name);
   munmap(publish.file, sizeof *publish.file);
   close(publish.descriptor);
+  publish.descriptor = -1;
   publish.file = NULL;
+}
+
+/* The lock lives as long as a process has the descriptor open: a child's would outlive the process that publishes. */
+static void publish_leave_to_parent(void)
+{
+  if (publish.descriptor >= 0) close(publish.descriptor);
+  publish.descriptor = -1;
+  publish.file = NULL;
+}
+
+static void publish_watch_forks(void)
+{
+  pthread_atfork(NULL, NULL, publish_leave_to_parent);
 }
 
 void publish_begin(void)
 {
-  if (publish.file && publish.process != getpid()) publish.file = NULL; /* the parent's */
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, publish_watch_forks);
   if (publish.file) return;
   int code = publish_open();
   if (!code) {
-    struct live_file *file = publish.file;
-    file->file_bytes = sizeof *file;
-    file->row_bytes = sizeof *file->rows;
-    file->process = (uint32_t)getpid();
-    file->started_ns = publish_now();
-    publish_read_command(file->command);
-    publish.process = getpid();
-    memcpy(file->magic, LIVE_MAGIC, sizeof file->magic);
     code = publish_start_thread();
     if (code) publish_close();
   }

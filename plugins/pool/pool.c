@@ -261,7 +261,9 @@ static const struct hipmm_option options[] = {
      .unit = "bytes",
      .doc =
          "Idle memory that a mapped pool may hold beyond the peak of what was allocated, rather than move it to where "
-         "it is needed; less as maximum_size or the end of the device's memory nears; auto, up to half of the peak",
+         "it is needed; less as maximum_size or the end of the device's memory nears; auto, 1/16 of the peak, or up to "
+         "half "
+         "of the peak while that is no more than 1/256 of the device's free memory",
      .choices = automatic},
 };
 

@@ -4,8 +4,10 @@
 #include "../common/sizes.h"
 
 enum {
-  PEAK_SHARE = 2,   /* auto: the slack is up to this part of the peak of live memory, */
-  ROOM_SHARE = 16,  /* and always up to this part of the room */
+  PEAK_SHARE = 16,  /* auto: the slack is this part of the peak of live memory, */
+  SMALL_SHARE = 2,  /* or, of a small pool, up to this part of it */
+  SMALL_ROOM = 256, /* as long as that is no more than this part of the device's free memory, */
+  ROOM_SHARE = 16,  /* and never more than this part of the room */
   CHUNK_SHARE = 4,  /* a chunk is up to this part of the slack */
   TIGHT_SHARE = 14, /* a power of two, see slack_chunk_limit() */
   MOST_USES = 256   /* of an answer of the device: other programs use it too */
@@ -26,14 +28,18 @@ static uint64_t slack_room(const struct slack *slack, const struct chunks *chunk
   return slack_lesser_of(sizes_headroom(chunks->maximum_bytes, chunks->bytes), slack_free_bytes(slack, chunks));
 }
 
-static uint64_t slack_wanted(const struct slack *slack)
+/* What is idle in a large pool is missed first. */
+static uint64_t slack_wanted(const struct slack *slack, const struct chunks *chunks)
 {
-  return slack->wanted_bytes == SLACK_AUTO ? slack->peak_bytes / PEAK_SHARE : slack->wanted_bytes;
+  if (slack->wanted_bytes != SLACK_AUTO) return slack->wanted_bytes;
+  uint64_t small = slack_lesser_of(slack->peak_bytes / SMALL_SHARE, slack_free_bytes(slack, chunks) / SMALL_ROOM);
+  uint64_t large = slack->peak_bytes / PEAK_SHARE;
+  return small > large ? small : large;
 }
 
 static uint64_t slack_bytes(const struct slack *slack, const struct chunks *chunks)
 {
-  return slack_lesser_of(slack_wanted(slack), slack_room(slack, chunks) / ROOM_SHARE);
+  return slack_lesser_of(slack_wanted(slack, chunks), slack_room(slack, chunks) / ROOM_SHARE);
 }
 
 /* An answer is old once the pool has used a part of the memory, or has been served with it for a while. */
@@ -56,7 +62,8 @@ uint64_t slack_growth(const struct slack *slack, const struct chunks *chunks)
 
 bool slack_is_short(const struct slack *slack, const struct chunks *chunks, uint64_t bytes)
 {
-  bool is_limited = slack->wanted_bytes != SLACK_AUTO || slack_room(slack, chunks) / ROOM_SHARE <= slack_wanted(slack);
+  bool is_limited =
+      slack->wanted_bytes != SLACK_AUTO || slack_room(slack, chunks) / ROOM_SHARE <= slack->peak_bytes / SMALL_SHARE;
   return is_limited && slack_growth(slack, chunks) < 4 * bytes;
 }
 

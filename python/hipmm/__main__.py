@@ -11,6 +11,9 @@ import sys
 from hipmm._library import command
 
 _USAGE = "usage: python -m hipmm [OPTION of hipmm run]... [-m MODULE | -c COMMAND | PROGRAM] [ARGUMENT]..."
+_HELP = """
+Runs a Python program with its GPU memory served by hipmm. `hipmm run --help` lists the options.
+The other commands of hipmm, such as `hipmm check`, are run without Python."""
 
 
 def main(words: list[str]) -> None:
@@ -22,8 +25,12 @@ def main(words: list[str]) -> None:
     if words and words[0] == "--":
         words.pop(0)
     if not words or words[0] == "-h" or "--help" in options:
-        print(_USAGE, file=sys.stderr if not words and not options else sys.stdout)
-        sys.exit(2 if not words and not options else 0)
+        is_asked = bool(words or options)
+        print(_USAGE + _HELP if is_asked else _USAGE, file=sys.stdout if is_asked else sys.stderr)
+        sys.exit(0 if is_asked else 2)
+    if not words[0].startswith("-") and not os.path.exists(words[0]):
+        print(f"hipmm: {words[0]}: no such Python program; for a command of hipmm, run `hipmm COMMAND`", file=sys.stderr)
+        sys.exit(2)
     program = command()
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     try:

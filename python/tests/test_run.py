@@ -356,4 +356,8 @@ def test_python_m_hipmm_without_a_program(serve):
     for words, code in (([], 2), (["--help"], 0)):
         ended = subprocess.run([sys.executable, "-m", "hipmm", *words], capture_output=True, text=True)
         assert ended.returncode == code and "usage: python -m hipmm" in ended.stdout + ended.stderr
+        assert ("`hipmm run --help` lists the options" in ended.stdout) == (words == ["--help"])
+    ended = subprocess.run([sys.executable, "-m", "hipmm", "check"], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr == "hipmm: check: no such Python program; for a command of hipmm, run `hipmm COMMAND`\n"
     assert hipmm.__version__

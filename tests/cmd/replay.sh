@@ -78,7 +78,7 @@ run 1 replay --device 7 "$here/traces/odd.csv"
 says 'device 7'
 HIPMM_SOFTWARE=devices=2 run 0 replay --json --device 1 zero.csv
 run 1 replay --config "$here/graphs/bad.json" zero.csv
-says 'graphs/bad.json:3:17: /resources/memory/type: unknown type "plian".*4 more errors'
+says 'graphs/bad.json:3:17: /resources/memory/type: unknown type "plian".*4 more errors; `hipmm check` lists all'
 
 # Every pass begins with an empty stack: what the log leaves live does not add up.
 printf '1,t,allocate,0x100,1048576,0x0\n1,t,allocate,0x200,1048576,0x7f00\n' >leaky.csv

@@ -69,7 +69,7 @@ run 0 top
 grep -q "^ *$two " "$work/out" && fail "a process that was killed is shown"
 [ ! -e "$(echo /dev/shm/hipmm.*."$two")" ] || fail "what the killed process published is still there"
 user=$(id -u)
-junk="/dev/shm/hipmm.$user.junk-$$ /dev/shm/hipmm.$user.short-$$"
+junk="/dev/shm/hipmm.$user.9$$ /dev/shm/hipmm.$user.99$$"
 trap 'kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk' EXIT
 # Their writers live as long as they are tested: a shell that holds the lock of random bytes.
 "$python3" - $junk <<'END' &
@@ -89,6 +89,15 @@ ln -s "$work/hipmm.json" "/dev/shm/hipmm.$user.link-$$"
 run 0 top
 [ -f hipmm.json ] || fail "a symbolic link was followed"
 rm -f "/dev/shm/hipmm.$user.link-$$"
+
+# Files of other programs, and one in the name of another user, stay, and are not shown.
+foreign="/dev/shm/hipmm.notes-$$ /dev/shm/hipmm.$user.$$.bak /dev/shm/hipmm.$user.8$$ /dev/shm/hipmm.9$user.$$"
+trap 'kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk $foreign' EXIT
+for file in $foreign; do echo "a user's own" >"$file"; done
+cp "/dev/shm/hipmm.$user.$one" "/dev/shm/hipmm.9$user.$$"
+run 0 top
+for file in $foreign; do [ -f "$file" ] || fail "hipmm top removed $file"; done
+rm -f $foreign
 
 # ---- The screen ----
 

@@ -60,7 +60,7 @@ says 'option "--json=yes" takes no value'
 run 2 replay --repeat
 says 'option "--repeat" needs a value'
 run 2 replay
-says '^hipmm: replay: TRACE.csv is missing; usage: hipmm replay \[OPTION\]… TRACE.csv$'
+says '^hipmm: replay: LOG is missing; usage: hipmm replay \[OPTION\]… LOG$'
 run 2 check a b
 says '"b" is one operand too many'
 run 2 plugins x

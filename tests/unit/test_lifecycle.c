@@ -529,6 +529,31 @@ static void refuses_all_in_the_child_of_a_fork(void **state)
   assert_ok(hipmm_finalize());
 }
 
+/* How many open files are of the folder in which counters are published. */
+static int count_published(const void *unused)
+{
+  int n = 0;
+  (void)unused;
+  for (int file = 0; file < 256; file++) {
+    char link[32], name[64] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    n += readlink(link, name, sizeof name - 1) > 0 && !strncmp(name, "/dev/shm/hipmm.", 15);
+  }
+  return n;
+}
+
+/* The lock of the file would outlive the parent, and `hipmm top` would show what the parent published last. */
+static void leaves_the_published_counters_to_the_parent_of_a_fork(void **state)
+{
+  (void)state;
+  if (access("/dev/shm", W_OK)) skip();
+  assert_ok(hipmm_init_from_string("{\"runtime\": \"software\", \"publish\": true, \"stack\": [\"device\"]}"));
+  assert_int_equal(count_published(NULL), 1);
+  assert_int_equal(run_forked(count_published, NULL).status, 0);
+  assert_ok(hipmm_finalize());
+  assert_int_equal(count_published(NULL), 0);
+}
+
 static void refuses_a_kept_resource_in_the_child_of_a_fork(void **state)
 {
   (void)state;
@@ -955,6 +980,7 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(the_first_of_many_users_reads_the_graph, finish),
       cmocka_unit_test_teardown(begins_in_many_threads, finish),
       cmocka_unit_test_teardown(refuses_all_in_the_child_of_a_fork, finish),
+      cmocka_unit_test_teardown(leaves_the_published_counters_to_the_parent_of_a_fork, finish),
       cmocka_unit_test_teardown(begins_again_while_a_resource_is_kept, finish),
       cmocka_unit_test_teardown(refuses_a_kept_resource_in_the_child_of_a_fork, finish),
       cmocka_unit_test_teardown(waits_for_a_call_under_way, finish),

@@ -106,7 +106,7 @@ static bool fit_search(struct fit *fit)
   return false;
 }
 
-/* The software device shall not be what a program has to fit on, unless somebody says so. */
+/* The software device shall not be what a program has to fit on, unless the user says so. */
 static void fit_enlarge_software(const struct graph *graph)
 {
   if (!json_object_get(graph->runtime_object, "memory")) setenv("HIPMM_SOFTWARE", "memory=1TiB", 0);

@@ -74,7 +74,7 @@ static json_t *fit_graph_object(json_t *root, const char *path)
   return object;
 }
 
-/* The option that the maximum may not be below would be memory that is taken at once: the default of it is 0. */
+/* The option that the maximum may not be below (initial_size) is memory that is taken at once; its default is 0. */
 static bool fit_graph_set(const struct fit_pool *pool, json_t *root)
 {
   const struct hipmm_option *row = fit_graph_option(pool->node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* moment.h: who holds the memory at one moment of a log: its blocks, grouped. Called by summary.c and `hipmm plan`. */
+/* moment.h: the blocks that are live at one moment of a log, grouped. Called by summary.c and `hipmm plan`. */
 #ifndef HIPMM_CORE_CMD_REPORT_MOMENT_H
 #define HIPMM_CORE_CMD_REPORT_MOMENT_H
 

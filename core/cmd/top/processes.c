@@ -44,7 +44,7 @@ static bool processes_copy(int file, struct live_file *copy)
   return false;
 }
 
-/* Ends texts, bounds counts, and makes texts visible. */
+/* Ends texts, and bounds counts. */
 static void processes_make_safe(struct live_file *copy)
 {
   copy->command[sizeof copy->command - 1] = '\0';
@@ -70,16 +70,33 @@ static struct live_file *processes_next(struct processes *processes)
   return &processes->items[processes->n];
 }
 
+/* Whether a process of the file's user published it, going by its name and its beginning. Other programs keep files in the
+ * folder too, and a user may write a file in the name of another. */
+static bool processes_is_published(int file, const char *name, const struct stat *status, uint32_t *process_out)
+{
+  char expected[64], magic[sizeof LIVE_MAGIC - 1];
+  const char *dot = strrchr(name, '.');
+  int process;
+  if (!dot || !text_parse_ordinal(dot + 1, &process)) return false;
+  if (!S_ISREG(status->st_mode) || (geteuid() && status->st_uid != geteuid())) return false;
+  snprintf(expected, sizeof expected, LIVE_NAME, (unsigned)status->st_uid, (long)process);
+  *process_out = (uint32_t)process;
+  return strcmp(expected + sizeof LIVE_FOLDER, name) == 0 &&
+         pread(file, magic, sizeof magic, 0) == (ssize_t)sizeof magic && memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
+}
+
 static void processes_read_file(struct processes *processes, int folder, const char *name, uint32_t only)
 {
   struct stat status;
+  uint32_t process;
   int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return;
-  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+  if (fstat(file, &status) == 0 && processes_is_published(file, name, &status, &process) &&
+      (!only || process == only)) {
     struct live_file *copy = processes_next(processes);
     if (processes_is_left_over(file)) {
       if (status.st_uid == geteuid()) unlinkat(folder, name, 0);
-    } else if (copy && processes_copy(file, copy) && (!only || copy->process == only)) {
+    } else if (copy && processes_copy(file, copy) && copy->process == process) {
       processes_make_safe(copy);
       processes->n++;
     }

@@ -159,7 +159,7 @@ static void screen_put_count(struct screen_line *line, double count)
   screen_put(line, words, 8);
 }
 
-/* What the row held lately, against the most of it. */
+/* What the row held recently, against the most of it. */
 static void screen_put_history(struct screen_line *line, const struct screen_memory *memory)
 {
   static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -211,7 +211,7 @@ void screen_print(struct screen *screen, const struct processes *processes, size
   } heads[] = {{"PROCESS", 8},          {"DEVICE / RESOURCE", -SCREEN_NAME},
                {"LIVE", SCREEN_NUMBER}, {"RESERVED", SCREEN_NUMBER},
                {"PEAK", SCREEN_NUMBER}, {"BLOCKS", 8},
-               {"ALLOC/S", 8},          {"RESERVED, LATELY", -SCREEN_HISTORY},
+               {"ALLOC/S", 8},          {"RECENTLY HELD", -SCREEN_HISTORY},
                {"TYPE", -12},           {"COMMAND", -1}};
   for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) screen_put(&line, heads[i].name, heads[i].width);
   screen_end(&line, STYLE_FAINT);

@@ -156,7 +156,7 @@ static int top_run(int argc, char **argv)
 const struct command top_command = {
     "top", "show the memory of running programs", "",
     "Shows the processes that publish their memory: of each device and resource the bytes that are live and reserved, "
-    "the most so far, blocks, allocations a second, and what was reserved lately. A process publishes with "
+    "the most so far, blocks, allocations a second, and what was held recently. A process publishes with "
     "HIPMM_PUBLISH=1 in its environment, or with \"publish\": true in its hipmm.json; the threads that allocate do "
     "nothing for it.\n"
     "\n"

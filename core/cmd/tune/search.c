@@ -204,12 +204,35 @@ static size_t search_next(const struct search *search)
   return i;
 }
 
-bool search_run(struct search *search)
+/* Tries neighbours until the front stays. False: out of memory. */
+static bool search_settle(struct search *search)
 {
-  bool good = search_try(search, (struct choice){{0}});
+  bool good = true;
   for (size_t next; good && (next = search_next(search)) < search->n_points && !search_time_is_over(search);)
     good = search_expand(search, next);
   return good;
+}
+
+/* Every allocator with every set of bins, and all the memory that the default stack takes from the start: a graph that is
+ * good by several choices together may have no good neighbour. False: out of memory. */
+static bool search_try_together(struct search *search)
+{
+  struct choice choice = {{0}};
+  choice.at[DIMENSION_INITIAL] = (uint8_t)space_level_from(search->space, search->points[0].held_bytes);
+  for (size_t allocator = 0; allocator < search->space->sizes[DIMENSION_ALLOCATOR]; allocator++)
+    for (size_t bins = 0; bins < search->space->sizes[DIMENSION_BINS]; bins++) {
+      choice.at[DIMENSION_ALLOCATOR] = (uint8_t)allocator;
+      choice.at[DIMENSION_BINS] = (uint8_t)bins;
+      if (search_time_is_over(search) || !space_allows(search->space, choice)) continue;
+      if (!search_try(search, choice)) return false;
+    }
+  return true;
+}
+
+bool search_run(struct search *search)
+{
+  return search_try(search, (struct choice){{0}}) && search_settle(search) && search_try_together(search) &&
+         search_settle(search);
 }
 
 bool search_run_all(struct search *search)
