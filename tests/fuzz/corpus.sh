@@ -10,7 +10,7 @@ unset HIPMM_CONFIG HIPMM_RUNTIME HIPMM_SOFTWARE
 data=$top_srcdir/tests/data
 failed=0
 for target in environment graph log option plugin share; do
-  set -- "$top_srcdir/tests/fuzz/corpus/$target"/*
+  set -- "$top_srcdir/tests/fuzz/seeds/$target"/*
   case $target in
     graph) set -- "$@" "$top_srcdir"/tests/graphs/valid/*.json "$top_srcdir"/tests/graphs/invalid/*.json ;;
     log) set -- "$@" "$data"/torch_snapshot.* "$data"/umpire*.json "$data"/rocprofv3*.csv "$data"/nsys.sqlite ;;

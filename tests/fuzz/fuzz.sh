@@ -55,7 +55,7 @@ for target; do
   if [ "$target" = log ]; then most=200000; else most=16384; fi
   "tests/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -malloc_limit_mb=2048 -max_len=$most \
     -print_final_stats=1 -artifact_prefix="found/$target/" -verbosity=1 "inputs/$target" "seeds/$target" \
-    "$top/tests/fuzz/corpus/$target" >"$target.log" 2>&1
+    "$top/tests/fuzz/seeds/$target" >"$target.log" 2>&1
   status=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$target.log")
   edges=$(sed -n 's/.* cov: \([0-9]*\) ft: \([0-9]*\) corp: \([0-9]*\).*/\1 edges, \2 features, \3 inputs/p' "$target.log" | tail -n 1)
