@@ -27,6 +27,7 @@ hipmm $PACKAGE_VERSION
   nvidia runtime     $hipmm_cuda
   libltdl            $hipmm_ltdl
   jansson            $hipmm_jansson
+  SQLite             $hipmm_sqlite
   tests              $hipmm_cmocka
   symbol map         $hipmm_version_script
   complete plugins   $hipmm_z_defs

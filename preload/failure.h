@@ -7,8 +7,8 @@
 #include <hipmm/plugin.h>
 #include <stddef.h>
 
-/* These set the last error, for hipGetLastError() and cudaGetLastError(), and return its code (for the driver only that). The text of the first
- * failure of the process is stored for the report. */
+/* These set the last error, for hipGetLastError() and cudaGetLastError(), and return its code; NVIDIA's driver has no last
+ * error. The text of the first failure of the process is stored for the report. */
 
 /* For the thread's last failed call of hipmm, which asked for `bytes` (0: for none). A message says it once, unless it
  * is out of memory. */

@@ -25,12 +25,12 @@ static const char *const names[FRAMEWORK_ROWS] = {
 
 static atomic_uint_fast64_t calls[FRAMEWORK_ROWS], failures[FRAMEWORK_ROWS];
 
-const char *frameworks_name(enum framework_row row)
+const char *frameworks_name(enum frameworks_row row)
 {
   return names[row];
 }
 
-struct hook_counts frameworks_counts(enum framework_row row)
+struct hook_counts frameworks_counts(enum frameworks_row row)
 {
   return (struct hook_counts){.calls = atomic_load(&calls[row]), .failed = atomic_load(&failures[row])};
 }
@@ -52,21 +52,21 @@ __attribute__((constructor)) static void frameworks_watch_forks(void)
 /* ---- Calls of frameworks ---- */
 
 /* PyTorch's function for failures throws a C++ exception through the functions below, so a call is ended by a cleanup. */
-struct framework_call {
-  enum framework_row row;
+struct frameworks_call {
+  enum frameworks_row row;
   struct served_device *served; /* NULL: its memory is not counted */
   int64_t bytes;                /* below zero: freed */
   bool is_failed;
 };
 
-static struct framework_call frameworks_begin(enum framework_row row, int device, int64_t bytes)
+static struct frameworks_call frameworks_begin(enum frameworks_row row, int device, int64_t bytes)
 {
   reentry_enter();
   enum family family = next_find(HOOK_cudaMalloc) ? FAMILY_CUDA : FAMILY_HIP;
-  return (struct framework_call){row, init_ready_for_python() ? devices_get(family, device) : NULL, bytes, bytes > 0};
+  return (struct frameworks_call){row, init_ready_for_python() ? devices_get(family, device) : NULL, bytes, bytes > 0};
 }
 
-static void frameworks_end(struct framework_call *call)
+static void frameworks_end(struct frameworks_call *call)
 {
   int64_t bytes = call->bytes < 0 ? -call->bytes : call->bytes;
   atomic_fetch_add_explicit(&calls[call->row], 1, memory_order_relaxed);
@@ -78,7 +78,7 @@ static void frameworks_end(struct framework_call *call)
 }
 
 #define FRAMEWORK_CALL(row, device, bytes) \
-  __attribute__((cleanup(frameworks_end))) struct framework_call call = frameworks_begin(row, device, bytes)
+  __attribute__((cleanup(frameworks_end))) struct frameworks_call call = frameworks_begin(row, device, bytes)
 
 #pragma GCC visibility push(default)
 
@@ -132,12 +132,12 @@ static void frameworks_cupy_free(void *stream, void *ptr, int device)
  *
  * The public functions are not exported: a program that is linked to libhipmm keeps its own. */
 
-struct framework_function {
+struct frameworks_function {
   const char *name;
   void (*function)(void);
 };
 
-static const struct framework_function functions[] = {
+static const struct frameworks_function functions[] = {
     /* In place of those of the same name. */
     {"hipmm_cupy_malloc", (void (*)(void))frameworks_cupy_malloc},
     {"hipmm_cupy_free", (void (*)(void))frameworks_cupy_free},

@@ -6,7 +6,7 @@
 #include "hooks.h"
 
 /* The functions that frameworks call, as further rows of the report. */
-enum framework_row {
+enum frameworks_row {
   FRAMEWORK_TORCH_MALLOC,
   FRAMEWORK_TORCH_FREE,
   FRAMEWORK_CUPY_MALLOC,
@@ -16,7 +16,7 @@ enum framework_row {
   FRAMEWORK_ROWS
 };
 
-const char *frameworks_name(enum framework_row row);
-struct hook_counts frameworks_counts(enum framework_row row);
+const char *frameworks_name(enum frameworks_row row);
+struct hook_counts frameworks_counts(enum frameworks_row row);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* hooks.h: the functions of runtimes and of NVIDIA's driver that the preload object hooks, with what they do and their counts; what is known
- * of the calling thread; and messages. A function that is not in these lists can neither be counted nor found. */
+/* hooks.h: the functions of runtimes and of NVIDIA's driver that the preload object hooks, with what they do and their
+ * counts; what is known of the calling thread; and messages. A function that is not in these lists can neither be counted
+ * nor found. */
 #ifndef HIPMM_PRELOAD_HOOKS_H
 #define HIPMM_PRELOAD_HOOKS_H
 

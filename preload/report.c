@@ -83,7 +83,7 @@ static void report_add_string(struct report_text *text, const char *string)
 static bool report_get_row(int row, const char **name_out, struct hook_counts *counts_out)
 {
   bool is_hook = row < HOOK_COUNT;
-  enum framework_row framework = is_hook ? FRAMEWORK_TORCH_MALLOC : (enum framework_row)(row - HOOK_COUNT);
+  enum frameworks_row framework = is_hook ? FRAMEWORK_TORCH_MALLOC : (enum frameworks_row)(row - HOOK_COUNT);
   *name_out = is_hook ? hook_name((enum hook)row) : frameworks_name(framework);
   *counts_out = is_hook ? hook_counts((enum hook)row) : frameworks_counts(framework);
   return counts_out->calls && (!is_hook || hook_is_reported((enum hook)row));

@@ -38,7 +38,7 @@ xargs grep -H '^#include "' <"$work/sources" | sed 's/:#include "\([^"]*\)".*/ \
 helpers='^core/base/(asymmetric_fence|cancel|output_file|own_symbol|record_format|text|units)[.]h$'
 
 # Types that are made of another type, whose files they compile.
-made_of="binning:fixed_size fixed_buffer:pool"
+made_of="binning:fixed_size fixed_buffer:pool pool:arena"
 
 awk -v layers="$layers" -v helpers="$helpers" -v made_of="$made_of" '
   function layer(path, part) {

@@ -5,8 +5,7 @@
  * record_head`. Each other block holds a `struct record_block` and then the events of one thread, in order of time; it can
  * be read without the others. A block whose magic is 0 is unused. A block that a thread still writes into is mapped memory;
  * when it is full, it is copied to the end of the file and begun anew. So of two blocks with one sequence number, one is a
- * copy. The events of a block end at a byte 0 in place of a
- * head, or with the block.
+ * copy. The events of a block end at a byte 0 in place of a head, or with the block.
  *
  * An event is a head of two bytes, lower byte first, then as many bytes of each number as the head says, lowest byte first:
  *

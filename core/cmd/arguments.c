@@ -64,8 +64,9 @@ static void arguments_help_row(const char *name, const char *value_name, char le
   else
     snprintf(head, sizeof head, "--%s%s%s", name, value_name ? " " : "", value_name ? value_name : "");
   printf("  ");
-  print_padded(STYLE_NAME, head, 18);
-  struct wrap wrap = {.prefix = "                    ", .column = 20};
+  size_t width = text_width(head) < 17 ? 18 : text_width(head) + 2;
+  print_padded(STYLE_NAME, head, width);
+  struct wrap wrap = {.prefix = "                    ", .column = 2 + width};
   wrap_words(&wrap, STYLE_OFF, doc);
   wrap_end(&wrap);
 }

@@ -162,15 +162,13 @@ static int run_run(int argc, char **argv)
       {.name = "report",
        .value_name = "FILE",
        .doc = "when it ends (other than by SIGKILL), and at SIGUSR1, tell what the program called and how much memory "
-              "that "
-              "took, on standard error or in FILE; %p in its name is the process, %h the host, %r the rank",
+              "that took, on standard error or in FILE; %p in its name is the process, %h the host, %r the rank",
        .flag = &report,
        .value = &report_file},
       {.name = "json", .doc = "the report as a line of JSON for each process", .flag = &settings.is_json},
       {.name = "merge",
        .doc = "run nothing: print the reports that --json wrote to the files FILE…, such as 'report.*.json', as one "
-              "table, "
-              "or with --json as one object",
+              "table, or with --json as one object",
        .flag = &merge},
       {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
       {.name = "no-python",
@@ -202,17 +200,14 @@ const struct command run_command = {
     "run", "run a program with its GPU memory served by hipmm", "-- PROGRAM [ARGUMENT]…",
     "Starts PROGRAM with hipmm in front of its GPU runtime, HIP's or CUDA's, and of NVIDIA's driver, by LD_PRELOAD. "
     "hipMalloc(), cudaMalloc(), cuMemAlloc() and the other functions that allocate and free device memory are served "
-    "by "
-    "the stack of their device; managed and pinned memory by the resources called \"managed\" and \"pinned\", if the "
-    "graph has them. The rest goes to the runtime as ever. Programs that it starts are served too. In Python, PyTorch, "
-    "CuPy and "
-    "Numba get hipmm as their allocator when they are first imported.\n"
+    "by the stack of their device; managed and pinned memory by the resources called \"managed\" and \"pinned\", if "
+    "the graph has them. The rest goes to the runtime as ever. Programs that it starts are served too. In Python, "
+    "PyTorch, CuPy and Numba get hipmm as their allocator when they are first imported.\n"
     "\n"
     "Functions are served that the program is linked to, and those that it looks up with dlsym(), hipGetProcAddress() "
-    "or "
-    "cuGetProcAddress(). A CUDA runtime that is linked into the program (nvcc's default) calls the driver and is "
-    "served "
-    "there, and so are JAX and others. Contexts of the driver other than a device's primary one are left to it.\n"
+    "or cuGetProcAddress(). A CUDA runtime that is linked into the program (nvcc's default) calls the driver and is "
+    "served there, and so are JAX and others. Contexts of the driver other than a device's primary one are left to "
+    "it.\n"
     "\n"
     "Where hipmm cannot serve, one line says why, and the program runs as it would without. That is so for programs "
     "that are set-user-id or linked statically.\n"
@@ -222,8 +217,7 @@ const struct command run_command = {
     "\n"
     "The end: blocks that a `guard` of the graph finds damaged and leaks that a `tracking` finds are told at exit, as "
     "hipmm_finalize() would. For a report at the end by a signal, handlers are set for signals that the program has "
-    "none "
-    "for; the program's exit status stays what it is.\n"
+    "none for; the program's exit status stays what it is.\n"
     "\n"
     "Many ranks: `hipmm run --json --report=report.%r.json -- torchrun train.py`, or behind the launcher, `mpirun -n 4 "
     "hipmm run …`, writes a report for each rank; `hipmm run --merge 'report.*.json'` makes one table of them.\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_mend.c: what a syntax error of a graph's JSON is, and how the text would be without it. Called by graph_syntax.c. Never
- * adds to a text beyond GRAPH_TEXT_MOST_INSERTED, and never moves what was given. */
+/* graph_mend.c: what a syntax error of a graph's JSON is, and how the text would be without it. Called by graph_syntax.c.
+ * Never inserts more than GRAPH_TEXT_MOST_INSERTED characters into a text, and never removes one. */
 #include "graph_mend.h"
 
 #include "../base/text.h"
@@ -31,7 +31,7 @@ static bool graph_mend_insert(struct graph_text *text, size_t at, char character
 
 /* ---- What is wrong --------------------------------------------------------------------------------------------- */
 
-static void graph_mend_advise(struct syntax_error *error, const char *hint, enum mend mend)
+static void graph_mend_advise(struct graph_mend_error *error, const char *hint, enum graph_mend mend)
 {
   error->hint = hint;
   error->mend = mend;
@@ -44,7 +44,7 @@ static bool graph_mend_is_no_number(const char *near)
 }
 
 /* Where the parser expects something else than the token. */
-static void graph_mend_judge_token(struct syntax_error *error, const char *text)
+static void graph_mend_judge_token(struct graph_mend_error *error, const char *text)
 {
   const char *near = error->near, *expected = error->report.text;
   bool is_end = *near == ']' || *near == '}', wants_end = expected[0] == '\'' && strchr("]}", expected[1]);
@@ -80,7 +80,7 @@ static void graph_mend_judge_token(struct syntax_error *error, const char *text)
 }
 
 /* The token ends where the parser stopped. */
-void graph_mend_judge(struct syntax_error *error, const char *text)
+void graph_mend_judge(struct graph_mend_error *error, const char *text)
 {
   size_t end = error->report.position > 0 ? (size_t)error->report.position : 0;
   const char *near = strstr(error->report.text, " near '");
@@ -180,7 +180,7 @@ static bool graph_mend_replace_bytes(char *text)
   return is_replaced;
 }
 
-bool graph_mend_apply(const struct syntax_error *error, struct graph_text *text)
+bool graph_mend_apply(const struct graph_mend_error *error, struct graph_text *text)
 {
   char *at = text->mended + error->at;
   switch (error->mend) {

@@ -6,7 +6,7 @@
 #include "graph_build.h"
 
 /* How a syntax error is mended. After those from MEND_GUESS on, only the syntax of the rest can be trusted. */
-enum mend {
+enum graph_mend {
   MEND_NONE,    /* the meaning of the rest is not known */
   MEND_COMMENT, /* blank it */
   MEND_BLANK,   /* blank one character */
@@ -23,19 +23,19 @@ enum mend {
 };
 
 /* A syntax error as the parser reports it, and what is made of it. */
-struct syntax_error {
+struct graph_mend_error {
   json_error_t report;
   enum json_error_code code;
   const char *near; /* the token at which the parser stopped, within the report; NULL: none */
   size_t at;        /* the place in the mended text */
   const char *hint; /* the end of the message */
-  enum mend mend;
+  enum graph_mend mend;
 };
 
 /* Fills the rest from the report, for the text in which the parser found the error. */
-void graph_mend_judge(struct syntax_error *error, const char *text);
+void graph_mend_judge(struct graph_mend_error *error, const char *text);
 
 /* Mends the error in `text->mended`. False if that cannot be done. */
-bool graph_mend_apply(const struct syntax_error *error, struct graph_text *text);
+bool graph_mend_apply(const struct graph_mend_error *error, struct graph_text *text);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_position.c: the lines and columns of diagnostics, found in the text of the graph, since the parser keeps no
- * positions. Called by graph.c once the graph was read, with the text that was parsed. The place of a member of an object is where
- * its name begins. */
+ * positions. Called by graph.c once the graph was read, with the text that was parsed. The place of a member of an object
+ * is where its name begins. */
 #include "../base/text.h"
 #include "graph_build.h"
 

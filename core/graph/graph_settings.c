@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_settings.c: the top of a graph except its resources: unknown keys, version, plugin_path, runtime, and what is for
- * jobs of many ranks. Called by
- * graph.c before the resources are read, since their plugins are searched on the plugin_path. */
+/* graph_settings.c: the top of a graph except its resources: unknown keys, version, plugin_path, runtime, publish, and what
+ * is for jobs of many ranks. Called by graph.c before the resources are read, since their plugins are searched on the
+ * plugin_path. */
 #include "../base/environment.h"
 #include "../base/output_file.h"
 #include "../base/text.h"

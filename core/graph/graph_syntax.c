@@ -13,7 +13,7 @@ enum { GRAPH_SYNTAX_MOST_MENDED = 40 };
 
 /* ---- Syntax errors --------------------------------------------------------------------------------------------- */
 
-static void graph_syntax_report(const struct syntax_error *error, const struct graph_text *text,
+static void graph_syntax_report(const struct graph_mend_error *error, const struct graph_text *text,
                                 struct diagnostics *diagnostics)
 {
   int line, column;
@@ -75,7 +75,7 @@ static json_t *graph_syntax_read_mended(struct graph_text *text, struct diagnost
   memcpy(text->mended, text->given, text->bytes);
   text->mended[text->bytes] = '\0';
   for (int i = 0; i < most && is_mended && !value; i++) {
-    struct syntax_error error = {.near = NULL};
+    struct graph_mend_error error = {.near = NULL};
     value = json_loadb(text->mended, text->bytes, 0, &error.report);
     if (value) continue;
     graph_mend_judge(&error, text->mended);

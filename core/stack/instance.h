@@ -110,6 +110,9 @@ static inline const struct instance_links *links_of(const struct instance *insta
   return atomic_load_explicit(&instance->links, memory_order_acquire);
 }
 
+/* For qsort() of pointers to instances: a later one, which is nearer to the top, comes first. */
+int links_by_age(const void *left, const void *right);
+
 /* Whether `below` is in the closure of `instance`, and another instance. */
 bool links_stand_on(const struct instance *instance, const struct instance *below);
 

@@ -20,8 +20,7 @@ static const struct instance_links *links_next(const struct instance *instance)
   return instance->next_links ? instance->next_links : links_of(instance);
 }
 
-/* A later instance is nearer to the top. */
-static int links_by_age(const void *left, const void *right)
+int links_by_age(const void *left, const void *right)
 {
   uint64_t a = (*(struct instance *const *)left)->number, b = (*(struct instance *const *)right)->number;
   return a < b ? 1 : a > b ? -1 : 0;

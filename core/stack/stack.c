@@ -42,18 +42,12 @@ static void stack_destroy_instance(struct instance *instance)
 /* Stacks of each device: all, and those that are done with admitting their device to the memory of others. */
 static atomic_uint stacks_of[STACK_MOST_DEVICES], admitted_of[STACK_MOST_DEVICES];
 
-static int stack_compare_age(const void *left, const void *right)
-{
-  uint64_t a = (*(struct instance *const *)left)->number, b = (*(struct instance *const *)right)->number;
-  return a < b ? 1 : a > b ? -1 : 0;
-}
-
 /* Each instance before what it stands on: that is not the order of the graph where a resource gained a dependency. */
 static void stack_destroy_instances(struct stack *stack)
 {
   struct instance *order[GRAPH_MAX_NODES];
   for (size_t i = 0; i < stack->graph->n_nodes; i++) order[i] = &stack->instances[i];
-  qsort(order, stack->graph->n_nodes, sizeof *order, stack_compare_age);
+  qsort(order, stack->graph->n_nodes, sizeof *order, links_by_age);
   for (size_t i = 0; i < stack->graph->n_nodes; i++) stack_destroy_instance(order[i]);
 }
 

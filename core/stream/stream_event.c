@@ -71,7 +71,7 @@ enum hipmm_status hipmm_stream_wait(int device, hipmm_stream_t stream, int other
 enum hipmm_status hipmm_stream_event_create(int device, struct hipmm_stream_event **event_out)
 {
   int previous = 0;
-  enum hipmm_status status = lifecycle_check_argument(event_out, "event_out");
+  enum hipmm_status status = lifecycle_check_use(event_out, "event_out");
   if (!status) status = device_table_check(device);
   if (status) return status;
   struct hipmm_stream_event *event = handle_new(NULL);

@@ -377,7 +377,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_create_from(int device, const 
  * in a program that uses hipmm with another graph or not at all. hipmm need not be initialised, and no hipmm_finalize()
  * touches the stack: `resource_out` gets its top, the resource that the graph has for this device, with a reference that
  * the caller owns, and the last reference destroys the stack. The stack is never in force by itself. While it lives,
- * streams can be created and retained, devices counted, and resources created over it, without initialisation.
+ * streams and events can be created and retained, devices counted, and resources created over it, without initialisation.
  *
  * A process uses one runtime: a graph that asks for another than the one in use is HIPMM_E_STATE, and options of the
  * runtime have no effect while another stack or the table uses it. `name` is for the paths of hipmm_list(), which begin

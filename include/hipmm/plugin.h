@@ -124,17 +124,16 @@ struct hipmm_sharing {
                                     const struct hipmm_share_part *parts, void **ptr_out);
 };
 
-/* The operations of a resource. `self` is what create returned. Any thread calls any op between create and destroy,
- * unless the descriptor has HIPMM_PLUGIN_NOT_THREAD_SAFE. An optional op that is NULL is filled in at load. A failing
- * op has reported the reason through its services, or returns the status of an upstream. */
 /* A moment of the end of a process. The device can be used in both. */
 enum hipmm_process_end {
-  HIPMM_PROCESS_EXITS =
-      0, /* exit() was called, or main returned: work is over, and the program may still free memory */
+  HIPMM_PROCESS_EXITS = 0, /* exit() was called, or main returned: the program may still free memory */
   HIPMM_PROCESS_ENDED = 1, /* the program's own functions for its exit have run: what is live is never freed */
   HIPMM_PROCESS_END_FORCE_32BIT = 0x7fffffff
 };
 
+/* The operations of a resource. `self` is what create returned. Any thread calls any op between create and destroy,
+ * unless the descriptor has HIPMM_PLUGIN_NOT_THREAD_SAFE. An optional op that is NULL is filled in at load. A failing
+ * op has reported the reason through its services, or returns the status of an upstream. */
 struct hipmm_ops {
   size_t struct_size;
 

@@ -44,8 +44,8 @@ void *hipmm_torch_malloc(ssize_t bytes, int device, hipmm_stream_t stream);
 void hipmm_torch_free(void *ptr, ssize_t bytes, int device, hipmm_stream_t stream);
 
 /* Sets the function that is called with the reason before hipmm_torch_malloc() returns NULL for a failure; NULL: none.
- * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm.torch passes
- * a function that throws c10::OutOfMemoryError, PyTorch's own. */
+ * PyTorch does not check for NULL, so `function` may throw through hipmm: no lock is held. hipmm.torch passes a function
+ * that throws PyTorch's own c10::OutOfMemoryError. */
 void hipmm_torch_on_failure(void (*function)(const char *message));
 
 /* set_init_fn: initialises hipmm now. PyTorch calls it where these functions give all its memory (use(), not pool(), of

@@ -34,7 +34,7 @@ static enum hipmm_status arena_refuse_allocation(const struct arena *arena, cons
   const struct hipmm_services *services = arena->services;
   const struct chunks *chunks = &arena->global.chunks;
   int64_t live_bytes;
-  uint64_t largest = arena_largest_free(arena), room = chunks_room(chunks);
+  uint64_t largest = arena_largest_free(arena), room = arena_chunks_room(chunks);
   arena_live_count(arena, &live_bytes);
   if (arena->dumps) arena_dump(arena, allocation->requested, dump);
   if (room >= allocation->bytes + (allocation->alignment - HIPMM_ALIGNMENT))
@@ -255,7 +255,7 @@ int arena_covers(void *self, const void *ptr)
 {
   struct arena *arena = self;
   if (biased_lock_enter(&arena->lock, arena->services)) return 0;
-  bool covers = chunks_contain(&arena->global.chunks, ptr);
+  bool covers = arena_chunks_contain(&arena->global.chunks, ptr);
   biased_lock_release(&arena->lock);
   return covers;
 }

@@ -6,14 +6,7 @@
  * Unlike RMM's arena, this one grows, and a free never waits on the host. */
 #include "arena.h"
 #include "../../core/base/text.h"
-
-struct arena_options {
-  uint64_t arena_size;
-  uint64_t maximum_size;
-  uint32_t dump_log_on_failure;
-  const char *dump_log_file;
-  uint32_t record;
-};
+#include "options.h"
 
 static const struct hipmm_feature arena_values[ARENA_N_VALUES] = {
     [ARENA_RESERVED_BYTES] = {"reserved_bytes", "bytes", "Memory held from the upstream"},
@@ -66,7 +59,7 @@ static enum hipmm_status arena_open_memory(struct arena *arena, const struct are
   arena->locals = services->host_allocate(services, locals_bytes);
   arena->first_local = services->host_allocate(services, first_local_bytes);
   bool opened = global_open(&arena->global, services, (enum record)wanted->record);
-  opened = chunks_open(&arena->global.chunks, services, upstream, wanted->maximum_size) && opened;
+  opened = arena_chunks_open(&arena->global.chunks, services, upstream, wanted->maximum_size) && opened;
   if (!opened || !arena->locals || !arena->first_local)
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the arena's records");
   return HIPMM_OK;
@@ -200,8 +193,6 @@ static const struct hipmm_ops arena_ops = {
     .covers = arena_covers,
     .locate = arena_locate,
 };
-
-HIPMM_EXPORT extern const struct hipmm_plugin arena_LTX_hipmm_plugin;
 
 const struct hipmm_plugin arena_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,

@@ -7,22 +7,22 @@
 
 enum { MOST_CHUNKS = 1 << 16 };
 
-bool chunks_open(struct chunks *chunks, const struct hipmm_services *services, struct hipmm_resource *upstream,
-                 uint64_t maximum_bytes)
+bool arena_chunks_open(struct chunks *chunks, const struct hipmm_services *services, struct hipmm_resource *upstream,
+                       uint64_t maximum_bytes)
 {
   *chunks = (struct chunks){.services = services, .upstream = upstream, .maximum_bytes = maximum_bytes};
   chunks->items = services->host_allocate(services, MOST_CHUNKS * sizeof *chunks->items);
   return chunks->items != NULL;
 }
 
-void chunks_close(struct chunks *chunks)
+void arena_chunks_close(struct chunks *chunks)
 {
   for (uint32_t i = chunks->count; i-- > 0;)
-    if (chunks_free(chunks, &chunks->items[i])) chunks->count = i; /* the upstream refuses it: it is lost */
+    if (arena_chunks_free(chunks, &chunks->items[i])) chunks->count = i; /* the upstream refuses it: it is lost */
   chunks->services->host_free(chunks->services, chunks->items, MOST_CHUNKS * sizeof *chunks->items);
 }
 
-static struct chunk *chunks_place_for(const struct chunks *chunks, const void *ptr)
+static struct chunk *arena_chunks_place_for(const struct chunks *chunks, const void *ptr)
 {
   uint32_t low = 0, high = chunks->count;
   while (low < high) {
@@ -35,9 +35,9 @@ static struct chunk *chunks_place_for(const struct chunks *chunks, const void *p
   return &chunks->items[low];
 }
 
-static struct chunk *chunks_enter(struct chunks *chunks, void *ptr, uint64_t bytes)
+static struct chunk *arena_chunks_enter(struct chunks *chunks, void *ptr, uint64_t bytes)
 {
-  struct chunk *chunk = chunks_place_for(chunks, ptr);
+  struct chunk *chunk = arena_chunks_place_for(chunks, ptr);
   memmove(chunk + 1, chunk, (size_t)(chunks->items + chunks->count - chunk) * sizeof *chunk);
   *chunk = (struct chunk){.ptr = ptr, .bytes = bytes};
   chunks->count++;
@@ -48,41 +48,42 @@ static struct chunk *chunks_enter(struct chunks *chunks, void *ptr, uint64_t byt
   return chunk;
 }
 
-bool chunks_contain(const struct chunks *chunks, const void *ptr)
+bool arena_chunks_contain(const struct chunks *chunks, const void *ptr)
 {
-  const struct chunk *next = chunks_place_for(chunks, (const char *)ptr + 1);
+  const struct chunk *next = arena_chunks_place_for(chunks, (const char *)ptr + 1);
   return next > chunks->items && (uintptr_t)ptr - (uintptr_t)next[-1].ptr < next[-1].bytes;
 }
 
-uint64_t chunks_room(const struct chunks *chunks)
+uint64_t arena_chunks_room(const struct chunks *chunks)
 {
   if (chunks->bytes >= chunks->maximum_bytes || chunks->count == MOST_CHUNKS) return 0;
   return (chunks->maximum_bytes - chunks->bytes) / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
 }
 
-enum hipmm_status chunks_allocate_exactly(struct chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
-                                          struct chunk **chunk_out)
+enum hipmm_status arena_chunks_allocate_exactly(struct chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
+                                                struct chunk **chunk_out)
 {
   void *ptr = NULL;
-  if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
+  if (bytes > arena_chunks_room(chunks)) return HIPMM_E_LIMIT;
   int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(chunks->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   cancel_allow(cancel);
-  if (!status) *chunk_out = chunks_enter(chunks, ptr, bytes);
+  if (!status) *chunk_out = arena_chunks_enter(chunks, ptr, bytes);
   return status;
 }
 
-enum hipmm_status chunks_allocate(struct chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
-                                  struct chunk **chunk_out)
+enum hipmm_status arena_chunks_allocate(struct chunks *chunks, uint64_t bytes, hipmm_stream_t stream,
+                                        struct chunk **chunk_out)
 {
-  if (bytes > chunks_room(chunks)) return HIPMM_E_LIMIT;
-  for (uint64_t step = sizes_step(chunks->bytes, bytes, chunks_room(chunks));; step = sizes_smaller_step(step, bytes)) {
-    enum hipmm_status status = chunks_allocate_exactly(chunks, step, stream, chunk_out);
+  if (bytes > arena_chunks_room(chunks)) return HIPMM_E_LIMIT;
+  for (uint64_t step = sizes_step(chunks->bytes, bytes, arena_chunks_room(chunks));;
+       step = sizes_smaller_step(step, bytes)) {
+    enum hipmm_status status = arena_chunks_allocate_exactly(chunks, step, stream, chunk_out);
     if (!hipmm_is_out_of_memory(status) || step == bytes) return status;
   }
 }
 
-enum hipmm_status chunks_free(struct chunks *chunks, struct chunk *chunk)
+enum hipmm_status arena_chunks_free(struct chunks *chunks, struct chunk *chunk)
 {
   int cancel = cancel_forbid();
   enum hipmm_status status =

@@ -226,7 +226,7 @@ static enum hipmm_status global_add_chunk(struct global *global, struct chunk *c
   uint64_t bytes = chunk->bytes;
   uint32_t id = address_map_cover(&ranges->starts, (uintptr_t)chunk->ptr, bytes) ? range_new(ranges) : RANGE_NONE;
   if (!id) {
-    chunks_free(&global->chunks, chunk);
+    arena_chunks_free(&global->chunks, chunk);
     return global->services->refuse(global->services, HIPMM_E_OUT_OF_MEMORY,
                                     "no host memory left for records of {0:bytes} more", bytes, 0, 0);
   }
@@ -243,15 +243,15 @@ enum hipmm_status global_grow(struct global *global, const struct request *reque
   struct chunk *chunk;
   hipmm_stream_t handle = stream_of(&global->streams, request->stream)->handle;
   uint64_t bytes = global_room_for(request, request->bytes);
-  enum hipmm_status status = exactly ? chunks_allocate_exactly(&global->chunks, bytes, handle, &chunk)
-                                     : chunks_allocate(&global->chunks, bytes, handle, &chunk);
+  enum hipmm_status status = exactly ? arena_chunks_allocate_exactly(&global->chunks, bytes, handle, &chunk)
+                                     : arena_chunks_allocate(&global->chunks, bytes, handle, &chunk);
   return status ? status : global_add_chunk(global, chunk, request->stream);
 }
 
 enum hipmm_status global_fill(struct global *global, uint64_t bytes)
 {
   struct chunk *chunk;
-  enum hipmm_status status = chunks_allocate_exactly(&global->chunks, bytes, NULL, &chunk);
+  enum hipmm_status status = arena_chunks_allocate_exactly(&global->chunks, bytes, NULL, &chunk);
   return status ? status : global_add_chunk(global, chunk, STREAM_READY);
 }
 
@@ -272,7 +272,7 @@ enum hipmm_status global_release_idle(struct global *global, uint64_t keep_bytes
     uint64_t start = (uintptr_t)chunk->ptr, bytes = chunk->bytes;
     if (chunks->bytes < chunk->bytes + keep_bytes || !global_is_idle(global, chunk)) continue;
     global_unlink_range(global, range);
-    enum hipmm_status status = chunks_free(chunks, chunk);
+    enum hipmm_status status = arena_chunks_free(chunks, chunk);
     if (!first) first = status;
     if (status) {
       global_link_range(global, range); /* the upstream refused it */
@@ -328,7 +328,7 @@ bool global_open(struct global *global, const struct hipmm_services *services, e
 void global_close(struct global *global)
 {
   const struct hipmm_services *services = global->services;
-  if (global->chunks.items) chunks_close(&global->chunks);
+  if (global->chunks.items) arena_chunks_close(&global->chunks);
   streams_close(&global->streams);
   ranges_close(&global->ranges);
   services->host_free(services, global->free, free_bytes);

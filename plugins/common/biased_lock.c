@@ -61,7 +61,9 @@ static bool biased_lock_is_long_alone(struct biased_lock *lock)
 
 void biased_lock_acquire_busy(struct biased_lock *lock)
 {
-  pthread_mutex_lock(&lock->busy);
+  bool waits = pthread_mutex_trylock(&lock->busy) != 0;
+  if (waits) pthread_mutex_lock(&lock->busy);
+  lock->has_waited = waits;
   atomic_store_explicit(&lock->taker, biased_lock_me(), memory_order_relaxed);
   bool is_own = biased_lock_is_own(lock);
   if (!is_own) biased_lock_shut_out_owner(lock);
@@ -94,8 +96,10 @@ enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struc
   return HIPMM_OK;
 }
 
+/* The owner that passes the gate next has not waited. */
 void biased_lock_release_busy(struct biased_lock *lock)
 {
+  lock->has_waited = false;
   atomic_store_explicit(&lock->taker, NULL, memory_order_relaxed);
   pthread_mutex_unlock(&lock->busy);
 }

@@ -18,6 +18,7 @@ struct biased_lock {
   _Atomic(const void *) owner; /* its thread_memories; NULL: none. Only the owner sets it */
   _Atomic(const void *) taker; /* the thread that holds `busy`; NULL: none */
   pthread_mutex_t busy;
+  bool has_waited;  /* the thread that holds `busy` had to wait for it */
   const void *last; /* the last taker of `busy` */
   uint32_t n_alone; /* times in a row that `last` took it */
 };
@@ -29,6 +30,12 @@ void biased_lock_close(struct biased_lock *lock);
 static inline bool biased_lock_is_own(const struct biased_lock *lock)
 {
   return thread_memories && atomic_load_explicit(&lock->owner, memory_order_relaxed) == thread_memories;
+}
+
+/* Whether the calling thread, which holds the lock, had to wait for another thread. */
+static inline bool biased_lock_has_waited(const struct biased_lock *lock)
+{
+  return lock->has_waited;
 }
 
 /* Whether the calling thread holds the lock. */

@@ -10,6 +10,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* What the option `file` of each of these types says of its names. */
+#define LOG_FILE_NAMES                                                                                               \
+  "%p in it is replaced by the process id, %h by the host's name, %r by the rank (torchrun, Open MPI, PMIx, MPICH, " \
+  "MVAPICH2, PALS, Flux, Slurm; else 0), %d by the device, %% by a percent sign. If another device already writes "  \
+  "the "                                                                                                             \
+  "file, .devN is inserted before its extension; if another process does, .pN"
+
 /* What the user wants of the file. */
 struct log_file_wish {
   const char *name;

@@ -192,12 +192,7 @@ static const struct hipmm_option logging_option_table[] = {
     {.name = "file",
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct logging_options, file),
-     .doc =
-         "Name of the file; %p in it is replaced by the process id, %h by the host's name, %r by the rank (torchrun, "
-         "Open MPI, PMIx, MPICH, MVAPICH2, PALS, Flux, Slurm; else 0), %d by the device, %% by a percent sign. If "
-         "another device "
-         "already writes the file, .devN is inserted before its extension; if another process does, .pN. Default: "
-         "the environment variable RMM_LOG_FILE"},
+     .doc = "Name of the file; " LOG_FILE_NAMES ". Default: the environment variable RMM_LOG_FILE"},
     {.name = "append",
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct logging_options, append),

@@ -1,26 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* allocate.c: how the pool serves an allocation and a free. A hit in the thread's cache is served by pool_allocate() and
- * pool_deallocate() without the lock. An allocation that misses takes the lock and makes these attempts, the cheapest
- * first. The first that succeeds ends the search.
- *
- *   attempt    what it uses                                             its price
- *   ---------  -------------------------------------------------------  --------------------------------------------
- *   replay     the address that the same request had before             nothing, or chunks mapped (placement_hints.h)
- *   ready      free blocks of the request's stream, or of none          a search
- *   cached     blocks in the caches of all threads                      the caches are empty afterwards
- *   completed  blocks of other streams whose work has completed         one event query for each of these streams
- *   waiting    a block of another stream                                the request's stream waits for that stream
- *   merged     all free blocks, merged (segments only)                  the request's stream waits for all others
- *   unfenced   blocks of streams whose handles may be gone              the host waits for the device
- *   commit     idle chunks that are mapped elsewhere (granules only)    driver calls; without aliases a host wait
- *   grow       new memory of the upstream                               driver calls, and more memory held
- *   exchange   new memory in place of all idle memory                   the host waits for the device; driver calls
- *
- * With one stream, `completed` to `unfenced` have nothing to find and are left out. While a stream is captured, the host
- * cannot wait for the device: `unfenced` and `exchange` are left out. Where a chunk can have one mapping only, `grow`
- * comes before `commit` up to a limit (backing.c). When every attempt has failed, explain.c says why. */
+ * pool_deallocate() without the lock. A thread with a heap of its own (thread_heaps.h) uses that next. Everything else takes
+ * the lock: miss.c. */
 #include "allocate.h"
-#include "explain.h"
 
 /* A cache holds blocks of at most CACHE_BLOCK_BYTES: the price of a search matters to small blocks, and small blocks
  * prevent few merges. In all, a cache holds at most CACHE_LEAST_BYTES, or its part of the share 1/CACHE_SHARE of what
@@ -31,44 +13,6 @@ enum {
   CACHE_SHARE = 1024,
 };
 
-enum { LARGE_BYTES = 1 << 20 }; /* see pool_allocate_from_heap() */
-
-static enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user)
-{
-  enum hipmm_status status = streams_wait_for_device(&pool->heap.streams, user);
-  if (!status) heap_complete_all(&pool->heap);
-  return status;
-}
-
-/* ---- Streams ---- */
-
-/* The work before the stream's frees has completed. */
-static void pool_forget_stream(struct pool *pool, uint32_t id)
-{
-  caches_end_stream(&pool->caches, &pool->heap, id);
-  heap_complete_stream(&pool->heap, id);
-  stream_forget(&pool->heap.streams, id);
-}
-
-/* Finds the stream's id. When the table is full, waits for the device and forgets all streams. */
-static __attribute__((noinline)) enum hipmm_status pool_find_stream(struct pool *pool, hipmm_stream_t handle,
-                                                                    uint32_t *id_out)
-{
-  struct streams *streams = &pool->heap.streams;
-  uint32_t id;
-  enum hipmm_status status = streams_enter(streams, handle, &id);
-  if (status) return status;
-  if (!id) status = pool_synchronize_device(pool, STREAM_READY);
-  for (uint32_t known = STREAM_FIRST; !id && !status && known < streams->count; known++)
-    pool_forget_stream(pool, known);
-  if (!id && !status) status = streams_enter(streams, handle, &id);
-  if (!status && !heap_cover(&pool->heap, id))
-    status = pool->services->refuse(pool->services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for another stream", 0,
-                                    0, 0);
-  if (!status) *id_out = id;
-  return status;
-}
-
 /* The same; the thread's cache for the stream, if there is one, knows the id. */
 static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipmm_stream_t handle,
                                                   uint32_t *id_out)
@@ -78,52 +22,25 @@ static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struc
   return HIPMM_OK;
 }
 
-/* ---- Allocating ---- */
+/* ---- Threads that wait ---- */
 
-/* The attempts from `ready` to `unfenced`. */
-static uint32_t pool_allocate_from_heap(struct pool *pool, const struct request *request)
+/* Counts the entry into the lock. A thread's cache knows the stream, so that the next entry need not find it. */
+static void pool_count_entry(struct pool *pool, struct cache *cache, hipmm_stream_t handle, uint32_t stream)
 {
-  struct heap *heap = &pool->heap;
-  bool has_others = heap->streams.active > 1;
-  /* Where a large block goes decides how well the rest packs, and beside the work on so much memory a few event queries
-   * cost little: with several streams a large request looks for completed work first. */
-  if (has_others && request->bytes >= LARGE_BYTES) heap_poll(heap);
-  uint32_t id = heap_allocate_ready(heap, request);
-  if (!id && caches_flush(&pool->caches, heap)) id = heap_allocate_ready(heap, request);
-  if (id || !has_others) return id;
-  id = heap_allocate_completed(heap, request);
-  if (!id) id = heap_allocate_waiting(heap, request);
-  if (!id && !pool->backing.mapped) id = heap_allocate_merged(heap, request);
-  if (id || !heap_has_unfenced(heap, request->stream, request->bytes)) return id;
-  return pool_synchronize_device(pool, request->stream) ? BLOCK_NONE : heap_allocate_ready(heap, request);
+  const struct streams *streams = &pool->heap.streams;
+  if (!cache && streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream))
+    cache = cache_new(&pool->caches, &pool->heap, handle, stream);
+  if (cache && !cache->has_heap) thread_heaps_count_entry(cache, biased_lock_has_waited(&pool->lock));
 }
 
-/* The attempt `exchange`: neither the upstream nor the maximum allows more, so idle memory is released first, if that
- * can be enough. */
-static enum hipmm_status pool_allocate_by_exchange(struct pool *pool, const struct request *request, uint32_t *id_out)
+/* While memory is short, the threads share it. */
+static bool pool_uses_heap(const struct pool *pool, const struct cache *cache, size_t bytes, size_t alignment)
 {
-  enum hipmm_status status = pool_synchronize_device(pool, request->stream);
-  if (!status) status = backing_check_available(&pool->backing, &pool->heap, request);
-  if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
-  return status ? status : backing_allocate(&pool->backing, &pool->heap, request, id_out);
+  bool is_short = __atomic_load_n(&pool->heap.is_short, __ATOMIC_RELAXED);
+  return cache->has_heap && !is_short && bytes - 1 < THREAD_HEAPS_MOST_BYTES && alignment == HIPMM_ALIGNMENT;
 }
 
-/* The attempts `commit`, `grow` and `exchange`. */
-static enum hipmm_status pool_allocate_by_growth(struct pool *pool, const struct request *request, uint32_t *id_out)
-{
-  struct backing *backing = &pool->backing;
-  struct heap *heap = &pool->heap;
-  uint64_t held_bytes = backing_bytes(backing);
-  if (blocks_are_exhausted(&heap->blocks)) return explain_exhausted_records(backing, heap, request);
-  enum hipmm_status status = backing_allocate(backing, heap, request, id_out);
-  bool has_more = hipmm_is_out_of_memory(status) && backing_bytes(backing);
-  if (has_more && !streams_any_captured(&heap->streams, request->stream))
-    status = pool_allocate_by_exchange(pool, request, id_out);
-  if (!status) return HIPMM_OK;
-  /* Other users of the upstream may need what this attempt has added in vain. */
-  if (backing_bytes(backing) > held_bytes) backing_release_idle(backing, heap, held_bytes);
-  return explain_failure(backing, heap, status, request);
-}
+/* ---- Misses ---- */
 
 /* A thread remembers a few caches only: the block may be in a cache of the thread that it has forgotten. */
 static uint32_t pool_allocate_cached(struct pool *pool, struct cache *cache, const struct request *request,
@@ -133,7 +50,7 @@ static uint32_t pool_allocate_cached(struct pool *pool, struct cache *cache, con
   return cache_allocate(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
 }
 
-static enum hipmm_status pool_allocate_locked(struct pool *pool, const struct cache *known, struct request *request,
+static enum hipmm_status pool_allocate_locked(struct pool *pool, struct cache *known, struct request *request,
                                               hipmm_stream_t stream, void **ptr_out)
 {
   uint32_t id = BLOCK_NONE;
@@ -148,18 +65,25 @@ static enum hipmm_status pool_allocate_locked(struct pool *pool, const struct ca
   }
   enum hipmm_status status = pool_enter_stream(pool, known, stream, &request->stream);
   if (status) return status;
-  bool uses_hints = backing_uses_hints(&pool->backing, &pool->heap, request);
-  id = uses_hints ? granules_replay(&pool->backing.granules, &pool->heap, request) : BLOCK_NONE;
-  if (!id) id = pool_allocate_from_heap(pool, request);
-  if (!id) status = pool_allocate_by_growth(pool, request, &id);
+  pool_count_entry(pool, known, stream, request->stream);
+  status = pool_allocate_from_heap(pool, request, &id);
   if (status) return status;
-  if (uses_hints) granules_record(&pool->backing.granules, &pool->heap, id);
   *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   return HIPMM_OK;
 }
 
-/* Everything that is not a cache hit. */
-static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct pool *pool, const struct cache *cache,
+static enum hipmm_status pool_allocate_request(struct pool *pool, struct cache *cache, struct request *request,
+                                               hipmm_stream_t stream, void **ptr_out)
+{
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
+  if (status) return status;
+  status = pool_allocate_locked(pool, cache, request, stream, ptr_out);
+  biased_lock_release(&pool->lock);
+  return status;
+}
+
+/* Everything that is not a cache hit. Before it fails, the heaps of threads give back what is idle. */
+static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct pool *pool, struct cache *cache,
                                                                         size_t bytes, size_t alignment,
                                                                         hipmm_stream_t stream, void **ptr_out)
 {
@@ -169,13 +93,16 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct p
   }
   enum hipmm_status status = sizes_check(pool->services, bytes, alignment);
   if (status) return status;
+  void *arena = thread_heaps_arena(&pool->heaps);
+  if (cache && cache->wants_heap) thread_heaps_admit(&pool->heaps, pool->services, cache, stream);
+  if (arena && cache && pool_uses_heap(pool, cache, bytes, alignment) &&
+      !thread_heaps_ops()->allocate(arena, bytes, alignment, stream, ptr_out))
+    return HIPMM_OK;
   struct request request = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
-  status = biased_lock_enter(&pool->lock, pool->services);
-  if (status) return status;
-  status = pool_allocate_locked(pool, cache, &request, stream, ptr_out);
-  biased_lock_release(&pool->lock);
-  return status;
+  status = pool_allocate_request(pool, cache, &request, stream, ptr_out);
+  if (!arena || !hipmm_is_out_of_memory(status) || thread_heaps_ops()->trim(arena, 0)) return status;
+  return pool_allocate_request(pool, cache, &request, stream, ptr_out);
 }
 
 enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
@@ -195,7 +122,7 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipm
 
 /* ---- Freeing and finding ---- */
 
-static enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void *ptr)
+enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void *ptr)
 {
   return pool->services->refuse(pool->services, HIPMM_E_POINTER,
                                 "{0:hex} is not allocated here: it is foreign, or was freed before", (uintptr_t)ptr, 0,
@@ -216,20 +143,21 @@ static struct cache *pool_cache_for(struct pool *pool, uint32_t id, hipmm_stream
   return cache;
 }
 
-static enum hipmm_status pool_deallocate_locked(struct pool *pool, const struct cache *known, uint32_t id,
-                                                uint64_t requested, hipmm_stream_t handle)
+static enum hipmm_status pool_deallocate_locked(struct pool *pool, struct cache *known, uint32_t id, uint64_t requested,
+                                                hipmm_stream_t handle)
 {
   uint32_t stream;
   if (!known) known = cache_find(&pool->caches, handle);
   enum hipmm_status status = pool_enter_stream(pool, known, handle, &stream);
   if (status) return status;
+  pool_count_entry(pool, known, handle, stream);
   struct cache *cache = pool_cache_for(pool, id, handle, stream);
   if (!cache || !cache_add(cache, &pool->heap.blocks, handle, id, requested)) heap_free(&pool->heap, id, stream);
   return HIPMM_OK;
 }
 
 /* The caller has claimed the block. If the free fails, the block is live again. */
-static __attribute__((noinline)) enum hipmm_status pool_deallocate_slowly(struct pool *pool, const struct cache *cache,
+static __attribute__((noinline)) enum hipmm_status pool_deallocate_slowly(struct pool *pool, struct cache *cache,
                                                                           uint32_t id, uint64_t requested,
                                                                           hipmm_stream_t stream)
 {
@@ -253,10 +181,12 @@ static __attribute__((noinline)) enum hipmm_status pool_refuse_size(const struct
 enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct pool *pool = self;
-  (void)alignment;
   if (!ptr) return HIPMM_OK;
+  void *arena = thread_heaps_arena(&pool->heaps);
   uint32_t id = block_at(&pool->heap.blocks, ptr, bytes);
-  if (!id) return pool_refuse_pointer(pool, ptr);
+  if (!id)
+    return arena ? thread_heaps_ops()->deallocate(arena, ptr, bytes, alignment, stream)
+                 : pool_refuse_pointer(pool, ptr);
   struct block *block = block_of(&pool->heap.blocks, id);
   if (!block_claim(block)) return pool_refuse_pointer(pool, ptr);
   uint64_t requested = block->requested; /* the claim makes the record this thread's */
@@ -270,111 +200,37 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
   return pool_deallocate_slowly(pool, cache, id, requested, stream);
 }
 
-enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
-{
-  const struct pool *pool = self;
-  uint32_t id = block_at(&pool->heap.blocks, ptr, 0);
-  if (!id) return pool_refuse_pointer(pool, ptr);
-  *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, block_of(&pool->heap.blocks, id)->requested};
-  return HIPMM_OK;
-}
+/* ---- Lending to the heaps of threads ---- */
 
-/* Mapped memory is no block of the upstream. */
-int pool_covers(void *self, const void *ptr)
+static enum hipmm_status pool_lend(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct pool *pool = self;
-  if (pool->backing.mapped || biased_lock_enter(&pool->lock, pool->services)) return 0;
-  bool covers = segments_contain(&pool->backing.segments, ptr);
-  biased_lock_release(&pool->lock);
-  return covers;
-}
-
-enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location *location_out)
-{
-  struct pool *pool = self;
+  struct request request = {.bytes = bytes, .alignment = alignment, .requested = bytes};
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  uint32_t id = block_at(&pool->heap.blocks, ptr, 0);
-  if (id) {
-    const struct block *block = block_of(&pool->heap.blocks, id);
-    location_out->usable_bytes = block->bytes;
-    location_out->stream = stream_of(&pool->heap.streams, block->stream)->handle;
-    location_out->has_stream = block->stream != STREAM_READY;
+  status = pool_allocate_locked(pool, NULL, &request, stream, ptr_out);
+  if (!status) {
+    block_set_state(block_of(&pool->heap.blocks, block_at(&pool->heap.blocks, *ptr_out, bytes)), BLOCK_LENT);
+    pool->heaps.lent_bytes += bytes;
+    pool->heaps.lent_count++;
   }
-  biased_lock_release(&pool->lock);
-  return id ? HIPMM_OK : pool_refuse_pointer(pool, ptr);
-}
-
-/* The chunks of a live block are mapped without a gap. */
-enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
-                                    void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure)
-{
-  struct pool *pool = self;
-  const struct chunks *chunks = &pool->backing.granules.chunks;
-  if (!pool->backing.mapped) return HIPMM_OK;
-  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
-  if (status) return status;
-  uint32_t id = block_at(&pool->heap.blocks, ptr, 0);
-  const struct block *block = block_of(&pool->heap.blocks, id);
-  uint64_t at = id ? block->start : 0, end = id ? block->start + block->bytes : 0;
-  while (at < end) {
-    uint32_t chunk = chunks_at(chunks, chunks_round_down(chunks, at), &at);
-    visitor(closure, &(struct hipmm_chunk){chunk_of(chunks, chunk)->handle, (const void *)(uintptr_t)at,
-                                           chunk_bytes(chunks, chunk)});
-    at += chunk_bytes(chunks, chunk);
-  }
-  biased_lock_release(&pool->lock);
-  return id ? HIPMM_OK : pool_refuse_pointer(pool, ptr);
-}
-
-/* ---- Releasing ---- */
-
-enum hipmm_status pool_trim(void *self, size_t keep_bytes)
-{
-  struct pool *pool = self;
-  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
-  if (status) return status;
-  caches_flush(&pool->caches, &pool->heap);
-  status = pool_synchronize_device(pool, STREAM_READY);
-  if (!status) status = backing_release_idle(&pool->backing, &pool->heap, keep_bytes);
-  blocks_trim(&pool->heap.blocks);
   biased_lock_release(&pool->lock);
   return status;
 }
 
-/* The stream is still valid. After a wait for it, its blocks are ready for every stream. If neither the stream nor the
- * device can be waited for, the stream stays until the device is waited for. */
-void pool_stream_retire(void *self, hipmm_stream_t stream)
+/* No work uses the memory. */
+static enum hipmm_status pool_take_back(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct pool *pool = self;
-  if (biased_lock_enter(&pool->lock, pool->services)) return;
-  uint32_t id = streams_known_id(&pool->heap.streams, stream);
-  if (id && (streams_wait_for_handle(pool->services, stream) || !pool_synchronize_device(pool, id))) {
-    pool_forget_stream(pool, id);
-  } else if (id) {
-    caches_end_stream(&pool->caches, &pool->heap, id);
-    stream_lose(&pool->heap.streams, id);
-  }
+  (void)alignment, (void)stream;
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
+  if (status) return status;
+  heap_free(&pool->heap, block_at_in(&pool->heap.blocks, ptr, bytes, BLOCK_LENT), STREAM_READY);
+  pool->heaps.lent_bytes -= bytes;
+  pool->heaps.lent_count--;
   biased_lock_release(&pool->lock);
+  return HIPMM_OK;
 }
 
-void pool_stream_retain(void *self, hipmm_stream_t stream)
-{
-  struct pool *pool = self;
-  uint32_t id;
-  if (biased_lock_enter(&pool->lock, pool->services)) return;
-  if (!pool_find_stream(pool, stream, &id)) heap_retain_stream(&pool->heap, id);
-  biased_lock_release(&pool->lock);
-}
-
-void pool_thread_ended(struct thread_watch *watch, uint64_t thread)
-{
-  struct pool *pool = (struct pool *)((char *)watch - offsetof(struct pool, threads));
-  biased_lock_disown(&pool->lock);
-  if (!biased_lock_try(&pool->lock)) {
-    caches_abandon(&pool->caches, thread);
-    return;
-  }
-  caches_end_thread(&pool->caches, &pool->heap, thread);
-  biased_lock_release(&pool->lock);
-}
+const struct hipmm_ops pool_lending = {
+    .struct_size = sizeof pool_lending, .allocate = pool_lend, .deallocate = pool_take_back};

@@ -5,7 +5,7 @@
 
 #include "../common/biased_lock.h"
 #include "backing.h"
-#include "cache.h"
+#include "thread_heaps.h"
 
 struct pool {
   const struct hipmm_services *services;
@@ -14,6 +14,7 @@ struct pool {
   struct heap heap;
   struct backing backing;
   struct thread_watch threads;
+  struct thread_heaps heaps;
 };
 
 /* The ops of the same names (hipmm/plugin.h); `self` is a struct pool. */
@@ -27,6 +28,21 @@ enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
 enum hipmm_status pool_trim(void *self, size_t keep_bytes);
 void pool_stream_retire(void *self, hipmm_stream_t stream);
 void pool_stream_retain(void *self, hipmm_stream_t stream);
+
+/* ---- For its files ---- */
+
+/* streams.c. The caller holds the lock: waits for the device; finds a stream's id, and when the table is full, forgets all
+ * streams first. */
+enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user);
+enum hipmm_status pool_find_stream(struct pool *pool, hipmm_stream_t handle, uint32_t *id_out);
+
+/* miss.c. The caller holds the lock. */
+enum hipmm_status pool_allocate_from_heap(struct pool *pool, const struct request *request, uint32_t *id_out);
+
+enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void *ptr);
+
+/* The pool as the upstream of its thread_heaps. */
+extern const struct hipmm_ops pool_lending;
 
 /* visit.c. */
 enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const struct hipmm_extent *extent),

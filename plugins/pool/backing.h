@@ -9,8 +9,7 @@
 #include "segments.h"
 
 struct backing {
-  bool mapped;              /* granules, not segments */
-  uint64_t peak_live_bytes; /* the most that was to be live at once, counted since idle memory was last released */
+  bool mapped; /* granules, not segments */
   struct granules granules;
   struct segments segments;
 };
@@ -18,25 +17,23 @@ struct backing {
 /* Chooses granules or segments, and logs the choice with its reason. Rounds the maximum down to what the backing can
  * hold. On failure services->fail() has reported why, and the caller still calls backing_close(). */
 enum hipmm_status backing_open(struct backing *backing, struct heap *heap, const struct hipmm_services *services,
-                               struct hipmm_resource *upstream, enum growth growth, uint64_t maximum_bytes);
+                               struct hipmm_resource *upstream, const struct pool_options *options);
 void backing_close(struct backing *backing);
 
-/* Whether the request can succeed at all, if all idle memory is used for it. Fails with the status that
- * backing_allocate() would fail with. */
+/* Whether the request can succeed at all, if all idle memory is used for it. Fails with the status that backing_grow()
+ * would fail with. */
 enum hipmm_status backing_check_available(struct backing *backing, const struct heap *heap,
                                           const struct request *request);
 
-/* Allocates a block in held memory that is mapped elsewhere, or in new memory. HIPMM_E_LIMIT when the maximum forbids
- * it. */
-enum hipmm_status backing_allocate(struct backing *backing, struct heap *heap, const struct request *request,
-                                   uint32_t *id_out);
-
-/* Whether granules_replay() and granules_record() are for the request. Segments have no placement hints. */
-static inline bool backing_uses_hints(const struct backing *backing, const struct heap *heap,
-                                      const struct request *request)
-{
-  return backing->mapped && granules_use_hints(&backing->granules, heap, request);
-}
+/* Each allocates a block: with new memory, although other memory is idle, as far as the slack allows (mapped only); in
+ * held memory that is mapped elsewhere (mapped only); with new memory, if that is not enough. HIPMM_E_OUT_OF_MEMORY when
+ * there is not enough, HIPMM_E_LIMIT when the maximum forbids it. */
+enum hipmm_status backing_use_slack(struct backing *backing, struct heap *heap, const struct request *request,
+                                    uint32_t *id_out);
+enum hipmm_status backing_move(struct backing *backing, struct heap *heap, const struct request *request,
+                               uint32_t *id_out);
+enum hipmm_status backing_grow(struct backing *backing, struct heap *heap, const struct request *request,
+                               uint32_t *id_out);
 
 /* Adds the memory that a pool starts with. It is ready for every stream. */
 enum hipmm_status backing_fill(struct backing *backing, struct heap *heap, uint64_t bytes);

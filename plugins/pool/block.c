@@ -34,19 +34,9 @@ void blocks_close(struct blocks *blocks)
   host_array_close(&blocks->records);
 }
 
-static bool blocks_add_cells(struct blocks *blocks, uint64_t start, uint64_t bytes)
-{
-  uint64_t n = (bytes >> CELL_BITS) + 1;
-  if (blocks->n_spans == MAX_SPANS || n > UINT32_MAX / 2 - blocks->n_cells) return false;
-  blocks->spans[blocks->n_spans++] = (struct span){start, bytes, blocks->n_cells};
-  blocks->n_cells += (uint32_t)n;
-  return true;
-}
-
 bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes)
 {
   if (start >> ADDRESS_BITS || (start + bytes - 1) >> ADDRESS_BITS) return false;
-  if (blocks->granule_bytes && !blocks_add_cells(blocks, start, bytes)) return false;
   for (uint64_t leaf = start >> LEAF_BITS; leaf <= (start + bytes - 1) >> LEAF_BITS; leaf++) {
     if (atomic_load_explicit(&blocks->leaves[leaf], memory_order_relaxed)) continue;
     uint32_t *entries = blocks->services->host_allocate(blocks->services, LEAF_BYTES);

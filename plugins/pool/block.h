@@ -19,15 +19,15 @@ enum {
   UNIT_BITS = 8,     /* of HIPMM_ALIGNMENT */
   LEAF_BITS = 32,    /* a leaf of the map is for 4 GiB of address space */
   ADDRESS_BITS = 47, /* of user space on the systems that have HIP */
-  CELL_BITS = 21,
-  MAX_SPANS = 32
+  CELL_BITS = 21
 };
 
 enum block_state {
   BLOCK_UNUSED, /* the record is not in use */
   BLOCK_FREE,
   BLOCK_LIVE,
-  BLOCK_CACHED /* freed, and in a cache (cache.h): live to the heap */
+  BLOCK_CACHED, /* freed, and in a cache (cache.h): live to the heap */
+  BLOCK_LENT    /* held by the heaps of threads (thread_heaps.h): live to the heap */
 };
 
 struct block {
@@ -41,16 +41,11 @@ struct block {
   uint32_t next, previous; /* free: its neighbours in the free_index */
   uint32_t uncommitted;    /* free: the uncommitted granules in it (granules.h); live: 0 */
   uint16_t stream;         /* free: the stream whose work may still use it; STREAM_READY: none */
+  uint16_t place;          /* free: its list in the free_index */
   uint8_t state;
 };
 
 _Static_assert(sizeof(struct block) == 64, "a block is a cache line");
-
-/* A run of addresses that are divided into cells (address_index.h). */
-struct span {
-  uint64_t start, bytes;
-  uint32_t first_cell;
-};
 
 /* All records, and two maps from an address to the block that starts there. Small blocks may start anywhere. Blocks as
  * large as a cell have a map of their own, with one entry for each cell: a program then uses few cache lines of it. */
@@ -67,8 +62,6 @@ struct blocks {
   uint32_t n_leaves;         /* leaves in use */
   const struct hipmm_services *services;
   struct host_array records;
-  uint32_t n_spans, n_cells;
-  struct span spans[MAX_SPANS]; /* with granules only */
 };
 
 bool blocks_open(struct blocks *blocks, const struct hipmm_services *services);
@@ -127,14 +120,6 @@ static inline bool block_holds(const struct block *block, uint64_t start, uint64
   return block->start <= start && block->start + block->bytes >= end;
 }
 
-/* The cell of a covered address. */
-static inline uint32_t block_cell(const struct blocks *blocks, uint64_t address)
-{
-  const struct span *span = blocks->spans;
-  while (address - span->start >= span->bytes) span++;
-  return span->first_cell + (uint32_t)((address - span->start) >> CELL_BITS);
-}
-
 static inline bool block_is_large(uint64_t bytes)
 {
   return bytes >> CELL_BITS != 0;
@@ -149,26 +134,32 @@ static inline uint32_t *block_map_entry(const struct blocks *blocks, uint64_t st
   return entries ? &entries[(start & ((1ull << LEAF_BITS) - 1)) >> UNIT_BITS] : NULL;
 }
 
-/* The block of the entry, if it is live and starts at `start`; BLOCK_NONE otherwise. */
-static inline uint32_t block_live_in(const struct blocks *blocks, const uint32_t *entry, uint64_t start)
+/* The block of the entry, if it is in the state and starts at `start`; BLOCK_NONE otherwise. */
+static inline uint32_t block_of_entry(const struct blocks *blocks, const uint32_t *entry, uint64_t start,
+                                      enum block_state state)
 {
   if (!entry) return BLOCK_NONE;
   uint32_t id = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
   const struct block *block = block_of(blocks, id);
-  return block_state(block) == BLOCK_LIVE && __atomic_load_n(&block->start, __ATOMIC_RELAXED) == start ? id
-                                                                                                       : BLOCK_NONE;
+  return block_state(block) == state && __atomic_load_n(&block->start, __ATOMIC_RELAXED) == start ? id : BLOCK_NONE;
 }
 
-/* The live block that starts at `ptr`; BLOCK_NONE if there is none. `bytes` is the caller's word for its size, which
- * decides the map to search first. Needs no lock: no other thread changes a live block, and the state tells whether the
- * block is live. */
-static inline uint32_t block_at(const struct blocks *blocks, const void *ptr, uint64_t bytes)
+/* The block in the state that starts at `ptr`; BLOCK_NONE if there is none. `bytes` is the caller's word for its size, which
+ * decides the map to search first. */
+static inline uint32_t block_at_in(const struct blocks *blocks, const void *ptr, uint64_t bytes, enum block_state state)
 {
   uint64_t start = (uintptr_t)ptr;
   bool is_large = block_is_large(bytes);
   if (start >> ADDRESS_BITS || start & (HIPMM_ALIGNMENT - 1)) return BLOCK_NONE;
-  uint32_t id = block_live_in(blocks, block_map_entry(blocks, start, is_large), start);
-  return id ? id : block_live_in(blocks, block_map_entry(blocks, start, !is_large), start);
+  uint32_t id = block_of_entry(blocks, block_map_entry(blocks, start, is_large), start, state);
+  return id ? id : block_of_entry(blocks, block_map_entry(blocks, start, !is_large), start, state);
+}
+
+/* The live block that starts at `ptr`. Needs no lock: no other thread changes a live block, and the state tells whether
+ * the block is live. */
+static inline uint32_t block_at(const struct blocks *blocks, const void *ptr, uint64_t bytes)
+{
+  return block_at_in(blocks, ptr, bytes, BLOCK_LIVE);
 }
 
 #endif

@@ -168,6 +168,8 @@ struct cache *cache_new(struct caches *caches, struct heap *heap, hipmm_stream_t
   if (!cache) return NULL;
   cache->stream = stream;
   cache->handle = handle;
+  cache->wants_heap = cache->has_heap = false;
+  cache->n_waits = 0;
   cache_set_thread(cache, thread);
   cache_link(caches, cache);
   thread_remember(caches->serial, handle, cache);

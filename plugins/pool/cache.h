@@ -32,6 +32,9 @@ struct cache {
   int64_t live;        /* the same in blocks */
   uint32_t next_bin;   /* the next bin to flush */
   uint16_t next;       /* in a list of the index: 1 + number of the cache; 0: the last */
+  bool wants_heap;     /* the owner has waited for the pool's lock too often (thread_heaps.h) */
+  bool has_heap;       /* the owner allocates from its heap. Both are the owner's alone */
+  uint32_t n_waits;    /* weighed */
   struct cache_bin bins[CACHE_BINS];
 };
 

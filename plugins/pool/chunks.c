@@ -11,8 +11,7 @@ static const uint64_t UNKNOWN_RANGE_BYTES = 1ull << 40;
 
 /* ---- Ranges ---- */
 
-/* The memory of the pool's device, whichever device is current; false if the device does not report it. */
-static bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_out, size_t *total_bytes_out)
+bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_out, size_t *total_bytes_out)
 {
   const struct hipmm_services *services = chunks->services;
   int cancel = cancel_forbid();
@@ -445,7 +444,6 @@ enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services
   chunks->granule_bytes = granule_bytes;
   chunks->maximum_bytes = chunks_round_down(chunks, maximum_bytes);
   if (KNOWS(ops, may_alias)) chunks->may_alias = ops->may_alias(upstream->self);
-  if (KNOWS(ops, is_slow)) chunks->is_slow = ops->is_slow(upstream->self);
   chunks->items = services->host_allocate(services, MAX_CHUNKS * sizeof *chunks->items);
   return chunks->items ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }

@@ -51,7 +51,6 @@ struct chunks {
   const struct hipmm_mapping *ops;
   uint64_t granule_bytes;     /* a power of two */
   bool may_alias;             /* a chunk may have several mappings */
-  bool is_slow;               /* mapping takes tens of microseconds */
   uint64_t bytes, peak_bytes; /* physical memory held */
   uint64_t maximum_bytes;     /* limit of `bytes` */
   struct chunk *items;
@@ -71,6 +70,9 @@ enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services
 
 /* Releases all memory and all addresses. No work uses them. */
 void chunks_close(struct chunks *chunks);
+
+/* The memory of the pool's device, whichever device is current; false if the device does not report it. */
+bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_out, size_t *total_bytes_out);
 
 /* Reserves another range of at least `bytes`. */
 enum hipmm_status chunks_reserve(struct chunks *chunks, uint64_t bytes, const struct range **range_out);

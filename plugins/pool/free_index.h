@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* free_index.h: the free blocks of one stream. In a pool of granules, small blocks are in one list for each size, the last
- * freed first, and larger blocks are in the order of their addresses. Large blocks go to the lowest address that fits,
- * and small ones only where memory is in use anyway: so whole granules become idle at high addresses, where they can be
- * released or moved. Segments never merge: there the best fit wastes least, and all blocks are in lists by size. Called
- * by heap.c and idle.c. */
+/* free_index.h: the free blocks of one stream, in lists by kind and size, so that a best fit takes a few steps however many
+ * blocks there are. Called by heap.c and idle.c. The caller holds the pool's lock. */
 #ifndef HIPMM_POOL_FREE_INDEX_H
 #define HIPMM_POOL_FREE_INDEX_H
 
-#include "address_index.h"
+#include "block.h"
+
+/* What a free block consists of. Requests use the kinds in this order: so whole granules become idle, which can be released
+ * or moved. In a pool of segments every block is KIND_WHOLE. */
+enum kind {
+  KIND_BUSY,    /* no whole granule: other blocks are in its granules anyway */
+  KIND_WHOLE,   /* whole granules, all committed */
+  KIND_PARTIAL, /* uncommitted granules, and maybe committed ones */
+  KINDS
+};
 
 enum {
   EXACT_LISTS = 256,       /* of one size each, in units of HIPMM_ALIGNMENT: below 64 KiB */
@@ -16,43 +22,33 @@ enum {
   FREE_LISTS = EXACT_LISTS + 32 * LISTS_PER_DOUBLING
 };
 
+/* The blocks of one kind. */
+struct size_lists {
+  uint64_t words;                 /* which of `bits` are not zero */
+  uint64_t bits[FREE_LISTS / 64]; /* which lists have blocks */
+  uint32_t lists[FREE_LISTS];     /* the first block of each, roughly the smallest */
+};
+
 struct free_index {
   _Alignas(64) uint64_t bytes; /* sum of all blocks */
   uint32_t count;              /* blocks in all */
-  struct address_index tree;
-  uint64_t bits[FREE_LISTS / 64]; /* which lists have blocks */
-  uint32_t lists[FREE_LISTS];
+  struct size_lists kinds[KINDS];
 };
-
-/* Called before blocks are added, and again whenever the blocks have come to cover more addresses. False, and nothing
- * changed, when host memory is short. */
-bool free_index_cover(struct free_index *index, const struct blocks *blocks);
-void free_index_close(struct free_index *index, const struct blocks *blocks);
 
 void free_index_add(struct free_index *index, struct blocks *blocks, uint32_t id);
 void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t id);
 
-/* Changes the bounds of a block in the index, whose neighbours remain the same. Cheaper than removing and adding it. */
+/* Changes the bounds of a block in the index, and finds its kind anew. Cheaper than removing and adding it. */
 void free_index_move(struct free_index *index, struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
 
-/* How good a fit is, the best first. */
-enum fit { FIT_LIST, FIT_BUSY, FIT_ANYWHERE, FIT_NONE };
+/* A block of the kind, of at least `bytes`, small if there is a choice; BLOCK_NONE if there is none. */
+uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, enum kind kind, uint64_t bytes);
 
-/* A block of at least `bytes`; BLOCK_NONE if there is none. */
-uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, uint64_t bytes, enum fit *fit_out);
+/* The next block of the kind after `id`, larger lists first, or the first for BLOCK_NONE; BLOCK_NONE at the end. */
+uint32_t free_index_next(const struct free_index *index, const struct blocks *blocks, enum kind kind, uint32_t id);
 
-/* In a pool of granules: the next lower block of at least `bytes`, which is no small size, below `id`, or the highest one
- * for BLOCK_NONE; BLOCK_NONE at the end. */
-uint32_t free_index_below(const struct free_index *index, const struct blocks *blocks, uint32_t id, uint64_t bytes);
-
-/* In a pool of granules: the block that holds all of [start, end), which is at least a granule; BLOCK_NONE if none. */
+/* The block that holds all of [start, end), which is at least a granule. Gives up after some steps: BLOCK_NONE. */
 uint32_t free_index_holding(const struct free_index *index, const struct blocks *blocks, uint64_t start, uint64_t end);
-
-/* The largest block in a list; BLOCK_NONE if none is. */
-uint32_t free_index_largest_listed(const struct free_index *index, const struct blocks *blocks);
-
-/* The host memory that the index takes, in bytes. */
-uint64_t free_index_metadata_bytes(const struct free_index *index);
 
 /* Any block; BLOCK_NONE when empty. */
 uint32_t free_index_any(const struct free_index *index, const struct blocks *blocks);

@@ -4,45 +4,33 @@
 #include "granules.h"
 #include "idle.h"
 
-/* A new chunk is at most this part of what is held: a large pool then maps fewer, larger chunks, and wastes little memory
- * in chunks of which only a part is in use. Where mapping is slow, larger chunks reduce the number of mappings to about a
- * sixth, for up to two percent more memory. */
-enum { CHUNK_SHARE = 1536, SLOW_CHUNK_SHARE = 256 };
-
 /* To create so many chunks takes longer than to ask whether they are available. */
 enum { MANY_CHUNKS = 16 };
 
-/* A periodic workload with little idle memory at its peak may move the same few chunks in every iteration. Where mapping
- * is slow, the pool allocates up to this part of what is held as extra chunks, so that the placement becomes stable. */
-enum { EXTRA_SHARE = 128 };
+/* While there is slack, memory is added in steps of at least this part of what is held. */
+enum { STEP_SHARE = 128 };
 
-static bool granules_is_committed(const void *opaque, uint64_t start, uint64_t end)
+static uint32_t granules_uncommitted_in(const void *opaque, uint64_t start, uint64_t end)
 {
   const struct chunks *chunks = opaque;
-  start = chunks_round_down(chunks, start);
-  end = chunks_round_up(chunks, end);
-  return chunks_last(chunks, start, end, false) == end;
+  return chunks_uncommitted(chunks, chunks_round_down(chunks, start), chunks_round_up(chunks, end));
 }
 
 enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
-                                struct hipmm_resource *upstream, uint64_t maximum_bytes)
+                                struct hipmm_resource *upstream, uint64_t maximum_bytes, uint64_t slack_bytes)
 {
-  granules->moves = granules->returns = granules->extra_bytes = 0;
+  granules->moves = granules->returns = 0;
+  granules->slack = (struct slack){.wanted_bytes = slack_bytes};
   enum hipmm_status status = chunks_open(&granules->chunks, services, upstream, maximum_bytes);
-  if (!status && !placement_hints_open(&granules->hints, services)) {
-    chunks_close(&granules->chunks);
-    status = HIPMM_E_OUT_OF_MEMORY;
-  }
   if (status) return status;
   heap->blocks.granule_bytes = granules->chunks.granule_bytes;
-  heap->is_committed = granules_is_committed;
+  heap->uncommitted_in = granules_uncommitted_in;
   heap->chunks = &granules->chunks;
   return HIPMM_OK;
 }
 
 void granules_close(struct granules *granules)
 {
-  placement_hints_close(&granules->hints, granules->chunks.services);
   chunks_close(&granules->chunks);
 }
 
@@ -76,23 +64,16 @@ static bool granules_last_hole(const struct chunks *chunks, uint64_t start, uint
   return true;
 }
 
-static uint64_t granules_new_chunk_limit(const struct chunks *chunks)
-{
-  uint64_t share = chunks->is_slow ? SLOW_CHUNK_SHARE : CHUNK_SHARE;
-  uint64_t most = chunks->bytes / share / chunks->granule_bytes;
-  return most ? most : 1;
-}
-
 /* The block to be committed. It is in no list. */
 struct target {
   uint32_t id;
   struct block *block;
-  uint32_t stream;      /* that will use it */
-  uint64_t end;         /* of the request, a multiple of the granule */
-  bool is_replay;       /* its address comes from a placement hint */
+  uint32_t stream; /* that will use it */
+  uint64_t end;    /* of the request, a multiple of the granule */
+  enum effort effort;
   bool may_be_pending;  /* chunks may come from blocks that are pending on `stream` */
   uint64_t pending_end; /* end of the last such chunk; 0: there is none */
-  struct block *last;   /* free block that the last chunk came from: the next chunk is likely there. NULL: none yet */
+  uint32_t last; /* free block that the last chunk came from: the next chunk is likely there. BLOCK_NONE: none yet */
 };
 
 /* Work of the target's stream may still use the alias mapping of the chunk that now ends at `end`. */
@@ -102,19 +83,18 @@ static void granules_mark_pending(struct target *target, struct heap *heap, uint
   stream_mark(&heap->streams, target->stream);
 }
 
-/* The free block in which the chunk is mapped, if the target's stream may use it; NULL otherwise. */
-static struct block *granules_idle_holder(const struct chunks *chunks, const struct heap *heap, uint32_t chunk,
-                                          struct target *target)
+/* The free block in which the chunk is mapped, if the target's stream may use it; BLOCK_NONE otherwise. */
+static uint32_t granules_idle_holder(const struct chunks *chunks, const struct heap *heap, uint32_t chunk,
+                                     struct target *target)
 {
-  if (!chunk_of(chunks, chunk)->current) return NULL; /* an unmapped chunk */
+  if (!chunk_of(chunks, chunk)->current) return BLOCK_NONE; /* an unmapped chunk */
   uint64_t start = chunk_address(chunks, chunk), end = start + chunk_bytes(chunks, chunk);
   if (start >= target->end && block_holds(target->block, start, end))
-    return target->may_be_pending || target->block->stream == STREAM_READY ? target->block : NULL;
-  if (target->last && block_holds(target->last, start, end)) return target->last;
+    return target->may_be_pending || target->block->stream == STREAM_READY ? target->id : BLOCK_NONE;
+  if (target->last && block_holds(block_of(&heap->blocks, target->last), start, end)) return target->last;
   uint32_t id = free_index_holding(&heap->free[STREAM_READY], &heap->blocks, start, end);
   if (!id && target->may_be_pending) id = free_index_holding(&heap->free[target->stream], &heap->blocks, start, end);
-  if (!id) return NULL;
-  return target->last = block_of(&heap->blocks, id);
+  return id ? target->last = id : BLOCK_NONE;
 }
 
 /* If an alias mapping ends the hole and its chunk is idle and fits, makes that mapping current again. The hole becomes
@@ -127,13 +107,12 @@ static bool granules_restore_alias(struct granules *granules, struct heap *heap,
   uint32_t chunk = chunks_at(chunks, granules_hole_end(chunks, hole) - chunks->granule_bytes, &begin);
   if (!chunk || begin < hole->address) return false;
   if (begin + chunk_bytes(chunks, chunk) > hole->address + hole->fit * chunks->granule_bytes) return false;
-  struct block *holder = granules_idle_holder(chunks, heap, chunk, target);
-  if (!holder) return false;
-  if (chunk_detach(chunks, chunk, holder->stream, holder->epoch)) return false;
-  holder->uncommitted += chunk_of(chunks, chunk)->granules;
+  uint32_t holder = granules_idle_holder(chunks, heap, chunk, target);
+  if (!holder || idle_detach_chunk(chunks, heap, chunk, holder, holder != target->id)) return false;
   chunk_map(chunks, chunk, begin); /* it is mapped there, so this cannot fail */
   target->block->uncommitted -= chunk_of(chunks, chunk)->granules;
-  if (holder->stream != STREAM_READY) granules_mark_pending(target, heap, begin + chunk_bytes(chunks, chunk));
+  if (block_of(&heap->blocks, holder)->stream != STREAM_READY)
+    granules_mark_pending(target, heap, begin + chunk_bytes(chunks, chunk));
   hole->granules = hole->fit = (begin - hole->address) / chunks->granule_bytes;
   granules->returns++;
   return true;
@@ -161,7 +140,7 @@ static enum hipmm_status granules_detach_idle(struct chunks *chunks, struct heap
   bool pending = target->block->stream != STREAM_READY;
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
   if (target->may_be_pending || !pending)
-    status = idle_detach_from(chunks, target->block, target->end, most, chunk_out);
+    status = idle_detach_from(chunks, heap, target->id, target->end, most, chunk_out);
   *pending_out = pending && !status;
   if (status) status = idle_detach(chunks, heap, STREAM_READY, most, chunk_out);
   if (!status || !target->may_be_pending) return status;
@@ -189,41 +168,43 @@ static enum hipmm_status granules_exchange(struct chunks *chunks, struct heap *h
   return status ? status : chunk_create(chunks, granules < most ? granules : most, chunk_out);
 }
 
-static enum hipmm_status granules_create(struct chunks *chunks, const struct hole *hole, uint32_t *chunk_out)
+/* Creates a chunk for the hole: for all of it, if chunks may be so large. */
+static enum hipmm_status granules_create(struct granules *granules, const struct hole *hole, uint32_t *chunk_out)
 {
-  uint64_t most = granules_new_chunk_limit(chunks);
-  return chunk_create(chunks, hole->granules < most ? hole->granules : most, chunk_out);
+  uint64_t most = slack_chunk_limit(&granules->slack, &granules->chunks);
+  return chunk_create(&granules->chunks, hole->granules < most ? hole->granules : most, chunk_out);
 }
 
-/* Creates an extra chunk, so that no other chunk must move. */
-static enum hipmm_status granules_create_extra(struct granules *granules, const struct hole *hole, uint32_t *chunk_out)
+/* The same within the slack, and a step larger where addresses behind the hole are uncommitted too. */
+static enum hipmm_status granules_create_in_slack(struct granules *granules, const struct hole *hole,
+                                                  uint32_t *chunk_out)
 {
   struct chunks *chunks = &granules->chunks;
-  if (!chunks->is_slow || granules->extra_bytes >= chunks->bytes / EXTRA_SHARE) return HIPMM_E_LIMIT;
-  enum hipmm_status status = granules_create(chunks, hole, chunk_out);
-  granules->extra_bytes = status ? UINT64_MAX : granules->extra_bytes + chunk_bytes(chunks, *chunk_out);
-  return status;
+  uint64_t growth = slack_growth(&granules->slack, chunks) / chunks->granule_bytes;
+  uint64_t step = chunks->bytes / STEP_SHARE / chunks->granule_bytes;
+  struct hole wanted = *hole;
+  if (wanted.granules < step) wanted.granules = step;
+  if (wanted.granules > hole->fit) wanted.granules = hole->fit;
+  if (wanted.granules > growth) wanted.granules = growth; /* the hole is not larger */
+  return granules_create(granules, &wanted, chunk_out);
 }
 
 /* Obtains a chunk for the hole: an unmapped one, an idle one, or a new one. */
 static enum hipmm_status granules_obtain_chunk(struct granules *granules, struct heap *heap, struct target *target,
-                                               const struct hole *hole, bool may_create, uint32_t *chunk_out,
-                                               bool *pending_out)
+                                               const struct hole *hole, uint32_t *chunk_out, bool *pending_out)
 {
   struct chunks *chunks = &granules->chunks;
   uint32_t unmapped = idle_obtain_unmapped(chunks, heap, hole->fit, target->stream);
   *pending_out = false;
-  if (unmapped) *chunk_out = unmapped;
-  if (unmapped || (target->is_replay && !granules_create_extra(granules, hole, chunk_out))) return HIPMM_OK;
+  if (unmapped) {
+    *chunk_out = unmapped;
+    return HIPMM_OK;
+  }
+  if (target->effort == EFFORT_SLACK) return granules_create_in_slack(granules, hole, chunk_out);
   enum hipmm_status status = granules_detach_idle(chunks, heap, target, hole->fit, chunk_out, pending_out);
   if (status) status = granules_exchange(chunks, heap, target, hole->granules, chunk_out);
   if (!status) granules->moves++;
-  if (!status || !may_create) return status;
-  uint64_t peak_bytes = chunks->peak_bytes;
-  status = granules_create(chunks, hole, chunk_out);
-  if (chunks->peak_bytes > peak_bytes)
-    placement_hints_forget(&granules->hints); /* the placement needed more memory: start again */
-  return status;
+  return status && target->effort == EFFORT_GROW ? granules_create(granules, hole, chunk_out) : status;
 }
 
 /* Maps the chunk at the address, in uncommitted granules of the target. Unmaps alias mappings that are in the way. */
@@ -247,7 +228,7 @@ static enum hipmm_status granules_map_chunk(struct chunks *chunks, struct heap *
 
 /* Commits every granule of the target from `start` on, the last hole first. */
 static enum hipmm_status granules_commit_range(struct granules *granules, struct heap *heap, struct target *target,
-                                               uint64_t start, bool may_create)
+                                               uint64_t start)
 {
   struct chunks *chunks = &granules->chunks;
   struct hole hole;
@@ -258,7 +239,7 @@ static enum hipmm_status granules_commit_range(struct granules *granules, struct
     while (hole.granules && granules_restore_alias(granules, heap, target, &hole)) continue;
     if (!hole.granules) continue;
     granules_narrow_hole(chunks, &hole);
-    enum hipmm_status status = granules_obtain_chunk(granules, heap, target, &hole, may_create, &chunk, &pending);
+    enum hipmm_status status = granules_obtain_chunk(granules, heap, target, &hole, &chunk, &pending);
     if (status) return status;
     /* At the end of the hole, so that the rest is one hole again. */
     uint64_t size = chunk_of(chunks, chunk)->granules, left = size < hole.granules ? hole.granules - size : 0;
@@ -276,7 +257,7 @@ static enum hipmm_status granules_find(struct granules *granules, struct heap *h
 {
   const struct range *range;
   struct chunks *chunks = &granules->chunks;
-  *id_out = heap_fit(heap, request);
+  *id_out = heap_fit_uncommitted(heap, request);
   if (*id_out) return HIPMM_OK;
   enum hipmm_status status = chunks_reserve(chunks, request_fit_bytes(request), &range);
   if (status) return status;
@@ -292,26 +273,13 @@ static bool granules_may_be_pending(const struct granules *granules, const struc
   return granules->chunks.may_alias && stream != STREAM_READY && !stream_is_captured(&heap->streams, stream);
 }
 
-/* The free block as the target of a request that ends at `end`. */
-static struct target granules_target_in(const struct chunks *chunks, const struct heap *heap, uint32_t id,
-                                        const struct request *request, uint64_t end)
-{
-  return (struct target){
-      .id = id, .block = block_of(&heap->blocks, id), .stream = request->stream, .end = chunks_round_up(chunks, end)};
-}
-
 /* Commits the target from `start` on, which need not be a multiple of the granule. Takes the block out of its list
  * meanwhile. */
 static enum hipmm_status granules_commit_block(struct granules *granules, struct heap *heap, struct target *target,
-                                               uint64_t start, bool may_create)
+                                               uint64_t start)
 {
-  const struct chunks *chunks = &granules->chunks;
-  if (!target->block->uncommitted) return HIPMM_OK;
-  start = chunks_round_down(chunks, start);
-  if (chunks_last(chunks, start, target->end, false) == target->end) return HIPMM_OK; /* it is committed */
-  target->may_be_pending = granules_may_be_pending(granules, heap, target->stream);
   heap_unlink(heap, target->id);
-  enum hipmm_status status = granules_commit_range(granules, heap, target, start, may_create);
+  enum hipmm_status status = granules_commit_range(granules, heap, target, chunks_round_down(&granules->chunks, start));
   heap_link(heap, target->id);
   if (status && target->pending_end) heap_mark_pending(heap, target->id, UINT64_MAX, target->stream);
   return status;
@@ -324,76 +292,52 @@ enum hipmm_status granules_check_available(struct granules *granules, const stru
   uint64_t idle = chunks->bytes - heap->live_bytes;
   if (request->bytes <= idle) return HIPMM_OK;
   uint64_t more = request->bytes - idle;
-  if (more / chunks->granule_bytes < MANY_CHUNKS * granules_new_chunk_limit(chunks)) return HIPMM_OK;
+  if (more / chunks->granule_bytes < MANY_CHUNKS * slack_chunk_limit(&granules->slack, chunks)) return HIPMM_OK;
   /* A capture forbids the calls that would tell. */
   if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK;
   return chunks_check_available(chunks, more);
 }
 
-enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap, const struct request *request,
-                                    bool may_create, uint32_t *id_out)
+static enum hipmm_status granules_commit_request(struct granules *granules, struct heap *heap,
+                                                 const struct request *request, enum effort effort, uint32_t *id_out)
 {
   uint32_t id;
+  const struct chunks *chunks = &granules->chunks;
   enum hipmm_status status = granules_find(granules, heap, request, &id);
   if (status) return status;
-  uint64_t end = heap_start_in(heap, id, request) + request->bytes;
-  struct target target = granules_target_in(&granules->chunks, heap, id, request, end);
-  status = granules_commit_block(granules, heap, &target, target.block->start, may_create);
+  uint64_t start = heap_start_in(heap, id, request), end = start + request->bytes;
+  uint64_t needed = granules_uncommitted_in(chunks, start, end) * chunks->granule_bytes;
+  if (effort == EFFORT_SLACK && needed > slack_growth(&granules->slack, chunks)) return HIPMM_E_OUT_OF_MEMORY;
+  struct target target = {.id = id,
+                          .block = block_of(&heap->blocks, id),
+                          .stream = request->stream,
+                          .end = chunks_round_up(chunks, end),
+                          .effort = effort,
+                          .may_be_pending = granules_may_be_pending(granules, heap, request->stream)};
+  status = granules_commit_block(granules, heap, &target, start);
   if (status) return status;
   /* The pending part behind the request stays pending on the same stream. */
   if (target.pending_end > end)
     heap_mark_pending(heap, id, target.pending_end > target.end ? target.pending_end : target.end, request->stream);
-  id = heap_allocate(heap, id, request);
-  if (id) *id_out = id;
-  return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
+  *id_out = id;
+  return HIPMM_OK;
 }
 
-/* ---- Placement hints ---- */
-
-static uint32_t granules_free_block_holding(const struct heap *heap, uint32_t stream, uint64_t start, uint64_t end)
+enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap, const struct request *request,
+                                    enum effort effort, uint32_t *id_out)
 {
-  uint32_t id = free_index_holding(&heap->free[stream], &heap->blocks, start, end);
-  return id ? id : free_index_holding(&heap->free[STREAM_READY], &heap->blocks, start, end);
-}
-
-/* The free block that holds one of the hint's addresses. */
-static uint32_t granules_replay_block(const struct heap *heap, const struct request *request, const uint64_t *addresses,
-                                      uint64_t *start_out)
-{
+  struct slack *slack = &granules->slack;
   uint32_t id = BLOCK_NONE;
-  for (int i = 0; !id && i < PLACEMENT_HINT_ADDRESSES && addresses[i]; i++) {
-    *start_out = addresses[i];
-    if (!(*start_out % request->alignment))
-      id = granules_free_block_holding(heap, request->stream, *start_out, *start_out + request->bytes);
-  }
-  return id;
-}
-
-uint32_t granules_replay(struct granules *granules, struct heap *heap, const struct request *request)
-{
-  const struct chunks *chunks = &granules->chunks;
-  if (!heap->large_bytes) placement_hints_forget(&granules->hints); /* the workload starts anew */
-  uint64_t start;
-  const uint64_t *addresses =
-      placement_hints_find(&granules->hints, request->bytes, heap->large_bytes, heap->recent_hash);
-  uint32_t id = addresses ? granules_replay_block(heap, request, addresses, &start) : BLOCK_NONE;
-  if (!id) return BLOCK_NONE;
-  struct target target = granules_target_in(chunks, heap, id, request, start + request->bytes);
-  target.is_replay = true;
-  if (granules_commit_block(granules, heap, &target, start, false)) return BLOCK_NONE;
-  /* Chunks in front of the request may be pending too. */
-  if (target.pending_end) heap_mark_pending(heap, id, UINT64_MAX, request->stream);
-  const struct block *block = block_of(&heap->blocks, id);
-  if (start > block->start) {
-    uint64_t first = chunks_round_up(chunks, block->start), last = chunks_round_down(chunks, start);
-    id = heap_cut(heap, id, start, chunks_uncommitted(chunks, first, last));
-  }
-  return id ? heap_allocate(heap, id, request) : BLOCK_NONE;
-}
-
-void granules_record(struct granules *granules, const struct heap *heap, uint32_t id)
-{
-  placement_hints_record(&granules->hints, block_of(&heap->blocks, id)->start);
+  uint64_t peak_bytes = slack->peak_bytes;
+  slack_update(slack, &granules->chunks, heap->live_bytes + request->bytes);
+  bool is_short = slack_is_short(slack, &granules->chunks, request->bytes);
+  __atomic_store_n(&heap->is_short, is_short, __ATOMIC_RELAXED); /* threads read it without the lock */
+  enum hipmm_status status = granules_commit_request(granules, heap, request, effort, &id);
+  if (!status) id = heap_allocate(heap, id, request);
+  if (!status && !id) status = HIPMM_E_OUT_OF_MEMORY;
+  if (status) slack->peak_bytes = peak_bytes;
+  if (!status) *id_out = id;
+  return status;
 }
 
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes)
@@ -401,7 +345,7 @@ enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, ui
   struct request request = {.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM_READY};
   uint32_t id;
   enum hipmm_status status = granules_check_available(granules, heap, &request);
-  if (!status) status = granules_allocate(granules, heap, &request, true, &id);
+  if (!status) status = granules_allocate(granules, heap, &request, EFFORT_GROW, &id);
   if (!status) heap_free(heap, id, STREAM_READY);
   return status;
 }

@@ -9,19 +9,25 @@
 
 #include "chunks.h"
 #include "heap.h"
-#include "placement_hints.h"
+#include "slack.h"
 
 struct granules {
-  struct placement_hints hints;
-  uint64_t moves;       /* chunks mapped at other addresses so far */
-  uint64_t returns;     /* alias mappings that became current again, without a driver call */
-  uint64_t extra_bytes; /* of chunks created so that fewer must move */
+  struct slack slack;
+  uint64_t moves;   /* chunks mapped at other addresses so far */
+  uint64_t returns; /* alias mappings that became current again, without a driver call */
   struct chunks chunks;
+};
+
+/* Where the chunks for an allocation come from. */
+enum effort {
+  EFFORT_SLACK, /* new ones, as far as the slack allows */
+  EFFORT_MOVE,  /* idle ones */
+  EFFORT_GROW   /* idle ones, and new ones where there are none */
 };
 
 /* HIPMM_E_NOT_SUPPORTED when the upstream cannot map, HIPMM_E_LIMIT when the maximum is below a granule. */
 enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
-                                struct hipmm_resource *upstream, uint64_t maximum_bytes);
+                                struct hipmm_resource *upstream, uint64_t maximum_bytes, uint64_t slack_bytes);
 
 /* Releases everything. The device is idle. */
 void granules_close(struct granules *granules);
@@ -32,25 +38,11 @@ void granules_close(struct granules *granules);
 enum hipmm_status granules_check_available(struct granules *granules, const struct heap *heap,
                                            const struct request *request);
 
-/* Commits the best fit of the blocks that are ready for the request's stream, and allocates there. Uses idle chunks
- * first, then, if `may_create`, new ones. Fails with HIPMM_E_LIMIT, HIPMM_E_OUT_OF_MEMORY or the upstream's status; what
- * was committed in vain stays as free memory. */
+/* Commits the request's part of the best fit of the uncommitted blocks that are ready for its stream, and allocates there.
+ * Fails with HIPMM_E_LIMIT, HIPMM_E_OUT_OF_MEMORY or the upstream's status; what was committed in vain stays as free
+ * memory. */
 enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap, const struct request *request,
-                                    bool may_create, uint32_t *id_out);
-
-/* Whether placement hints are for the request. With several streams the placement depends on how far their work is. */
-static inline bool granules_use_hints(const struct granules *granules, const struct heap *heap,
-                                      const struct request *request)
-{
-  return request->bytes >= granules->chunks.granule_bytes && heap->streams.active == 1;
-}
-
-/* Allocates the block that the hints name for the request, after committing idle chunks to it, or a few new ones.
- * BLOCK_NONE if there is no hint, its addresses are not free, or there are too few chunks. */
-uint32_t granules_replay(struct granules *granules, struct heap *heap, const struct request *request);
-
-/* Records which block the request got. */
-void granules_record(struct granules *granules, const struct heap *heap, uint32_t id);
+                                    enum effort effort, uint32_t *id_out);
 
 /* Commits `bytes` of new memory, ready for every stream. */
 enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes);

@@ -13,16 +13,9 @@ bool heap_open(struct heap *heap, const struct hipmm_services *services, enum re
 void heap_close(struct heap *heap)
 {
   const struct hipmm_services *services = heap->blocks.services;
-  for (uint32_t stream = 0; heap->free && stream < heap->streams.count; stream++)
-    free_index_close(&heap->free[stream], &heap->blocks);
   services->host_free(services, heap->free, MAX_STREAMS * sizeof *heap->free);
   streams_close(&heap->streams);
   blocks_close(&heap->blocks);
-}
-
-bool heap_cover(struct heap *heap, uint32_t stream)
-{
-  return free_index_cover(&heap->free[stream], &heap->blocks);
 }
 
 static struct block *heap_block(const struct heap *heap, uint32_t id)
@@ -156,8 +149,6 @@ static uint32_t heap_add_free(struct heap *heap, uint32_t id)
 uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t uncommitted, uint32_t stream)
 {
   if (!blocks_cover(&heap->blocks, start, bytes)) return BLOCK_NONE;
-  for (uint32_t known = 0; known < heap->streams.count; known++)
-    if (!heap_cover(heap, known)) return BLOCK_NONE;
   uint32_t id = block_new(&heap->blocks, start, bytes);
   if (!id) return BLOCK_NONE;
   struct block *block = heap_block(heap, id);
@@ -223,25 +214,20 @@ static uint32_t heap_split_front(struct heap *heap, uint32_t id, uint64_t bytes)
   return taken;
 }
 
-/* A block becomes live, or is live no more. */
-static void heap_count_large(struct heap *heap, uint64_t bytes, bool is_live)
-{
-  if (!heap->blocks.granule_bytes || bytes < heap->blocks.granule_bytes) return;
-  heap->large_bytes += is_live ? bytes : -bytes;
-  /* The shift makes the hash one of the last 16 blocks. */
-  heap->recent_hash = (heap->recent_hash << 4) + ((is_live ? bytes : ~bytes) * 0x9E3779B97F4A7C15ull >> 11);
-}
-
 uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct request *request)
 {
   return (heap_block(heap, id)->start + request->alignment - 1) & ~(request->alignment - 1);
 }
 
-/* The block is committed from its start to the end of the request: all uncommitted granules are behind. */
+static uint32_t heap_uncommitted_in(const struct heap *heap, uint32_t id, uint64_t start, uint64_t end)
+{
+  return heap_block(heap, id)->uncommitted ? heap->uncommitted_in(heap->chunks, start, end) : 0;
+}
+
 uint32_t heap_allocate(struct heap *heap, uint32_t id, const struct request *request)
 {
-  uint64_t start = heap_start_in(heap, id, request);
-  if (start > heap_block(heap, id)->start) id = heap_cut(heap, id, start, 0);
+  uint64_t front = heap_block(heap, id)->start, start = heap_start_in(heap, id, request);
+  if (start > front) id = heap_cut(heap, id, start, heap_uncommitted_in(heap, id, front, start));
   if (!id) return BLOCK_NONE;
   id = heap_split_front(heap, id, request->bytes);
   if (!id) return BLOCK_NONE;
@@ -251,7 +237,6 @@ uint32_t heap_allocate(struct heap *heap, uint32_t id, const struct request *req
   block_publish(&heap->blocks, id);
   block_set_state(block, BLOCK_LIVE);
   heap->live_bytes += block->bytes;
-  heap_count_large(heap, block->bytes, true);
   heap->requested_bytes += request->requested;
   heap->blocks.live++;
   return id;
@@ -260,52 +245,65 @@ uint32_t heap_allocate(struct heap *heap, uint32_t id, const struct request *req
 void heap_mark_pending(struct heap *heap, uint32_t id, uint64_t end, uint32_t stream)
 {
   struct block *block = heap_block(heap, id);
-  if (block->stream == STREAM_READY && end < block->start + block->bytes) heap_cut(heap, id, end, 0);
+  if (block->stream == STREAM_READY && end < block->start + block->bytes)
+    heap_cut(heap, id, end, heap_uncommitted_in(heap, id, block->start, end));
   heap_unlink(heap, id);
   block->stream = (uint16_t)stream;
   block->epoch = stream_record_free(&heap->streams, stream);
   heap_link(heap, id);
 }
 
-/* A block that fits, and the quality of the fit. */
+/* ---- Finding ---- */
+
+/* A committed block that fits, and its kind. */
 struct candidate {
-  uint32_t id;
-  enum fit fit;
+  uint32_t id; /* BLOCK_NONE: there is none */
+  enum kind kind;
 };
 
-static struct candidate heap_fit_on(struct heap *heap, uint32_t stream, const struct request *request)
+/* While memory is short, a block with uncommitted granules is better than a larger committed one, which then stays whole. */
+static bool heap_is_better_uncommitted(const struct heap *heap, const struct free_index *free, uint32_t id,
+                                       uint64_t bytes)
 {
-  struct candidate candidate;
-  candidate.id = free_index_fit(&heap->free[stream], &heap->blocks, request_fit_bytes(request), &candidate.fit);
-  return candidate;
+  uint32_t other = heap->is_short ? free_index_fit(free, &heap->blocks, KIND_PARTIAL, bytes) : BLOCK_NONE;
+  return other && heap_block(heap, other)->bytes < heap_block(heap, id)->bytes;
 }
 
-/* The better fit, or of two equal ones the lower address. */
+/* Of the blocks with uncommitted granules, only the best fit is looked at. */
+static struct candidate heap_fit_on(const struct heap *heap, uint32_t stream, const struct request *request)
+{
+  const struct free_index *free = &heap->free[stream];
+  uint64_t bytes = request_fit_bytes(request);
+  for (enum kind kind = KIND_BUSY; free->count && kind < KINDS; kind++) {
+    uint32_t id = free_index_fit(free, &heap->blocks, kind, bytes);
+    if (!id || (kind == KIND_WHOLE && heap_is_better_uncommitted(heap, free, id, bytes))) continue;
+    uint64_t start = heap_start_in(heap, id, request);
+    if (!heap_uncommitted_in(heap, id, start, start + request->bytes)) return (struct candidate){id, kind};
+  }
+  return (struct candidate){BLOCK_NONE, KINDS};
+}
+
+/* The first kind, or of two equal ones the lower address. */
 static struct candidate heap_better_of(const struct heap *heap, struct candidate a, struct candidate b)
 {
-  if (a.fit != b.fit || !a.id) return a.fit < b.fit ? a : b;
+  if (a.kind != b.kind || !a.id) return a.kind < b.kind ? a : b;
   return heap_block(heap, a.id)->start < heap_block(heap, b.id)->start ? a : b;
 }
 
-uint32_t heap_fit(struct heap *heap, const struct request *request)
+uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *request)
 {
-  struct candidate own = heap_fit_on(heap, request->stream, request);
-  return heap->free[STREAM_READY].count ? heap_better_of(heap, own, heap_fit_on(heap, STREAM_READY, request)).id
-                                        : own.id;
-}
-
-/* Whether the request's part of the block is committed. */
-static bool heap_is_committed(const struct heap *heap, uint32_t id, const struct request *request)
-{
-  const struct block *block = heap_block(heap, id);
-  uint64_t end = heap_start_in(heap, id, request) + request->bytes;
-  return !block->uncommitted || heap->is_committed(heap->chunks, block->start, end);
+  uint64_t bytes = request_fit_bytes(request);
+  uint32_t own = free_index_fit(&heap->free[request->stream], &heap->blocks, KIND_PARTIAL, bytes);
+  uint32_t ready = free_index_fit(&heap->free[STREAM_READY], &heap->blocks, KIND_PARTIAL, bytes);
+  if (!own || !ready) return own ? own : ready;
+  return heap_block(heap, own)->bytes < heap_block(heap, ready)->bytes ? own : ready;
 }
 
 uint32_t heap_allocate_ready(struct heap *heap, const struct request *request)
 {
-  uint32_t id = heap_fit(heap, request);
-  return id && heap_is_committed(heap, id, request) ? heap_allocate(heap, id, request) : BLOCK_NONE;
+  struct candidate best = heap_fit_on(heap, request->stream, request);
+  if (heap->free[STREAM_READY].count) best = heap_better_of(heap, best, heap_fit_on(heap, STREAM_READY, request));
+  return best.id ? heap_allocate(heap, best.id, request) : BLOCK_NONE;
 }
 
 /* Moves the stream's free blocks up to `epoch` to another stream. */
@@ -363,11 +361,10 @@ void heap_poll(struct heap *heap)
 
 uint32_t heap_allocate_waiting(struct heap *heap, const struct request *request)
 {
-  struct candidate best = {.fit = FIT_NONE};
+  struct candidate best = {BLOCK_NONE, KINDS};
   for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;) {
     if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
-    struct candidate other = heap_fit_on(heap, stream, request);
-    if (other.id && heap_is_committed(heap, other.id, request)) best = heap_better_of(heap, best, other);
+    best = heap_better_of(heap, best, heap_fit_on(heap, stream, request));
   }
   if (!best.id) return BLOCK_NONE;
   const struct block *block = heap_block(heap, best.id);
@@ -397,7 +394,6 @@ void heap_free(struct heap *heap, uint32_t id, uint32_t stream)
 {
   struct block *block = heap_block(heap, id);
   heap->live_bytes -= block->bytes;
-  heap_count_large(heap, block->bytes, false);
   heap->requested_bytes -= block->requested;
   heap->blocks.live--;
   block_set_state(block, BLOCK_FREE);
@@ -450,24 +446,33 @@ static uint64_t heap_committed_bytes(const struct heap *heap, uint32_t id)
   return block->bytes - block->uncommitted * heap->blocks.granule_bytes;
 }
 
+/* Of a kind whose blocks are all committed, the largest is in the last list. */
+static uint64_t heap_largest_of(const struct heap *heap, uint32_t stream, enum kind kind)
+{
+  uint64_t largest = 0;
+  uint32_t first = free_index_next(&heap->free[stream], &heap->blocks, kind, BLOCK_NONE), id = first;
+  while (id && (kind == KIND_PARTIAL || heap_block(heap, id)->place == heap_block(heap, first)->place)) {
+    if (heap_committed_bytes(heap, id) > largest) largest = heap_committed_bytes(heap, id);
+    id = free_index_next(&heap->free[stream], &heap->blocks, kind, id);
+  }
+  return largest;
+}
+
 uint64_t heap_largest_free(const struct heap *heap)
 {
   uint64_t largest = 0;
-  for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
-    const struct free_index *free = &heap->free[stream];
-    uint32_t listed = free_index_largest_listed(free, &heap->blocks);
-    if (listed && heap_committed_bytes(heap, listed) > largest) largest = heap_committed_bytes(heap, listed);
-    for (uint32_t id = BLOCK_NONE; (id = free_index_below(free, &heap->blocks, id, largest + HIPMM_ALIGNMENT));)
-      if (heap_committed_bytes(heap, id) > largest) largest = heap_committed_bytes(heap, id);
-  }
+  for (uint32_t stream = 0; stream < heap->streams.count; stream++)
+    for (enum kind kind = KIND_BUSY; kind < KINDS; kind++) {
+      uint64_t bytes = heap_largest_of(heap, stream, kind);
+      if (bytes > largest) largest = bytes;
+    }
   return largest;
 }
 
 uint64_t heap_metadata_bytes(const struct heap *heap)
 {
   uint64_t bytes = blocks_resident_bytes(&heap->blocks);
-  for (uint32_t stream = 0; stream < heap->streams.count; stream++)
-    bytes += sizeof(struct stream) + free_index_metadata_bytes(&heap->free[stream]);
+  for (uint32_t stream = 0; stream < heap->streams.count; stream++) bytes += sizeof(struct stream) + sizeof *heap->free;
   return bytes;
 }
 

@@ -11,13 +11,12 @@ struct heap {
   struct free_index *free;  /* one for each stream */
   uint32_t next_poll;       /* the stream where the next heap_poll() begins */
   uint64_t live_bytes;      /* of live and cached blocks */
-  uint64_t large_bytes;     /* the part of it in blocks of at least a granule */
-  uint64_t recent_hash;     /* of the large blocks that were allocated and freed last */
   uint64_t requested_bytes; /* of live blocks, as requested */
   uint64_t bytes;           /* of all regions, uncommitted parts included */
-  /* Whether all of [start, end) is committed, which lies in a free block with uncommitted granules. Set by granules.c, with
-   * its first argument. */
-  bool (*is_committed)(const void *chunks, uint64_t start, uint64_t end);
+  bool is_short;            /* when new memory was last needed (slack.h) */
+  /* The number of uncommitted granules that have a byte of [start, end), which lies in a free block with some. Set by
+   * granules.c, with its first argument. */
+  uint32_t (*uncommitted_in)(const void *chunks, uint64_t start, uint64_t end);
   const void *chunks;
   struct streams streams;
   struct stream_set holders;  /* streams with free blocks, except STREAM_READY */
@@ -27,9 +26,6 @@ struct heap {
 
 bool heap_open(struct heap *heap, const struct hipmm_services *services, enum record record);
 void heap_close(struct heap *heap);
-
-/* Called before a stream is first used. False when host memory is short. */
-bool heap_cover(struct heap *heap, uint32_t stream);
 
 /* Adds a region as one free block with `uncommitted` granules, ready for `stream` (STREAM_READY: for every stream).
  * Returns the block; BLOCK_NONE when host memory is short. */
@@ -51,10 +47,12 @@ static inline uint64_t request_fit_bytes(const struct request *request)
   return request->bytes + (request->alignment - HIPMM_ALIGNMENT);
 }
 
-/* The best fit of the blocks that are ready for the request's stream, committed or not. BLOCK_NONE if there is none. */
-uint32_t heap_fit(struct heap *heap, const struct request *request);
+/* The best fit of the blocks with uncommitted granules that are ready for the request's stream. BLOCK_NONE if there is
+ * none. */
+uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *request);
 
-/* Splits the request off the free block, and makes it live. It is committed. BLOCK_NONE when records are short. */
+/* Splits the request off the free block, and makes it live. The request's part is committed. BLOCK_NONE when records are
+ * short. */
 uint32_t heap_allocate(struct heap *heap, uint32_t id, const struct request *request);
 
 /* The address in the free block where the allocation would begin. */
@@ -89,8 +87,7 @@ void heap_retain_stream(struct heap *heap, uint32_t stream);
  * device helps then. */
 bool heap_wait(struct heap *heap);
 
-/* Marks the free block up to `end` as pending on the stream, as if it were freed there now. Unless that is all of the
- * block, it is committed up to `end`. */
+/* Marks the free block up to `end` as pending on the stream, as if it were freed there now. */
 void heap_mark_pending(struct heap *heap, uint32_t id, uint64_t end, uint32_t stream);
 
 /* The device is idle: every free block is ready. */

@@ -19,8 +19,15 @@ static uint64_t idle_whole_granules(const struct chunks *chunks, const struct bl
 
 uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block)
 {
-  uint64_t start, end;
-  return idle_whole_granules(chunks, block, &start, &end) * chunks->granule_bytes;
+  uint64_t start, end, begin, bytes = 0;
+  if (!idle_whole_granules(chunks, block, &start, &end)) return 0;
+  for (uint64_t at = start; (at = chunks_first(chunks, at, end, true)) < end;) {
+    uint64_t size = chunk_bytes(chunks, chunks_at(chunks, at, &begin));
+    if (begin >= start && begin + size <= end) bytes += size;
+    if (begin + size >= end) break;
+    at = begin + size;
+  }
+  return bytes;
 }
 
 /* The largest chunk found so far, and its block. Large chunks first: the driver then maps fewer of them, and small chunks
@@ -28,7 +35,7 @@ uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block)
 struct search {
   uint64_t most;
   uint32_t chunk; /* CHUNK_NONE: none yet */
-  struct block *holder;
+  uint32_t holder;
   unsigned n_seen;
 };
 
@@ -39,8 +46,10 @@ static bool idle_search_is_over(const struct chunks *chunks, const struct search
 }
 
 /* Searches the chunks that lie wholly in the free block, at `from` or above, from the last on. */
-static void idle_search_block(const struct chunks *chunks, struct block *block, uint64_t from, struct search *search)
+static void idle_search_block(const struct chunks *chunks, const struct heap *heap, uint32_t holder, uint64_t from,
+                              struct search *search)
 {
+  const struct block *block = block_of(&heap->blocks, holder);
   uint64_t start, end, begin;
   if (!idle_whole_granules(chunks, block, &start, &end)) return;
   if (start < from) start = from;
@@ -54,49 +63,61 @@ static void idle_search_block(const struct chunks *chunks, struct block *block, 
     if (granules > search->most || begin + chunk_bytes(chunks, id) > end) continue;
     if (search->chunk && granules <= chunk_of(chunks, search->chunk)->granules) continue;
     search->chunk = id;
-    search->holder = block;
+    search->holder = holder;
   }
 }
 
-static enum hipmm_status idle_detach_found(struct chunks *chunks, const struct search *search, uint32_t *chunk_out)
+enum hipmm_status idle_detach_chunk(struct chunks *chunks, struct heap *heap, uint32_t chunk, uint32_t holder,
+                                    bool is_listed)
 {
-  struct block *holder = search->holder;
-  if (!search->chunk) return HIPMM_E_OUT_OF_MEMORY;
-  enum hipmm_status status = chunk_detach(chunks, search->chunk, holder->stream, holder->epoch);
+  struct block *block = block_of(&heap->blocks, holder);
+  enum hipmm_status status = chunk_detach(chunks, chunk, block->stream, block->epoch);
   if (status) return status;
-  holder->uncommitted += chunk_of(chunks, search->chunk)->granules;
-  *chunk_out = search->chunk;
+  block->uncommitted += chunk_of(chunks, chunk)->granules;
+  if (is_listed) free_index_move(&heap->free[block->stream], &heap->blocks, holder, block->start, block->bytes);
   return HIPMM_OK;
 }
 
-enum hipmm_status idle_detach_from(struct chunks *chunks, struct block *block, uint64_t from, uint64_t most,
+static enum hipmm_status idle_detach_found(struct chunks *chunks, struct heap *heap, const struct search *search,
+                                           bool is_listed, uint32_t *chunk_out)
+{
+  if (!search->chunk) return HIPMM_E_OUT_OF_MEMORY;
+  enum hipmm_status status = idle_detach_chunk(chunks, heap, search->chunk, search->holder, is_listed);
+  if (!status) *chunk_out = search->chunk;
+  return status;
+}
+
+enum hipmm_status idle_detach_from(struct chunks *chunks, struct heap *heap, uint32_t id, uint64_t from, uint64_t most,
                                    uint32_t *chunk_out)
 {
   struct search search = {.most = most};
-  idle_search_block(chunks, block, from, &search);
-  return idle_detach_found(chunks, &search, chunk_out);
+  idle_search_block(chunks, heap, id, from, &search);
+  return idle_detach_found(chunks, heap, &search, false, chunk_out);
 }
 
-/* The stream's next lower free block that may hold a granule, or its highest for BLOCK_NONE. */
-static uint32_t idle_next_large(const struct chunks *chunks, const struct heap *heap, uint32_t stream, uint32_t id)
+/* The stream's free blocks that may hold idle chunks: first those with uncommitted granules, which fit few requests. */
+static uint32_t idle_next_block(const struct heap *heap, uint32_t stream, uint32_t id)
 {
-  return free_index_below(&heap->free[stream], &heap->blocks, id, chunks->granule_bytes);
+  const struct free_index *free = &heap->free[stream];
+  const struct blocks *blocks = &heap->blocks;
+  bool is_whole = id && !block_of(blocks, id)->uncommitted;
+  if (!is_whole) id = free_index_next(free, blocks, KIND_PARTIAL, id);
+  return is_whole || !id ? free_index_next(free, blocks, KIND_WHOLE, id) : id;
 }
 
 enum hipmm_status idle_detach(struct chunks *chunks, struct heap *heap, uint32_t stream, uint64_t most,
                               uint32_t *chunk_out)
 {
   struct search search = {.most = most};
-  for (uint32_t id = BLOCK_NONE;
-       !idle_search_is_over(chunks, &search) && (id = idle_next_large(chunks, heap, stream, id));)
-    idle_search_block(chunks, block_of(&heap->blocks, id), 0, &search);
-  return idle_detach_found(chunks, &search, chunk_out);
+  for (uint32_t id = BLOCK_NONE; !idle_search_is_over(chunks, &search) && (id = idle_next_block(heap, stream, id));)
+    idle_search_block(chunks, heap, id, 0, &search);
+  return idle_detach_found(chunks, heap, &search, true, chunk_out);
 }
 
 /* Whether the stream's free blocks hold committed granules. */
 static bool idle_has_any(const struct chunks *chunks, const struct heap *heap, uint32_t stream)
 {
-  for (uint32_t id = BLOCK_NONE; (id = idle_next_large(chunks, heap, stream, id));)
+  for (uint32_t id = BLOCK_NONE; (id = idle_next_block(heap, stream, id));)
     if (idle_bytes_in(chunks, block_of(&heap->blocks, id))) return true;
   return false;
 }

@@ -11,14 +11,18 @@
 /* For `most`: any size. */
 static const uint64_t IDLE_ANY = UINT32_MAX;
 
-/* Bytes of the committed granules that lie wholly in a free block. */
+/* Bytes of the idle chunks in a free block. */
 uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block);
 
-/* Detaches a chunk of a free block, from the address `from` on. */
-enum hipmm_status idle_detach_from(struct chunks *chunks, struct block *block, uint64_t from, uint64_t most,
+/* Detaches a chunk that lies wholly in the free block `holder`, which is in an index, or is not. */
+enum hipmm_status idle_detach_chunk(struct chunks *chunks, struct heap *heap, uint32_t chunk, uint32_t holder,
+                                    bool is_listed);
+
+/* Detaches a chunk of a free block that is in no index, from the address `from` on. */
+enum hipmm_status idle_detach_from(struct chunks *chunks, struct heap *heap, uint32_t id, uint64_t from, uint64_t most,
                                    uint32_t *chunk_out);
 
-/* Detaches a chunk of the stream's free blocks: a large one at a high address, which would be reused last. */
+/* Detaches a chunk of the stream's free blocks: a large one, if there is a choice. */
 enum hipmm_status idle_detach(struct chunks *chunks, struct heap *heap, uint32_t stream, uint64_t most,
                               uint32_t *chunk_out);
 

@@ -15,6 +15,7 @@ enum value {
   FREE_BYTES,
   CACHED_BYTES,
   LARGEST_FREE_BYTES,
+  THREAD_HEAPS,
   CHUNKS,
   MOVES,
   RETURNS,
@@ -30,6 +31,7 @@ static const struct hipmm_feature values[] = {
     [FREE_BYTES] = {"free_bytes", "bytes", "Held memory that is not allocated"},
     [CACHED_BYTES] = {"cached_bytes", "bytes", "The part of it in caches of threads"},
     [LARGEST_FREE_BYTES] = {"largest_free_bytes", "bytes", "The largest free block"},
+    [THREAD_HEAPS] = {"thread_heaps", "heaps", "Heaps of threads that had to wait for each other, made so far"},
     [CHUNKS] = {"chunks", "chunks", "Granules, or segments, held from the upstream"},
     [MOVES] = {"moves", "chunks", "Idle chunks mapped at other addresses so far"},
     [RETURNS] = {"returns", "chunks", "Idle chunks that were used again at an earlier address, without a driver call"},
@@ -40,8 +42,7 @@ static const struct hipmm_feature values[] = {
 static uint64_t pool_metadata_bytes(const struct pool *pool)
 {
   return sizeof *pool + heap_metadata_bytes(&pool->heap) + pool->caches.count * sizeof(struct cache) +
-         backing_count(&pool->backing) * sizeof(struct chunk) +
-         (pool->backing.mapped ? placement_hints_metadata_bytes() : 0);
+         backing_count(&pool->backing) * sizeof(struct chunk);
 }
 
 static int64_t pool_value_of(struct pool *pool, enum value value)
@@ -51,13 +52,14 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   switch (value) {
   case RESERVED_BYTES: return (int64_t)backing_bytes(&pool->backing);
   case PEAK_RESERVED_BYTES: return (int64_t)backing_peak_bytes(&pool->backing);
-  case LIVE_BYTES: return (int64_t)heap->requested_bytes + cached.requested;
-  case LIVE_COUNT: return heap->blocks.live + cached.live;
+  case LIVE_BYTES: return (int64_t)(heap->requested_bytes - pool->heaps.lent_bytes) + cached.requested;
+  case LIVE_COUNT: return heap->blocks.live + cached.live - (int64_t)pool->heaps.lent_count;
   case FREE_BYTES: return (int64_t)(backing_free_bytes(&pool->backing, heap) + cached.bytes);
   case CACHED_BYTES: return (int64_t)cached.bytes;
   case LARGEST_FREE_BYTES: return (int64_t)heap_largest_free(heap);
   case MOVES: return (int64_t)pool->backing.granules.moves;
   case RETURNS: return (int64_t)pool->backing.granules.returns;
+  case THREAD_HEAPS: return 0;
   case CHUNKS: return (int64_t)backing_count(&pool->backing);
   case STREAM_WAITS: return (int64_t)heap->streams.waits;
   case METADATA_BYTES: return (int64_t)pool_metadata_bytes(pool);
@@ -65,12 +67,35 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   return 0;
 }
 
+/* The arena's values that are part of the pool's. */
+static const char *const values_in_heaps[] = {
+    [LIVE_BYTES] = "live_bytes",         [LIVE_COUNT] = "live_count",
+    [FREE_BYTES] = "free_bytes",         [LARGEST_FREE_BYTES] = "largest_free_bytes",
+    [THREAD_HEAPS] = "arenas",           [STREAM_WAITS] = "stream_waits",
+    [METADATA_BYTES] = "metadata_bytes",
+};
+
+/* What the heaps of threads have of the value. The pool's lock is not held. */
+static int64_t pool_value_in_heaps(struct pool *pool, size_t index)
+{
+  const char *name = index < sizeof values_in_heaps / sizeof *values_in_heaps ? values_in_heaps[index] : NULL;
+  return name ? thread_heaps_value(&pool->heaps, name) : 0;
+}
+
+static int64_t pool_value_with(struct pool *pool, enum value value, int64_t in_heaps)
+{
+  int64_t own = pool_value_of(pool, value);
+  if (value != LARGEST_FREE_BYTES) return own + in_heaps;
+  return own > in_heaps ? own : in_heaps;
+}
+
 static enum hipmm_status pool_query(void *self, size_t index, int64_t *value_out)
 {
   struct pool *pool = self;
+  int64_t in_heaps = pool_value_in_heaps(pool, index);
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  *value_out = pool_value_of(pool, (enum value)index);
+  *value_out = pool_value_with(pool, (enum value)index, in_heaps);
   biased_lock_release(&pool->lock);
   return HIPMM_OK;
 }
@@ -82,10 +107,13 @@ static const struct hipmm_feature actions[] = {
 static enum hipmm_status pool_perform(void *self, size_t index, int64_t *values_out)
 {
   struct pool *pool = self;
+  int64_t in_heaps[sizeof values / sizeof *values];
   (void)index; /* there is one action */
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) in_heaps[i] = pool_value_in_heaps(pool, i);
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  for (size_t i = 0; i < sizeof values / sizeof *values; i++) values_out[i] = pool_value_of(pool, (enum value)i);
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    values_out[i] = pool_value_with(pool, (enum value)i, in_heaps[i]);
   backing_reset_peak(&pool->backing);
   biased_lock_release(&pool->lock);
   return HIPMM_OK;
@@ -121,6 +149,7 @@ static void pool_destroy(void *self)
   struct pool *pool = self;
   const struct hipmm_services *services = pool->services;
   thread_watch_close(&pool->threads);
+  thread_heaps_close(&pool->heaps);
   if (pool->caches.items) caches_flush(&pool->caches, &pool->heap);
   struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
   int64_t live = pool->heap.blocks.live + cached.live;
@@ -166,13 +195,12 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   if (!pool) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left");
   pool->services = services;
   biased_lock_open(&pool->lock);
+  thread_heaps_open(&pool->heaps, (struct hipmm_resource){.ops = &pool_lending, .self = pool}, wanted->record);
   enum hipmm_status status = HIPMM_OK;
   bool opened = caches_open(&pool->caches, services);
   if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
-  if (!status)
-    status = backing_open(&pool->backing, &pool->heap, services, upstreams[0], (enum growth)wanted->growth,
-                          wanted->maximum_size);
+  if (!status) status = backing_open(&pool->backing, &pool->heap, services, upstreams[0], wanted);
   if (!status) status = pool_fill(pool, wanted->initial_size);
   if (status) {
     pool_destroy(pool);
@@ -185,6 +213,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
 }
 
 static const char *const unlimited[] = {"unlimited", NULL};
+static const char *const automatic[] = {"auto", NULL};
 static const char *const growths[] = {
     [GROWTH_AUTO] = "auto", [GROWTH_MAPPED] = "mapped", [GROWTH_SEGMENTS] = "segments", NULL};
 
@@ -224,6 +253,18 @@ static const struct hipmm_option options[] = {
          "lazy, when another stream wants the block, if every stream outlives its frees; auto, lazily for the default "
          "stream and retained ones, by synchronising the device for others",
      .choices = record_words},
+    {.name = "slack",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_PERCENT,
+     .offset = offsetof(struct pool_options, slack),
+     .initial = "auto",
+     .unit = "bytes",
+     .doc =
+         "Idle memory that a mapped pool may hold beyond the peak of what was allocated, rather than move it to where "
+         "it is needed; less as maximum_size or the end of the device's memory nears; auto, 1/16 of the peak, or up to "
+         "half "
+         "of the peak while that is no more than 1/256 of the device's free memory",
+     .choices = automatic},
 };
 
 static const struct hipmm_ops ops = {.struct_size = sizeof ops,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* visit.c: shows what the pool holds, for introspection: the blocks of each range or segment in the order of addresses.
- * Holds the pool's lock and pauses the caches meanwhile. */
+/* visit.c: shows what the pool holds, for introspection: first what the heaps of threads hold, then the other blocks of
+ * each range or segment in the order of addresses. Holds the pool's lock and pauses the caches meanwhile. */
 #include "allocate.h"
 
 struct visit {
@@ -84,7 +84,9 @@ enum hipmm_status pool_visit(void *self, void (*visitor)(void *closure, const st
                              void *closure)
 {
   struct visit visit = {.pool = self, .visitor = visitor, .closure = closure};
-  enum hipmm_status status = biased_lock_enter(&visit.pool->lock, visit.pool->services);
+  void *arena = thread_heaps_arena(&visit.pool->heaps);
+  enum hipmm_status status = arena ? thread_heaps_ops()->visit(arena, visitor, closure) : HIPMM_OK;
+  if (!status) status = biased_lock_enter(&visit.pool->lock, visit.pool->services);
   if (status) return status;
   caches_pause(&visit.pool->caches, &visit.pool->heap);
   visit_show_all(&visit);

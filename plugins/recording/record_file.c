@@ -155,6 +155,9 @@ bool record_file_copy_block(struct record_file *file, const struct record_block 
   if (!code) {
     file->bytes += RECORD_BLOCK_BYTES;
     file->copied_bytes += RECORD_BLOCK_BYTES;
+  } else {
+    (void)!ftruncate(file->file.descriptor,
+                     (off_t)file->bytes); /* a part: the next block that is mapped there is zeros */
   }
   record_file_tell(file, code);
   pthread_mutex_unlock(&file->lock);

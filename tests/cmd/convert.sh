@@ -47,6 +47,51 @@ printf '%s\n' 'Thread,Time,Action,Pointer,Size,Stream' '1,10:00:01.000000,alloca
   '2,10:00:02.000000,allocate,0x200,9,0x7' '1,10:00:03.000000,free,0x100,8,0' | cmp - "$work/out" ||
   fail "two logs are not merged in order of time"
 
+# ---- Logs of other tools ----
+
+data=$top_srcdir/tests/data
+for log in torch_snapshot.pickle torch_snapshot.json umpire.json umpire_0.3.json rocprofv3_memory_allocation_trace.csv nsys.sqlite; do
+  [ $log != nsys.sqlite ] || ldd "$hipmm" | grep -q sqlite || continue
+  run 0 convert "$data/$log" -o other.csv
+  run 0 convert "$data/$log" -o other.record
+  run 0 convert other.record -o again.csv
+  cut -d, -f1,3-6 other.csv >other.columns
+  cut -d, -f1,3-6 again.csv | cmp - other.columns || fail "the record of $log has other rows"
+done
+run 0 convert "$data/torch_snapshot.pickle" -o torch.record
+says '^hipmm: .*torch_snapshot.pickle: 2 blocks were allocated before its events begin$'
+says '^hipmm: 13 rows$'
+run 0 report torch.record
+prints 'forward from /home/user/model.py:41$'
+run 0 convert torch.record -o made.pickle
+run 0 convert made.pickle -o remade.csv
+run 0 convert "$data/torch_snapshot.pickle" -o torch.csv
+cmp torch.csv remade.csv || fail "a snapshot that was written is read with other rows"
+run 0 report made.pickle
+prints 'forward from /home/user/model.py:41$'
+run 0 convert --format pytorch log.csv -o log.pickle
+python3 - log.pickle <<'END' || fail "Python does not read the snapshot"
+import pickle, sys
+snapshot = pickle.load(open(sys.argv[1], "rb"))
+[events] = snapshot["device_traces"]
+assert snapshot["segments"] == [] and len(events) == 21692 + 21692 // 2, len(events)
+assert {"action", "addr", "size", "stream", "time_us", "frames"} == set(events[0])
+END
+"$hipmm" convert - <"$data/torch_snapshot.pickle" >piped.csv 2>err || fail "a snapshot from a pipe is not read"
+[ "$(wc -l <piped.csv)" = 14 ] || fail "a snapshot from a pipe has $(wc -l <piped.csv) lines"
+cat "$data/torch_snapshot.json" "$data/torch_snapshot.json" >twice.json
+run 1 convert twice.json
+says '^hipmm: twice.json: is no valid JSON: line 2, column 1: '
+head -c 1000 "$data/torch_snapshot.pickle" >cut.pickle
+run 1 convert cut.pickle
+says '^hipmm: cut.pickle: is cut off at byte [0-9]* of its pickle; nothing was read$'
+if ldd "$hipmm" | grep -q sqlite; then
+  cat "$data/nsys.sqlite" | "$hipmm" convert - 2>err && fail "a database from a pipe is read"
+  grep -q 'is a SQLite file, which cannot be read from a pipe; name the file' err || fail "a database from a pipe: $(cat err)"
+fi
+echo '{"stack": ["pool", "device"]}' >hipmm.json
+run 0 replay "$data/torch_snapshot.json"
+
 # ---- What is refused ----
 
 run 2 convert
@@ -55,7 +100,7 @@ run 2 convert a.csv -o a.csv
 says '^hipmm: convert: "a.csv" is also read; write another file$'
 [ "$(wc -l <a.csv)" = 3 ] || fail "the input was written over"
 run 2 convert a.csv --format xml
-says '^hipmm: convert: --format "xml" is not csv or record$'
+says '^hipmm: convert: --format "xml" is not csv, record or pytorch$'
 run 1 convert none.csv
 says '^hipmm: none.csv: No such file or directory$'
 run 1 convert a.csv -o none/x.csv

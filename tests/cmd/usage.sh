@@ -11,7 +11,7 @@ for words in --help -h help; do
   run 0 $words
   cmp -s "$work/alone" "$work/out" || fail "hipmm $words does not print what hipmm alone prints"
 done
-for command in check show plugins plugin describe schema replay report top export doctor convert bench info completion; do
+for command in check show plugins plugin describe schema replay plan tune report top export doctor convert bench info completion; do
   run 0
   prints "^  $command "
   run 0 $command --help
@@ -60,7 +60,7 @@ says 'option "--json=yes" takes no value'
 run 2 replay --repeat
 says 'option "--repeat" needs a value'
 run 2 replay
-says '^hipmm: replay: TRACE.csv is missing; usage: hipmm replay \[OPTION\]… TRACE.csv$'
+says '^hipmm: replay: LOG is missing; usage: hipmm replay \[OPTION\]… LOG$'
 run 2 check a b
 says '"b" is one operand too many'
 run 2 plugins x

@@ -266,7 +266,17 @@ using cuda_memory_resource = over_hipmm::source<over_hipmm::device>;
 using cuda_async_managed_memory_resource = over_hipmm::source<over_hipmm::async_managed>;
 using managed_memory_resource = over_hipmm::source<over_hipmm::managed>;
 using pinned_host_memory_resource = over_hipmm::source<over_hipmm::pinned>;
-using system_memory_resource = over_hipmm::source<over_hipmm::system>;
+
+/* RMM's constructor refuses a device that cannot use the system's memory; hipmm's stack does when it is built. */
+class system_memory_resource : public over_hipmm::source<over_hipmm::system>
+{
+public:
+  system_memory_resource()
+  {
+    if (!detail::is_system_memory_supported(rmm::get_current_cuda_device()))
+      throw rmm::logic_error("the device cannot use the system's memory");
+  }
+};
 
 /* Each has a pool of the driver's of its own. */
 class cuda_async_memory_resource : public over_hipmm::stack

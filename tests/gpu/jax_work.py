@@ -5,6 +5,10 @@ losses, which must be the same with every allocator. XLA_PYTHON_CLIENT_ALLOCATOR
 itself; else it takes one large block for its own allocator."""
 
 import json
+import os
+
+# Otherwise XLA times several kernels and takes the fastest, which sum in different orders.
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_autotune_level=0 --xla_gpu_deterministic_ops=true"
 
 import jax
 import jax.numpy as jnp

@@ -29,6 +29,7 @@ STEPS = [
     ("suite", steps_hipmm.suite, 150),
     ("integrity", steps_hipmm.integrity, 60),
     ("traces", steps_hipmm.traces, 75),
+    ("tune", steps_hipmm.tune, 90),
     ("bench", steps_hipmm.bench, 45),
     ("torch", steps_programs.torch, 240),
     ("hooks", steps_programs.hooks, 45),

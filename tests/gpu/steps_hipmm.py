@@ -129,6 +129,32 @@ def traces(proof):
                             number(fit.get("replays"), 0)])
 
 
+def tune(proof):
+    """The model of time beside this device: what `hipmm tune` chose, and the default stack, replayed here."""
+    figures = proof.table("the graphs that `hipmm tune` chose, replayed here", [
+        "log", "goal", "model ns", "of the default", "here ns", "of the default", "held MiB", "of the default"])
+    stack = proof.graph("pool", "device")
+    roomy = {} if proof.on_gpu else ROOMY
+    for log in sorted((proof.bundle / "traces").glob("*.csv.xz"), key=lambda file: file.stat().st_size):
+        name, plain = log.name.removesuffix(".csv.xz"), proof.unpacked(log)
+        before = proof.hipmm("replay", "--json", "--config", stack, plain, limit=60, **roomy).json() or {}
+        for goal in "both", "speed":
+            done = proof.hipmm("tune", "--json", "--quick", "--seconds", 8, "--goal", goal, plain, limit=60)
+            found = done.json() or {}
+            if not proof.check(f"{name}, {goal}: tune", done.status == 0 and found, done.last_words()):
+                continue
+            winner = found["winner"]
+            done = proof.hipmm("replay", "--json", "--config", proof.graph(*winner["graph"]["stack"]), plain, limit=60,
+                               **roomy)
+            after = done.json() or {}
+            here, default = after.get("ns_per_op"), before.get("ns_per_op")
+            proof.check(f"{name}, {goal}: replay", done.status == 0 and here and default, done.last_words())
+            if proof.on_gpu and here and default and winner["driver_ns"] < found["default"]["driver_ns"] / 2:
+                proof.check(f"{name}, {goal}: it is faster here too", here < default, f"{here} ns, by default {default}")
+            figures.append([name, goal, number(winner["driver_ns"]), number(found["default"]["driver_ns"]), number(here),
+                            number(default), mib(after.get("peak_reserved_bytes")), mib(before.get("peak_reserved_bytes"))])
+
+
 # ---- The bench
 
 

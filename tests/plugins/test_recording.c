@@ -6,6 +6,8 @@
 #include "../support/fixture.h"
 #include "../support/random.h"
 
+#include <hipmm/stream.h>
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -409,6 +411,52 @@ static void says_that_events_were_lost(void **state)
   free(rows.items);
 }
 
+/* The second event has a stream, which zeros that the writer stored do not follow. */
+static void *allocate_and_free_on_streams(void *failures)
+{
+  void *ptr;
+  *(int *)failures +=
+      hipmm_allocate(NULL, 256, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 256, HIPMM_PER_THREAD_STREAM);
+  return NULL;
+}
+
+/* Run as another process: a block fits half, and when there is room again, a thread begins a block. */
+static int fill_half_a_block(void)
+{
+  const rlim_t bytes = 3 * RECORD_BLOCK_BYTES + RECORD_BLOCK_BYTES / 2;
+  struct rlimit limit = {bytes, RLIM_INFINITY};
+  char graph[600];
+  int failures = 0;
+  int64_t lost = 0;
+  snprintf(graph, sizeof graph, "'stack': [{'type': 'recording', 'file': '%s/log.record'}, 'host']", folder);
+  if (fixture_try("", graph)) return 1;
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  for (int i = 0; i < 50000 && !lost; i++) {
+    allocate_and_free_on_streams(&failures);
+    lost = fixture_value("recording", "lost_events");
+  }
+  limit.rlim_cur = RLIM_INFINITY;
+  setrlimit(RLIMIT_FSIZE, &limit);
+  pthread_t thread;
+  if (failures || !lost || pthread_create(&thread, NULL, allocate_and_free_on_streams, &failures)) return 2;
+  pthread_join(thread, NULL);
+  printf("%lld", (long long)fixture_value("recording", "events"));
+  fflush(stdout);
+  return failures;
+}
+
+static void begins_empty_blocks_after_one_that_fitted_half(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_role("half");
+  assert_int_equal(outcome.status, 0);
+  struct rows rows = rows_of("log.record");
+  assert_int_equal(rows.n, strtoll(outcome.out, NULL, 10));
+  assert_in_order(&rows, 0);
+  free(rows.items);
+}
+
 static void gives_each_device_a_file(void **state)
 {
   struct hipmm_resource *other;
@@ -546,11 +594,14 @@ int main(int argc, char **argv)
 {
   if (argc == 3) {
     folder = argv[2];
-    return strcmp(argv[1], "killed") ? fill_a_small_file() : record_and_be_killed();
+    return !strcmp(argv[1], "killed") ? record_and_be_killed()
+           : !strcmp(argv[1], "half") ? fill_half_a_block()
+                                      : fill_a_small_file();
   }
   const struct CMUnitTest tests[] = {
       TEST(keeps_what_was_recorded_when_the_process_is_killed),
       TEST(says_that_events_were_lost),
+      TEST(begins_empty_blocks_after_one_that_fitted_half),
       TEST(records_what_was_done),
       TEST(records_only_while_it_is_enabled),
       TEST(records_numbers_of_every_length),

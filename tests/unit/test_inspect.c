@@ -344,9 +344,9 @@ static void visits_values(void **state)
   fixture_start("'stack': ['pool', 'device']");
   void *ptr = fixture_allocate(1000, NULL);
   assert_ok(hipmm_resource_visit_values(NULL, check_value, &seen));
-  assert_int_equal(seen, 12);
+  assert_int_equal(seen, 13);
   assert_ok(hipmm_resource_visit_values(fixture_resource("device"), check_value, &seen));
-  assert_int_equal(seen, 12);
+  assert_int_equal(seen, 13);
   assert_status(hipmm_resource_visit_values(NULL, NULL, &seen), HIPMM_E_ARGUMENT);
   fixture_free(ptr, 1000, NULL);
 }
@@ -379,6 +379,7 @@ static void visits_options(void **state)
       {"maximum_size", "bytes", "unlimited", INT64_MAX, true, true},
       {"growth", "enum", "segments", 2, false, false},
       {"record", "enum", "auto", 0, true, false},
+      {"slack", "bytes", "auto", INT64_MAX, true, false},
   };
   static const struct wanted_option of_async[] = {
       {"initial_pool_size", "bytes", "0", 0, true, false},

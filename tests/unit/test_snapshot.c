@@ -500,7 +500,7 @@ static void joins_blocks_of_a_segment(void **state)
 static void counts_idle_granules_as_one_piece(void **state)
 {
   (void)state;
-  fill_pool("'growth': 'mapped'", MIB, 12);
+  fill_pool("'growth': 'mapped', 'slack': 0", MIB, 12);
   free_all_but(5, MIB, 12);
   json_t *all = snapshot(), *memory = memory_of(all), *blocker = json_array_get(pins_of(memory), 0);
   json_int_t largest = json_integer_value(json_object_get(memory, "largest_free_bytes")), free_bytes;
@@ -521,7 +521,7 @@ static void counts_idle_granules_as_one_piece(void **state)
 static void joins_nothing_across_addresses_without_memory(void **state)
 {
   (void)state;
-  fill_pool("'growth': 'mapped'", 2 * MIB, 6);
+  fill_pool("'growth': 'mapped', 'slack': 0", 2 * MIB, 6);
   for (int i = 0; i < 6; i += 2) fixture_free(blocks[i], 2 * MIB, NULL);
   void *moved = fixture_allocate(6 * MIB, NULL); /* out of the three holes */
   assert_true(fixture_value("pool", "moves") > 0);

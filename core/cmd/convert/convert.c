@@ -103,17 +103,33 @@ static int convert_all(struct convert *convert)
   return good ? CMD_GOOD : CMD_BAD;
 }
 
-/* The format that is asked for, or that the file's name has. */
+struct convert_name {
+  const char *format, *ending;
+  const struct convert_output *output;
+};
+
+static const struct convert_name convert_names[] = {
+    {"csv", ".csv", &convert_csv}, {"record", ".record", &convert_record}, {"pytorch", ".pickle", &convert_snapshot}};
+
+enum { CONVERT_NAMES = sizeof convert_names / sizeof *convert_names };
+
+/* The format that is asked for, or that the file's name has; NULL: there is none with that name. */
 static const struct convert_output *convert_format(const char *format, const char *file)
 {
   size_t length = file ? strlen(file) : 0;
-  if (format) return strcmp(format, "csv") == 0 ? &convert_csv : &convert_record;
-  return !file || (length > 4 && strcmp(file + length - 4, ".csv") == 0) ? &convert_csv : &convert_record;
+  for (size_t i = 0; i < CONVERT_NAMES; i++) {
+    size_t ending = strlen(convert_names[i].ending);
+    if (format ? strcmp(format, convert_names[i].format) == 0
+               : length > ending && strcmp(file + length - ending, convert_names[i].ending) == 0)
+      return convert_names[i].output;
+  }
+  if (format) return NULL;
+  return file ? &convert_record : &convert_csv;
 }
 
 static int convert_run(int argc, char **argv)
 {
-  static const char *const formats[] = {"csv", "record", NULL};
+  static const char *const formats[] = {"csv", "record", "pytorch", NULL};
   struct convert convert = {0};
   const char *format = NULL;
   int status;
@@ -125,18 +141,21 @@ static int convert_run(int argc, char **argv)
        .value = &convert.output_file},
       {.name = "format",
        .value_name = "NAME",
-       .doc = "csv or record; by default csv for standard output and for names that end in .csv, else record",
+       .doc = "csv, record or pytorch; by default csv for standard output and for names that end in .csv, pytorch for "
+              "names "
+              "that end in .pickle, else record",
        .value = &format,
        .choices = formats},
   };
   struct arguments arguments = {&convert_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
-  if (format && strcmp(format, "csv") != 0 && strcmp(format, "record") != 0) {
-    say("convert: --format \"%s\" is not csv or record", format);
+  if (convert.output_file && strcmp(convert.output_file, "-") == 0) convert.output_file = NULL;
+  const struct convert_output *output = convert_format(format, convert.output_file);
+  if (!output) {
+    say("convert: --format \"%s\" is not csv, record or pytorch", format);
     return CMD_USAGE;
   }
-  if (convert.output_file && strcmp(convert.output_file, "-") == 0) convert.output_file = NULL;
-  convert.output = *convert_format(format, convert.output_file);
+  convert.output = *output;
   convert.files = arguments.operands;
   convert.n_files = arguments.n_operands;
   if (convert.output_file && convert_is_input(&convert)) {
@@ -153,8 +172,16 @@ const struct command convert_command = {
     "\n"
     "LOG: RMM's CSV, as the `logging` resource writes it, or the binary record of the `recording` resource, also of a "
     "program that was killed or still runs; `-` is standard input. Several, such as the files of a record that was "
-    "rotated, become one.\n"
+    "rotated, become one. Logs of other tools are read by every command that reads logs:\n"
+    "\n"
+    "PyTorch: the pickle that torch.cuda.memory._dump_snapshot() writes, or torch.cuda.memory._snapshot() as JSON; a "
+    "pickle "
+    "is read without running anything in it. Umpire: its replay log (UMPIRE_REPLAY=On). NVIDIA Nsight Systems: the "
+    "SQLite "
+    "export of a profile with --cuda-memory-usage=true. AMD rocprofv3: the CSV of --memory-allocation-trace.\n"
     "\n"
     "csv: what RMM's tools read. It has no call stacks, and times in microseconds of the day. record: about 10 bytes "
-    "a row. Exit status 1 if a log is malformed or the output cannot be written.",
+    "a row. pytorch: a pickle, as torch.cuda.memory._dump_snapshot() writes it, for https://pytorch.org/memory_viz. "
+    "Exit "
+    "status 1 if a log is malformed or the output cannot be written.",
     convert_run};

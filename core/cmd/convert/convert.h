@@ -14,7 +14,8 @@ struct convert_output {
   bool (*row)(struct convert_output *output, const struct trace_row *row, const struct trace_rows *rows);
   bool (*end)(struct convert_output *output);
   FILE *file;
-  struct record_output *record; /* of record_output.c */
+  struct record_output *record;     /* of record_output.c */
+  struct snapshot_output *snapshot; /* of snapshot_output.c */
 };
 
 /* RMM's CSV: to standard output too. */
@@ -22,5 +23,8 @@ extern const struct convert_output convert_csv;
 
 /* The binary record of base/record_format.h. */
 extern const struct convert_output convert_record;
+
+/* A pickle as PyTorch's torch.cuda.memory._dump_snapshot() writes it, for one device. */
+extern const struct convert_output convert_snapshot;
 
 #endif

@@ -235,11 +235,9 @@ static int doctor_run(int argc, char **argv)
 const struct command doctor_command = {
     "doctor", "try whether the runtime does what programs rely on", "",
     "Tries on a device what hipmm and its users rely on: events, what the device tells of its memory, the driver's "
-    "pools "
-    "(order between streams, data, threshold), and virtual memory (data, aliases, sizes, release), with data that is "
-    "checked. Says of each defect where it was reported, what hipmm does about it, and what to set. Nothing is "
-    "changed, "
-    "and some hundred MiB of free memory are enough.\n"
+    "pools (order between streams, data, threshold), and virtual memory (data, aliases, sizes, release), with data "
+    "that is checked. Says of each defect where it was reported, what hipmm does about it, and what to set. Nothing is "
+    "changed, and some hundred MiB of free memory are enough.\n"
     "\n"
     "A defect that shows at times may not show in a minute. Exit status 1 if anything is bad.",
     doctor_run};

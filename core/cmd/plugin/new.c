@@ -4,7 +4,7 @@
 #include "plugin.h"
 
 #include "../../plugin/plugin.h"
-#include "templates.h"
+#include "../embedded.h"
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static bool new_is_role(const char *role)
 
 static const char *new_template(const char *name)
 {
-  const struct template *template = templates;
+  const struct embedded_file *template = plugin_templates;
   while (strcmp(template->name, name) != 0) template ++;
   return template->text;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* fit_graph.c: the graph of `hipmm replay --fit`, with a maximum_size of its own for each resource that has one. Called by
+/* fit_graph.c: the graph of a search for the least budget, with a maximum_size of its own for each resource that has one. Called by
  * fit.c. Never changes the file. */
-#include "replay.h"
+#include "fit.h"
 
 #include "../../base/text.h"
 #include "../../option/option_value.h"
@@ -24,24 +24,24 @@ static void fit_graph_mark(const struct graph *graph, int top, bool *is_needed)
       is_needed[graph->nodes[i].references[k]] = true;
 }
 
-bool fit_graph_open(const struct source *source, int device, struct fit_graph *fit_graph)
+bool fit_graph_open(const struct fit_request *request, struct fit_graph *fit_graph)
 {
   bool is_needed[GRAPH_MAX_NODES] = {false};
   *fit_graph = (struct fit_graph){.graph = NULL};
-  if (!source_read(source, &fit_graph->graph)) return false;
+  if (!source_read(request->source, &fit_graph->graph)) return false;
   const struct graph *graph = fit_graph->graph;
-  fit_graph_mark(graph, graph_top(graph, device), is_needed);
+  fit_graph_mark(graph, graph_top(graph, request->device), is_needed);
   fit_graph->pools = calloc(graph->n_nodes + 1, sizeof *fit_graph->pools);
   for (size_t i = graph->n_nodes; fit_graph->pools && i-- > 0;)
     if (is_needed[i] && fit_graph_option(&graph->nodes[i]))
       fit_graph->pools[fit_graph->n_pools++].node = &graph->nodes[i];
   if (fit_graph->n_pools) return true;
   if (fit_graph->pools)
-    say("replay: --fit: %s: the stack of device %d has no resource with a \"maximum_size\", such as a pool: "
+    say("%s: %s: the stack of device %d has no resource with a \"maximum_size\", such as a pool: "
         "{\"stack\": [\"pool\", \"device\"]}",
-        source->file ? source->file : "no graph file was found", device);
+        request->command, request->source->file ? request->source->file : "no graph file was found", request->device);
   else
-    say("replay: out of memory");
+    say("%s: out of memory", request->command);
   fit_graph_close(fit_graph);
   return false;
 }
@@ -74,7 +74,7 @@ static json_t *fit_graph_object(json_t *root, const char *path)
   return object;
 }
 
-/* The option that the maximum may not be below would be memory that is taken at once: the default of it is 0. */
+/* The option that the maximum may not be below (initial_size) is memory that is taken at once; its default is 0. */
 static bool fit_graph_set(const struct fit_pool *pool, json_t *root)
 {
   const struct hipmm_option *row = fit_graph_option(pool->node);

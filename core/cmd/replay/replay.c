@@ -155,25 +155,22 @@ static int replay_run(int argc, char **argv)
 }
 
 const struct command replay_command = {
-    "replay", "play a program's allocation log through a stack", "TRACE.csv",
-    "Plays an allocation log, as RMM's and hipmm's `logging` resources write it, through the stack of a device: every "
-    "allocation and free in the order of the file, in one thread, on new streams. Prints the memory requested, the "
+    "replay", "play a program's allocation log through a stack", "LOG",
+    "Plays an allocation log, in any format that `hipmm convert` reads, through the stack of a device: every "
+    "allocation and free in the order of the log, in one thread, on new streams. Prints the memory requested, the "
     "memory that the stack took from the runtime, and the time of an operation. No GPU is needed: see the runtime "
     "`software`.\n"
     "\n"
-    "TRACE.csv: the log; `-` reads standard input, as in `xz -dc log.csv.xz | hipmm replay -`.\n"
+    "LOG: `-` reads standard input, as in `xz -dc log.csv.xz | hipmm replay -`.\n"
     "\n"
     "With --fit, plays the log many times, each time on a new stack, and prints the least memory with which all of it "
-    "runs: "
-    "for the resources of the stack that have a `maximum_size` (pool, arena), the smallest one that is enough, found "
-    "by "
-    "bisection to one part in 2048; and what the whole stack holds from the runtime then. A maximum that the graph "
-    "gives, "
-    "and memory that a pool takes at once, do not count. What the driver and the program's code take is not in it. "
-    "The software device has 1 TiB for it, unless the graph or HIPMM_SOFTWARE says otherwise. Exit "
-    "status 1 if the log does not run, or does not fit on the card.\n"
+    "runs: for the resources of the stack that have a `maximum_size` (pool, arena), the smallest one that is enough, "
+    "found by bisection to one part in 2048; and what the whole stack holds from the runtime then. A maximum that the "
+    "graph gives, and memory that a pool takes at once, do not count. What the driver and the program's code take is "
+    "not in it. The software device has 1 TiB for it, unless the graph or HIPMM_SOFTWARE says otherwise. Exit status 1 "
+    "if the log does not run, or does not fit on the card.\n"
     "\n"
     "Frees of pointers that the log does not allocate, and rows `allocate failure` and `free failure`, are counted and "
-    "skipped. A free "
-    "whose allocation failed here is skipped too. Exit status 1 if an event failed or the log is malformed.",
+    "skipped. A free whose allocation failed here is skipped too. Exit status 1 if an event failed or the log is "
+    "malformed.",
     replay_run};

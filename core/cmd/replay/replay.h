@@ -35,31 +35,9 @@ void replay_print_count(const char *label, uint64_t count, const char *remark);
 void replay_print_bytes(const char *label, uint64_t bytes);
 void replay_print_ratio(const char *label, double ratio, const char *remark);
 
-/* ---- fit.c ----------------------------------------------------------------------------------------------------- */
+/* ---- fit_print.c ----------------------------------------------------------------------------------------------- */
 
 /* Finds the least budget of the log, and prints it. Returns the exit status. */
 int fit_run(const struct replay *replay);
-
-/* ---- fit_graph.c ----------------------------------------------------------------------------------------------- */
-
-/* A resource of the graph that has a maximum_size. */
-struct fit_pool {
-  const struct graph_node *node;
-  uint64_t maximum_bytes; /* 0: none is set */
-};
-
-struct fit_graph {
-  struct graph *graph;
-  struct fit_pool *pools; /* in the order from the top of the stack down */
-  size_t n_pools;
-};
-
-/* The resources with a maximum_size of a device's stack. False: the error was printed. */
-bool fit_graph_open(const struct source *source, int device, struct fit_graph *fit_graph);
-void fit_graph_close(struct fit_graph *fit_graph);
-
-/* The graph as text, in which these resources have the sizes that are set, and take no memory at once. The caller frees it;
- * NULL when there is no memory. */
-char *fit_graph_text(const struct fit_graph *fit_graph);
 
 #endif

@@ -176,3 +176,11 @@ void blocks_clear(struct blocks *blocks)
   free(blocks->items);
   *blocks = (struct blocks){0};
 }
+
+/* The first line of a stack, without its number. */
+void blocks_stack_name(const struct blocks *blocks, size_t stack, char *name, size_t name_bytes)
+{
+  const char *text = stack && stack < blocks->n_stacks ? blocks->stacks[stack] : "(not recorded)";
+  const char *in = strstr(text, " in ");
+  snprintf(name, name_bytes, "%.*s", (int)strcspn(in ? in + 4 : text, "\n"), in ? in + 4 : text);
+}

@@ -45,4 +45,7 @@ struct blocks {
 bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files);
 void blocks_clear(struct blocks *blocks);
 
+/* The function that a stack begins with, for people. */
+void blocks_stack_name(const struct blocks *blocks, size_t stack, char *name, size_t name_bytes);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* html.c: a report as one HTML file: the parts of the page, the summary as JSON, and the blocks as columns of numbers in
  * base64. The script in the page draws from the columns, so that it can zoom to each block. */
+#include "../embedded.h"
 #include "report.h"
 
 #include <endian.h>
@@ -234,7 +235,7 @@ static bool html_data(const struct html *html)
 
 static const char *html_part(const char *name)
 {
-  const struct template *part = report_parts;
+  const struct embedded_file *part = report_parts;
   while (part->name && strcmp(part->name, name) != 0) part++;
   return part->text ? part->text : "";
 }

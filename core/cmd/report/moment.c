@@ -6,16 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static uint64_t moment_key_of(const struct block *block, enum moment_key by)
-{
-  switch (by) {
-  case MOMENT_BY_STREAM: return block->stream;
-  case MOMENT_BY_THREAD: return block->thread;
-  case MOMENT_BY_STACK: return block->stack;
-  default: return block->bytes;
-  }
-}
-
 static int moment_compare_keys(const void *one, const void *other)
 {
   const struct moment_group *a = one, *b = other;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* moment.h: who holds the memory at one moment of a log: its blocks, grouped. Called by summary.c. */
+/* moment.h: the blocks that are live at one moment of a log, grouped. Called by summary.c and `hipmm plan`. */
 #ifndef HIPMM_CORE_CMD_REPORT_MOMENT_H
 #define HIPMM_CORE_CMD_REPORT_MOMENT_H
 
@@ -32,6 +32,17 @@ bool moment_group(const struct blocks *blocks, struct moment moment, enum moment
 /* The first `most` groups as an array of objects with "blocks", "bytes" and "size", "stream", "thread" or "stack". */
 json_t *moment_groups_json(const struct blocks *blocks, const struct moment_groups *groups, enum moment_key by,
                            size_t most);
+
+/* The key of a block. */
+static inline uint64_t moment_key_of(const struct block *block, enum moment_key by)
+{
+  switch (by) {
+  case MOMENT_BY_STREAM: return block->stream;
+  case MOMENT_BY_THREAD: return block->thread;
+  case MOMENT_BY_STACK: return block->stack;
+  default: return block->bytes;
+  }
+}
 
 static inline bool moment_has(const struct moment *moment, const struct block *block)
 {

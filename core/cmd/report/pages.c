@@ -50,7 +50,6 @@ static void pages_note(const struct pages *pages, uint32_t event, struct pages_r
   out->worst_event = event;
 }
 
-/* The blocks in the order of their frees; `by_free` has room for all. */
 static int pages_compare_frees(const void *one, const void *other)
 {
   const struct block *const *a = one, *const *b = other;

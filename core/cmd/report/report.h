@@ -3,7 +3,6 @@
 #ifndef HIPMM_CORE_CMD_REPORT_REPORT_H
 #define HIPMM_CORE_CMD_REPORT_REPORT_H
 
-#include "../plugin/templates.h"
 #include "blocks.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -13,8 +12,5 @@ void report_text(const json_t *summary, const struct blocks *blocks);
 
 /* A page for browsers that needs nothing else. False: a write failed, with errno. */
 bool report_html(FILE *file, const json_t *summary, const struct blocks *blocks);
-
-/* The parts of the page: page.html, page.css and page.js as texts. Ended by a row without a name. */
-extern const struct template report_parts[];
 
 #endif

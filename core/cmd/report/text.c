@@ -81,14 +81,6 @@ static void text_group(const json_t *group, uint64_t whole, const char *name)
   putchar('\n');
 }
 
-/* The first line of a stack, without its number. */
-static void text_stack_name(const struct blocks *blocks, size_t stack, char *name, size_t name_bytes)
-{
-  const char *text = stack && stack < blocks->n_stacks ? blocks->stacks[stack] : "(not recorded)";
-  const char *in = strstr(text, " in ");
-  snprintf(name, name_bytes, "%.*s", (int)strcspn(in ? in + 4 : text, "\n"), in ? in + 4 : text);
-}
-
 static void text_moment(const json_t *moment, const struct blocks *blocks, const char *heading)
 {
   char name[160], words[TEXT_WORDS];
@@ -112,7 +104,7 @@ static void text_moment(const json_t *moment, const struct blocks *blocks, const
   json_array_foreach(json_object_get(moment, "by_stack"), i, group)
   {
     if (i == TEXT_GROUPS) break;
-    text_stack_name(blocks, (size_t)text_number(group, "stack"), name, sizeof name);
+    blocks_stack_name(blocks, (size_t)text_number(group, "stack"), name, sizeof name);
     text_group(group, whole, name);
   }
 }

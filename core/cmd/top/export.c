@@ -125,7 +125,7 @@ static int export_write(const char *name)
   return code ? export_fail(name, code) : CMD_GOOD;
 }
 
-/* ---- To who asks ----------------------------------------------------------------------------------------------- */
+/* ---- To clients ------------------------------------------------------------------------------------------------ */
 
 static void export_send(int client, const char *text, size_t bytes)
 {

@@ -44,7 +44,7 @@ static bool processes_copy(int file, struct live_file *copy)
   return false;
 }
 
-/* Ends texts, bounds counts, and makes texts visible. */
+/* Ends texts, and bounds counts. */
 static void processes_make_safe(struct live_file *copy)
 {
   copy->command[sizeof copy->command - 1] = '\0';

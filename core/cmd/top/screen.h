@@ -26,7 +26,7 @@ struct screen {
   size_t n_memories, capacity;
 };
 
-/* Takes a look into the memory. */
+/* Adds what the processes hold now to the rows' history. */
 void screen_note(struct screen *screen, const struct processes *processes);
 
 /* Prints a table of at most `rows` lines (0: any) and `columns` columns on standard output. */

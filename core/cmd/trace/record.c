@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* record.c: see record.h. A block is read when the time of the merge reaches its beginning, so memory grows with the
+/* record.c: reads a binary record (base/record_format.h), also one whose writer was killed or runs, and merges the threads'
+ * events in order of time. A block is read when the time of the merge reaches its beginning, so memory grows with the
  * number of threads and not with the file. Nothing in the file is trusted. */
-#include "record.h"
 #include "../../base/record_format.h"
 #include "../../base/text.h"
+#include "format.h"
 #include "pointer_map.h"
 
 #include <errno.h>
@@ -47,7 +48,7 @@ struct record {
   uint64_t damaged_blocks, cut_blocks, lost_events;
 };
 
-bool record_is(const void *start, size_t bytes)
+static bool record_is(const char *start, size_t bytes)
 {
   return bytes >= sizeof RECORD_MAGIC && memcmp(start, RECORD_MAGIC, sizeof RECORD_MAGIC) == 0;
 }
@@ -328,6 +329,19 @@ static bool record_note(struct record *record, const struct record_event *event)
   return true;
 }
 
+/* Since 1970. Numbers that no clock gives are wrong, whatever they become; a converted record counts nanoseconds, which a
+ * double would not hold exactly. */
+static int64_t record_time(const struct record *record, uint64_t ticks)
+{
+  const struct record_head *head = &record->head;
+  int64_t since = (int64_t)(ticks - head->ticks);
+  if (record->nanoseconds_per_tick < 1 || record->nanoseconds_per_tick > 1) {
+    double nanoseconds = (double)since * record->nanoseconds_per_tick;
+    since = nanoseconds > -9e18 && nanoseconds < 9e18 ? (int64_t)nanoseconds : 0;
+  }
+  return (int64_t)((uint64_t)head->wall_offset + head->nanoseconds + (uint64_t)since);
+}
+
 static struct trace_row record_row_of(const struct record *record, const struct record_run *run)
 {
   static const enum trace_action actions[] = {[RECORD_ALLOCATE] = TRACE_ALLOCATE,
@@ -335,29 +349,37 @@ static struct trace_row record_row_of(const struct record *record, const struct 
                                               [RECORD_FREE] = TRACE_FREE,
                                               [RECORD_FREE_FAILURE] = TRACE_FREE_FAILURE};
   const struct record_event *event = &run->event;
-  double since = (double)(int64_t)(event->ticks - record->head.ticks) * record->nanoseconds_per_tick;
   return (struct trace_row){.action = actions[event->action],
                             .pointer = event->ptr,
                             .bytes = event->bytes,
                             .stream = event->stream,
-                            .nanoseconds =
-                                record->head.wall_offset + (int64_t)record->head.nanoseconds + (int64_t)since,
+                            .nanoseconds = record_time(record, event->ticks),
                             .thread = run->thread,
                             .stack = event->stack};
 }
 
-enum trace_line record_next(struct record *record, struct trace_row *row_out)
+/* Reads the blocks that begin before the first event. False: out of memory. */
+static bool record_begin_runs(struct record *record)
 {
-  for (;;) {
+  while (record->next_block < record->n_blocks) {
     const struct record_run *first = record_first_run(record);
-    if (record->next_block == record->n_blocks) break;
     if (first && record->blocks[record->next_block].ticks >= first->event.ticks) break;
-    if (!record_begin_run(record)) return TRACE_LINE_ERROR;
+    if (!record_begin_run(record)) return false;
   }
-  if (!record->runs) return TRACE_LINE_END;
-  struct record_run *run = record_choose(record);
-  *row_out = record_row_of(record, run);
-  if (!record_note(record, &run->event)) return TRACE_LINE_ERROR;
+  return true;
+}
+
+static enum trace_line record_next(void *reader, struct trace_row *row_out, char *message, size_t message_bytes)
+{
+  struct record *record = reader;
+  bool good = record_begin_runs(record);
+  if (good && !record->runs) return TRACE_LINE_END;
+  struct record_run *run = good ? record_choose(record) : NULL;
+  if (run) *row_out = record_row_of(record, run);
+  if (!run || !record_note(record, &run->event)) {
+    snprintf(message, message_bytes, "out of memory while reading it");
+    return TRACE_LINE_ERROR;
+  }
   if (!record_advance(record, run)) record_remove_run(record, run);
   return TRACE_LINE;
 }
@@ -373,11 +395,23 @@ static const char *record_refusal(const struct record_head *head, size_t bytes)
   return NULL;
 }
 
-struct record *record_open(int descriptor, char *message, size_t message_bytes)
+static void record_close(void *reader)
+{
+  struct record *record = reader;
+  while (record->runs) record_remove_run(record, record->runs);
+  for (uint32_t i = 0; i < record->n_stacks; i++) free(record->stacks[i]);
+  free(record->stacks);
+  free(record->blocks);
+  pointer_map_clear(&record->live);
+  free(record);
+}
+
+static void *record_open(struct trace_lines *lines, char *message, size_t message_bytes)
 {
   struct stat status;
+  int descriptor = trace_lines_descriptor(lines);
   struct record *record = calloc(1, sizeof *record);
-  if (!record || fstat(descriptor, &status)) {
+  if (!record || descriptor < 0 || fstat(descriptor, &status)) {
     snprintf(message, message_bytes, "%s", record ? strerror(errno) : "out of memory");
     free(record);
     return NULL;
@@ -392,28 +426,16 @@ struct record *record_open(int descriptor, char *message, size_t message_bytes)
   return NULL;
 }
 
-void record_close(struct record *record)
+static void record_progress(const void *reader, uint64_t *done_out, uint64_t *total_out)
 {
-  while (record->runs) record_remove_run(record, record->runs);
-  for (uint32_t i = 0; i < record->n_stacks; i++) free(record->stacks[i]);
-  free(record->stacks);
-  free(record->blocks);
-  pointer_map_clear(&record->live);
-  free(record);
+  const struct record *record = reader;
+  *done_out = (uint64_t)record->next_block * RECORD_BLOCK_BYTES;
+  *total_out = (uint64_t)record->n_blocks * RECORD_BLOCK_BYTES;
 }
 
-uint64_t record_done_bytes(const struct record *record)
+static void record_remark(const void *reader, char *text, size_t text_bytes)
 {
-  return (uint64_t)record->next_block * RECORD_BLOCK_BYTES;
-}
-
-uint64_t record_total_bytes(const struct record *record)
-{
-  return (uint64_t)record->n_blocks * RECORD_BLOCK_BYTES;
-}
-
-void record_remark(const struct record *record, char *text, size_t text_bytes)
-{
+  const struct record *record = reader;
   int used = 0;
   *text = '\0';
   if (record->damaged_blocks)
@@ -428,7 +450,16 @@ void record_remark(const struct record *record, char *text, size_t text_bytes)
              (unsigned long long)record->lost_events, record->lost_events == 1 ? " was" : "s were");
 }
 
-const char *record_stack(const struct record *record, uint32_t number)
+static const char *record_stack(const void *reader, uint32_t number)
 {
+  const struct record *record = reader;
   return number < record->n_stacks ? record->stacks[number] : NULL;
 }
+
+const struct trace_format trace_format_record = {.is = record_is,
+                                                 .open = record_open,
+                                                 .close = record_close,
+                                                 .next = record_next,
+                                                 .progress = record_progress,
+                                                 .remark = record_remark,
+                                                 .stack = record_stack};

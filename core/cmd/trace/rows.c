@@ -1,27 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /* rows.c: see rows.h. The first bytes of a file tell its format. */
 #include "rows.h"
-#include "record.h"
+#include "format.h"
+#include "pointer_map.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { TRACE_MAGIC = 6 };
+/* In the order in which they are tried. */
+static const struct trace_format *const trace_formats[] = {&trace_format_record,  &trace_format_snapshot,
+                                                           &trace_format_nsys,    &trace_format_umpire,
+                                                           &trace_format_rocprof, &trace_format_rmm};
+
+/* The sizes of what is allocated, for formats whose frees lack them. */
+struct trace_sizes {
+  struct pointer_map live; /* address to index */
+  uint64_t *bytes;         /* by index; of a free index, the next free one */
+  uint32_t n, capacity, first_free;
+};
 
 struct trace_rows {
   const char *file; /* as messages name it */
   bool from_standard_input;
-  struct trace_lines lines; /* of a CSV log; and the file of a record */
-  struct trace_columns columns;
-  struct trace_clock clock;
-  struct record *record; /* NULL: the log is CSV */
-  FILE *spooled;         /* the record from standard input; else NULL */
+  struct trace_lines lines;
+  const struct trace_format *format;
+  void *reader;
+  struct trace_sizes sizes;
   uint32_t line;
-  char remark[256];
+  char remark[512];
   char message[PATH_MAX + 512];
 };
 
@@ -37,40 +45,45 @@ static enum trace_line trace_rows_fail_here(struct trace_rows *rows, const char 
   return TRACE_LINE_ERROR;
 }
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------- */
+/* ---- Sizes of frees -------------------------------------------------------------------------------------------- */
 
-/* The tool that unpacks a file with this beginning; NULL if the file is not packed. */
-static const char *trace_packer(const char *line, size_t bytes)
+static bool trace_sizes_put(struct trace_sizes *sizes, uint64_t pointer, uint64_t bytes)
 {
-  static const struct {
-    const char *tool, *magic;
-    size_t bytes;
-  } packers[] = {{"xz",
-                  "\xfd"
-                  "7zXZ\0",
-                  TRACE_MAGIC},
-                 {"gzip", "\x1f\x8b", 2},
-                 {"zstd", "\x28\xb5\x2f\xfd", 4},
-                 {"bzip2", "BZh", 3}};
-  for (size_t i = 0; i < sizeof packers / sizeof *packers; i++)
-    if (bytes >= packers[i].bytes && memcmp(line, packers[i].magic, packers[i].bytes) == 0) return packers[i].tool;
-  return NULL;
-}
-
-static enum trace_line trace_rows_first_line(struct trace_rows *rows, const char *line, const char *end,
-                                             bool *is_header_out)
-{
-  char what[PATH_MAX + 64];
-  const char *tool = trace_packer(line, (size_t)(end - line));
-  if (tool) {
-    const char *file = rows->from_standard_input ? "FILE" : rows->file;
-    snprintf(what, sizeof what, "is %s-compressed; pipe it: %s -dc %s | hipmm replay -", tool, tool, file);
-    return trace_rows_fail(rows, what);
+  uint32_t index = pointer_map_get(&sizes->live, pointer);
+  if (index == POINTER_MAP_NONE && sizes->first_free) {
+    index = sizes->first_free - 1;
+    sizes->first_free = (uint32_t)sizes->bytes[index];
+    if (!pointer_map_put(&sizes->live, pointer, index)) return false;
+  } else if (index == POINTER_MAP_NONE) {
+    if (sizes->n == sizes->capacity) {
+      uint32_t capacity = sizes->capacity ? 2 * sizes->capacity : 1024;
+      uint64_t *larger = capacity > sizes->n ? reallocarray(sizes->bytes, capacity, sizeof *larger) : NULL;
+      if (!larger) return false;
+      sizes->bytes = larger;
+      sizes->capacity = capacity;
+    }
+    index = sizes->n++;
+    if (!pointer_map_put(&sizes->live, pointer, index)) return false;
   }
-  *is_header_out = trace_is_header(line, end);
-  if (!*is_header_out || trace_header_read(line, end, &rows->columns, what, sizeof what)) return TRACE_LINE;
-  return trace_rows_fail_here(rows, what);
+  sizes->bytes[index] = bytes;
+  return true;
 }
+
+/* Notes an allocation; gives a free the size of its allocation, if there was one. False: out of memory. */
+static bool trace_sizes_note(struct trace_sizes *sizes, struct trace_row *row)
+{
+  if (!row->pointer) return true;
+  if (row->action == TRACE_ALLOCATE) return trace_sizes_put(sizes, row->pointer, row->bytes);
+  if (row->action != TRACE_FREE) return true;
+  uint32_t index = pointer_map_extract(&sizes->live, row->pointer);
+  if (index == POINTER_MAP_NONE) return true;
+  row->bytes = sizes->bytes[index];
+  sizes->bytes[index] = sizes->first_free;
+  sizes->first_free = index + 1;
+  return true;
+}
+
+/* ---- Formats with lines ---------------------------------------------------------------------------------------- */
 
 static bool trace_line_is_blank(const char *line, const char *end)
 {
@@ -93,31 +106,34 @@ static enum trace_line trace_rows_next_line(struct trace_rows *rows, struct trac
 {
   const char *line, *end;
   enum trace_line state;
-  char what[192];
+  char what[512];
   while ((state = trace_lines_next(&rows->lines, &line, &end)) == TRACE_LINE) {
-    bool is_header = false;
     if (rows->line == UINT32_MAX) return trace_rows_fail(rows, "has more lines than can be counted");
     rows->line++;
-    if (rows->line == 1 && trace_rows_first_line(rows, line, end, &is_header) == TRACE_LINE_ERROR)
-      return TRACE_LINE_ERROR;
-    if (is_header || trace_line_is_blank(line, end)) continue;
-    if (trace_row_read(&rows->columns, &rows->clock, line, end, row_out, what, sizeof what)) return TRACE_LINE;
-    size_t length = strlen(what);
-    if (rows->line == 1) /* perhaps another kind of file */
-      snprintf(what + length, sizeof what - length, "; a log begins with Thread,Time,Action,Pointer,Size,Stream");
-    return trace_rows_fail_here(rows, what);
+    if (trace_line_is_blank(line, end)) continue;
+    state = rows->format->line(rows->reader, rows->line, line, end, row_out, what, sizeof what);
+    if (state == TRACE_LINE_ERROR) return trace_rows_fail_here(rows, what);
+    if (state == TRACE_LINE) return TRACE_LINE;
   }
   return trace_rows_end_of_lines(rows, state);
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------ */
 
+static enum trace_line trace_rows_next_row(struct trace_rows *rows, struct trace_row *row_out)
+{
+  char what[512];
+  enum trace_line state = rows->format->next(rows->reader, row_out, what, sizeof what);
+  if (state == TRACE_LINE && rows->line < UINT32_MAX) rows->line++;
+  return state == TRACE_LINE_ERROR ? trace_rows_fail(rows, what) : state;
+}
+
 enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_out)
 {
-  if (!rows->record) return trace_rows_next_line(rows, row_out);
-  enum trace_line state = record_next(rows->record, row_out);
-  if (state == TRACE_LINE && rows->line < UINT32_MAX) rows->line++;
-  return state == TRACE_LINE_ERROR ? trace_rows_fail(rows, "out of memory while reading it") : state;
+  enum trace_line state = rows->format->line ? trace_rows_next_line(rows, row_out) : trace_rows_next_row(rows, row_out);
+  if (state == TRACE_LINE && rows->format->frees_lack_sizes && !trace_sizes_note(&rows->sizes, row_out))
+    return trace_rows_fail(rows, "out of memory while reading it");
+  return state;
 }
 
 const char *trace_rows_message(const struct trace_rows *rows)
@@ -130,58 +146,74 @@ uint32_t trace_rows_line(const struct trace_rows *rows)
   return rows->line;
 }
 
+static void trace_rows_progress(const struct trace_rows *rows, uint64_t *done_out, uint64_t *total_out)
+{
+  *done_out = rows->lines.done_bytes - (rows->lines.end - rows->lines.start);
+  *total_out = rows->lines.total_bytes;
+  if (rows->format->progress) rows->format->progress(rows->reader, done_out, total_out);
+}
+
 uint64_t trace_rows_done_bytes(const struct trace_rows *rows)
 {
-  return rows->record ? record_done_bytes(rows->record)
-                      : rows->lines.done_bytes - (rows->lines.end - rows->lines.start);
+  uint64_t done, total;
+  trace_rows_progress(rows, &done, &total);
+  return done;
 }
 
 uint64_t trace_rows_total_bytes(const struct trace_rows *rows)
 {
-  return rows->record ? record_total_bytes(rows->record) : rows->lines.total_bytes;
+  uint64_t done, total;
+  trace_rows_progress(rows, &done, &total);
+  return total;
 }
 
 const char *trace_rows_remark(struct trace_rows *rows)
 {
-  if (rows->record) record_remark(rows->record, rows->remark, sizeof rows->remark);
+  if (rows->format->remark) rows->format->remark(rows->reader, rows->remark, sizeof rows->remark);
   return rows->remark;
 }
 
 const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack)
 {
-  return rows->record ? record_stack(rows->record, stack) : NULL;
+  return rows->format->stack ? rows->format->stack(rows->reader, stack) : NULL;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------------------------ */
 
-/* A pipe cannot seek, so the record is copied into a file without a name. An errno; 0: done. */
-static int trace_rows_spool(struct trace_rows *rows)
+/* The tool that unpacks a file with this beginning; NULL if the file is not packed. */
+static const char *trace_packer(const char *start, size_t bytes)
 {
-  const char *start;
-  size_t bytes;
-  int code = 0;
-  rows->spooled = tmpfile();
-  if (!rows->spooled) return errno;
-  while (!code && (bytes = trace_lines_rest(&rows->lines, &start, &code)) > 0)
-    if (fwrite(start, 1, bytes, rows->spooled) < bytes) code = errno;
-  return !code && fflush(rows->spooled) ? errno : code;
+  static const struct {
+    const char *tool, *magic;
+    size_t bytes;
+  } packers[] = {{"xz",
+                  "\xfd"
+                  "7zXZ\0",
+                  6},
+                 {"gzip", "\x1f\x8b", 2},
+                 {"zstd", "\x28\xb5\x2f\xfd", 4},
+                 {"bzip2", "BZh", 3}};
+  for (size_t i = 0; i < sizeof packers / sizeof *packers; i++)
+    if (bytes >= packers[i].bytes && memcmp(start, packers[i].magic, packers[i].bytes) == 0) return packers[i].tool;
+  return NULL;
 }
 
 static bool trace_rows_begin(struct trace_rows *rows, const char *file)
 {
-  char what[256];
+  char what[PATH_MAX + 64];
   const char *start;
   if (!trace_lines_open(&rows->lines, file)) return trace_rows_fail(rows, strerror(errno)) == TRACE_LINE;
-  size_t bytes = trace_lines_peek(&rows->lines, &start);
-  if (!record_is(start, bytes)) return true;
-  int descriptor = rows->lines.fd, code = 0;
-  if (!rows->lines.total_bytes) {
-    code = trace_rows_spool(rows);
-    descriptor = rows->spooled ? fileno(rows->spooled) : -1;
+  size_t bytes = trace_lines_peek(&rows->lines, &start), i = 0;
+  const char *tool = trace_packer(start, bytes);
+  if (tool) {
+    snprintf(what, sizeof what, "is %s-compressed; pipe it: %s -dc %s | hipmm replay -", tool, tool,
+             rows->from_standard_input ? "FILE" : rows->file);
+    return trace_rows_fail(rows, what) == TRACE_LINE;
   }
-  if (code) return trace_rows_fail(rows, strerror(code)) == TRACE_LINE;
-  rows->record = record_open(descriptor, what, sizeof what);
-  return rows->record || trace_rows_fail(rows, what) == TRACE_LINE;
+  while (!trace_formats[i]->is(start, bytes)) i++; /* the last one takes any */
+  rows->format = trace_formats[i];
+  rows->reader = rows->format->open(&rows->lines, what, sizeof what);
+  return rows->reader || trace_rows_fail(rows, what) == TRACE_LINE;
 }
 
 struct trace_rows *trace_rows_open(const char *file, char *message, size_t message_bytes)
@@ -193,7 +225,6 @@ struct trace_rows *trace_rows_open(const char *file, char *message, size_t messa
   }
   rows->from_standard_input = strcmp(file, "-") == 0;
   rows->file = rows->from_standard_input ? "standard input" : file;
-  rows->columns = trace_default_columns;
   if (trace_rows_begin(rows, file)) return rows;
   snprintf(message, message_bytes, "%s", rows->message);
   trace_rows_close(rows);
@@ -202,8 +233,9 @@ struct trace_rows *trace_rows_open(const char *file, char *message, size_t messa
 
 void trace_rows_close(struct trace_rows *rows)
 {
-  if (rows->record) record_close(rows->record);
-  if (rows->spooled) fclose(rows->spooled);
+  if (rows->reader) rows->format->close(rows->reader);
   trace_lines_close(&rows->lines);
+  pointer_map_clear(&rows->sizes.live);
+  free(rows->sizes.bytes);
   free(rows);
 }

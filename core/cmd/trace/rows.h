@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* rows.h: the rows of an allocation log, in order, whatever its format: RMM's CSV (csv.h) or the binary record of the
- * `recording` adaptor (record.h). Used by trace.c and `hipmm convert`. */
+/* rows.h: the rows of an allocation log, in order, whatever its format (format.h). Used by trace.c, logs.c and the tests. */
 #ifndef HIPMM_CORE_CMD_TRACE_ROWS_H
 #define HIPMM_CORE_CMD_TRACE_ROWS_H
 
-#include "csv.h"
+#include "lines.h"
+
+enum trace_action { TRACE_ALLOCATE, TRACE_FREE, TRACE_ALLOCATE_FAILURE, TRACE_FREE_FAILURE };
+
+struct trace_row {
+  enum trace_action action;
+  uint64_t pointer, bytes, stream;
+  int64_t
+      nanoseconds; /* since 1970; of RMM's CSV since midnight of the log's first day, UTC; TRACE_NO_TIME: not known */
+  uint32_t thread; /* 0: not known */
+  uint32_t stack;  /* number of a call stack; 0: none */
+};
+
+#define TRACE_NO_TIME INT64_MIN
 
 struct trace_rows;
 
@@ -16,14 +28,14 @@ void trace_rows_close(struct trace_rows *rows);
 enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_out);
 const char *trace_rows_message(const struct trace_rows *rows);
 
-/* The line of the last row in the file; of a record, its number. */
+/* The line of the last row in the file; of a format without lines, the row's number. */
 uint32_t trace_rows_line(const struct trace_rows *rows);
 
 /* What is read so far, of how much; total 0: not known. */
 uint64_t trace_rows_done_bytes(const struct trace_rows *rows);
 uint64_t trace_rows_total_bytes(const struct trace_rows *rows);
 
-/* After the last row: what the log says it lacks, as a sentence; "" if it is complete. */
+/* After the last row: what the log says it lacks, and what of it was left out, as a sentence; "" if it is complete. */
 const char *trace_rows_remark(struct trace_rows *rows);
 
 /* The lines of a call stack, innermost first; NULL if the log does not have it. Valid until the rows are closed. */

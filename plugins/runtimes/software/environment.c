@@ -16,6 +16,17 @@ struct environment_list {
   const char *items[];
 };
 
+static void environment_free_list(struct hipmm_strings *field)
+{
+  if (!field->items) return;
+  struct environment_list *list =
+      (struct environment_list *)((char *)(uintptr_t)field->items - offsetof(struct environment_list, items));
+  free(list->text);
+  free(list);
+  *field = (struct hipmm_strings){.items = NULL};
+}
+
+/* Replaces the list of a setting before, or of the default. */
 static bool environment_read_list(const char *text, struct hipmm_strings *field)
 {
   size_t n = 0, most = strlen(text) / 2 + 1; /* the shortest item is a letter and a semicolon */
@@ -29,6 +40,7 @@ static bool environment_read_list(const char *text, struct hipmm_strings *field)
   list->text = rest;
   for (char *item; (item = strsep(&rest, ";"));)
     if (*item) list->items[n++] = item;
+  environment_free_list(field);
   *field = (struct hipmm_strings){.items = list->items, .count = n};
   return true;
 }
@@ -123,11 +135,6 @@ void software_environment_free(const struct hipmm_option *table, size_t n, void 
 {
   for (size_t i = 0; i < n; i++) {
     struct hipmm_strings *field = (struct hipmm_strings *)((char *)options + table[i].offset);
-    if (table[i].type != HIPMM_OPTION_STRINGS || !field->items) continue;
-    struct environment_list *list =
-        (struct environment_list *)((char *)(uintptr_t)field->items - offsetof(struct environment_list, items));
-    free(list->text);
-    free(list);
-    field->items = NULL;
+    if (table[i].type == HIPMM_OPTION_STRINGS) environment_free_list(field);
   }
 }

@@ -64,8 +64,7 @@ struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_b
 /* Whether its chunks may be mapped at several addresses at once; at first they may not. */
 void fake_let_upstream_alias(bool may_alias);
 
-/* Makes it report that mapping is slow; that `auto` should not use its mapping. */
-void fake_slow_upstream_down(void);
+/* Makes it report that `auto` should not use its mapping. */
 void fake_discourage_upstream(void);
 
 /* The `nth` call of any function of the upstream fails from now on, once, with this status. 0: none. */

@@ -29,6 +29,13 @@ static enum hipmm_status refuse(const struct hipmm_services *services, enum hipm
   return status;
 }
 
+static enum hipmm_status explain(const struct hipmm_services *services, enum hipmm_status status, const char *text,
+                                 uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
+{
+  (void)services, (void)text, (void)first, (void)second, (void)third, (void)fourth;
+  return status;
+}
+
 static enum hipmm_status refuse_hip(const struct hipmm_services *services, const char *call, int code, size_t bytes)
 {
   (void)call, (void)bytes;
@@ -77,6 +84,7 @@ static const struct hipmm_services services = {.struct_size = sizeof services,
                                                .hip = &fake_hip,
                                                .fail = fail,
                                                .refuse = refuse,
+                                               .explain = explain,
                                                .refuse_hip = refuse_hip,
                                                .log = say_nothing,
                                                .host_allocate = host_allocate,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MAX_ITEMS = 8192, MAX_GRANULES = 1 << 16 };
+enum { MAX_ITEMS = 16384, MAX_GRANULES = 1 << 16 };
 
 static const uint64_t FIRST_ADDRESS = 0x200000000000;
 
@@ -18,7 +18,7 @@ struct item {
 static struct item blocks[MAX_ITEMS], ranges[MAX_ITEMS], chunks[MAX_ITEMS];
 static uint32_t mapped[MAX_GRANULES];  /* by address: the chunk that lies there, counted from 1 */
 static uint64_t offsets[MAX_GRANULES]; /* and how far into it that is */
-static bool may_alias, is_slow, is_in_doubt;
+static bool may_alias, is_in_doubt;
 static uint64_t capacity, granule, held, next_address;
 static unsigned fail_nth;
 static enum hipmm_status fail_status;
@@ -235,12 +235,6 @@ static int tells_may_alias(void *self)
   return may_alias;
 }
 
-static int tells_is_slow(void *self)
-{
-  (void)self;
-  return is_slow;
-}
-
 static const char *tells_doubt(void *self)
 {
   (void)self;
@@ -256,7 +250,6 @@ static const struct hipmm_mapping mapping = {.struct_size = sizeof mapping,
                                              .map = map,
                                              .unmap = unmap,
                                              .may_alias = tells_may_alias,
-                                             .is_slow = tells_is_slow,
                                              .discouraged_reason = tells_doubt};
 
 static struct hipmm_ops ops = {.struct_size = sizeof ops, .allocate = allocate, .deallocate = deallocate};
@@ -273,11 +266,6 @@ struct hipmm_resource *fake_upstream(uint64_t capacity_bytes, uint64_t granule_b
 void fake_let_upstream_alias(bool it_may)
 {
   may_alias = it_may;
-}
-
-void fake_slow_upstream_down(void)
-{
-  is_slow = true;
 }
 
 void fake_discourage_upstream(void)
@@ -315,7 +303,7 @@ void fake_upstream_begin(void)
   capacity = granule = held = 0;
   next_address = FIRST_ADDRESS;
   fail_nth = 0;
-  may_alias = is_slow = is_in_doubt = false;
+  may_alias = is_in_doubt = false;
 }
 
 void fake_upstream_end(void)

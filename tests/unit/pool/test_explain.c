@@ -137,7 +137,7 @@ static void takes_what_the_limit_leaves(void **state)
 static void says_what_the_device_lacks(void **state)
 {
   (void)state;
-  start("pool", "", ", 'growth': 'mapped'");
+  start("pool", "", ", 'growth': 'mapped', 'slack': 0");
   fails(1024 * MIB, HIPMM_E_OUT_OF_MEMORY);
   assert_message("device: ");
   assert_message("; pool: cannot allocate 1 GiB: holds 12 MiB, 7 MiB free (");

@@ -114,22 +114,26 @@ struct order_case {
   bool retains;
   const char *broken;
   bool one_address; /* the runtime is one where memory knows one address only */
+  bool has_heaps;   /* every thread has a heap of its own, and most blocks are for it */
 };
 
 static const char pool_wait[] = "stream_wait";
 
 static const struct order_case cases[] = {
-    {"does not have streams wait: mapped, lazy", "mapped", "lazy", true, pool_wait, false},
-    {"does not have streams wait: segments, lazy", "segments", "lazy", true, pool_wait, false},
-    {"does not have streams wait: mapped, on_free", "mapped", "on_free", true, pool_wait, false},
-    {"does not have streams wait: segments, auto", "segments", "auto", true, pool_wait, false},
-    {"does not wait for the device: mapped", "mapped", "auto", false, "hipDeviceSynchronize", false},
-    {"does not wait for the device: segments", "segments", "auto", false, "hipDeviceSynchronize", false},
-    {"does not wait for a stream that is retired", "segments", "auto", false, "hipStreamSynchronize", false},
-    {"moves memory from under work", "mapped", "lazy", true, "hipEventSynchronize", true},
-    {"unmaps memory from under work", "mapped", "lazy", true, "hipDeviceSynchronize", false},
-    {"takes unfinished work for done: lazy", "mapped", "lazy", true, "hipEventQuery", false},
-    {"takes unfinished work for done: on_free", "segments", "on_free", true, "hipEventQuery", false},
+    {"does not have streams wait: mapped, lazy", "mapped", "lazy", true, pool_wait, false, false},
+    {"does not have streams wait: segments, lazy", "segments", "lazy", true, pool_wait, false, false},
+    {"does not have streams wait: mapped, on_free", "mapped", "on_free", true, pool_wait, false, false},
+    {"does not have streams wait: segments, auto", "segments", "auto", true, pool_wait, false, false},
+    {"does not wait for the device: mapped", "mapped", "auto", false, "hipDeviceSynchronize", false, false},
+    {"does not wait for the device: segments", "segments", "auto", false, "hipDeviceSynchronize", false, false},
+    {"does not wait for a stream that is retired", "segments", "auto", false, "hipStreamSynchronize", false, false},
+    {"moves memory from under work", "mapped", "lazy", true, "hipEventSynchronize", true, false},
+    {"unmaps memory from under work", "mapped", "lazy", true, "hipDeviceSynchronize", false, false},
+    {"takes unfinished work for done: lazy", "mapped", "lazy", true, "hipEventQuery", false, false},
+    {"takes unfinished work for done: on_free", "segments", "on_free", true, "hipEventQuery", false, false},
+    {"does not have streams wait: heaps of threads", "mapped", "lazy", true, pool_wait, false, true},
+    {"does not wait for the device: heaps of threads", "segments", "auto", false, "hipDeviceSynchronize", false, true},
+    {"takes unfinished work for done: heaps of threads", "mapped", "lazy", true, "hipEventQuery", false, true},
 };
 
 static void run_program(const struct order_case *row, uint64_t seed)
@@ -186,7 +190,10 @@ static bool notices(const struct order_case *row, const char *broken)
   char number[20], *path;
   const char *top = getenv("top_builddir"), *ours = getenv("HIPMM_PLUGIN_PATH");
   snprintf(number, sizeof number, "%zu", (size_t)(row - cases));
-  const char *folder = broken == pool_wait ? "tests/unit/pool/unordered/.libs" : "plugins";
+  const char *folder = broken == pool_wait ? (row->has_heaps ? "tests/unit/pool/unordered/heaps/.libs"
+                                                             : "tests/unit/pool/unordered/.libs")
+                       : row->has_heaps    ? "tests/unit/pool/eager/.libs"
+                                           : "plugins";
   if (asprintf(&path, "HIPMM_PLUGIN_PATH=%s/%s:%s", top ? top : ".", folder, ours ? ours : "") < 0) return false;
   const char *const arguments[] = {"--run", number, broken, NULL}, *const environment[] = {path, NULL};
   struct outcome outcome = run_again(arguments, environment);

@@ -216,7 +216,7 @@ static void synchronises_the_device_only_instead_of_growing(void **state)
   enum { BLOCKS = 8, BYTES = 4 * MIB };
   (void)state;
   for (int growth = 0; growth < GROWTHS; growth++) {
-    start("'scheduler': 'stepped'", growth, AUTO, ", 'initial_size': '32MiB'");
+    start("'scheduler': 'stepped'", growth, AUTO, ", 'initial_size': '32MiB', 'slack': 0");
     hipmm_stream_t first = fixture_stream(), second = fixture_stream();
     void *ptr[BLOCKS] = {fixture_allocate(BYTES, second)};
     for (int i = 1; i < 3; i++) ptr[i] = fixture_allocate(BYTES, first);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/compat/detail/log_rows.hpp: what logging_resource_adaptor writes to a stream of the program, or to sinks of spdlog,
- * row by row. Files are
- * written by hipmm's type `logging`, in the same form. */
+/* hipmm/compat/detail/log_rows.hpp: what logging_resource_adaptor writes to a stream of the program, or to sinks of
+ * spdlog, row by row. Files are written by hipmm's type `logging`, in the same form. */
 #ifndef HIPMM_COMPAT_DETAIL_LOG_ROWS_HPP
 #define HIPMM_COMPAT_DETAIL_LOG_ROWS_HPP
 

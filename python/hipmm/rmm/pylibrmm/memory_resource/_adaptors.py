@@ -29,7 +29,6 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
     """A pool: `initial_pool_size` bytes at once (None: half of the free memory), up to `maximum_pool_size` (None: no limit).
     Sizes may be texts."""
 
-
     def __init__(
         self,
         upstream_mr: DeviceMemoryResource,
@@ -53,7 +52,6 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
 class ArenaMemoryResource(UpstreamResourceAdaptor):
     """An arena of a fixed size (None: half of the free memory), of which threads and streams have parts."""
 
-
     def __init__(
         self, upstream_mr: DeviceMemoryResource, arena_size: int | str | None = None, dump_log_on_failure: bool = False
     ) -> None:
@@ -73,7 +71,6 @@ class ArenaMemoryResource(UpstreamResourceAdaptor):
 class FixedSizeMemoryResource(UpstreamResourceAdaptor):
     """Blocks of one size; larger requests raise MemoryError."""
 
-
     def __init__(
         self, upstream_mr: DeviceMemoryResource, block_size: int = 1 << 20, blocks_to_preallocate: int = 128
     ) -> None:
@@ -86,7 +83,6 @@ class FixedSizeMemoryResource(UpstreamResourceAdaptor):
 class BinningMemoryResource(UpstreamResourceAdaptor):
     """Bins of sizes over an upstream for larger requests: one for each power of two between the exponents, and those of
     add_bin()."""
-
 
     def __init__(
         self, upstream_mr: DeviceMemoryResource, min_size_exponent: int = -1, max_size_exponent: int = -1

@@ -51,7 +51,6 @@ class CudaAsyncMemoryResource(DeviceMemoryResource):
     """Stream-ordered memory of a pool of the driver. `initial_pool_size` may be a text; `enable_ipc`: other processes can
     import the pool (POSIX file descriptors)."""
 
-
     def __init__(
         self,
         initial_pool_size: int | str | None = None,

@@ -84,10 +84,13 @@ int hipmm_stream_is_per_thread_default(hipmm_stream_t stream);
 
 /* ---- Events ------------------------------------------------------------------------------------------------------ */
 
-/* A point in the work of a stream (HIP: hipEvent_t without times). Events work after hipmm_finalize(), too. */
+/* A point in the work of a stream (HIP: hipEvent_t without times). Events work after hipmm_finalize(), too. All functions are
+ * thread-safe, except that no other thread may use an event that is being destroyed. An event that is not live is
+ * HIPMM_E_ARGUMENT, a failure of the runtime HIPMM_E_HIP. */
 struct hipmm_stream_event;
 
-/* Creates an event on a device. The caller destroys it. Before the first record it stands for work that has completed. */
+/* Creates an event on a device. The caller destroys it. Before the first record it stands for work that has completed.
+ * HIPMM_E_NO_DEVICE if there is no such device. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stream_event_create(int device, struct hipmm_stream_event **event_out);
 
 /* NULL has no effect. Streams that wait for the event's work go on waiting. After a failure the event is unchanged. */

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* plan.c: `hipmm plan`: whether the programs of some logs fit on a device together, and what to shrink if they do not. The
+ * need of each is its least budget (replay/fit.h); savings.c says what would lower it. */
+#include "plan.h"
+#include "../../base/text.h"
+#include "../../base/units.h"
+#include "../replay/fit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PLAN_MESSAGE = PATH_MAX + 512 };
+
+/* What a program gets that says nothing. */
+static const char plan_default_graph[] = "{ \"stack\": [\"pool\", \"device\"] }";
+
+/* ---- Reading --------------------------------------------------------------------------------------------------- */
+
+/* A log is read twice, a pipe only once: it is copied into a file without a name, which becomes the standard input. An
+ * errno; 0: done. */
+static int plan_keep_input(void)
+{
+  char buffer[1 << 16];
+  ssize_t got = 0;
+  int code = 0;
+  if (lseek(STDIN_FILENO, 0, SEEK_CUR) >= 0) return 0;
+  FILE *copy = tmpfile();
+  if (!copy) return errno;
+  while (!code && ((got = read(STDIN_FILENO, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR)))
+    if (got > 0 && fwrite(buffer, 1, (size_t)got, copy) < (size_t)got) code = errno;
+  if (!code && got < 0) code = errno;
+  if (!code && (fflush(copy) || dup2(fileno(copy), STDIN_FILENO) < 0)) code = errno;
+  fclose(copy);
+  return code;
+}
+
+/* To the start, for a log that is the standard input. False: the error was printed. */
+static bool plan_rewind(const char *file)
+{
+  if (strcmp(file, "-") != 0) return true;
+  int code = plan_keep_input();
+  if (!code && lseek(STDIN_FILENO, 0, SEEK_SET) < 0) code = errno;
+  if (code) say("plan: standard input cannot be kept to be read again: %s", strerror(code));
+  return !code;
+}
+
+static void plan_show_progress(void *closure, uint64_t done, uint64_t total)
+{
+  progress_show(closure, done, total);
+}
+
+static bool plan_read_trace(const char *file, struct trace *trace)
+{
+  char message[PLAN_MESSAGE];
+  struct progress progress;
+  if (!plan_rewind(file)) return false;
+  progress_start(&progress, "reading");
+  const struct trace_watcher watcher = {plan_show_progress, &progress};
+  bool good = trace_read(file, &watcher, trace, message, sizeof message);
+  progress_end(&progress);
+  if (!good) say("%s", message);
+  return good;
+}
+
+static bool plan_read_blocks(const char *file, struct plan_log *log)
+{
+  char *files[] = {(char *)file};
+  if (!plan_rewind(file) || !blocks_read(&log->blocks, files, 1)) return false;
+  if (savings_find(&log->blocks, &log->savings)) return true;
+  say("plan: out of memory");
+  return false;
+}
+
+/* ---- Needs ----------------------------------------------------------------------------------------------------- */
+
+static bool plan_fit(struct plan *plan, struct plan_log *log, const struct trace *trace)
+{
+  char command[PATH_MAX + 16];
+  struct fit fit;
+  snprintf(command, sizeof command, "plan: %s", log->file);
+  const struct fit_request request = {command, trace, &plan->source, 0, 1};
+  if (!fit_find(&fit, &request)) return false;
+  log->peak_requested_bytes = fit.peak_requested_bytes;
+  log->needs_bytes = fit.held_bytes + plan->process_bytes;
+  plan->needs_bytes += log->needs_bytes;
+  snprintf(plan->runtime, sizeof plan->runtime, "%s", fit.runtime);
+  fit_clear(&fit);
+  return true;
+}
+
+static bool plan_add(struct plan *plan, const char *file)
+{
+  struct plan_log *log = &plan->logs[plan->n_logs++];
+  struct trace trace;
+  log->file = strcmp(file, "-") == 0 ? "standard input" : file;
+  if (!plan_read_trace(file, &trace)) return false;
+  bool good = plan_fit(plan, log, &trace);
+  trace_clear(&trace);
+  return good && plan_read_blocks(file, log);
+}
+
+static int plan_make(struct plan *plan, const struct arguments *arguments, bool as_json)
+{
+  plan->logs = calloc(arguments->n_operands, sizeof *plan->logs);
+  if (!plan->logs) {
+    say("plan: out of memory");
+    return CMD_BAD;
+  }
+  for (size_t i = 0; i < arguments->n_operands; i++)
+    if (!plan_add(plan, arguments->operands[i])) return CMD_BAD;
+  if (!plan->device_bytes) plan->device_bytes = fit_smallest_card(plan->needs_bytes);
+  for (size_t i = 0; i < plan->n_logs; i++) plan->logs[i].copies = plan->device_bytes / plan->logs[i].needs_bytes;
+  int status = plan_fits(plan) ? CMD_GOOD : CMD_BAD;
+  return as_json ? plan_print_json(plan, status) : plan_print(plan, status);
+}
+
+static void plan_clear(struct plan *plan)
+{
+  for (size_t i = 0; i < plan->n_logs; i++) blocks_clear(&plan->logs[i].blocks);
+  free(plan->logs);
+  source_close(&plan->source);
+}
+
+/* ---- The command ----------------------------------------------------------------------------------------------- */
+
+/* False: the error was printed. */
+static bool plan_choose_graph(struct plan *plan, const char *config)
+{
+  source_choose(&plan->source, config);
+  if (plan->source.file) return true;
+  plan->source.file = "the default stack";
+  plan->source.text = strdup(plan_default_graph);
+  if (!plan->source.text) say("plan: out of memory");
+  return plan->source.text;
+}
+
+static bool plan_read_size(const char *option, const char *text, bool may_be_nothing, uint64_t *bytes_out)
+{
+  char quoted[TEXT_QUOTE_BYTES];
+  if (!text) return true;
+  if (units_parse_bytes(text, bytes_out) && (*bytes_out || may_be_nothing) && *bytes_out <= INT64_MAX / TRACE_MOST_LOGS)
+    return true;
+  say("plan: --%s %s is not a size; write \"16GiB\" or \"24GB\"", option, text_quote(text, quoted, sizeof quoted));
+  return false;
+}
+
+static int plan_run(int argc, char **argv)
+{
+  struct plan plan = {.n_logs = 0};
+  const char *config = NULL, *device = NULL, *process = NULL;
+  bool as_json = false;
+  int status;
+  const struct argument rows[] = {
+      {.name = "device-memory",
+       .value_name = "SIZE",
+       .doc = "the memory of the device, such as 16GiB; by default that of the smallest card that has enough",
+       .value = &device},
+      {.name = "process-memory",
+       .value_name = "SIZE",
+       .doc = "what each process takes besides its stack: the driver's context, code, other libraries; 0 by default",
+       .value = &process},
+      CONFIG_ARGUMENT(&config),
+      {.name = "json", .doc = "print one JSON object", .flag = &as_json},
+  };
+  struct arguments arguments = {&plan_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (!plan_read_size("device-memory", device, false, &plan.device_bytes)) return CMD_USAGE;
+  if (!plan_read_size("process-memory", process, true, &plan.process_bytes)) return CMD_USAGE;
+  if (!plan_choose_graph(&plan, config)) return CMD_BAD;
+  setenv("HIPMM_RUNTIME", "software", 0);
+  status = plan_make(&plan, &arguments, as_json);
+  plan_clear(&plan);
+  return status;
+}
+
+const struct command plan_command = {
+    "plan", "say whether programs fit on a device, and what to shrink", "LOG…",
+    "Says what the programs that wrote some allocation logs need, whether they fit on a device together, with how much "
+    "to "
+    "spare, and how many processes of each fit. Reads any format that `hipmm convert` reads.\n"
+    "\n"
+    "What a program needs is the least memory with which its whole log runs through the stack of device 0, as `hipmm "
+    "replay --fit` finds it, on the software device unless HIPMM_RUNTIME names another. Without a graph file the stack "
+    "is "
+    "{ \"stack\": [\"pool\", \"device\"] }. What the driver and the program's code take is not in the log: see "
+    "--process-memory.\n"
+    "\n"
+    "Then come the blocks to shrink first, by size, and by call stack where the log has stacks: what they hold at the "
+    "peak, "
+    "and by how much the requested peak falls if all blocks of that row have half the size, or are gone. Another peak "
+    "of "
+    "the log bounds that. The need falls by about as much.\n"
+    "\n"
+    "LOG: `-` is standard input; each log is a process of its own. Exit status 1 if they do not fit, or a log is "
+    "malformed.",
+    plan_run};

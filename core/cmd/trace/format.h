@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* format.h: the formats of allocation logs. A reader gets a file that nobody vouches for: it trusts no number in it, and
+ * runs nothing. */
+#ifndef HIPMM_CORE_CMD_TRACE_FORMAT_H
+#define HIPMM_CORE_CMD_TRACE_FORMAT_H
+
+#include "rows.h"
+
+struct trace_format {
+  /* Whether a file that begins with these bytes, at most 1 MiB, has the format. */
+  bool (*is)(const char *start, size_t bytes);
+
+  /* A reader of the file; `lines` stays the caller's and is open until close. NULL: `message` has the reason. */
+  void *(*open)(struct trace_lines *lines, char *message, size_t message_bytes);
+  void (*close)(void *reader);
+
+  /* One of the two. `line`: of a format with lines, the row in one, without its newline; TRACE_LINE_END: it has none. Blank
+   * lines are left out. `next`: the next row of another format. On TRACE_LINE_ERROR `message` has the reason. */
+  enum trace_line (*line)(void *reader, uint32_t number, const char *line, const char *end, struct trace_row *row_out,
+                          char *message, size_t message_bytes);
+  enum trace_line (*next)(void *reader, struct trace_row *row_out, char *message, size_t message_bytes);
+
+  bool frees_lack_sizes; /* rows.c adds those of the allocations */
+
+  /* As the functions of rows.h; NULL: nothing to tell. */
+  void (*progress)(const void *reader, uint64_t *done_out, uint64_t *total_out);
+  void (*remark)(const void *reader, char *text, size_t text_bytes);
+  const char *(*stack)(const void *reader, uint32_t number);
+};
+
+extern const struct trace_format trace_format_record;   /* record.c: the binary record of base/record_format.h */
+extern const struct trace_format trace_format_snapshot; /* snapshot.c: torch.cuda.memory._snapshot(), pickle or JSON */
+extern const struct trace_format trace_format_nsys;     /* nsys.c: SQLite export of NVIDIA Nsight Systems */
+extern const struct trace_format trace_format_umpire;   /* umpire.c: replay log of Umpire */
+extern const struct trace_format trace_format_rocprof;  /* rocprof.c: CSV of rocprofv3 --memory-allocation-trace */
+extern const struct trace_format trace_format_rmm;      /* rmm.c: RMM's CSV */
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* nsys.c: reads the table CUDA_GPU_MEMORY_USAGE_EVENTS of a SQLite export of NVIDIA Nsight Systems: nsys profile
+ * --cuda-memory-usage=true, then nsys export --type sqlite. Taken are the allocations of device and managed memory; pinned
+ * memory and arrays are not what a stack serves. The table has no streams and threads. */
+#include "format.h"
+
+#include <string.h>
+
+static bool nsys_is(const char *start, size_t bytes)
+{
+  static const char magic[] = "SQLite format 3";
+  return bytes > sizeof magic && memcmp(start, magic, sizeof magic) == 0;
+}
+
+#ifdef HIPMM_HAVE_SQLITE
+#include <sqlite3.h>
+#include <stdlib.h>
+
+enum { NSYS_KIND_DEVICE = 2, NSYS_KIND_MANAGED = 4 }; /* CUDA_MEMOPR_MEMORY_KIND_… */
+enum { NSYS_ALLOCATION = 0, NSYS_DEALLOCATION = 1 };  /* CUDA_DEV_MEM_EVENT_OPR_… */
+
+struct nsys_reader {
+  sqlite3 *database;
+  sqlite3_stmt *rows;
+  int64_t start; /* of the session, nanoseconds since 1970; 0: not known */
+  uint64_t others, processes, devices;
+};
+
+static void nsys_close(void *state)
+{
+  struct nsys_reader *reader = state;
+  sqlite3_finalize(reader->rows);
+  sqlite3_close(reader->database);
+  free(reader);
+}
+
+/* The first column of the first row; `missing` without a row, or on an error. */
+static int64_t nsys_ask(struct nsys_reader *reader, const char *question, int64_t missing)
+{
+  sqlite3_stmt *statement = NULL;
+  if (sqlite3_prepare_v2(reader->database, question, -1, &statement, NULL) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW)
+    missing = sqlite3_column_int64(statement, 0);
+  sqlite3_finalize(statement);
+  return missing;
+}
+
+static bool nsys_refuse(struct nsys_reader *reader, char *message, size_t message_bytes)
+{
+  if (nsys_ask(reader, "SELECT count(*) FROM sqlite_master", -1) < 0)
+    snprintf(message, message_bytes, "cannot be read: %s", sqlite3_errmsg(reader->database));
+  else if (!nsys_ask(
+               reader,
+               "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'CUDA_GPU_MEMORY_USAGE_EVENTS'", 0))
+    snprintf(message, message_bytes,
+             "has no table CUDA_GPU_MEMORY_USAGE_EVENTS: no export of Nsight Systems, or one without memory; "
+             "profile with nsys profile --cuda-memory-usage=true");
+  else if (sqlite3_prepare_v2(reader->database,
+                              "SELECT start, address, bytes, memKind, memoryOperationType "
+                              "FROM CUDA_GPU_MEMORY_USAGE_EVENTS ORDER BY start, rowid",
+                              -1, &reader->rows, NULL) != SQLITE_OK)
+    snprintf(message, message_bytes, "is an export of another release of Nsight Systems: %s",
+             sqlite3_errmsg(reader->database));
+  else
+    return false;
+  return true;
+}
+
+static void *nsys_open(struct trace_lines *lines, char *message, size_t message_bytes)
+{
+  char file[64];
+  struct nsys_reader *reader = lines->total_bytes ? calloc(1, sizeof *reader) : NULL;
+  if (!reader) {
+    snprintf(message, message_bytes, "%s",
+             lines->total_bytes ? "out of memory"
+                                : "is a SQLite file, which cannot be read from a pipe; name the file");
+    return NULL;
+  }
+  snprintf(file, sizeof file, "/proc/self/fd/%d", lines->fd);
+  bool good = sqlite3_open_v2(file, &reader->database, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK;
+  if (!good) snprintf(message, message_bytes, "cannot be read: %s", sqlite3_errmsg(reader->database));
+  if (good) {
+    sqlite3_db_config(reader->database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(reader->database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    good = !nsys_refuse(reader, message, message_bytes);
+  }
+  if (!good) return nsys_close(reader), NULL;
+  reader->start = nsys_ask(reader, "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME", 0);
+  reader->processes =
+      (uint64_t)nsys_ask(reader, "SELECT count(DISTINCT globalPid) FROM CUDA_GPU_MEMORY_USAGE_EVENTS", 1);
+  reader->devices = (uint64_t)nsys_ask(
+      reader, "SELECT count(DISTINCT deviceId) FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE memKind = 2", 1);
+  return reader;
+}
+
+/* The row of the current event; false: it is of no interest. */
+static bool nsys_read_row(struct nsys_reader *reader, struct trace_row *row_out)
+{
+  int64_t time = sqlite3_column_int64(reader->rows, 0), kind = sqlite3_column_int64(reader->rows, 3);
+  int64_t operation = sqlite3_column_int64(reader->rows, 4), bytes = sqlite3_column_int64(reader->rows, 2);
+  if ((kind != NSYS_KIND_DEVICE && kind != NSYS_KIND_MANAGED) || bytes < 0 ||
+      (operation != NSYS_ALLOCATION && operation != NSYS_DEALLOCATION))
+    return false;
+  *row_out = (struct trace_row){.action = operation == NSYS_ALLOCATION ? TRACE_ALLOCATE : TRACE_FREE,
+                                .pointer = (uint64_t)sqlite3_column_int64(reader->rows, 1),
+                                .bytes = (uint64_t)bytes,
+                                .nanoseconds = TRACE_NO_TIME};
+  if (time >= 0 && !__builtin_add_overflow(time, reader->start, &time)) row_out->nanoseconds = time;
+  return true;
+}
+
+static enum trace_line nsys_next(void *state, struct trace_row *row_out, char *message, size_t message_bytes)
+{
+  struct nsys_reader *reader = state;
+  int status;
+  while ((status = sqlite3_step(reader->rows)) == SQLITE_ROW) {
+    if (nsys_read_row(reader, row_out)) return TRACE_LINE;
+    reader->others++;
+  }
+  if (status == SQLITE_DONE) return TRACE_LINE_END;
+  snprintf(message, message_bytes, "cannot be read further: %s", sqlite3_errmsg(reader->database));
+  return TRACE_LINE_ERROR;
+}
+
+static void nsys_remark(const void *state, char *text, size_t text_bytes)
+{
+  const struct nsys_reader *reader = state;
+  int used = 0;
+  *text = '\0';
+  if (reader->others)
+    used = snprintf(text, text_bytes, "left out: %llu event%s of memory that is neither device nor managed memory",
+                    (unsigned long long)reader->others, reader->others == 1 ? "" : "s");
+  if ((reader->processes > 1 || reader->devices > 1) && used >= 0 && (size_t)used < text_bytes)
+    snprintf(text + used, text_bytes - (size_t)used,
+             "%sthe events of %llu process%s and %llu device%s were read as those of one", used ? "; " : "",
+             (unsigned long long)reader->processes, reader->processes == 1 ? "" : "es",
+             (unsigned long long)reader->devices, reader->devices == 1 ? "" : "s");
+}
+
+const struct trace_format trace_format_nsys = {
+    .is = nsys_is, .open = nsys_open, .close = nsys_close, .next = nsys_next, .remark = nsys_remark};
+
+#else
+
+static void *nsys_open(struct trace_lines *lines, char *message, size_t message_bytes)
+{
+  (void)lines;
+  snprintf(
+      message, message_bytes,
+      "is a SQLite file, which this build of hipmm cannot read; install libsqlite3-dev, and configure and build again");
+  return NULL;
+}
+
+static void nsys_close(void *state)
+{
+  (void)state;
+}
+
+static enum trace_line nsys_next(void *state, struct trace_row *row_out, char *message, size_t message_bytes)
+{
+  (void)state, (void)row_out, (void)message, (void)message_bytes;
+  return TRACE_LINE_END;
+}
+
+const struct trace_format trace_format_nsys = {
+    .is = nsys_is, .open = nsys_open, .close = nsys_close, .next = nsys_next};
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* snapshot.c: reads what torch.cuda.memory._snapshot() gives, as the pickle of _dump_snapshot() or as JSON:
+ *
+ *   {"device_traces": [[{"action": "alloc", "addr": …, "size": …, "stream": …, "time_us": …, "frames": […]}, …], …],
+ *    "segments": [{"address": …, "stream": …, "blocks": [{"state": "active_allocated", "size": …, …}, …]}, …]}
+ *
+ * A free is "free_requested", when the program gives the block back; "free_completed" follows when all streams are done with
+ * it. The history has the last events only: blocks that lived before it began are found by their frees and in the segments,
+ * and become allocations before all events. */
+#include "../../base/text.h"
+#include "format.h"
+#include "pointer_map.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SNAPSHOT_MOST_FRAMES = 64, SNAPSHOT_FRAME_BYTES = 768 };
+
+struct snapshot_event {
+  struct trace_row row;
+  const struct tree_value *frames; /* NULL: none */
+  int64_t order;                   /* its time, or the latest before it on its device */
+  size_t place;
+};
+
+struct snapshot {
+  struct tree tree;
+  char *data;
+  struct snapshot_event *events; /* in order of time; blocks of before the history first */
+  size_t n_events, capacity, next_event;
+  struct pointer_map live;   /* addresses, while the events are collected */
+  struct pointer_map stacks; /* place of the frames, then hash of the text, to number */
+  char **texts;              /* of the stacks by number */
+  uint32_t n_texts, texts_capacity;
+  size_t n_devices, n_before, n_unknown;
+};
+
+/* ---- Call stacks ----------------------------------------------------------------------------------------------- */
+
+/* Writes a frame as the adaptors do. Returns its length. */
+static size_t snapshot_frame(const struct tree_value *frame, unsigned index, char line[SNAPSHOT_FRAME_BYTES])
+{
+  const struct tree_value *name = tree_get(frame, "name", TREE_TEXT), *file = tree_get(frame, "filename", TREE_TEXT);
+  int64_t number = tree_get_number(frame, "line", 0);
+  int name_bytes = name && name->length ? (int)(name->length < 300 ? name->length : 300) : 1;
+  int used =
+      snprintf(line, SNAPSHOT_FRAME_BYTES, "  #%u in %.*s", index, name_bytes, name && name->length ? name->text : "?");
+  if (file && file->length)
+    used += snprintf(line + used, SNAPSHOT_FRAME_BYTES - (size_t)used, " from %.*s",
+                     (int)(file->length < 300 ? file->length : 300), file->text);
+  if (number > 0) snprintf(line + used, SNAPSHOT_FRAME_BYTES - (size_t)used, ":%lld", (long long)number);
+  return text_make_plain(line);
+}
+
+/* The frames as lines, innermost first; the caller frees it. NULL: out of memory. */
+static char *snapshot_text(const struct tree_value *frames)
+{
+  unsigned n = frames->length < SNAPSHOT_MOST_FRAMES ? frames->length : SNAPSHOT_MOST_FRAMES, index = 0;
+  char *text = malloc((size_t)n * SNAPSHOT_FRAME_BYTES + 1);
+  size_t used = 0;
+  if (!text) return NULL;
+  for (const struct tree_item *item = frames->first; item && index < n; item = item->next, index++) {
+    used += snapshot_frame(item->value, index, text + used);
+    text[used++] = '\n';
+  }
+  text[used] = '\0';
+  char *fitted = realloc(text, used + 1);
+  return fitted ? fitted : text;
+}
+
+static uint64_t snapshot_hash(const char *text)
+{
+  uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+  for (; *text; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+  return hash | UINT64_C(1) << 63; /* no address */
+}
+
+/* Takes the text. False: out of memory. */
+static bool snapshot_add_text(struct snapshot *snapshot, char *text, uint32_t *number_out)
+{
+  uint64_t hash = snapshot_hash(text);
+  *number_out = pointer_map_get(&snapshot->stacks, hash);
+  if (*number_out != POINTER_MAP_NONE && strcmp(snapshot->texts[*number_out], text) == 0) {
+    free(text);
+    return true;
+  }
+  if (snapshot->n_texts == snapshot->texts_capacity) {
+    uint32_t capacity = 2 * snapshot->texts_capacity + 64;
+    char **larger = reallocarray(snapshot->texts, capacity, sizeof *larger);
+    if (!larger) return free(text), false;
+    snapshot->texts = larger;
+    snapshot->texts_capacity = capacity;
+  }
+  if (!snapshot->n_texts) snapshot->texts[snapshot->n_texts++] = NULL; /* number 0 is no stack */
+  *number_out = snapshot->n_texts;
+  snapshot->texts[snapshot->n_texts++] = text;
+  return pointer_map_put(&snapshot->stacks, hash, *number_out);
+}
+
+/* The number of a stack. Pickles have equal stacks once, and JSON often. */
+static bool snapshot_stack_of(struct snapshot *snapshot, const struct tree_value *frames, uint32_t *number_out)
+{
+  uint64_t place = (uint64_t)(uintptr_t)frames;
+  *number_out = 0;
+  if (!frames || !frames->first) return true;
+  *number_out = pointer_map_get(&snapshot->stacks, place);
+  if (*number_out != POINTER_MAP_NONE) return true;
+  char *text = snapshot_text(frames);
+  return text && snapshot_add_text(snapshot, text, number_out) &&
+         pointer_map_put(&snapshot->stacks, place, *number_out);
+}
+
+/* ---- Events ---------------------------------------------------------------------------------------------------- */
+
+static bool snapshot_add(struct snapshot *snapshot, struct snapshot_event event)
+{
+  if (snapshot->n_events == snapshot->capacity) {
+    size_t capacity = 2 * snapshot->capacity + 1024;
+    struct snapshot_event *larger = reallocarray(snapshot->events, capacity, sizeof *larger);
+    if (!larger) return false;
+    snapshot->events = larger;
+    snapshot->capacity = capacity;
+  }
+  event.place = snapshot->n_events;
+  snapshot->events[snapshot->n_events++] = event;
+  return true;
+}
+
+/* A block that was allocated before the history began. */
+static bool snapshot_add_before(struct snapshot *snapshot, uint64_t pointer, uint64_t bytes, uint64_t stream,
+                                const struct tree_value *frames)
+{
+  const struct trace_row row = {
+      .action = TRACE_ALLOCATE, .pointer = pointer, .bytes = bytes, .stream = stream, .nanoseconds = TRACE_NO_TIME};
+  snapshot->n_before++;
+  return snapshot_add(snapshot, (struct snapshot_event){.row = row, .frames = frames, .order = TRACE_NO_TIME});
+}
+
+static bool snapshot_is_allocator_event(const struct tree_value *action)
+{
+  static const char *const actions[] = {"free_completed", "segment_alloc", "segment_free",      "segment_map",
+                                        "segment_unmap",  "snapshot",      "workspace_snapshot"};
+  for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+    if (tree_text_is(action, actions[i])) return true;
+  return false;
+}
+
+/* False: no event of a program. */
+static bool snapshot_read_event(struct snapshot *snapshot, const struct tree_value *entry, struct snapshot_event *event)
+{
+  const struct tree_value *action = tree_get(entry, "action", TREE_TEXT);
+  int64_t time = tree_get_number(entry, "time_us", -1);
+  *event = (struct snapshot_event){.row = {.pointer = (uint64_t)tree_get_number(entry, "addr", 0),
+                                           .bytes = (uint64_t)tree_get_number(entry, "size", 0),
+                                           .stream = (uint64_t)tree_get_number(entry, "stream", 0),
+                                           .nanoseconds = TRACE_NO_TIME},
+                                   .frames = tree_get(entry, "frames", TREE_LIST)};
+  if (time >= 0 && time <= INT64_MAX / 1000) event->row.nanoseconds = time * 1000;
+  if (tree_text_is(action, "alloc"))
+    event->row.action = TRACE_ALLOCATE;
+  else if (tree_text_is(action, "free_requested") || tree_text_is(action, "free"))
+    event->row.action = TRACE_FREE;
+  else if (tree_text_is(action, "oom"))
+    event->row.action = TRACE_ALLOCATE_FAILURE;
+  else {
+    snapshot->n_unknown += !snapshot_is_allocator_event(action);
+    return false;
+  }
+  if (event->row.action == TRACE_ALLOCATE_FAILURE) event->row.pointer = 0;
+  return true;
+}
+
+/* The first pass over a device's events finds the frees of blocks of before, the second takes the events. */
+static bool snapshot_read_trace(struct snapshot *snapshot, const struct tree_value *trace, bool takes_events)
+{
+  struct snapshot_event event;
+  size_t unknown = snapshot->n_unknown;
+  int64_t order = TRACE_NO_TIME;
+  for (const struct tree_item *item = trace->first; item; item = item->next) {
+    if (!snapshot_read_event(snapshot, item->value, &event)) continue;
+    if (takes_events) {
+      if (event.row.nanoseconds > order) order = event.row.nanoseconds;
+      event.order = order;
+      if (!snapshot_add(snapshot, event)) return false;
+      continue;
+    }
+    if (event.row.action == TRACE_ALLOCATE && !pointer_map_put(&snapshot->live, event.row.pointer, 1)) return false;
+    if (event.row.action != TRACE_FREE || pointer_map_extract(&snapshot->live, event.row.pointer) != POINTER_MAP_NONE)
+      continue;
+    if (!snapshot_add_before(snapshot, event.row.pointer, event.row.bytes, event.row.stream, NULL)) return false;
+  }
+  if (!takes_events) snapshot->n_unknown = unknown;
+  return true;
+}
+
+/* The blocks that live, and that no event allocated. Older releases do not write a block's address, and have its call stack
+ * in a list "history". */
+static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_value *segment)
+{
+  const struct tree_value *blocks = tree_get(segment, "blocks", TREE_LIST);
+  uint64_t address = (uint64_t)tree_get_number(segment, "address", 0);
+  uint64_t stream = (uint64_t)tree_get_number(segment, "stream", 0);
+  for (const struct tree_item *item = blocks ? blocks->first : NULL; item; item = item->next) {
+    const struct tree_value *block = item->value, *frames = tree_get(block, "frames", TREE_LIST);
+    const struct tree_value *history = tree_get(block, "history", TREE_LIST);
+    uint64_t size = (uint64_t)tree_get_number(block, "size", 0);
+    address = (uint64_t)tree_get_number(block, "address", (int64_t)address);
+    if (!frames && history && history->first) frames = tree_get(history->first->value, "frames", TREE_LIST);
+    if (tree_text_is(tree_get(block, "state", TREE_TEXT), "active_allocated") &&
+        pointer_map_get(&snapshot->live, address) == POINTER_MAP_NONE &&
+        !snapshot_add_before(snapshot, address, (uint64_t)tree_get_number(block, "requested_size", (int64_t)size),
+                             stream, frames))
+      return false;
+    address += size;
+  }
+  return true;
+}
+
+/* The order within a device stays, and so does that of equal times. */
+static int snapshot_compare(const void *one, const void *other)
+{
+  const struct snapshot_event *a = one, *b = other;
+  if (a->order != b->order) return a->order < b->order ? -1 : 1;
+  return a->place < b->place ? -1 : 1;
+}
+
+static bool snapshot_read(struct snapshot *snapshot, const struct tree_value *traces, const struct tree_value *segments)
+{
+  for (int pass = 0; pass < 2; pass++) {
+    for (const struct tree_item *item = traces ? traces->first : NULL; item; item = item->next) {
+      if (item->value->kind != TREE_LIST) continue;
+      snapshot->n_devices += pass && item->value->first;
+      if (!snapshot_read_trace(snapshot, item->value, pass)) return false;
+    }
+    for (const struct tree_item *item = segments && !pass ? segments->first : NULL; item; item = item->next)
+      if (!snapshot_read_segment(snapshot, item->value)) return false;
+  }
+  if (snapshot->n_devices > 1) qsort(snapshot->events, snapshot->n_events, sizeof *snapshot->events, snapshot_compare);
+  if (snapshot->n_events > snapshot->n_before)
+    for (size_t i = 0; i < snapshot->n_before; i++)
+      snapshot->events[i].row.nanoseconds = snapshot->events[snapshot->n_before].row.nanoseconds;
+  return true;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------------------------ */
+
+static bool snapshot_is(const char *start, size_t bytes)
+{
+  static const char pickle = (char)0x80, archive[] = "PK\3\4", umpire[] = "\"replay\"", payload[] = "\"payload\"";
+  if (bytes > 1 && start[0] == pickle && start[1] <= 5) return true;
+  if (bytes > strlen(archive) && memcmp(start, archive, strlen(archive)) == 0) return true;
+  while (bytes && (*start == ' ' || *start == '\n' || *start == '\r' || *start == '\t')) start++, bytes--;
+  if (!bytes || (*start != '{' && *start != '[')) return false;
+  const char *line_end = memchr(start, '\n', bytes);
+  size_t length = line_end ? (size_t)(line_end - start) : bytes;
+  return !memmem(start, length, umpire, strlen(umpire)) && !memmem(start, length, payload, strlen(payload));
+}
+
+static void snapshot_close(void *reader)
+{
+  struct snapshot *snapshot = reader;
+  for (uint32_t i = 1; i < snapshot->n_texts; i++) free(snapshot->texts[i]);
+  free(snapshot->texts);
+  free(snapshot->events);
+  pointer_map_clear(&snapshot->live);
+  pointer_map_clear(&snapshot->stacks);
+  tree_clear(&snapshot->tree);
+  free(snapshot->data);
+  free(snapshot);
+}
+
+/* What the file is instead; NULL: a snapshot. */
+static const char *snapshot_refusal(const struct tree_value *root)
+{
+  if (root->kind == TREE_LIST)
+    return "is a list, as torch.cuda.memory_snapshot() gives; it has no events: write it with "
+           "torch.cuda.memory._dump_snapshot()";
+  if (!tree_get(root, "device_traces", TREE_LIST) && !tree_get(root, "segments", TREE_LIST))
+    return "has no \"device_traces\" and no \"segments\": neither a snapshot of torch.cuda.memory._snapshot() nor "
+           "another log";
+  return NULL;
+}
+
+static const struct tree_value *snapshot_parse(struct snapshot *snapshot, size_t bytes, char *message,
+                                               size_t message_bytes)
+{
+  const char *data = snapshot->data;
+  const struct tree_value *root = NULL;
+  if (memcmp(data, "PK", 2) == 0)
+    snprintf(message, message_bytes,
+             "is an archive, as torch.save() writes; write the snapshot with torch.cuda.memory._dump_snapshot()");
+  else if (*data == (char)0x80)
+    root = tree_read_pickle(&snapshot->tree, data, bytes, message, message_bytes);
+  else
+    root = tree_read_json(&snapshot->tree, data, bytes, message, message_bytes);
+  const char *refusal = root ? snapshot_refusal(root) : NULL;
+  if (refusal) snprintf(message, message_bytes, "%s", refusal);
+  return refusal ? NULL : root;
+}
+
+static void *snapshot_open(struct trace_lines *lines, char *message, size_t message_bytes)
+{
+  struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+  size_t bytes;
+  if (!snapshot || !trace_lines_load(lines, &snapshot->data, &bytes)) {
+    snprintf(message, message_bytes, "%s", strerror(errno));
+    free(snapshot);
+    return NULL;
+  }
+  const struct tree_value *root = snapshot_parse(snapshot, bytes, message, message_bytes);
+  bool good = root && snapshot_read(snapshot, tree_get(root, "device_traces", TREE_LIST),
+                                    tree_get(root, "segments", TREE_LIST));
+  pointer_map_clear(&snapshot->live);
+  if (good) return snapshot;
+  if (root) snprintf(message, message_bytes, "out of memory while reading it");
+  snapshot_close(snapshot);
+  return NULL;
+}
+
+static enum trace_line snapshot_next(void *reader, struct trace_row *row_out, char *message, size_t message_bytes)
+{
+  struct snapshot *snapshot = reader;
+  if (snapshot->next_event == snapshot->n_events) return TRACE_LINE_END;
+  const struct snapshot_event *event = &snapshot->events[snapshot->next_event++];
+  *row_out = event->row;
+  if (snapshot_stack_of(snapshot, event->frames, &row_out->stack)) return TRACE_LINE;
+  snprintf(message, message_bytes, "out of memory while reading it");
+  return TRACE_LINE_ERROR;
+}
+
+static const char *snapshot_stack(const void *reader, uint32_t number)
+{
+  const struct snapshot *snapshot = reader;
+  return number && number < snapshot->n_texts ? snapshot->texts[number] : NULL;
+}
+
+static void snapshot_remark(const void *reader, char *text, size_t text_bytes)
+{
+  const struct snapshot *snapshot = reader;
+  char parts[3][160] = {"", "", ""};
+  if (!snapshot->n_devices)
+    snprintf(parts[0], sizeof parts[0],
+             "has no events, so that only its live blocks were read; "
+             "torch.cuda.memory._record_memory_history() records events");
+  else if (snapshot->n_before)
+    snprintf(parts[0], sizeof parts[0], "%zu block%s allocated before its events begin", snapshot->n_before,
+             snapshot->n_before == 1 ? " was" : "s were");
+  if (snapshot->n_devices > 1)
+    snprintf(parts[1], sizeof parts[1], "it has the events of %zu devices, which were read as one",
+             snapshot->n_devices);
+  if (snapshot->n_unknown)
+    snprintf(parts[2], sizeof parts[2], "left out: %zu event%s of kinds that are not known", snapshot->n_unknown,
+             snapshot->n_unknown == 1 ? "" : "s");
+  *text = '\0';
+  for (size_t i = 0, used = 0; i < 3 && used < text_bytes; i++)
+    if (*parts[i]) used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", used ? "; " : "", parts[i]);
+}
+
+const struct trace_format trace_format_snapshot = {.is = snapshot_is,
+                                                   .open = snapshot_open,
+                                                   .close = snapshot_close,
+                                                   .next = snapshot_next,
+                                                   .remark = snapshot_remark,
+                                                   .stack = snapshot_stack};

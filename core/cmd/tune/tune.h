@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* tune.h: what the files of `hipmm tune` share. */
+#ifndef HIPMM_CORE_CMD_TUNE_TUNE_H
+#define HIPMM_CORE_CMD_TUNE_TUNE_H
+
+#include "search.h"
+
+enum { TUNE_NUMBER = 32 };
+
+enum goal { GOAL_BOTH, GOAL_MEMORY, GOAL_SPEED };
+
+struct tune {
+  enum goal goal;
+  struct trace *traces; /* of each log */
+  size_t n_traces;
+  struct costs costs;
+  struct space space;
+  struct search search;
+  size_t winner; /* index of the point */
+  json_t *reasons;
+};
+
+/* ---- choose.c -------------------------------------------------------------------------------------------------- */
+
+/* The best point for the goal: never one that is worse than the default stack at equal other, nor one that loses to it by the
+ * host's own time. False: out of memory. */
+bool tune_choose(struct tune *tune);
+
+/* A sentence for each choice of the winner. */
+bool tune_explain(struct tune *tune);
+
+/* ---- print.c --------------------------------------------------------------------------------------------------- */
+
+void tune_print(const struct tune *tune);
+
+/* "2043", "0.52". Returns `buffer`, which has TUNE_NUMBER bytes. */
+const char *tune_number(double number, char *buffer);
+json_t *tune_json(const struct tune *tune);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* locate.c: the ops that find a block. What the pool does not know may be in a heap of a thread. */
+#include "allocate.h"
+
+enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  struct pool *pool = self;
+  void *arena = thread_heaps_arena(&pool->heaps);
+  uint32_t id = block_at(&pool->heap.blocks, ptr, 0);
+  if (!id) return arena ? thread_heaps_ops()->find(arena, ptr, block_out) : pool_refuse_pointer(pool, ptr);
+  *block_out = (struct hipmm_block){(void *)(uintptr_t)ptr, block_of(&pool->heap.blocks, id)->requested};
+  return HIPMM_OK;
+}
+
+/* Mapped memory is no block of the upstream. */
+int pool_covers(void *self, const void *ptr)
+{
+  struct pool *pool = self;
+  if (pool->backing.mapped || biased_lock_enter(&pool->lock, pool->services)) return 0;
+  bool covers = segments_contain(&pool->backing.segments, ptr);
+  biased_lock_release(&pool->lock);
+  return covers;
+}
+
+enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location *location_out)
+{
+  struct pool *pool = self;
+  enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
+  if (status) return status;
+  uint32_t id = block_at(&pool->heap.blocks, ptr, 0);
+  if (id) {
+    const struct block *block = block_of(&pool->heap.blocks, id);
+    location_out->usable_bytes = block->bytes;
+    location_out->stream = stream_of(&pool->heap.streams, block->stream)->handle;
+    location_out->has_stream = block->stream != STREAM_READY;
+  }
+  biased_lock_release(&pool->lock);
+  if (id) return HIPMM_OK;
+  void *arena = thread_heaps_arena(&pool->heaps);
+  return arena ? thread_heaps_ops()->locate(arena, ptr, location_out) : pool_refuse_pointer(pool, ptr);
+}
+
+/* The chunks of a live block are mapped without a gap. */
+enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
+                                    void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure)
+{
+  struct pool *pool = self;
+  const struct chunks *chunks = &pool->backing.granules.chunks;
+  struct hipmm_location location = {.struct_size = sizeof location};
+  if (!pool->backing.mapped) return HIPMM_OK;
+  enum hipmm_status status = pool_locate(self, ptr, &location);
+  if (!status) status = biased_lock_enter(&pool->lock, pool->services);
+  if (status) return status;
+  for (uint64_t at = (uintptr_t)ptr, end = at + location.usable_bytes; at < end;) {
+    uint32_t chunk = chunks_at(chunks, chunks_round_down(chunks, at), &at);
+    visitor(closure, &(struct hipmm_chunk){chunk_of(chunks, chunk)->handle, (const void *)(uintptr_t)at,
+                                           chunk_bytes(chunks, chunk)});
+    at += chunk_bytes(chunks, chunk);
+  }
+  biased_lock_release(&pool->lock);
+  return HIPMM_OK;
+}

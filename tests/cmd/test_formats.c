@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/* test_formats.c: the logs of other tools: their rows, what is said of a file that is another, and damage of every kind. */
+#include "../../core/cmd/trace/rows.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/test_formats.XXXXXX";
+static char file[64];
+static char message[PATH_MAX + 512];
+static char remark[512];
+static char text[1 << 16]; /* of the rows */
+
+static int make_folder(void **state)
+{
+  (void)state;
+  if (!mkdtemp(folder)) return -1;
+  snprintf(file, sizeof file, "%s/log", folder);
+  return 0;
+}
+
+static int remove_folder(void **state)
+{
+  (void)state;
+  unlink(file);
+  return rmdir(folder);
+}
+
+static void write_bytes(const void *data, size_t bytes)
+{
+  unlink(file); /* a new file: to empty an old one waits for the disk */
+  FILE *stream = fopen(file, "wb");
+  assert_non_null(stream);
+  assert_int_equal(fwrite(data, 1, bytes, stream), bytes);
+  assert_int_equal(fclose(stream), 0);
+}
+
+/* A file of tests/data; the caller frees it. */
+static char *sample(const char *name, size_t *bytes_out)
+{
+  char path[PATH_MAX];
+  const char *top = getenv("top_srcdir");
+  snprintf(path, sizeof path, "%s/tests/data/%s", top ? top : ".", name);
+  FILE *stream = fopen(path, "rb");
+  assert_non_null(stream);
+  char *data = malloc(1 << 16);
+  assert_non_null(data);
+  *bytes_out = fread(data, 1, 1 << 16, stream);
+  fclose(stream);
+  return data;
+}
+
+static void add_row(const struct trace_rows *rows, const struct trace_row *row)
+{
+  static const char *const actions[] = {"allocate", "free", "allocate failure", "free failure"};
+  size_t used = strlen(text);
+  const char *stack = trace_rows_stack(rows, row->stack);
+  if (used > sizeof text - 4096) return;
+  used += (size_t)snprintf(text + used, sizeof text - used, "%s %" PRIx64 " %" PRIu64 " %" PRIx64, actions[row->action],
+                           row->pointer, row->bytes, row->stream);
+  if (row->nanoseconds != TRACE_NO_TIME)
+    used += (size_t)snprintf(text + used, sizeof text - used, " %" PRId64, row->nanoseconds % INT64_C(1000000000));
+  if (stack) used += (size_t)snprintf(text + used, sizeof text - used, "%.2000s", stack);
+  snprintf(text + used, sizeof text - used, "\n");
+}
+
+/* The rows of `file` as text; how many, or -1 if it is refused. */
+static int read_rows(void)
+{
+  struct trace_row row;
+  enum trace_line state = TRACE_LINE_ERROR;
+  int n = 0;
+  text[0] = message[0] = remark[0] = '\0';
+  struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
+  if (!rows) return -1;
+  while ((state = trace_rows_next(rows, &row)) == TRACE_LINE) {
+    add_row(rows, &row);
+    n++;
+  }
+  if (state == TRACE_LINE_ERROR) snprintf(message, sizeof message, "%s", trace_rows_message(rows));
+  snprintf(remark, sizeof remark, "%s", trace_rows_remark(rows));
+  trace_rows_close(rows);
+  return state == TRACE_LINE_ERROR ? -1 : n;
+}
+
+static int read_text(const char *contents)
+{
+  write_bytes(contents, strlen(contents));
+  return read_rows();
+}
+
+static void assert_contains(const char *where, const char *part)
+{
+  if (!strstr(where, part)) fail_msg("\"%s\" lacks \"%s\"", where, part);
+}
+
+static void read_sample(const char *name, const char *expected, const char *expected_remark)
+{
+  size_t bytes;
+  char *data = sample(name, &bytes);
+  write_bytes(data, bytes);
+  free(data);
+  if (read_rows() < 0) fail_msg("%s", message);
+  assert_string_equal(text, expected);
+  assert_string_equal(remark, expected_remark);
+}
+
+/* ---- The rows of each ------------------------------------------------------------------------------------------ */
+
+#define FORWARD                                                                             \
+  "  #0 in forward from /home/user/model.py:41\n  #1 in step from /home/user/train.py:88\n" \
+  "  #2 in main from /home/user/train.py:120\n\n"
+#define LOAD "  #0 in load from /home/user/data.py:17\n  #1 in main from /home/user/train.py:120\n\n"
+#define MAIN "  #0 in main from /home/user/train.py:120\n\n"
+
+static const char snapshot_rows[] =
+    "allocate 7f2c40100000 1048000 0 500000\n"
+    "allocate 7f2c40000000 1000000 0 500000" LOAD "allocate 7f2c40200000 8388608 0 500000" FORWARD
+    "allocate 7f2c40a00000 4194300 16fa2 750000" LOAD "free 7f2c40a00000 4194300 16fa2 1000000" MAIN
+    "free 7f2c40200000 8388608 0 1250000" MAIN "allocate 7f2c40200000 8388608 0 2000000" FORWARD
+    "allocate 7f2c40a00000 4194300 16fa2 2250000" LOAD "free 7f2c40a00000 4194300 16fa2 2500000" MAIN
+    "free 7f2c40200000 8388608 0 2750000" MAIN "free 7f2c40100000 1048000 0 3500000" MAIN
+    "allocate failure 0 85899345920 0 4000000" FORWARD "allocate 7f2c40200000 16777216 0 4250000" FORWARD;
+
+static void reads_a_snapshot_of_pytorch(void **state)
+{
+  (void)state;
+  read_sample("torch_snapshot.pickle", snapshot_rows, "2 blocks were allocated before its events begin");
+  read_sample("torch_snapshot.json", snapshot_rows, "2 blocks were allocated before its events begin");
+}
+
+static void reads_a_log_of_umpire(void **state)
+{
+  (void)state;
+  read_sample("umpire.json",
+              "allocate 7f2c40000000 4096 0 6000\nallocate 7f2c40001000 1048576 0 7500\nfree 7f2c40000000 4096 0 9000\n"
+              "allocate 7f2c40000000 512 0 12000\nfree 7f2c40001000 1048576 0 13500\n",
+              "left out: 1 release of a pool's idle memory");
+  read_sample("umpire_0.3.json",
+              "allocate 7f2c40000000 4096 0 6000\nallocate failure 0 1099511627776 0 7500\n"
+              "allocate 7f2c40001000 64 0 10500\nfree 7f2c40000000 4096 0 12000\n",
+              "");
+}
+
+static void reads_a_log_of_rocprofv3(void **state)
+{
+  (void)state;
+  read_sample("rocprofv3_memory_allocation_trace.csv",
+              "allocate 7f2c40000000 4194304 0 791282238\nallocate 7f2c40400000 2097152 0 791372238\n"
+              "free 7f2c40000000 4194304 0 791462238\nallocate 7f2c40000000 1024 0 791552238\n"
+              "free 7f2c40400000 2097152 0 791642238\n",
+              "");
+}
+
+static void reads_an_export_of_nsys(void **state)
+{
+  (void)state;
+#ifdef HIPMM_HAVE_SQLITE
+  read_sample("nsys.sqlite",
+              "allocate 7f2c40000000 4194304 0 1000\nallocate 7f2c40400000 2097152 0 3000\n"
+              "free 7f2c40000000 4194304 0 4000\nallocate 7f2c40000000 1024 0 6000\n",
+              "left out: 2 events of memory that is neither device nor managed memory");
+#else
+  size_t bytes;
+  char *data = sample("nsys.sqlite", &bytes);
+  write_bytes(data, bytes);
+  free(data);
+  assert_int_equal(read_rows(), -1);
+  assert_contains(message, "is a SQLite file, which this build of hipmm cannot read");
+#endif
+}
+
+/* ---- Odd snapshots --------------------------------------------------------------------------------------------- */
+
+static void merges_the_events_of_devices(void **state)
+{
+  (void)state;
+  int n = read_text("{\"device_traces\": [[{\"action\": \"alloc\", \"addr\": 1, \"size\": 8, \"time_us\": 1},"
+                    "{\"action\": \"alloc\", \"addr\": 2, \"size\": 8, \"time_us\": 30},"
+                    "{\"action\": \"alloc\", \"addr\": 3, \"size\": 8, \"time_us\": 29}],"
+                    "[{\"action\": \"alloc\", \"addr\": 4, \"size\": 8, \"time_us\": 2}]]}");
+  assert_int_equal(n, 4);
+  assert_string_equal(text, "allocate 1 8 0 1000\nallocate 4 8 0 2000\nallocate 2 8 0 30000\nallocate 3 8 0 29000\n");
+  assert_string_equal(remark, "it has the events of 2 devices, which were read as one");
+}
+
+static void reads_the_blocks_of_a_snapshot_without_events(void **state)
+{
+  (void)state;
+  int n = read_text("{\"device_traces\": [[]], \"segments\": [{\"address\": 4096, \"stream\": 7, \"blocks\": ["
+                    "{\"size\": 512, \"state\": \"inactive\"}, {\"size\": 1024, \"state\": \"active_allocated\", "
+                    "\"history\": [{\"frames\": [{\"name\": \"f\", \"filename\": \"a.py\", \"line\": 3}]}]}]}]}");
+  assert_int_equal(n, 1);
+  assert_string_equal(text, "allocate 1200 1024 7  #0 in f from a.py:3\n\n");
+  assert_contains(remark, "has no events, so that only its live blocks were read");
+}
+
+static void counts_events_of_other_releases(void **state)
+{
+  (void)state;
+  assert_int_equal(read_text("{\"device_traces\": [[{\"action\": \"teleport\", \"addr\": 1}, 7, {}]]}"), 0);
+  assert_string_equal(remark, "left out: 3 events of kinds that are not known");
+}
+
+/* Names are those of files that anybody may have written. */
+static void shows_no_control_characters_of_names(void **state)
+{
+  (void)state;
+  assert_int_equal(read_text("{\"device_traces\": [[{\"action\": \"alloc\", \"addr\": 1, \"size\": 8, \"frames\": ["
+                             "{\"name\": \"a\\u001b[31m\\nb\", \"filename\": \"x\\u0000y\", \"line\": 1}]}]]}"),
+                   1);
+  assert_null(strchr(text, '\033'));
+  assert_contains(text, "#0 in a?[31m?b");
+}
+
+/* ---- Pickles --------------------------------------------------------------------------------------------------- */
+
+static int read_pickle(const char *pickle, size_t bytes)
+{
+  write_bytes(pickle, bytes);
+  return read_rows();
+}
+
+#define PICKLE(text) read_pickle(text, sizeof text - 1)
+
+static void never_runs_a_pickle(void **state)
+{
+  (void)state;
+  /* os.system("…"), as pickle.dumps() writes an object whose __reduce__ returns it, in protocols 2 and 4. */
+  assert_int_equal(PICKLE("\x80\2cposix\nsystem\nq\0X\4\0\0\0trueq\1\x85q\2Rq\3."), -1);
+  assert_contains(message,
+                  "has Python objects other than numbers, texts, lists and dictionaries at byte 2 of its pickle");
+  assert_int_equal(PICKLE("\x80\4\x8c\5posix\x94\x8c\6system\x94\x93\x94."), -1);
+  assert_contains(message, "has Python objects other than numbers");
+}
+
+static void refuses_pickles_that_are_none(void **state)
+{
+  (void)state;
+  assert_int_equal(PICKLE("\x80\4}"), -1);
+  assert_contains(message, "is cut off at byte 3 of its pickle; nothing was read");
+  assert_int_equal(PICKLE("\x80\4a."), -1);
+  assert_contains(message, "is damaged at byte 2");
+  assert_int_equal(PICKLE("\x80\4X\xff\xff\xff\xffzz."), -1);
+  assert_contains(message, "is cut off");
+  assert_int_equal(PICKLE("\x80\4h\5."), -1);
+  assert_int_equal(PICKLE("\x80\4]r\xff\xff\xff\xff."), -1);
+  assert_int_equal(PICKLE("\x80\4(u."), -1);
+  assert_int_equal(PICKLE("\x80\4K\1."), -1);
+  assert_contains(message, "has no \"device_traces\" and no \"segments\"");
+}
+
+/* A list that holds itself, below "device_traces" and as it. */
+static void reads_a_pickle_that_holds_itself(void **state)
+{
+  (void)state;
+  assert_int_equal(PICKLE("\x80\4}\x94\x8c\rdevice_traces]\x94h\1as."), 0);
+  assert_int_equal(PICKLE("\x80\4}\x94\x8c\rdevice_tracesh\0s."), -1);
+}
+
+static void takes_addresses_of_64_bits(void **state)
+{
+  (void)state;
+  assert_int_equal(PICKLE("\x80\4}\x8c\rdevice_traces]]}(\x8c\6action\x8c\5"
+                          "alloc\x8c\4"
+                          "addr\x8a\t"
+                          "\0\0\0\0\0\0\0\xff\0\x8c\4sizeK\x08uaas."),
+                   1);
+  assert_string_equal(text, "allocate ff00000000000000 8 0\n");
+}
+
+/* ---- Files that are others ------------------------------------------------------------------------------------- */
+
+static void says_what_a_file_is_instead(void **state)
+{
+  static const struct {
+    const char *contents, *expected;
+  } cases[] = {
+      {"{\"segments\"", "is cut off: its JSON has no end; nothing was read"},
+      {"{\"segments\": nul}", "is no valid JSON: line 1, column"},
+      {"{\"resources\": {}}", "has no \"device_traces\" and no \"segments\": neither a snapshot"},
+      {"[{\"address\": 1}]", "is a list, as torch.cuda.memory_snapshot() gives; it has no events"},
+      {"PK\3\4.....", "is an archive, as torch.save() writes"},
+      {"{\"category\":\"operation\",\"name\":\"allocate\",\"tags\":{\"replay\":\"true\"}}\n",
+       ":1: the event lacks a size, or an address"},
+      {"{\"event\":\"allocate\",\"payload\":{\"size\":-1},\"result\":{\"memory_ptr\":\"0x1\"}}\n",
+       ":1: the event lacks a size, or an address"},
+      {"hello\n{\"event\":\"allocate\",\"payload\":{\"si", ":2: is cut off or no JSON: column"},
+      {"\"Kind\",\"Operation\",\"Correlation_Id\"\n\"MEMORY_COPY\",\"X\",1\n",
+       "of rocprofv3's files only the one of --memory-allocation-trace has allocations"},
+      {"Kind,Operation,Allocation_Size,Address,Correlation_Id\nM,FREE,0\n", ":2: 3 columns instead of 5"},
+      {"Kind,Operation,Allocation_Size,Address,Correlation_Id\nM,FREE,0,here,1\n", ":2: \"here\" is no address"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(read_text(cases[i].contents), -1);
+    assert_contains(message, cases[i].expected);
+  }
+}
+
+#ifdef HIPMM_HAVE_SQLITE
+static void says_that_a_database_has_no_memory_events(void **state)
+{
+  size_t bytes, length = strlen("CUDA_GPU_MEMORY_USAGE_EVENTS");
+  char *data = sample("nsys.sqlite", &bytes);
+  (void)state;
+  for (size_t i = 0; i + length < bytes; i++)
+    if (memcmp(data + i, "CUDA_GPU_MEMORY_USAGE_EVENTS", length) == 0) data[i] = 'D';
+  write_bytes(data, bytes);
+  assert_int_equal(read_rows(), -1);
+  assert_contains(message,
+                  "has no table CUDA_GPU_MEMORY_USAGE_EVENTS: no export of Nsight Systems, or one without memory");
+  write_bytes(data, 700);
+  assert_int_equal(read_rows(), -1);
+  assert_contains(message, "cannot be read: ");
+  free(data);
+}
+#endif
+
+/* ---- Damage ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t draw(uint64_t *random, uint64_t below)
+{
+  *random ^= *random << 13, *random ^= *random >> 7, *random ^= *random << 17;
+  return *random % below;
+}
+
+/* Nothing in a file is trusted: no damage leads a reader astray (the sanitizers look). */
+static void survives_every_damage(void **state)
+{
+  enum { TIMES = 250 };
+  static const char *const names[] = {"torch_snapshot.pickle",
+                                      "torch_snapshot.json",
+                                      "umpire.json",
+                                      "umpire_0.3.json",
+                                      "rocprofv3_memory_allocation_trace.csv",
+                                      "nsys.sqlite"};
+  uint64_t random = 7;
+  (void)state;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    size_t bytes;
+    char *data = sample(names[i], &bytes), *damaged = malloc(bytes);
+    assert_non_null(damaged);
+    for (int time = 0; time < TIMES; time++) {
+      memcpy(damaged, data, bytes);
+      for (uint64_t n = draw(&random, 4); n > 0; n--) damaged[draw(&random, bytes)] = (char)draw(&random, 256);
+      write_bytes(damaged, draw(&random, 2) ? bytes : draw(&random, bytes + 1));
+      assert_in_range(read_rows() + 1, 0, 20);
+    }
+    free(damaged);
+    free(data);
+  }
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(reads_a_snapshot_of_pytorch),
+      cmocka_unit_test(reads_a_log_of_umpire),
+      cmocka_unit_test(reads_a_log_of_rocprofv3),
+      cmocka_unit_test(reads_an_export_of_nsys),
+      cmocka_unit_test(merges_the_events_of_devices),
+      cmocka_unit_test(reads_the_blocks_of_a_snapshot_without_events),
+      cmocka_unit_test(counts_events_of_other_releases),
+      cmocka_unit_test(shows_no_control_characters_of_names),
+      cmocka_unit_test(never_runs_a_pickle),
+      cmocka_unit_test(refuses_pickles_that_are_none),
+      cmocka_unit_test(reads_a_pickle_that_holds_itself),
+      cmocka_unit_test(takes_addresses_of_64_bits),
+      cmocka_unit_test(says_what_a_file_is_instead),
+#ifdef HIPMM_HAVE_SQLITE
+      cmocka_unit_test(says_that_a_database_has_no_memory_events),
+#endif
+      cmocka_unit_test(survives_every_damage),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of the heaps of threads that wait for the pool's lock: who gets one, that it serves without the lock, that its
+ * blocks are the pool's in every call, and that it gives everything back. */
+#include "../../../plugins/pool/allocate.h"
+#include "../../../plugins/pool/options.h"
+#include "../../support/support.h"
+#include "fake.h"
+
+#include <semaphore.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BLOCKS = 64, MOST_ROUNDS = 20000 };
+
+static const uint64_t GRANULE = 2 << 20;
+static const struct hipmm_plugin *const plugin = &pool_LTX_hipmm_plugin;
+static struct pool *pool;
+
+static void open_pool(enum growth growth, uint64_t maximum_bytes)
+{
+  const struct pool_options options = {.maximum_size = maximum_bytes, .slack = SLACK_AUTO, .growth = growth};
+  const struct hipmm_services *services = fake_begin();
+  struct hipmm_resource *upstream = fake_upstream(1024 * MIB, GRANULE);
+  fake_let_upstream_alias(true);
+  void *self;
+  assert_ok(plugin->create(services, &options, &upstream, 1, &self));
+  pool = self;
+}
+
+static void close_pool(void)
+{
+  plugin->destroy(pool);
+  assert_int_equal(fake_end(), 0);
+}
+
+static int64_t value(const char *name)
+{
+  int64_t result = -1;
+  for (uint32_t i = 0; i < plugin->n_values; i++)
+    if (!strcmp(plugin->values[i].name, name)) assert_ok(plugin->ops->query(pool, i, &result));
+  return result;
+}
+
+static void *allocate(size_t bytes)
+{
+  void *ptr = NULL;
+  return plugin->ops->allocate(pool, bytes, HIPMM_ALIGNMENT, NULL, &ptr) ? NULL : ptr;
+}
+
+static enum hipmm_status deallocate(void *ptr, size_t bytes)
+{
+  return plugin->ops->deallocate(pool, ptr, bytes, HIPMM_ALIGNMENT, NULL);
+}
+
+/* ---- A thread that does as it is told ---- */
+
+static pthread_t worker;
+static sem_t told, done;
+static void (*task)(void);
+
+static void *work(void *unused)
+{
+  for (;;) {
+    sem_wait(&told);
+    if (!task) return unused;
+    task();
+    sem_post(&done);
+  }
+}
+
+static void start_worker(void)
+{
+  sem_init(&told, 0, 0);
+  sem_init(&done, 0, 0);
+  assert_int_equal(pthread_create(&worker, NULL, work, NULL), 0);
+}
+
+static void tell(void (*what)(void))
+{
+  task = what;
+  sem_post(&told);
+}
+
+static void have_done(void (*what)(void))
+{
+  tell(what);
+  sem_wait(&done);
+}
+
+static void end_worker(void)
+{
+  tell(NULL);
+  pthread_join(worker, NULL);
+}
+
+/* ---- Its tasks; only the main thread asserts ---- */
+
+static void *blocks[BLOCKS];
+static unsigned n_failed;
+
+static size_t bytes_of(unsigned i)
+{
+  return 5000 + 777 * i;
+}
+
+static void allocate_all(void)
+{
+  for (unsigned i = 0; i < BLOCKS; i++) {
+    blocks[i] = allocate(bytes_of(i));
+    n_failed += !blocks[i];
+  }
+}
+
+static void free_all(void)
+{
+  for (unsigned i = 0; i < BLOCKS; i++) n_failed += deallocate(blocks[i], bytes_of(i)) != HIPMM_OK;
+}
+
+static void allocate_and_free_one(void)
+{
+  void *ptr = allocate(6000);
+  n_failed += !ptr || deallocate(ptr, 6000);
+}
+
+/* Has the worker wait for the lock, until it has a heap. */
+static void have_it_wait(void)
+{
+  n_failed = 0;
+  for (unsigned i = 0; i < MOST_ROUNDS && !value("thread_heaps"); i++) {
+    biased_lock_acquire(&pool->lock);
+    tell(allocate_and_free_one);
+    usleep(200);
+    biased_lock_release(&pool->lock);
+    sem_wait(&done);
+  }
+  assert_int_equal(value("thread_heaps"), 1);
+  assert_int_equal(n_failed, 0);
+}
+
+/* ---- Tests ---- */
+
+static void shares_one_heap_among_threads_that_do_not_wait(void **state)
+{
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  start_worker();
+  for (unsigned i = 0; i < 200; i++) {
+    have_done(allocate_all);
+    have_done(free_all);
+    void *ptr = allocate(10000);
+    assert_ok(deallocate(ptr, 10000));
+  }
+  assert_int_equal(value("thread_heaps"), 0);
+  end_worker();
+  close_pool();
+}
+
+static void serves_a_thread_that_has_waited_without_the_lock(void **state)
+{
+  (void)state;
+  for (enum growth growth = GROWTH_MAPPED; growth <= GROWTH_SEGMENTS; growth++) {
+    open_pool(growth, UINT64_MAX);
+    start_worker();
+    have_it_wait();
+    have_done(allocate_all); /* gets its memory */
+    have_done(free_all);
+    biased_lock_acquire(&pool->lock);
+    have_done(allocate_all);
+    have_done(free_all);
+    biased_lock_release(&pool->lock);
+    assert_int_equal(n_failed, 0);
+    end_worker();
+    close_pool();
+  }
+}
+
+static void count_extent(void *closure, const struct hipmm_extent *extent)
+{
+  uint64_t *bytes = closure;
+  bytes[extent->state == HIPMM_EXTENT_LIVE] += extent->bytes;
+}
+
+static void has_the_blocks_of_all_heaps(void **state)
+{
+  struct hipmm_location location = {.struct_size = sizeof location};
+  struct hipmm_block block;
+  uint64_t bytes[2] = {0}, live = 0;
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  start_worker();
+  have_it_wait();
+  have_done(allocate_all);
+  void *own = allocate(3 * MIB);
+  for (unsigned i = 0; i < BLOCKS; i++) live += bytes_of(i);
+  assert_int_equal(value("live_count"), BLOCKS + 1);
+  assert_int_equal(value("live_bytes"), live + 3 * MIB);
+  assert_ok(plugin->ops->visit(pool, count_extent, bytes));
+  assert_int_equal(bytes[true], live + 3 * MIB);
+  assert_in_range(bytes[false] + bytes[true], live + 3 * MIB, value("reserved_bytes"));
+  assert_ok(plugin->ops->find(pool, blocks[7], &block));
+  assert_int_equal(block.bytes, bytes_of(7));
+  assert_ok(plugin->ops->locate(pool, blocks[7], &location));
+  assert_true(location.usable_bytes >= bytes_of(7));
+  assert_int_equal(deallocate(blocks[7], 1), HIPMM_E_SIZE);
+  assert_int_equal(deallocate((char *)blocks[7] + 256, 256), HIPMM_E_POINTER);
+  assert_ok(deallocate(own, 3 * MIB));
+  free_all(); /* another thread than the one that allocated */
+  assert_int_equal(n_failed, 0);
+  assert_int_equal(deallocate(blocks[7], bytes_of(7)), HIPMM_E_POINTER);
+  assert_int_equal(value("live_count"), 0);
+  assert_int_equal(value("live_bytes"), 0);
+  end_worker();
+  assert_ok(plugin->ops->trim(pool, 0));
+  assert_int_equal(value("reserved_bytes"), 0);
+  close_pool();
+}
+
+/* What the heap of a thread holds and does not use is no reason to fail. */
+static void gives_idle_memory_back_when_memory_is_short(void **state)
+{
+  (void)state;
+  for (enum growth growth = GROWTH_MAPPED; growth <= GROWTH_SEGMENTS; growth++) {
+    open_pool(growth, 64 * MIB);
+    start_worker();
+    have_it_wait();
+    have_done(allocate_all);
+    have_done(free_all);
+    assert_true(pool->heaps.lent_bytes > 0);
+    void *all = allocate(64 * MIB);
+    assert_non_null(all);
+    have_done(allocate_and_free_one); /* fails */
+    assert_int_equal(n_failed, 1);
+    n_failed = 0;
+    assert_ok(deallocate(all, 64 * MIB));
+    have_done(allocate_and_free_one);
+    assert_int_equal(n_failed, 0);
+    end_worker();
+    close_pool();
+  }
+}
+
+/* A heap serves again after its stream was retired, and the next thread gets one too. */
+static void outlives_streams_and_threads(void **state)
+{
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  start_worker();
+  have_it_wait();
+  have_done(allocate_all);
+  plugin->ops->stream_retire(pool, NULL);
+  have_done(free_all);
+  have_done(allocate_all);
+  end_worker();
+  free_all();
+  assert_int_equal(n_failed, 0);
+  start_worker();
+  have_done(allocate_all);
+  have_done(free_all);
+  end_worker();
+  assert_int_equal(n_failed, 0);
+  assert_int_equal(value("live_count"), 0);
+  close_pool();
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(shares_one_heap_among_threads_that_do_not_wait),
+      cmocka_unit_test(serves_a_thread_that_has_waited_without_the_lock),
+      cmocka_unit_test(has_the_blocks_of_all_heaps),
+      cmocka_unit_test(gives_idle_memory_back_when_memory_is_short),
+      cmocka_unit_test(outlives_streams_and_threads),
+  };
+  return cmocka_run_group_tests_name("heaps of threads", tests, NULL, NULL);
+}
