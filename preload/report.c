@@ -215,9 +215,10 @@ static void report_print(const struct report_request *request, const char *progr
   if (*graph) report_add(out, "  graph %s\n", graph);
   report_print_calls(out);
   if (!report_has_calls())
-    report_add(out,
-               "  no call came through hipmm: the program makes none, or only calls hipmm itself, or its runtime is linked "
-               "into it (HIP's; CUDA's with --no-driver)\n");
+    report_add(
+        out,
+        "  no call came through hipmm: the program makes none, or only calls hipmm itself, or its runtime is linked "
+        "into it (HIP's; CUDA's with --no-driver)\n");
   for (int i = 0; i < DEVICES_MOST * KIND_COUNT && is_served; i++) {
     struct served_device *served = devices_if_served(i / KIND_COUNT);
     if (served) report_print_memory(out, served, (enum kind)(i % KIND_COUNT), request->moment == REPORT_RUNNING);
