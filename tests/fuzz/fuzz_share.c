@@ -68,10 +68,10 @@ static void import_pool(struct fuzz_input *input)
 static void import_block(struct fuzz_input *input)
 {
   struct hipmm_share_block block;
-  struct hipmm_share_part parts[MOST_PARTS];
+  struct hipmm_share_part parts[MOST_PARTS] = {{0}};
   void *ptr = NULL;
   fuzz_take(input, &block, sizeof block);
-  for (uint64_t i = 0; i < MOST_PARTS; i++) {
+  for (uint64_t i = 0; i < block.n_parts && i < MOST_PARTS; i++) {
     fuzz_take(input, &parts[i], sizeof parts[i]);
     parts[i].fd = files[(uint32_t)parts[i].fd % FILES];
   }
