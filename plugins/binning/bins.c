@@ -156,7 +156,7 @@ static bool bins_plan_size(struct plan *plan, struct bins_option wanted)
 static enum hipmm_status bins_plan_extra(struct plan *plan, const struct hipmm_list *list)
 {
   const struct bins_option *options = list->items;
-  char option[40];
+  char option[48];
   for (size_t i = 0; i < list->count; i++) {
     if (bins_plan_size(plan, options[i])) continue;
     snprintf(option, sizeof option, "extra_bins/%zu/resource", i);

@@ -54,6 +54,10 @@ thrust_folder() {
 }
 thrust=$(thrust_folder)
 [ -n "$thrust" ] || echo "Thrust's headers were not found"
+# The compilers search the system's folder last; named again it would hide the C library's headers from C++'s.
+thrust_flags=
+[ -z "$thrust" ] || thrust_flags="-isystem $thrust -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP"
+[ "$thrust" != /usr/include ] || thrust_flags=-DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP
 
 echo '{ "stack": ["statistics", "pool", "device"] }' >"$work/hipmm.json"
 
@@ -68,7 +72,7 @@ programs() {
   # shellcheck disable=SC2086 # the program calls HIP's functions, which the software device has
   build "$1" "$2" rmm_readme.cpp $hip "$software/software.so" -Wl,-rpath,"$software" && run "examples of READMEs, $title"
   [ -z "$thrust" ] || {
-    build "$1" "$2" rmm_thrust.cpp -isystem "$thrust" -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP &&
+    build "$1" "$2" rmm_thrust.cpp $thrust_flags &&
       run "Thrust, $title" .
   }
 }
@@ -99,6 +103,6 @@ for file in one two; do
 done
 echo 'int main() { return 0; }' >>"$work/two.cpp"
 # shellcheck disable=SC2086
-$CXX -std=c++17 $flags ${thrust:+-isystem $thrust -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP} "$work/one.cpp" \
+$CXX -std=c++17 $flags $thrust_flags "$work/one.cpp" \
   "$work/two.cpp" -o "$work/program" $libraries >"$work/log" 2>&1 || { head -n 40 "$work/log"; fail "two files with all headers"; }
 exit $((failed != 0))

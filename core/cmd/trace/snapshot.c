@@ -237,7 +237,8 @@ static bool snapshot_read(struct snapshot *snapshot, const struct tree_value *tr
     for (const struct tree_item *item = segments && !pass ? segments->first : NULL; item; item = item->next)
       if (!snapshot_read_segment(snapshot, item->value)) return false;
   }
-  if (snapshot->n_devices > 1) qsort(snapshot->events, snapshot->n_events, sizeof *snapshot->events, snapshot_compare);
+  if (snapshot->n_devices > 1 && snapshot->n_events)
+    qsort(snapshot->events, snapshot->n_events, sizeof *snapshot->events, snapshot_compare);
   if (snapshot->n_events > snapshot->n_before)
     for (size_t i = 0; i < snapshot->n_before; i++)
       snapshot->events[i].row.nanoseconds = snapshot->events[snapshot->n_before].row.nanoseconds;
