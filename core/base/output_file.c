@@ -82,7 +82,8 @@ static bool output_file_begin(int file, enum output_file_mode mode)
   struct stat status;
   int flags = fcntl(file, F_GETFL);
   if (flags < 0 || fcntl(file, F_SETFL, flags & ~O_NONBLOCK) || fstat(file, &status)) return false;
-  return mode != OUTPUT_FILE_EMPTY || !S_ISREG(status.st_mode) || !ftruncate(file, 0);
+  bool empties = mode == OUTPUT_FILE_EMPTY || mode == OUTPUT_FILE_RESULT;
+  return !empties || !S_ISREG(status.st_mode) || !ftruncate(file, 0);
 }
 
 int output_file_standard(const char *name)
@@ -101,7 +102,7 @@ int output_file_open(const char *name, enum output_file_mode mode)
   int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (mode == OUTPUT_FILE_APPEND) flags |= O_APPEND;
   if (output_file_is_shared(name)) flags |= O_NOFOLLOW;
-  int file = open(name, flags, 0666);
+  int file = open(name, flags, mode == OUTPUT_FILE_RESULT ? 0666 : 0600);
   if (file < 0 || output_file_begin(file, mode)) return file;
   int code = errno;
   close(file);

@@ -38,6 +38,9 @@ time=$(sed -n '2s/^[0-9]*,\(..\):\(..\):\(..\).*/\1 * 3600 + \2 * 60 + \3/p' mad
 now=$(date +'%H * 3600 + %M * 60 + %S' | sed 's/\b0\([0-9]\)/\1/g')
 [ $((($now - ($time) + 86400) % 86400)) -le 120 ] || fail "an event is of $time, and now it is $now ($seconds)"
 
+# The result of a command is for whom the umask says.
+(umask 022 && run 0 convert log.csv -o open.record && [ "$(stat -c %a open.record)" = 644 ]) || fail "the umask does not count"
+
 # ---- Several logs ----
 
 printf 'Thread,Time,Action,Pointer,Size,Stream\n1,10:00:01.000000,allocate,0x100,8,0\n1,10:00:03.000000,free,0x100,8,0\n' >a.csv

@@ -538,6 +538,22 @@ static void says_why_a_file_cannot_be_written(void **state)
   free(path);
 }
 
+/* A log tells of addresses and of when a program did what. */
+static void lets_nobody_else_read_a_new_log(void **state)
+{
+  struct stat status;
+  (void)state;
+  mode_t before = umask(0);
+  enum hipmm_status started = start("log.csv", "");
+  umask(before);
+  assert_ok(started);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  char *path = path_in(folder, "log.csv");
+  assert_int_equal(stat(path, &status), 0);
+  assert_int_equal(status.st_mode & 0777, 0600);
+  free(path);
+}
+
 /* ---- Losing rows ---- */
 
 static void goes_on_when_the_disk_is_full(void **state)
@@ -919,6 +935,7 @@ int main(int argc, char **argv)
       TEST(gives_each_device_a_log),
       TEST(refuses_two_logs_in_one_file),
       TEST(says_why_a_file_cannot_be_written),
+      TEST(lets_nobody_else_read_a_new_log),
       TEST(goes_on_when_the_disk_is_full),
       TEST(keeps_rows_of_threads_in_true_order),
       TEST(drops_no_row_when_it_is_late),

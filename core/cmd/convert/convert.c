@@ -49,7 +49,7 @@ static bool convert_open_output(struct convert *convert)
 {
   convert->output.file = stdout;
   if (!convert->output_file) return true;
-  int descriptor = output_file_open(convert->output_file, OUTPUT_FILE_EMPTY);
+  int descriptor = output_file_open(convert->output_file, OUTPUT_FILE_RESULT);
   if (descriptor < 0) return convert_fail_output(convert, errno);
   convert->output.file = fdopen(descriptor, "w");
   if (convert->output.file) return true;

@@ -12,7 +12,7 @@
 /* Writes the page. False: the error was printed. */
 static bool report_write(const char *name, const json_t *summary, const struct blocks *blocks)
 {
-  int descriptor = output_file_open(name, OUTPUT_FILE_EMPTY);
+  int descriptor = output_file_open(name, OUTPUT_FILE_RESULT);
   FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
   bool good = file && report_html(file, summary, blocks);
   int code = errno;

@@ -115,7 +115,7 @@ static int export_write(const char *name)
 {
   char *part = NULL;
   if (asprintf(&part, "%s.%ld", name, (long)getpid()) < 0) return export_fail(name, ENOMEM);
-  int descriptor = output_file_open(part, OUTPUT_FILE_EMPTY), code = descriptor < 0 ? errno : 0;
+  int descriptor = output_file_open(part, OUTPUT_FILE_RESULT), code = descriptor < 0 ? errno : 0;
   FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
   if (file && !export_put(file)) code = errno;
   if (file && fclose(file) && !code) code = errno;

@@ -99,7 +99,7 @@ static bool tune_search(struct tune *tune, const struct tune_options *options)
 
 static bool tune_write_text(const char *name, const char *text)
 {
-  int descriptor = output_file_open(name, OUTPUT_FILE_EMPTY);
+  int descriptor = output_file_open(name, OUTPUT_FILE_RESULT);
   FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
   bool good = file && fprintf(file, "%s\n", text) > 0;
   int code = errno;
