@@ -69,7 +69,7 @@ is peak.bytes 7340032
 
 run 0 report small.csv -o page.html
 [ ! -s "$work/out" ] || fail "the page and a text were written"
-for part in '<title>' 'id="story"' 'id="column-from"' 'id="column-ranges"' 'requestDraw'; do
+for part in '<title>' 'id="findings"' 'id="column-from"' 'id="column-ranges"' 'requestDraw'; do
   grep -q -- "$part" page.html || fail "the page lacks $part"
 done
 ! grep -qE '(src|href)=|https?:|@(style|script|data|title)@' page.html || fail "the page needs something else"
@@ -106,6 +106,23 @@ is peak.bytes 985520330
 for width in 20 40 200; do
   COLUMNS=$width "$hipmm" report cupy_frames.csv >"$work/out" || fail "no text of $width columns"
 done
+
+# Stacks whose numbers differ by 65536 are two; equal stacks of two logs are one.
+python3 - <<'END' || exit 99
+import json
+events = [{"action": "alloc", "addr": 4096 * i, "size": 1, "stream": 0, "time_us": i,
+           "frames": [{"name": f"f{i}", "filename": "a.py", "line": i}]} for i in range(1, 65539)]
+for i in 0, 65536: events[i]["size"] = 4096
+json.dump({"device_traces": [events]}, open("stacks.json", "w"))
+for name, address in ("one", 4096), ("two", 8192):
+    json.dump({"device_traces": [[dict(events[i], addr=address + 65536 * i) for i in ((0, 1) if name == "one" else (1, 0))]]},
+              open(name + ".json", "w"))
+END
+run 0 report --json stacks.json
+is peak.by_stack.0.bytes 4096
+is peak.by_stack.1.bytes 4096
+run 0 report one.json two.json
+prints ' 8 KiB .* 2 blocks  f1 from a.py:1$'
 
 # A browser draws it.
 if command -v chromium >/dev/null; then

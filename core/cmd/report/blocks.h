@@ -5,6 +5,7 @@
 #define HIPMM_CORE_CMD_REPORT_BLOCKS_H
 
 #include "../trace/logs.h"
+#include "../trace/stack_texts.h"
 
 /* In place of the event of a free. */
 #define BLOCK_IS_LIVE UINT32_MAX
@@ -12,12 +13,14 @@
 struct block {
   uint64_t address, bytes;
   uint32_t from, to;              /* events */
-  uint16_t stream, thread, stack; /* indices; stack 0: not recorded. The last index stands for all above it */
+  uint16_t stream, thread;        /* indices of their values; or BLOCKS_OTHERS */
+  uint32_t stack;                 /* its number in `stacks`; 0: not recorded */
 };
 
-enum { BLOCKS_MOST_INDEX = UINT16_MAX };
+/* The index of the streams or threads for which there is no index left. */
+enum { BLOCKS_OTHERS = UINT16_MAX };
 
-/* Values that blocks refer to by index, in the order of their first use. */
+/* Values that blocks refer to by index, in the order of their first use; at most BLOCKS_OTHERS. */
 struct block_names {
   uint64_t *values;
   size_t n, capacity;
@@ -34,8 +37,7 @@ struct blocks {
   int64_t *times; /* of each event: nanoseconds since the first, not decreasing */
   size_t n_events, event_capacity;
   struct block_names streams, threads;
-  char **stacks; /* texts by index; [0] is NULL */
-  size_t n_stacks, stack_capacity;
+  struct stack_texts stacks;
   bool has_times;
   uint64_t unmatched_frees, failures, overlaid;
   struct block_failure first_failure; /* if there are failures */
@@ -46,6 +48,6 @@ bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files);
 void blocks_clear(struct blocks *blocks);
 
 /* The function that a stack begins with, for people. */
-void blocks_stack_name(const struct blocks *blocks, size_t stack, char *name, size_t name_bytes);
+void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, size_t name_bytes);
 
 #endif

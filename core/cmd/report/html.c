@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* html.c: a report as one HTML file: the parts of the page, the summary as JSON, and the blocks as columns of numbers in
  * base64. The script in the page draws from the columns, so that it can zoom to each block. */
+#include "../cmd.h"
 #include "../embedded.h"
 #include "report.h"
 
@@ -114,7 +115,7 @@ static void html_column(const struct html *html, const char *name, enum html_col
     case HTML_BYTES: html_base64_put_real(&base64, (double)block->bytes); break;
     case HTML_STREAM: html_base64_put(&base64, block->stream, 2); break;
     case HTML_THREAD: html_base64_put(&base64, block->thread, 2); break;
-    case HTML_STACK: html_base64_put(&base64, block->stack, 2); break;
+    case HTML_STACK: html_base64_put(&base64, block->stack, 4); break;
     }
   }
   html_base64_flush(&base64);
@@ -200,10 +201,9 @@ static void html_put_json_text(FILE *file, const char *text)
 static bool html_json(const struct html *html)
 {
   json_t *object = json_copy((json_t *)html->summary), *stacks = json_array();
-  for (size_t i = 0; i < html->blocks->n_stacks; i++) {
-    const char *text = html->blocks->stacks[i];
-    json_t *string = text ? json_string(text) : json_string("");
-    json_array_append_new(stacks, string ? string : json_string("(not UTF-8)"));
+  for (uint32_t i = 0; i < html->blocks->stacks.n; i++) {
+    const char *text = stack_texts_get(&html->blocks->stacks, i);
+    json_array_append_new(stacks, output_json_string(text ? text : ""));
   }
   json_object_set_new(object, "stacks", stacks);
   json_object_set_new(object, "kept_blocks", json_integer((json_int_t)html->n_kept));
