@@ -180,7 +180,8 @@ const struct command convert_command = {
     "convert", "turn an allocation log into another format", "LOG…",
     "Reads allocation logs and writes one log with all their rows, in order of time.\n"
     "\n"
-    "LOG: `-` is standard input; several, such as the files of a record that was rotated, become one. Every command that "
+    "LOG: `-` is standard input; several, such as the files of a record that was rotated, become one. Every command "
+    "that "
     "reads logs reads these formats: RMM's CSV, as the `logging` resource writes it; the binary record of the "
     "`recording` resource, also of a program that was killed or still runs; PyTorch's snapshot, the pickle that "
     "torch.cuda.memory._dump_snapshot() writes, in which nothing is run, or torch.cuda.memory._snapshot() as JSON; "

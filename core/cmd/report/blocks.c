@@ -14,7 +14,7 @@ struct blocks_reader {
   struct blocks *blocks;
   struct pointer_map live; /* address to index of the block */
   struct pointer_map streams, threads;
-  struct pointer_map logs;   /* rows to number of the log */
+  struct pointer_map logs; /* rows to number of the log */
   uint32_t n_logs;
   struct pointer_map stacks; /* of log and number, to index */
   int64_t first_time;

@@ -12,9 +12,9 @@
 
 struct block {
   uint64_t address, bytes;
-  uint32_t from, to;              /* events */
-  uint16_t stream, thread;        /* indices of their values; or BLOCKS_OTHERS */
-  uint32_t stack;                 /* its number in `stacks`; 0: not recorded */
+  uint32_t from, to;       /* events */
+  uint16_t stream, thread; /* indices of their values; or BLOCKS_OTHERS */
+  uint32_t stack;          /* its number in `stacks`; 0: not recorded */
 };
 
 /* The index of the streams or threads for which there is no index left. */

@@ -64,8 +64,8 @@ static bool findings_tell_peak(struct findings *findings)
   if (!moment_group(findings->blocks, (struct moment){.event = findings->peak}, MOMENT_BY_SIZE, &groups)) return false;
   findings_groups(&groups, groups.bytes, list, sizeof list);
   output_add_sentence(findings->sentences, "At most %s are live at once: after %s of %zu events, in %llu block%s.",
-            findings_bytes(groups.bytes, bytes), findings_event(findings, findings->peak, event), findings->blocks->n_events,
-            (unsigned long long)groups.blocks, text_plural(groups.blocks));
+                      findings_bytes(groups.bytes, bytes), findings_event(findings, findings->peak, event),
+                      findings->blocks->n_events, (unsigned long long)groups.blocks, text_plural(groups.blocks));
   if (groups.blocks) output_add_sentence(findings->sentences, "The largest part of the peak: %s.", list);
   free(groups.items);
   return true;
@@ -93,9 +93,10 @@ static bool findings_tell_climb(struct findings *findings)
   const struct moment climb = {.event = findings->peak, .from_event = trough + 1};
   if (!moment_group(findings->blocks, climb, MOMENT_BY_SIZE, &groups)) return false;
   findings_groups(&groups, peak, list, sizeof list);
-  output_add_sentence(findings->sentences, "The climb to it begins after %s, with %s live. It adds %s (%u %% of the peak), above all %s.",
-            findings_event(findings, trough, event), findings_bytes(findings->live[trough], from), findings_bytes(groups.bytes, added),
-            findings_percent(groups.bytes, peak), list);
+  output_add_sentence(findings->sentences,
+                      "The climb to it begins after %s, with %s live. It adds %s (%u %% of the peak), above all %s.",
+                      findings_event(findings, trough, event), findings_bytes(findings->live[trough], from),
+                      findings_bytes(groups.bytes, added), findings_percent(groups.bytes, peak), list);
   free(groups.items);
   return true;
 }
@@ -112,8 +113,8 @@ static void findings_tell_lasting(struct findings *findings)
       lasting += block->bytes;
   }
   if (lasting)
-    output_add_sentence(findings->sentences, "%s of the peak (%u %%) live for more than half of the log.", findings_bytes(lasting, words),
-              findings_percent(lasting, peak));
+    output_add_sentence(findings->sentences, "%s of the peak (%u %%) live for more than half of the log.",
+                        findings_bytes(lasting, words), findings_percent(lasting, peak));
 }
 
 /* How often the program comes near the peak, with lower times between. */
@@ -139,10 +140,11 @@ static void findings_tell_pages(struct findings *findings, const struct pages_re
   char touched[FINDINGS_WORDS], live[FINDINGS_WORDS], event[FINDINGS_WORDS];
   uint64_t wasted = pages->worst_bytes - pages->worst_live_bytes;
   if (20 * wasted < findings->live[findings->peak]) return;
-  output_add_sentence(findings->sentences,
-            "Fragmentation is worst after %s: pages of 2 MiB with live blocks have %s, and the blocks in them %s.",
-            findings_event(findings, pages->worst_event, event), findings_bytes(pages->worst_bytes, touched),
-            findings_bytes(pages->worst_live_bytes, live));
+  output_add_sentence(
+      findings->sentences,
+      "Fragmentation is worst after %s: pages of 2 MiB with live blocks have %s, and the blocks in them %s.",
+      findings_event(findings, pages->worst_event, event), findings_bytes(pages->worst_bytes, touched),
+      findings_bytes(pages->worst_live_bytes, live));
 }
 
 static void findings_tell_end(struct findings *findings)
@@ -152,18 +154,22 @@ static void findings_tell_end(struct findings *findings)
   uint64_t live = 0;
   for (size_t i = 0; i < blocks->n; i++) live += blocks->items[i].to == BLOCK_IS_LIVE;
   if (live)
-    output_add_sentence(findings->sentences, "At the end of the log %llu block%s with %s %s not freed.", (unsigned long long)live,
-              text_plural(live), findings_bytes(findings->live[blocks->n_events - 1], words), live == 1 ? "is" : "are");
+    output_add_sentence(findings->sentences, "At the end of the log %llu block%s with %s %s not freed.",
+                        (unsigned long long)live, text_plural(live),
+                        findings_bytes(findings->live[blocks->n_events - 1], words), live == 1 ? "is" : "are");
   if (blocks->failures)
-    output_add_sentence(findings->sentences, "%llu operation%s failed; the first, of %s, at %s.", (unsigned long long)blocks->failures,
-              text_plural(blocks->failures), findings_bytes(blocks->first_failure.bytes, words),
-              findings_event(findings, blocks->first_failure.event, event));
+    output_add_sentence(findings->sentences, "%llu operation%s failed; the first, of %s, at %s.",
+                        (unsigned long long)blocks->failures, text_plural(blocks->failures),
+                        findings_bytes(blocks->first_failure.bytes, words),
+                        findings_event(findings, blocks->first_failure.event, event));
   if (blocks->unmatched_frees)
-    output_add_sentence(findings->sentences, "Frees of blocks that the log does not allocate: %llu; it begins in the middle of the program.",
-              (unsigned long long)blocks->unmatched_frees);
+    output_add_sentence(findings->sentences,
+                        "Frees of blocks that the log does not allocate: %llu; it begins in the middle of the program.",
+                        (unsigned long long)blocks->unmatched_frees);
 }
 
-json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_t peak, const struct pages_result *pages)
+json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_t peak,
+                      const struct pages_result *pages)
 {
   struct findings findings = {blocks, live, peak, json_array()};
   if (findings.sentences && findings_tell_peak(&findings) && findings_tell_climb(&findings)) {

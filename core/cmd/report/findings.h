@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 /* An array of sentences. `live` has the live bytes after each event, of which there is at least one. */
-json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_t peak, const struct pages_result *pages);
+json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_t peak,
+                      const struct pages_result *pages);
 
 #endif

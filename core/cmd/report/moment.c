@@ -62,9 +62,8 @@ static json_t *moment_group_json(const struct blocks *blocks, const struct momen
     break;
   case MOMENT_BY_THREAD:
     json_object_set_new(object, "thread",
-                        group->key < blocks->threads.n
-                            ? json_integer((json_int_t)blocks->threads.values[group->key])
-                            : json_string("others"));
+                        group->key < blocks->threads.n ? json_integer((json_int_t)blocks->threads.values[group->key])
+                                                       : json_string("others"));
     break;
   case MOMENT_BY_STACK: json_object_set_new(object, "stack", json_integer((json_int_t)group->key)); break;
   default: json_object_set_new(object, "size", json_integer((json_int_t)group->key)); break;

@@ -67,10 +67,11 @@ static int nsys_select(struct nsys_reader *reader)
            "SELECT start, address, bytes, memKind, memoryOperationType, %s, %s FROM CUDA_GPU_MEMORY_USAGE_EVENTS event "
            "%s ORDER BY start, event.rowid",
            has_stream ? "event.streamId" : "0", has_thread ? "call.thread" : "0",
-           has_thread ? "LEFT JOIN (SELECT correlationId, globalTid >> 24 AS process, min(globalTid & 16777215) AS thread "
-                        "FROM CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY correlationId, process) call "
-                        "ON call.correlationId = event.correlationId AND call.process = event.globalPid >> 24"
-                      : "");
+           has_thread
+               ? "LEFT JOIN (SELECT correlationId, globalTid >> 24 AS process, min(globalTid & 16777215) AS thread "
+                 "FROM CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY correlationId, process) call "
+                 "ON call.correlationId = event.correlationId AND call.process = event.globalPid >> 24"
+               : "");
   return sqlite3_prepare_v2(reader->database, question, -1, &reader->rows, NULL);
 }
 

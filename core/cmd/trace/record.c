@@ -134,9 +134,10 @@ static bool record_advance(struct record *record, struct record_cursor *cursor)
   while (cursor->end - cursor->at >= 2 && cursor->at[0]) {
     unsigned head = (unsigned char)cursor->at[0] | (unsigned)(unsigned char)cursor->at[1] << 8;
     cursor->at += 2;
-    bool is_good = !(head & RECORD_META)                                     ? record_get_event(cursor, head)
-                   : (head >> RECORD_ACTION_SHIFT & 3) == RECORD_META_THREAD ? record_get_bytes(cursor, &cursor->thread, 4)
-                                                                             : record_get_stack(record, cursor);
+    bool is_good = !(head & RECORD_META) ? record_get_event(cursor, head)
+                   : (head >> RECORD_ACTION_SHIFT & 3) == RECORD_META_THREAD
+                       ? record_get_bytes(cursor, &cursor->thread, 4)
+                       : record_get_stack(record, cursor);
     if (!is_good) {
       record->damaged_blocks += !cursor->is_cut;
       return false;

@@ -5,8 +5,8 @@
  * A neighbour differs in one value. Of an initial size these are the next two up and down; of a maximum the next one, but
  * where that would change nothing, since less is held, the next that does. The initial size and the maximum also go together,
  * as for a pool that never grows. */
-#include "../array.h"
 #include "search.h"
+#include "../array.h"
 #include "../replay/play.h"
 
 #include <math.h>
@@ -74,8 +74,7 @@ const struct point *search_try(struct search *search, struct choice choice)
   double host_ns;
   for (size_t i = 0; i < search->n_points; i++)
     if (memcmp(&search->points[i].choice, &choice, sizeof choice) == 0) return &search->points[i];
-  search->is_out_of_memory =
-      !array_grow(&search->points, search->n_points, &search->capacity, sizeof *search->points);
+  search->is_out_of_memory = !array_grow(&search->points, search->n_points, &search->capacity, sizeof *search->points);
   if (search->is_out_of_memory) return NULL;
   struct point *point = &search->points[search->n_points];
   *point = (struct point){.choice = choice};
