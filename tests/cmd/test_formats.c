@@ -365,14 +365,12 @@ static void says_that_a_database_has_no_memory_events(void **state)
 
 /* ---- Records --------------------------------------------------------------------------------------------------- */
 
-/* Blocks that all begin at one time are read in the order of their sequence numbers, and their events in order of time. */
-static void merges_many_blocks_of_one_moment(void **state)
+enum { RECORD_BLOCKS = 300, RECORD_EVENTS = 100 };
+
+/* Writes a record of blocks that all begin at one time, the last one first, each of its own thread. */
+static void write_record(enum record_action action, uint64_t ticks)
 {
-  enum { BLOCKS = 300, EVENTS = 20 };
-  struct trace_row row;
   char *block = calloc(1, RECORD_BLOCK_BYTES);
-  uint64_t address = 0, n = 0;
-  (void)state;
   assert_non_null(block);
   *(struct record_head *)block = (struct record_head){.magic = RECORD_MAGIC,
                                                       .byte_order = RECORD_BYTE_ORDER,
@@ -382,30 +380,54 @@ static void merges_many_blocks_of_one_moment(void **state)
   FILE *stream = fopen(file, "wb");
   assert_non_null(stream);
   fwrite(block, sizeof(struct record_head), 1, stream);
-  for (uint32_t i = 0; i < BLOCKS; i++) {
+  for (uint32_t i = 0; i < RECORD_BLOCKS; i++) {
     struct record_context context = {0};
     memset(block, 0, RECORD_BLOCK_BYTES);
     *(struct record_block *)block =
-        (struct record_block){.magic = RECORD_BLOCK_MAGIC, .thread = i + 1, .sequence = BLOCKS - i};
+        (struct record_block){.magic = RECORD_BLOCK_MAGIC, .thread = i + 1, .sequence = RECORD_BLOCKS - i};
     char *at = block + sizeof(struct record_block);
-    for (uint64_t event = 0; event < EVENTS; event++)
+    for (uint64_t event = 0; event < RECORD_EVENTS; event++)
       at = record_put(at, &context,
-                      &(struct record_event){.action = RECORD_ALLOCATE,
-                                             .ticks = event * 10000,
-                                             .ptr = (event * BLOCKS + BLOCKS - i) << 8,
+                      &(struct record_event){.action = action,
+                                             .ticks = event * ticks,
+                                             .ptr = (event * RECORD_BLOCKS + RECORD_BLOCKS - i) << 8,
                                              .bytes = 8});
     fseek(stream, (long)(i + 1) * RECORD_BLOCK_BYTES, SEEK_SET);
     fwrite(block, 4096, 1, stream);
   }
-  fseek(stream, (long)(BLOCKS + 1) * RECORD_BLOCK_BYTES - 1, SEEK_SET);
+  fseek(stream, (long)(RECORD_BLOCKS + 1) * RECORD_BLOCK_BYTES - 1, SEEK_SET);
   fwrite("", 1, 1, stream);
   fclose(stream);
   free(block);
+}
+
+/* Blocks that begin at one time are read in the order of their sequence numbers, and their events in order of time. */
+static void merges_many_blocks_of_one_moment(void **state)
+{
+  struct trace_row row;
+  uint64_t address = 0, n = 0;
+  (void)state;
+  write_record(RECORD_ALLOCATE, 10000);
   struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
   assert_non_null(rows);
   for (; trace_rows_next(rows, &row) == TRACE_LINE; n++, address = row.pointer) assert_true(row.pointer > address);
-  assert_int_equal(n, BLOCKS * EVENTS);
+  assert_int_equal(n, RECORD_BLOCKS * RECORD_EVENTS);
   assert_string_equal(trace_rows_remark(rows), "");
+  trace_rows_close(rows);
+}
+
+/* A log that begins in the middle of a program has frees that nothing allocates. To look for the allocation of each in all
+ * threads would take minutes. */
+static void reads_frees_of_blocks_from_before_the_log(void **state)
+{
+  struct trace_row row;
+  uint64_t n = 0;
+  (void)state;
+  write_record(RECORD_FREE, 1);
+  struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
+  assert_non_null(rows);
+  while (trace_rows_next(rows, &row) == TRACE_LINE) n++;
+  assert_int_equal(n, RECORD_BLOCKS * RECORD_EVENTS);
   trace_rows_close(rows);
 }
 
@@ -465,6 +487,7 @@ int main(void)
       cmocka_unit_test(says_that_a_database_has_no_memory_events),
 #endif
       cmocka_unit_test(merges_many_blocks_of_one_moment),
+      cmocka_unit_test(reads_frees_of_blocks_from_before_the_log),
       cmocka_unit_test(survives_every_damage),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -139,7 +139,7 @@ static void findings_tell_pages(struct findings *findings, const struct pages_re
 {
   char touched[FINDINGS_WORDS], live[FINDINGS_WORDS], event[FINDINGS_WORDS];
   uint64_t wasted = pages->worst_bytes - pages->worst_live_bytes;
-  if (20 * wasted < findings->live[findings->peak]) return;
+  if (!wasted || 20 * wasted < findings->live[findings->peak]) return;
   output_add_sentence(
       findings->sentences,
       "Fragmentation is worst after %s: pages of 2 MiB with live blocks have %s, and the blocks in them %s.",

@@ -15,9 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Times of two threads may be in the wrong order by less than this: see clock.h of the `recording` adaptor. A thread has
- * few events in that time, and few threads have one; in a file where more are that near, no time is trusted further. */
-enum { RECORD_DISORDER_NS = 1000, RECORD_DISORDER_EVENTS = 64, RECORD_DISORDER_THREADS = 256 };
+/* Times of two threads may be in the wrong order by less than this: see clock.h of the `recording` adaptor. Few events are,
+ * so that the reader looks ahead at a number of events for each that it has read, and not further in a file where all
+ * are. */
+enum { RECORD_DISORDER_NS = 1000, RECORD_LOOKS_PER_EVENT = 16, RECORD_MOST_LOOKS = 1 << 16 };
 
 enum { RECORD_MOST_STACKS = 1 << 24 };
 
@@ -52,6 +53,7 @@ struct record {
   size_t n_runs, run_capacity;
   struct record_run *urgent; /* goes first, until an event of `urgent_ptr` */
   uint64_t urgent_ptr;
+  uint32_t looks;          /* at events to come, before more events are read */
   struct pointer_map live; /* addresses that are allocated */
   char **stacks;           /* by number; NULL: not read */
   size_t n_stacks;
@@ -317,7 +319,8 @@ static bool record_has_partner(struct record *record, const struct record_run *r
   uint64_t most = (uint64_t)(RECORD_DISORDER_NS / record->nanoseconds_per_tick), damaged = record->damaged_blocks;
   struct record_cursor look = run->cursor;
   bool found = false;
-  for (int i = 0; i < RECORD_DISORDER_EVENTS && !found && look.event.ticks - event->ticks < most; i++) {
+  while (!found && look.event.ticks - event->ticks < most && record->looks) {
+    record->looks--;
     found = look.event.ptr == event->ptr && record_is_of_address(&look.event) &&
             record_is_free(look.event.action) != record_is_free(event->action);
     if (!found && !record_advance(record, &look)) break;
@@ -332,8 +335,7 @@ static struct record_run *record_choose(struct record *record)
   struct record_run *first = record->runs[0];
   if (record->urgent) return record->urgent;
   if (!record_is_out_of_order(record, &first->cursor.event)) return first;
-  size_t n = record->n_runs < RECORD_DISORDER_THREADS ? record->n_runs : RECORD_DISORDER_THREADS;
-  for (size_t i = 1; i < n; i++)
+  for (size_t i = 1; i < record->n_runs && record->looks; i++)
     if (record_has_partner(record, record->runs[i], &first->cursor.event)) {
       record->urgent = record->runs[i];
       record->urgent_ptr = first->cursor.event.ptr;
@@ -345,6 +347,7 @@ static struct record_run *record_choose(struct record *record)
 static bool record_note(struct record *record, const struct record_event *event)
 {
   if (record->urgent && event->ptr == record->urgent_ptr) record->urgent = NULL;
+  if (record->looks < RECORD_MOST_LOOKS) record->looks += RECORD_LOOKS_PER_EVENT;
   if (!record_is_of_address(event)) return true;
   if (event->action == RECORD_ALLOCATE) return pointer_map_put(&record->live, event->ptr, 1);
   pointer_map_extract(&record->live, event->ptr);
@@ -442,6 +445,7 @@ static void *record_open(struct trace_lines *lines, char *message, size_t messag
     return NULL;
   }
   record->descriptor = descriptor;
+  record->looks = RECORD_MOST_LOOKS;
   size_t bytes = record_read(descriptor, &record->head, sizeof record->head, 0);
   const char *refusal = record_refusal(&record->head, bytes);
   if (!refusal && !record_find_blocks(record, (uint64_t)status.st_size)) refusal = "out of memory";
