@@ -64,7 +64,7 @@ static bool blocks_add_event(struct blocks_reader *reader, int64_t nanoseconds)
   }
   if (!blocks->has_times) reader->first_time = nanoseconds;
   blocks->has_times = true;
-  nanoseconds -= reader->first_time;
+  if (__builtin_sub_overflow(nanoseconds, reader->first_time, &nanoseconds)) nanoseconds = last;
   blocks->times[blocks->n_events++] = nanoseconds > last ? nanoseconds : last;
   return true;
 }
@@ -75,8 +75,12 @@ static bool blocks_allocate(struct blocks_reader *reader, const struct trace_row
   if (!row->pointer) return true;
   if (!array_grow(&blocks->items, blocks->n, &blocks->capacity, sizeof *blocks->items)) return false;
   struct block *block = &blocks->items[blocks->n];
-  *block = (struct block){
-      .address = row->pointer, .bytes = row->bytes, .from = (uint32_t)blocks->n_events - 1, .to = BLOCK_IS_LIVE};
+  bool is_possible = row->bytes <= BLOCKS_MOST_BYTES;
+  blocks->impossible += !is_possible;
+  *block = (struct block){.address = row->pointer,
+                          .bytes = is_possible ? row->bytes : 0,
+                          .from = (uint32_t)blocks->n_events - 1,
+                          .to = BLOCK_IS_LIVE};
   if (!blocks_name(&blocks->streams, &reader->streams, row->stream, &block->stream) ||
       !blocks_name(&blocks->threads, &reader->threads, row->thread, &block->thread) ||
       !blocks_stack(reader, row, rows, &block->stack))
@@ -130,14 +134,12 @@ static bool blocks_read_logs(struct blocks_reader *reader, struct trace_logs *lo
   return good && !logs->has_failed;
 }
 
-bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files)
+bool blocks_read_open(struct blocks *blocks, struct trace_logs *logs)
 {
-  struct trace_logs logs;
   struct blocks_reader reader = {.blocks = blocks};
   *blocks = (struct blocks){0};
-  if (!trace_logs_open(&logs, files, n_files)) return false;
-  bool good = blocks_read_logs(&reader, &logs);
-  trace_logs_close(&logs);
+  bool good = blocks_read_logs(&reader, logs);
+  trace_logs_close(logs);
   pointer_map_clear(&reader.live);
   pointer_map_clear(&reader.streams);
   pointer_map_clear(&reader.threads);
@@ -145,6 +147,12 @@ bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files)
   pointer_map_clear(&reader.stacks);
   if (!good) blocks_clear(blocks);
   return good;
+}
+
+bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files)
+{
+  struct trace_logs logs;
+  return trace_logs_open(&logs, files, n_files) && blocks_read_open(blocks, &logs);
 }
 
 void blocks_clear(struct blocks *blocks)

@@ -17,6 +17,9 @@ struct block {
   uint32_t stack;          /* its number in `stacks`; 0: not recorded */
 };
 
+/* No memory is larger, so that the sums of blocks are numbers of JSON. */
+#define BLOCKS_MOST_BYTES (UINT64_C(1) << 48)
+
 /* The index of the streams or threads for which there is no index left. */
 enum { BLOCKS_OTHERS = UINT16_MAX };
 
@@ -40,11 +43,14 @@ struct blocks {
   struct stack_texts stacks;
   bool has_times;
   uint64_t unmatched_frees, failures, overlaid;
+  uint64_t impossible;                /* allocations of more than BLOCKS_MOST_BYTES, which have 0 bytes here */
   struct block_failure first_failure; /* if there are failures */
 };
 
-/* Reads the logs, with a progress bar. False: the error was printed, and nothing is allocated. */
+/* Reads the logs, with a progress bar. False: the error was printed, and nothing is allocated. The second takes logs that
+ * are open, and closes them. */
 bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files);
+bool blocks_read_open(struct blocks *blocks, struct trace_logs *logs);
 void blocks_clear(struct blocks *blocks);
 
 /* The function that a stack begins with, for people. */

@@ -162,6 +162,11 @@ static void findings_tell_end(struct findings *findings)
                         (unsigned long long)blocks->failures, text_plural(blocks->failures),
                         findings_bytes(blocks->first_failure.bytes, words),
                         findings_event(findings, blocks->first_failure.event, event));
+  if (blocks->impossible)
+    output_add_sentence(findings->sentences,
+                        "%llu allocation%s of more than 256 TiB %s no memory: no device has that much.",
+                        (unsigned long long)blocks->impossible, text_plural(blocks->impossible),
+                        blocks->impossible == 1 ? "counts as" : "count as");
   if (blocks->unmatched_frees)
     output_add_sentence(findings->sentences,
                         "Frees of blocks that the log does not allocate: %llu; it begins in the middle of the program.",

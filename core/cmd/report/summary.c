@@ -179,8 +179,10 @@ static json_t *summary_failure(const struct blocks *blocks, const struct summary
 {
   uint32_t event = blocks->first_failure.event;
   if (!blocks->failures) return json_null();
-  return json_pack("{s:I, s:o, s:I, s:I}", "event", (json_int_t)event, "time_ns", summary_time(blocks, event), "bytes",
-                   (json_int_t)blocks->first_failure.bytes, "live_bytes", (json_int_t)curve->live[event]);
+  uint64_t bytes = blocks->first_failure.bytes; /* a program can ask for any number */
+  return json_pack("{s:I, s:o, s:o, s:I}", "event", (json_int_t)event, "time_ns", summary_time(blocks, event), "bytes",
+                   bytes <= INT64_MAX ? json_integer((json_int_t)bytes) : json_real((double)bytes), "live_bytes",
+                   (json_int_t)curve->live[event]);
 }
 
 static json_t *summary_counts(const struct blocks *blocks, const struct summary_curve *curve, const char *title)

@@ -11,9 +11,9 @@
 #include <string.h>
 
 /* In the order in which they are tried. */
-static const struct trace_format *const trace_formats[] = {&trace_format_record,  &trace_format_snapshot,
-                                                           &trace_format_nsys,    &trace_format_umpire,
-                                                           &trace_format_rocprof, &trace_format_rmm};
+static const struct trace_format *const trace_formats[] = {
+    &trace_format_record, &trace_format_state,   &trace_format_snapshot, &trace_format_nsys,
+    &trace_format_umpire, &trace_format_rocprof, &trace_format_rmm};
 
 /* The sizes of what is allocated, for formats whose frees lack them. */
 struct trace_sizes {
@@ -174,6 +174,11 @@ const char *trace_rows_remark(struct trace_rows *rows)
 const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack)
 {
   return rows->format->stack ? rows->format->stack(rows->reader, stack) : NULL;
+}
+
+const struct json_t *trace_rows_state(const struct trace_rows *rows)
+{
+  return rows->format->state ? rows->format->state(rows->reader) : NULL;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------------------------ */
