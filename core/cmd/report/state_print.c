@@ -30,6 +30,31 @@ static const char *state_column_name(const json_t *column)
   return json_string_value(json_object_get(column, "name"));
 }
 
+struct state_width {
+  size_t columns;
+  bool is_right; /* of numbers */
+};
+
+/* The widest text of each column, and whether it has numbers. Returns the width of all. */
+static size_t state_measure(const json_t *table, struct state_width widths[STATE_MOST_COLUMNS])
+{
+  size_t whole = 0, i, j;
+  json_t *row, *column;
+  char cell[STATE_CELL];
+  json_array_foreach(json_object_get(table, "columns"), j, column)
+  {
+    widths[j] = (struct state_width){text_width(state_column_name(column)), false};
+    json_array_foreach(json_object_get(table, "rows"), i, row)
+    {
+      size_t width = text_width(state_cell(column, json_array_get(row, j), cell));
+      if (width > widths[j].columns) widths[j].columns = width;
+      widths[j].is_right |= json_is_integer(json_array_get(row, j));
+    }
+    whole += STATE_GAP + widths[j].columns;
+  }
+  return whole;
+}
+
 /* ---- Text ------------------------------------------------------------------------------------------------------ */
 
 static void state_put_sentences(const json_t *sentences)
@@ -72,11 +97,6 @@ static void state_put_list(const json_t *columns, const json_t *rows)
   }
 }
 
-struct state_width {
-  size_t columns;
-  bool is_right; /* of numbers */
-};
-
 /* A row, or the names of the columns. */
 static void state_put_row(const json_t *columns, const json_t *row, const struct state_width *widths)
 {
@@ -95,26 +115,14 @@ static void state_put_row(const json_t *columns, const json_t *row, const struct
 static void state_put_table(const json_t *table)
 {
   const json_t *columns = json_object_get(table, "columns"), *rows = json_object_get(table, "rows");
-  struct state_width widths[STATE_MOST_COLUMNS] = {{0, false}};
-  size_t whole = 0, i, j;
-  json_t *row, *column;
-  char cell[STATE_CELL];
+  struct state_width widths[STATE_MOST_COLUMNS];
+  size_t i;
+  json_t *row;
   if (!json_array_size(rows)) return;
   printf("\n%s", style(STYLE_NAME));
   output_text(stdout, json_string_value(json_object_get(table, "heading")));
   printf("%s\n", style(STYLE_OFF));
-  json_array_foreach(columns, j, column)
-  {
-    widths[j].columns = text_width(state_column_name(column));
-    json_array_foreach(rows, i, row)
-    {
-      size_t width = text_width(state_cell(column, json_array_get(row, j), cell));
-      if (width > widths[j].columns) widths[j].columns = width;
-      widths[j].is_right |= json_is_integer(json_array_get(row, j));
-    }
-    whole += STATE_GAP + widths[j].columns;
-  }
-  if (whole > terminal_width() || json_array_size(columns) == 1) {
+  if (state_measure(table, widths) > terminal_width() || json_array_size(columns) == 1) {
     state_put_list(columns, rows);
     return;
   }
@@ -151,7 +159,8 @@ static void state_page_sentences(FILE *file, const char *heading, const json_t *
   fputs("</ul>\n</section>\n", file);
 }
 
-static void state_page_row(FILE *file, const json_t *columns, const json_t *row)
+/* A row, or the names of the columns. */
+static void state_page_row(FILE *file, const json_t *columns, const json_t *row, const struct state_width *widths)
 {
   char cell[STATE_CELL];
   size_t j;
@@ -159,11 +168,9 @@ static void state_page_row(FILE *file, const json_t *columns, const json_t *row)
   fputs("<tr>", file);
   json_array_foreach(columns, j, column)
   {
-    const json_t *value = row ? json_array_get(row, j) : NULL;
     const char *tag = row ? "td" : "th";
-    bool is_name = row ? json_is_string(value) : !j;
-    fprintf(file, "<%s class=\"%s\">", tag, is_name ? "name" : "number");
-    page_put_text(file, row ? state_cell(column, value, cell) : state_column_name(column));
+    fprintf(file, "<%s class=\"%s\">", tag, widths[j].is_right ? "number" : "name");
+    page_put_text(file, row ? state_cell(column, json_array_get(row, j), cell) : state_column_name(column));
     fprintf(file, "</%s>", tag);
   }
   fputs("</tr>\n", file);
@@ -174,6 +181,7 @@ static bool state_page(FILE *file, const void *closure)
   const json_t *summary = closure;
   size_t i, j;
   json_t *table, *row;
+  struct state_width widths[STATE_MOST_COLUMNS];
   state_page_sentences(file, "What is there", json_object_get(summary, "findings"));
   json_array_foreach(json_object_get(summary, "tables"), i, table)
   {
@@ -181,9 +189,10 @@ static bool state_page(FILE *file, const void *closure)
     fputs("<section class=\"wide\">\n<h2>", file);
     page_put_text(file, json_string_value(json_object_get(table, "heading")));
     fputs("</h2>\n<div class=\"scroll\"><table>\n", file);
-    state_page_row(file, json_object_get(table, "columns"), NULL);
+    state_measure(table, widths);
+    state_page_row(file, json_object_get(table, "columns"), NULL, widths);
     json_array_foreach(json_object_get(table, "rows"), j, row)
-        state_page_row(file, json_object_get(table, "columns"), row);
+        state_page_row(file, json_object_get(table, "columns"), row, widths);
     fputs("</table></div>\n</section>\n", file);
   }
   state_page_sentences(file, "What this does not tell", json_object_get(summary, "missing"));
