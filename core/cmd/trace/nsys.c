@@ -176,7 +176,8 @@ static void *nsys_open(struct trace_lines *lines, char *message, size_t message_
   (void)lines;
   snprintf(
       message, message_bytes,
-      "is a SQLite file, which this build of hipmm cannot read; install libsqlite3-dev, and configure and build again");
+      "is a SQLite file, which this build of hipmm cannot read, such as that of a wheel; build hipmm from its sources, "
+      "with libsqlite3-dev installed");
   return NULL;
 }
 
