@@ -41,7 +41,7 @@ enum { DLPACK_INT, DLPACK_UNSIGNED, DLPACK_FLOAT, DLPACK_BFLOAT = 4, DLPACK_COMP
 enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_ROCM_HOST = 11 };
 
 enum { DLPACK_MOST_DIMENSIONS = 64 }; /* as NumPy has */
-enum { DLPACK_READ_ONLY = 1 }; /* a flag of dl_versioned */
+enum { DLPACK_READ_ONLY = 1 };        /* a flag of dl_versioned */
 
 /* The tensor of a capsule that nobody has consumed; NULL, with an exception, also for a shape that no memory has. */
 const struct dl_tensor *dlpack_tensor(PyObject *capsule);
