@@ -2,11 +2,11 @@
 /* record.c: reads a binary record (base/record_format.h), also one whose writer was killed or runs, and merges the threads'
  * events in order of time. A block is read when the time of the merge reaches its beginning, so memory grows with the
  * number of threads and not with the file. Nothing in the file is trusted. */
-#include "../../base/record_format.h"
 #include "../../base/text.h"
 #include "../array.h"
 #include "format.h"
 #include "pointer_map.h"
+#include "record_cursor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,26 +20,16 @@
  * are. */
 enum { RECORD_DISORDER_NS = 1000, RECORD_LOOKS_PER_EVENT = 16, RECORD_MOST_LOOKS = 1 << 16 };
 
-enum { RECORD_MOST_STACKS = 1 << 24 };
-
 struct record_index {
   uint64_t offset, sequence, ticks;
   uint32_t bytes; /* fewer than a block where the file ends early */
 };
 
-/* A place in a block: its next event is decoded. */
-struct record_cursor {
-  struct record_event event;
-  uint32_t thread;
-  bool is_cut; /* the file ends in the block, perhaps in an event */
-  struct record_context context;
-  const char *at, *end;
-};
-
 /* A block that is being read. */
 struct record_run {
-  struct record_cursor cursor;
-  size_t began, place; /* number of the block in order of time; index in the heap */
+  struct record_cursor cursor; /* its event is the next one */
+  bool is_cut;                 /* the file ends in the block, perhaps in an event */
+  size_t began, place;         /* number of the block in order of time; index in the heap */
   uint64_t data[RECORD_BLOCK_BYTES / sizeof(uint64_t)];
 };
 
@@ -55,98 +45,13 @@ struct record {
   uint64_t urgent_ptr;
   uint32_t looks;          /* at events to come, before more events are read */
   struct pointer_map live; /* addresses that are allocated */
-  char **stacks;           /* by number; NULL: not read */
-  size_t n_stacks;
+  struct record_stacks stacks;
   uint64_t damaged_blocks, cut_blocks, lost_events;
 };
 
 static bool record_is(const char *start, size_t bytes)
 {
   return bytes >= sizeof RECORD_MAGIC && memcmp(start, RECORD_MAGIC, sizeof RECORD_MAGIC) == 0;
-}
-
-/* ---- Decoding -------------------------------------------------------------------------------------------------- */
-
-static bool record_get_bytes(struct record_cursor *cursor, void *out, size_t bytes)
-{
-  if ((size_t)(cursor->end - cursor->at) < bytes) return false;
-  memcpy(out, cursor->at, bytes);
-  cursor->at += bytes;
-  return true;
-}
-
-static bool record_get_number(struct record_cursor *cursor, unsigned code, uint64_t *number_out)
-{
-  unsigned char bytes[8] = {0};
-  unsigned length = record_length(code & 7);
-  if (!record_get_bytes(cursor, bytes, length)) return false;
-  *number_out = 0;
-  for (unsigned i = 0; i < length; i++) *number_out |= (uint64_t)bytes[i] << 8 * i;
-  return true;
-}
-
-static bool record_get_stream(struct record_cursor *cursor)
-{
-  unsigned char index;
-  if (!record_get_bytes(cursor, &index, 1) || index >= 2 * RECORD_STREAMS) return false;
-  uint64_t *stream = &cursor->context.streams[index % RECORD_STREAMS];
-  if (index >= RECORD_STREAMS && !record_get_number(cursor, 7, stream)) return false;
-  cursor->context.stream = *stream;
-  return true;
-}
-
-static bool record_get_event(struct record_cursor *cursor, unsigned head)
-{
-  struct record_event *event = &cursor->event;
-  uint64_t ticks, zigzag;
-  if (!record_get_number(cursor, head >> RECORD_TIME_SHIFT, &ticks) ||
-      !record_get_number(cursor, head >> RECORD_POINTER_SHIFT, &zigzag) ||
-      !record_get_number(cursor, head >> RECORD_SIZE_SHIFT, &event->bytes))
-    return false;
-  if (head & RECORD_STREAM && !record_get_stream(cursor)) return false;
-  event->stack = 0;
-  if (head & RECORD_STACK && !record_get_bytes(cursor, &event->stack, sizeof event->stack)) return false;
-  uint64_t moved = zigzag >> 1 ^ -(zigzag & 1);
-  cursor->context.ticks += ticks;
-  cursor->context.ptr += head & RECORD_UNIT ? moved * 256 : moved;
-  event->action = (enum record_action)(head >> RECORD_ACTION_SHIFT & 3);
-  event->ticks = cursor->context.ticks;
-  event->ptr = cursor->context.ptr;
-  event->stream = cursor->context.stream;
-  return true;
-}
-
-/* Keeps the text of a stack trace. False: damaged, or out of memory. */
-static bool record_get_stack(struct record *record, struct record_cursor *cursor)
-{
-  uint32_t about[2]; /* number, length */
-  if (!record_get_bytes(cursor, about, sizeof about) || about[0] >= RECORD_MOST_STACKS ||
-      about[1] > (size_t)(cursor->end - cursor->at))
-    return false;
-  if (!array_grow_zeroed(&record->stacks, about[0], &record->n_stacks, sizeof *record->stacks)) return false;
-  char **text = &record->stacks[about[0]];
-  if (!*text) *text = strndup(cursor->at, about[1]); /* else read ahead, or after a rotation */
-  cursor->at += about[1];
-  return *text != NULL;
-}
-
-/* Decodes the next event of a block. False at the end of the block, also where it is damaged. */
-static bool record_advance(struct record *record, struct record_cursor *cursor)
-{
-  while (cursor->end - cursor->at >= 2 && cursor->at[0]) {
-    unsigned head = (unsigned char)cursor->at[0] | (unsigned)(unsigned char)cursor->at[1] << 8;
-    cursor->at += 2;
-    bool is_good = !(head & RECORD_META) ? record_get_event(cursor, head)
-                   : (head >> RECORD_ACTION_SHIFT & 3) == RECORD_META_THREAD
-                       ? record_get_bytes(cursor, &cursor->thread, 4)
-                       : record_get_stack(record, cursor);
-    if (!is_good) {
-      record->damaged_blocks += !cursor->is_cut;
-      return false;
-    }
-    if (!(head & RECORD_META)) return true;
-  }
-  return false;
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------------------------- */
@@ -200,6 +105,14 @@ static void record_remove_run(struct record *record, struct record_run *run)
   free(run);
 }
 
+/* Decodes the run's next event. False at the end of its block, also where that is damaged. */
+static bool record_advance(struct record *record, struct record_run *run)
+{
+  enum record_step step = record_cursor_next(&run->cursor, &record->stacks);
+  record->damaged_blocks += step == RECORD_STEP_DAMAGED && !run->is_cut;
+  return step == RECORD_STEP_EVENT;
+}
+
 /* ---- Blocks in order of time ----------------------------------------------------------------------------------- */
 
 /* Begins to read the next block. False: out of memory. */
@@ -219,11 +132,11 @@ static bool record_begin_run(struct record *record)
   }
   run->cursor = (struct record_cursor){.context = {.ticks = block->ticks},
                                        .thread = block->thread,
-                                       .is_cut = bytes < RECORD_BLOCK_BYTES,
                                        .at = (const char *)(block + 1),
                                        .end = (const char *)run->data + bytes};
+  run->is_cut = bytes < RECORD_BLOCK_BYTES;
   record->lost_events += block->lost_events;
-  if (record_advance(record, &run->cursor)) {
+  if (record_advance(record, run)) {
     record->n_runs++;
     record_settle(record, run, record->n_runs - 1);
   } else {
@@ -316,16 +229,15 @@ static bool record_is_out_of_order(const struct record *record, const struct rec
 /* Whether the run has, soon after `event`, the event of the address that should come before it. */
 static bool record_has_partner(struct record *record, const struct record_run *run, const struct record_event *event)
 {
-  uint64_t most = (uint64_t)(RECORD_DISORDER_NS / record->nanoseconds_per_tick), damaged = record->damaged_blocks;
+  uint64_t most = (uint64_t)(RECORD_DISORDER_NS / record->nanoseconds_per_tick);
   struct record_cursor look = run->cursor;
   bool found = false;
   while (!found && look.event.ticks - event->ticks < most && record->looks) {
     record->looks--;
     found = look.event.ptr == event->ptr && record_is_of_address(&look.event) &&
             record_is_free(look.event.action) != record_is_free(event->action);
-    if (!found && !record_advance(record, &look)) break;
+    if (!found && record_cursor_next(&look, &record->stacks) != RECORD_STEP_EVENT) break;
   }
-  record->damaged_blocks = damaged;
   return found;
 }
 
@@ -404,7 +316,7 @@ static enum trace_line record_next(void *reader, struct trace_row *row_out, char
     snprintf(message, message_bytes, "out of memory while reading it");
     return TRACE_LINE_ERROR;
   }
-  if (record_advance(record, &run->cursor))
+  if (record_advance(record, run))
     record_settle(record, run, run->place);
   else
     record_remove_run(record, run);
@@ -427,8 +339,7 @@ static void record_close(void *reader)
   struct record *record = reader;
   for (size_t i = 0; i < record->n_runs; i++) free(record->runs[i]);
   free(record->runs);
-  for (size_t i = 0; i < record->n_stacks; i++) free(record->stacks[i]);
-  free(record->stacks);
+  record_stacks_clear(&record->stacks);
   free(record->blocks);
   pointer_map_clear(&record->live);
   free(record);
@@ -482,7 +393,7 @@ static void record_remark(const void *reader, char *text, size_t text_bytes)
 static const char *record_stack(const void *reader, uint32_t number)
 {
   const struct record *record = reader;
-  return number < record->n_stacks ? record->stacks[number] : NULL;
+  return number < record->stacks.n ? record->stacks.items[number] : NULL;
 }
 
 const struct trace_format trace_format_record = {.is = record_is,
