@@ -19,6 +19,12 @@ bool option_refuse(const struct option_reading *reading, const char *format, ...
   return false;
 }
 
+bool option_refuse_memory(const struct option_reading *reading)
+{
+  diagnostics_add(reading->context->diagnostics, HIPMM_E_OUT_OF_MEMORY, reading->path, "no host memory for this value");
+  return false;
+}
+
 const char *option_show(const json_t *value, char *buffer, size_t buffer_bytes)
 {
   if (json_is_string(value)) return text_quote(json_string_value(value), buffer, buffer_bytes);
@@ -74,23 +80,25 @@ const struct hipmm_option *option_find(const struct hipmm_option *table, size_t 
   return NULL;
 }
 
-/* The text parsed as JSON, if the value is of a JSON type that the row takes; NULL otherwise. */
-static json_t *option_text_from_json(uint32_t type, const char *text)
+/* Whether the row takes a JSON value of this kind, and not only a string. */
+static bool option_text_fits(uint32_t type, const json_t *value)
 {
-  json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-  bool fits = false;
   switch (type) {
-  case HIPMM_OPTION_BOOL: fits = json_is_boolean(value); break;
+  case HIPMM_OPTION_BOOL: return json_is_boolean(value);
   case HIPMM_OPTION_INTEGER:
-  case HIPMM_OPTION_RATIO: fits = json_is_number(value); break;
-  case HIPMM_OPTION_BYTES: fits = json_is_integer(value); break;
+  case HIPMM_OPTION_RATIO: return json_is_number(value);
+  case HIPMM_OPTION_BYTES: return json_is_integer(value);
   case HIPMM_OPTION_STRINGS:
-  case HIPMM_OPTION_LIST: fits = json_is_array(value); break;
-  default: break;
+  case HIPMM_OPTION_LIST: return json_is_array(value);
+  default: return false;
   }
-  if (fits) return value;
-  json_decref(value);
-  return NULL;
+}
+
+/* Whether jansson could not parse for want of memory: it often says nothing at all then. */
+static bool option_text_lacks_memory(const json_error_t *error)
+{
+  enum json_error_code code = json_error_code(error);
+  return code == json_error_unknown || code == json_error_out_of_memory;
 }
 
 /* "a;b;c" as an array. */
@@ -110,8 +118,11 @@ static json_t *option_text_split_list(const char *text)
 
 json_t *option_from_text(const struct hipmm_option *row, const char *text)
 {
-  json_t *value = option_text_from_json(row->type, text);
-  if (value) return value;
+  json_error_t error = {.line = 0};
+  json_t *value = json_loads(text, JSON_DECODE_ANY, &error);
+  if (option_text_fits(row->type, value)) return value;
+  if (!value && option_text_lacks_memory(&error)) return NULL;
+  json_decref(value);
   return row->type == HIPMM_OPTION_STRINGS ? option_text_split_list(text) : json_string(text);
 }
 

@@ -10,7 +10,8 @@ enum hipmm_status output_begin(struct log_file *file, const struct hipmm_service
                                const struct log_file_wish *wish)
 {
   if (file->is_regular && !wish->appends) {
-    if (ftruncate(file->descriptor, 0)) return log_file_refuse(services, wish->name, errno);
+    int code = output_file_truncate(file->descriptor, 0);
+    if (code) return log_file_refuse(services, wish->name, code);
     file->bytes = 0;
   }
   int code = file->is_regular && file->bytes ? 0 : log_file_write(file, ROW_HEADER, sizeof ROW_HEADER - 1);

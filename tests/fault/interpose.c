@@ -209,13 +209,13 @@ int open(const char *name, int flags, ...)
   va_start(arguments, flags);
   mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
-  return CODE(INTERPOSE_FILES, "open") ? -1 : next(name, flags, mode);
+  return CODE(INTERPOSE_FILES, "open") > 0 ? -1 : next(name, flags, mode);
 }
 
 FILE *fopen(const char *name, const char *mode)
 {
   NEXT(fopen);
-  return CODE(INTERPOSE_FILES, "fopen") ? NULL : next(name, mode);
+  return CODE(INTERPOSE_FILES, "fopen") > 0 ? NULL : next(name, mode);
 }
 
 ssize_t write(int file, const void *data, size_t bytes)

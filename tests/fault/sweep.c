@@ -27,6 +27,7 @@ static struct {
 static const char *names[MOST_NAMES]; /* functions that were called */
 static size_t n_names;
 static uint64_t n_scenarios, n_steps[SWEEP_KINDS];
+static unsigned failures; /* steps of this scenario that went wrong */
 
 /* ---- Calls ---- */
 
@@ -198,11 +199,6 @@ static uint64_t sweep_seed(void)
   return number_from_environment("HIPMM_TEST_SEED", 0);
 }
 
-struct sweep_sum {
-  char text[6000];
-  unsigned failures;
-};
-
 static bool sweep_is_wanted(const char *step)
 {
   const char *only = getenv("HIPMM_TEST_ONLY");
@@ -211,8 +207,7 @@ static bool sweep_is_wanted(const char *step)
 }
 
 /* `count` steps of one kind, or calls of one function. */
-static void sweep_steps(const struct sweep_scenario *scenario, uint64_t count, const struct interpose_balance *usual,
-                        struct sweep_sum *sum)
+static void sweep_steps(const struct sweep_scenario *scenario, uint64_t count, const struct interpose_balance *usual)
 {
   uint64_t most = number_from_environment("HIPMM_TEST_FAULTS", 40);
   uint64_t stride = most ? (count + most - 1) / most : 1;
@@ -225,10 +220,9 @@ static void sweep_steps(const struct sweep_scenario *scenario, uint64_t count, c
     sweep_run_balanced(scenario, usual);
     n_steps[run.kind]++;
     if (!run.failure[0]) continue;
-    size_t used = strlen(sum->text);
-    snprintf(sum->text + used, sizeof sum->text - used, "\n  %s (%s): %s", step, interpose_failed_call(), run.failure);
+    print_error("%s (%s): %s\n", step, interpose_failed_call(), run.failure);
     if (getenv("HIPMM_TEST_PLACE")) interpose_print_place();
-    sum->failures++;
+    failures++;
   }
   run.nth = 0;
 }
@@ -241,8 +235,7 @@ static bool sweep_is_own(const struct sweep_scenario *scenario, const char *call
 }
 
 /* Each function of HIP that the scenario calls is swept on its own. */
-static void sweep_hip(const struct sweep_scenario *scenario, const struct interpose_balance *usual,
-                      struct sweep_sum *sum)
+static void sweep_hip(const struct sweep_scenario *scenario, const struct interpose_balance *usual)
 {
   struct {
     const char *name;
@@ -259,16 +252,16 @@ static void sweep_hip(const struct sweep_scenario *scenario, const struct interp
   software()->reset();
   for (size_t i = 0; i < n; i++) {
     run.hip_call = calls[i].name;
-    sweep_steps(scenario, calls[i].count, usual, sum);
+    sweep_steps(scenario, calls[i].count, usual);
   }
   run.hip_call = NULL;
 }
 
 void sweep_over(const struct sweep_scenario *scenario)
 {
-  struct sweep_sum sum = {.failures = 0};
   struct interpose_balance usual;
   n_scenarios++;
+  failures = 0;
   software();
   interpose_prepare();
   for (run.kind = 0; run.kind < SWEEP_KINDS; run.kind++) {
@@ -279,11 +272,11 @@ void sweep_over(const struct sweep_scenario *scenario)
     if (run.failure[0]) fail_msg("%s: %s", scenario->name, run.failure);
     usual = interpose_balance();
     if (run.kind == SWEEP_HIP)
-      sweep_hip(scenario, &usual, &sum);
+      sweep_hip(scenario, &usual);
     else
-      sweep_steps(scenario, count, &usual, &sum);
+      sweep_steps(scenario, count, &usual);
   }
-  if (sum.failures) fail_msg("%u steps: %s", sum.failures, sum.text);
+  if (failures) fail_msg("%s: %u steps went wrong", scenario->name, failures);
 }
 
 void sweep_print_sums(void)
