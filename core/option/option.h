@@ -8,6 +8,11 @@
 #include <hipmm/plugin.h>
 #include <jansson.h>
 
+/* Parses JSON, as json_loadb() does. Without host memory it is NULL, and `lacks_memory_out` says so: jansson reports a syntax
+ * error then, or nothing, or cuts long strings. */
+json_t *option_parse_json(const char *text, size_t bytes, size_t flags, json_error_t *error_out,
+                          bool *lacks_memory_out);
+
 /* What option_fill() needs besides the object. */
 struct option_context {
   struct diagnostics *diagnostics;

@@ -4,6 +4,7 @@
 #include "../base/text.h"
 #include "option_value.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,11 +95,14 @@ static bool option_text_fits(uint32_t type, const json_t *value)
   }
 }
 
-/* Whether jansson could not parse for want of memory: it often says nothing at all then. */
-static bool option_text_lacks_memory(const json_error_t *error)
+json_t *option_parse_json(const char *text, size_t bytes, size_t flags, json_error_t *error_out, bool *lacks_memory_out)
 {
-  enum json_error_code code = json_error_code(error);
-  return code == json_error_unknown || code == json_error_out_of_memory;
+  errno = 0;
+  json_t *value = json_loadb(text, bytes, flags, error_out);
+  *lacks_memory_out = errno == ENOMEM;
+  if (!*lacks_memory_out) return value;
+  json_decref(value);
+  return NULL;
 }
 
 /* "a;b;c" as an array. */
@@ -118,18 +122,19 @@ static json_t *option_text_split_list(const char *text)
 
 json_t *option_from_text(const struct hipmm_option *row, const char *text)
 {
-  json_error_t error = {.line = 0};
-  json_t *value = json_loads(text, JSON_DECODE_ANY, &error);
-  if (option_text_fits(row->type, value)) return value;
-  if (!value && option_text_lacks_memory(&error)) return NULL;
+  bool lacks_memory;
+  json_t *value = option_parse_json(text, strlen(text), JSON_DECODE_ANY, NULL, &lacks_memory);
+  if (lacks_memory || option_text_fits(row->type, value)) return value;
   json_decref(value);
   return row->type == HIPMM_OPTION_STRINGS ? option_text_split_list(text) : json_string(text);
 }
 
 json_t *option_from_setting(const struct hipmm_option *row, const char *text)
 {
-  json_t *value = *text == '"' ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
-  return value ? value : option_from_text(row, text);
+  bool lacks_memory = false;
+  json_t *value =
+      *text == '"' ? option_parse_json(text, strlen(text), JSON_DECODE_ANY, NULL, &lacks_memory) : NULL;
+  return value || lacks_memory ? value : option_from_text(row, text);
 }
 
 bool option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text, json_t *object)

@@ -21,6 +21,7 @@ static struct {
   enum sweep_kind kind;
   const char *hip_call; /* that is to fail; NULL: none */
   uint64_t nth;         /* 0: nothing fails */
+  const char *reason;   /* as in the scenario */
   char failure[1000];   /* the first thing that must not be; empty if none */
 } run;
 
@@ -60,18 +61,25 @@ bool sweep_may_fail(void)
 static bool sweep_fits(enum hipmm_status status)
 {
   switch (run.kind) {
-  case SWEEP_HIP: return status == HIPMM_E_HIP || status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_NO_DEVICE;
+  case SWEEP_HIP: return status == HIPMM_E_HIP || status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_NOT_SUPPORTED;
   case SWEEP_MEMORY: return status == HIPMM_E_OUT_OF_MEMORY;
   case SWEEP_FULL: return status == HIPMM_E_IO;
   default: return false;
   }
 }
 
+/* Whether a failure of this call means that the runtime cannot do something, which the message then says. */
+static bool sweep_asks_what_there_is(const char *call)
+{
+  return !strcmp(call, "hipDeviceGetAttribute");
+}
+
 static bool sweep_names_the_place(const char *message)
 {
+  if (run.reason && strstr(message, run.reason)) return true;
   switch (run.kind) {
-  case SWEEP_HIP: return run.hip_call && strstr(message, run.hip_call);
-  case SWEEP_MEMORY: return strstr(message, "memory");
+  case SWEEP_HIP: return run.hip_call && (strstr(message, run.hip_call) || sweep_asks_what_there_is(run.hip_call));
+  case SWEEP_MEMORY: return strstr(message, "host memory");
   default: return strstr(message, strerror(ENOSPC));
   }
 }
@@ -260,6 +268,7 @@ static void sweep_hip(const struct sweep_scenario *scenario, const struct interp
 void sweep_over(const struct sweep_scenario *scenario)
 {
   struct interpose_balance usual;
+  run.reason = scenario->reason;
   n_scenarios++;
   failures = 0;
   software();

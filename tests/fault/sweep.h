@@ -36,6 +36,7 @@ struct sweep_scenario {
   void (*end)(const void *argument); /* nothing fails. hipmm is finalized here, unless run() has done it */
   const void *argument;
   unsigned left_out;            /* bits 1 << kind */
+  const char *reason;           /* what a message may say instead of the step's name; NULL: nothing */
   const char *const *own_calls; /* HIP functions that run() itself calls, up to NULL: they never fail. NULL: none */
 };
 

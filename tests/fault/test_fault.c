@@ -306,8 +306,13 @@ static const struct stack stacks[] = {
 static void sweeps(void **state)
 {
   const struct stack *stack = *state;
-  const struct sweep_scenario scenario = {
-      .name = stack->name, .begin = begin, .run = run, .end = end, .argument = stack, .own_calls = own_calls};
+  const struct sweep_scenario scenario = {.name = stack->name,
+                                          .begin = begin,
+                                          .run = run,
+                                          .end = end,
+                                          .argument = stack,
+                                          .reason = "the program's allocator",
+                                          .own_calls = own_calls};
   sweep_over(&scenario);
 }
 
