@@ -137,10 +137,20 @@ json_t *option_from_setting(const struct hipmm_option *row, const char *text)
   return value || lacks_memory ? value : option_from_text(row, text);
 }
 
-bool option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text, json_t *object)
+/* Without host memory jansson leaves ENOMEM in errno; what it refuses else is not UTF-8. */
+static enum hipmm_status option_text_put(json_t *object, const char *name, json_t *value)
+{
+  if (!json_object_set_new(object, name, value)) return HIPMM_OK;
+  return errno == ENOMEM ? HIPMM_E_OUT_OF_MEMORY : HIPMM_E_ARGUMENT;
+}
+
+enum hipmm_status option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text,
+                                  json_t *object)
 {
   const struct hipmm_option *row = option_find(table, n, name);
-  return !json_object_set_new(object, name, row ? option_from_setting(row, text) : json_string(text));
+  errno = 0;
+  json_t *value = row ? option_from_setting(row, text) : json_string(text);
+  return option_text_put(object, name, value);
 }
 
 json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out)
@@ -173,12 +183,16 @@ static bool option_text_overlay_piece(const struct hipmm_option *table, size_t n
   }
   *equals = '\0';
   const struct hipmm_option *row = option_find(table, n, piece);
+  errno = 0;
   json_t *value = row ? option_from_text(row, equals + 1) : json_string(equals + 1);
-  if (!json_object_set_new(object, piece, value)) return true;
+  enum hipmm_status status = option_text_put(object, piece, value);
   *equals = '=';
-  diagnostics_add(diagnostics, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8",
-                  text_quote(piece, shown, sizeof shown));
-  return false;
+  text_quote(piece, shown, sizeof shown);
+  if (status == HIPMM_E_OUT_OF_MEMORY)
+    diagnostics_add(diagnostics, status, variable, "no host memory for %s", shown);
+  else if (status)
+    diagnostics_add(diagnostics, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8", shown);
+  return !status;
 }
 
 bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,

@@ -400,10 +400,10 @@ static void use_vectors(const void *argument)
   SWEEP(hipmm_vector_read, copy, 0, 50, stream, target);
   expect(!memcmp(source, target, sizeof source), "a copied vector has other data");
   SWEEP(hipmm_vector_set, vector, 49, &source[2], stream);
-  SWEEP_OUT(value, hipmm_vector_back, vector, stream);
+  SWEEP(hipmm_vector_back, vector, stream, &value);
   expect(value == 3, "the last element is another one");
-  SWEEP_OUT(value, hipmm_vector_front, vector, stream);
-  SWEEP_OUT(value, hipmm_vector_get, vector, 1, stream);
+  SWEEP(hipmm_vector_front, vector, stream, &value);
+  SWEEP(hipmm_vector_get, vector, 1, stream, &value);
   expect(value == 2, "an element is another one");
   SWEEP(hipmm_vector_set_async, vector, 4, &source[2], stream);
   SWEEP(hipmm_vector_set_zero_async, vector, 5, stream);
@@ -432,7 +432,7 @@ static void use_scalars(const void *argument)
   SWEEP_OUT(empty, hipmm_scalar_create, NULL, sizeof value, stream);
   SWEEP_OUT(scalar, hipmm_scalar_create_from, NULL, &source, sizeof value, stream);
   SWEEP_OUT(copy, hipmm_scalar_copy, scalar, NULL, stream);
-  SWEEP_OUT(value, hipmm_scalar_get, copy, stream);
+  SWEEP(hipmm_scalar_get, copy, stream, &value);
   expect(value == source, "a copied scalar has another value");
   SWEEP(hipmm_scalar_set_zero_async, copy, stream);
   SWEEP(hipmm_scalar_set_async, copy, &source, stream);
@@ -595,11 +595,11 @@ static void use_the_log(const void *argument)
   SWEEP(hipmm_log_set_level, HIPMM_LOG_DEBUG);
   if (!hipmm_resource_query(NULL, "nothing", &(int64_t){0})) sweep_note("there is a value \"nothing\"");
   SWEEP_PLAIN(hipmm_last_error, &error);
-  expect(error.status == HIPMM_E_ARGUMENT && *SWEEP_PLAIN(hipmm_last_error_message), "an error has no record");
+  expect((error.status == HIPMM_E_ARGUMENT || sweep_may_fail()) && *SWEEP_PLAIN(hipmm_last_error_message), "an error has no record");
   SWEEP(hipmm_trim, 0); /* tells the log */
   SWEEP(hipmm_log_set_level, level);
-  SWEEP(hipmm_log_set_sink, ignore_line, NULL, HIPMM_LOG_OFF);
-  SWEEP(hipmm_log_set_sink, NULL, NULL, HIPMM_LOG_OFF);
+  SWEEP(hipmm_log_set_sink, ignore_line, NULL, HIPMM_LOG_ERROR);
+  SWEEP(hipmm_log_set_sink, NULL, NULL, HIPMM_LOG_ERROR);
   refused = SWEEP_PLAIN(hipmm_host_allocator_set, NULL) != HIPMM_OK; /* hipmm holds memory */
   expect(refused, "the host allocator was replaced while hipmm holds memory");
   expect(*SWEEP_PLAIN(hipmm_version) && SWEEP_PLAIN(hipmm_version_number) == HIPMM_VERSION, "the version is wrong");
