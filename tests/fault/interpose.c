@@ -54,7 +54,12 @@ static int interpose_code(enum interpose_kind kind, const char *name, const void
   n_failed_frames = getenv("HIPMM_TEST_PLACE") ? backtrace(failed_frames, MOST_FRAMES) : 0;
   atomic_store(&is_counting, true);
   errno = failure_code;
-  return failure_code;
+  int code = failure_code;
+  if (code == INTERPOSE_FILLED) {
+    failure_code = ENOSPC;
+    atomic_fetch_add(&failing_call, 1);
+  }
+  return code;
 }
 
 #define NEXT(name) \

@@ -14,8 +14,9 @@ enum interpose_kind {
   INTERPOSE_FILES   /* calls of every thread: logs have writers */
 };
 
-/* Instead of an errno of a file: the call writes half of what it is asked to. */
-enum { INTERPOSE_SHORT = -1 };
+/* Instead of an errno of a file: the call reads or writes half of what it is asked to; with FILLED, the next call finds no
+ * space. */
+enum { INTERPOSE_SHORT = -1, INTERPOSE_FILLED = -2 };
 
 /* Finds the libraries that are left out; after they were loaded. */
 void interpose_prepare(void);

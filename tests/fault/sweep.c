@@ -12,9 +12,9 @@
 
 enum { MOST_NAMES = 256, MOST_CALLS = 200, MOST_OUT_BYTES = 256 };
 
-static const char *const kind_names[SWEEP_KINDS] = {"HIP", "memory", "full", "interrupted", "short"};
+static const char *const kind_names[SWEEP_KINDS] = {"HIP", "memory", "full", "filled", "interrupted", "short"};
 static const int file_codes[SWEEP_KINDS] = {
-    [SWEEP_MEMORY] = ENOMEM, [SWEEP_FULL] = ENOSPC, [SWEEP_INTERRUPTED] = EINTR, [SWEEP_SHORT] = INTERPOSE_SHORT};
+    [SWEEP_MEMORY] = ENOMEM, [SWEEP_FULL] = ENOSPC, [SWEEP_FILLED] = INTERPOSE_FILLED, [SWEEP_INTERRUPTED] = EINTR, [SWEEP_SHORT] = INTERPOSE_SHORT};
 
 /* The run that is under way. */
 static struct {
@@ -63,7 +63,8 @@ static bool sweep_fits(enum hipmm_status status)
   switch (run.kind) {
   case SWEEP_HIP: return status == HIPMM_E_HIP || status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_NOT_SUPPORTED;
   case SWEEP_MEMORY: return status == HIPMM_E_OUT_OF_MEMORY;
-  case SWEEP_FULL: return status == HIPMM_E_IO;
+  case SWEEP_FULL:
+  case SWEEP_FILLED: return status == HIPMM_E_IO;
   default: return false;
   }
 }

@@ -24,6 +24,7 @@ enum sweep_kind {
   SWEEP_HIP,
   SWEEP_MEMORY,
   SWEEP_FULL,        /* a file: no space */
+  SWEEP_FILLED,      /* a file: half is written, and then there is no space */
   SWEEP_INTERRUPTED, /* a file: EINTR, once; nothing may be noticed of it */
   SWEEP_SHORT,       /* a file: half is read or written; nor of this */
   SWEEP_KINDS

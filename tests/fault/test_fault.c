@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEVICE = 1, BLOCKS = 24, COPIES = 64, COPIED_BYTES = 8192 };
+enum { DEVICE = 1, BLOCKS = 24, COPIES = 64, COPIED_BYTES = 4096 };
 
 struct block {
   char *ptr;
