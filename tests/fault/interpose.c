@@ -31,6 +31,7 @@ static enum interpose_kind counted_kind;
 static _Thread_local bool is_counted_thread;
 static _Atomic uint64_t n_calls, failing_call;
 static int failure_code;
+static bool lasts; /* all calls after the nth fail too */
 static const char *_Atomic failed_call;
 static void *failed_frames[MOST_FRAMES];
 static int n_failed_frames;
@@ -48,7 +49,8 @@ static int interpose_code(enum interpose_kind kind, const char *name, const void
 {
   if (!atomic_load(&is_counting) || counted_kind != kind) return 0;
   if ((kind == INTERPOSE_MEMORY && !is_counted_thread) || interpose_leaves_out(caller)) return 0;
-  if (atomic_fetch_add(&n_calls, 1) + 1 != atomic_load(&failing_call)) return 0;
+  uint64_t call = atomic_fetch_add(&n_calls, 1) + 1, failing = atomic_load(&failing_call);
+  if (call != failing && !(lasts && failing && call > failing)) return 0;
   atomic_store(&is_counting, false); /* backtrace() allocates when it is first called */
   atomic_store(&failed_call, name);
   n_failed_frames = getenv("HIPMM_TEST_PLACE") ? backtrace(failed_frames, MOST_FRAMES) : 0;
@@ -296,8 +298,15 @@ void interpose_prepare(void)
   dl_iterate_phdr(interpose_add_library, NULL);
 }
 
+void interpose_begin_lasting(enum interpose_kind kind, uint64_t nth, int code)
+{
+  interpose_begin(kind, nth, code);
+  lasts = true;
+}
+
 void interpose_begin(enum interpose_kind kind, uint64_t nth, int code)
 {
+  lasts = false;
   counted_kind = kind;
   failure_code = code;
   atomic_store(&n_calls, 0);

@@ -24,6 +24,9 @@ void interpose_prepare(void);
 /* From now on calls of this kind are counted, and the `nth` of them fails with `code` (an errno); 0: none. */
 void interpose_begin(enum interpose_kind kind, uint64_t nth, int code);
 
+/* The same; all calls after the nth fail too. */
+void interpose_begin_lasting(enum interpose_kind kind, uint64_t nth, int code);
+
 /* Ends that. The number of calls since the begin. */
 uint64_t interpose_end(void);
 

@@ -40,6 +40,17 @@ void sweep_note(const char *format, ...)
   va_end(arguments);
 }
 
+void sweep_begin_alone(void)
+{
+  software();
+  memset(&run, 0, sizeof run);
+}
+
+const char *sweep_failure(void)
+{
+  return run.failure;
+}
+
 bool sweep_has_called(const char *function)
 {
   for (size_t i = 0; i < n_names; i++)

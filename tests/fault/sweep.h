@@ -79,6 +79,10 @@ bool sweep_may_fail(void);
 /* What must not be; the first of a run counts. */
 void sweep_note(const char *format, ...) HIPMM_PRINTF(1, 2);
 
+/* For a test that makes calls fail by itself: forgets what was noted; and what has been noted since. */
+void sweep_begin_alone(void);
+const char *sweep_failure(void);
+
 /* Whether the functions above were called with this one. */
 bool sweep_has_called(const char *function);
 

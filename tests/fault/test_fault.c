@@ -11,6 +11,7 @@
 #include "../support/support.h"
 #include "sweep.h"
 
+#include <errno.h>
 #include <hipmm/inspect.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -316,6 +317,49 @@ static void sweeps(void **state)
   sweep_over(&scenario);
 }
 
+/* ---- Failures that go on ---- */
+
+/* Whether the allocation fails where there is no more host memory from its step `nth` on. */
+static bool fails_from(uint64_t nth, size_t bytes, void **ptr_out)
+{
+  interpose_begin_lasting(INTERPOSE_MEMORY, nth, ENOMEM);
+  enum hipmm_status status = hipmm_allocate(workload.resource, bytes, workload.streams[0], ptr_out);
+  interpose_end();
+  if (status && status != HIPMM_E_OUT_OF_MEMORY) sweep_note("hipmm_allocate: %s", hipmm_last_error_message());
+  return status != HIPMM_OK;
+}
+
+/* Whether there is such a step. */
+static bool fail_again_and_again(const struct stack *stack, uint64_t nth)
+{
+  enum { TRIES = 70 };
+  size_t bytes = 30 * stack->unit;
+  void *ptr = NULL;
+  begin(stack);
+  build();
+  bool fails = fails_from(nth, bytes, &ptr), is_there = interpose_has_failed();
+  for (int i = 1; fails && i < TRIES; i++) fails = fails_from(nth, bytes, &ptr);
+  if (fails && hipmm_allocate(workload.resource, bytes, workload.streams[0], &ptr))
+    sweep_note("after %d failures at step %llu: %s", TRIES, (unsigned long long)nth, hipmm_last_error_message());
+  if (ptr && hipmm_deallocate(workload.resource, ptr, 0, workload.streams[0]))
+    sweep_note("hipmm_deallocate: %s", hipmm_last_error_message());
+  hipmm_resource_release(workload.resource);
+  if (hipmm_finalize()) sweep_note("hipmm_finalize: %s", hipmm_last_error_message());
+  end(stack);
+  software()->reset();
+  return is_there;
+}
+
+/* What fails again and again uses nothing up: the attempt after many succeeds. */
+static void keeps_nothing_of_failures(void **state)
+{
+  uint64_t nth = 1;
+  interpose_prepare();
+  sweep_begin_alone();
+  while (fail_again_and_again(*state, nth)) nth++;
+  assert_string_equal(sweep_failure(), "");
+}
+
 /* ---- Failures before there is a stack ---- */
 
 static void init_can_be_tried_again(void **state)
@@ -363,11 +407,13 @@ int main(void)
 {
   log_to_file("error");
   make_log_file();
-  struct CMUnitTest tests[1 + sizeof stacks / sizeof *stacks] = {cmocka_unit_test(init_can_be_tried_again)};
+  enum { STACKS = sizeof stacks / sizeof *stacks };
+  struct CMUnitTest tests[1 + 2 * STACKS] = {cmocka_unit_test(init_can_be_tried_again)};
   size_t n = 1;
-  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
-    tests[n++] = (struct CMUnitTest){
-        .name = stacks[i].name, .test_func = sweeps, .initial_state = (void *)(uintptr_t)&stacks[i]};
+  for (size_t i = 0; i < 2 * STACKS; i++)
+    tests[n++] = (struct CMUnitTest){.name = stacks[i / 2].name,
+                                     .test_func = i % 2 ? keeps_nothing_of_failures : sweeps,
+                                     .initial_state = (void *)(uintptr_t)&stacks[i / 2]};
   int failed_tests = _cmocka_run_group_tests("fault", tests, n, NULL, NULL);
   sweep_print_sums();
   remove_log_file();
