@@ -9,6 +9,7 @@
 #include "../base/units.h"
 #include "../runtime/hip.h"
 #include "instance_options.h"
+#include "neighbours.h"
 #include "stream_registry.h"
 
 #include <stdio.h>
@@ -129,8 +130,10 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   char nothing;
   void *self = &nothing;
   error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
+  neighbours_enter_inner();      /* nobody would try again what a new resource allocates */
   status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
                           instance->n_upstreams, &self);
+  neighbours_leave_inner();
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));
