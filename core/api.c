@@ -5,7 +5,7 @@
 #include "config.h"
 #include "runtime/hip.h"
 #include "stack/device_table.h"
-#include "stack/instance.h"
+#include "stack/neighbours.h"
 
 const char *hipmm_version(void)
 {
@@ -47,7 +47,7 @@ enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
   status = instance_finish_op(instance_from(resource),
-                              resource->ops->allocate(resource->self, bytes, alignment, stream, ptr_out), "allocate");
+                              neighbours_first_allocate(resource, bytes, alignment, stream, ptr_out), "allocate");
   if (thread) lifecycle_leave_here(thread);
   return status;
 }
@@ -71,8 +71,7 @@ enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, 
 {
   if (api_is_usual(resource) && ptr_out)
     return instance_finish_op(instance_from(resource),
-                              resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out),
-                              "allocate");
+                              neighbours_first_allocate(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out), "allocate");
   return hipmm_allocate_aligned(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
 }
 

@@ -10,6 +10,7 @@
 #include "../plugin/services.h"
 #include "../runtime/hip.h"
 #include "instance_options.h"
+#include "neighbours.h"
 #include "stream_registry.h"
 
 #include <stdio.h>
@@ -131,8 +132,10 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   void *self = &nothing;
   error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
   bool kept_reason = services_keep_reason(true);
+  neighbours_enter_inner(); /* nobody would try again what a new resource allocates */
   status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
                           instance->n_upstreams, &self);
+  neighbours_leave_inner();
   services_keep_reason(kept_reason);
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,

@@ -38,12 +38,14 @@ static enum hipmm_status callback_enter(const struct callback *self, struct call
           "called by its own allocator: the program's functions must not allocate from this resource", 0, 0, 0);
   *call = (struct callback_call){self, callback_calls, self->services->enter_device(self->services)};
   callback_calls = call;
+  self->services->enter_program(self->services);
   return HIPMM_OK;
 }
 
 static void callback_leave(const struct callback_call *call)
 {
   callback_calls = call->outer;
+  call->owner->services->leave_program(call->owner->services);
   call->owner->services->leave_device(call->owner->services, call->previous_device);
 }
 

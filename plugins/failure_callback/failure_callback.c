@@ -49,7 +49,9 @@ static bool failure_callback_call(struct failure_callback *self, size_t bytes)
   pthread_mutex_unlock(&self->lock);
   atomic_fetch_add_explicit(&self->calls, 1, memory_order_relaxed);
   innermost_call = &call;
+  self->services->enter_program(self->services);
   int again = failure.callback(failure.arg, bytes);
+  self->services->leave_program(self->services);
   innermost_call = call.outer;
   return again != 0;
 }
@@ -57,6 +59,7 @@ static bool failure_callback_call(struct failure_callback *self, size_t bytes)
 static enum hipmm_status failure_callback_retry(struct failure_callback *self, enum hipmm_status status, size_t bytes,
                                                 size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
+  if (hipmm_is_tried_again(self->services, status)) return status;
   while (hipmm_is_out_of_memory(status) && !failure_callback_is_calling(self) && failure_callback_call(self, bytes))
     status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
   atomic_fetch_add_explicit(status ? &self->failures : &self->rescues, 1, memory_order_relaxed);

@@ -76,7 +76,9 @@ static enum hipmm_status fallback_allocate(void *self, size_t bytes, size_t alig
   struct fallback *fallback = self;
   enum hipmm_status status = hipmm_upstream_allocate(fallback->upstreams[0], bytes, alignment, stream, ptr_out);
   if (__builtin_expect(hipmm_is_out_of_memory(status), 0))
-    return fallback_fall_back(fallback, bytes, alignment, stream, ptr_out);
+    return hipmm_is_tried_again(fallback->services, status)
+               ? status
+               : fallback_fall_back(fallback, bytes, alignment, stream, ptr_out);
   if (!status) fallback_count(&fallback->firsts[thread_slot_now()].count);
   return status;
 }

@@ -33,7 +33,7 @@ static enum hipmm_status hooks_allocate(void *self_, size_t bytes, size_t alignm
   if (!status)
     hooks_notify(
         self, (struct hipmm_event){.kind = HIPMM_EVENT_ALLOCATED, .ptr = *ptr_out, .bytes = bytes, .stream = stream});
-  if (hipmm_is_out_of_memory(status))
+  if (hipmm_is_out_of_memory(status) && !hipmm_is_tried_again(self->services, status))
     hooks_notify(self, (struct hipmm_event){.kind = HIPMM_EVENT_OUT_OF_MEMORY, .bytes = bytes, .stream = stream});
   return status;
 }
