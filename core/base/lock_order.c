@@ -5,7 +5,6 @@
  *
  * Locks of one rank of LOCK_NESTS may be held together: each order in which two of them were taken is noted, and the
  * opposite order, by any thread and at any later time, is a violation. */
-#define LOCK_ORDER_IS_CHECKER
 #include "lock_order.h"
 #include "lock_ranks.h"
 

@@ -60,7 +60,7 @@ LOCK_ORDER_EXPORT int lock_order_rwlock_unlock(pthread_rwlock_t *lock);
 LOCK_ORDER_EXPORT int lock_order_rwlock_destroy(pthread_rwlock_t *lock);
 LOCK_ORDER_EXPORT int lock_order_once(pthread_once_t *once, void (*function)(void), const struct lock_order_site *site);
 
-#ifndef LOCK_ORDER_IS_CHECKER
+#ifndef LOCK_ORDER_IS_CHECKER /* defined for lock_order.c itself */
 #define pthread_mutex_lock(lock)             lock_order_mutex_lock(lock, LOCK_ORDER_SITE(#lock))
 #define pthread_mutex_trylock(lock)          lock_order_mutex_trylock(lock, LOCK_ORDER_SITE(#lock))
 #define pthread_mutex_timedlock(lock, until) lock_order_mutex_timedlock(lock, until, LOCK_ORDER_SITE(#lock))

@@ -11,6 +11,7 @@
 
 enum lock_rank {
   LOCK_FRAMEWORK,
+  LOCK_SERVED,
   LOCK_LIFECYCLE,
   LOCK_PINNED,
   LOCK_DEVICE_TABLE,
@@ -46,6 +47,7 @@ static const struct lock_rank_text {
   const char *name, *protects;
 } lock_ranks[LOCK_RANKS] = {
   [LOCK_FRAMEWORK] = {"first use", "the first use by a framework, by RMM's C interface, and under `hipmm run`; around `hipmm_init()`"},
+  [LOCK_SERVED] = {"devices of `hipmm run`", "which devices are served; around the building of a device's stack"},
   [LOCK_LIFECYCLE] = {"lifecycle", "init and finalize, one at a time; around the destruction of stacks"},
   [LOCK_PINNED] = {"pinned resource", "the stacks for host buffers; around their building"},
   [LOCK_DEVICE_TABLE] = {"device table, resources by name", "entries and resources in force, who extends a stack; not while a stack is built"},
@@ -165,7 +167,7 @@ static const struct lock_row {
   {"core/base/log_sink.c", NULL, LOCK_LOG, LOCK_NESTS},
 
   {"preload/blocks.c", NULL, LOCK_LEAF, 0},
-  {"preload/devices.c", NULL, LOCK_LEAF, 0},
+  {"preload/devices.c", NULL, LOCK_SERVED, 0},
   {"preload/failure.c", NULL, LOCK_LEAF, 0},
   {"preload/pools.c", NULL, LOCK_LEAF, 0},
   {"preload/release.c", NULL, LOCK_LEAF, 0},

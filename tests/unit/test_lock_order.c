@@ -6,14 +6,6 @@
 
 #include <stdio.h>
 
-#undef pthread_mutex_lock
-#undef pthread_mutex_unlock
-#undef pthread_mutex_destroy
-#undef pthread_cond_timedwait
-#undef pthread_rwlock_rdlock
-#undef pthread_rwlock_unlock
-#undef pthread_once
-
 static const struct lock_order_site at_lifecycle = {"core/base/lifecycle.c", 1, "&lock", NULL};
 static const struct lock_order_site at_table = {"../../core/stack/device_table.c", 2, "&lock", NULL};
 static const struct lock_order_site at_setting = {"core/inspect/settings.c", 3, "&instance->setting", NULL};
