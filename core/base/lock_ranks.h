@@ -18,6 +18,7 @@ enum lock_rank {
   LOCK_TORCH,
   LOCK_TORCH_BLOCKS,
   LOCK_SETTING,
+  LOCK_NEIGHBOURS,
   LOCK_INSTANCE,
   LOCK_THREAD_END,
   LOCK_PLUGIN,
@@ -54,6 +55,7 @@ static const struct lock_rank_text {
   [LOCK_TORCH] = {"private pools", "PyTorch's private pools; around no resource"},
   [LOCK_TORCH_BLOCKS] = {"block records", "records of PyTorch's blocks; around no resource"},
   [LOCK_SETTING] = {"setting of an instance", "one `hipmm_set()` of a resource at a time; around `reconfigure`"},
+  [LOCK_NEIGHBOURS] = {"neighbours", "whose turn it is to ask the resources of a device for idle memory; around their calls"},
   [LOCK_INSTANCE] = {"instance", "a plugin that is not thread-safe; around its calls, from the top of a stack down"},
   [LOCK_THREAD_END] = {"end of a thread", "caches of a thread that ends, while their owner takes them back; an owner that is destroyed waits for it"},
   [LOCK_PLUGIN] = {"a plugin's own", "sub-allocators and `thread_safe`; around calls to the upstream, so from the top of a stack down"},
@@ -102,6 +104,7 @@ static const struct lock_row {
   {"core/framework/torch_blocks.c", NULL, LOCK_TORCH_BLOCKS, 0},
   {"core/framework/framework_owners.c", NULL, LOCK_TORCH_BLOCKS, 0},
   {"core/inspect/settings.c", NULL, LOCK_SETTING, LOCK_NESTS | LOCK_REFUSES},
+  {"core/stack/neighbours.c", NULL, LOCK_NEIGHBOURS, 0},
   {"core/stack/locked_ops.c", NULL, LOCK_INSTANCE, LOCK_NESTS | LOCK_REFUSES},
 
   {"plugins/common/biased_lock.c", NULL, LOCK_PLUGIN, LOCK_UNCHECKED},
@@ -198,9 +201,9 @@ static const struct lock_row {
 
 /* The locks that are held around calls of resources, and so around the program's functions below them. The calls of hipmm
  * that these functions make begin the order anew; a call that needs a lock of the thread is refused. */
-#define LOCK_AROUND_UPSTREAM                                                                                   \
-  (LOCK_BIT(LOCK_LIFECYCLE) | LOCK_BIT(LOCK_SETTING) | LOCK_BIT(LOCK_INSTANCE) | LOCK_BIT(LOCK_THREAD_END) |   \
-   LOCK_BIT(LOCK_PLUGIN))
+#define LOCK_AROUND_UPSTREAM                                                                                     \
+  (LOCK_BIT(LOCK_LIFECYCLE) | LOCK_BIT(LOCK_SETTING) | LOCK_BIT(LOCK_NEIGHBOURS) | LOCK_BIT(LOCK_INSTANCE) |     \
+   LOCK_BIT(LOCK_THREAD_END) | LOCK_BIT(LOCK_PLUGIN))
 
 /* Where functions of the program are called, and the locks that may be held then. Functions that may run under any lock
  * make no call of hipmm: each is refused (lifecycle_bar()). */
