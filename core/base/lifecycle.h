@@ -17,7 +17,8 @@ enum lifecycle {
   LIFECYCLE_FORKED
 };
 
-extern atomic_int lifecycle_now;
+/* Of this library alone, so that the path of allocations finds it without the table of addresses. */
+extern __attribute__((visibility("hidden"))) atomic_int lifecycle_now;
 
 /* The number of threads inside the log's sink. Such a thread may hold locks of hipmm, so each of its calls is refused.
  * The count spares other calls the thread-local flag, whose access is a call where the library was opened with
