@@ -114,6 +114,9 @@ int output_finish(int status);
 /* A JSON string from any text, such as a file's name; bytes that are not UTF-8 become "?". NULL gives null. */
 json_t *output_json_string(const char *text);
 
+/* Adds a text to an array, as the sentences of a report. False: out of memory. */
+bool output_add_sentence(json_t *array, const char *format, ...) HIPMM_PRINTF(2, 3);
+
 /* Prints a JSON value, releases the reference, and finishes. NULL stands for a lack of memory. */
 int output_json(json_t *value, int status);
 

@@ -30,7 +30,9 @@ static void graph_file_report_size(struct diagnostics *diagnostics)
 static int graph_file_open(const char *file, struct diagnostics *diagnostics)
 {
   struct stat status;
-  int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  int descriptor;
+  do descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  while (descriptor < 0 && errno == EINTR); /* a folder on another machine */
   bool is_good = descriptor >= 0 && !fstat(descriptor, &status) && fcntl(descriptor, F_SETFL, 0) >= 0;
   if (is_good && S_ISDIR(status.st_mode)) {
     errno = EISDIR;

@@ -7,6 +7,8 @@
  * function never enters it again for the same resource. Resources above may hold locks meanwhile: those that grow, and
  * thread_safe, refuse what the function asks of them (../common/biased_lock.h). A failure inside of the function leaves
  * its own reason in place of the upstream's. */
+#include "../../core/base/lock_order.h"
+
 #include <hipmm/plugin.h>
 
 #include <pthread.h>
@@ -50,7 +52,9 @@ static bool failure_callback_call(struct failure_callback *self, size_t bytes)
   atomic_fetch_add_explicit(&self->calls, 1, memory_order_relaxed);
   innermost_call = &call;
   self->services->enter_program(self->services);
+  lock_order_enter_program();
   int again = failure.callback(failure.arg, bytes);
+  lock_order_leave_program();
   self->services->leave_program(self->services);
   innermost_call = call.outer;
   return again != 0;

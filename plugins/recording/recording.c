@@ -177,7 +177,8 @@ static const struct hipmm_option recording_option_table[] = {
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct recording_options, file),
      .initial = "hipmm.%r.record",
-     .doc = "Name of the file, which is overwritten; " LOG_FILE_NAMES
+     .doc = "Name of the file, which is overwritten: a record has the clock of one process, so that nothing can be "
+            "appended, and `hipmm convert` joins several. " LOG_FILE_NAMES
             ". It must be a regular file that nobody shortens while it is written"},
     {.name = "rotate_size",
      .type = HIPMM_OPTION_BYTES,

@@ -175,8 +175,9 @@ tail -1 metrics.prom | grep -q '^# EOF$' || fail "the file of metrics is not who
 [ "$(ls metrics.prom* | wc -l)" = 1 ] || fail "a part of a file is left: $(ls metrics.prom*)"
 run 1 export --prometheus -o none/metrics.prom
 says '^hipmm: export: cannot write "none/metrics.prom": No such file or directory$'
-run 2 export
-says '^hipmm: export: say --prometheus$'
+run 0 export # OpenMetrics text is the default
+prints "^hipmm_live_bytes{process=\"$one\",device=\"0\",resource=\"pool\",type=\"pool\"} [0-9]*$"
+prints '^# EOF$'
 "$hipmm" export --prometheus --listen 0 2>said &
 server=$!
 "$python3" - <<'END' || fail "the server"

@@ -2,6 +2,7 @@
 /* processes.c: see processes.h. The files are written by other programs: nothing in them is trusted. */
 #include "processes.h"
 #include "../../base/text.h"
+#include "../array.h"
 #include "../cmd.h"
 
 #include <dirent.h>
@@ -57,15 +58,9 @@ static void processes_make_safe(struct live_file *copy)
 
 static struct live_file *processes_next(struct processes *processes)
 {
-  if (processes->n == processes->capacity) {
-    size_t capacity = processes->capacity ? 2 * processes->capacity : 8;
-    struct live_file *larger = reallocarray(processes->items, capacity, sizeof *larger);
-    if (!larger) {
-      processes->is_short = true;
-      return NULL;
-    }
-    processes->items = larger;
-    processes->capacity = capacity;
+  if (!array_grow(&processes->items, processes->n, &processes->capacity, sizeof *processes->items)) {
+    processes->is_short = true;
+    return NULL;
   }
   return &processes->items[processes->n];
 }
