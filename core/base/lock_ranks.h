@@ -17,8 +17,8 @@ enum lock_rank {
   LOCK_DEVICE_TABLE,
   LOCK_TORCH,
   LOCK_TORCH_BLOCKS,
+  LOCK_TURN,
   LOCK_SETTING,
-  LOCK_NEIGHBOURS,
   LOCK_INSTANCE,
   LOCK_THREAD_END,
   LOCK_PLUGIN,
@@ -54,8 +54,8 @@ static const struct lock_rank_text {
   [LOCK_DEVICE_TABLE] = {"device table, resources by name", "entries and resources in force, who extends a stack; not while a stack is built"},
   [LOCK_TORCH] = {"private pools", "PyTorch's private pools; around no resource"},
   [LOCK_TORCH_BLOCKS] = {"block records", "records of PyTorch's blocks; around no resource"},
+  [LOCK_TURN] = {"turn to ask for memory", "one thread that is out of memory at a time; waited for at most 50 ms; around calls of the resources of a device"},
   [LOCK_SETTING] = {"setting of an instance", "one `hipmm_set()` of a resource at a time; around `reconfigure`"},
-  [LOCK_NEIGHBOURS] = {"neighbours", "whose turn it is to ask the resources of a device for idle memory; around their calls"},
   [LOCK_INSTANCE] = {"instance", "a plugin that is not thread-safe; around its calls, from the top of a stack down"},
   [LOCK_THREAD_END] = {"end of a thread", "caches of a thread that ends, while their owner takes them back; an owner that is destroyed waits for it"},
   [LOCK_PLUGIN] = {"a plugin's own", "sub-allocators and `thread_safe`; around calls to the upstream, so from the top of a stack down"},
@@ -103,8 +103,8 @@ static const struct lock_row {
   {"core/framework/torch_pools.c", NULL, LOCK_TORCH, 0},
   {"core/framework/torch_blocks.c", NULL, LOCK_TORCH_BLOCKS, 0},
   {"core/framework/framework_owners.c", NULL, LOCK_TORCH_BLOCKS, 0},
+  {"core/stack/neighbours.c", NULL, LOCK_TURN, 0},
   {"core/inspect/settings.c", NULL, LOCK_SETTING, LOCK_NESTS | LOCK_REFUSES},
-  {"core/stack/neighbours.c", NULL, LOCK_NEIGHBOURS, 0},
   {"core/stack/locked_ops.c", NULL, LOCK_INSTANCE, LOCK_NESTS | LOCK_REFUSES},
 
   {"plugins/common/biased_lock.c", NULL, LOCK_PLUGIN, LOCK_UNCHECKED},
@@ -201,8 +201,8 @@ static const struct lock_row {
 
 /* The locks that are held around calls of resources, and so around the program's functions below them. The calls of hipmm
  * that these functions make begin the order anew; a call that needs a lock of the thread is refused. */
-#define LOCK_AROUND_UPSTREAM                                                                                     \
-  (LOCK_BIT(LOCK_LIFECYCLE) | LOCK_BIT(LOCK_SETTING) | LOCK_BIT(LOCK_NEIGHBOURS) | LOCK_BIT(LOCK_INSTANCE) |     \
+#define LOCK_AROUND_UPSTREAM                                                                                   \
+  (LOCK_BIT(LOCK_LIFECYCLE) | LOCK_BIT(LOCK_TURN) | LOCK_BIT(LOCK_SETTING) | LOCK_BIT(LOCK_INSTANCE) |         \
    LOCK_BIT(LOCK_THREAD_END) | LOCK_BIT(LOCK_PLUGIN))
 
 /* Where functions of the program are called, and the locks that may be held then. Functions that may run under any lock

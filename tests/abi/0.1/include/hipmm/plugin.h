@@ -141,7 +141,9 @@ struct hipmm_ops {
    * is HIPMM_E_POINTER, a wrong size HIPMM_E_SIZE; both change nothing. */
   enum hipmm_status (*deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 
-  /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down. Default: nothing. */
+  /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down, also in a thread that has
+   * found no memory in another resource of the device: then services->effort() may say not to wait. Default: nothing, and
+   * nobody asks the resource for memory. */
   enum hipmm_status (*trim)(void *self, size_t keep_bytes);
 
   /* The value in row `index` of the descriptor's values. */
