@@ -473,8 +473,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_list(const char *prefix, char **json_ou
 /* The state of all stacks as a JSON object: "version", "runtime" and "stacks", an array of objects with "device",
  * "source" (the graph's file), "top", "held_bytes", "peak_held_bytes" and "resources", from the top down. A resource
  * has "name", "type", "path" (null if it has none), "below" (the paths of its upstreams), "values" and "options" (each
- * {"value", "default", "reloadable"}); a source also has "held" ({"bytes", "blocks"}); a resource that shows its memory
- * also has "memory":
+ * {"value", "default", "reloadable"}); a source also has "held" ({"bytes", "blocks"}), a suspended resource "suspended"
+ * (true); a resource that shows its memory also has "memory":
  *   "live", "free", "pending", "cached"   {"bytes", "blocks"} of blocks that are allocated, free on every stream, free
  *                                         on the stream where they were freed, kept for one thread
  *   "largest_free_bytes"                  the largest range that is free on every stream; memory that can be remapped

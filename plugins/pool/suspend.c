@@ -56,12 +56,14 @@ static enum hipmm_status suspend_plan(struct pool *pool)
   return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's records", 0, 0, 0);
 }
 
+/* No later call could try again, so a call that fails is repeated once. */
 void suspend_close(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   struct saved *saved = &pool->saved;
   for (uint64_t i = 0; saved->pieces && i < saved->n_pieces; i++)
-    if (saved->pieces[i] && services->hip->HostFree(saved->pieces[i])) services->hip->GetLastError();
+    if (saved->pieces[i] && services->hip->HostFree(saved->pieces[i]) && services->hip->HostFree(saved->pieces[i]))
+      services->hip->GetLastError();
   services->host_free(services, saved->pieces, saved->n_pieces * sizeof *saved->pieces);
   services->host_free(services, saved->ranges, saved->n_ranges * sizeof *saved->ranges);
   *saved = (struct saved){0};
@@ -140,6 +142,7 @@ static enum hipmm_status suspend_copy_all(struct pool *pool, bool is_restoring)
     offset += pool->saved.ranges[i].bytes;
   }
   code = services->hip->StreamSynchronize(copying.stream);
+  if (code && services->hip->StreamSynchronize(copying.stream)) services->hip->GetLastError(); /* copies may go on */
   if (code && !status) status = services->refuse_hip(services, "hipStreamSynchronize", code, 0);
   if (services->hip->StreamDestroy(copying.stream)) services->hip->GetLastError();
   return status;
@@ -217,13 +220,17 @@ static double suspend_seconds(void)
 
 static enum hipmm_status suspend_save(struct pool *pool)
 {
+  const struct hipmm_services *services = pool->services;
+  if (!services->hip->HostMalloc || !services->hip->HostFree)
+    return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
+                          "this runtime does not export hipHostMalloc; discard the content");
   enum hipmm_status status = suspend_plan(pool);
   if (!status) status = suspend_copy(pool, false);
   if (hipmm_is_out_of_memory(status))
-    pool->services->explain(pool->services, status,
-                            "stays in use: there is too little host memory to save {0:bytes}; free host memory, or "
-                            "discard the content",
-                            pool->saved.bytes, 0, 0, 0);
+    services->explain(services, status,
+                      "stays in use: there is too little host memory to save {0:bytes}; free host memory, or "
+                      "discard the content",
+                      pool->saved.bytes, 0, 0, 0);
   return status;
 }
 

@@ -244,11 +244,12 @@ static void refuses_allocations_from_all_that_stands_on_it(void **state)
   enum { NAMES = sizeof names / sizeof *names };
   void *before[NAMES];
   (void)state;
-  fixture_start("'resources': {'memory': 'device', 'pool': {'type': 'pool', 'upstream': 'memory', 'growth': 'mapped'}, "
-                "'arena': {'type': 'arena', 'upstream': 'pool'}, 'fixed': {'type': 'fixed_size', 'upstream': 'pool'}, "
-                "'bump': {'type': 'monotonic', 'upstream': 'pool'}, 'second': {'type': 'pool', 'upstream': 'pool'}, "
-                "'bins': {'type': 'binning', 'upstream': 'pool', 'bins': [{'size': '4KiB'}]}, "
-                "'top': {'type': 'statistics', 'upstream': 'pool'}}, 'devices': {'default': 'top'}");
+  fixture_start(
+      "'resources': {'memory': {'type': 'device'}, 'pool': {'type': 'pool', 'upstream': 'memory', 'growth': 'mapped'}, "
+      "'arena': {'type': 'arena', 'upstream': 'pool'}, 'fixed': {'type': 'fixed_size', 'upstream': 'pool'}, "
+      "'bump': {'type': 'monotonic', 'upstream': 'pool'}, 'second': {'type': 'pool', 'upstream': 'pool'}, "
+      "'bins': {'type': 'binning', 'upstream': 'pool', 'bins': [{'size': '4KiB'}]}, "
+      "'top': {'type': 'statistics', 'upstream': 'pool'}}, 'devices': {'default': 'top'}");
   for (int i = 0; i < NAMES; i++) {
     before[i] = allocate_from(names[i], 1000);
     free_to(names[i], allocate_from(names[i], 1000)); /* which is now in a cache, or in a list of free blocks */
