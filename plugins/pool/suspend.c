@@ -8,7 +8,6 @@
  * that only a graph that asks for mapped memory gets there. */
 #include "suspend.h"
 #include "../../core/base/cancel.h"
-#include "../../core/base/text.h"
 #include "allocate.h"
 #include "idle.h"
 
@@ -16,6 +15,13 @@
 
 /* To pin memory takes time: one piece is pinned while the one before is being filled. */
 static const uint64_t PIECE_BYTES = 256ull << 20;
+
+static double suspend_seconds(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 /* ---- What is saved ---- */
 
@@ -84,7 +90,10 @@ static enum hipmm_status suspend_pin(struct pool *pool, uint64_t piece)
   const struct hipmm_services *services = pool->services;
   struct saved *saved = &pool->saved;
   uint64_t left = saved->bytes - piece * PIECE_BYTES, bytes = left < PIECE_BYTES ? left : PIECE_BYTES;
-  int code = saved->pieces[piece] ? 0 : services->hip->HostMalloc(&saved->pieces[piece], bytes, 0);
+  if (saved->pieces[piece]) return HIPMM_OK;
+  double start = suspend_seconds();
+  int code = services->hip->HostMalloc(&saved->pieces[piece], bytes, HIPMM_HIP_HOST_MALLOC_PORTABLE);
+  saved->pin_seconds += suspend_seconds() - start;
   return code ? services->refuse_hip(services, "hipHostMalloc", code, bytes) : HIPMM_OK;
 }
 
@@ -211,13 +220,6 @@ static void suspend_drop_idle(struct pool *pool, uint32_t id)
 
 /* ---- The ops ---- */
 
-static double suspend_seconds(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static enum hipmm_status suspend_save(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
@@ -252,10 +254,12 @@ static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content co
     suspend_close(pool);
     return status;
   }
-  services->log(services, HIPMM_LOG_INFO,
-                "suspended: %llu bytes given back in %.3f s, after %llu bytes were saved in host memory in %.3f s",
-                (unsigned long long)chunks->away_bytes, suspend_seconds() - saved,
-                (unsigned long long)pool->saved.bytes, saved - start);
+  services->log(
+      services, HIPMM_LOG_INFO,
+      "suspended: %llu bytes given back in %.3f s, after %llu bytes were saved in host memory in %.3f s, with "
+      "%.3f s to pin it",
+      (unsigned long long)chunks->away_bytes, suspend_seconds() - saved, (unsigned long long)pool->saved.bytes,
+      saved - start, pool->saved.pin_seconds);
   return HIPMM_OK;
 }
 

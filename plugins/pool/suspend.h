@@ -22,6 +22,7 @@ struct saved {
   void **pieces;
   uint64_t n_ranges, n_pieces;
   uint64_t bytes;
+  double pin_seconds; /* that the pieces took */
 };
 
 /* The ops of the same names (hipmm/plugin.h); `self` is a struct pool. */
