@@ -55,7 +55,7 @@ static const struct lock_rank_text {
   [LOCK_TORCH] = {"private pools", "PyTorch's private pools; around no resource"},
   [LOCK_TORCH_BLOCKS] = {"block records", "records of PyTorch's blocks; around no resource"},
   [LOCK_TURN] = {"turn to ask for memory", "one thread that is out of memory at a time; waited for at most 50 ms; around calls of the resources of a device"},
-  [LOCK_SETTING] = {"setting of an instance", "one `hipmm_set()` of a resource at a time; around `reconfigure`"},
+  [LOCK_SETTING] = {"setting, suspending", "one `hipmm_set()` of a resource at a time, one suspend or resume in all; around those ops"},
   [LOCK_INSTANCE] = {"instance", "a plugin that is not thread-safe; around its calls, from the top of a stack down"},
   [LOCK_THREAD_END] = {"end of a thread", "caches of a thread that ends, while their owner takes them back; an owner that is destroyed waits for it"},
   [LOCK_PLUGIN] = {"a plugin's own", "sub-allocators and `thread_safe`; around calls to the upstream, so from the top of a stack down"},
@@ -105,6 +105,7 @@ static const struct lock_row {
   {"core/framework/framework_owners.c", NULL, LOCK_TORCH_BLOCKS, 0},
   {"core/stack/neighbours.c", NULL, LOCK_TURN, 0},
   {"core/inspect/settings.c", NULL, LOCK_SETTING, LOCK_NESTS | LOCK_REFUSES},
+  {"core/stack/suspend.c", NULL, LOCK_SETTING, 0},
   {"core/stack/locked_ops.c", NULL, LOCK_INSTANCE, LOCK_NESTS | LOCK_REFUSES},
 
   {"plugins/common/biased_lock.c", NULL, LOCK_PLUGIN, LOCK_UNCHECKED},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* logged_ops.c: tells the debug log of the calls of a resource: failed allocations and refused frees at debug, every call at
- * trace. These ops are in force while the log wants such lines; otherwise the plugin's own are, so that calls pay nothing.
- * stack.c installs them, and log.h tells when the log wants other lines.
+ * trace; and refuses allocations from a suspended resource. These ops are in force while the log wants such lines, or the
+ * resource has no memory; otherwise the plugin's own are, so that calls pay nothing. stack.c installs them, log.h tells when
+ * the log wants other lines, and suspend.c when a resource was suspended or resumed.
  *
  * The ops have the plugin's own `self`, which other ops and an upstream's mapping get too. A tree finds the rest by it. */
 #include "../base/cancel.h"
@@ -42,11 +43,22 @@ static const struct logged *logged_ops_of(void *self)
   return logged;
 }
 
+/* A suspended resource still serves what needs no memory. */
+static enum hipmm_status logged_ops_check_awake(const struct instance *instance, size_t bytes)
+{
+  const struct instance *suspended = bytes ? instance_suspended(instance) : NULL;
+  if (!suspended) return HIPMM_OK;
+  return error_refuse(HIPMM_E_STATE, suspended->node->name,
+                      "cannot allocate {0:bytes}: it is suspended; resume it first (hipmm_resource_resume())", bytes, 0,
+                      0);
+}
+
 static enum hipmm_status logged_ops_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                              void **ptr_out)
 {
   const struct logged *logged = logged_ops_of(self);
-  enum hipmm_status status = logged->plain->allocate(self, bytes, alignment, stream, ptr_out);
+  enum hipmm_status status = logged_ops_check_awake(logged->instance, bytes);
+  if (!status) status = logged->plain->allocate(self, bytes, alignment, stream, ptr_out);
   if (status)
     log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "allocation of %zu bytes on stream %p failed: %s", bytes,
              stream, hipmm_last_error_message());
@@ -76,7 +88,8 @@ static enum hipmm_status logged_ops_deallocate(void *self, void *ptr, size_t byt
  * nothing of the store. */
 __attribute__((no_sanitize("thread"))) static void logged_ops_choose(struct logged *logged)
 {
-  const struct hipmm_ops *ops = log_wants(HIPMM_LOG_DEBUG) ? &logged->ops : logged->plain;
+  bool is_needed = log_wants(HIPMM_LOG_DEBUG) || instance_suspended(logged->instance);
+  const struct hipmm_ops *ops = is_needed ? &logged->ops : logged->plain;
   if (logged->instance->resource.ops != ops) __atomic_store_n(&logged->instance->resource.ops, ops, __ATOMIC_RELEASE);
 }
 
@@ -86,8 +99,7 @@ static void logged_ops_visit(const void *node, VISIT order, int depth)
   if (order == postorder || order == leaf) logged_ops_choose(*(struct logged *const *)node);
 }
 
-/* Called when the log may want other lines than before. */
-static void logged_ops_choose_all(void)
+void logged_ops_choose_all(void)
 {
   int cancel = cancel_forbid();
   pthread_rwlock_wrlock(&lock);
