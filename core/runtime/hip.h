@@ -28,6 +28,9 @@ const struct hipmm_hip *hip_table(void);
  * there is none, and before hip_open(). */
 void *hip_symbol(const char *name);
 
+/* What a race detector has to be told of blocks; NULL if there is none (../base/memory_observer.h). */
+const struct memory_observer *hip_observer(void);
+
 /* "amd", "nvidia", "software" or the library's path; NULL before hip_open(). */
 const char *hip_name(void);
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* logged_ops.c: tells the debug log of the calls of a resource: failed allocations and refused frees at debug, every call at
- * trace. These ops are in force while the log wants such lines; otherwise the plugin's own are, so that calls pay nothing.
- * stack.c installs them, and log.h tells when the log wants other lines.
+ * trace. And tells a race detector of the blocks that the program gets and frees, where there is one
+ * (../base/memory_observer.h). These ops are in force while one of the two wants to be told; otherwise the plugin's own are,
+ * so that calls pay nothing. stack.c installs them, and log.h tells when the log wants other lines.
  *
  * The ops have the plugin's own `self`, which other ops and an upstream's mapping get too. A tree finds the rest by it. */
 #include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"
-#include "instance.h"
+#include "../base/memory_observer.h"
+#include "../runtime/hip.h"
+#include "stack.h"
 
+#include <hipmm/inspect.h>
 #include <search.h>
 #include <stdlib.h>
 
@@ -42,17 +46,49 @@ static const struct logged *logged_ops_of(void *self)
   return logged;
 }
 
-static enum hipmm_status logged_ops_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
-                                             void **ptr_out)
+static void logged_ops_tell_log_of_allocation(const struct logged *logged, enum hipmm_status status, size_t bytes,
+                                              hipmm_stream_t stream, const void *ptr)
 {
-  const struct logged *logged = logged_ops_of(self);
-  enum hipmm_status status = logged->plain->allocate(self, bytes, alignment, stream, ptr_out);
   if (status)
     log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "allocation of %zu bytes on stream %p failed: %s", bytes,
              stream, hipmm_last_error_message());
   else
-    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "allocated %zu bytes on stream %p: %p", bytes, stream,
-             *ptr_out);
+    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "allocated %zu bytes on stream %p: %p", bytes, stream, ptr);
+}
+
+static void logged_ops_tell_log_of_free(const struct logged *logged, enum hipmm_status status, size_t bytes,
+                                        hipmm_stream_t stream, const void *ptr)
+{
+  if (status)
+    log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "free of %p (%zu bytes) on stream %p refused: %s", ptr,
+             bytes, stream, hipmm_last_error_message());
+  else
+    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "freed %p (%zu bytes) on stream %p", ptr, bytes, stream);
+}
+
+static struct memory_event logged_ops_event(const struct logged *logged, void *ptr, size_t bytes, hipmm_stream_t stream)
+{
+  return (struct memory_event){.resource = logged->instance->node->name,
+                               .device = logged->instance->stack->device,
+                               .ptr = ptr,
+                               .bytes = bytes,
+                               .stream = stream,
+                               .is_host_accessible = instance_access(logged->instance) & HIPMM_ACCESS_HOST};
+}
+
+static enum hipmm_status logged_ops_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                             void **ptr_out)
+{
+  const struct logged *logged = logged_ops_of(self);
+  const struct memory_observer *observer = hip_observer();
+  bool is_told = observer && observer->enter();
+  enum hipmm_status status = logged->plain->allocate(self, bytes, alignment, stream, ptr_out);
+  if (is_told && !status) {
+    const struct memory_event event = logged_ops_event(logged, *ptr_out, bytes, stream);
+    observer->allocated(&event);
+  }
+  if (observer) observer->leave();
+  if (log_wants(HIPMM_LOG_DEBUG)) logged_ops_tell_log_of_allocation(logged, status, bytes, stream, status ? NULL : *ptr_out);
   return status;
 }
 
@@ -60,12 +96,14 @@ static enum hipmm_status logged_ops_deallocate(void *self, void *ptr, size_t byt
                                                hipmm_stream_t stream)
 {
   const struct logged *logged = logged_ops_of(self);
+  const struct memory_observer *observer = hip_observer();
+  bool is_told = observer && observer->enter();
+  const struct memory_event event = logged_ops_event(logged, ptr, bytes, stream);
+  void *token = is_told ? observer->freeing(&event) : NULL;
   enum hipmm_status status = logged->plain->deallocate(self, ptr, bytes, alignment, stream);
-  if (status)
-    log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "free of %p (%zu bytes) on stream %p refused: %s", ptr,
-             bytes, stream, hipmm_last_error_message());
-  else
-    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "freed %p (%zu bytes) on stream %p", ptr, bytes, stream);
+  if (token) observer->freed(token, status != HIPMM_OK);
+  if (observer) observer->leave();
+  if (log_wants(HIPMM_LOG_DEBUG)) logged_ops_tell_log_of_free(logged, status, bytes, stream, ptr);
   return status;
 }
 
@@ -76,7 +114,7 @@ static enum hipmm_status logged_ops_deallocate(void *self, void *ptr, size_t byt
  * nothing of the store. */
 __attribute__((no_sanitize("thread"))) static void logged_ops_choose(struct logged *logged)
 {
-  const struct hipmm_ops *ops = log_wants(HIPMM_LOG_DEBUG) ? &logged->ops : logged->plain;
+  const struct hipmm_ops *ops = log_wants(HIPMM_LOG_DEBUG) || hip_observer() ? &logged->ops : logged->plain;
   if (logged->instance->resource.ops != ops) __atomic_store_n(&logged->instance->resource.ops, ops, __ATOMIC_RELEASE);
 }
 
