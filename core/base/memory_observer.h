@@ -10,6 +10,7 @@
 
 /* A call of a program: a block that a resource gives or gets back. */
 struct memory_event {
+  const void *owner; /* the resource, as a key */
   const char *resource;
   int device;
   void *ptr;
@@ -27,6 +28,8 @@ struct memory_observer {
   /* Before the free, since another thread may get the memory before it returns. What it returns is for `freed`. */
   void *(*freeing)(const struct memory_event *event);
   void (*freed)(void *token, bool is_refused);
+  /* The resource is destroyed. */
+  void (*destroyed)(const void *owner);
   /* Puts functions that tell the detector into the table of HIP functions; NULL if the runtime itself tells it. */
   void (*observe_hip)(struct hipmm_hip *hip);
 };

@@ -164,6 +164,16 @@ const struct memory_observer *hip_observer(void)
   return observer;
 }
 
+bool hip_observer_enter(void)
+{
+  return observer && observer->enter();
+}
+
+void hip_observer_leave(void)
+{
+  if (observer) observer->leave();
+}
+
 const char *hip_name(void)
 {
   return name_in_use;

@@ -68,7 +68,8 @@ static void logged_ops_tell_log_of_free(const struct logged *logged, enum hipmm_
 
 static struct memory_event logged_ops_event(const struct logged *logged, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
-  return (struct memory_event){.resource = logged->instance->node->name,
+  return (struct memory_event){.owner = logged->instance,
+                               .resource = logged->instance->node->name,
                                .device = logged->instance->stack->device,
                                .ptr = ptr,
                                .bytes = bytes,
@@ -81,13 +82,13 @@ static enum hipmm_status logged_ops_allocate(void *self, size_t bytes, size_t al
 {
   const struct logged *logged = logged_ops_of(self);
   const struct memory_observer *observer = hip_observer();
-  bool is_told = observer && observer->enter();
+  bool is_told = hip_observer_enter();
   enum hipmm_status status = logged->plain->allocate(self, bytes, alignment, stream, ptr_out);
   if (is_told && !status) {
     const struct memory_event event = logged_ops_event(logged, *ptr_out, bytes, stream);
     observer->allocated(&event);
   }
-  if (observer) observer->leave();
+  hip_observer_leave();
   if (log_wants(HIPMM_LOG_DEBUG)) logged_ops_tell_log_of_allocation(logged, status, bytes, stream, status ? NULL : *ptr_out);
   return status;
 }
@@ -97,13 +98,51 @@ static enum hipmm_status logged_ops_deallocate(void *self, void *ptr, size_t byt
 {
   const struct logged *logged = logged_ops_of(self);
   const struct memory_observer *observer = hip_observer();
-  bool is_told = observer && observer->enter();
+  bool is_told = hip_observer_enter();
   const struct memory_event event = logged_ops_event(logged, ptr, bytes, stream);
   void *token = is_told ? observer->freeing(&event) : NULL;
   enum hipmm_status status = logged->plain->deallocate(self, ptr, bytes, alignment, stream);
   if (token) observer->freed(token, status != HIPMM_OK);
-  if (observer) observer->leave();
+  hip_observer_leave();
   if (log_wants(HIPMM_LOG_DEBUG)) logged_ops_tell_log_of_free(logged, status, bytes, stream, ptr);
+  return status;
+}
+
+/* Calls in which a plugin may work on memory of its own, such as blocks that it keeps to look at: what it does there is no
+ * work of the program. */
+static enum hipmm_status logged_ops_trim(void *self, size_t keep_bytes)
+{
+  const struct logged *logged = logged_ops_of(self);
+  hip_observer_enter();
+  enum hipmm_status status = logged->plain->trim(self, keep_bytes);
+  hip_observer_leave();
+  return status;
+}
+
+static enum hipmm_status logged_ops_perform(void *self, size_t index, int64_t *values_out)
+{
+  const struct logged *logged = logged_ops_of(self);
+  hip_observer_enter();
+  enum hipmm_status status = logged->plain->perform(self, index, values_out);
+  hip_observer_leave();
+  return status;
+}
+
+static enum hipmm_status logged_ops_reconfigure(void *self, const char *option, const void *options)
+{
+  const struct logged *logged = logged_ops_of(self);
+  hip_observer_enter();
+  enum hipmm_status status = logged->plain->reconfigure(self, option, options);
+  hip_observer_leave();
+  return status;
+}
+
+static enum hipmm_status logged_ops_process_end(void *self, enum hipmm_process_end moment)
+{
+  const struct logged *logged = logged_ops_of(self);
+  hip_observer_enter();
+  enum hipmm_status status = logged->plain->process_end(self, moment);
+  hip_observer_leave();
   return status;
 }
 
@@ -145,6 +184,10 @@ void logged_ops_install(struct instance *instance)
                             .instance = instance};
   logged->ops.allocate = logged_ops_allocate;
   logged->ops.deallocate = logged_ops_deallocate;
+  logged->ops.trim = logged_ops_trim;
+  logged->ops.perform = logged_ops_perform;
+  logged->ops.reconfigure = logged_ops_reconfigure;
+  logged->ops.process_end = logged_ops_process_end;
   pthread_rwlock_wrlock(&lock);
   struct logged **entered = tsearch(logged, &logged_by_self, logged_ops_compare);
   bool is_entered = entered && *entered == logged;

@@ -7,6 +7,7 @@
 #include "../base/log.h"
 #include "../base/text.h"
 #include "../base/units.h"
+#include "../base/memory_observer.h"
 #include "../runtime/hip.h"
 #include "instance_options.h"
 #include "stream_registry.h"
@@ -28,7 +29,10 @@ static void stack_destroy_instance(struct instance *instance)
                units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
     }
     logged_ops_remove(instance);
+    hip_observer_enter();
     plugin->destroy(instance->self);
+    hip_observer_leave();
+    if (hip_observer()) hip_observer()->destroyed(instance);
   }
   instance_set_user_data(instance, (struct instance_user_data){NULL, NULL});
   instance_options_free_all(instance);
@@ -129,8 +133,10 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   char nothing;
   void *self = &nothing;
   error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
+  hip_observer_enter();
   status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
                           instance->n_upstreams, &self);
+  hip_observer_leave();
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));

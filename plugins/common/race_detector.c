@@ -226,9 +226,17 @@ void races_freed(void *token, bool is_refused)
   else if (is_refused)
     race_memory_undo_free(going_on->block);
   else
-    race_memory_end_free(going_on->block);
+    race_memory_end_free(going_on->block, &going_on->site);
   races_end(&call);
   free(going_on);
+}
+
+void races_destroyed(const void *owner)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  race_memory_forget_owner(owner);
+  races_end(&call);
 }
 
 /* ---- What was found ---- */

@@ -60,6 +60,7 @@ void races_allocated(const struct memory_event *event, const struct race_stream 
 /* Before the free. What it returns is for races_freed(), after the free or its refusal. */
 void *races_freeing(const struct memory_event *event, const struct race_stream *stream);
 void races_freed(void *token, bool is_refused);
+void races_destroyed(const void *owner);
 
 /* ---- What was found ---- */
 

@@ -20,9 +20,11 @@ struct race_uses {
 struct race_block {
   struct address_tree_node by_address;
   const char *resource;
+  const void *owner;
   struct race_use allocated;
   struct race_uses work, before; /* frees of blocks that were in its place */
   struct race_unwritten unwritten; /* nothing, if that is not checked */
+  struct race_site unordered;      /* work that its free is not ordered after, if it has a call */
 };
 
 static struct address_tree_node *blocks;
@@ -45,6 +47,14 @@ static void race_uses_put(struct race_uses *uses, const struct race_use *use)
     uses->capacity = capacity;
   }
   uses->items[uses->count++] = *use;
+}
+
+/* The first that the next work of the line is not ordered after; NULL if there is none. */
+static const struct race_use *race_uses_find_unordered(const struct race_uses *uses, const struct race_line *line)
+{
+  for (uint32_t i = 0; i < uses->count; i++)
+    if (!race_order_is_before(uses->items[i].point, line)) return &uses->items[i];
+  return NULL;
 }
 
 /* Names of resources, which blocks outlive. There are few. */
@@ -134,6 +144,7 @@ void race_memory_allocate(const struct memory_event *event, const struct race_li
   if (!block) return;
   block->by_address = (struct address_tree_node){.major = start, .minor = event->bytes};
   block->resource = race_memory_name(event->resource);
+  block->owner = event->owner;
   block->allocated = *use;
   if (checks_written) race_unwritten_add(&block->unwritten, 0, event->bytes);
   race_memory_displace(block);
@@ -155,12 +166,9 @@ struct race_block *race_memory_free(const void *ptr, const struct race_line *lin
   struct race_block *block = race_memory_at(ptr);
   if (!block) return NULL;
   uintptr_t start = block->by_address.major, bytes = block->by_address.minor;
-  for (uint32_t i = 0; i < block->work.count; i++)
-    if (!race_order_is_before(block->work.items[i].point, line))
-      race_memory_report(RACE_FREE_IN_USE, block, start, bytes, &use->site, &block->work.items[i].site);
-  for (uint32_t i = 0; i < block->before.count; i++)
-    if (!race_order_is_before(block->before.items[i].point, line))
-      race_memory_report(RACE_EARLY_USE, block, start, bytes, &use->site, &block->before.items[i].site);
+  const struct race_use *unordered = race_uses_find_unordered(&block->work, line);
+  if (!unordered) unordered = race_uses_find_unordered(&block->before, line);
+  block->unordered = unordered ? unordered->site : (struct race_site){NULL, NULL, 0, 0};
   address_tree_remove(&blocks, &block->by_address);
   if (!remembers || !race_remains_is_given(start)) return block;
   const struct race_remains remains = {
@@ -179,8 +187,11 @@ void race_memory_undo_free(struct race_block *block)
     address_tree_insert(&blocks, &block->by_address);
 }
 
-void race_memory_end_free(struct race_block *block)
+void race_memory_end_free(struct race_block *block, const struct race_site *site)
 {
+  if (block->unordered.call)
+    race_memory_report(RACE_FREE_IN_USE, block, block->by_address.major, block->by_address.minor, site,
+                       &block->unordered);
   race_memory_discard(block);
 }
 
@@ -237,9 +248,8 @@ static struct touched race_memory_touch(const struct race_line *line, struct rac
   const struct race_site *site = race_memory_site(use);
   if (access.bytes > room)
     race_memory_report(RACE_PAST_END, block, start, access.bytes, site, &block->allocated.site);
-  for (uint32_t i = 0; i < block->before.count; i++)
-    if (!race_order_is_before(block->before.items[i].point, line))
-      race_memory_report(RACE_EARLY_USE, block, start, access.bytes, site, &block->before.items[i].site);
+  const struct race_use *before = race_uses_find_unordered(&block->before, line);
+  if (before) race_memory_report(RACE_EARLY_USE, block, start, access.bytes, site, &before->site);
   race_uses_put(&block->work, use);
   return (struct touched){block, offset, offset + (access.bytes < room ? access.bytes : room)};
 }
@@ -270,9 +280,20 @@ void race_memory_work(const struct race_line *line, struct race_use *use, struct
   race_memory_copy_unwritten(&target, &source);
 }
 
-/* ---- The runtime ---- */
+/* ---- What ends without a free ---- */
 
-/* What the program has lost without a free. */
+void race_memory_forget_owner(const void *owner)
+{
+  struct address_tree_node *next = address_tree_at_least(blocks, 0, 0);
+  while (next) {
+    struct race_block *block = (struct race_block *)next;
+    next = address_tree_next(blocks, next);
+    if (block->owner != owner) continue;
+    address_tree_remove(&blocks, &block->by_address);
+    race_memory_discard(block);
+  }
+}
+
 static void race_memory_forget(uintptr_t start, size_t bytes)
 {
   struct race_block *block;

@@ -14,9 +14,12 @@ struct race_event {
   struct race_clock clock;
 };
 
+enum { DEVICES_MOST = 64 };
+
 static struct address_tree_node *lines_by_key, *events_by_key;
 static struct race_line **lines; /* by number */
 static uint32_t n_lines;
+static const struct race_line *legacies[DEVICES_MOST]; /* the default streams of the devices */
 static struct race_clock host;
 static uint64_t host_version = 1;
 static bool is_lost;
@@ -76,6 +79,11 @@ static struct race_line *race_order_find_line(const void *key)
   return (struct race_line *)address_tree_holding(lines_by_key, (uintptr_t)key);
 }
 
+static const struct race_line *race_order_legacy(int device)
+{
+  return device >= 0 && device < DEVICES_MOST ? legacies[device] : NULL;
+}
+
 /* A line that no work can be unordered with any more. */
 static struct race_line *race_order_reuse_line(void)
 {
@@ -110,6 +118,7 @@ struct race_line *race_order_line(const struct race_stream *stream)
   line->is_gone = false;
   line->host_seen = 0;
   address_tree_insert(&lines_by_key, &line->by_key);
+  if (line->kind == RACE_STREAM_LEGACY && line->device < DEVICES_MOST) legacies[line->device] = line;
   return line;
 }
 
@@ -119,20 +128,23 @@ void race_order_end_stream(const void *key)
   if (!line) return;
   address_tree_remove(&lines_by_key, &line->by_key);
   line->is_gone = true;
+  if (race_order_legacy(line->device) == line) legacies[line->device] = NULL;
+}
+
+/* The next work of the line comes after all of the other's. */
+static void race_order_follow(struct race_line *line, const struct race_line *other)
+{
+  if (race_clock_tick(&line->clock, other->number) < other->tick) race_clock_join(&line->clock, &other->clock);
 }
 
 void race_order_reach(struct race_line *line)
 {
   if (line->host_seen != host_version) race_clock_join(&line->clock, &host);
   line->host_seen = host_version;
-  if (line->kind == RACE_STREAM_APART) return;
-  for (uint32_t i = 0; i < n_lines; i++) {
-    const struct race_line *other = lines[i];
-    bool is_legacy = line->kind == RACE_STREAM_LEGACY;
-    enum race_stream_kind before = is_legacy ? RACE_STREAM_BLOCKING : RACE_STREAM_LEGACY;
-    if (other->device != line->device || other->kind != before) continue;
-    if (race_clock_tick(&line->clock, i) < other->tick) race_clock_join(&line->clock, &other->clock);
-  }
+  const struct race_line *legacy = line->kind == RACE_STREAM_BLOCKING ? race_order_legacy(line->device) : NULL;
+  if (legacy) race_order_follow(line, legacy);
+  for (uint32_t i = 0; i < n_lines && line->kind == RACE_STREAM_LEGACY; i++)
+    if (lines[i]->kind == RACE_STREAM_BLOCKING && lines[i]->device == line->device) race_order_follow(line, lines[i]);
 }
 
 struct race_point race_order_advance(struct race_line *line)

@@ -3,11 +3,13 @@
 #include "race_report.h"
 #include "stack_traces.h"
 
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 /* So many different reports are told, and so many call stacks are kept, each with so many calls. */
@@ -18,7 +20,7 @@ static const struct {
 } kinds[RACE_KINDS] = {
     [RACE_REUSE] = {"reuse", "memory is given to a stream that is not ordered after the free before"},
     [RACE_EARLY_USE] = {"early_use", "work on a stream that is not ordered after the free before of this memory"},
-    [RACE_FREE_IN_USE] = {"free_in_use", "memory is freed on a stream that is not ordered after work on it"},
+    [RACE_FREE_IN_USE] = {"free_in_use", "memory is freed on a stream that is not ordered after the work on it, or the free before"},
     [RACE_USE_AFTER_FREE] = {"use_after_free", "work on memory that was freed"},
     [RACE_DOUBLE_FREE] = {"double_free", "memory is freed a second time"},
     [RACE_OVERLAP] = {"overlap", "memory is given out that is in use"},
@@ -86,9 +88,26 @@ static HIPMM_PRINTF(2, 3) void race_report_write(struct race_writer *writer, con
   writer->used += bytes;
 }
 
+/* The lines of a call stack, without those of the detector's own file in front, unless that is the whole program. */
+struct race_frames {
+  struct race_writer *writer;
+  const char *own;
+};
+
 static void race_report_write_frame(void *closure, const char *line)
 {
-  race_report_write(closure, "  %s\n", line);
+  struct race_frames *frames = closure;
+  if (frames->own && strstr(line, frames->own)) return;
+  frames->own = NULL;
+  race_report_write(frames->writer, "  %s\n", line);
+}
+
+static const char *race_report_own_file(void)
+{
+  Dl_info own, program;
+  bool is_known = dladdr(&traces, &own) && own.dli_fname;
+  bool is_program = is_known && dladdr((void *)getauxval(AT_ENTRY), &program) && program.dli_fbase == own.dli_fbase;
+  return is_known && !is_program ? own.dli_fname : NULL;
 }
 
 static void race_report_write_site(struct race_writer *writer, const char *label, const struct race_site *site)
@@ -103,7 +122,8 @@ static void race_report_write_site(struct race_writer *writer, const char *label
   else
     snprintf(stream, sizeof stream, "stream %p", site->stream);
   race_report_write(writer, "  %s: %s on %s of device %d\n", label, site->call, stream, site->device);
-  stack_traces_write(&traces, site->trace, race_report_write_frame, writer);
+  stack_traces_write(&traces, site->trace, race_report_write_frame,
+                     &(struct race_frames){writer, race_report_own_file()});
 }
 
 static char *race_report_make_text(const struct race_finding *finding)

@@ -31,7 +31,8 @@ static const struct memory_observer observer_functions = {.struct_size = sizeof 
                                                       .leave = races_leave,
                                                       .allocated = observer_allocated,
                                                       .freeing = observer_freeing,
-                                                      .freed = races_freed};
+                                                      .freed = races_freed,
+                                                      .destroyed = races_destroyed};
 
 const struct memory_observer *hipmm_software_observer(void)
 {
