@@ -117,6 +117,7 @@ struct race_line *race_order_line(const struct race_stream *stream)
   line->kind = stream->kind;
   line->is_gone = false;
   line->host_seen = 0;
+  if (line->clock.count) memset(line->clock.ticks, 0, line->clock.count * sizeof *line->clock.ticks);
   address_tree_insert(&lines_by_key, &line->by_key);
   if (line->kind == RACE_STREAM_LEGACY && line->device < DEVICES_MOST) legacies[line->device] = line;
   return line;
@@ -134,7 +135,9 @@ void race_order_end_stream(const void *key)
 /* The next work of the line comes after all of the other's. */
 static void race_order_follow(struct race_line *line, const struct race_line *other)
 {
-  if (race_clock_tick(&line->clock, other->number) < other->tick) race_clock_join(&line->clock, &other->clock);
+  if (race_clock_tick(&line->clock, other->number) >= other->tick) return;
+  race_clock_join(&line->clock, &other->clock);
+  line->is_ahead = true;
 }
 
 void race_order_reach(struct race_line *line)
@@ -151,6 +154,7 @@ struct race_point race_order_advance(struct race_line *line)
 {
   race_order_reach(line);
   race_clock_raise(&line->clock, line->number, ++line->tick);
+  line->is_ahead = true;
   return (struct race_point){line->number, line->tick};
 }
 
@@ -192,6 +196,7 @@ void race_order_wait(struct race_line *line, const void *key)
 {
   const struct race_event *event = race_order_find_event(key);
   race_order_reach(line);
+  line->is_ahead = true;
   if (event) race_clock_join(&line->clock, &event->clock);
   for (uint32_t i = 0; !event && i < n_lines; i++) race_clock_raise(&line->clock, i, lines[i]->tick);
 }
@@ -215,8 +220,9 @@ void race_order_host_after_event(const void *key)
 
 void race_order_host_after_stream(struct race_line *line)
 {
-  race_order_reach(line);
-  if (race_clock_join(&host, &line->clock)) host_version++;
+  if (line->kind == RACE_STREAM_LEGACY) race_order_reach(line); /* the host waits for the blocking streams too */
+  if (line->is_ahead && race_clock_join(&host, &line->clock)) host_version++;
+  line->is_ahead = false;
 }
 
 void race_order_host_after_device(int device)

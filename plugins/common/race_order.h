@@ -45,6 +45,7 @@ struct race_line {
   int device;
   enum race_stream_kind kind;
   bool is_gone;
+  bool is_ahead; /* its clock may have what the host's has not */
   uint64_t tick;
   uint64_t host_seen; /* the version of the host's clock that is in `clock` */
   struct race_clock clock;
