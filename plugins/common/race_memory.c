@@ -22,7 +22,7 @@ struct race_block {
   const char *resource;
   const void *owner;
   struct race_use allocated;
-  struct race_uses work, before; /* frees of blocks that were in its place */
+  struct race_uses work, before;   /* frees of blocks that were in its place */
   struct race_unwritten unwritten; /* nothing, if that is not checked */
   struct race_site unordered;      /* work that its free is not ordered after, if it has a call */
 };
@@ -63,7 +63,7 @@ static const char *race_memory_name(const char *name)
   static struct name {
     struct name *next;
     char text[];
-  } *names;
+  } * names;
   for (const struct name *known = names; known; known = known->next)
     if (!strcmp(known->text, name)) return known->text;
   size_t bytes = strlen(name) + 1;
@@ -129,8 +129,7 @@ static void race_memory_displace(const struct race_block *block)
   while ((other = (struct race_block *)race_range_overlapping(blocks, start, bytes))) {
     uintptr_t first = other->by_address.major, end = first + other->by_address.minor;
     bool holds = first <= start && end >= start + bytes && other->resource != block->resource;
-    if (!holds)
-      race_memory_report(RACE_OVERLAP, other, start, bytes, &block->allocated.site, &other->allocated.site);
+    if (!holds) race_memory_report(RACE_OVERLAP, other, start, bytes, &block->allocated.site, &other->allocated.site);
     address_tree_remove(&blocks, &other->by_address);
     race_memory_discard(other);
   }
@@ -246,8 +245,7 @@ static struct touched race_memory_touch(const struct race_line *line, struct rac
   if (!block) return (struct touched){NULL, 0, 0};
   size_t offset = start - block->by_address.major, room = block->by_address.minor - offset;
   const struct race_site *site = race_memory_site(use);
-  if (access.bytes > room)
-    race_memory_report(RACE_PAST_END, block, start, access.bytes, site, &block->allocated.site);
+  if (access.bytes > room) race_memory_report(RACE_PAST_END, block, start, access.bytes, site, &block->allocated.site);
   const struct race_use *before = race_uses_find_unordered(&block->before, line);
   if (before) race_memory_report(RACE_EARLY_USE, block, start, access.bytes, site, &before->site);
   race_uses_put(&block->work, use);
@@ -273,8 +271,7 @@ void race_memory_work(const struct race_line *line, struct race_use *use, struct
   struct race_part part;
   const struct touched source = race_memory_touch(line, use, from), target = race_memory_touch(line, use, to);
   bool is_read_out = to.bytes && !target.block && !race_remains_is_given((uintptr_t)to.start);
-  if (is_read_out && source.block &&
-      race_unwritten_find(&source.block->unwritten, source.start, source.end, &part))
+  if (is_read_out && source.block && race_unwritten_find(&source.block->unwritten, source.start, source.end, &part))
     race_memory_report(RACE_NEVER_WRITTEN, source.block, source.block->by_address.major + part.start,
                        part.end - part.start, race_memory_site(use), &source.block->allocated.site);
   race_memory_copy_unwritten(&target, &source);

@@ -42,8 +42,8 @@ static void race_remains_extract(struct race_remains *remains)
   n_remains--;
 }
 
-void race_remains_cut(uintptr_t start, size_t bytes,
-                      void (*visit)(void *closure, const struct race_remains *remains), void *closure)
+void race_remains_cut(uintptr_t start, size_t bytes, void (*visit)(void *closure, const struct race_remains *remains),
+                      void *closure)
 {
   struct race_remains *remains;
   while ((remains = (struct race_remains *)race_range_overlapping(remains_by_address, start, bytes))) {

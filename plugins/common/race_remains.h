@@ -28,8 +28,8 @@ struct race_remains {
 /* The addresses of the range hold what a free has left, and nothing else. Without host memory they hold nothing. */
 void race_remains_add(const struct race_remains *model, uintptr_t start, size_t bytes);
 /* Forgets the range. Calls `visit` before, if there is one, for each part. */
-void race_remains_cut(uintptr_t start, size_t bytes,
-                      void (*visit)(void *closure, const struct race_remains *remains), void *closure);
+void race_remains_cut(uintptr_t start, size_t bytes, void (*visit)(void *closure, const struct race_remains *remains),
+                      void *closure);
 /* The first in the range; NULL if there is none. */
 const struct race_remains *race_remains_in(uintptr_t start, size_t bytes);
 

@@ -20,7 +20,8 @@ static const struct {
 } kinds[RACE_KINDS] = {
     [RACE_REUSE] = {"reuse", "memory is given to a stream that is not ordered after the free before"},
     [RACE_EARLY_USE] = {"early_use", "work on a stream that is not ordered after the free before of this memory"},
-    [RACE_FREE_IN_USE] = {"free_in_use", "memory is freed on a stream that is not ordered after the work on it, or the free before"},
+    [RACE_FREE_IN_USE] = {"free_in_use",
+                          "memory is freed on a stream that is not ordered after the work on it, or the free before"},
     [RACE_USE_AFTER_FREE] = {"use_after_free", "work on memory that was freed"},
     [RACE_DOUBLE_FREE] = {"double_free", "memory is freed a second time"},
     [RACE_OVERLAP] = {"overlap", "memory is given out that is in use"},

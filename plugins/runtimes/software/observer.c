@@ -27,12 +27,12 @@ static void *observer_freeing(const struct memory_event *event)
 }
 
 static const struct memory_observer observer_functions = {.struct_size = sizeof observer_functions,
-                                                      .enter = races_enter,
-                                                      .leave = races_leave,
-                                                      .allocated = observer_allocated,
-                                                      .freeing = observer_freeing,
-                                                      .freed = races_freed,
-                                                      .destroyed = races_destroyed};
+                                                          .enter = races_enter,
+                                                          .leave = races_leave,
+                                                          .allocated = observer_allocated,
+                                                          .freeing = observer_freeing,
+                                                          .freed = races_freed,
+                                                          .destroyed = races_destroyed};
 
 const struct memory_observer *hipmm_software_observer(void)
 {

@@ -83,9 +83,10 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct software_options, check_streams),
      .initial = "false",
-     .doc = "Whether races between streams are looked for: memory that is used, freed or given out again by a stream that "
-            "is not ordered after the work before, use after free, double free, copies past the end of a block; with "
-            "host_access=false also reads of bytes that were never written. Each is told on standard error, once"},
+     .doc =
+         "Whether races between streams are looked for: memory that is used, freed or given out again by a stream that "
+         "is not ordered after the work before, use after free, double free, copies past the end of a block; with "
+         "host_access=false also reads of bytes that were never written. Each is told on standard error, once"},
     {.name = "granularity",
      .type = HIPMM_OPTION_BYTES,
      .offset = offsetof(struct software_options, granularity),

@@ -204,10 +204,10 @@ struct software_queue {
   struct software_operation *head, *tail;
   int device;
   hipStream_t stream; /* as the application knows it; of a default stream NULL, of a thread's hipStreamPerThread */
-  bool is_legacy;    /* a device's default stream */
-  bool is_blocking;  /* orders itself with the default stream */
-  bool is_running;   /* its head is being executed */
-  bool is_abandoned; /* its stream is gone */
+  bool is_legacy;     /* a device's default stream */
+  bool is_blocking;   /* orders itself with the default stream */
+  bool is_running;    /* its head is being executed */
+  bool is_abandoned;  /* its stream is gone */
   bool has_thread;
   pthread_cond_t wake;
   uint64_t last_sequence;               /* of the operation submitted last */
