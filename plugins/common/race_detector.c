@@ -115,6 +115,15 @@ void races_end_event(const void *event)
   races_end(&call);
 }
 
+void races_add_stream(const struct race_stream *stream)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  race_order_end_stream(stream->key); /* one that ended out of sight */
+  race_order_line(stream);
+  races_end(&call);
+}
+
 void races_end_stream(const void *key)
 {
   struct race_call call;
@@ -161,8 +170,8 @@ void races_driver_gave(const void *start, size_t bytes)
 void races_driver_took(const void *start, size_t bytes)
 {
   struct race_call call;
-  if (!bytes || !races_begin(&call)) return;
-  race_memory_driver_took((uintptr_t)start, bytes);
+  if (!start || !races_begin(&call)) return;
+  race_memory_driver_took((uintptr_t)start, bytes ? bytes : race_remains_given_bytes((uintptr_t)start));
   races_end(&call);
 }
 

@@ -38,6 +38,8 @@ void races_unknown_work(const struct race_stream *stream);
 void races_record(const struct race_stream *stream, const void *event);
 void races_wait(const struct race_stream *stream, const void *event);
 void races_end_event(const void *event);
+/* The first time that the stream is seen says what kind it is: this is for streams that were just created. */
+void races_add_stream(const struct race_stream *stream);
 void races_end_stream(const void *key);
 
 /* The host has waited, or was told that the work is over. */
@@ -50,7 +52,7 @@ void races_host_after_device(int device); /* -1: all */
 /* The runtime has given the range to hipmm or to the program, and has it back. Between the two, what is freed to a resource
  * is remembered. */
 void races_driver_gave(const void *start, size_t bytes);
-void races_driver_took(const void *start, size_t bytes);
+void races_driver_took(const void *start, size_t bytes); /* 0 bytes: the range that begins there */
 
 /* For the functions of struct memory_observer. The calls of HIP that the thread makes between enter and leave are hipmm's
  * own: they order work, and the memory that they touch is hipmm's affair. enter returns whether it is the outermost. */

@@ -112,3 +112,9 @@ bool race_remains_is_given(uintptr_t address)
 {
   return address_tree_holding(given, address) != NULL;
 }
+
+size_t race_remains_given_bytes(uintptr_t start)
+{
+  const struct address_tree_node *node = address_tree_holding(given, start);
+  return node && node->major == start ? node->minor : 0;
+}

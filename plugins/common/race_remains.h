@@ -37,6 +37,7 @@ const struct race_remains *race_remains_in(uintptr_t start, size_t bytes);
 void race_remains_driver_gave(uintptr_t start, size_t bytes);
 void race_remains_driver_took(uintptr_t start, size_t bytes);
 bool race_remains_is_given(uintptr_t address);
+size_t race_remains_given_bytes(uintptr_t start); /* 0 if nothing was given there */
 
 /* In a tree of ranges that do not overlap: the first one that overlaps [start, start + bytes); NULL if none. */
 struct address_tree_node *race_range_overlapping(struct address_tree_node *root, uintptr_t start, size_t bytes);
