@@ -14,7 +14,8 @@ bool checks_are_on(void);
 
 /* ---- Of hooks; nothing while it is off ---- */
 
-void checks_copy(enum hook hook, void *to, const void *from, size_t bytes, hipmm_stream_t stream); /* from NULL: a fill */
+void checks_copy(enum hook hook, void *to, const void *from, size_t bytes,
+                 hipmm_stream_t stream); /* from NULL: a fill */
 void checks_copy_rows(enum hook hook, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                       size_t height, hipmm_stream_t stream);
 void checks_record(enum hook hook, hipmm_hip_event_t event, hipmm_stream_t stream);

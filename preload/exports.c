@@ -72,8 +72,8 @@ HOOKS(EXPORT_DEFINE, EXPORT_DEFINE, EXPORT_DEFINE_PASSED, EXPORT_DEFINE_WORK, EX
 
 #define EXPORT_ADDRESS(api, name, ...) (next_function) api##name,
 #define EXPORT_NO_ADDRESS(api, name)   NULL,
-static const next_function hooks[] = {HOOKS(EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS,
-                                             EXPORT_NO_ADDRESS)};
+static const next_function hooks[] = {
+    HOOKS(EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_NO_ADDRESS)};
 
 /* The hook, or `given` where calls of the hook are not served. */
 static void *exports_hook_or(enum hook hook, void *given)

@@ -22,15 +22,21 @@ static void *library_in_use;
 static atomic_int device_count;
 static const struct memory_observer *observer;
 
-/* The detector of the runtime, which knows all work; else that of `hipmm run`. The table is not in use yet. */
-static void hip_find_observer(void)
+/* `address`: of a function that gives one; NULL if there is none. */
+static const struct memory_observer *hip_ask_for_observer(void *address)
 {
-  void *address = own_symbol(library_in_use, "hipmm_software_observer");
-  if (!address) address = dlsym(RTLD_DEFAULT, "hipmm_run_observer");
   memory_observer_get *get;
   memcpy(&get, &address, sizeof get);
   const struct memory_observer *found = get ? get() : NULL;
-  if (!found || found->struct_size < sizeof *found) return;
+  return found && found->struct_size >= sizeof *found ? found : NULL;
+}
+
+/* The detector of the runtime, which knows all work; else that of `hipmm run`. The table is not in use yet. */
+static void hip_find_observer(void)
+{
+  const struct memory_observer *found = hip_ask_for_observer(own_symbol(library_in_use, "hipmm_software_observer"));
+  if (!found) found = hip_ask_for_observer(dlsym(RTLD_DEFAULT, "hipmm_run_observer"));
+  if (!found) return;
   if (found->observe_hip && !observer) found->observe_hip(&hip_table_functions);
   observer = found;
 }
