@@ -5,8 +5,8 @@
     tests/mutation/defects.py [--folder FOLDER] [--build BUILD] [NAME…]
 
 A file of defects/ is a unified diff. The lines before it say what the defect did ("Defect: …"), what to build
-("Build: …") and which test must fail ("Test: …"). The test must pass first without the defect. Ends with "N passed, N
-failed"; a defect that its test does not notice, or that no longer applies, is a failure."""
+("Build: …") and which test must fail ("Test: …"). The test must pass first without the defect. Ends with "N passed,
+N failed"; a defect that its test does not notice, or that no longer applies, is a failure."""
 import argparse
 import glob
 import os
@@ -36,8 +36,8 @@ class Defect:
         if status:
             return f"{self.test} fails without the defect"
         try:
-            patch = subprocess.run(["patch", "-s", "-p1", "-i", self.path], cwd=workspace.tree, capture_output=True, text=True,
-                                   check=False)
+            patch = subprocess.run(["patch", "-s", "-p1", "-i", self.path], cwd=workspace.tree, capture_output=True,
+                                   text=True, check=False)
             if patch.returncode:
                 return f"does not apply: {patch.stdout.strip()}"
             status, output = workspace.make([*self.targets, self.test])

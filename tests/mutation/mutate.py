@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Mutation test: takes waits, locks, orders of atomics, checks, comparisons and bounds away from a copy of the tree, one at
-a time, builds what contains the file, and runs the tests of tests.txt, which must notice.
+"""Mutation test: takes waits, locks, orders of atomics, checks, comparisons and bounds away from a copy of the tree,
+one at a time, builds what contains the file, and runs the tests of tests.txt, which must notice.
 
     tests/mutation/mutate.py run [--seconds 600] [--seed 1] [--kinds wait,check,…] [FILE-PATTERN…]
     tests/mutation/mutate.py report [--diffs]
     tests/mutation/mutate.py sites [FILE-PATTERN…]      how many there are
     tests/mutation/mutate.py again                      the survivors once more, after new tests
 
-The order is drawn from the seed. Results are kept, one line each, so that the next run goes on where the last one ended,
-in --folder (build-mutation), which has the copy too. A change that gives the same machine code is no mutant ("same")."""
+The order is drawn from the seed. Results are kept, one line each, in --folder (build-mutation), which has the copy too:
+the next run goes on where the last one ended. A change that gives the same machine code is no mutant ("same")."""
 import argparse
 import collections
 import difflib
@@ -45,9 +45,9 @@ def tests_of(rows, name):
 
 
 def all_sites(patterns, kinds):
-    names = subprocess.run(["find", "core", "plugins", "-name", "*.[ch]"], cwd=TOP, capture_output=True, text=True, check=True)
+    found_files = subprocess.run(["find", "core", "plugins", "-name", "*.[ch]"], cwd=TOP, capture_output=True, check=True)
     rows, found = table(), []
-    for name in sorted(names.stdout.split()):
+    for name in sorted(found_files.stdout.decode().split()):
         wanted = not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
         if wanted and "/cmd/" not in name and tests_of(rows, name):
             found += [site for site in sites_of(name, read(os.path.join(TOP, name))) if site.kind in kinds]
@@ -70,7 +70,7 @@ class Run:
         return {row["key"]: row for row in rows}
 
     def note(self, site, result, by, diff=""):
-        row = {"key": site.key, "file": site.name, "line": site.line, "kind": site.kind, "result": result, "by": by, "diff": diff}
+        row = {"key": site.key, "file": site.name, "kind": site.kind, "result": result, "by": by, "diff": diff}
         with open(self.results_file, "a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         print(f"{result:8} {site.key}" + (f"  ({by})" if by else ""), flush=True)
@@ -104,7 +104,7 @@ class Run:
                 if not first and site.name.endswith(".c") and before == workspace.objects(site.name):
                     return self.note(site, "same", "")
                 for program in batch:
-                    status = limits[program] and workspace.test(program, max(20, 10 * limits[program]))[0]
+                    status = limits[program] and workspace.test(program, max(10, 10 * limits[program]))[0]
                     if status:
                         return self.note(site, "killed", program + (", which did not end" if status == -1 else ""))
             diff = difflib.unified_diff(text.split("\n"), changed.split("\n"), site.name, site.name, n=2, lineterm="")

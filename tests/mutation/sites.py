@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Where a source file can be changed so that a test should notice: a site is a line, and what it becomes. Lines keep their
-number. The sources are formatted by clang-format, so patterns on lines are enough; what does not compile is told apart."""
+"""Where a source file can be changed so that a test should notice: a site is a line, and what it becomes. Lines keep
+their number. The sources are formatted by clang-format, so patterns on lines are enough; what does not compile is told
+apart."""
 import re
 
 WAITS = {  # calls that wait, and what stands for "done" in an expression
@@ -10,6 +11,7 @@ WAITS = {  # calls that wait, and what stands for "done" in an expression
 }
 WORDS = "wait|await|fence|synchronize|lock|unlock|acquire|poll|broadcast|signal|join"
 STATEMENT = re.compile(rf"^(\s*)((?:[\w.>\[\]-]*(?<![a-z]))?(?i:{WORDS})(?![a-z])\w*\(.*\));$")
+RELEASES = re.compile(r"unlock|release|_close\(")  # without them a test waits for ever, or nothing changes
 LOCK = re.compile(r"(pthread_mutex_lock|spin_lock|biased_lock_acquire|pthread_rwlock_wrlock|pthread_rwlock_rdlock)\((.*)\);")
 CHECK = re.compile(r"^(\s*)if \((.*)\) (return\b.*;|continue;|break;)$")
 ORDERS = [("memory_order_acquire", "memory_order_relaxed"), ("memory_order_release", "memory_order_relaxed"),
@@ -97,12 +99,13 @@ def sites_of(name, text):
         line = lines[number]
         if match := LOCK.search(line):
             yield site("lock", number, lock_pair(lines, number, match))
-        elif (match := STATEMENT.match(line)) and "unlock" not in line:
+        elif (match := STATEMENT.match(line)) and not RELEASES.search(line):
             yield site("wait", number, match.group(1) + ";")
         for call, done in WAITS.items():
             for at in occurrences(line, call + "("):
                 end = call_end(line, at + len(call))
-                if end > 0 and (at == 0 or not (line[at - 1].isalnum() or line[at - 1] in "_>")) and "static" not in line[:at]:
+                is_call = not re.search(r"[\w>]$|\bstatic\b", line[:at])
+                if end > 0 and is_call:
                     yield site("wait", number, line[:at] + done + line[end:])
         for old, new in ORDERS:
             for at in occurrences(line, old):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A copy of the tree with a build of it, in which one file at a time is changed, built and tested. Used by mutate.py and
-defects.py. Nothing is ever written into the tree itself."""
+"""A copy of the tree with a build of it, in which one file at a time is changed, built and tested. Used by mutate.py
+and defects.py. Nothing is ever written into the tree itself."""
 import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,8 +27,8 @@ def run(command, folder, limit=None, env=None):
 
 
 class Workspace:
-    """`folder` is made, or used again. The copy takes over the objects of the tree's own build, if there is one that was
-    configured by a relative path, so that only what changes is compiled; else it is configured with `flags`."""
+    """`folder` is made, or used again. The copy takes over the objects of the tree's own build, if there is one that
+    was configured by a relative path, so that only what changes is compiled; else it is configured with `flags`."""
 
     def __init__(self, folder, build="build", flags=()):
         self.tree = os.path.abspath(folder)
@@ -37,7 +38,8 @@ class Workspace:
 
     def _copy(self, build, flags):
         os.makedirs(self.tree, exist_ok=True)
-        listed = [entry for entry in os.listdir(TOP) if not entry.startswith((".git", "build", "dist")) or entry == "build-aux"]
+        listed = [entry for entry in os.listdir(TOP)
+                  if not entry.startswith((".git", "build", "dist")) or entry == "build-aux"]
         subprocess.run(["cp", "-a", *listed, self.tree], cwd=TOP, check=True)
         if not flags and self._is_relocatable(os.path.join(TOP, build)):
             subprocess.run(["cp", "-a", os.path.join(TOP, build), self.build], check=True)
@@ -79,7 +81,7 @@ class Workspace:
         return digest.hexdigest()
 
     def environment(self):
-        env = {key: value for key, value in os.environ.items() if not key.startswith("HIPMM_") or key.startswith("HIPMM_TEST_")}
+        env = {key: value for key, value in os.environ.items() if not re.match("HIPMM_(?!TEST_)", key)}
         env.update(HIPMM_PLUGIN_PATH=os.path.join(self.build, "plugins"), CMOCKA_MESSAGE_OUTPUT="TAP",
                    top_srcdir=self.tree, top_builddir=self.build)
         return env
