@@ -19,18 +19,15 @@ run_tests=true
 build=${1:-build-coverage}
 jobs=$(getconf _NPROCESSORS_ONLN)
 
-# The build, once. Threads count beside each other, so counts are atomic. A process writes its counts when it exits; here
-# _exit(), with which children of tests and of commands end, writes them too.
+# The build, once. Threads count beside each other, so counts are atomic.
 instrument() {
   [ -x configure ] || autoreconf -fi
   mkdir -p "$build"
   cd "$build"
   build=$PWD
-  printf '%s\n' 'void __gcov_dump(void);' '__attribute__((noreturn)) void __real__exit(int status);' \
-    '__attribute__((noreturn)) void __wrap__exit(int status) { __gcov_dump(); __real__exit(status); }' >exit.c
-  ${CC-gcc} -O1 -fPIC -c exit.c -o exit.o
+  ${CC-gcc} -O1 -fPIC -c "$top/tests/coverage.c" -o coverage.o
   [ -f config.status ] || "$top/configure" -q CFLAGS="-O1 -g --coverage -fprofile-update=prefer-atomic" \
-    LDFLAGS="--coverage -Wl,--wrap=_exit,$build/exit.o" ${CONFIGURE_FLAGS-}
+    LDFLAGS="--coverage -Wl,--wrap=_exit,$build/coverage.o" ${CONFIGURE_FLAGS-}
   make -s -j "$jobs" >build.log 2>&1 || { tail -n 20 build.log; exit 1; }
 }
 
