@@ -35,7 +35,7 @@ class Runner:
     def __init__(self, build, mode, folder):
         self.build, self.mode = build, mode
         self.programs = os.path.join(build, "bin")
-        self.limit = os.environ.get("LIMIT", "30")
+        self.limit = os.environ.get("LIMIT", "60")
         software = os.path.join(build, "hipmm", "plugins", "runtimes", "software", ".libs", "software.so")
         for name in ("software.so", "libamdhip64.so", "libamdhip64.so.6"):
             os.symlink(software, os.path.join(folder, name))

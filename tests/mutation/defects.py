@@ -43,7 +43,7 @@ class Defect:
             status, output = workspace.make([*self.targets, self.test])
             if status:
                 return f"does not build: {output[:300]}"
-            status, output, seconds = workspace.test(self.test, max(15, 10 * usual))
+            status, output, seconds = workspace.test(self.test, max(8, 10 * usual))
         finally:
             workspace.restore(self.files)
         failed = re.findall(r"^not ok \d+ - (\S+)", output, re.M)
