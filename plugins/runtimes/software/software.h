@@ -68,6 +68,10 @@ HIPMM_EXPORT const char *hipmm_software_race(size_t index, const char **kind_out
 struct memory_observer;
 HIPMM_EXPORT const struct memory_observer *hipmm_software_observer(void);
 
+/* Decides in place of the seed of the stepped scheduler: `choose` returns a number below `limit`, which is above 1. It may be
+ * called by any thread that calls HIP, and must call nothing itself. NULL: the seed decides again. */
+HIPMM_EXPORT void hipmm_software_choose(uint64_t (*choose)(void *arg, uint64_t limit), void *arg);
+
 #ifdef __cplusplus
 }
 #endif

@@ -272,8 +272,10 @@ struct software_state {
   atomic_int n_devices;         /* config.devices, for readers without the lock */
   atomic_bool is_misconfigured; /* HIPMM_SOFTWARE is not valid, and no other configuration was requested */
   uint64_t random;              /* state of the random numbers of the stepped scheduler */
-  uint64_t sequence;            /* of the operation submitted last */
-  uint64_t pending;             /* operations not finished */
+  uint64_t (*choose)(void *arg, uint64_t limit); /* takes their place; NULL: none */
+  void *choose_arg;
+  uint64_t sequence; /* of the operation submitted last */
+  uint64_t pending;  /* operations not finished */
   uint32_t last_allocation_id;
   struct software_queue *active, *ready;
   struct software_capture *captures; /* that go on */
