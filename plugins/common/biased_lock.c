@@ -15,7 +15,7 @@ void biased_lock_open(struct biased_lock *lock)
   gate_shut(&lock->gate);
 }
 
-void biased_lock_close(struct biased_lock *lock)
+void(biased_lock_close)(struct biased_lock *lock)
 {
   pthread_mutex_destroy(&lock->busy);
 }
@@ -74,7 +74,7 @@ void biased_lock_acquire_busy(struct biased_lock *lock)
     biased_lock_own(lock);
 }
 
-bool biased_lock_try(struct biased_lock *lock)
+bool(biased_lock_try)(struct biased_lock *lock)
 {
   if (biased_lock_enter_gate(lock)) return true;
   if (biased_lock_is_held(lock) || pthread_mutex_trylock(&lock->busy)) return false;

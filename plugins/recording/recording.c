@@ -34,6 +34,7 @@ static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t ali
   struct recording *recording = self;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(recording->upstream, bytes, alignment, stream, &ptr);
+  if (status && hipmm_is_tried_again(recording->recorder.services, status)) return status;
   if (recording_is_enabled(recording)) {
     uint32_t stack = 0;
     if (__builtin_expect(recording->recorder.stack_interval != 0, 0))
