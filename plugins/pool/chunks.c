@@ -505,9 +505,9 @@ enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services
   chunks->maximum_bytes = chunks_round_down(chunks, maximum_bytes);
   if (KNOWS(ops, may_alias)) chunks->may_alias = ops->may_alias(upstream->self);
   chunks->items = services->host_allocate(services, MAX_CHUNKS * sizeof *chunks->items);
-  return chunks->items ? HIPMM_OK
-                       : services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's chunks", 0,
-                                          0, 0);
+  return chunks->items
+             ? HIPMM_OK
+             : services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's chunks", 0, 0, 0);
 }
 
 /* No later call could try again, so each call that fails is repeated once. */

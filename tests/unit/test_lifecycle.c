@@ -794,6 +794,40 @@ static void waits_for_a_call_under_way(void **state)
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_STATE);
 }
 
+static int (*get_attribute)(hipmm_hip_mempool_t pool, int attribute, void *value_out);
+
+static int finalize_and_get_attribute(hipmm_hip_mempool_t pool, int attribute, void *value_out)
+{
+  void (*act)(void) = inner.act;
+  inner.act = NULL;
+  if (act) act();
+  return get_attribute(pool, attribute, value_out);
+}
+
+/* A path is looked up in the table of devices; the resource that it names lasts until the call returns. */
+static void waits_for_a_call_by_path(void **state)
+{
+  struct hipmm_resource *built;
+  int64_t value;
+  (void)state;
+  needs_software();
+  assert_ok(hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"async\"]}"));
+  assert_ok(hipmm_resource_get_current(&built));
+  hipmm_resource_release(built);
+  struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)hip_table();
+  get_attribute = hip->MemPoolGetAttribute;
+  hip->MemPoolGetAttribute = finalize_and_get_attribute;
+  atomic_store(&inner.finalized, false);
+  inner.act = finalize_elsewhere;
+  enum hipmm_status status = hipmm_query("devices/0/async/reserved_bytes", &value);
+  pthread_join(inner.thread, NULL);
+  hip->MemPoolGetAttribute = get_attribute;
+  assert_ok(status);
+  assert_false(inner.is_over);
+  assert_ok(inner.other_status);
+  assert_ok(inner.finalize_status);
+}
+
 static void change_from_within(void)
 {
   inner.finalize_status = hipmm_finalize();
@@ -1018,6 +1052,7 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(begins_again_while_a_resource_is_kept, finish),
       cmocka_unit_test_teardown(refuses_a_kept_resource_in_the_child_of_a_fork, finish),
       cmocka_unit_test_teardown(waits_for_a_call_under_way, finish),
+      cmocka_unit_test_teardown(waits_for_a_call_by_path, finish),
       cmocka_unit_test_teardown(is_refused_from_within_a_call, finish),
       cmocka_unit_test_teardown(is_refused_from_within_finalize, finish),
       cmocka_unit_test(does_not_wait_for_refused_calls),
