@@ -7,6 +7,7 @@ AC_DEFUN([HIPMM_SUMMARY], [
   AS_VAR_IF([hipmm_z_defs], [no], [hipmm_z_defs="no: the linker refuses -z defs with these flags"])
   AS_VAR_IF([enable_sanitizers], [no], [hipmm_sanitizers="no: not asked for (--enable-sanitizers=address,undefined)"],
     [hipmm_sanitizers="$enable_sanitizers${TEST_LAUNCHER:+, tests under $TEST_LAUNCHER}"])
+  AS_VAR_IF([enable_checks], [no], [hipmm_checks="not checked: not asked for (--enable-checks)"], [hipmm_checks=checked])
   AS_VAR_IF([enable_werror], [no], [enable_werror="no: not asked for (--enable-werror)"])
   hipmm_builtin=`echo $BUILTIN_PLUGINS`
   AS_IF([test ! "$hipmm_builtin"], [hipmm_builtin="no: not asked for (--enable-builtin-plugins or --disable-shared)"])
@@ -32,6 +33,7 @@ hipmm $PACKAGE_VERSION
   symbol map         $hipmm_version_script
   complete plugins   $hipmm_z_defs
   sanitizers         $hipmm_sanitizers
+  order of locks     $hipmm_checks
   warnings as errors $enable_werror
 
 Next: make, then make check.])

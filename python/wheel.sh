@@ -47,6 +47,12 @@ PYTHONPATH=$work/modules:$clone/python/tests HIPMM_RUNTIME=software "$work/fresh
   2>"$work/report" || { cat "$work/report" >&2; exit 1; }
 grep -q '^  torch: malloc  *1  *0  *0$' "$work/report" || { cat "$work/report" >&2; exit 1; }
 
+# No library of the build machine is in the wheel but those that hipmm cannot do without.
+libraries=$(python3 -m zipfile -l "$(ls "$folder"/hipmm-*.whl)" | sed -n 's|^hipmm\.libs/\([a-z]*\)[^ ]*.*|\1|p' | sort | tr '\n' ' ')
+[ "$libraries" = "libjansson libltdl " ] || { echo "the wheel has the libraries $libraries" >&2; exit 1; }
+"$work/fresh/bin/hipmm" convert "$clone/tests/data/nsys.sqlite" 2>"$work/report" && exit 1
+grep -q 'which this build of hipmm cannot read' "$work/report" || { cat "$work/report" >&2; exit 1; }
+
 [ "$("$work/fresh/bin/hipmm" plugins | grep -c '\.so$')" -ge 30 ] || { echo "plugins are missing" >&2; exit 1; }
 "$work/fresh/bin/hipmm" plugins | grep -q '/nvidia\.so$' || { echo "nvidia.so is missing" >&2; exit 1; }
 ls -l "$folder"

@@ -145,11 +145,15 @@ static void diagnostics_log_warnings(const struct diagnostics *diagnostics)
       log_line(HIPMM_LOG_WARNING, NULL, "%s", diagnostics_line(diagnostics, diagnostic, line, sizeof line));
 }
 
+/* What could not be read for want of host memory comes first: other errors may follow from it. */
 static const struct diagnostic *diagnostics_first_error(const struct diagnostics *diagnostics)
 {
-  const struct diagnostic *diagnostic = diagnostics->first;
-  while (diagnostic && diagnostic->status == HIPMM_OK) diagnostic = diagnostic->next;
-  return diagnostic;
+  const struct diagnostic *first = NULL;
+  for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next) {
+    if (diagnostic->status == HIPMM_E_OUT_OF_MEMORY) return diagnostic;
+    if (!first && diagnostic->status != HIPMM_OK) first = diagnostic;
+  }
+  return first;
 }
 
 enum hipmm_status diagnostics_status(const struct diagnostics *diagnostics)

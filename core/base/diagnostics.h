@@ -44,7 +44,7 @@ void diagnostics_warn(struct diagnostics *diagnostics, const char *path, const c
 /* Adds the calling thread's error record as an error at `path`: for failures of a plugin or of the loader. */
 enum hipmm_status diagnostics_add_last_error(struct diagnostics *diagnostics, const char *path);
 
-/* The status of the first error; HIPMM_E_OUT_OF_MEMORY if there was no memory to keep it. */
+/* The status of the first error; HIPMM_E_OUT_OF_MEMORY if one is for want of host memory, or was not kept for that. */
 enum hipmm_status diagnostics_status(const struct diagnostics *diagnostics);
 
 /* Copies the first error into the calling thread's error record, with the number of further errors in its message, and

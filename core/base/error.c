@@ -190,6 +190,17 @@ static void error_finish_record(void)
   text_make_plain(record.message);
 }
 
+bool error_is_exhausted(void)
+{
+  return record.status == HIPMM_E_OUT_OF_MEMORY && record.hip_code == HIPMM_HIP_ERROR_OUT_OF_MEMORY && !is_told;
+}
+
+void error_add(const char *text)
+{
+  error_finish_record();
+  error_append_text(text);
+}
+
 enum hipmm_status error_blame_variable(const char *variable, enum hipmm_status status)
 {
   char message[sizeof record.message];

@@ -25,6 +25,12 @@ enum hipmm_status error_hip(enum hipmm_status status, const char *resource, cons
 enum hipmm_status error_explain(enum hipmm_status status, const char *resource, const char *text,
                                 const uint64_t numbers[4]);
 
+/* Whether the record is of a HIP call that failed for want of memory, in an op that has not ended yet. */
+bool error_is_exhausted(void);
+
+/* Appends `text` to the record's message, which is formatted now. */
+void error_add(const char *text);
+
 /* Parts of the messages of error_of_op(). */
 #define ERROR_NO_REASON "failed and gave no reason"
 #define ERROR_NO_STATUS "which is not a status of hipmm"

@@ -6,11 +6,11 @@
 #include "error.h"
 
 atomic_int lifecycle_now = LIFECYCLE_BEFORE;
-atomic_uint lifecycle_sinks;
+atomic_uint lifecycle_bars;
 unsigned lifecycle_users;
 atomic_uint lifecycle_own_stacks;
 
-static _Thread_local bool in_sink;
+static _Thread_local const char *barred_by; /* the function of the program that the thread is in */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -39,31 +39,33 @@ static enum hipmm_status lifecycle_refuse_child(void)
                                   "anew (exec, or Python's \"spawn\") or fork before hipmm_init()");
 }
 
-static enum hipmm_status lifecycle_refuse_sink(void)
+static enum hipmm_status lifecycle_refuse_barred(void)
 {
-  return error_set(HIPMM_E_STATE, "this is called from within a log sink, which must call nothing of hipmm");
+  return error_set(HIPMM_E_STATE, "this is called from within %s, which must call nothing of hipmm", barred_by);
 }
 
-bool lifecycle_in_sink(void)
+const char *lifecycle_barred_by(void)
 {
-  return in_sink;
+  return barred_by;
 }
 
-void lifecycle_enter_sink(void)
+const char *lifecycle_bar(const char *function)
 {
-  in_sink = true;
-  atomic_fetch_add_explicit(&lifecycle_sinks, 1, memory_order_relaxed);
+  const char *outer = barred_by;
+  barred_by = function;
+  atomic_fetch_add_explicit(&lifecycle_bars, 1, memory_order_relaxed);
+  return outer;
 }
 
-void lifecycle_leave_sink(void)
+void lifecycle_unbar(const char *outer)
 {
-  atomic_fetch_sub_explicit(&lifecycle_sinks, 1, memory_order_relaxed);
-  in_sink = false;
+  atomic_fetch_sub_explicit(&lifecycle_bars, 1, memory_order_relaxed);
+  barred_by = outer;
 }
 
 enum hipmm_status lifecycle_check(void)
 {
-  if (in_sink && !lifecycle_is_forked()) return lifecycle_refuse_sink();
+  if (barred_by && !lifecycle_is_forked()) return lifecycle_refuse_barred();
   switch (atomic_load_explicit(&lifecycle_now, memory_order_acquire)) {
   case LIFECYCLE_READY: return HIPMM_OK;
   case LIFECYCLE_FORKED: return lifecycle_refuse_child();
@@ -99,7 +101,7 @@ bool lifecycle_may_go_on(struct caller_here *here)
 {
   bool is_nested = caller_depth(here) > 1;
   if ((is_nested && !lifecycle_is_barred()) || !lifecycle_check()) return true;
-  caller_leave(here);
+  caller_leave_refused(here);
   return false;
 }
 

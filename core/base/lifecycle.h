@@ -17,15 +17,18 @@ enum lifecycle {
   LIFECYCLE_FORKED
 };
 
-extern atomic_int lifecycle_now;
+/* Of this library alone, so that the path of allocations finds it without the table of addresses. */
+extern __attribute__((visibility("hidden"))) atomic_int lifecycle_now;
 
-/* The number of threads inside the log's sink. Such a thread may hold locks of hipmm, so each of its calls is refused.
- * The count spares other calls the thread-local flag, whose access is a call where the library was opened with
- * dlopen(). */
-extern atomic_uint lifecycle_sinks;
-bool lifecycle_in_sink(void); /* whether the calling thread is inside it */
-void lifecycle_enter_sink(void);
-void lifecycle_leave_sink(void);
+/* The number of threads inside functions of the program that may run under any lock of hipmm: the log's sink, the
+ * function of `hooks`, the host allocator, visitors. Each call of such a thread is refused. The count spares other calls the
+ * thread-local variable, whose access is a call where the library was opened with dlopen(). */
+extern atomic_uint lifecycle_bars;
+const char *lifecycle_barred_by(void); /* the function that the calling thread is inside, for messages; or NULL */
+
+/* Around such a function. bar returns what unbar needs; pairs may be nested. */
+const char *lifecycle_bar(const char *function);
+void lifecycle_unbar(const char *outer);
 
 /* Whether this process is the child of a fork that may not use hipmm. For calls on a resource that the caller holds,
  * which may outlive hipmm_finalize(). One load. */
@@ -34,10 +37,12 @@ static inline bool lifecycle_is_forked(void)
   return atomic_load_explicit(&lifecycle_now, memory_order_relaxed) == LIFECYCLE_FORKED;
 }
 
-/* Whether every call is refused: in a fork's child, and inside a log sink. lifecycle_check() then sets the error. */
+/* Whether every call is refused: in a fork's child, and inside a function as above. lifecycle_check() then sets the
+ * error. */
 static inline bool lifecycle_is_barred(void)
 {
-  return lifecycle_is_forked() || (atomic_load_explicit(&lifecycle_sinks, memory_order_relaxed) && lifecycle_in_sink());
+  return lifecycle_is_forked() ||
+         (atomic_load_explicit(&lifecycle_bars, memory_order_relaxed) && lifecycle_barred_by());
 }
 
 /* HIPMM_E_STATE unless hipmm is initialised and the calling thread may use it. Another thread may finalize at any time
@@ -83,8 +88,8 @@ void lifecycle_await_calls(void);
 
 /* ---- Entering ---- */
 
-/* For a call that found hipmm not initialised, or a thread in a log sink: whether it may go on, being within another
- * call or not in the sink itself. If not, it is over. */
+/* For a call that found hipmm not initialised, or a thread in a function as above: whether it may go on, being within
+ * another call or not in the function itself. If not, it is over. */
 bool lifecycle_may_go_on(struct caller_here *here);
 
 /* The same two for calls on the path of allocations, which find the thread's struct once. NULL: refused, with the
@@ -95,7 +100,7 @@ static inline struct caller_here *lifecycle_enter_here(void)
   struct caller_here *here = caller_self();
   caller_enter(here);
   bool is_ready =
-      atomic_load(&lifecycle_now) == LIFECYCLE_READY && !atomic_load_explicit(&lifecycle_sinks, memory_order_relaxed);
+      atomic_load(&lifecycle_now) == LIFECYCLE_READY && !atomic_load_explicit(&lifecycle_bars, memory_order_relaxed);
   return __builtin_expect(is_ready, 1) || lifecycle_may_go_on(here) ? here : NULL;
 }
 

@@ -59,16 +59,26 @@ static void log_complain(const char *format, const char *what, const char *why)
  * there. False with errno. */
 static bool log_open_file(const char *path)
 {
-  int opened = output_file_open(path, OUTPUT_FILE_APPEND);
-  if (opened < 0) return false;
+  int cancel = cancel_forbid();
+  int opened = output_file_open(path, OUTPUT_FILE_APPEND), code = opened < 0 ? errno : 0;
+  if (code) {
+    cancel_allow(cancel);
+    errno = code;
+    return false;
+  }
   pthread_mutex_lock(&lock);
-  if (file < 0)
+  if (file < 0) {
     file = opened;
-  else if (dup3(opened, file, O_CLOEXEC) >= 0)
+  } else {
+    do code = dup3(opened, file, O_CLOEXEC) < 0 ? errno : 0;
+    while (code == EINTR);
     close(opened);
-  output = file;
+  }
+  if (!code) output = file;
   pthread_mutex_unlock(&lock);
-  return true;
+  cancel_allow(cancel);
+  errno = code;
+  return !code;
 }
 
 static void log_open(void)

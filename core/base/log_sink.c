@@ -4,6 +4,7 @@
  * inside it. */
 #include "error.h"
 #include "lifecycle.h"
+#include "lock_order.h"
 #include "log.h"
 
 #include <pthread.h>
@@ -31,14 +32,16 @@ bool log_sink_wants(enum hipmm_log_level level)
 
 void log_sink_write(enum hipmm_log_level level, const char *about, const char *message)
 {
-  if (lifecycle_in_sink() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
+  if (lifecycle_barred_by() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
   pthread_rwlock_rdlock(&lock);
   if (sink && log_sink_wants(level)) {
     struct hipmm_error before = {.struct_size = sizeof before};
     hipmm_last_error(&before); /* of the call that writes the line */
-    lifecycle_enter_sink();
+    const char *outer = lifecycle_bar("a log sink");
+    lock_order_enter_program();
     sink(sink_arg, level, about ? about : "", message);
-    lifecycle_leave_sink();
+    lock_order_leave_program();
+    lifecycle_unbar(outer);
     error_set_located(&before);
   }
   pthread_rwlock_unlock(&lock);

@@ -5,6 +5,7 @@
 #include "cancel.h"
 #include "error.h"
 #include "lifecycle.h"
+#include "lock_order.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -20,12 +21,37 @@ static void *os_memory_map(size_t bytes)
   return ptr == MAP_FAILED ? NULL : ptr;
 }
 
+/* ---- The program's functions, under any lock ---- */
+
+static const char in_allocator[] = "the host allocator";
+
+static void *os_memory_ask(size_t bytes)
+{
+  const char *outer = lifecycle_bar(in_allocator);
+  lock_order_enter_program();
+  void *ptr = functions.allocate(functions.arg, bytes);
+  lock_order_leave_program();
+  lifecycle_unbar(outer);
+  return ptr;
+}
+
+static void os_memory_return(void *ptr, size_t bytes)
+{
+  const char *outer = lifecycle_bar(in_allocator);
+  lock_order_enter_program();
+  functions.deallocate(functions.arg, ptr, bytes);
+  lock_order_leave_program();
+  lifecycle_unbar(outer);
+}
+
+/* ---- Either ---- */
+
 void *os_memory_allocate(size_t bytes)
 {
   if (!bytes) return NULL;
   int cancel = cancel_forbid();
   pthread_rwlock_rdlock(&lock);
-  void *ptr = functions.allocate ? functions.allocate(functions.arg, bytes) : os_memory_map(bytes);
+  void *ptr = functions.allocate ? os_memory_ask(bytes) : os_memory_map(bytes);
   if (ptr) atomic_fetch_add(&held_bytes, bytes);
   pthread_rwlock_unlock(&lock);
   cancel_allow(cancel);
@@ -37,7 +63,7 @@ void os_memory_free(void *ptr, size_t bytes)
 {
   if (!ptr) return;
   if (functions.allocate)
-    functions.deallocate(functions.arg, ptr, bytes);
+    os_memory_return(ptr, bytes);
   else
     munmap(ptr, bytes);
   atomic_fetch_sub(&held_bytes, bytes);

@@ -76,6 +76,14 @@ static bool output_file_is_shared(const char *name)
   return !stat(folder, &status) && status.st_mode & S_IWOTH;
 }
 
+int output_file_truncate(int file, off_t bytes)
+{
+  int code;
+  do code = ftruncate(file, bytes) ? errno : 0;
+  while (code == EINTR);
+  return code;
+}
+
 /* Prepares a file that was opened with O_NONBLOCK. */
 static bool output_file_begin(int file, enum output_file_mode mode)
 {
@@ -83,7 +91,7 @@ static bool output_file_begin(int file, enum output_file_mode mode)
   int flags = fcntl(file, F_GETFL);
   if (flags < 0 || fcntl(file, F_SETFL, flags & ~O_NONBLOCK) || fstat(file, &status)) return false;
   bool empties = mode == OUTPUT_FILE_EMPTY || mode == OUTPUT_FILE_RESULT;
-  return !empties || !S_ISREG(status.st_mode) || !ftruncate(file, 0);
+  return !empties || !S_ISREG(status.st_mode) || !output_file_truncate(file, 0);
 }
 
 int output_file_standard(const char *name)
@@ -102,7 +110,9 @@ int output_file_open(const char *name, enum output_file_mode mode)
   int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (mode == OUTPUT_FILE_APPEND) flags |= O_APPEND;
   if (output_file_is_shared(name)) flags |= O_NOFOLLOW;
-  int file = open(name, flags, mode == OUTPUT_FILE_RESULT ? 0666 : 0600);
+  int file;
+  do file = open(name, flags, mode == OUTPUT_FILE_RESULT ? 0666 : 0600);
+  while (file < 0 && errno == EINTR); /* a folder on another machine */
   if (file < 0 || output_file_begin(file, mode)) return file;
   int code = errno;
   close(file);

@@ -4,6 +4,7 @@
 #define HIPMM_CORE_BASE_OUTPUT_FILE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 enum output_file_mode {
   OUTPUT_FILE_KEEP,   /* the contents stay; writing begins at the start */
@@ -30,6 +31,9 @@ int output_file_standard(const char *name);
  * descriptor is duplicated: a file opened by that name would be overwritten from its start. Allocates nothing;
  * thread-safe. */
 int output_file_open(const char *name, enum output_file_mode mode);
+
+/* Cuts a file off, whatever signal interrupts that. An errno; 0: done. */
+int output_file_truncate(int file, off_t bytes);
 
 /* The reason of errno `code`, for the message about a file that could not be opened. */
 const char *output_file_reason(int code);

@@ -29,12 +29,17 @@ extern const struct command check_command, show_command, plugins_command, descri
 /* All of them in the order of `hipmm --help`, ended by NULL. Set by main() before a command runs. */
 extern const struct command *const *all_commands;
 
-/* Nanoseconds of the monotonic clock. */
-static inline int64_t cmd_now_ns(void)
+/* Nanoseconds of a clock. */
+static inline int64_t cmd_clock_ns(clockid_t clock)
 {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static inline int64_t cmd_now_ns(void)
+{
+  return cmd_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* ---- arguments.c ----------------------------------------------------------------------------------------------- */
@@ -108,6 +113,9 @@ int output_finish(int status);
 
 /* A JSON string from any text, such as a file's name; bytes that are not UTF-8 become "?". NULL gives null. */
 json_t *output_json_string(const char *text);
+
+/* Adds a text to an array, as the sentences of a report. False: out of memory. */
+bool output_add_sentence(json_t *array, const char *format, ...) HIPMM_PRINTF(2, 3);
 
 /* Prints a JSON value, releases the reference, and finishes. NULL stands for a lack of memory. */
 int output_json(json_t *value, int status);

@@ -99,6 +99,19 @@ json_t *output_json_string(const char *text)
   return string;
 }
 
+bool output_add_sentence(json_t *array, const char *format, ...)
+{
+  char *text = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  int bytes = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (bytes < 0) return false;
+  bool good = json_array_append_new(array, output_json_string(text)) == 0;
+  free(text);
+  return good;
+}
+
 /* Escapes control characters. They occur only inside of strings; Jansson escapes only those below U+0020. */
 static void output_json_text(const char *text)
 {

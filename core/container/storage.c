@@ -7,7 +7,7 @@
 #include "../base/log.h"
 #include "../runtime/hip.h"
 #include "../stack/device_table.h"
-#include "../stack/stack.h"
+#include "../stack/neighbours.h"
 #include "../stream/stream.h"
 
 /* ---- Blocks: 0 bytes have none ---- */
@@ -15,10 +15,7 @@
 static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                           void **ptr_out)
 {
-  if (bytes)
-    return instance_finish_op(instance_from(resource),
-                              resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out),
-                              "allocate");
+  if (bytes) return neighbours_first_allocate_and_finish(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
   *ptr_out = NULL;
   return HIPMM_OK;
 }

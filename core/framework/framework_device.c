@@ -132,7 +132,7 @@ enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_
                                           void **ptr_out)
 {
   void *ptr = NULL;
-  enum hipmm_status status = resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, &ptr);
+  enum hipmm_status status = neighbours_first_allocate(resource, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   if (status) return status;
   device_table_keep(resource); /* a framework frees its blocks whichever resource is in force then */
   if (ptr && !framework_owners_add(ptr, resource)) {

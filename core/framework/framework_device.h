@@ -7,6 +7,7 @@
 
 #include "../base/lifecycle.h"
 #include "../stack/device_table.h"
+#include "../stack/neighbours.h"
 #include "framework_owners.h"
 
 enum { FRAMEWORK_STREAMS = 512 };
@@ -132,7 +133,7 @@ static inline enum hipmm_status framework_allocate(const struct framework_device
   struct hipmm_resource *resource = device_table_resource_in_force(device->device);
   if (__builtin_expect(resource != device->resource, 0))
     return framework_allocate_from(resource, bytes, stream, ptr_out);
-  return resource->ops->allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+  return neighbours_first_allocate(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
 }
 
 /* The resource that allocated a block. */

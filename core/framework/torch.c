@@ -2,6 +2,7 @@
 /* torch.c: the hooks of PyTorch's pluggable allocator (hipmm/torch.h). They return no status: a failure is logged, and
  * PyTorch gets NULL. They never throw, except through the function that hipmm_torch_on_failure() was given. */
 #include "../base/error.h"
+#include "../base/lock_order.h"
 #include "../base/log.h"
 #include "../runtime/hip.h"
 #include "framework_device.h"
@@ -26,6 +27,8 @@ void hipmm_torch_on_failure(void (*function)(const char *message))
 static void *torch_fail(const char *message)
 {
   void (*function)(const char *) = atomic_load(&on_failure);
+  lock_order_enter_program();
+  lock_order_leave_program();
   if (function) function(message);
   return NULL;
 }

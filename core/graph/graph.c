@@ -92,6 +92,8 @@ static enum hipmm_status graph_from_origin(const struct origin *origin, struct d
   if (graph) graph_read_origin(graph, origin, diagnostics);
   graph_position_all(&text, diagnostics);
   free(text.mended);
+  if (!graph && !diagnostics->n_errors) /* not even for what is wrong */
+    diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
   bool is_good = graph && diagnostics->n_errors == 0;
   if (is_good && graph_out)
     *graph_out = graph;

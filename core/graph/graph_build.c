@@ -38,10 +38,15 @@ void graph_build_set_resource(struct graph_build *build, const struct diagnostic
   }
 }
 
+void graph_build_lacks_memory(struct graph_build *build, const char *path)
+{
+  diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+}
+
 void *graph_build_allocate(struct graph_build *build, size_t n, size_t bytes)
 {
   void *memory = calloc(n ? n : 1, bytes);
-  if (!memory) diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
+  if (!memory) graph_build_lacks_memory(build, "");
   return memory;
 }
 
@@ -146,6 +151,6 @@ int graph_build_add_node(struct graph_build *build, const char *name, const char
   free((char *)node.name);
   free(node.path);
   json_decref(node.object);
-  diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, path, "no host memory for the graph");
+  graph_build_lacks_memory(build, path);
   return -1;
 }

@@ -53,6 +53,9 @@ void graph_build_refuse_key(struct graph_build *build, const char *parent, const
 /* Sets the resource of the diagnostics after `before` (NULL: of all). */
 void graph_build_set_resource(struct graph_build *build, const struct diagnostic *before, const char *name);
 
+/* Reports that there is no host memory for what is at `path`. */
+void graph_build_lacks_memory(struct graph_build *build, const char *path);
+
 /* Zeroed host memory; NULL after the error was reported. */
 void *graph_build_allocate(struct graph_build *build, size_t n, size_t bytes);
 

@@ -74,7 +74,9 @@ static void graph_link_resource(struct graph_build *build, struct graph_node *no
 {
   const json_t *value = json_object_get(node->object, "upstream");
   char *path = text_pointer(node->path, "upstream");
-  if (value && path)
+  if (value && !path)
+    graph_build_lacks_memory(build, node->path);
+  else if (value)
     graph_link_read_upstreams(build, node, value, path);
   else if (node->plugin && node->plugin->descriptor.min_upstreams > 0)
     graph_link_refuse_missing(build, node);

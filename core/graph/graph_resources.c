@@ -39,7 +39,11 @@ static const char *graph_resources_type_of(struct graph_build *build, const json
   }
   const json_t *word = is_object ? type : value;
   char *word_path = is_object ? text_pointer(path, "type") : strdup(path);
-  if (json_is_string(word) && word_path) {
+  if (!word_path) {
+    graph_build_lacks_memory(build, path);
+    return NULL;
+  }
+  if (json_is_string(word)) {
     *path_out = word_path;
     return json_string_value(word);
   }
@@ -78,7 +82,7 @@ static void graph_resources_read_resource(struct graph_build *build, const char 
 {
   char shown[TEXT_QUOTE_BYTES], *type_path = NULL, *path = text_pointer("/resources", name);
   if (!path) {
-    diagnostics_add(build->diagnostics, HIPMM_E_OUT_OF_MEMORY, "/resources", "no host memory for the graph");
+    graph_build_lacks_memory(build, "/resources");
     return;
   }
   if (!text_is_name(name))

@@ -118,19 +118,23 @@ const char *graph_near_runtime(const char *word)
   return near.name;
 }
 
-static void graph_settings_refuse_runtime(struct graph_build *build, const char *runtime, const char *path)
+/* The runtime's plugin, if it can be loaded now. */
+static const struct plugin *graph_settings_refuse_runtime(struct graph_build *build, const char *runtime,
+                                                          const char *path)
 {
   char shown[TEXT_QUOTE_BYTES];
   const char *nearest = graph_near_runtime(runtime);
   const struct plugin *plugin;
   text_quote(runtime, shown, sizeof shown);
   if ((nearest && !strcmp(nearest, runtime)) || plugin_exists(&build->graph->plugin_path, runtime)) {
-    if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) diagnostics_add_last_error(build->diagnostics, path);
+    if (!plugin_get(&build->graph->plugin_path, runtime, &plugin)) return plugin;
+    diagnostics_add_last_error(build->diagnostics, path);
   } else if (nearest) {
     graph_build_refuse(build, path, "unknown runtime %s; did you mean \"%s\"?", shown, nearest);
   } else {
     graph_build_refuse(build, path, "unknown runtime %s; " GRAPH_RUNTIME_FORMS, shown);
   }
+  return NULL;
 }
 
 /* A program would not open a library that HIPMM_RUNTIME replaces. */
@@ -153,10 +157,9 @@ static const struct plugin *graph_settings_find_runtime(struct graph_build *buil
   const struct plugin *plugin;
   if (strchr(runtime, '/') && build->is_check) graph_settings_check_library(build, runtime, path);
   if (strchr(runtime, '/') || graph_settings_is_builtin_runtime(runtime)) return NULL;
-  if (plugin_get(&build->graph->plugin_path, runtime, &plugin)) {
-    graph_settings_refuse_runtime(build, runtime, path);
-    return NULL;
-  }
+  if (plugin_get(&build->graph->plugin_path, runtime, &plugin))
+    plugin = graph_settings_refuse_runtime(build, runtime, path);
+  if (!plugin) return NULL;
   if (plugin->descriptor.role == HIPMM_ROLE_RUNTIME) return plugin;
   graph_build_refuse(build, path, "%s is a resource type, not a runtime; " GRAPH_RUNTIME_FORMS, runtime);
   return NULL;

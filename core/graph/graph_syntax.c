@@ -3,6 +3,7 @@
  * stops at the first syntax error. For `hipmm check`, which lists all errors of a file, the error is mended in a copy of
  * the text, as its message advises, and the copy is parsed again. */
 #include "../base/text.h"
+#include "../option/option.h"
 #include "graph_mend.h"
 
 #include <stdlib.h>
@@ -59,6 +60,23 @@ static void graph_syntax_find_duplicates(const struct graph_text *text, struct d
 
 /* ---- Reading --------------------------------------------------------------------------------------------------- */
 
+/* Without host memory that is the only error, and `report_out` has no text. */
+static json_t *graph_syntax_parse(const char *text, size_t bytes, size_t flags, json_error_t *report_out,
+                                  struct diagnostics *diagnostics)
+{
+  bool lacks_memory;
+  json_t *value = option_parse_json(text, bytes, flags, report_out, &lacks_memory);
+  if (!lacks_memory) return value;
+  report_out->text[0] = '\0';
+  diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
+  return NULL;
+}
+
+static bool graph_syntax_has_report(const json_error_t *report)
+{
+  return report->text[0] != '\0';
+}
+
 /* Parses a text in which the parser has found an error: reports the first syntax error, or for a check all, and names that
  * stand twice. NULL unless it is for a check, and what is left says enough of what was meant. */
 static json_t *graph_syntax_read_mended(struct graph_text *text, struct diagnostics *diagnostics)
@@ -76,8 +94,9 @@ static json_t *graph_syntax_read_mended(struct graph_text *text, struct diagnost
   text->mended[text->bytes] = '\0';
   for (int i = 0; i < most && is_mended && !value; i++) {
     struct graph_mend_error error = {.near = NULL};
-    value = json_loadb(text->mended, text->bytes, 0, &error.report);
+    value = graph_syntax_parse(text->mended, text->bytes, 0, &error.report, diagnostics);
     if (value) continue;
+    if (!graph_syntax_has_report(&error.report)) return NULL;
     graph_mend_judge(&error, text->mended);
     size_t place = graph_text_given_offset(text, error.at);
     if (place != reported) graph_syntax_report(&error, text, diagnostics);
@@ -126,8 +145,9 @@ static json_t *graph_syntax_read(struct graph_text *text, const char *is_empty, 
 {
   text->bytes = text->given_bytes;
   if (!graph_syntax_is_text(text->given, text->bytes, is_empty, diagnostics)) return NULL;
-  json_t *value = json_loadb(text->given, text->bytes, JSON_REJECT_DUPLICATES, NULL);
-  if (!value) value = graph_syntax_read_mended(text, diagnostics);
+  json_error_t report;
+  json_t *value = graph_syntax_parse(text->given, text->bytes, JSON_REJECT_DUPLICATES, &report, diagnostics);
+  if (!value && graph_syntax_has_report(&report)) value = graph_syntax_read_mended(text, diagnostics);
   if (!value || json_is_object(value)) return value;
   diagnostics_add(diagnostics, HIPMM_E_CONFIG, "", "%s", is_other);
   json_decref(value);

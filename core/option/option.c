@@ -120,7 +120,7 @@ static bool option_read_list(const struct option_reading *reading, json_t *value
     return option_refuse(reading, "%s is not a list of objects", option_show(value, shown, sizeof shown));
   struct hipmm_list list = {json_array_size(value), NULL};
   list.items = calloc(list.count ? list.count : 1, row->field_bytes ? row->field_bytes : 1);
-  if (!list.items) return option_refuse(reading, "no host memory for this list");
+  if (!list.items) return option_refuse_memory(reading);
   bool is_good = true;
   for (size_t i = 0; i < list.count; i++)
     is_good &= option_read_item(reading, json_array_get(value, i), i, (char *)list.items + i * row->field_bytes);
@@ -156,7 +156,8 @@ static bool option_read_default(const struct filling *filling, const struct hipm
   char *path = text_pointer(filling->context->path, row->name);
   struct option_reading reading = {row, filling->context, path};
   json_t *value = option_from_text(row, row->initial);
-  bool is_good = row->type == HIPMM_OPTION_LIST && json_array_size(value)
+  bool is_good = !value ? option_refuse_memory(&reading)
+                 : row->type == HIPMM_OPTION_LIST && json_array_size(value)
                      ? option_refuse(&reading, "the default of a list can only be []")
                      : option_read_value(&reading, value, field);
   if (is_good && row->type == HIPMM_OPTION_STRING) *(const char **)field = row->initial; /* outlives `value` */
@@ -206,7 +207,9 @@ static struct size_in_force option_size_in_force(const struct filling *filling, 
 {
   struct size_in_force size = {.row = row};
   size.value = option_in_force(row, filling->object, &size.is_given);
-  bool is_number = option_number(row, size.value, &size.number);
+  bool is_number = size.is_given  ? option_number(row, size.value, &size.number)
+                   : row->initial ? option_number_from_text(row, row->initial, &size.number)
+                                  : false;
   size.is_number = is_number && !(size.number.is_percent && size.number.value > 100); /* refused elsewhere */
   return size;
 }

@@ -8,6 +8,11 @@
 #include <hipmm/plugin.h>
 #include <jansson.h>
 
+/* Parses JSON, as json_loadb() does. Without host memory it is NULL, and `lacks_memory_out` says so: jansson reports a syntax
+ * error then, or nothing, or cuts long strings. */
+json_t *option_parse_json(const char *text, size_t bytes, size_t flags, json_error_t *error_out,
+                          bool *lacks_memory_out);
+
 /* What option_fill() needs besides the object. */
 struct option_context {
   struct diagnostics *diagnostics;
@@ -68,8 +73,10 @@ bool option_overlay(const struct hipmm_option *table, size_t n, const char *vari
 char *option_overlay_text(json_t *object, const char *except);
 
 /* Sets the option called `name` in `object` to `text`: JSON, or plain text where JSON would have a string.
- * option_fill() checks the name and the value later. False if the text is not valid UTF-8. */
-bool option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text, json_t *object);
+ * option_fill() checks the name and the value later. HIPMM_E_ARGUMENT if the text is not valid UTF-8,
+ * HIPMM_E_OUT_OF_MEMORY; the caller reports either. */
+enum hipmm_status option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text,
+                                  json_t *object);
 
 /* The value in force, as a user would write it in JSON: the one in `object` (`given_out` true), or the default (false),
  * null without one. The caller owns the reference. */

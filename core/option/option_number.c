@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The largest signed value, so that no plugin overflows when it rounds a size up. */
@@ -71,6 +72,28 @@ bool option_number(const struct hipmm_option *row, const json_t *value, struct o
   return is_number;
 }
 
+bool option_number_from_text(const struct hipmm_option *row, const char *text, struct option_number *number_out)
+{
+  struct option_number number = {0};
+  uint64_t bytes;
+  double percent;
+  int64_t ns;
+  char *end = NULL;
+  if (row->type == HIPMM_OPTION_BYTES && units_parse_percent(text, &percent)) {
+    number = (struct option_number){(long double)percent, true};
+  } else if (row->type == HIPMM_OPTION_DURATION) {
+    if (!units_parse_duration(text, &ns)) return false;
+    number.value = (long double)ns;
+  } else if (row->type == HIPMM_OPTION_BYTES && units_parse_bytes(text, &bytes)) {
+    number.value = (long double)bytes;
+  } else {
+    number.value = strtold(text, &end);
+    if (end == text || *end) return false;
+  }
+  *number_out = number;
+  return true;
+}
+
 uint64_t option_percent_of(long double percent, uint64_t free_bytes)
 {
   long double share = (long double)free_bytes * percent / 100;
@@ -83,9 +106,7 @@ static int option_number_compare_to_bound(const struct option_reading *reading, 
                                           const char *bound_text)
 {
   struct option_number bound;
-  json_t *bound_value = option_from_text(reading->row, bound_text);
-  bool is_number = option_number(reading->row, bound_value, &bound);
-  json_decref(bound_value);
+  bool is_number = option_number_from_text(reading->row, bound_text, &bound);
   uint64_t free_bytes = reading->context->free_bytes;
   if (!is_number || (number.is_percent != bound.is_percent && !free_bytes)) return 0;
   if (number.is_percent != bound.is_percent) {

@@ -4,6 +4,7 @@
 #include "../base/text.h"
 #include "option_value.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,12 @@ bool option_refuse(const struct option_reading *reading, const char *format, ...
   va_start(arguments, format);
   diagnostics_add_arguments(reading->context->diagnostics, HIPMM_E_CONFIG, reading->path, format, arguments);
   va_end(arguments);
+  return false;
+}
+
+bool option_refuse_memory(const struct option_reading *reading)
+{
+  diagnostics_add(reading->context->diagnostics, HIPMM_E_OUT_OF_MEMORY, reading->path, "no host memory for this value");
   return false;
 }
 
@@ -74,21 +81,26 @@ const struct hipmm_option *option_find(const struct hipmm_option *table, size_t 
   return NULL;
 }
 
-/* The text parsed as JSON, if the value is of a JSON type that the row takes; NULL otherwise. */
-static json_t *option_text_from_json(uint32_t type, const char *text)
+/* Whether the row takes a JSON value of this kind, and not only a string. */
+static bool option_text_fits(uint32_t type, const json_t *value)
 {
-  json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-  bool fits = false;
   switch (type) {
-  case HIPMM_OPTION_BOOL: fits = json_is_boolean(value); break;
+  case HIPMM_OPTION_BOOL: return json_is_boolean(value);
   case HIPMM_OPTION_INTEGER:
-  case HIPMM_OPTION_RATIO: fits = json_is_number(value); break;
-  case HIPMM_OPTION_BYTES: fits = json_is_integer(value); break;
+  case HIPMM_OPTION_RATIO: return json_is_number(value);
+  case HIPMM_OPTION_BYTES: return json_is_integer(value);
   case HIPMM_OPTION_STRINGS:
-  case HIPMM_OPTION_LIST: fits = json_is_array(value); break;
-  default: break;
+  case HIPMM_OPTION_LIST: return json_is_array(value);
+  default: return false;
   }
-  if (fits) return value;
+}
+
+json_t *option_parse_json(const char *text, size_t bytes, size_t flags, json_error_t *error_out, bool *lacks_memory_out)
+{
+  errno = 0;
+  json_t *value = json_loadb(text, bytes, flags, error_out);
+  *lacks_memory_out = errno == ENOMEM;
+  if (!*lacks_memory_out) return value;
   json_decref(value);
   return NULL;
 }
@@ -110,21 +122,35 @@ static json_t *option_text_split_list(const char *text)
 
 json_t *option_from_text(const struct hipmm_option *row, const char *text)
 {
-  json_t *value = option_text_from_json(row->type, text);
-  if (value) return value;
+  bool lacks_memory;
+  json_t *value = option_parse_json(text, strlen(text), JSON_DECODE_ANY, NULL, &lacks_memory);
+  if (lacks_memory || option_text_fits(row->type, value)) return value;
+  json_decref(value);
   return row->type == HIPMM_OPTION_STRINGS ? option_text_split_list(text) : json_string(text);
 }
 
 json_t *option_from_setting(const struct hipmm_option *row, const char *text)
 {
-  json_t *value = *text == '"' ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
-  return value ? value : option_from_text(row, text);
+  bool lacks_memory = false;
+  json_t *value =
+      *text == '"' ? option_parse_json(text, strlen(text), JSON_DECODE_ANY, NULL, &lacks_memory) : NULL;
+  return value || lacks_memory ? value : option_from_text(row, text);
 }
 
-bool option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text, json_t *object)
+/* Without host memory jansson leaves ENOMEM in errno; what it refuses else is not UTF-8. */
+static enum hipmm_status option_text_put(json_t *object, const char *name, json_t *value)
+{
+  if (!json_object_set_new(object, name, value)) return HIPMM_OK;
+  return errno == ENOMEM ? HIPMM_E_OUT_OF_MEMORY : HIPMM_E_ARGUMENT;
+}
+
+enum hipmm_status option_set_text(const struct hipmm_option *table, size_t n, const char *name, const char *text,
+                                  json_t *object)
 {
   const struct hipmm_option *row = option_find(table, n, name);
-  return !json_object_set_new(object, name, row ? option_from_setting(row, text) : json_string(text));
+  errno = 0;
+  json_t *value = row ? option_from_setting(row, text) : json_string(text);
+  return option_text_put(object, name, value);
 }
 
 json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out)
@@ -157,12 +183,16 @@ static bool option_text_overlay_piece(const struct hipmm_option *table, size_t n
   }
   *equals = '\0';
   const struct hipmm_option *row = option_find(table, n, piece);
+  errno = 0;
   json_t *value = row ? option_from_text(row, equals + 1) : json_string(equals + 1);
-  if (!json_object_set_new(object, piece, value)) return true;
+  enum hipmm_status status = option_text_put(object, piece, value);
   *equals = '=';
-  diagnostics_add(diagnostics, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8",
-                  text_quote(piece, shown, sizeof shown));
-  return false;
+  text_quote(piece, shown, sizeof shown);
+  if (status == HIPMM_E_OUT_OF_MEMORY)
+    diagnostics_add(diagnostics, status, variable, "no host memory for %s", shown);
+  else if (status)
+    diagnostics_add(diagnostics, HIPMM_E_CONFIG, variable, "%s is not valid UTF-8", shown);
+  return !status;
 }
 
 bool option_overlay(const struct hipmm_option *table, size_t n, const char *variable, const char *text, json_t *object,

@@ -91,7 +91,7 @@ static bool option_value_read_strings(const struct option_reading *reading, cons
       return option_refuse(reading, "%s in the list is not a string",
                            option_show(json_array_get(value, i), shown, sizeof shown));
   const char *const *items = option_value_copy_strings(value);
-  if (!items) return option_refuse(reading, "no host memory for this list");
+  if (!items) return option_refuse_memory(reading);
   *field = (struct hipmm_strings){n, items};
   return true;
 }

@@ -21,6 +21,9 @@ struct option_number {
 /* Reports an error of the value. Always false. */
 bool option_refuse(const struct option_reading *reading, const char *format, ...) HIPMM_PRINTF(2, 3);
 
+/* The same for want of host memory. */
+bool option_refuse_memory(const struct option_reading *reading);
+
 /* How a user would write the option, for a message: "\"limit\": \"512MiB\""; and the required fields of an item of a LIST,
  * or its first. Return `buffer`. */
 const char *option_example(const struct hipmm_option *row, char *buffer, size_t buffer_bytes);
@@ -37,8 +40,11 @@ bool option_read_number(const struct option_reading *reading, const json_t *valu
  * size or duration that is too large, with errno ERANGE; and for the word that means "unlimited". */
 bool option_number(const struct hipmm_option *row, const json_t *value, struct option_number *number_out);
 
+/* The same for a default or a bound of the row; allocates nothing. */
+bool option_number_from_text(const struct hipmm_option *row, const char *text, struct option_number *number_out);
+
 /* The JSON value that `text`, a default or a part of an environment variable, means for this row; a string if it is not
- * of the row's type. The caller owns the reference; NULL if the text is not valid UTF-8. */
+ * of the row's type. The caller owns the reference; NULL if the text is not valid UTF-8, and without host memory. */
 json_t *option_from_text(const struct hipmm_option *row, const char *text);
 
 /* The same for a value that a program sets: a string may also be in quotes, as in JSON. */

@@ -35,12 +35,12 @@ struct object {
   const struct object_kind *kind;
   struct object *next;
   union registered registered;
+  struct hipmm_hooks hooks; /* of the program; `registered` has registry_call_hooks() */
   char name[];
 };
 
 static struct object *objects;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- Kinds ---- */
 
@@ -119,8 +119,8 @@ static void registry_end(void)
 }
 
 /* Before the first initialisation a fork's child may use hipmm: it must not inherit a lock that another thread
- * holds. */
-static void registry_watch_forks(void)
+ * holds. At load, so that a runtime, which is opened later, takes its locks before this one at a fork. */
+__attribute__((constructor)) static void registry_watch_forks(void)
 {
   pthread_atfork(registry_begin, registry_end, registry_end);
 }
@@ -141,7 +141,6 @@ static void registry_release_object(struct object *object)
 /* Replaces the object of this name by `object` (NULL: removes it). Returns the old object, with its reference. */
 static struct object *registry_exchange(const struct object_kind *kind, const char *name, struct object *object)
 {
-  pthread_once(&once, registry_watch_forks);
   registry_begin();
   struct object **link = registry_find(kind, name), *old = *link;
   if (old) *link = old->next;
@@ -215,6 +214,27 @@ static enum hipmm_status registry_remove(const struct object_kind *kind, const c
   return HIPMM_OK;
 }
 
+/* The function may run under locks of plugins, so its calls of hipmm are refused. The thread's error stays that of the call
+ * that failed. */
+static void registry_call_hooks(void *object, const struct hipmm_event *event)
+{
+  const struct hipmm_hooks *hooks = &((const struct object *)object)->hooks;
+  bool has_failed = event->kind == HIPMM_EVENT_OUT_OF_MEMORY || event->kind == HIPMM_EVENT_FREE_REFUSED;
+  struct hipmm_error before = {.struct_size = sizeof before};
+  if (has_failed) hipmm_last_error(&before);
+  const char *outer = lifecycle_bar("a function of hooks");
+  hooks->callback(hooks->arg, event);
+  lifecycle_unbar(outer);
+  if (has_failed) error_set_located(&before);
+}
+
+static void registry_wrap_hooks(struct object *object)
+{
+  object->hooks = object->registered.hooks;
+  object->registered.hooks.callback = registry_call_hooks;
+  object->registered.hooks.arg = object;
+}
+
 /* `registered` is one of the structs of the union; only the kind's bytes may be read. */
 static enum hipmm_status registry_enter(const struct object_kind *kind, const char *name, const void *registered)
 {
@@ -225,6 +245,7 @@ static enum hipmm_status registry_enter(const struct object_kind *kind, const ch
   atomic_init(&object->references, 1);
   object->kind = kind;
   memcpy(&object->registered, registered, kind->bytes);
+  if (kind == &kinds[HOOKS]) registry_wrap_hooks(object);
   object->registered.struct_size = kind->bytes; /* a larger struct of a later program is copied in part */
   strcpy(object->name, name);
   registry_release_object(registry_exchange(kind, name, object));

@@ -32,6 +32,11 @@ static enum hipmm_status descriptor_trim_nothing(void *self, size_t keep_bytes)
   return HIPMM_OK;
 }
 
+bool descriptor_trims(const struct hipmm_plugin *descriptor)
+{
+  return descriptor->ops->trim != descriptor_trim_nothing;
+}
+
 static enum hipmm_status descriptor_query_nothing(void *self, size_t index, int64_t *value_out)
 {
   (void)self;

@@ -4,6 +4,7 @@
 #define HIPMM_CORE_PLUGIN_DESCRIPTOR_H
 
 #include <hipmm/plugin.h>
+#include <stdbool.h>
 
 /* The flags that this hipmm knows. */
 enum {
@@ -16,6 +17,9 @@ enum {
  * with this hipmm's strides, optional ops filled in. The tables are allocated; descriptor_release() frees them. */
 enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const char *type,
                                    struct hipmm_plugin *descriptor_out);
+
+/* Whether the type implements trim. */
+bool descriptor_trims(const struct hipmm_plugin *descriptor);
 
 /* Frees the tables of a copied descriptor. */
 void descriptor_release(const struct hipmm_plugin *descriptor);

@@ -26,7 +26,7 @@ struct plugin_path {
  * file was found, why the file was refused. */
 enum hipmm_status plugin_get(const struct plugin_path *path, const char *type, const struct plugin **plugin_out);
 
-/* Whether there is a file for `type`, good or bad. */
+/* Whether there is a file for `type`, good or bad. True without the host memory to look for it: plugin_get() then tells. */
 bool plugin_exists(const struct plugin_path *path, const char *type);
 
 /* A file that plugin_scan() found. */

@@ -76,6 +76,21 @@ static enum hipmm_status plugin_load_refuse_nameless(const char *file)
       file, stem);
 }
 
+/* dlopen() has just loaded the file, so what libltdl lacks is memory, whatever reason it has. */
+static enum hipmm_status plugin_load_refuse(const char *file)
+{
+  return error_set(HIPMM_E_OUT_OF_MEMORY, "%s: no host memory to load it (libltdl: %s)", file, lt_dlerror());
+}
+
+/* Where lt_dlinit() fails it counts as called: without lt_dlexit() the next one would succeed with nothing done, and
+ * lt_dlopenadvise() crash. */
+static bool plugin_load_start(void)
+{
+  static bool is_started;
+  if (!is_started && !(is_started = !lt_dlinit())) lt_dlexit();
+  return is_started;
+}
+
 static enum hipmm_status plugin_load_descriptor(const char *file, const void **descriptor_out)
 {
   enum hipmm_status status = plugin_load_check_regular(file);
@@ -83,12 +98,11 @@ static enum hipmm_status plugin_load_descriptor(const char *file, const void **d
   if (!status) status = elf_file_check(file);
   if (!status) status = plugin_load_probe(file);
   if (status) return status;
-  static bool initialised;
-  if (!initialised && lt_dlinit()) return error_set(HIPMM_E_PLUGIN, "libltdl cannot start: %s", lt_dlerror());
-  initialised = true;
-  lt_dlhandle handle = plugin_load_open(file);
-  if (!handle) return error_set(HIPMM_E_PLUGIN, "%s: %s", file, lt_dlerror());
+  lt_dlhandle handle = plugin_load_start() ? plugin_load_open(file) : NULL;
+  if (!handle) return plugin_load_refuse(file);
+  errno = 0;
   *descriptor_out = lt_dlsym(handle, "hipmm_plugin");
+  if (!*descriptor_out && errno == ENOMEM) return plugin_load_refuse(file);
   return *descriptor_out ? HIPMM_OK : plugin_load_refuse_nameless(file);
 }
 

@@ -23,6 +23,7 @@
 struct folders {
   char **items;
   size_t count;
+  bool is_cut; /* for want of host memory: a file that is found may be the wrong one */
 };
 
 static void plugin_path_add_folder(struct folders *folders, const char *folder, size_t length)
@@ -31,10 +32,12 @@ static void plugin_path_add_folder(struct folders *folders, const char *folder, 
   for (size_t i = 0; i < folders->count; i++)
     if (strlen(folders->items[i]) == length && !strncmp(folders->items[i], folder, length)) return;
   char **items = realloc(folders->items, (folders->count + 1) * sizeof *items);
-  if (!items) return;
-  folders->items = items;
-  items[folders->count] = strndup(folder, length);
-  if (items[folders->count]) folders->count++;
+  if (items) folders->items = items;
+  char *copy = items ? strndup(folder, length) : NULL;
+  if (copy)
+    items[folders->count++] = copy;
+  else
+    folders->is_cut = true;
 }
 
 /* Where plugins lie, relative to the file that this code is in, wherever the whole was moved to: in a build tree beside
@@ -44,7 +47,9 @@ static const char *const usual_places[] = {"plugins", "../plugins", "hipmm/" HIP
 static const char *const *places = usual_places;
 
 /* The places that exist. Searched once: files do not move while the process lives. */
-static struct folders surroundings;
+enum { MOST_PLACES = 8 };
+static char surroundings[MOST_PLACES][PATH_MAX];
+static size_t n_surroundings;
 static pthread_once_t surroundings_once = PTHREAD_ONCE_INIT;
 
 void plugin_set_places(const char *const *given)
@@ -57,19 +62,19 @@ static bool plugin_path_find_own_file(char *file)
 {
   Dl_info info;
   struct link_map *map;
-  if (!dladdr1(&surroundings, &info, (void **)&map, RTLD_DL_LINKMAP)) return false;
+  if (!dladdr1(surroundings, &info, (void **)&map, RTLD_DL_LINKMAP)) return false;
   return realpath(*map->l_name ? map->l_name : "/proc/self/exe", file) != NULL;
 }
 
 static void plugin_path_find_surroundings(void)
 {
-  char folder[PATH_MAX], resolved[PATH_MAX];
+  char folder[PATH_MAX];
   if (!plugin_path_find_own_file(folder)) return;
   *strrchr(folder, '/') = '\0';
-  for (const char *const *place = places; *place; place++) {
+  for (const char *const *place = places; *place && n_surroundings < MOST_PLACES; place++) {
     char file[PATH_MAX + 64];
     snprintf(file, sizeof file, "%s/%s", folder, *place);
-    if (realpath(file, resolved)) plugin_path_add_folder(&surroundings, resolved, strlen(resolved));
+    if (realpath(file, surroundings[n_surroundings])) n_surroundings++;
   }
 }
 
@@ -85,8 +90,8 @@ static struct folders plugin_path_folders(const struct plugin_path *path)
   for (size_t i = 0; path && i < path->n_folders; i++)
     plugin_path_add_folder(&folders, path->folders[i], strlen(path->folders[i]));
   if (builtin_type(0)) plugin_path_add_folder(&folders, BUILTIN_FOLDER, strlen(BUILTIN_FOLDER));
-  for (size_t i = 0; i < surroundings.count; i++)
-    plugin_path_add_folder(&folders, surroundings.items[i], strlen(surroundings.items[i]));
+  for (size_t i = 0; i < n_surroundings; i++)
+    plugin_path_add_folder(&folders, surroundings[i], strlen(surroundings[i]));
   plugin_path_add_folder(&folders, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR));
   return folders;
 }
@@ -155,6 +160,10 @@ enum hipmm_status plugin_path_find(const struct plugin_path *path, const char *t
   if (!plugin_path_is_type(type)) return error_set(HIPMM_E_PLUGIN, "\"%.64s\" is not a plugin's name", type);
   char text[1500] = "";
   struct folders folders = plugin_path_folders(path);
+  if (folders.is_cut) {
+    plugin_path_free_folders(&folders);
+    return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory to look for the plugin %s.so", type);
+  }
   bool found = plugin_path_find_anywhere(&folders, type, file, bytes);
   for (size_t i = 0; !found && i < folders.count; i++) {
     size_t used = strlen(text);
@@ -168,7 +177,8 @@ bool plugin_exists(const struct plugin_path *path, const char *type)
 {
   char file[PATH_MAX];
   struct folders folders = plugin_path_folders(path);
-  bool exists = plugin_path_is_type(type) && plugin_path_find_anywhere(&folders, type, file, sizeof file);
+  bool exists = plugin_path_is_type(type) &&
+                (folders.is_cut || plugin_path_find_anywhere(&folders, type, file, sizeof file));
   plugin_path_free_folders(&folders);
   return exists;
 }

@@ -7,6 +7,24 @@
 #include "../base/os_memory.h"
 
 #include <stdio.h>
+#include <string.h>
+
+static _Thread_local bool keeps_reason;
+
+bool services_keep_reason(bool keeps)
+{
+  bool before = keeps_reason;
+  keeps_reason = keeps;
+  return before;
+}
+
+/* Appends the record of a failure on the way, if it is one. */
+static void services_append_reason(char *message, size_t bytes)
+{
+  const char *reason = keeps_reason ? hipmm_last_error_message() : "";
+  size_t used = strlen(message);
+  if (*reason) snprintf(message + used, bytes - used, " (%s)", reason);
+}
 
 /* Writes the option's path; the stack builder, which knows the graph, adds the file and the resource's path. */
 static enum hipmm_status services_fail(const struct hipmm_services *services, enum hipmm_status status,
@@ -17,6 +35,7 @@ static enum hipmm_status services_fail(const struct hipmm_services *services, en
   va_start(arguments, format);
   vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
+  services_append_reason(message, sizeof message);
   struct hipmm_error error = {.struct_size = sizeof error, .status = status};
   snprintf(error.resource, sizeof error.resource, "%s", services->name);
   if (option) snprintf(error.path, sizeof error.path, "/%s", option);

@@ -103,8 +103,13 @@ static bool runtime_library_read_options(const struct graph *graph, struct confi
   if (text &&
       !option_overlay(descriptor->options, descriptor->n_options, variable, text, configuration->overlay, diagnostics))
     return false;
-  if (!strcmp(graph->runtime, descriptor->type)) json_object_update(configuration->object, graph->runtime_object);
-  if (text) json_object_update(configuration->object, configuration->overlay);
+  bool is_whole = strcmp(graph->runtime, descriptor->type) != 0 ||
+                  !json_object_update(configuration->object, graph->runtime_object);
+  if (text) is_whole &= !json_object_update(configuration->object, configuration->overlay);
+  if (!is_whole) {
+    diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, context.path, "no host memory for the options");
+    return false;
+  }
   return option_fill_valid(descriptor, configuration->object, &context, NULL, options);
 }
 

@@ -73,7 +73,8 @@ enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_s
 static inline enum hipmm_status instance_finish_op(const struct instance *instance, enum hipmm_status status,
                                                    const char *op)
 {
-  return __builtin_expect(!status, 1) ? HIPMM_OK : instance_fail_op(instance, status, op);
+  if (__builtin_expect(status != HIPMM_OK, 0)) status = instance_fail_op(instance, status, op);
+  return status;
 }
 
 /* ---- instance_memory.c ---- */

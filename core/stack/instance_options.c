@@ -110,9 +110,12 @@ static json_t *instance_options_change_object(const struct instance *instance, c
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   json_t *object = json_deep_copy(atomic_load(&instance->options)->object);
+  enum hipmm_status status = object ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
   if (object && !text) json_object_del(object, row->name);
-  if (object && (!text || option_set_text(plugin->options, plugin->n_options, row->name, text, object))) return object;
-  diagnostics_add(report, HIPMM_E_ARGUMENT, "", "%s is not valid UTF-8, or there is no host memory for it", row->name);
+  if (object && text) status = option_set_text(plugin->options, plugin->n_options, row->name, text, object);
+  if (!status) return object;
+  diagnostics_add(report, status, "",
+                  status == HIPMM_E_ARGUMENT ? "%s is not valid UTF-8" : "no host memory for the new %s", row->name);
   json_decref(object);
   return NULL;
 }

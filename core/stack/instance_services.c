@@ -5,6 +5,7 @@
 #include "../base/error.h"
 #include "../plugin/services.h"
 #include "../runtime/hip.h"
+#include "neighbours.h"
 #include "stack.h"
 
 static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
@@ -24,7 +25,26 @@ static enum hipmm_status instance_services_explain(const struct hipmm_services *
 static enum hipmm_status instance_services_refuse_hip(const struct hipmm_services *services, const char *call, int code,
                                                       size_t bytes)
 {
-  return hip_refuse(services->name, call, code, bytes);
+  enum hipmm_status status = hip_refuse(services->name, call, code, bytes);
+  if (status == HIPMM_E_OUT_OF_MEMORY) neighbours_note_exhausted(instance_services_of(services));
+  return status;
+}
+
+static enum hipmm_effort instance_services_effort(const struct hipmm_services *services, enum hipmm_status status)
+{
+  return neighbours_effort(instance_services_of(services), status);
+}
+
+static void instance_services_enter_program(const struct hipmm_services *services)
+{
+  (void)services;
+  neighbours_enter_inner();
+}
+
+static void instance_services_leave_program(const struct hipmm_services *services)
+{
+  (void)services;
+  neighbours_leave_inner();
 }
 
 static int instance_services_enter_device(const struct hipmm_services *services)
@@ -163,5 +183,8 @@ void instance_services_fill(struct instance *instance)
   services.devices_are_announced = instance->stack->user == STACK_FOR_PYTORCH_WITH_INIT;
   services.watch_held = instance_services_watch_held;
   services.unwatch_held = instance_services_unwatch_held;
+  services.effort = instance_services_effort;
+  services.enter_program = instance_services_enter_program;
+  services.leave_program = instance_services_leave_program;
   instance->services = services;
 }

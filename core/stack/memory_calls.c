@@ -7,6 +7,7 @@
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../runtime/hip.h"
+#include "neighbours.h"
 #include "resource_calls.h"
 
 #include <stdlib.h>
@@ -89,7 +90,7 @@ static enum hipmm_status memory_calls_allocate(const struct instance *instance, 
   bool waits = request->flags & HIPMM_ALLOCATE_SYNCHRONOUS || memory_calls_fills_on_host(instance, request);
   if (waits && hipmm_stream_is_captured(hip_table(), request->stream))
     return error_set(HIPMM_E_STATE, "the stream is being captured and cannot be waited for");
-  enum hipmm_status status = resource->ops->allocate(resource->self, request->bytes, alignment, request->stream, &ptr);
+  enum hipmm_status status = neighbours_first_allocate(resource, request->bytes, alignment, request->stream, &ptr);
   if (!status && ptr && request->flags) {
     int previous = hip_enter_device(instance->stack->device);
     status = memory_calls_finish(instance, request, ptr);
@@ -196,7 +197,7 @@ static enum hipmm_status memory_calls_move(const struct instance *instance, void
                      "%s: the stream is being captured, and until that ends %p cannot be freed on it; reallocate "
                      "before or after the capture",
                      instance->node->name, ptr);
-  if (new_bytes) status = resource->ops->allocate(resource->self, new_bytes, HIPMM_ALIGNMENT, stream, &moved);
+  if (new_bytes) status = neighbours_first_allocate(resource, new_bytes, HIPMM_ALIGNMENT, stream, &moved);
   if (status) return status;
   if (new_bytes) status = memory_calls_copy(instance, moved, ptr, bytes < new_bytes ? bytes : new_bytes, stream);
   if (!status) status = memory_calls_free(instance, ptr, bytes, stream);
@@ -225,7 +226,7 @@ static enum hipmm_status memory_calls_allocate_all(const struct instance *instan
   enum hipmm_status status = HIPMM_OK;
   size_t done = 0;
   while (done < n && !status) {
-    status = resource->ops->allocate(resource->self, bytes[done], HIPMM_ALIGNMENT, stream, &ptrs[done]);
+    status = neighbours_first_allocate(resource, bytes[done], HIPMM_ALIGNMENT, stream, &ptrs[done]);
     if (!status) done++;
   }
   while (status && done-- > 0)

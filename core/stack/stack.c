@@ -5,10 +5,13 @@
 #include "../base/cancel.h"
 #include "../base/lifecycle.h"
 #include "../base/log.h"
+#include "../base/memory_observer.h"
 #include "../base/text.h"
 #include "../base/units.h"
+#include "../plugin/services.h"
 #include "../runtime/hip.h"
 #include "instance_options.h"
+#include "neighbours.h"
 #include "stream_registry.h"
 
 #include <stdio.h>
@@ -28,7 +31,10 @@ static void stack_destroy_instance(struct instance *instance)
                units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
     }
     logged_ops_remove(instance);
+    hip_observer_enter();
     plugin->destroy(instance->self);
+    hip_observer_leave();
+    if (hip_observer()) hip_observer()->destroyed(instance);
   }
   instance_set_user_data(instance, (struct instance_user_data){NULL, NULL});
   instance_options_free_all(instance);
@@ -129,8 +135,14 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   char nothing;
   void *self = &nothing;
   error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
+  bool kept_reason = services_keep_reason(true);
+  neighbours_enter_inner(); /* nobody would try again what a new resource allocates */
+  hip_observer_enter();
   status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
                           instance->n_upstreams, &self);
+  hip_observer_leave();
+  neighbours_leave_inner();
+  services_keep_reason(kept_reason);
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));
@@ -234,11 +246,12 @@ static enum hipmm_status stack_create_on_device(struct stack *stack, int top)
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
   int previous = stack->device;
+  const char *call = "hipGetDevice";
   int code = hip->GetDevice(&previous);
-  if (!code) code = hip->SetDevice(stack->device);
-  enum hipmm_status status =
-      code ? error_set(hip_status(code), "device %d cannot be used: %s", stack->device, hip->GetErrorString(code))
-           : stack_create_instances(stack, top);
+  if (!code) code = hip->SetDevice(stack->device), call = "hipSetDevice";
+  enum hipmm_status status = code ? error_set(hip_status(code), "device %d cannot be used: %s: %s (%s)", stack->device,
+                                              call, hip->GetErrorName(code), hip->GetErrorString(code))
+                                  : stack_create_instances(stack, top);
   hip_leave_device(stack->device, previous);
   if (!status) error_set_located(&before); /* failures on the way to success are not reported */
   return status;

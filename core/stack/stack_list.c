@@ -206,6 +206,30 @@ struct stack *stack_next(struct stack *stack)
   return next;
 }
 
+/* As many as `most`; how many there are. */
+static size_t stack_list_collect(int device, struct stack **stacks, size_t most)
+{
+  size_t n = 0;
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
+    if (device != STACK_ALL_DEVICES && stack->device != device) continue;
+    if (n < most) {
+      stack_retain(stack);
+      stacks[n] = stack;
+    }
+    n++;
+  }
+  return n;
+}
+
+struct stack **stack_collect(int device, size_t *n_out)
+{
+  size_t most = stack_list_collect(device, NULL, 0);
+  struct stack **stacks = calloc(most + 1, sizeof(struct stack *));
+  size_t n = stacks ? stack_list_collect(device, stacks, most) : 0;
+  *n_out = n < most ? n : most;
+  return stacks;
+}
+
 struct stack *stack_named(const char *name)
 {
   pthread_mutex_lock(&lock);

@@ -35,6 +35,11 @@ void stack_unlist(struct stack *stack);
  * being destroyed are passed over. */
 struct stack *stack_next(struct stack *stack);
 
+/* The stacks of a device, or of all, retained, in the order in which they were built: an array that the caller frees. NULL, and
+ * *n_out is 0, without host memory. */
+enum { STACK_ALL_DEVICES = -1 };
+struct stack **stack_collect(int device, size_t *n_out);
+
 /* The stack made in code that has this name, retained; NULL if there is none, or it is not built yet. */
 struct stack *stack_named(const char *name);
 

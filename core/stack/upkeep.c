@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL_DEVICES = -1 };
-
 /* From the top down. Not hipmm_resource_trim() of the top, which would also trim other stacks below. */
 static enum hipmm_status upkeep_trim_stack(const struct stack *stack, size_t keep_bytes)
 {
@@ -21,29 +19,14 @@ static enum hipmm_status upkeep_trim_stack(const struct stack *stack, size_t kee
   return first;
 }
 
-static size_t upkeep_collect(int device, struct stack **stacks, size_t most)
-{
-  size_t n = 0;
-  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
-    if (device != ALL_DEVICES && stack->device != device) continue;
-    if (n < most) {
-      stack_retain(stack);
-      stacks[n] = stack;
-    }
-    n++;
-  }
-  return n;
-}
-
 /* The stacks that were built last come first: they may stand on earlier ones, which get what they give back. */
 static enum hipmm_status upkeep_trim(int device, size_t keep_bytes)
 {
   enum hipmm_status first = HIPMM_OK;
-  size_t most = upkeep_collect(device, NULL, 0);
-  struct stack **stacks = calloc(most + 1, sizeof(struct stack *));
+  size_t n;
+  struct stack **stacks = stack_collect(device, &n);
   if (!stacks) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  size_t n = upkeep_collect(device, stacks, most);
-  for (size_t i = n < most ? n : most; i-- > 0;) {
+  for (size_t i = n; i-- > 0;) {
     enum hipmm_status one = upkeep_trim_stack(stacks[i], keep_bytes);
     if (!first) first = one;
     stack_release(stacks[i]);
@@ -62,7 +45,7 @@ enum hipmm_status hipmm_device_trim(int device, size_t keep_bytes)
 enum hipmm_status hipmm_trim(size_t keep_bytes)
 {
   enum hipmm_status status = lifecycle_check_runtime();
-  return status ? status : upkeep_trim(ALL_DEVICES, keep_bytes);
+  return status ? status : upkeep_trim(STACK_ALL_DEVICES, keep_bytes);
 }
 
 /* ---- Peaks ---- */

@@ -71,10 +71,6 @@ struct hipmm_mapping {
    * another of them. NULL: no. */
   int (*may_alias)(void *self);
 
-  /* Nonzero if mapping is slow (tens of microseconds, as a driver's): prefer fewer, larger chunks, at some cost in
-   * memory. NULL: no. */
-  int (*is_slow)(void *self);
-
   /* Static string: why `auto` should not use virtual memory, as the end of a sentence. NULL, as result or as function,
    * if there is no objection. */
   const char *(*discouraged_reason)(void *self);
@@ -145,7 +141,9 @@ struct hipmm_ops {
    * is HIPMM_E_POINTER, a wrong size HIPMM_E_SIZE; both change nothing. */
   enum hipmm_status (*deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 
-  /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down. Default: nothing. */
+  /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down, also in a thread that has
+   * found no memory in another resource of the device: then services->effort() may say not to wait. Default: nothing, and
+   * nobody asks the resource for memory. */
   enum hipmm_status (*trim)(void *self, size_t keep_bytes);
 
   /* The value in row `index` of the descriptor's values. */
@@ -434,6 +432,14 @@ static inline int hipmm_stream_is_captured(const struct hipmm_hip *hip, hipmm_st
 
 /* ---- The core's services --------------------------------------------------------------------------------------- */
 
+/* How far a resource goes for want of memory. Each goes further than the one before. */
+enum hipmm_effort {
+  HIPMM_EFFORT_IDLE = 1, /* takes, or gives, what is idle */
+  HIPMM_EFFORT_WAIT = 2, /* also waits for work */
+  HIPMM_EFFORT_ALL = 3,  /* also asks other upstreams and the program, and tells of the failure */
+  HIPMM_EFFORT_FORCE_32BIT = 0x7fffffff
+};
+
 /* The core's services for one resource: passed to create, valid until destroy returns. All functions are thread-safe
  * and take the table as their first argument. */
 struct hipmm_services {
@@ -530,7 +536,31 @@ struct hipmm_services {
                                   void (*changed)(void *closure, const char *source, int64_t bytes, int64_t held_bytes),
                                   void *closure);
   void (*unwatch_held)(const struct hipmm_services *services);
+
+  /* How far this op may go for want of memory. `status`: what an upstream's allocate has just returned; HIPMM_OK in trim.
+   * When the runtime has no memory left, the core asks the other resources of the device for what is idle, where the call
+   * has entered hipmm, and then makes the call again. A resource that does not ask goes all the way. Costs some
+   * instructions, so it is for failures. See hipmm_may_wait() and hipmm_is_tried_again(). */
+  enum hipmm_effort (*effort)(const struct hipmm_services *services, enum hipmm_status status);
+
+  /* Around each call of a function of the program that may call hipmm: resources above may hold locks then, so the core
+   * asks no resource for what the function allocates. */
+  void (*enter_program)(const struct hipmm_services *services);
+  void (*leave_program)(const struct hipmm_services *services);
 };
+
+/* For a resource that has free memory which work may still use: whether to wait for the work. */
+static inline int hipmm_may_wait(const struct hipmm_services *services, enum hipmm_status status)
+{
+  return services->effort(services, status) != HIPMM_EFFORT_IDLE;
+}
+
+/* For a resource that would serve a failed allocation otherwise, or tell somebody: whether the core makes the call again, so
+ * that the resource returns `status` and does nothing. */
+static inline int hipmm_is_tried_again(const struct hipmm_services *services, enum hipmm_status status)
+{
+  return services->effort(services, status) != HIPMM_EFFORT_ALL;
+}
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */
 

@@ -179,7 +179,8 @@ static const struct hipmm_option advise_option_table[] = {
      .type = HIPMM_OPTION_STRINGS,
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct plan_options, accessed_by),
-     .doc = "Processors that access the memory in place, so that it does not migrate; the same words as in "
+     .doc = "Processors that access the memory in place, such as \"cpu\", so that it does not migrate; the same words "
+            "as in "
             "preferred_location"},
     {.name = "coarse_grain",
      .type = HIPMM_OPTION_BOOL,

@@ -36,7 +36,7 @@ static enum hipmm_status arena_refuse_allocation(const struct arena *arena, cons
   int64_t live_bytes;
   uint64_t largest = arena_largest_free(arena), room = arena_chunks_room(chunks);
   arena_live_count(arena, &live_bytes);
-  if (arena->dumps) arena_dump(arena, allocation->requested, dump);
+  if (arena->dumps && !hipmm_is_tried_again(services, arena->refusal)) arena_dump(arena, allocation->requested, dump);
   if (room >= allocation->bytes + (allocation->alignment - HIPMM_ALIGNMENT))
     return services->explain(services, arena->refusal,
                              "cannot allocate {0:bytes}: {1:bytes} are held, {2:bytes} of it allocated, and the "
@@ -267,7 +267,7 @@ enum hipmm_status arena_trim(void *self, size_t keep_bytes)
   struct arena *arena = self;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
   if (status) return status;
-  status = arena_collect(arena, STREAM_READY);
+  status = arena_collect(arena, STREAM_READY, HIPMM_OK);
   if (!status) status = global_release_idle(&arena->global, keep_bytes);
   arena_trim_records(arena);
   biased_lock_release(&arena->lock);

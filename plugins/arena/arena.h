@@ -79,8 +79,9 @@ void arena_return_idle(struct arena *arena, struct local *local, uint64_t keep_b
 /* Gives back the host memory of records that are not in use. */
 void arena_trim_records(struct arena *arena);
 
-/* Synchronizes, and has every arena return its free superblocks, which are ready for every stream then. */
-enum hipmm_status arena_collect(struct arena *arena, uint32_t user);
+/* Synchronizes, and has every arena return its free superblocks, which are ready for every stream then. Where an allocation
+ * that the upstream refused with `refusal`, or a trim, may not wait, it does not synchronize. */
+enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_status refusal);
 
 /* Allocates a block in another arena than `local`, after waiting for the device. RANGE_NONE if no arena has one, or if
  * HIP refuses. */

@@ -134,10 +134,10 @@ static enum hipmm_status find_memory_collected(struct arena *arena, struct local
                                                const struct request *superblock,
                                                const struct arena_allocation *allocation, uint32_t *id_out)
 {
-  enum hipmm_status status = arena_collect(arena, allocation->stream);
+  enum hipmm_status refusal = arena->refusal, status = arena_collect(arena, allocation->stream, refusal);
   if (status) return status;
   *id_out = find_memory_held(arena, local, superblock, allocation);
-  if (!*id_out) *id_out = arena_find_elsewhere(arena, local, allocation);
+  if (!*id_out && hipmm_may_wait(arena->services, refusal)) *id_out = arena_find_elsewhere(arena, local, allocation);
   return HIPMM_OK;
 }
 
@@ -173,7 +173,7 @@ static enum hipmm_status find_memory_large(struct arena *arena, const struct are
                                   .stream = allocation->stream};
   uint32_t id = find_memory_held_range(arena, &request);
   if (!id) id = find_memory_new_range(arena, &request, &status);
-  if (find_memory_may_collect(arena, status, allocation)) status = arena_collect(arena, allocation->stream);
+  if (find_memory_may_collect(arena, status, allocation)) status = arena_collect(arena, allocation->stream, status);
   if (hipmm_is_out_of_memory(status)) status = HIPMM_OK;
   if (!id && !status) id = global_find_ready(global, &request);
   if (!id && !status && !global_release_idle(global, 0)) { /* exchange small chunks for a large one */

@@ -213,13 +213,15 @@ static void stream_state_return_all(struct arena *arena, struct local *local)
   biased_lock_release(&local->lock);
 }
 
-enum hipmm_status arena_collect(struct arena *arena, uint32_t user)
+enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_status refusal)
 {
-  enum hipmm_status status = arena_synchronize(arena, user);
+  bool may_wait = hipmm_may_wait(arena->services, refusal);
+  enum hipmm_status status = may_wait ? arena_synchronize(arena, user) : HIPMM_OK;
   if (status) return status;
   arena->collections++;
   for (uint32_t number = 0; (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++)
     stream_state_return_all(arena, arena_local(arena, number));
+  if (!may_wait) return HIPMM_OK;
   return arena_synchronize(arena, user); /* other threads may have freed since the first wait */
 }
 

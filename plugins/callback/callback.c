@@ -4,6 +4,7 @@
  * into the same resource is refused, since it could recurse without end.
  *
  * A block that overlaps a live one is reported and not freed: to free it could free the live one. */
+#include "../../core/base/lock_order.h"
 #include "../../core/base/text.h"
 #include "../common/source.h"
 #include "ranges.h"
@@ -38,19 +39,23 @@ static enum hipmm_status callback_enter(const struct callback *self, struct call
           "called by its own allocator: the program's functions must not allocate from this resource", 0, 0, 0);
   *call = (struct callback_call){self, callback_calls, self->services->enter_device(self->services)};
   callback_calls = call;
+  self->services->enter_program(self->services);
   return HIPMM_OK;
 }
 
 static void callback_leave(const struct callback_call *call)
 {
   callback_calls = call->outer;
+  call->owner->services->leave_program(call->owner->services);
   call->owner->services->leave_device(call->owner->services, call->previous_device);
 }
 
 static void callback_free_block(const struct callback *self, const struct range *block, hipmm_stream_t stream)
 {
+  lock_order_enter_program();
   self->allocator->deallocate(self->allocator->arg, (void *)block->by_address.major, block->by_address.minor,
                               block->alignment, stream);
+  lock_order_leave_program();
 }
 
 /* ---- Checking what the program returned ---- */
@@ -123,7 +128,9 @@ static enum hipmm_status callback_allocate(void *self_, size_t bytes, size_t ali
   enum hipmm_status status = source_check(self->services, bytes, HIPMM_ALIGNMENT);
   if (!status) status = callback_enter(self, &call);
   if (status) return status;
+  lock_order_enter_program();
   status = self->allocator->allocate(self->allocator->arg, bytes, alignment, stream, &ptr);
+  lock_order_leave_program();
   struct range block = {{.major = (uintptr_t)ptr, .minor = bytes}, NULL, alignment, stream};
   status = status ? callback_explain(self, status, bytes) : callback_accept(self, &block);
   callback_leave(&call);

@@ -15,7 +15,7 @@ void biased_lock_open(struct biased_lock *lock)
   gate_shut(&lock->gate);
 }
 
-void biased_lock_close(struct biased_lock *lock)
+void(biased_lock_close)(struct biased_lock *lock)
 {
   pthread_mutex_destroy(&lock->busy);
 }
@@ -63,10 +63,10 @@ void biased_lock_acquire_busy(struct biased_lock *lock)
 {
   bool waits = pthread_mutex_trylock(&lock->busy) != 0;
   if (waits) pthread_mutex_lock(&lock->busy);
-  lock->has_waited = waits;
   atomic_store_explicit(&lock->taker, biased_lock_me(), memory_order_relaxed);
   bool is_own = biased_lock_is_own(lock);
   if (!is_own) biased_lock_shut_out_owner(lock);
+  lock->has_waited = waits; /* not earlier: the owner reads it inside the gate */
   if (!biased_lock_is_long_alone(lock)) return;
   if (is_own)
     gate_open(&lock->gate); /* for the next time */
@@ -74,7 +74,7 @@ void biased_lock_acquire_busy(struct biased_lock *lock)
     biased_lock_own(lock);
 }
 
-bool biased_lock_try(struct biased_lock *lock)
+bool(biased_lock_try)(struct biased_lock *lock)
 {
   if (biased_lock_enter_gate(lock)) return true;
   if (biased_lock_is_held(lock) || pthread_mutex_trylock(&lock->busy)) return false;

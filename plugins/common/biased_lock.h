@@ -7,6 +7,7 @@
 #ifndef HIPMM_PLUGINS_COMMON_BIASED_LOCK_H
 #define HIPMM_PLUGINS_COMMON_BIASED_LOCK_H
 
+#include "../../core/base/lock_order.h"
 #include "gate.h"
 #include "thread_cache.h"
 
@@ -81,5 +82,38 @@ void biased_lock_own(struct biased_lock *lock);
 /* The caller does not hold the lock, and is its owner no more. An owner that ends (thread_cache.h) without this call leaves
  * a lock that no other thread can own: a plain mutex. */
 void biased_lock_disown(struct biased_lock *lock);
+
+#ifdef HIPMM_CHECKS
+#define BIASED_LOCK_SITE(lock) LOCK_ORDER_SITE_OF(#lock, "plugins/common/biased_lock.h")
+#define biased_lock_acquire(lock)                        \
+  __extension__({                                        \
+    lock_order_check_site(lock, BIASED_LOCK_SITE(lock)); \
+    (biased_lock_acquire)(lock);                         \
+    lock_order_push_site(lock, BIASED_LOCK_SITE(lock));  \
+  })
+#define biased_lock_enter(lock, services)                                                \
+  __extension__({                                                                        \
+    if (!biased_lock_is_held(lock)) lock_order_check_site(lock, BIASED_LOCK_SITE(lock)); \
+    enum hipmm_status biased_lock_status = (biased_lock_enter)(lock, services);          \
+    if (!biased_lock_status) lock_order_push_site(lock, BIASED_LOCK_SITE(lock));         \
+    biased_lock_status;                                                                  \
+  })
+#define biased_lock_try(lock)                                                  \
+  __extension__({                                                              \
+    bool biased_lock_taken = (biased_lock_try)(lock);                          \
+    if (biased_lock_taken) lock_order_push_site(lock, BIASED_LOCK_SITE(lock)); \
+    biased_lock_taken;                                                         \
+  })
+#define biased_lock_release(lock) \
+  __extension__({                 \
+    lock_order_pop(lock);         \
+    (biased_lock_release)(lock);  \
+  })
+#define biased_lock_close(lock) \
+  __extension__({               \
+    lock_order_forget(lock);    \
+    (biased_lock_close)(lock);  \
+  })
+#endif
 
 #endif

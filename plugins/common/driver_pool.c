@@ -165,7 +165,7 @@ enum hipmm_status driver_pool_find(void *self, const void *ptr, struct hipmm_blo
   return pool->services->lookup(pool->services, ptr, block_out);
 }
 
-/* The driver's pool releases only memory whose free has completed on the device. */
+/* The driver's pool releases only memory whose free has completed on the device, and it knows of that at a wait. */
 enum hipmm_status driver_pool_trim(void *self, size_t keep_bytes)
 {
   struct driver_pool *pool = self;
@@ -173,7 +173,7 @@ enum hipmm_status driver_pool_trim(void *self, size_t keep_bytes)
   uint64_t reserved;
   int previous = services->enter_device(services);
   const char *call = "hipDeviceSynchronize";
-  int code = services->hip->DeviceSynchronize();
+  int code = hipmm_may_wait(services, HIPMM_OK) ? services->hip->DeviceSynchronize() : HIPMM_HIP_SUCCESS;
   if (!code) {
     call = "hipMemPoolTrimTo";
     code = services->hip->MemPoolTrimTo(pool->pool, keep_bytes);

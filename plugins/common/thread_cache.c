@@ -3,6 +3,7 @@
  * a thread ends. The plugin is never unloaded, so the destructor always exists. */
 #include "thread_cache.h"
 #include "../../core/base/cancel.h"
+#include "../../core/base/lock_order.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,7 +41,10 @@ static void thread_cache_notify(struct thread_watch *watch, uint64_t thread)
 {
   watch->n_calls++;
   pthread_mutex_unlock(&lock);
+  lock_order_check(watch);
+  lock_order_push(watch);
   watch->ended(watch, thread);
+  lock_order_pop(watch);
   pthread_mutex_lock(&lock);
   if (!--watch->n_calls && watch->is_closing) pthread_cond_broadcast(&call_over);
 }
@@ -93,6 +97,8 @@ void thread_watch_open(struct thread_watch *watch)
 void thread_watch_close(struct thread_watch *watch)
 {
   int cancel = cancel_forbid();
+  lock_order_check(watch); /* it waits for calls of `ended`, as for a lock */
+  lock_order_forget(watch);
   pthread_mutex_lock(&lock);
   watch->is_closing = true;
   while (watch->n_calls) pthread_cond_wait(&call_over, &lock);

@@ -136,11 +136,6 @@ static int mapping_may_alias(void *self)
   return mapping_is_runtime(self, "nvidia") || mapping_is_runtime(self, "software");
 }
 
-static int mapping_is_slow(void *self)
-{
-  return !mapping_is_runtime(self, "software");
-}
-
 /* Reports on ROCm up to 7.2: kernels read zeros from memory that was just mapped, and what they write is lost
  * (rocm-systems#11693); hipMemSetAccess refuses valid calls (rocm-systems#2516, #2667, #6977); hipMemRelease frees
  * nothing (hip#3781, legacy-rocm-build#6021); hipMemMap and hipMemUnmap wait for the default stream. Remove the reason
@@ -183,6 +178,5 @@ const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mappin
                                              .map = mapping_map,
                                              .unmap = mapping_unmap,
                                              .may_alias = mapping_may_alias,
-                                             .is_slow = mapping_is_slow,
                                              .discouraged_reason = mapping_discouraged_reason,
                                              .export_chunk = mapping_export_chunk};

@@ -7,6 +7,8 @@
  * function never enters it again for the same resource. Resources above may hold locks meanwhile: those that grow, and
  * thread_safe, refuse what the function asks of them (../common/biased_lock.h). A failure inside of the function leaves
  * its own reason in place of the upstream's. */
+#include "../../core/base/lock_order.h"
+
 #include <hipmm/plugin.h>
 
 #include <pthread.h>
@@ -49,7 +51,11 @@ static bool failure_callback_call(struct failure_callback *self, size_t bytes)
   pthread_mutex_unlock(&self->lock);
   atomic_fetch_add_explicit(&self->calls, 1, memory_order_relaxed);
   innermost_call = &call;
+  self->services->enter_program(self->services);
+  lock_order_enter_program();
   int again = failure.callback(failure.arg, bytes);
+  lock_order_leave_program();
+  self->services->leave_program(self->services);
   innermost_call = call.outer;
   return again != 0;
 }
@@ -57,6 +63,7 @@ static bool failure_callback_call(struct failure_callback *self, size_t bytes)
 static enum hipmm_status failure_callback_retry(struct failure_callback *self, enum hipmm_status status, size_t bytes,
                                                 size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
+  if (hipmm_is_tried_again(self->services, status)) return status;
   while (hipmm_is_out_of_memory(status) && !failure_callback_is_calling(self) && failure_callback_call(self, bytes))
     status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
   atomic_fetch_add_explicit(status ? &self->failures : &self->rescues, 1, memory_order_relaxed);

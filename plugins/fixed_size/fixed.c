@@ -179,7 +179,7 @@ enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
 {
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (status) return status;
-  status = reuse_synchronize_device(fixed, STREAM_READY);
+  if (hipmm_may_wait(fixed->services, HIPMM_OK)) status = reuse_synchronize_device(fixed, STREAM_READY);
   if (!status) status = chunks_release_idle(fixed, keep_bytes, reuse_ready(fixed));
   biased_lock_release(&fixed->lock);
   return status;

@@ -35,7 +35,7 @@ static enum hipmm_status blocks_allocate_upstream(struct guard *guard, struct gu
   hipmm_stream_t stream = record->block.stream;
   enum hipmm_status status = hipmm_upstream_allocate(guard->upstream, record->upstream_bytes, record->alignment, stream,
                                                      &record->upstream_ptr);
-  if (!hipmm_is_out_of_memory(status)) return status;
+  if (!hipmm_is_out_of_memory(status) || !hipmm_may_wait(guard->services, status)) return status;
   pthread_mutex_lock(&guard->lock);
   bool keeps = guard->quarantine.count > 0;
   pthread_mutex_unlock(&guard->lock);

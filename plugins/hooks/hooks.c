@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* hooks.c: an adaptor that tells a function of the program (hipmm_hooks_register) of allocations, frees, failures for
  * want of memory, and of what the sources below take from the runtime. It keeps no record and has no lock. */
+#include "../../core/base/lock_order.h"
+
 #include <hipmm/plugin.h>
 
 struct hooks_options {
@@ -20,7 +22,9 @@ static void hooks_notify(const struct hooks *self, struct hipmm_event event)
   event.struct_size = sizeof event;
   event.device = self->services->device;
   if (!event.resource) event.resource = self->services->name;
+  lock_order_enter_program();
   self->hooks->callback(self->hooks->arg, &event);
+  lock_order_leave_program();
 }
 
 /* ---- Ops ---- */
@@ -33,7 +37,7 @@ static enum hipmm_status hooks_allocate(void *self_, size_t bytes, size_t alignm
   if (!status)
     hooks_notify(
         self, (struct hipmm_event){.kind = HIPMM_EVENT_ALLOCATED, .ptr = *ptr_out, .bytes = bytes, .stream = stream});
-  if (hipmm_is_out_of_memory(status))
+  if (hipmm_is_out_of_memory(status) && !hipmm_is_tried_again(self->services, status))
     hooks_notify(self, (struct hipmm_event){.kind = HIPMM_EVENT_OUT_OF_MEMORY, .bytes = bytes, .stream = stream});
   return status;
 }

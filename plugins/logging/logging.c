@@ -42,6 +42,7 @@ static enum hipmm_status logging_allocate(void *self, size_t bytes, size_t align
   struct logging *logging = self;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(logging->upstream, bytes, alignment, stream, &ptr);
+  if (__builtin_expect(status != HIPMM_OK, 0) && hipmm_is_tried_again(logging->services, status)) return status;
   if (logging_is_enabled(logging))
     sink_add(logging->sink, status ? ROW_ALLOCATE_FAILURE : ROW_ALLOCATE, ptr, bytes, stream);
   if (!status) *ptr_out = ptr;
@@ -192,7 +193,8 @@ static const struct hipmm_option logging_option_table[] = {
     {.name = "file",
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct logging_options, file),
-     .doc = "Name of the file; " LOG_FILE_NAMES ". Default: the environment variable RMM_LOG_FILE"},
+     .doc = "Name of the file, such as \"hipmm.%r.csv\"; " LOG_FILE_NAMES
+            ". Default: the environment variable RMM_LOG_FILE"},
     {.name = "append",
      .type = HIPMM_OPTION_BOOL,
      .offset = offsetof(struct logging_options, append),

@@ -6,14 +6,23 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A part of the header would make the next log begin without one: it is cut off again. */
+static int output_write_header(struct log_file *file)
+{
+  int code = file->is_regular && file->bytes ? 0 : log_file_write(file, ROW_HEADER, sizeof ROW_HEADER - 1);
+  if (code && file->is_regular) output_file_truncate(file->descriptor, 0);
+  return code;
+}
+
 enum hipmm_status output_begin(struct log_file *file, const struct hipmm_services *services,
                                const struct log_file_wish *wish)
 {
   if (file->is_regular && !wish->appends) {
-    if (ftruncate(file->descriptor, 0)) return log_file_refuse(services, wish->name, errno);
+    int code = output_file_truncate(file->descriptor, 0);
+    if (code) return log_file_refuse(services, wish->name, code);
     file->bytes = 0;
   }
-  int code = file->is_regular && file->bytes ? 0 : log_file_write(file, ROW_HEADER, sizeof ROW_HEADER - 1);
+  int code = output_write_header(file);
   return code ? log_file_refuse(services, wish->name, code) : HIPMM_OK;
 }
 
@@ -27,7 +36,7 @@ static int output_begin_new(struct output *output)
   if (!code) code = log_file_try(output->name, OUTPUT_FILE_APPEND, &file);
   if (code) return code;
   (void)log_file_lock(&file);
-  code = file.bytes ? 0 : log_file_write(&file, ROW_HEADER, sizeof ROW_HEADER - 1);
+  code = output_write_header(&file);
   if (code) {
     log_file_close(&file);
     return code;
@@ -69,29 +78,40 @@ void output_close(struct output *output)
   if (output->name) output->services->host_free(output->services, output->name, OUTPUT_FILE_NAME_BYTES);
 }
 
-/* Rows that cannot be written are dropped: the program continues, and the loss is logged once. */
-static void output_lose_rows(struct output *output, int code)
+/* Rows that cannot be written are dropped: the program continues, and the loss is logged once. The rest of a row of which
+ * the file has a part stays in `text`, as the first to be written when there is room again. */
+static void output_lose_rows(struct output *output, size_t written, int code)
 {
-  if (!output->lost_rows)
+  char *rest = output->text + written, *end = rest;
+  output->is_torn = written ? rest[-1] != '\n' : output->is_torn;
+  if (output->is_torn) end = (char *)memchr(rest, '\n', (size_t)(output->end - rest)) + 1;
+  if (!output->lost_rows && end < output->end)
     output->services->log(output->services, HIPMM_LOG_ERROR, "the log cannot be written: %s; rows are lost",
                           strerror(code));
-  output->lost_rows += output->rows;
+  for (const char *lost = end; lost < output->end; lost = (const char *)memchr(lost, '\n', ROW_TEXT_BYTES) + 1)
+    output->lost_rows++;
   if (!output->write_error) output->write_error = code;
+  memmove(output->text, rest, (size_t)(end - rest));
+  output->end = output->text + (end - rest);
 }
 
 void output_flush(struct output *output)
 {
   size_t bytes = (size_t)(output->end - output->text);
-  if (bytes && output->rotate_bytes && output->file.bytes + bytes > output->rotate_bytes) output_rotate(output);
+  bool is_full = output->rotate_bytes && output->file.bytes + bytes > output->rotate_bytes;
+  if (bytes && is_full && !output->is_torn) output_rotate(output);
+  uint64_t before = output->file.bytes;
   int code = log_file_write(&output->file, output->text, bytes);
-  if (code) output_lose_rows(output, code);
+  if (code) {
+    output_lose_rows(output, (size_t)(output->file.bytes - before), code);
+    return;
+  }
   output->end = output->text;
-  output->rows = 0;
+  output->is_torn = false;
 }
 
 void output_row(struct output *output, const struct row_thread *thread, const struct row *row)
 {
   output->end = row_write(&output->clock, thread, row, output->end);
-  output->rows++;
   if (output->end - output->text >= OUTPUT_BYTES) output_flush(output);
 }

@@ -26,7 +26,7 @@ struct output {
   struct row_clock clock;
   int write_error; /* errno of the first loss not yet reported; 0: none */
   int64_t lost_rows;
-  int64_t rows; /* in `text` */
+  bool is_torn; /* the file ends within a row, whose rest is first in `text` */
   char *end;    /* of what is in `text` */
   char text[OUTPUT_BYTES + ROW_TEXT_BYTES];
 };

@@ -87,10 +87,10 @@ static char *row_put_hexadecimal(char *at, uint64_t number)
   return at + sizeof low;
 }
 
-/* As %p in C. */
+/* As RMM 23.12. The "(nil)" of later releases is no number for the readers of earlier ones. */
 static char *row_put_pointer(char *at, uint64_t ptr)
 {
-  return ptr ? row_put_hexadecimal(at, ptr) : row_put_text(at, "(nil)", 5);
+  return ptr ? row_put_hexadecimal(at, ptr) : row_put_text(at, "0x0", 3);
 }
 
 /* As the streams of C++ write it. */

@@ -170,7 +170,7 @@ enum hipmm_status monotonic_visit(void *self, void (*visitor)(void *closure, con
 enum hipmm_status monotonic_release(struct monotonic *monotonic, uint64_t keep_bytes)
 {
   bump_trim_records(&monotonic->bump);
-  if (monotonic->bump.bytes <= keep_bytes) return HIPMM_OK;
+  if (monotonic->bump.bytes <= keep_bytes || !hipmm_may_wait(monotonic->services, HIPMM_OK)) return HIPMM_OK;
   enum hipmm_status status = uses_synchronize(&monotonic->uses, STREAM_READY);
   return status ? status : bump_release_untouched(&monotonic->bump, keep_bytes);
 }

@@ -33,9 +33,11 @@ void pool_stream_retain(void *self, hipmm_stream_t stream);
 
 /* ---- For its files ---- */
 
-/* streams.c. The caller holds the lock: waits for the device; finds a stream's id, and when the table is full, forgets all
+/* streams.c. The caller holds the lock: waits for the device; the same where an allocation that ended with `status`, or a
+ * trim, may wait, and elsewhere looks for work that has completed; finds a stream's id, and when the table is full, forgets all
  * streams first. */
 enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user);
+enum hipmm_status pool_complete(struct pool *pool, uint32_t user, enum hipmm_status status);
 enum hipmm_status pool_find_stream(struct pool *pool, hipmm_stream_t handle, uint32_t *id_out);
 
 /* miss.c. The caller holds the lock. */

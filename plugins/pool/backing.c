@@ -6,8 +6,9 @@
 static const char *backing_reason_not_mapped(const struct hipmm_resource *upstream, enum hipmm_status status)
 {
   if (!upstream->ops->mapping) return "the upstream has no virtual memory";
-  return status == HIPMM_E_LIMIT ? "maximum_size is less than the smallest chunk that can be mapped"
-                                 : "this runtime or device has no virtual memory management";
+  if (status == HIPMM_E_LIMIT) return "maximum_size is less than the smallest chunk that can be mapped";
+  return status == HIPMM_E_NOT_SUPPORTED ? "this runtime or device has no virtual memory management"
+                                         : "virtual memory management fails";
 }
 
 enum hipmm_status backing_open(struct backing *backing, struct heap *heap, const struct hipmm_services *services,
@@ -27,6 +28,7 @@ enum hipmm_status backing_open(struct backing *backing, struct heap *heap, const
       return HIPMM_OK;
     }
     reason = backing_reason_not_mapped(upstream, status);
+    if (growth == GROWTH_MAPPED && status != HIPMM_E_NOT_SUPPORTED && status != HIPMM_E_LIMIT) return status;
     if (growth == GROWTH_MAPPED)
       return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
                             "\"mapped\" is not possible here: %s; write \"auto\"", reason);

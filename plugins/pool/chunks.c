@@ -505,7 +505,9 @@ enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services
   chunks->maximum_bytes = chunks_round_down(chunks, maximum_bytes);
   if (KNOWS(ops, may_alias)) chunks->may_alias = ops->may_alias(upstream->self);
   chunks->items = services->host_allocate(services, MAX_CHUNKS * sizeof *chunks->items);
-  return chunks->items ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
+  return chunks->items ? HIPMM_OK
+                       : services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's chunks", 0,
+                                          0, 0);
 }
 
 /* No later call could try again, so each call that fails is repeated once. */
@@ -518,17 +520,27 @@ static void chunks_close_chunk(struct chunks *chunks, uint32_t id)
   if (!chunk->mappings && chunks_destroy(chunks, id)) chunks_destroy(chunks, id);
 }
 
+/* A call that fails is repeated once. */
+static void chunks_free_range(const struct chunks *chunks, const struct range *range)
+{
+  void *address = (void *)(uintptr_t)range->start;
+  chunks_free_tables(chunks, range);
+  if (chunks->ops->unreserve(chunks->upstream->self, address, range->bytes))
+    chunks->ops->unreserve(chunks->upstream->self, address, range->bytes);
+}
+
+void chunks_unreserve_last(struct chunks *chunks)
+{
+  int cancel = cancel_forbid();
+  chunks_free_range(chunks, &chunks->ranges[--chunks->n_ranges]);
+  cancel_allow(cancel);
+}
+
 void chunks_close(struct chunks *chunks)
 {
   const struct hipmm_services *services = chunks->services;
   for (uint32_t id = 1; chunks->items && id < chunks->count; id++)
     if (chunk_of(chunks, id)->granules) chunks_close_chunk(chunks, id);
-  for (uint32_t i = 0; i < chunks->n_ranges; i++) {
-    void *address = (void *)(uintptr_t)chunks->ranges[i].start;
-    uint64_t bytes = chunks->ranges[i].bytes;
-    chunks_free_tables(chunks, &chunks->ranges[i]);
-    if (chunks->ops->unreserve(chunks->upstream->self, address, bytes))
-      chunks->ops->unreserve(chunks->upstream->self, address, bytes);
-  }
+  for (uint32_t i = 0; i < chunks->n_ranges; i++) chunks_free_range(chunks, &chunks->ranges[i]);
   services->host_free(services, chunks->items, MAX_CHUNKS * sizeof *chunks->items);
 }

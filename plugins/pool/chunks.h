@@ -81,6 +81,9 @@ bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_out, si
 /* Reserves another range of at least `bytes`. */
 enum hipmm_status chunks_reserve(struct chunks *chunks, uint64_t bytes, const struct range **range_out);
 
+/* Gives the last range back, of which nothing is committed. */
+void chunks_unreserve_last(struct chunks *chunks);
+
 /* The address of the first, or the last, granule in [start, end) that is committed, or uncommitted, as asked; `end` if
  * there is none. Both are multiples of the granule in one range. */
 uint64_t chunks_first(const struct chunks *chunks, uint64_t start, uint64_t end, bool committed);

@@ -7,16 +7,17 @@
 
 enum { HOLDING_STEPS = 256 };
 
-static enum kind free_index_kind_of(const struct blocks *blocks, const struct block *block)
+static inline enum kind free_index_kind_of(const struct blocks *blocks, const struct block *block)
 {
   uint64_t granule = blocks->granule_bytes;
   if (!granule) return KIND_WHOLE;
   if (block->uncommitted) return KIND_PARTIAL;
+  if (block->bytes >= 2 * granule) return KIND_WHOLE;
   uint64_t whole = (block->start + granule - 1) & ~(granule - 1);
   return whole + granule > block->start + block->bytes ? KIND_BUSY : KIND_WHOLE;
 }
 
-static uint32_t free_index_list_of(uint64_t bytes)
+static inline uint32_t free_index_list_of(uint64_t bytes)
 {
   uint64_t units = bytes >> UNIT_BITS;
   if (units < EXACT_LISTS) return (uint32_t)units;

@@ -41,6 +41,12 @@ void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t
 /* Changes the bounds of a block in the index, and finds its kind anew. Cheaper than removing and adding it. */
 void free_index_move(struct free_index *index, struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
 
+/* The first kind that can have blocks of so many bytes: two granules contain a whole one, wherever they begin. */
+static inline enum kind free_index_first_kind(const struct blocks *blocks, uint64_t bytes)
+{
+  return bytes < 2 * blocks->granule_bytes ? KIND_BUSY : KIND_WHOLE;
+}
+
 /* A block of the kind, of at least `bytes`, small if there is a choice; BLOCK_NONE if there is none. */
 uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, enum kind kind, uint64_t bytes);
 

@@ -263,7 +263,10 @@ static enum hipmm_status granules_find(struct granules *granules, struct heap *h
   if (status) return status;
   uint32_t uncommitted = (uint32_t)(range->bytes / chunks->granule_bytes);
   *id_out = heap_add_region(heap, range->start, range->bytes, uncommitted, STREAM_READY);
-  return *id_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
+  if (*id_out) return HIPMM_OK;
+  chunks_unreserve_last(chunks);
+  return chunks->services->refuse(chunks->services, HIPMM_E_OUT_OF_MEMORY,
+                                  "no host memory left to manage {0:bytes} of addresses", request->bytes, 0, 0);
 }
 
 /* A chunk may be remapped before its last use completes only if the driver keeps its old mapping, and if the new user can

@@ -274,7 +274,7 @@ static struct candidate heap_fit_on(const struct heap *heap, uint32_t stream, co
 {
   const struct free_index *free = &heap->free[stream];
   uint64_t bytes = request_fit_bytes(request);
-  for (enum kind kind = KIND_BUSY; free->count && kind < KINDS; kind++) {
+  for (enum kind kind = free_index_first_kind(&heap->blocks, bytes); free->count && kind < KINDS; kind++) {
     uint32_t id = free_index_fit(free, &heap->blocks, kind, bytes);
     if (!id || (kind == KIND_WHOLE && heap_is_better_uncommitted(heap, free, id, bytes))) continue;
     uint64_t start = heap_start_in(heap, id, request);

@@ -73,11 +73,12 @@ static void pool_try_grow(struct pool *pool, struct miss *miss)
   if (!miss->status) miss->status = backing_grow(&pool->backing, &pool->heap, miss->request, &miss->id);
 }
 
-/* Neither the upstream nor the maximum allows more, so idle memory is released first, if that can be enough. */
+/* Neither the upstream nor the maximum allows more, so idle memory is released first, if that can be enough. If other
+ * resources can be asked first, only what is known to be idle. */
 static void pool_try_exchange(struct pool *pool, struct miss *miss)
 {
   if (!backing_bytes(&pool->backing) || streams_any_captured(&pool->heap.streams, miss->request->stream)) return;
-  miss->status = pool_synchronize_device(pool, miss->request->stream);
+  miss->status = pool_complete(pool, miss->request->stream, miss->status);
   if (!miss->status) miss->status = backing_check_available(&pool->backing, &pool->heap, miss->request);
   if (!miss->status) miss->status = backing_release_idle(&pool->backing, &pool->heap, 0);
   if (!miss->status) miss->status = backing_grow(&pool->backing, &pool->heap, miss->request, &miss->id);

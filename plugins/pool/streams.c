@@ -9,6 +9,13 @@ enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user)
   return status;
 }
 
+enum hipmm_status pool_complete(struct pool *pool, uint32_t user, enum hipmm_status status)
+{
+  if (hipmm_may_wait(pool->services, status)) return pool_synchronize_device(pool, user);
+  heap_poll(&pool->heap);
+  return HIPMM_OK;
+}
+
 /* The work before the stream's frees has completed. */
 static void pool_forget_stream(struct pool *pool, uint32_t id)
 {
@@ -42,7 +49,7 @@ enum hipmm_status pool_trim(void *self, size_t keep_bytes)
   if (!status) status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
   caches_flush(&pool->caches, &pool->heap);
-  status = pool_synchronize_device(pool, STREAM_READY);
+  status = pool_complete(pool, STREAM_READY, HIPMM_OK);
   if (!status) status = backing_release_idle(&pool->backing, &pool->heap, keep_bytes);
   blocks_trim(&pool->heap.blocks);
   biased_lock_release(&pool->lock);

@@ -60,8 +60,8 @@ static int record_file_begin(struct record_file *file, struct log_file opened)
 {
   uint64_t bytes = 0;
   void *head;
-  if (ftruncate(opened.descriptor, 0)) return errno;
-  int code = record_file_map(&opened, &bytes, &head);
+  int code = output_file_truncate(opened.descriptor, 0);
+  if (!code) code = record_file_map(&opened, &bytes, &head);
   if (code) return code;
   file->file = opened;
   file->head = head;
@@ -156,8 +156,7 @@ bool record_file_copy_block(struct record_file *file, const struct record_block 
     file->bytes += RECORD_BLOCK_BYTES;
     file->copied_bytes += RECORD_BLOCK_BYTES;
   } else {
-    (void)!ftruncate(file->file.descriptor,
-                     (off_t)file->bytes); /* a part: the next block that is mapped there is zeros */
+    output_file_truncate(file->file.descriptor, (off_t)file->bytes); /* a part: the next block there is zeros */
   }
   record_file_tell(file, code);
   pthread_mutex_unlock(&file->lock);

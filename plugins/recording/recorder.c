@@ -105,32 +105,13 @@ static struct recorder_thread *recorder_thread_now(struct recorder *recorder)
   return thread;
 }
 
-static void recorder_put(struct recorder_thread *thread, const struct record_event *event)
-{
-  thread->at = record_put(thread->at, &thread->context, event);
-  atomic_store_explicit(&thread->events, recorder_events_of(thread) + 1, memory_order_relaxed);
-}
-
-/* When the thread has no block, or the block is full. */
-static void __attribute__((noinline)) recorder_add_slow(struct recorder *recorder, const struct record_event *event)
+void recorder_add_slow(struct recorder *recorder, const struct record_event *event)
 {
   struct recorder_thread *thread = recorder_thread_now(recorder);
   if (!thread)
     atomic_fetch_add_explicit(&recorder->lost_events, 1, memory_order_relaxed);
   else if (recorder_make_room(recorder, thread, RECORD_PUT_BYTES))
     recorder_put(thread, event);
-}
-
-void recorder_add(struct recorder *recorder, enum record_action action, const void *ptr, size_t bytes,
-                  hipmm_stream_t stream, uint32_t stack)
-{
-  const struct record_event event = {
-      action, clock_ticks(recorder->file.uses_counter), (uintptr_t)ptr, bytes, (uintptr_t)stream, stack};
-  struct recorder_thread *thread = thread_recall(recorder->serial, recorder);
-  if (__builtin_expect(thread && thread->end - thread->at >= RECORD_PUT_BYTES, 1))
-    recorder_put(thread, &event);
-  else
-    recorder_add_slow(recorder, &event);
 }
 
 static void recorder_thread_ended(struct thread_watch *watch, uint64_t number)

@@ -50,9 +50,32 @@ struct recorder_counts {
 
 struct recorder_counts recorder_count(struct recorder *recorder);
 
-/* Records an event that happens now. */
-void recorder_add(struct recorder *recorder, enum record_action action, const void *ptr, size_t bytes,
-                  hipmm_stream_t stream, uint32_t stack);
+static inline __attribute__((always_inline)) void recorder_put(struct recorder_thread *thread,
+                                                               const struct record_event *event)
+{
+  thread->at = record_put(thread->at, &thread->context, event);
+  uint_fast64_t events = atomic_load_explicit(&thread->events, memory_order_relaxed);
+  atomic_store_explicit(&thread->events, events + 1, memory_order_relaxed);
+}
+
+/* When the thread has no block, or the block is full. */
+void recorder_add_slow(struct recorder *recorder, const struct record_event *event);
+
+/* Records an event that happens now. In line: what an event does not have is not looked at. The clock is read for each
+ * event, and that is most of the cost. A time that threads share, or that a thread reads anew after some events, would be
+ * old by as long as the program allocates nothing, and then a free could precede its allocation by any time. */
+static inline __attribute__((always_inline)) void recorder_add(struct recorder *recorder, enum record_action action,
+                                                               const void *ptr, size_t bytes, hipmm_stream_t stream,
+                                                               uint32_t stack)
+{
+  const struct record_event event = {
+      action, clock_ticks(recorder->file.uses_counter), (uintptr_t)ptr, bytes, (uintptr_t)stream, stack};
+  struct recorder_thread *thread = thread_recall(recorder->serial, recorder);
+  if (__builtin_expect(thread && thread->end - thread->at >= RECORD_PUT_BYTES, 1))
+    recorder_put(thread, &event);
+  else
+    recorder_add_slow(recorder, &event);
+}
 
 /* The number of a trace of the caller whose return address is `from`, taken for every Nth allocation; 0: not this time. */
 uint32_t recorder_take_stack(struct recorder *recorder, const void *from);

@@ -34,6 +34,7 @@ static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t ali
   struct recording *recording = self;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(recording->upstream, bytes, alignment, stream, &ptr);
+  if (status && hipmm_is_tried_again(recording->recorder.services, status)) return status;
   if (recording_is_enabled(recording)) {
     uint32_t stack = 0;
     if (__builtin_expect(recording->recorder.stack_interval != 0, 0))
@@ -176,7 +177,8 @@ static const struct hipmm_option recording_option_table[] = {
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct recording_options, file),
      .initial = "hipmm.%r.record",
-     .doc = "Name of the file, which is overwritten; " LOG_FILE_NAMES
+     .doc = "Name of the file, which is overwritten: a record has the clock of one process, so that nothing can be "
+            "appended, and `hipmm convert` joins several. " LOG_FILE_NAMES
             ". It must be a regular file that nobody shortens while it is written"},
     {.name = "rotate_size",
      .type = HIPMM_OPTION_BYTES,

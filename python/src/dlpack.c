@@ -119,10 +119,39 @@ PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *names)
 
 bool dlpack_is_c_order(const struct dl_tensor *tensor)
 {
-  int64_t step = 1;
-  for (int i = tensor->ndim; tensor->strides && i-- > 0; step *= tensor->shape[i])
-    if (tensor->shape[i] > 1 && tensor->strides[i] != step) return false;
+  uint64_t step = 1;
+  for (int i = tensor->ndim; tensor->strides && i-- > 0; step *= (uint64_t)tensor->shape[i])
+    if (tensor->shape[i] > 1 && (uint64_t)tensor->strides[i] != step) return false;
   return true;
+}
+
+/* An array without elements may have any other lengths. */
+static bool dlpack_fits(const struct dl_tensor *tensor)
+{
+  uint64_t bytes = ((uint64_t)tensor->dtype.bits * tensor->dtype.lanes + 7) / 8;
+  bool fits = true;
+  for (int i = 0; i < tensor->ndim; i++) {
+    if (!tensor->shape[i]) return true;
+    fits = !__builtin_mul_overflow(bytes, (uint64_t)tensor->shape[i], &bytes) && fits;
+  }
+  return fits && bytes <= PY_SSIZE_T_MAX;
+}
+
+/* What is wrong with a shape; NULL: nothing. */
+static const char *dlpack_blame(const struct dl_tensor *tensor)
+{
+  if (tensor->ndim < 0 || tensor->ndim > DLPACK_MOST_DIMENSIONS) return "has a wrong number of dimensions";
+  if (tensor->ndim && !tensor->shape) return "has dimensions without lengths";
+  for (int i = 0; i < tensor->ndim; i++)
+    if (tensor->shape[i] < 0) return "has a negative length";
+  return dlpack_fits(tensor) ? NULL : "has more bytes than there are addresses";
+}
+
+static const struct dl_tensor *dlpack_check(const struct dl_tensor *tensor)
+{
+  const char *blame = dlpack_blame(tensor);
+  if (blame) PyErr_Format(PyExc_BufferError, "the DLPack tensor %s", blame);
+  return blame ? NULL : tensor;
 }
 
 uint64_t dlpack_bytes(const struct dl_tensor *tensor)
@@ -136,12 +165,12 @@ const struct dl_tensor *dlpack_tensor(PyObject *capsule)
 {
   if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
     const struct dl_versioned *versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-    if (versioned->major == 1) return &versioned->tensor;
+    if (versioned->major == 1) return dlpack_check(&versioned->tensor);
     return PyErr_Format(PyExc_BufferError, "a DLPack tensor of version %u; hipmm knows version 1", versioned->major),
            NULL;
   }
   if (PyCapsule_IsValid(capsule, "dltensor"))
-    return &((struct dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->tensor;
+    return dlpack_check(&((struct dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->tensor);
   return PyErr_SetString(PyExc_TypeError, "not a DLPack capsule, or a used one"), NULL;
 }
 

@@ -40,14 +40,15 @@ struct dl_versioned {
 enum { DLPACK_INT, DLPACK_UNSIGNED, DLPACK_FLOAT, DLPACK_BFLOAT = 4, DLPACK_COMPLEX, DLPACK_BOOL };
 enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_ROCM_HOST = 11 };
 
-enum { DLPACK_READ_ONLY = 1 }; /* a flag of dl_versioned */
+enum { DLPACK_MOST_DIMENSIONS = 64 }; /* as NumPy has */
+enum { DLPACK_READ_ONLY = 1 };        /* a flag of dl_versioned */
 
-/* The tensor of a capsule that nobody has consumed; NULL, with an exception. */
+/* The tensor of a capsule that nobody has consumed; NULL, with an exception, also for a shape that no memory has. */
 const struct dl_tensor *dlpack_tensor(PyObject *capsule);
 
 bool dlpack_is_c_order(const struct dl_tensor *tensor);
 
-/* The size of the elements, all together. */
+/* The size of the elements, all together; of a tensor from dlpack_tensor(). */
 uint64_t dlpack_bytes(const struct dl_tensor *tensor);
 
 /* A capsule of a tensor whose shape and strides live as long as `owner`; without a shape (NULL) it has one dimension, of

@@ -80,11 +80,11 @@ static PyObject *view_get_nbytes(PyObject *self, void *unused)
 }
 
 /* A tuple of the shape, or of the strides times `unit`. */
-static PyObject *view_tuple(const struct dl_tensor *tensor, const int64_t *numbers, int64_t unit)
+static PyObject *view_tuple(const struct dl_tensor *tensor, const int64_t *numbers, uint64_t unit)
 {
   PyObject *tuple = PyTuple_New(tensor->ndim);
   for (int i = 0; tuple && i < tensor->ndim; i++) {
-    PyObject *number = PyLong_FromLongLong(numbers[i] * unit);
+    PyObject *number = PyLong_FromLongLong((int64_t)((uint64_t)numbers[i] * unit));
     if (!number || PyTuple_SetItem(tuple, i, number)) Py_CLEAR(tuple);
   }
   return tuple;

@@ -308,11 +308,12 @@ class _Producer:
             *(("context", ctypes.c_void_p), ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))),
         ]
 
-    def __init__(self, device=(2, 0), code=1, bits=8):
-        self.deleted, self.asked, self.shape = 0, [], (ctypes.c_int64 * 1)(3)
+    def __init__(self, device=(2, 0), code=1, bits=8, lengths=(3,), ndim=None):
+        self.deleted, self.asked, self.shape = 0, [], lengths and (ctypes.c_int64 * len(lengths))(*lengths)
+        ndim = len(lengths) if ndim is None else ndim
         self.delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: setattr(self, "deleted", self.deleted + 1))
         self.device = device
-        self.tensor = self.Tensor(0x1000, device, 1, code, bits, 1, self.shape, None, 0, None, self.delete)
+        self.tensor = self.Tensor(0x1000, device, ndim, code, bits, 1, self.shape, None, 0, None, self.delete)
 
     def __dlpack_device__(self):
         return self.device
@@ -364,6 +365,25 @@ def test_dlpack_in_refuses_what_is_none():
     assert view.nbytes == 24
     with pytest.raises(TypeError, match="from_dlpack"):
         hipmm.View(numpy.arange(3).__dlpack__(), stream=0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        dict(lengths=(-1,)),
+        dict(lengths=(1 << 32, 1 << 32)),
+        dict(lengths=(1 << 62,), bits=32),
+        dict(ndim=-1),
+        dict(ndim=1 << 20),
+        dict(lengths=None, ndim=1),
+    ],
+)
+def test_dlpack_in_refuses_shapes_that_no_memory_has(wrong):
+    producer = _Producer(**wrong)
+    with pytest.raises(BufferError, match="DLPack tensor .* (length|dimension|bytes)"):
+        hipmm.from_dlpack(producer)
+    assert producer.deleted == 0
+    assert hipmm.from_dlpack(_Producer(lengths=(0, 1 << 62, 8))).nbytes == 0
 
 
 def test_dlpack_refuses_what_it_cannot_do():

@@ -104,6 +104,31 @@ def test_the_guides_programs_print_what_it_says(tmp_path):
         assert printed and address.sub("ADDRESS", ended.stdout).strip() == address.sub("ADDRESS", printed).strip()
 
 
+MODEL = """
+import fakes
+fakes.install("torch")
+
+class Model:
+    def cuda(self):
+        self.weights = fakes.torch_in_force[-1].malloc(1 << 20, 0, None)
+        return self
+"""
+
+
+def test_the_guides_section_on_pytorch_runs(run):
+    """With the stand-in for PyTorch: each of its programs as it is written."""
+    top = pathlib.Path(__file__).resolve().parents[2]
+    section = (top / "doc/python.md").read_text().split("\n## Less memory in PyTorch\n", 1)[1].split("\n## ", 1)[0]
+    programs = re.findall(r"```python\n(.*?)```", section, re.S)
+    assert len(programs) == 2
+    path = f"import sys; sys.path.insert(0, {str(top / 'python/tests')!r})"
+    for program in programs:
+        model = "" if "Model()" in program else "Model().cuda()\n"
+        live = "weights" if "region(" in program else "pool"
+        ended = run(f"{path}{MODEL}{program}{model}import hipmm; print(hipmm.query('devices/0/{live}/live_count'))")
+        assert ended.stdout.splitlines()[-1] == "1", ended.stdout
+
+
 def test_the_guides_ranks_are_in_one_table(tmp_path):
     """Its section on many ranks, started as a launcher would."""
     top = pathlib.Path(__file__).resolve().parents[2]

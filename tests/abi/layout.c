@@ -217,9 +217,8 @@ AT(hipmm_mapping, destroy, 40);
 AT(hipmm_mapping, map, 48);
 AT(hipmm_mapping, unmap, 56);
 AT(hipmm_mapping, may_alias, 64);
-AT(hipmm_mapping, is_slow, 72);
-AT(hipmm_mapping, discouraged_reason, 80);
-AT(hipmm_mapping, export_chunk, 88);
+AT(hipmm_mapping, discouraged_reason, 72);
+AT(hipmm_mapping, export_chunk, 80);
 
 NEVER_GROWS(hipmm_chunk, 24);
 AT(hipmm_chunk, handle, 0);
@@ -369,6 +368,9 @@ AT(hipmm_services, copies_are_ordered, 176);
 AT(hipmm_services, devices_are_announced, 180);
 AT(hipmm_services, watch_held, 184);
 AT(hipmm_services, unwatch_held, 192);
+AT(hipmm_services, effort, 200);
+AT(hipmm_services, enter_program, 208);
+AT(hipmm_services, leave_program, 216);
 
 NEVER_GROWS(hipmm_strings, 16);
 AT(hipmm_strings, count, 0);

@@ -13,10 +13,12 @@ export HIPMM_RUNTIME HIPMM_LOG
 operations_per_call=500
 # Chunks that may be mapped in the first pass of a training's log while memory is plentiful, when none is moved.
 mapped_chunks=260
-# Instructions that an operation of `pair` may take at most, and one on large blocks; and by how much other cases may exceed
+# Instructions that an operation of `pair` may take at most, and one on large blocks, and what `recording` may add to one;
+# and by how much other cases may exceed
 # a plain one.
 pair_instructions=150
 large_instructions=800
+recording_instructions=180
 live_growth=1.25
 threads_growth=1.2
 
@@ -76,6 +78,15 @@ bench_instructions() {
 
 bench_instructions pair --workload pair
 at_most "pair" "$pair" "$pair_instructions" 1
+graph=$config
+config=pool.json
+echo '{ "stack": ["pool", "device"] }' >pool.json
+echo '{ "stack": [{ "type": "recording", "file": "pairs.record" }, "pool", "device"] }' >recording.json
+bench_instructions pool_pair --workload pair
+config=recording.json
+bench_instructions recording_pair --workload pair
+config=$graph
+at_most "recording adds" "$(awk "BEGIN { print $recording_pair - $pool_pair }")" "$recording_instructions" 1
 bench_instructions large --workload random --dist uniform --min-size 64KiB --max-size 16MiB --live 300
 at_most "large blocks" "$large" "$large_instructions" 1
 bench_instructions threads --workload pair --threads 2

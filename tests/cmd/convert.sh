@@ -50,6 +50,11 @@ printf '%s\n' 'Thread,Time,Action,Pointer,Size,Stream' '1,10:00:01.000000,alloca
   '2,10:00:02.000000,allocate,0x200,9,0x7' '1,10:00:03.000000,free,0x100,8,0' | cmp - "$work/out" ||
   fail "two logs are not merged in order of time"
 
+# A null pointer is the number that RMM's readers of all releases read.
+printf 'Thread,Time,Action,Pointer,Size,Stream\n1,10:00:01.000000,allocate failure,(nil),8,0\n' >nil.csv
+run 0 convert nil.csv
+prints '^1,10:00:01.000000,allocate failure,0x0,8,0$'
+
 # ---- Logs of other tools ----
 
 data=$top_srcdir/tests/data
@@ -104,6 +109,11 @@ says '^hipmm: convert: "a.csv" is also read; write another file$'
 [ "$(wc -l <a.csv)" = 3 ] || fail "the input was written over"
 run 2 convert a.csv --format xml
 says '^hipmm: convert: --format "xml" is not csv, record or pytorch$'
+run 2 convert a.csv --format nsys
+says '^hipmm: convert: --format "nsys" can be read and not written; write csv, record or pytorch$'
+run 2 convert a.csv -o a.sqlite
+says '^hipmm: convert: logs whose names end in .sqlite can be read and not written; end the name in .csv, .record or'
+run 0 convert a.csv -o a.json --format record
 run 1 convert none.csv
 says '^hipmm: none.csv: No such file or directory$'
 run 1 convert a.csv -o none/x.csv

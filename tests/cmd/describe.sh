@@ -55,6 +55,22 @@ run 0 plugins
 prints '/mine/sample.so$'
 run 0 schema
 prints '"sample"'
+
+# Each example of the schema is valid, by the schema and in a graph. One graph has those of all types.
+mkdir examples
+echo '{ "stack": ["device"] }' >plain.json
+run 0 schema plain.json
+cp "$work/out" examples/hipmm.schema.json
+(cd examples && python3 "$here/schema.py" <hipmm.schema.json) || fail "the schema's examples"
+grep -q '"advise.coarse_grain.1"' examples/examples.json || fail "there are no examples"
+for graph in examples/examples.json examples/runtime.*.json; do run 0 check $graph; done
+
+# The entry for the catalogue of JSON schemas names the file that hipmm reads.
+python3 - "$top_srcdir/etc/schemastore.json" <<'END' || fail "the catalogue's entry"
+import json, sys
+entry = json.load(open(sys.argv[1]))
+assert set(entry) == {"name", "description", "fileMatch", "url"} and entry["fileMatch"] == ["hipmm.json"], entry
+END
 echo '{ "plugin_path": "mine", "stack": ["sample", "plian"] }' >hipmm.json
 run 0 plugins
 grep -q '^hipmm: .*hipmm.json is not a valid graph' "$work/err" || fail "an invalid graph is passed over in silence"

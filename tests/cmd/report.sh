@@ -69,7 +69,7 @@ is peak.bytes 7340032
 
 run 0 report small.csv -o page.html
 [ ! -s "$work/out" ] || fail "the page and a text were written"
-for part in '<title>' 'id="story"' 'id="column-from"' 'id="column-ranges"' 'requestDraw'; do
+for part in '<title>' 'id="findings"' 'id="column-from"' 'id="column-ranges"' 'requestDraw'; do
   grep -q -- "$part" page.html || fail "the page lacks $part"
 done
 ! grep -qE '(src|href)=|https?:|@(style|script|data|title)@' page.html || fail "the page needs something else"
@@ -107,11 +107,116 @@ for width in 20 40 200; do
   COLUMNS=$width "$hipmm" report cupy_frames.csv >"$work/out" || fail "no text of $width columns"
 done
 
+# Stacks whose numbers differ by 65536 are two; equal stacks of two logs are one.
+python3 - <<'END' || exit 99
+import json
+events = [{"action": "alloc", "addr": 4096 * i, "size": 1, "stream": 0, "time_us": i,
+           "frames": [{"name": f"f{i}", "filename": "a.py", "line": i}]} for i in range(1, 65539)]
+for i in 0, 65536: events[i]["size"] = 4096
+json.dump({"device_traces": [events]}, open("stacks.json", "w"))
+for name, address in ("one", 4096), ("two", 8192):
+    json.dump({"device_traces": [[dict(events[i], addr=address + 65536 * i) for i in ((0, 1) if name == "one" else (1, 0))]]},
+              open(name + ".json", "w"))
+END
+run 0 report --json stacks.json
+is peak.by_stack.0.bytes 4096
+is peak.by_stack.1.bytes 4096
+run 0 report one.json two.json
+prints ' 8 KiB .* 2 blocks  f1 from a.py:1$'
+
+# What a foreign log has in its texts is text, in every form.
+python3 - <<'END' || exit 99
+import struct
+text = b"  #0 in </script><script>document.title = 'pwned'</script><img src=x onerror=alert(1)> from \xff\xe2\x80\xa8\"'`&amp;\\u003c\n"
+event = struct.pack("<HIIII", 0x8000 | 1 | 1 << 1, 1, len(text), 0, 0)[:-8] + text
+event += struct.pack("<HBBBI", 1 | 1 << 3 | 1 << 4 | 1 << 7 | 1 << 10 | 1 << 14, 1, 2, 8, 1)
+head = b"hipmm record 1\n\0" + struct.pack("<IIQQQQQqIi", 0x01020304, 65536, 0, 0, 0, 0, 10**9, 0, 1, 0)
+block = struct.pack("<IIQQQQ", 0x4B4C4252, 1, 0, 0, 0, 1) + bytes(24) + event
+open("evil.record", "wb").write(head.ljust(65536, b"\0") + block.ljust(65536, b"\0"))
+END
+run 0 report evil.record -o evil.html --text
+prints 'script>.* from '
+[ "$(grep -ci '<script' evil.html)" = "$(grep -ci '<script' page.html)" ] || fail "a stack became part of the page"
+! grep -q '<img' evil.html || fail "a stack became part of the page"
+run 0 report --json evil.record
+is peak.bytes 8
+
+# Numbers that no device has, and times that no clock gives.
+printf 'Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00.0,allocate,0xffffffffffffff00,18446744073709551615,0\n1,10:00:01.0,allocate,0x100,9223372036854775808,0xffffffffffffffff\n1,10:00:02.0,allocate,0xfffffffffffff000,281474976710656,0\n1,10:00:03.0,allocate failure,0x0,18446744073709551615,0\n' >huge.csv
+run 0 report huge.csv -o huge.html --json
+is peak.bytes 281474976710656
+is requested_bytes 281474976710656
+is first_failure.bytes 1.84467e+19
+run 0 report huge.csv
+prints '2 allocations of more than 256 TiB count as no memory: no device has that much.$'
+prints 'the first, of 16.00 EiB,'
+
+# ---- Clocks of several logs ----
+
+run 0 report --json small.csv made.record
+grep -q '^hipmm: small.csv has times of the day and made.record of the calendar: how their rows follow' "$work/err" ||
+  fail "the clocks differ: $(cat "$work/err")"
+printf 'Thread,Time,Action,Pointer,Size,Stream\n1,x,allocate,0x900,8,0\n' >timeless.csv
+run 0 report --json small.csv timeless.csv
+grep -q '^hipmm: timeless.csv has no times: its rows come before those of other logs$' "$work/err" ||
+  fail "no times: $(cat "$work/err")"
+
+# ---- Snapshots and reports of processes ----
+
+cat >snapshot.json <<'END'
+{"version": "0.1.0", "runtime": "software", "stacks": [{"device": 0, "source": "<b>x", "top": "devices/0/pool",
+ "held_bytes": 8388608, "peak_held_bytes": 9437184, "resources": [
+ {"name": "pool", "type": "pool", "path": "devices/0/pool", "values": {}, "memory": {
+  "live": {"bytes": 1048576, "blocks": 1}, "free": {"bytes": 6291456, "blocks": 2}, "pending": {"bytes": 0, "blocks": 0},
+  "cached": {"bytes": 1048576, "blocks": 4}, "largest_free_bytes": 4194304, "fragmentation": 0.333,
+  "blockers": [{"joined_bytes": 6291456, "below_bytes": 4194304, "above_bytes": 2097152, "n_blocks": 1,
+                "blocks": [{"address": "0x400000", "bytes": 1048576, "state": "live", "stream": "0x0"}]}],
+  "streams": [{"stream": "0x0", "live": {"bytes": 1048576, "blocks": 1}, "pending": {"bytes": 0, "blocks": 0},
+               "cached": {"bytes": 1048576, "blocks": 4}}]}},
+ {"name": "device", "type": "device", "path": null, "held": {"bytes": 8388608, "blocks": 1}}]}]}
+END
+run 0 report snapshot.json -o snapshot.html --text
+prints '^- The stack of devices/0/pool holds 8 MiB of device 0, and held at most 9 MiB.$'
+prints '^- devices/0/pool has 1 MiB in 1 live block, and 7 MiB that no block uses.$'
+prints '^- Its free memory is fragmented: the largest free block has 4 MiB (33 % less).$'
+prints '^- In devices/0/pool 1 block from 0x400000 on keeps 6 MiB of free memory apart.$'
+prints '^  devices/0/pool  pool .* 1 MiB   *6 MiB'
+prints '^- A snapshot is of one moment'
+grep -q '&lt;b&gt;x' snapshot.html && ! grep -q '<b>x\|http\|@data@' snapshot.html || fail "the page of a snapshot"
+"$hipmm" report --json - <snapshot.json >"$work/out" || fail "a snapshot from standard input"
+is tables.0.rows '[[0, "<b>x", "devices/0/pool", 8388608, 9437184]]'
+is tables.3.rows.0 '["devices/0/pool", "0x400000", "0x0", 1, 6291456]'
+COLUMNS=40 "$hipmm" report snapshot.json >"$work/out"
+prints '^    held: 8 MiB$'
+run 1 convert snapshot.json
+grep -q '^hipmm: snapshot.json: is a snapshot of hipmm, which has no events: `hipmm report` alone shows it$' "$work/err" ||
+  fail "convert of a snapshot: $(cat "$work/err")"
+run 1 report snapshot.json small.csv
+says '^hipmm: report: of the 2 files 1 is no log but a snapshot or the report of a process; report these apart$'
+cat >run.json <<'END'
+{"program":"train","process":7,"host":"h","runtime":"software","moment":"exit","signal":null,"functions":{"hipMalloc":{"calls":3,"passed":0,"failed":1}},"memory":[{"device":0,"kind":"device","peak_requested_bytes":4194304,"live_bytes":1024,"live_blocks":1,"peak_reserved_bytes":6291456}],"resources":[],"first_failure":"no memory"}
+{"program":"eval","process":8,"runtime":"software","memory":[]}
+END
+run 0 report run.json
+prints '^- train (process 7) had at most 4 MiB of device memory at once on device 0.$'
+prints '^- The first failure of train (process 7): no memory$'
+prints '^  hipMalloc  *3  *0  *1$'
+prints '^- The report of a process has sums'
+head -c 300 run.json >cut.json
+run 1 report cut.json
+says '^hipmm: cut.json: is no valid JSON: line 1: '
+printf '{"runtime": 1, "process": "x", "memory": 3}' >other.json
+run 1 report other.json
+says '^hipmm: other.json: line 1 is neither a snapshot of hipmm nor a report of a process$'
+
 # A browser draws it.
 if command -v chromium >/dev/null; then
   run 0 report made.record -o drawn.html
   if timeout 60 chromium --headless=new --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom \
     "file://$work/drawn.html" >dom 2>dom.err; then
+    timeout 60 chromium --headless=new --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom \
+      "file://$work/evil.html" >evil.dom 2>dom.err
+    grep -q 'record</title>\|evil.record' evil.dom && ! grep -q '<title>pwned' evil.dom || fail "a stack was run"
     for text in '940 MiB in 151 blocks' 'At most 939.87 MiB are live at once' '(no call stack recorded)' 'id="flame"'; do
       grep -q -- "$text" dom || fail "the drawn page lacks: $text"
     done
@@ -136,6 +241,13 @@ run 1 report small.csv -o none/page.html
 says '^hipmm: report: cannot write "none/page.html": No such file or directory$'
 run 2 report --text --json small.csv
 says '^hipmm: report: --text and --json are two answers; ask for one$'
+if [ -c /dev/full ]; then
+  run 1 report small.csv -o /dev/full
+  says '^hipmm: report: cannot write "/dev/full": No space left on device$'
+  run 1 report snapshot.json -o /dev/full
+  says '^hipmm: report: cannot write "/dev/full": No space left on device$'
+  "$hipmm" report small.csv >/dev/full 2>"$work/err" && fail "a full disk is passed over in silence"
+fi
 # A clock that steps back, and addresses that are used twice.
 printf 'Thread,Time,Action,Pointer,Size,Stream\n1,10:00:05.0,allocate,0x100,8,0\n1,10:00:01.0,allocate,0x100,16,0\n1,x,free,0x100,16,0\n' >steps.csv
 run 0 report --json steps.csv

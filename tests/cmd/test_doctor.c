@@ -81,6 +81,14 @@ static void says_which_call_failed(void **state)
 
 /* ---- Defects of streams ---- */
 
+/* A defect that lets two streams write one block at once is a race between threads of the software device.
+ * ThreadSanitizer reports each word of it, which takes minutes. */
+#if defined(__SANITIZE_THREAD__)
+enum { MAY_RACE = 0 };
+#else
+enum { MAY_RACE = 1 };
+#endif
+
 static int ignores_the_event(hipmm_stream_t stream, hipmm_hip_event_t event, unsigned flags)
 {
   (void)stream;
@@ -92,6 +100,7 @@ static int ignores_the_event(hipmm_stream_t stream, hipmm_hip_event_t event, uns
 static void finds_that_streams_do_not_wait(void **state)
 {
   (void)state;
+  if (!MAY_RACE) return;
   lent->StreamWaitEvent = ignores_the_event;
   finds("event-order", "a copy that waits for the writing stream: ");
 }
@@ -154,6 +163,7 @@ static int gives_the_kept_block(void **ptr, size_t bytes, hipmm_hip_mempool_t po
 static void finds_a_pool_that_does_not_wait(void **state)
 {
   (void)state;
+  if (!MAY_RACE) return;
   kept = NULL;
   lent->FreeAsync = keeps_it;
   lent->MallocFromPoolAsync = gives_the_kept_block;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_formats.c: the logs of other tools: their rows, what is said of a file that is another, and damage of every kind. */
+#include "../../core/base/record_format.h"
 #include "../../core/cmd/trace/rows.h"
 
 #include <inttypes.h>
@@ -13,6 +14,9 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#ifdef HIPMM_HAVE_SQLITE
+#include <sqlite3.h>
+#endif
 
 static char folder[] = "/tmp/test_formats.XXXXXX";
 static char file[64];
@@ -308,6 +312,39 @@ static void says_what_a_file_is_instead(void **state)
 }
 
 #ifdef HIPMM_HAVE_SQLITE
+/* Columns and tables of newer releases, or of a profile with CUDA calls; another process has a call with the number too. */
+static void reads_the_streams_and_threads_of_nsys(void **state)
+{
+  struct trace_row row;
+  sqlite3 *database = NULL;
+  (void)state;
+  unlink(file);
+  assert_int_equal(sqlite3_open(file, &database), SQLITE_OK);
+  assert_int_equal(
+      sqlite3_exec(database,
+                   "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER, globalPid INTEGER, deviceId INTEGER, "
+                   "address INTEGER, bytes INTEGER, memKind INTEGER, memoryOperationType INTEGER, correlationId "
+                   "INTEGER, streamId INTEGER);"
+                   "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, globalTid INTEGER, correlationId INTEGER);"
+                   "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, (7 << 24) + 41, 9), (1, (8 << 24) + 42, 9), "
+                   "(2, (7 << 24) + 43, 10), (2, (7 << 24) + 43, 10);"
+                   "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (1, 7 << 24, 0, 4096, 64, 2, 0, 9, 13), "
+                   "(2, 7 << 24, 0, 4096, 64, 2, 1, 10, 14), (3, 7 << 24, 0, 8192, 32, 2, 0, 11, NULL);",
+                   NULL, NULL, NULL),
+      SQLITE_OK);
+  sqlite3_close(database);
+  struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
+  static const unsigned expected[][2] = {{13, 41}, {14, 43}, {0, 0}};
+  assert_non_null(rows);
+  for (size_t i = 0; i < 3; i++) {
+    assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
+    assert_int_equal(row.stream, expected[i][0]);
+    assert_int_equal(row.thread, expected[i][1]);
+  }
+  assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE_END);
+  trace_rows_close(rows);
+}
+
 static void says_that_a_database_has_no_memory_events(void **state)
 {
   size_t bytes, length = strlen("CUDA_GPU_MEMORY_USAGE_EVENTS");
@@ -325,6 +362,74 @@ static void says_that_a_database_has_no_memory_events(void **state)
   free(data);
 }
 #endif
+
+/* ---- Records --------------------------------------------------------------------------------------------------- */
+
+enum { RECORD_BLOCKS = 300, RECORD_EVENTS = 100 };
+
+/* Writes a record of blocks that all begin at one time, the last one first, each of its own thread. */
+static void write_record(enum record_action action, uint64_t ticks)
+{
+  char *block = calloc(1, RECORD_BLOCK_BYTES);
+  assert_non_null(block);
+  *(struct record_head *)block = (struct record_head){.magic = RECORD_MAGIC,
+                                                      .byte_order = RECORD_BYTE_ORDER,
+                                                      .block_bytes = RECORD_BLOCK_BYTES,
+                                                      .ticks_per_second = 1000000000};
+  unlink(file);
+  FILE *stream = fopen(file, "wb");
+  assert_non_null(stream);
+  fwrite(block, sizeof(struct record_head), 1, stream);
+  for (uint32_t i = 0; i < RECORD_BLOCKS; i++) {
+    struct record_context context = {0};
+    memset(block, 0, RECORD_BLOCK_BYTES);
+    *(struct record_block *)block =
+        (struct record_block){.magic = RECORD_BLOCK_MAGIC, .thread = i + 1, .sequence = RECORD_BLOCKS - i};
+    char *at = block + sizeof(struct record_block);
+    for (uint64_t event = 0; event < RECORD_EVENTS; event++)
+      at = record_put(at, &context,
+                      &(struct record_event){.action = action,
+                                             .ticks = event * ticks,
+                                             .ptr = (event * RECORD_BLOCKS + RECORD_BLOCKS - i) << 8,
+                                             .bytes = 8});
+    fseek(stream, (long)(i + 1) * RECORD_BLOCK_BYTES, SEEK_SET);
+    fwrite(block, 4096, 1, stream);
+  }
+  fseek(stream, (long)(RECORD_BLOCKS + 1) * RECORD_BLOCK_BYTES - 1, SEEK_SET);
+  fwrite("", 1, 1, stream);
+  fclose(stream);
+  free(block);
+}
+
+/* Blocks that begin at one time are read in the order of their sequence numbers, and their events in order of time. */
+static void merges_many_blocks_of_one_moment(void **state)
+{
+  struct trace_row row;
+  uint64_t address = 0, n = 0;
+  (void)state;
+  write_record(RECORD_ALLOCATE, 10000);
+  struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
+  assert_non_null(rows);
+  for (; trace_rows_next(rows, &row) == TRACE_LINE; n++, address = row.pointer) assert_true(row.pointer > address);
+  assert_int_equal(n, RECORD_BLOCKS * RECORD_EVENTS);
+  assert_string_equal(trace_rows_remark(rows), "");
+  trace_rows_close(rows);
+}
+
+/* A log that begins in the middle of a program has frees that nothing allocates. To look for the allocation of each in all
+ * threads would take minutes. */
+static void reads_frees_of_blocks_from_before_the_log(void **state)
+{
+  struct trace_row row;
+  uint64_t n = 0;
+  (void)state;
+  write_record(RECORD_FREE, 1);
+  struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
+  assert_non_null(rows);
+  while (trace_rows_next(rows, &row) == TRACE_LINE) n++;
+  assert_int_equal(n, RECORD_BLOCKS * RECORD_EVENTS);
+  trace_rows_close(rows);
+}
 
 /* ---- Damage ---------------------------------------------------------------------------------------------------- */
 
@@ -378,8 +483,11 @@ int main(void)
       cmocka_unit_test(takes_addresses_of_64_bits),
       cmocka_unit_test(says_what_a_file_is_instead),
 #ifdef HIPMM_HAVE_SQLITE
+      cmocka_unit_test(reads_the_streams_and_threads_of_nsys),
       cmocka_unit_test(says_that_a_database_has_no_memory_events),
 #endif
+      cmocka_unit_test(merges_many_blocks_of_one_moment),
+      cmocka_unit_test(reads_frees_of_blocks_from_before_the_log),
       cmocka_unit_test(survives_every_damage),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

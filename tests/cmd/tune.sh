@@ -23,6 +23,11 @@ sys.exit(not eval(sys.argv[1]))' "$1" || fail "$log, goal $goal: $2: $(tr -d ' \
 
 # ---- Beside exhaustive search ----
 
+# ThreadSanitizer leaves so few addresses that some reservations must be tried twice, which are calls of the driver.
+case ${SANITIZER_FLAGS-} in
+*thread*) noise=0.005 ;;
+*) noise=0 ;;
+esac
 for log in streams one_stream; do
   goal=both
   run 0 tune --quick --exhaustive --json $log.csv
@@ -31,7 +36,8 @@ for log in streams one_stream; do
     run 0 tune --quick --goal $goal --json $log.csv
     cp "$work/out" tuned.json
     holds 'tuned["graphs"] * 2 < all["graphs"] and tuned["is_complete"]' "it tries too many graphs"
-    holds 'tuned["default"][held] == all["default"][held] and tuned["default"][ns] == all["default"][ns]' "it is not the same twice"
+    holds 'tuned["default"][held] == all["default"][held] and abs(tuned["default"][ns] - all["default"][ns]) <= '$noise' * all["default"][ns]' \
+      "it is not the same twice"
     holds 'not (stack[held] <= found[held] and stack[ns] < found[ns] or stack[held] < found[held] and stack[ns] <= found[ns])' \
       "the default stack is better"
     case $goal in

@@ -29,7 +29,6 @@ mkdir "$work/cuda" && echo '#include <rmm/cuda_runtime_api.h>' >"$work/cuda/cuda
 # Test, and why it differs.
 cat >"$work/differs" <<'END'
 AdaptorTest/3.Equality                          two logging adaptors write one file: refused
-Adaptor.AllocateFailure                         the row of a failure has (nil), as in RMM 26.x
 AlignedTest.BelowAlignmentThresholdPassthrough  addresses that are not aligned to 256: refused
 AlignedTest.DefaultAllocationAlignmentPassthrough  addresses that are not aligned to 256: refused
 PoolTest.ForceGrowth                            a pool takes at least 4 KiB from its upstream

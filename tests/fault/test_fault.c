@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Every HIP call that hipmm makes during a workload fails once, each in turn, over stacks of all types: what is
- * allocated keeps its data, what could not be done can be done when it is tried again, and in the end everything has
- * been given back. Of a function that is called more often than HIPMM_TEST_FAULTS, only so many calls fail, evenly
- * spread.
+/* Sweeps (sweep.h) over stacks of all types: every HIP call, allocation of host memory and call on a file of a workload
+ * fails once. What is allocated keeps its data, what could not be done can be done when it is tried again, and in the end
+ * everything has been given back.
  *
- * The workload's own HIP calls are of functions that hipmm does not use (see `of_the_workload`), so that a failure on
+ * The workload's own HIP calls are of functions that hipmm does not use in it (`own_calls`), so that a failure on
  * schedule always hits hipmm. It works on device 1 while device 0 is current, with streams that run as late as they
  * can. */
 #include "../../core/cmd/plugin/program.h"
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
+#include "sweep.h"
 
+#include <errno.h>
+#include <hipmm/inspect.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { DEVICE = 1, BLOCKS = 24, COPIES = 64, COPIED_BYTES = 16384 };
+enum { DEVICE = 1, BLOCKS = 24, COPIES = 64, COPIED_BYTES = 4096 };
 
 struct block {
   char *ptr;
@@ -31,42 +33,17 @@ struct workload {
   struct block blocks[BLOCKS];
   struct copy *copies; /* pinned, or copying would wait for the stream */
   int n_copies;
-  bool is_on_host;   /* all memory is */
-  char failure[600]; /* the first thing that must not be; empty if none */
+  bool is_on_host; /* all memory is */
 };
 
 static struct workload workload;
 static atomic_int lost_patterns;
 
-static void note(const char *format, ...) HIPMM_PRINTF(1, 2);
-
-static void note(const char *format, ...)
-{
-  va_list arguments;
-  va_start(arguments, format);
-  if (!workload.failure[0]) vsnprintf(workload.failure, sizeof workload.failure, format, arguments);
-  va_end(arguments);
-}
-
-/* A call failed once; tried again it must do. */
-static void expect_ok(const char *call, enum hipmm_status status)
-{
-  if (status) note("%s, tried again: %s: %s", call, hipmm_status_string(status), hipmm_last_error_message());
-}
-
-/* The record of a failure has a text. */
-static bool failed(const char *call, enum hipmm_status status)
-{
-  if (status && !*hipmm_last_error_message()) note("%s fails without a word: %s", call, hipmm_status_string(status));
-  return status != HIPMM_OK;
-}
-
 /* ---- Steps ---- */
 
 static void build(void)
 {
-  if (failed("hipmm_resource_get_for_device", hipmm_resource_get_for_device(DEVICE, &workload.resource)))
-    expect_ok("hipmm_resource_get_for_device", hipmm_resource_get_for_device(DEVICE, &workload.resource));
+  SWEEP_OUT(workload.resource, hipmm_resource_get_for_device, DEVICE);
 }
 
 /* What the stream has copied of a block, to be looked at by a host function behind the copy. Of plain host memory there
@@ -88,48 +65,90 @@ static void check_pattern(void *closure)
     }
 }
 
-static void check_on_stream(const struct block *block, hipmm_stream_t stream)
+/* The head of a block, or its tail behind that. */
+static void check_on_stream(const struct block *block, size_t offset, hipmm_stream_t stream)
 {
   struct copy *copy = &workload.copies[workload.n_copies++];
-  *copy = (struct copy){.pattern = block->pattern, .bytes = block->bytes < COPIED_BYTES ? block->bytes : COPIED_BYTES};
-  copy->seen = workload.is_on_host ? block->ptr : copy->data;
+  size_t bytes = block->bytes - offset;
+  *copy = (struct copy){.pattern = block->pattern, .bytes = bytes < COPIED_BYTES ? bytes : COPIED_BYTES};
+  copy->seen = workload.is_on_host ? block->ptr + offset : copy->data;
   if (!workload.is_on_host &&
-      hip_table()->MemcpyAsync(copy->data, block->ptr, copy->bytes, 2 /* to the host */, stream))
-    note("hipMemcpyAsync");
-  if (hip_table()->LaunchHostFunc(stream, check_pattern, copy)) note("hipLaunchHostFunc");
+      hip_table()->MemcpyAsync(copy->data, block->ptr + offset, copy->bytes, 2 /* to the host */, stream))
+    sweep_note("hipMemcpyAsync");
+  if (hip_table()->LaunchHostFunc(stream, check_pattern, copy)) sweep_note("hipLaunchHostFunc");
+}
+
+static size_t tail_of(const struct block *block)
+{
+  return block->bytes < COPIED_BYTES ? block->bytes : block->bytes - COPIED_BYTES;
+}
+
+static void fill(const struct block *block, hipmm_stream_t stream)
+{
+  size_t head = block->bytes < COPIED_BYTES ? block->bytes : COPIED_BYTES, tail = tail_of(block);
+  if (hip_table()->MemsetAsync(block->ptr, block->pattern, head, stream) ||
+      (tail < block->bytes && hip_table()->MemsetAsync(block->ptr + tail, block->pattern, block->bytes - tail, stream)))
+    sweep_note("hipMemsetAsync");
+}
+
+static void expect_apart(const struct block *block)
+{
+  for (int i = 0; i < BLOCKS; i++) {
+    const struct block *other = &workload.blocks[i];
+    if (other->ptr && other->ptr < block->ptr + block->bytes && block->ptr < other->ptr + other->bytes)
+      sweep_note("block %d is in block %d", block->pattern, other->pattern);
+  }
 }
 
 static void allocate(int index, size_t bytes, int stream)
 {
-  struct block *block = &workload.blocks[index];
+  struct block block = {NULL, bytes, index + 1};
   void *ptr = NULL;
-  if (!workload.resource) return;
-  if (failed("hipmm_allocate", hipmm_allocate(workload.resource, bytes, workload.streams[stream], &ptr))) {
-    enum hipmm_status status = hipmm_allocate(workload.resource, bytes, workload.streams[stream], &ptr);
-    expect_ok("hipmm_allocate", status);
-  }
-  if (!ptr) return;
-  *block = (struct block){ptr, bytes, index + 1};
-  if (hip_table()->MemsetAsync(ptr, block->pattern, bytes, workload.streams[stream])) note("hipMemsetAsync");
+  if (!workload.resource || SWEEP_OUT(ptr, hipmm_allocate, workload.resource, bytes, workload.streams[stream]) || !ptr)
+    return;
+  block.ptr = ptr;
+  expect_apart(&block);
+  fill(&block, workload.streams[stream]);
+  workload.blocks[index] = block;
 }
 
 /* Only on the stream that the block was used on: nothing else orders it. */
 static void deallocate(int index, int stream, bool knows_size)
 {
   struct block *block = &workload.blocks[index];
-  size_t bytes = knows_size ? block->bytes : 0;
   if (!block->ptr) return;
-  check_on_stream(block, workload.streams[stream]);
-  if (failed("hipmm_deallocate", hipmm_deallocate(workload.resource, block->ptr, bytes, workload.streams[stream])))
-    expect_ok("hipmm_deallocate", hipmm_deallocate(workload.resource, block->ptr, bytes, workload.streams[stream]));
+  check_on_stream(block, 0, workload.streams[stream]);
+  if (tail_of(block) < block->bytes) check_on_stream(block, tail_of(block), workload.streams[stream]);
+  SWEEP(hipmm_deallocate, workload.resource, block->ptr, knows_size ? block->bytes : 0, workload.streams[stream]);
   block->ptr = NULL;
 }
 
 static void trim(size_t keep_bytes)
 {
+  if (workload.resource) SWEEP(hipmm_resource_trim, workload.resource, keep_bytes);
+}
+
+static void count_extent(void *arg, const struct hipmm_extent *extent)
+{
+  *(size_t *)arg += extent->state == HIPMM_EXTENT_LIVE;
+}
+
+static void ignore_value(void *arg, const struct hipmm_value *value)
+{
+  (void)arg, (void)value;
+}
+
+/* What can be asked of a resource, without a change to it. */
+static void inspect(void)
+{
+  char *json = NULL;
+  size_t n_live = 0, held = 0;
   if (!workload.resource) return;
-  if (failed("hipmm_resource_trim", hipmm_resource_trim(workload.resource, keep_bytes)))
-    expect_ok("hipmm_resource_trim", hipmm_resource_trim(workload.resource, keep_bytes));
+  if (!SWEEP_OUT_ONLY(json, hipmm_snapshot)) hipmm_string_free(json);
+  SWEEP(hipmm_resource_visit_values, workload.resource, ignore_value, NULL);
+  SWEEP(hipmm_resource_visit_blocks, workload.resource, count_extent, &n_live);
+  SWEEP(hipmm_device_held_bytes, DEVICE, &held, NULL);
+  SWEEP(hipmm_resource_reset_peaks, workload.resource);
 }
 
 /* Grows, reuses on the same stream and across streams, trims, retires a stream, and leaves two blocks behind. */
@@ -156,6 +175,7 @@ static void run_steps(size_t unit)
   for (int i = 0; i < 12; i++)
     if (i % 2 == 1) deallocate(6 + i, 1, true);
   allocate(19, 30 * unit, 1);
+  inspect();
   deallocate(18, 1, true);
   deallocate(19, 1, true);
   trim(unit);
@@ -171,16 +191,11 @@ struct stack {
   bool reaches_host;   /* the devices can use all host memory, and this is in it */
 };
 
-static const char *const of_the_workload[] = {"hipMemsetAsync",
-                                              "hipMemcpyAsync",
-                                              "hipLaunchHostFunc",
-                                              "hipStreamCreateWithFlags",
-                                              "hipStreamDestroy",
-                                              "hipGetErrorName",
-                                              NULL};
+static const char *const own_calls[] = {"hipMemsetAsync", "hipMemcpyAsync", "hipLaunchHostFunc", NULL};
 
-static void begin(const struct stack *stack)
+static void begin(const void *argument)
 {
+  const struct stack *stack = argument;
   char graph[1000];
   workload = (struct workload){.is_on_host = stack->reaches_host};
   atomic_store(&lost_patterns, 0);
@@ -188,52 +203,34 @@ static void begin(const struct stack *stack)
            "{\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"256MiB\", \"scheduler\": \"stepped\", "
            "\"seed\": 5, \"granularity\": \"128KiB\", \"pageable_memory_access\": %s}, \"%s\": %s}",
            stack->reaches_host ? "true" : "false", *stack->stack == '{' ? "resources" : "stack", stack->stack);
-  if (hipmm_init_from_string(graph)) note("initialisation: %s", hipmm_last_error_message());
+  if (hipmm_init_from_string(graph)) sweep_note("initialisation: %s", hipmm_last_error_message());
   hip_table()->SetDevice(DEVICE);
   for (int i = 0; i < 2; i++) hip_table()->StreamCreateWithFlags(&workload.streams[i], HIPMM_HIP_STREAM_NON_BLOCKING);
   program_begin(stack->region_bytes);
   hip_table()->HostMalloc((void **)&workload.copies, COPIES * sizeof *workload.copies, HIPMM_HIP_HOST_MALLOC_PORTABLE);
   hip_table()->SetDevice(0);
-  software()->reset_calls();
 }
 
-/* What must hold after finalize, whatever failed. */
-static void check_balance(void)
+static void run(const void *argument)
 {
-  uint64_t elsewhere = 0, lost = live_on_all_devices(), faults = faults_on_all_devices();
-  software()->live(0, &elsewhere, NULL);
-  if (elsewhere) note("%llu blocks are on the wrong device", (unsigned long long)elsewhere);
-  if (lost) note("%llu blocks or handles were not given back", (unsigned long long)lost);
-  if (faults) note("%llu times work ran on memory that was gone", (unsigned long long)faults);
-  if (atomic_load(&lost_patterns)) note("%d blocks lost their pattern", atomic_load(&lost_patterns));
-}
-
-/* Of the thread; hipmm changes it for some calls. */
-static void check_capture_mode(void)
-{
-  enum { GLOBAL = 0 };
-  int mode = GLOBAL;
-  int (*exchange)(int *mode);
-  void *address = hip_symbol("hipThreadExchangeStreamCaptureMode");
-  memcpy(&exchange, &address, sizeof exchange);
-  if (exchange(&mode) || mode != GLOBAL) note("the thread was left in capture mode %d", mode);
-}
-
-static void end(void)
-{
+  const struct stack *stack = argument;
+  run_steps(stack->unit);
   hipmm_resource_release(workload.resource);
-  if (hipmm_finalize()) note("hipmm_finalize: %s", hipmm_last_error_message());
-  software()->fail_none();
-  int current = -1;
-  if (hip_table()->GetDevice(&current) || current) note("device %d was left current", current);
-  check_capture_mode();
+  SWEEP(hipmm_finalize);
+}
+
+static void end(const void *argument)
+{
+  uint64_t elsewhere = 0;
+  (void)argument;
+  software()->live(0, &elsewhere, NULL);
+  if (elsewhere) sweep_note("%llu blocks are on the wrong device", (unsigned long long)elsewhere);
   hip_table()->SetDevice(DEVICE);
   hip_table()->DeviceSynchronize();
   hip_table()->HostFree(workload.copies);
   program_end();
-  check_balance();
+  if (atomic_load(&lost_patterns)) sweep_note("%d blocks lost their pattern", atomic_load(&lost_patterns));
   for (int i = 0; i < 2; i++) hip_table()->StreamDestroy(workload.streams[i]);
-  software()->reset();
   hip_table()->SetDevice(0);
 }
 
@@ -306,63 +303,60 @@ static const struct stack stacks[] = {
     {"pool on a guard", "[{\"type\": \"pool\", \"growth\": \"segments\"}, \"guard\", \"device\"]", .unit = 80000},
 };
 
-enum { MOST_NAMES = 200 };
-
-/* What hipmm calls during the workload, and how often. */
-struct calls {
-  const char *names[MOST_NAMES];
-  uint64_t counts[MOST_NAMES];
-  size_t n;
-};
-
-static bool is_among(const char *const *names, const char *name)
-{
-  while (names && *names && strcmp(*names, name) != 0) names++;
-  return names && *names;
-}
-
-static struct calls count_calls(const struct stack *stack)
-{
-  struct calls calls = {.n = 0};
-  uint64_t count;
-  const char *name;
-  begin(stack);
-  run_steps(stack->unit);
-  hipmm_resource_release(workload.resource);
-  hipmm_finalize();
-  for (size_t i = 0; (name = software()->call(i, &count)); i++) {
-    if (!count || is_among(of_the_workload, name)) continue;
-    calls.names[calls.n] = name;
-    calls.counts[calls.n++] = count;
-  }
-  workload.resource = NULL;
-  return calls;
-}
-
 static void sweeps(void **state)
 {
   const struct stack *stack = *state;
-  struct calls calls = count_calls(stack);
+  const struct sweep_scenario scenario = {.name = stack->name,
+                                          .begin = begin,
+                                          .run = run,
+                                          .end = end,
+                                          .argument = stack,
+                                          .reason = "the program's allocator",
+                                          .own_calls = own_calls};
+  sweep_over(&scenario);
+}
+
+/* ---- Failures that go on ---- */
+
+/* Whether the allocation fails where there is no more host memory from its step `nth` on. */
+static bool fails_from(uint64_t nth, size_t bytes, void **ptr_out)
+{
+  interpose_begin_lasting(INTERPOSE_MEMORY, nth, ENOMEM);
+  enum hipmm_status status = hipmm_allocate(workload.resource, bytes, workload.streams[0], ptr_out);
+  interpose_end();
+  if (status && status != HIPMM_E_OUT_OF_MEMORY) sweep_note("hipmm_allocate: %s", hipmm_last_error_message());
+  return status != HIPMM_OK;
+}
+
+/* Whether there is such a step. */
+static bool fail_again_and_again(const struct stack *stack, uint64_t nth)
+{
+  enum { TRIES = 70 };
+  size_t bytes = 30 * stack->unit;
+  void *ptr = NULL;
+  begin(stack);
+  build();
+  bool fails = fails_from(nth, bytes, &ptr), is_there = interpose_has_failed();
+  for (int i = 1; fails && i < TRIES; i++) fails = fails_from(nth, bytes, &ptr);
+  if (fails && hipmm_allocate(workload.resource, bytes, workload.streams[0], &ptr))
+    sweep_note("after %d failures at step %llu: %s", TRIES, (unsigned long long)nth, hipmm_last_error_message());
+  if (ptr && hipmm_deallocate(workload.resource, ptr, 0, workload.streams[0]))
+    sweep_note("hipmm_deallocate: %s", hipmm_last_error_message());
+  hipmm_resource_release(workload.resource);
+  if (hipmm_finalize()) sweep_note("hipmm_finalize: %s", hipmm_last_error_message());
+  end(stack);
   software()->reset();
-  if (workload.failure[0]) fail_msg("%s", workload.failure);
-  uint64_t runs = 0, most = number_from_environment("HIPMM_TEST_FAULTS", 50);
-  assert_true(most);
-  char failures[2000] = "";
-  for (size_t i = 0; i < calls.n; i++) {
-    for (uint64_t nth = 1; nth <= calls.counts[i]; nth += calls.counts[i] / most + 1) {
-      begin(stack);
-      assert_true(software()->schedule(calls.names[i], nth, 0));
-      run_steps(stack->unit);
-      end();
-      runs++;
-      size_t used = strlen(failures);
-      if (workload.failure[0])
-        snprintf(failures + used, sizeof failures - used, "\n  call %llu of %s fails: %s", (unsigned long long)nth,
-                 calls.names[i], workload.failure);
-    }
-  }
-  if (failures[0]) fail_msg("%s", failures);
-  assert_in_range(runs, 1, 100000);
+  return is_there;
+}
+
+/* What fails again and again uses nothing up: the attempt after many succeeds. */
+static void keeps_nothing_of_failures(void **state)
+{
+  uint64_t nth = 1;
+  interpose_prepare();
+  sweep_begin_alone();
+  while (fail_again_and_again(*state, nth)) nth++;
+  assert_string_equal(sweep_failure(), "");
 }
 
 /* ---- Failures before there is a stack ---- */
@@ -412,12 +406,15 @@ int main(void)
 {
   log_to_file("error");
   make_log_file();
-  struct CMUnitTest tests[1 + sizeof stacks / sizeof *stacks] = {cmocka_unit_test(init_can_be_tried_again)};
+  enum { STACKS = sizeof stacks / sizeof *stacks };
+  struct CMUnitTest tests[1 + 2 * STACKS] = {cmocka_unit_test(init_can_be_tried_again)};
   size_t n = 1;
-  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
-    tests[n++] = (struct CMUnitTest){
-        .name = stacks[i].name, .test_func = sweeps, .initial_state = (void *)(uintptr_t)&stacks[i]};
+  for (size_t i = 0; i < 2 * STACKS; i++)
+    tests[n++] = (struct CMUnitTest){.name = stacks[i / 2].name,
+                                     .test_func = i % 2 ? keeps_nothing_of_failures : sweeps,
+                                     .initial_state = (void *)(uintptr_t)&stacks[i / 2]};
   int failed_tests = _cmocka_run_group_tests("fault", tests, n, NULL, NULL);
+  sweep_print_sums();
   remove_log_file();
   return failed_tests;
 }

@@ -128,6 +128,38 @@ static void tells_of_what_is_below(void **state)
   hipmm_resource_release(other);
 }
 
+/* Under the pool's lock, and under none. */
+static void call_hipmm(void *arg, const struct hipmm_event *event)
+{
+  enum hipmm_event_kind *kinds = arg;
+  void *ptr = NULL;
+  int64_t value;
+  bool is_refused = hipmm_allocate(NULL, 1000, NULL, &ptr) == HIPMM_E_STATE &&
+                    strstr(hipmm_last_error_message(), "a function of hooks, which must call nothing of hipmm") &&
+                    hipmm_query("devices/0/pool/live_bytes", &value) == HIPMM_E_STATE &&
+                    hipmm_log_set_level(HIPMM_LOG_INFO) == HIPMM_E_STATE && hipmm_finalize() == HIPMM_E_STATE;
+  if (is_refused) kinds[event->kind] = event->kind;
+}
+
+static void refuses_calls_of_the_function(void **state)
+{
+  (void)state;
+  enum hipmm_event_kind refused[16] = {0};
+  const struct hipmm_hooks hooks = {.struct_size = sizeof hooks, .callback = call_hipmm, .arg = refused};
+  void *none = NULL;
+  assert_ok(hipmm_hooks_register("mine", &hooks));
+  fixture_start("'stack': [{'type': 'hooks', 'hooks': 'mine'}, 'pool', 'device']");
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);
+  assert_message("999");
+  fixture_free(ptr, 1000, NULL);
+  assert_status(hipmm_allocate(NULL, MIB << 20, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("pool");
+  static const enum hipmm_event_kind kinds[] = {HIPMM_EVENT_GREW, HIPMM_EVENT_ALLOCATED, HIPMM_EVENT_FREED,
+                                                HIPMM_EVENT_FREE_REFUSED, HIPMM_EVENT_OUT_OF_MEMORY};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) assert_int_equal(refused[kinds[i]], kinds[i]);
+}
+
 static void needs_a_function(void **state)
 {
   (void)state;
@@ -194,6 +226,7 @@ int main(void)
       hooks_test(tells_of_everything_in_its_order),
       hooks_test(tells_of_mapped_growth),
       hooks_test(tells_of_what_is_below),
+      hooks_test(refuses_calls_of_the_function),
       hooks_test(needs_a_function),
       hooks_test(loses_nothing_whatever_call_fails),
       hooks_test(tells_every_thread),

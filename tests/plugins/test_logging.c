@@ -100,8 +100,8 @@ static void writes_what_rmm_writes(void **state)
            "^Thread,Time,Action,Pointer,Size,Stream\n"
            "%ld," TIME ",allocate,%p,1000,0\n"
            "%ld," TIME ",allocate,%p,1,%p\n"
-           "%ld," TIME ",allocate,\\(nil\\),0,0x1\n"
-           "%ld," TIME ",allocate failure,\\(nil\\),18446744073709551615,0x2\n"
+           "%ld," TIME ",allocate,0x0,0,0x1\n"
+           "%ld," TIME ",allocate failure,0x0,18446744073709551615,0x2\n"
            "%ld," TIME ",free,%p,1000,0\n"
            "%ld," TIME ",free,%p,1,%p\n$",
            thread, first, thread, second, (void *)stream, thread, thread, thread, first, thread, second,

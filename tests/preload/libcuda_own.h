@@ -6,6 +6,7 @@
 
 #include "libcuda.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ void *fake_software(const char *name);
 
 struct CUctx_st {
   int device;
-  unsigned references; /* of a primary context */
+  atomic_uint references; /* of a primary context */
 };
 
 /* Of the calling thread. */

@@ -33,7 +33,7 @@ PASS(cuMemsetD32Async, hipMemsetD32Async, (CUdeviceptr address, unsigned value, 
 static struct {
   CUstream stream;
   CUcontext context;
-  bool was_waited_for;
+  atomic_bool was_waited_for;
 } streams[64];
 static int stream_count;
 
@@ -73,7 +73,8 @@ bool fake_waited_for(CUstream stream)
 FUNCTION(cuStreamSynchronize)(CUstream stream)
 {
   READY();
-  for (int i = 0; i < stream_count; i++) streams[i].was_waited_for |= streams[i].stream == stream;
+  for (int i = 0; i < stream_count; i++)
+    if (streams[i].stream == stream) streams[i].was_waited_for = true;
   return SOFTWARE("hipStreamSynchronize", (CUstream))(stream);
 }
 

@@ -115,6 +115,8 @@ tells '"resources":\[{"device":0,"name":"tracking","report":\["device 0: 3 alloc
 if command -v python3 >/dev/null; then
   python3 -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$work/report" || fail "no JSON"
 fi
+run 0 report "$work/report"
+prints '^- program (process [0-9]*) had 3 blocks with 4.00 MiB of it when the report was made.$'
 ends=$(timeout 60 "$hipmm" run --config pool.json --json -- "$here/program" end_terminate 2>&1 >/dev/null)
 case $ends in
 *'"moment":"signal","signal":"SIGTERM"'*) ;;

@@ -403,7 +403,10 @@ static void visits_options(void **state)
 
 static void add_live_bytes(void *arg, const struct hipmm_extent *extent)
 {
+  void *ptr = NULL;
   if (extent->state == HIPMM_EXTENT_LIVE) *(size_t *)arg += extent->bytes;
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_STATE); /* the visitor may be under locks */
+  assert_message("a visitor of blocks");
 }
 
 static void visits_blocks(void **state)

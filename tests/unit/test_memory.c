@@ -336,6 +336,7 @@ static void frees_the_rest_of_a_batch(void **state)
 
 struct host_memory {
   atomic_size_t bytes, allocations;
+  bool is_refused;
 };
 
 static void *allocate_host_memory(void *arg, size_t bytes)
@@ -383,6 +384,35 @@ static int has_host_memory_of_the_program(const void *unused)
   allocator.deallocate = NULL;
   if (hipmm_host_allocator_set(&allocator) != HIPMM_E_ARGUMENT) return 11;
   return hipmm_host_allocator_set(NULL) ? 12 : 0;
+}
+
+/* What the allocator's calls of hipmm came to. */
+static void *call_hipmm_for_memory(void *arg, size_t bytes)
+{
+  struct host_memory *memory = arg;
+  void *ptr = NULL;
+  memory->is_refused = hipmm_allocate(NULL, 1000, NULL, &ptr) == HIPMM_E_STATE &&
+                       strstr(hipmm_last_error_message(), "the host allocator, which must call nothing of hipmm");
+  return allocate_host_memory(arg, bytes);
+}
+
+static int refuses_calls_of_the_program_s_allocator(const void *unused)
+{
+  (void)unused;
+  struct host_memory memory = {.bytes = 0};
+  void *ptr = NULL;
+  const struct hipmm_host_allocator allocator = {sizeof allocator, call_hipmm_for_memory, free_host_memory, &memory};
+  alarm(20);
+  if (hipmm_host_allocator_set(&allocator)) return 1;
+  if (hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"pool\", \"device\"]}")) return 2;
+  if (hipmm_allocate(NULL, 1000, NULL, &ptr)) return 3;
+  return memory.is_refused ? 0 : 4;
+}
+
+static void refuses_the_host_allocator_s_calls(void **state)
+{
+  (void)state;
+  assert_int_equal(run_forked(refuses_calls_of_the_program_s_allocator, NULL).status, 0);
 }
 
 static void *give_while_cancelled(void *arg, size_t bytes)
@@ -434,6 +464,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(takes_host_memory_from_the_program), /* before there is any */
       cmocka_unit_test(keeps_no_lock_where_a_thread_is_cancelled),
+      cmocka_unit_test(refuses_the_host_allocator_s_calls),
       memory_test(zeroes_memory_that_was_used_before),
       memory_test(synchronous_memory_is_ready_for_all),
       memory_test(fills_no_memory_of_the_host_in_a_capture),

@@ -492,21 +492,26 @@ static void assert_schema(const char *name, const char *expected)
 static void describes_options_as_schema(void **state)
 {
   (void)state;
-  assert_schema("flag", "{\"type\":\"boolean\",\"description\":\"Whether\",\"default\":true}");
-  assert_schema("count",
-                "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"description\":\"How many (in blocks)\","
-                "\"default\":128}");
+  assert_schema("flag", "{\"type\":\"boolean\",\"title\":\"Flag\",\"description\":\"Whether\",\"examples\":[true,false]"
+                        ",\"default\":true}");
+  assert_schema("count", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"title\":\"Count\",\"description\":"
+                         "\"How many (in blocks)\","
+                         "\"examples\":[128],\"default\":128}");
   assert_schema("delay", "{\"type\":\"string\",\"pattern\":\"^[0-9]+(\\\\.[0-9]*)?[ \\\\t]*(ns|us|ms|s|min|h)$\","
-                         "\"description\":\"A while; at most 1h\",\"default\":\"10ms\"}");
-  assert_schema("mode", "{\"enum\":[\"auto\",\"mapped\",\"segments\"],\"description\":\"How\",\"default\":\"mapped\"}");
-  assert_schema("region", "{\"type\":\"string\",\"pattern\":\"^[A-Za-z_.-][A-Za-z0-9_.-]*$\",\"maxLength\":100,"
-                          "\"description\":\"Where; a name given to hipmm_region_register(); may be set while in "
-                          "use\"}");
-  assert_schema("note", "{\"type\":\"string\"}");
+                         "\"title\":\"Delay\",\"description\":\"A while; at most 1h\",\"examples\":[\"10ms\",\"1s\"],"
+                         "\"default\":\"10ms\"}");
+  assert_schema("mode", "{\"enum\":[\"auto\",\"mapped\",\"segments\"],\"title\":\"Mode\",\"description\":\"How\","
+                        "\"examples\":[\"mapped\",\"auto\",\"segments\"],\"default\":\"mapped\"}");
+  assert_schema("region",
+                "{\"type\":\"string\",\"pattern\":\"^[A-Za-z_.-][A-Za-z0-9_.-]*$\",\"maxLength\":100,"
+                "\"title\":\"Region\",\"description\":\"Where; a name given to hipmm_region_register(); may be set "
+                "while in use\",\"examples\":[\"mine\"]}");
+  assert_schema("note", "{\"type\":\"string\",\"title\":\"Note\"}");
   assert_schema("size", "{\"anyOf\":[{\"type\":\"integer\",\"minimum\":256,\"maximum\":1073741824},"
                         "{\"type\":\"string\",\"pattern\":\"^[0-9]+(\\\\.[0-9]*)?[ \\\\t]*([kKmMgGtTpP]?[iI]?[bB])?$\","
                         "\"not\":{\"pattern\":\"^[0.]*[^0-9.]*$\"}}],"
-                        "\"description\":\"How large; at least 256; at most 1GiB\",\"default\":\"1MiB\"}");
+                        "\"title\":\"Size\",\"description\":\"How large; at least 256; at most 1GiB\","
+                        "\"examples\":[\"1MiB\",\"64MiB\"],\"default\":\"1MiB\"}");
   for (size_t i = 0; i < N_ROWS; i++) json_decref(option_schema(&table[i]));
 }
 

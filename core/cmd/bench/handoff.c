@@ -13,7 +13,6 @@ struct bench_ring {
   _Alignas(RING_LINE) atomic_size_t written;     /* batches so far, by the first thread */
   atomic_bool over;                              /* no more will be written */
   _Alignas(RING_LINE) atomic_size_t read;        /* batches so far, by the second thread */
-  atomic_size_t begun;                           /* batches that the second thread has freed or begins to free */
   _Alignas(RING_LINE) size_t blocks[RING_SLOTS]; /* how many blocks of the batch are no failures; of the first thread */
   _Alignas(RING_LINE) void *slots[RING_SLOTS][BENCH_BATCH];
 };
@@ -64,16 +63,6 @@ static bool bench_handoff_ready(struct bench_worker *worker)
   return bench_handoff_frees(worker) ? bench_handoff_ready_to_read(worker) : bench_handoff_ready_to_write(worker);
 }
 
-/* What is live for certain: the batches up to `written` that the second thread has not begun to free. */
-static void bench_handoff_count(struct bench_worker *worker, size_t written)
-{
-  size_t blocks = 0;
-  for (size_t i = atomic_load_explicit(&worker->ring->begun, memory_order_acquire); i < written; i++)
-    blocks += worker->ring->blocks[i % RING_SLOTS];
-  worker->live_bytes = (int64_t)(blocks * worker->plan->size_bytes);
-  bench_raise_peak(worker);
-}
-
 static inline void bench_handoff_write(struct bench_worker *worker, bool timed)
 {
   struct bench_ring *ring = worker->ring;
@@ -86,7 +75,8 @@ static inline void bench_handoff_write(struct bench_worker *worker, bool timed)
     blocks += slot[i] != NULL;
   }
   ring->blocks[written % RING_SLOTS] = blocks;
-  bench_handoff_count(worker, written + 1);
+  worker->live_bytes += (int64_t)(blocks * bytes);
+  bench_publish(worker);
   atomic_store_explicit(&ring->written, written + 1, memory_order_release);
 }
 
@@ -96,7 +86,8 @@ static inline void bench_handoff_read(struct bench_worker *worker, bool timed)
   size_t read = atomic_load_explicit(&ring->read, memory_order_relaxed), bytes = worker->plan->size_bytes;
   hipmm_stream_t stream = worker->streams[worker->plan->streams - 1];
   void **slot = ring->slots[read % RING_SLOTS];
-  atomic_store_explicit(&ring->begun, read + 1, memory_order_release);
+  worker->live_bytes -= (int64_t)(ring->blocks[read % RING_SLOTS] * bytes);
+  bench_publish(worker);
   for (int i = 0; i < BENCH_BATCH; i++) bench_free(worker, slot[i], bytes, stream, timed);
   atomic_store_explicit(&ring->read, read + 1, memory_order_release);
 }

@@ -8,11 +8,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* The live bytes of a thread between two batches, in a cache line of its own. */
-struct bench_published {
-  _Alignas(64) _Atomic int64_t live_bytes;
-};
-
 /* What the threads of a run share. */
 struct team {
   const struct bench_plan *plan;
@@ -21,11 +16,11 @@ struct team {
   uint64_t began_tick;
   double ns_per_tick;
   struct bench_calls calls;
-  struct bench_published *published; /* one for each thread */
-  struct progress progress;          /* shown by the first thread */
-  pthread_mutex_t gate;              /* held until the number of threads is known */
+  struct progress progress; /* shown by the first thread */
+  pthread_mutex_t gate;     /* held until the number of threads is known */
   bool given_up;
   pthread_barrier_t barrier;
+  _Alignas(64) _Atomic int64_t live_bytes; /* of all threads, between two batches */
 };
 
 struct member {
@@ -33,7 +28,7 @@ struct member {
   struct bench_worker *worker;
   pthread_t thread;
   uint64_t ops;
-  int64_t spent_ns, peak_bytes; /* the most that all threads together had live */
+  int64_t spent_ns;
 };
 
 static const struct bench_ops *bench_threads_ops_of(enum bench_workload workload)
@@ -48,18 +43,6 @@ static const struct bench_ops *bench_threads_ops_of(enum bench_workload workload
 
 /* ---- In the thread --------------------------------------------------------------------------------------------- */
 
-/* Between batches, unmeasured: adds up what all threads have live. */
-static void bench_threads_raise_peak(struct member *member)
-{
-  struct team *team = member->team;
-  const struct bench_worker *worker = member->worker;
-  int64_t together = 0;
-  atomic_store_explicit(&team->published[worker->index].live_bytes, worker->live_bytes, memory_order_release);
-  for (size_t i = 0; i < team->plan->threads; i++)
-    together += atomic_load_explicit(&team->published[i].live_bytes, memory_order_acquire);
-  if (together > member->peak_bytes) member->peak_bytes = together;
-}
-
 static void bench_threads_warm_up(struct member *member)
 {
   const struct bench_ops *ops = member->team->ops;
@@ -68,7 +51,7 @@ static void bench_threads_warm_up(struct member *member)
   for (int i = 0; i < BENCH_WARM_BATCHES; i++) {
     if (ops->ready) ops->ready(member->worker);
     ops->batch(member->worker);
-    bench_threads_raise_peak(member);
+    bench_publish(member->worker);
   }
 }
 
@@ -90,7 +73,7 @@ static void bench_threads_measure(struct member *member)
     member->ops += ops->batch(worker);
     end_ns = cmd_now_ns();
     member->spent_ns += end_ns - start_ns;
-    bench_threads_raise_peak(member);
+    bench_publish(worker);
     if (worker->index == 0)
       progress_show(&member->team->progress, (uint64_t)(end_ns - began_ns), (uint64_t)member->team->run_ns);
   } while (end_ns - began_ns < member->team->run_ns || (ops->drains && ops->drains(worker)));
@@ -159,8 +142,8 @@ static void bench_threads_add_up(const struct team *team, const struct member *m
     struct bench_worker *worker = members[i].worker;
     round->ops += members[i].ops;
     spent_ns += members[i].spent_ns;
-    int64_t peak_bytes = worker->peak_bytes > members[i].peak_bytes ? worker->peak_bytes : members[i].peak_bytes;
-    if (peak_bytes > (int64_t)round->peak_requested_bytes) round->peak_requested_bytes = (uint64_t)peak_bytes;
+    if (worker->peak_bytes > (int64_t)round->peak_requested_bytes)
+      round->peak_requested_bytes = (uint64_t)worker->peak_bytes;
     round->failures += worker->failures;
     if (!round->failure_reason) {
       round->failure_reason = worker->failure_reason;
@@ -185,6 +168,7 @@ static bool bench_threads_prepare(struct team *team, struct member *members, str
   for (size_t i = 0; i < team->plan->threads; i++) {
     workers[i] = *model;
     workers[i].index = i;
+    workers[i].all_live_bytes = &team->live_bytes;
     workers[i].streams += bench_threads_first_stream(team->plan, i);
     members[i] = (struct member){.team = team, .worker = &workers[i]};
     if (team->ops->prepare && !team->ops->prepare(&workers[i], workers)) return false;
@@ -206,16 +190,13 @@ static bool bench_threads_play_on(struct team *team, const struct bench_worker *
   size_t n = team->plan->threads;
   struct bench_worker *workers = calloc(n, sizeof *workers);
   struct member *members = calloc(n, sizeof *members);
-  team->published = aligned_alloc(sizeof *team->published, n * sizeof *team->published);
-  for (size_t i = 0; team->published && i < n; i++) team->published[i] = (struct bench_published){0};
-  bool good = workers && members && team->published && bench_threads_prepare(team, members, workers, model);
+  bool good = workers && members && bench_threads_prepare(team, members, workers, model);
   if (!good)
     say("bench: out of memory");
   else if ((good = bench_threads_run(team, members)))
     bench_threads_add_up(team, members, round);
   bench_threads_release(team, workers);
   free(members);
-  free(team->published);
   return good;
 }
 

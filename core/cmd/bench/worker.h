@@ -7,6 +7,8 @@
 
 #include "bench.h"
 
+#include <stdatomic.h>
+
 struct bench_walk;
 struct bench_ring;
 
@@ -20,9 +22,12 @@ struct bench_worker {
   void **blocks;           /* cross: those of one turn */
   size_t turn;             /* cross: the stream whose turn it is */
 
-  /* Requested bytes that are live, of blocks that were allocated here. pair and cross: the most at once in the last batch.
-   * handoff: of the batches that the other thread has not begun to free. */
-  int64_t live_bytes, peak_bytes;
+  /* Requested bytes that are live. pair and cross: the most at once in the last batch. handoff: all that the first thread
+   * of two ever allocated, less (in the second thread) all that the second thread has freed or begins to free. */
+  int64_t live_bytes;
+  int64_t published_bytes;         /* the part of `all_live_bytes` that is of this worker */
+  _Atomic int64_t *all_live_bytes; /* of all workers together */
+  int64_t peak_bytes;              /* the most seen: of this worker, and of all together */
   uint64_t failures;
   char *failure_reason;
   struct bench_times times;
@@ -70,9 +75,18 @@ static inline void bench_free(struct bench_worker *worker, void *ptr, size_t byt
   if (__builtin_expect(status != HIPMM_OK, 0)) bench_count_failure(&worker->failures, &worker->failure_reason);
 }
 
-static inline void bench_raise_peak(struct bench_worker *worker)
+static inline void bench_raise_peak(struct bench_worker *worker, int64_t live_bytes)
 {
-  if (worker->live_bytes > worker->peak_bytes) worker->peak_bytes = worker->live_bytes;
+  if (live_bytes > worker->peak_bytes) worker->peak_bytes = live_bytes;
+}
+
+/* Brings the sum over all workers up to date, after the worker allocated and before the worker frees: the sum is then
+ * never more than what is live. */
+static inline void bench_publish(struct bench_worker *worker)
+{
+  int64_t change = worker->live_bytes - worker->published_bytes;
+  worker->published_bytes = worker->live_bytes;
+  bench_raise_peak(worker, atomic_fetch_add_explicit(worker->all_live_bytes, change, memory_order_acq_rel) + change);
 }
 
 #endif

@@ -19,7 +19,7 @@ static inline size_t bench_pair_run(struct bench_worker *worker, bool timed)
     bench_free(worker, ptr, bytes, stream, timed);
   }
   worker->live_bytes = any ? (int64_t)bytes : 0;
-  bench_raise_peak(worker);
+  bench_raise_peak(worker, worker->live_bytes);
   return 2 * BENCH_BATCH;
 }
 
@@ -75,7 +75,7 @@ static inline void bench_random_allocate(struct bench_worker *worker, const stru
   if (!block.ptr) return;
   walk->blocks[walk->live++] = block;
   worker->live_bytes += (int64_t)block.bytes;
-  bench_raise_peak(worker);
+  bench_raise_peak(worker, worker->live_bytes);
 }
 
 static inline void bench_random_free(struct bench_worker *worker, size_t index, bool timed)
@@ -172,7 +172,7 @@ static inline size_t bench_cross_run(struct bench_worker *worker, bool timed)
     if (got > most) most = got;
   }
   worker->live_bytes = (int64_t)(most * worker->plan->size_bytes);
-  bench_raise_peak(worker);
+  bench_raise_peak(worker, worker->live_bytes);
   return 2 * pairs;
 }
 

@@ -104,25 +104,38 @@ static int convert_all(struct convert *convert)
 }
 
 struct convert_name {
-  const char *format, *ending;
-  const struct convert_output *output;
+  const char *format, *ending;         /* no ending: the format shares that of another */
+  const struct convert_output *output; /* NULL: the format is read and not written */
 };
 
-static const struct convert_name convert_names[] = {
-    {"csv", ".csv", &convert_csv}, {"record", ".record", &convert_record}, {"pytorch", ".pickle", &convert_snapshot}};
+static const struct convert_name convert_names[] = {{"csv", ".csv", &convert_csv},
+                                                    {"record", ".record", &convert_record},
+                                                    {"pytorch", ".pickle", &convert_snapshot},
+                                                    {"umpire", ".json", NULL},
+                                                    {"nsys", ".sqlite", NULL},
+                                                    {"rocprof", NULL, NULL}};
 
 enum { CONVERT_NAMES = sizeof convert_names / sizeof *convert_names };
 
-/* The format that is asked for, or that the file's name has; NULL: there is none with that name. */
+/* The format that is asked for, or that the file's name has; NULL: the error was printed. */
 static const struct convert_output *convert_format(const char *format, const char *file)
 {
   size_t length = file ? strlen(file) : 0;
   for (size_t i = 0; i < CONVERT_NAMES; i++) {
-    size_t ending = strlen(convert_names[i].ending);
-    if (format ? strcmp(format, convert_names[i].format) == 0
-               : length > ending && strcmp(file + length - ending, convert_names[i].ending) == 0)
-      return convert_names[i].output;
+    const struct convert_name *name = &convert_names[i];
+    size_t ending = name->ending ? strlen(name->ending) : length;
+    bool is_meant = format ? strcmp(format, name->format) == 0
+                           : length > ending && strcmp(file + length - ending, name->ending) == 0;
+    if (!is_meant) continue;
+    if (!name->output && format)
+      say("convert: --format \"%s\" can be read and not written; write csv, record or pytorch", format);
+    else if (!name->output)
+      say("convert: logs whose names end in %s can be read and not written; end the name in .csv, .record or .pickle, "
+          "or say --format",
+          name->ending);
+    return name->output;
   }
+  if (format) say("convert: --format \"%s\" is not csv, record or pytorch", format);
   if (format) return NULL;
   return file ? &convert_record : &convert_csv;
 }
@@ -151,10 +164,7 @@ static int convert_run(int argc, char **argv)
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
   if (convert.output_file && strcmp(convert.output_file, "-") == 0) convert.output_file = NULL;
   const struct convert_output *output = convert_format(format, convert.output_file);
-  if (!output) {
-    say("convert: --format \"%s\" is not csv, record or pytorch", format);
-    return CMD_USAGE;
-  }
+  if (!output) return CMD_USAGE;
   convert.output = *output;
   convert.files = arguments.operands;
   convert.n_files = arguments.n_operands;
@@ -170,18 +180,15 @@ const struct command convert_command = {
     "convert", "turn an allocation log into another format", "LOG…",
     "Reads allocation logs and writes one log with all their rows, in order of time.\n"
     "\n"
-    "LOG: RMM's CSV, as the `logging` resource writes it, or the binary record of the `recording` resource, also of a "
-    "program that was killed or still runs; `-` is standard input. Several, such as the files of a record that was "
-    "rotated, become one. Logs of other tools are read by every command that reads logs:\n"
+    "LOG: `-` is standard input; several, such as the files of a record that was rotated, become one. Every command "
+    "that "
+    "reads logs reads these formats: RMM's CSV, as the `logging` resource writes it; the binary record of the "
+    "`recording` resource, also of a program that was killed or still runs; PyTorch's snapshot, the pickle that "
+    "torch.cuda.memory._dump_snapshot() writes, in which nothing is run, or torch.cuda.memory._snapshot() as JSON; "
+    "Umpire's replay log (UMPIRE_REPLAY=On); the SQLite export of NVIDIA Nsight Systems, of a profile with "
+    "--cuda-memory-usage=true; the CSV of AMD's rocprofv3 --memory-allocation-trace.\n"
     "\n"
-    "PyTorch: the pickle that torch.cuda.memory._dump_snapshot() writes, or torch.cuda.memory._snapshot() as JSON; a "
-    "pickle "
-    "is read without running anything in it. Umpire: its replay log (UMPIRE_REPLAY=On). NVIDIA Nsight Systems: the "
-    "SQLite "
-    "export of a profile with --cuda-memory-usage=true. AMD rocprofv3: the CSV of --memory-allocation-trace.\n"
-    "\n"
-    "csv: what RMM's tools read. It has no call stacks, and times in microseconds of the day. record: about 10 bytes "
-    "a row. pytorch: a pickle, as torch.cuda.memory._dump_snapshot() writes it, for https://pytorch.org/memory_viz. "
-    "Exit "
-    "status 1 if a log is malformed or the output cannot be written.",
+    "Three formats can be written. csv: what RMM's tools read. It has no call stacks, and times in microseconds of the "
+    "day. record: about 10 bytes a row. pytorch: a pickle, as torch.cuda.memory._dump_snapshot() writes it, for "
+    "https://pytorch.org/memory_viz. Exit status 1 if a log is malformed or the output cannot be written.",
     convert_run};

@@ -34,7 +34,7 @@ static bool csv_output_row(struct convert_output *output, const struct trace_row
                                         [TRACE_FREE] = "free",
                                         [TRACE_ALLOCATE_FAILURE] = "allocate failure",
                                         [TRACE_FREE_FAILURE] = "free failure"};
-  char time[64], pointer[24] = "(nil)", stream[24] = "0";
+  char time[64], pointer[24] = "0x0", stream[24] = "0";
   (void)rows;
   csv_output_time(row->nanoseconds, time, sizeof time);
   if (row->pointer) snprintf(pointer, sizeof pointer, "%#" PRIx64, row->pointer);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* record_output.c: writes rows as a binary record, whose clock counts nanoseconds. */
 #include "../../base/record_format.h"
+#include "../array.h"
 #include "convert.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ struct record_output {
   size_t n_blocks;
   uint64_t sequence, ticks; /* of the last block, and of the last row */
   bool *has_stack;          /* by number: its text is written */
-  uint32_t n_stacks;
+  size_t n_stacks;
 };
 
 static bool record_output_begin(struct convert_output *output)
@@ -90,14 +91,7 @@ static bool record_output_stack(struct convert_output *output, struct record_out
     char text[RECORD_MOST_TEXT_BYTES];
   } meta = {.number = stack};
   if (!text || (stack < record->n_stacks && record->has_stack[stack])) return true;
-  if (stack >= record->n_stacks) {
-    uint32_t count = 2 * stack + 64;
-    bool *larger = reallocarray(record->has_stack, count, sizeof *larger);
-    if (!larger) return false;
-    memset(larger + record->n_stacks, 0, count - record->n_stacks);
-    record->has_stack = larger;
-    record->n_stacks = count;
-  }
+  if (!array_grow_zeroed(&record->has_stack, stack, &record->n_stacks, sizeof *record->has_stack)) return false;
   record->has_stack[stack] = true;
   meta.length = (uint32_t)strnlen(text, sizeof meta.text);
   memcpy(meta.text, text, meta.length);

@@ -2,6 +2,7 @@
 /* snapshot_output.c: writes rows as a pickle of what torch.cuda.memory._snapshot() gives, which https://pytorch.org/memory_viz
  * shows. A row becomes "alloc" or "oom", or "free_requested" and "free_completed"; threads and failed frees have no place
  * there. A stack is pickled once, as are the keys: the memo has the keys, then the stacks by number. */
+#include "../array.h"
 #include "convert.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ enum snapshot_word {
 
 struct snapshot_output {
   bool *has_stack; /* by number: it is in the memo */
-  uint32_t n_stacks;
+  size_t n_stacks;
   int64_t microseconds; /* of the last row */
 };
 
@@ -93,14 +94,7 @@ static bool snapshot_put_frames(struct convert_output *output, uint32_t stack, c
 {
   struct snapshot_output *snapshot = output->snapshot;
   FILE *file = output->file;
-  if (stack >= snapshot->n_stacks) {
-    uint32_t count = 2 * stack + 64;
-    bool *larger = reallocarray(snapshot->has_stack, count, sizeof *larger);
-    if (!larger) return false;
-    memset(larger + snapshot->n_stacks, 0, count - snapshot->n_stacks);
-    snapshot->has_stack = larger;
-    snapshot->n_stacks = count;
-  }
+  if (!array_grow_zeroed(&snapshot->has_stack, stack, &snapshot->n_stacks, sizeof *snapshot->has_stack)) return false;
   putc(snapshot->has_stack[stack] ? 'j' : ']', file);
   if (!snapshot->has_stack[stack]) {
     putc('(', file);

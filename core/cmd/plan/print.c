@@ -20,7 +20,8 @@ static json_t *plan_list_json(const struct plan_log *log, const struct savings_l
                             "gone_saves_bytes", (json_int_t)saving->gone_bytes, "together_save_bytes",
                             (json_int_t)saving->together_bytes);
     if (by == MOMENT_BY_STACK)
-      json_object_set_new(row, "stack", output_json_string(log->blocks.stacks[saving->at_peak.key]));
+      json_object_set_new(row, "stack",
+                          output_json_string(stack_texts_get(&log->blocks.stacks, (uint32_t)saving->at_peak.key)));
     else
       json_object_set_new(row, "size", json_integer((json_int_t)saving->at_peak.key));
     json_array_append_new(array, row);
@@ -67,7 +68,7 @@ static void plan_row_name(const struct plan_log *log, const struct saving *savin
 {
   char words[PLAN_NAME - PLAN_WORDS];
   if (by == MOMENT_BY_STACK)
-    blocks_stack_name(&log->blocks, (size_t)saving->at_peak.key, words, sizeof words);
+    blocks_stack_name(&log->blocks, (uint32_t)saving->at_peak.key, words, sizeof words);
   else
     units_format_bytes(saving->at_peak.key, words, sizeof words);
   snprintf(name, PLAN_NAME, "%llu block%s %s %s", (unsigned long long)saving->at_peak.blocks,

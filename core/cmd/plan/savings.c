@@ -111,7 +111,7 @@ bool savings_find(const struct blocks *blocks, struct savings *out)
       if (curves.all[event] > curves.all[out->peak_event]) out->peak_event = (uint32_t)event;
     out->peak_bytes = curves.all[out->peak_event];
     good = savings_list_find(blocks, &curves, out, MOMENT_BY_SIZE, &out->by_size);
-    if (good && blocks->n_stacks > 1) good = savings_list_find(blocks, &curves, out, MOMENT_BY_STACK, &out->by_stack);
+    if (good && blocks->stacks.n) good = savings_list_find(blocks, &curves, out, MOMENT_BY_STACK, &out->by_stack);
   }
   savings_close(&curves);
   return good;

@@ -19,6 +19,7 @@ struct software {
   uint64_t (*faults)(int device);
   uint64_t (*pending)(void);
   uint64_t (*step)(uint64_t limit);
+  void (*choose)(uint64_t (*choose)(void *arg, uint64_t limit), void *arg);
 };
 
 /* Loads the plugin `software` if need be. Ends the program with a message if there is none. */

@@ -22,7 +22,7 @@ struct play_result {
   uint64_t peak_requested_bytes, held_bytes; /* held: by the device's stack at most */
   bool counts_calls;                         /* the runtime does; else `calls` is all zero */
   struct bench_calls calls;                  /* of the runtime, while the stack was built and the log ran */
-  double ns;                                 /* an operation, the mean of the passes; the host's time alone */
+  double ns;                                 /* the mean processor time of an operation */
   char runtime[PATH_MAX];                    /* the name; empty: hipmm was not initialised */
 };
 

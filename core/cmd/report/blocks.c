@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.c: see blocks.h. */
 #include "blocks.h"
+#include "../array.h"
 #include "../cmd.h"
 #include "../trace/pointer_map.h"
 
@@ -13,71 +14,57 @@ struct blocks_reader {
   struct blocks *blocks;
   struct pointer_map live; /* address to index of the block */
   struct pointer_map streams, threads;
+  struct pointer_map logs; /* rows to number of the log */
+  uint32_t n_logs;
   struct pointer_map stacks; /* of log and number, to index */
   int64_t first_time;
 };
-
-/* Makes room for one more item. False: out of memory. */
-static bool blocks_grow(void *array_in_out, size_t n, size_t *capacity, size_t item_bytes)
-{
-  void **array = array_in_out;
-  if (n < *capacity) return true;
-  size_t larger = *capacity ? 2 * *capacity : 1024;
-  void *items = reallocarray(*array, larger, item_bytes);
-  if (!items) return false;
-  *array = items;
-  *capacity = larger;
-  return true;
-}
 
 /* The index of a value. False: out of memory. */
 static bool blocks_name(struct block_names *names, struct pointer_map *map, uint64_t value, uint16_t *index_out)
 {
   uint32_t index = pointer_map_get(map, value);
+  if (index == POINTER_MAP_NONE && names->n == BLOCKS_OTHERS) index = BLOCKS_OTHERS;
   if (index == POINTER_MAP_NONE) {
     index = (uint32_t)names->n;
-    if (!blocks_grow(&names->values, names->n, &names->capacity, sizeof *names->values)) return false;
+    if (!array_grow(&names->values, names->n, &names->capacity, sizeof *names->values)) return false;
     if (!pointer_map_put(map, value, index)) return false;
     names->values[names->n++] = value;
   }
-  *index_out = index < BLOCKS_MOST_INDEX ? (uint16_t)index : BLOCKS_MOST_INDEX;
+  *index_out = (uint16_t)index;
   return true;
 }
 
-/* The index of a row's stack; equal numbers of two logs are two stacks. */
+/* The index of a row's stack: each log has numbers of its own. */
 static bool blocks_stack(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows,
-                         uint16_t *index_out)
+                         uint32_t *index_out)
 {
-  struct blocks *blocks = reader->blocks;
   const char *text = row->stack ? trace_rows_stack(rows, row->stack) : NULL;
   *index_out = 0;
   if (!text) return true;
-  uint64_t key = (uint64_t)(uintptr_t)rows ^ (uint64_t)row->stack << 48;
-  uint32_t index = pointer_map_get(&reader->stacks, key);
-  if (index == POINTER_MAP_NONE) {
-    if (blocks->n_stacks == BLOCKS_MOST_INDEX) return true;
-    if (!blocks_grow(&blocks->stacks, blocks->n_stacks, &blocks->stack_capacity, sizeof *blocks->stacks)) return false;
-    index = (uint32_t)blocks->n_stacks;
-    blocks->stacks[index] = strdup(text);
-    if (!blocks->stacks[index] || !pointer_map_put(&reader->stacks, key, index)) return false;
-    blocks->n_stacks++;
+  uint32_t log = pointer_map_get(&reader->logs, (uintptr_t)rows);
+  if (log == POINTER_MAP_NONE) {
+    log = reader->n_logs++;
+    if (!pointer_map_put(&reader->logs, (uintptr_t)rows, log)) return false;
   }
-  *index_out = (uint16_t)index;
-  return true;
+  uint64_t key = (uint64_t)log << 32 | row->stack;
+  *index_out = pointer_map_get(&reader->stacks, key);
+  return *index_out != POINTER_MAP_NONE || (stack_texts_add(&reader->blocks->stacks, text, index_out) &&
+                                            pointer_map_put(&reader->stacks, key, *index_out));
 }
 
 static bool blocks_add_event(struct blocks_reader *reader, int64_t nanoseconds)
 {
   struct blocks *blocks = reader->blocks;
   int64_t last = blocks->n_events ? blocks->times[blocks->n_events - 1] : 0;
-  if (!blocks_grow(&blocks->times, blocks->n_events, &blocks->event_capacity, sizeof *blocks->times)) return false;
+  if (!array_grow(&blocks->times, blocks->n_events, &blocks->event_capacity, sizeof *blocks->times)) return false;
   if (nanoseconds == TRACE_NO_TIME) {
     blocks->times[blocks->n_events++] = last;
     return true;
   }
   if (!blocks->has_times) reader->first_time = nanoseconds;
   blocks->has_times = true;
-  nanoseconds -= reader->first_time;
+  if (__builtin_sub_overflow(nanoseconds, reader->first_time, &nanoseconds)) nanoseconds = last;
   blocks->times[blocks->n_events++] = nanoseconds > last ? nanoseconds : last;
   return true;
 }
@@ -86,10 +73,14 @@ static bool blocks_allocate(struct blocks_reader *reader, const struct trace_row
 {
   struct blocks *blocks = reader->blocks;
   if (!row->pointer) return true;
-  if (!blocks_grow(&blocks->items, blocks->n, &blocks->capacity, sizeof *blocks->items)) return false;
+  if (!array_grow(&blocks->items, blocks->n, &blocks->capacity, sizeof *blocks->items)) return false;
   struct block *block = &blocks->items[blocks->n];
-  *block = (struct block){
-      .address = row->pointer, .bytes = row->bytes, .from = (uint32_t)blocks->n_events - 1, .to = BLOCK_IS_LIVE};
+  bool is_possible = row->bytes <= BLOCKS_MOST_BYTES;
+  blocks->impossible += !is_possible;
+  *block = (struct block){.address = row->pointer,
+                          .bytes = is_possible ? row->bytes : 0,
+                          .from = (uint32_t)blocks->n_events - 1,
+                          .to = BLOCK_IS_LIVE};
   if (!blocks_name(&blocks->streams, &reader->streams, row->stream, &block->stream) ||
       !blocks_name(&blocks->threads, &reader->threads, row->thread, &block->thread) ||
       !blocks_stack(reader, row, rows, &block->stack))
@@ -143,33 +134,30 @@ static bool blocks_read_logs(struct blocks_reader *reader, struct trace_logs *lo
   return good && !logs->has_failed;
 }
 
-bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files)
+bool blocks_read_open(struct blocks *blocks, struct trace_logs *logs)
 {
-  struct trace_logs logs;
   struct blocks_reader reader = {.blocks = blocks};
   *blocks = (struct blocks){0};
-  if (!trace_logs_open(&logs, files, n_files)) return false;
-  bool good = blocks_grow(&blocks->stacks, 0, &blocks->stack_capacity, sizeof *blocks->stacks);
-  if (good) {
-    blocks->stacks[0] = NULL;
-    blocks->n_stacks = 1;
-    good = blocks_read_logs(&reader, &logs);
-  } else {
-    say("out of memory");
-  }
-  trace_logs_close(&logs);
+  bool good = blocks_read_logs(&reader, logs);
+  trace_logs_close(logs);
   pointer_map_clear(&reader.live);
   pointer_map_clear(&reader.streams);
   pointer_map_clear(&reader.threads);
+  pointer_map_clear(&reader.logs);
   pointer_map_clear(&reader.stacks);
   if (!good) blocks_clear(blocks);
   return good;
 }
 
+bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files)
+{
+  struct trace_logs logs;
+  return trace_logs_open(&logs, files, n_files) && blocks_read_open(blocks, &logs);
+}
+
 void blocks_clear(struct blocks *blocks)
 {
-  for (size_t i = 0; i < blocks->n_stacks; i++) free(blocks->stacks[i]);
-  free(blocks->stacks);
+  stack_texts_clear(&blocks->stacks);
   free(blocks->streams.values);
   free(blocks->threads.values);
   free(blocks->times);
@@ -178,9 +166,10 @@ void blocks_clear(struct blocks *blocks)
 }
 
 /* The first line of a stack, without its number. */
-void blocks_stack_name(const struct blocks *blocks, size_t stack, char *name, size_t name_bytes)
+void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, size_t name_bytes)
 {
-  const char *text = stack && stack < blocks->n_stacks ? blocks->stacks[stack] : "(not recorded)";
+  const char *text = stack_texts_get(&blocks->stacks, stack);
+  if (!text) text = "(not recorded)";
   const char *in = strstr(text, " in ");
   snprintf(name, name_bytes, "%.*s", (int)strcspn(in ? in + 4 : text, "\n"), in ? in + 4 : text);
 }

@@ -5,19 +5,25 @@
 #define HIPMM_CORE_CMD_REPORT_BLOCKS_H
 
 #include "../trace/logs.h"
+#include "../trace/stack_texts.h"
 
 /* In place of the event of a free. */
 #define BLOCK_IS_LIVE UINT32_MAX
 
 struct block {
   uint64_t address, bytes;
-  uint32_t from, to;              /* events */
-  uint16_t stream, thread, stack; /* indices; stack 0: not recorded. The last index stands for all above it */
+  uint32_t from, to;       /* events */
+  uint16_t stream, thread; /* indices of their values; or BLOCKS_OTHERS */
+  uint32_t stack;          /* its number in `stacks`; 0: not recorded */
 };
 
-enum { BLOCKS_MOST_INDEX = UINT16_MAX };
+/* No memory is larger, so that the sums of blocks are numbers of JSON. */
+#define BLOCKS_MOST_BYTES (UINT64_C(1) << 48)
 
-/* Values that blocks refer to by index, in the order of their first use. */
+/* The index of the streams or threads for which there is no index left. */
+enum { BLOCKS_OTHERS = UINT16_MAX };
+
+/* Values that blocks refer to by index, in the order of their first use; at most BLOCKS_OTHERS. */
 struct block_names {
   uint64_t *values;
   size_t n, capacity;
@@ -34,18 +40,20 @@ struct blocks {
   int64_t *times; /* of each event: nanoseconds since the first, not decreasing */
   size_t n_events, event_capacity;
   struct block_names streams, threads;
-  char **stacks; /* texts by index; [0] is NULL */
-  size_t n_stacks, stack_capacity;
+  struct stack_texts stacks;
   bool has_times;
   uint64_t unmatched_frees, failures, overlaid;
+  uint64_t impossible;                /* allocations of more than BLOCKS_MOST_BYTES, which have 0 bytes here */
   struct block_failure first_failure; /* if there are failures */
 };
 
-/* Reads the logs, with a progress bar. False: the error was printed, and nothing is allocated. */
+/* Reads the logs, with a progress bar. False: the error was printed, and nothing is allocated. The second takes logs that
+ * are open, and closes them. */
 bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files);
+bool blocks_read_open(struct blocks *blocks, struct trace_logs *logs);
 void blocks_clear(struct blocks *blocks);
 
 /* The function that a stack begins with, for people. */
-void blocks_stack_name(const struct blocks *blocks, size_t stack, char *name, size_t name_bytes);
+void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, size_t name_bytes);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* html.c: a report as one HTML file: the parts of the page, the summary as JSON, and the blocks as columns of numbers in
+/* html.c: a report of a log as one HTML file: in the page (page.h) stand the summary as JSON, and the blocks as columns of numbers in
  * base64. The script in the page draws from the columns, so that it can zoom to each block. */
-#include "../embedded.h"
+#include "../cmd.h"
+#include "page.h"
 #include "report.h"
 
 #include <endian.h>
@@ -114,7 +115,7 @@ static void html_column(const struct html *html, const char *name, enum html_col
     case HTML_BYTES: html_base64_put_real(&base64, (double)block->bytes); break;
     case HTML_STREAM: html_base64_put(&base64, block->stream, 2); break;
     case HTML_THREAD: html_base64_put(&base64, block->thread, 2); break;
-    case HTML_STACK: html_base64_put(&base64, block->stack, 2); break;
+    case HTML_STACK: html_base64_put(&base64, block->stack, 4); break;
     }
   }
   html_base64_flush(&base64);
@@ -147,9 +148,10 @@ static size_t html_merge(const struct block *const *sorted, size_t n, uint64_t g
   size_t n_ranges = 0;
   uint64_t end = 0;
   for (size_t i = 0; i < n; i++) {
-    uint64_t from = sorted[i]->address & -(uint64_t)HTML_GAP,
-             to = (sorted[i]->address + sorted[i]->bytes + HTML_GAP - 1) & -(uint64_t)HTML_GAP;
-    if (to <= from) to = from + HTML_GAP;
+    uint64_t from = sorted[i]->address & -(uint64_t)HTML_GAP, to;
+    if (__builtin_add_overflow(sorted[i]->address, sorted[i]->bytes + HTML_GAP - 1, &to)) to = UINT64_MAX;
+    to &= -(uint64_t)HTML_GAP;
+    if (to <= from) to = from + HTML_GAP - 1;
     if (!n_ranges || from > end + gap) {
       n_ranges++;
       if (n_ranges <= HTML_MOST_RANGES) ranges[n_ranges - 1][0] = from;
@@ -200,10 +202,9 @@ static void html_put_json_text(FILE *file, const char *text)
 static bool html_json(const struct html *html)
 {
   json_t *object = json_copy((json_t *)html->summary), *stacks = json_array();
-  for (size_t i = 0; i < html->blocks->n_stacks; i++) {
-    const char *text = html->blocks->stacks[i];
-    json_t *string = text ? json_string(text) : json_string("");
-    json_array_append_new(stacks, string ? string : json_string("(not UTF-8)"));
+  for (uint32_t i = 0; i < html->blocks->stacks.n; i++) {
+    const char *text = stack_texts_get(&html->blocks->stacks, i);
+    json_array_append_new(stacks, output_json_string(text ? text : ""));
   }
   json_object_set_new(object, "stacks", stacks);
   json_object_set_new(object, "kept_blocks", json_integer((json_int_t)html->n_kept));
@@ -233,53 +234,17 @@ static bool html_data(const struct html *html)
 
 /* ---- The page -------------------------------------------------------------------------------------------------- */
 
-static const char *html_part(const char *name)
+static bool html_put_data(FILE *file, const void *closure)
 {
-  const struct embedded_file *part = report_parts;
-  while (part->name && strcmp(part->name, name) != 0) part++;
-  return part->text ? part->text : "";
-}
-
-static void html_put_escaped(FILE *file, const char *text)
-{
-  for (; *text; text++) switch (*text) {
-    case '<': fputs("&lt;", file); break;
-    case '&': fputs("&amp;", file); break;
-    default: putc(*text, file);
-    }
-}
-
-static bool html_line_is(const char *line, size_t length, const char *wanted)
-{
-  return strlen(wanted) == length && strncmp(line, wanted, length) == 0;
-}
-
-/* page.html has a line "@NAME@" in the place of each other part. */
-static bool html_page(const struct html *html)
-{
-  const char *line = html_part("page.html");
-  bool good = true;
-  while (good && *line) {
-    size_t length = strcspn(line, "\n");
-    if (html_line_is(line, length, "@title@"))
-      html_put_escaped(html->file, json_string_value(json_object_get(html->summary, "title")));
-    else if (html_line_is(line, length, "@style@"))
-      fputs(html_part("page.css"), html->file);
-    else if (html_line_is(line, length, "@script@"))
-      fputs(html_part("page.js"), html->file);
-    else if (html_line_is(line, length, "@data@"))
-      good = html_data(html);
-    else
-      fprintf(html->file, "%.*s\n", (int)length, line);
-    line += length + (line[length] == '\n');
-  }
-  return good;
+  (void)file;
+  return html_data(closure);
 }
 
 bool report_html(FILE *file, const json_t *summary, const struct blocks *blocks)
 {
   struct html html = {.file = file, .summary = summary, .blocks = blocks};
-  bool good = html_keep(&html) && html_page(&html);
+  bool good = html_keep(&html) &&
+              page_write(file, "page.html", json_string_value(json_object_get(summary, "title")), html_put_data, &html);
   free(html.kept);
   return good && fflush(file) == 0 && !ferror(file);
 }

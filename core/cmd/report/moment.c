@@ -54,11 +54,16 @@ static json_t *moment_group_json(const struct blocks *blocks, const struct momen
   json_t *object = json_pack("{s:I, s:I}", "blocks", (json_int_t)group->blocks, "bytes", (json_int_t)group->bytes);
   switch (by) {
   case MOMENT_BY_STREAM:
-    snprintf(text, sizeof text, "%#" PRIx64, blocks->streams.values[group->key]);
+    if (group->key < blocks->streams.n)
+      snprintf(text, sizeof text, "%#" PRIx64, blocks->streams.values[group->key]);
+    else
+      snprintf(text, sizeof text, "others");
     json_object_set_new(object, "stream", json_string(text));
     break;
   case MOMENT_BY_THREAD:
-    json_object_set_new(object, "thread", json_integer((json_int_t)blocks->threads.values[group->key]));
+    json_object_set_new(object, "thread",
+                        group->key < blocks->threads.n ? json_integer((json_int_t)blocks->threads.values[group->key])
+                                                       : json_string("others"));
     break;
   case MOMENT_BY_STACK: json_object_set_new(object, "stack", json_integer((json_int_t)group->key)); break;
   default: json_object_set_new(object, "size", json_integer((json_int_t)group->key)); break;

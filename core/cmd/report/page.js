@@ -14,7 +14,7 @@
   }
   const from = column("from", Uint32Array), to = column("to", Uint32Array), address = column("address", Float64Array),
     size = column("bytes", Float64Array), stream = column("stream", Uint16Array), thread = column("thread", Uint16Array),
-    stack = column("stack", Uint16Array), times = column("times", Float64Array), ranges = column("ranges", Float64Array);
+    stack = column("stack", Uint32Array), times = column("times", Float64Array), ranges = column("ranges", Float64Array);
   const n = from.length, events = summary.events, isWhole = summary.kept_blocks === summary.allocations;
   const hasTimes = times.length > 1 && times[times.length - 1] > 0, hasStacks = summary.stacks.length > 1;
 
@@ -125,7 +125,7 @@
   function showWhole() {
     byId("counts").textContent = plural(events, "event") + ", " + plural(summary.allocations, "allocation") + " of " +
       bytes(summary.requested_bytes) + " in all" + (hasTimes ? ", over " + seconds(times[times.length - 1]) : "");
-    fill("story", ...(summary.story || ["The log has no events."]).map(sentence => element("li", sentence)));
+    fill("findings", ...(summary.findings || ["The log has no events."]).map(sentence => element("li", sentence)));
     const requested = summary.requested_bytes;
     fill("sizes", table("size", (summary.sizes || []).map(bin =>
       [bytes(2 ** bin.log2) + " to " + bytes(2 ** (bin.log2 + 1)), bin.blocks, bin.bytes]), requested));

@@ -3,18 +3,26 @@
 #include "report.h"
 #include "../../base/output_file.h"
 #include "../cmd.h"
+#include "state.h"
 #include "summary.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Writes the page. False: the error was printed. */
+/* What is reported, and how. */
+struct report {
+  const char *output; /* NULL: no page */
+  bool as_text, as_json;
+  char title[PATH_MAX + 32];
+};
+
+/* Writes the page; without blocks that of snapshots and reports of processes. False: the error was printed. */
 static bool report_write(const char *name, const json_t *summary, const struct blocks *blocks)
 {
   int descriptor = output_file_open(name, OUTPUT_FILE_RESULT);
   FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-  bool good = file && report_html(file, summary, blocks);
+  bool good = file && (blocks ? report_html(file, summary, blocks) : state_html(file, summary));
   int code = errno;
   if (file && fclose(file) && good) {
     good = false;
@@ -36,53 +44,98 @@ static void report_title(char *const *files, size_t n, char *title, size_t title
     snprintf(title, title_bytes, "%s", name);
 }
 
-static int report_run(int argc, char **argv)
+/* Shows a summary, which is NULL without memory, in the forms that are asked for. */
+static int report_show(const struct report *report, json_t *summary, const struct blocks *blocks)
 {
-  struct blocks blocks;
-  const char *output = NULL;
-  char title[PATH_MAX + 32];
-  bool as_text = false, as_json = false;
-  int status;
-  const struct argument rows[] = {
-      {.name = "output", .letter = 'o', .value_name = "FILE", .doc = "write a page for browsers", .value = &output},
-      {.name = "text", .doc = "print a page for terminals; so by default without --output", .flag = &as_text},
-      {.name = "json", .doc = "print one JSON object", .flag = &as_json},
-  };
-  struct arguments arguments = {&report_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
-  if (!arguments_read(&arguments, argc, argv, &status)) return status;
-  if (as_text && as_json) {
-    say("report: --text and --json are two answers; ask for one");
-    return CMD_USAGE;
-  }
-  if (!blocks_read(&blocks, arguments.operands, arguments.n_operands)) return CMD_BAD;
-  report_title(arguments.operands, arguments.n_operands, title, sizeof title);
-  json_t *safe_title = output_json_string(title);
-  json_t *summary = safe_title ? summary_make(&blocks, json_string_value(safe_title)) : NULL;
-  json_decref(safe_title);
-  status = CMD_GOOD;
+  int status = summary ? CMD_GOOD : CMD_BAD;
   if (!summary) say("report: out of memory");
-  if (!summary || (output && !report_write(output, summary, &blocks))) status = CMD_BAD;
-  if (summary && as_json) status = output_json(json_incref(summary), status);
-  if (summary && !as_json && (as_text || !output)) {
-    report_text(summary, &blocks);
+  if (summary && report->output && !report_write(report->output, summary, blocks)) status = CMD_BAD;
+  if (summary && report->as_json) status = output_json(json_incref(summary), status);
+  if (summary && !report->as_json && (report->as_text || !report->output)) {
+    if (blocks)
+      report_text(summary, blocks);
+    else
+      state_text(summary);
     status = output_finish(status);
   }
   json_decref(summary);
+  return status;
+}
+
+/* Of files that are no logs. */
+static int report_states(const struct report *report, const struct trace_logs *logs)
+{
+  json_t *all = json_array();
+  for (size_t i = 0; i < logs->n; i++) json_array_extend(all, (json_t *)trace_logs_state(logs, i));
+  int status = report_show(report, state_summary(all, report->title), NULL);
+  json_decref(all);
+  return status;
+}
+
+static int report_logs(const struct report *report, struct trace_logs *logs)
+{
+  struct blocks blocks;
+  if (!blocks_read_open(&blocks, logs)) return CMD_BAD;
+  json_t *title = output_json_string(report->title);
+  int status = report_show(report, title ? summary_make(&blocks, json_string_value(title)) : NULL, &blocks);
+  json_decref(title);
   blocks_clear(&blocks);
   return status;
+}
+
+static int report_files(const struct report *report, char *const *files, size_t n)
+{
+  struct trace_logs logs;
+  size_t states = 0;
+  if (!trace_logs_open(&logs, files, n)) return CMD_BAD;
+  for (size_t i = 0; i < n; i++) states += trace_logs_state(&logs, i) != NULL;
+  if (!states) return report_logs(report, &logs);
+  int status = CMD_BAD;
+  if (states == n)
+    status = report_states(report, &logs);
+  else
+    say("report: of the %zu files %zu %s no log but a snapshot or the report of a process; report these apart", n,
+        states, states == 1 ? "is" : "are");
+  trace_logs_close(&logs);
+  return status;
+}
+
+static int report_run(int argc, char **argv)
+{
+  struct report report = {0};
+  int status;
+  const struct argument rows[] = {
+      {.name = "output",
+       .letter = 'o',
+       .value_name = "FILE",
+       .doc = "write a page for browsers",
+       .value = &report.output},
+      {.name = "text", .doc = "print a page for terminals; so by default without --output", .flag = &report.as_text},
+      {.name = "json", .doc = "print one JSON object", .flag = &report.as_json},
+  };
+  struct arguments arguments = {&report_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (report.as_text && report.as_json) {
+    say("report: --text and --json are two answers; ask for one");
+    return CMD_USAGE;
+  }
+  report_title(arguments.operands, arguments.n_operands, report.title, sizeof report.title);
+  return report_files(&report, arguments.operands, arguments.n_operands);
 }
 
 const struct command report_command = {
     "report", "show what an allocation log tells: peak, holders, leaks, fragmentation", "LOG…",
     "Reads allocation logs, in any format that `hipmm convert` reads, and shows what the program did with memory: how "
-    "much "
-    "was live at each moment and where; the peak, and who held it; sizes, lifetimes, streams and threads; what was "
-    "never "
-    "freed; fragmentation; and call stacks where the log has them.\n"
+    "much was live at each moment and where; the peak, and who held it; sizes, lifetimes, streams and threads; what "
+    "was "
+    "never freed; fragmentation; and call stacks where the log has them.\n"
+    "\n"
+    "Of a snapshot (hipmm_snapshot(), hipmm.snapshot()) and of the report of a process (`hipmm run --report=FILE "
+    "--json`, "
+    "\"report\" of the graph), which have no events, it shows who holds what, and says what they do not tell.\n"
     "\n"
     "The page for browsers is one file that needs nothing else. Of more than a million blocks it shows those that hold "
-    "the "
-    "most memory for the longest time.\n"
+    "the most memory for the longest time.\n"
     "\n"
     "LOG: `-` is standard input; several become one, in order of time. Exit status 1 if a log is malformed or the page "
     "cannot be written.",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* summary.c: see summary.h. */
 #include "summary.h"
+#include "findings.h"
 #include "moment.h"
 #include "pages.h"
-#include "story.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,7 +101,7 @@ static json_t *summary_moment(const struct blocks *blocks, uint32_t event)
       "bytes", (json_int_t)groups.bytes, "blocks", (json_int_t)groups.blocks, "by_size",
       moment_groups_json(blocks, &groups, MOMENT_BY_SIZE, SUMMARY_GROUPS), "by_stream",
       summary_groups(blocks, moment, MOMENT_BY_STREAM), "by_thread", summary_groups(blocks, moment, MOMENT_BY_THREAD));
-  if (object && blocks->n_stacks > 1)
+  if (object && blocks->stacks.n)
     json_object_set_new(object, "by_stack", summary_groups(blocks, moment, MOMENT_BY_STACK));
   free(groups.items);
   return object;
@@ -152,7 +152,7 @@ static void summary_distributions(const struct blocks *blocks, json_t *summary)
 /* Blocks and bytes of each stream or thread over the whole log. */
 static json_t *summary_users(const struct blocks *blocks, const struct block_names *names, bool are_streams)
 {
-  uint64_t *counts = calloc(2 * names->n + 1, sizeof *counts);
+  uint64_t *counts = calloc(2 * ((size_t)BLOCKS_OTHERS + 1), sizeof *counts);
   json_t *array = json_array();
   char text[24];
   for (size_t i = 0; counts && i < blocks->n; i++) {
@@ -165,6 +165,10 @@ static json_t *summary_users(const struct blocks *blocks, const struct block_nam
     json_array_append_new(array, json_pack("{s:s, s:I, s:I}", "name", text, "blocks", (json_int_t)counts[2 * i],
                                            "bytes", (json_int_t)counts[2 * i + 1]));
   }
+  const uint64_t *others = counts ? &counts[2 * BLOCKS_OTHERS] : NULL;
+  if (others && others[0])
+    json_array_append_new(array, json_pack("{s:s, s:I, s:I}", "name", "others", "blocks", (json_int_t)others[0],
+                                           "bytes", (json_int_t)others[1]));
   free(counts);
   return array;
 }
@@ -175,8 +179,10 @@ static json_t *summary_failure(const struct blocks *blocks, const struct summary
 {
   uint32_t event = blocks->first_failure.event;
   if (!blocks->failures) return json_null();
-  return json_pack("{s:I, s:o, s:I, s:I}", "event", (json_int_t)event, "time_ns", summary_time(blocks, event), "bytes",
-                   (json_int_t)blocks->first_failure.bytes, "live_bytes", (json_int_t)curve->live[event]);
+  uint64_t bytes = blocks->first_failure.bytes; /* a program can ask for any number */
+  return json_pack("{s:I, s:o, s:o, s:I}", "event", (json_int_t)event, "time_ns", summary_time(blocks, event), "bytes",
+                   bytes <= INT64_MAX ? json_integer((json_int_t)bytes) : json_real((double)bytes), "live_bytes",
+                   (json_int_t)curve->live[event]);
 }
 
 static json_t *summary_counts(const struct blocks *blocks, const struct summary_curve *curve, const char *title)
@@ -208,7 +214,7 @@ static void summary_moments(const struct blocks *blocks, const struct summary_cu
                                 "worst_time_ns", summary_time(blocks, pages.worst_event), "worst_pages_bytes",
                                 (json_int_t)pages.worst_bytes, "worst_live_bytes", (json_int_t)pages.worst_live_bytes));
   json_object_set_new(summary, "timeline", summary_timeline(blocks, curve, &bins));
-  json_object_set_new(summary, "story", story_tell(blocks, curve->live, curve->peak, &pages));
+  json_object_set_new(summary, "findings", findings_tell(blocks, curve->live, curve->peak, &pages));
 }
 
 json_t *summary_make(const struct blocks *blocks, const char *title)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* text.c: a report as text: the story, the live bytes over time, and tables. */
+/* text.c: a report as text: the findings, the live bytes over time, and tables. */
 #include "../../base/text.h"
 #include "../../base/units.h"
 #include "../cmd.h"
@@ -19,11 +19,11 @@ static void text_heading(const char *heading)
   printf("\n%s%s%s\n", style(STYLE_NAME), heading, style(STYLE_OFF));
 }
 
-static void text_story(const json_t *summary)
+static void text_findings(const json_t *summary)
 {
   size_t i;
   json_t *sentence;
-  json_array_foreach(json_object_get(summary, "story"), i, sentence)
+  json_array_foreach(json_object_get(summary, "findings"), i, sentence)
   {
     struct wrap wrap = {.prefix = "  "};
     printf("- ");
@@ -104,7 +104,7 @@ static void text_moment(const json_t *moment, const struct blocks *blocks, const
   json_array_foreach(json_object_get(moment, "by_stack"), i, group)
   {
     if (i == TEXT_GROUPS) break;
-    blocks_stack_name(blocks, (size_t)text_number(group, "stack"), name, sizeof name);
+    blocks_stack_name(blocks, (uint32_t)text_number(group, "stack"), name, sizeof name);
     text_group(group, whole, name);
   }
 }
@@ -133,7 +133,7 @@ void report_text(const json_t *summary, const struct blocks *blocks)
     printf("The log has no events.\n");
     return;
   }
-  text_story(summary);
+  text_findings(summary);
   text_curve(summary);
   text_moment(json_object_get(summary, "peak"), blocks, "Live at the peak");
   text_moment(json_object_get(summary, "end"), blocks, "Not freed at the end");

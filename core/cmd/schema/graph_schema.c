@@ -24,6 +24,17 @@ static json_t *graph_schema_text(const char *description, const char *type)
   return json_pack("{s:s, s:s}", "type", type, "description", description);
 }
 
+#define GRAPH_SCHEMA_STACK "[\"statistics\", {\"type\": \"pool\", \"maximum_size\": \"90%\"}, \"device\"]"
+
+/* Adds a title, and an example in JSON, or as a text that is no JSON. Returns `schema`. */
+static json_t *graph_schema_title(json_t *schema, const char *title, const char *example)
+{
+  json_t *value = json_loads(example, JSON_DECODE_ANY, NULL);
+  json_object_set_new(schema, "title", json_string(title));
+  json_object_set_new(schema, "examples", json_pack("[o]", value ? value : json_string(example)));
+  return schema;
+}
+
 static json_t *graph_schema_reference(const char *name)
 {
   return json_pack("{s:s+}", "$ref", "#/$defs/", name);
@@ -33,12 +44,16 @@ static json_t *graph_schema_reference(const char *name)
 
 static json_t *graph_schema_upstream(const struct hipmm_plugin *descriptor)
 {
-  json_t *name = json_pack("{s:s, s:s}", "type", "string", "description", "The resource below");
+  json_t *name = json_pack("{s:s, s:s, s:s, s:[s]}", "type", "string", "title", "Upstream", "description",
+                           "The resource below", "examples", "memory");
   if (descriptor->max_upstreams == 1) return name;
   json_t *list = json_pack("{s:s, s:{s:s}, s:i, s:I}", "type", "array", "items", "type", "string", "minItems",
                            descriptor->min_upstreams, "maxItems", (json_int_t)descriptor->max_upstreams);
   if (descriptor->min_upstreams <= 1) return json_pack("{s:[o, o]}", "anyOf", name, list);
   json_decref(name);
+  json_object_set_new(list, "title", json_string("Upstreams"));
+  json_object_set_new(list, "description", json_string("The resources below, in their order"));
+  json_object_set_new(list, "examples", json_pack("[[s, s]]", "first", "second"));
   return list;
 }
 
@@ -53,8 +68,9 @@ static json_t *graph_schema_object(const struct hipmm_plugin *descriptor)
     json_object_set_new(properties, row->name, option_schema(row));
     if (row->flags & HIPMM_OPTION_REQUIRED) json_array_append_new(required, json_string(row->name));
   }
-  return json_pack("{s:s, s:s, s:o, s:o, s:b}", "description", descriptor->doc ? descriptor->doc : "", "type", "object",
-                   "properties", properties, "required", required, "additionalProperties", 0);
+  return json_pack("{s:s, s:s, s:s, s:o, s:o, s:b}", "title", descriptor->type, "description",
+                   descriptor->doc ? descriptor->doc : "", "type", "object", "properties", properties, "required",
+                   required, "additionalProperties", 0);
 }
 
 static bool graph_schema_needs_options(const struct hipmm_plugin *descriptor)
@@ -197,11 +213,21 @@ static json_t *graph_schema_top_properties(const struct plugins *plugins)
   json_t *current_device = json_pack("{s:s, s:s}", "const", "local_rank", "description",
                                      "Initialisation makes the device of the process's rank on its host current for "
                                      "the calling thread; by default the program chooses");
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
-                   graph_schema_text("The address of this schema", "string"), "version", version, "runtime",
-                   graph_schema_runtime(plugins), "plugin_path", graph_schema_plugin_path(), "publish", publish,
-                   "report", report, "current_device", current_device, "resources", graph_schema_resources(), "devices",
-                   graph_schema_devices(), "stack", graph_schema_stack());
+  json_t *address = graph_schema_text("The address of this schema", "string");
+  return json_pack(
+      "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "$schema",
+      graph_schema_title(address, "Schema", "/usr/share/hipmm/hipmm.schema.json"), "version",
+      graph_schema_title(version, "Version", "1"), "runtime",
+      graph_schema_title(graph_schema_runtime(plugins), "Runtime", "auto"), "plugin_path",
+      graph_schema_title(graph_schema_plugin_path(), "Folders of plugins", "plugins"), "publish",
+      graph_schema_title(publish, "Publish counters", "true"), "report",
+      graph_schema_title(report, "Report", "report.%r.json"), "current_device",
+      graph_schema_title(current_device, "Current device", "local_rank"), "resources",
+      graph_schema_title(graph_schema_resources(), "Resources",
+                         "{\"memory\": {\"type\": \"device\"}, \"pool\": {\"type\": \"pool\", \"upstream\": "
+                         "\"memory\", \"maximum_size\": \"90%\"}}"),
+      "devices", graph_schema_title(graph_schema_devices(), "Devices", "{\"default\": \"pool\"}"), "stack",
+      graph_schema_title(graph_schema_stack(), "Stack", GRAPH_SCHEMA_STACK));
 }
 
 json_t *graph_schema(const struct plugin_path *path)
@@ -210,10 +236,12 @@ json_t *graph_schema(const struct plugin_path *path)
   plugins.items = plugin_all(path, &plugins.count);
   json_t *one_form = json_pack("{s:[{s:[s, s]}, {s:[s, s]}]}", "anyOf", "required", "stack", "resources", "required",
                                "stack", "devices");
-  json_t *schema =
-      json_pack("{s:s, s:s, s:s, s:o, s:b, s:o, s:o}", "$schema", "https://json-schema.org/draft/2020-12/schema",
-                "title", "hipmm graph", "type", "object", "properties", graph_schema_top_properties(&plugins),
-                "additionalProperties", 0, "not", one_form, "$defs", graph_schema_definitions(&plugins));
+  json_t *schema = json_pack("{s:s, s:s, s:s, s:s, s:o, s:b, s:o, s:o}", "$schema",
+                             "https://json-schema.org/draft/2020-12/schema", "title", "hipmm graph", "description",
+                             "A graph of memory resources for the GPU memory runtime hipmm, as hipmm.json has it",
+                             "type", "object", "properties", graph_schema_top_properties(&plugins),
+                             "additionalProperties", 0, "not", one_form, "$defs", graph_schema_definitions(&plugins));
+  json_object_set_new(schema, "examples", json_pack("[{s:o}]", "stack", json_loads(GRAPH_SCHEMA_STACK, 0, NULL)));
   free(plugins.items);
   return schema;
 }

@@ -117,10 +117,24 @@ static void option_schema_describe(json_t *schema, const struct hipmm_option *ro
   if (text[0]) json_object_set_new(schema, "description", json_string(text));
 }
 
+/* "initial_size" as words: "Initial size". */
+static json_t *option_schema_title(const char *name)
+{
+  char title[TEXT_QUOTE_BYTES];
+  snprintf(title, sizeof title, "%s", name);
+  if (*title >= 'a' && *title <= 'z') *title = (char)(*title - 'a' + 'A');
+  for (char *at = title; *at; at++)
+    if (*at == '_') *at = ' ';
+  return json_string(title);
+}
+
 json_t *option_schema(const struct hipmm_option *row)
 {
-  json_t *schema = option_schema_plain(row);
+  json_t *schema = option_schema_plain(row), *examples = option_examples(row);
+  json_object_set_new(schema, "title", option_schema_title(row->name));
   option_schema_describe(schema, row);
+  if (json_array_size(examples)) json_object_set(schema, "examples", examples);
+  json_decref(examples);
   if (row->initial) json_object_set_new(schema, "default", option_from_text(row, row->initial));
   return schema;
 }

@@ -10,6 +10,9 @@
 /* The schema of a graph file, from the option tables of all plugins found on `path`. A new reference. */
 json_t *graph_schema(const struct plugin_path *path);
 
+/* Valid values of an option, as an array; at least one, if the option's row tells any. A new reference. */
+json_t *option_examples(const struct hipmm_option *row);
+
 /* The schema of one option. A new reference. */
 json_t *option_schema(const struct hipmm_option *row);
 

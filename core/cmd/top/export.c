@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* export.c: `hipmm export --prometheus`: the published counters as OpenMetrics text, printed, written into a file for a
+/* export.c: `hipmm export`: the published counters as OpenMetrics text, printed, written into a file for a
  * node exporter's folder, or served to a Prometheus that scrapes. */
 #include "../../base/output_file.h"
 #include "../cmd.h"
@@ -212,7 +212,7 @@ static int export_run(int argc, char **argv)
   int status;
   const struct argument rows[] = {
       {.name = "prometheus",
-       .doc = "as OpenMetrics text, for Prometheus; the only form so far",
+       .doc = "as OpenMetrics text, for Prometheus; so by default, and there is no other form yet",
        .flag = &is_prometheus},
       {.name = "output",
        .letter = 'o',
@@ -227,10 +227,6 @@ static int export_run(int argc, char **argv)
   struct arguments arguments = {&export_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
   if (listen_port && !arguments_number(&arguments, "listen", listen_port, 0, EXPORT_MOST_PORT, &port)) return CMD_USAGE;
-  if (!is_prometheus) {
-    say("export: say --prometheus");
-    return CMD_USAGE;
-  }
   if (output && listen_port) {
     say("export: --output and --listen are two ways; choose one");
     return CMD_USAGE;

@@ -3,6 +3,7 @@
 #include "screen.h"
 #include "../../base/text.h"
 #include "../../base/units.h"
+#include "../array.h"
 #include "../cmd.h"
 
 #include <stdlib.h>
@@ -30,13 +31,7 @@ static struct screen_memory *screen_memory_of(const struct screen *screen, uint3
 /* NULL: out of memory. */
 static struct screen_memory *screen_new_memory(struct screen *screen, uint32_t process, const char *path)
 {
-  if (screen->n_memories == screen->capacity) {
-    size_t capacity = screen->capacity ? 2 * screen->capacity : 64;
-    struct screen_memory *larger = reallocarray(screen->memories, capacity, sizeof *larger);
-    if (!larger) return NULL;
-    screen->memories = larger;
-    screen->capacity = capacity;
-  }
+  if (!array_grow(&screen->memories, screen->n_memories, &screen->capacity, sizeof *screen->memories)) return NULL;
   struct screen_memory *memory = &screen->memories[screen->n_memories++];
   *memory = (struct screen_memory){.process = process, .allocations = LIVE_UNKNOWN, .rate = -1};
   snprintf(memory->path, sizeof memory->path, "%s", path);

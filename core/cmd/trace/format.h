@@ -26,9 +26,11 @@ struct trace_format {
   void (*progress)(const void *reader, uint64_t *done_out, uint64_t *total_out);
   void (*remark)(const void *reader, char *text, size_t text_bytes);
   const char *(*stack)(const void *reader, uint32_t number);
+  const struct json_t *(*state)(const void *reader);
 };
 
 extern const struct trace_format trace_format_record;   /* record.c: the binary record of base/record_format.h */
+extern const struct trace_format trace_format_state;    /* state.c: hipmm's own snapshots and reports of processes */
 extern const struct trace_format trace_format_snapshot; /* snapshot.c: torch.cuda.memory._snapshot(), pickle or JSON */
 extern const struct trace_format trace_format_nsys;     /* nsys.c: SQLite export of NVIDIA Nsight Systems */
 extern const struct trace_format trace_format_umpire;   /* umpire.c: replay log of Umpire */

@@ -47,6 +47,28 @@ bool trace_logs_open(struct trace_logs *logs, char *const *files, size_t n)
   return true;
 }
 
+/* Says what of the order of several logs is not known, once their first rows are read: RMM's CSV has times of the day,
+ * and others of the calendar or none. */
+static void trace_logs_compare_clocks(struct trace_logs *logs)
+{
+  const int64_t year = INT64_C(366) * 86400 * INT64_C(1000000000);
+  const char *of_day = NULL, *of_calendar = NULL;
+  logs->is_compared = true;
+  for (size_t i = 0; i < logs->n && logs->n > 1; i++) {
+    const struct trace_log *log = &logs->items[i];
+    if (log->is_at_end) continue;
+    if (log->row.nanoseconds == TRACE_NO_TIME)
+      note("%s has no times: its rows come before those of other logs", log->file);
+    else if (log->row.nanoseconds < year)
+      of_day = log->file;
+    else
+      of_calendar = log->file;
+  }
+  if (of_day && of_calendar)
+    note("%s has times of the day and %s of the calendar: how their rows follow each other is not known", of_day,
+         of_calendar);
+}
+
 void trace_logs_close(struct trace_logs *logs)
 {
   for (size_t i = 0; i < logs->n; i++) trace_rows_close(logs->items[i].rows);
@@ -64,10 +86,16 @@ bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, 
     if (!log->is_at_end && (!first || log->row.nanoseconds < first->row.nanoseconds)) first = log;
   }
   if (!first) return false;
+  if (!logs->is_compared) trace_logs_compare_clocks(logs);
   first->is_read = true;
   *row_out = &first->row;
   *rows_out = first->rows;
   return true;
+}
+
+const struct json_t *trace_logs_state(const struct trace_logs *logs, size_t file)
+{
+  return trace_rows_state(logs->items[file].rows);
 }
 
 void trace_logs_progress(const struct trace_logs *logs, uint64_t *done_out, uint64_t *total_out)

@@ -11,7 +11,8 @@ enum { TRACE_MOST_LOGS = 1024 };
 struct trace_logs {
   struct trace_log *items;
   size_t n;
-  bool has_failed; /* a log is malformed */
+  bool has_failed;  /* a log is malformed */
+  bool is_compared; /* the clocks of the logs */
 };
 
 /* Opens all. False: the error was printed; nothing is open. */
@@ -21,6 +22,9 @@ void trace_logs_close(struct trace_logs *logs);
 /* The next row, and the log that has its stack; valid until the next call. False at the end, or if a log is malformed: then
  * the error was printed and has_failed is set. */
 bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, const struct trace_rows **rows_out);
+
+/* What a file has that is no log, by the number of the file: see trace_rows_state(). */
+const struct json_t *trace_logs_state(const struct trace_logs *logs, size_t file);
 
 /* What is read so far of all logs, and of how much; total 0: not known. */
 void trace_logs_progress(const struct trace_logs *logs, uint64_t *done_out, uint64_t *total_out);

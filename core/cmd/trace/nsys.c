@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* nsys.c: reads the table CUDA_GPU_MEMORY_USAGE_EVENTS of a SQLite export of NVIDIA Nsight Systems: nsys profile
  * --cuda-memory-usage=true, then nsys export --type sqlite. Taken are the allocations of device and managed memory; pinned
- * memory and arrays are not what a stack serves. The table has no streams and threads. */
+ * memory and arrays are not what a stack serves. The stream is in the table itself where the release has that column; the
+ * thread is that of the CUDA call with the event's correlation, if the profile has CUDA calls (--trace=cuda). */
 #include "format.h"
 
 #include <string.h>
@@ -45,6 +46,35 @@ static int64_t nsys_ask(struct nsys_reader *reader, const char *question, int64_
   return missing;
 }
 
+/* Whether both columns can be selected from the table; one name twice for one column. */
+static bool nsys_has(struct nsys_reader *reader, const char *table, const char *column, const char *other)
+{
+  char question[256];
+  snprintf(question, sizeof question,
+           "SELECT count(DISTINCT name) >= 1 + ('%s' <> '%s') FROM pragma_table_info('%s') WHERE name IN ('%s', '%s')",
+           column, other, table, column, other);
+  return nsys_ask(reader, question, 0) > 0;
+}
+
+/* Prepares the rows. A global number of a thread is that of its process, shifted, and its own in 24 bits. */
+static int nsys_select(struct nsys_reader *reader)
+{
+  char question[1024];
+  bool has_stream = nsys_has(reader, "CUDA_GPU_MEMORY_USAGE_EVENTS", "streamId", "streamId");
+  bool has_thread = nsys_has(reader, "CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid", "correlationId") &&
+                    nsys_has(reader, "CUDA_GPU_MEMORY_USAGE_EVENTS", "globalPid", "correlationId");
+  snprintf(question, sizeof question,
+           "SELECT start, address, bytes, memKind, memoryOperationType, %s, %s FROM CUDA_GPU_MEMORY_USAGE_EVENTS event "
+           "%s ORDER BY start, event.rowid",
+           has_stream ? "event.streamId" : "0", has_thread ? "call.thread" : "0",
+           has_thread
+               ? "LEFT JOIN (SELECT correlationId, globalTid >> 24 AS process, min(globalTid & 16777215) AS thread "
+                 "FROM CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY correlationId, process) call "
+                 "ON call.correlationId = event.correlationId AND call.process = event.globalPid >> 24"
+               : "");
+  return sqlite3_prepare_v2(reader->database, question, -1, &reader->rows, NULL);
+}
+
 static bool nsys_refuse(struct nsys_reader *reader, char *message, size_t message_bytes)
 {
   if (nsys_ask(reader, "SELECT count(*) FROM sqlite_master", -1) < 0)
@@ -55,10 +85,7 @@ static bool nsys_refuse(struct nsys_reader *reader, char *message, size_t messag
     snprintf(message, message_bytes,
              "has no table CUDA_GPU_MEMORY_USAGE_EVENTS: no export of Nsight Systems, or one without memory; "
              "profile with nsys profile --cuda-memory-usage=true");
-  else if (sqlite3_prepare_v2(reader->database,
-                              "SELECT start, address, bytes, memKind, memoryOperationType "
-                              "FROM CUDA_GPU_MEMORY_USAGE_EVENTS ORDER BY start, rowid",
-                              -1, &reader->rows, NULL) != SQLITE_OK)
+  else if (nsys_select(reader) != SQLITE_OK)
     snprintf(message, message_bytes, "is an export of another release of Nsight Systems: %s",
              sqlite3_errmsg(reader->database));
   else
@@ -104,6 +131,8 @@ static bool nsys_read_row(struct nsys_reader *reader, struct trace_row *row_out)
   *row_out = (struct trace_row){.action = operation == NSYS_ALLOCATION ? TRACE_ALLOCATE : TRACE_FREE,
                                 .pointer = (uint64_t)sqlite3_column_int64(reader->rows, 1),
                                 .bytes = (uint64_t)bytes,
+                                .stream = (uint64_t)sqlite3_column_int64(reader->rows, 5),
+                                .thread = (uint32_t)sqlite3_column_int64(reader->rows, 6),
                                 .nanoseconds = TRACE_NO_TIME};
   if (time >= 0 && !__builtin_add_overflow(time, reader->start, &time)) row_out->nanoseconds = time;
   return true;
@@ -147,7 +176,8 @@ static void *nsys_open(struct trace_lines *lines, char *message, size_t message_
   (void)lines;
   snprintf(
       message, message_bytes,
-      "is a SQLite file, which this build of hipmm cannot read; install libsqlite3-dev, and configure and build again");
+      "is a SQLite file, which this build of hipmm cannot read, such as that of a wheel; build hipmm from its sources, "
+      "with libsqlite3-dev installed");
   return NULL;
 }
 

@@ -2,6 +2,7 @@
 /* pickle.c: see tree_read_pickle(). A pickle is a program for a machine with a stack and a memo. Python's own reader may
  * import and call what the pickle names; this one knows only the operations that build numbers, texts, lists, tuples and
  * dictionaries, which is all that PyTorch writes of its allocator. Nothing in the pickle is trusted. */
+#include "../array.h"
 #include "tree.h"
 
 #include <stdio.h>
@@ -82,18 +83,10 @@ static bool pickle_unsigned(struct pickle *pickle, unsigned bytes, uint64_t *num
   return at != NULL;
 }
 
-/* Makes room for one more. */
+/* Makes room for item `used`; new items are zero. */
 static bool pickle_grow(struct pickle *pickle, void *array_in_out, size_t used, size_t *capacity, size_t item_bytes)
 {
-  void **array = array_in_out;
-  if (used < *capacity) return true;
-  size_t most = 2 * used + 64;
-  void *larger = reallocarray(*array, most, item_bytes);
-  if (!larger) return pickle_fail(pickle, "out of memory");
-  memset((char *)larger + *capacity * item_bytes, 0, (most - *capacity) * item_bytes);
-  *array = larger;
-  *capacity = most;
-  return true;
+  return array_grow_zeroed(array_in_out, used, capacity, item_bytes) || pickle_fail(pickle, "out of memory");
 }
 
 /* ---- The stack and the memo ------------------------------------------------------------------------------------ */

@@ -33,7 +33,7 @@ static bool trace_player_find_leftovers(struct player *player)
 bool player_start(struct player *player, const struct trace *trace, struct hipmm_resource *resource,
                   hipmm_stream_t *streams)
 {
-  *player = (struct player){.trace = trace, .resource = resource, .streams = streams};
+  *player = (struct player){.trace = trace, .resource = resource, .streams = streams, .clock = CLOCK_MONOTONIC};
   player->live = calloc(trace->n_slots, sizeof *player->live);
   player->failed = calloc(trace->n_events + 1, sizeof *player->failed);
   player->missing = calloc(trace->n_slots, sizeof *player->missing);
@@ -118,9 +118,9 @@ double player_play(struct player *player)
   player->skipped = 0;
   for (size_t first = 0; first < n; first += batch) {
     size_t end = n - first < batch ? n : first + batch;
-    int64_t start_ns = cmd_now_ns();
+    int64_t start_ns = cmd_clock_ns(player->clock);
     trace_player_batch(player, first, end);
-    spent_ns += cmd_now_ns() - start_ns;
+    spent_ns += cmd_clock_ns(player->clock) - start_ns;
     if (player->watcher.tell) player->watcher.tell(player->watcher.closure, end, n);
     if (player->stops_at_failure && player->failures) {
       trace_player_stop(player, end);

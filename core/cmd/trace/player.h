@@ -6,12 +6,15 @@
 #include "trace.h"
 #include <hipmm/hipmm.h>
 
+#include <time.h>
+
 struct player {
   const struct trace *trace;
   struct hipmm_resource *resource;
   hipmm_stream_t *streams;      /* one for each stream of the trace */
   struct trace_watcher watcher; /* of events; told between batches, outside the measured time */
   bool stops_at_failure;        /* a pass ends soon after the first failure */
+  clockid_t clock;              /* that measures; CLOCK_MONOTONIC after player_start() */
 
   void **live;       /* by slot */
   uint8_t *failed;   /* by event: 1 if it failed in some pass */

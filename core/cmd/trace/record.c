@@ -2,10 +2,11 @@
 /* record.c: reads a binary record (base/record_format.h), also one whose writer was killed or runs, and merges the threads'
  * events in order of time. A block is read when the time of the merge reaches its beginning, so memory grows with the
  * number of threads and not with the file. Nothing in the file is trusted. */
-#include "../../base/record_format.h"
 #include "../../base/text.h"
+#include "../array.h"
 #include "format.h"
 #include "pointer_map.h"
+#include "record_cursor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,22 +15,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Times of two threads may be in the wrong order by less than this: see clock.h of the `recording` adaptor. */
-enum { RECORD_DISORDER_NS = 1000, RECORD_MOST_STACKS = 1 << 24 };
+/* Times of two threads may be in the wrong order by less than this: see clock.h of the `recording` adaptor. Few events are,
+ * so that the reader looks ahead at a number of events for each that it has read, and not further in a file where all
+ * are. */
+enum { RECORD_DISORDER_NS = 1000, RECORD_LOOKS_PER_EVENT = 16, RECORD_MOST_LOOKS = 1 << 16 };
 
 struct record_index {
   uint64_t offset, sequence, ticks;
   uint32_t bytes; /* fewer than a block where the file ends early */
 };
 
-/* A block that is being read: its next event is decoded. */
+/* A block that is being read. */
 struct record_run {
-  struct record_run *next;
-  struct record_event event;
-  uint32_t thread;
-  bool is_cut; /* the file ends in the block, perhaps in an event */
-  struct record_context context;
-  const char *at, *end;
+  struct record_cursor cursor; /* its event is the next one */
+  bool is_cut;                 /* the file ends in the block, perhaps in an event */
+  size_t began, place;         /* number of the block in order of time; index in the heap */
   uint64_t data[RECORD_BLOCK_BYTES / sizeof(uint64_t)];
 };
 
@@ -39,110 +39,19 @@ struct record {
   double nanoseconds_per_tick;
   struct record_index *blocks; /* in order of time */
   size_t n_blocks, next_block;
-  struct record_run *runs;
+  struct record_run **runs; /* a heap: the run whose event is next is the first */
+  size_t n_runs, run_capacity;
   struct record_run *urgent; /* goes first, until an event of `urgent_ptr` */
   uint64_t urgent_ptr;
+  uint32_t looks;          /* at events to come, before more events are read */
   struct pointer_map live; /* addresses that are allocated */
-  char **stacks;           /* by number; NULL: not read */
-  uint32_t n_stacks;
+  struct record_stacks stacks;
   uint64_t damaged_blocks, cut_blocks, lost_events;
 };
 
 static bool record_is(const char *start, size_t bytes)
 {
   return bytes >= sizeof RECORD_MAGIC && memcmp(start, RECORD_MAGIC, sizeof RECORD_MAGIC) == 0;
-}
-
-/* ---- Decoding -------------------------------------------------------------------------------------------------- */
-
-static bool record_get_bytes(struct record_run *run, void *out, size_t bytes)
-{
-  if ((size_t)(run->end - run->at) < bytes) return false;
-  memcpy(out, run->at, bytes);
-  run->at += bytes;
-  return true;
-}
-
-static bool record_get_number(struct record_run *run, unsigned code, uint64_t *number_out)
-{
-  unsigned char bytes[8] = {0};
-  unsigned length = record_length(code & 7);
-  if (!record_get_bytes(run, bytes, length)) return false;
-  *number_out = 0;
-  for (unsigned i = 0; i < length; i++) *number_out |= (uint64_t)bytes[i] << 8 * i;
-  return true;
-}
-
-static bool record_get_stream(struct record_run *run)
-{
-  unsigned char index;
-  if (!record_get_bytes(run, &index, 1) || index >= 2 * RECORD_STREAMS) return false;
-  uint64_t *stream = &run->context.streams[index % RECORD_STREAMS];
-  if (index >= RECORD_STREAMS && !record_get_number(run, 7, stream)) return false;
-  run->context.stream = *stream;
-  return true;
-}
-
-static bool record_get_event(struct record_run *run, unsigned head)
-{
-  struct record_event *event = &run->event;
-  uint64_t ticks, zigzag;
-  if (!record_get_number(run, head >> RECORD_TIME_SHIFT, &ticks) ||
-      !record_get_number(run, head >> RECORD_POINTER_SHIFT, &zigzag) ||
-      !record_get_number(run, head >> RECORD_SIZE_SHIFT, &event->bytes))
-    return false;
-  if (head & RECORD_STREAM && !record_get_stream(run)) return false;
-  event->stack = 0;
-  if (head & RECORD_STACK && !record_get_bytes(run, &event->stack, sizeof event->stack)) return false;
-  uint64_t moved = zigzag >> 1 ^ -(zigzag & 1);
-  run->context.ticks += ticks;
-  run->context.ptr += head & RECORD_UNIT ? moved * 256 : moved;
-  event->action = (enum record_action)(head >> RECORD_ACTION_SHIFT & 3);
-  event->ticks = run->context.ticks;
-  event->ptr = run->context.ptr;
-  event->stream = run->context.stream;
-  return true;
-}
-
-/* Keeps the text of a stack trace. False: damaged, or out of memory. */
-static bool record_get_stack(struct record *record, struct record_run *run)
-{
-  uint32_t about[2]; /* number, length */
-  if (!record_get_bytes(run, about, sizeof about) || about[0] >= RECORD_MOST_STACKS ||
-      about[1] > (size_t)(run->end - run->at))
-    return false;
-  if (about[0] >= record->n_stacks) {
-    uint32_t count = 2 * about[0] + 64;
-    char **larger = reallocarray(record->stacks, count, sizeof *larger);
-    if (!larger) return false;
-    memset(larger + record->n_stacks, 0, (count - record->n_stacks) * sizeof *larger);
-    record->stacks = larger;
-    record->n_stacks = count;
-  }
-  char *text = strndup(run->at, about[1]);
-  if (!text) return false;
-  free(record->stacks[about[0]]);
-  record->stacks[about[0]] = text;
-  run->at += about[1];
-  return true;
-}
-
-/* Decodes the next event of a run. False at the end of the block, also where it is damaged. */
-static bool record_advance(struct record *record, struct record_run *run)
-{
-  while (run->end - run->at >= 2 && run->at[0]) {
-    unsigned head = (unsigned char)run->at[0] | (unsigned)(unsigned char)run->at[1] << 8;
-    run->at += 2;
-    bool is_good = !(head & RECORD_META)                                     ? record_get_event(run, head)
-                   : (head >> RECORD_ACTION_SHIFT & 3) == RECORD_META_THREAD ? record_get_bytes(run, &run->thread, 4)
-                                                                             : record_get_stack(record, run);
-    if (!is_good) {
-      record->damaged_blocks += !run->is_cut;
-      return false;
-    }
-    if (!(head & RECORD_META)) return true;
-  }
-  return false;
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------------------------- */
@@ -160,37 +69,79 @@ static size_t record_read(int descriptor, void *out, size_t bytes, uint64_t offs
   return done;
 }
 
+/* ---- The heap of runs ------------------------------------------------------------------------------------------ */
+
+/* Of equal times the block that began earlier. */
+static bool record_is_before(const struct record_run *run, const struct record_run *other)
+{
+  uint64_t ticks = run->cursor.event.ticks, other_ticks = other->cursor.event.ticks;
+  return ticks != other_ticks ? ticks < other_ticks : run->began < other->began;
+}
+
+static void record_place(struct record *record, struct record_run *run, size_t place)
+{
+  record->runs[place] = run;
+  run->place = place;
+}
+
+/* Moves the run from `place` to where it belongs below or above. */
+static void record_settle(struct record *record, struct record_run *run, size_t place)
+{
+  for (; place && record_is_before(run, record->runs[(place - 1) / 2]); place = (place - 1) / 2)
+    record_place(record, record->runs[(place - 1) / 2], place);
+  for (size_t child; (child = 2 * place + 1) < record->n_runs; place = child) {
+    if (child + 1 < record->n_runs && record_is_before(record->runs[child + 1], record->runs[child])) child++;
+    if (!record_is_before(record->runs[child], run)) break;
+    record_place(record, record->runs[child], place);
+  }
+  record_place(record, run, place);
+}
+
 static void record_remove_run(struct record *record, struct record_run *run)
 {
-  struct record_run **link = &record->runs;
-  while (*link != run) link = &(*link)->next;
-  *link = run->next;
+  struct record_run *last = record->runs[--record->n_runs];
+  if (last != run) record_settle(record, last, run->place);
   if (record->urgent == run) record->urgent = NULL;
   free(run);
 }
 
+/* Decodes the run's next event. False at the end of its block, also where that is damaged. */
+static bool record_advance(struct record *record, struct record_run *run)
+{
+  enum record_step step = record_cursor_next(&run->cursor, &record->stacks);
+  record->damaged_blocks += step == RECORD_STEP_DAMAGED && !run->is_cut;
+  return step == RECORD_STEP_EVENT;
+}
+
+/* ---- Blocks in order of time ----------------------------------------------------------------------------------- */
+
 /* Begins to read the next block. False: out of memory. */
 static bool record_begin_run(struct record *record)
 {
-  const struct record_index *index = &record->blocks[record->next_block++];
+  const struct record_index *index = &record->blocks[record->next_block];
+  if (!array_grow(&record->runs, record->n_runs, &record->run_capacity, sizeof(struct record_run *))) return false;
   struct record_run *run = malloc(sizeof *run);
   if (!run) return false;
   size_t bytes = record_read(record->descriptor, run->data, index->bytes, index->offset);
   const struct record_block *block = (const struct record_block *)run->data;
+  run->began = record->next_block++;
   if (bytes < sizeof *block || block->magic != RECORD_BLOCK_MAGIC || block->sequence != index->sequence) {
     record->damaged_blocks++;
     free(run);
     return true;
   }
-  run->context = (struct record_context){.ticks = block->ticks};
-  run->thread = block->thread;
+  run->cursor = (struct record_cursor){.context = {.ticks = block->ticks},
+                                       .thread = block->thread,
+                                       .at = (const char *)(block + 1),
+                                       .end = (const char *)run->data + bytes};
   run->is_cut = bytes < RECORD_BLOCK_BYTES;
-  run->at = (const char *)(block + 1);
-  run->end = (const char *)run->data + bytes;
   record->lost_events += block->lost_events;
-  run->next = record->runs;
-  record->runs = run;
-  if (!record_advance(record, run)) record_remove_run(record, run);
+  if (record_advance(record, run)) {
+    record->n_runs++;
+    record_settle(record, run, record->n_runs - 1);
+  } else {
+    free(run);
+  }
   return true;
 }
 
@@ -256,14 +207,6 @@ static bool record_find_blocks(struct record *record, uint64_t file_bytes)
 
 /* ---- Merging --------------------------------------------------------------------------------------------------- */
 
-static struct record_run *record_first_run(const struct record *record)
-{
-  struct record_run *first = record->runs;
-  for (struct record_run *run = first; run; run = run->next)
-    if (run->event.ticks <= first->event.ticks) first = run; /* the later in the list began earlier */
-  return first;
-}
-
 static bool record_is_free(enum record_action action)
 {
   return action == RECORD_FREE;
@@ -287,35 +230,28 @@ static bool record_is_out_of_order(const struct record *record, const struct rec
 static bool record_has_partner(struct record *record, const struct record_run *run, const struct record_event *event)
 {
   uint64_t most = (uint64_t)(RECORD_DISORDER_NS / record->nanoseconds_per_tick);
-  struct record_run *look = malloc(sizeof *look);
-  bool found = false, more = look != NULL;
-  uint64_t damaged = record->damaged_blocks;
-  if (look) {
-    memcpy(look, run, sizeof *look);
-    look->at = (const char *)look->data + (run->at - (const char *)run->data);
-    look->end = (const char *)look->data + (run->end - (const char *)run->data);
+  struct record_cursor look = run->cursor;
+  bool found = false;
+  while (!found && look.event.ticks - event->ticks < most && record->looks) {
+    record->looks--;
+    found = look.event.ptr == event->ptr && record_is_of_address(&look.event) &&
+            record_is_free(look.event.action) != record_is_free(event->action);
+    if (!found && record_cursor_next(&look, &record->stacks) != RECORD_STEP_EVENT) break;
   }
-  while (more && !found && look->event.ticks - event->ticks < most) {
-    found = look->event.ptr == event->ptr && record_is_of_address(&look->event) &&
-            record_is_free(look->event.action) != record_is_free(event->action);
-    more = found || record_advance(record, look);
-  }
-  record->damaged_blocks = damaged;
-  free(look);
   return found;
 }
 
 /* The run whose event comes next. */
 static struct record_run *record_choose(struct record *record)
 {
+  struct record_run *first = record->runs[0];
   if (record->urgent) return record->urgent;
-  struct record_run *first = record_first_run(record);
-  if (!record_is_out_of_order(record, &first->event)) return first;
-  for (struct record_run *run = record->runs; run; run = run->next)
-    if (run != first && record_has_partner(record, run, &first->event)) {
-      record->urgent = run;
-      record->urgent_ptr = first->event.ptr;
-      return run;
+  if (!record_is_out_of_order(record, &first->cursor.event)) return first;
+  for (size_t i = 1; i < record->n_runs && record->looks; i++)
+    if (record_has_partner(record, record->runs[i], &first->cursor.event)) {
+      record->urgent = record->runs[i];
+      record->urgent_ptr = first->cursor.event.ptr;
+      return record->urgent;
     }
   return first;
 }
@@ -323,6 +259,7 @@ static struct record_run *record_choose(struct record *record)
 static bool record_note(struct record *record, const struct record_event *event)
 {
   if (record->urgent && event->ptr == record->urgent_ptr) record->urgent = NULL;
+  if (record->looks < RECORD_MOST_LOOKS) record->looks += RECORD_LOOKS_PER_EVENT;
   if (!record_is_of_address(event)) return true;
   if (event->action == RECORD_ALLOCATE) return pointer_map_put(&record->live, event->ptr, 1);
   pointer_map_extract(&record->live, event->ptr);
@@ -348,13 +285,13 @@ static struct trace_row record_row_of(const struct record *record, const struct 
                                               [RECORD_ALLOCATE_FAILURE] = TRACE_ALLOCATE_FAILURE,
                                               [RECORD_FREE] = TRACE_FREE,
                                               [RECORD_FREE_FAILURE] = TRACE_FREE_FAILURE};
-  const struct record_event *event = &run->event;
+  const struct record_event *event = &run->cursor.event;
   return (struct trace_row){.action = actions[event->action],
                             .pointer = event->ptr,
                             .bytes = event->bytes,
                             .stream = event->stream,
                             .nanoseconds = record_time(record, event->ticks),
-                            .thread = run->thread,
+                            .thread = run->cursor.thread,
                             .stack = event->stack};
 }
 
@@ -362,8 +299,7 @@ static struct trace_row record_row_of(const struct record *record, const struct 
 static bool record_begin_runs(struct record *record)
 {
   while (record->next_block < record->n_blocks) {
-    const struct record_run *first = record_first_run(record);
-    if (first && record->blocks[record->next_block].ticks >= first->event.ticks) break;
+    if (record->n_runs && record->blocks[record->next_block].ticks >= record->runs[0]->cursor.event.ticks) break;
     if (!record_begin_run(record)) return false;
   }
   return true;
@@ -373,14 +309,17 @@ static enum trace_line record_next(void *reader, struct trace_row *row_out, char
 {
   struct record *record = reader;
   bool good = record_begin_runs(record);
-  if (good && !record->runs) return TRACE_LINE_END;
+  if (good && !record->n_runs) return TRACE_LINE_END;
   struct record_run *run = good ? record_choose(record) : NULL;
   if (run) *row_out = record_row_of(record, run);
-  if (!run || !record_note(record, &run->event)) {
+  if (!run || !record_note(record, &run->cursor.event)) {
     snprintf(message, message_bytes, "out of memory while reading it");
     return TRACE_LINE_ERROR;
   }
-  if (!record_advance(record, run)) record_remove_run(record, run);
+  if (record_advance(record, run))
+    record_settle(record, run, run->place);
+  else
+    record_remove_run(record, run);
   return TRACE_LINE;
 }
 
@@ -398,9 +337,9 @@ static const char *record_refusal(const struct record_head *head, size_t bytes)
 static void record_close(void *reader)
 {
   struct record *record = reader;
-  while (record->runs) record_remove_run(record, record->runs);
-  for (uint32_t i = 0; i < record->n_stacks; i++) free(record->stacks[i]);
-  free(record->stacks);
+  for (size_t i = 0; i < record->n_runs; i++) free(record->runs[i]);
+  free(record->runs);
+  record_stacks_clear(&record->stacks);
   free(record->blocks);
   pointer_map_clear(&record->live);
   free(record);
@@ -417,6 +356,7 @@ static void *record_open(struct trace_lines *lines, char *message, size_t messag
     return NULL;
   }
   record->descriptor = descriptor;
+  record->looks = RECORD_MOST_LOOKS;
   size_t bytes = record_read(descriptor, &record->head, sizeof record->head, 0);
   const char *refusal = record_refusal(&record->head, bytes);
   if (!refusal && !record_find_blocks(record, (uint64_t)status.st_size)) refusal = "out of memory";
@@ -453,7 +393,7 @@ static void record_remark(const void *reader, char *text, size_t text_bytes)
 static const char *record_stack(const void *reader, uint32_t number)
 {
   const struct record *record = reader;
-  return number < record->n_stacks ? record->stacks[number] : NULL;
+  return number < record->stacks.n ? record->stacks.items[number] : NULL;
 }
 
 const struct trace_format trace_format_record = {.is = record_is,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* rows.c: see rows.h. The first bytes of a file tell its format. */
 #include "rows.h"
+#include "../array.h"
 #include "format.h"
 #include "pointer_map.h"
 
@@ -10,15 +11,16 @@
 #include <string.h>
 
 /* In the order in which they are tried. */
-static const struct trace_format *const trace_formats[] = {&trace_format_record,  &trace_format_snapshot,
-                                                           &trace_format_nsys,    &trace_format_umpire,
-                                                           &trace_format_rocprof, &trace_format_rmm};
+static const struct trace_format *const trace_formats[] = {
+    &trace_format_record, &trace_format_state,   &trace_format_snapshot, &trace_format_nsys,
+    &trace_format_umpire, &trace_format_rocprof, &trace_format_rmm};
 
 /* The sizes of what is allocated, for formats whose frees lack them. */
 struct trace_sizes {
   struct pointer_map live; /* address to index */
   uint64_t *bytes;         /* by index; of a free index, the next free one */
-  uint32_t n, capacity, first_free;
+  uint32_t n, first_free;
+  size_t capacity;
 };
 
 struct trace_rows {
@@ -55,13 +57,9 @@ static bool trace_sizes_put(struct trace_sizes *sizes, uint64_t pointer, uint64_
     sizes->first_free = (uint32_t)sizes->bytes[index];
     if (!pointer_map_put(&sizes->live, pointer, index)) return false;
   } else if (index == POINTER_MAP_NONE) {
-    if (sizes->n == sizes->capacity) {
-      uint32_t capacity = sizes->capacity ? 2 * sizes->capacity : 1024;
-      uint64_t *larger = capacity > sizes->n ? reallocarray(sizes->bytes, capacity, sizeof *larger) : NULL;
-      if (!larger) return false;
-      sizes->bytes = larger;
-      sizes->capacity = capacity;
-    }
+    if (sizes->n + 1 == POINTER_MAP_NONE ||
+        !array_grow(&sizes->bytes, sizes->n, &sizes->capacity, sizeof *sizes->bytes))
+      return false;
     index = sizes->n++;
     if (!pointer_map_put(&sizes->live, pointer, index)) return false;
   }
@@ -176,6 +174,11 @@ const char *trace_rows_remark(struct trace_rows *rows)
 const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack)
 {
   return rows->format->stack ? rows->format->stack(rows->reader, stack) : NULL;
+}
+
+const struct json_t *trace_rows_state(const struct trace_rows *rows)
+{
+  return rows->format->state ? rows->format->state(rows->reader) : NULL;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------------------------ */

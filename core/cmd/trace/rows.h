@@ -38,6 +38,10 @@ uint64_t trace_rows_total_bytes(const struct trace_rows *rows);
 /* After the last row: what the log says it lacks, and what of it was left out, as a sentence; "" if it is complete. */
 const char *trace_rows_remark(struct trace_rows *rows);
 
+/* What a file has that is no log: an array of hipmm's snapshots and reports of processes (state.c). NULL: it is a log. Valid
+ * until the rows are closed. */
+const struct json_t *trace_rows_state(const struct trace_rows *rows);
+
 /* The lines of a call stack, innermost first; NULL if the log does not have it. Valid until the rows are closed. */
 const char *trace_rows_stack(const struct trace_rows *rows, uint32_t stack);
 

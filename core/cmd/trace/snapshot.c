@@ -8,8 +8,9 @@
  * it. The history has the last events only: blocks that lived before it began are found by their frees and in the segments,
  * and become allocations before all events. */
 #include "../../base/text.h"
+#include "../array.h"
 #include "format.h"
-#include "pointer_map.h"
+#include "stack_texts.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -31,9 +32,8 @@ struct snapshot {
   struct snapshot_event *events; /* in order of time; blocks of before the history first */
   size_t n_events, capacity, next_event;
   struct pointer_map live;   /* addresses, while the events are collected */
-  struct pointer_map stacks; /* place of the frames, then hash of the text, to number */
-  char **texts;              /* of the stacks by number */
-  uint32_t n_texts, texts_capacity;
+  struct pointer_map stacks; /* place of the frames to number */
+  struct stack_texts texts;
   size_t n_devices, n_before, n_unknown;
 };
 
@@ -66,37 +66,7 @@ static char *snapshot_text(const struct tree_value *frames)
     text[used++] = '\n';
   }
   text[used] = '\0';
-  char *fitted = realloc(text, used + 1);
-  return fitted ? fitted : text;
-}
-
-static uint64_t snapshot_hash(const char *text)
-{
-  uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-  for (; *text; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-  return hash | UINT64_C(1) << 63; /* no address */
-}
-
-/* Takes the text. False: out of memory. */
-static bool snapshot_add_text(struct snapshot *snapshot, char *text, uint32_t *number_out)
-{
-  uint64_t hash = snapshot_hash(text);
-  *number_out = pointer_map_get(&snapshot->stacks, hash);
-  if (*number_out != POINTER_MAP_NONE && strcmp(snapshot->texts[*number_out], text) == 0) {
-    free(text);
-    return true;
-  }
-  if (snapshot->n_texts == snapshot->texts_capacity) {
-    uint32_t capacity = 2 * snapshot->texts_capacity + 64;
-    char **larger = reallocarray(snapshot->texts, capacity, sizeof *larger);
-    if (!larger) return free(text), false;
-    snapshot->texts = larger;
-    snapshot->texts_capacity = capacity;
-  }
-  if (!snapshot->n_texts) snapshot->texts[snapshot->n_texts++] = NULL; /* number 0 is no stack */
-  *number_out = snapshot->n_texts;
-  snapshot->texts[snapshot->n_texts++] = text;
-  return pointer_map_put(&snapshot->stacks, hash, *number_out);
+  return text;
 }
 
 /* The number of a stack. Pickles have equal stacks once, and JSON often. */
@@ -108,21 +78,16 @@ static bool snapshot_stack_of(struct snapshot *snapshot, const struct tree_value
   *number_out = pointer_map_get(&snapshot->stacks, place);
   if (*number_out != POINTER_MAP_NONE) return true;
   char *text = snapshot_text(frames);
-  return text && snapshot_add_text(snapshot, text, number_out) &&
-         pointer_map_put(&snapshot->stacks, place, *number_out);
+  bool good = text && stack_texts_add(&snapshot->texts, text, number_out);
+  free(text);
+  return good && pointer_map_put(&snapshot->stacks, place, *number_out);
 }
 
 /* ---- Events ---------------------------------------------------------------------------------------------------- */
 
 static bool snapshot_add(struct snapshot *snapshot, struct snapshot_event event)
 {
-  if (snapshot->n_events == snapshot->capacity) {
-    size_t capacity = 2 * snapshot->capacity + 1024;
-    struct snapshot_event *larger = reallocarray(snapshot->events, capacity, sizeof *larger);
-    if (!larger) return false;
-    snapshot->events = larger;
-    snapshot->capacity = capacity;
-  }
+  if (!array_grow(&snapshot->events, snapshot->n_events, &snapshot->capacity, sizeof *snapshot->events)) return false;
   event.place = snapshot->n_events;
   snapshot->events[snapshot->n_events++] = event;
   return true;
@@ -262,8 +227,7 @@ static bool snapshot_is(const char *start, size_t bytes)
 static void snapshot_close(void *reader)
 {
   struct snapshot *snapshot = reader;
-  for (uint32_t i = 1; i < snapshot->n_texts; i++) free(snapshot->texts[i]);
-  free(snapshot->texts);
+  stack_texts_clear(&snapshot->texts);
   free(snapshot->events);
   pointer_map_clear(&snapshot->live);
   pointer_map_clear(&snapshot->stacks);
@@ -334,7 +298,7 @@ static enum trace_line snapshot_next(void *reader, struct trace_row *row_out, ch
 static const char *snapshot_stack(const void *reader, uint32_t number)
 {
   const struct snapshot *snapshot = reader;
-  return number && number < snapshot->n_texts ? snapshot->texts[number] : NULL;
+  return stack_texts_get(&snapshot->texts, number);
 }
 
 static void snapshot_remark(const void *reader, char *text, size_t text_bytes)

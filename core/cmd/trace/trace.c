@@ -2,6 +2,7 @@
 /* trace.c: turns the rows of an allocation log into events, and matches each free with its allocation. Called by `hipmm
  * replay` and `hipmm bench`. Never allocates device memory. */
 #include "trace.h"
+#include "../array.h"
 
 #include "pointer_map.h"
 #include "rows.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRACE_FIRST_EVENTS = 1 << 16, TRACE_TELL_ROWS = 1 << 14 };
+enum { TRACE_TELL_ROWS = 1 << 14 };
 
 /* A slot while the log is read. */
 struct slot {
@@ -21,10 +22,11 @@ struct reader {
   const char *file; /* as messages name it */
   struct trace_rows *rows;
   struct trace trace;
-  size_t capacity; /* of trace.events and trace.lines */
+  size_t capacity, line_capacity; /* of trace.events and trace.lines */
   struct pointer_map live;
   struct slot *slots;
-  uint32_t slot_capacity, free_slot; /* the first free slot; POINTER_MAP_NONE: none */
+  size_t slot_capacity;
+  uint32_t free_slot; /* the first one; POINTER_MAP_NONE: none */
   struct pointer_map streams;
   size_t stream_capacity;
   char *message;
@@ -37,24 +39,12 @@ static bool trace_reader_fail(struct reader *reader, const char *what)
   return false;
 }
 
-/* Doubles an array; false when memory is short. */
-static bool trace_array_grow(void *array_in_out, size_t capacity, size_t item_bytes)
-{
-  void **array = array_in_out;
-  void *larger = reallocarray(*array, capacity, item_bytes);
-  if (larger) *array = larger;
-  return larger != NULL;
-}
-
 static bool trace_reader_add_event(struct reader *reader, struct trace_event event)
 {
   struct trace *trace = &reader->trace;
-  if (trace->n_events == reader->capacity) {
-    size_t capacity = reader->capacity ? reader->capacity * 2 : TRACE_FIRST_EVENTS;
-    if (!trace_array_grow(&trace->events, capacity, sizeof *trace->events)) return false;
-    if (!trace_array_grow(&trace->lines, capacity, sizeof *trace->lines)) return false;
-    reader->capacity = capacity;
-  }
+  if (!array_grow(&trace->events, trace->n_events, &reader->capacity, sizeof *trace->events) ||
+      !array_grow(&trace->lines, trace->n_events, &reader->line_capacity, sizeof *trace->lines))
+    return false;
   trace->lines[trace->n_events] = trace_rows_line(reader->rows);
   trace->events[trace->n_events++] = event;
   return true;
@@ -67,11 +57,7 @@ static bool trace_reader_stream(struct reader *reader, uint64_t handle, uint32_t
   uint32_t index = pointer_map_get(&reader->streams, handle);
   if (index == POINTER_MAP_NONE) {
     index = (uint32_t)trace->n_streams;
-    if (trace->n_streams == reader->stream_capacity) {
-      size_t capacity = reader->stream_capacity ? reader->stream_capacity * 2 : 16;
-      if (!trace_array_grow(&trace->streams, capacity, sizeof *trace->streams)) return false;
-      reader->stream_capacity = capacity;
-    }
+    if (!array_grow(&trace->streams, trace->n_streams, &reader->stream_capacity, sizeof *trace->streams)) return false;
     if (!pointer_map_put(&reader->streams, handle, index)) return false;
     trace->streams[trace->n_streams++] = handle;
   }
@@ -87,11 +73,7 @@ static bool trace_reader_new_slot(struct reader *reader, uint32_t *slot_out)
     reader->free_slot = reader->slots[*slot_out].next_free;
     return true;
   }
-  if (reader->trace.n_slots == reader->slot_capacity) {
-    uint32_t capacity = reader->slot_capacity ? reader->slot_capacity * 2 : 1024;
-    if (!trace_array_grow(&reader->slots, capacity, sizeof *reader->slots)) return false;
-    reader->slot_capacity = capacity;
-  }
+  if (!array_grow(&reader->slots, reader->trace.n_slots, &reader->slot_capacity, sizeof *reader->slots)) return false;
   *slot_out = reader->trace.n_slots++;
   return true;
 }
@@ -161,7 +143,8 @@ static bool trace_reader_rows(struct reader *reader, const struct trace_watcher 
 static bool trace_reader_file(struct reader *reader, const char *file, const struct trace_watcher *watcher)
 {
   reader->slots = calloc(1, sizeof *reader->slots); /* the null slot */
-  reader->trace.n_slots = reader->slot_capacity = 1;
+  reader->slot_capacity = 1;
+  reader->trace.n_slots = 1;
   if (!reader->slots) return trace_reader_fail(reader, "out of memory");
   reader->rows = trace_rows_open(file, reader->message, reader->message_bytes);
   if (!reader->rows) return false;

@@ -2,9 +2,9 @@
 /* choose.c: which of the graphs that were tried is best for the goal, and why. Called by tune.c. */
 #include "../../base/text.h"
 #include "../../base/units.h"
+#include "../cmd.h"
 #include "tune.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,18 +105,6 @@ bool tune_choose(struct tune *tune)
 
 /* ---- Reasons --------------------------------------------------------------------------------------------------- */
 
-static bool choose_say(struct tune *tune, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static bool choose_say(struct tune *tune, const char *format, ...)
-{
-  char text[CHOOSE_TEXT];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return !json_array_append_new(tune->reasons, json_string(text));
-}
-
 /* "the driver would take 612.4 ns an event instead of 41.0, with 988 MiB held instead of 1.4 GiB". */
 static const char *choose_compare(const struct point *other, const struct point *winner, char *text)
 {
@@ -152,7 +140,7 @@ static bool choose_explain(struct tune *tune, enum dimension dimension, size_t v
   const struct point *point = choose_other(tune, dimension, value);
   if (!point) return !tune->search.is_out_of_memory;
   const struct point *winner = &tune->search.points[tune->winner];
-  return choose_say(tune, "%s; %s %s.", does, other, choose_compare(point, winner, text));
+  return output_add_sentence(tune->reasons, "%s; %s %s.", does, other, choose_compare(point, winner, text));
 }
 
 static bool choose_explain_allocator(struct tune *tune)
@@ -174,9 +162,9 @@ static bool choose_explain_streams(struct tune *tune)
 {
   size_t n = tune->space.n_streams;
   char does[CHOOSE_WORDS * 2];
-  if (n < 2) return choose_say(tune, "One stream: nothing is to be shared or kept apart.");
+  if (n < 2) return output_add_sentence(tune->reasons, "One stream: nothing is to be shared or kept apart.");
   bool is_arena = tune->search.points[tune->winner].choice.at[DIMENSION_ALLOCATOR] == ALLOCATOR_ARENA;
-  if (is_arena) return choose_say(tune, "%zu streams, each with an arena.", n);
+  if (is_arena) return output_add_sentence(tune->reasons, "%zu streams, each with an arena.", n);
   snprintf(does, sizeof does, "%zu streams share the pool's memory", n);
   return choose_explain(tune, DIMENSION_ALLOCATOR, ALLOCATOR_ARENA, does, "with an arena for each");
 }

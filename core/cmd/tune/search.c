@@ -6,6 +6,7 @@
  * where that would change nothing, since less is held, the next that does. The initial size and the maximum also go together,
  * as for a pool that never grows. */
 #include "search.h"
+#include "../array.h"
 #include "../replay/play.h"
 
 #include <math.h>
@@ -73,14 +74,8 @@ const struct point *search_try(struct search *search, struct choice choice)
   double host_ns;
   for (size_t i = 0; i < search->n_points; i++)
     if (memcmp(&search->points[i].choice, &choice, sizeof choice) == 0) return &search->points[i];
-  if (search->n_points == search->capacity) {
-    size_t capacity = search->capacity ? 2 * search->capacity : 64;
-    struct point *points = reallocarray(search->points, capacity, sizeof *points);
-    search->is_out_of_memory = !points;
-    if (!points) return NULL;
-    search->points = points;
-    search->capacity = capacity;
-  }
+  search->is_out_of_memory = !array_grow(&search->points, search->n_points, &search->capacity, sizeof *search->points);
+  if (search->is_out_of_memory) return NULL;
   struct point *point = &search->points[search->n_points];
   *point = (struct point){.choice = choice};
   search->is_out_of_memory = !search_measure(search, point, &host_ns);

@@ -34,31 +34,24 @@ template <typename Allocator, typename Stream> auto thrust_policy_nosync(const A
   return thrust_policy(temporary, stream);
 }
 
-#elif __has_include(<thrust/system/hip/execution_policy.h>)
-
-template <typename Allocator, typename Stream> auto thrust_policy(const Allocator &temporary, Stream stream)
-{
-  return thrust::hip::par(temporary).on(static_cast<hipStream_t>(stream));
-}
-template <typename Allocator, typename Stream> auto thrust_policy_nosync(const Allocator &temporary, Stream stream)
-{
-#if THRUST_VERSION >= 101600
-  return thrust::hip::par_nosync(temporary).on(static_cast<hipStream_t>(stream));
 #else
-  return thrust_policy(temporary, stream);
+
+#if __has_include(<thrust/system/hip/execution_policy.h>)
+namespace thrust_system = thrust::hip;
+using thrust_stream = hipStream_t;
+#else
+namespace thrust_system = thrust::cuda;
+using thrust_stream = cudaStream_t;
 #endif
-}
-
-#else
 
 template <typename Allocator, typename Stream> auto thrust_policy(const Allocator &temporary, Stream stream)
 {
-  return thrust::cuda::par(temporary).on(static_cast<cudaStream_t>(stream));
+  return thrust_system::par(temporary).on(static_cast<thrust_stream>(stream));
 }
 template <typename Allocator, typename Stream> auto thrust_policy_nosync(const Allocator &temporary, Stream stream)
 {
 #if THRUST_VERSION >= 101600
-  return thrust::cuda::par_nosync(temporary).on(static_cast<cudaStream_t>(stream));
+  return thrust_system::par_nosync(temporary).on(static_cast<thrust_stream>(stream));
 #else
   return thrust_policy(temporary, stream);
 #endif

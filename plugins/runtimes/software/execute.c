@@ -4,6 +4,7 @@
  *
  * Where the application cannot touch device memory, this process cannot either: copies and fills go by way of the files
  * that hold the memory. That is slower, and for programs that will run on a GPU. */
+#include "../../../core/base/lock_order.h"
 #include "internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,10 +150,12 @@ static void execute_host(struct software_operation *operation, int device)
 {
   hipError_t fault = software.devices[device].fault;
   pthread_mutex_unlock(&software.lock);
+  lock_order_enter_program();
   if (operation->function)
     operation->function(operation->argument);
   else
     operation->callback(operation->stream, fault, operation->argument);
+  lock_order_leave_program();
   pthread_mutex_lock(&software.lock);
 }
 

@@ -10,6 +10,7 @@
 /* SplitMix64. */
 uint64_t software_stepped_draw(uint64_t limit)
 {
+  if (software.choose) return limit > 1 ? software.choose(software.choose_arg, limit) : 0;
   uint64_t mixed = software.random += 0x9e3779b97f4a7c15U;
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
@@ -42,6 +43,14 @@ uint64_t hipmm_software_step(uint64_t limit)
     while (done < limit && software_stepped_step()) done++;
   pthread_mutex_unlock(&software.lock);
   return done;
+}
+
+void hipmm_software_choose(uint64_t (*choose)(void *arg, uint64_t limit), void *arg)
+{
+  pthread_mutex_lock(&software.lock);
+  software.choose = choose;
+  software.choose_arg = arg;
+  pthread_mutex_unlock(&software.lock);
 }
 
 uint64_t hipmm_software_pending(void)

@@ -79,6 +79,12 @@ static void leave_device(const struct hipmm_services *services, int previous)
   if (previous != 100 + --entered) fake_note_mistake("a device is left that was not entered");
 }
 
+static enum hipmm_effort go_all_the_way(const struct hipmm_services *services, enum hipmm_status status)
+{
+  (void)services, (void)status;
+  return HIPMM_EFFORT_ALL;
+}
+
 static const struct hipmm_services services = {.struct_size = sizeof services,
                                                .name = "fake",
                                                .hip = &fake_hip,
@@ -90,7 +96,8 @@ static const struct hipmm_services services = {.struct_size = sizeof services,
                                                .host_allocate = host_allocate,
                                                .host_free = host_free,
                                                .enter_device = enter_device,
-                                               .leave_device = leave_device};
+                                               .leave_device = leave_device,
+                                               .effort = go_all_the_way};
 
 void fake_fail_host_allocation(unsigned nth)
 {

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* findings.h: what a reader wants to know first of a log, in sentences: where the peak is, and why. Called by summary.c. */
+#ifndef HIPMM_CORE_CMD_REPORT_FINDINGS_H
+#define HIPMM_CORE_CMD_REPORT_FINDINGS_H
+
+#include "blocks.h"
+#include "pages.h"
+#include <jansson.h>
+
+/* An array of sentences. `live` has the live bytes after each event, of which there is at least one. */
+json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_t peak,
+                      const struct pages_result *pages);
+
+#endif

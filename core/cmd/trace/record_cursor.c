@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* record_cursor.c: see record_cursor.h. */
+#include "record_cursor.h"
+#include "../array.h"
+
+enum { RECORD_MOST_STACKS = 1 << 24 };
+
+static bool record_cursor_get_bytes(struct record_cursor *cursor, void *out, size_t bytes)
+{
+  if ((size_t)(cursor->end - cursor->at) < bytes) return false;
+  memcpy(out, cursor->at, bytes);
+  cursor->at += bytes;
+  return true;
+}
+
+static bool record_cursor_get_number(struct record_cursor *cursor, unsigned code, uint64_t *number_out)
+{
+  unsigned char bytes[8] = {0};
+  unsigned length = record_length(code & 7);
+  if (!record_cursor_get_bytes(cursor, bytes, length)) return false;
+  *number_out = 0;
+  for (unsigned i = 0; i < length; i++) *number_out |= (uint64_t)bytes[i] << 8 * i;
+  return true;
+}
+
+static bool record_cursor_get_stream(struct record_cursor *cursor)
+{
+  unsigned char index;
+  if (!record_cursor_get_bytes(cursor, &index, 1) || index >= 2 * RECORD_STREAMS) return false;
+  uint64_t *stream = &cursor->context.streams[index % RECORD_STREAMS];
+  if (index >= RECORD_STREAMS && !record_cursor_get_number(cursor, 7, stream)) return false;
+  cursor->context.stream = *stream;
+  return true;
+}
+
+static bool record_cursor_get_event(struct record_cursor *cursor, unsigned head)
+{
+  struct record_event *event = &cursor->event;
+  uint64_t ticks, zigzag;
+  if (!record_cursor_get_number(cursor, head >> RECORD_TIME_SHIFT, &ticks) ||
+      !record_cursor_get_number(cursor, head >> RECORD_POINTER_SHIFT, &zigzag) ||
+      !record_cursor_get_number(cursor, head >> RECORD_SIZE_SHIFT, &event->bytes))
+    return false;
+  if (head & RECORD_STREAM && !record_cursor_get_stream(cursor)) return false;
+  event->stack = 0;
+  if (head & RECORD_STACK && !record_cursor_get_bytes(cursor, &event->stack, sizeof event->stack)) return false;
+  uint64_t moved = zigzag >> 1 ^ -(zigzag & 1);
+  cursor->context.ticks += ticks;
+  cursor->context.ptr += head & RECORD_UNIT ? moved * 256 : moved;
+  event->action = (enum record_action)(head >> RECORD_ACTION_SHIFT & 3);
+  event->ticks = cursor->context.ticks;
+  event->ptr = cursor->context.ptr;
+  event->stream = cursor->context.stream;
+  return true;
+}
+
+/* Keeps the text of a stack trace. False: damaged, or out of memory. */
+static bool record_cursor_get_stack(struct record_cursor *cursor, struct record_stacks *stacks)
+{
+  uint32_t about[2]; /* number, length */
+  if (!record_cursor_get_bytes(cursor, about, sizeof about) || about[0] >= RECORD_MOST_STACKS ||
+      about[1] > (size_t)(cursor->end - cursor->at))
+    return false;
+  if (!array_grow_zeroed(&stacks->items, about[0], &stacks->n, sizeof *stacks->items)) return false;
+  char **text = &stacks->items[about[0]];
+  if (!*text) *text = strndup(cursor->at, about[1]); /* else read ahead, or after a rotation */
+  cursor->at += about[1];
+  return *text != NULL;
+}
+
+enum record_step record_cursor_next(struct record_cursor *cursor, struct record_stacks *stacks)
+{
+  while (cursor->end - cursor->at >= 2 && cursor->at[0]) {
+    unsigned head = (unsigned char)cursor->at[0] | (unsigned)(unsigned char)cursor->at[1] << 8;
+    bool is_thread = (head >> RECORD_ACTION_SHIFT & 3) == RECORD_META_THREAD;
+    cursor->at += 2;
+    if (!(head & RECORD_META)) return record_cursor_get_event(cursor, head) ? RECORD_STEP_EVENT : RECORD_STEP_DAMAGED;
+    if (is_thread ? !record_cursor_get_bytes(cursor, &cursor->thread, 4) : !record_cursor_get_stack(cursor, stacks))
+      return RECORD_STEP_DAMAGED;
+  }
+  return RECORD_STEP_END;
+}
+
+void record_stacks_clear(struct record_stacks *stacks)
+{
+  for (size_t i = 0; i < stacks->n; i++) free(stacks->items[i]);
+  free(stacks->items);
+  *stacks = (struct record_stacks){0};
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* neighbours.c: asks the resources of a device for idle memory, and tries again. See neighbours.h. Called on the path of
+ * allocations, after one has failed. */
+#include "neighbours.h"
+#include "../base/cancel.h"
+#include "../base/error.h"
+#include "../plugin/descriptor.h"
+#include "../runtime/hip.h"
+#include "stack.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+  MOST_ROUNDS = 64, /* while other threads take the memory that was given back */
+  TURN_MS = 50      /* the longest wait for another thread that asks */
+};
+
+static _Thread_local struct neighbours_thread {
+  struct exhausted exhausted; /* as of the last HIP call of a source that failed so */
+  unsigned n_inner;           /* neighbours_enter_inner() */
+  enum hipmm_effort effort;   /* of the attempt that is under way; 0: of the first, or there is none */
+  bool holds_back;            /* a resource was told to fail at once */
+} here;
+
+/* ---- Who can be asked ---- */
+
+/* Whether the instance may hold idle memory of that kind, and can give it. */
+static bool neighbours_is_giver(const struct instance *instance, const struct exhausted *exhausted)
+{
+  if (!atomic_load(&instance->created)) return false; /* stack_extend() may be writing it */
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  return descriptor_trims(plugin) && exhausted_stands_on_same(exhausted, instance);
+}
+
+/* Whether another resource than those that have failed can be asked. A resource has used what it holds itself. */
+static bool neighbours_exist(const struct instance *failed, const struct exhausted *exhausted)
+{
+  size_t n_givers = 0;
+  bool exist = false;
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
+    if (stack->device != exhausted->device) continue;
+    for (size_t i = 0; i < stack->graph->n_nodes; i++) {
+      const struct instance *instance = &stack->instances[i];
+      if (instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR || !neighbours_is_giver(instance, exhausted))
+        continue;
+      exist |= n_givers++ || (instance != failed && !links_stand_on(failed, instance));
+    }
+  }
+  return exist;
+}
+
+/* Whether the failure that the thread's record tells is that of a runtime without memory. */
+static bool neighbours_is_exhausted(enum hipmm_status status)
+{
+  return status == HIPMM_E_OUT_OF_MEMORY && here.exhausted.source && error_is_exhausted();
+}
+
+void neighbours_note_exhausted(const struct instance *source)
+{
+  const struct hipmm_plugin *plugin = &source->node->plugin->descriptor;
+  here.exhausted =
+      (struct exhausted){.device = source->stack->device, .source = plugin->role == HIPMM_ROLE_SOURCE ? plugin : NULL};
+}
+
+enum hipmm_effort neighbours_effort(const struct instance *instance, enum hipmm_status status)
+{
+  if (here.effort) return here.effort;
+  if (here.n_inner || !neighbours_is_exhausted(status)) return HIPMM_EFFORT_ALL;
+  if (!here.holds_back) here.holds_back = neighbours_exist(instance, &here.exhausted);
+  return here.holds_back ? HIPMM_EFFORT_IDLE : HIPMM_EFFORT_ALL;
+}
+
+void neighbours_enter_inner(void)
+{
+  here.n_inner++;
+}
+
+void neighbours_leave_inner(void)
+{
+  here.n_inner--;
+}
+
+/* ---- Asking ---- */
+
+static int64_t neighbours_held_bytes(int device)
+{
+  int64_t bytes = 0;
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
+    if (stack->device == device) bytes += atomic_load_explicit(&stack->held_bytes, memory_order_relaxed);
+  return bytes;
+}
+
+/* From the top down, as hipmm_device_trim() does. A resource that fails gives nothing. */
+static void neighbours_ask_stack(const struct stack *stack, const struct exhausted *exhausted, size_t keep_bytes)
+{
+  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
+    const struct hipmm_resource *resource = &stack->instances[i].resource;
+    if (neighbours_is_giver(&stack->instances[i], exhausted)) resource->ops->trim(resource->self, keep_bytes);
+  }
+}
+
+/* Asks the stacks of the device until they have given `bytes`. The stacks that were built last come first: they may stand on
+ * earlier ones, which get what they give back. */
+static void neighbours_ask(const struct exhausted *exhausted, uint64_t bytes)
+{
+  size_t n;
+  struct stack **stacks = stack_collect(exhausted->device, &n);
+  for (size_t i = n; i-- > 0; stack_release(stacks[i])) {
+    int64_t held = atomic_load_explicit(&stacks[i]->held_bytes, memory_order_relaxed);
+    if (!bytes) continue;
+    neighbours_ask_stack(stacks[i], exhausted, (uint64_t)held > bytes ? (size_t)((uint64_t)held - bytes) : 0);
+    int64_t given = held - atomic_load_explicit(&stacks[i]->held_bytes, memory_order_relaxed);
+    if (given > 0) bytes -= (uint64_t)given < bytes ? (uint64_t)given : bytes;
+  }
+  free(stacks);
+}
+
+/* ---- Trying again ---- */
+
+static enum hipmm_status neighbours_attempt(const struct neighbours_call *call, size_t alignment,
+                                            enum hipmm_effort effort)
+{
+  here.effort = effort;
+  enum hipmm_status status =
+      call->resource->ops->allocate(call->resource->self, call->bytes, alignment, call->stream, call->ptr_out);
+  here.effort = (enum hipmm_effort)0;
+  return status;
+}
+
+/* Asks, first for what is missing and then for all that is idle, until the allocation succeeds, or nothing was given and
+ * nothing was taken meanwhile: what a neighbour gave may be taken by another thread, which then holds it, and may be idle there
+ * when this thread asks again. */
+static enum hipmm_status neighbours_try(const struct neighbours_call *call, size_t alignment,
+                                        const struct exhausted *exhausted, enum hipmm_effort effort)
+{
+  enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
+  uint64_t bytes = effort == HIPMM_EFFORT_IDLE ? call->bytes : UINT64_MAX;
+  for (unsigned round = 0; round < MOST_ROUNDS; round++, bytes = UINT64_MAX) {
+    int64_t held = neighbours_held_bytes(exhausted->device);
+    here.effort = effort;
+    neighbours_ask(exhausted, bytes);
+    status = neighbours_attempt(call, alignment, effort);
+    if (!neighbours_is_exhausted(status)) return status;
+    if (bytes == UINT64_MAX && neighbours_held_bytes(exhausted->device) == held) return status;
+  }
+  return status;
+}
+
+/* One thread asks at a time, so that two do not take from each other in turn. The wait for another thread is limited: a
+ * resource that is asked may call a function of the program, which may wait for this thread. */
+static bool neighbours_take_turn(pthread_mutex_t *turn)
+{
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += TURN_MS * 1000000L;
+  until.tv_sec += until.tv_nsec / 1000000000L;
+  until.tv_nsec %= 1000000000L;
+  return !pthread_mutex_timedlock(turn, &until);
+}
+
+/* A captured stream forbids waits for the device. */
+static enum hipmm_status neighbours_try_in_turn(const struct neighbours_call *call, size_t alignment,
+                                                const struct exhausted *exhausted)
+{
+  static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+  int cancel = cancel_forbid();
+  bool is_in_turn = neighbours_take_turn(&turn);
+  enum hipmm_status status = neighbours_try(call, alignment, exhausted, HIPMM_EFFORT_IDLE);
+  if (neighbours_is_exhausted(status) && !hipmm_stream_is_captured(hip_table(), call->stream))
+    status = neighbours_try(call, alignment, exhausted, HIPMM_EFFORT_WAIT);
+  if (is_in_turn) pthread_mutex_unlock(&turn);
+  cancel_allow(cancel);
+  return status;
+}
+
+enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status)
+{
+  bool is_promised = here.holds_back;
+  here.holds_back = false;
+  if (here.n_inner || here.effort || !(is_promised || neighbours_is_exhausted(status))) return status;
+  const struct exhausted exhausted = here.exhausted;
+  if (is_promised || neighbours_exist(instance_from(call->resource), &exhausted)) {
+    status = neighbours_try_in_turn(call, alignment, &exhausted);
+    if (status) status = neighbours_attempt(call, alignment, HIPMM_EFFORT_ALL);
+  }
+  if (neighbours_is_exhausted(status)) holders_explain(&here.exhausted, call->bytes);
+  return status;
+}
+
+enum hipmm_status neighbours_allocate_and_finish(const struct neighbours_call *call, size_t alignment,
+                                                 enum hipmm_status status)
+{
+  return instance_finish_op(instance_from(call->resource), neighbours_allocate(call, alignment, status), "allocate");
+}

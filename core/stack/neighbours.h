@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* neighbours.h: an allocation for which the runtime has no memory left. Other resources of the process may hold idle memory
+ * of that device: they are asked for it, and the allocation is tried again.
+ *
+ * The resources are asked where a call enters hipmm, when no resource is in a call of this thread: there the thread holds
+ * no lock that a resource which is asked may need, so that threads which ask at the same time cannot wait for each other. A
+ * resource on the way up learns from services->effort() that the call will be tried again: it fails at once. */
+#ifndef HIPMM_CORE_STACK_NEIGHBOURS_H
+#define HIPMM_CORE_STACK_NEIGHBOURS_H
+
+#include "instance.h"
+
+/* A call of the ops' allocate, but for the alignment. */
+struct neighbours_call {
+  const struct hipmm_resource *resource;
+  size_t bytes;
+  hipmm_stream_t stream;
+  void **ptr_out;
+};
+
+/* An allocation has failed with `status`. If the runtime had no memory for it, tries again with what the neighbours give
+ * (HIPMM_EFFORT_IDLE), then waiting for work (HIPMM_EFFORT_WAIT), then by every way that the graph has (HIPMM_EFFORT_ALL).
+ * If that fails, the message says who holds the memory. The second also does what instance_finish_op() does. */
+enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status);
+enum hipmm_status neighbours_allocate_and_finish(const struct neighbours_call *call, size_t alignment,
+                                                 enum hipmm_status status);
+
+/* The ops' allocate, and one of these two after a failure, for the functions with which a call enters hipmm. The call is
+ * written to memory, which costs less than to keep it in registers for a failure. */
+#define NEIGHBOURS_FIRST_ALLOCATE(after_failure)                                               \
+  const struct neighbours_call call = {resource, bytes, stream, ptr_out};                      \
+  const struct hipmm_ops *ops = resource->ops;                                                 \
+  __asm__("" : "+r"(ops) : "m"(call));                                                         \
+  enum hipmm_status status = ops->allocate(resource->self, bytes, alignment, stream, ptr_out); \
+  return __builtin_expect(!status, 1) ? status : after_failure(&call, alignment, status)
+
+static inline enum hipmm_status neighbours_first_allocate(const struct hipmm_resource *resource, size_t bytes,
+                                                          size_t alignment, hipmm_stream_t stream, void **ptr_out)
+{
+  NEIGHBOURS_FIRST_ALLOCATE(neighbours_allocate);
+}
+
+static inline enum hipmm_status neighbours_first_allocate_and_finish(const struct hipmm_resource *resource,
+                                                                     size_t bytes, size_t alignment,
+                                                                     hipmm_stream_t stream, void **ptr_out)
+{
+  NEIGHBOURS_FIRST_ALLOCATE(neighbours_allocate_and_finish);
+}
+
+/* The memory of a source ran out: the last HIP call of `source` in this thread failed for want of memory. */
+void neighbours_note_exhausted(const struct instance *source);
+
+/* See services->effort. */
+enum hipmm_effort neighbours_effort(const struct instance *instance, enum hipmm_status status);
+
+/* Around a call in which this thread may hold locks of resources: no neighbour is asked until it is left. */
+void neighbours_enter_inner(void);
+void neighbours_leave_inner(void);
+
+/* ---- holders.c ---- */
+
+/* Of which memory there is no more. */
+struct exhausted {
+  int device;
+  const struct hipmm_plugin *source; /* its type; plugins stay loaded */
+};
+
+/* Whether the source that ran out gets from the device what `other`, a source of the same device, gives back. */
+bool exhausted_is_same_memory(const struct exhausted *exhausted, const struct instance *other);
+
+/* Whether the instance stands on such a source, or is one. */
+bool exhausted_stands_on_same(const struct exhausted *exhausted, const struct instance *instance);
+
+/* Appends to the thread's error who holds how much of that memory, and what would have been enough for `bytes`. */
+void holders_explain(const struct exhausted *exhausted, size_t bytes);
+
+#endif

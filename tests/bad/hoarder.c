@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* hoarder.c: a sub-allocator as a third party may write it: it keeps the last block that was freed, gives nothing back before
+ * it is destroyed since it has no trim, and holds its lock while it calls its upstream. */
+#include <hipmm/plugin.h>
+#include <pthread.h>
+
+struct hoarder {
+  const struct hipmm_services *services;
+  struct hipmm_resource *upstream;
+  pthread_mutex_t lock;
+  void *kept;
+  size_t kept_bytes;
+};
+
+static enum hipmm_status hoarder_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                          void **ptr_out)
+{
+  struct hoarder *hoarder = self;
+  enum hipmm_status status = HIPMM_OK;
+  pthread_mutex_lock(&hoarder->lock);
+  if (hoarder->kept && hoarder->kept_bytes == bytes) {
+    *ptr_out = hoarder->kept;
+    hoarder->kept = NULL;
+  } else {
+    status = hipmm_upstream_allocate(hoarder->upstream, bytes, alignment, stream, ptr_out);
+  }
+  pthread_mutex_unlock(&hoarder->lock);
+  return status;
+}
+
+static enum hipmm_status hoarder_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                            hipmm_stream_t stream)
+{
+  struct hoarder *hoarder = self;
+  enum hipmm_status status = HIPMM_OK;
+  pthread_mutex_lock(&hoarder->lock);
+  if (!hoarder->kept && !hoarder->services->hip->StreamSynchronize(stream)) {
+    hoarder->kept = ptr;
+    hoarder->kept_bytes = bytes;
+  } else {
+    status = hipmm_upstream_deallocate(hoarder->upstream, ptr, bytes, alignment, stream);
+  }
+  pthread_mutex_unlock(&hoarder->lock);
+  return status;
+}
+
+static enum hipmm_status hoarder_create(const struct hipmm_services *services, const void *options,
+                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
+{
+  (void)options, (void)n_upstreams;
+  struct hoarder *hoarder = services->host_allocate(services, sizeof *hoarder);
+  if (!hoarder) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory");
+  hoarder->services = services;
+  hoarder->upstream = upstreams[0];
+  pthread_mutex_init(&hoarder->lock, NULL);
+  *self_out = hoarder;
+  return HIPMM_OK;
+}
+
+static void hoarder_destroy(void *self)
+{
+  struct hoarder *hoarder = self;
+  if (hoarder->kept)
+    hipmm_upstream_deallocate(hoarder->upstream, hoarder->kept, hoarder->kept_bytes, HIPMM_ALIGNMENT, NULL);
+  pthread_mutex_destroy(&hoarder->lock);
+  hoarder->services->host_free(hoarder->services, hoarder, sizeof *hoarder);
+}
+
+static const struct hipmm_ops hoarder_ops = {
+    .struct_size = sizeof hoarder_ops, .allocate = hoarder_allocate, .deallocate = hoarder_deallocate};
+
+HIPMM_EXPORT extern const struct hipmm_plugin hoarder_LTX_hipmm_plugin;
+
+const struct hipmm_plugin hoarder_LTX_hipmm_plugin = {HIPMM_PLUGIN_HEAD,
+                                                      .type = "hoarder",
+                                                      .version = "1.0",
+                                                      .doc = "Keeps the last block that was freed",
+                                                      .role = HIPMM_ROLE_SUB_ALLOCATOR,
+                                                      .min_upstreams = 1,
+                                                      .max_upstreams = 1,
+                                                      .ops = &hoarder_ops,
+                                                      .create = hoarder_create,
+                                                      .destroy = hoarder_destroy};
