@@ -15,6 +15,7 @@
 #include "stack/handle.h"
 
 #include <limits.h>
+#include <string.h>
 
 int hipmm_is_initialized(void)
 {
@@ -48,18 +49,29 @@ static enum hipmm_status init_open(struct graph *graph, bool is_any)
   return HIPMM_OK;
 }
 
+static enum hipmm_status init_refuse_other(const struct graph *present, const struct graph *graph)
+{
+#define INIT_ADVICE \
+  "use the graph in use (hipmm_init_if_needed()), or build a stack beside it (hipmm_stack_build_from_file())"
+  bool is_file = *graph->source != '<';
+  if (strcmp(present->source, graph->source))
+    return error_set(
+        HIPMM_E_STATE,
+        "hipmm is initialised already, with the graph of %s, and the graph of %s is another one; " INIT_ADVICE,
+        present->source, graph->source);
+  if (is_file)
+    return error_set(HIPMM_E_STATE,
+                     "hipmm is initialised already, with the graph of %s, which has changed since; " INIT_ADVICE,
+                     present->source);
+  return error_set(HIPMM_E_STATE, "hipmm is initialised already, with another graph than this one; " INIT_ADVICE);
+}
+
 /* For a further user: its graph must be the graph in use. Releases it. */
 static enum hipmm_status init_join(struct graph *graph)
 {
   const struct graph *present = device_table_graph_in_use();
   enum hipmm_status status = HIPMM_OK;
-  if (!graph_is_same(present, graph))
-    status =
-        error_set(HIPMM_E_STATE,
-                  "hipmm is initialised already, with the graph of %s, and the graph of %s is another one; use the "
-                  "graph in use (hipmm_init_if_needed()), or build a stack beside it "
-                  "(hipmm_stack_build_from_file())",
-                  present->source, graph->source);
+  if (!graph_is_same(present, graph)) status = init_refuse_other(present, graph);
   if (!status) status = hip_check(graph);
   if (!status) log_line(HIPMM_LOG_INFO, "init", "initialised already, with the same graph (%s)", present->source);
   graph_release(graph);

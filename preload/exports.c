@@ -6,6 +6,7 @@
  *
  * Functions that a program may call before it allocates are passed on. They are hooked since the software device takes
  * its settings from the graph and the environment when hipmm is initialised, and cannot take them after its first use. */
+#include "checks.h"
 #include "failure.h"
 #include "init.h"
 #include "next_symbol.h"
@@ -48,22 +49,38 @@ static next_function exports_next(enum hook hook)
     return ((int(*) parameters)exports_next(HOOK_##api##name))arguments; \
   }
 
+#define EXPORT_DECLARE_WORK(api, name, parameters, arguments, before, after) int api##name parameters;
+
+#define EXPORT_DEFINE_WORK(api, name, parameters, arguments, before, after) \
+  int api##name parameters                                                  \
+  {                                                                         \
+    const enum hook hook = HOOK_##api##name;                                \
+    int(*next) parameters = (int(*) parameters)exports_next(hook);          \
+    const bool is_told = checks_are_on();                                   \
+    if (is_told) before;                                                    \
+    const int code = next arguments;                                        \
+    if (is_told && !code) after;                                            \
+    return code;                                                            \
+  }
+
 #pragma GCC visibility push(default)
-HOOKS(EXPORT_DECLARE, EXPORT_DECLARE, EXPORT_DECLARE_PASSED, EXPORT_NOTHING)
-HOOKS(EXPORT_DEFINE, EXPORT_DEFINE, EXPORT_DEFINE_PASSED, EXPORT_NOTHING)
+HOOKS(EXPORT_DECLARE, EXPORT_DECLARE, EXPORT_DECLARE_PASSED, EXPORT_DECLARE_WORK, EXPORT_NOTHING)
+HOOKS(EXPORT_DEFINE, EXPORT_DEFINE, EXPORT_DEFINE_PASSED, EXPORT_DEFINE_WORK, EXPORT_NOTHING)
 #pragma GCC visibility pop
 
 /* ---- Functions by their names ---- */
 
 #define EXPORT_ADDRESS(api, name, ...) (next_function) api##name,
 #define EXPORT_NO_ADDRESS(api, name)   NULL,
-static const next_function hooks[] = {HOOKS(EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_NO_ADDRESS)};
+static const next_function hooks[] = {
+    HOOKS(EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_ADDRESS, EXPORT_NO_ADDRESS)};
 
 /* The hook, or `given` where calls of the hook are not served. */
 static void *exports_hook_or(enum hook hook, void *given)
 {
   void *own = given;
-  if (!init_is_off(hook_family(hook))) memcpy(&own, &hooks[hook], sizeof own);
+  bool is_wanted = !hook_is_of_work(hook) || checks_are_on();
+  if (is_wanted && !init_is_off(hook_family(hook))) memcpy(&own, &hooks[hook], sizeof own);
   return own;
 }
 
@@ -107,7 +124,12 @@ static const int since[HOOK_COUNT] = {
     [HOOK_cuMemPoolGetAttribute] = 11020, [HOOK_cuMemPoolSetAttribute] = 11020, [HOOK_cuMemPoolSetAccess] = 11020,
     [HOOK_cuMemPoolTrimTo] = 11020, [HOOK_cuMemGetDefaultMemPool] = 13000, [HOOK_cuMemGetMemPool] = 13000,
     [HOOK_cuMemSetMemPool] = 13000, [HOOK_cuCtxEnablePeerAccess] = 4000, [HOOK_cuCtxDisablePeerAccess] = 4000,
-    [HOOK_cuGetProcAddress_v2] = 12000, [HOOK_cuGetProcAddress] = 11030};
+    [HOOK_cuGetProcAddress_v2] = 12000, [HOOK_cuGetProcAddress] = 11030, [HOOK_cuEventRecord] = 2000,
+    [HOOK_cuEventRecord_ptsz] = 7000, [HOOK_cuEventRecordWithFlags] = 11010, [HOOK_cuEventRecordWithFlags_ptsz] = 11010,
+    [HOOK_cuEventQuery] = 2000, [HOOK_cuEventSynchronize] = 2000, [HOOK_cuEventDestroy_v2] = 4000,
+    [HOOK_cuStreamWaitEvent] = 3020, [HOOK_cuStreamWaitEvent_ptsz] = 7000, [HOOK_cuStreamSynchronize] = 2000,
+    [HOOK_cuStreamSynchronize_ptsz] = 7000, [HOOK_cuStreamQuery] = 2000, [HOOK_cuStreamQuery_ptsz] = 7000,
+    [HOOK_cuCtxSynchronize] = 2000};
 /* clang-format on */
 
 /* The driver's own cuGetProcAddress(). */

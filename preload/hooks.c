@@ -13,8 +13,9 @@
 #define HOOK_NAME(api, name, ...)     #api #name,
 #define HOOK_REPORTED(api, name, ...) true,
 #define HOOK_SILENT(api, name, ...)   false,
-static const char *const names[] = {HOOKS(HOOK_NAME, HOOK_NAME, HOOK_NAME, HOOK_NAME)};
-static const bool reported[] = {HOOKS(HOOK_REPORTED, HOOK_SILENT, HOOK_SILENT, HOOK_SILENT)};
+static const char *const names[] = {HOOKS(HOOK_NAME, HOOK_NAME, HOOK_NAME, HOOK_NAME, HOOK_NAME)};
+static const bool reported[] = {HOOKS(HOOK_REPORTED, HOOK_SILENT, HOOK_SILENT, HOOK_SILENT, HOOK_SILENT)};
+static const bool of_work[] = {HOOKS(HOOK_SILENT, HOOK_SILENT, HOOK_SILENT, HOOK_REPORTED, HOOK_SILENT)};
 
 static struct {
   atomic_uint_fast64_t calls, passed, failed;
@@ -28,6 +29,11 @@ const char *hook_name(enum hook hook)
 bool hook_is_reported(enum hook hook)
 {
   return reported[hook];
+}
+
+bool hook_is_of_work(enum hook hook)
+{
+  return of_work[hook];
 }
 
 enum hook hook_find(const char *name)

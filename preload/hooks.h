@@ -17,7 +17,9 @@
  *   Y(api, name, operation, (parameters), (arguments))  calls the operation, and is in the report; `hook` is its number
  *   X(api, name, operation, (parameters), (arguments))  the same, but is not in the report
  *   P(api, name, (parameters), (arguments))             is passed on after the software device was set up
- *   F(api, name)                                        is not hooked, only called */
+ *   F(api, name)                                        is not hooked, only called
+ *
+ * W is told further down. */
 /* clang-format off */
 #define HOOKS_OF_BOTH(Y, X, F, api) \
   Y(api, Malloc, allocate_device, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
@@ -90,7 +92,6 @@
   P(hip, DeviceGetName, (char *name, int length, int device), (name, length, device)) \
   P(hip, DeviceTotalMem, (size_t *bytes, int device), (bytes, device)) \
   P(hip, GetDeviceProperties, (void *properties, int device), (properties, device)) \
-  P(hip, DeviceSynchronize, (void), ()) \
   P(hip, EventCreate, (hipmm_hip_event_t *event), (event)) \
   P(hip, EventCreateWithFlags, (hipmm_hip_event_t *event, unsigned flags), (event, flags))
 
@@ -179,7 +180,6 @@
     (hook, name, function, version, flags, NULL)) \
   F(cu, CtxGetCurrent) \
   F(cu, CtxSetCurrent) \
-  F(cu, CtxSynchronize) \
   F(cu, DevicePrimaryCtxGetState) \
   F(cu, DevicePrimaryCtxRelease_v2) \
   F(cu, DeviceGetAttribute) \
@@ -187,12 +187,118 @@
   F(cu, StreamGetCtx) \
   F(cu, StreamIsCapturing)
 
-#define HOOKS(Y, X, P, F) \
+/* Work, and its order: passed on, and told to the race detector if `hipmm run --check-streams` has started it (checks.h).
+ *
+ *   W(api, name, (parameters), (arguments), before, after)  `before` is told at the call, `after` when it has succeeded */
+#define HOOKS_OF_WORK(W, api) \
+  W(api, Memcpy, (void *to, const void *from, size_t bytes, int kind), (to, from, bytes, kind), \
+    checks_copy(hook, to, from, bytes, NULL), checks_host_after_stream(hook, NULL)) \
+  W(api, MemcpyAsync, (void *to, const void *from, size_t bytes, int kind, hipmm_stream_t stream), \
+    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), (void)0) \
+  W(api, MemcpyPeer, (void *to, int to_device, const void *from, int from_device, size_t bytes), \
+    (to, to_device, from, from_device, bytes), checks_copy(hook, to, from, bytes, NULL), \
+    checks_host_after_stream(hook, NULL)) \
+  W(api, MemcpyPeerAsync, \
+    (void *to, int to_device, const void *from, int from_device, size_t bytes, hipmm_stream_t stream), \
+    (to, to_device, from, from_device, bytes, stream), checks_copy(hook, to, from, bytes, stream), (void)0) \
+  W(api, Memcpy2D, \
+    (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind), \
+    (to, to_pitch, from, from_pitch, width, height, kind), \
+    checks_copy_rows(hook, to, to_pitch, from, from_pitch, width, height, NULL), checks_host_after_stream(hook, NULL)) \
+  W(api, Memcpy2DAsync, \
+    (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind, \
+     hipmm_stream_t stream), \
+    (to, to_pitch, from, from_pitch, width, height, kind, stream), \
+    checks_copy_rows(hook, to, to_pitch, from, from_pitch, width, height, stream), (void)0) \
+  W(api, Memset, (void *ptr, int value, size_t bytes), (ptr, value, bytes), \
+    checks_copy(hook, ptr, NULL, bytes, NULL), (void)0) \
+  W(api, MemsetAsync, (void *ptr, int value, size_t bytes, hipmm_stream_t stream), (ptr, value, bytes, stream), \
+    checks_copy(hook, ptr, NULL, bytes, stream), (void)0) \
+  W(api, DeviceSynchronize, (void), (), (void)0, checks_host_after_device(hook)) \
+  HOOKS_OF_ORDER(W, api) \
+  W(api, EventDestroy, (hipmm_hip_event_t event), (event), (void)0, checks_end_event(event))
+
+#define HOOKS_OF_ORDER(W, api) \
+  W(api, EventRecord, (hipmm_hip_event_t event, hipmm_stream_t stream), (event, stream), (void)0, \
+    checks_record(hook, event, stream)) \
+  W(api, EventRecordWithFlags, (hipmm_hip_event_t event, hipmm_stream_t stream, unsigned flags), \
+    (event, stream, flags), (void)0, checks_record(hook, event, stream)) \
+  W(api, EventQuery, (hipmm_hip_event_t event), (event), (void)0, checks_host_after_event(event)) \
+  W(api, EventSynchronize, (hipmm_hip_event_t event), (event), (void)0, checks_host_after_event(event)) \
+  W(api, StreamWaitEvent, (hipmm_stream_t stream, hipmm_hip_event_t event, unsigned flags), (stream, event, flags), \
+    (void)0, checks_wait(hook, stream, event)) \
+  W(api, StreamSynchronize, (hipmm_stream_t stream), (stream), (void)0, checks_host_after_stream(hook, stream)) \
+  W(api, StreamQuery, (hipmm_stream_t stream), (stream), (void)0, checks_host_after_stream(hook, stream))
+
+/* The same for programs that were compiled for per-thread default streams. */
+#define HOOKS_OF_THREAD_ORDER(W, api, suffix) \
+  W(api, EventRecord_##suffix, (hipmm_hip_event_t event, hipmm_stream_t stream), (event, stream), (void)0, \
+    checks_record(hook, event, stream)) \
+  W(api, StreamWaitEvent_##suffix, (hipmm_stream_t stream, hipmm_hip_event_t event, unsigned flags), \
+    (stream, event, flags), (void)0, checks_wait(hook, stream, event)) \
+  W(api, StreamSynchronize_##suffix, (hipmm_stream_t stream), (stream), (void)0, \
+    checks_host_after_stream(hook, stream)) \
+  W(api, StreamQuery_##suffix, (hipmm_stream_t stream), (stream), (void)0, checks_host_after_stream(hook, stream))
+
+#define HOOKS_OF_THREAD_WORK(W, api, suffix, suffix_of_waiting) \
+  W(api, Memcpy_##suffix_of_waiting, (void *to, const void *from, size_t bytes, int kind), (to, from, bytes, kind), \
+    checks_copy(hook, to, from, bytes, NULL), checks_host_after_stream(hook, NULL)) \
+  W(api, MemcpyAsync_##suffix, (void *to, const void *from, size_t bytes, int kind, hipmm_stream_t stream), \
+    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), (void)0) \
+  W(api, Memset_##suffix_of_waiting, (void *ptr, int value, size_t bytes), (ptr, value, bytes), \
+    checks_copy(hook, ptr, NULL, bytes, NULL), (void)0) \
+  W(api, MemsetAsync_##suffix, (void *ptr, int value, size_t bytes, hipmm_stream_t stream), \
+    (ptr, value, bytes, stream), checks_copy(hook, ptr, NULL, bytes, stream), (void)0) \
+  HOOKS_OF_THREAD_ORDER(W, api, suffix)
+
+#define HOOKS_OF_HIP_WORK(W) \
+  HOOKS_OF_WORK(W, hip) \
+  HOOKS_OF_THREAD_WORK(W, hip, spt, spt) \
+  W(hip, MemcpyWithStream, (void *to, const void *from, size_t bytes, int kind, hipmm_stream_t stream), \
+    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), \
+    checks_host_after_stream(hook, stream)) \
+  W(hip, MemcpyHtoD, (void *to, const void *from, size_t bytes), (to, from, bytes), \
+    checks_copy(hook, to, from, bytes, NULL), checks_host_after_stream(hook, NULL)) \
+  W(hip, MemcpyHtoDAsync, (void *to, const void *from, size_t bytes, hipmm_stream_t stream), \
+    (to, from, bytes, stream), checks_copy(hook, to, from, bytes, stream), (void)0) \
+  W(hip, MemcpyDtoH, (void *to, void *from, size_t bytes), (to, from, bytes), \
+    checks_copy(hook, to, from, bytes, NULL), checks_host_after_stream(hook, NULL)) \
+  W(hip, MemcpyDtoHAsync, (void *to, void *from, size_t bytes, hipmm_stream_t stream), (to, from, bytes, stream), \
+    checks_copy(hook, to, from, bytes, stream), (void)0) \
+  W(hip, MemcpyDtoD, (void *to, void *from, size_t bytes), (to, from, bytes), \
+    checks_copy(hook, to, from, bytes, NULL), (void)0) \
+  W(hip, MemcpyDtoDAsync, (void *to, void *from, size_t bytes, hipmm_stream_t stream), (to, from, bytes, stream), \
+    checks_copy(hook, to, from, bytes, stream), (void)0) \
+  W(hip, MemsetD8, (void *ptr, unsigned char value, size_t count), (ptr, value, count), \
+    checks_copy(hook, ptr, NULL, count, NULL), (void)0) \
+  W(hip, MemsetD8Async, (void *ptr, unsigned char value, size_t count, hipmm_stream_t stream), \
+    (ptr, value, count, stream), checks_copy(hook, ptr, NULL, count, stream), (void)0) \
+  W(hip, MemsetD32, (void *ptr, int value, size_t count), (ptr, value, count), \
+    checks_copy(hook, ptr, NULL, 4 * count, NULL), (void)0) \
+  W(hip, MemsetD32Async, (void *ptr, int value, size_t count, hipmm_stream_t stream), (ptr, value, count, stream), \
+    checks_copy(hook, ptr, NULL, 4 * count, stream), (void)0)
+
+/* Of the driver the order alone: that of programs with a CUDA runtime that is linked statically. */
+#define HOOKS_OF_DRIVER_ORDER(W) \
+  HOOKS_OF_ORDER(W, cu) \
+  HOOKS_OF_THREAD_ORDER(W, cu, ptsz) \
+  W(cu, EventRecordWithFlags_ptsz, (hipmm_hip_event_t event, hipmm_stream_t stream, unsigned flags), \
+    (event, stream, flags), (void)0, checks_record(hook, event, stream)) \
+  W(cu, EventDestroy_v2, (hipmm_hip_event_t event), (event), (void)0, checks_end_event(event)) \
+  W(cu, CtxSynchronize, (void), (), (void)0, checks_host_after_device(hook))
+
+#define HOOKS(Y, X, P, W, F) \
   HOOKS_OF_BOTH(Y, X, F, hip) \
   HOOKS_OF_HIP(Y, X, P) \
+  HOOKS_OF_HIP_WORK(W) \
   HOOKS_OF_BOTH(Y, X, F, cuda) \
   HOOKS_OF_CUDA(Y, X, F) \
-  HOOKS_OF_DRIVER(Y, X, F)
+  HOOKS_OF_WORK(W, cuda) \
+  HOOKS_OF_THREAD_WORK(W, cuda, ptsz, ptds) \
+  W(cuda, EventRecordWithFlags_ptsz, (hipmm_hip_event_t event, hipmm_stream_t stream, unsigned flags), \
+    (event, stream, flags), (void)0, checks_record(hook, event, stream)) \
+  HOOKS_OF_DRIVER(Y, X, F) \
+  HOOKS_OF_DRIVER_ORDER(W)
 /* clang-format on */
 
 /* hipIpcMemHandle_t and cudaIpcMemHandle_t. */
@@ -201,7 +307,7 @@ struct ipc_handle {
 };
 
 #define HOOK_VALUE(api, name, ...) HOOK_##api##name,
-enum hook { HOOKS(HOOK_VALUE, HOOK_VALUE, HOOK_VALUE, HOOK_VALUE) HOOK_COUNT };
+enum hook { HOOKS(HOOK_VALUE, HOOK_VALUE, HOOK_VALUE, HOOK_VALUE, HOOK_VALUE) HOOK_COUNT };
 
 /* The API that a function belongs to. */
 enum family { FAMILY_HIP, FAMILY_CUDA, FAMILY_DRIVER, FAMILY_COUNT };
@@ -214,6 +320,7 @@ static inline enum family hook_family(enum hook hook)
 
 const char *hook_name(enum hook hook);
 bool hook_is_reported(enum hook hook);
+bool hook_is_of_work(enum hook hook); /* told to the race detector, and else passed on */
 
 /* The hook of this name; HOOK_COUNT if there is none. */
 enum hook hook_find(const char *name);

@@ -7,6 +7,7 @@
 #include "../core/base/text.h"
 #include "../core/base/units.h"
 #include "../core/runtime/hip.h"
+#include "checks.h"
 #include "devices.h"
 #include "failure.h"
 #include "frameworks.h"
@@ -275,6 +276,17 @@ static void report_print_json_place(struct report_text *out)
   report_add(out, ",\"run_time\":%lld", run ? strtoll(run, NULL, 10) : 0);
 }
 
+/* What `hipmm run --check-streams` has found. */
+static void report_print_json_races(struct report_text *out)
+{
+  const char *kind = NULL, *text;
+  for (size_t i = 0; (text = checks_report(i, &kind)); i++) {
+    report_add(out, "%s{\"kind\":\"%s\",\"text\":", i ? "," : "", kind);
+    report_add_string(out, text);
+    report_add(out, "}");
+  }
+}
+
 static void report_print_json(const struct report_request *request, const char *program, struct report_text *out)
 {
   static const char *const moments[] = {"running", "exit", "signal"};
@@ -303,6 +315,8 @@ static void report_print_json(const struct report_request *request, const char *
   report_add(out, "],\"resources\":[");
   if (request->has_resources && !init_is_forked())
     devices_visit(report_add_resource, &(struct report_lines){.text = out, .is_json = true});
+  report_add(out, "],\"races\":[");
+  report_print_json_races(out);
   report_add(out, "],\"first_failure\":");
   report_add_string(out, failure_first());
   report_add(out, "}\n");

@@ -13,6 +13,7 @@
 
 #include "../core/base/environment.h"
 #include "../core/base/output_file.h"
+#include "checks.h"
 #include "devices.h"
 #include "init.h"
 
@@ -276,12 +277,23 @@ static void report_ends_watch(void)
                        (struct sigaction){.sa_sigaction = report_ends_on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK});
 }
 
+/* The last of all, since it is registered first: where races were found, the process ends here, with a status that says so. */
+static void report_ends_with_races(int status, void *unused)
+{
+  (void)unused;
+  int final = init_is_own_process() ? checks_finish(status) : status;
+  if (final == status || !next_exit) return;
+  fflush(NULL);
+  next_exit(final);
+}
+
 /* A request for a report that comes before hipmm is used waits until then. */
 __attribute__((constructor)) static void report_ends_prepare(void)
 {
   void *address = dlsym(RTLD_NEXT, "_exit");
   memcpy(&next_exit, &address, sizeof next_exit);
   sem_init(&wake, 0, 0);
+  on_exit(report_ends_with_races, NULL);
   init_when_ready(report_ends_watch);
   if (report_ends_where())
     report_ends_handle(SIGUSR1, (struct sigaction){.sa_handler = report_ends_on_usr1, .sa_flags = SA_RESTART});
@@ -301,6 +313,7 @@ __attribute__((destructor)) static void report_ends_in_destructor(void)
 __attribute__((noreturn)) void _exit(int status)
 {
   report_ends_at_once();
+  if (init_is_own_process()) status = checks_finish(status);
   if (next_exit) next_exit(status);
   for (;;) syscall(SYS_exit_group, status);
 }

@@ -3,6 +3,7 @@
 #include "streams.h"
 
 #include "../core/runtime/hip.h"
+#include "checks.h"
 #include "contexts.h"
 #include "devices.h"
 #include "init.h"
@@ -100,11 +101,12 @@ void streams_retain_no_more(int device)
 }
 
 /* After the runtime has created the stream, or failed to. */
-static int streams_finish(enum hook hook, bool is_outermost, const hipmm_stream_t *stream, int code)
+static int streams_finish(enum hook hook, bool is_outermost, const hipmm_stream_t *stream, unsigned flags, int code)
 {
   if (is_outermost && !code && stream) {
     struct handle handle = {.handle = *stream, .device = contexts_current_device(hook_family(hook))};
     streams_mark_used(handle.device);
+    checks_add_stream(handle.device, *stream, flags);
     if (handle.device >= 0) handle_set_add(&known, handle); /* else it ends with a context that hipmm does not serve */
     if (!init_is_forked() && atomic_load(&retained) & streams_bit(handle.device)) streams_retain(&handle);
   }
@@ -114,21 +116,21 @@ static int streams_finish(enum hook hook, bool is_outermost, const hipmm_stream_
 int streams_create(enum hook hook, hipmm_stream_t *stream)
 {
   bool is_outermost = init_enter();
-  return streams_finish(hook, is_outermost, stream, next_pointer(hook, stream));
+  return streams_finish(hook, is_outermost, stream, 0, next_pointer(hook, stream));
 }
 
 int streams_create_with_flags(enum hook hook, hipmm_stream_t *stream, unsigned flags)
 {
   bool is_outermost = init_enter();
   int code = ((int (*)(hipmm_stream_t *, unsigned))next_function_of(hook))(stream, flags);
-  return streams_finish(hook, is_outermost, stream, code);
+  return streams_finish(hook, is_outermost, stream, flags, code);
 }
 
 int streams_create_with_priority(enum hook hook, hipmm_stream_t *stream, unsigned flags, int priority)
 {
   bool is_outermost = init_enter();
   int code = ((int (*)(hipmm_stream_t *, unsigned, int))next_function_of(hook))(stream, flags, priority);
-  return streams_finish(hook, is_outermost, stream, code);
+  return streams_finish(hook, is_outermost, stream, flags, code);
 }
 
 /* A stream of which hipmm did not see the creation may be of any device. */
@@ -149,6 +151,7 @@ int streams_destroy(enum hook hook, hipmm_stream_t stream)
   bool is_outermost = reentry_enter();
   if (is_outermost && (uintptr_t)stream > 2 && !init_is_forked()) streams_retire(hook_family(hook), stream);
   int code = next_pointer(hook, stream);
+  if (!code) checks_end_stream(stream);
   return reentry_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
 }
 

@@ -69,9 +69,21 @@ void caller_leave_slowly(struct caller_here *here)
   if (here->light || !--here->depth) atomic_fetch_sub(&here->place->inside, 1);
 }
 
+/* Inside the place for all others are several threads, so a refusal of one tells nothing there. */
+void caller_leave_refused(struct caller_here *here)
+{
+  struct caller *place = here->place;
+  bool is_outermost = caller_depth(here) == 1;
+  caller_leave(here);
+  if (is_outermost && place != &callers_rest) atomic_fetch_add(&place->refusals, 1);
+}
+
+/* Once a call of the thread was refused, which was in no other call, those from before are over. */
 static void callers_await_slot(const struct caller *caller)
 {
-  for (unsigned turn = 0; atomic_load(&caller->inside); turn++) asymmetric_fence_pause(turn);
+  unsigned refusals = atomic_load(&caller->refusals);
+  for (unsigned turn = 0; atomic_load(&caller->inside) && atomic_load(&caller->refusals) == refusals; turn++)
+    asymmetric_fence_pause(turn);
 }
 
 /* Whether the place was seen without a call, or with `own` alone, at least once. */

@@ -13,7 +13,8 @@
 struct caller {
   _Alignas(64) atomic_uint inside; /* calls that its threads are in: one thread has it, save the place for all others */
   atomic_bool is_taken;
-  struct caller *next; /* constant */
+  atomic_uint refusals; /* caller_leave_refused() */
+  struct caller *next;  /* constant */
 };
 
 /* Waits until no thread is inside a call. Before it, the caller stores the state that makes new calls return: each
@@ -45,6 +46,10 @@ static inline struct caller_here *caller_self(void)
 /* For a thread that is in a call already, has no place of its own yet, or shares one. */
 void caller_enter_slowly(struct caller_here *here);
 void caller_leave_slowly(struct caller_here *here);
+
+/* Ends a call that has done nothing, since the thread read the state that makes new calls return. A thread that calls again and
+ * again is hardly ever seen outside of a call, and so callers_await() would wait for long: it sees this instead. */
+void caller_leave_refused(struct caller_here *here);
 
 /* Calls that the thread is in, each within the one before. */
 static inline unsigned caller_depth(const struct caller_here *here)

@@ -101,7 +101,7 @@ bool lifecycle_may_go_on(struct caller_here *here)
 {
   bool is_nested = caller_depth(here) > 1;
   if ((is_nested && !lifecycle_is_barred()) || !lifecycle_check()) return true;
-  caller_leave(here);
+  caller_leave_refused(here);
   return false;
 }
 

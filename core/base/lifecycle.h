@@ -17,7 +17,8 @@ enum lifecycle {
   LIFECYCLE_FORKED
 };
 
-extern atomic_int lifecycle_now;
+/* Of this library alone, so that the path of allocations finds it without the table of addresses. */
+extern __attribute__((visibility("hidden"))) atomic_int lifecycle_now;
 
 /* The number of threads inside functions of the program that may run under any lock of hipmm: the log's sink, the
  * function of `hooks`, the host allocator, visitors. Each call of such a thread is refused. The count spares other calls the

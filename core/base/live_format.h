@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* live_format.h: the file in shared memory in which a process publishes the counters of its resources: LIVE_FOLDER/
- * hipmm.USER.PROCESS, readable for its user alone. Written by core/inspect/publish.c, read by `hipmm top` and `export`.
+ * hipmm.USER.NAMESPACE.PROCESS, readable for its user alone. Processes of several containers may share the folder and have the
+ * same number: the number of the namespace of processes tells them apart. Written by core/inspect/publish.c, read by `hipmm top` and `export`.
  *
  * The writer holds a write lock (F_OFD_SETLK) on the file as long as it lives, however it ends: a file without a lock is
  * left over. `sequence` is odd while rows are written; a reader whose copy was made while it changed reads again. */
@@ -10,8 +11,8 @@
 #include <stdint.h>
 
 #define LIVE_FOLDER "/dev/shm"
-#define LIVE_NAME   LIVE_FOLDER "/hipmm.%u.%ld"  /* the user, the process */
-#define LIVE_DRAFT  LIVE_FOLDER "/.hipmm.%u.%ld" /* until it is locked and whole */
+#define LIVE_NAME   LIVE_FOLDER "/hipmm.%u.%llu.%ld"  /* the user, the namespace, the process */
+#define LIVE_DRAFT  LIVE_FOLDER "/.hipmm.%u.%llu.%ld" /* until it is locked and whole */
 #define LIVE_MAGIC  "HIPMMLV1"
 
 enum { LIVE_ROWS = 256, LIVE_COMMAND_BYTES = 128, LIVE_PATH_BYTES = 160, LIVE_TYPE_BYTES = 32, LIVE_PERIOD_MS = 100 };

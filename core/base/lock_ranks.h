@@ -17,8 +17,8 @@ enum lock_rank {
   LOCK_DEVICE_TABLE,
   LOCK_TORCH,
   LOCK_TORCH_BLOCKS,
+  LOCK_TURN,
   LOCK_SETTING,
-  LOCK_NEIGHBOURS,
   LOCK_INSTANCE,
   LOCK_THREAD_END,
   LOCK_PLUGIN,
@@ -55,8 +55,8 @@ static const struct lock_rank_text {
   [LOCK_DEVICE_TABLE] = {"device table, resources by name", "entries and resources in force, who extends a stack; not while a stack is built"},
   [LOCK_TORCH] = {"private pools", "PyTorch's private pools; around no resource"},
   [LOCK_TORCH_BLOCKS] = {"block records", "records of PyTorch's blocks; around no resource"},
-  [LOCK_SETTING] = {"setting of an instance", "one `hipmm_set()` of a resource at a time; around `reconfigure`"},
-  [LOCK_NEIGHBOURS] = {"neighbours", "whose turn it is to ask the resources of a device for idle memory; around their calls"},
+  [LOCK_TURN] = {"turn to ask for memory", "one thread that is out of memory at a time; waited for at most 50 ms; around calls of the resources of a device"},
+  [LOCK_SETTING] = {"setting, suspending", "one `hipmm_set()` of a resource at a time, one suspend or resume in all; around those ops"},
   [LOCK_INSTANCE] = {"instance", "a plugin that is not thread-safe; around its calls, from the top of a stack down"},
   [LOCK_THREAD_END] = {"end of a thread", "caches of a thread that ends, while their owner takes them back; an owner that is destroyed waits for it"},
   [LOCK_PLUGIN] = {"a plugin's own", "sub-allocators and `thread_safe`; around calls to the upstream, so from the top of a stack down"},
@@ -73,7 +73,7 @@ static const struct lock_rank_text {
   [LOCK_SPIN] = {"spin locks", "a list or a ring each; for a few instructions"},
   [LOCK_SOFTWARE_START] = {"start of a runtime", "`HIPMM_SOFTWARE` is read once"},
   [LOCK_SOFTWARE] = {"runtime", "the whole software device, the context of a thread with NVIDIA's driver; never while work runs"},
-  [LOCK_SOFTWARE_CALLS] = {"calls of a runtime", "counts and failures of the software device's calls, the opening of NVIDIA's driver"},
+  [LOCK_SOFTWARE_CALLS] = {"calls of a runtime", "counts and failures of the software device's calls, the opening of NVIDIA's driver, the race detector"},
   [LOCK_REGISTRY] = {"registry", "what the program registered; a fork takes it last"},
   [LOCK_LOG_OPENING] = {"opening of the log", "`HIPMM_LOG` is read once"},
   [LOCK_LOG] = {"log", "its file; its sink, around which it is held"},
@@ -105,8 +105,9 @@ static const struct lock_row {
   {"core/framework/torch_pools.c", NULL, LOCK_TORCH, 0},
   {"core/framework/torch_blocks.c", NULL, LOCK_TORCH_BLOCKS, 0},
   {"core/framework/framework_owners.c", NULL, LOCK_TORCH_BLOCKS, 0},
+  {"core/stack/neighbours.c", NULL, LOCK_TURN, 0},
   {"core/inspect/settings.c", NULL, LOCK_SETTING, LOCK_NESTS | LOCK_REFUSES},
-  {"core/stack/neighbours.c", NULL, LOCK_NEIGHBOURS, 0},
+  {"core/stack/suspend.c", NULL, LOCK_SETTING, 0},
   {"core/stack/locked_ops.c", NULL, LOCK_INSTANCE, LOCK_NESTS | LOCK_REFUSES},
 
   {"plugins/common/biased_lock.c", NULL, LOCK_PLUGIN, LOCK_UNCHECKED},
@@ -184,6 +185,7 @@ static const struct lock_row {
   {"plugins/runtimes/nvidia/driver.c", NULL, LOCK_SOFTWARE_CALLS, 0},
   {"plugins/runtimes/software/call_table.c", NULL, LOCK_SOFTWARE_CALLS, 0},
   {"plugins/runtimes/software/call.c", "&call_once", LOCK_SOFTWARE_START, 0},
+  {"plugins/common/race_detector.c", NULL, LOCK_SOFTWARE_CALLS, 0},
   {"plugins/runtimes/software/stream.c", "&stream_once", LOCK_ONCE, 0},
   {"plugins/runtimes/software/allocation.c", NULL, LOCK_SOFTWARE, 0},
   {"plugins/runtimes/software/call.c", NULL, LOCK_SOFTWARE, 0},
@@ -191,6 +193,7 @@ static const struct lock_row {
   {"plugins/runtimes/software/device.c", NULL, LOCK_SOFTWARE, 0},
   {"plugins/runtimes/software/execute.c", NULL, LOCK_SOFTWARE, 0},
   {"plugins/runtimes/software/graph_memory.c", NULL, LOCK_SOFTWARE, 0},
+  {"plugins/runtimes/software/observer.c", NULL, LOCK_SOFTWARE, 0},
   {"plugins/runtimes/software/scheduler_stepped.c", NULL, LOCK_SOFTWARE, 0},
   {"plugins/runtimes/software/scheduler_threads.c", NULL, LOCK_SOFTWARE, 0},
   {"plugins/runtimes/software/stream.c", NULL, LOCK_SOFTWARE, 0},
@@ -203,8 +206,8 @@ static const struct lock_row {
 
 /* The locks that are held around calls of resources, and so around the program's functions below them. The calls of hipmm
  * that these functions make begin the order anew; a call that needs a lock of the thread is refused. */
-#define LOCK_AROUND_UPSTREAM                                                                                     \
-  (LOCK_BIT(LOCK_LIFECYCLE) | LOCK_BIT(LOCK_SETTING) | LOCK_BIT(LOCK_NEIGHBOURS) | LOCK_BIT(LOCK_INSTANCE) |     \
+#define LOCK_AROUND_UPSTREAM                                                                                   \
+  (LOCK_BIT(LOCK_LIFECYCLE) | LOCK_BIT(LOCK_TURN) | LOCK_BIT(LOCK_SETTING) | LOCK_BIT(LOCK_INSTANCE) |         \
    LOCK_BIT(LOCK_THREAD_END) | LOCK_BIT(LOCK_PLUGIN))
 
 /* Where functions of the program are called, and the locks that may be held then. Functions that may run under any lock

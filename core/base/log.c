@@ -59,8 +59,13 @@ static void log_complain(const char *format, const char *what, const char *why)
  * there. False with errno. */
 static bool log_open_file(const char *path)
 {
-  int opened = output_file_open(path, OUTPUT_FILE_APPEND), code = 0;
-  if (opened < 0) return false;
+  int cancel = cancel_forbid();
+  int opened = output_file_open(path, OUTPUT_FILE_APPEND), code = opened < 0 ? errno : 0;
+  if (code) {
+    cancel_allow(cancel);
+    errno = code;
+    return false;
+  }
   pthread_mutex_lock(&lock);
   if (file < 0) {
     file = opened;
@@ -71,6 +76,7 @@ static bool log_open_file(const char *path)
   }
   if (!code) output = file;
   pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
   errno = code;
   return !code;
 }

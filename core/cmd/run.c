@@ -170,6 +170,13 @@ static int run_run(int argc, char **argv)
        .doc = "run nothing: print the reports that --json wrote to the files FILE…, such as 'report.*.json', as one "
               "table, or with --json as one object",
        .flag = &merge},
+      {.name = "check-streams",
+       .doc =
+           "look for races between streams: memory that is used, freed or given out again by a stream that is not "
+           "ordered "
+           "after the work before, use after free, double free, copies past the end of a block; tell each on standard "
+           "error, and end with exit status 66 if there was one and the program's own status is 0",
+       .flag = &settings.checks_streams},
       {.name = "strict", .doc = "do not run the program at all if hipmm cannot serve it", .flag = &settings.is_strict},
       {.name = "no-python",
        .doc = "leave PyTorch, CuPy and Numba their own allocators, and serve what these ask of the runtime",
@@ -222,6 +229,14 @@ const struct command run_command = {
     "Many ranks: `hipmm run --json --report=report.%r.json -- torchrun train.py`, or behind the launcher, `mpirun -n 4 "
     "hipmm run …`, writes a report for each rank; `hipmm run --merge 'report.*.json'` makes one table of them.\n"
     "\n"
-    "Exit status: the program's; 2 wrong usage, or with --strict not served; 126 PROGRAM cannot be started, 127 not "
+    "Races: --check-streams checks the blocks that hipmm serves, by the calls that copy, fill, free, record events and "
+    "wait. One run shows a missing wait, whether anything went wrong in it or not. What kernels do with memory is not "
+    "seen. "
+    "On the software device all work is seen, and with HIPMM_SOFTWARE=host_access=false also reads of bytes that were "
+    "never "
+    "written.\n"
+    "\n"
+    "Exit status: the program's; 66 a race was found (--check-streams); 2 wrong usage, or with --strict not served; "
+    "126 PROGRAM cannot be started, 127 not "
     "found.",
     run_run};

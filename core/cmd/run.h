@@ -27,6 +27,7 @@ struct run_settings {
   const char *report; /* the pattern of a file's name, "-" for standard error, NULL for none */
   bool is_json;       /* the report */
   bool is_strict;
+  bool checks_streams;
   bool is_without_python; /* no hook for PyTorch, CuPy and Numba */
   bool is_without_driver; /* calls of NVIDIA's driver are not served */
 };

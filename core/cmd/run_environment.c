@@ -172,6 +172,22 @@ static bool run_environment_set_device(const struct run_answer *answer)
   return run_environment_set(variable, device);
 }
 
+/* HIPMM_RUN_CHECK is 1 where the preload object checks, and 2 where the software device does, which sees more. */
+static bool run_environment_set_check(const struct run_settings *settings, const struct run_answer *answer)
+{
+  char all[sizeof answer->settings + 32];
+  const char *given = *answer->settings ? answer->settings : getenv("HIPMM_SOFTWARE");
+  unsetenv("HIPMM_RUN_CHECK");
+  if (!settings->checks_streams) return true;
+  if (strcmp(answer->runtime, "software") != 0) return run_environment_set("HIPMM_RUN_CHECK", "1");
+  int length = snprintf(all, sizeof all, "%s%scheck_streams=true", given ? given : "", given && *given ? "," : "");
+  if (length < 0 || (size_t)length >= sizeof all) {
+    say("run: --check-streams: HIPMM_SOFTWARE is too long");
+    return false;
+  }
+  return run_environment_set("HIPMM_SOFTWARE", all) && run_environment_set("HIPMM_RUN_CHECK", "2");
+}
+
 bool run_prepare(const struct run_settings *settings, const struct run_answer *answer)
 {
   char pid[32], time[32], object[PATH_MAX];
@@ -182,8 +198,9 @@ bool run_prepare(const struct run_settings *settings, const struct run_answer *a
   return run_environment_find_object(object) && run_environment_set_config(settings->config) &&
          run_environment_set_plugin_path() && run_environment_set("HIPMM_RUNTIME", answer->runtime) &&
          (!*answer->settings || run_environment_set("HIPMM_SOFTWARE", answer->settings)) &&
-         run_environment_set_report(settings) && run_environment_set("HIPMM_RUN_PID", pid) &&
-         run_environment_set("HIPMM_RUN_TIME", time) && run_environment_set_device(answer) &&
+         run_environment_set_check(settings, answer) && run_environment_set_report(settings) &&
+         run_environment_set("HIPMM_RUN_PID", pid) && run_environment_set("HIPMM_RUN_TIME", time) &&
+         run_environment_set_device(answer) &&
          run_environment_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") &&
          run_environment_set("HIPMM_RUN_DRIVER", settings->is_without_driver ? "0" : "1") &&
          run_environment_set_python(object, settings->is_without_python) &&

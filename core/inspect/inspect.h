@@ -16,6 +16,7 @@ struct path {
   struct stack *stack;       /* retained */
   struct instance *instance; /* NULL: the stack as a whole */
   const char *name;          /* of the value or option: what follows the last slash of the path */
+  bool is_entered;           /* the call uses the table of devices (lifecycle_enter()) */
 };
 
 /* Finds all but the name, which need not exist. Only stacks that are built are found. */

@@ -38,7 +38,8 @@ static bool path_next_part(const char **rest, char *part, size_t bytes)
   return true;
 }
 
-static enum hipmm_status path_find_device(const char *path, const char *part, struct stack **stack_out)
+/* On success the call is entered: hipmm_finalize() waits until path_release(). */
+static enum hipmm_status path_find_device(const char *path, const char *part, struct path *target)
 {
   int device = 0;
   if (!text_parse_ordinal(part, &device)) return path_refuse(path, "device", part, NULL);
@@ -46,15 +47,16 @@ static enum hipmm_status path_find_device(const char *path, const char *part, st
   if (status) return status;
   status = lifecycle_enter();
   if (status) return status;
-  struct stack *stack = device_table_stack_if_built(device);
-  if (stack) stack_retain(stack);
+  target->stack = device_table_stack_if_built(device);
+  target->is_entered = target->stack != NULL;
+  if (target->stack) {
+    stack_retain(target->stack);
+    return HIPMM_OK;
+  }
   lifecycle_leave();
-  if (!stack)
-    return error_set(HIPMM_E_STATE,
-                     "%.300s: the stack of device %d is not built yet; allocate from it, or get its resource", path,
-                     device);
-  *stack_out = stack;
-  return HIPMM_OK;
+  return error_set(HIPMM_E_STATE,
+                   "%.300s: the stack of device %d is not built yet; allocate from it, or get its resource", path,
+                   device);
 }
 
 static enum hipmm_status path_refuse_resource(const char *path, const char *name, const struct stack *stack,
@@ -85,7 +87,7 @@ static enum hipmm_status path_resolve(const char *path, const char *shown, struc
   bool is_device = is_path && !strcmp(root, "devices");
   if (!is_device && (!is_path || strcmp(root, "created"))) return path_refuse_form(shown);
   if (is_device)
-    status = path_find_device(shown, part, &target.stack);
+    status = path_find_device(shown, part, &target);
   else if (!(target.stack = stack_named(part)))
     status = path_refuse(shown, "created resource", part, NULL);
   if (status) return status;
@@ -96,7 +98,7 @@ static enum hipmm_status path_resolve(const char *path, const char *shown, struc
   target.name = rest;
   if (!status && (!*rest || strchr(rest, '/'))) status = path_refuse_form(shown);
   if (status)
-    stack_release(target.stack);
+    path_release(&target);
   else
     *target_out = target;
   return status;
@@ -110,6 +112,7 @@ enum hipmm_status path_find(const char *path, struct path *target_out)
 void path_release(const struct path *target)
 {
   stack_release(target->stack);
+  if (target->is_entered) lifecycle_leave();
 }
 
 const char *path_of(const struct instance *instance, char *buffer, size_t bytes)

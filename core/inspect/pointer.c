@@ -100,10 +100,11 @@ static void pointer_find(struct pointer_search *search)
 
 /* ---- What is known of the block ---- */
 
-static void pointer_take_first_chunk(void *closure, const struct hipmm_chunk *chunk)
+static int pointer_take_first_chunk(void *closure, const struct hipmm_chunk *chunk)
 {
   struct hipmm_block *base = closure;
   if (!base->ptr) *base = (struct hipmm_block){(void *)(uintptr_t)chunk->ptr, chunk->bytes};
+  return 0;
 }
 
 /* The chunk that is mapped there; else the block that a source below has from the runtime; else what the runtime says,

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -183,14 +184,22 @@ static void publish_write_head(struct live_file *file)
   memcpy(file->magic, LIVE_MAGIC, sizeof file->magic);
 }
 
+/* Of the numbers of processes, as the system counts namespaces; 0 if it does not tell. */
+static unsigned long long publish_namespace(void)
+{
+  struct stat status;
+  return stat("/proc/self/ns/pid", &status) ? 0 : (unsigned long long)status.st_ino;
+}
+
 /* The file gets its name when it is locked and whole: a reader removes files that are not locked. Files of these names are
  * left over from a process that had the same number. An errno; 0: opened. */
 static int publish_open(void)
 {
   const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   char draft[sizeof publish.name + 1];
-  snprintf(publish.name, sizeof publish.name, LIVE_NAME, (unsigned)geteuid(), (long)getpid());
-  snprintf(draft, sizeof draft, LIVE_DRAFT, (unsigned)geteuid(), (long)getpid());
+  unsigned long long namespace = publish_namespace();
+  snprintf(publish.name, sizeof publish.name, LIVE_NAME, (unsigned)geteuid(), namespace, (long)getpid());
+  snprintf(draft, sizeof draft, LIVE_DRAFT, (unsigned)geteuid(), namespace, (long)getpid());
   (void)unlink(draft);
   publish.descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (publish.descriptor < 0) return errno;

@@ -156,6 +156,7 @@ static json_t *snapshot_resource(struct instance *instance)
     json_object_set_new(object, "held",
                         json_pack("{s:I, s:I}", "bytes", (json_int_t)bytes, "blocks", (json_int_t)blocks));
   }
+  if (atomic_load(&instance->is_suspended)) json_object_set_new(object, "suspended", json_true());
   snapshot_add_memory(object, instance);
   return object;
 }

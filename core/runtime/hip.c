@@ -6,6 +6,7 @@
 #include "../base/environment.h"
 #include "../base/error.h"
 #include "../base/log.h"
+#include "../base/memory_observer.h"
 #include "../base/own_symbol.h"
 #include "../graph/graph.h"
 #include "hip_table.h"
@@ -19,6 +20,26 @@
 static const char *name_in_use;
 static void *library_in_use;
 static atomic_int device_count;
+static const struct memory_observer *observer;
+
+/* `address`: of a function that gives one; NULL if there is none. */
+static const struct memory_observer *hip_ask_for_observer(void *address)
+{
+  memory_observer_get *get;
+  memcpy(&get, &address, sizeof get);
+  const struct memory_observer *found = get ? get() : NULL;
+  return found && found->struct_size >= sizeof *found ? found : NULL;
+}
+
+/* The detector of the runtime, which knows all work; else that of `hipmm run`. The table is not in use yet. */
+static void hip_find_observer(void)
+{
+  const struct memory_observer *found = hip_ask_for_observer(own_symbol(library_in_use, "hipmm_software_observer"));
+  if (!found) found = hip_ask_for_observer(dlsym(RTLD_DEFAULT, "hipmm_run_observer"));
+  if (!found) return;
+  if (found->observe_hip && !observer) found->observe_hip(&hip_table_functions);
+  observer = found;
+}
 
 static enum hipmm_status hip_use_library(void *library, const char *name)
 {
@@ -38,6 +59,7 @@ static enum hipmm_status hip_use_library(void *library, const char *name)
                      hip_table_functions.GetErrorName(code));
   }
   library_in_use = library;
+  hip_find_observer();
   atomic_store(&device_count, count);
   return HIPMM_OK;
 }
@@ -99,6 +121,7 @@ static enum hipmm_status hip_reopen(const struct graph *graph, bool is_in_use)
   int count = 0, code = status ? 0 : hip_table_functions.GetDeviceCount(&count);
   if (code) return hip_refuse(NULL, "hipGetDeviceCount", code, 0);
   if (!status) atomic_store(&device_count, count);
+  if (!status) hip_find_observer();
   return status;
 }
 
@@ -140,6 +163,21 @@ const struct hipmm_hip *hip_table(void)
 void *hip_symbol(const char *name)
 {
   return library_in_use ? own_symbol(library_in_use, name) : NULL;
+}
+
+const struct memory_observer *hip_observer(void)
+{
+  return observer;
+}
+
+bool hip_observer_enter(void)
+{
+  return observer && observer->enter();
+}
+
+void hip_observer_leave(void)
+{
+  if (observer) observer->leave();
 }
 
 const char *hip_name(void)

@@ -28,6 +28,12 @@ const struct hipmm_hip *hip_table(void);
  * there is none, and before hip_open(). */
 void *hip_symbol(const char *name);
 
+/* What a race detector has to be told of blocks; NULL if there is none (../base/memory_observer.h). */
+const struct memory_observer *hip_observer(void);
+/* Around a call of a plugin. Whether there is a detector, and the program itself makes the call. */
+bool hip_observer_enter(void);
+void hip_observer_leave(void);
+
 /* "amd", "nvidia", "software" or the library's path; NULL before hip_open(). */
 const char *hip_name(void);
 

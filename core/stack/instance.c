@@ -125,6 +125,15 @@ unsigned instance_access(const struct instance *instance)
   return access;
 }
 
+const struct instance *instance_suspended(const struct instance *instance)
+{
+  const struct instance_links *links = links_of(instance);
+  size_t n = instance->node->plugin->descriptor.role == HIPMM_ROLE_SUB_ALLOCATOR ? links->n_closure : 1;
+  for (size_t i = 0; i < n; i++)
+    if (atomic_load_explicit(&links->closure[i]->is_suspended, memory_order_relaxed)) return links->closure[i];
+  return NULL;
+}
+
 static pthread_mutex_t user_data_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void instance_set_user_data(struct instance *instance, struct instance_user_data data)

@@ -43,11 +43,12 @@ struct instance {
   uint64_t free_bytes;                      /* what percentages in its options are of */
   void *self;                               /* the plugin's, as create gave it */
   atomic_int_fast64_t held_bytes, peak_held_bytes; /* of a source: from the runtime */
-  bool is_owed;            /* create succeeded, destroy is owed; the builder of the stack alone reads it */
-  atomic_bool created;     /* complete with all that it needs, and may be visited */
-  pthread_mutex_t setting; /* inspect/settings.c: an option is being set */
-  pthread_mutex_t lock;    /* locked_ops.c: for a plugin that is not thread-safe */
-  int cancel;              /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
+  bool is_owed;             /* create succeeded, destroy is owed; the builder of the stack alone reads it */
+  atomic_bool created;      /* complete with all that it needs, and may be visited */
+  atomic_bool is_suspended; /* suspend.c: it has no memory */
+  pthread_mutex_t setting;  /* inspect/settings.c: an option is being set */
+  pthread_mutex_t lock;     /* locked_ops.c: for a plugin that is not thread-safe */
+  int cancel;               /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
   struct instance_user_data user_data;
   struct hipmm_resource **upstreams;
   size_t n_upstreams;
@@ -72,7 +73,8 @@ enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_s
 static inline enum hipmm_status instance_finish_op(const struct instance *instance, enum hipmm_status status,
                                                    const char *op)
 {
-  return __builtin_expect(!status, 1) ? HIPMM_OK : instance_fail_op(instance, status, op);
+  if (__builtin_expect(status != HIPMM_OK, 0)) status = instance_fail_op(instance, status, op);
+  return status;
 }
 
 /* ---- instance_memory.c ---- */
@@ -116,6 +118,9 @@ int links_by_age(const void *left, const void *right);
 /* Whether `below` is in the closure of `instance`, and another instance. */
 bool links_stand_on(const struct instance *instance, const struct instance *below);
 
+/* Whether an instance with HIPMM_PLUGIN_ACCESSES_MEMORY stands on this one. Then writes its name. */
+bool links_find_accessor(const struct instance *below, char *name_out, size_t name_bytes);
+
 /* Whether its blocks may be live blocks of a dependency, at the same addresses. */
 bool links_forward_blocks(const struct instance *instance);
 
@@ -142,6 +147,10 @@ const struct instance *instance_with_action(const struct instance *instance, con
 /* HIPMM_ACCESS_… for memory of all sources of the closure. */
 unsigned instance_access(const struct instance *instance);
 
+/* The suspended instance whose memory an allocation from this one could be served with: itself, or, where it keeps memory
+ * of others to divide it, one below; NULL if there is none. */
+const struct instance *instance_suspended(const struct instance *instance);
+
 /* The program's pointer: set replaces it, and releases the one before; get returns it. */
 void instance_set_user_data(struct instance *instance, struct instance_user_data data);
 void *instance_get_user_data(const struct instance *instance);
@@ -162,12 +171,15 @@ enum hipmm_status held_watch_add(const struct instance *watcher,
                                  void *closure);
 void held_watch_remove(const struct instance *watcher);
 
-/* ---- logged_ops.c: lines in the debug log for the calls of a resource ---- */
+/* ---- logged_ops.c: lines in the debug log for the calls of a resource, and refusals while it is suspended ---- */
 
-/* From now on, ops that tell the log take the place of the instance's, whose resource is complete, whenever the log wants
- * them. Without host memory the instance stays as it is. */
+/* From now on, ops that tell the log, and refuse allocations from a suspended instance, take the place of the instance's,
+ * whose resource is complete, whenever they are needed. Without host memory the instance stays as it is. */
 void logged_ops_install(struct instance *instance);
 void logged_ops_remove(struct instance *instance);
+
+/* The log wants other lines, or an instance was suspended or resumed. */
+void logged_ops_choose_all(void);
 
 /* ---- locked_ops.c: one thread at a time for a resource whose plugin is not thread-safe ---- */
 

@@ -5,6 +5,7 @@
 #include "../graph/graph_build.h"
 #include "stack.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,17 @@ void links_close(struct instance *instance)
     links_free(links);
     links = older;
   }
+}
+
+bool links_find_accessor(const struct instance *below, char *name_out, size_t name_bytes)
+{
+  const struct instance *found = NULL;
+  pthread_mutex_lock(&lock);
+  for (const struct instance *one = linked; one && !found; one = one->next_linked)
+    if (one->node->plugin->descriptor.flags & HIPMM_PLUGIN_ACCESSES_MEMORY && links_stand_on(one, below)) found = one;
+  if (found) snprintf(name_out, name_bytes, "%s", found->node->name);
+  pthread_mutex_unlock(&lock);
+  return found != NULL;
 }
 
 /* ---- Changes ---- */

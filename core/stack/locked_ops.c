@@ -131,13 +131,28 @@ static enum hipmm_status locked_ops_locate(void *self, const void *ptr, struct h
 }
 
 static enum hipmm_status locked_ops_visit_chunks(void *self, const void *ptr,
-                                                 void (*visitor)(void *closure, const struct hipmm_chunk *chunk),
+                                                 int (*visitor)(void *closure, const struct hipmm_chunk *chunk),
                                                  void *closure)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
   return ops ? locked_ops_leave(instance, ops->visit_chunks(instance->self, ptr, visitor, closure))
              : locked_ops_refuse(instance);
+}
+
+/* Not called where the plugin has none (suspend.c). */
+static enum hipmm_status locked_ops_suspend(void *self, enum hipmm_content content)
+{
+  struct instance *instance = self;
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->suspend(instance->self, content)) : locked_ops_refuse(instance);
+}
+
+static enum hipmm_status locked_ops_resume(void *self)
+{
+  struct instance *instance = self;
+  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
+  return ops ? locked_ops_leave(instance, ops->resume(instance->self)) : locked_ops_refuse(instance);
 }
 
 /* Not called where the plugin has none (hipmm_resource_report()). */
@@ -198,4 +213,6 @@ const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
                                      .device_admit = locked_ops_device_admit,
                                      .locate = locked_ops_locate,
                                      .visit_chunks = locked_ops_visit_chunks,
-                                     .process_end = locked_ops_process_end};
+                                     .process_end = locked_ops_process_end,
+                                     .suspend = locked_ops_suspend,
+                                     .resume = locked_ops_resume};

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* logged_ops.c: tells the debug log of the calls of a resource: failed allocations and refused frees at debug, every call at
- * trace. These ops are in force while the log wants such lines; otherwise the plugin's own are, so that calls pay nothing.
- * stack.c installs them, and log.h tells when the log wants other lines.
+ * trace. Refuses allocations from a suspended resource. And tells a race detector of the blocks that the program gets and
+ * frees, where there is one (../base/memory_observer.h). These ops are in force while one of them is needed; otherwise the
+ * plugin's own are, so that calls pay nothing. stack.c installs them; log.h tells when the log wants other lines, and
+ * suspend.c when a resource was suspended or resumed.
  *
  * The ops have the plugin's own `self`, which other ops and an upstream's mapping get too. A tree finds the rest by it. */
 #include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"
-#include "instance.h"
+#include "../base/memory_observer.h"
+#include "../runtime/hip.h"
+#include "stack.h"
 
+#include <hipmm/inspect.h>
 #include <search.h>
 #include <stdlib.h>
 
@@ -42,17 +47,62 @@ static const struct logged *logged_ops_of(void *self)
   return logged;
 }
 
-static enum hipmm_status logged_ops_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
-                                             void **ptr_out)
+/* A suspended resource still serves what needs no memory. */
+static enum hipmm_status logged_ops_check_awake(const struct instance *instance, size_t bytes)
 {
-  const struct logged *logged = logged_ops_of(self);
-  enum hipmm_status status = logged->plain->allocate(self, bytes, alignment, stream, ptr_out);
+  const struct instance *suspended = bytes ? instance_suspended(instance) : NULL;
+  if (!suspended) return HIPMM_OK;
+  return error_refuse(HIPMM_E_STATE, suspended->node->name,
+                      "cannot allocate {0:bytes}: it is suspended; resume it first (hipmm_resource_resume())", bytes, 0,
+                      0);
+}
+
+static void logged_ops_tell_log_of_allocation(const struct logged *logged, enum hipmm_status status, size_t bytes,
+                                              hipmm_stream_t stream, const void *ptr)
+{
   if (status)
     log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "allocation of %zu bytes on stream %p failed: %s", bytes,
              stream, hipmm_last_error_message());
   else
-    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "allocated %zu bytes on stream %p: %p", bytes, stream,
-             *ptr_out);
+    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "allocated %zu bytes on stream %p: %p", bytes, stream, ptr);
+}
+
+static void logged_ops_tell_log_of_free(const struct logged *logged, enum hipmm_status status, size_t bytes,
+                                        hipmm_stream_t stream, const void *ptr)
+{
+  if (status)
+    log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "free of %p (%zu bytes) on stream %p refused: %s", ptr,
+             bytes, stream, hipmm_last_error_message());
+  else
+    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "freed %p (%zu bytes) on stream %p", ptr, bytes, stream);
+}
+
+static struct memory_event logged_ops_event(const struct logged *logged, void *ptr, size_t bytes, hipmm_stream_t stream)
+{
+  return (struct memory_event){.owner = logged->instance,
+                               .resource = logged->instance->node->name,
+                               .device = logged->instance->stack->device,
+                               .ptr = ptr,
+                               .bytes = bytes,
+                               .stream = stream,
+                               .is_host_accessible = instance_access(logged->instance) & HIPMM_ACCESS_HOST};
+}
+
+static enum hipmm_status logged_ops_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                             void **ptr_out)
+{
+  const struct logged *logged = logged_ops_of(self);
+  const struct memory_observer *observer = hip_observer();
+  bool is_told = hip_observer_enter();
+  enum hipmm_status status = logged_ops_check_awake(logged->instance, bytes);
+  if (!status) status = logged->plain->allocate(self, bytes, alignment, stream, ptr_out);
+  if (is_told && !status) {
+    const struct memory_event event = logged_ops_event(logged, *ptr_out, bytes, stream);
+    observer->allocated(&event);
+  }
+  hip_observer_leave();
+  if (log_wants(HIPMM_LOG_DEBUG))
+    logged_ops_tell_log_of_allocation(logged, status, bytes, stream, status ? NULL : *ptr_out);
   return status;
 }
 
@@ -60,12 +110,52 @@ static enum hipmm_status logged_ops_deallocate(void *self, void *ptr, size_t byt
                                                hipmm_stream_t stream)
 {
   const struct logged *logged = logged_ops_of(self);
+  const struct memory_observer *observer = hip_observer();
+  bool is_told = hip_observer_enter();
+  const struct memory_event event = logged_ops_event(logged, ptr, bytes, stream);
+  void *token = is_told ? observer->freeing(&event) : NULL;
   enum hipmm_status status = logged->plain->deallocate(self, ptr, bytes, alignment, stream);
-  if (status)
-    log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "free of %p (%zu bytes) on stream %p refused: %s", ptr,
-             bytes, stream, hipmm_last_error_message());
-  else
-    log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "freed %p (%zu bytes) on stream %p", ptr, bytes, stream);
+  if (token) observer->freed(token, status != HIPMM_OK);
+  hip_observer_leave();
+  if (log_wants(HIPMM_LOG_DEBUG)) logged_ops_tell_log_of_free(logged, status, bytes, stream, ptr);
+  return status;
+}
+
+/* Calls in which a plugin may work on memory of its own, such as blocks that it keeps to look at: what it does there is no
+ * work of the program. */
+static enum hipmm_status logged_ops_trim(void *self, size_t keep_bytes)
+{
+  const struct logged *logged = logged_ops_of(self);
+  hip_observer_enter();
+  enum hipmm_status status = logged->plain->trim(self, keep_bytes);
+  hip_observer_leave();
+  return status;
+}
+
+static enum hipmm_status logged_ops_perform(void *self, size_t index, int64_t *values_out)
+{
+  const struct logged *logged = logged_ops_of(self);
+  hip_observer_enter();
+  enum hipmm_status status = logged->plain->perform(self, index, values_out);
+  hip_observer_leave();
+  return status;
+}
+
+static enum hipmm_status logged_ops_reconfigure(void *self, const char *option, const void *options)
+{
+  const struct logged *logged = logged_ops_of(self);
+  hip_observer_enter();
+  enum hipmm_status status = logged->plain->reconfigure(self, option, options);
+  hip_observer_leave();
+  return status;
+}
+
+static enum hipmm_status logged_ops_process_end(void *self, enum hipmm_process_end moment)
+{
+  const struct logged *logged = logged_ops_of(self);
+  hip_observer_enter();
+  enum hipmm_status status = logged->plain->process_end(self, moment);
+  hip_observer_leave();
   return status;
 }
 
@@ -76,7 +166,8 @@ static enum hipmm_status logged_ops_deallocate(void *self, void *ptr, size_t byt
  * nothing of the store. */
 __attribute__((no_sanitize("thread"))) static void logged_ops_choose(struct logged *logged)
 {
-  const struct hipmm_ops *ops = log_wants(HIPMM_LOG_DEBUG) ? &logged->ops : logged->plain;
+  bool is_needed = log_wants(HIPMM_LOG_DEBUG) || hip_observer() || instance_suspended(logged->instance);
+  const struct hipmm_ops *ops = is_needed ? &logged->ops : logged->plain;
   if (logged->instance->resource.ops != ops) __atomic_store_n(&logged->instance->resource.ops, ops, __ATOMIC_RELEASE);
 }
 
@@ -86,8 +177,7 @@ static void logged_ops_visit(const void *node, VISIT order, int depth)
   if (order == postorder || order == leaf) logged_ops_choose(*(struct logged *const *)node);
 }
 
-/* Called when the log may want other lines than before. */
-static void logged_ops_choose_all(void)
+void logged_ops_choose_all(void)
 {
   int cancel = cancel_forbid();
   pthread_rwlock_wrlock(&lock);
@@ -107,6 +197,10 @@ void logged_ops_install(struct instance *instance)
                             .instance = instance};
   logged->ops.allocate = logged_ops_allocate;
   logged->ops.deallocate = logged_ops_deallocate;
+  logged->ops.trim = logged_ops_trim;
+  logged->ops.perform = logged_ops_perform;
+  logged->ops.reconfigure = logged_ops_reconfigure;
+  logged->ops.process_end = logged_ops_process_end;
   pthread_rwlock_wrlock(&lock);
   struct logged **entered = tsearch(logged, &logged_by_self, logged_ops_compare);
   bool is_entered = entered && *entered == logged;

@@ -118,18 +118,12 @@ static void neighbours_ask(const struct exhausted *exhausted, uint64_t bytes)
 
 /* ---- Trying again ---- */
 
-struct neighbours_call {
-  const struct hipmm_resource *resource;
-  size_t bytes, alignment;
-  hipmm_stream_t stream;
-  void **ptr_out;
-};
-
-static enum hipmm_status neighbours_attempt(const struct neighbours_call *call, enum hipmm_effort effort)
+static enum hipmm_status neighbours_attempt(const struct neighbours_call *call, size_t alignment,
+                                            enum hipmm_effort effort)
 {
   here.effort = effort;
   enum hipmm_status status =
-      call->resource->ops->allocate(call->resource->self, call->bytes, call->alignment, call->stream, call->ptr_out);
+      call->resource->ops->allocate(call->resource->self, call->bytes, alignment, call->stream, call->ptr_out);
   here.effort = (enum hipmm_effort)0;
   return status;
 }
@@ -137,8 +131,8 @@ static enum hipmm_status neighbours_attempt(const struct neighbours_call *call, 
 /* Asks, first for what is missing and then for all that is idle, until the allocation succeeds, or nothing was given and
  * nothing was taken meanwhile: what a neighbour gave may be taken by another thread, which then holds it, and may be idle there
  * when this thread asks again. */
-static enum hipmm_status neighbours_try(const struct neighbours_call *call, const struct exhausted *exhausted,
-                                        enum hipmm_effort effort)
+static enum hipmm_status neighbours_try(const struct neighbours_call *call, size_t alignment,
+                                        const struct exhausted *exhausted, enum hipmm_effort effort)
 {
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
   uint64_t bytes = effort == HIPMM_EFFORT_IDLE ? call->bytes : UINT64_MAX;
@@ -146,7 +140,7 @@ static enum hipmm_status neighbours_try(const struct neighbours_call *call, cons
     int64_t held = neighbours_held_bytes(exhausted->device);
     here.effort = effort;
     neighbours_ask(exhausted, bytes);
-    status = neighbours_attempt(call, effort);
+    status = neighbours_attempt(call, alignment, effort);
     if (!neighbours_is_exhausted(status)) return status;
     if (bytes == UINT64_MAX && neighbours_held_bytes(exhausted->device) == held) return status;
   }
@@ -166,31 +160,36 @@ static bool neighbours_take_turn(pthread_mutex_t *turn)
 }
 
 /* A captured stream forbids waits for the device. */
-static enum hipmm_status neighbours_try_in_turn(const struct neighbours_call *call, const struct exhausted *exhausted)
+static enum hipmm_status neighbours_try_in_turn(const struct neighbours_call *call, size_t alignment,
+                                                const struct exhausted *exhausted)
 {
   static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
   int cancel = cancel_forbid();
   bool is_in_turn = neighbours_take_turn(&turn);
-  enum hipmm_status status = neighbours_try(call, exhausted, HIPMM_EFFORT_IDLE);
+  enum hipmm_status status = neighbours_try(call, alignment, exhausted, HIPMM_EFFORT_IDLE);
   if (neighbours_is_exhausted(status) && !hipmm_stream_is_captured(hip_table(), call->stream))
-    status = neighbours_try(call, exhausted, HIPMM_EFFORT_WAIT);
+    status = neighbours_try(call, alignment, exhausted, HIPMM_EFFORT_WAIT);
   if (is_in_turn) pthread_mutex_unlock(&turn);
   cancel_allow(cancel);
   return status;
 }
 
-enum hipmm_status neighbours_allocate(const struct hipmm_resource *resource, size_t bytes, size_t alignment,
-                                      hipmm_stream_t stream, void **ptr_out, enum hipmm_status status)
+enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status)
 {
-  const struct neighbours_call call = {resource, bytes, alignment, stream, ptr_out};
   bool is_promised = here.holds_back;
   here.holds_back = false;
   if (here.n_inner || here.effort || !(is_promised || neighbours_is_exhausted(status))) return status;
   const struct exhausted exhausted = here.exhausted;
-  if (is_promised || neighbours_exist(instance_from(resource), &exhausted)) {
-    status = neighbours_try_in_turn(&call, &exhausted);
-    if (status) status = neighbours_attempt(&call, HIPMM_EFFORT_ALL);
+  if (is_promised || neighbours_exist(instance_from(call->resource), &exhausted)) {
+    status = neighbours_try_in_turn(call, alignment, &exhausted);
+    if (status) status = neighbours_attempt(call, alignment, HIPMM_EFFORT_ALL);
   }
-  if (neighbours_is_exhausted(status)) holders_explain(&here.exhausted, bytes);
+  if (neighbours_is_exhausted(status)) holders_explain(&here.exhausted, call->bytes);
   return status;
+}
+
+enum hipmm_status neighbours_allocate_and_finish(const struct neighbours_call *call, size_t alignment,
+                                                 enum hipmm_status status)
+{
+  return instance_finish_op(instance_from(call->resource), neighbours_allocate(call, alignment, status), "allocate");
 }

@@ -10,19 +10,41 @@
 
 #include "instance.h"
 
+/* A call of the ops' allocate, but for the alignment. */
+struct neighbours_call {
+  const struct hipmm_resource *resource;
+  size_t bytes;
+  hipmm_stream_t stream;
+  void **ptr_out;
+};
+
 /* An allocation has failed with `status`. If the runtime had no memory for it, tries again with what the neighbours give
  * (HIPMM_EFFORT_IDLE), then waiting for work (HIPMM_EFFORT_WAIT), then by every way that the graph has (HIPMM_EFFORT_ALL).
- * If that fails, the message says who holds the memory. */
-enum hipmm_status neighbours_allocate(const struct hipmm_resource *resource, size_t bytes, size_t alignment,
-                                      hipmm_stream_t stream, void **ptr_out, enum hipmm_status status);
+ * If that fails, the message says who holds the memory. The second also does what instance_finish_op() does. */
+enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status);
+enum hipmm_status neighbours_allocate_and_finish(const struct neighbours_call *call, size_t alignment,
+                                                 enum hipmm_status status);
 
-/* The ops' allocate, for the functions with which a call enters hipmm. */
+/* The ops' allocate, and one of these two after a failure, for the functions with which a call enters hipmm. The call is
+ * written to memory, which costs less than to keep it in registers for a failure. */
+#define NEIGHBOURS_FIRST_ALLOCATE(after_failure)                                               \
+  const struct neighbours_call call = {resource, bytes, stream, ptr_out};                      \
+  const struct hipmm_ops *ops = resource->ops;                                                 \
+  __asm__("" : "+r"(ops) : "m"(call));                                                         \
+  enum hipmm_status status = ops->allocate(resource->self, bytes, alignment, stream, ptr_out); \
+  return __builtin_expect(!status, 1) ? status : after_failure(&call, alignment, status)
+
 static inline enum hipmm_status neighbours_first_allocate(const struct hipmm_resource *resource, size_t bytes,
                                                           size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
-  enum hipmm_status status = resource->ops->allocate(resource->self, bytes, alignment, stream, ptr_out);
-  return __builtin_expect(!status, 1) ? HIPMM_OK
-                                      : neighbours_allocate(resource, bytes, alignment, stream, ptr_out, status);
+  NEIGHBOURS_FIRST_ALLOCATE(neighbours_allocate);
+}
+
+static inline enum hipmm_status neighbours_first_allocate_and_finish(const struct hipmm_resource *resource,
+                                                                     size_t bytes, size_t alignment,
+                                                                     hipmm_stream_t stream, void **ptr_out)
+{
+  NEIGHBOURS_FIRST_ALLOCATE(neighbours_allocate_and_finish);
 }
 
 /* The memory of a source ran out: the last HIP call of `source` in this thread failed for want of memory. */

@@ -2,6 +2,7 @@
 /* resource_calls.c: the public functions that a resource of any type has: values, actions, trim. A NULL resource is the
  * one in force on the current device. */
 #include "resource_calls.h"
+#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/text.h"
 
@@ -11,7 +12,7 @@
 static enum hipmm_status resource_call_begin_with(struct hipmm_resource *resource, const void *argument,
                                                   const char *name, bool is_free, struct resource_call *call_out)
 {
-  struct resource_call call = {NULL, NULL};
+  struct resource_call call = {.instance = NULL};
   if (lifecycle_is_barred()) return lifecycle_check();
   if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   enum hipmm_status status = resource  ? resource_check(resource)
@@ -19,6 +20,7 @@ static enum hipmm_status resource_call_begin_with(struct hipmm_resource *resourc
                                        : device_table_enter_call(&resource, &call.thread);
   if (status) return status;
   call.instance = instance_from(resource);
+  call.cancel = cancel_forbid();
   *call_out = call;
   return HIPMM_OK;
 }
@@ -38,6 +40,7 @@ enum hipmm_status resource_call_begin_free(struct hipmm_resource *resource, cons
 enum hipmm_status resource_call_end(const struct resource_call *call, enum hipmm_status status)
 {
   if (call->thread) lifecycle_leave_here(call->thread);
+  cancel_allow(call->cancel);
   return status;
 }
 

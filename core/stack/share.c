@@ -133,13 +133,15 @@ enum hipmm_status hipmm_share_import_fd(int device, int fd, struct hipmm_resourc
 struct share_chunks {
   struct hipmm_chunk *items;
   size_t n, most;
+  int are_exported; /* by the caller, if that succeeds */
 };
 
-static void share_add_chunk(void *closure, const struct hipmm_chunk *chunk)
+static int share_add_chunk(void *closure, const struct hipmm_chunk *chunk)
 {
   struct share_chunks *chunks = closure;
   if (chunks->n < chunks->most) chunks->items[chunks->n] = *chunk;
   chunks->n++;
+  return chunks->are_exported;
 }
 
 /* The resource whose live block starts at `ptr`, which must map memory of its upstream, and the number of the block's
@@ -176,6 +178,9 @@ static enum hipmm_status share_export_part(const struct hipmm_resource *upstream
   const struct hipmm_mapping *mapping = upstream->ops->mapping;
   bool has_export = mapping->struct_size >= offsetof(struct hipmm_mapping, export_chunk) + sizeof mapping->export_chunk;
   int fd = -1;
+  if (!chunk->handle)
+    return error_set(HIPMM_E_STATE, "%s: the block has no memory, since the pool is suspended; resume it first",
+                     hipmm_resource_name(upstream));
   enum hipmm_status status =
       has_export && mapping->export_chunk
           ? mapping->export_chunk(upstream->self, chunk->handle, &fd)
@@ -203,7 +208,8 @@ static enum hipmm_status share_export_mapped(const struct instance *owner, const
                                              size_t n_chunks, struct hipmm_share_block *block_out,
                                              struct hipmm_share_part *parts_out)
 {
-  struct share_chunks chunks = {.items = calloc(n_chunks, sizeof *chunks.items), .most = n_chunks};
+  struct share_chunks chunks = {
+      .items = calloc(n_chunks, sizeof *chunks.items), .most = n_chunks, .are_exported = parts_out != NULL};
   if (!chunks.items) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory for %zu parts", n_chunks);
   enum hipmm_status status =
       owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, share_add_chunk, &chunks);

@@ -5,6 +5,7 @@
 #include "../base/cancel.h"
 #include "../base/lifecycle.h"
 #include "../base/log.h"
+#include "../base/memory_observer.h"
 #include "../base/text.h"
 #include "../base/units.h"
 #include "../plugin/services.h"
@@ -30,7 +31,10 @@ static void stack_destroy_instance(struct instance *instance)
                units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
     }
     logged_ops_remove(instance);
+    hip_observer_enter();
     plugin->destroy(instance->self);
+    hip_observer_leave();
+    if (hip_observer()) hip_observer()->destroyed(instance);
   }
   instance_set_user_data(instance, (struct instance_user_data){NULL, NULL});
   instance_options_free_all(instance);
@@ -133,8 +137,10 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
   bool kept_reason = services_keep_reason(true);
   neighbours_enter_inner(); /* nobody would try again what a new resource allocates */
+  hip_observer_enter();
   status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
                           instance->n_upstreams, &self);
+  hip_observer_leave();
   neighbours_leave_inner();
   services_keep_reason(kept_reason);
   if (status && !*hipmm_last_error_message())

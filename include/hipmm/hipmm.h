@@ -24,8 +24,9 @@
  *     sizeof. Other structs never grow. doc/abi.md says what else is promised.
  *   - It is thread-safe. It never aborts and never writes to standard output.
  *   - After fork(), every call in the child is HIPMM_E_STATE: a GPU runtime does not survive fork.
- *   - A thread may be cancelled (pthread_cancel()) with deferred cancelability, the default. The thread does not end
- *     while it holds a lock of hipmm, not even in a function of the program that hipmm calls under a lock.
+ *   - A thread may be cancelled (pthread_cancel()) with deferred cancelability, the default. It does not end in a function
+ *     of hipmm, where memory would be lost or a lock stay held, but at the first cancellation point after that; and not
+ *     in a function of the program that hipmm calls under a lock.
  */
 #ifndef HIPMM_HIPMM_H
 #define HIPMM_HIPMM_H
@@ -66,7 +67,8 @@ enum hipmm_status {
   HIPMM_E_ARGUMENT = -1, /* an invalid argument: NULL, an alignment that is not a power of two, … */
   HIPMM_E_POINTER = -2,  /* not a live pointer of this resource: of another one, or freed already */
   HIPMM_E_SIZE = -3,     /* not the size with which the block was allocated; the block stays allocated */
-  HIPMM_E_STATE = -4, /* not initialised, initialised with another graph, in the child of a fork, or during a capture */
+  HIPMM_E_STATE =
+      -4, /* not initialised, initialised with another graph, in a fork's child, during a capture, suspended */
 
   /* The configuration is wrong: correct the file or the environment. */
   HIPMM_E_IO = -10,     /* the file cannot be read */
@@ -323,6 +325,40 @@ enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource);
 /* The bytes that all sources of the device's stack hold from the runtime: now, and at most so far. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out);
 
+/* ---- Suspending -------------------------------------------------------------------------------------------------- */
+
+/* What becomes of the content of a resource that is suspended. */
+enum hipmm_content {
+  HIPMM_CONTENT_KEEP = 1,    /* saved in pinned host memory, and restored */
+  HIPMM_CONTENT_DISCARD = 2, /* dropped: it is undefined afterwards */
+  HIPMM_CONTENT_FORCE_32BIT = 0x7fffffff
+};
+
+/* suspend gives the device memory under `resource` back to the device, with all blocks allocated; resume puts memory under
+ * the same addresses. Pointers, captured graphs and the order of streams stay valid. So two programs, or two parts of one,
+ * use a device by turns. Each pool with mapped memory ("growth": "mapped", directly over `device`), the resource itself and
+ * those below it, is suspended; other memory stays where it is, and a warning in the log says why. If there is no such
+ * pool: HIPMM_E_NOT_SUPPORTED, and the message has the remedy.
+ *
+ * suspend releases idle memory, and waits for all work of the resource's device; with a graph capture under way it is
+ * HIPMM_E_STATE. The caller sees to it that until resume returns no other work uses the memory, of this device, another one,
+ * or another process: such work fails as on memory that was never mapped. Too little host memory to keep the content:
+ * HIPMM_E_OUT_OF_MEMORY, and the resource is not suspended. Memory that was exported to another process
+ * (hipmm_share_export_block()) stays where it is, for as long as the block, or another one beside it, is allocated. Devices
+ * that had access to the memory have it again afterwards.
+ *
+ * While it is suspended, an allocation from the resource, or from one that stands on it, is HIPMM_E_STATE. Frees, queries,
+ * hipmm_snapshot() ("suspended": true), trims and the end of streams work; what is freed needs no memory to resume. The last
+ * reference frees what is saved.
+ *
+ * resume waits for copies alone. If it fails, as with HIPMM_E_OUT_OF_MEMORY on a device that is full, the resource stays
+ * suspended, nothing is lost, and the call can be repeated. Suspending twice, and resuming without suspending, is
+ * HIPMM_E_STATE. If several pools stand below, each is suspended or resumed by itself, those that are so already are left
+ * out, and the status is the first failure. Calls of other threads on a pool wait meanwhile: saving and restoring take as
+ * long as copying. */
+enum hipmm_status hipmm_resource_suspend(struct hipmm_resource *resource, enum hipmm_content content);
+enum hipmm_status hipmm_resource_resume(struct hipmm_resource *resource);
+
 /* ---- Stacks made in code ----------------------------------------------------------------------------------------- */
 
 /* Creates a resource of a type on a device, as a graph would, over resources of that device that the caller holds. The
@@ -438,8 +474,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_list(const char *prefix, char **json_ou
 /* The state of all stacks as a JSON object: "version", "runtime" and "stacks", an array of objects with "device",
  * "source" (the graph's file), "top", "held_bytes", "peak_held_bytes" and "resources", from the top down. A resource
  * has "name", "type", "path" (null if it has none), "below" (the paths of its upstreams), "values" and "options" (each
- * {"value", "default", "reloadable"}); a source also has "held" ({"bytes", "blocks"}); a resource that shows its memory
- * also has "memory":
+ * {"value", "default", "reloadable"}); a source also has "held" ({"bytes", "blocks"}), a suspended resource "suspended"
+ * (true); a resource that shows its memory also has "memory":
  *   "live", "free", "pending", "cached"   {"bytes", "blocks"} of blocks that are allocated, free on every stream, free
  *                                         on the stream where they were freed, kept for one thread
  *   "largest_free_bytes"                  the largest range that is free on every stream; memory that can be remapped

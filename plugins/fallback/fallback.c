@@ -45,12 +45,14 @@ static enum hipmm_status fallback_add_owner(struct fallback *fallback, const str
   return HIPMM_E_OUT_OF_MEMORY;
 }
 
-/* After the first upstream was out of memory. An upstream that does not support the alignment is skipped: the failure
- * remains a lack of memory. */
-static enum hipmm_status fallback_fall_back(struct fallback *fallback, size_t bytes, size_t alignment,
-                                            hipmm_stream_t stream, void **ptr_out)
+/* After the first upstream has failed with `status`, perhaps for want of memory. An upstream that does not support the
+ * alignment is skipped: the failure remains a lack of memory. */
+static __attribute__((noinline)) enum hipmm_status fallback_fall_back(struct fallback *fallback,
+                                                                      enum hipmm_status status, size_t bytes,
+                                                                      size_t alignment, hipmm_stream_t stream,
+                                                                      void **ptr_out)
 {
-  enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
+  if (!hipmm_is_out_of_memory(status) || hipmm_is_tried_again(fallback->services, status)) return status;
   for (size_t i = 1; i < fallback->n_upstreams; i++) {
     struct owner owner = {.block = {.bytes = bytes, .stream = stream}, .upstream = i};
     status = hipmm_upstream_allocate(fallback->upstreams[i], bytes, alignment, stream, &owner.block.ptr);
@@ -75,11 +77,9 @@ static enum hipmm_status fallback_allocate(void *self, size_t bytes, size_t alig
 {
   struct fallback *fallback = self;
   enum hipmm_status status = hipmm_upstream_allocate(fallback->upstreams[0], bytes, alignment, stream, ptr_out);
-  if (__builtin_expect(hipmm_is_out_of_memory(status), 0))
-    return hipmm_is_tried_again(fallback->services, status)
-               ? status
-               : fallback_fall_back(fallback, bytes, alignment, stream, ptr_out);
-  if (!status) fallback_count(&fallback->firsts[thread_slot_now()].count);
+  if (__builtin_expect(status != HIPMM_OK, 0))
+    return fallback_fall_back(fallback, status, bytes, alignment, stream, ptr_out);
+  fallback_count(&fallback->firsts[thread_slot_now()].count);
   return status;
 }
 

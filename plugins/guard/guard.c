@@ -321,6 +321,7 @@ const struct hipmm_plugin guard_LTX_hipmm_plugin = {
     .version = "1.0",
     .doc = "Detects writes outside of blocks and writes after a free",
     .role = HIPMM_ROLE_ADAPTOR,
+    .flags = HIPMM_PLUGIN_ACCESSES_MEMORY,
     .min_upstreams = 1,
     .max_upstreams = 1,
     .options = guard_option_table,

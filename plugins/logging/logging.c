@@ -42,7 +42,7 @@ static enum hipmm_status logging_allocate(void *self, size_t bytes, size_t align
   struct logging *logging = self;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(logging->upstream, bytes, alignment, stream, &ptr);
-  if (status && hipmm_is_tried_again(logging->services, status)) return status;
+  if (__builtin_expect(status != HIPMM_OK, 0) && hipmm_is_tried_again(logging->services, status)) return status;
   if (logging_is_enabled(logging))
     sink_add(logging->sink, status ? ROW_ALLOCATE_FAILURE : ROW_ALLOCATE, ptr, bytes, stream);
   if (!status) *ptr_out = ptr;

@@ -5,6 +5,7 @@
 
 #include "../common/biased_lock.h"
 #include "backing.h"
+#include "suspend.h"
 #include "thread_heaps.h"
 
 struct pool {
@@ -15,6 +16,7 @@ struct pool {
   struct backing backing;
   struct thread_watch threads;
   struct thread_heaps heaps;
+  struct saved saved; /* while the pool is suspended */
 };
 
 /* The ops of the same names (hipmm/plugin.h); `self` is a struct pool. */
@@ -24,7 +26,7 @@ enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *blo
 int pool_covers(void *self, const void *ptr);
 enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location *location_out);
 enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
-                                    void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
+                                    int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 enum hipmm_status pool_trim(void *self, size_t keep_bytes);
 void pool_stream_retire(void *self, hipmm_stream_t stream);
 void pool_stream_retain(void *self, hipmm_stream_t stream);

@@ -231,13 +231,29 @@ static void chunks_set_current(struct chunks *chunks, uint32_t id, uint32_t mapp
   chunk->current = mapping;
 }
 
+/* The driver's part of a mapping. */
+static enum hipmm_status chunks_map(const struct chunks *chunks, uint32_t id, uint32_t mapping)
+{
+  void *address = (void *)(uintptr_t)chunks_address_of(chunks, mapping), *handle = chunk_of(chunks, id)->handle;
+  int cancel = cancel_forbid();
+  enum hipmm_status status = chunks->ops->map(chunks->upstream->self, address, chunk_bytes(chunks, id), handle);
+  cancel_allow(cancel);
+  return status;
+}
+
+static enum hipmm_status chunks_unmap(const struct chunks *chunks, uint32_t id, uint32_t mapping)
+{
+  void *address = (void *)(uintptr_t)chunks_address_of(chunks, mapping);
+  int cancel = cancel_forbid();
+  enum hipmm_status status = chunks->ops->unmap(chunks->upstream->self, address, chunk_bytes(chunks, id));
+  cancel_allow(cancel);
+  return status;
+}
+
 static enum hipmm_status chunks_add_mapping(struct chunks *chunks, uint32_t id, uint32_t mapping)
 {
   struct chunk *chunk = chunk_of(chunks, id);
-  void *address = (void *)(uintptr_t)chunks_address_of(chunks, mapping);
-  int cancel = cancel_forbid();
-  enum hipmm_status status = chunks->ops->map(chunks->upstream->self, address, chunk_bytes(chunks, id), chunk->handle);
-  cancel_allow(cancel);
+  enum hipmm_status status = chunks_map(chunks, id, mapping);
   if (status) return status;
   *chunks_mapping_of(chunks, mapping) = (struct mapping){.chunk = id, .next = chunk->mappings};
   chunk->mappings = mapping;
@@ -248,10 +264,7 @@ static enum hipmm_status chunks_add_mapping(struct chunks *chunks, uint32_t id, 
 static enum hipmm_status chunks_remove_mapping(struct chunks *chunks, uint32_t id, uint32_t mapping)
 {
   struct chunk *chunk = chunk_of(chunks, id);
-  void *address = (void *)(uintptr_t)chunks_address_of(chunks, mapping);
-  int cancel = cancel_forbid();
-  enum hipmm_status status = chunks->ops->unmap(chunks->upstream->self, address, chunk_bytes(chunks, id));
-  cancel_allow(cancel);
+  enum hipmm_status status = chunk->is_away ? HIPMM_OK : chunks_unmap(chunks, id, mapping);
   if (status) return status;
   uint32_t *link = &chunk->mappings;
   while (*link != mapping) link = &chunks_mapping_of(chunks, *link)->next;
@@ -326,6 +339,28 @@ static bool chunks_device_has(const struct chunks *chunks, uint64_t bytes)
   return chunks_query_device(chunks, &free_bytes, &total_bytes) && free_bytes >= bytes;
 }
 
+/* The driver's part of a chunk. */
+static enum hipmm_status chunks_create(const struct chunks *chunks, uint64_t bytes, void **handle_out)
+{
+  int cancel = cancel_forbid();
+  enum hipmm_status status = chunks->ops->create(chunks->upstream->self, bytes, handle_out);
+  cancel_allow(cancel);
+  return status;
+}
+
+static enum hipmm_status chunks_destroy(struct chunks *chunks, uint32_t id)
+{
+  struct chunk *chunk = chunk_of(chunks, id);
+  if (!chunk->handle) return HIPMM_OK;
+  int cancel = cancel_forbid();
+  enum hipmm_status status = chunks->ops->destroy(chunks->upstream->self, chunk->handle, chunk_bytes(chunks, id));
+  cancel_allow(cancel);
+  if (status) return status;
+  chunk->handle = NULL;
+  chunks->away_bytes += chunk_bytes(chunks, id);
+  return HIPMM_OK;
+}
+
 /* Creates an unmapped chunk of exactly this size. */
 static enum hipmm_status chunks_create_exactly(struct chunks *chunks, uint64_t granules, uint32_t *id_out)
 {
@@ -337,9 +372,7 @@ static enum hipmm_status chunks_create_exactly(struct chunks *chunks, uint64_t g
     id = chunks->count++;
   else
     return HIPMM_E_LIMIT;
-  int cancel = cancel_forbid();
-  enum hipmm_status status = chunks->ops->create(chunks->upstream->self, granules * chunks->granule_bytes, &handle);
-  cancel_allow(cancel);
+  enum hipmm_status status = chunks_create(chunks, granules * chunks->granule_bytes, &handle);
   if (status) {
     chunks_free_id(chunks, id);
     return status;
@@ -407,16 +440,43 @@ enum hipmm_status chunk_destroy(struct chunks *chunks, uint32_t id)
   struct chunk *chunk = chunk_of(chunks, id);
   enum hipmm_status status = HIPMM_OK;
   while (!status && chunk->mappings) status = chunks_remove_mapping(chunks, id, chunk->mappings);
-  int cancel = cancel_forbid();
-  if (!status) status = chunks->ops->destroy(chunks->upstream->self, chunk->handle, chunk_bytes(chunks, id));
-  cancel_allow(cancel);
+  if (!status) status = chunks_destroy(chunks, id);
   if (status) {
     chunks_add_unmapped(chunks, id);
     return status;
   }
   chunks->bytes -= chunk_bytes(chunks, id);
+  chunks->away_bytes -= chunk_bytes(chunks, id);
   chunks_free_id(chunks, id);
   return HIPMM_OK;
+}
+
+enum hipmm_status chunk_suspend(struct chunks *chunks, uint32_t id)
+{
+  struct chunk *chunk = chunk_of(chunks, id);
+  enum hipmm_status status = HIPMM_OK;
+  uint32_t alias;
+  if (chunk->is_exported) return HIPMM_OK;
+  while (!status && !chunk->is_away && (alias = chunk_next_alias(chunks, id, 0)))
+    status = chunks_remove_mapping(chunks, id, alias);
+  if (!status && !chunk->is_away) status = chunks_unmap(chunks, id, chunk->current);
+  if (status) return status;
+  chunk->is_away = true;
+  return chunks_destroy(chunks, id);
+}
+
+enum hipmm_status chunk_resume(struct chunks *chunks, uint32_t id)
+{
+  struct chunk *chunk = chunk_of(chunks, id);
+  if (!chunk->is_away) return HIPMM_OK;
+  if (!chunk->handle) {
+    enum hipmm_status status = chunks_create(chunks, chunk_bytes(chunks, id), &chunk->handle);
+    if (status) return status;
+    chunks->away_bytes -= chunk_bytes(chunks, id);
+  }
+  enum hipmm_status status = chunks_map(chunks, id, chunk->current);
+  chunk->is_away = status != HIPMM_OK;
+  return status;
 }
 
 /* ---- Life ---- */
@@ -445,22 +505,19 @@ enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services
   chunks->maximum_bytes = chunks_round_down(chunks, maximum_bytes);
   if (KNOWS(ops, may_alias)) chunks->may_alias = ops->may_alias(upstream->self);
   chunks->items = services->host_allocate(services, MAX_CHUNKS * sizeof *chunks->items);
-  return chunks->items ? HIPMM_OK
-                       : services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's chunks", 0,
-                                          0, 0);
+  return chunks->items
+             ? HIPMM_OK
+             : services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's chunks", 0, 0, 0);
 }
 
 /* No later call could try again, so each call that fails is repeated once. */
 static void chunks_close_chunk(struct chunks *chunks, uint32_t id)
 {
-  struct chunk *chunk = chunk_of(chunks, id);
-  uint64_t bytes = chunk_bytes(chunks, id);
+  const struct chunk *chunk = chunk_of(chunks, id);
   while (chunk->mappings &&
          (!chunks_remove_mapping(chunks, id, chunk->mappings) || !chunks_remove_mapping(chunks, id, chunk->mappings)))
     continue;
-  if (chunk->mappings) return;
-  if (chunks->ops->destroy(chunks->upstream->self, chunk->handle, bytes))
-    chunks->ops->destroy(chunks->upstream->self, chunk->handle, bytes);
+  if (!chunk->mappings && chunks_destroy(chunks, id)) chunks_destroy(chunks, id);
 }
 
 /* A call that fails is repeated once. */

@@ -19,11 +19,13 @@
 enum { CHUNK_NONE = 0 /* ids start at 1 */ };
 
 struct chunk {
-  void *handle;
+  void *handle;      /* NULL: its memory was given back, see is_away */
   uint32_t granules; /* its size; 0: the record is not in use */
   uint32_t current;  /* number of the current mapping; 0: none */
   uint32_t mappings; /* the list of all its mappings */
   uint32_t next;     /* in the list of unmapped chunks, or of unused records */
+  bool is_away;      /* suspended: its mappings are in these records alone, and without a handle it has no memory */
+  bool is_exported;  /* other processes may use its memory: it cannot be suspended */
 };
 
 /* One record for each granule of addresses, numbered from 1 through all ranges: the mapping that begins there. */
@@ -53,6 +55,8 @@ struct chunks {
   bool may_alias;             /* a chunk may have several mappings */
   uint64_t bytes, peak_bytes; /* physical memory held */
   uint64_t maximum_bytes;     /* limit of `bytes` */
+  bool is_suspended;          /* nothing may be created or mapped (suspend.h) */
+  uint64_t away_bytes;        /* of `bytes`: given back, and needed to resume */
   struct chunk *items;
   uint32_t count;    /* records ever used, 0 included */
   uint32_t unused;   /* list of records to use again */
@@ -119,6 +123,12 @@ enum hipmm_status chunk_map(struct chunks *chunks, uint32_t id, uint64_t address
 /* Takes the chunk's current mapping away: it becomes an alias mapping that work of the stream up to the epoch may still
  * use, or is unmapped where the upstream allows no aliases. There, no work may use it: `stream` is 0. */
 enum hipmm_status chunk_detach(struct chunks *chunks, uint32_t id, uint32_t stream, uint64_t epoch);
+
+/* Gives the chunk's memory back to the upstream, while the records keep its current mapping; and puts memory there again,
+ * with undefined content. Neither repeats what is done already, so that a call that failed can be repeated. No work uses
+ * the chunk. An exported chunk keeps its memory. */
+enum hipmm_status chunk_suspend(struct chunks *chunks, uint32_t id);
+enum hipmm_status chunk_resume(struct chunks *chunks, uint32_t id);
 
 /* The list of unmapped chunks. chunks_take_unmapped() finds one of at most `granules`; CHUNK_NONE if there is none. Work
  * may still use the chunk through its alias mappings: see idle_obtain_unmapped(). */

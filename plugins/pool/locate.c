@@ -40,9 +40,9 @@ enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location
   return arena ? thread_heaps_ops()->locate(arena, ptr, location_out) : pool_refuse_pointer(pool, ptr);
 }
 
-/* The chunks of a live block are mapped without a gap. */
+/* The chunks of a live block are mapped without a gap. A chunk that is exported keeps its memory from now on. */
 enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
-                                    void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure)
+                                    int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure)
 {
   struct pool *pool = self;
   const struct chunks *chunks = &pool->backing.granules.chunks;
@@ -52,10 +52,12 @@ enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
   if (!status) status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
   for (uint64_t at = (uintptr_t)ptr, end = at + location.usable_bytes; at < end;) {
-    uint32_t chunk = chunks_at(chunks, chunks_round_down(chunks, at), &at);
-    visitor(closure, &(struct hipmm_chunk){chunk_of(chunks, chunk)->handle, (const void *)(uintptr_t)at,
-                                           chunk_bytes(chunks, chunk)});
-    at += chunk_bytes(chunks, chunk);
+    uint32_t id = chunks_at(chunks, chunks_round_down(chunks, at), &at);
+    struct chunk *chunk = chunk_of(chunks, id);
+    if (visitor(closure, &(struct hipmm_chunk){chunk->is_away ? NULL : chunk->handle, (const void *)(uintptr_t)at,
+                                               chunk_bytes(chunks, id)}))
+      chunk->is_exported = !chunk->is_away;
+    at += chunk_bytes(chunks, id);
   }
   biased_lock_release(&pool->lock);
   return HIPMM_OK;

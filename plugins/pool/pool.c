@@ -20,7 +20,9 @@ enum value {
   MOVES,
   RETURNS,
   STREAM_WAITS,
-  METADATA_BYTES
+  METADATA_BYTES,
+  SUSPENDED_BYTES,
+  SAVED_BYTES
 };
 
 static const struct hipmm_feature values[] = {
@@ -37,6 +39,8 @@ static const struct hipmm_feature values[] = {
     [RETURNS] = {"returns", "chunks", "Idle chunks that were used again at an earlier address, without a driver call"},
     [STREAM_WAITS] = {"stream_waits", "waits", "Times that a stream was made to wait for another one"},
     [METADATA_BYTES] = {"metadata_bytes", "bytes", "The most host memory that the pool's records take"},
+    [SUSPENDED_BYTES] = {"suspended_bytes", "bytes", "Memory that was given back, and that a resume needs"},
+    [SAVED_BYTES] = {"saved_bytes", "bytes", "Pinned host memory with the content of a suspended pool"},
 };
 
 static uint64_t pool_metadata_bytes(const struct pool *pool)
@@ -49,8 +53,9 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
 {
   const struct heap *heap = &pool->heap;
   struct cache_totals cached = caches_totals(&pool->caches);
+  uint64_t away_bytes = pool->backing.granules.chunks.away_bytes;
   switch (value) {
-  case RESERVED_BYTES: return (int64_t)backing_bytes(&pool->backing);
+  case RESERVED_BYTES: return (int64_t)(backing_bytes(&pool->backing) - away_bytes);
   case PEAK_RESERVED_BYTES: return (int64_t)backing_peak_bytes(&pool->backing);
   case LIVE_BYTES: return (int64_t)(heap->requested_bytes - pool->heaps.lent_bytes) + cached.requested;
   case LIVE_COUNT: return heap->blocks.live + cached.live - (int64_t)pool->heaps.lent_count;
@@ -63,6 +68,8 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   case CHUNKS: return (int64_t)backing_count(&pool->backing);
   case STREAM_WAITS: return (int64_t)heap->streams.waits;
   case METADATA_BYTES: return (int64_t)pool_metadata_bytes(pool);
+  case SUSPENDED_BYTES: return (int64_t)away_bytes;
+  case SAVED_BYTES: return (int64_t)pool->saved.bytes;
   }
   return 0;
 }
@@ -82,8 +89,11 @@ static int64_t pool_value_in_heaps(struct pool *pool, size_t index)
   return name ? thread_heaps_value(&pool->heaps, name) : 0;
 }
 
+/* Free memory of a suspended pool is none that could be used. */
 static int64_t pool_value_with(struct pool *pool, enum value value, int64_t in_heaps)
 {
+  bool is_free_memory = value == FREE_BYTES || value == CACHED_BYTES || value == LARGEST_FREE_BYTES;
+  if (is_free_memory && pool->backing.granules.chunks.is_suspended) return 0;
   int64_t own = pool_value_of(pool, value);
   if (value != LARGEST_FREE_BYTES) return own + in_heaps;
   return own > in_heaps ? own : in_heaps;
@@ -150,6 +160,7 @@ static void pool_destroy(void *self)
   const struct hipmm_services *services = pool->services;
   thread_watch_close(&pool->threads);
   thread_heaps_close(&pool->heaps);
+  suspend_close(pool);
   if (pool->caches.items) caches_flush(&pool->caches, &pool->heap);
   struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
   int64_t live = pool->heap.blocks.live + cached.live;
@@ -280,7 +291,9 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .visit = pool_visit,
                                      .covers = pool_covers,
                                      .locate = pool_locate,
-                                     .visit_chunks = pool_visit_chunks};
+                                     .visit_chunks = pool_visit_chunks,
+                                     .suspend = pool_suspend,
+                                     .resume = pool_resume};
 
 const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,

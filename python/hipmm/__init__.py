@@ -100,10 +100,12 @@ __all__ = [
     "set_device",
     "set_log_sink",
     "set_resource",
+    "sleep",
     "snapshot",
     "statistics",
     "synchronize",
     "using",
+    "wake",
 ]
 
 
@@ -214,6 +216,24 @@ class using:
 
     def __exit__(self, *_: object) -> None:
         set_resource(self._previous.pop())
+
+
+def sleep(which: str | Resource | None = None, keep: bool = True, device: int | None = None) -> None:
+    """Gives the memory of a resource back to the device, and keeps every address: of the pools with mapped memory
+    ("growth": "mapped") at or below the resource that the graph calls `which` (None: the one in force), on a device (None:
+    the current). `keep` saves the content in pinned host memory; without it the content is lost.
+
+    Waits for the device. Until wake(), allocating raises StateError, freeing works, and nothing may use the memory. Raises
+    MemoryError if the host has too little memory (nothing sleeps then), StateError if it sleeps already, NotSupportedError
+    if there is no such pool.
+    """
+    (which if isinstance(which, Resource) else resource(which, device)).sleep(keep)
+
+
+def wake(which: str | Resource | None = None, device: int | None = None) -> None:
+    """Gives a resource that sleeps its memory again, under the same addresses and with what sleep() saved. Raises
+    MemoryError if the device is full: then it sleeps on, nothing is lost, and wake() can be called again."""
+    (which if isinstance(which, Resource) else resource(which, device)).wake()
 
 
 def allocate(nbytes: int, stream: Any = None, resource: Resource | None = None) -> Buffer:

@@ -127,6 +127,24 @@ static PyObject *resource_trim(PyObject *self, PyObject *args)
   return call_result(status);
 }
 
+static PyObject *resource_sleep(PyObject *self, PyObject *args, PyObject *names)
+{
+  static char *words[] = {"keep", NULL};
+  int keep = 1;
+  enum hipmm_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|p:sleep", words, &keep)) return NULL;
+  CALL(status, api.resource_suspend(resource_of(self), keep ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD));
+  return call_result(status);
+}
+
+static PyObject *resource_wake(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  enum hipmm_status status;
+  CALL(status, api.resource_resume(resource_of(self)));
+  return call_result(status);
+}
+
 static PyObject *resource_reset_peaks(PyObject *self, PyObject *unused)
 {
   (void)unused;
@@ -270,6 +288,11 @@ static PyMethodDef resource_methods[] = {
     {"report", resource_report, METH_NOARGS, "report()\n--\n\nThe report for people: `tracking` lists live blocks."},
     {"trim", resource_trim, METH_VARARGS,
      "trim(keep=0)\n--\n\nReturns free memory to the runtime, but for `keep` bytes. Memory in use stays."},
+    {"sleep", (PyCFunction)(void (*)(void))resource_sleep, METH_VARARGS | METH_KEYWORDS,
+     "sleep(keep=True)\n--\n\nGives the memory of the mapped pools at or below this resource back to the device, with "
+     "the "
+     "blocks in it; see hipmm.sleep()."},
+    {"wake", resource_wake, METH_NOARGS, "wake()\n--\n\nPuts memory under the same addresses; see hipmm.wake()."},
     {"reset_peaks", resource_reset_peaks, METH_NOARGS,
      "reset_peaks()\n--\n\nStarts the peaks of this resource and of those below it again from what is held and "
      "allocated now."},

@@ -142,3 +142,78 @@ def test_a_program_writes_the_report_that_its_graph_names(run, tmp_path):
         [memory] = report["memory"]
         assert (memory["device"], memory["peak_requested_bytes"]) == (0, 1024)
         (tmp_path / "report.3.json").unlink()
+
+
+# ---- Sleep and wake
+
+TWO_POOLS = {
+    "runtime": "software",
+    "resources": {
+        "memory": {"type": "device"},
+        "weights": {"type": "pool", "upstream": "memory", "growth": "mapped"},
+        "kv": {"type": "pool", "upstream": "memory", "growth": "mapped"},
+        "loose": {"type": "pool", "upstream": "memory", "growth": "segments"},
+        "top": {"type": "fallback", "upstream": ["weights", "kv"]},
+    },
+    "devices": {"default": "top"},
+}
+
+
+@pytest.mark.graph(TWO_POOLS)
+def test_a_resource_sleeps_and_wakes():
+    data = bytes(range(256)) * 20000
+    weights = Buffer.copy_of(data, None, hipmm.resource("weights"))
+    kv = Buffer(30 << 20, None, hipmm.resource("kv"))
+    address, free = kv.ptr, hipmm.device_memory()[0]
+    hipmm.sleep("kv", keep=False)
+    assert hipmm.device_memory()[0] >= free + 0.95 * kv.nbytes
+    hipmm.sleep(hipmm.resource("weights"))
+    assert hipmm.held_bytes()[0] == 0
+    with pytest.raises(hipmm.StateError, match="weights.*suspended.*resume"):
+        Buffer(10)
+    with pytest.raises(hipmm.StateError, match="kv"):
+        Buffer(10, None, hipmm.resource("kv"))
+    resources = [resource for stack in hipmm.snapshot()["stacks"] for resource in stack["resources"]]
+    assert sum(resource.get("suspended", False) for resource in resources) == 2
+    assert hipmm.query("devices/0/weights/saved_bytes") >= len(data)
+    del kv
+    hipmm.resource("kv").wake()
+    assert Buffer(30 << 20, None, hipmm.resource("kv")).ptr == address
+    hipmm.wake("weights")
+    assert weights.read() == data
+    hipmm.sleep()
+    hipmm.wake(None, 0)
+    assert weights.read() == data
+
+
+@pytest.mark.graph(TWO_POOLS)
+def test_what_cannot_sleep_says_why():
+    with pytest.raises(hipmm.StateError, match="not suspended"):
+        hipmm.wake("kv")
+    hipmm.sleep("kv", True)
+    with pytest.raises(hipmm.StateError, match="suspended already"):
+        hipmm.sleep("kv")
+    hipmm.wake("kv")
+    with pytest.raises(hipmm.NotSupportedError, match='"growth": "mapped"'):
+        hipmm.sleep("memory")
+    with pytest.raises(hipmm.NotSupportedError, match='"growth": "mapped"'):
+        hipmm.sleep("loose")
+    with pytest.raises(hipmm.ArgumentError):
+        hipmm.sleep("kw")
+    with pytest.raises(TypeError):
+        hipmm.sleep(3)
+    with pytest.raises(TypeError):
+        hipmm.resource("kv").sleep(True, 1)
+
+
+@pytest.mark.graph({**TWO_POOLS, "runtime": {"type": "software", "memory": "128MiB"}})
+def test_a_resource_sleeps_on_while_the_device_is_full():
+    kv = Buffer.copy_of(b"kv" * (30 << 20), None, hipmm.resource("kv"))
+    hipmm.sleep("kv")
+    other = Buffer(100 << 20, None, hipmm.resource("weights"))
+    with pytest.raises(hipmm.MemoryError, match="stays suspended"):
+        hipmm.wake("kv")
+    hipmm.sleep("weights", keep=False)
+    hipmm.wake("kv")
+    assert kv.read(0, 4) == b"kvkv"
+    assert other.nbytes == 100 << 20

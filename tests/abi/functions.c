@@ -99,6 +99,8 @@ const struct function functions[] = {
     {"hipmm_deallocate_batch", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource n:n p:ptrs P:bytes s:stream"},
     {"hipmm_device_trim", RETURNS_STATUS, NEEDS_RUNTIME, "d:device n:keep_bytes"},
     {"hipmm_trim", RETURNS_STATUS, NEEDS_RUNTIME, "n:keep_bytes"},
+    {"hipmm_resource_suspend", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource n:content=9"},
+    {"hipmm_resource_resume", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource"},
     {"hipmm_resource_reset_peaks", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource"},
     {"hipmm_resource_visit", RETURNS_STATUS, NEEDS_RUNTIME, "D:device p:visitor P:arg"},
     {"hipmm_resource_upstream_count", RETURNS_STATUS, NEEDS_INITIALISATION, "R:resource o:count_out"},

@@ -22,6 +22,7 @@
 
 ENUM(hipmm_status);
 ENUM(hipmm_log_level);
+ENUM(hipmm_content);
 ENUM(hipmm_extent_state);
 ENUM(hipmm_option_type);
 ENUM(hipmm_plugin_role);
@@ -258,6 +259,8 @@ AT(hipmm_ops, device_admit, 120);
 AT(hipmm_ops, locate, 128);
 AT(hipmm_ops, visit_chunks, 136);
 AT(hipmm_ops, process_end, 144);
+AT(hipmm_ops, suspend, 152);
+AT(hipmm_ops, resume, 160);
 
 NEVER_GROWS(hipmm_resource, 16);
 AT(hipmm_resource, ops, 0);

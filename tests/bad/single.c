@@ -84,6 +84,41 @@ static enum hipmm_status single_report(void *self, void (*write)(void *closure, 
   return HIPMM_OK;
 }
 
+static enum hipmm_status single_perform(void *self, size_t index, int64_t *values_out)
+{
+  return single_query(self, index, values_out);
+}
+
+/* It keeps no block of its own: the core asks the upstream. */
+static enum hipmm_status single_find(void *self, const void *ptr, struct hipmm_block *block_out)
+{
+  (void)ptr, (void)block_out;
+  single_enter(self);
+  single_leave(self);
+  return HIPMM_E_POINTER;
+}
+
+static int single_covers(void *self, const void *ptr)
+{
+  (void)ptr;
+  single_enter(self);
+  single_leave(self);
+  return 0;
+}
+
+static enum hipmm_status single_locate(void *self, const void *ptr, struct hipmm_location *location_out)
+{
+  (void)location_out;
+  return single_find(self, ptr, NULL);
+}
+
+static void single_see_stream(void *self, hipmm_stream_t stream)
+{
+  (void)stream;
+  single_enter(self);
+  single_leave(self);
+}
+
 struct single_options {
   int64_t level;
 };
@@ -97,6 +132,8 @@ static const struct hipmm_option single_table[] = {{.name = "level",
 
 static const struct hipmm_feature single_values[] = {{"overlaps", NULL, "Times that two threads were in it"}};
 
+static const struct hipmm_feature single_actions[] = {{"look", NULL, "Reads the values"}};
+
 static const struct hipmm_ops single_ops = {.struct_size = sizeof single_ops,
                                             .allocate = single_allocate,
                                             .deallocate = single_deallocate,
@@ -104,7 +141,13 @@ static const struct hipmm_ops single_ops = {.struct_size = sizeof single_ops,
                                             .query = single_query,
                                             .reconfigure = single_reconfigure,
                                             .visit = single_visit,
-                                            .report = single_report};
+                                            .report = single_report,
+                                            .perform = single_perform,
+                                            .find = single_find,
+                                            .covers = single_covers,
+                                            .locate = single_locate,
+                                            .stream_retire = single_see_stream,
+                                            .stream_retain = single_see_stream};
 
 static enum hipmm_status single_create(const struct hipmm_services *services, const void *options,
                                        struct hipmm_resource *const *upstreams, size_t n_upstreams, void **self_out)
@@ -132,7 +175,7 @@ const struct hipmm_plugin single_LTX_hipmm_plugin = {
     .version = "1",
     .doc = "Must not be entered twice at once",
     .role = HIPMM_ROLE_ADAPTOR,
-    .flags = HIPMM_PLUGIN_NOT_THREAD_SAFE,
+    .flags = HIPMM_PLUGIN_NOT_THREAD_SAFE | HIPMM_PLUGIN_HANDS_ON,
     .min_upstreams = 1,
     .max_upstreams = 1,
     .options = single_table,
@@ -140,6 +183,8 @@ const struct hipmm_plugin single_LTX_hipmm_plugin = {
     .options_bytes = sizeof(struct single_options),
     .values = single_values,
     .n_values = 1,
+    .actions = single_actions,
+    .n_actions = 1,
     .ops = &single_ops,
     .create = single_create,
     .destroy = single_destroy,

@@ -69,7 +69,8 @@ run 0 top
 grep -q "^ *$two " "$work/out" && fail "a process that was killed is shown"
 [ ! -e "$(echo /dev/shm/hipmm.*."$two")" ] || fail "what the killed process published is still there"
 user=$(id -u)
-junk="/dev/shm/hipmm.$user.9$$ /dev/shm/hipmm.$user.99$$"
+space=$(stat -Lc %i /proc/self/ns/pid)
+junk="/dev/shm/hipmm.$user.$space.9$$ /dev/shm/hipmm.$user.$space.99$$"
 trap 'kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk' EXIT
 # Their writers live as long as they are tested: a shell that holds the lock of random bytes.
 "$python3" - $junk <<'END' &
@@ -85,19 +86,44 @@ END
 sleep 0.3
 run 0 top
 prints "^ *$one devices/0 "
-ln -s "$work/hipmm.json" "/dev/shm/hipmm.$user.link-$$"
+ln -s "$work/hipmm.json" "/dev/shm/hipmm.$user.$space.link-$$"
 run 0 top
 [ -f hipmm.json ] || fail "a symbolic link was followed"
-rm -f "/dev/shm/hipmm.$user.link-$$"
+rm -f "/dev/shm/hipmm.$user.$space.link-$$"
 
 # Files of other programs, and one in the name of another user, stay, and are not shown.
-foreign="/dev/shm/hipmm.notes-$$ /dev/shm/hipmm.$user.$$.bak /dev/shm/hipmm.$user.8$$ /dev/shm/hipmm.9$user.$$"
+foreign="/dev/shm/hipmm.notes-$$ /dev/shm/hipmm.$user.$space.$$.bak /dev/shm/hipmm.$user.$space.8$$
+  /dev/shm/hipmm.9$user.$space.$$ /dev/shm/hipmm.$user.0$space.7$$"
 trap 'kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk $foreign' EXIT
 for file in $foreign; do echo "a user's own" >"$file"; done
-cp "/dev/shm/hipmm.$user.$one" "/dev/shm/hipmm.9$user.$$"
+cp "/dev/shm/hipmm.$user.$space.$one" "/dev/shm/hipmm.9$user.$space.$$"
 run 0 top
 for file in $foreign; do [ -f "$file" ] || fail "hipmm top removed $file"; done
 rm -f $foreign
+
+# ---- Containers: processes of the same number ----
+
+if unshare --pid --fork --kill-child true 2>/dev/null; then
+  for name in box other; do
+    unshare --pid --fork --kill-child --mount-proc "$hipmm" bench --config hipmm.json --workload random --live 50 --seconds 60 \
+      >/dev/null 2>&1 &
+    eval "$name=$!"
+  done
+  trap 'kill -9 $box $other; kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk' EXIT
+  firsts() {
+    "$hipmm" top --json | "$python3" -c 'import json, sys; print(sum(one["process"] == 1 for one in json.load(sys.stdin)))'
+  }
+  tries=0
+  until [ "$(firsts)" = 2 ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
+  [ "$(firsts)" = 2 ] || fail "of two processes with the number 1, $(firsts) are shown"
+  kill -9 $box
+  wait $box 2>/dev/null
+  tries=0
+  until [ "$(firsts)" = 1 ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
+  [ "$(firsts)" = 1 ] || fail "a killed process is shown, or has taken the other one along"
+  kill -9 $other
+  wait $other 2>/dev/null
+fi
 
 # ---- The screen ----
 

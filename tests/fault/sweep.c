@@ -5,6 +5,7 @@
 #include "../support/support.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,11 @@
 enum { MOST_NAMES = 256, MOST_CALLS = 200, MOST_OUT_BYTES = 256 };
 
 static const char *const kind_names[SWEEP_KINDS] = {"HIP", "memory", "full", "filled", "interrupted", "short"};
-static const int file_codes[SWEEP_KINDS] = {
-    [SWEEP_MEMORY] = ENOMEM, [SWEEP_FULL] = ENOSPC, [SWEEP_FILLED] = INTERPOSE_FILLED, [SWEEP_INTERRUPTED] = EINTR, [SWEEP_SHORT] = INTERPOSE_SHORT};
+static const int file_codes[SWEEP_KINDS] = {[SWEEP_MEMORY] = ENOMEM,
+                                            [SWEEP_FULL] = ENOSPC,
+                                            [SWEEP_FILLED] = INTERPOSE_FILLED,
+                                            [SWEEP_INTERRUPTED] = EINTR,
+                                            [SWEEP_SHORT] = INTERPOSE_SHORT};
 
 /* The run that is under way. */
 static struct {
@@ -22,11 +26,13 @@ static struct {
   const char *hip_call; /* that is to fail; NULL: none */
   uint64_t nth;         /* 0: nothing fails */
   const char *reason;   /* as in the scenario */
+  bool is_in_call;      /* of hipmm */
+  bool is_over;         /* a cancelled thread has run the scenario */
   char failure[1000];   /* the first thing that must not be; empty if none */
 } run;
 
 static const char *names[MOST_NAMES]; /* functions that were called */
-static size_t n_names;
+static size_t n_names, last_name;     /* that was called last */
 static uint64_t n_scenarios, n_steps[SWEEP_KINDS];
 static unsigned failures; /* steps of this scenario that went wrong */
 
@@ -60,7 +66,9 @@ bool sweep_has_called(const char *function)
 
 void sweep_mark(const char *function)
 {
-  if (n_names < MOST_NAMES && !sweep_has_called(function)) names[n_names++] = function;
+  run.is_in_call = true;
+  for (last_name = 0; last_name < n_names && strcmp(names[last_name], function); last_name++) continue;
+  if (last_name == n_names && n_names < MOST_NAMES) names[n_names++] = function;
 }
 
 bool sweep_may_fail(void)
@@ -98,7 +106,7 @@ static bool sweep_names_the_place(const char *message)
 
 bool sweep_has_failed(const char *function, enum hipmm_status status)
 {
-  sweep_mark(function);
+  run.is_in_call = false;
   if (!status) return false;
   const char *message = hipmm_last_error_message();
   if (!sweep_may_fail())
@@ -167,6 +175,82 @@ static void sweep_check_device(void)
   if (faults) sweep_note("%llu times work ran on memory that was gone", (unsigned long long)faults);
 }
 
+/* ---- Cancellation ---- */
+
+/* The HIP function whose count has grown since the last call here. */
+static const char *sweep_hip_call(void)
+{
+  static uint64_t counts[MOST_CALLS];
+  const char *name, *found = "HIP";
+  uint64_t count;
+  for (size_t i = 0; i < MOST_CALLS && (name = software()->call(i, &count)); i++) {
+    if (count > counts[i]) found = name;
+    counts[i] = count;
+  }
+  return found;
+}
+
+/* Calls that ask, or order streams, wait for nothing: no driver has a cancellation point in them. */
+static bool sweep_may_wait(const char *call)
+{
+  static const char *const names_of_others[] = {"hipStreamIsCapturing",
+                                                "hipStreamGetId",
+                                                "hipStreamGetDevice",
+                                                "hipStreamWaitEvent",
+                                                "hipEventRecord",
+                                                "hipMemGetInfo",
+                                                "hipMemGetAddressRange",
+                                                "hipMemGetAllocationGranularity",
+                                                "hipDeviceGetAttribute",
+                                                "hipDeviceGetName",
+                                                "hipDeviceGetMemPool",
+                                                "hipDeviceGetDefaultMemPool",
+                                                "hipThreadExchangeStreamCaptureMode"};
+  for (size_t i = 0; i < sizeof names_of_others / sizeof *names_of_others; i++)
+    if (!strcmp(call, names_of_others[i])) return false;
+  return true;
+}
+
+static void sweep_tell_of_point(const char *call, bool can_end)
+{
+  if (!strcmp(call, "HIP")) call = sweep_hip_call();
+  if (!can_end || !run.is_in_call || !sweep_may_wait(call)) return;
+  sweep_note("a cancelled thread would end in %s, at a call of %s", names[last_name], call);
+}
+
+/* The thread is cancelled before it begins, and ends when the scenario is over. */
+static void *sweep_run_cancelled(void *closure)
+{
+  const struct sweep_scenario *scenario = closure;
+  sweep_hip_call(); /* counts from here */
+  interpose_watch_cancellation(sweep_tell_of_point);
+  pthread_cancel(pthread_self());
+  scenario->run(scenario->argument);
+  interpose_watch_cancellation(NULL);
+  run.is_over = true;
+  pthread_testcancel();
+  return NULL;
+}
+
+static void sweep_cancelled(const struct sweep_scenario *scenario)
+{
+  pthread_t thread;
+  void *result = NULL;
+  run.failure[0] = '\0';
+  run.is_over = false;
+  if (scenario->begin) scenario->begin(scenario->argument);
+  if (pthread_create(&thread, NULL, sweep_run_cancelled, (void *)(uintptr_t)scenario)) fail_msg("no thread");
+  pthread_join(thread, &result);
+  if (!run.is_over) sweep_note("a cancelled thread ends in %s", names[last_name]);
+  if (result != PTHREAD_CANCELED) sweep_note("a cancelled thread goes on");
+  if (scenario->end) scenario->end(scenario->argument);
+  sweep_check_device();
+  software()->reset();
+  if (!run.failure[0]) return;
+  print_error("%s/cancelled: %s\n", scenario->name, run.failure);
+  failures++;
+}
+
 /* Returns the number of steps. */
 static uint64_t sweep_run(const struct sweep_scenario *scenario)
 {
@@ -192,8 +276,8 @@ enum { HAS_BALANCE = true };
 
 static bool sweep_grew(const struct interpose_balance *before, const struct interpose_balance *after)
 {
-  return HAS_BALANCE && (after->blocks > before->blocks || after->mapped_bytes > before->mapped_bytes ||
-                         after->files > before->files);
+  return HAS_BALANCE &&
+         (after->blocks > before->blocks || after->mapped_bytes > before->mapped_bytes || after->files > before->files);
 }
 
 /* Memory that stays for the process may come once; memory that is lost grows with every run. */
@@ -286,7 +370,6 @@ void sweep_over(const struct sweep_scenario *scenario)
   software();
   interpose_prepare();
   for (run.kind = 0; run.kind < SWEEP_KINDS; run.kind++) {
-    if (getenv("KIND") && (int)run.kind != atoi(getenv("KIND"))) continue; /* XXX */
     if (scenario->left_out & 1u << run.kind) continue;
     uint64_t count = 0;
     for (int i = 0; i < 2; i++) count = sweep_run(scenario);
@@ -297,6 +380,7 @@ void sweep_over(const struct sweep_scenario *scenario)
     else
       sweep_steps(scenario, count, &usual);
   }
+  sweep_cancelled(scenario);
   if (failures) fail_msg("%s: %u steps went wrong", scenario->name, failures);
 }
 

@@ -5,6 +5,7 @@
  *   - the call that it hits fails with a status for it and a message that names it, or succeeds all the same;
  *   - no output was written by a call that failed;
  *   - the same call then succeeds, and so does the rest of the scenario, which looks after its own data;
+ *   - a thread that is cancelled does not end in it;
  *   - in the end nothing is left: device memory, host memory, mappings, files; the same device is current.
  *
  * HIPMM_TEST_FAULTS=N makes at most N steps of each kind fail, evenly spread from a place that HIPMM_TEST_SEED moves (it is
@@ -51,18 +52,20 @@ void sweep_print_sums(void);
 
 /* Calls a function of hipmm that returns a status, and calls it again if it failed. Evaluates to its last status. */
 #define SWEEP(function, ...) \
-  (sweep_has_failed(#function, function(__VA_ARGS__)) ? sweep_again(#function, function(__VA_ARGS__)) : HIPMM_OK)
+  (sweep_mark(#function),    \
+   sweep_has_failed(#function, function(__VA_ARGS__)) ? sweep_again(#function, function(__VA_ARGS__)) : HIPMM_OK)
 
 /* The same for a function whose last argument is the output, the variable `out`. */
-#define SWEEP_OUT(out, function, ...) \
-  (sweep_keep(&(out), sizeof(out)), \
-   sweep_has_failed(#function, function(__VA_ARGS__, &(out))) \
+#define SWEEP_OUT(out, function, ...)                                                      \
+  (sweep_mark(#function), sweep_keep(&(out), sizeof(out)),                                 \
+   sweep_has_failed(#function, function(__VA_ARGS__, &(out)))                              \
        ? (sweep_compare(#function), sweep_again(#function, function(__VA_ARGS__, &(out)))) \
        : HIPMM_OK)
-#define SWEEP_OUT_ONLY(out, function) \
-  (sweep_keep(&(out), sizeof(out)), sweep_has_failed(#function, function(&(out))) \
-                                        ? (sweep_compare(#function), sweep_again(#function, function(&(out)))) \
-                                        : HIPMM_OK)
+#define SWEEP_OUT_ONLY(out, function)                                         \
+  (sweep_mark(#function), sweep_keep(&(out), sizeof(out)),                    \
+   sweep_has_failed(#function, function(&(out)))                              \
+       ? (sweep_compare(#function), sweep_again(#function, function(&(out)))) \
+       : HIPMM_OK)
 
 /* Functions without a status: evaluates to what it returns. */
 #define SWEEP_PLAIN(function, ...) (sweep_mark(#function), function(__VA_ARGS__))

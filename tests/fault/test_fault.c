@@ -104,8 +104,7 @@ static void allocate(int index, size_t bytes, int stream)
 {
   struct block block = {NULL, bytes, index + 1};
   void *ptr = NULL;
-  if (!workload.resource ||
-      SWEEP_OUT(ptr, hipmm_allocate, workload.resource, bytes, workload.streams[stream]) || !ptr)
+  if (!workload.resource || SWEEP_OUT(ptr, hipmm_allocate, workload.resource, bytes, workload.streams[stream]) || !ptr)
     return;
   block.ptr = ptr;
   expect_apart(&block);

@@ -74,7 +74,8 @@ static int use_first(const void *argument)
 
 static void sweep(struct step step)
 {
-  uint64_t seed = number_from_environment("HIPMM_TEST_SEED", 0), most = number_from_environment("HIPMM_TEST_FAULTS", 80);
+  uint64_t seed = number_from_environment("HIPMM_TEST_SEED", 0),
+           most = number_from_environment("HIPMM_TEST_FAULTS", 80);
   struct outcome clean = run_forked(use_first, &step);
   uint64_t count = strtoull(clean.out, NULL, 10), stride = (count + most - 1) / most;
   assert_int_equal(clean.status, 0);

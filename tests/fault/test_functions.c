@@ -20,7 +20,8 @@
 
 enum { BYTES = 5000, BYSTANDERS = 3 };
 
-#define RUNTIME "\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"256MiB\", \"granularity\": \"128KiB\"}"
+#define RUNTIME \
+  "\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"256MiB\", \"granularity\": \"128KiB\"}"
 
 static const char graph[] =
     "{" RUNTIME ", \"resources\": {"
@@ -471,6 +472,21 @@ static void use_host_buffers(const void *argument)
 
 /* ---- Other processes ---- */
 
+/* close() is a cancellation point, and not hipmm's. */
+static int to_close[16];
+static size_t n_to_close;
+
+static void keep_to_close(int fd)
+{
+  to_close[n_to_close++] = fd;
+}
+
+static void end_share(const void *argument)
+{
+  while (n_to_close) close(to_close[--n_to_close]);
+  end(argument);
+}
+
 static void share(const void *argument)
 {
   struct hipmm_resource *shared = NULL, *imported = NULL, *memory = NULL;
@@ -490,14 +506,14 @@ static void share(const void *argument)
   SWEEP_OUT(seen, hipmm_share_import_pointer, imported, &pointer);
   SWEEP(hipmm_deallocate, imported, seen, 0, NULL);
   SWEEP(hipmm_deallocate, shared, ptr, BYTES, NULL);
-  if (fd >= 0) close(fd);
+  keep_to_close(fd);
   hipmm_resource_release(imported);
   hipmm_resource_release(shared);
   SWEEP(hipmm_share_export_block, NULL, bystanders[1], &block, parts, 8);
   SWEEP_OUT(memory, hipmm_resource_get_by_name, 0, "memory");
   SWEEP_OUT(seen, hipmm_share_import_block, memory, &block, parts, block.n_parts);
   expect(seen && holds(seen, BYTES, 0x51), "an imported block has other data");
-  for (size_t i = 0; i < block.n_parts; i++) close(parts[i].fd);
+  for (size_t i = 0; i < block.n_parts; i++) keep_to_close(parts[i].fd);
   SWEEP(hipmm_deallocate, memory, seen, block.bytes, NULL);
   hipmm_resource_release(memory);
 }
@@ -505,7 +521,7 @@ static void share(const void *argument)
 /* ---- Frameworks ---- */
 
 /* Tries a function that returns a pointer twice. */
-#define TWICE(pointer, function, ...) \
+#define TWICE(pointer, function, ...)            \
   (pointer = SWEEP_PLAIN(function, __VA_ARGS__), \
    !(pointer) && sweep_may_fail() ? (pointer) = function(__VA_ARGS__) : (pointer))
 
@@ -527,7 +543,8 @@ static void use_torch(const void *argument)
   SWEEP_PLAIN(hipmm_torch_memory_fraction, 1.0, 0);
   SWEEP(hipmm_torch_memory, 0, &live, &peak);
   SWEEP(hipmm_torch_reset_peak, 0);
-  expect(SWEEP_PLAIN(hipmm_torch_base_alloc, first, &bytes) == first && bytes == BYTES, "a block of torch is not known");
+  expect(SWEEP_PLAIN(hipmm_torch_base_alloc, first, &bytes) == first && bytes == BYTES,
+         "a block of torch is not known");
   SWEEP_PLAIN(hipmm_torch_is_allocation, first);
   SWEEP_PLAIN(hipmm_torch_free, first, BYTES, 0, stream);
   SWEEP_PLAIN(hipmm_torch_reset);
@@ -595,7 +612,8 @@ static void use_the_log(const void *argument)
   SWEEP(hipmm_log_set_level, HIPMM_LOG_DEBUG);
   if (!hipmm_resource_query(NULL, "nothing", &(int64_t){0})) sweep_note("there is a value \"nothing\"");
   SWEEP_PLAIN(hipmm_last_error, &error);
-  expect((error.status == HIPMM_E_ARGUMENT || sweep_may_fail()) && *SWEEP_PLAIN(hipmm_last_error_message), "an error has no record");
+  expect((error.status == HIPMM_E_ARGUMENT || sweep_may_fail()) && *SWEEP_PLAIN(hipmm_last_error_message),
+         "an error has no record");
   SWEEP(hipmm_trim, 0); /* tells the log */
   SWEEP(hipmm_log_set_level, level);
   SWEEP(hipmm_log_set_sink, ignore_line, NULL, HIPMM_LOG_ERROR);
@@ -629,7 +647,7 @@ static const struct sweep_scenario scenarios[] = {
     {.name = "vectors", .begin = begin, .run = use_vectors, .end = end},
     {.name = "scalars", .begin = begin, .run = use_scalars, .end = end},
     {.name = "host buffers", .begin = begin, .run = use_host_buffers, .end = end},
-    {.name = "sharing", .begin = begin, .run = share, .end = end},
+    {.name = "sharing", .begin = begin, .run = share, .end = end_share},
     {.name = "torch", .begin = begin, .run = use_torch, .end = end},
     {.name = "registration", .begin = begin, .run = register_objects, .end = end},
     {.name = "log", .begin = begin, .run = use_the_log, .end = end_log},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* corpus.c: runs a target over the files that are named, without libFuzzer, which has a main of its own. */
+/* corpus.c: runs a target over the files that are named, or over standard input, without libFuzzer or AFL++, which have a
+ * main of their own. */
 #ifndef HIPMM_FUZZ_WITH_LIBFUZZER
 #include "fuzz.h"
 
@@ -27,6 +28,7 @@ int main(int argc, char **argv)
 {
   int failed = LLVMFuzzerInitialize(&argc, &argv);
   for (int i = 1; i < argc; i++) failed |= run_file(argv[i]);
+  if (argc == 1) failed |= run_file("/dev/stdin");
   return failed;
 }
 #endif

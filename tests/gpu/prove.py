@@ -31,6 +31,7 @@ STEPS = [
     ("traces", steps_hipmm.traces, 75),
     ("tune", steps_hipmm.tune, 90),
     ("bench", steps_hipmm.bench, 45),
+    ("sleep", steps_hipmm.sleep, 120),
     ("torch", steps_programs.torch, 240),
     ("hooks", steps_programs.hooks, 45),
     ("hook", steps_python.hook, 180),

@@ -41,6 +41,7 @@ SUITE = [
     "tests/plugins/test_recycled",
     "tests/plugins/test_share",
     "tests/plugins/test_statistics",
+    "tests/plugins/test_suspend",
     "tests/plugins/test_thread_safe",
     "tests/plugins/test_tracking",
     "tests/unit/pool/test_gate",
@@ -181,3 +182,40 @@ def bench(proof):
         ratio = ours / theirs if ours and theirs else None
         figures.append([workload, str(threads), number(ours), number(theirs), number(ratio, 2),
                         number(found.get("p50_ns")), number(found.get("p99_ns")), number(found.get("max_ns"), 0)])
+
+
+# ---- Sleep and wake
+
+SAVES = 0.8  # of the bandwidth of a plain copy
+
+
+def sleep(proof):
+    """tests/gpu/sleep.c: what it says of itself, and two processes by turns. The time to pin host memory counts apart: it is
+    the system's."""
+    program = proof.bundle / "tests/gpu/sleep"
+    roomy = {} if proof.on_gpu else {"HIPMM_SOFTWARE": "memory=2GiB"}
+    done = proof.run([program, "60GiB" if proof.on_gpu else "300MiB"], 90, **roomy)
+    found = done.json()
+    if not proof.check("sleeps and wakes, with its data and its graph", done.status == 0 and found, done.last_words()):
+        return
+    proof.check("the device has the memory free", found["freed_bytes"] >= 0.95 * found["held_bytes"], f"{found}")
+    saved, gib = found["saved_bytes"], 1 << 30
+    save = saved / max(found["save_s"] - found["pin_s"], 1e-9)
+    restore = saved / max(found["restore_s"], 1e-9)
+    if proof.on_gpu:
+        proof.check("saves as fast as a plain copy, but for pinning", save >= SAVES * found["to_host_bytes_per_s"], f"{found}")
+        proof.check("restores as fast as a plain copy", restore >= SAVES * found["to_device_bytes_per_s"], f"{found}")
+    figures = proof.table(f"sleep and wake of {saved / gib:.1f} GiB", ["", "seconds", "GiB/s", "a plain copy, GiB/s"])
+    figures.append(["suspend", number(found["suspend_s"], 3), number(saved / found["suspend_s"] / gib), ""])
+    figures.append(["  save", number(found["save_s"], 3), number(saved / max(found["save_s"], 1e-9) / gib),
+                    number(found["to_host_bytes_per_s"] / gib)])
+    figures.append(["  of it to pin", number(found["pin_s"], 3), "", ""])
+    figures.append(["  give back", number(found["give_back_s"], 3), "", ""])
+    figures.append(["resume", number(found["resume_s"], 3), number(saved / found["resume_s"] / gib), ""])
+    figures.append(["  obtain", number(found["obtain_s"], 3), "", ""])
+    figures.append(["  restore", number(found["restore_s"], 3), number(restore / gib),
+                    number(found["to_device_bytes_per_s"] / gib)])
+    figures.append(["suspend, discard", number(found["discard_s"], 3), "", ""])
+    figures.append(["resume, discarded", number(found["resume_empty_s"], 3), "", ""])
+    done = proof.run([program, "--turns", 60 if proof.on_gpu else 20], 90, **roomy)
+    proof.check("two processes use the device by turns", done.status == 0, done.last_words())

@@ -380,8 +380,9 @@ static void begins_and_ends_again_and_again(void **state)
     assert_string_equal(hipmm_runtime(), "software");
     assert_true(hipmm_is_initialized());
     assert_status(hipmm_init_from_string("{\"stack\": [\"device\"]}"), HIPMM_E_STATE);
-    assert_message(
-        "hipmm is initialised already, with the graph of <string>, and the graph of <string> is another one");
+    assert_string_equal(hipmm_last_error_message(),
+                        "hipmm is initialised already, with another graph than this one; use the graph in use "
+                        "(hipmm_init_if_needed()), or build a stack beside it (hipmm_stack_build_from_file())");
     assert_ok(hipmm_allocate(NULL, 1000, NULL, &ptr));
     assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
     assert_ok(hipmm_finalize());
@@ -793,6 +794,40 @@ static void waits_for_a_call_under_way(void **state)
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_STATE);
 }
 
+static int (*get_attribute)(hipmm_hip_mempool_t pool, int attribute, void *value_out);
+
+static int finalize_and_get_attribute(hipmm_hip_mempool_t pool, int attribute, void *value_out)
+{
+  void (*act)(void) = inner.act;
+  inner.act = NULL;
+  if (act) act();
+  return get_attribute(pool, attribute, value_out);
+}
+
+/* A path is looked up in the table of devices; the resource that it names lasts until the call returns. */
+static void waits_for_a_call_by_path(void **state)
+{
+  struct hipmm_resource *built;
+  int64_t value;
+  (void)state;
+  needs_software();
+  assert_ok(hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"async\"]}"));
+  assert_ok(hipmm_resource_get_current(&built));
+  hipmm_resource_release(built);
+  struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)hip_table();
+  get_attribute = hip->MemPoolGetAttribute;
+  hip->MemPoolGetAttribute = finalize_and_get_attribute;
+  atomic_store(&inner.finalized, false);
+  inner.act = finalize_elsewhere;
+  enum hipmm_status status = hipmm_query("devices/0/async/reserved_bytes", &value);
+  pthread_join(inner.thread, NULL);
+  hip->MemPoolGetAttribute = get_attribute;
+  assert_ok(status);
+  assert_false(inner.is_over);
+  assert_ok(inner.other_status);
+  assert_ok(inner.finalize_status);
+}
+
 static void change_from_within(void)
 {
   inner.finalize_status = hipmm_finalize();
@@ -965,6 +1000,39 @@ static void may_end_while_a_thread_allocates(void **state)
   }
 }
 
+/* ---- The wait for calls ---- */
+
+enum { MOST_REFUSALS = 400 };
+
+static atomic_int n_refusals;
+static atomic_bool all_have_left;
+
+/* Is inside a call nearly all of the time, and each call is refused. */
+static void *call_again_and_again(void *unused)
+{
+  struct caller_here *here = caller_self();
+  while (!atomic_load(&all_have_left) && atomic_load(&n_refusals) < MOST_REFUSALS) {
+    caller_enter(here);
+    usleep(5000);
+    atomic_fetch_add(&n_refusals, 1);
+    caller_leave_refused(here);
+  }
+  return unused;
+}
+
+static void does_not_wait_for_refused_calls(void **state)
+{
+  pthread_t thread;
+  (void)state;
+  assert_int_equal(pthread_create(&thread, NULL, call_again_and_again, NULL), 0);
+  while (!atomic_load(&n_refusals)) usleep(100);
+  callers_await();
+  int refusals = atomic_load(&n_refusals);
+  atomic_store(&all_have_left, true);
+  pthread_join(thread, NULL);
+  assert_in_range(refusals, 1, MOST_REFUSALS / 4);
+}
+
 int main(int argc, char **argv)
 {
   if (argc == 2 && !strcmp(argv[1], "fork-first")) return fork_first();
@@ -984,8 +1052,10 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(begins_again_while_a_resource_is_kept, finish),
       cmocka_unit_test_teardown(refuses_a_kept_resource_in_the_child_of_a_fork, finish),
       cmocka_unit_test_teardown(waits_for_a_call_under_way, finish),
+      cmocka_unit_test_teardown(waits_for_a_call_by_path, finish),
       cmocka_unit_test_teardown(is_refused_from_within_a_call, finish),
       cmocka_unit_test_teardown(is_refused_from_within_finalize, finish),
+      cmocka_unit_test(does_not_wait_for_refused_calls),
       cmocka_unit_test_teardown(builds_a_stack_while_another_is_being_built, finish),
       cmocka_unit_test_teardown(refuses_pytorch_from_within_the_building, finish),
       cmocka_unit_test_teardown(comes_and_goes_beside_calls_that_look_resources_up, finish),

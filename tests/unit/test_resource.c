@@ -288,8 +288,13 @@ static void has_no_statistics_without_the_type(void **state)
 {
   (void)state;
   struct hipmm_statistics statistics;
+  static const char advice[] =
+      "pool: neither it nor a resource below it is a statistics resource, which counts allocations; put one on top of "
+      "it, as in {\"stack\": [\"statistics\", \"pool\", \"device\"]}";
   assert_status(hipmm_statistics_get(named("pool"), &statistics), HIPMM_E_ARGUMENT);
+  assert_string_equal(hipmm_last_error_message(), advice);
   assert_status(hipmm_statistics_push(named("pool"), NULL), HIPMM_E_ARGUMENT);
+  assert_string_equal(hipmm_last_error_message(), advice);
   assert_status(hipmm_statistics_pop(named("device"), NULL), HIPMM_E_ARGUMENT);
 }
 

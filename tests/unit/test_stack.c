@@ -4,6 +4,7 @@
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
 
+#include <hipmm/inspect.h>
 #include <hipmm/stream.h>
 
 #include <limits.h>
@@ -353,14 +354,29 @@ static void *look_and_set_often(void *resource)
   return NULL;
 }
 
+static void *perform_and_find_often(void *resource)
+{
+  hipmm_stream_t stream;
+  void *memory;
+  if (hipmm_allocate(resource, 1000, NULL, &memory) || hipmm_stream_create(0, 0, &stream)) return resource;
+  for (int i = 0; i < 200; i++) {
+    struct hipmm_pointer pointer = {.struct_size = sizeof pointer};
+    if (hipmm_resource_perform(resource, "look") || hipmm_pointer_lookup(memory, &pointer)) return resource;
+    hipmm_resource_release(pointer.resource);
+    if (pointer.bytes != 1000 || hipmm_stream_retain(0, stream) || hipmm_stream_retire(0, stream)) return resource;
+  }
+  return hipmm_stream_destroy(stream) || hipmm_deallocate(resource, memory, 1000, NULL) ? resource : NULL;
+}
+
 static void serialises_a_plugin_that_is_not_thread_safe(void **state)
 {
+  static void *(*const runs[])(void *resource) = {look_and_set_often, perform_and_find_often, allocate_often,
+                                                  allocate_often};
   (void)state;
   pthread_t threads[4];
-  start("\"stack\": [\"single\", \"host\"]");
+  start("\"stack\": [\"single\", \"device\"]");
   struct hipmm_resource *resource = resource_of(0);
-  for (int i = 0; i < 4; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, i ? allocate_often : look_and_set_often, resource), 0);
+  for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, runs[i], resource), 0);
   for (int i = 0; i < 4; i++) {
     void *failed;
     pthread_join(threads[i], &failed);

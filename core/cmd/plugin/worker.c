@@ -135,11 +135,11 @@ static void worker_allocate(struct worker *worker)
     block.alignment <<= random_below(&worker->random, 6);
   enum hipmm_status status =
       hipmm_allocate_aligned(run->resource, block.bytes, block.alignment, run->streams[block.stream], &ptr);
-  if (status == HIPMM_E_OUT_OF_MEMORY && run->model->may_fail) {
+  if (hipmm_is_out_of_memory(status) && run->model->may_fail) {
     worker->refusals++;
     return;
   }
-  bool is_refusable = status == HIPMM_E_ARGUMENT || status == HIPMM_E_OUT_OF_MEMORY;
+  bool is_refusable = status == HIPMM_E_ARGUMENT || hipmm_is_out_of_memory(status);
   if (is_refusable && run->model->may_align && block.alignment > HIPMM_ALIGNMENT) return;
   worker_check_status(run, "hipmm_allocate", status, HIPMM_OK);
   if (status) return;
@@ -205,7 +205,7 @@ static void worker_allocate_nothing(struct worker *worker)
   hipmm_stream_t stream = run->streams[random_below(&worker->random, (uint64_t)run->model->streams)];
   void *ptr = worker;
   enum hipmm_status status = hipmm_allocate(run->resource, 0, stream, &ptr);
-  if (status == HIPMM_E_OUT_OF_MEMORY && run->model->may_fail) return;
+  if (hipmm_is_out_of_memory(status) && run->model->may_fail) return;
   worker_check_status(run, "hipmm_allocate of nothing", status, HIPMM_OK);
   if (ptr) worker_fail_run(run, "zero bytes at %p", ptr);
   worker_check_status(run, "freeing nothing", hipmm_deallocate(run->resource, NULL, 0, stream), HIPMM_OK);

@@ -70,11 +70,12 @@ static struct live_file *processes_next(struct processes *processes)
 static bool processes_is_published(int file, const char *name, const struct stat *status, uint32_t *process_out)
 {
   char expected[64], magic[sizeof LIVE_MAGIC - 1];
-  const char *dot = strrchr(name, '.');
+  const char *dot = strrchr(name, '.'), *space = strchr(name + strlen("hipmm."), '.');
   int process;
-  if (!dot || !text_parse_ordinal(dot + 1, &process)) return false;
+  if (!space || !dot || !text_parse_ordinal(dot + 1, &process)) return false;
   if (!S_ISREG(status->st_mode) || (geteuid() && status->st_uid != geteuid())) return false;
-  snprintf(expected, sizeof expected, LIVE_NAME, (unsigned)status->st_uid, (long)process);
+  snprintf(expected, sizeof expected, LIVE_NAME, (unsigned)status->st_uid, strtoull(space + 1, NULL, 10),
+           (long)process);
   *process_out = (uint32_t)process;
   return strcmp(expected + sizeof LIVE_FOLDER, name) == 0 &&
          pread(file, magic, sizeof magic, 0) == (ssize_t)sizeof magic && memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;

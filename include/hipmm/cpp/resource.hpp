@@ -126,6 +126,17 @@ public:
     check(::hipmm_resource_trim(raw_, keep_bytes));
   }
 
+  /* Give the memory of the mapped pools at or below this resource back to the device, with the blocks in it, and put memory
+   * under the same addresses again: see hipmm_resource_suspend(). */
+  void suspend(::hipmm_content content = HIPMM_CONTENT_KEEP) const
+  {
+    check(::hipmm_resource_suspend(raw_, content));
+  }
+  void resume() const
+  {
+    check(::hipmm_resource_resume(raw_));
+  }
+
   /* ---- Facts ---- */
 
   [[nodiscard]] std::string name() const

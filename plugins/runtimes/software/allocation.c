@@ -28,6 +28,7 @@ hipError_t software_allocation_add(enum software_memory_kind kind, int device, v
   address_tree_insert(&software.allocations, &allocation->by_address);
   software.devices[device].live_count++;
   software.devices[device].live_bytes += bytes;
+  software_watch_gave(allocation);
   *allocation_out = allocation;
   return hipSuccess;
 }
@@ -66,6 +67,7 @@ void software_allocation_remove(struct software_allocation *allocation)
   address_tree_remove(&software.allocations, &allocation->by_address);
   device->live_count--;
   device->live_bytes -= allocation->by_address.minor;
+  software_watch_took(allocation);
 }
 
 void software_allocation_restore(struct software_allocation *allocation)
@@ -75,6 +77,7 @@ void software_allocation_restore(struct software_allocation *allocation)
   address_tree_insert(&software.allocations, &allocation->by_address);
   device->live_count++;
   device->live_bytes += allocation->by_address.minor;
+  software_watch_gave(allocation);
 }
 
 void software_allocation_invalidate(struct software_allocation *allocation)

@@ -88,7 +88,8 @@ static bool configure_is_same(const struct software_config *one, const struct so
          one->seed == other->seed && one->virtual_memory == other->virtual_memory &&
          one->memory_pools == other->memory_pools && one->managed_memory == other->managed_memory &&
          one->pageable_memory_access == other->pageable_memory_access && one->no_host_access == other->no_host_access &&
-         one->peer_group == other->peer_group && one->granularity_bytes == other->granularity_bytes;
+         one->check_streams == other->check_streams && one->peer_group == other->peer_group &&
+         one->granularity_bytes == other->granularity_bytes;
 }
 
 /* The configuration in force may be requested again at any time: memory that is still allocated stays. */
@@ -100,6 +101,7 @@ bool software_configure(const struct software_config *config)
   if (is_idle) {
     configure_reset(-1);
     software_state_configure(config);
+    software_watch_configure(config);
     atomic_store(&software.is_misconfigured, false);
   }
   pthread_mutex_unlock(&software.lock);

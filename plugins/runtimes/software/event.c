@@ -136,6 +136,7 @@ static hipError_t event_stream_wait(hipStream_t stream, hipEvent_t handle)
   if (error != hipSuccess || !event->marker) return error;
   if (event->marker->done) {
     software_order_learn(queue, event->marker);
+    software_watch_wait(queue, event->marker);
     return hipSuccess;
   }
   struct software_operation *operation = software_operation_new(SOFTWARE_WAIT, SOFTWARE_hipStreamWaitEvent);
@@ -186,10 +187,12 @@ static hipError_t event_query(hipEvent_t handle)
     int device = event->device;
     software_stepped_poll(); /* releases the lock meanwhile */
     bool done = marker->done;
+    if (done) software_watch_marker_over(marker);
     software_marker_unreference(marker);
     error = software.devices[device].fault;
     return error != hipSuccess ? error : done ? hipSuccess : hipErrorNotReady;
   }
+  if (event->marker) software_watch_marker_over(event->marker);
   return software.devices[event->device].fault;
 }
 

@@ -4,7 +4,7 @@
  *
  * The layers, from top to bottom. A file calls files below it, and files of its own line that stand to its right:
  *
- *   software proc_address                                        the plugin; functions by name
+ *   software proc_address observer                               the plugin; functions by name; blocks of resources
  *   configure                                                    a new configuration, reset
  *   advice fill copy event ipc host pool_api pool_attribute      the HIP API: each file has the functions of one
  *     pool_share settings properties attribute device              subject, and checks their arguments
@@ -20,6 +20,7 @@
  *   pool pool_blocks operation span                              what an operation works on
  *   order                                                        which operation is ordered after which
  *   mapping allocation advice_ranges handles heap                memory and tables
+ *   watch                                                        what the race detector is told
  *   call                                                         the start and end of each HIP function
  *   options environment error call_table                         options; names, counts and failures of calls
  *   state                                                        the state, and the current device
@@ -38,6 +39,8 @@
 /* The queue behind a handle, which may be any value: NULL and 1 are the current device's default stream, 2 the
  * thread's. hipErrorInvalidHandle for what is not live, else the sticky fault of the stream's device. */
 hipError_t software_queue_find(hipStream_t stream, struct software_queue **queue_out);
+/* The same, where a default stream means that of `device`. */
+hipError_t software_queue_find_on(int device, hipStream_t stream, struct software_queue **queue_out);
 hipError_t software_default_queue(int device, struct software_queue **queue_out);
 void software_streams_reset(int device); /* -1: all */
 

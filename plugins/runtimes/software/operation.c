@@ -41,6 +41,7 @@ struct software_marker *software_marker_reference(struct software_marker *marker
 void software_marker_unreference(struct software_marker *marker)
 {
   if (!marker || --marker->references > 0) return;
+  software_watch_marker_end(marker);
   software_order_unreference(marker->order);
   free(marker);
 }

@@ -79,6 +79,14 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .initial = "true",
      .doc = "Whether the application can access device memory directly; if false, such an access ends the program, as "
             "with most GPUs"},
+    {.name = "check_streams",
+     .type = HIPMM_OPTION_BOOL,
+     .offset = offsetof(struct software_options, check_streams),
+     .initial = "false",
+     .doc =
+         "Whether races between streams are looked for: memory that is used, freed or given out again by a stream that "
+         "is not ordered after the work before, use after free, double free, copies past the end of a block; with "
+         "host_access=false also reads of bytes that were never written. Each is told on standard error, once"},
     {.name = "granularity",
      .type = HIPMM_OPTION_BYTES,
      .offset = offsetof(struct software_options, granularity),
@@ -144,6 +152,7 @@ struct software_config software_options_config(const struct software_options *op
                                   .managed_memory = options->managed_memory,
                                   .pageable_memory_access = options->pageable_memory_access,
                                   .no_host_access = !options->host_access,
+                                  .check_streams = options->check_streams,
                                   .granularity_bytes = options->granularity,
                                   .peer_group = (int)options->peer_group};
 }
@@ -184,6 +193,7 @@ void software_options_initialise(void)
   bool is_read = !text || software_options_read(text, &config, options_wrong, sizeof options_wrong);
   atomic_store(&software.is_misconfigured, !is_read);
   software_state_configure(&config);
+  software_watch_configure(&config);
 }
 
 /* A program that configures the device must be told when it does not get that device. */

@@ -28,6 +28,7 @@ struct software_queue *software_queue_acquire(int device, bool is_blocking)
 void software_queue_abandon(struct software_queue *queue)
 {
   queue->is_abandoned = true;
+  software_watch_queue_end(queue);
   if (queue->head) return;
   queue->next_idle = queue_idle;
   queue_idle = queue;

@@ -64,6 +64,14 @@ HIPMM_EXPORT uint64_t hipmm_software_step(uint64_t limit);
  * called by any thread that calls HIP, and must call nothing itself. NULL: the seed decides again. */
 HIPMM_EXPORT void hipmm_software_choose(uint64_t (*choose)(void *arg, uint64_t limit), void *arg);
 
+/* With "check_streams": the text of report `index` of the race detector, from 0; NULL past the last. `kind_out` gets its kind
+ * in one word and may be NULL. */
+HIPMM_EXPORT const char *hipmm_software_race(size_t index, const char **kind_out);
+
+/* For hipmm's core: what to tell of the blocks of resources, or NULL. */
+struct memory_observer;
+HIPMM_EXPORT const struct memory_observer *hipmm_software_observer(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -32,6 +32,7 @@ struct software_config {
   uint64_t seed;
   bool virtual_memory, memory_pools, managed_memory, pageable_memory_access;
   bool no_host_access;      /* the host cannot touch device memory */
+  bool check_streams;       /* the race detector is on */
   int peer_group;           /* the number of consecutive devices that can access each other's memory */
   size_t granularity_bytes; /* of virtual memory; a power of two, a page or more */
 };
@@ -202,10 +203,11 @@ struct software_queue {
   uint64_t activated; /* when it got its first operation: a higher number is later */
   struct software_operation *head, *tail;
   int device;
-  bool is_legacy;    /* a device's default stream */
-  bool is_blocking;  /* orders itself with the default stream */
-  bool is_running;   /* its head is being executed */
-  bool is_abandoned; /* its stream is gone */
+  hipStream_t stream; /* as the application knows it; of a default stream NULL, of a thread's hipStreamPerThread */
+  bool is_legacy;     /* a device's default stream */
+  bool is_blocking;   /* orders itself with the default stream */
+  bool is_running;    /* its head is being executed */
+  bool is_abandoned;  /* its stream is gone */
   bool has_thread;
   pthread_cond_t wake;
   uint64_t last_sequence;               /* of the operation submitted last */
@@ -340,11 +342,12 @@ struct software_options {
   int64_t seed;
   struct hipmm_strings fail;
   uint32_t virtual_memory, memory_pools, managed_memory, pageable_memory_access, host_access;
+  uint32_t check_streams;
   uint64_t granularity;
   int64_t peer_group;
 };
 
-#define SOFTWARE_N_OPTIONS 13
+#define SOFTWARE_N_OPTIONS 14
 extern const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS];
 
 /* Once, before anything else: puts the configuration of HIPMM_SOFTWARE into force. Needs no lock. */

@@ -59,6 +59,7 @@ static hipError_t stream_per_thread(int device, struct software_queue **queue_ou
   if (!thread) return hipErrorOutOfMemory;
   if (!thread->queues[device]) {
     thread->queues[device] = software_queue_acquire(device, true);
+    if (thread->queues[device]) thread->queues[device]->stream = STREAM_PER_THREAD;
     thread->ids[device] = ++stream_last_id;
   }
   if (!thread->queues[device]) return hipErrorOutOfMemory;
@@ -74,6 +75,7 @@ hipError_t software_default_queue(int device, struct software_queue **queue_out)
     *queue = software_queue_acquire(device, false);
     if (!*queue) return hipErrorOutOfMemory;
     (*queue)->is_legacy = true;
+    (*queue)->stream = NULL;
   }
   *queue_out = *queue;
   return hipSuccess;
@@ -81,7 +83,11 @@ hipError_t software_default_queue(int device, struct software_queue **queue_out)
 
 hipError_t software_queue_find(hipStream_t stream, struct software_queue **queue_out)
 {
-  int device = software_current_device();
+  return software_queue_find_on(software_current_device(), stream, queue_out);
+}
+
+hipError_t software_queue_find_on(int device, hipStream_t stream, struct software_queue **queue_out)
+{
   struct software_queue *queue;
   hipError_t error = hipSuccess;
   if (!stream || stream == STREAM_LEGACY)
@@ -115,6 +121,7 @@ static hipError_t stream_create(int device, unsigned flags, int priority, hipStr
     software_handle_free(&streams, stream);
     return hipErrorOutOfMemory;
   }
+  stream->queue->stream = (hipStream_t)stream;
   stream->id = ++stream_last_id;
   stream->device = device;
   stream->flags = flags;
@@ -214,7 +221,9 @@ static hipError_t stream_query(hipStream_t stream)
   software_stepped_poll();
   error = software.devices[device].fault;
   if (error != hipSuccess) return error;
-  return software_queue_is_done(queue, software.sequence) ? hipSuccess : hipErrorNotReady;
+  if (!software_queue_is_done(queue, software.sequence)) return hipErrorNotReady;
+  software_watch_queue_over(queue);
+  return hipSuccess;
 }
 
 hipError_t hipStreamQuery(hipStream_t stream)

@@ -30,6 +30,7 @@ hipError_t software_submit(struct software_queue *queue, struct software_operati
   struct software_operation *before = queue->tail;
   software_queue_append(queue, operation);
   software_order_submitted(queue, operation);
+  software_watch_submitted(queue, operation);
   if (software.config.scheduler == SOFTWARE_STEPPED) {
     pthread_cond_broadcast(&software.progress);
   } else if (submit_runs_at_once(queue)) {
@@ -101,14 +102,17 @@ static void submit_wait_step(void)
 void software_wait_queue(const struct software_queue *queue, uint64_t sequence)
 {
   while (!software_queue_is_done(queue, sequence)) submit_wait_step();
+  software_watch_queue_over(queue);
 }
 
 void software_wait_device(int device, uint64_t sequence)
 {
   while (!submit_device_is_done(device, sequence)) submit_wait_step();
+  software_watch_device_over(device);
 }
 
 void software_wait_marker(struct software_marker *marker)
 {
   while (!marker->done) submit_wait_step();
+  software_watch_marker_over(marker);
 }

@@ -6,6 +6,27 @@
 
 #include "state.h"
 
+/* ---- watch.c: what the race detector is told; nothing unless "check_streams" is on ---- */
+
+struct software_operation;
+/* The configuration is in force. Needs no lock. */
+void software_watch_configure(const struct software_config *config);
+/* The operation is the last of the queue. */
+void software_watch_submitted(const struct software_queue *queue, const struct software_operation *operation);
+/* What the queue submits from here on runs after the marker, which is done. */
+void software_watch_wait(const struct software_queue *queue, const struct software_marker *marker);
+/* The host knows that this is over: all up to a marker, on a queue, on a device (-1: on all). */
+void software_watch_marker_over(const struct software_marker *marker);
+void software_watch_queue_over(const struct software_queue *queue);
+void software_watch_device_over(int device);
+/* They are no more. */
+void software_watch_marker_end(const struct software_marker *marker);
+void software_watch_queue_end(const struct software_queue *queue);
+/* Memory that can be used from here on, or no longer. */
+void software_watch_gave(const struct software_allocation *allocation);
+void software_watch_took(const struct software_allocation *allocation);
+void software_watch_mapped(uintptr_t start, size_t bytes, bool is_mapped);
+
 /* ---- heap.c: memory -------------------------------------------------------------------------------------------- */
 
 /* Charges a device's capacity, or the host's for -1; false if that much is not left. */

@@ -98,6 +98,7 @@ static hipError_t virtual_map(uintptr_t start, size_t bytes, struct software_phy
   mapping->sequence = software.sequence;
   physical->mappings++;
   address_tree_insert(&software.mappings, &mapping->by_address);
+  software_watch_mapped(start, bytes, true);
   return hipSuccess;
 }
 
@@ -154,6 +155,7 @@ static hipError_t virtual_unmap(uintptr_t start, size_t bytes)
     at += mapping->by_address.minor;
     virtual_mapping_drop(mapping);
   }
+  software_watch_mapped(start, bytes, false);
   return hipSuccess;
 }
 

@@ -82,7 +82,7 @@ struct hipmm_mapping {
 
 /* A chunk of a struct hipmm_mapping, and where it is mapped. */
 struct hipmm_chunk {
-  void *handle; /* as hipmm_mapping.create returned it */
+  void *handle; /* as hipmm_mapping.create returned it; NULL while the resource is suspended */
   const void *ptr;
   size_t bytes;
 };
@@ -141,7 +141,9 @@ struct hipmm_ops {
    * is HIPMM_E_POINTER, a wrong size HIPMM_E_SIZE; both change nothing. */
   enum hipmm_status (*deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 
-  /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down. Default: nothing. */
+  /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down, also in a thread that has
+   * found no memory in another resource of the device: then services->effort() may say not to wait. Default: nothing, and
+   * nobody asks the resource for memory. */
   enum hipmm_status (*trim)(void *self, size_t keep_bytes);
 
   /* The value in row `index` of the descriptor's values. */
@@ -197,15 +199,23 @@ struct hipmm_ops {
   enum hipmm_status (*locate)(void *self, const void *ptr, struct hipmm_location *location_out);
 
   /* Calls `visitor`, which calls no function of hipmm, for every chunk of the upstream that is mapped behind the live
-   * block that starts at `ptr`, in the order of addresses. The chunks stay as long as the block is allocated. NULL: this
-   * type maps no memory. */
+   * block that starts at `ptr`, in the order of addresses. The chunks stay as long as the block is allocated. The visitor
+   * returns nonzero if it exports the chunk to other processes: then suspend leaves the chunk its memory. NULL: this type
+   * maps no memory. */
   enum hipmm_status (*visit_chunks)(void *self, const void *ptr,
-                                    void (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
+                                    int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 
   /* The process ends, and the resource will not be destroyed: logs what destroy would log, and changes nothing. `hipmm run`
    * calls it twice, once for each moment; other threads may run, and may call other ops. The reason of a failure is told
    * to the user. NULL: nothing. */
   enum hipmm_status (*process_end)(void *self, enum hipmm_process_end moment);
+
+  /* Gives all memory back to the upstreams and keeps the addresses, after a wait for the work of the device; and puts memory
+   * there again (hipmm_resource_suspend()). In between the core refuses allocations, and suspend is not called again; all
+   * other ops work. After a failure everything is as it was. HIPMM_E_NOT_SUPPORTED if this resource cannot, for a reason
+   * that its options explain. Calls of both are serialised. Both NULL: this type cannot. */
+  enum hipmm_status (*suspend)(void *self, enum hipmm_content content);
+  enum hipmm_status (*resume)(void *self);
 };
 
 /* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the
@@ -668,7 +678,9 @@ enum {
   HIPMM_PLUGIN_KEEPS_MEMORY = 8,   /* a source: it may reuse freed memory without giving it back to the runtime */
   HIPMM_PLUGIN_DEVICE_MEMORY = 16, /* a source: its memory is never managed, and the host cannot access it */
   HIPMM_PLUGIN_HOST_ALONE = 32,    /* a source: kernels of a device may be unable to use the memory that it gives */
-  HIPMM_PLUGIN_FREE_WAITS = 64     /* a source: a free waits for its stream; refused in a capture of the stream */
+  HIPMM_PLUGIN_FREE_WAITS = 64,    /* a source: a free waits for its stream; refused in a capture of the stream */
+  HIPMM_PLUGIN_ACCESSES_MEMORY =
+      128 /* reads or writes its upstream's blocks by itself, so that they cannot be suspended */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): finds the resources below that have the ops, and has the
+ * calls refused that need their memory (logged_ops.c). Called by applications between phases of their work. */
+#include "../base/cancel.h"
+#include "../base/error.h"
+#include "../base/log.h"
+#include "resource_calls.h"
+
+/* Held around the ops, so that two calls never work on the same resource. Taken before the locks of resources. */
+static pthread_mutex_t suspend_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* What became of the resources that have the ops. */
+struct suspend_result {
+  unsigned n_changed, n_unchanged; /* by this call; before it */
+  bool any_is_unable;              /* and has said why in the thread's record */
+  enum hipmm_status status;        /* the first failure */
+  struct hipmm_error failure;
+};
+
+/* `status` is the outcome of an op. */
+static void suspend_count(struct suspend_result *result, struct instance *instance, bool is_suspended,
+                          enum hipmm_status status)
+{
+  if (!status) {
+    result->n_changed++;
+    atomic_store(&instance->is_suspended, is_suspended);
+    logged_ops_choose_all();
+  } else if (status == HIPMM_E_NOT_SUPPORTED) {
+    result->any_is_unable = true;
+  } else if (!result->status) {
+    result->status = status;
+    hipmm_last_error(&result->failure);
+  }
+}
+
+static enum hipmm_status suspend_call(const struct instance *instance, enum hipmm_content content)
+{
+  char accessor[128];
+  if (!links_find_accessor(instance, accessor, sizeof accessor))
+    return instance_finish_op(instance, instance->resource.ops->suspend(instance->resource.self, content), "suspend");
+  return error_set(
+      HIPMM_E_NOT_SUPPORTED,
+      "%s: cannot be suspended while %s stands on it, which reads and writes the blocks itself; take %s out "
+      "of the graph",
+      instance->node->name, accessor, accessor);
+}
+
+static enum hipmm_status resume_call(const struct instance *instance)
+{
+  return instance_finish_op(instance, instance->resource.ops->resume(instance->resource.self), "resume");
+}
+
+/* Calls the op of each resource, from the top down, that is not as it should be: `content` is NULL to resume. */
+static struct suspend_result suspend_each(const struct instance *top, const enum hipmm_content *content)
+{
+  struct suspend_result result = {.failure = {.struct_size = sizeof result.failure}};
+  const struct instance_links *links = links_of(top);
+  for (size_t i = 0; i < links->n_closure; i++) {
+    struct instance *below = links->closure[i];
+    const struct hipmm_ops *ops = below->node->plugin->descriptor.ops;
+    if (!ops->suspend || !ops->resume) continue;
+    if (atomic_load(&below->is_suspended) == (content != NULL))
+      result.n_unchanged++;
+    else
+      suspend_count(&result, below, content != NULL, content ? suspend_call(below, *content) : resume_call(below));
+  }
+  if (result.status) error_set_located(&result.failure);
+  return result;
+}
+
+/* The resource was found, and `content` is as above. Of several resources, some may be able and others not. */
+static enum hipmm_status suspend_change(const struct instance *top, const enum hipmm_content *content)
+{
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&suspend_lock);
+  struct suspend_result result = suspend_each(top, content);
+  pthread_mutex_unlock(&suspend_lock);
+  cancel_allow(cancel);
+  if (result.status) return result.status;
+  if (result.n_changed && result.any_is_unable)
+    log_line(HIPMM_LOG_WARNING, top->node->name, "not all memory below is suspended: %s", hipmm_last_error_message());
+  if (result.n_changed) return HIPMM_OK;
+  if (result.n_unchanged && content)
+    return error_set(HIPMM_E_STATE, "%s: is suspended already; hipmm_resource_resume() ends that", top->node->name);
+  if (result.any_is_unable) return HIPMM_E_NOT_SUPPORTED;
+  if (result.n_unchanged) return error_set(HIPMM_E_STATE, "%s: is not suspended", top->node->name);
+  return error_set(HIPMM_E_NOT_SUPPORTED,
+                   "%s: neither it nor a resource below it can give memory back that is allocated; a pool with "
+                   "\"growth\": \"mapped\" can, directly over device",
+                   top->node->name);
+}
+
+enum hipmm_status hipmm_resource_suspend(struct hipmm_resource *resource, enum hipmm_content content)
+{
+  struct resource_call call;
+  enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
+  if (status) return status;
+  if (content != HIPMM_CONTENT_KEEP && content != HIPMM_CONTENT_DISCARD)
+    status = error_set(HIPMM_E_ARGUMENT, "content is %d; write HIPMM_CONTENT_KEEP or HIPMM_CONTENT_DISCARD", content);
+  return resource_call_end(&call, status ? status : suspend_change(call.instance, &content));
+}
+
+enum hipmm_status hipmm_resource_resume(struct hipmm_resource *resource)
+{
+  struct resource_call call;
+  enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
+  return status ? status : resource_call_end(&call, suspend_change(call.instance, NULL));
+}

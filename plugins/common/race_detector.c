@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* race_detector.c: see race_detector.h. Called by what feeds it, in any thread, also with locks of a runtime held: the lock of
+ * the detector is the last of all, and around no call of HIP or of the program. */
+#include "race_detector.h"
+#include "../../core/base/cancel.h"
+#include "race_memory.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static atomic_bool is_on;
+static bool knows_all_work, is_told;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local unsigned depth; /* calls of resources that the thread is in */
+
+/* What a call of the detector puts back. */
+struct race_call {
+  int cancel, error;
+};
+
+/* False when there is nothing to do. */
+static bool races_begin(struct race_call *call)
+{
+  if (!atomic_load_explicit(&is_on, memory_order_acquire)) return false;
+  call->error = errno;
+  call->cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
+  if (!race_order_is_lost()) return true;
+  static const char message[] = "hipmm: race: out of host memory, so that no more races are found\n";
+  atomic_store(&is_on, false);
+  pthread_mutex_unlock(&lock);
+  if (write(STDERR_FILENO, message, sizeof message - 1) < 0) errno = call->error; /* there is no other place for it */
+  cancel_allow(call->cancel);
+  return false;
+}
+
+static void races_end(const struct race_call *call)
+{
+  pthread_mutex_unlock(&lock);
+  cancel_allow(call->cancel);
+  errno = call->error;
+}
+
+void races_start(bool all_work)
+{
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
+  if (!atomic_load(&is_on)) race_report_open();
+  knows_all_work = all_work;
+  atomic_store_explicit(&is_on, true, memory_order_release);
+  pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
+}
+
+bool races_are_on(void)
+{
+  return atomic_load_explicit(&is_on, memory_order_acquire);
+}
+
+/* ---- Work ---- */
+
+static struct race_site races_site(const char *name, const struct race_stream *stream)
+{
+  return (struct race_site){.call = name, .stream = stream->handle, .device = stream->device};
+}
+
+void races_work(const struct race_stream *stream, const char *name, struct race_access to, struct race_access from)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  struct race_line *line = race_order_line(stream);
+  if (line) {
+    struct race_use use = {race_order_advance(line), races_site(name, stream)};
+    if (!depth) race_memory_work(line, &use, to, from);
+  }
+  races_end(&call);
+}
+
+void races_unknown_work(const struct race_stream *stream)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  struct race_line *line = race_order_line(stream);
+  if (line) race_order_advance(line);
+  races_end(&call);
+}
+
+void races_record(const struct race_stream *stream, const void *event)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  struct race_line *line = race_order_line(stream);
+  if (line) race_order_record(line, event);
+  races_end(&call);
+}
+
+void races_wait(const struct race_stream *stream, const void *event)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  struct race_line *line = race_order_line(stream);
+  if (line) race_order_wait(line, event);
+  races_end(&call);
+}
+
+void races_end_event(const void *event)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  race_order_end_event(event);
+  races_end(&call);
+}
+
+void races_add_stream(const struct race_stream *stream)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  race_order_end_stream(stream->key); /* one that ended out of sight */
+  race_order_line(stream);
+  races_end(&call);
+}
+
+void races_end_stream(const void *key)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  race_order_end_stream(key);
+  races_end(&call);
+}
+
+void races_host_after_event(const void *event)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  race_order_host_after_event(event);
+  races_end(&call);
+}
+
+void races_host_after_stream(const struct race_stream *stream)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  struct race_line *line = race_order_line(stream);
+  if (line) race_order_host_after_stream(line);
+  races_end(&call);
+}
+
+void races_host_after_device(int device)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  race_order_host_after_device(device);
+  races_end(&call);
+}
+
+/* ---- Memory ---- */
+
+void races_driver_gave(const void *start, size_t bytes)
+{
+  struct race_call call;
+  if (!bytes || !races_begin(&call)) return;
+  race_memory_driver_gave((uintptr_t)start, bytes);
+  races_end(&call);
+}
+
+void races_driver_took(const void *start, size_t bytes)
+{
+  struct race_call call;
+  if (!start || !races_begin(&call)) return;
+  race_memory_driver_took((uintptr_t)start, bytes ? bytes : race_remains_given_bytes((uintptr_t)start));
+  races_end(&call);
+}
+
+bool races_enter(void)
+{
+  return depth++ == 0;
+}
+
+void races_leave(void)
+{
+  depth--;
+}
+
+void races_allocated(const struct memory_event *event, const struct race_stream *stream)
+{
+  struct race_call call;
+  if (!event->ptr || !event->bytes || !races_begin(&call)) return;
+  struct race_line *line = race_order_line(stream);
+  if (line) {
+    race_order_reach(line);
+    struct race_use use = {{line->number, line->tick}, races_site("allocation", stream)};
+    use.site.trace = race_report_trace();
+    race_memory_allocate(event, line, &use, knows_all_work && !event->is_host_accessible);
+  }
+  races_end(&call);
+}
+
+/* A free under way. */
+struct race_free {
+  struct race_block *block; /* NULL: of what is not live */
+  const void *ptr;
+  struct race_site site;
+};
+
+void *races_freeing(const struct memory_event *event, const struct race_stream *stream)
+{
+  struct race_call call;
+  struct race_free *going_on = event->ptr ? malloc(sizeof *going_on) : NULL;
+  if (!going_on || !races_begin(&call)) {
+    free(going_on);
+    return NULL;
+  }
+  struct race_line *line = race_order_line(stream);
+  *going_on = (struct race_free){.ptr = event->ptr, .site = races_site("free", stream)};
+  going_on->site.trace = race_report_trace();
+  if (line) {
+    const struct race_use use = {race_order_advance(line), going_on->site};
+    going_on->block = race_memory_free(event->ptr, line, &use, !stream->is_captured);
+  }
+  races_end(&call);
+  return going_on;
+}
+
+void races_freed(void *token, bool is_refused)
+{
+  struct race_call call;
+  struct race_free *going_on = token;
+  if (!going_on || !races_begin(&call)) return;
+  if (!going_on->block)
+    race_memory_free_again(going_on->ptr, &going_on->site, is_refused);
+  else if (is_refused)
+    race_memory_undo_free(going_on->block);
+  else
+    race_memory_end_free(going_on->block, &going_on->site);
+  races_end(&call);
+  free(going_on);
+}
+
+void races_destroyed(const void *owner)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  race_memory_forget_owner(owner);
+  races_end(&call);
+}
+
+/* ---- What was found ---- */
+
+const char *races_report(size_t index, const char **kind_out)
+{
+  pthread_mutex_lock(&lock);
+  const char *text = race_report_text(index, kind_out);
+  pthread_mutex_unlock(&lock);
+  return text;
+}
+
+size_t races_count(void)
+{
+  pthread_mutex_lock(&lock);
+  size_t count = race_report_count();
+  pthread_mutex_unlock(&lock);
+  return count;
+}
+
+void races_summarise(void)
+{
+  char text[400];
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
+  bool is_wanted = !is_told && race_report_summary(text, sizeof text);
+  is_told = true;
+  pthread_mutex_unlock(&lock);
+  if (is_wanted) fprintf(stderr, "%s\n", text);
+  cancel_allow(cancel);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* race_remains.c: see race_remains.h. Called by race_memory.c. The oldest remains are forgotten where there are very many,
+ * so that memory is bounded. */
+#include "race_remains.h"
+
+#include <stdlib.h>
+
+enum { REMAINS_MOST = 1 << 17 };
+
+static struct address_tree_node *remains_by_address, *given;
+static struct race_remains *oldest, *newest;
+static size_t n_remains;
+
+struct address_tree_node *race_range_overlapping(struct address_tree_node *root, uintptr_t start, size_t bytes)
+{
+  struct address_tree_node *node = address_tree_holding(root, start);
+  if (!node) node = address_tree_at_least(root, start, 0);
+  return node && node->major < start + bytes ? node : NULL;
+}
+
+/* ---- Remains ---- */
+
+static void race_remains_insert(const struct race_remains *model, uintptr_t start, uintptr_t end)
+{
+  struct race_remains *remains = start < end ? malloc(sizeof *remains) : NULL;
+  if (!remains) return;
+  *remains = *model;
+  remains->by_address = (struct address_tree_node){.major = start, .minor = end - start};
+  remains->older = newest;
+  remains->newer = NULL;
+  *(newest ? &newest->newer : &oldest) = remains;
+  newest = remains;
+  address_tree_insert(&remains_by_address, &remains->by_address);
+  n_remains++;
+}
+
+static void race_remains_extract(struct race_remains *remains)
+{
+  *(remains->older ? &remains->older->newer : &oldest) = remains->newer;
+  *(remains->newer ? &remains->newer->older : &newest) = remains->older;
+  address_tree_remove(&remains_by_address, &remains->by_address);
+  n_remains--;
+}
+
+void race_remains_cut(uintptr_t start, size_t bytes, void (*visit)(void *closure, const struct race_remains *remains),
+                      void *closure)
+{
+  struct race_remains *remains;
+  while ((remains = (struct race_remains *)race_range_overlapping(remains_by_address, start, bytes))) {
+    uintptr_t first = remains->by_address.major, end = first + remains->by_address.minor;
+    if (visit) visit(closure, remains);
+    race_remains_extract(remains);
+    if (first < start) race_remains_insert(remains, first, start);
+    if (end > start + bytes) race_remains_insert(remains, start + bytes, end);
+    free(remains);
+  }
+}
+
+void race_remains_add(const struct race_remains *model, uintptr_t start, size_t bytes)
+{
+  race_remains_cut(start, bytes, NULL, NULL);
+  race_remains_insert(model, start, start + bytes);
+  if (n_remains <= REMAINS_MOST) return;
+  struct race_remains *first = oldest;
+  race_remains_extract(first);
+  free(first);
+}
+
+const struct race_remains *race_remains_in(uintptr_t start, size_t bytes)
+{
+  return (const struct race_remains *)race_range_overlapping(remains_by_address, start, bytes);
+}
+
+/* ---- What the runtime has given ---- */
+
+static void race_remains_insert_given(uintptr_t start, uintptr_t end)
+{
+  struct address_tree_node *node = start < end ? malloc(sizeof *node) : NULL;
+  if (!node) return;
+  *node = (struct address_tree_node){.major = start, .minor = end - start};
+  address_tree_insert(&given, node);
+}
+
+static void race_remains_cut_given(uintptr_t start, size_t bytes)
+{
+  struct address_tree_node *node;
+  while ((node = race_range_overlapping(given, start, bytes))) {
+    uintptr_t first = node->major, end = first + node->minor;
+    address_tree_remove(&given, node);
+    free(node);
+    if (first < start) race_remains_insert_given(first, start);
+    if (end > start + bytes) race_remains_insert_given(start + bytes, end);
+  }
+}
+
+void race_remains_driver_gave(uintptr_t start, size_t bytes)
+{
+  race_remains_cut(start, bytes, NULL, NULL);
+  race_remains_cut_given(start, bytes);
+  race_remains_insert_given(start, start + bytes);
+}
+
+void race_remains_driver_took(uintptr_t start, size_t bytes)
+{
+  struct address_tree_node *node = race_range_overlapping(remains_by_address, start, bytes);
+  for (; node && node->major < start + bytes; node = address_tree_next(remains_by_address, node))
+    ((struct race_remains *)node)->is_returned = true;
+  race_remains_cut_given(start, bytes);
+}
+
+bool race_remains_is_given(uintptr_t address)
+{
+  return address_tree_holding(given, address) != NULL;
+}
+
+size_t race_remains_given_bytes(uintptr_t start)
+{
+  const struct address_tree_node *node = address_tree_holding(given, start);
+  return node && node->major == start ? node->minor : 0;
+}

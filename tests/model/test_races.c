@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/* test_races.c: the race detector of the software device: each kind of mistake is reported in a run in which nothing goes
+ * wrong, with its kind, resource, call and both call stacks; and nothing is reported of programs that are right. */
+#include "../../core/runtime/hip.h"
+#include "../support/fixture.h"
+
+#include <hipmm/stream.h>
+#include <hipmm/torch.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BYTES = 5000, TO_HOST = 2, WITHIN_DEVICE = 3 };
+
+static const char options[] = "'check_streams': true, 'host_access': false";
+static const char pool[] = "'stack': ['pool', 'device']";
+static const char wrong_order[] =
+    "'resources': {'memory': {'type': 'device'}, 'divider': {'type': 'no_wait_plugin', 'upstream': 'memory', "
+    "'mistake': 'order'}}, 'devices': {'default': 'divider'}";
+static const char wrong_place[] = "'stack': [{'type': 'no_wait_plugin', 'mistake': 'overlap'}, 'device']";
+
+/* ---- What was reported ---- */
+
+typedef const char *report_function(size_t index, const char **kind_out);
+
+static size_t n_seen;
+
+static report_function *reports(void)
+{
+  void *address = hip_symbol("hipmm_software_race");
+  report_function *function;
+  memcpy(&function, &address, sizeof function);
+  assert_non_null(function);
+  return function;
+}
+
+static size_t count_reports(void)
+{
+  size_t n = n_seen;
+  while (reports()(n, NULL)) n++;
+  return n;
+}
+
+static void start(const char *graph)
+{
+  needs_software();
+  fixture_start_with(options, graph);
+  n_seen = count_reports();
+}
+
+/* One report since the start, of this kind, that has all these parts. */
+static void assert_found(const char *kind, const char *const *parts)
+{
+  const char *found = "nothing", *text = reports()(n_seen, &found);
+  assert_string_equal(found, kind);
+  for (; *parts; parts++) assert_contains(text, *parts);
+  if (reports()(n_seen + 1, NULL)) print_error("a second report: %s", reports()(n_seen + 1, NULL));
+  assert_int_equal(count_reports(), n_seen + 1);
+}
+
+#define assert_report(kind, ...) assert_found(kind, (const char *const[]){__VA_ARGS__, NULL})
+
+static void assert_nothing_found(void)
+{
+  if (reports()(n_seen, NULL)) print_error("%s", reports()(n_seen, NULL));
+  assert_int_equal(count_reports(), n_seen);
+}
+
+/* ---- What programs do ---- */
+
+static void fill(void *ptr, size_t bytes, hipmm_stream_t stream)
+{
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 7, bytes, stream), 0);
+}
+
+static void read_out(const void *ptr, size_t bytes)
+{
+  static unsigned char buffer[1 << 16];
+  assert_int_equal(fixture_hip()->Memcpy(buffer, ptr, bytes, TO_HOST), 0);
+}
+
+/* The next work of `after` comes after what `before` has by now. */
+static void order(hipmm_stream_t before, hipmm_stream_t after)
+{
+  hipmm_hip_event_t event;
+  assert_int_equal(fixture_hip()->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING), 0);
+  assert_int_equal(fixture_hip()->EventRecord(event, before), 0);
+  assert_int_equal(fixture_hip()->StreamWaitEvent(after, event, 0), 0);
+  assert_int_equal(fixture_hip()->EventDestroy(event), 0);
+}
+
+static void wait_for_all(void)
+{
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+}
+
+/* ---- Mistakes of programs ---- */
+
+static void tells_of_work_after_the_free(void **state)
+{
+  (void)state;
+  start(pool);
+  hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
+  unsigned char *ptr = fixture_allocate(BYTES, stream);
+  fixture_free(ptr, BYTES, stream);
+  wait_for_all(); /* which helps nothing */
+  fill(ptr + 1000, 100, other);
+  assert_report("use_after_free", "100 bytes", "offset 1000 of a block of 5000 bytes of resource \"pool\"",
+                "now: hipMemsetAsync on stream", "before: free on stream", "#");
+  fixture_drop_stream(stream);
+  fixture_drop_stream(other);
+}
+
+static void tells_of_a_second_free(void **state)
+{
+  (void)state;
+  start(pool);
+  void *ptr = fixture_allocate(BYTES, NULL);
+  fixture_free(ptr, BYTES, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, BYTES, NULL), HIPMM_E_POINTER);
+  assert_report("double_free", "block of 5000 bytes of resource \"pool\"", "now: free on the default stream",
+                "before: free on the default stream of device 0");
+}
+
+static void tells_of_bytes_that_were_never_written(void **state)
+{
+  (void)state;
+  start(pool);
+  unsigned char *ptr = fixture_allocate(BYTES, NULL), *copy = fixture_allocate(BYTES, NULL);
+  fill(ptr, 1000, NULL);
+  fill(ptr + 1100, BYTES - 1100, NULL);
+  assert_int_equal(fixture_hip()->Memcpy(copy, ptr, BYTES, WITHIN_DEVICE), 0); /* reads nothing out */
+  read_out(copy, 1000);
+  read_out(copy + 1100, BYTES - 1100);
+  assert_nothing_found();
+  read_out(copy + 500, 1000);
+  assert_report("never_written", "100 bytes at", "offset 1000 of a block", "hipMemcpy on the default stream",
+                "before: allocation on");
+  fixture_free(ptr, BYTES, NULL);
+  fixture_free(copy, BYTES, NULL);
+}
+
+static void tells_of_a_free_that_other_work_is_not_before(void **state)
+{
+  (void)state;
+  start(pool);
+  hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
+  unsigned char *ptr = fixture_allocate(BYTES, stream);
+  fill(ptr, BYTES, other);
+  fixture_free(ptr, BYTES, stream);
+  assert_report("free_in_use", "5000 bytes of resource \"pool\"", "now: free on", "before: hipMemsetAsync on stream");
+  wait_for_all();
+  fixture_drop_stream(stream);
+  fixture_drop_stream(other);
+}
+
+static void tells_of_work_past_the_end_within_a_pools_chunk(void **state)
+{
+  (void)state;
+  start(pool);
+  unsigned char *first = fixture_allocate(BYTES, NULL), *second = fixture_allocate(BYTES, NULL);
+  fill(first + 4000, 1001, NULL);
+  assert_report("past_end", "1001 bytes", "offset 4000 of a block of 5000 bytes", "before: allocation on");
+  fixture_free(first, BYTES, NULL);
+  fixture_free(second, BYTES, NULL);
+}
+
+/* The block is for `stream`, which comes after the free; `other` does not. */
+static void tells_of_work_that_does_not_wait_for_the_free_before(void **state)
+{
+  (void)state;
+  start(pool);
+  hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
+  void *ptr = fixture_allocate(BYTES, stream);
+  fill(ptr, BYTES, stream);
+  fixture_free(ptr, BYTES, stream);
+  assert_ptr_equal(fixture_allocate(BYTES, stream), ptr);
+  fill(ptr, BYTES, other);
+  assert_report("early_use", "now: hipMemsetAsync on stream", "before: free on stream");
+  order(other, stream);
+  fixture_free(ptr, BYTES, stream);
+  fixture_drop_stream(stream);
+  fixture_drop_stream(other);
+}
+
+/* ---- Mistakes of resources ---- */
+
+static void tells_of_memory_that_is_reused_without_order(void **state)
+{
+  (void)state;
+  start(wrong_order);
+  hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
+  void *ptr = fixture_allocate(BYTES, stream);
+  fill(ptr, BYTES, stream);
+  assert_int_equal(fixture_hip()->StreamSynchronize(stream),
+                   0); /* so the work is over: the order is missing all the same */
+  fill(ptr, BYTES, stream);
+  fixture_free(ptr, BYTES, stream);
+  assert_ptr_equal(fixture_allocate(BYTES, other), ptr);
+  assert_report("reuse", "resource \"divider\"", "now: allocation on stream", "before: free on stream");
+  fixture_free(ptr, BYTES, other);
+  wait_for_all();
+  fixture_drop_stream(stream);
+  fixture_drop_stream(other);
+}
+
+static void tells_of_memory_that_is_given_out_twice(void **state)
+{
+  (void)state;
+  start(wrong_place);
+  void *blocks[64];
+  for (int i = 0; i < 64; i++) blocks[i] = fixture_allocate(BYTES, NULL);
+  assert_report("overlap", "a block of 5000 bytes of resource \"no_wait_plugin\"", "now: allocation",
+                "before: allocation");
+  for (int i = 0; i < 64; i++) fixture_free(blocks[i], BYTES, NULL);
+}
+
+/* ---- Right programs ---- */
+
+static const char *const right[] = {
+    pool,
+    "'stack': [{'type': 'pool', 'growth': 'segments', 'record': 'on_free'}, 'device']",
+    "'stack': ['statistics', 'arena', 'device']",
+    "'stack': ['fixed_size', 'device']",
+    "'stack': [{'type': 'binning', 'bins': [{'size': '8KiB'}]}, 'pool', 'device']",
+    "'stack': [{'type': 'guard', 'quarantine_size': '1MiB'}, 'pool', 'device']",
+    "'stack': ['monotonic', 'device']",
+    "'stack': ['async']",
+    "'stack': ['pool', 'async']",
+    "'stack': ['device']",
+    "'stack': ['pool', 'pinned']",
+    "'stack': ['pool', 'managed']",
+};
+
+/* Blocks go from stream to stream, each time with an order between the two, or none at all, as the resource has to see to. */
+static void pass_blocks_on(hipmm_stream_t *streams, unsigned n)
+{
+  for (unsigned i = 0; i < 40; i++) {
+    hipmm_stream_t stream = streams[i % n], other = streams[(i + 1 + i / n) % n];
+    void *ptr = fixture_allocate(BYTES, stream);
+    fill(ptr, BYTES, stream);
+    if (stream != other && i % 3) order(stream, other);
+    fixture_free(ptr, BYTES, i % 3 ? other : stream);
+  }
+}
+
+static void tells_nothing_of_right_programs(void **state)
+{
+  (void)state;
+  for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+    hipmm_stream_t streams[5] = {NULL, HIPMM_PER_THREAD_STREAM};
+    start(right[i]);
+    for (int k = 2; k < 5; k++) streams[k] = fixture_stream();
+    pass_blocks_on(streams, 5);
+    for (int k = 2; k < 5; k++) fixture_drop_stream(streams[k]);
+    for (int k = 2; k < 5; k++) streams[k] = fixture_stream(); /* with the same handles */
+    pass_blocks_on(streams, 5);
+    for (int k = 2; k < 5; k++) fixture_drop_stream(streams[k]);
+    assert_ok(hipmm_trim(0));
+    assert_nothing_found();
+    assert_int_equal(fixture_teardown(state), 0);
+  }
+}
+
+/* A blocking stream and the default stream wait for each other; the host waits in all the ways that there are. */
+static void knows_all_ways_to_wait(void **state)
+{
+  (void)state;
+  start(pool);
+  const struct hipmm_hip *hip = fixture_hip();
+  hipmm_hip_event_t event;
+  hipmm_stream_t apart = fixture_stream(), blocking = NULL;
+  assert_int_equal(hip->StreamCreateWithFlags(&blocking, 0), 0);
+  assert_int_equal(hip->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING), 0);
+  for (int way = 0; way < 7; way++) {
+    hipmm_stream_t user = way < 2 ? blocking : apart;
+    void *ptr = fixture_allocate(BYTES, way == 1 ? blocking : NULL);
+    wait_for_all();
+    fill(ptr, BYTES, way == 1 ? NULL : user);
+    assert_int_equal(hip->EventRecord(event, user), 0);
+    if (way == 2) assert_int_equal(hip->EventSynchronize(event), 0);
+    if (way == 3) assert_int_equal(hip->StreamSynchronize(user), 0);
+    if (way == 4) wait_for_all();
+    while (way == 5 && hip->EventQuery(event)) continue;
+    while (way == 6 && hip->StreamQuery(user)) continue;
+    fixture_free(ptr, BYTES, way == 1 ? blocking : NULL);
+  }
+  assert_nothing_found();
+  assert_int_equal(hip->EventDestroy(event), 0);
+  fixture_drop_stream(apart);
+  fixture_drop_stream(blocking);
+}
+
+/* As PyTorch does it: a tensor of one stream is used on another, which is recorded, and freed by the first. */
+static void knows_recorded_streams(void **state)
+{
+  (void)state;
+  start(pool);
+  hipmm_stream_t owner = fixture_stream(), other = fixture_stream();
+  for (int i = 0; i < 8; i++) {
+    void *ptr = hipmm_torch_malloc(BYTES, 0, owner);
+    fill(ptr, BYTES, owner);
+    order(owner, other);
+    fill(ptr, BYTES, other);
+    hipmm_torch_record_stream(ptr, other);
+    hipmm_torch_free(ptr, BYTES, 0, owner);
+  }
+  assert_nothing_found();
+  wait_for_all();
+  fixture_drop_stream(owner);
+  fixture_drop_stream(other);
+}
+
+static int call_hip(const char *name, void *first, void *second)
+{
+  void *address = hip_symbol(name);
+  int (*function)(void *, void *);
+  memcpy(&function, &address, sizeof function);
+  return function(first, second);
+}
+
+static int instantiate(void **instance_out, void *graph)
+{
+  void *address = hip_symbol("hipGraphInstantiate");
+  int (*function)(void **, void *, void *, char *, size_t);
+  memcpy(&function, &address, sizeof function);
+  return function(instance_out, graph, NULL, NULL, 0);
+}
+
+/* Memory that a capture allocates and frees, and memory that it only uses; the graph runs twice. */
+static void knows_graphs(void **state)
+{
+  (void)state;
+  void *graph = NULL, *instance = NULL;
+  start(pool);
+  hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
+  void *kept = fixture_allocate(BYTES, stream);
+  assert_int_equal(call_hip("hipStreamBeginCapture", stream, (void *)2), 0);
+  for (int i = 0; i < 3; i++) {
+    void *ptr = fixture_allocate(BYTES, stream);
+    fill(ptr, BYTES, stream);
+    assert_int_equal(fixture_hip()->MemcpyAsync(kept, ptr, BYTES, WITHIN_DEVICE, stream), 0);
+    fixture_free(ptr, BYTES, stream);
+  }
+  assert_int_equal(call_hip("hipStreamEndCapture", stream, &graph), 0);
+  assert_int_equal(instantiate(&instance, graph), 0);
+  for (int i = 0; i < 2; i++) assert_int_equal(call_hip("hipGraphLaunch", instance, stream), 0);
+  order(stream, other);
+  fixture_free(kept, BYTES, other);
+  assert_nothing_found();
+  wait_for_all();
+  call_hip("hipGraphExecDestroy", instance, NULL);
+  call_hip("hipGraphDestroy", graph, NULL);
+  fixture_drop_stream(stream);
+  fixture_drop_stream(other);
+}
+
+/* ---- The rest ---- */
+
+/* A mistake in a loop is one report, and what was reported is told once more, in one line, at the end. */
+static int make_a_mistake_often(const void *unused)
+{
+  (void)unused;
+  fixture_start_with(options, pool);
+  void *ptr = NULL;
+  for (int i = 0; i < 300; i++) {
+    if (hipmm_allocate(NULL, BYTES, NULL, &ptr) || hipmm_deallocate(NULL, ptr, BYTES, NULL)) return 1;
+    hipmm_deallocate(NULL, ptr, BYTES, NULL);
+  }
+  hipmm_finalize();
+  exit(0);
+}
+
+static void tells_each_mistake_once(void **state)
+{
+  (void)state;
+  needs_software();
+  struct outcome outcome = run_again((const char *const[]){"often", NULL}, (const char *const[]){NULL});
+  assert_int_equal(outcome.status, 0);
+  const char *first = strstr(outcome.error, "hipmm: race: memory is freed a second time");
+  assert_non_null(first);
+  assert_null(strstr(first + 1, "hipmm: race: "));
+  assert_contains(outcome.error, "hipmm: races: 1 found, 300 times: double_free 1\n");
+}
+
+/* Without the option nothing is watched. */
+static int make_a_mistake_unwatched(const void *unused)
+{
+  (void)unused;
+  fixture_start_with("", pool);
+  void *ptr = NULL;
+  if (hip_observer() || hipmm_allocate(NULL, BYTES, NULL, &ptr) || hipmm_deallocate(NULL, ptr, BYTES, NULL)) return 1;
+  hipmm_deallocate(NULL, ptr, BYTES, NULL);
+  hipmm_finalize();
+  exit(0);
+}
+
+static void is_off_unless_it_is_asked_for(void **state)
+{
+  (void)state;
+  needs_software();
+  struct outcome outcome = run_again((const char *const[]){"unwatched", NULL}, (const char *const[]){NULL});
+  assert_int_equal(outcome.status, 0);
+  assert_null(strstr(outcome.error, "race"));
+}
+
+int main(int argc, char **argv)
+{
+  use_test_plugins();
+  if (argc > 1) return strcmp(argv[1], "often") ? make_a_mistake_unwatched(NULL) : make_a_mistake_often(NULL);
+#define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(tells_of_work_after_the_free),
+      TEST(tells_of_a_second_free),
+      TEST(tells_of_bytes_that_were_never_written),
+      TEST(tells_of_a_free_that_other_work_is_not_before),
+      TEST(tells_of_work_past_the_end_within_a_pools_chunk),
+      TEST(tells_of_work_that_does_not_wait_for_the_free_before),
+      TEST(tells_of_memory_that_is_reused_without_order),
+      TEST(tells_of_memory_that_is_given_out_twice),
+      TEST(tells_nothing_of_right_programs),
+      TEST(knows_all_ways_to_wait),
+      TEST(knows_recorded_streams),
+      TEST(knows_graphs),
+      TEST(tells_each_mistake_once),
+      TEST(is_off_unless_it_is_asked_for),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

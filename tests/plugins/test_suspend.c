@@ -1,0 +1,710 @@
+/* SPDX-License-Identifier: MIT */
+/* test_suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): what the device has free then, what a block holds
+ * afterwards, and what is refused meanwhile. */
+#include "../support/both_schedulers.h"
+#include "../support/random.h"
+
+#include <hipmm/inspect.h>
+#include <hipmm/memory.h>
+#include <hipmm/share.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char mapped[] = "'stack': ['statistics', {'type': 'pool', 'growth': 'mapped'}, 'device']";
+
+static enum hipmm_status suspend(const char *name, enum hipmm_content content)
+{
+  return hipmm_resource_suspend(fixture_resource(name), content);
+}
+
+static enum hipmm_status resume(const char *name)
+{
+  return hipmm_resource_resume(fixture_resource(name));
+}
+
+static size_t free_on_device(void)
+{
+  size_t free_bytes = 0, total_bytes = 0;
+  assert_int_equal(fixture_hip()->MemGetInfo(&free_bytes, &total_bytes), 0);
+  return free_bytes;
+}
+
+/* ---- Content ---- */
+
+enum { BLOCKS = 200 };
+
+struct content {
+  unsigned char *ptr;
+  size_t bytes;
+};
+
+static struct content contents[BLOCKS];
+
+static void write_content(const struct content *content, unsigned seed)
+{
+  unsigned char *bytes = malloc(content->bytes);
+  assert_non_null(bytes);
+  both_write(bytes, content->bytes, seed);
+  assert_int_equal(fixture_hip()->Memcpy(content->ptr, bytes, content->bytes, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  free(bytes);
+}
+
+static bool has_content(const struct content *content, unsigned seed)
+{
+  unsigned char *bytes = calloc(1, content->bytes);
+  bool good = bytes && !fixture_hip()->Memcpy(bytes, content->ptr, content->bytes, HIPMM_HIP_MEMCPY_DEFAULT) &&
+              both_good(bytes, content->bytes, seed) == content->bytes;
+  free(bytes);
+  return good;
+}
+
+/* Blocks of all sizes, and holes of all sizes between them. */
+static void fill_pool(void)
+{
+  uint64_t random = 5;
+  for (unsigned i = 0; i < BLOCKS; i++) {
+    size_t most = i % 20 == 0 ? 6 * MIB : i % 3 == 0 ? 300000 : 5000;
+    contents[i].bytes = 1 + random_below(&random, most);
+    contents[i].ptr = fixture_allocate(contents[i].bytes, NULL);
+    write_content(&contents[i], i);
+  }
+  for (unsigned i = 1; i < BLOCKS; i += 2) {
+    fixture_free(contents[i].ptr, contents[i].bytes, NULL);
+    contents[i].ptr = NULL;
+  }
+}
+
+static void check_pool(void)
+{
+  for (unsigned i = 0; i < BLOCKS; i++)
+    if (contents[i].ptr) assert_true(has_content(&contents[i], i));
+}
+
+static void empty_pool(void)
+{
+  for (unsigned i = 0; i < BLOCKS; i++) {
+    fixture_free(contents[i].ptr, contents[i].bytes, NULL);
+    contents[i].ptr = NULL;
+  }
+}
+
+static void keeps_every_byte_and_gives_the_memory_back(void **state)
+{
+  both_start(state, mapped);
+  size_t free_at_first = free_on_device();
+  fill_pool();
+  for (int round = 0; round < 3; round++) {
+    size_t held = fixture_held_bytes(), free_before = free_on_device();
+    int64_t live = fixture_value("pool", "live_bytes");
+    assert_true(held > 20 * MIB);
+    assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+    assert_true(free_on_device() - free_before >= held / 100 * 95);
+    if (on_software()) assert_int_equal(free_on_device(), free_at_first);
+    assert_int_equal(fixture_held_bytes(), 0);
+    assert_int_equal(fixture_value("pool", "reserved_bytes"), 0);
+    assert_int_equal(fixture_value("pool", "free_bytes"), 0);
+    assert_int_equal(fixture_value("pool", "largest_free_bytes"), 0);
+    assert_int_equal(fixture_value("pool", "live_bytes"), live);
+    assert_in_range(fixture_value("pool", "suspended_bytes"), live, held);
+    assert_in_range(fixture_value("pool", "saved_bytes"), live, fixture_value("pool", "suspended_bytes"));
+    assert_ok(resume(NULL));
+    assert_int_equal(fixture_value("pool", "suspended_bytes"), 0);
+    assert_int_equal(fixture_value("pool", "saved_bytes"), 0);
+    assert_int_equal(fixture_value("pool", "reserved_bytes"), fixture_held_bytes());
+    check_pool();
+  }
+  fixture_free(fixture_allocate(40 * MIB, NULL), 40 * MIB, NULL);
+  check_pool();
+  empty_pool();
+}
+
+static void drops_the_content_that_nobody_wants(void **state)
+{
+  both_start(state, mapped);
+  fill_pool();
+  software()->reset_calls();
+  assert_ok(suspend("pool", HIPMM_CONTENT_DISCARD));
+  assert_int_equal(fixture_value("pool", "saved_bytes"), 0);
+  assert_int_equal(software()->calls("hipHostMalloc"), 0);
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_ok(resume("pool"));
+  for (unsigned i = 0; i < BLOCKS; i++)
+    if (contents[i].ptr) write_content(&contents[i], i);
+  check_pool();
+  empty_pool();
+}
+
+/* What is still to be written when it is suspended is saved. */
+static void waits_for_work_in_flight(void **state)
+{
+  both_start(state, mapped);
+  hipmm_stream_t streams[4];
+  void *ptr[4];
+  for (int i = 0; i < 4; i++) {
+    streams[i] = both_stream(0);
+    ptr[i] = fixture_allocate(3 * MIB, streams[i]);
+    for (int value = 1; value < 6; value++)
+      assert_int_equal(fixture_hip()->MemsetAsync(ptr[i], value + i, 3 * MIB, streams[i]), 0);
+  }
+  fixture_free(ptr[0], 3 * MIB, streams[0]);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_ok(resume(NULL));
+  for (int i = 1; i < 4; i++) {
+    assert_true(fixture_holds(ptr[i], (unsigned char)(5 + i), 3 * MIB));
+    fixture_free(ptr[i], 3 * MIB, streams[i]);
+  }
+  for (int i = 0; i < 4; i++) assert_ok(hipmm_stream_destroy(streams[i]));
+}
+
+/* ---- By resource, and by turns ---- */
+
+static const char two_pools[] =
+    "'resources': {'memory': {'type': 'device'}, 'weights': {'type': 'pool', 'upstream': 'memory', 'growth': "
+    "'mapped'}, "
+    "'kv': {'type': 'pool', 'upstream': 'memory', 'growth': 'mapped'}, "
+    "'both': {'type': 'fallback', 'upstream': ['weights', 'kv']}}, 'devices': {'default': 'both'}";
+
+static void *allocate_from(const char *name, size_t bytes)
+{
+  void *ptr = NULL;
+  assert_ok(hipmm_allocate(fixture_resource(name), bytes, NULL, &ptr));
+  return ptr;
+}
+
+static void free_to(const char *name, void *ptr)
+{
+  assert_ok(hipmm_deallocate(fixture_resource(name), ptr, 0, NULL));
+}
+
+static void keeps_weights_and_drops_a_cache(void **state)
+{
+  (void)state;
+  fixture_start(two_pools);
+  struct content weights = {allocate_from("weights", 50 * MIB), 50 * MIB};
+  void *kv = allocate_from("kv", 80 * MIB);
+  write_content(&weights, 7);
+  assert_ok(suspend("kv", HIPMM_CONTENT_DISCARD));
+  assert_in_range(fixture_held_bytes(), 50 * MIB, on_software() ? 56 * MIB : 80 * MIB);
+  free_to("weights", allocate_from("weights", MIB));
+  assert_ok(suspend("both", HIPMM_CONTENT_KEEP)); /* what is left: the weights */
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_status(suspend("both", HIPMM_CONTENT_KEEP), HIPMM_E_STATE);
+  assert_ok(resume("both"));
+  assert_true(has_content(&weights, 7));
+  fixture_fill(kv, 1, 80 * MIB);
+  assert_status(resume("both"), HIPMM_E_STATE);
+  free_to("weights", weights.ptr);
+  free_to("kv", kv);
+}
+
+/* Each holds two thirds of the device while it is its turn. */
+static void lets_two_pools_use_a_device_by_turns(void **state)
+{
+  static const char *const names[] = {"weights", "kv"};
+  struct content content[2];
+  (void)state;
+  needs_software();
+  fixture_start(two_pools);
+  for (int i = 0; i < 2; i++) {
+    content[i] = (struct content){allocate_from(names[i], 170 * MIB), 170 * MIB};
+    write_content(&content[i], (unsigned)i);
+    assert_ok(suspend(names[i], HIPMM_CONTENT_KEEP));
+  }
+  for (int turn = 0; turn < 3; turn++) {
+    assert_ok(resume(names[turn % 2]));
+    assert_status(resume(names[1 - turn % 2]), HIPMM_E_OUT_OF_MEMORY);
+    assert_true(has_content(&content[turn % 2], (unsigned)(turn % 2)));
+    assert_ok(suspend(names[turn % 2], HIPMM_CONTENT_KEEP));
+  }
+  for (int i = 0; i < 2; i++) free_to(names[i], content[i].ptr);
+}
+
+/* ---- While it is suspended ---- */
+
+static void assert_refused(const char *name, size_t bytes)
+{
+  void *ptr = NULL;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  assert_status(hipmm_allocate(fixture_resource(name), bytes, NULL, &ptr), HIPMM_E_STATE);
+  assert_null(ptr);
+  hipmm_last_error(&error);
+  assert_string_equal(error.resource, "pool");
+  assert_message("pool: cannot allocate");
+  assert_message("resume");
+}
+
+/* Every type that divides memory has some left, from before. */
+static void refuses_allocations_from_all_that_stands_on_it(void **state)
+{
+  static const char *const names[] = {"top", "arena", "fixed", "bump", "second", "bins", "pool"};
+  enum { NAMES = sizeof names / sizeof *names };
+  void *before[NAMES];
+  (void)state;
+  fixture_start(
+      "'resources': {'memory': {'type': 'device'}, 'pool': {'type': 'pool', 'upstream': 'memory', 'growth': 'mapped'}, "
+      "'arena': {'type': 'arena', 'upstream': 'pool'}, 'fixed': {'type': 'fixed_size', 'upstream': 'pool'}, "
+      "'bump': {'type': 'monotonic', 'upstream': 'pool'}, 'second': {'type': 'pool', 'upstream': 'pool'}, "
+      "'bins': {'type': 'binning', 'upstream': 'pool', 'bins': [{'size': '4KiB'}]}, "
+      "'top': {'type': 'statistics', 'upstream': 'pool'}}, 'devices': {'default': 'top'}");
+  for (int i = 0; i < NAMES; i++) {
+    before[i] = allocate_from(names[i], 1000);
+    free_to(names[i], allocate_from(names[i], 1000)); /* which is now in a cache, or in a list of free blocks */
+  }
+  assert_ok(suspend("arena", HIPMM_CONTENT_DISCARD));
+  for (int i = 0; i < NAMES; i++) {
+    assert_refused(names[i], 1000);
+    assert_refused(names[i], i == 2 ? 5000 : 3 * MIB);
+    assert_null(allocate_from(names[i], 0));
+    free_to(names[i], before[i]);
+    assert_refused(names[i], 1000);
+  }
+  void *elsewhere = allocate_from("memory", MIB);
+  free_to("memory", elsewhere);
+  assert_ok(resume("top"));
+  for (int i = 0; i < NAMES; i++) free_to(names[i], allocate_from(names[i], 1000));
+}
+
+static void frees_and_trims_meanwhile(void **state)
+{
+  both_start(state, mapped);
+  fill_pool();
+  hipmm_stream_t stream = both_stream(0);
+  struct content large = {fixture_allocate(50 * MIB, stream), 50 * MIB};
+  fixture_fill(large.ptr, 9, large.bytes);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  int64_t suspended = fixture_value("pool", "suspended_bytes");
+  fixture_free(large.ptr, large.bytes, stream);
+  assert_status(hipmm_deallocate(NULL, large.ptr, large.bytes, stream), HIPMM_E_POINTER);
+  assert_ok(hipmm_stream_destroy(stream)); /* with a free that has not completed, as far as the pool knows */
+  for (unsigned i = 0; i < BLOCKS; i += 4) {
+    fixture_free(contents[i].ptr, contents[i].bytes, NULL);
+    contents[i].ptr = NULL;
+  }
+  if (state && *state == both_threads) { /* a trim is not needed, and does no harm */
+    assert_ok(hipmm_resource_trim(NULL, 0));
+    assert_true(fixture_value("pool", "suspended_bytes") <= suspended - (int64_t)(48 * MIB));
+  }
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_ok(resume(NULL));
+  assert_true((int64_t)fixture_held_bytes() <= suspended - (int64_t)(48 * MIB));
+  check_pool();
+  fixture_free(fixture_allocate(100 * MIB, NULL), 100 * MIB, NULL);
+  check_pool();
+  empty_pool();
+}
+
+static char *sink_text;
+
+static void sink(void *arg, enum hipmm_log_level level, const char *about, const char *message)
+{
+  char *text = NULL;
+  (void)arg;
+  if (strcmp(about, "pool") || asprintf(&text, "%s%d %s\n", sink_text ? sink_text : "", level, message) < 0) return;
+  free(sink_text);
+  sink_text = text;
+}
+
+static void tells_that_it_is_suspended(void **state)
+{
+  char *json = NULL;
+  int64_t queried = 0;
+  struct hipmm_pointer pointer = {.struct_size = sizeof pointer};
+  (void)state;
+  fixture_start(mapped);
+  char *ptr = fixture_allocate(5 * MIB, NULL);
+  assert_ok(hipmm_log_set_sink(sink, NULL, HIPMM_LOG_DEBUG));
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_contains(sink_text, "suspended: ");
+  assert_ok(hipmm_snapshot(&json));
+  assert_contains(json, "\"suspended\": true");
+  hipmm_string_free(json);
+  assert_ok(hipmm_query("devices/0/pool/suspended_bytes", &queried));
+  assert_in_range(queried, 5 * MIB, 8 * MIB);
+  assert_ok(hipmm_pointer_lookup(ptr + 70, &pointer));
+  assert_ptr_equal(pointer.ptr, ptr);
+  hipmm_resource_release(pointer.resource);
+  assert_refused(NULL, 77);
+  assert_contains(sink_text, "allocation of 77 bytes on stream (nil) failed: pool: cannot allocate 77 bytes: it is");
+  assert_ok(resume(NULL));
+  assert_contains(sink_text, "resumed: ");
+  assert_ok(hipmm_snapshot(&json));
+  assert_null(strstr(json, "\"suspended\": true"));
+  hipmm_string_free(json);
+  assert_ok(hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_DEBUG));
+  free(sink_text);
+  sink_text = NULL;
+  fixture_free(ptr, 5 * MIB, NULL);
+}
+
+/* The teardown looks for what is lost. */
+static void is_finalized_while_suspended(void **state)
+{
+  both_start(state, mapped);
+  fill_pool();
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  empty_pool();
+}
+
+/* ---- Use of memory that is not there; graphs ---- */
+
+static struct {
+  int (*begin)(hipmm_stream_t stream, int mode);
+  int (*end)(hipmm_stream_t stream, void **graph);
+  int (*instantiate)(void **program, void *graph, unsigned long long flags);
+  int (*launch)(void *program, hipmm_stream_t stream);
+  int (*destroy_program)(void *program);
+  int (*destroy_graph)(void *graph);
+} graphs;
+
+static void find_graphs(void)
+{
+  static const struct {
+    const char *name;
+    void *slot;
+  } functions[] = {
+      {"hipStreamBeginCapture", &graphs.begin},
+      {"hipStreamEndCapture", &graphs.end},
+      {"hipGraphInstantiateWithFlags", &graphs.instantiate},
+      {"hipGraphLaunch", &graphs.launch},
+      {"hipGraphExecDestroy", &graphs.destroy_program},
+      {"hipGraphDestroy", &graphs.destroy_graph},
+  };
+  needs_software();
+  void *library = dlopen(plugin_file("software"), RTLD_NOW);
+  assert_non_null(library);
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+    void *address = dlsym(library, functions[i].name);
+    assert_non_null(address);
+    memcpy(functions[i].slot, &address, sizeof address);
+  }
+}
+
+/* A graph that fills `scratch`, which it allocates and frees itself, and copies it to `ptr`. */
+static void *capture(hipmm_stream_t stream, void *ptr, void *scratch, size_t bytes)
+{
+  void *graph = NULL, *program = NULL;
+  assert_int_equal(graphs.begin(stream, 0), 0);
+  assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_STATE);
+  assert_int_equal(fixture_hip()->MemsetAsync(scratch, 0x5a, bytes, stream), 0);
+  assert_int_equal(fixture_hip()->MemcpyAsync(ptr, scratch, bytes, HIPMM_HIP_MEMCPY_DEFAULT, stream), 0);
+  assert_int_equal(graphs.end(stream, &graph), 0);
+  assert_int_equal(graphs.instantiate(&program, graph, 0), 0);
+  assert_int_equal(graphs.destroy_graph(graph), 0);
+  return program;
+}
+
+static void replays_a_captured_graph_afterwards(void **state)
+{
+  find_graphs();
+  both_start(state, mapped);
+  hipmm_stream_t stream = both_stream(0);
+  void *ptr = fixture_allocate(10 * MIB, stream), *scratch = fixture_allocate(10 * MIB, stream);
+  void *program = capture(stream, ptr, scratch, 10 * MIB);
+  for (int round = 0; round < 2; round++) {
+    assert_ok(suspend(NULL, round ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD));
+    assert_ok(resume(NULL));
+    fixture_fill(ptr, 0, 10 * MIB);
+    assert_int_equal(fixture_hip()->StreamSynchronize(NULL), 0);
+    assert_int_equal(graphs.launch(program, stream), 0);
+    assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
+    assert_true(fixture_holds(ptr, 0x5a, 10 * MIB));
+  }
+  assert_int_equal(graphs.destroy_program(program), 0);
+  fixture_free(ptr, 10 * MIB, stream);
+  fixture_free(scratch, 10 * MIB, stream);
+  assert_ok(hipmm_stream_destroy(stream));
+}
+
+/* As work on addresses where nothing was ever mapped. */
+static void is_no_memory_for_work_meanwhile(void **state)
+{
+  void *reserved = NULL;
+  find_graphs();
+  both_start(state, mapped);
+  hipmm_stream_t stream = both_stream(0);
+  void *ptr = fixture_allocate(10 * MIB, stream);
+  void *program = capture(stream, ptr, (char *)ptr + 5 * MIB, 5 * MIB);
+  assert_int_equal(fixture_hip()->MemAddressReserve(&reserved, 10 * MIB, 0), 0);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  int expected = fixture_hip()->MemsetAsync(reserved, 1, MIB, stream);
+  assert_int_not_equal(expected, 0);
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 1, MIB, stream), expected);
+  assert_int_equal(faults_on_all_devices(), 0);
+  graphs.launch(program, stream);
+  fixture_hip()->StreamSynchronize(stream);
+  assert_true(faults_on_all_devices() > 0);
+  hipmm_finalize();
+  software()->reset();
+}
+
+/* ---- What goes wrong ---- */
+
+static void refuses_what_makes_no_sense(void **state)
+{
+  (void)state;
+  fixture_start(mapped);
+  assert_status(resume(NULL), HIPMM_E_STATE);
+  assert_message("is not suspended");
+  assert_status(suspend(NULL, (enum hipmm_content)0), HIPMM_E_ARGUMENT);
+  assert_message("content");
+  assert_status(suspend("device", HIPMM_CONTENT_KEEP), HIPMM_E_NOT_SUPPORTED);
+  assert_message("\"growth\": \"mapped\"");
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP)); /* of nothing */
+  assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_STATE);
+  assert_message("suspended already");
+  assert_refused(NULL, 1);
+  assert_ok(resume(NULL));
+  assert_status(resume(NULL), HIPMM_E_STATE);
+  fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
+}
+
+static void explains_why_segments_cannot(void **state)
+{
+  (void)state;
+  fixture_start("'stack': ['arena', {'type': 'pool', 'growth': 'segments'}, 'device']");
+  for (int i = 0; i < 2; i++) {
+    assert_status(i ? resume(NULL) : suspend(NULL, HIPMM_CONTENT_KEEP), i ? HIPMM_E_STATE : HIPMM_E_NOT_SUPPORTED);
+    assert_message(i ? "not suspended" : "\"growth\": \"mapped\"");
+  }
+  fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
+}
+
+static void refuses_under_a_guard(void **state)
+{
+  (void)state;
+  fixture_start("'stack': ['statistics', 'guard', {'type': 'pool', 'growth': 'mapped'}, 'device']");
+  void *ptr = fixture_allocate(MIB, NULL);
+  assert_status(suspend("pool", HIPMM_CONTENT_KEEP), HIPMM_E_NOT_SUPPORTED);
+  assert_message("take guard out");
+  fixture_free(ptr, MIB, NULL);
+}
+
+static void stays_suspended_on_a_full_device(void **state)
+{
+  both_start(state, mapped);
+  needs_software();
+  fill_pool();
+  size_t held = fixture_held_bytes();
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  size_t others = free_on_device() - held / 2;
+  void *other = allocate_from("device", others);
+  for (int i = 0; i < 2; i++) {
+    assert_status(resume(NULL), HIPMM_E_OUT_OF_MEMORY);
+    assert_message("stays suspended");
+    assert_refused(NULL, 10);
+    assert_int_equal(fixture_held_bytes(), others);
+  }
+  free_to("device", other);
+  assert_ok(resume(NULL));
+  check_pool();
+  empty_pool();
+}
+
+static void stays_in_use_when_host_memory_is_short(void **state)
+{
+  both_start(state, mapped);
+  fill_pool();
+  fixture_fail_call("hipHostMalloc", 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("host memory");
+  assert_int_equal(fixture_value("pool", "suspended_bytes"), 0);
+  assert_int_equal(fixture_value("pool", "saved_bytes"), 0);
+  fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
+  check_pool();
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_ok(resume(NULL));
+  check_pool();
+  empty_pool();
+}
+
+/* Whatever call fails, the content is there in the end, or it is suspended and can be resumed. */
+static unsigned damaged;
+
+static void suspend_and_resume(void)
+{
+  enum { BYTES = 5 << 20 };
+  void *ptr = NULL, *second = NULL;
+  static unsigned char bytes[BYTES];
+  if (hipmm_allocate(NULL, BYTES, NULL, &ptr)) return;
+  both_write(bytes, BYTES, 3);
+  bool is_written = !fixture_hip()->Memcpy(ptr, bytes, BYTES, HIPMM_HIP_MEMCPY_DEFAULT);
+  if (hipmm_allocate(NULL, 300, NULL, &second)) second = NULL;
+  if (!hipmm_resource_suspend(NULL, HIPMM_CONTENT_KEEP)) {
+    if (second && !hipmm_deallocate(NULL, second, 300, NULL)) second = NULL;
+    if (hipmm_resource_resume(NULL) && hipmm_resource_resume(NULL)) damaged++;
+  }
+  memset(bytes, 0, BYTES);
+  bool is_read = !fixture_hip()->Memcpy(bytes, ptr, BYTES, HIPMM_HIP_MEMCPY_DEFAULT) ||
+                 !fixture_hip()->Memcpy(bytes, ptr, BYTES, HIPMM_HIP_MEMCPY_DEFAULT);
+  if (is_written && (!is_read || both_good(bytes, BYTES, 3) != BYTES)) damaged++;
+  if (second && hipmm_deallocate(NULL, second, 300, NULL) && hipmm_deallocate(NULL, second, 300, NULL)) damaged++;
+  if (hipmm_deallocate(NULL, ptr, BYTES, NULL) && hipmm_deallocate(NULL, ptr, BYTES, NULL)) damaged++;
+}
+
+static void loses_nothing_whatever_call_fails(void **state)
+{
+  (void)state;
+  damaged = 0;
+  assert_true(fixture_fail_each_call("", mapped, suspend_and_resume) > 10);
+  assert_int_equal(damaged, 0);
+}
+
+/* ---- Threads ---- */
+
+static atomic_bool is_over;
+
+static void allocate_and_free(int *failures)
+{
+  enum { MOST = 40 };
+  void *blocks[MOST];
+  int n = 0;
+  uint64_t random = (uint64_t)(uintptr_t)&blocks;
+  while (!atomic_load(&is_over)) {
+    size_t bytes = random_below(&random, 8) ? 1 + random_below(&random, 4000) : 1 + random_below(&random, 200000);
+    if (n < MOST && random_below(&random, 2)) {
+      enum hipmm_status status = hipmm_allocate(NULL, bytes, NULL, &blocks[n]);
+      if (!status) n++;
+      *failures += status && status != HIPMM_E_STATE;
+    } else if (n) {
+      *failures += hipmm_deallocate(NULL, blocks[--n], 0, NULL) != HIPMM_OK;
+    }
+  }
+  while (n) *failures += hipmm_deallocate(NULL, blocks[--n], 0, NULL) != HIPMM_OK;
+}
+
+static void threads_go_on_meanwhile(void **state)
+{
+  (void)state;
+  fixture_start(mapped);
+  struct content content = {fixture_allocate(3 * MIB, NULL), 3 * MIB};
+  write_content(&content, 4);
+  atomic_store(&is_over, false);
+  fixture_start_threads(4, allocate_and_free);
+  for (int i = 0; i < 30; i++) {
+    assert_ok(suspend(NULL, i % 2 ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD));
+    if (i % 2 == 0) usleep(200);
+    assert_ok(resume(NULL));
+    if (i % 2 == 0) write_content(&content, 4);
+    assert_true(has_content(&content, 4));
+  }
+  atomic_store(&is_over, true);
+  fixture_join_threads();
+  fixture_free(content.ptr, content.bytes, NULL);
+  assert_int_equal(fixture_value("pool", "live_count"), 0);
+}
+
+/* Of several threads that suspend and resume, each call either does it or is refused. */
+static atomic_int balance;
+
+static void rival(int *failures)
+{
+  for (int i = 0; i < 20; i++) {
+    enum hipmm_status status = hipmm_resource_suspend(NULL, HIPMM_CONTENT_KEEP);
+    if (!status) atomic_fetch_add(&balance, 1);
+    *failures += status && status != HIPMM_E_STATE;
+    status = hipmm_resource_resume(NULL);
+    if (!status) atomic_fetch_sub(&balance, 1);
+    *failures += status && status != HIPMM_E_STATE;
+  }
+}
+
+static void threads_suspend_it_in_rivalry(void **state)
+{
+  (void)state;
+  fixture_start(mapped);
+  struct content content = {fixture_allocate(3 * MIB, NULL), 3 * MIB};
+  write_content(&content, 8);
+  atomic_store(&balance, 0);
+  fixture_run_threads(4, rival);
+  assert_int_equal(balance, 0);
+  assert_true(has_content(&content, 8));
+  fixture_free(content.ptr, content.bytes, NULL);
+}
+
+/* ---- Memory of others ---- */
+
+/* An exported chunk keeps its memory and its content; a block elsewhere gives its memory back. */
+static void leaves_exported_memory_where_it_is(void **state)
+{
+  struct hipmm_share_block block;
+  struct hipmm_share_part parts[32];
+  void *imported = NULL;
+  (void)state;
+  fixture_start("'resources': {'memory': {'type': 'device', 'handle_type': 'posix_fd'}, 'pool': {'type': 'pool', "
+                "'upstream': 'memory', 'growth': 'mapped'}}, 'devices': {'default': 'pool'}");
+  struct content shared = {fixture_allocate(20 * MIB, NULL), 20 * MIB},
+                 own = {fixture_allocate(60 * MIB, NULL), 60 * MIB};
+  write_content(&shared, 1);
+  write_content(&own, 2);
+  assert_ok(hipmm_share_export_block(NULL, shared.ptr, &block, parts, 32));
+  assert_ok(hipmm_share_import_block(fixture_resource("memory"), &block, parts, 32, &imported));
+  for (uint64_t i = 0; i < block.n_parts; i++) close(parts[i].fd);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_in_range(fixture_value("pool", "reserved_bytes"), 20 * MIB, on_software() ? 40 * MIB : 160 * MIB);
+  struct content theirs = {imported, 20 * MIB};
+  assert_true(has_content(&theirs, 1));
+  write_content(&theirs, 3); /* the other process goes on */
+  if (on_software()) assert_status(hipmm_share_export_block(NULL, own.ptr, &block, parts, 32), HIPMM_E_STATE);
+  assert_ok(resume(NULL));
+  assert_true(has_content(&shared, 3));
+  assert_true(has_content(&own, 2));
+  free_to("memory", imported);
+  fixture_free(shared.ptr, shared.bytes, NULL);
+  fixture_free(own.ptr, own.bytes, NULL);
+  assert_ok(hipmm_resource_trim(NULL, 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+}
+
+/* Every device that had access has it again. */
+static void other_devices_reach_it_again(void **state)
+{
+  needs_devices(2);
+  both_start(state, mapped);
+  unsigned char *ptr = fixture_allocate(4 * MIB, NULL);
+  fixture_fill(ptr, 6, 4 * MIB);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_ok(resume(NULL));
+  assert_int_equal(fixture_hip()->SetDevice(1), 0);
+  hipmm_stream_t stream = fixture_stream();
+  assert_int_equal(fixture_hip()->MemsetAsync(ptr, 7, 2 * MIB, stream), 0);
+  assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
+  fixture_drop_stream(stream);
+  assert_int_equal(fixture_hip()->SetDevice(0), 0);
+  assert_true(fixture_holds(ptr, 7, 2 * MIB));
+  assert_true(fixture_holds(ptr + 2 * MIB, 6, 2 * MIB));
+  fixture_free(ptr, 4 * MIB, NULL);
+}
+
+#define ONCE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      BOTH(keeps_every_byte_and_gives_the_memory_back),
+      BOTH(drops_the_content_that_nobody_wants),
+      BOTH(waits_for_work_in_flight),
+      ONCE(keeps_weights_and_drops_a_cache),
+      ONCE(lets_two_pools_use_a_device_by_turns),
+      ONCE(refuses_allocations_from_all_that_stands_on_it),
+      BOTH(frees_and_trims_meanwhile),
+      ONCE(tells_that_it_is_suspended),
+      BOTH(is_finalized_while_suspended),
+      BOTH(replays_a_captured_graph_afterwards),
+      BOTH(is_no_memory_for_work_meanwhile),
+      ONCE(refuses_what_makes_no_sense),
+      ONCE(explains_why_segments_cannot),
+      ONCE(refuses_under_a_guard),
+      BOTH(stays_suspended_on_a_full_device),
+      BOTH(stays_in_use_when_host_memory_is_short),
+      ONCE(loses_nothing_whatever_call_fails),
+      ONCE(threads_go_on_meanwhile),
+      ONCE(threads_suspend_it_in_rivalry),
+      ONCE(leaves_exported_memory_where_it_is),
+      BOTH(other_devices_reach_it_again),
+  };
+  return cmocka_run_group_tests_name("suspend", tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* program_races.c: what the HIP program does wrong with the order of streams, in runs in which nothing goes wrong; and what
+ * it does right. */
+#include "program.h"
+
+#include <stdlib.h>
+
+enum { BYTES = 20000 };
+
+static void make_streams(hipStream_t *stream, hipStream_t *other)
+{
+  GOOD(hipStreamCreateWithFlags(stream, hipStreamNonBlocking));
+  GOOD(hipStreamCreateWithFlags(other, hipStreamNonBlocking));
+}
+
+void scenario_races_after_free(void)
+{
+  hipStream_t stream, other;
+  void *memory;
+  make_streams(&stream, &other);
+  GOOD(hipMallocAsync(&memory, BYTES, stream));
+  GOOD(hipFreeAsync(memory, stream));
+  GOOD(hipDeviceSynchronize());
+  GOOD(hipMemsetAsync(memory, 1, BYTES, other));
+  GOOD(hipDeviceSynchronize());
+}
+
+void scenario_races_in_use(void)
+{
+  hipStream_t stream, other;
+  void *memory;
+  make_streams(&stream, &other);
+  GOOD(hipMallocAsync(&memory, BYTES, stream));
+  GOOD(hipMemsetAsync(memory, 1, BYTES, other));
+  GOOD(hipFreeAsync(memory, stream));
+  GOOD(hipDeviceSynchronize());
+}
+
+void scenario_races_past_end(void)
+{
+  unsigned char *memory;
+  void *next;
+  GOOD(hipMalloc((void **)&memory, BYTES));
+  GOOD(hipMalloc(&next, BYTES));
+  GOOD(hipMemcpy(memory + BYTES / 2, next, BYTES / 2 + 1, hipMemcpyDeviceToDevice));
+  GOOD(hipFree(memory));
+  GOOD(hipFree(next));
+}
+
+/* Memory from one stream is used on another and freed there, ordered by an event, a wait of the host, or the default
+ * stream. */
+void scenario_races_none(void)
+{
+  hipStream_t streams[2];
+  hipEvent_t event;
+  unsigned char *host = malloc(BYTES);
+  make_streams(&streams[0], &streams[1]);
+  GOOD(hipEventCreateWithFlags(&event, hipEventDisableTiming));
+  for (int i = 0; i < 40; i++) {
+    void *memory, *copy;
+    hipStream_t stream = streams[i % 2], other = streams[(i + 1) % 2];
+    GOOD(hipMallocAsync(&memory, BYTES, stream));
+    GOOD(hipMalloc(&copy, BYTES));
+    GOOD(hipMemsetAsync(memory, i, BYTES, stream));
+    GOOD(hipMemcpyAsync(copy, memory, BYTES, hipMemcpyDeviceToDevice, stream));
+    GOOD(hipEventRecord(event, stream));
+    if (i % 4 == 0) GOOD(hipEventSynchronize(event));
+    if (i % 4 == 1) GOOD(hipStreamWaitEvent(other, event, 0));
+    if (i % 4 == 2) GOOD(hipStreamSynchronize(stream));
+    while (i % 4 == 3 && hipEventQuery(event) == hipErrorNotReady) continue;
+    GOOD(hipFreeAsync(memory, other));
+    GOOD(hipMemcpy(host, copy, BYTES, hipMemcpyDeviceToHost));
+    GOOD(hipFree(copy));
+  }
+  GOOD(hipEventDestroy(event));
+  GOOD(hipStreamDestroy(streams[0]));
+  GOOD(hipStreamDestroy(streams[1]));
+  free(host);
+}

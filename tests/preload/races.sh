@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hipmm run --check-streams: what it finds in a HIP program, by the software device's own detector and by that of the preload
+# object, as on a GPU; the exit status; and that programs that are right run as without it.
+. "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
+. "$top_srcdir/tests/preload/common.sh"
+program=program
+
+echo '{ "stack": ["pool", "device"] }' >pool.json
+echo '{ "stack": ["async"] }' >async.json
+printf '{ "runtime": "%s", "stack": ["pool", "device"] }' "$here/.libs/libamdhip64.so.5" >path.json
+
+# finds WORD TEXT SCENARIO: exit status 66, a report of this kind, a summary
+finds() {
+  timeout 60 "$hipmm" run $options --check-streams -- "$here/$program" "$3" >"$work/out" 2>"$work/err" </dev/null
+  got=$?
+  { [ $got = 66 ] && [ "$(tail -n 1 "$work/out")" = good ] &&
+    grep -q "^hipmm: race: $2.* of resource \"pool\"\$" "$work/err" &&
+    grep -q '^  now: ' "$work/err" && grep -q '^  before: ' "$work/err" && grep -q '^ *#.* in main\|program' "$work/err" &&
+    grep -q "^hipmm: races: 1 found, 1 times: $1 1\$" "$work/err"; } || {
+    fail "$3 under hipmm run $options --check-streams: exit status $got"
+    sed 's/^/  /' "$work/out" "$work/err"
+  }
+}
+
+for graph in pool path; do
+  options="--config $graph.json"
+  [ $graph = pool ] && HIPMM_RUNTIME=software || HIPMM_RUNTIME=$here/.libs/libamdhip64.so.5
+  finds use_after_free 'work on memory that was freed: 20000 bytes' races_after_free
+  finds free_in_use 'memory is freed on a stream' races_in_use
+  finds past_end 'work past the end of a block: 10001 bytes at [0-9a-fx]*, offset 10000' races_past_end
+
+  options="$options --check-streams"
+  good races_none memory arguments reuse streams ordered threads pools pool_reuse
+  silent
+  HIPMM_SOFTWARE=devices=2 good pool_streams
+  silent
+done
+
+# Each is in the report for programs; and without the option nothing is looked for.
+HIPMM_RUNTIME=software
+timeout 60 "$hipmm" run --config pool.json --check-streams --json --report="$work/report" -- "$here/$program" \
+  races_past_end >"$work/out" 2>"$work/err"
+tells '"races":\[{"kind":"past_end","text":"hipmm: race: work past the end'
+options='--config pool.json'
+good races_after_free races_in_use races_past_end
+silent
+
+# The program's own failure counts more than a race.
+timeout 60 "$hipmm" run --config pool.json --check-streams -- sh -c "$here/$program races_in_use; exit 7" >/dev/null 2>&1
+[ $? = 7 ] || fail "a race took the place of the program's exit status"
+finish
