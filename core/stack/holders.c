@@ -183,6 +183,10 @@ static void holders_write_device(struct message *message, const struct holders *
   if (code) hip_table()->GetLastError();
   hip_leave_device(device, previous);
   if (code) return;
+  if (bytes > total) {
+    holders_write(message, "; device %d has only %s", device, units_format_bytes(total, first, sizeof first));
+    return;
+  }
   holders_write(message, "; device %d has %s, %s of it free", device, units_format_bytes(total, first, sizeof first),
                 units_format_bytes(unused, second, sizeof second));
   holders_write_all(message, holders);

@@ -166,6 +166,7 @@ static void asks_nobody_for_what_no_device_has(void **state)
   make_idle("a", 100 * MIB);
   int64_t held = fixture_value("a", "reserved_bytes");
   assert_status(hipmm_allocate(NULL, 300 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("; device 0 has only 256 MiB");
   assert_int_equal(fixture_value("a", "reserved_bytes"), held);
 }
 
