@@ -132,8 +132,7 @@ json_t *option_from_text(const struct hipmm_option *row, const char *text)
 json_t *option_from_setting(const struct hipmm_option *row, const char *text)
 {
   bool lacks_memory = false;
-  json_t *value =
-      *text == '"' ? option_parse_json(text, strlen(text), JSON_DECODE_ANY, NULL, &lacks_memory) : NULL;
+  json_t *value = *text == '"' ? option_parse_json(text, strlen(text), JSON_DECODE_ANY, NULL, &lacks_memory) : NULL;
   return value || lacks_memory ? value : option_from_text(row, text);
 }
 
