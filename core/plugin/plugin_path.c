@@ -177,8 +177,8 @@ bool plugin_exists(const struct plugin_path *path, const char *type)
 {
   char file[PATH_MAX];
   struct folders folders = plugin_path_folders(path);
-  bool exists = plugin_path_is_type(type) &&
-                (folders.is_cut || plugin_path_find_anywhere(&folders, type, file, sizeof file));
+  bool exists =
+      plugin_path_is_type(type) && (folders.is_cut || plugin_path_find_anywhere(&folders, type, file, sizeof file));
   plugin_path_free_folders(&folders);
   return exists;
 }

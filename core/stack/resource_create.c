@@ -118,12 +118,12 @@ static enum hipmm_status resource_create_add_settings(struct creation *creation)
     const struct hipmm_setting *setting = &recipe->settings[i];
     if (!setting->name || !setting->value)
       return error_set(HIPMM_E_ARGUMENT, "settings[%zu] has no %s", i, setting->name ? "value" : "name");
-    enum hipmm_status status = option_set_text(descriptor->options, descriptor->n_options, setting->name, setting->value,
-                                               creation->options);
+    enum hipmm_status status =
+        option_set_text(descriptor->options, descriptor->n_options, setting->name, setting->value, creation->options);
     if (status)
-      return error_set(status, status == HIPMM_E_ARGUMENT ? "settings[%zu] is not valid UTF-8"
-                                                          : "no host memory for settings[%zu]",
-                       i);
+      return error_set(
+          status, status == HIPMM_E_ARGUMENT ? "settings[%zu] is not valid UTF-8" : "no host memory for settings[%zu]",
+          i);
   }
   return HIPMM_OK;
 }
