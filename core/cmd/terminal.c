@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { TERMINAL_DEFAULT_WIDTH = 100, TERMINAL_LEAST_WIDTH = 40 };
+enum { TERMINAL_DEFAULT_WIDTH = 100, TERMINAL_LEAST_WIDTH = 40, TERMINAL_LEAST_TEXT = 20 };
 
 static bool terminal_wants_colour(void)
 {
@@ -87,7 +87,7 @@ void print_padded(enum style kind, const char *text, size_t width)
 void wrap_item(struct wrap *wrap, size_t gap, enum style kind, const char *item)
 {
   size_t width = text_width(item), start = text_width(wrap->prefix);
-  size_t least = start + TERMINAL_LEAST_WIDTH, limit = terminal_width() < least ? least : terminal_width();
+  size_t least = start + TERMINAL_LEAST_TEXT, limit = terminal_width() < least ? least : terminal_width();
   bool fresh = wrap->column <= start;
   if (!fresh && wrap->column + gap + width > limit) {
     printf("\n%s", wrap->prefix);

@@ -2,6 +2,7 @@
 """The package as a whole: what an import costs, the stubs, the command."""
 
 import ast
+import json
 import os
 import pathlib
 import platform
@@ -102,6 +103,17 @@ def test_the_guides_programs_print_what_it_says(tmp_path):
         assert ended.returncode == 0, ended.stderr
         address = re.compile("0x[0-9a-f]+")
         assert printed and address.sub("ADDRESS", ended.stdout).strip() == address.sub("ADDRESS", printed).strip()
+
+
+def test_the_command_reports_a_snapshot(tmp_path):
+    held = hipmm.Buffer(1 << 20)
+    (tmp_path / "snapshot.json").write_text(json.dumps(hipmm.snapshot()))
+    ended = subprocess.run(
+        [_library.command(), "report", "--json", "snapshot.json"], cwd=tmp_path, capture_output=True, text=True
+    )
+    report = json.loads(ended.stdout)
+    resources = {row[1]: row for row in report["tables"][1]["rows"]}
+    assert resources["pool"][2:4] == [1, held.nbytes] and "one moment" in report["missing"][0]
 
 
 MODEL = """

@@ -107,6 +107,11 @@ for width in 20 40 200; do
   COLUMNS=$width "$hipmm" report cupy_frames.csv >"$work/out" || fail "no text of $width columns"
 done
 
+COLUMNS=40 "$hipmm" report cupy_frames.csv >"$work/out"
+python3 -c 'import sys
+for line in open(sys.argv[1], encoding="utf-8"): assert len(line.rstrip("\n")) <= 40, line' "$work/out" ||
+  fail "a line is longer than a terminal of 40 columns"
+
 # Stacks whose numbers differ by 65536 are two; equal stacks of two logs are one.
 python3 - <<'END' || exit 99
 import json

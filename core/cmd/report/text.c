@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { TEXT_ROWS = 8, TEXT_GROUPS = 8, TEXT_WORDS = 64, TEXT_LABEL = 12 };
+enum { TEXT_ROWS = 8, TEXT_GROUPS = 8, TEXT_WORDS = 64, TEXT_LABEL = 12, TEXT_NARROW = 64 };
 
 static uint64_t text_number(const json_t *object, const char *key)
 {
@@ -70,10 +70,29 @@ static void text_curve(const json_t *summary)
 
 /* ---- Tables ---------------------------------------------------------------------------------------------------- */
 
+/* The same in a narrow terminal: "   1.25 GiB  33 %  10 blocks of 128 MiB", in as many lines as that takes. */
+static void text_narrow_group(const json_t *group, uint64_t whole, const char *name)
+{
+  char words[TEXT_WORDS];
+  struct wrap wrap = {.prefix = "                  "};
+  uint64_t bytes = text_number(group, "bytes"), blocks = text_number(group, "blocks");
+  printf("%10s %3.0f %%  ", units_format_bytes(bytes, words, sizeof words),
+         whole ? 100.0 * (double)bytes / (double)whole : 0);
+  wrap.column = strlen(wrap.prefix);
+  snprintf(words, sizeof words, "%llu block%s", (unsigned long long)blocks, text_plural(blocks));
+  wrap_item(&wrap, 0, STYLE_OFF, words);
+  wrap_words(&wrap, STYLE_OFF, name);
+  wrap_end(&wrap);
+}
+
 static void text_group(const json_t *group, uint64_t whole, const char *name)
 {
   char words[TEXT_WORDS];
   uint64_t bytes = text_number(group, "bytes");
+  if (terminal_width() < TEXT_NARROW) {
+    text_narrow_group(group, whole, name);
+    return;
+  }
   printf("  %10s %5.1f %%  %8llu block%-1s  ", units_format_bytes(bytes, words, sizeof words),
          whole ? 100.0 * (double)bytes / (double)whole : 0, (unsigned long long)text_number(group, "blocks"),
          text_plural(text_number(group, "blocks")));
