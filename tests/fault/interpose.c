@@ -27,11 +27,11 @@ static struct {
 static size_t n_ranges;
 
 static atomic_bool is_counting;
-static enum interpose_kind counted_kind;
+static atomic_int counted_kind; /* enum interpose_kind */
 static _Thread_local bool is_counted_thread;
 static _Atomic uint64_t n_calls, failing_call;
-static int failure_code;
-static bool lasts; /* all calls after the nth fail too */
+static atomic_int failure_code;
+static atomic_bool lasts; /* all calls after the nth fail too */
 static const char *_Atomic failed_call;
 static void *failed_frames[MOST_FRAMES];
 static int n_failed_frames;
@@ -60,7 +60,7 @@ static bool interpose_leaves_out(const void *caller)
 static int interpose_code(enum interpose_kind kind, const char *name, const void *caller)
 {
   if (kind == INTERPOSE_FILES) interpose_point(name);
-  if (!atomic_load(&is_counting) || counted_kind != kind) return 0;
+  if (!atomic_load(&is_counting) || counted_kind != (int)kind) return 0;
   if ((kind == INTERPOSE_MEMORY && !is_counted_thread) || interpose_leaves_out(caller)) return 0;
   uint64_t call = atomic_fetch_add(&n_calls, 1) + 1, failing = atomic_load(&failing_call);
   if (call != failing && !(lasts && failing && call > failing)) return 0;
@@ -86,6 +86,8 @@ static int interpose_code(enum interpose_kind kind, const char *name, const void
 
 /* ---- Memory ---- */
 
+/* A sanitizer's malloc is needed before code that it watches can run: there only mappings and threads are counted. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /* For dlsym() while it looks for malloc. Never freed. */
 static _Alignas(16) char early[4096];
 static size_t early_bytes;
@@ -189,6 +191,8 @@ int posix_memalign(void **ptr_out, size_t alignment, size_t bytes)
   if (!code) interpose_count(*ptr_out);
   return code;
 }
+
+#endif
 
 /* The software device takes mappings apart, and is left out. */
 void *mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset)
@@ -333,7 +337,7 @@ void interpose_begin_lasting(enum interpose_kind kind, uint64_t nth, int code)
 void interpose_begin(enum interpose_kind kind, uint64_t nth, int code)
 {
   lasts = false;
-  counted_kind = kind;
+  counted_kind = (int)kind;
   failure_code = code;
   atomic_store(&n_calls, 0);
   atomic_store(&failing_call, nth);

@@ -316,7 +316,7 @@ static bool sweep_is_wanted(const char *step)
 /* `count` steps of one kind, or calls of one function. */
 static void sweep_steps(const struct sweep_scenario *scenario, uint64_t count, struct interpose_balance *usual)
 {
-  uint64_t most = number_from_environment("HIPMM_TEST_FAULTS", 40);
+  uint64_t most = number_from_environment("HIPMM_TEST_FAULTS", run.kind == SWEEP_HIP ? 25 : 60);
   uint64_t stride = most ? (count + most - 1) / most : 1;
   char step[200];
   if (!count) return;

@@ -8,7 +8,7 @@
  *   - a thread that is cancelled does not end in it;
  *   - in the end nothing is left: device memory, host memory, mappings, files; the same device is current.
  *
- * HIPMM_TEST_FAULTS=N makes at most N steps of each kind fail, evenly spread from a place that HIPMM_TEST_SEED moves (it is
+ * HIPMM_TEST_FAULTS=N makes at most N steps of each kind, or calls of a HIP function, fail, evenly spread from a place that HIPMM_TEST_SEED moves (it is
  * printed). HIPMM_TEST_ONLY="SCENARIO/KIND/N", as a failure names it, runs that step alone; HIPMM_TEST_PLACE=1 prints the
  * backtrace of the call that failed. */
 #ifndef HIPMM_TESTS_FAULT_SWEEP_H
