@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* checks.c: see checks.h. Called by the hooks of work, by streams.c, by the core as a memory_observer, and at the end of the
- * process. */
+/* checks.c: see checks.h. Called by the hooks of work, by streams.c, by checks_hip.c, and at the end of the process. */
 #include "checks.h"
 
 #include "../core/base/environment.h"
@@ -132,45 +131,6 @@ void checks_host_after_device(enum hook hook)
 {
   races_host_after_device(contexts_current_device(hook_family(hook)));
 }
-
-/* ---- Blocks of hipmm's resources ---- */
-
-static struct race_stream checks_stream_of_event(const struct memory_event *event)
-{
-  struct race_stream named = checks_stream(event->device, event->stream);
-  named.is_captured = hipmm_stream_is_captured(hip_table(), event->stream);
-  return named;
-}
-
-static void checks_allocated(const struct memory_event *event)
-{
-  const struct race_stream named = checks_stream_of_event(event);
-  races_allocated(event, &named);
-}
-
-static void *checks_freeing(const struct memory_event *event)
-{
-  const struct race_stream named = checks_stream_of_event(event);
-  return races_freeing(event, &named);
-}
-
-#pragma GCC visibility push(default)
-const struct memory_observer *hipmm_run_observer(void);
-
-/* For a core of hipmm in this process: the one of this object, and a library that the program uses. */
-const struct memory_observer *hipmm_run_observer(void)
-{
-  static const struct memory_observer observer = {.struct_size = sizeof observer,
-                                                  .enter = races_enter,
-                                                  .leave = races_leave,
-                                                  .allocated = checks_allocated,
-                                                  .freeing = checks_freeing,
-                                                  .freed = races_freed,
-                                                  .destroyed = races_destroyed,
-                                                  .observe_hip = checks_observe_hip};
-  return races_are_on() ? &observer : NULL;
-}
-#pragma GCC visibility pop
 
 /* ---- What was found ---- */
 

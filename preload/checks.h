@@ -33,9 +33,6 @@ void checks_end_stream(hipmm_stream_t stream);
 /* A stream as hipmm's core names it, on `device`. */
 struct race_stream checks_stream(int device, hipmm_stream_t stream);
 
-/* checks_hip.c: puts functions that tell the detector into the table. */
-void checks_observe_hip(struct hipmm_hip *hip);
-
 /* ---- What was found, by the detector that is on ---- */
 
 const char *checks_report(size_t index, const char **kind_out);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* checks_hip.c: the functions that tell the race detector what hipmm itself asks of the runtime: the waits by which resources
  * keep the order of streams, and the memory that they get. They take the places of the runtime's functions in hipmm's table
- * of them, which plugins call too. Called by the core, once. */
+ * of them, which plugins call too. And the blocks of resources, of which the core tells. Called by the core. */
 #include "checks.h"
+
+#include "../core/runtime/hip.h"
 
 static struct hipmm_hip real;
 
@@ -212,7 +214,7 @@ static int checks_hip_MemUnmap(void *ptr, size_t bytes)
 #define CHECKS_HIP_PUT(name) \
   if (hip->name) hip->name = checks_hip_##name
 
-void checks_observe_hip(struct hipmm_hip *hip)
+static void checks_observe_hip(struct hipmm_hip *hip)
 {
   real = *hip;
   CHECKS_HIP_PUT(StreamCreateWithFlags);
@@ -241,3 +243,42 @@ void checks_observe_hip(struct hipmm_hip *hip)
   CHECKS_HIP_PUT(MemMap);
   CHECKS_HIP_PUT(MemUnmap);
 }
+
+/* ---- Blocks of hipmm's resources ---- */
+
+static struct race_stream checks_stream_of_event(const struct memory_event *event)
+{
+  struct race_stream named = checks_stream(event->device, event->stream);
+  named.is_captured = hipmm_stream_is_captured(hip_table(), event->stream);
+  return named;
+}
+
+static void checks_allocated(const struct memory_event *event)
+{
+  const struct race_stream named = checks_stream_of_event(event);
+  races_allocated(event, &named);
+}
+
+static void *checks_freeing(const struct memory_event *event)
+{
+  const struct race_stream named = checks_stream_of_event(event);
+  return races_freeing(event, &named);
+}
+
+#pragma GCC visibility push(default)
+const struct memory_observer *hipmm_run_observer(void);
+
+/* For a core of hipmm in this process: the one of this object, and a library that the program uses. */
+const struct memory_observer *hipmm_run_observer(void)
+{
+  static const struct memory_observer observer = {.struct_size = sizeof observer,
+                                                  .enter = races_enter,
+                                                  .leave = races_leave,
+                                                  .allocated = checks_allocated,
+                                                  .freeing = checks_freeing,
+                                                  .freed = races_freed,
+                                                  .destroyed = races_destroyed,
+                                                  .observe_hip = checks_observe_hip};
+  return races_are_on() ? &observer : NULL;
+}
+#pragma GCC visibility pop
