@@ -3,6 +3,7 @@
  * whose slot can come from one that ended. */
 #include "callers.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -22,8 +23,17 @@ static void callers_return_slot(void *caller)
   atomic_store(&((struct caller *)caller)->is_taken, false);
 }
 
+/* From the first call on the object that this code is in stays loaded, whoever closes it: threads call it at their end, and
+ * may be in it. Nothing to do in a program, which cannot be opened. */
+static void callers_stay_loaded(void)
+{
+  Dl_info info;
+  if (dladdr(&key, &info) && !dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)) dlerror();
+}
+
 static void callers_create_key(void)
 {
+  callers_stay_loaded();
   has_key = !pthread_key_create(&key, callers_return_slot);
 }
 

@@ -5,6 +5,10 @@
  *
  * Locks of one rank of LOCK_NESTS may be held together: each order in which two of them were taken is noted, and the
  * opposite order, by any thread and at any later time, is a violation. */
+#ifndef HIPMM_CHECKS
+#define HIPMM_CHECKS
+#define LOCK_ORDER_IS_CHECKER
+#endif
 #include "lock_order.h"
 #include "lock_ranks.h"
 

@@ -147,6 +147,17 @@ static enum hipmm_status neighbours_try(const struct neighbours_call *call, size
   return status;
 }
 
+/* Nobody loses what is idle for a request that no device could serve. */
+static bool neighbours_may_fit(const struct exhausted *exhausted, size_t bytes)
+{
+  size_t unused, total;
+  int previous = hip_enter_device(exhausted->device);
+  int code = hip_table()->MemGetInfo(&unused, &total);
+  if (code) hip_table()->GetLastError();
+  hip_leave_device(exhausted->device, previous);
+  return code || bytes <= total || exhausted->source->flags & HIPMM_PLUGIN_HOST_MEMORY;
+}
+
 /* One thread asks at a time, so that two do not take from each other in turn. The wait for another thread is limited: a
  * resource that is asked may call a function of the program, which may wait for this thread. */
 static bool neighbours_take_turn(pthread_mutex_t *turn)
@@ -181,7 +192,7 @@ enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t
   if (here.n_inner || here.effort || !(is_promised || neighbours_is_exhausted(status))) return status;
   const struct exhausted exhausted = here.exhausted;
   if (is_promised || neighbours_exist(instance_from(call->resource), &exhausted)) {
-    status = neighbours_try_in_turn(call, alignment, &exhausted);
+    if (neighbours_may_fit(&exhausted, call->bytes)) status = neighbours_try_in_turn(call, alignment, &exhausted);
     if (status) status = neighbours_attempt(call, alignment, HIPMM_EFFORT_ALL);
   }
   if (neighbours_is_exhausted(status)) holders_explain(&here.exhausted, call->bytes);

@@ -60,6 +60,7 @@ void race_report_open(void)
   static const struct hipmm_services services = {
       .struct_size = sizeof services, .host_allocate = race_report_allocate, .host_free = race_report_free};
   stack_traces_open(&traces, &services);
+  traces.is_guarded = true;
 }
 
 uint32_t race_report_trace(void)

@@ -28,6 +28,16 @@ void stack_traces_close(struct stack_traces *traces)
   pthread_mutex_destroy(&traces->lock);
 }
 
+static void stack_traces_lock(struct stack_traces *traces)
+{
+  if (!traces->is_guarded) pthread_mutex_lock(&traces->lock);
+}
+
+static void stack_traces_unlock(struct stack_traces *traces)
+{
+  if (!traces->is_guarded) pthread_mutex_unlock(&traces->lock);
+}
+
 /* ---- The table; the lock is held ---- */
 
 static uint64_t stack_traces_hash_of(void *const *frames, uint32_t depth)
@@ -146,25 +156,25 @@ uint32_t stack_traces_record(struct stack_traces *traces, const void *from, uint
   int first = stack_traces_skip_own(frames, count, from);
   uint32_t taken = (uint32_t)(count - first) < depth ? (uint32_t)(count - first) : depth;
   uint64_t hash = stack_traces_hash_of(frames + first, taken);
-  pthread_mutex_lock(&traces->lock);
+  stack_traces_lock(traces);
   uint32_t number = stack_traces_add(traces, hash, frames + first, taken);
-  pthread_mutex_unlock(&traces->lock);
+  stack_traces_unlock(traces);
   return number;
 }
 
 void stack_traces_drop(struct stack_traces *traces, uint32_t number)
 {
   if (!number) return;
-  pthread_mutex_lock(&traces->lock);
+  stack_traces_lock(traces);
   if (!--traces->items[number].users) stack_traces_forget(traces, number);
-  pthread_mutex_unlock(&traces->lock);
+  stack_traces_unlock(traces);
 }
 
 int64_t stack_traces_metadata_bytes(struct stack_traces *traces)
 {
-  pthread_mutex_lock(&traces->lock);
+  stack_traces_lock(traces);
   int64_t bytes = (int64_t)(traces->capacity * (sizeof *traces->items + sizeof *traces->buckets));
-  pthread_mutex_unlock(&traces->lock);
+  stack_traces_unlock(traces);
   return bytes;
 }
 
@@ -203,9 +213,9 @@ void stack_traces_write(struct stack_traces *traces, uint32_t number, void (*wri
 {
   char line[1200];
   if (!number) return;
-  pthread_mutex_lock(&traces->lock);
+  stack_traces_lock(traces);
   struct stack_trace trace = traces->items[number];
-  pthread_mutex_unlock(&traces->lock);
+  stack_traces_unlock(traces);
   for (uint32_t i = 0; i < trace.depth; i++) {
     stack_traces_frame_text(i, trace.frames[i], line, sizeof line);
     write(closure, line);

@@ -8,6 +8,7 @@
 #include <hipmm/plugin.h>
 
 #include <pthread.h>
+#include <stdbool.h>
 
 enum { STACK_TRACE_MOST_FRAMES = 64 /* as in RMM */ };
 
@@ -23,6 +24,7 @@ struct stack_trace {
 struct stack_traces {
   const struct hipmm_services *services;
   pthread_mutex_t lock;
+  bool is_guarded;           /* by a lock of the caller: this one is not taken */
   struct stack_trace *items; /* [0] is unused: number 0 is no trace */
   uint32_t capacity, used, first_free;
   uint32_t *buckets; /* as many as capacity */

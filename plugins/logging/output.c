@@ -83,6 +83,7 @@ void output_close(struct output *output)
 static void output_lose_rows(struct output *output, size_t written, int code)
 {
   char *rest = output->text + written, *end = rest;
+  bool is_known = output->is_torn && !written; /* nothing new, unless rows follow */
   output->is_torn = written ? rest[-1] != '\n' : output->is_torn;
   if (output->is_torn) end = (char *)memchr(rest, '\n', (size_t)(output->end - rest)) + 1;
   if (!output->lost_rows && end < output->end)
@@ -90,7 +91,7 @@ static void output_lose_rows(struct output *output, size_t written, int code)
                           strerror(code));
   for (const char *lost = end; lost < output->end; lost = (const char *)memchr(lost, '\n', ROW_TEXT_BYTES) + 1)
     output->lost_rows++;
-  if (!output->write_error) output->write_error = code;
+  if (!output->write_error && !(is_known && end == output->end)) output->write_error = code;
   memmove(output->text, rest, (size_t)(end - rest));
   output->end = output->text + (end - rest);
 }

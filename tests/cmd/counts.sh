@@ -12,6 +12,7 @@ leave() {
 needs_callgrind() {
   command -v valgrind >/dev/null || leave "valgrind is missing"
   [ -z "${SANITIZER_FLAGS-}" ] || leave "this build has sanitizers"
+  [ -z "${CHECK_CFLAGS-}" ] || leave "this build checks the order of locks"
   case $(sed -n 's/^CFLAGS = / /p' "$top_builddir/Makefile") in
   *\ -O[123s]*) ;;
   *) leave "this build is not optimised" ;;

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_NAMES = 256, MOST_CALLS = 200, MOST_OUT_BYTES = 256 };
 
@@ -281,14 +280,18 @@ static bool sweep_grew(const struct interpose_balance *before, const struct inte
 }
 
 /* Memory that stays for the process may come once; memory that is lost grows with every run. */
-static void sweep_run_balanced(const struct sweep_scenario *scenario, const struct interpose_balance *usual)
+static void sweep_run_balanced(const struct sweep_scenario *scenario, struct interpose_balance *usual)
 {
   enum { TRIES = 4 };
   struct interpose_balance before = *usual, after;
   for (int i = 0; i < TRIES; i++) {
     sweep_run(scenario);
     after = interpose_balance();
-    if (run.failure[0] || !sweep_grew(&before, &after)) return;
+    if (run.failure[0]) return;
+    if (!sweep_grew(&before, &after)) {
+      *usual = before;
+      return;
+    }
     if (i < TRIES - 1) before = after;
   }
   sweep_note("after %s each time %lld blocks of host memory, %lld mapped bytes, %d files are left",
@@ -311,7 +314,7 @@ static bool sweep_is_wanted(const char *step)
 }
 
 /* `count` steps of one kind, or calls of one function. */
-static void sweep_steps(const struct sweep_scenario *scenario, uint64_t count, const struct interpose_balance *usual)
+static void sweep_steps(const struct sweep_scenario *scenario, uint64_t count, struct interpose_balance *usual)
 {
   uint64_t most = number_from_environment("HIPMM_TEST_FAULTS", 40);
   uint64_t stride = most ? (count + most - 1) / most : 1;
@@ -339,7 +342,7 @@ static bool sweep_is_own(const struct sweep_scenario *scenario, const char *call
 }
 
 /* Each function of HIP that the scenario calls is swept on its own. */
-static void sweep_hip(const struct sweep_scenario *scenario, const struct interpose_balance *usual)
+static void sweep_hip(const struct sweep_scenario *scenario, struct interpose_balance *usual)
 {
   struct {
     const char *name;

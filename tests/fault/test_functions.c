@@ -205,6 +205,14 @@ static void create_resources(const void *argument)
   hipmm_resource_release(source);
 }
 
+/* The live blocks of the test keep their data. */
+static void suspend(const void *argument)
+{
+  (void)argument;
+  SWEEP(hipmm_resource_suspend, NULL, HIPMM_CONTENT_KEEP);
+  SWEEP(hipmm_resource_resume, NULL);
+}
+
 /* ---- Inspection ---- */
 
 static void visit_resource(void *arg, struct hipmm_resource *visited)
@@ -638,6 +646,7 @@ static const struct sweep_scenario scenarios[] = {
     {.name = "blocks", .begin = begin, .run = use_blocks, .end = end},
     {.name = "resources", .begin = begin, .run = ask_resources, .end = end},
     {.name = "resources in code", .begin = begin_without_a_stack, .run = create_resources, .end = end},
+    {.name = "suspension", .begin = begin, .run = suspend, .end = end},
     {.name = "inspection", .begin = begin, .run = inspect, .end = end},
     {.name = "statistics", .begin = begin, .run = use_statistics, .end = end},
     {.name = "streams", .begin = begin, .run = use_streams, .end = end},

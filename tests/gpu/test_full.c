@@ -4,6 +4,8 @@
  * piece, a ballast apart. */
 #include "data.h"
 
+#include <string.h>
+
 #define MOST_FREE ((size_t)8 << 30)
 
 enum { PIECES = 40, MOST = 64 };
@@ -124,6 +126,33 @@ static void gives_a_large_block_from_scattered_pieces(void **state)
   free_each(1, 2);
 }
 
+/* A pool beside the stack, over the same source, holds all of the memory idle; then half of it live. */
+static void takes_what_a_neighbour_holds_idle(void **state)
+{
+  void *large = NULL, *half = NULL;
+  struct hipmm_resource *top, *source, *neighbour;
+  start(*state);
+  assert_ok(hipmm_resource_get_current(&top));
+  assert_ok(hipmm_resource_upstream(top, 0, &source));
+  assert_ok(hipmm_resource_create(0, "pool", NULL, &source, 1, &neighbour));
+  size_t bytes = full.bytes * (PIECES / 2);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(hipmm_allocate(neighbour, full.bytes * (PIECES - 2), NULL, &large));
+    assert_ok(hipmm_deallocate(neighbour, large, 0, NULL));
+    assert_ok(hipmm_allocate(NULL, bytes, NULL, &half));
+    data_fill(half, 0x77, bytes, NULL);
+    assert_true(data_holds(half, 0x77, bytes));
+    assert_ok(hipmm_deallocate(NULL, half, bytes, NULL));
+  }
+  assert_ok(hipmm_allocate(neighbour, bytes, NULL, &half));
+  assert_status(hipmm_allocate(NULL, full.bytes * (PIECES - 2), NULL, &large), HIPMM_E_OUT_OF_MEMORY);
+  assert_non_null(strstr(hipmm_last_error_message(), " of what is used were freed"));
+  assert_ok(hipmm_deallocate(neighbour, half, bytes, NULL));
+  hipmm_resource_release(neighbour);
+  hipmm_resource_release(source);
+  hipmm_resource_release(top);
+}
+
 /* Others may want the memory meanwhile. */
 static void takes_nothing_for_what_the_device_has_not(void **state)
 {
@@ -153,6 +182,10 @@ int main(void)
       EACH(gives_a_large_block_once_all_is_free),
       ROW("mapped: gives_a_large_block_from_scattered_pieces", gives_a_large_block_from_scattered_pieces,
           "[{'type': 'pool', 'growth': 'mapped'}, 'device']"),
+      ROW("mapped: takes_what_a_neighbour_holds_idle", takes_what_a_neighbour_holds_idle,
+          "[{'type': 'pool', 'growth': 'mapped'}, 'device']"),
+      ROW("segments: takes_what_a_neighbour_holds_idle", takes_what_a_neighbour_holds_idle,
+          "[{'type': 'pool', 'growth': 'segments'}, 'device']"),
       ROW("mapped: takes_nothing_for_what_the_device_has_not", takes_nothing_for_what_the_device_has_not,
           "[{'type': 'pool', 'growth': 'mapped'}, 'device']"),
       ROW("segments: takes_nothing_for_what_the_device_has_not", takes_nothing_for_what_the_device_has_not,

@@ -13,7 +13,7 @@ scenario=command
 # Usage.
 run 0 run --help
 tr -s ' \n' ' ' <"$work/out" |
-  grep -q '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--merge\] \[--strict\] \[--no-python\] \[--no-driver\] -- PROGRAM \[ARGUMENT\]… ' ||
+  grep -q '^Usage: hipmm run \[--config FILE\] \[--report\[=FILE\]\] \[--json\] \[--merge\] \[--check-streams\] \[--strict\] \[--no-python\] \[--no-driver\] -- PROGRAM \[ARGUMENT\]… ' ||
   fail "the usage is another one"
 prints '^Exit status: the program'
 run 2 run
@@ -244,9 +244,13 @@ fi
 
 # The object exports the functions of its table, those that end a process at once, those for Python, and nothing else.
 ${NM:-nm} -D -P --defined-only "$object" | awk '$2 != "A" { print $1 }' | sort >exported
-sed -n 's/^  [YXP](\([a-z]*\), \([A-Za-z0-9_]*\),.*/\1\2/p' "$top_srcdir/preload/hooks.h" |
-  sed -n 's/^api\(.*\)/hip\1\ncuda\1/; s/^nvidia\(.*\)/cuda\1\ncu\1/; p; $a _Exit\n_exit\ndlsym\nhipmm_run_symbol' >declared
-sed -n 's/^[a-z]* \**\(hipmm_run_[a-z_]*\)(.*);$/\1/p' "$top_srcdir/preload/frameworks.c" >>declared
+printf '%s\n' '#include "hooks.h"' '#define ROW(api, name, ...) "row" #api #name' '#define NONE(...)' \
+  'HOOKS(ROW, ROW, ROW, ROW, NONE)' >rows.c
+${CC:-cc} -E -P -I"$top_srcdir/include" -I"$top_srcdir/preload" rows.c | tr -d '\n' |
+  grep -o '"row" "[a-z]*" "[A-Za-z0-9_]*"' | sed 's/"row" "\(.*\)" "\(.*\)"/\1\2/' >declared
+printf '%s\n' _Exit _exit dlsym hipmm_run_symbol >>declared
+sed -n 's/^[a-z_ ]* \**\(hipmm_run_[a-z_]*\)(.*);$/\1/p' "$top_srcdir/preload/frameworks.c" "$top_srcdir/preload/checks.c" \
+  >>declared
 sort -o declared declared
 [ "$(wc -l <declared)" -gt 80 ] && diff declared exported || fail "what is exported is not what is declared"
 finish

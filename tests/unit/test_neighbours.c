@@ -157,6 +157,18 @@ static void asks_nobody_below_a_limit(void **state)
   }
 }
 
+/* More than the device has: nobody can help. */
+static void asks_nobody_for_what_no_device_has(void **state)
+{
+  void *ptr;
+  (void)state;
+  fixture_start(two_pools);
+  make_idle("a", 100 * MIB);
+  int64_t held = fixture_value("a", "reserved_bytes");
+  assert_status(hipmm_allocate(NULL, 300 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(fixture_value("a", "reserved_bytes"), held);
+}
+
 /* Pinned memory is not the device's. */
 static void asks_nobody_who_holds_other_memory(void **state)
 {
@@ -496,6 +508,7 @@ int main(void)
       TEST(takes_it_from_what_stands_on_the_pool),
       TEST(takes_no_more_than_it_needs),
       TEST(asks_nobody_below_a_limit),
+      TEST(asks_nobody_for_what_no_device_has),
       TEST(asks_nobody_who_holds_other_memory),
       TEST(passes_over_a_type_without_trim),
       TEST(serves_a_type_that_holds_a_lock),
