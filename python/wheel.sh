@@ -48,7 +48,7 @@ PYTHONPATH=$work/modules:$clone/python/tests HIPMM_RUNTIME=software "$work/fresh
 grep -q '^  torch: malloc  *1  *0  *0$' "$work/report" || { cat "$work/report" >&2; exit 1; }
 
 # No library of the build machine is in the wheel but those that hipmm cannot do without.
-libraries=$(python3 -m zipfile -l "$(ls "$folder"/hipmm-*.whl)" | sed -n 's|^hipmm\.libs/\([a-z]*\)[^ ]*.*|\1|p' | sort | tr '\n' ' ')
+libraries=$(python3 -m zipfile -l "$(ls "$folder"/hipmm-*.whl)" | sed -n 's|^hipmm\.libs/\([a-z][a-z]*\)[^ ]*.*|\1|p' | sort | tr '\n' ' ')
 [ "$libraries" = "libjansson libltdl " ] || { echo "the wheel has the libraries $libraries" >&2; exit 1; }
 "$work/fresh/bin/hipmm" convert "$clone/tests/data/nsys.sqlite" 2>"$work/report" && exit 1
 grep -q 'which this build of hipmm cannot read' "$work/report" || { cat "$work/report" >&2; exit 1; }
