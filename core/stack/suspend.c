@@ -33,7 +33,7 @@ static void suspend_count(struct suspend_result *result, struct instance *instan
   }
 }
 
-static enum hipmm_status suspend_call(const struct instance *instance, enum hipmm_content content)
+static enum hipmm_status suspend_begin(const struct instance *instance, enum hipmm_content content)
 {
   char accessor[128];
   if (!links_find_accessor(instance, accessor, sizeof accessor))
@@ -45,9 +45,17 @@ static enum hipmm_status suspend_call(const struct instance *instance, enum hipm
       instance->node->name, accessor, accessor);
 }
 
-static enum hipmm_status resume_call(const struct instance *instance)
+/* On a full device, the idle memory of other resources may be enough. */
+static enum hipmm_status suspend_end(const struct instance *instance)
 {
-  return instance_finish_op(instance, instance->resource.ops->resume(instance->resource.self), "resume");
+  const struct hipmm_resource *resource = &instance->resource;
+  struct hipmm_error failure = {.struct_size = sizeof failure};
+  enum hipmm_status status = instance_finish_op(instance, resource->ops->resume(resource->self), "resume");
+  if (status != HIPMM_E_OUT_OF_MEMORY) return status;
+  hipmm_last_error(&failure);
+  if (!hipmm_device_trim(instance->stack->device, 0))
+    return instance_finish_op(instance, resource->ops->resume(resource->self), "resume");
+  return error_set_located(&failure);
 }
 
 /* Calls the op of each resource, from the top down, that is not as it should be: `content` is NULL to resume. */
@@ -62,7 +70,7 @@ static struct suspend_result suspend_each(const struct instance *top, const enum
     if (atomic_load(&below->is_suspended) == (content != NULL))
       result.n_unchanged++;
     else
-      suspend_count(&result, below, content != NULL, content ? suspend_call(below, *content) : resume_call(below));
+      suspend_count(&result, below, content != NULL, content ? suspend_begin(below, *content) : suspend_end(below));
   }
   if (result.status) error_set_located(&result.failure);
   return result;

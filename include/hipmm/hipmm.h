@@ -351,11 +351,11 @@ enum hipmm_content {
  * hipmm_snapshot() ("suspended": true), trims and the end of streams work; what is freed needs no memory to resume. The last
  * reference frees what is saved.
  *
- * resume waits for copies alone. If it fails, as with HIPMM_E_OUT_OF_MEMORY on a device that is full, the resource stays
- * suspended, nothing is lost, and the call can be repeated. Suspending twice, and resuming without suspending, is
- * HIPMM_E_STATE. If several pools stand below, each is suspended or resumed by itself, those that are so already are left
- * out, and the status is the first failure. Calls of other threads on a pool wait meanwhile: saving and restoring take as
- * long as copying. */
+ * resume waits for its copies, and on a full device first releases idle memory of the device's other resources, as
+ * hipmm_device_trim() does. If it fails, as with HIPMM_E_OUT_OF_MEMORY, the resource stays suspended, nothing is lost, and
+ * the call can be repeated. Suspending twice, and resuming without suspending, is HIPMM_E_STATE. If several pools stand
+ * below, each is suspended or resumed by itself, those that are so already are left out, and the status is the first
+ * failure. Calls of other threads on a pool wait meanwhile: saving and restoring take as long as copying. */
 enum hipmm_status hipmm_resource_suspend(struct hipmm_resource *resource, enum hipmm_content content);
 enum hipmm_status hipmm_resource_resume(struct hipmm_resource *resource);
 

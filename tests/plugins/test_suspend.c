@@ -225,6 +225,21 @@ static void lets_two_pools_use_a_device_by_turns(void **state)
   free_to("memory", rest);
 }
 
+/* Idle memory of another resource is no reason to stay suspended. */
+static void wakes_with_what_others_do_not_use(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(two_pools);
+  void *weights = allocate_from("weights", 200 * MIB);
+  assert_ok(suspend("weights", HIPMM_CONTENT_DISCARD));
+  free_to("kv", allocate_from("kv", 220 * MIB));
+  assert_true(fixture_held_bytes() >= 220 * MIB);
+  assert_ok(resume("weights"));
+  assert_in_range(fixture_held_bytes(), 200 * MIB, 204 * MIB);
+  free_to("weights", weights);
+}
+
 /* ---- While it is suspended ---- */
 
 static void assert_refused(const char *name, size_t bytes)
@@ -697,6 +712,7 @@ int main(void)
       BOTH(waits_for_work_in_flight),
       ONCE(keeps_weights_and_drops_a_cache),
       ONCE(lets_two_pools_use_a_device_by_turns),
+      ONCE(wakes_with_what_others_do_not_use),
       ONCE(refuses_allocations_from_all_that_stands_on_it),
       BOTH(frees_and_trims_meanwhile),
       ONCE(tells_that_it_is_suspended),
