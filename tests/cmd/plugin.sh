@@ -144,6 +144,15 @@ for name in test hipmm hipmm_resource; do
   says "\"$name\" cannot be a type's name: \"test\" and names that begin with \"hipmm\" are taken"
   [ ! -e $name ] || fail "plugin new $name: there is a folder"
 done
+run 2 plugin new
+says 'the name of the type is missing: hipmm plugin new NAME$'
+run 2 plugin new Mine
+says '"Mine" cannot be a type.s name: write at most'
+run 1 plugin new pool
+says 'there is a type "pool" already; choose another name$'
+mkdir there
+run 1 plugin new there
+says 'there: there is a file or folder of this name already$'
 run 2 plugin new --role divider mine
 says '\--role "divider" is not known; it is adaptor, sub-allocator or source$'
 for role in adaptor sub-allocator source; do

@@ -9,13 +9,14 @@
 # FILTER: part of FOLDER/FILE:CASE, such as memory/hipMalloc: or Unit_hipMemcpy. Builds in build-hip-tests (BUILD): hipmm
 # with those headers, and one host program for each file of tests, which takes half an hour the first time. A kernel runs
 # on the host, one thread after the other, through hipLaunchHostFunc (include/hip/hip_runtime.h); a test that needs more
-# of a GPU is counted as "gpu". From the environment: JOBS; LIMIT, the seconds of a case; GRAPH, the graph of `hipmm run`.
+# of a GPU is counted as "gpu". From the environment: JOBS; FOLDERS of catch/unit; LIMIT, the seconds of a case; GRAPH, that
+# of `hipmm run`.
 # Prints a table of results, and what did not pass; the outputs are in BUILD/out. Ends with "N passed, N failed": failed
 # is what known.txt does not explain.
 set -eu
 tests=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$tests/../.." && pwd)
-[ -d "${1-}/catch/unit" ] || { sed -n '4,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ -d "${1-}/catch/unit" ] || { sed -n '4,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 checkout=$(cd "$1" && pwd)
 shift
 mode=both

@@ -61,7 +61,7 @@ class Run:
     def __init__(self, options):
         self.options, self.rows = options, table()
         self.results_file = os.path.join(options.folder, "results.jsonl")
-        self.workspace, self.baselines = None, {}
+        self.workspace, self.baselines, self.codes = None, {}, {}
 
     def results(self):
         if not os.path.exists(self.results_file):
@@ -84,13 +84,18 @@ class Run:
                 print(f"left out, since it fails without a change: {program}", flush=True)
         return self.baselines[program]
 
+    def unchanged(self, name, targets, programs):
+        """How long each program takes without a change, and the code that the file is then; looked at once."""
+        if name not in self.codes:
+            self.workspace.make(targets + programs)
+            self.codes[name] = self.workspace.objects(name)
+        return {program: self.baseline(program) for program in programs}, self.codes[name]
+
     def try_site(self, site):
         """Programs are built when their turn comes: most changes are noticed by one of the first."""
         workspace, text = self.workspace, read(os.path.join(TOP, site.name))
         targets, programs = tests_of(self.rows, site.name)
-        workspace.make(targets + programs)
-        limits = {program: self.baseline(program) for program in programs}
-        before = workspace.objects(site.name)
+        limits, before = self.unchanged(site.name, targets, programs)
         changed = site.apply(text)
         with open(workspace.path(site.name), "w", encoding="utf-8") as file:
             file.write(changed)

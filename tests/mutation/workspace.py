@@ -35,6 +35,9 @@ class Workspace:
         self.build = os.path.join(self.tree, "build")
         if not os.path.exists(os.path.join(self.build, "config.status")):
             self._copy(build, flags)
+            status, output = self.make(["all", "check-plugins"])
+            if status:
+                raise SystemExit(f"the copy does not build:\n{output[-2000:]}")
 
     def _copy(self, build, flags):
         os.makedirs(self.tree, exist_ok=True)
