@@ -56,6 +56,18 @@ static void says_that_it_cannot_have_that_much_at_once(void **state)
   assert_message("/stack/0/blocks_to_preallocate");
 }
 
+/* What it holds is told where memory is short, and of no other failure. */
+static void leaves_other_failures_as_they_are(void **state)
+{
+  void *ptr;
+  (void)state;
+  needs_software();
+  fixture_start("'stack': ['fixed_size', 'device']");
+  fixture_fail_call("hipMalloc", 1, 999);
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
+  assert_null(strstr(hipmm_last_error_message(), "are held in"));
+}
+
 static void says_what_it_holds_when_there_is_no_more(void **state)
 {
   void *blocks[3], *ptr = NULL;
@@ -477,6 +489,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       TEST(rounds_blocks_up_and_refuses_larger_requests),
       TEST(takes_nothing_before_the_first_allocation),
+      TEST(leaves_other_failures_as_they_are),
       TEST(takes_blocks_at_once_if_asked_to),
       TEST(says_that_it_cannot_have_that_much_at_once),
       TEST(says_what_it_holds_when_there_is_no_more),
