@@ -12,6 +12,8 @@
 
 enum hipmm_status log_file_refuse(const struct hipmm_services *services, const char *name, int code)
 {
+  if (code == ENOMEM)
+    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, "file", "no host memory to write \"%.500s\"", name);
   const char *remedy = code == ENOENT   ? "; its folder does not exist, create it first"
                        : code == EISDIR ? "; write the name of a file in it"
                                         : "";

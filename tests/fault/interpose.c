@@ -64,10 +64,8 @@ static int interpose_code(enum interpose_kind kind, const char *name, const void
   if ((kind == INTERPOSE_MEMORY && !is_counted_thread) || interpose_leaves_out(caller)) return 0;
   uint64_t call = atomic_fetch_add(&n_calls, 1) + 1, failing = atomic_load(&failing_call);
   if (call != failing && !(lasts && failing && call > failing)) return 0;
-  atomic_store(&is_counting, false); /* backtrace() allocates when it is first called */
   atomic_store(&failed_call, name);
-  n_failed_frames = getenv("HIPMM_TEST_PLACE") ? backtrace(failed_frames, MOST_FRAMES) : 0;
-  atomic_store(&is_counting, true);
+  if (getenv("HIPMM_TEST_PLACE")) n_failed_frames = backtrace(failed_frames, MOST_FRAMES);
   errno = failure_code;
   int code = failure_code;
   if (code == INTERPOSE_FILLED) {

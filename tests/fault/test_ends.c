@@ -157,7 +157,7 @@ static int close_the_user(const char *graph, const char *file)
   void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   user = handle ? dlsym(handle, "library") : NULL;
   if (!user || user->open(true) || pthread_create(&thread, NULL, use_user, NULL)) return 1;
-  await_rounds(1);
+  while (!atomic_load(&n_rounds)) usleep(100);
   if (user->close() || dlclose(handle)) return 2;
   atomic_store(&is_over, true);
   pthread_join(thread, NULL);
