@@ -211,8 +211,7 @@ static int checks_hip_MemUnmap(void *ptr, size_t bytes)
 }
 
 /* A function that the runtime does not have stays missing. */
-#define CHECKS_HIP_PUT(name) \
-  if (hip->name) hip->name = checks_hip_##name
+#define CHECKS_HIP_PUT(name) (hip->name = hip->name ? checks_hip_##name : NULL)
 
 static void checks_observe_hip(struct hipmm_hip *hip)
 {
