@@ -152,7 +152,6 @@ uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint
   uint32_t id = block_new(&heap->blocks, start, bytes);
   if (!id) return BLOCK_NONE;
   struct block *block = heap_block(heap, id);
-  block_set_state(block, BLOCK_FREE);
   block->uncommitted = uncommitted;
   block->stream = (uint16_t)stream;
   block->epoch = stream >= STREAM_FIRST ? stream_record_free(&heap->streams, stream) : 0;
