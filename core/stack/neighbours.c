@@ -20,7 +20,8 @@ static _Thread_local struct neighbours_thread {
   struct exhausted exhausted; /* as of the last HIP call of a source that failed so */
   unsigned n_inner;           /* neighbours_enter_inner() */
   enum hipmm_effort effort;   /* of the attempt that is under way; 0: of the first, or there is none */
-  bool holds_back;            /* a resource was told to fail at once */
+  bool holds_back;            /* a resource was told to fail at once, */
+  struct exhausted told;      /* for this; a later call of the same op may have failed for something else */
 } here;
 
 /* ---- Who can be asked ---- */
@@ -67,7 +68,10 @@ enum hipmm_effort neighbours_effort(const struct instance *instance, enum hipmm_
 {
   if (here.effort) return here.effort;
   if (here.n_inner || !neighbours_is_exhausted(status)) return HIPMM_EFFORT_ALL;
-  if (!here.holds_back) here.holds_back = neighbours_exist(instance, &here.exhausted);
+  if (!here.holds_back && neighbours_exist(instance, &here.exhausted)) {
+    here.holds_back = true;
+    here.told = here.exhausted;
+  }
   return here.holds_back ? HIPMM_EFFORT_IDLE : HIPMM_EFFORT_ALL;
 }
 
@@ -190,7 +194,7 @@ enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t
   bool is_promised = here.holds_back;
   here.holds_back = false;
   if (here.n_inner || here.effort || !(is_promised || neighbours_is_exhausted(status))) return status;
-  const struct exhausted exhausted = here.exhausted;
+  const struct exhausted exhausted = is_promised ? here.told : here.exhausted;
   if (is_promised || neighbours_exist(instance_from(call->resource), &exhausted)) {
     if (neighbours_may_fit(&exhausted, call->bytes)) status = neighbours_try_in_turn(call, alignment, &exhausted);
     if (status) status = neighbours_attempt(call, alignment, HIPMM_EFFORT_ALL);
