@@ -174,8 +174,8 @@ void held_watch_remove(const struct instance *watcher);
 /* ---- logged_ops.c: lines in the debug log for the calls of a resource, and refusals while it is suspended ---- */
 
 /* From now on, ops that tell the log, and refuse allocations from a suspended instance, take the place of the instance's,
- * whose resource is complete, whenever they are needed. Without host memory the instance stays as it is. */
-void logged_ops_install(struct instance *instance);
+ * whose resource is complete, whenever they are needed. False: there is no host memory for that. */
+bool logged_ops_install(struct instance *instance);
 void logged_ops_remove(struct instance *instance);
 
 /* The log wants other lines, or an instance was suspended or resumed. */

@@ -186,11 +186,11 @@ void logged_ops_choose_all(void)
   cancel_allow(cancel);
 }
 
-void logged_ops_install(struct instance *instance)
+bool logged_ops_install(struct instance *instance)
 {
   log_watch(logged_ops_choose_all);
   struct logged *logged = malloc(sizeof *logged);
-  if (!logged) return;
+  if (!logged) return false;
   *logged = (struct logged){.ops = *instance->resource.ops,
                             .plain = instance->resource.ops,
                             .self = instance->resource.self,
@@ -207,6 +207,7 @@ void logged_ops_install(struct instance *instance)
   if (is_entered) logged_ops_choose(logged);
   pthread_rwlock_unlock(&lock);
   if (!is_entered) free(logged); /* no host memory, or another instance has the same `self` */
+  return entered;
 }
 
 void logged_ops_remove(struct instance *instance)

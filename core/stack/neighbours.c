@@ -34,21 +34,31 @@ static bool neighbours_is_giver(const struct instance *instance, const struct ex
   return descriptor_trims(plugin) && exhausted_stands_on_same(exhausted, instance);
 }
 
-/* Whether another resource than those that have failed can be asked. A resource has used what it holds itself. */
+struct neighbours_search {
+  const struct instance *failed;
+  const struct exhausted *exhausted;
+  size_t n_givers;
+};
+
+static bool neighbours_has_giver(const struct stack *stack, void *search_)
+{
+  struct neighbours_search *search = search_;
+  if (stack->device != search->exhausted->device) return false;
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) {
+    const struct instance *instance = &stack->instances[i];
+    if (instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR) continue;
+    if (!neighbours_is_giver(instance, search->exhausted)) continue;
+    if (search->n_givers++ || (instance != search->failed && !links_stand_on(search->failed, instance))) return true;
+  }
+  return false;
+}
+
+/* Whether another resource than those that have failed can be asked. A resource has used what it holds itself. A resource that
+ * holds its lock may call this, so no reference to a stack is taken: the last one destroys the stack. */
 static bool neighbours_exist(const struct instance *failed, const struct exhausted *exhausted)
 {
-  size_t n_givers = 0;
-  bool exist = false;
-  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
-    if (stack->device != exhausted->device) continue;
-    for (size_t i = 0; i < stack->graph->n_nodes; i++) {
-      const struct instance *instance = &stack->instances[i];
-      if (instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR || !neighbours_is_giver(instance, exhausted))
-        continue;
-      exist |= n_givers++ || (instance != failed && !links_stand_on(failed, instance));
-    }
-  }
-  return exist;
+  struct neighbours_search search = {.failed = failed, .exhausted = exhausted};
+  return stack_any(neighbours_has_giver, &search);
 }
 
 /* Whether the failure that the thread's record tells is that of a runtime without memory. */
@@ -66,7 +76,7 @@ void neighbours_note_exhausted(const struct instance *source)
 
 enum hipmm_effort neighbours_effort(const struct instance *instance, enum hipmm_status status)
 {
-  if (here.effort) return here.effort;
+  if (here.effort && !here.n_inner) return here.effort;
   if (here.n_inner || !neighbours_is_exhausted(status)) return HIPMM_EFFORT_ALL;
   if (!here.holds_back && neighbours_exist(instance, &here.exhausted)) {
     here.holds_back = true;
@@ -191,7 +201,7 @@ static enum hipmm_status neighbours_try_in_turn(const struct neighbours_call *ca
 
 enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status)
 {
-  bool is_promised = here.holds_back;
+  bool is_promised = here.holds_back && status == HIPMM_E_OUT_OF_MEMORY; /* or an earlier op succeeded after all */
   here.holds_back = false;
   if (here.n_inner || here.effort || !(is_promised || neighbours_is_exhausted(status))) return status;
   const struct exhausted exhausted = is_promised ? here.told : here.exhausted;

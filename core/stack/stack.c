@@ -153,8 +153,8 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   instance->self = self;
   instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE ? (struct hipmm_resource){&locked_ops, instance}
                                                                     : (struct hipmm_resource){plugin->ops, self};
-  logged_ops_install(instance);
-  return HIPMM_OK;
+  if (logged_ops_install(instance)) return HIPMM_OK;
+  return stack_locate(instance, error_set(HIPMM_E_OUT_OF_MEMORY, "%s: no host memory left for its record", node->name));
 }
 
 static void stack_prepare_instance(struct stack *stack, size_t i)

@@ -206,6 +206,16 @@ struct stack *stack_next(struct stack *stack)
   return next;
 }
 
+bool stack_any(bool (*holds)(const struct stack *stack, void *closure), void *closure)
+{
+  bool any = false;
+  pthread_mutex_lock(&lock);
+  for (struct stack *stack = first; stack && !any; stack = stack->entry.next)
+    any = stack->entry.is_ready && holds(stack, closure);
+  pthread_mutex_unlock(&lock);
+  return any;
+}
+
 /* As many as `most`; how many there are. */
 static size_t stack_list_collect(int device, struct stack **stacks, size_t most)
 {

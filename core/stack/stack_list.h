@@ -35,6 +35,9 @@ void stack_unlist(struct stack *stack);
  * being destroyed are passed over. */
 struct stack *stack_next(struct stack *stack);
 
+/* Whether `holds` is true of a stack that stack_next() would visit. It is called under the list's lock, which only looks. */
+bool stack_any(bool (*holds)(const struct stack *stack, void *closure), void *closure);
+
 /* The stacks of a device, or of all, retained, in the order in which they were built: an array that the caller frees. NULL, and
  * *n_out is 0, without host memory. */
 enum { STACK_ALL_DEVICES = -1 };

@@ -18,13 +18,10 @@ struct suspend_result {
 };
 
 /* `status` is the outcome of an op. */
-static void suspend_count(struct suspend_result *result, struct instance *instance, bool is_suspended,
-                          enum hipmm_status status)
+static void suspend_count(struct suspend_result *result, enum hipmm_status status)
 {
   if (!status) {
     result->n_changed++;
-    atomic_store(&instance->is_suspended, is_suspended);
-    logged_ops_choose_all();
   } else if (status == HIPMM_E_NOT_SUPPORTED) {
     result->any_is_unable = true;
   } else if (!result->status) {
@@ -33,11 +30,23 @@ static void suspend_count(struct suspend_result *result, struct instance *instan
   }
 }
 
-static enum hipmm_status suspend_begin(const struct instance *instance, enum hipmm_content content)
+static void suspend_mark(struct instance *instance, bool is_suspended)
+{
+  atomic_store(&instance->is_suspended, is_suspended);
+  logged_ops_choose_all();
+}
+
+/* Allocations are refused before the memory goes. */
+static enum hipmm_status suspend_begin(struct instance *instance, enum hipmm_content content)
 {
   char accessor[128];
-  if (!links_find_accessor(instance, accessor, sizeof accessor))
-    return instance_finish_op(instance, instance->resource.ops->suspend(instance->resource.self, content), "suspend");
+  if (!links_find_accessor(instance, accessor, sizeof accessor)) {
+    const struct hipmm_resource *resource = &instance->resource;
+    suspend_mark(instance, true);
+    enum hipmm_status status = instance_finish_op(instance, resource->ops->suspend(resource->self, content), "suspend");
+    if (status) suspend_mark(instance, false);
+    return status;
+  }
   return error_set(
       HIPMM_E_NOT_SUPPORTED,
       "%s: cannot be suspended while %s stands on it, which reads and writes the blocks itself; take %s out "
@@ -45,17 +54,12 @@ static enum hipmm_status suspend_begin(const struct instance *instance, enum hip
       instance->node->name, accessor, accessor);
 }
 
-/* On a full device, the idle memory of other resources may be enough. */
-static enum hipmm_status suspend_end(const struct instance *instance)
+static enum hipmm_status suspend_end(struct instance *instance)
 {
-  const struct hipmm_resource *resource = &instance->resource;
-  struct hipmm_error failure = {.struct_size = sizeof failure};
-  enum hipmm_status status = instance_finish_op(instance, resource->ops->resume(resource->self), "resume");
-  if (status != HIPMM_E_OUT_OF_MEMORY) return status;
-  hipmm_last_error(&failure);
-  if (!hipmm_device_trim(instance->stack->device, 0))
-    return instance_finish_op(instance, resource->ops->resume(resource->self), "resume");
-  return error_set_located(&failure);
+  enum hipmm_status status =
+      instance_finish_op(instance, instance->resource.ops->resume(instance->resource.self), "resume");
+  if (!status) suspend_mark(instance, false);
+  return status;
 }
 
 /* Calls the op of each resource, from the top down, that is not as it should be: `content` is NULL to resume. */
@@ -70,20 +74,33 @@ static struct suspend_result suspend_each(const struct instance *top, const enum
     if (atomic_load(&below->is_suspended) == (content != NULL))
       result.n_unchanged++;
     else
-      suspend_count(&result, below, content != NULL, content ? suspend_begin(below, *content) : suspend_end(below));
+      suspend_count(&result, content ? suspend_begin(below, *content) : suspend_end(below));
   }
   if (result.status) error_set_located(&result.failure);
   return result;
 }
 
-/* The resource was found, and `content` is as above. Of several resources, some may be able and others not. */
-static enum hipmm_status suspend_change(const struct instance *top, const enum hipmm_content *content)
+static struct suspend_result suspend_each_locked(const struct instance *top, const enum hipmm_content *content)
 {
   int cancel = cancel_forbid();
   pthread_mutex_lock(&suspend_lock);
   struct suspend_result result = suspend_each(top, content);
   pthread_mutex_unlock(&suspend_lock);
   cancel_allow(cancel);
+  return result;
+}
+
+/* The resource was found, and `content` is as above. Of several resources, some may be able and others not. On a full device,
+ * the idle memory of other resources may be enough to resume. */
+static enum hipmm_status suspend_change(const struct instance *top, const enum hipmm_content *content)
+{
+  struct suspend_result result = suspend_each_locked(top, content);
+  if (!content && result.status == HIPMM_E_OUT_OF_MEMORY) {
+    unsigned n_changed = result.n_changed;
+    (void)hipmm_device_trim(top->stack->device, 0); /* a resource that fails gives nothing */
+    result = suspend_each_locked(top, content);
+    result.n_changed += n_changed;
+  }
   if (result.status) return result.status;
   if (result.n_changed && result.any_is_unable)
     log_line(HIPMM_LOG_WARNING, top->node->name, "not all memory below is suspended: %s", hipmm_last_error_message());

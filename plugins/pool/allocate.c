@@ -54,6 +54,10 @@ static enum hipmm_status pool_allocate_locked(struct pool *pool, struct cache *k
                                               hipmm_stream_t stream, void **ptr_out)
 {
   uint32_t id = BLOCK_NONE;
+  if (__builtin_expect(pool->backing.granules.chunks.is_suspended, 0))
+    return pool->services->refuse(pool->services, HIPMM_E_STATE,
+                                  "cannot allocate {0:bytes}: it was suspended meanwhile; resume it first",
+                                  request->requested, 0, 0);
   if (!known) {
     struct cache *found = cache_find(&pool->caches, stream);
     if (found) id = pool_allocate_cached(pool, found, request, stream);

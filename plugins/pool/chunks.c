@@ -459,7 +459,7 @@ enum hipmm_status chunk_suspend(struct chunks *chunks, uint32_t id)
   if (chunk->is_exported) return HIPMM_OK;
   while (!status && !chunk->is_away && (alias = chunk_next_alias(chunks, id, 0)))
     status = chunks_remove_mapping(chunks, id, alias);
-  if (!status && !chunk->is_away) status = chunks_unmap(chunks, id, chunk->current);
+  if (!status && !chunk->is_away && chunk->current) status = chunks_unmap(chunks, id, chunk->current);
   if (status) return status;
   chunk->is_away = true;
   return chunks_destroy(chunks, id);
@@ -474,7 +474,8 @@ enum hipmm_status chunk_resume(struct chunks *chunks, uint32_t id)
     if (status) return status;
     chunks->away_bytes -= chunk_bytes(chunks, id);
   }
-  enum hipmm_status status = chunks_map(chunks, id, chunk->current);
+  /* Without a mapping it waits in the list `unmapped`. */
+  enum hipmm_status status = chunk->current ? chunks_map(chunks, id, chunk->current) : HIPMM_OK;
   chunk->is_away = status != HIPMM_OK;
   return status;
 }
