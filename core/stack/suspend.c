@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): finds the resources below that have the ops, and has the
- * calls refused that need their memory (logged_ops.c). Called by applications between phases of their work. */
+/* suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): finds the resources below that have the ops, and
+ * has the calls refused that need their memory (logged_ops.c). Called by applications between phases of their work. */
 #include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"

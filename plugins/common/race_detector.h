@@ -24,8 +24,8 @@ struct race_access {
   size_t bytes;
 };
 
-/* From here on, until the process ends. `knows_all_work`: no kernel or host thread writes to device memory unseen, so that
- * reads of bytes that were never written can be told. */
+/* From here on, until the process ends. `knows_all_work`: no kernel or host thread writes to device memory unseen,
+ * so that reads of bytes that were never written can be told. */
 void races_start(bool knows_all_work);
 bool races_are_on(void);
 
@@ -49,13 +49,14 @@ void races_host_after_device(int device); /* -1: all */
 
 /* ---- Memory ---- */
 
-/* The runtime has given the range to hipmm or to the program, and has it back. Between the two, what is freed to a resource
- * is remembered. */
+/* The runtime has given the range to hipmm or to the program, and has it back. Between the two, what is freed to a
+ * resource is remembered. */
 void races_driver_gave(const void *start, size_t bytes);
 void races_driver_took(const void *start, size_t bytes); /* 0 bytes: the range that begins there */
 
-/* For the functions of struct memory_observer. The calls of HIP that the thread makes between enter and leave are hipmm's
- * own: they order work, and the memory that they touch is hipmm's affair. enter returns whether it is the outermost. */
+/* For the functions of struct memory_observer. The calls of HIP that the thread makes between enter and leave are
+ * hipmm's own: they order work, and the memory that they touch is hipmm's affair. enter returns whether it is the
+ * outermost. */
 bool races_enter(void);
 void races_leave(void);
 void races_allocated(const struct memory_event *event, const struct race_stream *stream);

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes the embedded page `part` with the title; `put` writes what is in the place of the line "@data@". False: a function
- * failed, with errno. */
+/* Writes the embedded page `part` with the title; `put` writes what is in the place of the line "@data@". False: a
+ * function failed, with errno. */
 bool page_write(FILE *file, const char *part, const char *title, bool (*put)(FILE *file, const void *closure),
                 const void *closure);
 
