@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* array.h: arrays that grow, of the commands: each is a pointer, which is NULL at first, and a number of items for
- * which there is memory. The caller frees the pointer with free(). */
+/* array.h: growing arrays for the commands. An array is a pointer, NULL at first, and the number of items that it
+ * has memory for. The caller frees the pointer with free(). */
 #ifndef HIPMM_CORE_CMD_ARRAY_H
 #define HIPMM_CORE_CMD_ARRAY_H
 

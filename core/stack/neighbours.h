@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* neighbours.h: an allocation for which the runtime has no memory left. Other resources of the process may hold idle
- * memory of that device: they are asked for it, and the allocation is tried again.
+/* neighbours.h: an allocation for which the runtime has no memory left asks other resources of the process for their
+ * idle memory on that device, and is tried again.
  *
  * The resources are asked where a call enters hipmm, when no resource is in a call of this thread: there the thread
- * holds no lock that a resource which is asked may need, so that threads which ask at the same time cannot wait for
- * each other. A resource on the way up learns from services->effort() that the call will be tried again: it fails at
- * once. */
+ * holds no lock that an asked resource may need. So threads that ask at the same time cannot deadlock. A resource on
+ * the way up learns from services->effort() that the call will be tried again, and fails at once. */
 #ifndef HIPMM_CORE_STACK_NEIGHBOURS_H
 #define HIPMM_CORE_STACK_NEIGHBOURS_H
 

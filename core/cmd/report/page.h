@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* page.h: pages for browsers, which need no other file. Called by html.c and state_html.c. */
+/* page.h: pages for browsers, which need no other file. Called by html.c and state_print.c. */
 #ifndef HIPMM_CORE_CMD_REPORT_PAGE_H
 #define HIPMM_CORE_CMD_REPORT_PAGE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* watch.c: tells the race detector (plugins/common/race_detector.h) of operations, waits and memory, if
- * "check_streams" is on. Called where they begin: by submit.c, event.c, stream.c and by the tables of memory. An
- * operation is told when it is handed over, so that what is found does not depend on when the scheduler runs it. */
+ * "check_streams" is on. Called by submit.c, event.c, stream.c and the tables of memory. An operation is reported to
+ * the detector when it is submitted, so the result does not depend on when the scheduler runs it. */
 #include "watch.h"
 
 struct race_stream software_watch_stream(const struct software_queue *queue)
