@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* scenario.h: one program over one stack, whose every step a list of choices decides: what the program does next on
- * which stream, and, on the stepped scheduler of the software device, which stream's work runs next. Each block is
- * filled on its stream and looked at by the stream that frees it; live blocks must not overlap; nothing may be lost. */
+/* scenario.h: one program over one stack. A list of choices decides each step: what the program does next on which
+ * stream, and, on the stepped scheduler of the software device, which stream's work runs next. Each block is filled on
+ * its stream and checked on the stream that frees it. Live blocks must not overlap, and nothing may leak. */
 #ifndef HIPMM_TESTS_EXPLORE_SCENARIO_H
 #define HIPMM_TESTS_EXPLORE_SCENARIO_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* interpose.h: functions of libc that this program has in the place of libc's own, so that a test can make the nth
- * call fail: host memory (malloc and its family, mmap, pthread_create) and files (open, write, rename, …). The
- * program, the plugins and the libraries below them all call these. Calls of the dynamic loader, which ends the
- * process without memory, and of the software device, whose failures are failed HIP calls, are neither counted nor
- * made to fail. */
+/* interpose.h: this program's own versions of functions of libc, so that a test can make the nth call fail: host
+ * memory (malloc and its family, mmap, pthread_create) and files (open, write, rename, …). The program, the plugins
+ * and the libraries below them all call these. Calls of the dynamic loader, which ends the process without memory,
+ * and of the software device, whose failures are failed HIP calls, are neither counted nor made to fail. */
 #ifndef HIPMM_TESTS_FAULT_INTERPOSE_H
 #define HIPMM_TESTS_FAULT_INTERPOSE_H
 
