@@ -1,8 +1,8 @@
 dnl SPDX-License-Identifier: MIT
 dnl
-dnl --enable-checks is for developers: the build asserts the order of locks (core/base/lock_order.h) and aborts where it is
-dnl violated. It costs time, and is not to be installed: its objects need a library of the build folder.
-dnl Sets CHECK_CFLAGS, CHECK_LIBS and the conditional CHECKS.
+dnl --enable-checks is for developers: the build asserts the order of locks (core/base/lock_order.h) and aborts where it
+dnl is violated. It costs time, and is not to be installed: its objects need a library of the build folder. Sets
+dnl CHECK_CFLAGS, CHECK_LIBS and the conditional CHECKS.
 
 AC_DEFUN([HIPMM_CHECKS], [
   AC_ARG_ENABLE([checks],

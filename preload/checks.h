@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* checks.h: what `hipmm run --check-streams` tells the race detector (plugins/common/race_detector.h): the work, the events
- * and the waits of the program, from the hooks of hooks.h, and those of hipmm itself, from its table of HIP functions. Where
- * the runtime is the software device, that has a detector of its own, which sees more, and this one stays off.
+/* checks.h: what `hipmm run --check-streams` tells the race detector (plugins/common/race_detector.h): the work, the
+ * events and the waits of the program, from the hooks of hooks.h, and those of hipmm itself, from its table of HIP
+ * functions. Where the runtime is the software device, that has a detector of its own, which sees more, and this one
+ * stays off.
  *
  * What kernels do with memory cannot be seen, nor work of functions that have no hook. */
 #ifndef HIPMM_PRELOAD_CHECKS_H
@@ -36,7 +37,8 @@ struct race_stream checks_stream(int device, hipmm_stream_t stream);
 /* ---- What was found, by the detector that is on ---- */
 
 const char *checks_report(size_t index, const char **kind_out);
-/* The summary, where this detector is the one, and then the exit status of the process that was to exit with `status`. */
+/* The summary, where this detector is the one, and then the exit status of the process that was to exit with
+ * `status`. */
 int checks_finish(int status);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* checks_hip.c: the functions that tell the race detector what hipmm itself asks of the runtime: the waits by which resources
- * keep the order of streams, and the memory that they get. They take the places of the runtime's functions in hipmm's table
- * of them, which plugins call too. And the blocks of resources, of which the core tells. Called by the core. */
+/* checks_hip.c: tells the race detector about hipmm's own calls of the runtime: the waits by which resources keep
+ * the order of streams, and the memory that resources get. The functions here replace those of the runtime in
+ * hipmm's table, which plugins call too. Also receives the blocks of resources from the core. Called by the core. */
 #include "checks.h"
 
 #include "../core/runtime/hip.h"

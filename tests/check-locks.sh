@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# core/base/lock_ranks.h is the table of locks: each file of the core, the plugins and preload that takes a lock has a row there,
-# each row is of a file that takes one, and the table in doc/architecture.md says the same. `--apply` writes that table.
-# A build with --enable-checks asserts the order itself. Run by `make check`.
+# core/base/lock_ranks.h is the table of locks: each file of the core, the plugins and preload that takes a lock has a
+# row there, each row is of a file that takes one, and the table in doc/architecture.md says the same. `--apply` writes
+# that table. A build with --enable-checks asserts the order itself. Run by `make check`.
 set -eu
 
 : "${top_srcdir:=.}"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* coverage.c: linked by coverage.sh into every program and library. gcov's counts are written when a process exits; here
- * _exit() writes them too, with which children of tests and of commands end, and so does SIGTERM, with which tests end
- * `hipmm export` and the programs that `hipmm top` shows. */
+/* coverage.c: linked by coverage.sh into every program and library. gcov's counts are written when a process exits;
+ * here _exit() writes them too, with which children of tests and of commands end, and so does SIGTERM, with which
+ * tests end `hipmm export` and the programs that `hipmm top` shows. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>

@@ -8,8 +8,8 @@
 #     sh tests/coverage.sh --report [FOLDER] the report alone, of the runs so far
 #
 # FOLDER/coverage.txt has a line per file, FOLDER/coverage/index.html shows each line. Fails if a file of core/ or of
-# plugins/ is below 90 % of lines, or all of them together are below 95 %. Left out are the nvidia runtime, which needs a
-# GPU, and core/plugin/builtin.c, which is for static builds alone (tests/static_library.sh).
+# plugins/ is below 90 % of lines, or all of them together are below 95 %. Left out are the nvidia runtime, which needs
+# a GPU, and core/plugin/builtin.c, which is for static builds alone (tests/static_library.sh).
 set -eu
 cd "$(dirname "$0")/.."
 top=$PWD

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lock_order.c: see lock_order.h. Compiled with --enable-checks alone, into a library of its own: libhipmm, plugins,
- * runtimes and preload share one list of the locks that each thread holds. What is wrong goes to standard error, with
- * both locks and where each was taken, and the process aborts.
+ * runtimes and preload share one list of the locks that each thread holds. A violation is written to standard error,
+ * with both locks and where each was taken, and the process aborts.
  *
  * Locks of one rank of LOCK_NESTS may be held together: each order in which two of them were taken is noted, and the
  * opposite order, by any thread and at any later time, is a violation. */

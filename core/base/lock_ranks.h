@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* lock_ranks.h: every lock of hipmm, and its rank. A thread that holds a lock takes only locks of ranks below it in this
- * table. The table of doc/architecture.md is this one (tests/check-locks.sh), and a build with --enable-checks asserts
- * it (lock_order.c). A new lock has a row among `lock_rows`; a new call of a function of the program has one among
- * `lock_programs`. */
+/* lock_ranks.h: every lock of hipmm, and its rank. A thread that holds a lock takes only locks of ranks below it in
+ * this table. The table of doc/architecture.md is this one (tests/check-locks.sh), and a build with --enable-checks
+ * asserts it (lock_order.c). A new lock has a row among `lock_rows`; a new call of a function of the program has one
+ * among `lock_programs`. */
 #ifndef HIPMM_CORE_BASE_LOCK_RANKS_H
 #define HIPMM_CORE_BASE_LOCK_RANKS_H
 
@@ -207,8 +207,8 @@ static const struct lock_row {
 
 #define LOCK_BIT(rank) (UINT32_C(1) << (rank))
 
-/* The locks that are held around calls of resources, and so around the program's functions below them. The calls of hipmm
- * that these functions make begin the order anew; a call that needs a lock of the thread is refused. */
+/* The locks that are held around calls of resources, and so around the program's functions below them. The calls of
+ * hipmm that these functions make begin the order anew; a call that needs a lock of the thread is refused. */
 #define LOCK_AROUND_UPSTREAM                                                                                   \
   (LOCK_BIT(LOCK_LIFECYCLE) | LOCK_BIT(LOCK_TURN) | LOCK_BIT(LOCK_SETTING) | LOCK_BIT(LOCK_INSTANCE) |         \
    LOCK_BIT(LOCK_THREAD_END) | LOCK_BIT(LOCK_PLUGIN))

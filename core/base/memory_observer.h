@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory_observer.h: how a race detector outside of the core is told of blocks. The detector is in a runtime, which exports
- * hipmm_software_observer(), or in the preload object of `hipmm run`, which exports hipmm_run_observer(); either returns NULL
- * while nothing is to be observed. Plugins include this header too. */
+/* memory_observer.h: how the core tells a race detector outside of it about blocks. The detector is in a runtime,
+ * which exports hipmm_software_observer(), or in the preload object of `hipmm run`, which exports
+ * hipmm_run_observer(); either returns NULL while nothing is to be observed. Plugins include this header too. */
 #ifndef HIPMM_CORE_BASE_MEMORY_OBSERVER_H
 #define HIPMM_CORE_BASE_MEMORY_OBSERVER_H
 
@@ -21,7 +21,8 @@ struct memory_event {
 
 struct memory_observer {
   size_t struct_size;
-  /* Around each call of a resource. enter returns whether the program itself made the call, and not another resource. */
+  /* Around each call of a resource. enter returns whether the program itself made the call, and not another
+   * resource. */
   bool (*enter)(void);
   void (*leave)(void);
   void (*allocated)(const struct memory_event *event);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* array.h: arrays that grow, of the commands: each is a pointer, which is NULL at first, and a number of items for which
- * there is memory. The caller frees the pointer with free(). */
+/* array.h: growing arrays for the commands. An array is a pointer, NULL at first, and the number of items that it
+ * has memory for. The caller frees the pointer with free(). */
 #ifndef HIPMM_CORE_CMD_ARRAY_H
 #define HIPMM_CORE_CMD_ARRAY_H
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes room for the items up to number `n`, and keeps those that are there. `array_in_out` is the address of the pointer.
- * False: out of memory; nothing has changed. */
+/* Makes room for the items up to number `n`, and keeps those that are there. `array_in_out` is the address of the
+ * pointer. False: out of memory; nothing has changed. */
 static inline bool array_grow(void *array_in_out, size_t n, size_t *capacity, size_t item_bytes)
 {
   void *items;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* holders.c: who holds the memory of a device, for the message of an allocation that found none. A holder is a resource that
- * takes memory from a source to divide it, or a source that gave memory to nobody who divides it. What they tell is not of one
- * moment: other threads go on. */
+/* holders.c: the holders of a device's memory, for the message of an allocation that failed. A holder is a resource
+ * that divides memory of a source, or a source whose memory no resource divides. The figures are not of one moment,
+ * since other threads go on. */
 #include "../base/error.h"
 #include "../base/text.h"
 #include "../base/units.h"

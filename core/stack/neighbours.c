@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* neighbours.c: asks the resources of a device for idle memory, and tries again. See neighbours.h. Called on the path of
- * allocations, after one has failed. */
+/* neighbours.c: asks the resources of a device for idle memory, and tries again. See neighbours.h. Called on the
+ * path of allocations, after one has failed. */
 #include "neighbours.h"
 #include "../base/cancel.h"
 #include "../base/error.h"
@@ -114,8 +114,8 @@ static void neighbours_ask_stack(const struct stack *stack, const struct exhaust
   }
 }
 
-/* Asks the stacks of the device until they have given `bytes`. The stacks that were built last come first: they may stand on
- * earlier ones, which get what they give back. */
+/* Asks the stacks of the device until they have given `bytes`. The last built stacks come first: they may stand on
+ * earlier stacks, which get the memory back from them. */
 static void neighbours_ask(const struct exhausted *exhausted, uint64_t bytes)
 {
   size_t n;
@@ -142,9 +142,9 @@ static enum hipmm_status neighbours_attempt(const struct neighbours_call *call, 
   return status;
 }
 
-/* Asks, first for what is missing and then for all that is idle, until the allocation succeeds, or nothing was given and
- * nothing was taken meanwhile: what a neighbour gave may be taken by another thread, which then holds it, and may be idle there
- * when this thread asks again. */
+/* Asks first for the missing bytes and then for all idle memory, until the allocation succeeds, or until nothing was
+ * given and nothing was taken meanwhile. Another thread may take what a neighbour gave, and may hold it idle when
+ * this thread asks again. */
 static enum hipmm_status neighbours_try(const struct neighbours_call *call, size_t alignment,
                                         const struct exhausted *exhausted, enum hipmm_effort effort)
 {
@@ -161,7 +161,7 @@ static enum hipmm_status neighbours_try(const struct neighbours_call *call, size
   return status;
 }
 
-/* Nobody loses what is idle for a request that no device could serve. */
+/* A request that no device could serve takes no idle memory from other resources. */
 static bool neighbours_may_fit(const struct exhausted *exhausted, size_t bytes)
 {
   size_t unused, total;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* neighbours.h: an allocation for which the runtime has no memory left. Other resources of the process may hold idle memory
- * of that device: they are asked for it, and the allocation is tried again.
+/* neighbours.h: an allocation for which the runtime has no memory left asks other resources of the process for their
+ * idle memory on that device, and is tried again.
  *
- * The resources are asked where a call enters hipmm, when no resource is in a call of this thread: there the thread holds
- * no lock that a resource which is asked may need, so that threads which ask at the same time cannot wait for each other. A
- * resource on the way up learns from services->effort() that the call will be tried again: it fails at once. */
+ * The resources are asked where a call enters hipmm, when no resource is in a call of this thread: there the thread
+ * holds no lock that an asked resource may need. So threads that ask at the same time cannot deadlock. A resource on
+ * the way up learns from services->effort() that the call will be tried again, and fails at once. */
 #ifndef HIPMM_CORE_STACK_NEIGHBOURS_H
 #define HIPMM_CORE_STACK_NEIGHBOURS_H
 
@@ -18,15 +18,16 @@ struct neighbours_call {
   void **ptr_out;
 };
 
-/* An allocation has failed with `status`. If the runtime had no memory for it, tries again with what the neighbours give
- * (HIPMM_EFFORT_IDLE), then waiting for work (HIPMM_EFFORT_WAIT), then by every way that the graph has (HIPMM_EFFORT_ALL).
- * If that fails, the message says who holds the memory. The second also does what instance_finish_op() does. */
+/* An allocation has failed with `status`. If the runtime had no memory for it, tries again with what the neighbours
+ * give (HIPMM_EFFORT_IDLE), then waiting for work (HIPMM_EFFORT_WAIT), then by every way that the graph has
+ * (HIPMM_EFFORT_ALL). If that fails, the message says who holds the memory. The second also does what
+ * instance_finish_op() does. */
 enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status);
 enum hipmm_status neighbours_allocate_and_finish(const struct neighbours_call *call, size_t alignment,
                                                  enum hipmm_status status);
 
-/* The ops' allocate, and one of these two after a failure, for the functions with which a call enters hipmm. The call is
- * written to memory, which costs less than to keep it in registers for a failure. */
+/* The ops' allocate, and one of these two after a failure, for the functions with which a call enters hipmm. The
+ * call is written to memory, which costs less than to keep it in registers for a failure. */
 #define NEIGHBOURS_FIRST_ALLOCATE(after_failure)                                               \
   const struct neighbours_call call = {resource, bytes, stream, ptr_out};                      \
   const struct hipmm_ops *ops = resource->ops;                                                 \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): finds the resources below that have the ops, and has the
- * calls refused that need their memory (logged_ops.c). Called by applications between phases of their work. */
+/* suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): finds the resources below that have the ops, and
+ * makes calls fail that need their memory (logged_ops.c). Called by applications between phases of their work. */
 #include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"
@@ -62,7 +62,7 @@ static enum hipmm_status suspend_end(struct instance *instance)
   return status;
 }
 
-/* Calls the op of each resource, from the top down, that is not as it should be: `content` is NULL to resume. */
+/* Calls the op of each resource that is not yet in the wanted state, from the top down. `content` is NULL to resume. */
 static struct suspend_result suspend_each(const struct instance *top, const enum hipmm_content *content)
 {
   struct suspend_result result = {.failure = {.struct_size = sizeof result.failure}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* race_detector.c: see race_detector.h. Called by what feeds it, in any thread, also with locks of a runtime held: the lock of
- * the detector is the last of all, and around no call of HIP or of the program. */
+/* race_detector.c: see race_detector.h. Called in any thread, also with locks of a runtime held. The detector's
+ * lock is the last in the order, and no call of HIP or of the program is made under it. */
 #include "race_detector.h"
 #include "../../core/base/cancel.h"
 #include "race_memory.h"

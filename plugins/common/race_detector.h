@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* race_detector.h: finds uses of memory that no stream order protects, in the calls of one run. It is told of work on
- * streams, of events and of waits by a runtime (plugins/runtimes/software/watch.c) or by the hooks of `hipmm run`
- * (preload/races.c), and of blocks by hipmm's core (core/base/memory_observer.h). Compiled into both.
+/* race_detector.h: finds uses of memory that no stream order protects, in the calls of one run. It is told of work
+ * on streams, of events and of waits by a runtime (plugins/runtimes/software/watch.c) or by the hooks of `hipmm run`
+ * (preload/checks.c), and of blocks by hipmm's core (core/base/memory_observer.h). Compiled into both.
  *
- * Every block that the program has got from the top of a stack knows the last work of each stream that used it; its
- * addresses know, after the free, the free. So the detector sees
+ * The detector records the last work of each stream on every block that the program has from the top of a stack, and
+ * the last free of each address. So it finds
  *   - memory that a resource gives to a stream which is not ordered after the free before,
  *   - memory that is freed on a stream which is not ordered after the work that uses the memory,
  *   - work on freed memory, a second free, memory that is given out twice, work past the end of a block,
@@ -24,8 +24,8 @@ struct race_access {
   size_t bytes;
 };
 
-/* From here on, until the process ends. `knows_all_work`: no kernel or host thread writes to device memory unseen, so that
- * reads of bytes that were never written can be told. */
+/* From here on, until the process ends. `knows_all_work`: no kernel or host thread writes to device memory unseen,
+ * so that reads of bytes that were never written can be told. */
 void races_start(bool knows_all_work);
 bool races_are_on(void);
 
@@ -49,13 +49,13 @@ void races_host_after_device(int device); /* -1: all */
 
 /* ---- Memory ---- */
 
-/* The runtime has given the range to hipmm or to the program, and has it back. Between the two, what is freed to a resource
- * is remembered. */
+/* The runtime has given the range to hipmm or to the program, and has it back. Between the two, frees to a resource
+ * are recorded. */
 void races_driver_gave(const void *start, size_t bytes);
 void races_driver_took(const void *start, size_t bytes); /* 0 bytes: the range that begins there */
 
-/* For the functions of struct memory_observer. The calls of HIP that the thread makes between enter and leave are hipmm's
- * own: they order work, and the memory that they touch is hipmm's affair. enter returns whether it is the outermost. */
+/* For the functions of struct memory_observer. The HIP calls of the thread between enter and leave are hipmm's own:
+ * they order work, and their memory is not checked. enter returns whether it is the outermost. */
 bool races_enter(void);
 void races_leave(void);
 void races_allocated(const struct memory_event *event, const struct race_stream *stream);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* race_memory.c: see race_memory.h. Called by race_detector.c.
  *
- * A block has the last work of each stream on it, and the frees before it in its place that not every stream is ordered
- * after. A free reports what it is not ordered after, and stands for all of it from then on: what remains of the block is
- * that one free. So a block costs no more than the streams that use it, and what is given out anew is checked against one
- * point for each freed block in its place. */
+ * A block has the last work of each stream on it, and the earlier frees in its place that some stream is not ordered
+ * after. A free reports the work that it is not ordered after. From then on the free stands for all work on the
+ * block. So a block costs one record for each stream that uses it, and a new block is checked against one point for
+ * each freed block in its place. */
 #include "race_memory.h"
 #include "race_unwritten.h"
 
@@ -103,8 +103,8 @@ struct placement {
   const struct race_line *line;
 };
 
-/* What a free has left where the block is now. The block's own stream must be ordered after it; other streams are checked
- * when they use the block. */
+/* The remains of a free in the place of the new block. The block's own stream must be ordered after it; other
+ * streams are checked when they use the block. */
 static void race_memory_inherit(void *closure, const struct race_remains *remains)
 {
   const struct placement *placement = closure;
@@ -120,8 +120,8 @@ static void race_memory_inherit(void *closure, const struct race_remains *remain
   race_memory_report(RACE_REUSE, block, start, end - start, &block->allocated.site, &remains->freed.site);
 }
 
-/* A block of another resource that holds the new one is memory that the program itself divides, or a resource of the program's
- * does: it is not watched any more. */
+/* The new block lies in a block of another resource: the program, or a resource of the program, divides that block.
+ * The outer block is not watched any more. */
 static void race_memory_displace(const struct race_block *block)
 {
   uintptr_t start = block->by_address.major, bytes = block->by_address.minor;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* race_order.h: what is ordered before what, as the calls of a program say it: vector clocks of streams, events and the
- * host. Compiled into the race detector (race_detector.h), whose lock is held.
+/* race_order.h: what is ordered before what, as the calls of a program say it: vector clocks of streams, events and
+ * the host. Compiled into the race detector (race_detector.h), whose lock is held.
  *
- * A stream has a tick for each piece of its work. Its clock says up to which tick the work of each other stream is over
- * before the next work of this one. The host is one clock for all threads: how threads of a program order themselves cannot
- * be seen, so what one thread has waited for counts as over for all. Only calls count, never the time at which work
- * happens to run: one run of a program shows a missing wait, whatever the schedule was. */
+ * A stream has a tick for each piece of its work. Its clock says up to which tick the work of each other stream is
+ * over before the next work of this one. The host is one clock for all threads: how threads of a program order
+ * themselves cannot be seen, so what one thread has waited for counts as over for all. Only calls count, never the
+ * time at which work happens to run: one run of a program shows a missing wait, whatever the schedule was. */
 #ifndef HIPMM_PLUGINS_COMMON_RACE_ORDER_H
 #define HIPMM_PLUGINS_COMMON_RACE_ORDER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* race_remains.c: see race_remains.h. Called by race_memory.c. The oldest remains are forgotten where there are very many,
- * so that memory is bounded. */
+/* race_remains.c: see race_remains.h. Called by race_memory.c. The oldest remains are forgotten where there are very
+ * many, so that memory is bounded. */
 #include "race_remains.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* suspend.c: saves what is allocated, gives the physical memory back, and restores both.
  *
- * On ROCm (vllm#37533; seen up to 7.2), the driver keeps memory that was unmapped and released as long as its range of
- * addresses is reserved. Others free the reservation and reserve the same addresses again. The pool does not: between the two
- * calls another thread's mmap() can get the addresses, and every pointer into them would be lost. The pool asks the device
- * what is free before and after instead, and warns if the memory did not come back. On ROCm, growth `auto` maps no memory, so
- * that only a graph that asks for mapped memory gets there. */
+ * On ROCm (vllm#37533; seen up to 7.2), the driver keeps memory that was unmapped and released as long as its range
+ * of addresses is reserved. Other libraries free the reservation and reserve the same addresses again. The pool does
+ * not: between the two calls another thread's mmap() can get the addresses, and every pointer into them would be
+ * lost. Instead, the pool asks the device for its free memory before and after, and warns if the memory did not come
+ * back. On ROCm, growth `auto` maps no memory, so that only a graph that asks for mapped memory gets there. */
 #include "suspend.h"
 #include "../../core/base/cancel.h"
 #include "allocate.h"
@@ -13,7 +13,7 @@
 
 #include <time.h>
 
-/* To pin memory takes time: one piece is pinned while the one before is being filled. */
+/* Pinning is slow: one piece is pinned while the previous one is being filled. */
 static const uint64_t PIECE_BYTES = 256ull << 20;
 
 static double suspend_seconds(void)

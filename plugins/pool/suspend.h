@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* suspend.h: a mapped pool without physical memory. The records of blocks and chunks stay as they are, so that every
- * pointer stays valid: frees work, and memory comes back under the same addresses. What is allocated is saved in pinned host
- * memory, or dropped. Idle memory is released before, and what becomes idle meanwhile does not come back. Called by pool.c,
- * never on the path of allocations. */
+ * pointer stays valid: frees work, and memory comes back under the same addresses. The content of allocated blocks
+ * is saved in pinned host memory, or dropped. Idle memory is released first. Blocks that are freed meanwhile get no
+ * memory at the resume. Called by pool.c, never on the path of allocations. */
 #ifndef HIPMM_POOL_SUSPEND_H
 #define HIPMM_POOL_SUSPEND_H
 
@@ -10,8 +10,8 @@
 
 struct pool;
 
-/* A range of addresses whose content is saved: allocated blocks, and gaps of less than a granule between them, so that no
- * granule in it is uncommitted. */
+/* A range of addresses whose content is saved: allocated blocks, and gaps of less than a granule between them, so
+ * that no granule in it is uncommitted. */
 struct saved_range {
   uint64_t start, bytes;
 };

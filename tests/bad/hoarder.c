@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hoarder.c: a sub-allocator as a third party may write it: it keeps the last block that was freed, gives nothing back before
- * it is destroyed since it has no trim, and holds its lock while it calls its upstream. */
+/* hoarder.c: a sub-allocator as a third party may write it: it keeps the last block that was freed, gives nothing
+ * back before it is destroyed since it has no trim, and holds its lock while it calls its upstream. */
 #include <hipmm/plugin.h>
 #include <pthread.h>
 

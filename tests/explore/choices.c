@@ -74,7 +74,8 @@ static bool choices_try(struct choices_search *search, struct choices *choices, 
   return true;
 }
 
-/* Cuts runs of decisions out, long ones first. A step of a program is a few decisions: short runs are of every length. */
+/* Cuts runs of decisions out, long ones first. A step of a program is a few decisions: short runs are of every
+ * length. */
 static bool choices_cut(struct choices_search *search, struct choices *choices)
 {
   static struct choices changed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* choices.h: a run whose every decision is a number of a list: the search that covers all lists, one that draws them from a
- * seed, and the one that makes a failing list shorter. A decision that the list does not reach is 0, the simplest choice; one
- * beyond its limit is taken modulo the limit. So each list is a run, and what was cut out of a list leaves one. */
+/* choices.h: a run takes each of its decisions from a list of numbers. One search covers all lists, one draws lists
+ * from a seed, and one makes a failing list shorter. A decision after the end of the list is 0, the simplest choice;
+ * a number beyond the limit of its decision is taken modulo the limit. So every list is a run, also after a cut. */
 #ifndef HIPMM_TESTS_EXPLORE_CHOICES_H
 #define HIPMM_TESTS_EXPLORE_CHOICES_H
 
@@ -32,8 +32,8 @@ uint64_t choices_draw(void *choices, uint64_t limit);
 /* Makes the list that of the next run in depth-first order; false after the last one. */
 bool choices_next(struct choices *choices);
 
-/* Makes the list what the last run took, and then shorter and smaller for as long as `fails` fails with it. Returns the runs
- * that this took; `most_runs` at most. */
+/* Makes the list what the last run took, and then shorter and smaller for as long as `fails` fails with it. Returns
+ * the runs that this took; `most_runs` at most. */
 size_t choices_shrink(struct choices *choices, bool (*fails)(void *arg, struct choices *choices), void *arg,
                       size_t most_runs);
 

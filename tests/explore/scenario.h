@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* scenario.h: one program over one stack, whose every step a list of choices decides: what the program does next on which
- * stream, and, on the stepped scheduler of the software device, which stream's work runs next. Each block is filled on its
- * stream and looked at by the stream that frees it; live blocks must not overlap; nothing may be lost. */
+/* scenario.h: one program over one stack. A list of choices decides each step: what the program does next on which
+ * stream, and, on the stepped scheduler of the software device, which stream's work runs next. Each block is filled on
+ * its stream and checked on the stream that frees it. Live blocks must not overlap, and nothing may leak. */
 #ifndef HIPMM_TESTS_EXPLORE_SCENARIO_H
 #define HIPMM_TESTS_EXPLORE_SCENARIO_H
 
@@ -20,8 +20,8 @@ struct scenario {
   bool is_sizeless;             /* blocks may be freed without a size */
 };
 
-/* Runs `steps` steps, then frees all blocks and ends all work. NULL, or what went wrong; the text lasts until the next run.
- * `tells`: writes the steps to standard error. */
+/* Runs `steps` steps, then frees all blocks and ends all work. NULL, or what went wrong; the text lasts until the
+ * next run. `tells`: writes the steps to standard error. */
 const char *scenario_run(const struct scenario *scenario, unsigned steps, struct choices *choices, bool tells);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs on streams, and the orders in which their work may run, explored: all short programs, by a depth-first search over
- * lists of decisions; long ones from seeds. A failing run is made shorter and printed with the command that repeats it. The
- * last tests put mistakes into copies of plugins, those that once were there among them, and show how soon each is found.
+/* Explores programs on streams, and the orders in which their work may run: all short programs, by a depth-first
+ * search over lists of decisions; long programs from seeds. A failing run is made shorter and printed with the command
+ * that repeats it. The last tests put mistakes into copies of plugins, some of which hipmm once had, and show how soon
+ * each is found.
  *
  *   HIPMM_TEST_DEPTH=5     all programs of 5 steps
  *   HIPMM_TEST_SEED=7      the first seed;  HIPMM_TEST_SEEDS=1000000  how many seeds for each stack
@@ -96,8 +97,8 @@ static size_t shrink(struct explored *explored, struct choices *choices)
   return runs;
 }
 
-/* Says what to do to see the run again, for the run that `choices` has just taken. Returns what the shorter list comes to;
- * NULL: it does not fail. */
+/* Says what to do to see the run again, for the run that `choices` has just taken. Returns what the shorter list
+ * comes to; NULL: it does not fail. */
 static const char *report(const struct scenario *scenario, unsigned steps, struct choices *choices)
 {
   char text[TEXT_BYTES];

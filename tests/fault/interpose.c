@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* interpose.c: see interpose.h. Each function finds the next definition, which is a sanitizer's or libc's, when it is first
- * called; until then dlsym() itself may allocate, from a small array. */
+/* interpose.c: see interpose.h. Each function finds the next definition, which is a sanitizer's or libc's, when it
+ * is first called; until then dlsym() itself may allocate, from a small array. */
 #include "interpose.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* interpose.h: functions of libc that this program has in the place of libc's own, so that a test can make the nth call
- * fail: host memory (malloc and its family, mmap, pthread_create) and files (open, write, rename, …). The program, the
- * plugins and the libraries below them all call these. Calls of the dynamic loader, which ends the process without memory,
+/* interpose.h: this program's own versions of functions of libc, so that a test can make the nth call fail: host
+ * memory (malloc and its family, mmap, pthread_create) and files (open, write, rename, …). The program, the plugins
+ * and the libraries below them all call these. Calls of the dynamic loader, which ends the process without memory,
  * and of the software device, whose failures are failed HIP calls, are neither counted nor made to fail. */
 #ifndef HIPMM_TESTS_FAULT_INTERPOSE_H
 #define HIPMM_TESTS_FAULT_INTERPOSE_H
@@ -14,8 +14,8 @@ enum interpose_kind {
   INTERPOSE_FILES   /* calls of every thread: logs have writers */
 };
 
-/* Instead of an errno of a file: the call reads or writes half of what it is asked to; with FILLED, the next call finds no
- * space. */
+/* Instead of an errno of a file: the call reads or writes half of what it is asked to; with FILLED, the next call
+ * finds no space. */
 enum { INTERPOSE_SHORT = -1, INTERPOSE_FILLED = -2 };
 
 /* Finds the libraries that are left out; after they were loaded. */
@@ -27,8 +27,8 @@ void interpose_begin(enum interpose_kind kind, uint64_t nth, int code);
 /* The same; all calls after the nth fail too. */
 void interpose_begin_lasting(enum interpose_kind kind, uint64_t nth, int code);
 
-/* From now on `tell` is called at each cancellation point (pthread_cancel()) of the calling thread: at calls on files, and at
- * HIP calls, in which a driver may have some. `can_end`: the thread would end there. NULL: no more. */
+/* From now on `tell` is called at each cancellation point (pthread_cancel()) of the calling thread: at calls on
+ * files, and at HIP calls, in which a driver may have some. `can_end`: the thread would end there. NULL: no more. */
 void interpose_watch_cancellation(void (*tell)(const char *call, bool can_end));
 
 /* Ends what interpose_begin() began. The number of calls since the begin. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* sweep.h: runs a scenario again and again, each time with one step failing that it takes: a HIP call, an allocation of
- * host memory, a call on a file. Of each failure it asks that
+/* sweep.h: runs a scenario again and again. Each time another step fails: a HIP call, an allocation of host memory,
+ * or a call on a file. For each failure it checks that
  *
  *   - the call that it hits fails with a status for it and a message that names it, or succeeds all the same;
  *   - no output was written by a call that failed;
  *   - the same call then succeeds, and so does the rest of the scenario, which looks after its own data;
- *   - a thread that is cancelled does not end in it;
+ *   - a cancelled thread does not end in the call;
  *   - in the end nothing is left: device memory, host memory, mappings, files; the same device is current.
  *
- * HIPMM_TEST_FAULTS=N makes at most N steps of each kind, or calls of a HIP function, fail, evenly spread from a place that HIPMM_TEST_SEED moves (it is
- * printed). HIPMM_TEST_ONLY="SCENARIO/KIND/N", as a failure names it, runs that step alone; HIPMM_TEST_PLACE=1 prints the
- * backtrace of the call that failed. */
+ * HIPMM_TEST_FAULTS=N makes at most N steps of each kind, or calls of a HIP function, fail, evenly spread from a
+ * place that HIPMM_TEST_SEED moves (it is printed). HIPMM_TEST_ONLY="SCENARIO/KIND/N", as a failure names it, runs
+ * that step alone; HIPMM_TEST_PLACE=1 prints the backtrace of the call that failed. */
 #ifndef HIPMM_TESTS_FAULT_SWEEP_H
 #define HIPMM_TESTS_FAULT_SWEEP_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sweeps (sweep.h) over what writes files: logs, records, published counters, reports, the debug log. The disk is full, a
- * write does half of its work, a signal interrupts a call. The program goes on, what is lost is counted and told, what is
- * in a file can be read, and no file, mapping or temporary name is left behind. */
+/* Sweeps (sweep.h) over what writes files: logs, records, published counters, reports, the debug log. The disk is
+ * full, a write does half of its work, a signal interrupts a call. The program goes on, what is lost is counted and
+ * told, what is in a file can be read, and no file, mapping or temporary name is left behind. */
 #include "../support/support.h"
 #include "sweep.h"
 

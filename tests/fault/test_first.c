@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The first use of hipmm in a process, in a child for each step: plugins are looked for and loaded, the runtime is opened,
- * threads get their keys. Each allocation of host memory and each call on a file in that fails once; the same call then
- * succeeds. HIPMM_TEST_FAULTS and HIPMM_TEST_SEED: as in sweep.h. */
+/* The first use of hipmm in a process, in a child for each step: plugins are looked for and loaded, the runtime is
+ * opened, threads get their keys. Each allocation of host memory and each call on a file in that fails once; the
+ * same call then succeeds. HIPMM_TEST_FAULTS and HIPMM_TEST_SEED: as in sweep.h. */
 #include "../support/support.h"
 #include "interpose.h"
 

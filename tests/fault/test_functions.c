@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sweeps (sweep.h) over every public function: each HIP call, allocation of host memory and call on a file that it makes
- * fails once. A function that no scenario calls fails the test. */
+/* Sweeps (sweep.h) over every public function: each HIP call, allocation of host memory and call on a file that it
+ * makes fails once. A function that no scenario calls fails the test. */
 #include "../../core/runtime/hip.h"
 #include "../abi/functions.h"
 #include "../support/support.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sleep.c: a pool that sleeps, on a real device: what the device has free then, how fast the content is saved and restored
- * beside a plain pinned copy, a captured graph that runs afterwards, and two processes that use one device by turns.
- * HIPMM_RUNTIME chooses the runtime. Prints a JSON object; exit status 1 if data is wrong or a call was refused.
+/* sleep.c: a sleeping pool on a real device: the device's free memory meanwhile, the speed of saving and restoring
+ * compared with a plain pinned copy, a captured graph that runs afterwards, and two processes that use one device by
+ * turns. HIPMM_RUNTIME chooses the runtime. Prints a JSON object; exit status 1 if data is wrong or a call was
+ * refused.
  *
  *     sleep [BYTES]                one process, that many bytes; by default 60 GiB, and at most 3/4 of what is free
  *     sleep --turns [PERCENT]      two processes, each with that part of the device; by default 60

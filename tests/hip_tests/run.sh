@@ -1,18 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# HIP's own tests (ROCm/hip-tests) on the software device, alone and under `hipmm run` over a pool. Nothing of them is in
-# this tree: FOLDER is a checkout, of the release whose headers HIP_INCLUDE has (default: /opt/rocm/include).
+# HIP's own tests (ROCm/hip-tests) on the software device, alone and under `hipmm run` over a pool. Nothing of them is
+# in this tree: FOLDER is a checkout, of the release whose headers HIP_INCLUDE has (default: /opt/rocm/include).
 #
 #     sh tests/hip_tests/run.sh FOLDER [alone|run|both] [FILTER...]
 #
-# FILTER: part of FOLDER/FILE:CASE, such as memory/hipMalloc: or Unit_hipMemcpy. Builds in build-hip-tests (BUILD): hipmm
-# with those headers, and one host program for each file of tests, which takes half an hour the first time. A kernel runs
-# on the host, one thread after the other, through hipLaunchHostFunc (include/hip/hip_runtime.h); a test that needs more
-# of a GPU is counted as "gpu". From the environment: JOBS; FOLDERS of catch/unit; LIMIT, the seconds of a case; GRAPH, that
-# of `hipmm run`.
-# Prints a table of results, and what did not pass; the outputs are in BUILD/out. Ends with "N passed, N failed": failed
-# is what known.txt does not explain.
+# FILTER: part of FOLDER/FILE:CASE, such as memory/hipMalloc: or Unit_hipMemcpy. Builds in build-hip-tests (BUILD):
+# hipmm with those headers, and one host program for each file of tests, which takes half an hour the first time. A
+# kernel runs on the host, one thread after the other, through hipLaunchHostFunc (include/hip/hip_runtime.h); a test
+# that needs more of a GPU is counted as "gpu". From the environment: JOBS; FOLDERS of catch/unit; LIMIT, the seconds of
+# a case; GRAPH, that of `hipmm run`. Prints a table of results, and what did not pass; the outputs are in BUILD/out.
+# Ends with "N passed, N failed": failed is what known.txt does not explain.
 set -eu
 tests=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$tests/../.." && pwd)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_races.c: the race detector of the software device: each kind of mistake is reported in a run in which nothing goes
- * wrong, with its kind, resource, call and both call stacks; and nothing is reported of programs that are right. */
+/* test_races.c: the race detector of the software device: each kind of mistake is reported in a run in which nothing
+ * goes wrong, with its kind, resource, call and both call stacks; and nothing is reported of programs that are
+ * right. */
 #include "../../core/runtime/hip.h"
 #include "../support/fixture.h"
 
@@ -232,7 +233,8 @@ static const char *const right[] = {
     "'stack': ['pool', 'managed']",
 };
 
-/* Blocks go from stream to stream, each time with an order between the two, or none at all, as the resource has to see to. */
+/* Blocks go from stream to stream, each time with an order between the two, or none at all, as the resource has to
+ * see to. */
 static void pass_blocks_on(hipmm_stream_t *streams, unsigned n)
 {
   for (unsigned i = 0; i < 40; i++) {

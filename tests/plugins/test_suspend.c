@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): what the device has free then, what a block holds
- * afterwards, and what is refused meanwhile. */
+/* test_suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): what the device has free then, what a block
+ * holds afterwards, and what is refused meanwhile. */
 #include "../support/both_schedulers.h"
 #include "../support/random.h"
 

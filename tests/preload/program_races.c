@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* program_races.c: what the HIP program does wrong with the order of streams, in runs in which nothing goes wrong; and what
- * it does right. */
+/* program_races.c: wrong and right uses of stream order by the HIP program, in runs in which nothing goes wrong. */
 #include "program.h"
 
 #include <stdlib.h>

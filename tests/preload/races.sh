@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# hipmm run --check-streams: what it finds in a HIP program, by the software device's own detector and by that of the preload
-# object, as on a GPU; the exit status; and that programs that are right run as without it.
+# hipmm run --check-streams: what it finds in a HIP program, by the software device's own detector and by that of the
+# preload object, as on a GPU; the exit status; and that programs that are right run as without it.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 . "$top_srcdir/tests/preload/common.sh"
 program=program

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/base/lock_order.c: each kind of violation ends the process with both locks and where they were taken, and
- * what is right goes on. Each runs in a fork. The locks are the test's own, taken as if by files of hipmm. */
+/* Tests of core/base/lock_order.c: each kind of violation ends the process with both locks and where they were
+ * taken, and what is right goes on. Each runs in a fork. The locks are the test's own, taken as if by files of
+ * hipmm. */
 #include "../../core/base/lock_order.h"
 #include "../support/support.h"
 
@@ -232,8 +233,8 @@ static void wait_under_another(void)
   lock_order_cond_timedwait(&condition, &locks[0], &past, &at_table);
 }
 
-/* What hung: the list of threads stayed locked around the end of a thread, which takes the lock of a pool; and a pool that
- * is destroyed under a lock waits for a thread whose end needs that lock. */
+/* What hung: the list of threads stayed locked around the end of a thread, which takes the lock of a pool; and a
+ * pool that is destroyed under a lock waits for a thread whose end needs that lock. */
 static void end_a_thread_under_the_list(void)
 {
   take(0, &at_thread_list);

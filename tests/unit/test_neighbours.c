@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of what happens when a device has no memory left: other resources of the process are asked for what is idle, in which
- * order things are tried, and what the message says. The device has 256 MiB. */
+/* Tests of what happens when a device has no memory left: other resources of the process are asked for what is idle,
+ * in which order things are tried, and what the message says. The device has 256 MiB. */
 #include <hipmm/memory.h>
 
 #include "../support/both_schedulers.h"

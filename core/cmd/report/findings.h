@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* findings.h: what a reader wants to know first of a log, in sentences: where the peak is, and why. Called by summary.c. */
+/* findings.h: sentences with the main findings of a log: where the peak is, and why. Called by summary.c. */
 #ifndef HIPMM_CORE_CMD_REPORT_FINDINGS_H
 #define HIPMM_CORE_CMD_REPORT_FINDINGS_H
 

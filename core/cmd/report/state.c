@@ -15,7 +15,8 @@ struct state {
 
 /* ---- Values ---------------------------------------------------------------------------------------------------- */
 
-/* The number at "key" of the object at "part", or of `object` itself if that is NULL; 0 where it is none, or below 0. */
+/* The number at "key" of the object at "part", or of `object` itself if that is NULL; 0 where it is none, or below
+ * 0. */
 static uint64_t state_number(const json_t *object, const char *part, const char *key)
 {
   json_int_t number = json_integer_value(json_object_get(part ? json_object_get(object, part) : object, key));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* state_print.c: the summary of state.h as text and as a page. A table that is wider than the terminal becomes a list, with
- * a line for each value. */
+/* state_print.c: the summary of state.h as text and as a page. A table that is wider than the terminal becomes a
+ * list, with a line for each value. */
 #include "../../base/units.h"
 #include "../cmd.h"
 #include "page.h"

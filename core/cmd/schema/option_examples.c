@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* option_examples.c: values of an option that are valid in any graph, for editors, which offer them. They are made of the
- * option's row: its default, its words and bounds, and what its description has in quotes. */
+/* option_examples.c: values of an option that are valid in any graph, for editors, which offer them. They are made
+ * of the option's row: its default, its words and bounds, and what its description has in quotes. */
 #include "../../option/option_value.h"
 #include "schema.h"
 

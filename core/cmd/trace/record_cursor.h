@@ -25,8 +25,8 @@ struct record_stacks {
 
 enum record_step { RECORD_STEP_END, RECORD_STEP_EVENT, RECORD_STEP_DAMAGED };
 
-/* Decodes the next event; texts on the way go into `stacks`, where the first of a number stays. RECORD_STEP_DAMAGED: the
- * event is not whole, or there is no memory for a text. */
+/* Decodes the next event; texts on the way go into `stacks`, where the first of a number stays. RECORD_STEP_DAMAGED:
+ * the event is not whole, or there is no memory for a text. */
 enum record_step record_cursor_next(struct record_cursor *cursor, struct record_stacks *stacks);
 
 void record_stacks_clear(struct record_stacks *stacks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* watch.c: tells the race detector (plugins/common/race_detector.h) of operations, waits and memory, if "check_streams" is on.
- * Called where they begin: by submit.c, event.c, stream.c and by the tables of memory. An operation is told when it is
- * handed over, so that what is found does not depend on when the scheduler runs it. */
+/* watch.c: tells the race detector (plugins/common/race_detector.h) of operations, waits and memory, if
+ * "check_streams" is on. Called by submit.c, event.c, stream.c and the tables of memory. An operation is reported to
+ * the detector when it is submitted, so the result does not depend on when the scheduler runs it. */
 #include "watch.h"
 
 struct race_stream software_watch_stream(const struct software_queue *queue)
@@ -27,8 +27,8 @@ static struct race_access watch_access(const struct software_span *span)
   return (struct race_access){span->start, span->bytes};
 }
 
-/* Between the rows of a copy are bytes that it does not touch: so what it reads and what it writes is told apart, since a
- * copy as a whole tells which bytes were written. */
+/* Between the rows of a copy are bytes that it does not touch: so what it reads and what it writes is told apart,
+ * since a copy as a whole tells which bytes were written. */
 static void watch_memory(const struct race_stream *stream, const struct software_operation *operation)
 {
   const char *call = software_call_name(operation->call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* chunk_binning.c: a binning as it was: of a block that begins where a chunk of its bin begins, a free without a size gives
- * the whole chunk back to the resource below, which gives it out over the live blocks of the chunk. */
+/* chunk_binning.c: a binning with an old mistake. A block begins where a chunk of its bin begins: a free without a size
+ * frees the whole chunk to the upstream, which allocates it again over the live blocks of the chunk. */
 #include "../../../plugins/binning/bins.h"
 
 static bool chunk_is_below(const struct bins *bins, const void *ptr)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* early_reuse.c: a fixed_size that takes the work of a stream for done when it asks whether it is. */
+/* early_reuse.c: a fixed_size that treats work of a stream as completed as soon as it queries it. */
 #include "../../../plugins/fixed_size/reuse.h"
 
 #define stream_poll(streams, id) stream_complete(streams, id)

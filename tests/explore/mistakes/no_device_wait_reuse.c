@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* no_device_wait_reuse.c: a fixed_size that takes all work of the device for done where it should wait for it. */
+/* no_device_wait_reuse.c: a fixed_size that treats all work of the device as completed and does not wait for it. */
 #include "../../../plugins/fixed_size/reuse.h"
 
 #define streams_wait_for_device(streams, user) ((void)(user), HIPMM_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* no_wait_uses.c: a monotonic that begins anew without a wait for the streams that used its memory. */
+/* no_wait_uses.c: a monotonic that starts over without waiting for the streams that used its memory. */
 #include "../../../plugins/monotonic/uses.h"
 
 #define stream_wait(streams, waiter, id, epoch) ((void)(epoch), true)

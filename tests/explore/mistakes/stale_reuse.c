@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stale_reuse.c: a fixed_size as it was: a stream that has the handle of one that is gone is taken for that one. */
+/* stale_reuse.c: a fixed_size with an old mistake: it takes a new stream for a destroyed one with the same handle. */
 #include "../../../plugins/fixed_size/reuse.h"
 
 #define stream_is_sure(streams, id) ((void)(streams), (void)(id), true)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of a suspended pool from inside, over chunks that are only numbers: with one mapping for each chunk as on ROCm, and
- * with several; whichever call of the upstream fails. */
+/* Tests of a suspended pool from inside, over chunks that are only numbers: with one mapping for each chunk as on
+ * ROCm, and with several; whichever call of the upstream fails. */
 #include "../../../plugins/pool/allocate.h"
 #include "../../../plugins/pool/options.h"
 #include "../../support/random.h"

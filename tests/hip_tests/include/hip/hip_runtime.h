@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* hip_runtime.h: stands in front of HIP's own for host programs of tests/hip_tests. A kernel is a function of the host; its
- * launch, which convert.py rewrites, is work of its stream that runs the function once for each thread of the grid, one
- * after the other. What threads of a block do together ends the program as "needs a GPU". */
+/* hip_runtime.h: stands in front of HIP's own for host programs of tests/hip_tests. A kernel is a function of the
+ * host; its launch, which convert.py rewrites, is work of its stream that runs the function once for each thread of
+ * the grid, one after the other. Cooperation of the threads of a block ends the program as "needs a GPU". */
 #ifndef HIPMM_TESTS_HIP_TESTS_HIP_RUNTIME_H
 #define HIPMM_TESTS_HIP_TESTS_HIP_RUNTIME_H
 
