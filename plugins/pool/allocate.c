@@ -54,7 +54,7 @@ static enum hipmm_status pool_allocate_locked(struct pool *pool, struct cache *k
                                               hipmm_stream_t stream, void **ptr_out)
 {
   uint32_t id = BLOCK_NONE;
-  if (__builtin_expect(pool->backing.granules.chunks.is_suspended, 0))
+  if (__builtin_expect(pool->backing.granules.chunks.is_suspended, 0)) /* the core refuses calls that begin later */
     return pool->services->refuse(pool->services, HIPMM_E_STATE,
                                   "cannot allocate {0:bytes}: it was suspended meanwhile; resume it first",
                                   request->requested, 0, 0);

@@ -331,10 +331,6 @@ enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap
 {
   struct slack *slack = &granules->slack;
   uint32_t id = BLOCK_NONE;
-  if (granules->chunks.is_suspended) /* a call that began before: the core refuses those that come later */
-    return heap->blocks.services->refuse(heap->blocks.services, HIPMM_E_STATE,
-                                         "cannot allocate {0:bytes}: it was suspended meanwhile", request->requested, 0,
-                                         0);
   uint64_t peak_bytes = slack->peak_bytes;
   slack_update(slack, &granules->chunks, heap->live_bytes + request->bytes);
   bool is_short = slack_is_short(slack, &granules->chunks, request->bytes);

@@ -98,6 +98,7 @@ _ADVICE = {
     "hipmm_get() reads it": "hipmm.get() reads it",
     "get it with hipmm_resource_get_by_name()": "get it with hipmm.resource(name)",
     "fork before hipmm_init()": "fork before hipmm.init()",
+    "(hipmm_resource_resume())": "(hipmm.wake())",
 }
 
 

@@ -191,6 +191,10 @@ grep -q '&lt;b&gt;x' snapshot.html && ! grep -q '<b>x\|http\|@data@' snapshot.ht
 "$hipmm" report --json - <snapshot.json >"$work/out" || fail "a snapshot from standard input"
 is tables.0.rows '[[0, "<b>x", "devices/0/pool", 8388608, 9437184]]'
 is tables.3.rows.0 '["devices/0/pool", "0x400000", "0x0", 1, 6291456]'
+sed 's/"memory":/"suspended": true, &/' snapshot.json >asleep.json
+run 0 report asleep.json
+prints ' is suspended: its [0-9]* live blocks* of .* have no memory until it resumes\.$'
+! grep -q 'that no block uses' "$work/out" || fail "free memory of a suspended resource: $(cat "$work/out")"
 COLUMNS=40 "$hipmm" report snapshot.json >"$work/out"
 prints '^    held: 8 MiB$'
 run 1 convert snapshot.json

@@ -67,6 +67,12 @@ static void state_find_memory(struct state *state, const json_t *resource, const
   const json_t *memory = json_object_get(resource, "memory");
   uint64_t blocks = state_number(memory, "live", "blocks"), free_bytes = state_number(memory, "free", "bytes");
   units_format_bytes(state_number(memory, "live", "bytes"), live, sizeof live);
+  if (json_is_true(json_object_get(resource, "suspended"))) {
+    output_add_sentence(state->findings,
+                        "%s is suspended: its %llu live block%s of %s have no memory until it resumes.", name,
+                        (unsigned long long)blocks, text_plural(blocks), live);
+    return;
+  }
   units_format_bytes(free_bytes + state_number(memory, "pending", "bytes") + state_number(memory, "cached", "bytes"),
                      idle, sizeof idle);
   units_format_bytes(state_number(memory, NULL, "largest_free_bytes"), largest, sizeof largest);
