@@ -12,6 +12,7 @@
 enum lock_rank {
   LOCK_FRAMEWORK,
   LOCK_SERVED,
+  LOCK_SERVED_HANDLES,
   LOCK_LIFECYCLE,
   LOCK_PINNED,
   LOCK_DEVICE_TABLE,
@@ -33,6 +34,8 @@ enum lock_rank {
   LOCK_COUNTERS,
   LOCK_COUNTER_SHARDS,
   LOCK_SPIN,
+  LOCK_NVIDIA_CONTEXT,
+  LOCK_NVIDIA_DRIVER,
   LOCK_SOFTWARE_START,
   LOCK_SOFTWARE,
   LOCK_SOFTWARE_CALLS,
@@ -51,6 +54,7 @@ static const struct lock_rank_text {
 } lock_ranks[LOCK_RANKS] = {
   [LOCK_FRAMEWORK] = {"first use", "the first use by a framework, by RMM's C interface, and under `hipmm run`; around `hipmm_init()`"},
   [LOCK_SERVED] = {"devices of `hipmm run`", "which devices are served; around the building of a device's stack"},
+  [LOCK_SERVED_HANDLES] = {"handles of `hipmm run`", "streams, pools and shared memory of the program; around `hipmm_stream_retain()`"},
   [LOCK_LIFECYCLE] = {"lifecycle", "init and finalize, one at a time; around the destruction of stacks"},
   [LOCK_PINNED] = {"pinned resource", "the stacks for host buffers; around their building"},
   [LOCK_DEVICE_TABLE] = {"device table, resources by name", "entries and resources in force, who extends a stack; not while a stack is built"},
@@ -72,9 +76,11 @@ static const struct lock_rank_text {
   [LOCK_COUNTERS] = {"statistics", "the sums, and which shards count"},
   [LOCK_COUNTER_SHARDS] = {"shards of statistics", "the counters of some threads; several under the lock of the sums"},
   [LOCK_SPIN] = {"spin locks", "a list or a ring each; for a few instructions"},
+  [LOCK_NVIDIA_CONTEXT] = {"contexts of NVIDIA's driver", "which devices have one; around calls of the driver"},
+  [LOCK_NVIDIA_DRIVER] = {"opening of NVIDIA's driver", "the table of its functions; around calls of the driver"},
   [LOCK_SOFTWARE_START] = {"start of a runtime", "`HIPMM_SOFTWARE` is read once"},
-  [LOCK_SOFTWARE] = {"runtime", "the whole software device, the context of a thread with NVIDIA's driver; never while work runs"},
-  [LOCK_SOFTWARE_CALLS] = {"calls of a runtime", "counts and failures of the software device's calls, the opening of NVIDIA's driver"},
+  [LOCK_SOFTWARE] = {"runtime", "the whole software device; never while work runs"},
+  [LOCK_SOFTWARE_CALLS] = {"calls of a runtime", "counts and failures of the software device's calls"},
   [LOCK_RACES] = {"race detector", "what is known of the program's work and blocks; around no call of HIP"},
   [LOCK_REGISTRY] = {"registry", "what the program registered; a fork takes it last"},
   [LOCK_LOG_OPENING] = {"opening of the log", "`HIPMM_LOG` is read once"},
@@ -177,14 +183,14 @@ static const struct lock_row {
   {"preload/blocks.c", NULL, LOCK_LEAF, 0},
   {"preload/devices.c", NULL, LOCK_SERVED, 0},
   {"preload/failure.c", NULL, LOCK_LEAF, 0},
-  {"preload/pools.c", NULL, LOCK_LEAF, 0},
+  {"preload/pools.c", NULL, LOCK_SERVED_HANDLES, LOCK_NESTS},
   {"preload/release.c", NULL, LOCK_LEAF, 0},
   {"preload/report_ends.c", NULL, LOCK_LEAF, 0},
-  {"preload/share.c", NULL, LOCK_LEAF, 0},
-  {"preload/streams.c", NULL, LOCK_LEAF, 0},
+  {"preload/share.c", NULL, LOCK_SERVED_HANDLES, LOCK_NESTS},
+  {"preload/streams.c", NULL, LOCK_SERVED_HANDLES, LOCK_NESTS},
 
-  {"plugins/runtimes/nvidia/context.c", NULL, LOCK_SOFTWARE, 0},
-  {"plugins/runtimes/nvidia/driver.c", NULL, LOCK_SOFTWARE_CALLS, 0},
+  {"plugins/runtimes/nvidia/context.c", NULL, LOCK_NVIDIA_CONTEXT, 0},
+  {"plugins/runtimes/nvidia/driver.c", NULL, LOCK_NVIDIA_DRIVER, 0},
   {"plugins/runtimes/software/call_table.c", NULL, LOCK_SOFTWARE_CALLS, 0},
   {"plugins/common/race_detector.c", NULL, LOCK_RACES, 0},
   {"plugins/runtimes/software/call.c", "&call_once", LOCK_SOFTWARE_START, 0},
@@ -205,7 +211,7 @@ static const struct lock_row {
   {NULL, NULL, LOCK_RANKS, 0},
 };
 
-#define LOCK_BIT(rank) (UINT32_C(1) << (rank))
+#define LOCK_BIT(rank) (UINT64_C(1) << (rank))
 
 /* The locks that are held around calls of resources, and so around the program's functions below them. The calls of
  * hipmm that these functions make begin the order anew; a call that needs a lock of the thread is refused. */
@@ -217,15 +223,15 @@ static const struct lock_row {
  * make no call of hipmm: each is refused (lifecycle_bar()). */
 static const struct lock_program {
   const char *file;
-  uint32_t ranks;
+  uint64_t ranks;
 } lock_programs[] = {
-  {"core/base/log_sink.c", UINT32_MAX},
-  {"core/base/os_memory.c", UINT32_MAX},
-  {"plugins/hooks/hooks.c", UINT32_MAX},
+  {"core/base/log_sink.c", UINT64_MAX},
+  {"core/base/os_memory.c", UINT64_MAX},
+  {"plugins/hooks/hooks.c", UINT64_MAX},
   {"core/framework/torch.c", 0},
   {"plugins/callback/callback.c", LOCK_AROUND_UPSTREAM},
   {"plugins/failure_callback/failure_callback.c", LOCK_AROUND_UPSTREAM},
-  {"plugins/runtimes/software/execute.c", UINT32_MAX & ~LOCK_BIT(LOCK_SOFTWARE)},
+  {"plugins/runtimes/software/execute.c", UINT64_MAX & ~LOCK_BIT(LOCK_SOFTWARE)},
   {NULL, 0},
 };
 /* clang-format on */
