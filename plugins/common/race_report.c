@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ struct race_text {
 
 static struct stack_traces traces;
 static struct race_text *texts;
-static size_t n_texts, n_found;
+static size_t n_texts;
+static atomic_size_t n_found;
 static size_t found_of_kind[RACE_KINDS];
 
 /* ---- Call stacks ---- */
@@ -167,7 +169,7 @@ static void race_report_tell(const char *text)
 
 void race_report_add(const struct race_finding *finding)
 {
-  n_found++;
+  atomic_fetch_add(&n_found, 1);
   if (race_report_is_known(finding)) return;
   found_of_kind[finding->kind]++;
   if (n_texts == REPORTS_MOST) return;
@@ -184,7 +186,13 @@ void race_report_add(const struct race_finding *finding)
 
 size_t race_report_count(void)
 {
-  return n_found;
+  return atomic_load(&n_found);
+}
+
+void race_report_forget(void)
+{
+  n_texts = 0;
+  atomic_store(&n_found, 0);
 }
 
 const char *race_report_text(size_t index, const char **kind_out)
@@ -199,7 +207,7 @@ bool race_report_summary(char *text, size_t bytes)
   size_t n = 0, used = 0;
   for (int kind = 0; kind < RACE_KINDS; kind++) n += found_of_kind[kind];
   if (!n) return false;
-  used += (size_t)snprintf(text, bytes, "hipmm: races: %zu found, %zu times:", n, n_found);
+  used += (size_t)snprintf(text, bytes, "hipmm: races: %zu found, %zu times:", n, atomic_load(&n_found));
   for (int kind = 0; kind < RACE_KINDS && used < bytes; kind++)
     if (found_of_kind[kind])
       used += (size_t)snprintf(text + used, bytes - used, " %s %zu", kinds[kind].word, found_of_kind[kind]);
