@@ -39,11 +39,11 @@ static int checks_hip_StreamCreateWithPriority(hipmm_stream_t *stream, unsigned 
   return checks_hip_add(stream, flags, real.StreamCreateWithPriority(stream, flags, priority));
 }
 
+/* Before the call: another thread may create a stream with this handle as soon as it is gone. */
 static int checks_hip_StreamDestroy(hipmm_stream_t stream)
 {
-  int code = real.StreamDestroy(stream);
-  if (!code) checks_end_stream(stream);
-  return code;
+  checks_end_stream(stream);
+  return real.StreamDestroy(stream);
 }
 
 /* The host knows that the stream is over; not while it is captured, when the call fails. */
@@ -105,9 +105,8 @@ static int checks_hip_EventSynchronize(hipmm_hip_event_t event)
 
 static int checks_hip_EventDestroy(hipmm_hip_event_t event)
 {
-  int code = real.EventDestroy(event);
-  if (!code) races_end_event(event);
-  return code;
+  races_end_event(event); /* before, as with streams */
+  return real.EventDestroy(event);
 }
 
 /* ---- Work ---- */

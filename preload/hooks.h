@@ -216,7 +216,7 @@
     checks_copy(hook, ptr, NULL, bytes, stream), (void)0) \
   W(api, DeviceSynchronize, (void), (), (void)0, checks_host_after_device(hook)) \
   HOOKS_OF_ORDER(W, api) \
-  W(api, EventDestroy, (hipmm_hip_event_t event), (event), (void)0, checks_end_event(event))
+  W(api, EventDestroy, (hipmm_hip_event_t event), (event), checks_end_event(event), (void)0)
 
 #define HOOKS_OF_ORDER(W, api) \
   W(api, EventRecord, (hipmm_hip_event_t event, hipmm_stream_t stream), (event, stream), (void)0, \

@@ -267,6 +267,7 @@ static void report_ends_at_exit(void)
 static void report_ends_watch(void)
 {
   static atomic_bool is_watched;
+  checks_find_end();
   if (!atomic_exchange(&is_watched, true)) {
     atexit(report_ends_at_exit);
     (void)at_quick_exit(report_ends_at_once);

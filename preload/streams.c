@@ -150,8 +150,8 @@ int streams_destroy(enum hook hook, hipmm_stream_t stream)
 {
   bool is_outermost = reentry_enter();
   if (is_outermost && (uintptr_t)stream > 2 && !init_is_forked()) streams_retire(hook_family(hook), stream);
+  checks_end_stream(stream); /* before: another thread may create one with this handle as soon as it is gone */
   int code = next_pointer(hook, stream);
-  if (!code) checks_end_stream(stream);
   return reentry_finish(hook, code ? OUTCOME_PASSED : OUTCOME_SERVED, code);
 }
 

@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_bool is_on;
 static bool knows_all_work, is_told;
+static bool is_fed, is_forked; /* something is known; of the parent, and not of this process */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local unsigned depth; /* calls of resources that the thread is in */
 
@@ -29,6 +31,7 @@ static bool races_begin(struct race_call *call)
   call->error = errno;
   call->cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
+  is_fed = true;
   if (!race_order_is_lost()) return true;
   static const char message[] = "hipmm: race: out of host memory, so that no more races are found\n";
   atomic_store(&is_on, false);
@@ -49,11 +52,29 @@ void races_start(bool all_work)
 {
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
-  if (!atomic_load(&is_on)) race_report_open();
-  knows_all_work = all_work;
-  atomic_store_explicit(&is_on, true, memory_order_release);
+  if (!is_forked) {
+    if (!atomic_load(&is_on)) race_report_open();
+    knows_all_work = all_work;
+    atomic_store_explicit(&is_on, true, memory_order_release);
+  }
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
+}
+
+/* What is known is the parent's, and another thread may have been about to change it. */
+static void races_enter_child(void)
+{
+  if (!is_fed) return;
+  lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  atomic_store(&is_on, false);
+  is_told = is_forked = true;
+  race_report_forget();
+}
+
+/* Not when the detector starts: that is with a lock of the software device, which a fork takes too. */
+__attribute__((constructor)) static void races_watch_forks(void)
+{
+  pthread_atfork(NULL, NULL, races_enter_child);
 }
 
 bool races_are_on(void)
@@ -260,20 +281,30 @@ const char *races_report(size_t index, const char **kind_out)
 
 size_t races_count(void)
 {
-  pthread_mutex_lock(&lock);
-  size_t count = race_report_count();
-  pthread_mutex_unlock(&lock);
-  return count;
+  return race_report_count();
+}
+
+/* A handler of a signal may end the process in the middle of a call of the detector, whose lock is never released then. */
+static bool races_try_lock(void)
+{
+  enum { MOST_MS = 100 };
+  const struct timespec short_while = {.tv_nsec = 1000000};
+  for (int ms = 0; ms < MOST_MS; ms++) {
+    if (!pthread_mutex_trylock(&lock)) return true;
+    nanosleep(&short_while, NULL);
+  }
+  return false;
 }
 
 void races_summarise(void)
 {
   char text[400];
   int cancel = cancel_forbid();
-  pthread_mutex_lock(&lock);
-  bool is_wanted = !is_told && race_report_summary(text, sizeof text);
-  is_told = true;
-  pthread_mutex_unlock(&lock);
-  if (is_wanted) fprintf(stderr, "%s\n", text);
+  if (races_count() && races_try_lock()) {
+    bool is_wanted = !is_told && race_report_summary(text, sizeof text);
+    is_told = true;
+    pthread_mutex_unlock(&lock);
+    if (is_wanted) dprintf(STDERR_FILENO, "%s\n", text);
+  }
   cancel_allow(cancel);
 }

@@ -24,8 +24,8 @@ struct race_access {
   size_t bytes;
 };
 
-/* From here on, until the process ends. `knows_all_work`: no kernel or host thread writes to device memory unseen,
- * so that reads of bytes that were never written can be told. */
+/* From here on, until the process ends. A child that is forked once something is known is not watched. `knows_all_work`: no
+ * kernel or host thread writes to device memory unseen, so that reads of bytes that were never written can be told. */
 void races_start(bool knows_all_work);
 bool races_are_on(void);
 
@@ -68,8 +68,8 @@ void races_destroyed(const void *owner);
 
 /* Each different report, as one text of several lines; NULL past the last. Valid until the process ends. */
 const char *races_report(size_t index, const char **kind_out);
-size_t races_count(void); /* with repeated ones */
-/* Writes one line to standard error if anything was found. Once. */
+size_t races_count(void); /* with repeated ones; takes no lock, for a signal's handler too */
+/* Writes one line to standard error if anything was found. Once. Waits for no lock for long. */
 void races_summarise(void);
 
 #endif

@@ -168,7 +168,10 @@ bool race_order_is_over(struct race_point point)
   return race_clock_tick(&host, point.stream) >= point.tick;
 }
 
-/* ---- Events ---- */
+/* ---- Events ----
+ *
+ * A record and a wait are ticks of their stream, as work is: by the tick, the streams that follow it by the rules of the
+ * default stream see that its clock has changed. */
 
 static struct race_event *race_order_find_event(const void *event)
 {
@@ -178,7 +181,7 @@ static struct race_event *race_order_find_event(const void *event)
 void race_order_record(struct race_line *line, const void *key)
 {
   struct race_event *event = race_order_find_event(key);
-  race_order_reach(line);
+  race_order_advance(line);
   if (!event) {
     event = calloc(1, sizeof *event);
     if (!event) {
@@ -195,8 +198,7 @@ void race_order_record(struct race_line *line, const void *key)
 void race_order_wait(struct race_line *line, const void *key)
 {
   const struct race_event *event = race_order_find_event(key);
-  race_order_reach(line);
-  line->is_ahead = true;
+  race_order_advance(line);
   if (event) race_clock_join(&line->clock, &event->clock);
   for (uint32_t i = 0; !event && i < n_lines; i++) race_clock_raise(&line->clock, i, lines[i]->tick);
 }

@@ -60,10 +60,11 @@ void race_remains_add(const struct race_remains *model, uintptr_t start, size_t 
 {
   race_remains_cut(start, bytes, NULL, NULL);
   race_remains_insert(model, start, start + bytes);
-  if (n_remains <= REMAINS_MOST) return;
-  struct race_remains *first = oldest;
-  race_remains_extract(first);
-  free(first);
+  while (n_remains > REMAINS_MOST) { /* what was cut before may have become two parts each time */
+    struct race_remains *first = oldest;
+    race_remains_extract(first);
+    free(first);
+  }
 }
 
 const struct race_remains *race_remains_in(uintptr_t start, size_t bytes)

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +38,10 @@ struct race_text {
 };
 
 static struct stack_traces traces;
+static const char *own_file; /* the file that the detector is in; NULL: the program */
 static struct race_text *texts;
-static size_t n_texts, n_found;
+static size_t n_texts;
+static atomic_size_t n_found;
 static size_t found_of_kind[RACE_KINDS];
 
 /* ---- Call stacks ---- */
@@ -55,12 +58,22 @@ static void race_report_free(const struct hipmm_services *services, void *ptr, s
   free(ptr);
 }
 
+/* The loader has a lock around it, and around constructors, which may be waiting for the detector: so it is asked once. */
+static const char *race_report_own_file(void)
+{
+  Dl_info own, program;
+  bool is_known = dladdr(&traces, &own) && own.dli_fname;
+  bool is_program = is_known && dladdr((void *)getauxval(AT_ENTRY), &program) && program.dli_fbase == own.dli_fbase;
+  return is_known && !is_program ? own.dli_fname : NULL;
+}
+
 void race_report_open(void)
 {
   static const struct hipmm_services services = {
       .struct_size = sizeof services, .host_allocate = race_report_allocate, .host_free = race_report_free};
   stack_traces_open(&traces, &services);
   traces.is_guarded = true;
+  own_file = race_report_own_file();
 }
 
 uint32_t race_report_trace(void)
@@ -104,14 +117,6 @@ static void race_report_write_frame(void *closure, const char *line)
   race_report_write(frames->writer, "  %s\n", line);
 }
 
-static const char *race_report_own_file(void)
-{
-  Dl_info own, program;
-  bool is_known = dladdr(&traces, &own) && own.dli_fname;
-  bool is_program = is_known && dladdr((void *)getauxval(AT_ENTRY), &program) && program.dli_fbase == own.dli_fbase;
-  return is_known && !is_program ? own.dli_fname : NULL;
-}
-
 static void race_report_write_site(struct race_writer *writer, const char *label, const struct race_site *site)
 {
   char stream[64];
@@ -124,8 +129,7 @@ static void race_report_write_site(struct race_writer *writer, const char *label
   else
     snprintf(stream, sizeof stream, "stream %p", site->stream);
   race_report_write(writer, "  %s: %s on %s of device %d\n", label, site->call, stream, site->device);
-  stack_traces_write(&traces, site->trace, race_report_write_frame,
-                     &(struct race_frames){writer, race_report_own_file()});
+  stack_traces_write(&traces, site->trace, race_report_write_frame, &(struct race_frames){writer, own_file});
 }
 
 static char *race_report_make_text(const struct race_finding *finding)
@@ -167,7 +171,7 @@ static void race_report_tell(const char *text)
 
 void race_report_add(const struct race_finding *finding)
 {
-  n_found++;
+  atomic_fetch_add(&n_found, 1);
   if (race_report_is_known(finding)) return;
   found_of_kind[finding->kind]++;
   if (n_texts == REPORTS_MOST) return;
@@ -184,7 +188,13 @@ void race_report_add(const struct race_finding *finding)
 
 size_t race_report_count(void)
 {
-  return n_found;
+  return atomic_load(&n_found);
+}
+
+void race_report_forget(void)
+{
+  n_texts = 0;
+  atomic_store(&n_found, 0);
 }
 
 const char *race_report_text(size_t index, const char **kind_out)
@@ -199,7 +209,7 @@ bool race_report_summary(char *text, size_t bytes)
   size_t n = 0, used = 0;
   for (int kind = 0; kind < RACE_KINDS; kind++) n += found_of_kind[kind];
   if (!n) return false;
-  used += (size_t)snprintf(text, bytes, "hipmm: races: %zu found, %zu times:", n, n_found);
+  used += (size_t)snprintf(text, bytes, "hipmm: races: %zu found, %zu times:", n, atomic_load(&n_found));
   for (int kind = 0; kind < RACE_KINDS && used < bytes; kind++)
     if (found_of_kind[kind])
       used += (size_t)snprintf(text + used, bytes - used, " %s %zu", kinds[kind].word, found_of_kind[kind]);

@@ -3,7 +3,9 @@
 #include "stack_traces.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <execinfo.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@ void stack_traces_open(struct stack_traces *traces, const struct hipmm_services 
   void *frame[1];
   *traces = (struct stack_traces){.services = services, .used = 1};
   pthread_mutex_init(&traces->lock, NULL);
+  *(void **)&traces->demangle = dlsym(RTLD_DEFAULT, "__cxa_demangle");
   backtrace(frame, 1); /* the first call loads a library, which must not happen during an allocation */
 }
 
@@ -178,33 +181,114 @@ int64_t stack_traces_metadata_bytes(struct stack_traces *traces)
   return bytes;
 }
 
-/* ---- Writing ---- */
+/* ---- Names ----
+ *
+ * Not by dladdr(): it takes the lock that the loader holds around constructors of libraries, which may be waiting for a lock
+ * of the caller. The list of libraries has a lock of its own, around which no code of others runs. */
 
-/* A C++ program has the function that demangles its names; others need none. */
-static char *stack_traces_demangle(const char *name)
+struct frame_place {
+  uintptr_t address;
+  uintptr_t base, symbol; /* of the file, and of the function that is exported; 0: unknown */
+  char file[501], name[4000];
+};
+
+/* The exported symbols of a file. */
+struct frame_symbols {
+  const ElfW(Sym) * items;
+  const char *names;
+  const uint32_t *gnu_hash, *hash;
+};
+
+static struct frame_symbols stack_traces_symbols(const ElfW(Dyn) * entry, uintptr_t base)
 {
-  char *(*function)(const char *, char *, size_t *, int *) = NULL;
-  *(void **)&function = dlsym(RTLD_DEFAULT, "__cxa_demangle");
-  int status = -1;
-  return function && !strncmp(name, "_Z", 2) ? function(name, NULL, NULL, &status) : NULL;
+  struct frame_symbols symbols = {NULL, NULL, NULL, NULL};
+  for (; entry->d_tag != DT_NULL; entry++) {
+    uintptr_t at =
+        entry->d_un.d_ptr < base ? base + entry->d_un.d_ptr : entry->d_un.d_ptr; /* the kernel's is not relocated */
+    if (entry->d_tag == DT_SYMTAB) symbols.items = (const void *)at;
+    if (entry->d_tag == DT_STRTAB) symbols.names = (const void *)at;
+    if (entry->d_tag == DT_GNU_HASH) symbols.gnu_hash = (const void *)at;
+    if (entry->d_tag == DT_HASH) symbols.hash = (const void *)at;
+  }
+  return symbols;
 }
+
+/* The table has no count of its own: it ends with the chain of the last bucket. */
+static uint32_t stack_traces_count_symbols(const struct frame_symbols *symbols)
+{
+  const uint32_t *header = symbols->gnu_hash;
+  if (!symbols->items || !symbols->names) return 0;
+  if (!header) return symbols->hash ? symbols->hash[1] : 0;
+  const uint32_t *buckets = header + 4 + header[2] * (sizeof(ElfW(Addr)) / sizeof *header),
+                 *chains = buckets + header[0];
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < header[0]; i++)
+    if (buckets[i] > last) last = buckets[i];
+  if (last < header[1]) return 0;
+  while (!(chains[last - header[1]] & 1)) last++;
+  return last + 1;
+}
+
+static void stack_traces_name_symbol(struct frame_place *place, const struct frame_symbols *symbols, uintptr_t base)
+{
+  uint32_t count = stack_traces_count_symbols(symbols);
+  for (uint32_t i = 0; i < count; i++) {
+    const ElfW(Sym) *symbol = &symbols->items[i];
+    uintptr_t start = base + symbol->st_value;
+    if (symbol->st_shndx == SHN_UNDEF || (symbol->st_info & 15) == STT_TLS || place->address < start ||
+        place->address - start >= symbol->st_size || start <= place->symbol)
+      continue;
+    place->symbol = start;
+    snprintf(place->name, sizeof place->name, "%s", symbols->names + symbol->st_name);
+  }
+}
+
+/* In the list of libraries: not 0 ends the search. */
+static int stack_traces_look_in(struct dl_phdr_info *info, size_t bytes, void *closure)
+{
+  struct frame_place *place = closure;
+  const ElfW(Dyn) *dynamic = NULL;
+  uintptr_t first = UINTPTR_MAX;
+  bool holds = false;
+  (void)bytes;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+    uintptr_t start = info->dlpi_addr + part->p_vaddr;
+    if (part->p_type == PT_DYNAMIC) dynamic = (const void *)start;
+    if (part->p_type != PT_LOAD) continue;
+    if (start < first) first = start;
+    holds = holds || (place->address >= start && place->address - start < part->p_memsz);
+  }
+  if (!holds) return 0;
+  place->base = first & ~(uintptr_t)4095;
+  snprintf(place->file, sizeof place->file, "%s", *info->dlpi_name ? info->dlpi_name : program_invocation_name);
+  if (!dynamic) return 1;
+  const struct frame_symbols symbols = stack_traces_symbols(dynamic, info->dlpi_addr);
+  stack_traces_name_symbol(place, &symbols, info->dlpi_addr);
+  return 1;
+}
+
+/* ---- Writing ---- */
 
 /* In the format of RMM, with the offsets in the function and in the file, for addr2line. The address of the call is before
  * the return address. */
-static void stack_traces_frame_text(uint32_t index, void *frame, char *line, size_t line_bytes)
+static void stack_traces_frame_text(const struct stack_traces *traces, uint32_t index, void *frame, char *line,
+                                    size_t line_bytes)
 {
-  Dl_info info;
-  if (!dladdr((char *)frame - 1, &info) || !info.dli_fname) {
+  struct frame_place place = {.address = (uintptr_t)frame - 1};
+  if (!dl_iterate_phdr(stack_traces_look_in, &place)) {
     snprintf(line, line_bytes, "  #%u in %p", index, frame);
     return;
   }
-  char *readable = info.dli_sname ? stack_traces_demangle(info.dli_sname) : NULL;
-  unsigned long in_file = (unsigned long)((char *)frame - 1 - (char *)info.dli_fbase);
-  if (info.dli_sname)
-    snprintf(line, line_bytes, "  #%u in %.500s+%#lx from %.500s (+%#lx)", index, readable ? readable : info.dli_sname,
-             (unsigned long)((char *)frame - 1 - (char *)info.dli_saddr), info.dli_fname, in_file);
+  int status = -1;
+  bool is_mangled = traces->demangle && !strncmp(place.name, "_Z", 2);
+  char *readable = is_mangled ? traces->demangle(place.name, NULL, NULL, &status) : NULL;
+  unsigned long in_file = (unsigned long)(place.address - place.base);
+  if (place.symbol)
+    snprintf(line, line_bytes, "  #%u in %.500s+%#lx from %s (+%#lx)", index, readable ? readable : place.name,
+             (unsigned long)(place.address - place.symbol), place.file, in_file);
   else
-    snprintf(line, line_bytes, "  #%u in ? from %.500s (+%#lx)", index, info.dli_fname, in_file);
+    snprintf(line, line_bytes, "  #%u in ? from %s (+%#lx)", index, place.file, in_file);
   free(readable);
 }
 
@@ -217,7 +301,7 @@ void stack_traces_write(struct stack_traces *traces, uint32_t number, void (*wri
   struct stack_trace trace = traces->items[number];
   stack_traces_unlock(traces);
   for (uint32_t i = 0; i < trace.depth; i++) {
-    stack_traces_frame_text(i, trace.frames[i], line, sizeof line);
+    stack_traces_frame_text(traces, i, trace.frames[i], line, sizeof line);
     write(closure, line);
   }
 }

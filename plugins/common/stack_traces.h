@@ -28,6 +28,8 @@ struct stack_traces {
   struct stack_trace *items; /* [0] is unused: number 0 is no trace */
   uint32_t capacity, used, first_free;
   uint32_t *buckets; /* as many as capacity */
+  /* A C++ program has the function that demangles its names; others need none. */
+  char *(*demangle)(const char *name, char *buffer, size_t *bytes, int *status);
 };
 
 void stack_traces_open(struct stack_traces *traces, const struct hipmm_services *services);

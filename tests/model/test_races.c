@@ -293,6 +293,35 @@ static void knows_all_ways_to_wait(void **state)
   fixture_drop_stream(blocking);
 }
 
+/* The default stream passes on to blocking streams what it waits for, and they to it, without work of its own. */
+static void knows_order_by_way_of_the_default_stream(void **state)
+{
+  (void)state;
+  start(pool);
+  hipmm_stream_t apart = fixture_stream(), blocking = NULL, third = NULL;
+  assert_int_equal(fixture_hip()->StreamCreateWithFlags(&blocking, 0), 0);
+  assert_int_equal(fixture_hip()->StreamCreateWithFlags(&third, 0), 0);
+  for (int way = 0; way < 3; way++) {
+    void *ptr = fixture_allocate(BYTES, way == 1 ? NULL : third);
+    wait_for_all();
+    fill(ptr, BYTES, apart);
+    order(apart, way == 0 ? NULL : blocking);
+    if (way == 2) read_out(ptr, BYTES);
+    fixture_free(ptr, BYTES, way == 1 ? NULL : third);
+  }
+  assert_nothing_found();
+  void *ptr = fixture_allocate(BYTES, third);
+  wait_for_all();
+  order(apart, NULL); /* too early */
+  fill(ptr, BYTES, apart);
+  fixture_free(ptr, BYTES, third);
+  assert_report("free_in_use", "before: hipMemsetAsync on stream");
+  wait_for_all();
+  fixture_drop_stream(apart);
+  fixture_drop_stream(blocking);
+  fixture_drop_stream(third);
+}
+
 /* As PyTorch does it: a tensor of one stream is used on another, which is recorded, and freed by the first. */
 static void knows_recorded_streams(void **state)
 {
@@ -422,6 +451,7 @@ int main(int argc, char **argv)
       TEST(tells_of_memory_that_is_given_out_twice),
       TEST(tells_nothing_of_right_programs),
       TEST(knows_all_ways_to_wait),
+      TEST(knows_order_by_way_of_the_default_stream),
       TEST(knows_recorded_streams),
       TEST(knows_graphs),
       TEST(tells_each_mistake_once),

@@ -47,6 +47,11 @@ const char *hipmm_software_race(size_t index, const char **kind_out)
   return races_report(index, kind_out);
 }
 
+size_t hipmm_software_race_count(void)
+{
+  return races_count();
+}
+
 __attribute__((destructor)) static void observer_finish(void)
 {
   if (races_are_on()) races_summarise();

@@ -68,6 +68,9 @@ HIPMM_EXPORT void hipmm_software_choose(uint64_t (*choose)(void *arg, uint64_t l
  * in one word and may be NULL. */
 HIPMM_EXPORT const char *hipmm_software_race(size_t index, const char **kind_out);
 
+/* How often the detector has found something. Takes no lock, so that a signal's handler may call it. */
+HIPMM_EXPORT size_t hipmm_software_race_count(void);
+
 /* For hipmm's core: what to tell of the blocks of resources, or NULL. */
 struct memory_observer;
 HIPMM_EXPORT const struct memory_observer *hipmm_software_observer(void);
