@@ -428,7 +428,7 @@ static void work_in_turn(int *failures)
   hipmm_stream_t stream = NULL;
   *failures += hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream) != HIPMM_OK;
   for (int turn = 0; turn < TURNS; turn++) {
-    size_t bytes = (size_t)(40 + (thread * 7 + turn * 13) % 5 * 40) * MIB;
+    size_t bytes = (size_t)70 * MIB; /* one size: a segment that has an idle part could not be given back */
     unsigned char value = (unsigned char)(thread * 16 + turn);
     void *ptr = NULL;
     budget_change(-(int64_t)bytes);
