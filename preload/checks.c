@@ -121,6 +121,12 @@ void checks_host_after_event(hipmm_hip_event_t event)
   races_host_after_event(event);
 }
 
+void checks_host_after_events(hipmm_hip_event_t event, hipmm_hip_event_t other)
+{
+  races_host_after_event(event);
+  races_host_after_event(other);
+}
+
 void checks_host_after_stream(enum hook hook, hipmm_stream_t stream)
 {
   struct race_stream named;

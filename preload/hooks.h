@@ -218,6 +218,8 @@
   HOOKS_OF_ORDER(W, api) \
   W(api, EventDestroy, (hipmm_hip_event_t event), (event), checks_end_event(event), (void)0)
 
+/* A host function may tell any thread that the stream is over up to it, which cannot be seen: so the host counts as after the
+ * stream from its launch on. */
 #define HOOKS_OF_ORDER(W, api) \
   W(api, EventRecord, (hipmm_hip_event_t event, hipmm_stream_t stream), (event, stream), (void)0, \
     checks_record(hook, event, stream)) \
@@ -227,6 +229,13 @@
   W(api, EventSynchronize, (hipmm_hip_event_t event), (event), (void)0, checks_host_after_event(event)) \
   W(api, StreamWaitEvent, (hipmm_stream_t stream, hipmm_hip_event_t event, unsigned flags), (stream, event, flags), \
     (void)0, checks_wait(hook, stream, event)) \
+  W(api, EventElapsedTime, (float *ms, hipmm_hip_event_t start, hipmm_hip_event_t end), (ms, start, end), (void)0, \
+    checks_host_after_events(start, end)) \
+  W(api, LaunchHostFunc, (hipmm_stream_t stream, void (*function)(void *), void *argument), \
+    (stream, function, argument), checks_host_after_stream(hook, stream), (void)0) \
+  W(api, StreamAddCallback, \
+    (hipmm_stream_t stream, void (*function)(hipmm_stream_t, int, void *), void *argument, unsigned flags), \
+    (stream, function, argument, flags), checks_host_after_stream(hook, stream), (void)0) \
   W(api, StreamSynchronize, (hipmm_stream_t stream), (stream), (void)0, checks_host_after_stream(hook, stream)) \
   W(api, StreamQuery, (hipmm_stream_t stream), (stream), (void)0, checks_host_after_stream(hook, stream))
 
@@ -236,6 +245,11 @@
     checks_record(hook, event, stream)) \
   W(api, StreamWaitEvent_##suffix, (hipmm_stream_t stream, hipmm_hip_event_t event, unsigned flags), \
     (stream, event, flags), (void)0, checks_wait(hook, stream, event)) \
+  W(api, LaunchHostFunc_##suffix, (hipmm_stream_t stream, void (*function)(void *), void *argument), \
+    (stream, function, argument), checks_host_after_stream(hook, stream), (void)0) \
+  W(api, StreamAddCallback_##suffix, \
+    (hipmm_stream_t stream, void (*function)(hipmm_stream_t, int, void *), void *argument, unsigned flags), \
+    (stream, function, argument, flags), checks_host_after_stream(hook, stream), (void)0) \
   W(api, StreamSynchronize_##suffix, (hipmm_stream_t stream), (stream), (void)0, \
     checks_host_after_stream(hook, stream)) \
   W(api, StreamQuery_##suffix, (hipmm_stream_t stream), (stream), (void)0, checks_host_after_stream(hook, stream))
@@ -284,6 +298,8 @@
   HOOKS_OF_THREAD_ORDER(W, cu, ptsz) \
   W(cu, EventRecordWithFlags_ptsz, (hipmm_hip_event_t event, hipmm_stream_t stream, unsigned flags), \
     (event, stream, flags), (void)0, checks_record(hook, event, stream)) \
+  W(cu, EventElapsedTime_v2, (float *ms, hipmm_hip_event_t start, hipmm_hip_event_t end), (ms, start, end), (void)0, \
+    checks_host_after_events(start, end)) \
   W(cu, EventDestroy_v2, (hipmm_hip_event_t event), (event), (void)0, checks_end_event(event)) \
   W(cu, CtxSynchronize, (void), (), (void)0, checks_host_after_device(hook))
 

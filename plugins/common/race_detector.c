@@ -101,15 +101,6 @@ void races_work(const struct race_stream *stream, const char *name, struct race_
   races_end(&call);
 }
 
-void races_unknown_work(const struct race_stream *stream)
-{
-  struct race_call call;
-  if (!races_begin(&call)) return;
-  struct race_line *line = race_order_line(stream);
-  if (line) race_order_advance(line);
-  races_end(&call);
-}
-
 void races_record(const struct race_stream *stream, const void *event)
 {
   struct race_call call;

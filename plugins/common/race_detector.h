@@ -33,8 +33,6 @@ bool races_are_on(void);
 
 /* A copy, a fill (`from` has no start) or a read (`to` has none). `call` lasts for ever. */
 void races_work(const struct race_stream *stream, const char *call, struct race_access to, struct race_access from);
-/* Work of which the memory is not known: a host function, a kernel. */
-void races_unknown_work(const struct race_stream *stream);
 void races_record(const struct race_stream *stream, const void *event);
 void races_wait(const struct race_stream *stream, const void *event);
 void races_end_event(const void *event);
