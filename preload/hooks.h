@@ -194,7 +194,8 @@
   W(api, Memcpy, (void *to, const void *from, size_t bytes, int kind), (to, from, bytes, kind), \
     checks_copy(hook, to, from, bytes, NULL), checks_host_after_stream(hook, NULL)) \
   W(api, MemcpyAsync, (void *to, const void *from, size_t bytes, int kind, hipmm_stream_t stream), \
-    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), (void)0) \
+    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), \
+    checks_host_after_copy(hook, to, stream)) \
   W(api, MemcpyPeer, (void *to, int to_device, const void *from, int from_device, size_t bytes), \
     (to, to_device, from, from_device, bytes), checks_copy(hook, to, from, bytes, NULL), \
     checks_host_after_stream(hook, NULL)) \
@@ -209,7 +210,8 @@
     (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind, \
      hipmm_stream_t stream), \
     (to, to_pitch, from, from_pitch, width, height, kind, stream), \
-    checks_copy_rows(hook, to, to_pitch, from, from_pitch, width, height, stream), (void)0) \
+    checks_copy_rows(hook, to, to_pitch, from, from_pitch, width, height, stream), \
+    checks_host_after_copy(hook, to, stream)) \
   W(api, Memset, (void *ptr, int value, size_t bytes), (ptr, value, bytes), \
     checks_copy(hook, ptr, NULL, bytes, NULL), (void)0) \
   W(api, MemsetAsync, (void *ptr, int value, size_t bytes, hipmm_stream_t stream), (ptr, value, bytes, stream), \
@@ -258,7 +260,8 @@
   W(api, Memcpy_##suffix_of_waiting, (void *to, const void *from, size_t bytes, int kind), (to, from, bytes, kind), \
     checks_copy(hook, to, from, bytes, NULL), checks_host_after_stream(hook, NULL)) \
   W(api, MemcpyAsync_##suffix, (void *to, const void *from, size_t bytes, int kind, hipmm_stream_t stream), \
-    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), (void)0) \
+    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), \
+    checks_host_after_copy(hook, to, stream)) \
   W(api, Memset_##suffix_of_waiting, (void *ptr, int value, size_t bytes), (ptr, value, bytes), \
     checks_copy(hook, ptr, NULL, bytes, NULL), (void)0) \
   W(api, MemsetAsync_##suffix, (void *ptr, int value, size_t bytes, hipmm_stream_t stream), \
@@ -278,7 +281,7 @@
   W(hip, MemcpyDtoH, (void *to, void *from, size_t bytes), (to, from, bytes), \
     checks_copy(hook, to, from, bytes, NULL), checks_host_after_stream(hook, NULL)) \
   W(hip, MemcpyDtoHAsync, (void *to, void *from, size_t bytes, hipmm_stream_t stream), (to, from, bytes, stream), \
-    checks_copy(hook, to, from, bytes, stream), (void)0) \
+    checks_copy(hook, to, from, bytes, stream), checks_host_after_copy(hook, to, stream)) \
   W(hip, MemcpyDtoD, (void *to, void *from, size_t bytes), (to, from, bytes), \
     checks_copy(hook, to, from, bytes, NULL), (void)0) \
   W(hip, MemcpyDtoDAsync, (void *to, void *from, size_t bytes, hipmm_stream_t stream), (to, from, bytes, stream), \
