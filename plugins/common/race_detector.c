@@ -187,6 +187,14 @@ void races_driver_took(const void *start, size_t bytes)
   races_end(&call);
 }
 
+void races_share(const void *start, size_t bytes)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  race_memory_share((uintptr_t)start, bytes);
+  races_end(&call);
+}
+
 bool races_enter(void)
 {
   return depth++ == 0;

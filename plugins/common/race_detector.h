@@ -51,6 +51,8 @@ void races_host_after_device(int device); /* -1: all */
  * is remembered. */
 void races_driver_gave(const void *start, size_t bytes);
 void races_driver_took(const void *start, size_t bytes); /* 0 bytes: the range that begins there */
+/* Another process may write to the range, which was given. */
+void races_share(const void *start, size_t bytes);
 
 /* For the functions of struct memory_observer. The calls of HIP that the thread makes between enter and leave are hipmm's
  * own: they order work, and the memory that they touch is hipmm's affair. enter returns whether it is the outermost. */

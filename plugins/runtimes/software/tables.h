@@ -28,6 +28,7 @@ void software_watch_queue_end(const struct software_queue *queue);
 /* Memory that can be used from here on, or no longer. */
 void software_watch_gave(const struct software_allocation *allocation);
 void software_watch_took(const struct software_allocation *allocation);
+void software_watch_shared(const struct software_allocation *allocation); /* with another process, from here on */
 void software_watch_mapped(uintptr_t start, size_t bytes, bool is_mapped);
 
 /* ---- heap.c: memory -------------------------------------------------------------------------------------------- */

@@ -118,6 +118,11 @@ void software_watch_took(const struct software_allocation *allocation)
   if (watch_is_own(allocation)) races_driver_took((void *)allocation->by_address.major, allocation->by_address.minor);
 }
 
+void software_watch_shared(const struct software_allocation *allocation)
+{
+  if (watch_is_own(allocation)) races_share((void *)allocation->by_address.major, allocation->by_address.minor);
+}
+
 void software_watch_mapped(uintptr_t start, size_t bytes, bool is_mapped)
 {
   if (!races_are_on()) return;
