@@ -121,10 +121,39 @@ void checks_host_after_event(hipmm_hip_event_t event)
   races_host_after_event(event);
 }
 
+void checks_host_after_events(hipmm_hip_event_t event, hipmm_hip_event_t other)
+{
+  races_host_after_event(event);
+  races_host_after_event(other);
+}
+
 void checks_host_after_stream(enum hook hook, hipmm_stream_t stream)
 {
   struct race_stream named;
   if (checks_find_stream(hook, stream, &named)) races_host_after_stream(&named);
+}
+
+/* Memory that the runtime knows has a device pointer; of other memory, old releases of HIP make an error. */
+static bool checks_is_pageable(enum family family, void *ptr)
+{
+  bool is_hip = family == FAMILY_HIP;
+  enum hook query = is_hip ? HOOK_hipPointerGetAttributes : HOOK_cudaPointerGetAttributes;
+  next_function last = next_find(is_hip ? HOOK_hipGetLastError : HOOK_cudaGetLastError);
+  struct {
+    int type, device;
+    void *device_pointer, *room[16];
+  } attributes = {0, 0, NULL, {NULL}};
+  if (family == FAMILY_DRIVER || !next_find(query) || !last) return false;
+  int code = next_two_pointers(query, &attributes, ptr);
+  if (code) ((int (*)(void))last)();
+  return code || !attributes.device_pointer;
+}
+
+void checks_host_after_copy(enum hook hook, void *to, hipmm_stream_t stream)
+{
+  struct race_stream named;
+  if (checks_find_stream(hook, stream, &named) && checks_is_pageable(hook_family(hook), to))
+    races_host_after_stream(&named);
 }
 
 void checks_host_after_device(enum hook hook)

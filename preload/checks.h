@@ -23,7 +23,10 @@ void checks_record(enum hook hook, hipmm_hip_event_t event, hipmm_stream_t strea
 void checks_wait(enum hook hook, hipmm_stream_t stream, hipmm_hip_event_t event);
 void checks_end_event(hipmm_hip_event_t event);
 void checks_host_after_event(hipmm_hip_event_t event);
+void checks_host_after_events(hipmm_hip_event_t event, hipmm_hip_event_t other);
 void checks_host_after_stream(enum hook hook, hipmm_stream_t stream);
+/* A copy to memory of the host that the runtime does not know has waited, whatever its name says. */
+void checks_host_after_copy(enum hook hook, void *to, hipmm_stream_t stream);
 void checks_host_after_device(enum hook hook);
 
 void checks_add_stream(int device, hipmm_stream_t stream, unsigned flags);

@@ -127,6 +127,8 @@ static const int since[HOOK_COUNT] = {
     [HOOK_cuGetProcAddress_v2] = 12000, [HOOK_cuGetProcAddress] = 11030, [HOOK_cuEventRecord] = 2000,
     [HOOK_cuEventRecord_ptsz] = 7000, [HOOK_cuEventRecordWithFlags] = 11010, [HOOK_cuEventRecordWithFlags_ptsz] = 11010,
     [HOOK_cuEventQuery] = 2000, [HOOK_cuEventSynchronize] = 2000, [HOOK_cuEventDestroy_v2] = 4000,
+    [HOOK_cuEventElapsedTime] = 2000, [HOOK_cuEventElapsedTime_v2] = 12080, [HOOK_cuLaunchHostFunc] = 10000,
+    [HOOK_cuLaunchHostFunc_ptsz] = 10000, [HOOK_cuStreamAddCallback] = 5000, [HOOK_cuStreamAddCallback_ptsz] = 7000,
     [HOOK_cuStreamWaitEvent] = 3020, [HOOK_cuStreamWaitEvent_ptsz] = 7000, [HOOK_cuStreamSynchronize] = 2000,
     [HOOK_cuStreamSynchronize_ptsz] = 7000, [HOOK_cuStreamQuery] = 2000, [HOOK_cuStreamQuery_ptsz] = 7000,
     [HOOK_cuCtxSynchronize] = 2000};

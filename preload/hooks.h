@@ -194,7 +194,8 @@
   W(api, Memcpy, (void *to, const void *from, size_t bytes, int kind), (to, from, bytes, kind), \
     checks_copy(hook, to, from, bytes, NULL), checks_host_after_stream(hook, NULL)) \
   W(api, MemcpyAsync, (void *to, const void *from, size_t bytes, int kind, hipmm_stream_t stream), \
-    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), (void)0) \
+    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), \
+    checks_host_after_copy(hook, to, stream)) \
   W(api, MemcpyPeer, (void *to, int to_device, const void *from, int from_device, size_t bytes), \
     (to, to_device, from, from_device, bytes), checks_copy(hook, to, from, bytes, NULL), \
     checks_host_after_stream(hook, NULL)) \
@@ -209,7 +210,8 @@
     (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind, \
      hipmm_stream_t stream), \
     (to, to_pitch, from, from_pitch, width, height, kind, stream), \
-    checks_copy_rows(hook, to, to_pitch, from, from_pitch, width, height, stream), (void)0) \
+    checks_copy_rows(hook, to, to_pitch, from, from_pitch, width, height, stream), \
+    checks_host_after_copy(hook, to, stream)) \
   W(api, Memset, (void *ptr, int value, size_t bytes), (ptr, value, bytes), \
     checks_copy(hook, ptr, NULL, bytes, NULL), (void)0) \
   W(api, MemsetAsync, (void *ptr, int value, size_t bytes, hipmm_stream_t stream), (ptr, value, bytes, stream), \
@@ -218,6 +220,8 @@
   HOOKS_OF_ORDER(W, api) \
   W(api, EventDestroy, (hipmm_hip_event_t event), (event), checks_end_event(event), (void)0)
 
+/* A host function may tell any thread that the stream is over up to it, which cannot be seen: so the host counts as after the
+ * stream from its launch on. */
 #define HOOKS_OF_ORDER(W, api) \
   W(api, EventRecord, (hipmm_hip_event_t event, hipmm_stream_t stream), (event, stream), (void)0, \
     checks_record(hook, event, stream)) \
@@ -227,6 +231,13 @@
   W(api, EventSynchronize, (hipmm_hip_event_t event), (event), (void)0, checks_host_after_event(event)) \
   W(api, StreamWaitEvent, (hipmm_stream_t stream, hipmm_hip_event_t event, unsigned flags), (stream, event, flags), \
     (void)0, checks_wait(hook, stream, event)) \
+  W(api, EventElapsedTime, (float *ms, hipmm_hip_event_t start, hipmm_hip_event_t end), (ms, start, end), (void)0, \
+    checks_host_after_events(start, end)) \
+  W(api, LaunchHostFunc, (hipmm_stream_t stream, void (*function)(void *), void *argument), \
+    (stream, function, argument), checks_host_after_stream(hook, stream), (void)0) \
+  W(api, StreamAddCallback, \
+    (hipmm_stream_t stream, void (*function)(hipmm_stream_t, int, void *), void *argument, unsigned flags), \
+    (stream, function, argument, flags), checks_host_after_stream(hook, stream), (void)0) \
   W(api, StreamSynchronize, (hipmm_stream_t stream), (stream), (void)0, checks_host_after_stream(hook, stream)) \
   W(api, StreamQuery, (hipmm_stream_t stream), (stream), (void)0, checks_host_after_stream(hook, stream))
 
@@ -236,6 +247,11 @@
     checks_record(hook, event, stream)) \
   W(api, StreamWaitEvent_##suffix, (hipmm_stream_t stream, hipmm_hip_event_t event, unsigned flags), \
     (stream, event, flags), (void)0, checks_wait(hook, stream, event)) \
+  W(api, LaunchHostFunc_##suffix, (hipmm_stream_t stream, void (*function)(void *), void *argument), \
+    (stream, function, argument), checks_host_after_stream(hook, stream), (void)0) \
+  W(api, StreamAddCallback_##suffix, \
+    (hipmm_stream_t stream, void (*function)(hipmm_stream_t, int, void *), void *argument, unsigned flags), \
+    (stream, function, argument, flags), checks_host_after_stream(hook, stream), (void)0) \
   W(api, StreamSynchronize_##suffix, (hipmm_stream_t stream), (stream), (void)0, \
     checks_host_after_stream(hook, stream)) \
   W(api, StreamQuery_##suffix, (hipmm_stream_t stream), (stream), (void)0, checks_host_after_stream(hook, stream))
@@ -244,7 +260,8 @@
   W(api, Memcpy_##suffix_of_waiting, (void *to, const void *from, size_t bytes, int kind), (to, from, bytes, kind), \
     checks_copy(hook, to, from, bytes, NULL), checks_host_after_stream(hook, NULL)) \
   W(api, MemcpyAsync_##suffix, (void *to, const void *from, size_t bytes, int kind, hipmm_stream_t stream), \
-    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), (void)0) \
+    (to, from, bytes, kind, stream), checks_copy(hook, to, from, bytes, stream), \
+    checks_host_after_copy(hook, to, stream)) \
   W(api, Memset_##suffix_of_waiting, (void *ptr, int value, size_t bytes), (ptr, value, bytes), \
     checks_copy(hook, ptr, NULL, bytes, NULL), (void)0) \
   W(api, MemsetAsync_##suffix, (void *ptr, int value, size_t bytes, hipmm_stream_t stream), \
@@ -264,7 +281,7 @@
   W(hip, MemcpyDtoH, (void *to, void *from, size_t bytes), (to, from, bytes), \
     checks_copy(hook, to, from, bytes, NULL), checks_host_after_stream(hook, NULL)) \
   W(hip, MemcpyDtoHAsync, (void *to, void *from, size_t bytes, hipmm_stream_t stream), (to, from, bytes, stream), \
-    checks_copy(hook, to, from, bytes, stream), (void)0) \
+    checks_copy(hook, to, from, bytes, stream), checks_host_after_copy(hook, to, stream)) \
   W(hip, MemcpyDtoD, (void *to, void *from, size_t bytes), (to, from, bytes), \
     checks_copy(hook, to, from, bytes, NULL), (void)0) \
   W(hip, MemcpyDtoDAsync, (void *to, void *from, size_t bytes, hipmm_stream_t stream), (to, from, bytes, stream), \
@@ -284,6 +301,8 @@
   HOOKS_OF_THREAD_ORDER(W, cu, ptsz) \
   W(cu, EventRecordWithFlags_ptsz, (hipmm_hip_event_t event, hipmm_stream_t stream, unsigned flags), \
     (event, stream, flags), (void)0, checks_record(hook, event, stream)) \
+  W(cu, EventElapsedTime_v2, (float *ms, hipmm_hip_event_t start, hipmm_hip_event_t end), (ms, start, end), (void)0, \
+    checks_host_after_events(start, end)) \
   W(cu, EventDestroy_v2, (hipmm_hip_event_t event), (event), (void)0, checks_end_event(event)) \
   W(cu, CtxSynchronize, (void), (), (void)0, checks_host_after_device(hook))
 

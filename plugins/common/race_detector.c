@@ -101,15 +101,6 @@ void races_work(const struct race_stream *stream, const char *name, struct race_
   races_end(&call);
 }
 
-void races_unknown_work(const struct race_stream *stream)
-{
-  struct race_call call;
-  if (!races_begin(&call)) return;
-  struct race_line *line = race_order_line(stream);
-  if (line) race_order_advance(line);
-  races_end(&call);
-}
-
 void races_record(const struct race_stream *stream, const void *event)
 {
   struct race_call call;
@@ -193,6 +184,14 @@ void races_driver_took(const void *start, size_t bytes)
   struct race_call call;
   if (!start || !races_begin(&call)) return;
   race_memory_driver_took((uintptr_t)start, bytes ? bytes : race_remains_given_bytes((uintptr_t)start));
+  races_end(&call);
+}
+
+void races_share(const void *start, size_t bytes)
+{
+  struct race_call call;
+  if (!races_begin(&call)) return;
+  race_memory_share((uintptr_t)start, bytes);
   races_end(&call);
 }
 

@@ -33,8 +33,6 @@ bool races_are_on(void);
 
 /* A copy, a fill (`from` has no start) or a read (`to` has none). `call` lasts for ever. */
 void races_work(const struct race_stream *stream, const char *call, struct race_access to, struct race_access from);
-/* Work of which the memory is not known: a host function, a kernel. */
-void races_unknown_work(const struct race_stream *stream);
 void races_record(const struct race_stream *stream, const void *event);
 void races_wait(const struct race_stream *stream, const void *event);
 void races_end_event(const void *event);
@@ -53,6 +51,8 @@ void races_host_after_device(int device); /* -1: all */
  * are recorded. */
 void races_driver_gave(const void *start, size_t bytes);
 void races_driver_took(const void *start, size_t bytes); /* 0 bytes: the range that begins there */
+/* Another process may write to the range, which was given. */
+void races_share(const void *start, size_t bytes);
 
 /* For the functions of struct memory_observer. The HIP calls of the thread between enter and leave are hipmm's own:
  * they order work, and their memory is not checked. enter returns whether it is the outermost. */

@@ -145,7 +145,7 @@ void race_memory_allocate(const struct memory_event *event, const struct race_li
   block->resource = race_memory_name(event->resource);
   block->owner = event->owner;
   block->allocated = *use;
-  if (checks_written) race_unwritten_add(&block->unwritten, 0, event->bytes);
+  if (checks_written && !race_remains_is_shared(start)) race_unwritten_add(&block->unwritten, 0, event->bytes);
   race_memory_displace(block);
   race_remains_cut(start, event->bytes, race_memory_inherit, &(struct placement){block, line});
   address_tree_insert(&blocks, &block->by_address);
@@ -310,4 +310,12 @@ void race_memory_driver_took(uintptr_t start, size_t bytes)
 {
   race_memory_forget(start, bytes);
   race_remains_driver_took(start, bytes);
+}
+
+void race_memory_share(uintptr_t start, size_t bytes)
+{
+  struct address_tree_node *node = race_range_overlapping(blocks, start, bytes);
+  for (; node && node->major < start + bytes; node = address_tree_next(blocks, node))
+    race_unwritten_clear(&((struct race_block *)node)->unwritten);
+  race_remains_share(start, bytes);
 }

@@ -34,5 +34,7 @@ void race_memory_forget_owner(const void *owner);
 
 void race_memory_driver_gave(uintptr_t start, size_t bytes);
 void race_memory_driver_took(uintptr_t start, size_t bytes);
+/* Another process may write to the range from here on, which is given: what was written is not known any more. */
+void race_memory_share(uintptr_t start, size_t bytes);
 
 #endif

@@ -7,6 +7,12 @@
 
 enum { REMAINS_MOST = 1 << 17 };
 
+/* A range that the runtime has given. */
+struct race_given {
+  struct address_tree_node by_address;
+  bool is_shared; /* with another process */
+};
+
 static struct address_tree_node *remains_by_address, *given;
 static struct race_remains *oldest, *newest;
 static size_t n_remains;
@@ -74,12 +80,12 @@ const struct race_remains *race_remains_in(uintptr_t start, size_t bytes)
 
 /* ---- What the runtime has given ---- */
 
-static void race_remains_insert_given(uintptr_t start, uintptr_t end)
+static void race_remains_insert_given(uintptr_t start, uintptr_t end, bool is_shared)
 {
-  struct address_tree_node *node = start < end ? malloc(sizeof *node) : NULL;
-  if (!node) return;
-  *node = (struct address_tree_node){.major = start, .minor = end - start};
-  address_tree_insert(&given, node);
+  struct race_given *range = start < end ? malloc(sizeof *range) : NULL;
+  if (!range) return;
+  *range = (struct race_given){{.major = start, .minor = end - start}, is_shared};
+  address_tree_insert(&given, &range->by_address);
 }
 
 static void race_remains_cut_given(uintptr_t start, size_t bytes)
@@ -87,10 +93,11 @@ static void race_remains_cut_given(uintptr_t start, size_t bytes)
   struct address_tree_node *node;
   while ((node = race_range_overlapping(given, start, bytes))) {
     uintptr_t first = node->major, end = first + node->minor;
+    bool is_shared = ((struct race_given *)node)->is_shared;
     address_tree_remove(&given, node);
     free(node);
-    if (first < start) race_remains_insert_given(first, start);
-    if (end > start + bytes) race_remains_insert_given(start + bytes, end);
+    if (first < start) race_remains_insert_given(first, start, is_shared);
+    if (end > start + bytes) race_remains_insert_given(start + bytes, end, is_shared);
   }
 }
 
@@ -98,7 +105,19 @@ void race_remains_driver_gave(uintptr_t start, size_t bytes)
 {
   race_remains_cut(start, bytes, NULL, NULL);
   race_remains_cut_given(start, bytes);
-  race_remains_insert_given(start, start + bytes);
+  race_remains_insert_given(start, start + bytes, false);
+}
+
+void race_remains_share(uintptr_t start, size_t bytes)
+{
+  race_remains_cut_given(start, bytes);
+  race_remains_insert_given(start, start + bytes, true);
+}
+
+bool race_remains_is_shared(uintptr_t address)
+{
+  const struct race_given *range = (const struct race_given *)address_tree_holding(given, address);
+  return range && range->is_shared;
 }
 
 void race_remains_driver_took(uintptr_t start, size_t bytes)

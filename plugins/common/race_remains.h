@@ -36,6 +36,9 @@ const struct race_remains *race_remains_in(uintptr_t start, size_t bytes);
 /* The range is the runtime's to give, and was given; or was given back. */
 void race_remains_driver_gave(uintptr_t start, size_t bytes);
 void race_remains_driver_took(uintptr_t start, size_t bytes);
+/* Another process may write to the range from here on. */
+void race_remains_share(uintptr_t start, size_t bytes);
+bool race_remains_is_shared(uintptr_t address);
 bool race_remains_is_given(uintptr_t address);
 size_t race_remains_given_bytes(uintptr_t start); /* 0 if nothing was given there */
 

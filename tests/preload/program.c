@@ -28,6 +28,8 @@ static const struct scenario scenarios[] = {
     {"leak", scenario_leak},
     {"races_after_free", scenario_races_after_free},
     {"races_in_use", scenario_races_in_use},
+    {"races_exit", scenario_races_exit},
+    {"races_fork", scenario_races_fork},
     {"races_past_end", scenario_races_past_end},
     {"races_none", scenario_races_none},
     {"first", scenario_first},

@@ -3,6 +3,8 @@
 #include "program.h"
 
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { BYTES = 20000 };
 
@@ -33,6 +35,26 @@ void scenario_races_in_use(void)
   GOOD(hipMemsetAsync(memory, 1, BYTES, other));
   GOOD(hipFreeAsync(memory, stream));
   GOOD(hipDeviceSynchronize());
+}
+
+/* The program's own failure. */
+void scenario_races_exit(void)
+{
+  scenario_races_in_use();
+  exit(7);
+}
+
+/* The children end well, and soon: the race is the parent's. */
+void scenario_races_fork(void)
+{
+  void (*const ends[])(int) = {exit, _exit};
+  scenario_races_in_use();
+  for (int i = 0; i < 2; i++) {
+    int status = -1;
+    pid_t child = fork();
+    if (!child) ends[i](0);
+    if (waitpid(child, &status, 0) != child || status) abort();
+  }
 }
 
 void scenario_races_past_end(void)

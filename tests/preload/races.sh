@@ -29,6 +29,7 @@ for graph in pool path; do
   [ $graph = pool ] && HIPMM_RUNTIME=software || HIPMM_RUNTIME=$here/.libs/libamdhip64.so.5
   finds use_after_free 'work on memory that was freed: 20000 bytes' races_after_free
   finds free_in_use 'memory is freed on a stream' races_in_use
+  finds free_in_use 'memory is freed on a stream' races_fork
   finds past_end 'work past the end of a block: 10001 bytes at [0-9a-fx]*, offset 10000' races_past_end
 
   options="$options --check-streams"
@@ -48,6 +49,6 @@ good races_after_free races_in_use races_past_end
 silent
 
 # The program's own failure counts more than a race.
-timeout 60 "$hipmm" run --config pool.json --check-streams -- sh -c "$here/$program races_in_use; exit 7" >/dev/null 2>&1
+timeout 60 "$hipmm" run --config pool.json --check-streams -- "$here/$program" races_exit >/dev/null 2>&1
 [ $? = 7 ] || fail "a race took the place of the program's exit status"
 finish

@@ -213,6 +213,8 @@ static hipError_t event_elapsed(hipEvent_t start, hipEvent_t stop, float *ms_out
   if (((from->flags | to->flags) & hipEventDisableTiming) || !from->marker || !to->marker || from->device != to->device)
     return hipErrorInvalidHandle;
   if (!from->marker->done || !to->marker->done) return hipErrorNotReady;
+  software_watch_marker_over(from->marker);
+  software_watch_marker_over(to->marker);
   *ms_out = (float)(to->marker->time_ms - from->marker->time_ms);
   return hipSuccess;
 }

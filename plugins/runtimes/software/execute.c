@@ -149,6 +149,7 @@ static void execute_fill(struct software_operation *operation, int device)
 static void execute_host(struct software_operation *operation, int device)
 {
   hipError_t fault = software.devices[device].fault;
+  software_watch_host_runs(operation);
   pthread_mutex_unlock(&software.lock);
   lock_order_enter_program();
   if (operation->function)

@@ -32,6 +32,7 @@ static hipError_t ipc_get(const void *pointer, hipIpcMemHandle_t *handle_out)
                               .allocation = allocation->id};
   memset(handle_out, 0, sizeof *handle_out);
   memcpy(handle_out, &handle, sizeof handle);
+  software_watch_shared(allocation);
   return software.devices[allocation->device].fault;
 }
 

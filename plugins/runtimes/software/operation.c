@@ -19,6 +19,7 @@ void software_operation_free(struct software_operation *operation)
   software_span_close(&operation->to);
   software_span_close(&operation->from);
   software_marker_unreference(operation->marker);
+  if (operation->kind == SOFTWARE_HOST) software_watch_host_end(operation);
   if (operation->allocation) software_allocation_unreference(operation->allocation);
   free(operation->staged);
   free(operation);

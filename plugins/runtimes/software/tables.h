@@ -19,12 +19,16 @@ void software_watch_wait(const struct software_queue *queue, const struct softwa
 void software_watch_marker_over(const struct software_marker *marker);
 void software_watch_queue_over(const struct software_queue *queue);
 void software_watch_device_over(int device);
+/* The host function is about to run, in which the program may tell any thread that all before it is over. */
+void software_watch_host_runs(const struct software_operation *operation);
 /* They are no more. */
+void software_watch_host_end(const struct software_operation *operation);
 void software_watch_marker_end(const struct software_marker *marker);
 void software_watch_queue_end(const struct software_queue *queue);
 /* Memory that can be used from here on, or no longer. */
 void software_watch_gave(const struct software_allocation *allocation);
 void software_watch_took(const struct software_allocation *allocation);
+void software_watch_shared(const struct software_allocation *allocation); /* with another process, from here on */
 void software_watch_mapped(uintptr_t start, size_t bytes, bool is_mapped);
 
 /* ---- heap.c: memory -------------------------------------------------------------------------------------------- */

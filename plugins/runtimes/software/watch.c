@@ -49,7 +49,7 @@ void software_watch_submitted(const struct software_queue *queue, const struct s
   case SOFTWARE_COPY:
   case SOFTWARE_FILL:
   case SOFTWARE_PREFETCH: watch_memory(&stream, operation); break;
-  case SOFTWARE_HOST: races_unknown_work(&stream); break;
+  case SOFTWARE_HOST: races_record(&stream, operation); break;
   case SOFTWARE_WAIT: races_wait(&stream, operation->marker); return;
   default: break;
   }
@@ -66,6 +66,16 @@ void software_watch_wait(const struct software_queue *queue, const struct softwa
 void software_watch_marker_over(const struct software_marker *marker)
 {
   if (races_are_on()) races_host_after_event(marker);
+}
+
+void software_watch_host_runs(const struct software_operation *operation)
+{
+  if (races_are_on()) races_host_after_event(operation);
+}
+
+void software_watch_host_end(const struct software_operation *operation)
+{
+  if (races_are_on()) races_end_event(operation);
 }
 
 void software_watch_marker_end(const struct software_marker *marker)
@@ -106,6 +116,11 @@ void software_watch_gave(const struct software_allocation *allocation)
 void software_watch_took(const struct software_allocation *allocation)
 {
   if (watch_is_own(allocation)) races_driver_took((void *)allocation->by_address.major, allocation->by_address.minor);
+}
+
+void software_watch_shared(const struct software_allocation *allocation)
+{
+  if (watch_is_own(allocation)) races_share((void *)allocation->by_address.major, allocation->by_address.minor);
 }
 
 void software_watch_mapped(uintptr_t start, size_t bytes, bool is_mapped)
