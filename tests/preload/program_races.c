@@ -90,7 +90,8 @@ void scenario_races_none(void)
     if (i % 4 == 2) GOOD(hipStreamSynchronize(stream));
     while (i % 4 == 3 && hipEventQuery(event) == hipErrorNotReady) continue;
     GOOD(hipFreeAsync(memory, other));
-    GOOD(hipMemcpy(host, copy, BYTES, hipMemcpyDeviceToHost));
+    GOOD(hipMemcpyAsync(host, copy, BYTES, hipMemcpyDeviceToHost, other));
+    GOOD(hipStreamSynchronize(other));
     GOOD(hipFree(copy));
   }
   GOOD(hipEventDestroy(event));
