@@ -7,6 +7,7 @@
 set -eu
 
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
+[ -z "${SANITIZER_FLAGS-}" ] || { echo "the build without sanitizers looks at this"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$top_srcdir"

@@ -6,6 +6,7 @@
 # may depend on the configured prefix. Run by `make check`, which sets the variables in capitals and the two tops.
 set -eu
 : "${top_srcdir:?}" "${top_builddir:?}"
+[ -z "${SANITIZER_FLAGS-}" ] || { echo "the build without sanitizers looks at this"; exit 77; }
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT

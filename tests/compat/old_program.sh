@@ -5,6 +5,7 @@
 # by column; and a graph that replaces their options.
 set -u
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
+[ -z "${SANITIZER_FLAGS-}" ] || { echo "the build without sanitizers looks at this"; exit 77; }
 [ -n "${CXX-}" ] || { echo "no C++ compiler was found"; exit 77; }
 
 work=$(mktemp -d) || exit 99

@@ -8,6 +8,7 @@
 # rmm_thrust.cpp needs Thrust's headers: THRUST_INCLUDE names their folder, unless they are among the system's or CUDA's.
 set -u
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
+[ -z "${SANITIZER_FLAGS-}" ] || { echo "the build without sanitizers looks at this"; exit 77; }
 [ -n "${CXX-}" ] || { echo "no C++ compiler was found"; exit 77; }
 
 work=$(mktemp -d) || exit 99
