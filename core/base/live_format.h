@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* live_format.h: the file in shared memory in which a process publishes the counters of its resources: LIVE_FOLDER/
- * hipmm.USER.NAMESPACE.PROCESS, readable for its user alone. Processes of several containers may share the folder and have the
- * same number: the number of the namespace of processes tells them apart. Written by core/inspect/publish.c, read by `hipmm top` and `export`.
+ * hipmm.USER.NAMESPACE.PROCESS, readable for its user alone. Processes of several containers may share the folder and
+ * have the same number: the number of the namespace of processes tells them apart. Written by core/inspect/publish.c, read
+ * by `hipmm top` and `export`.
  *
  * The writer holds a write lock (F_OFD_SETLK) on the file as long as it lives, however it ends: a file without a lock is
  * left over. `sequence` is odd while rows are written; a reader whose copy was made while it changed reads again. */

@@ -11,7 +11,7 @@ enum output_file_mode {
   OUTPUT_FILE_APPEND, /* each write goes to the end */
   OUTPUT_FILE_EMPTY,  /* truncates a regular file */
   OUTPUT_FILE_MAP,    /* as OUTPUT_FILE_KEEP; the file can be mapped too */
-  OUTPUT_FILE_RESULT /* as OUTPUT_FILE_EMPTY, for the result of a command: others may read a new file, if the umask lets them */
+  OUTPUT_FILE_RESULT /* as OUTPUT_FILE_EMPTY, for the result of a command: the umask alone decides who reads a new file */
 };
 
 /* For the names that are expanded. */
@@ -25,8 +25,8 @@ bool output_file_expand(const char *pattern, int device, char *name_out);
 /* 1 for a name of standard output ("/dev/stdout", "/dev/fd/1"), 2 for one of standard error; else -1. */
 int output_file_standard(const char *name);
 
-/* Opens `name` for writing and creates it if it does not exist, for its user alone: it tells of addresses and names. Returns a descriptor, which the caller closes, or -1
- * with errno. Never waits: a pipe without a reader is an error. In a folder that every user can write, such as /tmp, a
+/* Opens `name` for writing and creates it if it does not exist, for its user alone: it tells of addresses and names.
+ * Returns a descriptor, which the caller closes, or -1 with errno. Never waits: a pipe without a reader is an error. In a folder that every user can write, such as /tmp, a
  * symbolic link is an error, since another user may have put it there. For a standard stream the program's own
  * descriptor is duplicated: a file opened by that name would be overwritten from its start. Allocates nothing;
  * thread-safe. */

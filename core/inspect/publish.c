@@ -2,6 +2,7 @@
 /* publish.c: see publish.h. The thread that copies the counters asks resources for their values as any caller of
  * hipmm_resource_query() does; the threads that allocate do nothing for it. */
 #include "publish.h"
+#include "../base/deadline.h"
 #include "../base/environment.h"
 #include "../base/error.h"
 #include "../base/live_format.h"
@@ -129,11 +130,7 @@ static void publish_rows(struct live_file *file)
 /* False when publishing ends. */
 static bool publish_sleep(void)
 {
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += LIVE_PERIOD_MS * 1000000L;
-  until.tv_sec += until.tv_nsec / 1000000000;
-  until.tv_nsec %= 1000000000;
+  struct timespec until = deadline_in_ms(CLOCK_REALTIME, LIVE_PERIOD_MS);
   int code = 0;
   pthread_mutex_lock(&publish.lock);
   while (!publish.ends && !code) code = pthread_cond_timedwait(&publish.wake, &publish.lock, &until);

@@ -3,13 +3,13 @@
  * path of allocations, after one has failed. */
 #include "neighbours.h"
 #include "../base/cancel.h"
+#include "../base/deadline.h"
 #include "../base/error.h"
 #include "../plugin/descriptor.h"
 #include "../runtime/hip.h"
 #include "stack.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum {
   MOST_ROUNDS = 64, /* while other threads take the memory that was given back */
@@ -176,11 +176,7 @@ static bool neighbours_may_fit(const struct exhausted *exhausted, size_t bytes)
  * resource that is asked may call a function of the program, which may wait for this thread. */
 static bool neighbours_take_turn(pthread_mutex_t *turn)
 {
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += TURN_MS * 1000000L;
-  until.tv_sec += until.tv_nsec / 1000000000L;
-  until.tv_nsec %= 1000000000L;
+  struct timespec until = deadline_in_ms(CLOCK_REALTIME, TURN_MS);
   return !pthread_mutex_timedlock(turn, &until);
 }
 

@@ -3,6 +3,7 @@
  *
  * Lock order: all_lock, a drain's lock, a ring's lock. */
 #include "sink.h"
+#include "../../core/base/deadline.h"
 #include "drain.h"
 
 #include <pthread.h>
@@ -43,20 +44,10 @@ static void sink_wake(struct log *log)
   pthread_mutex_unlock(&log->wake_lock);
 }
 
-static struct timespec sink_soon(void)
-{
-  struct timespec limit;
-  clock_gettime(CLOCK_MONOTONIC, &limit);
-  limit.tv_nsec += SINK_DELAY_MS * 1000000L;
-  limit.tv_sec += limit.tv_nsec / 1000000000;
-  limit.tv_nsec %= 1000000000;
-  return limit;
-}
-
 /* Waits until it is woken, or for the delay if `is_timed`. False when the log ends. */
 static bool sink_sleep_in(struct log *log, bool is_timed)
 {
-  struct timespec limit = sink_soon();
+  struct timespec limit = deadline_in_ms(CLOCK_MONOTONIC, SINK_DELAY_MS);
   int code = 0;
   pthread_mutex_lock(&log->wake_lock);
   while (!code && !log->is_woken && !log->ends)
@@ -163,9 +154,7 @@ static void sink_thread_ended(struct thread_watch *watch, uint64_t thread)
 /* Waits at most a second: a thread that exits in a signal handler may hold the lock for ever. */
 static bool sink_lock_soon(pthread_mutex_t *lock)
 {
-  struct timespec limit;
-  clock_gettime(CLOCK_REALTIME, &limit);
-  limit.tv_sec++;
+  struct timespec limit = deadline_in_ms(CLOCK_REALTIME, 1000);
   return pthread_mutex_timedlock(lock, &limit) == 0;
 }
 

@@ -10,6 +10,9 @@
 /* A page for terminals, on standard output. */
 void report_text(const json_t *summary, const struct blocks *blocks);
 
+/* Prints an array of sentences, an item of a list each. */
+void report_put_sentences(const json_t *sentences);
+
 /* A page for browsers that needs nothing else. False: a write failed, with errno. */
 bool report_html(FILE *file, const json_t *summary, const struct blocks *blocks);
 

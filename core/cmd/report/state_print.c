@@ -4,6 +4,7 @@
 #include "../../base/units.h"
 #include "../cmd.h"
 #include "page.h"
+#include "report.h"
 #include "state.h"
 
 #include <string.h>
@@ -56,20 +57,6 @@ static size_t state_measure(const json_t *table, struct state_width widths[STATE
 }
 
 /* ---- Text ------------------------------------------------------------------------------------------------------ */
-
-static void state_put_sentences(const json_t *sentences)
-{
-  size_t i;
-  json_t *sentence;
-  json_array_foreach(sentences, i, sentence)
-  {
-    struct wrap wrap = {.prefix = "  "};
-    printf("- ");
-    wrap.column = 2;
-    wrap_words(&wrap, STYLE_OFF, json_string_value(sentence));
-    wrap_end(&wrap);
-  }
-}
 
 /* Writes text in `width` columns, numbers to the right. */
 static void state_put_cell(const char *text, size_t width, bool is_right)
@@ -137,10 +124,10 @@ void state_text(const json_t *summary)
   printf("%s", style(STYLE_NAME));
   output_text(stdout, json_string_value(json_object_get(summary, "title")));
   printf("%s\n", style(STYLE_OFF));
-  state_put_sentences(json_object_get(summary, "findings"));
+  report_put_sentences(json_object_get(summary, "findings"));
   json_array_foreach(json_object_get(summary, "tables"), i, table) state_put_table(table);
   printf("\n%sWhat this does not tell%s\n", style(STYLE_NAME), style(STYLE_OFF));
-  state_put_sentences(json_object_get(summary, "missing"));
+  report_put_sentences(json_object_get(summary, "missing"));
 }
 
 /* ---- The page -------------------------------------------------------------------------------------------------- */

@@ -19,11 +19,11 @@ static void text_heading(const char *heading)
   printf("\n%s%s%s\n", style(STYLE_NAME), heading, style(STYLE_OFF));
 }
 
-static void text_findings(const json_t *summary)
+void report_put_sentences(const json_t *sentences)
 {
   size_t i;
   json_t *sentence;
-  json_array_foreach(json_object_get(summary, "findings"), i, sentence)
+  json_array_foreach(sentences, i, sentence)
   {
     struct wrap wrap = {.prefix = "  "};
     printf("- ");
@@ -152,7 +152,7 @@ void report_text(const json_t *summary, const struct blocks *blocks)
     printf("The log has no events.\n");
     return;
   }
-  text_findings(summary);
+  report_put_sentences(json_object_get(summary, "findings"));
   text_curve(summary);
   text_moment(json_object_get(summary, "peak"), blocks, "Live at the peak");
   text_moment(json_object_get(summary, "end"), blocks, "Not freed at the end");

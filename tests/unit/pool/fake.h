@@ -17,6 +17,9 @@ int fake_end(void);
 /* Records a mistake. Only the first is reported. */
 void fake_note_mistake(const char *mistake);
 
+/* A value of the resource; -1 if it has none of that name. To fail is a mistake. */
+int64_t fake_query(const struct hipmm_plugin *plugin, void *resource, const char *name);
+
 /* ---- Services ---- */
 
 /* The `nth` allocation of host memory from now on fails, once. 0: none. */

@@ -3,6 +3,7 @@
 #include "fake.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 static const char *first_mistake;
@@ -123,4 +124,13 @@ int fake_end(void)
   fake_upstream_end();
   if (first_mistake) fprintf(stderr, "%s\n", first_mistake);
   return first_mistake ? -1 : 0;
+}
+
+int64_t fake_query(const struct hipmm_plugin *plugin, void *resource, const char *name)
+{
+  int64_t value = -1;
+  for (uint32_t i = 0; i < plugin->n_values; i++)
+    if (!strcmp(plugin->values[i].name, name) && plugin->ops->query(resource, i, &value))
+      fake_note_mistake("a value cannot be told");
+  return value;
 }

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* deadline.h: the end of a wait, as the timed waits of POSIX threads take it. */
+#ifndef HIPMM_CORE_BASE_DEADLINE_H
+#define HIPMM_CORE_BASE_DEADLINE_H
+
+#include <time.h>
+
+/* The time of the clock in so many milliseconds. */
+static inline struct timespec deadline_in_ms(clockid_t clock, long ms)
+{
+  struct timespec until;
+  clock_gettime(clock, &until);
+  until.tv_nsec += ms % 1000 * 1000000L;
+  until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000L;
+  until.tv_nsec %= 1000000000L;
+  return until;
+}
+
+#endif
