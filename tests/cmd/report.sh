@@ -146,6 +146,35 @@ prints 'script>.* from '
 run 0 report --json evil.record
 is peak.bytes 8
 
+# A training on a GPU, with PyTorch's frames of C++ and Python: the figures are those of the snapshot's own events, and each
+# stack is called by the lines of Python, or by the function that autograd derived.
+xz -dc "$top_srcdir/tests/data/torch_mlp.pickle.xz" >mlp.pickle || exit 99
+run 0 report --json mlp.pickle
+python3 - mlp.pickle "$work/out" <<'END' || fail "the report of a real snapshot differs from its events"
+import json, pickle, sys
+snapshot, report = pickle.load(open(sys.argv[1], "rb")), json.load(open(sys.argv[2]))
+live, streams, peak, n, first = {}, {}, 0, 0, None
+for event in [e for trace in snapshot["device_traces"] for e in trace if e["action"] in ("alloc", "free_requested")]:
+    if event["action"] == "alloc": live[event["addr"]] = event
+    else: del live[event["addr"]]
+    now, n = sum(e["size"] for e in live.values()), n + 1
+    if now > peak: peak, blocks, at, streams = now, len(live), n - 1, {e["stream"] for e in live.values()}
+assert (n, peak, blocks, at) == (142, 73374468, 18, 139), (n, peak, blocks, at)
+assert report["events"] == n and report["unmatched_frees"] == report["overlaid"] == report["failures"] == 0
+assert [report["peak"][key] for key in ("bytes", "blocks", "event")] == [peak, blocks, at], report["peak"]
+assert {int(s["stream"], 0) for s in report["peak"]["by_stream"]} == streams and len(streams) == 2
+assert report["end"]["bytes"] == now and report["end"]["blocks"] == len(live) == 16
+kept = {b["address"] for s in snapshot["segments"] for b in s["blocks"] if b["state"] == "active_allocated"}
+assert kept == set(live)
+names = [stack["name"] for stack in report["peak"]["by_stack"]]
+assert names[:2] == ["forward from torch/nn/modules/linear.py:134 ← <module> from /tmp/snap.py:7",
+                     "torch::autograd::generated::AddmmBackward0::apply"], names
+assert "_init_group from torch/optim/adam.py:178 ← <module> from /tmp/snap.py:7" in names, names
+END
+run 0 report mlp.pickle -o mlp.html --text
+prints ' 32 MiB .* 1 block   forward from torch/nn/modules/linear.py:134 ← <module> from /tmp/snap.py:7$'
+! grep -q 'unwind\|_PyEval' mlp.html "$work/out" || fail "frames of the stack's own taking, or of the interpreter, are shown"
+
 # Numbers that no device has, and times that no clock gives.
 printf 'Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00.0,allocate,0xffffffffffffff00,18446744073709551615,0\n1,10:00:01.0,allocate,0x100,9223372036854775808,0xffffffffffffffff\n1,10:00:02.0,allocate,0xfffffffffffff000,281474976710656,0\n1,10:00:03.0,allocate failure,0x0,18446744073709551615,0\n' >huge.csv
 run 0 report huge.csv -o huge.html --json

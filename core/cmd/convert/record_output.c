@@ -94,6 +94,8 @@ static bool record_output_stack(struct convert_output *output, struct record_out
   if (!array_grow_zeroed(&record->has_stack, stack, &record->n_stacks, sizeof *record->has_stack)) return false;
   record->has_stack[stack] = true;
   meta.length = (uint32_t)strnlen(text, sizeof meta.text);
+  if (text[meta.length]) /* whole frames only */
+    while (meta.length && text[meta.length - 1] != '\n') meta.length--;
   memcpy(meta.text, text, meta.length);
   size_t bytes = 2 * sizeof(uint32_t) + meta.length;
   if (!record_output_room(output, block, bytes + 2)) return false;

@@ -86,13 +86,15 @@
   const eventName = event => "event " + count(event) + (hasTimes ? " (" + seconds(timeOf(event)) + ")" : "");
   const streamName = index => summary.streams[index] ? "stream " + summary.streams[index].name : "other streams";
   const threadName = index => summary.threads[index] ? "thread " + summary.threads[index].name : "other threads";
-  // "#3 in name+0x12 from file (+0x34)": the name.
+  // "#3 in name+0x12 from file (+0x34)": the name. "#3 in name from folder/file.py:7": "name file.py:7".
   const frameName = line => {
     const found = / in (.*?)(?:\+0x[0-9a-f]+)? from (\S+)/.exec(line);
-    return found ? (found[1] === "?" ? found[2].replace(/.*\//, "") : found[1]) : line.replace(/^\s*#\d+ (in )?/, "");
+    if (!found) return line.replace(/^\s*#\d+ (in )?/, "");
+    const file = found[2].replace(/.*\//, "");
+    return found[1] === "?" ? file : /:\d+$/.test(file) ? found[1] + " " + file : found[1];
   };
   const framesOf = index => (summary.stacks[index] || "").split("\n").filter(line => line.trim()).map(frameName);
-  const stackName = index => index ? framesOf(index).slice(0, 4).join(" ← ") : "(no call stack recorded)";
+  const stackName = index => summary.stack_names[index];
 
   // ---- Tables -----------------------------------------------------------------------------------------------------
 

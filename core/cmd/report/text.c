@@ -102,7 +102,7 @@ static void text_group(const json_t *group, uint64_t whole, const char *name)
 
 static void text_moment(const json_t *moment, const struct blocks *blocks, const char *heading)
 {
-  char name[160], words[TEXT_WORDS];
+  char name[BLOCKS_STACK_NAME_BYTES], words[TEXT_WORDS];
   size_t i;
   json_t *group;
   uint64_t whole = text_number(moment, "bytes");
