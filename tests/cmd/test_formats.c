@@ -535,6 +535,71 @@ static void reads_frees_of_blocks_from_before_the_log(void **state)
   trace_rows_close(rows);
 }
 
+/* Writes a record of one block, in whose place older events stood. */
+static void write_over_old_block(char *block)
+{
+  char *page = calloc(1, RECORD_BLOCK_BYTES);
+  assert_non_null(page);
+  *(struct record_head *)page = (struct record_head){.magic = RECORD_MAGIC,
+                                                     .byte_order = RECORD_BYTE_ORDER,
+                                                     .block_bytes = RECORD_BLOCK_BYTES,
+                                                     .ticks_per_second = 1000000000};
+  *(struct record_block *)block = (struct record_block){.magic = RECORD_BLOCK_MAGIC, .thread = 7, .sequence = 1};
+  unlink(file);
+  FILE *stream = fopen(file, "wb");
+  assert_non_null(stream);
+  assert_int_equal(fwrite(page, RECORD_BLOCK_BYTES, 1, stream), 1);
+  assert_int_equal(fwrite(block, RECORD_BLOCK_BYTES, 1, stream), 1);
+  fclose(stream);
+  free(page);
+}
+
+/* Events in each form, with numbers at the ends of what it takes, in a block that was not cleared: each is read, and nothing
+ * behind the last. */
+static void reads_events_of_every_form(void **state)
+{
+  static const uint64_t numbers[] = {0,       1,       255,        256,        65535,      65536,      0xffffff,
+                                     1 << 24, 1 << 25, 0xffffffff, 1ull << 32, 1ull << 33, 1ull << 40, 1ull << 47};
+  enum { NUMBERS = sizeof numbers / sizeof *numbers, MOST = NUMBERS * NUMBERS };
+  struct record_event events[MOST];
+  struct record_context context = {0};
+  char *block = malloc(RECORD_BLOCK_BYTES), *at = block + sizeof(struct record_block);
+  unsigned of_form[3] = {0};
+  (void)state;
+  assert_non_null(block);
+  memset(block, 0x39, RECORD_BLOCK_BYTES);
+  for (unsigned i = 0; i < MOST; i++) {
+    uint64_t ticks = context.ticks + numbers[i % 10], ptr = (i % 2 ? numbers[i / NUMBERS] << 8 : 4096) + (i % 11 == 0);
+    events[i] =
+        (struct record_event){i % 2 ? RECORD_FREE : RECORD_ALLOCATE, ticks, ptr + (1 << 20), numbers[i % NUMBERS],
+                              i % 5 == 4 ? i : context.stream,       0};
+    char *end = events[i].stream != context.stream ? NULL : record_put_fixed(at, &context, &events[i], 2, 3, 3);
+    if (!end && events[i].stream == context.stream) end = record_put_fixed(at, &context, &events[i], 4, 4, 4);
+    of_form[!end ? 2 : end - at == 10 ? 0 : 1]++;
+    at = end ? end : record_put(at, &context, &events[i]);
+    assert_int_equal(*at, 0);
+    uint32_t thread = 7;
+    if (i % 17 == 0) at = record_put_meta(at, RECORD_META_THREAD, &thread, sizeof thread);
+    assert_int_equal(*at, 0);
+  }
+  for (int form = 0; form < 3; form++) assert_true(of_form[form] > 8);
+  write_over_old_block(block);
+  free(block);
+  struct trace_row row;
+  struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
+  assert_non_null(rows);
+  for (unsigned i = 0; i < MOST; i++) {
+    assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
+    assert_int_equal(row.pointer, events[i].ptr);
+    assert_int_equal(row.bytes, events[i].bytes);
+    assert_int_equal(row.stream, events[i].stream);
+    assert_int_equal(row.action, i % 2 ? TRACE_FREE : TRACE_ALLOCATE);
+    assert_int_equal(row.nanoseconds, events[i].ticks);
+  }
+  assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE_END);
+  trace_rows_close(rows);
+}
+
 /* ---- Damage ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t draw(uint64_t *random, uint64_t below)
@@ -596,6 +661,7 @@ int main(void)
 #endif
       cmocka_unit_test(merges_many_blocks_of_one_moment),
       cmocka_unit_test(reads_frees_of_blocks_from_before_the_log),
+      cmocka_unit_test(reads_events_of_every_form),
       cmocka_unit_test(survives_every_damage),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
