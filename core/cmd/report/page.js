@@ -125,13 +125,14 @@
   }
 
   function showWhole() {
-    byId("counts").textContent = plural(events, "event") + ", " + plural(summary.allocations, "allocation") + " of " +
+    byId("counts").textContent = plural(events, "event") + " (allocations and frees), " + plural(summary.allocations, "allocation") + " of " +
       bytes(summary.requested_bytes) + " in all" + (hasTimes ? ", over " + seconds(times[times.length - 1]) : "");
-    fill("findings", ...(summary.findings || ["The log has no events."]).map(sentence => element("li", sentence)));
+    fill("findings", ...(summary.findings || ["The log has no events."]).map(sentence =>
+      element("li", sentence.replace(/(\d) (%|[KMGT]iB|bytes|s\b)/g, "$1\u00a0$2"))));
     const requested = summary.requested_bytes;
     fill("sizes", table("size", (summary.sizes || []).map(bin =>
       [bytes(2 ** bin.log2) + " to " + bytes(2 ** (bin.log2 + 1)), bin.blocks, bin.bytes]), requested));
-    fill("lives", table("events until the free", (summary.lifetimes || []).map(bin =>
+    fill("lives", table("events from allocation to free", (summary.lifetimes || []).map(bin =>
       [count(2 ** bin.log2) + " to " + count(2 ** (bin.log2 + 1) - 1), bin.blocks, bin.bytes]), requested));
     const users = list => (list || []).map(user => [user.name, user.blocks, user.bytes])
       .sort((a, b) => b[2] - a[2]).slice(0, 30);
@@ -239,10 +240,11 @@
     context.fillStyle = paint("--faint");
     context.font = 11 * scale + "px system-ui, sans-serif";
     context.fillText(bytes(top), 4 * scale, 11 * scale);
-    for (let i = 0; i <= 6; i++) {
-      const at = start + (end - start) * i / 6, text = isTime ? seconds(at) : count(Math.round(at));
-      context.textAlign = i === 0 ? "left" : i === 6 ? "right" : "center";
-      context.fillText(text, width * i / 6, full - 3 * scale);
+    const ticks = Math.max(1, Math.min(6, Math.floor(width / scale / 80)));
+    for (let i = 0; i <= ticks; i++) {
+      const at = start + (end - start) * i / ticks, text = isTime ? seconds(at) : count(Math.round(at));
+      context.textAlign = i === 0 ? "left" : i === ticks ? "right" : "center";
+      context.fillText(text, width * i / ticks, full - 3 * scale);
     }
     context.textAlign = "left";
     drawMoment(context, width, full, scale);
@@ -258,7 +260,7 @@
       if (x > -width && x < 2 * width) context.lineTo(x, y(Math.min(pages[i], 1.05 * top)));
     }
     context.stroke();
-    byId("curve-note").textContent = "; the line is what pages of 2 MiB with live blocks have";
+    byId("curve-note").textContent = "; the orange line: all of the 2 MiB pages that they touch";
   }
   function drawMoment(context, width, full, scale) {
     context.fillStyle = paint("--ink");
