@@ -264,7 +264,7 @@ static void calls_a_stack_by_what_the_program_does(void **state)
        "  #3 in void run<float, float>(char) from ??\n  #4 in Node::operator()(int) from ??\n",
        "at::native::(anonymous namespace)::addmm from Blas.cpp ← void run ← Node::operator()"},
       {"  #0 in at::_ops::mm::call() from ??\n  #1 in torch::autograd::generated::AddmmBackward0::apply(int) from ??\n",
-       "torch::autograd::generated::AddmmBackward0::apply"},
+       "AddmmBackward0::apply"},
       {"  #0 in c10::Allocator::allocate(unsigned long)\n", "c10::Allocator::allocate"},
       {"  #0 in \n", ""},
       {"no frame", "no frame"},

@@ -139,12 +139,15 @@ static bool stack_frames_name_python(const char *text, struct stack_frames_name 
  * if anything else is left. */
 static void stack_frames_name_native(const char *text, struct stack_frames_name *name)
 {
+  static const char derived[] = "torch::autograd::generated::";
   struct stack_frame frame;
   size_t n = 0;
   for (const char *at = text; !name->used && stack_frames_next(&at, &frame);)
-    if (stack_frames_find(frame.name, stack_frames_name_end(&frame), "Backward") &&
-        stack_frames_find(frame.name, frame.name_end, "::apply"))
+    if (stack_frames_begins(frame.name, frame.name_end, derived) &&
+        stack_frames_find(frame.name, stack_frames_name_end(&frame), "::apply")) {
+      frame.name += strlen(derived);
       stack_frames_add(name, &frame);
+    }
   for (int pass = 0; pass < 2 && !name->used; pass++)
     for (const char *at = text; n < STACK_FRAMES_NATIVE && stack_frames_next(&at, &frame);) {
       if (!pass && stack_frames_is_helper(&frame)) continue;
