@@ -114,7 +114,7 @@ for event, now in enumerate(live + [0]):
         state, best = -state, (now, event)
 middle = sorted(tops)[len(tops) // 2]
 sentence = "Memory rises and falls %d times, and half of the rises stay below %.2f GiB. The peak is %.1f times as high, " \
-    "with %d blocks where the middle one has %d: larger blocks, not more." % (
+    "with %d blocks where the middle one has %d: mostly larger blocks." % (
         len(tops), middle[0] / 2**30, peak / middle[0], count[live.index(peak)], count[middle[1]])
 assert sentence in json.load(open(sys.argv[2]))["findings"], sentence
 END
