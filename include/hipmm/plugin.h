@@ -268,6 +268,7 @@ enum {
   HIPMM_HIP_EVENT_DISABLE_TIMING = 2,
   HIPMM_HIP_STREAM_NON_BLOCKING = 1,
   HIPMM_HIP_HOST_MALLOC_PORTABLE = 1,
+  HIPMM_HIP_HOST_REGISTER_PORTABLE = 1,
   HIPMM_HIP_MEM_ATTACH_GLOBAL = 1,
   HIPMM_HIP_MEMCPY_DEFAULT = 4, /* the addresses tell the direction */
 
@@ -417,6 +418,10 @@ struct hipmm_hip {
   int (*MemCreateShared)(hipmm_hip_chunk_t *handle, size_t bytes, int device);
   int (*MemExport)(int *fd, hipmm_hip_chunk_t handle); /* hipMemExportToShareableHandle */
   int (*MemImport)(hipmm_hip_chunk_t *handle, int fd); /* hipMemImportFromShareableHandle */
+
+  /* Pins host memory of the program's, so that copies of it are as fast as those of HostMalloc's memory. */
+  int (*HostRegister)(void *ptr, size_t bytes, unsigned flags);
+  int (*HostUnregister)(void *ptr);
 };
 
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.
