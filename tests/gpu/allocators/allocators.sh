@@ -5,13 +5,14 @@
 # `allocators` of prove.sh:
 #
 #     sh allocators.sh rmm FOLDER      rmm.so and rmm_async.so, with RMM's libraries in FOLDER/lib
-#     sh allocators.sh torch FOLDER    torch.so, over the PyTorch that python3 has
+#     sh allocators.sh torch FOLDER    torch.so, over the PyTorch in the folder TORCH, or that python3 has
 #
 # RMM_INCLUDE names the folder that has rmm/; `pip` installs librmm-cu13 from PyPI into a temporary folder, where pip and the
-# network allow it. Ends with 77, and the reason, where something is missing.
+# network allow it. CUDART: the library to link in the place of CUDA's static runtime. Ends with 77, and the reason, where
+# something is missing.
 set -u
 
-[ $# -eq 2 ] || { sed -n 's/^# \{0,1\}//; 4,11p' "$0"; exit 2; }
+[ $# -eq 2 ] || { sed -n 's/^# \{0,1\}//; 4,13p' "$0"; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../../.." && pwd)
 mkdir -p "$2"
@@ -53,12 +54,13 @@ build_rmm() {
   packages=$(dirname "$(dirname "$include")") # site-packages, if RMM is a wheel
   rmm=$packages/librmm/lib64/librmm.so
   logger=$packages/rapids_logger/lib64/librapids_logger.so
-  [ -e "$rmm" ] && [ -e "$logger" ] || leave_out "RMM's libraries are not beside its headers"
-  [ -e "$cuda/lib64/libcudart_static.a" ] || leave_out "CUDA's static runtime is not in $cuda/lib64"
+  for library in "$rmm" "$logger"; do [ -e "$library" ] || leave_out "$library is not beside RMM's headers"; done
+  cudart=${CUDART:-$cuda/lib64/libcudart_static.a}
+  [ -e "$cudart" ] || leave_out "CUDA's runtime, $cudart, is not there"
   flags="$flags -DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE -isystem $include -isystem $include/rapids"
   flags="$flags -isystem $packages/rapids_logger/include"
   for plugin in rmm rmm_async; do
-    build $plugin "$rmm" "$logger" -L"$cuda/lib64" -lcudart_static -ldl -lrt -Wl,-z,defs '-Wl,-rpath,$ORIGIN/lib'
+    build $plugin "$rmm" "$logger" "$cudart" -ldl -lrt -Wl,-z,defs '-Wl,-rpath,$ORIGIN/lib'
     strip -g "$folder/$plugin.so"
   done
   mkdir -p "$folder/lib"
@@ -66,8 +68,9 @@ build_rmm() {
 }
 
 build_torch() {
-  torch=$(cd / && python3 -c 'import importlib.util as i; print(i.find_spec("torch").submodule_search_locations[0])' 2>/dev/null) ||
-    leave_out "python3 has no PyTorch"
+  find='import importlib.util as i; print(i.find_spec("torch").submodule_search_locations[0])'
+  torch=${TORCH:-$(cd / && python3 -c "$find" 2>/dev/null)}
+  [ -n "$torch" ] || leave_out "python3 has no PyTorch"
   [ -e "$torch/lib/libc10_cuda.so" ] || leave_out "PyTorch is built without CUDA"
   [ -e "$torch/include/c10/cuda/CUDACachingAllocator.h" ] || leave_out "PyTorch's headers are not in $torch/include"
   build torch -isystem "$torch/include" -L"$torch/lib" -lc10_cuda -lc10 "-Wl,-rpath,$torch/lib"

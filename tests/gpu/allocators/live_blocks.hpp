@@ -24,7 +24,8 @@ public:
   /* Reports a failure. */
   hipmm_status open(const hipmm_services *services)
   {
-    void *table = mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *table =
+        mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (table == MAP_FAILED)
       return services->fail(services, HIPMM_E_OUT_OF_MEMORY, nullptr, "no address space for the table of live blocks");
     services_ = services;
@@ -51,6 +52,8 @@ public:
 
   void add(const void *ptr, std::size_t bytes, std::uint16_t number = 0)
   {
+    std::uint8_t *part = &parts_[reinterpret_cast<std::uintptr_t>(ptr) / part_bytes];
+    if (!__atomic_load_n(part, __ATOMIC_RELAXED)) __atomic_store_n(part, 1, __ATOMIC_RELAXED);
     __atomic_store_n(word_of(ptr), std::uint64_t{number} << 48 | bytes, __ATOMIC_RELEASE);
   }
 
@@ -61,7 +64,8 @@ public:
     const std::size_t size = value & most_bytes;
     if (!size) return refuse_pointer(ptr);
     if (bytes && bytes != size)
-      return services_->refuse(services_, HIPMM_E_SIZE, "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
+      return services_->refuse(services_, HIPMM_E_SIZE,
+                               "{0:hex} was allocated with {1} bytes and cannot be freed with {2}",
                                reinterpret_cast<std::uintptr_t>(ptr), size, bytes);
     if (!__atomic_compare_exchange_n(word, &value, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
       return refuse_pointer(ptr);
@@ -78,8 +82,19 @@ public:
     return HIPMM_OK;
   }
 
+  /* Calls `visitor` with the address and the size of each block. No other thread uses the table. */
+  template <typename Visitor> void visit(Visitor visitor) const
+  {
+    constexpr std::size_t n_words = part_bytes / HIPMM_ALIGNMENT;
+    for (std::size_t part = 0; part < addresses / part_bytes; part++)
+      for (std::size_t i = part * n_words; parts_[part] && i < (part + 1) * n_words; i++)
+        if (words_[i])
+          visitor(reinterpret_cast<void *>(i * HIPMM_ALIGNMENT), static_cast<std::size_t>(words_[i] & most_bytes));
+  }
+
 private:
   static constexpr std::size_t addresses = std::size_t{1} << 47; /* of a process */
+  static constexpr std::size_t part_bytes = std::size_t{1} << 30;
   static constexpr std::size_t table_bytes = addresses / HIPMM_ALIGNMENT * sizeof(std::uint64_t);
 
   /* NULL: no block can start there. */
@@ -91,12 +106,14 @@ private:
 
   hipmm_status refuse_pointer(const void *ptr) const
   {
-    return services_->refuse(services_, HIPMM_E_POINTER, "{0:hex} is not allocated here: it is foreign, or was freed before",
+    return services_->refuse(services_, HIPMM_E_POINTER,
+                             "{0:hex} is not allocated here: it is foreign, or was freed before",
                              reinterpret_cast<std::uintptr_t>(ptr), 0, 0);
   }
 
   const hipmm_services *services_ = nullptr;
   std::uint64_t *words_ = nullptr;
+  std::uint8_t parts_[addresses / part_bytes] = {}; /* 1: a block has started in this part of the addresses */
 };
 
 #endif

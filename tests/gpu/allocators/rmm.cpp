@@ -46,7 +46,8 @@ public:
     last_failure = status;
     throw rmm::out_of_memory{"the resource below has no memory"};
   }
-  void deallocate(cuda::stream_ref stream, void *ptr, std::size_t bytes, std::size_t alignment = HIPMM_ALIGNMENT) noexcept
+  void deallocate(cuda::stream_ref stream, void *ptr, std::size_t bytes,
+                  std::size_t alignment = HIPMM_ALIGNMENT) noexcept
   {
     static_cast<void>(hipmm_upstream_deallocate(resource_, ptr, bytes, wide(alignment), stream.get()));
   }
@@ -101,7 +102,8 @@ void make(peer &peer, const options &wanted, hipmm_resource *below)
   }
   rmm::mr::pool_memory_resource pool{upstream{below}, initial, whole(wanted.maximum_size)};
   if (wanted.kind == BINNING)
-    peer.resource.emplace(rmm::mr::binning_memory_resource{pool, 18, 22}); /* bins of 256 KiB to 4 MiB, as in RMM's README */
+    peer.resource.emplace(
+        rmm::mr::binning_memory_resource{pool, 18, 22}); /* bins of 256 KiB to 4 MiB, as in RMM's README */
   else
     peer.resource.emplace(pool);
 }
@@ -181,11 +183,12 @@ hipmm_status create(const hipmm_services *services, const void *given, hipmm_res
   hipmm_status status = that->live.open(services);
   try {
     rmm::default_logger().set_level(rapids_logger::level_enum::off); /* a failure is for the caller to tell */
-    last_failure = HIPMM_OK;
     if (status == HIPMM_OK) make(*that, *static_cast<const options *>(given), upstreams[0]);
-  } catch (...) {
-    const hipmm_status why = explain(services, static_cast<const options *>(given)->initial_size);
-    status = services->fail(services, why, nullptr, "RMM's resource cannot be made");
+  } catch (const std::bad_alloc &) {
+    status =
+        services->fail(services, HIPMM_E_OUT_OF_MEMORY, nullptr, "RMM has not enough memory for what it takes at once");
+  } catch (const std::exception &reason) {
+    status = services->fail(services, HIPMM_E_HIP, nullptr, "RMM: %s", reason.what());
   }
   if (status == HIPMM_OK)
     *self_out = that;

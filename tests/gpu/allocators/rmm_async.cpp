@@ -119,17 +119,25 @@ cudaError_t open(peer &that, const options &wanted)
   return error;
 }
 
-/* The driver frees live blocks with the pool. */
-void destroy(void *self)
+void release(peer *that)
 {
-  auto *that = static_cast<peer *>(self);
   const hipmm_services *services = that->services;
-  services->hip->DeviceSynchronize();
   if (that->pool) cudaMemPoolDestroy(that->pool);
   services->count_held(services, -that->counted_bytes);
   that->live.close();
   that->~peer();
   services->host_free(services, that, sizeof *that);
+}
+
+/* The driver keeps a pool as long as a block of it is live. */
+void destroy(void *self)
+{
+  auto *that = static_cast<peer *>(self);
+  that->services->hip->DeviceSynchronize();
+  that->live.visit(
+      [&](void *ptr, std::size_t bytes) { that->resource.deallocate(cuda::stream_ref{cudaStream_t{}}, ptr, bytes); });
+  that->services->hip->DeviceSynchronize();
+  release(that);
 }
 
 hipmm_status create(const hipmm_services *services, const void *given, hipmm_resource *const *, std::size_t,
@@ -152,7 +160,7 @@ hipmm_status create(const hipmm_services *services, const void *given, hipmm_res
   if (status == HIPMM_OK)
     *self_out = that;
   else
-    destroy(that);
+    release(that);
   return status;
 }
 

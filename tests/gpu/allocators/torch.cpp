@@ -144,8 +144,7 @@ hipmm_status deallocate(void *self, void *ptr, std::size_t bytes, std::size_t, h
     pytorch::raw_delete(ptr);
     return HIPMM_OK;
   } catch (...) {
-    that.live.add(ptr, size, number);
-    return explain(that.services, size);
+    return explain(that.services, size); /* what has become of the block only PyTorch knows */
   }
 }
 
@@ -197,15 +196,7 @@ void open(const peer &that, const options &wanted)
 /* Frees what the program has not freed, and leaves PyTorch empty and without a limit. */
 void close(peer &that)
 {
-  for (const auto &segment : pytorch::snapshot().segments) {
-    std::size_t address = segment.address;
-    for (const auto &block : segment.blocks) {
-      hipmm_block found;
-      void *ptr = reinterpret_cast<void *>(address);
-      if (block.allocated && that.live.find(ptr, &found) == HIPMM_OK) pytorch::raw_delete(ptr);
-      address += block.size;
-    }
-  }
+  that.live.visit([](void *ptr, std::size_t) { pytorch::raw_delete(ptr); });
   pytorch::emptyCache();
   pytorch::setMemoryFraction(1, that.device);
 }
@@ -270,15 +261,13 @@ constexpr hipmm_option option_table[] = {
      .flags = HIPMM_OPTION_PERCENT,
      .offset = offsetof(options, maximum_size),
      .unit = "bytes",
-     .doc = "The most that PyTorch takes from the device (torch.cuda.set_per_process_memory_fraction()); no limit without it",
+     .doc = "The most that PyTorch takes from the device (torch.cuda.set_per_process_memory_fraction()); no limit "
+            "without it",
      .minimum = "1"},
 };
 
-constexpr hipmm_ops ops = {.struct_size = sizeof(hipmm_ops),
-                           .allocate = allocate,
-                           .deallocate = deallocate,
-                           .trim = trim,
-                           .find = find};
+constexpr hipmm_ops ops = {
+    .struct_size = sizeof(hipmm_ops), .allocate = allocate, .deallocate = deallocate, .trim = trim, .find = find};
 
 } // namespace
 
