@@ -264,7 +264,7 @@ def allocators(proof):
     proof.check("logs", logs, "there is none in the bundle")
     names, bench = bench_all(proof, there)
     passes = replay_all(there, logs)
-    fits = fit_all(there, logs, 4 if proof.on_gpu else 2)
+    fits = fit_all(there, logs, 6 if proof.on_gpu else 2)
     show_bench(proof, names, bench)
     show_logs(proof, there, logs, passes, fits)
     goals = Goals(proof)
