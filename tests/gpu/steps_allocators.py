@@ -123,7 +123,7 @@ class Goals:
         self.proof.notes.append(f"goals: {self.counts[True]} hold, {self.counts[False]} do not hold, "
                                 f"{self.counts[None]} not measured")
         self.proof.notes.append("not measured here: a large block's instructions (tests/cmd/counts.sh), trainings by turns "
-                                "(the step torch), pair at 64 threads (16 cores)")
+                                "(the step torch), pair at 64 threads and the adaptors' cost (make figures)")
 
 
 # ---- Logs

@@ -166,6 +166,13 @@ hipmm_status trim(void *self, std::size_t)
   }
 }
 
+/* PyTorch's own streams live as long as the process, so before it unmaps an expandable segment it waits for the stream that it
+ * made the segment for, whether there still is such a stream or not. */
+void stream_retire(void *self, hipmm_stream_t)
+{
+  static_cast<void>(trim(self, 0));
+}
+
 /* ---- Life ---- */
 
 /* The fraction of the device whose bytes PyTorch computes by multiplying it with the device's memory. 1: no limit. */
@@ -266,8 +273,12 @@ constexpr hipmm_option option_table[] = {
      .minimum = "1"},
 };
 
-constexpr hipmm_ops ops = {
-    .struct_size = sizeof(hipmm_ops), .allocate = allocate, .deallocate = deallocate, .trim = trim, .find = find};
+constexpr hipmm_ops ops = {.struct_size = sizeof(hipmm_ops),
+                           .allocate = allocate,
+                           .deallocate = deallocate,
+                           .trim = trim,
+                           .find = find,
+                           .stream_retire = stream_retire};
 
 } // namespace
 
