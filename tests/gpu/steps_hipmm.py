@@ -159,11 +159,11 @@ def tune(proof):
 # ---- The bench
 
 
-def host(proof, workload, threads):
+def host(proof, workload, threads, live=1000):
     library = proof.bundle / "lib/libmimalloc.so.2"
     preload = {"LD_PRELOAD": str(library)} if library.exists() else {}
     program = proof.bundle / "tests/bench/host_malloc"
-    done = proof.run([program, workload, threads, 1000, 64 << 20, 0.5], 20, **preload)
+    done = proof.run([program, workload, threads, live, 64 << 20, 0.5], 20, **preload)
     return (done.json() or {}).get("ns_per_op")
 
 
