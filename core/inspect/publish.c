@@ -162,6 +162,7 @@ static void publish_write_head(struct live_file *file)
 {
   file->file_bytes = sizeof *file;
   file->row_bytes = sizeof *file->rows;
+  file->rows_offset = offsetof(struct live_file, rows);
   file->process = (uint32_t)getpid();
   file->started_ns = publish_now();
   publish_read_command(file->command);

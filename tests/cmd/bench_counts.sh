@@ -18,7 +18,7 @@ mapped_chunks=260
 # a plain one.
 pair_instructions=150
 large_instructions=800
-recording_instructions=180
+recording_instructions=95
 live_growth=1.25
 threads_growth=1.2
 
