@@ -123,8 +123,11 @@ static PyObject *buffer_create(PyTypeObject *type, PyObject *size, PyObject *giv
   struct hipmm_buffer *buffer;
   enum hipmm_status status;
   if (size_from(size, "nbytes", &bytes) || stream_from(given, &stream) || resource_from(from, &resource)) return NULL;
-  CALL(status, api.buffer_create(resource, bytes, stream, &buffer));
-  return status ? call_raise() : buffer_wrap(type, buffer, given);
+  if (!api.buffer_try_create(resource, bytes, stream, &buffer)) {
+    CALL(status, api.buffer_create(resource, bytes, stream, &buffer));
+    if (status) return call_raise();
+  }
+  return buffer_wrap(type, buffer, given);
 }
 
 static PyObject *buffer_new(PyTypeObject *type, PyObject *args, PyObject *names)

@@ -69,6 +69,7 @@ static void call_defer(struct hipmm_buffer *buffer)
 void call_destroy_buffer(struct hipmm_buffer *buffer)
 {
   enum hipmm_status status;
+  if (api.buffer_try_destroy(buffer)) return;
   CALL(status, api.buffer_destroy(buffer));
   if (__builtin_expect(!status, 1)) return;
   if (here.callbacks) {

@@ -4,6 +4,7 @@
 import gc
 import sys
 import threading
+import time
 
 import pytest
 
@@ -145,6 +146,34 @@ def test_threads_in_callbacks_do_not_deadlock(allocator):
         thread.join(60)
     assert not failed and not any(thread.is_alive() for thread in threads)
     pool.trim()
+
+
+def test_a_buffer_that_must_wait_lets_a_callback_run():
+    base, inside, order = hipmm.create("device"), threading.Event(), []
+
+    def allocate(nbytes, alignment, stream):
+        if nbytes > 1 << 25:
+            inside.set()
+            for _ in range(20):
+                time.sleep(0.001)  # gives the GIL away, not the pool's lock
+            order.append("allocated")
+        return base.allocate(nbytes, stream, alignment=alignment)
+
+    def deallocate(ptr, nbytes, alignment, stream):
+        base.deallocate(ptr, nbytes, stream, alignment=alignment)
+
+    hipmm.register_allocator("test.slow", allocate, deallocate)
+    pool = hipmm.create("pool", hipmm.create("callback", allocator="test.slow"))
+    kept = [Buffer(5000, None, pool) for _ in range(2)]
+    kept.pop()
+    thread = threading.Thread(target=lambda: Buffer(1 << 26, None, pool))
+    thread.start()
+    assert inside.wait(60)
+    kept.append(Buffer(5000, None, pool))
+    order.append("served")
+    del kept[:]
+    thread.join(60)
+    assert order == ["allocated", "served"] and not thread.is_alive()
 
 
 def test_buffers_that_die_in_a_callback_are_freed():
