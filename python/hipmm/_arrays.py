@@ -69,6 +69,8 @@ def to_numpy(buffer: Buffer, dtype: Any = "u1", shape: Any = None, stream: Any =
     import numpy
 
     kind = numpy.dtype(dtype)
+    if kind.hasobject or not kind.itemsize:
+        raise ValueError(f"bytes of a Buffer are no elements of type {kind}: give a type of numbers, or of a fixed size")
     if shape is None:
         if buffer.nbytes % kind.itemsize:
             raise ValueError(f"{buffer.nbytes} bytes are no whole number of {kind} ({kind.itemsize} bytes each)")

@@ -132,6 +132,9 @@ def test_numpy():
     assert buffer.to_numpy().shape == (48,)
     with pytest.raises(ValueError, match="whole number"):
         buffer.to_numpy("V5")
+    for none in ("O", "S0", [("a", "i4"), ("b", "O")]):
+        with pytest.raises(ValueError, match="no elements of type"):
+            buffer.to_numpy(none)
     with pytest.raises(ValueError, match="needs"):
         buffer.to_numpy("f8", 100)
     with pytest.raises((ValueError, BufferError)):

@@ -83,6 +83,40 @@ def test_an_exception_in_a_free_is_shown(monkeypatch):
     assert [str(error) for error in shown] == ["mine"]
 
 
+def test_an_exception_under_way_is_kept_from_a_free(allocator, monkeypatch):
+    resource, calls = allocator
+    base, seen, shown = hipmm.create("device"), [], []
+
+    def allocate(nbytes, alignment, stream):
+        return base.allocate(nbytes, alignment=alignment)
+
+    def free(ptr, nbytes, alignment, stream):
+        base.deallocate(ptr, nbytes, alignment=alignment)
+        seen.append(sys.exc_info())
+        raise ValueError("a free")
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda shows: shown.append(shows.exc_type))
+    hipmm.register_allocator("test.raises", allocate, free)
+    for dies in (resource, hipmm.create("callback", allocator="test.raises")):
+        with pytest.raises(ZeroDivisionError):
+            print(Buffer(10, None, dies), 1 / 0)
+        with pytest.raises(StopIteration):
+            [Buffer(10, None, dies), next(iter(()))]
+    assert seen == [(None, None, None)] * 2 and shown == [ValueError] * 2
+    assert [call[0] for call in calls] == ["allocate", "deallocate"] * 2
+
+
+@pytest.mark.graph(None)
+def test_a_failure_handler_gets_any_size():
+    seen = []
+    hipmm.register_failure_handler("test.sizes", lambda nbytes: seen.append(nbytes))
+    hipmm.init({"runtime": "software", "stack": [{"type": "failure_callback", "callback": "test.sizes"}, "device"]})
+    for nbytes in (1 << 63, (1 << 64) - 1):
+        with pytest.raises(MemoryError):
+            Buffer(nbytes)
+    assert seen == [1 << 63, (1 << 64) - 1]
+
+
 def test_what_cannot_be_called_is_refused():
     for wrong in (
         lambda: hipmm.register_allocator("x", 1, 2),
