@@ -272,7 +272,8 @@ def test_workers_are_served(serve, folder):
                 with multiprocessing.get_context(kind).Pool(1) as pool:
                     print(pool.map(work, [1 << 20]))
     """))
-    ended = serve("import work; assert work.work(1000); work.main()")
+    quiet = {"PYTHONWARNINGS": "ignore"}  # of fork() in a process with threads
+    ended = serve("import work; assert work.work(1000); work.main()", env=quiet)
     assert (ended.stdout, ended.stderr) == ("[1]\n[True]\n[True]\n", "")
     assert [report["functions"]["torch: malloc"]["calls"] for report in ended.report if report["functions"]].count(1) >= 1
 
