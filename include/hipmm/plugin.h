@@ -216,6 +216,13 @@ struct hipmm_ops {
    * that its options explain. Calls of both are serialised. Both NULL: this type cannot. */
   enum hipmm_status (*suspend)(void *self, enum hipmm_content content);
   enum hipmm_status (*resume)(void *self);
+
+  /* As allocate and deallocate, for a caller that holds a lock which other threads may wait for in a function of the
+   * program (hipmm_buffer_try_create()): nonzero if the call was served at once, without a wait for another thread or the
+   * device, a call of the runtime, and a function of the program. An upstream is called by these ops alone. 0: nothing was
+   * done, and nothing reported; the caller then calls allocate or deallocate without that lock. NULL: never at once. */
+  int (*try_allocate)(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
+  int (*try_deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 };
 
 /* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the

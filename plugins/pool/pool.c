@@ -294,7 +294,9 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .locate = pool_locate,
                                      .visit_chunks = pool_visit_chunks,
                                      .suspend = pool_suspend,
-                                     .resume = pool_resume};
+                                     .resume = pool_resume,
+                                     .try_allocate = pool_try_allocate,
+                                     .try_deallocate = pool_try_deallocate};
 
 const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,

@@ -261,6 +261,8 @@ AT(hipmm_ops, visit_chunks, 136);
 AT(hipmm_ops, process_end, 144);
 AT(hipmm_ops, suspend, 152);
 AT(hipmm_ops, resume, 160);
+AT(hipmm_ops, try_allocate, 168);
+AT(hipmm_ops, try_deallocate, 176);
 
 NEVER_GROWS(hipmm_resource, 16);
 AT(hipmm_resource, ops, 0);
