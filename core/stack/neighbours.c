@@ -120,7 +120,7 @@ static void neighbours_ask(const struct exhausted *exhausted, uint64_t bytes)
 {
   size_t n;
   struct stack **stacks = stack_collect(exhausted->device, &n);
-  for (size_t i = n; i-- > 0; stack_release(stacks[i])) {
+  for (size_t i = n; i-- > 0; stack_unpin(stacks[i])) {
     int64_t held = atomic_load_explicit(&stacks[i]->held_bytes, memory_order_relaxed);
     if (!bytes) continue;
     neighbours_ask_stack(stacks[i], exhausted, (uint64_t)held > bytes ? (size_t)((uint64_t)held - bytes) : 0);

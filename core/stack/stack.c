@@ -217,7 +217,7 @@ static struct stack *stack_new(struct graph *graph, int device, int top, enum st
                           .graph = graph,
                           .instances = instances,
                           .entry.destroy = stack_destroy};
-  atomic_init(&stack->references, 1);
+  atomic_init(&stack->entry.holds, 1);
   atomic_fetch_add(&stacks_of[device], 1);
   graph_retain(graph);
   for (size_t i = 0; i < graph->n_nodes; i++) stack_prepare_instance(stack, i);

@@ -27,7 +27,6 @@ enum stack_user {
 enum { STACK_MOST_DEVICES = 64 };
 
 struct stack {
-  atomic_uint references;
   int device;
   enum stack_user user;
   int top;
