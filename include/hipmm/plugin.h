@@ -200,8 +200,8 @@ struct hipmm_ops {
 
   /* Calls `visitor`, which calls no function of hipmm, for every chunk of the upstream that is mapped behind the live
    * block that starts at `ptr`, in the order of addresses. The chunks stay as long as the block is allocated. The visitor
-   * returns nonzero if it exports the chunk to other processes: then suspend leaves the chunk its memory. NULL: this type
-   * maps no memory. */
+   * returns nonzero if the chunk was exported to other processes: then suspend leaves the chunk its memory while the block is
+   * allocated. NULL: this type maps no memory. */
   enum hipmm_status (*visit_chunks)(void *self, const void *ptr,
                                     int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 

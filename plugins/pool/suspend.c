@@ -22,6 +22,24 @@ static double suspend_seconds(void)
 
 /* ---- Physical memory ---- */
 
+/* Another process may use what is exported, so a chunk with an exported block keeps its memory. Of a block that was freed the
+ * memory can live on in that process alone. */
+static void suspend_find_exported(struct pool *pool)
+{
+  const struct chunks *chunks = &pool->backing.granules.chunks;
+  const struct blocks *blocks = &pool->heap.blocks;
+  for (uint32_t id = 1; id < chunks->count; id++) chunk_of(chunks, id)->is_exported = false;
+  for (uint32_t id = 1; id < blocks->count; id++) {
+    const struct block *block = block_of(blocks, id);
+    if (block_state(block) <= BLOCK_FREE || !block->is_exported) continue;
+    for (uint64_t at = chunks_round_down(chunks, block->start), end = block->start + block->bytes; at < end;) {
+      uint32_t chunk = chunks_at(chunks, at, &at);
+      chunk_of(chunks, chunk)->is_exported = true;
+      at += chunk_bytes(chunks, chunk);
+    }
+  }
+}
+
 /* For all chunks: chunk_suspend() or chunk_resume(), until one fails. */
 static enum hipmm_status suspend_each(struct chunks *chunks, enum hipmm_status (*change)(struct chunks *, uint32_t))
 {
@@ -85,6 +103,7 @@ static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content co
   caches_flush(&pool->caches, &pool->heap);
   enum hipmm_status status = pool_synchronize_device(pool, STREAM_READY);
   if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
+  if (!status) suspend_find_exported(pool);
   if (!status && content == HIPMM_CONTENT_KEEP) status = saved_open(pool);
   double saved = suspend_seconds();
   if (!status) status = suspend_give_back(pool);

@@ -42,6 +42,7 @@ STEPS = [
     ("driver", steps_programs.driver, 90),
     ("run", steps_programs.run, 150),
     ("rmm", steps_programs.rmm, 240),
+    ("races", steps_trouble.races, 150),
     ("oom", steps_trouble.oom, 60),
     ("devices", steps_trouble.devices, 45),
     ("bad", steps_trouble.bad, 60),

@@ -749,6 +749,10 @@ static void threads_suspend_it_in_rivalry(void **state)
 
 /* ---- Memory of others ---- */
 
+static const char shareable[] =
+    "'resources': {'memory': {'type': 'device', 'handle_type': 'posix_fd'}, 'pool': {'type': "
+    "'pool', 'upstream': 'memory', 'growth': 'mapped'}}, 'devices': {'default': 'pool'}";
+
 /* An exported chunk keeps its memory and its content; a block elsewhere gives its memory back. */
 static void leaves_exported_memory_where_it_is(void **state)
 {
@@ -756,8 +760,7 @@ static void leaves_exported_memory_where_it_is(void **state)
   struct hipmm_share_part parts[32];
   void *imported = NULL;
   (void)state;
-  fixture_start("'resources': {'memory': {'type': 'device', 'handle_type': 'posix_fd'}, 'pool': {'type': 'pool', "
-                "'upstream': 'memory', 'growth': 'mapped'}}, 'devices': {'default': 'pool'}");
+  fixture_start(shareable);
   struct content shared = {fixture_allocate(4 * MIB, NULL), 4 * MIB},
                  own = {fixture_allocate(12 * MIB, NULL), 12 * MIB};
   write_content(&shared, 1);
@@ -779,6 +782,111 @@ static void leaves_exported_memory_where_it_is(void **state)
   fixture_free(own.ptr, own.bytes, NULL);
   assert_ok(hipmm_resource_trim(NULL, 0));
   assert_int_equal(fixture_held_bytes(), 0);
+}
+
+/* Keeps nothing in the device while it is suspended. */
+static void gives_all_back(const struct content *content, unsigned seed)
+{
+  write_content(content, seed);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_ok(resume(NULL));
+  assert_true(has_content(content, seed));
+}
+
+static enum hipmm_status export_and_close(const void *ptr)
+{
+  struct hipmm_share_block block;
+  struct hipmm_share_part parts[32];
+  enum hipmm_status status = hipmm_share_export_block(NULL, ptr, &block, parts, 32);
+  for (uint64_t i = 0; !status && i < block.n_parts; i++) close(parts[i].fd);
+  return status;
+}
+
+static int refuse_export(int *fd, hipmm_hip_chunk_t handle)
+{
+  (void)fd, (void)handle;
+  return 2; /* hipErrorOutOfMemory */
+}
+
+static void an_export_that_failed_keeps_nothing(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(shareable);
+  struct content content = {fixture_allocate(4 * MIB, NULL), 4 * MIB};
+  struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)fixture_hip();
+  const struct hipmm_hip before = *hip;
+  hip->MemExport = refuse_export;
+  enum hipmm_status status = export_and_close(content.ptr);
+  *hip = before;
+  assert_status(status, HIPMM_E_OUT_OF_MEMORY);
+  gives_all_back(&content, 5);
+  fixture_free(content.ptr, content.bytes, NULL);
+}
+
+static int (*export_before)(int *fd, hipmm_hip_chunk_t handle);
+
+static int export_and_suspend(int *fd, hipmm_hip_chunk_t handle)
+{
+  int code = export_before(fd, handle);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  return code;
+}
+
+/* The other process would get memory that the block has lost. */
+static void no_block_is_exported_that_loses_its_memory_meanwhile(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(shareable);
+  struct content content = {fixture_allocate(MIB, NULL), MIB};
+  write_content(&content, 7);
+  struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)fixture_hip();
+  export_before = hip->MemExport;
+  hip->MemExport = export_and_suspend;
+  enum hipmm_status status = export_and_close(content.ptr);
+  hip->MemExport = export_before;
+  assert_status(status, HIPMM_E_STATE);
+  assert_message("pool: the pool was suspended while its block at");
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_ok(resume(NULL));
+  assert_true(has_content(&content, 7));
+  assert_ok(export_and_close(content.ptr));
+  fixture_free(content.ptr, content.bytes, NULL);
+}
+
+/* Another process may still have the memory: it lives on there. */
+static void an_exported_block_that_was_freed_keeps_nothing(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(shareable);
+  for (size_t bytes = 1000; bytes <= 8 * MIB; bytes *= 89) {
+    void *shared = fixture_allocate(bytes, NULL);
+    assert_ok(export_and_close(shared));
+    assert_ok(export_and_close(shared));
+    fixture_free(shared, bytes, NULL);
+    struct content content = {fixture_allocate(4 * MIB, NULL), 4 * MIB}; /* in the same memory */
+    gives_all_back(&content, (unsigned)bytes);
+    fixture_free(content.ptr, content.bytes, NULL);
+  }
+}
+
+/* What is freed while the pool is suspended can be trimmed. */
+static void an_exported_block_can_be_freed_meanwhile(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(shareable);
+  void *shared = fixture_allocate(4 * MIB, NULL);
+  assert_ok(export_and_close(shared));
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_true(fixture_held_bytes() >= 4 * MIB);
+  fixture_free(shared, 4 * MIB, NULL);
+  assert_ok(hipmm_resource_trim(NULL, 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_ok(resume(NULL));
 }
 
 /* Every device that had access has it again. */
@@ -830,6 +938,10 @@ int main(void)
       ONCE(threads_go_on_meanwhile),
       ONCE(threads_suspend_it_in_rivalry),
       ONCE(leaves_exported_memory_where_it_is),
+      ONCE(an_export_that_failed_keeps_nothing),
+      ONCE(no_block_is_exported_that_loses_its_memory_meanwhile),
+      ONCE(an_exported_block_that_was_freed_keeps_nothing),
+      ONCE(an_exported_block_can_be_freed_meanwhile),
       BOTH(other_devices_reach_it_again),
   };
   return cmocka_run_group_tests_name("suspend", tests, NULL, NULL);
