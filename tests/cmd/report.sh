@@ -90,6 +90,8 @@ run 0 report '<script>alert(1)<b>&.csv' -o odd.html
 for log in cupy_frames resnet50_train; do
   xz -dc "$top_srcdir/tests/data/$log.csv.xz" >$log.csv || exit 99
 done
+run 1 report "$top_srcdir/tests/data/cupy_frames.csv.xz"
+says 'cupy_frames.csv.xz: is xz-compressed; pipe it: xz -dc .*cupy_frames.csv.xz | hipmm report -$'
 run 0 report --json cupy_frames.csv
 is peak.bytes 985520330
 is end.blocks 0
