@@ -185,7 +185,7 @@ const struct command convert_command = {
     "reads logs reads these formats: RMM's CSV, as the `logging` resource writes it; the binary record of the "
     "`recording` resource, also of a program that was killed or still runs; PyTorch's snapshot, the pickle that "
     "torch.cuda.memory._dump_snapshot() writes, in which nothing is run, or torch.cuda.memory._snapshot() as JSON; "
-    "Umpire's replay log (UMPIRE_REPLAY=On); the SQLite export of NVIDIA Nsight Systems, of a profile with "
+    "Umpire's replay log (UMPIRE_REPLAY=On), without its host memory; the SQLite export of NVIDIA Nsight Systems, of a profile with "
     "--cuda-memory-usage=true; the CSV of AMD's rocprofv3 --memory-allocation-trace.\n"
     "\n"
     "Three formats can be written. csv: what RMM's tools read. It has no call stacks, and times in microseconds of the "
