@@ -5,6 +5,7 @@
 #include "../base/text.h"
 #include "../inspect/report.h"
 #include "trace/rows.h"
+
 #include <stdlib.h>
 #include <string.h>
 
