@@ -83,20 +83,23 @@ file_bytes, row_bytes, process, n_rows, n_wanted, offset = struct.unpack_from("<
 rows = [head[offset + i * row_bytes:][:row_bytes] + b"\xff" * 40 for i in range(n_rows)]
 number = int(sys.argv[3].rsplit(".", 1)[1])
 sizes = struct.pack("<6I", offset + 128 + 300 * (row_bytes + 40), row_bytes + 40, number, n_rows, n_wanted, offset + 128)
-later = head[:8] + sizes + head[32:offset] + b"\xff" * 128 + b"".join(rows)
+sequence = struct.pack("<Q", 2) # of a process that writes nothing now
+later = head[:8] + sizes + head[32:48] + sequence + head[56:offset] + b"\xff" * 128 + b"".join(rows)
 for name, content in zip(sys.argv[1:], (b"HIPMMLV1" + os.urandom(70000), b"HIPMMLV1" + os.urandom(10), later)):
     file = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
     os.write(file, content)
     fcntl.fcntl(file, 37, struct.pack("hhqqhxxxxxx", fcntl.F_WRLCK, 0, 0, 0, 0)[:32].ljust(32, b"\0"))  # F_OFD_SETLK
     held.append(file)
 open("held", "w").close()
-time.sleep(3)
+time.sleep(60)
 END
+holder=$!
 tries=0
 until [ -e held ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
 run 0 top
 prints "^ *$one devices/0 "
 prints "^ *7$$   devices/0/pool "
+kill "$holder"
 ln -s "$work/hipmm.json" "/dev/shm/hipmm.$user.$space.link-$$"
 run 0 top
 [ -f hipmm.json ] || fail "a symbolic link was followed"
