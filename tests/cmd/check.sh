@@ -19,6 +19,11 @@ same check-mended.txt
 run 1 check "$here/graphs/unfinished.json"
 same check-unfinished.txt
 
+# A forgotten "}," is one mistake.
+run 1 check "$top_srcdir/tests/graphs/invalid/missing_brace.json"
+prints '4:5: .* is "}," missing before it?$'
+prints ': 1 error$'
+
 run 1 check /nowhere/hipmm.json
 prints '^/nowhere/hipmm.json: .*No such file or directory$'
 prints '^/nowhere/hipmm.json: 1 error$'
