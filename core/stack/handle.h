@@ -60,7 +60,7 @@ enum hipmm_status handle_check_argument(const void *object, enum handle_kind kin
  * closed: from then on no stack is retained for a next object. */
 void handle_release_idle(void);
 
-/* Objects that are open now, of all kinds. For tests. */
+/* Objects that were made and not freed, of all kinds. For tests. */
 size_t handle_count(void);
 
 #endif

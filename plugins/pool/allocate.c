@@ -13,6 +13,9 @@ enum {
   CACHE_SHARE = 1024,
 };
 
+/* Larger blocks than TRY_BYTES are rare, and where they go matters more: pool_try_ready() decides that. */
+enum { TRY_BYTES = 1 << 20 };
+
 /* The same; the thread's cache for the stream, if there is one, knows the id. */
 static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipmm_stream_t handle,
                                                   uint32_t *id_out)
@@ -109,19 +112,51 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct p
   return pool_allocate_request(pool, cache, &request, stream, ptr_out);
 }
 
+/* A cache hit: neither a lock nor a call. */
+static inline bool pool_hit(struct pool *pool, struct cache *cache, size_t bytes, size_t alignment,
+                            hipmm_stream_t stream, void **ptr_out)
+{
+  if (!cache || bytes - 1 >= CACHE_BLOCK_BYTES || alignment != HIPMM_ALIGNMENT) return false;
+  uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
+  uint32_t id = cache_allocate(cache, &pool->heap.blocks, stream, units, bytes);
+  if (!id) return false;
+  *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+  return true;
+}
+
 enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct pool *pool = self;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (cache && bytes - 1 < CACHE_BLOCK_BYTES && alignment == HIPMM_ALIGNMENT) {
-    uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
-    uint32_t id = cache_allocate(cache, &pool->heap.blocks, stream, units, bytes);
-    if (id) {
-      *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
-      return HIPMM_OK;
-    }
-  }
+  if (pool_hit(pool, cache, bytes, alignment, stream, ptr_out)) return HIPMM_OK;
   return pool_allocate_slowly(pool, cache, bytes, alignment, stream, ptr_out);
+}
+
+/* ---- Calls that are served at once or not at all ---- */
+
+/* Enters the lock, if that needs no wait, for a block of `bytes` on the cache's stream. */
+static bool pool_try_enter(struct pool *pool, const struct cache *cache, hipmm_stream_t stream, size_t bytes)
+{
+  if (!cache || cache->has_heap || bytes - 1 >= TRY_BYTES || !biased_lock_try(&pool->lock)) return false;
+  if (cache->stream && cache->handle == stream && !pool->backing.granules.chunks.is_suspended) return true;
+  biased_lock_release(&pool->lock);
+  return false;
+}
+
+int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+{
+  struct pool *pool = self;
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  if (pool_hit(pool, cache, bytes, alignment, stream, ptr_out)) return 1;
+  if (alignment != HIPMM_ALIGNMENT || !pool_try_enter(pool, cache, stream, bytes)) return 0;
+  struct request request = {.bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT),
+                            .alignment = alignment,
+                            .requested = bytes,
+                            .stream = cache->stream};
+  uint32_t id = heap_allocate_ready(&pool->heap, &request);
+  if (id) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+  biased_lock_release(&pool->lock);
+  return id != BLOCK_NONE;
 }
 
 /* ---- Freeing and finding ---- */
@@ -202,6 +237,32 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
   if (cache && block->bytes <= CACHE_BLOCK_BYTES && cache_free(cache, &pool->heap.blocks, stream, id, requested))
     return HIPMM_OK;
   return pool_deallocate_slowly(pool, cache, id, requested, stream);
+}
+
+/* An event that each free records is a call of the runtime. */
+static bool pool_try_free(struct pool *pool, struct cache *cache, uint32_t id, uint64_t requested,
+                          hipmm_stream_t stream)
+{
+  struct block *block = block_of(&pool->heap.blocks, id);
+  if (block->bytes <= CACHE_BLOCK_BYTES && cache_free(cache, &pool->heap.blocks, stream, id, requested)) return true;
+  if (pool->heap.streams.record == RECORD_ON_FREE || !pool_try_enter(pool, cache, stream, requested)) return false;
+  bool is_free = !pool_deallocate_locked(pool, cache, id, requested, stream);
+  biased_lock_release(&pool->lock);
+  return is_free;
+}
+
+int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  struct pool *pool = self;
+  struct blocks *blocks = &pool->heap.blocks;
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  uint32_t id = cache && ptr && bytes - 1 < TRY_BYTES ? block_at(blocks, ptr, bytes) : BLOCK_NONE;
+  (void)alignment;
+  if (!id || !block_claim(block_of(blocks, id))) return 0;
+  struct block *block = block_of(blocks, id);
+  if (bytes == block->requested && pool_try_free(pool, cache, id, bytes, stream)) return 1;
+  block_set_state(block, BLOCK_LIVE);
+  return 0;
 }
 
 /* ---- Lending to the heaps of threads ---- */

@@ -17,6 +17,7 @@ import time
 import traceback
 from pathlib import Path
 
+import steps_allocators
 import steps_hipmm
 import steps_peers
 import steps_programs
@@ -49,6 +50,7 @@ STEPS = [
     ("peers-torch", steps_peers.torch, 120),
     ("peers-cupy", steps_peers.cupy, 60),
     ("ranks", steps_peers.ranks, 90),
+    ("allocators", steps_allocators.allocators, 240),
 ]
 
 

@@ -129,7 +129,7 @@ static void drops_the_content_that_nobody_wants(void **state)
   software()->reset_calls();
   assert_ok(suspend("pool", HIPMM_CONTENT_DISCARD));
   assert_int_equal(fixture_value("pool", "saved_bytes"), 0);
-  assert_int_equal(software()->calls("hipHostMalloc"), 0);
+  assert_int_equal(software()->calls("hipHostRegister"), 0);
   assert_int_equal(fixture_held_bytes(), 0);
   assert_ok(resume("pool"));
   for (unsigned i = 0; i < BLOCKS; i++)
@@ -497,7 +497,7 @@ static void stays_in_use_when_host_memory_is_short(void **state)
 {
   both_start(state, mapped);
   fill_pool();
-  fixture_fail_call("hipHostMalloc", 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  fixture_fail_call("hipHostRegister", 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
   assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_OUT_OF_MEMORY);
   assert_message("host memory");
   assert_int_equal(fixture_value("pool", "suspended_bytes"), 0);
@@ -508,6 +508,105 @@ static void stays_in_use_when_host_memory_is_short(void **state)
   assert_ok(resume(NULL));
   check_pool();
   empty_pool();
+}
+
+/* Nothing is committed, which could end the process. The device has more than any host. */
+static void saves_no_more_than_the_host_has(void **state)
+{
+  needs_software();
+  setenv("HIPMM_SOFTWARE", "memory=16TiB", 1); /* over the fixture's own */
+  fixture_setup(state);
+  fixture_start(mapped);
+  unsetenv("HIPMM_SOFTWARE");
+  size_t bytes = 12ull << 40;
+  void *ptr = fixture_allocate(bytes, NULL);
+  software()->reset_calls();
+  assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("left for it");
+  assert_message("too little host memory to save 12 TiB");
+  assert_int_equal(software()->calls("hipHostRegister"), 0);
+  assert_int_equal(fixture_value("pool", "suspended_bytes"), 0);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_DISCARD));
+  assert_ok(resume(NULL));
+  fixture_free(ptr, bytes, NULL);
+}
+
+/* ---- Content that several threads save ---- */
+
+enum { LARGE = 5, LARGE_BYTES = 50 * (1 << 20) + 4321 };
+
+static unsigned char *large[LARGE];
+
+static unsigned char value_at(int block, size_t offset)
+{
+  return (unsigned char)(offset / 65536 * 5 + (size_t)block * 50);
+}
+
+static void fill_large(void)
+{
+  for (int i = 0; i < LARGE; i++) {
+    large[i] = fixture_allocate(LARGE_BYTES, NULL);
+    for (size_t at = 0; at < LARGE_BYTES; at += 65536)
+      fixture_fill(large[i] + at, value_at(i, at), LARGE_BYTES - at < 65536 ? LARGE_BYTES - at : 65536);
+  }
+}
+
+static void free_large(int i)
+{
+  if (large[i]) fixture_free(large[i], LARGE_BYTES, NULL);
+  large[i] = NULL;
+}
+
+static bool large_are_whole(void)
+{
+  bool good = true;
+  for (int i = 0; i < LARGE; i++)
+    for (size_t at = 0; large[i] && at < LARGE_BYTES && good; at += 65536)
+      good = fixture_holds(large[i] + at, value_at(i, at), LARGE_BYTES - at < 65536 ? LARGE_BYTES - at : 65536);
+  return good;
+}
+
+static void keeps_content_of_several_pieces(void **state)
+{
+  both_start(state, mapped);
+  fill_large();
+  free_large(1);
+  for (int round = 0; round < 2; round++) {
+    software()->reset_calls();
+    assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+    assert_true(software()->calls("hipHostRegister") > 1);
+    if (round) free_large(3);
+    assert_ok(resume(NULL));
+    assert_int_equal(software()->calls("hipHostUnregister"), software()->calls("hipHostRegister"));
+    assert_true(large_are_whole());
+  }
+  for (int i = 0; i < LARGE; i++) free_large(i);
+}
+
+/* Another thread's call may be the one that fails. */
+static void stays_in_use_when_one_piece_is_not_saved(void **state)
+{
+  static const char *const calls[] = {"hipHostRegister", "hipMemcpyAsync", "hipStreamCreateWithFlags",
+                                      "hipStreamSynchronize"};
+  both_start(state, mapped);
+  needs_software();
+  fill_large();
+  for (int i = 0; i < 4; i++) {
+    fixture_fail_call(calls[i], 1 + (i < 2 ? 2 : 0), HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+    assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_OUT_OF_MEMORY);
+    assert_message(calls[i]);
+    assert_int_equal(fixture_value("pool", "suspended_bytes"), 0);
+    assert_int_equal(fixture_value("pool", "saved_bytes"), 0);
+  }
+  assert_int_equal(software()->calls("hipHostUnregister"), software()->calls("hipHostRegister") - 1);
+  assert_true(large_are_whole());
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  fixture_fail_call("hipMemcpyAsync", 3, HIPMM_HIP_ERROR_NOT_SUPPORTED);
+  assert_status(resume(NULL), HIPMM_E_NOT_SUPPORTED);
+  assert_message("stays suspended");
+  assert_ok(resume(NULL));
+  assert_true(large_are_whole());
+  for (int i = 0; i < LARGE; i++) free_large(i);
 }
 
 /* Whatever call fails, the content is there in the end, or it is suspended and can be resumed. */
@@ -804,6 +903,9 @@ int main(void)
       ONCE(refuses_under_a_guard),
       BOTH(stays_suspended_on_a_full_device),
       BOTH(stays_in_use_when_host_memory_is_short),
+      cmocka_unit_test_teardown(saves_no_more_than_the_host_has, fixture_teardown),
+      BOTH(keeps_content_of_several_pieces),
+      BOTH(stays_in_use_when_one_piece_is_not_saved),
       ONCE(loses_nothing_whatever_call_fails),
       ONCE(threads_go_on_meanwhile),
       ONCE(threads_suspend_it_in_rivalry),

@@ -98,7 +98,7 @@ class UpstreamResourceAdaptor(DeviceMemoryResource):
 
     upstream_mr: DeviceMemoryResource
 
-    def __new__(cls, upstream_mr: Any = None, *_: Any, **__: Any) -> "UpstreamResourceAdaptor":
+    def __new__(cls, upstream_mr: Any, *_: Any, **__: Any) -> "UpstreamResourceAdaptor":
         self = super().__new__(cls)
         if upstream_mr is None:
             raise Exception("Argument `upstream_mr` must not be None")
