@@ -25,6 +25,13 @@ void stack_release(struct stack *stack)
   if (atomic_fetch_sub_explicit(&stack->references, 1, memory_order_acq_rel) == 1) stack->entry.destroy(stack);
 }
 
+bool stack_try_release(struct stack *stack)
+{
+  unsigned references = atomic_load(&stack->references);
+  while (references > 1 && !atomic_compare_exchange_weak(&stack->references, &references, references - 1)) continue;
+  return references > 1;
+}
+
 /* False when the last reference is gone: another thread is about to unlist the stack. */
 static bool stack_try_retain(struct stack *stack)
 {
