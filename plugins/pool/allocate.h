@@ -5,7 +5,7 @@
 
 #include "../common/biased_lock.h"
 #include "backing.h"
-#include "suspend.h"
+#include "saved.h"
 #include "thread_heaps.h"
 
 struct pool {

@@ -342,6 +342,8 @@ AT(hipmm_hip, DeviceGetStreamPriorityRange, 552);
 AT(hipmm_hip, MemCreateShared, 560);
 AT(hipmm_hip, MemExport, 568);
 AT(hipmm_hip, MemImport, 576);
+AT(hipmm_hip, HostRegister, 584);
+AT(hipmm_hip, HostUnregister, 592);
 
 MAY_GROW(hipmm_services, 184);
 AT(hipmm_services, struct_size, 0);

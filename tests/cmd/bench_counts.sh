@@ -20,7 +20,7 @@ pair_instructions=150
 buffer_instructions=540
 try_instructions=520
 large_instructions=800
-recording_instructions=180
+recording_instructions=95
 live_growth=1.25
 threads_growth=1.2
 

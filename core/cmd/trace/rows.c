@@ -12,8 +12,8 @@
 
 /* In the order in which they are tried. */
 static const struct trace_format *const trace_formats[] = {
-    &trace_format_record, &trace_format_state,   &trace_format_snapshot, &trace_format_nsys,
-    &trace_format_umpire, &trace_format_rocprof, &trace_format_rmm};
+    &trace_format_record, &trace_format_umpire,  &trace_format_state, &trace_format_snapshot,
+    &trace_format_nsys,   &trace_format_rocprof, &trace_format_rmm};
 
 /* The sizes of what is allocated, for formats whose frees lack them. */
 struct trace_sizes {
@@ -122,13 +122,17 @@ static enum trace_line trace_rows_next_row(struct trace_rows *rows, struct trace
 {
   char what[512];
   enum trace_line state = rows->format->next(rows->reader, row_out, what, sizeof what);
-  if (state == TRACE_LINE && rows->line < UINT32_MAX) rows->line++;
+  if (state == TRACE_LINE && rows->format->line_of_row)
+    rows->line = rows->format->line_of_row(rows->reader);
+  else if (state == TRACE_LINE && rows->line < UINT32_MAX)
+    rows->line++;
   return state == TRACE_LINE_ERROR ? trace_rows_fail(rows, what) : state;
 }
 
 enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_out)
 {
-  enum trace_line state = rows->format->line ? trace_rows_next_line(rows, row_out) : trace_rows_next_row(rows, row_out);
+  enum trace_line state = rows->format->line ? trace_rows_next_line(rows, row_out) : TRACE_LINE_END;
+  if (state == TRACE_LINE_END && rows->format->next) state = trace_rows_next_row(rows, row_out);
   if (state == TRACE_LINE && rows->format->frees_lack_sizes && !trace_sizes_note(&rows->sizes, row_out))
     return trace_rows_fail(rows, "out of memory while reading it");
   return state;
