@@ -45,16 +45,13 @@ class DeviceBuffer(Buffer):
         resource = get_current_device_resource() if mr is None else mr
         size = size_of(size)
         with rmm_errors:
-            self = super().__new__(cls, size, stream, resource._resource)
+            self = Buffer.__new__(cls, size, stream, resource._resource)  # super() takes a while before Python 3.12
         self._owner = resource
         if ptr and size:
             self._write_device(size_of(ptr, "ptr"), size, 0, stream)
             if stream.is_default():
                 stream.synchronize()
         return self
-
-    def __init__(self, **_: Any) -> None:
-        pass
 
     # ---- Facts
 
