@@ -105,24 +105,28 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_again(struct po
   return pool_allocate_request(pool, cache, request, stream, ptr_out);
 }
 
+/* Nothing, or more than any device has. */
+static __attribute__((noinline)) enum hipmm_status pool_allocate_unusual(const struct pool *pool, size_t bytes,
+                                                                         size_t alignment, void **ptr_out)
+{
+  if (!bytes) *ptr_out = NULL;
+  return bytes ? sizes_check(pool->services, bytes, alignment) : HIPMM_OK;
+}
+
 /* Everything that is not a cache hit. */
 static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct pool *pool, size_t bytes,
                                                                         size_t alignment, hipmm_stream_t stream,
                                                                         void **ptr_out)
 {
+  if (__builtin_expect(((bytes - 1) | (alignment - 1)) >= SIZES_MOST_BYTES, 0))
+    return pool_allocate_unusual(pool, bytes, alignment, ptr_out);
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (!bytes) {
-    *ptr_out = NULL;
-    return HIPMM_OK;
-  }
-  enum hipmm_status status = sizes_check(pool->services, bytes, alignment);
-  if (status) return status;
   if (cache && (cache->wants_heap || cache->has_heap) &&
       pool_allocate_in_heap(pool, cache, bytes, alignment, stream, ptr_out))
     return HIPMM_OK;
   struct request request = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
-  status = pool_allocate_request(pool, cache, &request, stream, ptr_out);
+  enum hipmm_status status = pool_allocate_request(pool, cache, &request, stream, ptr_out);
   return status ? pool_allocate_again(pool, cache, &request, stream, status, ptr_out) : HIPMM_OK;
 }
 

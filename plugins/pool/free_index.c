@@ -4,6 +4,11 @@
 
 enum { HOLDING_STEPS = 256 };
 
+uint32_t free_index_fit_slowly(const struct blocks *blocks, uint32_t id, uint64_t bytes)
+{
+  return free_index_search(blocks, id, bytes, UINT32_MAX);
+}
+
 /* The first block of the kind's last list below `place`. */
 static uint32_t free_index_last_below(const struct free_index *index, enum kind kind, uint32_t place)
 {
@@ -36,4 +41,13 @@ uint32_t free_index_any(const struct free_index *index, const struct blocks *blo
   uint32_t id = BLOCK_NONE;
   for (enum kind kind = KIND_BUSY; !id && kind < KINDS; kind++) id = free_index_next(index, blocks, kind, BLOCK_NONE);
   return id;
+}
+
+uint64_t free_index_bytes(const struct free_index *index, const struct blocks *blocks)
+{
+  uint64_t bytes = 0;
+  for (enum kind kind = KIND_BUSY; kind < KINDS; kind++)
+    for (uint32_t id = BLOCK_NONE; (id = free_index_next(index, blocks, kind, id));)
+      bytes += block_of(blocks, id)->bytes;
+  return bytes;
 }

@@ -27,23 +27,23 @@ enum {
 
 /* The lists of all kinds one after another: a block's place is the number of its list. */
 struct free_index {
-  _Alignas(64) uint64_t bytes;        /* sum of all blocks */
-  uint32_t count;                     /* blocks in all */
-  uint64_t words;                     /* which of `bits` are not zero */
+  _Alignas(64) uint64_t words;        /* which of `bits` are not zero: 0 when there is no block */
   uint64_t bits[KINDS * KIND_WORDS];  /* which lists have blocks */
   uint32_t lists[KINDS * FREE_LISTS]; /* the first block of each, roughly the smallest */
 };
 
-_Static_assert(KINDS *KIND_WORDS <= 64, "one word tells which of `bits` are not zero");
+_Static_assert(64 >= KINDS * KIND_WORDS, "one word tells which of `bits` are not zero");
 
 /* ---- Places ---- */
 
 BLOCK_INLINE uint32_t free_index_list_of(uint64_t bytes)
 {
+  enum { EXACT_DOUBLING = 8, STEP_BITS = 4 /* EXACT_LISTS and LISTS_PER_DOUBLING as powers of two */ };
   uint64_t units = bytes >> UNIT_BITS;
   if (units < EXACT_LISTS) return (uint32_t)units;
-  unsigned doubling = 63 - (unsigned)__builtin_clzll(units); /* 8 or more */
-  return EXACT_LISTS + (doubling - 8) * LISTS_PER_DOUBLING + ((uint32_t)(units >> (doubling - 4)) & 15);
+  unsigned doubling = 63 ^ (unsigned)__builtin_clzll(units);
+  uint32_t steps = (uint32_t)(units >> (doubling - STEP_BITS)); /* LISTS_PER_DOUBLING and more */
+  return EXACT_LISTS - (EXACT_DOUBLING + 1) * LISTS_PER_DOUBLING + doubling * LISTS_PER_DOUBLING + steps;
 }
 
 /* The first kind that can have blocks of so many bytes: two granules contain a whole one, wherever they begin. */
@@ -57,8 +57,8 @@ BLOCK_INLINE enum kind free_index_kind_of(const struct blocks *blocks, const str
   uint64_t granule = blocks->granule_bytes;
   if (block->uncommitted) return KIND_PARTIAL;
   if (block->bytes >= 2 * granule) return KIND_WHOLE;
-  uint64_t whole = (block->start + granule - 1) & ~(granule - 1);
-  return whole + granule > block->start + block->bytes ? KIND_BUSY : KIND_WHOLE;
+  uint64_t before = -block->start & (granule - 1); /* the first granule that begins in the block */
+  return block->bytes < before + granule ? KIND_BUSY : KIND_WHOLE;
 }
 
 BLOCK_INLINE uint32_t free_index_place_of(const struct blocks *blocks, const struct block *block)
@@ -87,7 +87,7 @@ BLOCK_INLINE void free_index_link(struct free_index *index, struct blocks *block
   *(previous ? &block_of(blocks, previous)->next : &index->lists[place]) = id;
 }
 
-BLOCK_INLINE void free_index_unlink(struct free_index *index, struct blocks *blocks, uint32_t id)
+BLOCK_INLINE void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t id)
 {
   const struct block *block = block_of(blocks, id);
   uint32_t place = block->place, previous = block->previous, next = block->next;
@@ -99,17 +99,7 @@ BLOCK_INLINE void free_index_unlink(struct free_index *index, struct blocks *blo
 
 BLOCK_INLINE void free_index_add(struct free_index *index, struct blocks *blocks, uint32_t id)
 {
-  const struct block *block = block_of(blocks, id);
-  index->bytes += block->bytes;
-  index->count++;
-  free_index_link(index, blocks, id, free_index_place_of(blocks, block));
-}
-
-BLOCK_INLINE void free_index_remove(struct free_index *index, struct blocks *blocks, uint32_t id)
-{
-  index->bytes -= block_of(blocks, id)->bytes;
-  index->count--;
-  free_index_unlink(index, blocks, id);
+  free_index_link(index, blocks, id, free_index_place_of(blocks, block_of(blocks, id)));
 }
 
 /* Changes the bounds of a block in the index, and finds its kind anew. Cheaper than removing and adding it. */
@@ -117,11 +107,10 @@ BLOCK_INLINE void free_index_move(struct free_index *index, struct blocks *block
                                   uint64_t bytes)
 {
   const struct block *block = block_of(blocks, id);
-  index->bytes += bytes - block->bytes;
   block_set_bounds(blocks, id, start, bytes);
   uint32_t place = free_index_place_of(blocks, block);
   if (place == block->place) return;
-  free_index_unlink(index, blocks, id);
+  free_index_remove(index, blocks, id);
   free_index_link(index, blocks, id, place);
 }
 
@@ -155,6 +144,9 @@ BLOCK_INLINE uint32_t free_index_search(const struct blocks *blocks, uint32_t id
   return BLOCK_NONE;
 }
 
+/* The first block of at least `bytes` from `id` on in its list; BLOCK_NONE if there is none. */
+uint32_t free_index_fit_slowly(const struct blocks *blocks, uint32_t id, uint64_t bytes);
+
 /* A block of the kind, of at least `bytes`, small if there is a choice; BLOCK_NONE if there is none. `list` is that of the
  * size. The whole of a list is searched only where the pool would have to grow otherwise. */
 BLOCK_INLINE uint32_t free_index_fit_from(const struct free_index *index, const struct blocks *blocks, enum kind kind,
@@ -163,8 +155,7 @@ BLOCK_INLINE uint32_t free_index_fit_from(const struct free_index *index, const 
   uint32_t place = kind * FREE_LISTS + list, first = index->lists[place];
   uint32_t id = free_index_search(blocks, first, bytes, LIST_STEPS);
   if (!id) id = free_index_behind(index, kind, place);
-  if (__builtin_expect(!id && first, 0)) id = free_index_search(blocks, first, bytes, UINT32_MAX);
-  return id;
+  return __builtin_expect(id || !first, 1) ? id : free_index_fit_slowly(blocks, first, bytes);
 }
 
 BLOCK_INLINE uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, enum kind kind,
@@ -178,6 +169,9 @@ uint32_t free_index_next(const struct free_index *index, const struct blocks *bl
 
 /* The block that holds all of [start, end), which is at least a granule. Gives up after some steps: BLOCK_NONE. */
 uint32_t free_index_holding(const struct free_index *index, const struct blocks *blocks, uint64_t start, uint64_t end);
+
+/* The sum of all blocks. Visits them. */
+uint64_t free_index_bytes(const struct free_index *index, const struct blocks *blocks);
 
 /* Any block; BLOCK_NONE when empty. */
 uint32_t free_index_any(const struct free_index *index, const struct blocks *blocks);

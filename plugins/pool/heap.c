@@ -44,15 +44,15 @@ void heap_unlink(struct heap *heap, uint32_t id)
 {
   uint32_t stream = heap_block(heap, id)->stream;
   struct free_index *free = &heap->free[stream];
-  if (__builtin_expect(free->count == 1, 0)) heap_set_holder(heap, stream, false);
   free_index_remove(free, &heap->blocks, id);
+  if (__builtin_expect(!free->words, 0)) heap_set_holder(heap, stream, false);
 }
 
 void heap_link(struct heap *heap, uint32_t id)
 {
   uint32_t stream = heap_block(heap, id)->stream;
   struct free_index *free = &heap->free[stream];
-  if (__builtin_expect(!free->count, 0)) heap_set_holder(heap, stream, true);
+  if (__builtin_expect(!free->words, 0)) heap_set_holder(heap, stream, true);
   free_index_add(free, &heap->blocks, id);
 }
 
@@ -392,7 +392,7 @@ uint32_t heap_allocate_merged(struct heap *heap, const struct request *request)
     heap_move_free(heap, stream, frees, request->stream, stream_record_free(&heap->streams, request->stream));
     moved = true;
   }
-  if (!heap->free[STREAM_READY].count && !moved) return BLOCK_NONE;
+  if (!heap->free[STREAM_READY].words && !moved) return BLOCK_NONE;
   heap_move_free(heap, STREAM_READY, 0, request->stream, stream_record_free(&heap->streams, request->stream));
   return heap_allocate_ready(heap, request);
 }
@@ -416,7 +416,8 @@ bool heap_has_unfenced(const struct heap *heap, uint32_t stream, uint64_t least_
   uint64_t bytes = 0;
   for (uint32_t other = STREAM_READY; bytes < least_bytes && (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
     const struct stream *holder = stream_of(&heap->streams, other);
-    if (other != stream && holder->recorded < holder->frees) bytes += heap->free[other].bytes;
+    if (other != stream && holder->recorded < holder->frees)
+      bytes += free_index_bytes(&heap->free[other], &heap->blocks);
   }
   return bytes >= least_bytes;
 }
@@ -512,7 +513,7 @@ bool heap_is_valid(const struct heap *heap)
   }
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
     if (!heap_stream_is_valid(stream_of(&heap->streams, stream))) return false;
-    free_bytes += heap->free[stream].bytes;
+    free_bytes += free_index_bytes(&heap->free[stream], &heap->blocks);
   }
   return bytes == heap->bytes && live_bytes == heap->live_bytes && free_bytes == bytes - live_bytes;
 }

@@ -16,8 +16,8 @@ mapped_chunks=260
 # Instructions that an operation of `pair` may take at most, and one on large blocks, and what `recording` may add to one;
 # and by how much other cases may exceed
 # a plain one.
-pair_instructions=150
-large_instructions=800
+pair_instructions=130
+large_instructions=400
 recording_instructions=180
 live_growth=1.25
 threads_growth=1.2
