@@ -87,7 +87,10 @@ config=recording.json
 bench_instructions recording_pair --workload pair
 config=$graph
 at_most "recording adds" "$(awk "BEGIN { print $recording_pair - $pool_pair }")" "$recording_instructions" 1
+HIPMM_SOFTWARE=memory=140GiB # so much that hardly a chunk is moved
+export HIPMM_SOFTWARE
 bench_instructions large --workload random --dist uniform --min-size 64KiB --max-size 16MiB --live 300
+unset HIPMM_SOFTWARE
 at_most "large blocks" "$large" "$large_instructions" 1
 bench_instructions threads --workload pair --threads 2
 at_most "two threads" "$threads" "$pair" "$threads_growth"
