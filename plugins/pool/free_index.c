@@ -9,6 +9,20 @@ uint32_t free_index_fit_slowly(const struct blocks *blocks, uint32_t id, uint64_
   return free_index_search(blocks, id, bytes, UINT32_MAX);
 }
 
+uint32_t free_index_lowest(const struct free_index *index, const struct blocks *blocks, uint64_t bytes)
+{
+  uint32_t lowest = BLOCK_NONE;
+  for (enum kind kind = free_index_first_kind(blocks, bytes); kind < KINDS; kind++) {
+    uint32_t id = free_index_fit(index, blocks, kind, bytes);
+    for (unsigned steps = 0; id && steps < LOWEST_STEPS; steps++) {
+      const struct block *block = block_of(blocks, id);
+      if (block->bytes >= bytes && (!lowest || block->start < block_of(blocks, lowest)->start)) lowest = id;
+      id = block->next ? block->next : index->lists[free_index_place_behind(index, kind, block->place)];
+    }
+  }
+  return lowest;
+}
+
 /* The first block of the kind's last list below `place`. */
 static uint32_t free_index_last_below(const struct free_index *index, enum kind kind, uint32_t place)
 {

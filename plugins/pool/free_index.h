@@ -122,18 +122,18 @@ BLOCK_INLINE uint64_t free_index_words(const struct free_index *index, enum kind
   return index->words & ((1ull << KIND_WORDS) - 1) << kind * KIND_WORDS;
 }
 
-/* The first block of the kind's lists behind `place`. */
-BLOCK_INLINE uint32_t free_index_behind(const struct free_index *index, enum kind kind, uint32_t place)
+/* The kind's first list behind `place` that has blocks; 0 if there is none. */
+BLOCK_INLINE uint32_t free_index_place_behind(const struct free_index *index, enum kind kind, uint32_t place)
 {
   uint32_t word = place / 64;
   uint64_t bits = index->bits[word] & ~1ull << place % 64;
   if (!bits) {
     uint64_t words = free_index_words(index, kind) & ~1ull << word;
-    if (!words) return BLOCK_NONE;
+    if (!words) return 0;
     word = (uint32_t)__builtin_ctzll(words);
     bits = index->bits[word];
   }
-  return index->lists[word * 64 + (uint32_t)__builtin_ctzll(bits)];
+  return word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
 /* The first block of at least `bytes` from `id` on, among the next `steps` of its list. */
@@ -154,7 +154,7 @@ BLOCK_INLINE uint32_t free_index_fit_from(const struct free_index *index, const 
 {
   uint32_t place = kind * FREE_LISTS + list, first = index->lists[place];
   uint32_t id = free_index_search(blocks, first, bytes, LIST_STEPS);
-  if (!id) id = free_index_behind(index, kind, place);
+  if (!id) id = index->lists[free_index_place_behind(index, kind, place)]; /* no block is in list 0 */
   return __builtin_expect(id || !first, 1) ? id : free_index_fit_slowly(blocks, first, bytes);
 }
 
@@ -163,6 +163,11 @@ BLOCK_INLINE uint32_t free_index_fit(const struct free_index *index, const struc
 {
   return free_index_fit_from(index, blocks, kind, bytes, free_index_list_of(bytes));
 }
+
+/* Of the first LOWEST_STEPS blocks of each kind that fit, roughly by size, the one at the lowest address; BLOCK_NONE if none
+ * fits. */
+enum { LOWEST_STEPS = 64 };
+uint32_t free_index_lowest(const struct free_index *index, const struct blocks *blocks, uint64_t bytes);
 
 /* The next block of the kind after `id`, larger lists first, or the first for BLOCK_NONE; BLOCK_NONE at the end. */
 uint32_t free_index_next(const struct free_index *index, const struct blocks *blocks, enum kind kind, uint32_t id);

@@ -250,14 +250,6 @@ void heap_mark_pending(struct heap *heap, uint32_t id, uint64_t end, uint32_t st
 
 /* ---- Finding ---- */
 
-/* While memory is short, a block with uncommitted granules is better than a larger committed one, which then stays whole. */
-static bool heap_is_better_uncommitted(const struct heap *heap, const struct free_index *free, uint32_t id,
-                                       uint64_t bytes)
-{
-  uint32_t other = free_index_fit(free, &heap->blocks, KIND_PARTIAL, bytes);
-  return other && heap_block(heap, other)->bytes < heap_block(heap, id)->bytes;
-}
-
 /* The stream's best fit of a kind, if the request's part of it is committed; BLOCK_NONE otherwise. `list` is the list of the
  * request's size. Of the blocks with uncommitted granules, only the best fit is looked at. */
 BLOCK_INLINE uint32_t heap_fit_kind(const struct heap *heap, uint32_t stream, enum kind kind,
@@ -266,8 +258,7 @@ BLOCK_INLINE uint32_t heap_fit_kind(const struct heap *heap, uint32_t stream, en
   const struct free_index *free = &heap->free[stream];
   uint64_t bytes = request_fit_bytes(request);
   uint32_t id = free_index_fit_from(free, &heap->blocks, kind, bytes, list);
-  if (!id || kind == KIND_BUSY) return id;
-  if (kind == KIND_WHOLE) return heap->is_short && heap_is_better_uncommitted(heap, free, id, bytes) ? BLOCK_NONE : id;
+  if (!id || kind != KIND_PARTIAL) return id;
   uint64_t start = heap_start_in(heap, id, request);
   return heap_uncommitted_in(heap, id, start, start + request->bytes) ? BLOCK_NONE : id;
 }
@@ -279,15 +270,6 @@ BLOCK_INLINE uint32_t heap_lower_of(const struct heap *heap, uint32_t a, uint32_
   return heap_block(heap, a)->start < heap_block(heap, b)->start ? a : b;
 }
 
-uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *request)
-{
-  uint64_t bytes = request_fit_bytes(request);
-  uint32_t own = free_index_fit(&heap->free[request->stream], &heap->blocks, KIND_PARTIAL, bytes);
-  uint32_t ready = free_index_fit(&heap->free[STREAM_READY], &heap->blocks, KIND_PARTIAL, bytes);
-  if (!own || !ready) return own ? own : ready;
-  return heap_block(heap, own)->bytes < heap_block(heap, ready)->bytes ? own : ready;
-}
-
 /* The best fit of a kind among the blocks that the request's stream may use at once. */
 BLOCK_INLINE uint32_t heap_fit_ready(const struct heap *heap, enum kind kind, const struct request *request,
                                      uint32_t list)
@@ -297,9 +279,43 @@ BLOCK_INLINE uint32_t heap_fit_ready(const struct heap *heap, enum kind kind, co
   return heap_lower_of(heap, id, heap_fit_kind(heap, STREAM_READY, kind, request, list));
 }
 
+/* The block at the lowest address that the request's stream may use at once. */
+static uint32_t heap_fit_lowest(const struct heap *heap, const struct request *request)
+{
+  uint64_t bytes = request_fit_bytes(request);
+  return heap_lower_of(heap, free_index_lowest(&heap->free[request->stream], &heap->blocks, bytes),
+                       free_index_lowest(&heap->free[STREAM_READY], &heap->blocks, bytes));
+}
+
+uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *request)
+{
+  uint64_t bytes = request_fit_bytes(request);
+  if (heap->is_short) return heap_fit_lowest(heap, request);
+  uint32_t own = free_index_fit(&heap->free[request->stream], &heap->blocks, KIND_PARTIAL, bytes);
+  uint32_t ready = free_index_fit(&heap->free[STREAM_READY], &heap->blocks, KIND_PARTIAL, bytes);
+  if (!own || !ready) return own ? own : ready;
+  return heap_block(heap, own)->bytes < heap_block(heap, ready)->bytes ? own : ready;
+}
+
+/* While memory is short, what keeps no granule from being idle is used first, and then the lowest address, also where
+ * memory has to be mapped: nothing is done in that case. Blocks that come and go then leave fewer granules in part, the
+ * rest of which nothing can use. */
+static __attribute__((noinline)) uint32_t heap_allocate_packed(struct heap *heap, const struct request *request)
+{
+  uint64_t bytes = request_fit_bytes(request);
+  bool is_small = bytes < heap->blocks.granule_bytes;
+  uint32_t id = is_small ? heap_fit_ready(heap, KIND_BUSY, request, free_index_list_of(bytes)) : BLOCK_NONE;
+  if (!id) id = heap_fit_lowest(heap, request);
+  if (!id) return BLOCK_NONE;
+  uint64_t start = heap_start_in(heap, id, request);
+  if (heap_uncommitted_in(heap, id, start, start + request->bytes)) return BLOCK_NONE;
+  return heap_allocate(heap, id, request);
+}
+
 uint32_t heap_allocate_ready(struct heap *heap, const struct request *request)
 {
   uint64_t bytes = request_fit_bytes(request);
+  if (__builtin_expect(heap->is_short, 0)) return heap_allocate_packed(heap, request);
   uint32_t list = free_index_list_of(bytes), id = BLOCK_NONE;
   if (free_index_first_kind(&heap->blocks, bytes) == KIND_BUSY) id = heap_fit_ready(heap, KIND_BUSY, request, list);
   if (!id) id = heap_fit_ready(heap, KIND_WHOLE, request, list);

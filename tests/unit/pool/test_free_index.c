@@ -100,6 +100,23 @@ static void assert_fits(uint64_t bytes)
   }
 }
 
+/* The lowest of all blocks that fit, where there are few; where there are many, one of them. */
+static void assert_finds_lowest(uint64_t bytes)
+{
+  const struct slot *lowest = NULL;
+  unsigned n = 0;
+  for (const struct slot *slot = slots; slot < slots + N_SLOTS; slot++) {
+    if (!slot->id || block_in(slot)->bytes < bytes) continue;
+    n++;
+    if (!lowest || block_in(slot)->start < block_in(lowest)->start) lowest = slot;
+  }
+  uint32_t id = free_index_lowest(&idx, &blocks, bytes);
+  assert_int_equal(id != BLOCK_NONE, lowest != NULL);
+  if (!id) return;
+  assert_true(block_of(&blocks, id)->bytes >= bytes);
+  if (n <= LOWEST_STEPS / 2) assert_int_equal(block_of(&blocks, id)->start, block_in(lowest)->start);
+}
+
 /* Each block once, larger lists first. */
 static void assert_visits_all(void)
 {
@@ -209,6 +226,7 @@ static void agrees_with_a_plain_array(uint64_t granule, uint64_t seed)
     uint64_t among = i / 1000 % 2 ? N_SLOTS : N_SLOTS / 10; /* now dense, now sparse */
     change(&random, &slots[random_below(&random, among)]);
     assert_fits(draw_bytes(&random, 4 * GRANULE));
+    assert_finds_lowest(draw_bytes(&random, 8 * GRANULE));
     if (i % 16 == 0) assert_visits_all();
     if (i % 16 == 0) assert_finds_holders();
     if (i % 16 == 0) assert_counts();
@@ -253,6 +271,8 @@ static void has_nothing_when_empty(void **state)
   (void)state;
   assert_fits(256);
   assert_fits(1ull << 45);
+  assert_finds_lowest(256);
+  assert_finds_lowest(1ull << 45);
   assert_int_equal(free_index_any(&idx, &blocks), BLOCK_NONE);
   assert_int_equal(free_index_next(&idx, &blocks, KIND_WHOLE, BLOCK_NONE), BLOCK_NONE);
 }
