@@ -13,9 +13,6 @@ enum {
   CACHE_SHARE = 1024,
 };
 
-/* Larger blocks than TRY_BYTES are rare, and where they go matters more: pool_try_ready() decides that. */
-enum { TRY_BYTES = 1 << 20 };
-
 /* The stream's id, which the thread's cache for the stream knows, if there is one. */
 BLOCK_INLINE enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipmm_stream_t handle,
                                                  uint32_t *id_out)
@@ -155,10 +152,11 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipm
 
 /* ---- Calls that are served at once or not at all ---- */
 
-/* Enters the lock, if that needs no wait, for a block of `bytes` on the cache's stream. */
+/* Enters the lock, if that needs no wait, for a block of `bytes` on the cache's stream. A larger one may first look for
+ * completed work, by calls of the runtime. */
 static bool pool_try_enter(struct pool *pool, const struct cache *cache, hipmm_stream_t stream, size_t bytes)
 {
-  if (!cache || cache->has_heap || bytes - 1 >= TRY_BYTES || !biased_lock_try(&pool->lock)) return false;
+  if (!cache || cache->has_heap || bytes - 1 >= LARGE_BYTES || !biased_lock_try(&pool->lock)) return false;
   if (cache->stream && cache->handle == stream && !pool->backing.granules.chunks.is_suspended) return true;
   biased_lock_release(&pool->lock);
   return false;
@@ -310,7 +308,7 @@ int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, h
   struct pool *pool = self;
   struct blocks *blocks = &pool->heap.blocks;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  uint32_t id = cache && ptr && bytes - 1 < TRY_BYTES ? block_at(blocks, ptr, bytes) : BLOCK_NONE;
+  uint32_t id = cache && ptr && bytes - 1 < LARGE_BYTES ? block_at(blocks, ptr, bytes) : BLOCK_NONE;
   (void)alignment;
   if (!id || !block_claim(block_of(blocks, id))) return 0;
   struct block *block = block_of(blocks, id);
