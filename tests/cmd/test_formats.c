@@ -397,6 +397,8 @@ static void says_what_a_file_is_instead(void **state)
       {"{\"segments\": nul}", "is no valid JSON: line 1, column"},
       {"{\"resources\": {}}", "has no \"device_traces\" and no \"segments\": neither a snapshot"},
       {"[{\"address\": 1}]", "is a list, as torch.cuda.memory_snapshot() gives; it has no events"},
+      {"{}", "of torch.cuda.memory._snapshot(), nor one of hipmm (\"runtime\", \"stacks\"), the report of a process "
+             "(\"process\", \"memory\") or a log of Umpire (\"replay\")"},
       {"PK\3\4.....", "is an archive, as torch.save() writes"},
       {"{\"category\":\"operation\",\"name\":\"allocate\",\"tags\":{\"replay\":\"true\"}}\n",
        ":1: the event lacks a size, or an address"},
