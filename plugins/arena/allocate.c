@@ -95,7 +95,7 @@ enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hip
   hipmm_stream_t handle = stream_usual_handle(stream);
   struct local *local = thread_recall(arena->serial, handle);
   uint32_t id = RANGE_NONE;
-  if (local && bytes - 1 < ARENA_SMALL_BYTES && alignment == HIPMM_ALIGNMENT) {
+  if (local && bytes - 1 < arena->small_bytes && alignment == HIPMM_ALIGNMENT) {
     biased_lock_acquire(&local->lock);
     if (arena_is_for(local, handle)) id = local_allocate(local, ranges, sizes_round_up(bytes, HIPMM_ALIGNMENT), false);
     if (id) local_make_live(local, range_of(ranges, id), bytes, handle);

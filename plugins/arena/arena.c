@@ -102,6 +102,7 @@ static enum hipmm_status arena_create(const struct hipmm_services *services, con
   if (!arena) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   arena->services = services;
   arena->serial = thread_new_owner();
+  arena->small_bytes = wanted->small_bytes ? wanted->small_bytes : ARENA_SMALL_BYTES;
   arena->n_locals = 1;
   arena_set_dump(arena, wanted);
   biased_lock_open(&arena->lock);

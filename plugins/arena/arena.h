@@ -14,13 +14,14 @@
 
 enum {
   ARENA_MOST_LOCALS = MAX_STREAMS,
-  ARENA_SMALL_BYTES = 1 << 20,      /* larger allocations come from the global arena */
+  ARENA_SMALL_BYTES = 1 << 20,      /* larger allocations come from the global arena, unless the options differ */
   ARENA_SUPERBLOCK_BYTES = 1 << 20, /* the smallest */
 };
 
 struct arena {
   const struct hipmm_services *services;
-  uint64_t serial; /* never given twice */
+  uint64_t serial;      /* never given twice */
+  uint64_t small_bytes; /* larger allocations come from the global arena */
   struct thread_watch threads;
   struct local *locals; /* by number; [0] is none */
   uint32_t n_locals;

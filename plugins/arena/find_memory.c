@@ -82,11 +82,11 @@ static uint32_t find_memory_from_range(struct arena *arena, struct local *local,
 static struct request find_memory_superblock_request(const struct local *local,
                                                      const struct arena_allocation *allocation)
 {
-  uint64_t bytes = sizes_round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES);
-  if (bytes < ARENA_SUPERBLOCK_BYTES) bytes = ARENA_SUPERBLOCK_BYTES;
-  if (bytes > LARGEST_SUPERBLOCK_BYTES) bytes = LARGEST_SUPERBLOCK_BYTES;
-  return (struct request){.bytes = ARENA_SUPERBLOCK_BYTES,
-                          .most_bytes = bytes,
+  uint64_t least = sizes_round_up(allocation->bytes, ARENA_SUPERBLOCK_BYTES);
+  uint64_t most = sizes_round_up(local->bytes / 4, ARENA_SUPERBLOCK_BYTES);
+  if (most > LARGEST_SUPERBLOCK_BYTES) most = LARGEST_SUPERBLOCK_BYTES;
+  return (struct request){.bytes = least,
+                          .most_bytes = most > least ? most : least,
                           .least_rest = ARENA_SUPERBLOCK_BYTES,
                           .alignment = HIPMM_ALIGNMENT,
                           .stream = allocation->stream};
@@ -192,7 +192,7 @@ static enum hipmm_status find_memory_large(struct arena *arena, const struct are
 
 enum hipmm_status arena_find_memory(struct arena *arena, const struct arena_allocation *allocation, uint32_t *id_out)
 {
-  bool is_small = allocation->bytes <= ARENA_SMALL_BYTES && allocation->alignment == HIPMM_ALIGNMENT;
+  bool is_small = allocation->bytes <= arena->small_bytes && allocation->alignment == HIPMM_ALIGNMENT;
   struct local *local = is_small ? arena_enter_local(arena, allocation->handle, allocation->stream) : NULL;
   return local ? find_memory_small(arena, local, allocation, id_out) : find_memory_large(arena, allocation, id_out);
 }

@@ -10,7 +10,8 @@ struct arena_options {
   uint64_t maximum_size;
   uint32_t dump_log_on_failure;
   const char *dump_log_file;
-  uint32_t record; /* enum record (stream_order.h) */
+  uint32_t record;      /* enum record (stream_order.h) */
+  uint64_t small_bytes; /* larger blocks come from the global arena; 0: ARENA_SMALL_BYTES. No option of the type */
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin arena_LTX_hipmm_plugin;

@@ -10,7 +10,9 @@ enum { WAIT_WEIGHT = 64, WAITED_ENOUGH = 32 * WAIT_WEIGHT };
 
 void thread_heaps_open(struct thread_heaps *heaps, struct hipmm_resource upstream, uint32_t record)
 {
-  *heaps = (struct thread_heaps){.upstream = upstream, .options = {.maximum_size = UINT64_MAX, .record = record}};
+  *heaps = (struct thread_heaps){
+      .upstream = upstream,
+      .options = {.maximum_size = UINT64_MAX, .record = record, .small_bytes = THREAD_HEAPS_MOST_BYTES}};
   pthread_mutex_init(&heaps->making, NULL);
 }
 
