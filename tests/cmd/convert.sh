@@ -125,6 +125,27 @@ run 0 convert mlp.json -o mlp.json.csv
 run 0 convert mlp.pickle -o mlp.csv
 cmp mlp.csv mlp.json.csv || fail "the JSON of a real snapshot has other rows than the pickle"
 
+# A real log of Umpire: what its program counted, through a record and back.
+xz -dc "$data/umpire_2024.07.json.xz" >umpire.json || exit 99
+run 0 convert umpire.json -o umpire.record
+says '^hipmm: umpire.json: left out: 34 events of host memory, 2 releases of a pool.s idle memory$'
+says '^hipmm: 559 rows$'
+for log in umpire.json umpire.record; do
+  run 0 report --json $log
+  python3 - "$work/out" <<'END' || fail "the report of $log differs from what its program counted"
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert [report[key] for key in ("allocations", "frees", "requested_bytes")] == [281, 277, 17024558], report
+assert report["peak"]["bytes"] == 7208192, report["peak"]
+assert [report["end"][key] for key in ("bytes", "blocks")] == [301036, 4], report["end"]
+assert report["unmatched_frees"] == report["overlaid"] == report["failures"] == 0, report
+END
+done
+head -c 40960 umpire.json >cut.json
+run 0 convert cut.json -o cut.csv
+says '^hipmm: cut.json: the file is cut off: its last line is not whole; left out: [0-9]* events of host memory$'
+[ "$(wc -l <cut.csv)" -gt 150 ] || fail "only $(wc -l <cut.csv) lines of a log of Umpire that is cut off were read"
+
 # ---- What is refused ----
 
 run 2 convert

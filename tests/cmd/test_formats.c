@@ -187,6 +187,44 @@ static void forgets_an_allocator_of_umpire_that_ends(void **state)
   assert_string_equal(remark, "left out: 1 event of host memory");
 }
 
+/* Until Umpire 4 some allocators were made of a number first, and of the allocator that they take memory from after it. */
+static void finds_the_source_of_an_allocator_of_umpire(void **state)
+{
+  (void)state;
+  assert_int_equal(
+      read_text(
+          "{\"kind\":\"replay\",\"event\":\"makeMemoryResource\",\"payload\":{\"name\":\"HOST\"},\"result\":\"0x1\"}\n"
+          "{\"kind\":\"replay\",\"event\":\"makeAllocator\",\"payload\":{\"allocator_name\":\"slots\",\"args\":[64,"
+          "\"HOST\"]},"
+          "\"result\":{\"allocator_ref\":\"0x2\"}}\n"
+          "{\"kind\":\"replay\",\"event\":\"makeAllocator\",\"payload\":{\"allocator_name\":\"HOST_copy\",\"args\":[64,"
+          "\"DEVICE\"]},\"result\":{\"allocator_ref\":\"0x3\"}}\n"
+          "{\"kind\":\"replay\",\"event\":\"allocate\",\"payload\":{\"allocator_ref\":\"0x2\",\"size\":8},"
+          "\"result\":{\"memory_ptr\":\"0x10\"}}\n"
+          "{\"kind\":\"replay\",\"event\":\"allocate\",\"payload\":{\"allocator_ref\":\"0x3\",\"size\":9},"
+          "\"result\":{\"memory_ptr\":\"0x20\"}}\n"),
+      1);
+  assert_string_equal(text, "allocate 20 9 0\n");
+  assert_string_equal(remark, "left out: 1 event of host memory");
+}
+
+/* A program that is killed leaves the last line without its end. Another line that is no JSON is refused. */
+static void reads_a_log_of_umpire_that_is_cut_off(void **state)
+{
+  (void)state;
+  assert_int_equal(
+      read_text("{\"category\":\"operation\",\"name\":\"allocate\",\"numeric_args\":{\"size\":2},\"string_args\":"
+                "{\"allocator_ref\":\"0x1\",\"pointer\":\"0x20\"}}\n"
+                "{\"category\":\"operation\",\"name\":\"release\"}\n{\"category\":\"operation\",\"na"),
+      1);
+  assert_string_equal(text, "allocate 20 2 0\n");
+  assert_string_equal(remark,
+                      "the file is cut off: its last line is not whole; left out: 1 release of a pool's idle memory");
+  assert_int_equal(read_text("{\"category\":\"operation\",\"name\":\"release\"}\n{\"category\":\"operation\",\"na\n"),
+                   -1);
+  assert_contains(message, ":2: is cut off or no JSON: column");
+}
+
 static void reads_a_log_of_rocprofv3(void **state)
 {
   (void)state;
@@ -399,6 +437,7 @@ static void says_what_a_file_is_instead(void **state)
       {"[{\"address\": 1}]", "is a list, as torch.cuda.memory_snapshot() gives; it has no events"},
       {"{}", "of torch.cuda.memory._snapshot(), nor one of hipmm (\"runtime\", \"stacks\"), the report of a process "
              "(\"process\", \"memory\") or a log of Umpire (\"replay\")"},
+      {"YALPER\x7f", "is what Umpire's replay tool compiles from a log; name the log, whose name lacks \".bin\""},
       {"PK\3\4.....", "is an archive, as torch.save() writes"},
       {"{\"category\":\"operation\",\"name\":\"allocate\",\"tags\":{\"replay\":\"true\"}}\n",
        ":1: the event lacks a size, or an address"},
@@ -669,6 +708,8 @@ int main(void)
       cmocka_unit_test(reads_an_export_of_nsys),
       cmocka_unit_test(tells_logs_of_umpire_from_other_json),
       cmocka_unit_test(forgets_an_allocator_of_umpire_that_ends),
+      cmocka_unit_test(finds_the_source_of_an_allocator_of_umpire),
+      cmocka_unit_test(reads_a_log_of_umpire_that_is_cut_off),
       cmocka_unit_test(calls_a_stack_by_what_the_program_does),
       cmocka_unit_test(merges_the_events_of_devices),
       cmocka_unit_test(reads_the_blocks_of_a_snapshot_without_events),

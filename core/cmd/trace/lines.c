@@ -78,6 +78,11 @@ enum trace_line trace_lines_next(struct trace_lines *lines, const char **line_ou
   return TRACE_LINE;
 }
 
+bool trace_lines_is_open(const struct trace_lines *lines)
+{
+  return lines->at_end && lines->end > 0 && lines->start == lines->end && lines->buffer[lines->end - 1] != '\n';
+}
+
 /* What was not handed out yet, in pieces. 0 at the end, or with an errno in *code_out. */
 static size_t trace_lines_rest(struct trace_lines *lines, const char **start_out, int *code_out)
 {

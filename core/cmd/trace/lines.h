@@ -28,6 +28,9 @@ void trace_lines_close(struct trace_lines *lines);
  * long. */
 enum trace_line trace_lines_next(struct trace_lines *lines, const char **line_out, const char **end_out);
 
+/* Whether the last line that was handed out ends with the file, without a newline. */
+bool trace_lines_is_open(const struct trace_lines *lines);
+
 /* The first bytes of the file, which stay to be read. Returns how many. */
 size_t trace_lines_peek(struct trace_lines *lines, const char **start_out);
 

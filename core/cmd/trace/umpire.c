@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* umpire.c: reads the replay log of LLNL's Umpire (UMPIRE_REPLAY=On): a line of JSON for each event, among lines that the
- * program printed. Since Umpire 5 an event is {"category": "operation", "name": "allocate", "numeric_args": {"size": …},
+/* umpire.c: reads the replay log of LLNL's Umpire (UMPIRE_REPLAY=On): a line of JSON for each event, before Umpire 5 among
+ * lines that the program printed. Since Umpire 5, in a file umpire.PID.N.stats, an event is {"category": "operation", "name": "allocate", "numeric_args": {"size": …},
  * "string_args": {"pointer": …}, "timestamp": …}. Before, an allocation had two lines, of which the second has the result:
  * {"event": "allocate", "payload": {"size": …}, "result": {"memory_ptr": …}, "timestamp": …}. Frees have no size, and no
  * event has a stream or thread. Memory of the host, which Umpire serves too, is left out: an allocator is made of a resource,
@@ -12,15 +12,25 @@
 #include <string.h>
 
 struct umpire_reader {
+  const struct trace_lines *lines;
   json_t *request;                /* of an older release: the allocation whose result is due */
   json_t *host_names, *host_refs; /* the allocators of host memory, as keys: their names, and their addresses as text */
-  uint64_t releases, of_host, others;
+  uint64_t events, releases, of_host, others;
+  bool is_cut;
 };
+
+/* Whether the file is what Umpire's replay tool makes of a log, to read the log faster a second time. */
+static bool umpire_is_compiled(const char *start, size_t bytes)
+{
+  static const char magic[] = "YALPER\x7f";
+  return bytes >= strlen(magic) && memcmp(start, magic, strlen(magic)) == 0;
+}
 
 /* Whether the beginning has a line of Umpire's: a JSON object that begins with the key that its releases write first. Other
  * JSON can have the word "replay" too. */
 static bool umpire_is(const char *start, size_t bytes)
 {
+  if (umpire_is_compiled(start, bytes)) return true; /* umpire_open refuses it */
   static const char *const marks[][2] = {
       {"\"category\"", "\"name\""}, {"\"kind\"", "\"payload\""}, {"\"event\"", "\"payload\""}};
   const char *end = start + bytes;
@@ -49,9 +59,16 @@ static void umpire_close(void *state)
 
 static void *umpire_open(struct trace_lines *lines, char *message, size_t message_bytes)
 {
+  const char *start;
+  size_t bytes = trace_lines_peek(lines, &start);
+  if (umpire_is_compiled(start, bytes)) {
+    snprintf(message, message_bytes,
+             "is what Umpire's replay tool compiles from a log; name the log, whose name lacks \".bin\"");
+    return NULL;
+  }
   struct umpire_reader *reader = calloc(1, sizeof *reader);
-  (void)lines;
   if (reader) {
+    reader->lines = lines;
     reader->host_names = json_object();
     reader->host_refs = json_object();
   }
@@ -127,6 +144,15 @@ static enum trace_line umpire_operation(struct umpire_reader *reader, const json
                                                                                            : TRACE_LINE_ERROR;
 }
 
+/* The allocator that an older release makes an allocator of: the first text, as numbers come before it with some types. */
+static const char *umpire_source(const json_t *arguments)
+{
+  const char *source = NULL;
+  for (size_t i = 0; !source && i < json_array_size(arguments); i++)
+    source = json_string_value(json_array_get(arguments, i));
+  return source;
+}
+
 /* The row of an event of an older release. A request whose result does not follow is a failed allocation. */
 static enum trace_line umpire_event(struct umpire_reader *reader, json_t *event, struct trace_row *row)
 {
@@ -137,7 +163,7 @@ static enum trace_line umpire_event(struct umpire_reader *reader, json_t *event,
     umpire_note_allocator(reader, json_string_value(json_object_get(payload, "name")), NULL, json_string_value(result));
   if (strcmp(name, "makeAllocator") == 0 && result)
     umpire_note_allocator(reader, json_string_value(json_object_get(payload, "allocator_name")),
-                          json_string_value(json_array_get(json_object_get(payload, "args"), 0)),
+                          umpire_source(json_object_get(payload, "args")),
                           json_string_value(json_object_get(result, "allocator_ref")));
   if (strcmp(name, "release") == 0) reader->releases++;
   bool allocates = strcmp(name, "allocate") == 0, frees = strcmp(name, "deallocate") == 0;
@@ -175,12 +201,15 @@ static enum trace_line umpire_line(void *state, uint32_t number, const char *lin
   (void)number;
   if (*line != '{') return TRACE_LINE_END; /* what the program printed */
   json_t *event = json_loadb(line, (size_t)(end - line), 0, &error);
+  reader->is_cut = !event && reader->events && trace_lines_is_open(reader->lines); /* the program was killed */
+  if (reader->is_cut) return TRACE_LINE_END;
   if (!event) {
     snprintf(message, message_bytes, "is cut off or no JSON: column %d: %s", error.column, error.text);
     return TRACE_LINE_ERROR;
   }
   *row_out = (struct trace_row){.nanoseconds = TRACE_NO_TIME};
   enum trace_line found = TRACE_LINE_END;
+  reader->events++;
   if (json_object_get(event, "category"))
     found = umpire_operation(reader, event, row_out);
   else if (json_is_string(json_object_get(event, "event")))
@@ -203,13 +232,17 @@ static void umpire_remark(const void *state, char *text, size_t text_bytes)
   } parts[] = {{reader->of_host, "event of host memory", "events of host memory"},
                {reader->releases, "release of a pool's idle memory", "releases of a pool's idle memory"},
                {reader->others, "line of JSON without an event", "lines of JSON without an event"}};
+  const char *sign = "left out: ";
   size_t used = 0;
   *text = '\0';
+  if (reader->is_cut) used = (size_t)snprintf(text, text_bytes, "the file is cut off: its last line is not whole");
+  if (reader->is_cut) sign = "; left out: ";
   for (size_t i = 0; i < sizeof parts / sizeof *parts && used < text_bytes; i++)
-    if (parts[i].count)
-      used += (size_t)snprintf(text + used, text_bytes - used, "%s%llu %s",
-                               used ? ", " : "left out: ", (unsigned long long)parts[i].count,
+    if (parts[i].count) {
+      used += (size_t)snprintf(text + used, text_bytes - used, "%s%llu %s", sign, (unsigned long long)parts[i].count,
                                parts[i].count == 1 ? parts[i].one : parts[i].many);
+      sign = ", ";
+    }
 }
 
 const struct trace_format trace_format_umpire = {.is = umpire_is,
