@@ -187,7 +187,7 @@ static void forgets_an_allocator_of_umpire_that_ends(void **state)
   assert_string_equal(remark, "left out: 1 event of host memory");
 }
 
-/* Until Umpire 4 some allocators were made of a number first, and of the allocator that they take memory from after it. */
+/* Until Umpire 1.1 some allocators were made of a number and then of the allocator that they take memory from. */
 static void finds_the_source_of_an_allocator_of_umpire(void **state)
 {
   (void)state;
