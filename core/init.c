@@ -148,6 +148,7 @@ enum hipmm_status hipmm_finalize(void)
     pinned_resource_close();
     device_table_close();
     handle_release_idle();
+    stack_await_pins();
     resource_warn_of_held();
   }
   lifecycle_end_change(lifecycle_users ? LIFECYCLE_READY : LIFECYCLE_BEFORE);

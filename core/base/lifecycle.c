@@ -9,6 +9,7 @@ atomic_int lifecycle_now = LIFECYCLE_BEFORE;
 atomic_uint lifecycle_bars;
 unsigned lifecycle_users;
 atomic_uint lifecycle_own_stacks;
+_Thread_local unsigned lifecycle_pins;
 
 static _Thread_local const char *barred_by; /* the function of the program that the thread is in */
 
@@ -116,7 +117,7 @@ static enum hipmm_status lifecycle_refuse_inner_change(void)
 enum hipmm_status lifecycle_begin_change(void)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
-  if (caller_depth(caller_self()) || is_in_change) return lifecycle_refuse_inner_change();
+  if (caller_depth(caller_self()) || lifecycle_pins || is_in_change) return lifecycle_refuse_inner_change();
   pthread_once(&once, lifecycle_watch_forks);
   asymmetric_fence_prepare();
   int cancel = cancel_forbid();

@@ -64,6 +64,10 @@ enum hipmm_status lifecycle_check_use(const void *argument, const char *name);
 /* As lifecycle_check(), then HIPMM_E_ARGUMENT if `argument`, a required pointer, is NULL. */
 enum hipmm_status lifecycle_check_argument(const void *argument, const char *name);
 
+/* The stacks that the calling thread has pinned (stack_list.h). It can neither initialise nor finalize then: it would wait for
+ * itself. */
+extern _Thread_local unsigned lifecycle_pins;
+
 /* Initialisation and finalisation run between these two, one at a time. begin is HIPMM_E_STATE in a fork's child, and
  * in a function of the program that runs within an entered call or within another change. */
 enum hipmm_status lifecycle_begin_change(void);

@@ -5,7 +5,9 @@
  * by `hipmm top` and `export`.
  *
  * The writer holds a write lock (F_OFD_SETLK) on the file as long as it lives, however it ends: a file without a lock is
- * left over. `sequence` is odd while rows are written; a reader whose copy was made while it changed reads again. */
+ * left over. `sequence` is odd while rows are written; a reader whose copy was made while it changed reads again.
+ *
+ * The structs may grow at their ends. A reader takes larger ones, by the sizes that the file tells, and refuses smaller ones. */
 #ifndef HIPMM_CORE_BASE_LIVE_FORMAT_H
 #define HIPMM_CORE_BASE_LIVE_FORMAT_H
 
@@ -42,9 +44,9 @@ struct live_row {
 
 struct live_file {
   char magic[8];
-  uint32_t file_bytes, row_bytes; /* sizes of these structs */
+  uint32_t file_bytes, row_bytes; /* sizes of the file and of a row */
   uint32_t process, n_rows;       /* rows that are written */
-  uint32_t n_wanted, unused;      /* rows that there would be with more room */
+  uint32_t n_wanted, rows_offset; /* rows that there would be with more room; where the first row is */
   int64_t started_ns, updated_ns; /* since 1970 */
   uint64_t sequence;
   char command[LIVE_COMMAND_BYTES];

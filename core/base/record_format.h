@@ -9,6 +9,8 @@
  *
  * An event is a head of two bytes, lower byte first, then as many bytes of each number as the head says, lowest byte first:
  *
+ * A number may have more bytes than it needs.
+ *
  *     time         ticks since the event before, or since the block's first tick
  *     pointer      minus the pointer before (0 at first), zigzag; in units of 256 bytes if bit RECORD_UNIT is set
  *     size         bytes
@@ -18,8 +20,8 @@
  *
  * A head with RECORD_META is no event: bits 1 to 3 are an enum record_meta, which says what follows.
  *
- * The writer stores the lower byte of the head last, so a reader of a file whose writer was killed, or runs, finds whole
- * events only. */
+ * The writer stores a byte 0 behind an event, and then the lower byte of its head. So a reader of a file whose writer was
+ * killed, or runs, finds whole events only, also in a block whose older contents were not cleared. */
 #ifndef HIPMM_CORE_BASE_RECORD_FORMAT_H
 #define HIPMM_CORE_BASE_RECORD_FORMAT_H
 
@@ -141,7 +143,7 @@ static inline void record_put_head(char *at, unsigned head)
   __atomic_store_n(at, (char)head, __ATOMIC_RELEASE);
 }
 
-/* Writes an event; `at` has RECORD_PUT_BYTES of zeros. Returns its end. Times of a block do not decrease. */
+/* Writes an event; `at` has RECORD_PUT_BYTES. Returns its end, where a byte 0 is. Times of a block do not decrease. */
 static inline __attribute__((always_inline)) char *record_put(char *at, struct record_context *context,
                                                               const struct record_event *event)
 {
@@ -166,16 +168,39 @@ static inline __attribute__((always_inline)) char *record_put(char *at, struct r
     memcpy(end, &event->stack, sizeof event->stack);
     end += sizeof event->stack;
   }
+  *end = 0;
   context->ticks += ticks;
   context->ptr = event->ptr;
   record_put_head(at, head);
   return end;
 }
 
-/* Writes a meta event; `at` has 2 + bytes. Returns its end. */
+/* Writes an event whose numbers have these lengths, each at most 4, of the context's stream and without a stack. NULL: a
+ * number does not fit, and nothing was written. Nothing is computed from the numbers: that would cost more than to write. */
+static inline __attribute__((always_inline)) char *record_put_fixed(char *at, struct record_context *context,
+                                                                    const struct record_event *event, unsigned time,
+                                                                    unsigned pointer, unsigned size)
+{
+  uint64_t ticks = event->ticks - context->ticks, moved = event->ptr - context->ptr;
+  int64_t steps = (int64_t)moved >> 8;
+  uint64_t zigzag = (uint64_t)steps << 1 ^ (uint64_t)(steps >> 63);
+  uint64_t beyond = ticks >> 8 * time | zigzag >> 8 * pointer | event->bytes >> 8 * size;
+  if (__builtin_expect((beyond | (moved & 255)) != 0, 0)) return NULL;
+  char *end = record_put_number(at + 2, ticks, time);
+  end = record_put_number(end, zigzag, pointer);
+  end = record_put_number(end, event->bytes, size); /* ends with zeros */
+  context->ticks = event->ticks;
+  context->ptr = event->ptr;
+  record_put_head(at, RECORD_PRESENT | (unsigned)event->action << RECORD_ACTION_SHIFT | RECORD_UNIT |
+                          time << RECORD_TIME_SHIFT | pointer << RECORD_POINTER_SHIFT | size << RECORD_SIZE_SHIFT);
+  return end;
+}
+
+/* Writes a meta event; `at` has 2 + bytes + 1. Returns its end, where a byte 0 is. */
 static inline char *record_put_meta(char *at, enum record_meta meta, const void *data, size_t bytes)
 {
   memcpy(at + 2, data, bytes);
+  at[2 + bytes] = 0;
   record_put_head(at, RECORD_META | RECORD_PRESENT | (unsigned)meta << RECORD_ACTION_SHIFT);
   return at + 2 + bytes;
 }

@@ -12,7 +12,7 @@ struct embedded_file {
 /* plugin/template/ */
 extern const struct embedded_file plugin_templates[];
 
-/* report/page.html, state.html, page.css and page.js */
+/* report/head.html, page.html, state.html, page.css and page.js */
 extern const struct embedded_file report_parts[];
 
 #endif

@@ -238,5 +238,5 @@ const struct command run_command = {
     "\n"
     "Exit status: the program's; 66 a race was found (--check-streams); 2 wrong usage, or with --strict not served; "
     "126 PROGRAM cannot be started, 127 not "
-    "found.",
+    "found. Of --merge: 1 a report could not be read.",
     run_run};

@@ -8,6 +8,7 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The reports of the files so far, as a JSON array; and what went wrong. */
 struct run_merge {
@@ -86,10 +87,14 @@ static void run_merge_read(struct run_merge *merge, const char *file)
   json_decref(of_file);
 }
 
-/* A file's name, or a pattern for names that the shell was kept from expanding. */
+/* A file's name, which may look like a pattern, or a pattern for names that the shell was kept from expanding. */
 static void run_merge_read_all(struct run_merge *merge, const char *pattern)
 {
   glob_t found;
+  if (access(pattern, F_OK) == 0) {
+    run_merge_read(merge, pattern);
+    return;
+  }
   int code = glob(pattern, 0, NULL, &found);
   if (code == GLOB_NOMATCH) {
     say("run: --merge: %s: no such file", pattern);

@@ -64,6 +64,20 @@ enum hipmm_status hipmm_buffer_destroy(struct hipmm_buffer *buffer)
   return storage_destroy(buffer, HANDLE_BUFFER);
 }
 
+int hipmm_buffer_try_create(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
+                            struct hipmm_buffer **buffer_out)
+{
+  struct storage *storage = buffer_out ? storage_try_new(resource, bytes, stream) : NULL;
+  if (!storage) return 0;
+  buffer_open(storage, buffer_out);
+  return 1;
+}
+
+int hipmm_buffer_try_destroy(struct hipmm_buffer *buffer)
+{
+  return storage_try_destroy(buffer, HANDLE_BUFFER);
+}
+
 /* ---- Size ---- */
 
 enum hipmm_status hipmm_buffer_resize(struct hipmm_buffer *buffer, size_t bytes, hipmm_stream_t stream)

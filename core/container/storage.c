@@ -8,6 +8,7 @@
 #include "../runtime/hip.h"
 #include "../stack/device_table.h"
 #include "../stack/neighbours.h"
+#include "../stack/stack.h"
 #include "../stream/stream.h"
 
 /* ---- Blocks: 0 bytes have none ---- */
@@ -69,19 +70,19 @@ void storage_init(struct storage *storage, struct hipmm_resource *resource, void
                   hipmm_stream_t stream)
 {
   storage->resource = resource;
-  storage->device = hipmm_resource_device(resource);
+  storage->device = instance_from(resource)->stack->device;
   storage->data = data;
   storage->bytes = storage->capacity_bytes = bytes;
   storage->element_bytes = 1;
   storage_store_stream(storage, stream);
 }
 
+/* The resource is live. */
 static enum hipmm_status storage_new_from_resource(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                                    struct storage **storage_out)
 {
   void *data = NULL;
-  enum hipmm_status status = resource_check(resource);
-  if (!status) status = stream_check(hipmm_resource_device(resource), stream);
+  enum hipmm_status status = stream_check(instance_from(resource)->stack->device, stream);
   if (!status) status = storage_allocate(resource, bytes, stream, &data);
   if (status) return status;
   struct storage *storage = handle_new(instance_from(resource)->stack);
@@ -99,13 +100,51 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
                               struct storage **storage_out)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
-  if (resource) return storage_new_from_resource(resource, bytes, stream, storage_out);
-  enum hipmm_status status = lifecycle_enter();
+  enum hipmm_status status = resource ? resource_check(resource) : lifecycle_enter();
+  if (resource && !status) return storage_new_from_resource(resource, bytes, stream, storage_out);
   if (status) return status;
   status = device_table_current_resource(&resource);
   if (!status) status = storage_new_from_resource(resource, bytes, stream, storage_out);
   lifecycle_leave();
   return status;
+}
+
+/* Without host memory for the object, the block goes back at once, or is lost: the usual free may wait. */
+static struct storage *storage_try_new_from_resource(struct hipmm_resource *resource, size_t bytes,
+                                                     hipmm_stream_t stream)
+{
+  void *data;
+  const struct hipmm_ops *ops = resource->ops;
+  if (!bytes || !ops->try_allocate || !ops->try_allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, &data))
+    return NULL;
+  struct storage *storage = handle_new(instance_from(resource)->stack);
+  if (storage)
+    storage_init(storage, resource, data, bytes, stream);
+  else if (!ops->try_deallocate || !ops->try_deallocate(resource->self, data, bytes, HIPMM_ALIGNMENT, stream))
+    log_line(HIPMM_LOG_WARNING, hipmm_resource_name(resource),
+             "a block of %zu bytes is lost until its stack is destroyed: out of host memory", bytes);
+  return storage;
+}
+
+/* Of streams that hipmm did not create the runtime would have to be asked. */
+static bool storage_knows_stream(const struct hipmm_resource *resource, hipmm_stream_t stream)
+{
+  int device;
+  if (stream_is_by_name(stream)) return true;
+  return stream_registry_find(stream, &device) && device == instance_from(resource)->stack->device;
+}
+
+struct storage *storage_try_new(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream)
+{
+  int device;
+  struct storage *storage = NULL;
+  struct caller_here *here = lifecycle_enter_here();
+  if (!here) return NULL;
+  if (!resource && !device_table_current(&device)) resource = device_table_resource_in_force(device);
+  if (instance_is_live(resource) && storage_knows_stream(resource, stream))
+    storage = storage_try_new_from_resource(resource, bytes, stream);
+  lifecycle_leave_here(here);
+  return storage;
 }
 
 void storage_abandon(struct storage *storage)
@@ -159,6 +198,32 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
   }
   handle_free(storage);
   return HIPMM_OK;
+}
+
+static bool storage_try_deallocate(const struct storage *storage)
+{
+  const struct hipmm_resource *resource = storage->resource;
+  if (!resource->ops->try_deallocate || !storage->data) return false;
+  if (stream_registry_number(storage->stream) != storage->stream_number) return false;
+  return resource->ops->try_deallocate(resource->self, storage->data, storage->capacity_bytes, HIPMM_ALIGNMENT,
+                                       storage->stream);
+}
+
+/* Destroying a stack may wait. So an object with the last reference to its stack stays, without a block. */
+bool storage_try_destroy(void *container, enum handle_kind kind)
+{
+  struct storage *storage = container;
+  struct caller_here *here = lifecycle_enter_here();
+  if (!here) return false;
+  bool is_closed = handle_close(storage, kind), is_empty = is_closed && storage_try_deallocate(storage);
+  if (is_empty) {
+    storage->data = NULL;
+    storage->bytes = storage->capacity_bytes = 0;
+  }
+  bool is_gone = is_empty && handle_try_free(storage);
+  if (is_closed && !is_gone) handle_open(storage, kind);
+  lifecycle_leave_here(here);
+  return is_gone;
 }
 
 /* ---- Size ---- */

@@ -44,6 +44,12 @@ void storage_abandon(struct storage *storage);
 /* Frees the block, releases the stack and ends the object. On failure all is as it was. NULL has no effect. */
 enum hipmm_status storage_destroy(void *container, enum handle_kind kind);
 
+/* As storage_new() and storage_destroy(), but only where the resource does its part at once (hipmm_ops.try_allocate) and
+ * nothing else has to wait, nor to ask the runtime for more than the current device. NULL and false: not done, and the
+ * thread's error is undefined; an object with the last reference to its stack may have lost its block. */
+struct storage *storage_try_new(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream);
+bool storage_try_destroy(void *container, enum handle_kind kind);
+
 /* Reserve: a capacity of at least `bytes`. Resize: that size. Shrink: no more capacity than the size. `waits`: until the
  * contents are in the new block, if there is one. On failure all is as it was. */
 enum hipmm_status storage_reserve(struct storage *storage, size_t bytes, hipmm_stream_t stream, bool waits);

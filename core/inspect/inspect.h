@@ -13,7 +13,7 @@
 
 /* The target of a path. */
 struct path {
-  struct stack *stack;       /* retained */
+  struct stack *stack;       /* pinned */
   struct instance *instance; /* NULL: the stack as a whole */
   const char *name;          /* of the value or option: what follows the last slash of the path */
   bool is_entered;           /* the call uses the table of devices (lifecycle_enter()) */

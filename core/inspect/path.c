@@ -38,7 +38,7 @@ static bool path_next_part(const char **rest, char *part, size_t bytes)
   return true;
 }
 
-/* On success the call is entered: hipmm_finalize() waits until path_release(). */
+/* On success the call is entered: what the resource calls may enter too, while hipmm_finalize() waits. */
 static enum hipmm_status path_find_device(const char *path, const char *part, struct path *target)
 {
   int device = 0;
@@ -48,11 +48,8 @@ static enum hipmm_status path_find_device(const char *path, const char *part, st
   status = lifecycle_enter();
   if (status) return status;
   target->stack = device_table_stack_if_built(device);
-  target->is_entered = target->stack != NULL;
-  if (target->stack) {
-    stack_retain(target->stack);
-    return HIPMM_OK;
-  }
+  target->is_entered = target->stack && stack_pin(target->stack);
+  if (target->is_entered) return HIPMM_OK;
   lifecycle_leave();
   return error_set(HIPMM_E_STATE,
                    "%.300s: the stack of device %d is not built yet; allocate from it, or get its resource", path,
@@ -88,7 +85,7 @@ static enum hipmm_status path_resolve(const char *path, const char *shown, struc
   if (!is_device && (!is_path || strcmp(root, "created"))) return path_refuse_form(shown);
   if (is_device)
     status = path_find_device(shown, part, &target);
-  else if (!(target.stack = stack_named(part)))
+  else if (!(target.stack = stack_named_pinned(part)))
     status = path_refuse(shown, "created resource", part, NULL);
   if (status) return status;
   if (!is_device && !target.stack->external.is_whole)
@@ -111,7 +108,7 @@ enum hipmm_status path_find(const char *path, struct path *target_out)
 
 void path_release(const struct path *target)
 {
-  stack_release(target->stack);
+  stack_unpin(target->stack);
   if (target->is_entered) lifecycle_leave();
 }
 

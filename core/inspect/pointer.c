@@ -72,12 +72,11 @@ static void pointer_ask(struct pointer_search *search, struct instance *instance
   if (!instance->created || (decided && instance->number < search->number)) return;
   bool is_found = (search->is_inside ? pointer_find_inside : pointer_find_start)(instance, search, &block, &is_covered);
   if (!is_found && !is_covered) return;
-  if (search->owner) stack_release(search->owner->stack);
-  search->owner = is_found ? instance : NULL;
+  if (search->owner) stack_unpin(search->owner->stack);
+  search->owner = is_found && stack_pin(instance->stack) ? instance : NULL;
   search->block = block;
   search->is_covered = !is_found;
   search->number = instance->number;
-  if (is_found) stack_retain(instance->stack);
 }
 
 static void pointer_ask_all(struct pointer_search *search)
@@ -93,7 +92,7 @@ static void pointer_find(struct pointer_search *search)
   search->is_inside = !search->owner;
   if (search->is_inside) pointer_ask_all(search);
   if (!search->is_inside || !search->owner) return;
-  stack_release(search->owner->stack);
+  stack_unpin(search->owner->stack);
   *search = (struct pointer_search){.ptr = search->block.ptr};
   pointer_ask_all(search);
 }
@@ -184,7 +183,7 @@ enum hipmm_status hipmm_pointer_lookup(const void *ptr, struct hipmm_pointer *po
   if (!search.owner) return pointer_refuse(&search);
   pointer_fill(&pointer, search.owner, &search.block);
   hipmm_resource_retain(pointer.resource);
-  stack_release(search.owner->stack);
+  stack_unpin(search.owner->stack);
   size_t bytes = pointer_out->struct_size < sizeof pointer ? pointer_out->struct_size : sizeof pointer;
   pointer.struct_size = pointer_out->struct_size;
   memcpy(pointer_out, &pointer, bytes);

@@ -7,12 +7,11 @@
 #include "../base/error.h"
 #include "../base/live_format.h"
 #include "../base/log.h"
+#include "../base/thread.h"
 #include "inspect.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,18 +146,6 @@ static void *publish_run(void *argument)
   return NULL;
 }
 
-/* Blocks all signals, which belong to the program. An errno; 0: started. */
-static int publish_start_thread(void)
-{
-  sigset_t all, before;
-  sigfillset(&all);
-  publish.ends = false;
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int code = pthread_create(&publish.thread, NULL, publish_run, publish.file);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return code;
-}
-
 /* ---- The file ---- */
 
 static void publish_read_command(char *command)
@@ -175,6 +162,7 @@ static void publish_write_head(struct live_file *file)
 {
   file->file_bytes = sizeof *file;
   file->row_bytes = sizeof *file->rows;
+  file->rows_offset = offsetof(struct live_file, rows);
   file->process = (uint32_t)getpid();
   file->started_ns = publish_now();
   publish_read_command(file->command);
@@ -248,7 +236,8 @@ void publish_begin(void)
   if (publish.file) return;
   int code = publish_open();
   if (!code) {
-    code = publish_start_thread();
+    publish.ends = false;
+    code = thread_start(&publish.thread, NULL, publish_run, publish.file);
     if (code) publish_close();
   }
   if (code) log_line(HIPMM_LOG_WARNING, "publish", "counters are not published: %s: %s", publish.name, strerror(code));

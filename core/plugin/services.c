@@ -18,12 +18,16 @@ bool services_keep_reason(bool keeps)
   return before;
 }
 
-/* Appends the record of a failure on the way, if it is one. */
-static void services_append_reason(char *message, size_t bytes)
+/* Appends the record of a failure on the way, if it is one. Returns its HIP code. */
+static int services_append_reason(char *message, size_t bytes)
 {
+  struct hipmm_error error = {.struct_size = sizeof error};
   const char *reason = keeps_reason ? hipmm_last_error_message() : "";
   size_t used = strlen(message);
-  if (*reason) snprintf(message + used, bytes - used, " (%s)", reason);
+  if (!*reason) return 0;
+  snprintf(message + used, bytes - used, " (%s)", reason);
+  hipmm_last_error(&error);
+  return error.hip_code;
 }
 
 /* Writes the option's path; the stack builder, which knows the graph, adds the file and the resource's path. */
@@ -35,8 +39,8 @@ static enum hipmm_status services_fail(const struct hipmm_services *services, en
   va_start(arguments, format);
   vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
-  services_append_reason(message, sizeof message);
   struct hipmm_error error = {.struct_size = sizeof error, .status = status};
+  error.hip_code = services_append_reason(message, sizeof message);
   snprintf(error.resource, sizeof error.resource, "%s", services->name);
   if (option) snprintf(error.path, sizeof error.path, "/%s", option);
   snprintf(error.message, sizeof error.message, "%s: %s", services->name, message);

@@ -30,6 +30,7 @@ SAME(HIPMM_HIP_ERROR_STREAM_CAPTURE_IMPLICIT, hipErrorStreamCaptureImplicit);
 SAME(HIPMM_HIP_EVENT_DISABLE_TIMING, hipEventDisableTiming);
 SAME(HIPMM_HIP_STREAM_NON_BLOCKING, hipStreamNonBlocking);
 SAME(HIPMM_HIP_HOST_MALLOC_PORTABLE, hipHostMallocPortable);
+SAME(HIPMM_HIP_HOST_REGISTER_PORTABLE, hipHostRegisterPortable);
 SAME(HIPMM_HIP_MEM_ATTACH_GLOBAL, hipMemAttachGlobal);
 SAME(HIPMM_HIP_MEMCPY_DEFAULT, hipMemcpyDefault);
 SAME(HIPMM_HIP_POOL_REUSE_FOLLOW_EVENT_DEPENDENCIES, hipMemPoolReuseFollowEventDependencies);
@@ -106,6 +107,8 @@ static int runtime_version;
   X(MemAdvise, (const void *ptr, size_t bytes, int advice, int device), (ptr, bytes, advice, device))      \
   X(HostMalloc, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                           \
   X(HostFree, (void *ptr), (ptr))                                                                          \
+  X(HostRegister, (void *ptr, size_t bytes, unsigned flags), (ptr, bytes, flags))                          \
+  X(HostUnregister, (void *ptr), (ptr))                                                                    \
   X(MallocAsync, (void **ptr, size_t bytes, hipmm_stream_t stream), (ptr, bytes, stream))                  \
   X(MallocFromPoolAsync, (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream),      \
     (ptr, bytes, pool, stream))                                                                            \
@@ -384,6 +387,8 @@ static const struct symbol symbols[] = {
     {"hipMallocManaged", &raw.MallocManaged, false},
     {"hipHostMalloc", &raw.HostMalloc, false},
     {"hipHostFree", &raw.HostFree, false},
+    {"hipHostRegister", &raw.HostRegister, false},
+    {"hipHostUnregister", &raw.HostUnregister, false},
     {"hipMemAdvise", &raw.MemAdvise, false},
     {"hipMemPrefetchAsync", &raw.MemPrefetchAsync, false},
     {"hipMemcpy", &raw.Memcpy, true},

@@ -3,6 +3,7 @@
  * that no device's top needs is built at the first request. Called by applications. */
 #include "../base/cancel.h"
 #include "../base/text.h"
+#include "neighbours.h"
 #include "resource_calls.h"
 
 /* Not held while a stack is extended, which may call functions of the program. */
@@ -19,8 +20,16 @@ static enum hipmm_status by_name_await_builder(const struct stack *stack)
   return error_set(HIPMM_E_STATE, "this is called from within the building of a device's stack, which must end first");
 }
 
-enum hipmm_status by_name_build(struct stack *stack, int node)
+struct by_name_building {
+  struct stack *stack;
+  int node;
+};
+
+static enum hipmm_status by_name_build_alone(void *building_)
 {
+  const struct by_name_building *building = building_;
+  struct stack *stack = building->stack;
+  int node = building->node;
   int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   enum hipmm_status status = by_name_await_builder(stack);
@@ -36,6 +45,11 @@ enum hipmm_status by_name_build(struct stack *stack, int node)
   pthread_mutex_unlock(&lock);
   cancel_allow(cancel);
   return status;
+}
+
+enum hipmm_status by_name_build(struct stack *stack, int node)
+{
+  return neighbours_build(by_name_build_alone, &(struct by_name_building){stack, node});
 }
 
 static enum hipmm_status by_name_find(struct stack *stack, const char *name, struct hipmm_resource **resource_out)

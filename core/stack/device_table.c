@@ -7,6 +7,7 @@
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../runtime/hip.h"
+#include "neighbours.h"
 
 #include <stdlib.h>
 
@@ -150,10 +151,22 @@ struct stack *device_table_stack_if_built(int device)
   return atomic_load_explicit(&entries[device].stack, memory_order_acquire);
 }
 
+struct device_table_building {
+  int device;
+  enum stack_user user;
+};
+
+static enum hipmm_status device_table_build(void *building_)
+{
+  const struct device_table_building *building = building_;
+  return device_table_build_stack(building->device, building->user);
+}
+
 static enum hipmm_status device_table_stack_for(int device, enum stack_user user, struct stack **stack_out)
 {
+  struct device_table_building building = {device, user};
   enum hipmm_status status = device_table_check(device);
-  if (!status && !device_table_stack_if_built(device)) status = device_table_build_stack(device, user);
+  if (!status && !device_table_stack_if_built(device)) status = neighbours_build(device_table_build, &building);
   if (!status) *stack_out = device_table_stack_if_built(device);
   return status;
 }

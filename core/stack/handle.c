@@ -29,7 +29,7 @@ struct shard {
   _Alignas(64) pthread_mutex_t lock;
   struct handle *first, *last;
   struct shard_stack stacks[SHARD_STACKS];
-  atomic_size_t opened; /* objects of this shard that are open */
+  size_t objects; /* that were made and not freed */
 };
 
 static struct shard shards[SHARDS];
@@ -82,7 +82,7 @@ static unsigned handle_find_stack(const struct shard *shard, const struct stack 
   unsigned unused = NO_STACK;
   for (unsigned i = 0; i < SHARD_STACKS; i++) {
     if (shard->stacks[i].stack == stack) return i;
-    if (!shard->stacks[i].stack) unused = i;
+    if (unused == NO_STACK && !shard->stacks[i].stack) unused = i; /* the first: later searches end there */
   }
   return unused;
 }
@@ -144,7 +144,10 @@ void *handle_new(struct stack *stack)
   struct shard *shard = &shards[number];
   pthread_mutex_lock(&shard->lock);
   struct handle *handle = handle_pop(number);
-  if (handle) handle_retain_stack(shard, handle, stack);
+  if (handle) {
+    handle_retain_stack(shard, handle, stack);
+    shard->objects++;
+  }
   pthread_mutex_unlock(&shard->lock);
   if (handle) memset(handle + 1, 0, HANDLE_OBJECT_BYTES - sizeof *handle);
   return handle;
@@ -153,7 +156,6 @@ void *handle_new(struct stack *stack)
 void handle_open(void *object, enum handle_kind kind)
 {
   struct handle *handle = object;
-  atomic_fetch_add_explicit(&shards[handle->shard].opened, 1, memory_order_relaxed);
   atomic_store_explicit(&handle->kind, (unsigned)kind, memory_order_release);
 }
 
@@ -161,9 +163,7 @@ bool handle_close(void *object, enum handle_kind kind)
 {
   struct handle *handle = object;
   unsigned expected = (unsigned)kind;
-  if (!handle || !atomic_compare_exchange_strong(&handle->kind, &expected, 0)) return false;
-  atomic_fetch_sub_explicit(&shards[handle->shard].opened, 1, memory_order_relaxed);
-  return true;
+  return handle && atomic_compare_exchange_strong(&handle->kind, &expected, 0);
 }
 
 void handle_free(void *object)
@@ -173,8 +173,26 @@ void handle_free(void *object)
   pthread_mutex_lock(&shard->lock);
   struct stack *stack = handle_release_stack(shard, handle);
   handle_push(handle);
+  shard->objects--;
   pthread_mutex_unlock(&shard->lock);
   if (stack) stack_release(stack);
+}
+
+bool handle_try_free(void *object)
+{
+  struct handle *handle = object;
+  struct shard *shard = &shards[handle->shard];
+  pthread_mutex_lock(&shard->lock);
+  struct stack *stack = handle_release_stack(shard, handle);
+  bool is_free = !stack || stack_try_release(stack);
+  if (is_free) {
+    handle_push(handle);
+    shard->objects--;
+  } else if (handle->stack_index != NO_STACK) {
+    shard->stacks[handle->stack_index] = (struct shard_stack){stack, 1};
+  }
+  pthread_mutex_unlock(&shard->lock);
+  return is_free;
 }
 
 /* What an object is called, and an argument that is one. */
@@ -210,6 +228,11 @@ enum hipmm_status handle_check(const void *object, enum handle_kind kind)
 size_t handle_count(void)
 {
   size_t count = 0;
-  for (size_t i = 0; i < SHARDS; i++) count += atomic_load(&shards[i].opened);
+  pthread_once(&once, handle_init_shards);
+  for (size_t i = 0; i < SHARDS; i++) {
+    pthread_mutex_lock(&shards[i].lock);
+    count += shards[i].objects;
+    pthread_mutex_unlock(&shards[i].lock);
+  }
   return count;
 }

@@ -26,7 +26,7 @@ static enum hipmm_status instance_services_refuse_hip(const struct hipmm_service
                                                       size_t bytes)
 {
   enum hipmm_status status = hip_refuse(services->name, call, code, bytes);
-  if (status == HIPMM_E_OUT_OF_MEMORY) neighbours_note_exhausted(instance_services_of(services));
+  if (status == HIPMM_E_OUT_OF_MEMORY) neighbours_note_exhausted(instance_services_of(services), bytes);
   return status;
 }
 

@@ -195,6 +195,8 @@ bool logged_ops_install(struct instance *instance)
                             .plain = instance->resource.ops,
                             .self = instance->resource.self,
                             .instance = instance};
+  logged->ops.try_allocate = NULL; /* the log may call a function of the program */
+  logged->ops.try_deallocate = NULL;
   logged->ops.allocate = logged_ops_allocate;
   logged->ops.deallocate = logged_ops_deallocate;
   logged->ops.trim = logged_ops_trim;

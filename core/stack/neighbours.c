@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* neighbours.c: asks the resources of a device for idle memory, and tries again. See neighbours.h. Called on the
- * path of allocations, after one has failed. */
+ * path of allocations, after one has failed, and around the building of resources. */
 #include "neighbours.h"
 #include "../base/cancel.h"
 #include "../base/deadline.h"
@@ -20,6 +20,8 @@ static _Thread_local struct neighbours_thread {
   struct exhausted exhausted; /* as of the last HIP call of a source that failed so */
   unsigned n_inner;           /* neighbours_enter_inner() */
   enum hipmm_effort effort;   /* of the attempt that is under way; 0: of the first, or there is none */
+  bool is_building;           /* within neighbours_build() */
+  size_t most_bytes;          /* that a HIP call asked for in vain since it began */
   bool holds_back;            /* a resource was told to fail at once, */
   struct exhausted told;      /* for this; a later call of the same op may have failed for something else */
 } here;
@@ -48,14 +50,16 @@ static bool neighbours_has_giver(const struct stack *stack, void *search_)
     const struct instance *instance = &stack->instances[i];
     if (instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR) continue;
     if (!neighbours_is_giver(instance, search->exhausted)) continue;
-    if (search->n_givers++ || (instance != search->failed && !links_stand_on(search->failed, instance))) return true;
+    if (search->n_givers++ || !search->failed) return true;
+    if (instance != search->failed && !links_stand_on(search->failed, instance)) return true;
   }
   return false;
 }
 
 /* Whether another resource than those that have failed can be asked. A resource has used what it holds itself. A resource that
  * holds its lock may call this, so no reference to a stack is taken: the last one destroys the stack. */
-static bool neighbours_exist(const struct instance *failed, const struct exhausted *exhausted)
+static bool neighbours_exist(const struct instance *failed /* NULL: none that is left */,
+                             const struct exhausted *exhausted)
 {
   struct neighbours_search search = {.failed = failed, .exhausted = exhausted};
   return stack_any(neighbours_has_giver, &search);
@@ -67,8 +71,9 @@ static bool neighbours_is_exhausted(enum hipmm_status status)
   return status == HIPMM_E_OUT_OF_MEMORY && here.exhausted.source && error_is_exhausted();
 }
 
-void neighbours_note_exhausted(const struct instance *source)
+void neighbours_note_exhausted(const struct instance *source, size_t bytes)
 {
+  if (bytes > here.most_bytes) here.most_bytes = bytes;
   const struct hipmm_plugin *plugin = &source->node->plugin->descriptor;
   here.exhausted =
       (struct exhausted){.device = source->stack->device, .source = plugin->role == HIPMM_ROLE_SOURCE ? plugin : NULL};
@@ -83,6 +88,11 @@ enum hipmm_effort neighbours_effort(const struct instance *instance, enum hipmm_
     here.told = here.exhausted;
   }
   return here.holds_back ? HIPMM_EFFORT_IDLE : HIPMM_EFFORT_ALL;
+}
+
+bool neighbours_are_building(void)
+{
+  return here.is_building;
 }
 
 void neighbours_enter_inner(void)
@@ -120,7 +130,7 @@ static void neighbours_ask(const struct exhausted *exhausted, uint64_t bytes)
 {
   size_t n;
   struct stack **stacks = stack_collect(exhausted->device, &n);
-  for (size_t i = n; i-- > 0; stack_release(stacks[i])) {
+  for (size_t i = n; i-- > 0; stack_unpin(stacks[i])) {
     int64_t held = atomic_load_explicit(&stacks[i]->held_bytes, memory_order_relaxed);
     if (!bytes) continue;
     neighbours_ask_stack(stacks[i], exhausted, (uint64_t)held > bytes ? (size_t)((uint64_t)held - bytes) : 0);
@@ -132,12 +142,23 @@ static void neighbours_ask(const struct exhausted *exhausted, uint64_t bytes)
 
 /* ---- Trying again ---- */
 
-static enum hipmm_status neighbours_attempt(const struct neighbours_call *call, size_t alignment,
-                                            enum hipmm_effort effort)
+/* What is tried: an allocation, or the building of resources. */
+struct trial {
+  const struct neighbours_call *call; /* NULL: building */
+  size_t alignment;
+  enum hipmm_status (*build)(void *closure);
+  void *closure;
+  size_t bytes;
+  hipmm_stream_t stream;
+};
+
+static enum hipmm_status neighbours_attempt(const struct trial *trial, enum hipmm_effort effort)
 {
+  const struct neighbours_call *call = trial->call;
   here.effort = effort;
-  enum hipmm_status status =
-      call->resource->ops->allocate(call->resource->self, call->bytes, alignment, call->stream, call->ptr_out);
+  enum hipmm_status status = call ? call->resource->ops->allocate(call->resource->self, call->bytes, trial->alignment,
+                                                                  call->stream, call->ptr_out)
+                                  : trial->build(trial->closure);
   here.effort = (enum hipmm_effort)0;
   return status;
 }
@@ -145,16 +166,16 @@ static enum hipmm_status neighbours_attempt(const struct neighbours_call *call, 
 /* Asks first for the missing bytes and then for all idle memory, until the allocation succeeds, or until nothing was
  * given and nothing was taken meanwhile. Another thread may take what a neighbour gave, and may hold it idle when
  * this thread asks again. */
-static enum hipmm_status neighbours_try(const struct neighbours_call *call, size_t alignment,
-                                        const struct exhausted *exhausted, enum hipmm_effort effort)
+static enum hipmm_status neighbours_try(const struct trial *trial, const struct exhausted *exhausted,
+                                        enum hipmm_effort effort)
 {
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
-  uint64_t bytes = effort == HIPMM_EFFORT_IDLE ? call->bytes : UINT64_MAX;
+  uint64_t bytes = effort == HIPMM_EFFORT_IDLE ? trial->bytes : UINT64_MAX;
   for (unsigned round = 0; round < MOST_ROUNDS; round++, bytes = UINT64_MAX) {
     int64_t held = neighbours_held_bytes(exhausted->device);
     here.effort = effort;
     neighbours_ask(exhausted, bytes);
-    status = neighbours_attempt(call, alignment, effort);
+    status = neighbours_attempt(trial, effort);
     if (!neighbours_is_exhausted(status)) return status;
     if (bytes == UINT64_MAX && neighbours_held_bytes(exhausted->device) == held) return status;
   }
@@ -181,31 +202,52 @@ static bool neighbours_take_turn(pthread_mutex_t *turn)
 }
 
 /* A captured stream forbids waits for the device. */
-static enum hipmm_status neighbours_try_in_turn(const struct neighbours_call *call, size_t alignment,
-                                                const struct exhausted *exhausted)
+static enum hipmm_status neighbours_try_in_turn(const struct trial *trial, const struct exhausted *exhausted)
 {
   static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
   int cancel = cancel_forbid();
   bool is_in_turn = neighbours_take_turn(&turn);
-  enum hipmm_status status = neighbours_try(call, alignment, exhausted, HIPMM_EFFORT_IDLE);
-  if (neighbours_is_exhausted(status) && !hipmm_stream_is_captured(hip_table(), call->stream))
-    status = neighbours_try(call, alignment, exhausted, HIPMM_EFFORT_WAIT);
+  enum hipmm_status status = neighbours_try(trial, exhausted, HIPMM_EFFORT_IDLE);
+  if (neighbours_is_exhausted(status) && !hipmm_stream_is_captured(hip_table(), trial->stream))
+    status = neighbours_try(trial, exhausted, HIPMM_EFFORT_WAIT);
   if (is_in_turn) pthread_mutex_unlock(&turn);
   cancel_allow(cancel);
   return status;
 }
 
-enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status)
+/* The first attempt has failed with `status`. */
+static enum hipmm_status neighbours_try_again(const struct trial *trial, enum hipmm_status status)
 {
   bool is_promised = here.holds_back && status == HIPMM_E_OUT_OF_MEMORY; /* or an earlier op succeeded after all */
   here.holds_back = false;
-  if (here.n_inner || here.effort || !(is_promised || neighbours_is_exhausted(status))) return status;
+  if (!is_promised && !neighbours_is_exhausted(status)) return status;
   const struct exhausted exhausted = is_promised ? here.told : here.exhausted;
-  if (is_promised || neighbours_exist(instance_from(call->resource), &exhausted)) {
-    if (neighbours_may_fit(&exhausted, call->bytes)) status = neighbours_try_in_turn(call, alignment, &exhausted);
-    if (status) status = neighbours_attempt(call, alignment, HIPMM_EFFORT_ALL);
+  if (is_promised || neighbours_exist(trial->call ? instance_from(trial->call->resource) : NULL, &exhausted)) {
+    if (neighbours_may_fit(&exhausted, trial->bytes)) status = neighbours_try_in_turn(trial, &exhausted);
+    if (status) status = neighbours_attempt(trial, HIPMM_EFFORT_ALL);
   }
-  if (neighbours_is_exhausted(status)) holders_explain(&here.exhausted, call->bytes);
+  if (neighbours_is_exhausted(status)) holders_explain(&here.exhausted, trial->bytes);
+  return status;
+}
+
+enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status)
+{
+  const struct trial trial = {.call = call, .alignment = alignment, .bytes = call->bytes, .stream = call->stream};
+  if (!here.n_inner && !here.effort) return neighbours_try_again(&trial, status);
+  here.holds_back = false;
+  return status;
+}
+
+enum hipmm_status neighbours_build(enum hipmm_status (*build)(void *closure), void *closure)
+{
+  if (here.n_inner || here.effort || here.is_building) return build(closure);
+  here.is_building = true;
+  here.holds_back = false;
+  here.most_bytes = 0;
+  enum hipmm_status status = build(closure);
+  const struct trial trial = {.build = build, .closure = closure, .bytes = here.most_bytes};
+  if (status) status = neighbours_try_again(&trial, status);
+  here.is_building = false;
   return status;
 }
 

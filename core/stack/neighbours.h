@@ -48,8 +48,14 @@ static inline enum hipmm_status neighbours_first_allocate_and_finish(const struc
   NEIGHBOURS_FIRST_ALLOCATE(neighbours_allocate_and_finish);
 }
 
-/* The memory of a source ran out: the last HIP call of `source` in this thread failed for want of memory. */
-void neighbours_note_exhausted(const struct instance *source);
+/* Calls `build`, which builds resources, or leaves nothing behind. What it allocates is an allocation like another: if the
+ * runtime has no memory left for it, neighbours are asked as above, and `build` is called again. The caller holds no lock, and
+ * no other thread waits for it to build. Within an op of a resource no neighbour is asked. */
+enum hipmm_status neighbours_build(enum hipmm_status (*build)(void *closure), void *closure);
+bool neighbours_are_building(void);
+
+/* The memory of a source ran out: the last HIP call of `source` in this thread failed for want of memory, of `bytes`. */
+void neighbours_note_exhausted(const struct instance *source, size_t bytes);
 
 /* See services->effort. */
 enum hipmm_effort neighbours_effort(const struct instance *instance, enum hipmm_status status);

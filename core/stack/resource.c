@@ -71,7 +71,7 @@ void resource_warn_of_held(void)
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
     char list[1024] = "", bytes[32];
     if (stack->external.is_whole) continue; /* a library's own: it never was the table's */
-    resource_list_held(stack, atomic_load(&stack->references) - 1 /* our own */, list, sizeof list);
+    resource_list_held(stack, stack_references(stack), list, sizeof list);
     log_line(HIPMM_LOG_WARNING, "finalize",
              "device %d: still held: %s; %s of device memory stay with it until the last "
              "reference is released",

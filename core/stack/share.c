@@ -133,7 +133,6 @@ enum hipmm_status hipmm_share_import_fd(int device, int fd, struct hipmm_resourc
 struct share_chunks {
   struct hipmm_chunk *items;
   size_t n, most;
-  int are_exported; /* by the caller, if that succeeds */
 };
 
 static int share_add_chunk(void *closure, const struct hipmm_chunk *chunk)
@@ -141,7 +140,17 @@ static int share_add_chunk(void *closure, const struct hipmm_chunk *chunk)
   struct share_chunks *chunks = closure;
   if (chunks->n < chunks->most) chunks->items[chunks->n] = *chunk;
   chunks->n++;
-  return chunks->are_exported;
+  return 0;
+}
+
+/* What was exported must keep its memory from now on, unless it has lost it meanwhile: then the chunk has no handle, or
+ * another one. */
+static int share_mark_chunk(void *closure, const struct hipmm_chunk *chunk)
+{
+  struct share_chunks *chunks = closure;
+  bool is_same = chunks->n < chunks->most && chunk->handle && chunk->handle == chunks->items[chunks->n].handle;
+  if (is_same) chunks->n++;
+  return is_same;
 }
 
 /* The resource whose live block starts at `ptr`, which must map memory of its upstream, and the number of the block's
@@ -189,9 +198,19 @@ static enum hipmm_status share_export_part(const struct hipmm_resource *upstream
   return status;
 }
 
+static enum hipmm_status share_mark_exported(const struct instance *owner, const void *ptr,
+                                             const struct share_chunks *exported)
+{
+  struct share_chunks chunks = {.items = exported->items, .most = exported->n};
+  enum hipmm_status status = owner->resource.ops->visit_chunks(owner->resource.self, ptr, share_mark_chunk, &chunks);
+  if (status || chunks.n == exported->n) return status;
+  return error_set(HIPMM_E_STATE, "%s: the pool was suspended while its block at %p was exported; resume it first",
+                   owner->node->name, ptr);
+}
+
 /* All parts, or none. */
-static enum hipmm_status share_export_parts(const struct instance *owner, const struct share_chunks *chunks,
-                                            struct hipmm_share_part *parts)
+static enum hipmm_status share_export_parts(const struct instance *owner, const void *ptr,
+                                            const struct share_chunks *chunks, struct hipmm_share_part *parts)
 {
   enum hipmm_status status = HIPMM_OK;
   size_t done = 0;
@@ -199,6 +218,7 @@ static enum hipmm_status share_export_parts(const struct instance *owner, const 
     status = share_export_part(owner->upstreams[0], &chunks->items[done], &parts[done]);
     if (!status) done++;
   }
+  if (!status) status = share_mark_exported(owner, ptr, chunks);
   while (status && done-- > 0) close(parts[done].fd);
   return status;
 }
@@ -208,12 +228,11 @@ static enum hipmm_status share_export_mapped(const struct instance *owner, const
                                              size_t n_chunks, struct hipmm_share_block *block_out,
                                              struct hipmm_share_part *parts_out)
 {
-  struct share_chunks chunks = {
-      .items = calloc(n_chunks, sizeof *chunks.items), .most = n_chunks, .are_exported = parts_out != NULL};
+  struct share_chunks chunks = {.items = calloc(n_chunks, sizeof *chunks.items), .most = n_chunks};
   if (!chunks.items) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory for %zu parts", n_chunks);
   enum hipmm_status status =
       owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, share_add_chunk, &chunks);
-  if (!status && parts_out) status = share_export_parts(owner, &chunks, parts_out);
+  if (!status && parts_out) status = share_export_parts(owner, block->ptr, &chunks, parts_out);
   if (!status)
     *block_out = (struct hipmm_share_block){
         .bytes = block->bytes, .offset = (uintptr_t)block->ptr - (uintptr_t)chunks.items[0].ptr, .n_parts = chunks.n};

@@ -136,12 +136,13 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   void *self = &nothing;
   error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
   bool kept_reason = services_keep_reason(true);
-  neighbours_enter_inner(); /* nobody would try again what a new resource allocates */
+  bool is_tried_once = !neighbours_are_building(); /* nobody would try again what the new resource allocates */
+  if (is_tried_once) neighbours_enter_inner();
   hip_observer_enter();
   status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
                           instance->n_upstreams, &self);
   hip_observer_leave();
-  neighbours_leave_inner();
+  if (is_tried_once) neighbours_leave_inner();
   services_keep_reason(kept_reason);
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
@@ -217,7 +218,7 @@ static struct stack *stack_new(struct graph *graph, int device, int top, enum st
                           .graph = graph,
                           .instances = instances,
                           .entry.destroy = stack_destroy};
-  atomic_init(&stack->references, 1);
+  atomic_init(&stack->entry.holds, 1);
   atomic_fetch_add(&stacks_of[device], 1);
   graph_retain(graph);
   for (size_t i = 0; i < graph->n_nodes; i++) stack_prepare_instance(stack, i);
@@ -352,6 +353,29 @@ enum hipmm_status stack_build(struct graph *graph, int device, int top, const st
   log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", device, graph->nodes[top].name);
   *stack_out = stack;
   return HIPMM_OK;
+}
+
+struct stack_building {
+  struct graph *graph;
+  int device;
+  const struct external *external;
+  struct stack *stack;
+};
+
+static enum hipmm_status stack_build_again(void *building_)
+{
+  struct stack_building *building = building_;
+  return stack_build(building->graph, building->device, graph_top(building->graph, building->device),
+                     building->external, STACK_FOR_ANY, &building->stack);
+}
+
+enum hipmm_status stack_build_beside(struct graph *graph, int device, const struct external *external,
+                                     struct stack **stack_out)
+{
+  struct stack_building building = {graph, device, external, NULL};
+  enum hipmm_status status = neighbours_build(stack_build_again, &building);
+  if (!status) *stack_out = building.stack;
+  return status;
 }
 
 /* ---- Streams ---- */

@@ -27,7 +27,6 @@ enum stack_user {
 enum { STACK_MOST_DEVICES = 64 };
 
 struct stack {
-  atomic_uint references;
   int device;
   enum stack_user user;
   int top;
@@ -46,6 +45,10 @@ struct stack {
  * graph. The caller owns a reference. */
 enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
                               enum stack_user user, struct stack **stack_out);
+
+/* The same for a stack that is not the table's: asks the neighbours if the device has no memory left for it (neighbours.h). */
+enum hipmm_status stack_build_beside(struct graph *graph, int device, const struct external *external,
+                                     struct stack **stack_out);
 
 /* Creates the resource of node `node` and the resources that it needs, unless they exist. One caller at a time for a stack;
  * calls on its resources go on meanwhile. A failure leaves the stack as it was. */

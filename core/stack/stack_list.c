@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* stack_list.c: all stacks of the process, to tell all of them about a stream and to inspect them. A caller that walks the
- * list holds a reference to the stack it is at, so that nothing is called under the lock. */
+ * list pins the stack it is at, so that nothing is called under the lock. */
 #include "stack_list.h"
 #include "../base/error.h"
+#include "../base/lifecycle.h"
 #include "stack.h"
 
 #include <search.h>
@@ -13,24 +14,86 @@
 static struct stack *first, *last;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- References ---- */
+/* ---- References and pins, in one word ---- */
+
+#define STACK_PIN (UINT64_C(1) << 32)
+
+/* Stacks without a reference that are pinned, until they are destroyed. Never less than there are. */
+static atomic_uint orphans;
+
+static inline unsigned stack_list_references_in(uint64_t holds)
+{
+  return (unsigned)(holds % STACK_PIN);
+}
+
+unsigned stack_references(const struct stack *stack)
+{
+  return stack_list_references_in(atomic_load(&stack->entry.holds));
+}
 
 void stack_retain(struct stack *stack)
 {
-  atomic_fetch_add_explicit(&stack->references, 1, memory_order_relaxed);
+  uint64_t before = atomic_fetch_add(&stack->entry.holds, 1);
+  if (!stack_list_references_in(before)) atomic_fetch_sub(&orphans, 1); /* the caller has pinned it */
 }
 
 void stack_release(struct stack *stack)
 {
-  if (atomic_fetch_sub_explicit(&stack->references, 1, memory_order_acq_rel) == 1) stack->entry.destroy(stack);
+  uint64_t holds = atomic_load(&stack->entry.holds);
+  bool is_orphaned;
+  do {
+    is_orphaned = stack_list_references_in(holds) == 1 && holds > STACK_PIN;
+    if (is_orphaned) atomic_fetch_add(&orphans, 1);
+    if (atomic_compare_exchange_strong(&stack->entry.holds, &holds, holds - 1)) break;
+    if (is_orphaned) atomic_fetch_sub(&orphans, 1);
+  } while (true);
+  if (holds == 1) stack->entry.destroy(stack);
 }
 
-/* False when the last reference is gone: another thread is about to unlist the stack. */
+bool stack_try_release(struct stack *stack)
+{
+  uint64_t holds = atomic_load(&stack->entry.holds);
+  while (stack_list_references_in(holds) > 1 && !atomic_compare_exchange_weak(&stack->entry.holds, &holds, holds - 1))
+    continue;
+  return stack_list_references_in(holds) > 1;
+}
+
+/* Adds a reference or a pin. False when the last reference is gone: another thread is about to unlist the stack. */
+static bool stack_try_hold(struct stack *stack, uint64_t one)
+{
+  uint64_t holds = atomic_load(&stack->entry.holds);
+  while (stack_list_references_in(holds) && !atomic_compare_exchange_weak(&stack->entry.holds, &holds, holds + one))
+    continue;
+  return stack_list_references_in(holds) > 0;
+}
+
 static bool stack_try_retain(struct stack *stack)
 {
-  unsigned references = atomic_load(&stack->references);
-  while (references && !atomic_compare_exchange_weak(&stack->references, &references, references + 1)) continue;
-  return references > 0;
+  return stack_try_hold(stack, 1);
+}
+
+bool stack_pin(struct stack *stack)
+{
+  if (!stack_try_hold(stack, STACK_PIN)) return false;
+  lifecycle_pins++;
+  return true;
+}
+
+/* The last pin of a stack without a reference stays until the stack is destroyed: nobody can add to it. */
+void stack_unpin(struct stack *stack)
+{
+  uint64_t holds = atomic_load(&stack->entry.holds);
+  while (holds != STACK_PIN && !atomic_compare_exchange_weak(&stack->entry.holds, &holds, holds - STACK_PIN)) continue;
+  if (holds == STACK_PIN) {
+    stack->entry.destroy(stack);
+    atomic_fetch_sub(&orphans, 1);
+  }
+  lifecycle_pins--;
+}
+
+void stack_await_pins(void)
+{
+  for (unsigned turn = 0; atomic_load(&orphans); turn++) asymmetric_fence_pause(turn);
 }
 
 /* ---- Names: two search trees, so that finding a name or a free number stays fast with many stacks ---- */
@@ -200,9 +263,9 @@ struct stack *stack_next(struct stack *stack)
 {
   pthread_mutex_lock(&lock);
   struct stack *next = stack ? stack->entry.next : first;
-  while (next && !(next->entry.is_ready && stack_try_retain(next))) next = next->entry.next;
+  while (next && !(next->entry.is_ready && stack_pin(next))) next = next->entry.next;
   pthread_mutex_unlock(&lock);
-  if (stack) stack_release(stack);
+  if (stack) stack_unpin(stack);
   return next;
 }
 
@@ -216,35 +279,38 @@ bool stack_any(bool (*holds)(const struct stack *stack, void *closure), void *cl
   return any;
 }
 
-/* As many as `most`; how many there are. */
-static size_t stack_list_collect(int device, struct stack **stacks, size_t most)
+static bool stack_list_is_on(const struct stack *stack, int device)
 {
-  size_t n = 0;
-  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
-    if (device != STACK_ALL_DEVICES && stack->device != device) continue;
-    if (n < most) {
-      stack_retain(stack);
-      stacks[n] = stack;
-    }
-    n++;
-  }
-  return n;
+  return device == STACK_ALL_DEVICES || stack->device == device;
 }
 
 struct stack **stack_collect(int device, size_t *n_out)
 {
-  size_t most = stack_list_collect(device, NULL, 0);
+  size_t most = 0, n = 0;
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
+    most += stack_list_is_on(stack, device);
   struct stack **stacks = calloc(most + 1, sizeof(struct stack *));
-  size_t n = stacks ? stack_list_collect(device, stacks, most) : 0;
-  *n_out = n < most ? n : most;
+  for (struct stack *stack = stacks ? stack_next(NULL) : NULL; stack; stack = stack_next(stack))
+    if (n < most && stack_list_is_on(stack, device) && stack_pin(stack)) stacks[n++] = stack;
+  *n_out = n;
   return stacks;
+}
+
+static struct stack *stack_list_find_and_hold(const char *name, bool (*hold)(struct stack *stack))
+{
+  pthread_mutex_lock(&lock);
+  struct stack *stack = stack_list_find_name(name);
+  if (stack && !(stack->entry.is_ready && hold(stack))) stack = NULL;
+  pthread_mutex_unlock(&lock);
+  return stack;
 }
 
 struct stack *stack_named(const char *name)
 {
-  pthread_mutex_lock(&lock);
-  struct stack *stack = stack_list_find_name(name);
-  if (stack && !(stack->entry.is_ready && stack_try_retain(stack))) stack = NULL;
-  pthread_mutex_unlock(&lock);
-  return stack;
+  return stack_list_find_and_hold(name, stack_try_retain);
+}
+
+struct stack *stack_named_pinned(const char *name)
+{
+  return stack_list_find_and_hold(name, stack_pin);
 }

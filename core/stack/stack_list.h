@@ -5,12 +5,14 @@
 
 #include <hipmm/hipmm.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct stack;
 
 /* The part of a stack that is stack_list.c's own. */
 struct stack_entry {
+  atomic_uint_least64_t holds;          /* references, and pins above them; 1: one reference */
   void (*destroy)(struct stack *stack); /* called without the last reference; calls stack_unlist() */
   char *name;                           /* of a stack made in code; NULL: the device's own, from the graph */
   bool is_listed, is_ready;             /* is_ready: built, and may be visited */
@@ -19,8 +21,22 @@ struct stack_entry {
   struct stack *lower, *higher; /* the stacks whose names differ only in the number, in its order */
 };
 
+/* A reference may last for any time. The caller of retain has a reference or a pin. */
 void stack_retain(struct stack *stack);
 void stack_release(struct stack *stack);
+unsigned stack_references(const struct stack *stack);
+
+/* A pin keeps a stack for a part of a call of one thread. hipmm_finalize() waits for pins (stack_await_pins()), and the thread
+ * cannot finalize while it has one (lifecycle_pins). pin: false when the last reference is gone. unpin destroys a stack that
+ * has lost its last reference meanwhile. */
+bool stack_pin(struct stack *stack);
+void stack_unpin(struct stack *stack);
+
+/* Waits until no stack without a reference is pinned. Such a stack gets no further pins. The calling thread has none. */
+void stack_await_pins(void);
+
+/* Unless it is the last reference: then false, and nothing done. */
+bool stack_try_release(struct stack *stack);
 
 /* Lists a stack that is about to be built: visible to stack_next() once stack_show() was called. A stack made in code
  * needs a name of its own among them: `name`, or if that is taken and not `must_be_free` "name.2", "name.3", …
@@ -31,19 +47,20 @@ void stack_show(struct stack *stack);
 /* Nothing for a stack that is not listed. */
 void stack_unlist(struct stack *stack);
 
-/* The stack listed after `stack` (NULL: the first), retained; `stack` is released. NULL after the last. Stacks that are
- * being destroyed are passed over. */
+/* The stack listed after `stack` (NULL: the first), pinned; `stack` is unpinned. NULL after the last. Stacks that are being
+ * destroyed, or have lost their last reference, are passed over. */
 struct stack *stack_next(struct stack *stack);
 
 /* Whether `holds` is true of a stack that stack_next() would visit. It is called under the list's lock, which only looks. */
 bool stack_any(bool (*holds)(const struct stack *stack, void *closure), void *closure);
 
-/* The stacks of a device, or of all, retained, in the order in which they were built: an array that the caller frees. NULL, and
+/* The stacks of a device, or of all, pinned, in the order in which they were built: an array that the caller frees. NULL, and
  * *n_out is 0, without host memory. */
 enum { STACK_ALL_DEVICES = -1 };
 struct stack **stack_collect(int device, size_t *n_out);
 
-/* The stack made in code that has this name, retained; NULL if there is none, or it is not built yet. */
+/* The stack made in code that has this name, retained, or pinned; NULL if there is none, or it is not built yet. */
 struct stack *stack_named(const char *name);
+struct stack *stack_named_pinned(const char *name);
 
 #endif

@@ -29,7 +29,7 @@ static enum hipmm_status upkeep_trim(int device, size_t keep_bytes)
   for (size_t i = n; i-- > 0;) {
     enum hipmm_status one = upkeep_trim_stack(stacks[i], keep_bytes);
     if (!first) first = one;
-    stack_release(stacks[i]);
+    stack_unpin(stacks[i]);
   }
   free(stacks);
   return first;

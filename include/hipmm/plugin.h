@@ -200,8 +200,8 @@ struct hipmm_ops {
 
   /* Calls `visitor`, which calls no function of hipmm, for every chunk of the upstream that is mapped behind the live
    * block that starts at `ptr`, in the order of addresses. The chunks stay as long as the block is allocated. The visitor
-   * returns nonzero if it exports the chunk to other processes: then suspend leaves the chunk its memory. NULL: this type
-   * maps no memory. */
+   * returns nonzero if the chunk was exported to other processes: then suspend leaves the chunk its memory while the block is
+   * allocated. NULL: this type maps no memory. */
   enum hipmm_status (*visit_chunks)(void *self, const void *ptr,
                                     int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 
@@ -216,6 +216,13 @@ struct hipmm_ops {
    * that its options explain. Calls of both are serialised. Both NULL: this type cannot. */
   enum hipmm_status (*suspend)(void *self, enum hipmm_content content);
   enum hipmm_status (*resume)(void *self);
+
+  /* As allocate and deallocate, for a caller that holds a lock which other threads may wait for in a function of the
+   * program (hipmm_buffer_try_create()): nonzero if the call was served at once, without a wait for another thread or the
+   * device, a call of the runtime, and a function of the program. An upstream is called by these ops alone. 0: nothing was
+   * done, and nothing reported; the caller then calls allocate or deallocate without that lock. NULL: never at once. */
+  int (*try_allocate)(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
+  int (*try_deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 };
 
 /* A resource at any depth of a stack. Never grows. A plugin calls its upstreams through the functions below. Only the
@@ -268,6 +275,7 @@ enum {
   HIPMM_HIP_EVENT_DISABLE_TIMING = 2,
   HIPMM_HIP_STREAM_NON_BLOCKING = 1,
   HIPMM_HIP_HOST_MALLOC_PORTABLE = 1,
+  HIPMM_HIP_HOST_REGISTER_PORTABLE = 1,
   HIPMM_HIP_MEM_ATTACH_GLOBAL = 1,
   HIPMM_HIP_MEMCPY_DEFAULT = 4, /* the addresses tell the direction */
 
@@ -417,6 +425,10 @@ struct hipmm_hip {
   int (*MemCreateShared)(hipmm_hip_chunk_t *handle, size_t bytes, int device);
   int (*MemExport)(int *fd, hipmm_hip_chunk_t handle); /* hipMemExportToShareableHandle */
   int (*MemImport)(hipmm_hip_chunk_t *handle, int fd); /* hipMemImportFromShareableHandle */
+
+  /* Pins host memory of the program's, so that copies of it are as fast as those of HostMalloc's memory. */
+  int (*HostRegister)(void *ptr, size_t bytes, unsigned flags);
+  int (*HostUnregister)(void *ptr);
 };
 
 /* Whether the stream, which must be live, is in a graph capture, so that its work runs at each launch of the graph.

@@ -33,6 +33,12 @@ static inline size_t thread_memory_index(uint64_t owner, const void *key)
   return (mixed >> 4 ^ mixed >> 10 ^ mixed) % THREAD_MEMORIES;
 }
 
+/* The value that an owner has remembered, whose only key has this index. */
+static inline void *thread_recall_only(uint64_t owner, size_t index)
+{
+  return thread_memories && thread_memories[index].owner == owner ? thread_memories[index].value : NULL;
+}
+
 static inline void *thread_recall(uint64_t owner, const void *key)
 {
   if (!thread_memories) return NULL;

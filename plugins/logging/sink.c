@@ -4,10 +4,9 @@
  * Lock order: all_lock, a drain's lock, a ring's lock. */
 #include "sink.h"
 #include "../../core/base/deadline.h"
+#include "../../core/base/thread.h"
 #include "drain.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,15 +78,10 @@ static void *sink_write_log(void *argument)
   return NULL;
 }
 
-/* The writer thread blocks all signals, which belong to the application. Without a writer thread the log is written when
- * a ring is full, on flush and at the end. */
+/* Without a writer thread the log is written when a ring is full, on flush and at the end. */
 static void sink_start_writer(struct log *log)
 {
-  sigset_t all_signals, before;
-  sigfillset(&all_signals);
-  pthread_sigmask(SIG_SETMASK, &all_signals, &before);
-  int code = pthread_create(&log->writer, NULL, sink_write_log, log);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  int code = thread_start(&log->writer, NULL, sink_write_log, log);
   log->has_writer = !code;
   if (code)
     log->services->log(log->services, HIPMM_LOG_WARNING, "no thread to write the log: %s; rows are written late",

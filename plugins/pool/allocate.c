@@ -13,6 +13,9 @@ enum {
   CACHE_SHARE = 1024,
 };
 
+/* Larger blocks than TRY_BYTES are rare, and where they go matters more: see pool_looks_first(). */
+enum { TRY_BYTES = 1 << 20 };
+
 /* The stream's id, which the thread's cache for the stream knows, if there is one. */
 BLOCK_INLINE enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipmm_stream_t handle,
                                                  uint32_t *id_out)
@@ -130,20 +133,50 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct p
   return status ? pool_allocate_again(pool, cache, &request, stream, status, ptr_out) : HIPMM_OK;
 }
 
+/* A cache hit: neither a lock nor a call. */
+BLOCK_INLINE bool pool_hit(struct pool *pool, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+{
+  if (bytes - 1 >= CACHE_BLOCK_BYTES || alignment != HIPMM_ALIGNMENT) return false;
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  if (!cache) return false;
+  uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
+  uint32_t id = cache_allocate(cache, &pool->heap.blocks, stream, units, bytes);
+  if (id) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+  return id != BLOCK_NONE;
+}
+
 enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct pool *pool = self;
-  struct cache *cache;
-  if (bytes - 1 < CACHE_BLOCK_BYTES && alignment == HIPMM_ALIGNMENT &&
-      (cache = cache_of_thread(&pool->caches, stream))) {
-    uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
-    uint32_t id = cache_allocate(cache, &pool->heap.blocks, stream, units, bytes);
-    if (id) {
-      *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
-      return HIPMM_OK;
-    }
-  }
+  if (pool_hit(pool, bytes, alignment, stream, ptr_out)) return HIPMM_OK;
   return pool_allocate_slowly(pool, bytes, alignment, stream, ptr_out);
+}
+
+/* ---- Calls that are served at once or not at all ---- */
+
+/* Enters the lock, if that needs no wait, for a block of `bytes` on the cache's stream. */
+static bool pool_try_enter(struct pool *pool, const struct cache *cache, hipmm_stream_t stream, size_t bytes)
+{
+  if (!cache || cache->has_heap || bytes - 1 >= TRY_BYTES || !biased_lock_try(&pool->lock)) return false;
+  if (cache->stream && cache->handle == stream && !pool->backing.granules.chunks.is_suspended) return true;
+  biased_lock_release(&pool->lock);
+  return false;
+}
+
+int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+{
+  struct pool *pool = self;
+  if (pool_hit(pool, bytes, alignment, stream, ptr_out)) return 1;
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  if (alignment != HIPMM_ALIGNMENT || !pool_try_enter(pool, cache, stream, bytes)) return 0;
+  struct request request = {.bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT),
+                            .alignment = alignment,
+                            .requested = bytes,
+                            .stream = cache->stream};
+  uint32_t id = heap_allocate_ready(&pool->heap, &request);
+  if (id) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+  biased_lock_release(&pool->lock);
+  return id != BLOCK_NONE;
 }
 
 /* ---- Freeing and finding ---- */
@@ -256,6 +289,32 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
 {
   return bytes <= CACHE_BLOCK_BYTES ? pool_deallocate_small(self, ptr, bytes, alignment, stream)
                                     : pool_deallocate_large(self, ptr, bytes, alignment, stream);
+}
+
+/* An event that each free records is a call of the runtime. */
+static bool pool_try_free(struct pool *pool, struct cache *cache, uint32_t id, hipmm_stream_t stream)
+{
+  const struct block *block = block_of(&pool->heap.blocks, id);
+  if (block->bytes <= CACHE_BLOCK_BYTES && cache_free(cache, &pool->heap.blocks, stream, id)) return true;
+  if (pool->heap.streams.record == RECORD_ON_FREE || !pool_try_enter(pool, cache, stream, block->requested))
+    return false;
+  bool is_free = !pool_deallocate_locked(pool, cache, id, stream);
+  biased_lock_release(&pool->lock);
+  return is_free;
+}
+
+int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  struct pool *pool = self;
+  struct blocks *blocks = &pool->heap.blocks;
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  uint32_t id = cache && ptr && bytes - 1 < TRY_BYTES ? block_at(blocks, ptr, bytes) : BLOCK_NONE;
+  (void)alignment;
+  if (!id || !block_claim(block_of(blocks, id))) return 0;
+  struct block *block = block_of(blocks, id);
+  if (bytes == block->requested && pool_try_free(pool, cache, id, stream)) return 1;
+  block_set_state(block, BLOCK_LIVE);
+  return 0;
 }
 
 /* ---- Lending to the heaps of threads ---- */

@@ -5,7 +5,7 @@
 
 #include "../common/biased_lock.h"
 #include "backing.h"
-#include "suspend.h"
+#include "saved.h"
 #include "thread_heaps.h"
 
 struct pool {
@@ -22,6 +22,8 @@ struct pool {
 /* The ops of the same names (hipmm/plugin.h); `self` is a struct pool. */
 enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
 enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
+int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
+int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *block_out);
 int pool_covers(void *self, const void *ptr);
 enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location *location_out);

@@ -46,6 +46,7 @@ struct block {
   uint16_t stream;         /* free: the stream whose work may still use it; STREAM_READY: none */
   uint16_t place;          /* free: its list in the free_index */
   uint8_t state;
+  bool is_exported; /* live: other processes may use its memory (visit_chunks); free: false */
 };
 
 _Static_assert(sizeof(struct block) == 64, "a block is a cache line");

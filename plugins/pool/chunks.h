@@ -25,7 +25,7 @@ struct chunk {
   uint32_t mappings; /* the list of all its mappings */
   uint32_t next;     /* in the list of unmapped chunks, or of unused records */
   bool is_away;      /* suspended: its mappings are in these records alone, and without a handle it has no memory */
-  bool is_exported;  /* other processes may use its memory: it cannot be suspended */
+  bool is_exported;  /* as of the last suspend: a block of it is exported, so it kept its memory */
 };
 
 /* One record for each granule of addresses, numbered from 1 through all ranges: the mapping that begins there. */

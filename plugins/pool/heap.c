@@ -433,6 +433,7 @@ void heap_free(struct heap *heap, uint32_t id, uint32_t stream)
   heap->live_bytes -= block->bytes;
   heap->requested_bytes -= block->requested;
   heap->blocks.live--;
+  block->is_exported = false;
   block_set_state(block, BLOCK_FREE);
   block->stream = (uint16_t)stream;
   block->epoch = stream ? stream_record_free(&heap->streams, stream) : 0;

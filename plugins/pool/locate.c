@@ -40,25 +40,42 @@ enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location
   return arena ? thread_heaps_ops()->locate(arena, ptr, location_out) : pool_refuse_pointer(pool, ptr);
 }
 
-/* The chunks of a live block are mapped without a gap. A chunk that is exported keeps its memory from now on. */
+/* The block that is live to the heap and holds the address, with the pool's lock. A block of a heap of threads is a part of
+ * one that was lent; only an export searches for it. */
+static struct block *locate_holder(const struct pool *pool, uint64_t address)
+{
+  const struct blocks *blocks = &pool->heap.blocks;
+  uint32_t id = block_at(blocks, (const void *)(uintptr_t)address, 0);
+  if (id) return block_of(blocks, id);
+  for (id = 1; id < blocks->count; id++)
+    if (block_state(block_of(blocks, id)) == BLOCK_LENT && block_holds(block_of(blocks, id), address, address + 1))
+      return block_of(blocks, id);
+  return NULL;
+}
+
+/* The chunks of a live block are mapped without a gap. A block that is exported, and a lent one with such a block in it, stays
+ * marked until it is back in the heap: of a small block that can be later than its free (cache.h). */
 enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
                                     int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure)
 {
   struct pool *pool = self;
   const struct chunks *chunks = &pool->backing.granules.chunks;
   struct hipmm_location location = {.struct_size = sizeof location};
+  bool is_exported = false;
   if (!pool->backing.mapped) return HIPMM_OK;
   enum hipmm_status status = pool_locate(self, ptr, &location);
   if (!status) status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
   for (uint64_t at = (uintptr_t)ptr, end = at + location.usable_bytes; at < end;) {
     uint32_t id = chunks_at(chunks, chunks_round_down(chunks, at), &at);
-    struct chunk *chunk = chunk_of(chunks, id);
+    const struct chunk *chunk = chunk_of(chunks, id);
     if (visitor(closure, &(struct hipmm_chunk){chunk->is_away ? NULL : chunk->handle, (const void *)(uintptr_t)at,
                                                chunk_bytes(chunks, id)}))
-      chunk->is_exported = !chunk->is_away;
+      is_exported = true;
     at += chunk_bytes(chunks, id);
   }
+  struct block *holder = is_exported ? locate_holder(pool, (uintptr_t)ptr) : NULL;
+  if (holder) holder->is_exported = true;
   biased_lock_release(&pool->lock);
   return HIPMM_OK;
 }

@@ -4,6 +4,7 @@
  * cache.h holds small ones for each thread, stream_order.h knows when a block may be reused, backing.h grows the pool. */
 #include "../../core/base/text.h"
 #include "allocate.h"
+#include "suspend.h"
 
 /* ---- Values ---- */
 
@@ -160,7 +161,7 @@ static void pool_destroy(void *self)
   const struct hipmm_services *services = pool->services;
   thread_watch_close(&pool->threads);
   thread_heaps_close(&pool->heaps);
-  suspend_close(pool);
+  saved_close(pool);
   if (pool->caches.items) caches_flush(&pool->caches, &pool->heap);
   struct cache_totals cached = caches_totals(&pool->caches); /* empty caches still correct the heap's counts */
   int64_t live = pool->heap.blocks.live + cached.live;
@@ -293,7 +294,9 @@ static const struct hipmm_ops ops = {.struct_size = sizeof ops,
                                      .locate = pool_locate,
                                      .visit_chunks = pool_visit_chunks,
                                      .suspend = pool_suspend,
-                                     .resume = pool_resume};
+                                     .resume = pool_resume,
+                                     .try_allocate = pool_try_allocate,
+                                     .try_deallocate = pool_try_deallocate};
 
 const struct hipmm_plugin pool_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,

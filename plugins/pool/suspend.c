@@ -13,9 +13,6 @@
 
 #include <time.h>
 
-/* Pinning is slow: one piece is pinned while the previous one is being filled. */
-static const uint64_t PIECE_BYTES = 256ull << 20;
-
 static double suspend_seconds(void)
 {
   struct timespec now;
@@ -23,150 +20,25 @@ static double suspend_seconds(void)
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- What is saved ---- */
+/* ---- Physical memory ---- */
 
-/* Finds the ranges of the allocated blocks, writes them unless `ranges` is NULL, and returns how many there are. */
-static uint64_t suspend_find_ranges(const struct blocks *blocks, struct saved_range *ranges)
+/* Another process may use what is exported, so a chunk with an exported block keeps its memory. Of a block that was freed the
+ * memory can live on in that process alone. */
+static void suspend_find_exported(struct pool *pool)
 {
-  uint64_t n = 0, end = 0;
-  for (uint32_t first = 1; first < blocks->count; first++) {
-    bool is_new = true; /* a region begins here */
-    if (block_state(block_of(blocks, first)) == BLOCK_UNUSED || block_of(blocks, first)->before) continue;
-    for (uint32_t id = first; id; id = block_of(blocks, id)->after) {
-      const struct block *block = block_of(blocks, id);
-      if (block_state(block) == BLOCK_FREE) continue;
-      if (is_new || block->start - end >= blocks->granule_bytes) {
-        if (ranges) ranges[n].start = block->start;
-        n++;
-      }
-      is_new = false;
-      end = block->start + block->bytes;
-      if (ranges) ranges[n - 1].bytes = end - ranges[n - 1].start;
+  const struct chunks *chunks = &pool->backing.granules.chunks;
+  const struct blocks *blocks = &pool->heap.blocks;
+  for (uint32_t id = 1; id < chunks->count; id++) chunk_of(chunks, id)->is_exported = false;
+  for (uint32_t id = 1; id < blocks->count; id++) {
+    const struct block *block = block_of(blocks, id);
+    if (block_state(block) <= BLOCK_FREE || !block->is_exported) continue;
+    for (uint64_t at = chunks_round_down(chunks, block->start), end = block->start + block->bytes; at < end;) {
+      uint32_t chunk = chunks_at(chunks, at, &at);
+      chunk_of(chunks, chunk)->is_exported = true;
+      at += chunk_bytes(chunks, chunk);
     }
   }
-  return n;
 }
-
-static enum hipmm_status suspend_plan(struct pool *pool)
-{
-  const struct hipmm_services *services = pool->services;
-  struct saved saved = {.n_ranges = suspend_find_ranges(&pool->heap.blocks, NULL)};
-  if (!saved.n_ranges) return HIPMM_OK;
-  saved.ranges = services->host_allocate(services, saved.n_ranges * sizeof *saved.ranges);
-  if (saved.ranges) suspend_find_ranges(&pool->heap.blocks, saved.ranges);
-  for (uint64_t i = 0; saved.ranges && i < saved.n_ranges; i++) saved.bytes += saved.ranges[i].bytes;
-  saved.n_pieces = (saved.bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-  if (saved.ranges) saved.pieces = services->host_allocate(services, saved.n_pieces * sizeof *saved.pieces);
-  pool->saved = saved;
-  if (saved.pieces) return HIPMM_OK;
-  return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left for the pool's records", 0, 0, 0);
-}
-
-/* No later call could try again, so a call that fails is repeated once. */
-void suspend_close(struct pool *pool)
-{
-  const struct hipmm_services *services = pool->services;
-  struct saved *saved = &pool->saved;
-  for (uint64_t i = 0; saved->pieces && i < saved->n_pieces; i++)
-    if (saved->pieces[i] && services->hip->HostFree(saved->pieces[i]) && services->hip->HostFree(saved->pieces[i]))
-      services->hip->GetLastError();
-  services->host_free(services, saved->pieces, saved->n_pieces * sizeof *saved->pieces);
-  services->host_free(services, saved->ranges, saved->n_ranges * sizeof *saved->ranges);
-  *saved = (struct saved){0};
-}
-
-/* ---- Copies ---- */
-
-/* The copies of all ranges in one direction. The stream is non-blocking: it waits for no other stream, and can be used
- * while others are captured. */
-struct copying {
-  struct pool *pool;
-  hipmm_stream_t stream;
-  bool is_restoring;
-};
-
-static enum hipmm_status suspend_pin(struct pool *pool, uint64_t piece)
-{
-  const struct hipmm_services *services = pool->services;
-  struct saved *saved = &pool->saved;
-  uint64_t left = saved->bytes - piece * PIECE_BYTES, bytes = left < PIECE_BYTES ? left : PIECE_BYTES;
-  if (saved->pieces[piece]) return HIPMM_OK;
-  double start = suspend_seconds();
-  int code = services->hip->HostMalloc(&saved->pieces[piece], bytes, HIPMM_HIP_HOST_MALLOC_PORTABLE);
-  saved->pin_seconds += suspend_seconds() - start;
-  return code ? services->refuse_hip(services, "hipHostMalloc", code, bytes) : HIPMM_OK;
-}
-
-/* Copies memory whose content is, or will be, at `offset` of what is saved. */
-static enum hipmm_status suspend_copy_bytes(const struct copying *copying, uint64_t address, uint64_t bytes,
-                                            uint64_t offset)
-{
-  const struct hipmm_services *services = copying->pool->services;
-  enum hipmm_status status = HIPMM_OK;
-  while (bytes && !status) {
-    uint64_t piece = offset / PIECE_BYTES, within = offset % PIECE_BYTES;
-    uint64_t step = bytes < PIECE_BYTES - within ? bytes : PIECE_BYTES - within;
-    status = suspend_pin(copying->pool, piece);
-    if (status) return status;
-    char *host = (char *)copying->pool->saved.pieces[piece] + within;
-    void *device = (void *)(uintptr_t)address;
-    int code = services->hip->MemcpyAsync(copying->is_restoring ? device : host, copying->is_restoring ? host : device,
-                                          step, HIPMM_HIP_MEMCPY_DEFAULT, copying->stream);
-    if (code) status = services->refuse_hip(services, "hipMemcpyAsync", code, 0);
-    address += step, offset += step, bytes -= step;
-  }
-  return status;
-}
-
-/* Chunk by chunk. What was freed since it was saved may be uncommitted, and an exported chunk has its content still. */
-static enum hipmm_status suspend_copy_range(const struct copying *copying, const struct saved_range *range,
-                                            uint64_t offset)
-{
-  const struct chunks *chunks = &copying->pool->backing.granules.chunks;
-  uint64_t end = range->start + range->bytes, begin;
-  enum hipmm_status status = HIPMM_OK;
-  for (uint64_t at = range->start; at < end && !status;) {
-    begin = chunks_first(chunks, chunks_round_down(chunks, at), chunks_round_up(chunks, end), true);
-    if (begin >= end) break;
-    uint32_t chunk = chunks_at(chunks, begin, &begin);
-    uint64_t from = begin > at ? begin : at, stop = begin + chunk_bytes(chunks, chunk);
-    at = stop < end ? stop : end;
-    if (!chunk_of(chunks, chunk)->is_exported)
-      status = suspend_copy_bytes(copying, from, at - from, offset + (from - range->start));
-  }
-  return status;
-}
-
-/* The pool's device is current. */
-static enum hipmm_status suspend_copy_all(struct pool *pool, bool is_restoring)
-{
-  const struct hipmm_services *services = pool->services;
-  struct copying copying = {.pool = pool, .is_restoring = is_restoring};
-  uint64_t offset = 0;
-  enum hipmm_status status = HIPMM_OK;
-  int code = services->hip->StreamCreateWithFlags(&copying.stream, HIPMM_HIP_STREAM_NON_BLOCKING);
-  if (code) return services->refuse_hip(services, "hipStreamCreateWithFlags", code, 0);
-  for (uint64_t i = 0; i < pool->saved.n_ranges && !status; i++) {
-    status = suspend_copy_range(&copying, &pool->saved.ranges[i], offset);
-    offset += pool->saved.ranges[i].bytes;
-  }
-  code = services->hip->StreamSynchronize(copying.stream);
-  if (code && services->hip->StreamSynchronize(copying.stream)) services->hip->GetLastError(); /* copies may go on */
-  if (code && !status) status = services->refuse_hip(services, "hipStreamSynchronize", code, 0);
-  if (services->hip->StreamDestroy(copying.stream)) services->hip->GetLastError();
-  return status;
-}
-
-static enum hipmm_status suspend_copy(struct pool *pool, bool is_restoring)
-{
-  if (!pool->saved.n_ranges) return HIPMM_OK;
-  int previous = pool->services->enter_device(pool->services);
-  enum hipmm_status status = suspend_copy_all(pool, is_restoring);
-  pool->services->leave_device(pool->services, previous);
-  return status;
-}
-
-/* ---- Physical memory ---- */
 
 /* For all chunks: chunk_suspend() or chunk_resume(), until one fails. */
 static enum hipmm_status suspend_each(struct chunks *chunks, enum hipmm_status (*change)(struct chunks *, uint32_t))
@@ -197,7 +69,7 @@ static enum hipmm_status suspend_give_back(struct pool *pool)
   size_t free_before = 0, total_bytes;
   bool is_known = chunks_query_device(chunks, &free_before, &total_bytes);
   enum hipmm_status status = suspend_each(chunks, chunk_suspend);
-  if (status && !suspend_each(chunks, chunk_resume) && !suspend_copy(pool, true)) return status;
+  if (status && !suspend_each(chunks, chunk_resume) && !saved_restore(pool)) return status;
   chunks->is_suspended = true;
   if (is_known && chunks->away_bytes) suspend_warn_if_kept(pool, free_before);
   return HIPMM_OK;
@@ -220,22 +92,6 @@ static void suspend_drop_idle(struct pool *pool, uint32_t id)
 
 /* ---- The ops ---- */
 
-static enum hipmm_status suspend_save(struct pool *pool)
-{
-  const struct hipmm_services *services = pool->services;
-  if (!services->hip->HostMalloc || !services->hip->HostFree)
-    return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
-                          "this runtime does not export hipHostMalloc; discard the content");
-  enum hipmm_status status = suspend_plan(pool);
-  if (!status) status = suspend_copy(pool, false);
-  if (hipmm_is_out_of_memory(status))
-    services->explain(services, status,
-                      "stays in use: there is too little host memory to save {0:bytes}; free host memory, or "
-                      "discard the content",
-                      pool->saved.bytes, 0, 0, 0);
-  return status;
-}
-
 /* With the pool's lock. */
 static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content content)
 {
@@ -247,19 +103,18 @@ static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content co
   caches_flush(&pool->caches, &pool->heap);
   enum hipmm_status status = pool_synchronize_device(pool, STREAM_READY);
   if (!status) status = backing_release_idle(&pool->backing, &pool->heap, 0);
-  if (!status && content == HIPMM_CONTENT_KEEP) status = suspend_save(pool);
+  if (!status) suspend_find_exported(pool);
+  if (!status && content == HIPMM_CONTENT_KEEP) status = saved_open(pool);
   double saved = suspend_seconds();
   if (!status) status = suspend_give_back(pool);
   if (status) {
-    suspend_close(pool);
+    saved_close(pool);
     return status;
   }
-  services->log(
-      services, HIPMM_LOG_INFO,
-      "suspended: %llu bytes given back in %.3f s, after %llu bytes were saved in host memory in %.3f s, with "
-      "%.3f s to pin it",
-      (unsigned long long)chunks->away_bytes, suspend_seconds() - saved, (unsigned long long)pool->saved.bytes,
-      saved - start, pool->saved.pin_seconds);
+  services->log(services, HIPMM_LOG_INFO,
+                "suspended: %llu bytes given back in %.3f s, after %llu bytes were saved in host memory in %.3f s",
+                (unsigned long long)chunks->away_bytes, suspend_seconds() - saved,
+                (unsigned long long)pool->saved.bytes, saved - start);
   return HIPMM_OK;
 }
 
@@ -297,7 +152,7 @@ static enum hipmm_status suspend_resume_locked(struct pool *pool)
   enum hipmm_status status = suspend_each(chunks, chunk_resume);
   uint64_t found_bytes = needed_bytes - chunks->away_bytes;
   double obtained = suspend_seconds();
-  if (!status) status = suspend_copy(pool, true);
+  if (!status) status = saved_restore(pool);
   if (status) {
     services->explain(services, status,
                       "stays suspended, and can be resumed later: of {0:bytes} that are needed, {1:bytes} could be "
@@ -310,7 +165,7 @@ static enum hipmm_status suspend_resume_locked(struct pool *pool)
                 "resumed: %llu bytes obtained in %.3f s, %llu bytes restored from host memory in %.3f s",
                 (unsigned long long)needed_bytes, obtained - start, (unsigned long long)pool->saved.bytes,
                 suspend_seconds() - obtained);
-  suspend_close(pool);
+  saved_close(pool);
   chunks->is_suspended = false;
   pool->backing.granules.slack.n_uses = 0; /* what the device had free is long ago */
   return HIPMM_OK;

@@ -96,7 +96,7 @@ static void record_file_rotate(struct record_file *file)
 
 /* ---- Blocks ---- */
 
-/* The block is all zeros. Under the lock. */
+/* The block is void. Under the lock. */
 static void record_file_begin_block(struct record_file *file, struct record_block *block, uint32_t thread,
                                     uint64_t lost_events)
 {
@@ -164,11 +164,11 @@ bool record_file_copy_block(struct record_file *file, const struct record_block 
   return !code;
 }
 
-/* From here on no reader finds the block in the file. */
+/* From here on no reader finds the block in the file, or events in the block. What is behind them stays. */
 static void record_block_void(struct record_block *block)
 {
   __atomic_store_n(&block->magic, 0, __ATOMIC_RELEASE);
-  memset(block, 0, RECORD_BLOCK_BYTES);
+  memset(block, 0, sizeof *block + 1);
 }
 
 bool record_file_reuse_block(struct record_file *file, struct record_block *block, uint32_t thread,

@@ -105,13 +105,15 @@ static struct recorder_thread *recorder_thread_now(struct recorder *recorder)
   return thread;
 }
 
-void recorder_add_slow(struct recorder *recorder, const struct record_event *event)
+void recorder_add(struct recorder *recorder, struct record_event event)
 {
   struct recorder_thread *thread = recorder_thread_now(recorder);
-  if (!thread)
+  if (!thread) {
     atomic_fetch_add_explicit(&recorder->lost_events, 1, memory_order_relaxed);
-  else if (recorder_make_room(recorder, thread, RECORD_PUT_BYTES))
-    recorder_put(thread, event);
+  } else if (recorder_make_room(recorder, thread, RECORD_PUT_BYTES)) {
+    thread->at = record_put(thread->at, &thread->context, &event);
+    recorder_count_event(thread);
+  }
 }
 
 static void recorder_thread_ended(struct thread_watch *watch, uint64_t number)
@@ -197,6 +199,7 @@ enum hipmm_status recorder_open(struct recorder *recorder, const struct hipmm_se
   if (status) return status;
   recorder->services = services;
   recorder->serial = thread_new_owner();
+  recorder->memory_index = thread_memory_index(recorder->serial, recorder);
   pthread_mutex_init(&recorder->lock, NULL);
   stack_traces_open(&recorder->traces, services);
   recorder->threads_watch.ended = recorder_thread_ended;

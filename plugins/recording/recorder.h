@@ -26,7 +26,8 @@ struct recorder_thread {
 };
 
 struct recorder {
-  uint64_t serial; /* unique number */
+  uint64_t serial;     /* unique number */
+  size_t memory_index; /* of the recorder in thread_memories */
   const struct hipmm_services *services;
   uint32_t stack_interval, stack_depth; /* interval 0: no stack traces */
   struct record_file file;
@@ -50,31 +51,36 @@ struct recorder_counts {
 
 struct recorder_counts recorder_count(struct recorder *recorder);
 
-static inline __attribute__((always_inline)) void recorder_put(struct recorder_thread *thread,
-                                                               const struct record_event *event)
+static inline void recorder_count_event(struct recorder_thread *thread)
 {
-  thread->at = record_put(thread->at, &thread->context, event);
   uint_fast64_t events = atomic_load_explicit(&thread->events, memory_order_relaxed);
   atomic_store_explicit(&thread->events, events + 1, memory_order_relaxed);
 }
 
-/* When the thread has no block, or the block is full. */
-void recorder_add_slow(struct recorder *recorder, const struct record_event *event);
+/* Records an event, in the general way. */
+void recorder_add(struct recorder *recorder, struct record_event event);
 
-/* Records an event that happens now. In line: what an event does not have is not looked at. The clock is read for each
- * event, and that is most of the cost. A time that threads share, or that a thread reads anew after some events, would be
- * old by as long as the program allocates nothing, and then a free could precede its allocation by any time. */
-static inline __attribute__((always_inline)) void recorder_add(struct recorder *recorder, enum record_action action,
-                                                               const void *ptr, size_t bytes, hipmm_stream_t stream,
-                                                               uint32_t stack)
+/* Records an event that happens now, without a stack; the clock is the counter. In line: nearly all events have one of two
+ * fixed forms, a short one and one for distant moments, addresses or large sizes. The clock is read for each event. A time that
+ * threads share, or that a thread reads anew after some events, would be old by as long as the program allocates nothing, and
+ * then a free could precede its allocation by any time. */
+static inline __attribute__((always_inline)) void recorder_add_now(struct recorder *recorder, enum record_action action,
+                                                                   const void *ptr, size_t bytes, hipmm_stream_t stream)
 {
-  const struct record_event event = {
-      action, clock_ticks(recorder->file.uses_counter), (uintptr_t)ptr, bytes, (uintptr_t)stream, stack};
-  struct recorder_thread *thread = thread_recall(recorder->serial, recorder);
-  if (__builtin_expect(thread && thread->end - thread->at >= RECORD_PUT_BYTES, 1))
-    recorder_put(thread, &event);
-  else
-    recorder_add_slow(recorder, &event);
+  const struct record_event event = {action, clock_ticks(true), (uintptr_t)ptr, bytes, (uintptr_t)stream, 0};
+  struct recorder_thread *thread = thread_recall_only(recorder->serial, recorder->memory_index);
+  char *end = NULL;
+  if (__builtin_expect(thread && thread->end - thread->at >= RECORD_PUT_BYTES && thread->context.stream == event.stream,
+                       1)) {
+    end = record_put_fixed(thread->at, &thread->context, &event, 2, 3, 3);
+    if (__builtin_expect(!end, 0)) end = record_put_fixed(thread->at, &thread->context, &event, 4, 4, 4);
+  }
+  if (__builtin_expect(!end, 0)) {
+    recorder_add(recorder, event);
+    return;
+  }
+  thread->at = end;
+  recorder_count_event(thread);
 }
 
 /* The number of a trace of the caller whose return address is `from`, taken for every Nth allocation; 0: not this time. */

@@ -18,14 +18,23 @@ struct recording_options {
 struct recording {
   struct hipmm_resource *upstream;
   atomic_bool is_enabled;
+  atomic_bool is_plain; /* enabled, without stacks, and the clock is the processor's counter */
   struct recorder recorder;
 };
 
 /* ---- Allocating and freeing ---- */
 
-static bool recording_is_enabled(struct recording *recording)
+/* An event that is recorded in the general way; nothing while the recording is off. */
+static __attribute__((noinline)) void recording_add(struct recording *recording, enum record_action action,
+                                                    const void *ptr, size_t bytes, hipmm_stream_t stream,
+                                                    const void *from)
 {
-  return __builtin_expect(atomic_load_explicit(&recording->is_enabled, memory_order_relaxed), 1);
+  struct recorder *recorder = &recording->recorder;
+  if (!atomic_load_explicit(&recording->is_enabled, memory_order_relaxed)) return;
+  bool has_stack = from && recorder->stack_interval;
+  uint32_t stack = has_stack ? recorder_take_stack(recorder, from) : 0;
+  recorder_add(recorder, (struct record_event){action, clock_ticks(recorder->file.uses_counter), (uintptr_t)ptr, bytes,
+                                               (uintptr_t)stream, stack});
 }
 
 static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
@@ -34,27 +43,29 @@ static enum hipmm_status recording_allocate(void *self, size_t bytes, size_t ali
   struct recording *recording = self;
   void *ptr = NULL;
   enum hipmm_status status = hipmm_upstream_allocate(recording->upstream, bytes, alignment, stream, &ptr);
-  if (status && hipmm_is_tried_again(recording->recorder.services, status)) return status;
-  if (recording_is_enabled(recording)) {
-    uint32_t stack = 0;
-    if (__builtin_expect(recording->recorder.stack_interval != 0, 0))
-      stack = recorder_take_stack(&recording->recorder, __builtin_return_address(0));
-    recorder_add(&recording->recorder, status ? RECORD_ALLOCATE_FAILURE : RECORD_ALLOCATE, ptr, bytes, stream, stack);
+  if (__builtin_expect(status != HIPMM_OK, 0)) {
+    if (!hipmm_is_tried_again(recording->recorder.services, status))
+      recording_add(recording, RECORD_ALLOCATE_FAILURE, ptr, bytes, stream, __builtin_return_address(0));
+    return status;
   }
-  if (!status) *ptr_out = ptr;
-  return status;
+  if (__builtin_expect(atomic_load_explicit(&recording->is_plain, memory_order_relaxed), 1))
+    recorder_add_now(&recording->recorder, RECORD_ALLOCATE, ptr, bytes, stream);
+  else
+    recording_add(recording, RECORD_ALLOCATE, ptr, bytes, stream, __builtin_return_address(0));
+  *ptr_out = ptr;
+  return HIPMM_OK;
 }
 
 static enum hipmm_status recording_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
                                               hipmm_stream_t stream)
 {
   struct recording *recording = self;
-  if (!recording_is_enabled(recording))
-    return hipmm_upstream_deallocate(recording->upstream, ptr, bytes, alignment, stream);
-  recorder_add(&recording->recorder, RECORD_FREE, ptr, bytes, stream, 0);
+  if (__builtin_expect(atomic_load_explicit(&recording->is_plain, memory_order_relaxed), 1))
+    recorder_add_now(&recording->recorder, RECORD_FREE, ptr, bytes, stream);
+  else
+    recording_add(recording, RECORD_FREE, ptr, bytes, stream, NULL);
   enum hipmm_status status = hipmm_upstream_deallocate(recording->upstream, ptr, bytes, alignment, stream);
-  if (__builtin_expect(status != HIPMM_OK, 0))
-    recorder_add(&recording->recorder, RECORD_FREE_FAILURE, ptr, bytes, stream, 0);
+  if (__builtin_expect(status != HIPMM_OK, 0)) recording_add(recording, RECORD_FREE_FAILURE, ptr, bytes, stream, NULL);
   return status;
 }
 
@@ -120,6 +131,14 @@ static void recording_validate(const struct hipmm_validation *validation, const 
                       given->file);
 }
 
+static void recording_enable(struct recording *recording, bool is_enabled)
+{
+  const struct recorder *recorder = &recording->recorder;
+  bool is_plain = is_enabled && !recorder->stack_interval && recorder->file.uses_counter;
+  atomic_store_explicit(&recording->is_enabled, is_enabled, memory_order_relaxed);
+  atomic_store_explicit(&recording->is_plain, is_plain, memory_order_relaxed);
+}
+
 struct recording_opening {
   const struct hipmm_services *services;
   const struct recording_options *given;
@@ -144,14 +163,15 @@ static enum hipmm_status recording_create(const struct hipmm_services *services,
   recording->upstream = upstreams[0];
   recording->recorder.stack_interval = (uint32_t)given->stack_interval;
   recording->recorder.stack_depth = (uint32_t)given->stack_depth;
-  atomic_init(&recording->is_enabled, given->enabled);
   struct recording_opening opening = {services, given, recording};
   enum hipmm_status status = log_file_open_own(services, "recording", given->file, recording_open, &opening);
-  if (status)
+  if (status) {
     services->host_free(services, recording, sizeof *recording);
-  else
-    *self_out = recording;
-  return status;
+    return status;
+  }
+  recording_enable(recording, given->enabled);
+  *self_out = recording;
+  return HIPMM_OK;
 }
 
 /* Only `enabled` may change. */
@@ -160,7 +180,7 @@ static enum hipmm_status recording_reconfigure(void *self, const char *option, c
   struct recording *recording = self;
   const struct recording_options *given = options;
   (void)option;
-  atomic_store_explicit(&recording->is_enabled, given->enabled, memory_order_relaxed);
+  recording_enable(recording, given->enabled);
   return HIPMM_OK;
 }
 

@@ -68,6 +68,28 @@ static enum hipmm_status statistics_deallocate(void *self, void *ptr, size_t byt
   return status;
 }
 
+/* The locks of counters are held for a few instructions only. */
+static int statistics_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+{
+  struct statistics *statistics = self;
+  const struct hipmm_resource *upstream = statistics->upstream;
+  if (!upstream->ops->try_allocate || !upstream->ops->try_allocate(upstream->self, bytes, alignment, stream, ptr_out))
+    return 0;
+  statistics_count_allocation(statistics, bytes);
+  return 1;
+}
+
+static int statistics_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  struct statistics *statistics = self;
+  const struct hipmm_resource *upstream = statistics->upstream;
+  if (!ptr || !bytes || !upstream->ops->try_deallocate) return 0;
+  statistics_count_free(statistics, bytes);
+  int done = upstream->ops->try_deallocate(upstream->self, ptr, bytes, alignment, stream);
+  if (!done) statistics_restore_free(statistics, bytes);
+  return done;
+}
+
 /* ---- Values ---- */
 
 static const struct hipmm_feature statistics_values[N_VALUES] = {
@@ -211,6 +233,8 @@ static const struct hipmm_ops statistics_ops = {
     .deallocate = statistics_deallocate,
     .query = statistics_query,
     .perform = statistics_perform,
+    .try_allocate = statistics_try_allocate,
+    .try_deallocate = statistics_try_deallocate,
 };
 
 HIPMM_EXPORT extern const struct hipmm_plugin statistics_LTX_hipmm_plugin;

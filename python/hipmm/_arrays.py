@@ -5,6 +5,7 @@ extension, which imports this when it is first needed."""
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from . import _hipmm
@@ -69,6 +70,8 @@ def to_numpy(buffer: Buffer, dtype: Any = "u1", shape: Any = None, stream: Any =
     import numpy
 
     kind = numpy.dtype(dtype)
+    if kind.hasobject or not kind.itemsize:
+        raise ValueError(f"bytes of a Buffer are no elements of type {kind}: give a type of numbers, or of a fixed size")
     if shape is None:
         if buffer.nbytes % kind.itemsize:
             raise ValueError(f"{buffer.nbytes} bytes are no whole number of {kind} ({kind.itemsize} bytes each)")
@@ -100,7 +103,10 @@ def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
 
 def _extent(interface: dict[str, Any]) -> tuple[int, int]:
     """The address and size of an array in C order, from its __cuda_array_interface__."""
-    itemsize = int(interface["typestr"][2:]) * (4 if interface["typestr"][1] == "U" else 1)
+    kind, digits = re.match(r"[<>|=]?([A-Za-z])(\d+)", interface["typestr"]).groups()  # type: ignore[union-attr]
+    if kind == "O":
+        raise ValueError("the array has objects of Python, which cannot be copied")
+    itemsize = int(digits) * (4 if kind == "U" else 1)
     shape, strides, step = interface["shape"], interface.get("strides"), itemsize
     if strides is not None and 0 not in shape:
         for length, stride in zip(reversed(shape), reversed(strides)):
@@ -112,8 +118,12 @@ def _extent(interface: dict[str, Any]) -> tuple[int, int]:
     return interface["data"][0], itemsize * math.prod(shape)
 
 
-def _copy_of_interface(kind: type[Buffer], interface: dict[str, Any], stream: Any, resource: Any) -> Buffer:
-    address, nbytes = _extent(interface)
+def _copy_of_interface(kind: type[Buffer], source: Any, stream: Any, resource: Any) -> Buffer:
+    interface = source.__cuda_array_interface__
+    try:
+        address, nbytes = _extent(interface)
+    except (AttributeError, KeyError, IndexError, TypeError) as error:
+        raise TypeError(f"the __cuda_array_interface__ of {type(source).__name__} is none: {error!r}") from error
     buffer = kind(nbytes, stream, resource)
     producer = interface.get("stream")
     if producer and producer != buffer.stream:
@@ -132,9 +142,8 @@ def _copy_of_dlpack(kind: type[Buffer], source: Any, stream: Any, resource: Any)
 
 
 def copy_of(kind: type[Buffer], source: Any, stream: Any = None, resource: Any = None) -> Buffer:
-    interface = getattr(source, "__cuda_array_interface__", None)
-    if interface is not None:
-        return _copy_of_interface(kind, interface, stream, resource)
+    if getattr(source, "__cuda_array_interface__", None) is not None:
+        return _copy_of_interface(kind, source, stream, resource)
     try:
         view = memoryview(source)
     except TypeError:
@@ -146,6 +155,8 @@ def copy_of(kind: type[Buffer], source: Any, stream: Any = None, resource: Any =
         ) from None
     if not view.c_contiguous:
         raise ValueError("the array is not contiguous in C order; copy it first")
+    if "O" in re.sub(":[^:]*:", "", view.format):  # without names of fields
+        raise ValueError("the array has objects of Python, which cannot be copied")
     buffer = kind(view.nbytes, stream, resource)
     buffer.write(view, 0, stream)
     return buffer

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* buffer.c: the type Buffer, over struct hipmm_buffer. The C buffer owns the memory and a reference to its resource, so
  * a Buffer may be freed at any time: after hipmm.finalize(), and while the interpreter ends. */
-#include "extension.h"
+#include "buffer.h"
 
 PyTypeObject *buffer_type;
-
-struct buffer {
-  PyObject_HEAD struct hipmm_buffer *buffer;
-  PyObject *stream; /* keeps the buffer's stream alive; NULL for the default stream */
-  PyObject *owner;  /* what must live until the memory is freed, such as RMM's resource; usually NULL */
-  int users;        /* calls and views that need the block where it is; -1: a call that may move it */
-};
 
 /* tp_alloc and tp_free of the type itself, which PyType_GetSlot() would look up at each call; and objects of the type
  * itself that died and wait for their next life, linked by `owner`. With the GIL. */
@@ -28,7 +21,7 @@ struct hipmm_buffer *buffer_handle(PyObject *self)
 
 /* ---- One thread at a time: a view, or a call without the GIL, holds the block ---- */
 
-static int buffer_begin(struct buffer *self, bool moves)
+int buffer_begin(struct buffer *self, bool moves)
 {
   if (moves ? self->users == 0 : self->users >= 0) {
     self->users += moves ? -1 : 1;
@@ -41,7 +34,7 @@ static int buffer_begin(struct buffer *self, bool moves)
   return -1;
 }
 
-static void buffer_end(struct buffer *self, bool moves)
+void buffer_end(struct buffer *self, bool moves)
 {
   self->users -= moves ? -1 : 1;
 }
@@ -56,8 +49,7 @@ void buffer_let_go(PyObject *self)
   buffer_end((struct buffer *)self, false);
 }
 
-/* The stream of a call: None is the buffer's. */
-static int buffer_stream(const struct buffer *self, PyObject *given, hipmm_stream_t *stream_out)
+int buffer_stream(const struct buffer *self, PyObject *given, hipmm_stream_t *stream_out)
 {
   if (given && given != Py_None) return stream_from(given, stream_out);
   *stream_out = api.buffer_stream(self->buffer);
@@ -123,8 +115,11 @@ static PyObject *buffer_create(PyTypeObject *type, PyObject *size, PyObject *giv
   struct hipmm_buffer *buffer;
   enum hipmm_status status;
   if (size_from(size, "nbytes", &bytes) || stream_from(given, &stream) || resource_from(from, &resource)) return NULL;
-  CALL(status, api.buffer_create(resource, bytes, stream, &buffer));
-  return status ? call_raise() : buffer_wrap(type, buffer, given);
+  if (!api.buffer_try_create(resource, bytes, stream, &buffer)) {
+    CALL(status, api.buffer_create(resource, bytes, stream, &buffer));
+    if (status) return call_raise();
+  }
+  return buffer_wrap(type, buffer, given);
 }
 
 static PyObject *buffer_new(PyTypeObject *type, PyObject *args, PyObject *names)
@@ -145,6 +140,23 @@ static void buffer_dealloc(PyObject *object)
   Py_XDECREF(self->stream);
   Py_XDECREF(self->owner);
   buffer_unmake(self);
+}
+
+static PyObject *buffer_copy(PyObject *object, PyObject *args, PyObject *names)
+{
+  static char *words[] = {"stream", "resource", NULL};
+  struct buffer *self = (struct buffer *)object;
+  PyObject *given = NULL, *from = NULL;
+  hipmm_stream_t stream;
+  struct hipmm_resource *resource;
+  struct hipmm_buffer *buffer;
+  enum hipmm_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|OO:copy", words, &given, &from)) return NULL;
+  if (buffer_stream(self, given, &stream) || resource_from(from, &resource) || buffer_begin(self, false)) return NULL;
+  if (!resource) resource = api.buffer_resource(self->buffer);
+  CALL(status, api.buffer_copy(self->buffer, resource, stream, &buffer));
+  buffer_end(self, false);
+  return status ? call_raise() : buffer_wrap(Py_TYPE(object), buffer, given && given != Py_None ? given : self->stream);
 }
 
 /* ---- Size ---- */
@@ -190,251 +202,6 @@ static PyObject *buffer_shrink(PyObject *object, PyObject *args, PyObject *names
   if (!status) buffer_keep_stream(self, given);
   buffer_end(self, true);
   return call_result(status);
-}
-
-/* ---- Contents ---- */
-
-/* Checks that `bytes` (or all up to the end) from `offset` lie in the buffer. */
-static int buffer_range(const struct buffer *self, PyObject *first, PyObject *size, size_t *offset, size_t *bytes)
-{
-  size_t all = api.buffer_bytes(self->buffer);
-  *offset = 0;
-  if (first && size_from(first, "offset", offset)) return -1;
-  *bytes = *offset <= all ? all - *offset : 0;
-  if (size && size != Py_None && size_from(size, "nbytes", bytes)) return -1;
-  if (*offset <= all && *bytes <= all - *offset) return 0;
-  PyErr_Format(PyExc_IndexError, "%zu bytes at offset %zu are not within a Buffer of %zu bytes", *bytes, *offset, all);
-  return -1;
-}
-
-/* A copy from memory of any device does not wait; from memory of the host it does. */
-static PyObject *buffer_write_from(struct buffer *self, size_t offset, const void *source, size_t bytes, bool waits,
-                                   hipmm_stream_t stream)
-{
-  enum hipmm_status status;
-  if (buffer_begin(self, false)) return NULL;
-  CALL(status, waits ? api.buffer_write(self->buffer, offset, source, bytes, stream)
-                     : api.buffer_write_async(self->buffer, offset, source, bytes, stream));
-  buffer_end(self, false);
-  return call_result(status);
-}
-
-static PyObject *buffer_write(PyObject *object, PyObject *args, PyObject *names)
-{
-  static char *words[] = {"source", "offset", "stream", NULL};
-  struct buffer *self = (struct buffer *)object;
-  PyObject *source, *first = NULL, *given = NULL, *result = NULL;
-  size_t offset, room;
-  hipmm_stream_t stream;
-  Py_buffer view;
-  if (!PyArg_ParseTupleAndKeywords(args, names, "O|OO:write", words, &source, &first, &given)) return NULL;
-  if (buffer_range(self, first, NULL, &offset, &room) || buffer_stream(self, given, &stream)) return NULL;
-  if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE)) return NULL;
-  if ((size_t)view.len <= room)
-    result = buffer_write_from(self, offset, view.buf, (size_t)view.len, true, stream);
-  else
-    PyErr_Format(PyExc_ValueError, "%zd bytes at offset %zu do not fit into a Buffer of %zu bytes", view.len, offset,
-                 api.buffer_bytes(self->buffer));
-  PyBuffer_Release(&view);
-  return result;
-}
-
-/* For hipmm._arrays, which has checked that `nbytes` bytes of device memory are at `address`. */
-static PyObject *buffer_write_device(PyObject *object, PyObject *args)
-{
-  struct buffer *self = (struct buffer *)object;
-  PyObject *address, *size, *first, *given;
-  size_t offset, bytes, room;
-  hipmm_stream_t stream;
-  if (!PyArg_ParseTuple(args, "OOOO", &address, &size, &first, &given)) return NULL;
-  if (size_from(size, "nbytes", &bytes) || buffer_range(self, first, size, &offset, &room)) return NULL;
-  if (buffer_stream(self, given, &stream)) return NULL;
-  void *source = PyLong_AsVoidPtr(address);
-  if (!source && PyErr_Occurred()) return NULL;
-  return bytes ? buffer_write_from(self, offset, source, bytes, false, stream) : Py_NewRef(Py_None);
-}
-
-/* For hipmm._arrays: copies to device memory at `address`, and does not wait. */
-static PyObject *buffer_read_device(PyObject *object, PyObject *args)
-{
-  struct buffer *self = (struct buffer *)object;
-  PyObject *address, *size, *given;
-  size_t offset, bytes;
-  hipmm_stream_t stream;
-  enum hipmm_status status;
-  if (!PyArg_ParseTuple(args, "OOO", &address, &size, &given)) return NULL;
-  if (buffer_range(self, NULL, size, &offset, &bytes) || buffer_stream(self, given, &stream)) return NULL;
-  void *target = PyLong_AsVoidPtr(address);
-  if ((!target && PyErr_Occurred()) || buffer_begin(self, false)) return NULL;
-  CALL(status, bytes ? api.buffer_read_async(self->buffer, offset, bytes, stream, target) : HIPMM_OK);
-  buffer_end(self, false);
-  return call_result(status);
-}
-
-static PyObject *buffer_read_into(struct buffer *self, size_t offset, size_t bytes, void *target, hipmm_stream_t stream)
-{
-  enum hipmm_status status;
-  if (buffer_begin(self, false)) return NULL;
-  CALL(status, bytes ? api.buffer_read(self->buffer, offset, bytes, stream, target) : HIPMM_OK);
-  buffer_end(self, false);
-  return call_result(status);
-}
-
-static PyObject *buffer_read_view(struct buffer *self, size_t offset, PyObject *size, PyObject *into,
-                                  hipmm_stream_t stream)
-{
-  Py_buffer view;
-  PyObject *result = NULL, *first = PyLong_FromSize_t(offset);
-  size_t bytes;
-  if (PyObject_GetBuffer(into, &view, PyBUF_WRITABLE)) goto end;
-  if (!buffer_range(self, first, size, &offset, &bytes)) {
-    if (bytes <= (size_t)view.len)
-      result = buffer_read_into(self, offset, bytes, view.buf, stream);
-    else
-      PyErr_Format(PyExc_ValueError, "%zu bytes do not fit into %zd", bytes, view.len);
-  }
-  PyBuffer_Release(&view);
-  if (result) {
-    Py_DECREF(result);
-    result = Py_NewRef(into);
-  }
-end:
-  Py_XDECREF(first);
-  return result;
-}
-
-static PyObject *buffer_read(PyObject *object, PyObject *args, PyObject *names)
-{
-  static char *words[] = {"offset", "nbytes", "into", "stream", NULL};
-  struct buffer *self = (struct buffer *)object;
-  PyObject *first = NULL, *size = NULL, *into = Py_None, *given = NULL;
-  size_t offset, bytes;
-  hipmm_stream_t stream;
-  if (!PyArg_ParseTupleAndKeywords(args, names, "|OOOO:read", words, &first, &size, &into, &given)) return NULL;
-  if (buffer_range(self, first, size, &offset, &bytes) || buffer_stream(self, given, &stream)) return NULL;
-  if (into != Py_None) return buffer_read_view(self, offset, size, into, stream);
-  PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
-  if (!result) return NULL;
-  PyObject *done = buffer_read_into(self, offset, bytes, PyBytes_AsString(result), stream);
-  if (!done) Py_CLEAR(result);
-  Py_XDECREF(done);
-  return result;
-}
-
-static PyObject *buffer_fill(PyObject *object, PyObject *args, PyObject *names)
-{
-  static char *words[] = {"value", "offset", "nbytes", "stream", NULL};
-  struct buffer *self = (struct buffer *)object;
-  PyObject *first = NULL, *size = NULL, *given = NULL;
-  unsigned char value;
-  size_t offset, bytes;
-  hipmm_stream_t stream;
-  enum hipmm_status status;
-  if (!PyArg_ParseTupleAndKeywords(args, names, "b|OOO:fill", words, &value, &first, &size, &given)) return NULL;
-  if (buffer_range(self, first, size, &offset, &bytes) || buffer_stream(self, given, &stream)) return NULL;
-  if (buffer_begin(self, false)) return NULL;
-  CALL(status, bytes ? api.buffer_fill(self->buffer, offset, value, bytes, stream) : HIPMM_OK);
-  buffer_end(self, false);
-  return call_result(status);
-}
-
-static PyObject *buffer_copy(PyObject *object, PyObject *args, PyObject *names)
-{
-  static char *words[] = {"stream", "resource", NULL};
-  struct buffer *self = (struct buffer *)object;
-  PyObject *given = NULL, *from = NULL;
-  hipmm_stream_t stream;
-  struct hipmm_resource *resource;
-  struct hipmm_buffer *buffer;
-  enum hipmm_status status;
-  if (!PyArg_ParseTupleAndKeywords(args, names, "|OO:copy", words, &given, &from)) return NULL;
-  if (buffer_stream(self, given, &stream) || resource_from(from, &resource) || buffer_begin(self, false)) return NULL;
-  if (!resource) resource = api.buffer_resource(self->buffer);
-  CALL(status, api.buffer_copy(self->buffer, resource, stream, &buffer));
-  buffer_end(self, false);
-  return status ? call_raise() : buffer_wrap(Py_TYPE(object), buffer, given && given != Py_None ? given : self->stream);
-}
-
-static PyObject *buffer_synchronize(PyObject *object, PyObject *unused)
-{
-  (void)unused;
-  const struct hipmm_buffer *buffer = buffer_handle(object);
-  enum hipmm_status status;
-  CALL(status, api.stream_synchronize(api.buffer_device(buffer), api.buffer_stream(buffer)));
-  return call_result(status);
-}
-
-/* ---- What hipmm._arrays does: NumPy, arrays of other libraries, pickling ---- */
-
-static PyObject *buffer_call_arrays(const char *name, PyObject *self, PyObject *args, PyObject *names)
-{
-  PyObject *function = arrays_function(name), *first = PyTuple_New(1), *all = NULL, *result = NULL;
-  if (first) PyTuple_SetItem(first, 0, Py_NewRef(self));
-  if (function && first) all = PySequence_Concat(first, args);
-  if (all) result = PyObject_Call(function, all, names);
-  Py_XDECREF(all);
-  Py_XDECREF(first);
-  Py_XDECREF(function);
-  return result;
-}
-
-static PyObject *buffer_to_numpy(PyObject *self, PyObject *args, PyObject *names)
-{
-  return buffer_call_arrays("to_numpy", self, args, names);
-}
-
-static PyObject *buffer_copy_of(PyObject *type, PyObject *args, PyObject *names)
-{
-  return buffer_call_arrays("copy_of", type, args, names);
-}
-
-static PyObject *buffer_reduce(PyObject *self, PyObject *args)
-{
-  return buffer_call_arrays("reduce", self, args, NULL);
-}
-
-static PyObject *buffer_bytes(PyObject *self, PyObject *unused)
-{
-  (void)unused;
-  return PyObject_CallMethod(self, "read", NULL);
-}
-
-/* ---- Views ---- */
-
-/* The memory is ready for the host when the stream has come to its end. */
-static int buffer_get_view(PyObject *object, Py_buffer *view, int flags)
-{
-  struct buffer *self = (struct buffer *)object;
-  view->obj = NULL;
-  PyObject *function = arrays_function("check_host_access");
-  PyObject *checked = function ? PyObject_CallFunctionObjArgs(function, object, NULL) : NULL;
-  Py_XDECREF(function);
-  Py_XDECREF(checked);
-  PyObject *done = checked ? buffer_synchronize(object, NULL) : NULL;
-  Py_XDECREF(done);
-  if (!done || buffer_begin(self, false)) return -1;
-  static char none[1];
-  void *data = api.buffer_data(self->buffer);
-  int result =
-      PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)api.buffer_bytes(self->buffer), 0, flags);
-  if (result) buffer_end(self, false);
-  return result;
-}
-
-static void buffer_release_view(PyObject *object, Py_buffer *view)
-{
-  (void)view;
-  buffer_end((struct buffer *)object, false);
-}
-
-static PyObject *buffer_array_interface(PyObject *object, void *unused)
-{
-  (void)unused;
-  const struct hipmm_buffer *buffer = buffer_handle(object);
-  hipmm_stream_t stream = api.buffer_stream(buffer);
-  return Py_BuildValue("{s:(NO),s:(n),s:O,s:s,s:i,s:N}", "data", PyLong_FromVoidPtr(api.buffer_data(buffer)), Py_False,
-                       "shape", (Py_ssize_t)api.buffer_bytes(buffer), "strides", Py_None, "typestr", "|u1", "version",
-                       3, "stream", PyLong_FromVoidPtr(stream ? stream : HIPMM_LEGACY_STREAM));
 }
 
 /* ---- Facts ---- */

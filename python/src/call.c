@@ -10,7 +10,7 @@
 /* Of this thread: calls of hipmm under way, callbacks under way, and the exception that a callback left. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
   int calls, callbacks;
-  PyObject *type, *value, *trace;
+  struct call_exception exception;
 } here;
 
 static PyObject *make_error; /* hipmm._errors.make() */
@@ -21,10 +21,33 @@ static atomic_bool is_closed; /* Python is ending: a thread that asked for the G
 static struct hipmm_buffer **deferred;
 static size_t n_deferred, room_deferred;
 
+/* ---- Exceptions that are put aside ---- */
+
+static struct call_exception call_fetch(void)
+{
+  struct call_exception exception;
+  PyErr_Fetch(&exception.type, &exception.value, &exception.trace);
+  return exception;
+}
+
+static void call_restore(struct call_exception exception)
+{
+  PyErr_Restore(exception.type, exception.value, exception.trace);
+}
+
+static void call_drop_exception(void)
+{
+  Py_CLEAR(here.exception.type);
+  Py_CLEAR(here.exception.value);
+  Py_CLEAR(here.exception.trace);
+}
+
 /* ---- Calls ---- */
 
 PyThreadState *call_enter(void)
 {
+  if (__builtin_expect(!here.calls && here.exception.type, 0))
+    call_drop_exception(); /* of a call that raised nothing */
   here.calls++;
   return PyEval_SaveThread();
 }
@@ -38,18 +61,11 @@ static void call_free_deferred(void)
   }
 }
 
-static void call_drop_exception(void)
-{
-  Py_CLEAR(here.type);
-  Py_CLEAR(here.value);
-  Py_CLEAR(here.trace);
-}
-
 enum hipmm_status call_leave(PyThreadState *thread, enum hipmm_status status)
 {
   PyEval_RestoreThread(thread);
   here.calls--;
-  if (__builtin_expect(!status && here.type, 0)) call_drop_exception(); /* another resource served the call */
+  if (__builtin_expect(!status && here.exception.type, 0)) call_drop_exception(); /* another resource served the call */
   if (__builtin_expect(n_deferred && !status, 0)) call_free_deferred();
   return status;
 }
@@ -66,24 +82,32 @@ static void call_defer(struct hipmm_buffer *buffer)
   deferred[n_deferred++] = buffer;
 }
 
+/* The buffer is not freed, and the thread's error says why. */
+static void call_warn(void)
+{
+  struct call_exception outer = call_fetch();
+  struct hipmm_error error = {.struct_size = sizeof error};
+  api.last_error(&error);
+  if (PyErr_WarnFormat(PyExc_ResourceWarning, 1, "hipmm: a Buffer is not freed: %s", error.message))
+    PyErr_WriteUnraisable(NULL);
+  call_restore(outer);
+}
+
 void call_destroy_buffer(struct hipmm_buffer *buffer)
 {
   enum hipmm_status status;
+  if (api.buffer_try_destroy(buffer)) return;
   CALL(status, api.buffer_destroy(buffer));
   if (__builtin_expect(!status, 1)) return;
-  if (here.callbacks) {
+  if (here.callbacks)
     call_defer(buffer);
-  } else if (status != HIPMM_E_STATE) { /* the child of a fork has no memory to free */
-    struct hipmm_error error = {.struct_size = sizeof error};
-    api.last_error(&error);
-    if (PyErr_WarnFormat(PyExc_ResourceWarning, 1, "hipmm: a Buffer is not freed: %s", error.message))
-      PyErr_WriteUnraisable(NULL);
-  }
+  else if (status != HIPMM_E_STATE) /* the child of a fork has no memory to free */
+    call_warn();
 }
 
 /* ---- Failures ---- */
 
-static PyObject *call_text(const char *text)
+PyObject *text_from(const char *text)
 {
   return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
@@ -92,14 +116,14 @@ PyObject *call_raise(void)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
   api.last_error(&error);
-  if (here.type) {
-    PyErr_Restore(here.type, here.value, here.trace);
-    here.type = here.value = here.trace = NULL;
+  if (here.exception.type) {
+    call_restore(here.exception);
+    here.exception = (struct call_exception){NULL, NULL, NULL};
     return NULL;
   }
   PyObject *exception = PyObject_CallFunction(make_error, "iiiiNNNN", error.status, error.hip_code, error.line,
-                                              error.column, call_text(error.file), call_text(error.path),
-                                              call_text(error.resource), call_text(error.message));
+                                              error.column, text_from(error.file), text_from(error.path),
+                                              text_from(error.resource), text_from(error.message));
   if (exception) PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
   Py_XDECREF(exception);
   return NULL;
@@ -117,28 +141,26 @@ void call_close(void)
   atomic_store(&is_closed, true);
 }
 
-bool call_enter_callback(PyGILState_STATE *state)
+bool call_enter_callback(struct call_callback *callback)
 {
   if (atomic_load(&is_closed) || !Py_IsInitialized()) return false;
-  *state = PyGILState_Ensure();
+  callback->state = PyGILState_Ensure();
+  callback->outer = call_fetch();
   here.callbacks++;
   return true;
 }
 
-void call_leave_callback(PyGILState_STATE state)
+void call_leave_callback(const struct call_callback *callback)
 {
-  if (PyErr_Occurred()) {
-    if (here.calls) {
-      PyObject *type, *value, *trace;
-      PyErr_Fetch(&type, &value, &trace);
-      call_drop_exception(); /* of an earlier try in the same call */
-      here.type = type, here.value = value, here.trace = trace;
-    } else {
-      PyErr_WriteUnraisable(NULL);
-    }
+  if (PyErr_Occurred() && here.calls) {
+    call_drop_exception(); /* of an earlier try in the same call */
+    here.exception = call_fetch();
+  } else if (PyErr_Occurred()) {
+    PyErr_WriteUnraisable(NULL);
   }
   here.callbacks--;
-  PyGILState_Release(state);
+  call_restore(callback->outer);
+  PyGILState_Release(callback->state);
 }
 
 /* ---- Arguments ---- */
@@ -182,7 +204,7 @@ int device_from(PyObject *object, int *device_out)
 
 PyObject *text_take(char *text)
 {
-  PyObject *result = call_text(text);
+  PyObject *result = text_from(text);
   api.string_free(text);
   return result;
 }

@@ -12,7 +12,7 @@
 
 struct callback {
   struct callback *next;
-  PyObject *first, *second; /* allocate and deallocate, or the handler; NULL once forgotten */
+  PyObject *first, *second; /* allocate and deallocate, or the handler and NULL */
   char name[];
 };
 
@@ -24,35 +24,32 @@ static enum hipmm_status callback_allocate(void *arg, size_t bytes, size_t align
                                            void **ptr_out)
 {
   struct callback *callback = arg;
-  PyGILState_STATE state;
+  struct call_callback call;
   enum hipmm_status status = HIPMM_E_STATE;
-  if (!call_enter_callback(&state)) return status;
-  PyObject *number = callback->first ? PyObject_CallFunction(callback->first, "nnN", (Py_ssize_t)bytes,
-                                                             (Py_ssize_t)alignment, PyLong_FromVoidPtr(stream))
-                                     : NULL;
+  if (!call_enter_callback(&call)) return status;
+  PyObject *number = PyObject_CallFunction(callback->first, "NNN", PyLong_FromSize_t(bytes),
+                                           PyLong_FromSize_t(alignment), PyLong_FromVoidPtr(stream));
   if (number) {
     *ptr_out = PyLong_AsVoidPtr(number);
     status = PyErr_Occurred() ? HIPMM_E_ARGUMENT : *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
-    Py_DECREF(number);
   } else if (PyErr_Occurred()) {
     status = PyErr_ExceptionMatches(PyExc_MemoryError) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_E_ARGUMENT;
   }
-  call_leave_callback(state);
+  Py_XDECREF(number);
+  call_leave_callback(&call);
   return status;
 }
 
 static void callback_deallocate(void *arg, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   struct callback *callback = arg;
-  PyGILState_STATE state;
-  if (!call_enter_callback(&state)) return;
-  if (callback->second) {
-    PyObject *done = PyObject_CallFunction(callback->second, "NnnN", PyLong_FromVoidPtr(ptr), (Py_ssize_t)bytes,
-                                           (Py_ssize_t)alignment, PyLong_FromVoidPtr(stream));
-    if (!done) PyErr_WriteUnraisable(callback->second); /* a free cannot fail */
-    Py_XDECREF(done);
-  }
-  call_leave_callback(state);
+  struct call_callback call;
+  if (!call_enter_callback(&call)) return;
+  PyObject *done = PyObject_CallFunction(callback->second, "NNNN", PyLong_FromVoidPtr(ptr), PyLong_FromSize_t(bytes),
+                                         PyLong_FromSize_t(alignment), PyLong_FromVoidPtr(stream));
+  if (!done) PyErr_WriteUnraisable(callback->second); /* a free cannot fail */
+  Py_XDECREF(done);
+  call_leave_callback(&call);
 }
 
 /* ---- Failure handlers ---- */
@@ -60,13 +57,13 @@ static void callback_deallocate(void *arg, void *ptr, size_t bytes, size_t align
 static int callback_handle_failure(void *arg, size_t bytes)
 {
   struct callback *callback = arg;
-  PyGILState_STATE state;
+  struct call_callback call;
   int again = 0;
-  if (!call_enter_callback(&state)) return 0;
-  PyObject *answer = callback->first ? PyObject_CallFunction(callback->first, "n", (Py_ssize_t)bytes) : NULL;
+  if (!call_enter_callback(&call)) return 0;
+  PyObject *answer = PyObject_CallFunction(callback->first, "N", PyLong_FromSize_t(bytes));
   if (answer) again = PyObject_IsTrue(answer) == 1;
   Py_XDECREF(answer);
-  call_leave_callback(state);
+  call_leave_callback(&call);
   return again;
 }
 
@@ -139,7 +136,7 @@ static PyObject *callback_register_mempool(PyObject *module, PyObject *args)
   return call_result(api.mempool_register(name, &mempool));
 }
 
-/* Drops the functions of a name. No stack uses them any more; one that did all the same would see a failure. */
+/* Drops the functions of a name, which no stack uses any more. */
 static PyObject *callback_forget(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -194,7 +191,10 @@ static int callback_drain_log(void *unused)
   (void)unused;
   for (struct line *line; (line = callback_take_line());) {
     PyObject *function = Py_XNewRef(log_function);
-    PyObject *done = function ? PyObject_CallFunction(function, "iss", line->level, line->about, line->message) : NULL;
+    PyObject *done =
+        function ? PyObject_CallFunction(function, "iNN", line->level, text_from(line->about ? line->about : ""),
+                                         text_from(line->message ? line->message : ""))
+                 : NULL;
     if (!done && PyErr_Occurred()) PyErr_WriteUnraisable(function);
     Py_XDECREF(done);
     Py_XDECREF(function);

@@ -117,9 +117,12 @@ PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *names)
 
 /* ---- In ---- */
 
+/* An array without elements is in any order. */
 bool dlpack_is_c_order(const struct dl_tensor *tensor)
 {
   uint64_t step = 1;
+  for (int i = 0; i < tensor->ndim; i++)
+    if (!tensor->shape[i]) return true;
   for (int i = tensor->ndim; tensor->strides && i-- > 0; step *= (uint64_t)tensor->shape[i])
     if (tensor->shape[i] > 1 && (uint64_t)tensor->strides[i] != step) return false;
   return true;

@@ -64,10 +64,20 @@ PyObject *call_result(enum hipmm_status status);
 /* Frees the buffer now; or, if a callback holds the lock of its stack, when the outermost call ends. */
 void call_destroy_buffer(struct hipmm_buffer *buffer);
 
+/* An exception under way, which code of Python that runs meanwhile must not see: a Buffer may die while one is raised. */
+struct call_exception {
+  PyObject *type, *value, *trace;
+};
+
+struct call_callback {
+  PyGILState_STATE state;
+  struct call_exception outer;
+};
+
 /* Around the Python code of a callback. Enter returns false if Python is ending. An exception that the callback leaves
  * is raised by the call that runs it, or shown if a program in C made that call. */
-bool call_enter_callback(PyGILState_STATE *state);
-void call_leave_callback(PyGILState_STATE state);
+bool call_enter_callback(struct call_callback *callback);
+void call_leave_callback(const struct call_callback *callback);
 
 /* No callback runs Python code any more. */
 void call_close(void);
@@ -88,7 +98,8 @@ int resource_from(PyObject *object, struct hipmm_resource **resource_out);
 /* A device; None is the current one. */
 int device_from(PyObject *object, int *device_out);
 
-/* A text of hipmm as a str. Frees it. */
+/* A text of hipmm as a str: bytes that are not UTF-8 are replaced. take frees it. */
+PyObject *text_from(const char *text);
 PyObject *text_take(char *text);
 
 /* ---- Types ---- */

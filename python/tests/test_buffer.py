@@ -132,6 +132,9 @@ def test_numpy():
     assert buffer.to_numpy().shape == (48,)
     with pytest.raises(ValueError, match="whole number"):
         buffer.to_numpy("V5")
+    for none in ("O", "S0", [("a", "i4"), ("b", "O")]):
+        with pytest.raises(ValueError, match="no elements of type"):
+            buffer.to_numpy(none)
     with pytest.raises(ValueError, match="needs"):
         buffer.to_numpy("f8", 100)
     with pytest.raises((ValueError, BufferError)):
@@ -245,6 +248,31 @@ def test_dlpack_both_ways():
         Buffer.copy_of(OnlyDLPack(values.T))
 
 
+def test_copies_of_what_is_no_plain_memory():
+    class Array:
+        def __init__(self, **interface):
+            self.__cuda_array_interface__ = interface
+
+    memory = Buffer.copy_of(b"0123456789abcdef")
+    right = {"shape": (2,), "typestr": "<i8", "data": (memory.ptr, False), "version": 3}
+    assert Buffer.copy_of(Array(**{**right, "typestr": "<M8[ns]"})).read() == memory.read()
+    for wrong in ({"typestr": 5}, {"typestr": "<i"}, {"typestr": ""}, {"data": None}, {"shape": None}, {"shape": 5}):
+        with pytest.raises(TypeError, match="of Array is none"):
+            Buffer.copy_of(Array(**{**right, **wrong}))
+    with pytest.raises(TypeError, match="of Array is none: KeyError"):
+        Buffer.copy_of(Array())
+    for wrong in ({"typestr": "|O8"}, {"shape": (-1,)}, {"shape": (1 << 62, 1 << 62)}, {"strides": (1,)}, {"mask": memory}):
+        with pytest.raises(ValueError):
+            Buffer.copy_of(Array(**{**right, **wrong}))
+    with pytest.raises(ValueError, match="objects of Python"):
+        Buffer.copy_of(numpy.array([1, "a"], dtype=object))
+    with pytest.raises(ValueError, match="objects of Python"):
+        Buffer.copy_of(numpy.zeros(2, [("a", "i4"), ("b", "O")]))
+    named = numpy.ones(2, [("O", "i4"), ("b", "f8")])
+    assert Buffer.copy_of(named).read() == named.tobytes()
+    assert Buffer.copy_of(numpy.empty((0, 3))).nbytes == 0
+
+
 def test_dlpack_in_without_a_copy():
     array = numpy.arange(24, dtype="f4").reshape(2, 3, 4)
     view = hipmm.from_dlpack(array)
@@ -270,6 +298,7 @@ def test_dlpack_in_of_each_type():
         view = hipmm.from_dlpack(array)
         assert view.typestr == array.dtype.str and view.__cuda_array_interface__["typestr"] == array.dtype.str
     assert hipmm.from_dlpack(numpy.float64(3)[...]).shape == ()
+    assert bytes(memoryview(hipmm.from_dlpack(numpy.empty((0, 3))))) == b""
     assert bytes(memoryview(hipmm.from_dlpack(numpy.frombuffer(b"abc", "u1").copy()))) == b"abc"
 
 

@@ -4,6 +4,7 @@
 import gc
 import sys
 import threading
+import time
 
 import pytest
 
@@ -82,6 +83,40 @@ def test_an_exception_in_a_free_is_shown(monkeypatch):
     assert [str(error) for error in shown] == ["mine"]
 
 
+def test_an_exception_under_way_is_kept_from_a_free(allocator, monkeypatch):
+    resource, calls = allocator
+    base, seen, shown = hipmm.create("device"), [], []
+
+    def allocate(nbytes, alignment, stream):
+        return base.allocate(nbytes, alignment=alignment)
+
+    def free(ptr, nbytes, alignment, stream):
+        base.deallocate(ptr, nbytes, alignment=alignment)
+        seen.append(sys.exc_info())
+        raise ValueError("a free")
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda shows: shown.append(shows.exc_type))
+    hipmm.register_allocator("test.raises", allocate, free)
+    for dies in (resource, hipmm.create("callback", allocator="test.raises")):
+        with pytest.raises(ZeroDivisionError):
+            print(Buffer(10, None, dies), 1 / 0)
+        with pytest.raises(StopIteration):
+            [Buffer(10, None, dies), next(iter(()))]
+    assert seen == [(None, None, None)] * 2 and shown == [ValueError] * 2
+    assert [call[0] for call in calls] == ["allocate", "deallocate"] * 2
+
+
+@pytest.mark.graph(None)
+def test_a_failure_handler_gets_any_size():
+    seen = []
+    hipmm.register_failure_handler("test.sizes", lambda nbytes: seen.append(nbytes))
+    hipmm.init({"runtime": "software", "stack": [{"type": "failure_callback", "callback": "test.sizes"}, "device"]})
+    for nbytes in (1 << 63, (1 << 64) - 1):
+        with pytest.raises(MemoryError):
+            Buffer(nbytes)
+    assert seen == [1 << 63, (1 << 64) - 1]
+
+
 def test_what_cannot_be_called_is_refused():
     for wrong in (
         lambda: hipmm.register_allocator("x", 1, 2),
@@ -145,6 +180,34 @@ def test_threads_in_callbacks_do_not_deadlock(allocator):
         thread.join(60)
     assert not failed and not any(thread.is_alive() for thread in threads)
     pool.trim()
+
+
+def test_a_buffer_that_must_wait_lets_a_callback_run():
+    base, inside, order = hipmm.create("device"), threading.Event(), []
+
+    def allocate(nbytes, alignment, stream):
+        if nbytes > 1 << 25:
+            inside.set()
+            for _ in range(20):
+                time.sleep(0.001)  # gives the GIL away, not the pool's lock
+            order.append("allocated")
+        return base.allocate(nbytes, stream, alignment=alignment)
+
+    def deallocate(ptr, nbytes, alignment, stream):
+        base.deallocate(ptr, nbytes, stream, alignment=alignment)
+
+    hipmm.register_allocator("test.slow", allocate, deallocate)
+    pool = hipmm.create("pool", hipmm.create("callback", allocator="test.slow"))
+    kept = [Buffer(5000, None, pool) for _ in range(2)]
+    kept.pop()
+    thread = threading.Thread(target=lambda: Buffer(1 << 26, None, pool))
+    thread.start()
+    assert inside.wait(60)
+    kept.append(Buffer(5000, None, pool))
+    order.append("served")
+    del kept[:]
+    thread.join(60)
+    assert order == ["allocated", "served"] and not thread.is_alive()
 
 
 def test_buffers_that_die_in_a_callback_are_freed():

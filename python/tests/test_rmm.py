@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """hipmm.rmm: the names, defaults and errors of RMM's Python API. RMM's own tests are run by rmm.sh."""
 
+import functools
 import gc
 import importlib
 import inspect
 import os
 import pickle
+import re
 import threading
 
 import numpy
@@ -111,6 +113,64 @@ def test_the_defaults_of_constructors(kind):
     assert " ".join(shown) == DEFAULTS[kind]
 
 
+# Functions and methods with arguments; `stream` is the default stream where it has a default.
+SIGNATURES = {
+    "rmm": "reinitialize(pool_allocator=False, managed_memory=False, initial_pool_size=None, maximum_pool_size=None, "
+    "devices=0, logging=False, log_file_name=None) register_reinitialize_hook(func, *args, **kwargs) "
+    "unregister_reinitialize_hook(func) is_initialized() RMMError(errcode, msg)",
+    "_cuda.gpu": "getDevice() setDevice(device) getDeviceCount() getDeviceAttribute(attr, device) getDeviceProperties(device) "
+    "deviceGetName(device) driverGetVersion() runtimeGetVersion() CUDARuntimeError(status) CUDADriverError(status)",
+    "allocators.cupy": "rmm_cupy_allocator(nbytes)",
+    "pylibrmm.cuda_stream_pool": "CudaStreamPool.get_stream(stream_id=None) CudaStreamPool.get_pool_size()",
+    "pylibrmm.device_buffer": "DeviceBuffer(*, ptr=0, size=0, stream, mr=None) DeviceBuffer.copy() DeviceBuffer.capacity() "
+    "DeviceBuffer.copy_to_host(ary=None, stream) DeviceBuffer.copy_from_host(ary, stream) "
+    "DeviceBuffer.copy_from_device(cuda_ary, stream) DeviceBuffer.prefetch(device=None, stream=None) "
+    "DeviceBuffer.reserve(new_capacity, stream) DeviceBuffer.resize(new_size, stream) DeviceBuffer.tobytes(stream) "
+    "DeviceBuffer.to_device(b, stream) to_device(b, stream) copy_ptr_to_host(db, hb, stream) "
+    "copy_host_to_ptr(hb, db, stream) copy_device_to_ptr(d_src, d_dst, count, stream)",
+    "pylibrmm.helper": "parse_bytes(s)",
+    "pylibrmm.logger": "should_log(level) set_logging_level(level) get_logging_level() set_flush_level(level) get_flush_level() "
+    "flush_logger()",
+    "pylibrmm.stream": "Stream(obj=None, flags=None) Stream.synchronize() Stream.is_default()",
+    "pylibrmm.utils": "as_stream(stream)",
+    "mr": "DeviceMemoryResource.allocate(nbytes, stream) DeviceMemoryResource.deallocate(ptr, nbytes, stream) "
+    "UpstreamResourceAdaptor.get_upstream() BinningMemoryResource.add_bin(allocation_size, bin_resource=None) "
+    "PoolMemoryResource.pool_size() CudaAsyncViewMemoryResource.pool_handle() LimitingResourceAdaptor.get_allocated_bytes() "
+    "LimitingResourceAdaptor.get_allocation_limit() LoggingResourceAdaptor.flush() LoggingResourceAdaptor.get_file_name() "
+    "StatisticsResourceAdaptor.push_counters() StatisticsResourceAdaptor.pop_counters() "
+    "TrackingResourceAdaptor.get_allocated_bytes() TrackingResourceAdaptor.get_outstanding_allocations_str() "
+    "TrackingResourceAdaptor.log_outstanding_allocations() available_device_memory() enable_logging(log_file_name=None) "
+    "disable_logging() get_log_filenames() is_initialized() get_current_device_resource() get_per_device_resource(device) "
+    "set_current_device_resource(mr) set_per_device_resource(device, mr)",
+    "statistics": "enable_statistics() get_statistics() push_statistics() pop_statistics() statistics() "
+    "ProfilerContext(records, name) ProfilerRecords.add(name, data) ProfilerRecords.report(ordered_by='memory_peak')",
+}
+
+
+def shown_signature(found):
+    parameters = inspect.signature(found).parameters.values()
+    words, starred = [], False
+    for p in parameters:
+        if p.name == "self":
+            continue
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            words.append("*")
+        starred = starred or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        is_stream = p.name == "stream" and isinstance(p.default, rmm.pylibrmm.stream.Stream)
+        plain = str(p.replace(annotation=p.empty, default=p.empty))
+        words.append(plain if is_stream or p.default is p.empty else f"{plain}={p.default!r}")
+    return ", ".join(words)
+
+
+@pytest.mark.parametrize("module", SIGNATURES)
+def test_functions_take_what_rmm_takes(module):
+    root = importlib.import_module(f"hipmm.rmm.{module}")
+    for name, wanted in re.findall(r"([\w.]+)\(([^)]*)\)", SIGNATURES[module]):
+        found = functools.reduce(getattr, name.split("."), root)
+        assert (name, shown_signature(found)) == (name, wanted)
+        assert inspect.getdoc(found), name
+
+
 # ---- Resources
 
 
@@ -165,6 +225,13 @@ def test_every_resource_allocates():
         (lambda: mr.get_per_device_resource("0"), TypeError),
         (lambda: rmm.DeviceBuffer(5), TypeError),
         (lambda: rmm.DeviceBuffer(size=-1), OverflowError),
+        (lambda: rmm.DeviceBuffer(size=1 << 64), OverflowError),
+        (lambda: rmm.DeviceBuffer(ptr=1 << 64, size=1), OverflowError),
+        (lambda: rmm.DeviceBuffer(size=1.0), TypeError),
+        (lambda: rmm.DeviceBuffer(size=1).copy(DEFAULT_STREAM), TypeError),
+        (lambda: rmm.DeviceBuffer(size=1).resize(1 << 64), OverflowError),
+        (lambda: copy_ptr_to_host(-1, bytearray(1)), OverflowError),
+        (lambda: mr.StatisticsResourceAdaptor(), TypeError),
         (lambda: rmm.DeviceBuffer(size=1, mr="mr"), TypeError),
         (lambda: rmm.DeviceBuffer(size=1 << 50), MemoryError),
         (lambda: rmm.DeviceBuffer(size=1, stream=0), TypeError),

@@ -139,6 +139,8 @@ const struct function functions[] = {
      "R:resource p:source n:bytes S:stream o:buffer_out"},
     {"hipmm_buffer_copy", RETURNS_STATUS, NEEDS_NOTHING, "B:source R:resource S:stream o:buffer_out"},
     {"hipmm_buffer_destroy", RETURNS_STATUS, NEEDS_NOTHING, "b:buffer"},
+    {"hipmm_buffer_try_create", RETURNS_NUMBER, NEEDS_NOTHING, "R:resource n:bytes S:stream o:buffer_out"},
+    {"hipmm_buffer_try_destroy", RETURNS_NUMBER, NEEDS_NOTHING, "b:buffer"},
     {"hipmm_buffer_resize", RETURNS_STATUS, NEEDS_NOTHING, "B:buffer n:bytes S:stream"},
     {"hipmm_buffer_reserve", RETURNS_STATUS, NEEDS_NOTHING, "B:buffer n:bytes S:stream"},
     {"hipmm_buffer_shrink_to_fit", RETURNS_STATUS, NEEDS_NOTHING, "B:buffer S:stream"},

@@ -261,6 +261,8 @@ AT(hipmm_ops, visit_chunks, 136);
 AT(hipmm_ops, process_end, 144);
 AT(hipmm_ops, suspend, 152);
 AT(hipmm_ops, resume, 160);
+AT(hipmm_ops, try_allocate, 168);
+AT(hipmm_ops, try_deallocate, 176);
 
 NEVER_GROWS(hipmm_resource, 16);
 AT(hipmm_resource, ops, 0);
@@ -340,6 +342,8 @@ AT(hipmm_hip, DeviceGetStreamPriorityRange, 552);
 AT(hipmm_hip, MemCreateShared, 560);
 AT(hipmm_hip, MemExport, 568);
 AT(hipmm_hip, MemImport, 576);
+AT(hipmm_hip, HostRegister, 584);
+AT(hipmm_hip, HostUnregister, 592);
 
 MAY_GROW(hipmm_services, 184);
 AT(hipmm_services, struct_size, 0);

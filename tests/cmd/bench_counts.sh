@@ -15,10 +15,12 @@ operations_per_call=500
 mapped_chunks=260
 # Instructions that an operation of `pair` may take at most, and one on large blocks, and what `recording` may add to one;
 # and by how much other cases may exceed
-# a plain one.
+# a plain one. Then making or dropping a buffer, and the same at once or not at all.
 pair_instructions=130
+buffer_instructions=540
+try_instructions=520
 large_instructions=400
-recording_instructions=180
+recording_instructions=95
 live_growth=1.25
 threads_growth=1.2
 
@@ -97,5 +99,9 @@ at_most "two threads" "$threads" "$pair" "$threads_growth"
 bench_instructions few --workload random --live 1000
 bench_instructions many --workload random --live 10000
 at_most "10,000 live blocks instead of 1,000" "$many" "$few" "$live_growth"
+instructions usual_buffer buffers_start buffers_stop "$top_builddir/tests/cmd/buffer_costs" usual
+at_most "a buffer" "$usual_buffer" "$buffer_instructions" 1
+instructions try_buffer buffers_start buffers_stop "$top_builddir/tests/cmd/buffer_costs" try
+at_most "a buffer at once" "$try_buffer" "$try_instructions" 1
 
 finish

@@ -100,6 +100,31 @@ fi
 echo '{"stack": ["pool", "device"]}' >hipmm.json
 run 0 replay "$data/torch_snapshot.json"
 
+# A real snapshot: all of its events and the frames that tell of the program, through a record and back.
+xz -dc "$data/torch_mlp.pickle.xz" >mlp.pickle || exit 99
+run 0 convert mlp.pickle -o mlp.record
+says '^hipmm: 142 rows$'
+run 0 convert mlp.record -o mlp.made.pickle
+python3 - mlp.pickle mlp.made.pickle mlp.json <<'END' || fail "a real snapshot is not what it was"
+import json, pickle, re, sys
+real, made = (pickle.load(open(name, "rb")) for name in sys.argv[1:3])
+events = [[e for e in s["device_traces"][0] if e["action"] in ("alloc", "free_requested", "free_completed")] for s in (real, made)]
+assert [len(e) for e in events] == [205, 205], [len(e) for e in events]
+keys = ("action", "addr", "size", "stream", "time_us")
+for ours in events: ours.sort(key=lambda e: (e["action"], e["time_us"], e["addr"]))
+for one, other in zip(*events):
+    assert one["time_us"] - 10 <= other["time_us"] <= one["time_us"] + 10 if one["action"] == "free_completed" else \
+        [one[key] for key in keys] == [other[key] for key in keys], (one, other)
+noise = re.compile(r"torch::unwind|torch::CapturedTraceback|.*gather_with_cpp|_start|__libc_|__clone|_?Py[A-Za-z]*_")
+def frames(event): return [(f["name"][:300], f["filename"], f["line"]) for f in event["frames"] if not noise.match(f["name"])]
+for one, other in zip(*events):
+    if one["action"] == "alloc": assert frames(one) == frames(other) != [], (frames(one), frames(other))
+json.dump(real, open(sys.argv[3], "w"))
+END
+run 0 convert mlp.json -o mlp.json.csv
+run 0 convert mlp.pickle -o mlp.csv
+cmp mlp.csv mlp.json.csv || fail "the JSON of a real snapshot has other rows than the pickle"
+
 # ---- What is refused ----
 
 run 2 convert

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# What the tests that count instructions share; sourced after common.sh. Callgrind counts the instructions of
-# hipmm_allocate and hipmm_deallocate and of all that they call, between two functions of the program.
+# What the tests that count instructions share; sourced after common.sh. Callgrind counts the instructions of the functions
+# that allocate and free, and of all that they call, between two functions of the program.
 
 leave() {
   [ $failed = 0 ] || finish
@@ -35,7 +35,7 @@ instructions() {
     /^calls=/ {
       split($0, word, /[= ]/)
       getline
-      if (name ~ /^cfn=hipmm_(de)?allocate$/) { calls += word[2]; cost += $2 }
+      if (name ~ /^cfn=hipmm_((de)?allocate|buffer_(try_)?(create|destroy))$/) { calls += word[2]; cost += $2 }
     }
     END { if (calls > 0) printf "%.1f", cost / calls }' "$work/profile.1")
   [ -n "$found" ] || {

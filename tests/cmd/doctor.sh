@@ -12,6 +12,9 @@ prints '^Runtime software, HIP '
 prints '^good      pool-order '
 prints '^Nothing bad was found.$'
 ! grep -q '^BAD\|^absent' "$work/out" || fail "the software device has defects: $(cat "$work/out")"
+COLUMNS=40 "$hipmm" doctor >"$work/out" || fail "no text of 40 columns"
+! grep -E '^.{41,}' "$work/out" || fail "a line is longer than a terminal of 40 columns"
+prints '^good      mapping-data$'
 run 0 doctor --only mapping-data --json
 prints '"verdict": "good"'
 [ "$(grep -c '"probe"' "$work/out")" = 1 ] || fail "--only runs other probes too"

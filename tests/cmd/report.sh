@@ -90,12 +90,36 @@ run 0 report '<script>alert(1)<b>&.csv' -o odd.html
 for log in cupy_frames resnet50_train; do
   xz -dc "$top_srcdir/tests/data/$log.csv.xz" >$log.csv || exit 99
 done
+run 1 report "$top_srcdir/tests/data/cupy_frames.csv.xz"
+says 'cupy_frames.csv.xz: is xz-compressed; pipe it: xz -dc .*cupy_frames.csv.xz | hipmm report -$'
 run 0 report --json cupy_frames.csv
 is peak.bytes 985520330
 is end.blocks 0
 run 0 report --json resnet50_train.csv
 is peak.bytes 4069464592
 is end.blocks 3
+# What differs at the peak of a training, counted by another program.
+python3 - resnet50_train.csv "$work/out" <<'END' || fail "the rises of a training"
+import csv, json, sys
+live, sizes, count = [], {}, []
+for row in csv.DictReader(open(sys.argv[1])):
+    if row["Action"] == "allocate": sizes[row["Pointer"]] = int(row["Size"])
+    elif row["Action"] == "free": sizes.pop(row["Pointer"], None)
+    now = (live[-1] if live else 0) + (int(row["Size"]) if row["Action"] == "allocate" else -int(row["Size"]))
+    live.append(now), count.append(len(sizes))
+peak = max(live)
+tops, state, best = [], 1, (live[0], 0)
+for event, now in enumerate(live + [0]):
+    if state * now > state * best[0]: best = (now, event)
+    elif state * (best[0] - now) > peak / 20:
+        if state == 1: tops.append(best)
+        state, best = -state, (now, event)
+middle = sorted(tops)[len(tops) // 2]
+sentence = "Memory rises and falls %d times, and half of the rises stay below %.2f GiB. The peak is %.1f times as high, " \
+    "with %d blocks where the middle one has %d: mostly larger blocks." % (
+        len(tops), middle[0] / 2**30, peak / middle[0], count[live.index(peak)], count[middle[1]])
+assert sentence in json.load(open(sys.argv[2]))["findings"], sentence
+END
 HIPMM_RUNTIME=software HIPMM_LOG=error
 export HIPMM_RUNTIME HIPMM_LOG
 echo '{ "stack": [{"type": "recording", "file": "made.record", "stack_interval": 100}, "pool", "device"] }' >hipmm.json
@@ -107,6 +131,11 @@ for width in 20 40 200; do
   COLUMNS=$width "$hipmm" report cupy_frames.csv >"$work/out" || fail "no text of $width columns"
 done
 
+xz -dc "$top_srcdir/tests/data/torch_mlp.pickle.xz" >mlp.pickle || exit 99
+COLUMNS=80 "$hipmm" report mlp.pickle >"$work/out"
+python3 -c 'import sys
+for line in open(sys.argv[1], encoding="utf-8"): assert len(line.rstrip("\n")) <= 80, line' "$work/out" ||
+  fail "a line with a call stack is longer than a terminal of 80 columns"
 COLUMNS=40 "$hipmm" report cupy_frames.csv >"$work/out"
 python3 -c 'import sys
 for line in open(sys.argv[1], encoding="utf-8"): assert len(line.rstrip("\n")) <= 40, line' "$work/out" ||
@@ -145,6 +174,34 @@ prints 'script>.* from '
 ! grep -q '<img' evil.html || fail "a stack became part of the page"
 run 0 report --json evil.record
 is peak.bytes 8
+
+# A training on a GPU, with PyTorch's frames of C++ and Python: the figures are those of the snapshot's own events, and each
+# stack is called by the lines of Python, or by the function that autograd derived.
+run 0 report --json mlp.pickle
+python3 - mlp.pickle "$work/out" <<'END' || fail "the report of a real snapshot differs from its events"
+import json, pickle, sys
+snapshot, report = pickle.load(open(sys.argv[1], "rb")), json.load(open(sys.argv[2]))
+live, streams, peak, n, first = {}, {}, 0, 0, None
+for event in [e for trace in snapshot["device_traces"] for e in trace if e["action"] in ("alloc", "free_requested")]:
+    if event["action"] == "alloc": live[event["addr"]] = event
+    else: del live[event["addr"]]
+    now, n = sum(e["size"] for e in live.values()), n + 1
+    if now > peak: peak, blocks, at, streams = now, len(live), n - 1, {e["stream"] for e in live.values()}
+assert (n, peak, blocks, at) == (142, 73374468, 18, 139), (n, peak, blocks, at)
+assert report["events"] == n and report["unmatched_frees"] == report["overlaid"] == report["failures"] == 0
+assert [report["peak"][key] for key in ("bytes", "blocks", "event")] == [peak, blocks, at], report["peak"]
+assert {int(s["stream"], 0) for s in report["peak"]["by_stream"]} == streams and len(streams) == 2
+assert report["end"]["bytes"] == now and report["end"]["blocks"] == len(live) == 16
+kept = {b["address"] for s in snapshot["segments"] for b in s["blocks"] if b["state"] == "active_allocated"}
+assert kept == set(live)
+names = [stack["name"] for stack in report["peak"]["by_stack"]]
+assert names[:2] == ["forward from torch/nn/modules/linear.py:134 ← <module> from /tmp/snap.py:7",
+                     "AddmmBackward0::apply"], names
+assert "_init_group from torch/optim/adam.py:178 ← <module> from /tmp/snap.py:7" in names, names
+END
+COLUMNS=200 run 0 report mlp.pickle -o mlp.html --text
+prints ' 32 MiB .* 1 block   forward from torch/nn/modules/linear.py:134 ← <module> from /tmp/snap.py:7$'
+! grep -q 'unwind\|_PyEval' mlp.html "$work/out" || fail "frames of the stack's own taking, or of the interpreter, are shown"
 
 # Numbers that no device has, and times that no clock gives.
 printf 'Thread,Time,Action,Pointer,Size,Stream\n1,10:00:00.0,allocate,0xffffffffffffff00,18446744073709551615,0\n1,10:00:01.0,allocate,0x100,9223372036854775808,0xffffffffffffffff\n1,10:00:02.0,allocate,0xfffffffffffff000,281474976710656,0\n1,10:00:03.0,allocate failure,0x0,18446744073709551615,0\n' >huge.csv
@@ -263,4 +320,6 @@ run 0 report --json steps.csv
 is overlaid 1
 is peak.bytes 16
 is end.bytes 0
+run 0 report steps.csv
+prints '^- Allocations at the address of a block that the log has not freed: 1; such a block counts as'
 finish

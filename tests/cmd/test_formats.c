@@ -2,6 +2,7 @@
 /* test_formats.c: the logs of other tools: their rows, what is said of a file that is another, and damage of every kind. */
 #include "../../core/base/record_format.h"
 #include "../../core/cmd/trace/rows.h"
+#include "../../core/cmd/trace/stack_frames.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -145,24 +146,82 @@ static void reads_a_snapshot_of_pytorch(void **state)
 static void reads_a_log_of_umpire(void **state)
 {
   (void)state;
-  read_sample("umpire.json",
-              "allocate 7f2c40000000 4096 0 6000\nallocate 7f2c40001000 1048576 0 7500\nfree 7f2c40000000 4096 0 9000\n"
-              "allocate 7f2c40000000 512 0 12000\nfree 7f2c40001000 1048576 0 13500\n",
-              "left out: 1 release of a pool's idle memory");
+  read_sample(
+      "umpire.json",
+      "allocate 7f2c40000000 4096 0 7500\nallocate 7f2c40001000 1048576 0 10500\nfree 7f2c40000000 4096 0 12000\n"
+      "allocate 7f2c40000000 512 0 15000\nfree 7f2c40001000 1048576 0 18000\n",
+      "left out: 2 events of host memory, 1 release of a pool's idle memory");
   read_sample("umpire_0.3.json",
-              "allocate 7f2c40000000 4096 0 6000\nallocate failure 0 1099511627776 0 7500\n"
-              "allocate 7f2c40001000 64 0 10500\nfree 7f2c40000000 4096 0 12000\n",
-              "");
+              "allocate 7f2c40000000 4096 0 15000\nallocate failure 0 1099511627776 0 16500\n"
+              "allocate 7f2c40001000 64 0 19500\nfree 7f2c40000000 4096 0 22500\n",
+              "left out: 3 events of host memory");
+}
+
+/* A function of PyTorch's is called "replay", as is the mark of Umpire's lines. */
+static void tells_logs_of_umpire_from_other_json(void **state)
+{
+  (void)state;
+  assert_int_equal(read_text("{\"device_traces\": [[{\"action\": \"alloc\", \"addr\": 1, \"size\": 8, \"frames\": ["
+                             "{\"name\": \"replay\", \"filename\": \"graphs.py\", \"line\": 1}]}]]}"),
+                   1);
+  assert_int_equal(read_text("{\"kind\":\"other\"}\n"), -1);
+  assert_contains(message, "has no \"device_traces\" and no \"segments\"");
+}
+
+/* An allocator of host memory ends, and one of the device's begins at its address. */
+static void forgets_an_allocator_of_umpire_that_ends(void **state)
+{
+  (void)state;
+  assert_int_equal(
+      read_text(
+          "{\"category\":\"operation\",\"name\":\"make_memory_resource\",\"string_args\":{\"allocator_ref\":\"0x1\"},"
+          "\"tags\":{\"allocator_name\":\"PINNED\"}}\n"
+          "{\"category\":\"operation\",\"name\":\"allocate\",\"numeric_args\":{\"size\":1},\"string_args\":"
+          "{\"allocator_ref\":\"0x1\",\"pointer\":\"0x10\"}}\n"
+          "{\"category\":\"operation\",\"name\":\"make_allocator\",\"string_args\":{\"allocator_ref\":\"0x1\","
+          "\"arg0\":\"UM\"},\"tags\":{\"allocator_name\":\"pool\"}}\n"
+          "{\"category\":\"operation\",\"name\":\"allocate\",\"numeric_args\":{\"size\":2},\"string_args\":"
+          "{\"allocator_ref\":\"0x1\",\"pointer\":\"0x20\"}}\n"),
+      1);
+  assert_string_equal(text, "allocate 20 2 0\n");
+  assert_string_equal(remark, "left out: 1 event of host memory");
 }
 
 static void reads_a_log_of_rocprofv3(void **state)
 {
   (void)state;
   read_sample("rocprofv3_memory_allocation_trace.csv",
-              "allocate 7f2c40000000 4194304 0 791282238\nallocate 7f2c40400000 2097152 0 791372238\n"
-              "free 7f2c40000000 4194304 0 791462238\nallocate 7f2c40000000 1024 0 791552238\n"
-              "free 7f2c40400000 2097152 0 791642238\n",
-              "");
+              "allocate 7f2c40000000 4194304 0 791339655\nallocate 7f2c40400000 2097152 0 791429655\n"
+              "allocate 7f2b00000000 65536 0 791519655\nfree 7f2c40000000 4194304 0 791552238\n"
+              "allocate 7f2c40000000 1024 0 791699655\nfree 7f2c40400000 2097152 0 791732238\n",
+              "the memory of 2 agents was read as one: Agent 4, Agent 0; an agent can be the host");
+}
+
+/* rocpd, which writes the files of rocprofv3 anew, has one column more. Rows are in the order in which calls ended: a thread
+ * can have an address that another thread has freed, and end first. */
+static void reads_a_log_of_rocpd(void **state)
+{
+  (void)state;
+  assert_int_equal(
+      read_text("\"Guid\",\"Kind\",\"Operation\",\"Agent_Id\",\"Allocation_Size\",\"Address\",\"Correlation_Id\","
+                "\"Start_Timestamp\",\"End_Timestamp\"\n"
+                "\"00-8b\",\"MEMORY_ALLOCATION\",\"ROCPROFILER_MEMORY_ALLOCATION_VMEM_ALLOCATE\",\"Agent 1\",64,"
+                "\"0x0000000000000100\",1,10,20\n"
+                "\"00-8b\",\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_ALLOCATE\",\"Agent "
+                "1\",32,\"0x0000000000000100\",3,35,40\n"
+                "\"00-8b\",\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_FREE\",\"\",0,\"0x0000000000000100\",2,30,50\n"),
+      3);
+  assert_string_equal(text, "allocate 100 64 0 20\nfree 100 64 0 30\nallocate 100 32 0 40\n");
+  static const uint32_t lines[] = {2, 4, 3};
+  struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
+  assert_non_null(rows);
+  for (size_t i = 0; i < 3; i++) {
+    struct trace_row row;
+    assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
+    assert_int_equal(trace_rows_line(rows), lines[i]);
+  }
+  trace_rows_close(rows);
+  assert_string_equal(remark, "");
 }
 
 static void reads_an_export_of_nsys(void **state)
@@ -171,7 +230,7 @@ static void reads_an_export_of_nsys(void **state)
 #ifdef HIPMM_HAVE_SQLITE
   read_sample("nsys.sqlite",
               "allocate 7f2c40000000 4194304 0 1000\nallocate 7f2c40400000 2097152 0 3000\n"
-              "free 7f2c40000000 4194304 0 4000\nallocate 7f2c40000000 1024 0 6000\n",
+              "free 7f2c40000000 4194304 0 4000\nallocate 7f2c40000000 1024 d 6000\n",
               "left out: 2 events of memory that is neither device nor managed memory");
 #else
   size_t bytes;
@@ -181,6 +240,51 @@ static void reads_an_export_of_nsys(void **state)
   assert_int_equal(read_rows(), -1);
   assert_contains(message, "is a SQLite file, which this build of hipmm cannot read");
 #endif
+}
+
+/* ---- What stacks are called ------------------------------------------------------------------------------------ */
+
+static void calls_a_stack_by_what_the_program_does(void **state)
+{
+  static const struct {
+    const char *text, *expected;
+  } cases[] = {
+      {FORWARD, "forward from /home/user/model.py:41"},
+      {"  #0 in mul\n  #1 in linear from /env/lib/python3.12/site-packages/torch/nn/functional.py:9\n"
+       "  #2 in call from /env/lib/python3.12/site-packages/torch/nn/module.py:5\n"
+       "  #3 in step from /home/user/train.py:88\n  #4 in main from /home/user/train.py:120\n",
+       "linear from torch/nn/functional.py:9 ← step from /home/user/train.py:88"},
+      {"  #0 in run from /usr/lib/python3.12/threading.py:1012\n", "run from threading.py:1012"},
+      {"  #0 in f from <stdin>:1\n", "f from <stdin>:1"},
+      {"  #0 in fill+0x1c from /opt/lib/libmodel.so (+0x4f1c)\n  #1 in main+0x20 from /opt/train (+0x1020)\n"
+       "  #2 in ? from /lib/libc.so.6 (+0x29d90)\n  #3 in _start+0x25 from /opt/train (+0x1125)\n",
+       "fill from libmodel.so ← main ← libc.so.6"},
+      {"  #0 in c10::Allocator::allocate(unsigned long)\n  #1 in at::detail::empty_cuda(c10::ArrayRef<long>) from ??\n"
+       "  #2 in at::native::(anonymous namespace)::addmm(at::Tensor&) from Blas.cpp\n"
+       "  #3 in void run<float, float>(char) from ??\n  #4 in Node::operator()(int) from ??\n",
+       "at::native::(anonymous namespace)::addmm from Blas.cpp ← void run ← Node::operator()"},
+      {"  #0 in at::_ops::mm::call() from ??\n  #1 in torch::autograd::generated::AddmmBackward0::apply(int) from ??\n",
+       "AddmmBackward0::apply"},
+      {"  #0 in c10::Allocator::allocate(unsigned long)\n", "c10::Allocator::allocate"},
+      {"  #0 in \n", ""},
+      {"no frame", "no frame"},
+      {"", ""},
+      {"\n\n", ""},
+      {"  #0 in ä from ü.py:1\n", "ä from ü.py:1"},
+  };
+  char name[96];
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    stack_frames_name(cases[i].text, name, sizeof name);
+    assert_string_equal(name, cases[i].expected);
+  }
+  for (size_t bytes = 16; bytes < 96; bytes++) { /* a name that is cut ends with a whole character */
+    stack_frames_name("  #0 in ääääääääääääääää from ü.py:1\n", name, bytes);
+    size_t length = strlen(name);
+    assert_true(length < bytes);
+    assert_true(strcmp(name, "ääääääääääääääää from ü.py:1") == 0 ||
+                (strcmp(name + length - strlen("…"), "…") == 0 && (unsigned char)name[length - 4] != 0xc3));
+  }
 }
 
 /* ---- Odd snapshots --------------------------------------------------------------------------------------------- */
@@ -293,6 +397,8 @@ static void says_what_a_file_is_instead(void **state)
       {"{\"segments\": nul}", "is no valid JSON: line 1, column"},
       {"{\"resources\": {}}", "has no \"device_traces\" and no \"segments\": neither a snapshot"},
       {"[{\"address\": 1}]", "is a list, as torch.cuda.memory_snapshot() gives; it has no events"},
+      {"{}", "of torch.cuda.memory._snapshot(), nor one of hipmm (\"runtime\", \"stacks\"), the report of a process "
+             "(\"process\", \"memory\") or a log of Umpire (\"replay\")"},
       {"PK\3\4.....", "is an archive, as torch.save() writes"},
       {"{\"category\":\"operation\",\"name\":\"allocate\",\"tags\":{\"replay\":\"true\"}}\n",
        ":1: the event lacks a size, or an address"},
@@ -343,6 +449,28 @@ static void reads_the_streams_and_threads_of_nsys(void **state)
   }
   assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE_END);
   trace_rows_close(rows);
+}
+
+/* Before schema 3.16 there were no streams. */
+static void reads_an_older_export_of_nsys(void **state)
+{
+  sqlite3 *database = NULL;
+  (void)state;
+  unlink(file);
+  assert_int_equal(sqlite3_open(file, &database), SQLITE_OK);
+  assert_int_equal(
+      sqlite3_exec(database,
+                   "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER NOT NULL, globalPid INTEGER NOT "
+                   "NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, address INTEGER NOT NULL, pc "
+                   "INTEGER NOT NULL, bytes INTEGER NOT NULL, memKind INTEGER NOT NULL, memoryOperationType "
+                   "INTEGER NOT NULL, name TEXT, correlationId INTEGER, localMemoryPoolAddress INTEGER);"
+                   "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (1, 0, 0, 1, 4096, 0, 64, 2, 0, NULL, 1, "
+                   "NULL), (2, 0, 0, 1, 4096, 0, 64, 2, 1, NULL, 2, NULL);",
+                   NULL, NULL, NULL),
+      SQLITE_OK);
+  sqlite3_close(database);
+  assert_int_equal(read_rows(), 2);
+  assert_string_equal(text, "allocate 1000 64 0 1\nfree 1000 64 0 2\n");
 }
 
 static void says_that_a_database_has_no_memory_events(void **state)
@@ -431,6 +559,71 @@ static void reads_frees_of_blocks_from_before_the_log(void **state)
   trace_rows_close(rows);
 }
 
+/* Writes a record of one block, in whose place older events stood. */
+static void write_over_old_block(char *block)
+{
+  char *page = calloc(1, RECORD_BLOCK_BYTES);
+  assert_non_null(page);
+  *(struct record_head *)page = (struct record_head){.magic = RECORD_MAGIC,
+                                                     .byte_order = RECORD_BYTE_ORDER,
+                                                     .block_bytes = RECORD_BLOCK_BYTES,
+                                                     .ticks_per_second = 1000000000};
+  *(struct record_block *)block = (struct record_block){.magic = RECORD_BLOCK_MAGIC, .thread = 7, .sequence = 1};
+  unlink(file);
+  FILE *stream = fopen(file, "wb");
+  assert_non_null(stream);
+  assert_int_equal(fwrite(page, RECORD_BLOCK_BYTES, 1, stream), 1);
+  assert_int_equal(fwrite(block, RECORD_BLOCK_BYTES, 1, stream), 1);
+  fclose(stream);
+  free(page);
+}
+
+/* Events in each form, with numbers at the ends of what it takes, in a block that was not cleared: each is read, and nothing
+ * behind the last. */
+static void reads_events_of_every_form(void **state)
+{
+  static const uint64_t numbers[] = {0,       1,       255,        256,        65535,      65536,      0xffffff,
+                                     1 << 24, 1 << 25, 0xffffffff, 1ull << 32, 1ull << 33, 1ull << 40, 1ull << 47};
+  enum { NUMBERS = sizeof numbers / sizeof *numbers, MOST = NUMBERS * NUMBERS };
+  struct record_event events[MOST];
+  struct record_context context = {0};
+  char *block = malloc(RECORD_BLOCK_BYTES), *at = block + sizeof(struct record_block);
+  unsigned of_form[3] = {0};
+  (void)state;
+  assert_non_null(block);
+  memset(block, 0x39, RECORD_BLOCK_BYTES);
+  for (unsigned i = 0; i < MOST; i++) {
+    uint64_t ticks = context.ticks + numbers[i % 10], ptr = (i % 2 ? numbers[i / NUMBERS] << 8 : 4096) + (i % 11 == 0);
+    events[i] =
+        (struct record_event){i % 2 ? RECORD_FREE : RECORD_ALLOCATE, ticks, ptr + (1 << 20), numbers[i % NUMBERS],
+                              i % 5 == 4 ? i : context.stream,       0};
+    char *end = events[i].stream != context.stream ? NULL : record_put_fixed(at, &context, &events[i], 2, 3, 3);
+    if (!end && events[i].stream == context.stream) end = record_put_fixed(at, &context, &events[i], 4, 4, 4);
+    of_form[!end ? 2 : end - at == 10 ? 0 : 1]++;
+    at = end ? end : record_put(at, &context, &events[i]);
+    assert_int_equal(*at, 0);
+    uint32_t thread = 7;
+    if (i % 17 == 0) at = record_put_meta(at, RECORD_META_THREAD, &thread, sizeof thread);
+    assert_int_equal(*at, 0);
+  }
+  for (int form = 0; form < 3; form++) assert_true(of_form[form] > 8);
+  write_over_old_block(block);
+  free(block);
+  struct trace_row row;
+  struct trace_rows *rows = trace_rows_open(file, message, sizeof message);
+  assert_non_null(rows);
+  for (unsigned i = 0; i < MOST; i++) {
+    assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE);
+    assert_int_equal(row.pointer, events[i].ptr);
+    assert_int_equal(row.bytes, events[i].bytes);
+    assert_int_equal(row.stream, events[i].stream);
+    assert_int_equal(row.action, i % 2 ? TRACE_FREE : TRACE_ALLOCATE);
+    assert_int_equal(row.nanoseconds, events[i].ticks);
+  }
+  assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE_END);
+  trace_rows_close(rows);
+}
+
 /* ---- Damage ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t draw(uint64_t *random, uint64_t below)
@@ -472,7 +665,11 @@ int main(void)
       cmocka_unit_test(reads_a_snapshot_of_pytorch),
       cmocka_unit_test(reads_a_log_of_umpire),
       cmocka_unit_test(reads_a_log_of_rocprofv3),
+      cmocka_unit_test(reads_a_log_of_rocpd),
       cmocka_unit_test(reads_an_export_of_nsys),
+      cmocka_unit_test(tells_logs_of_umpire_from_other_json),
+      cmocka_unit_test(forgets_an_allocator_of_umpire_that_ends),
+      cmocka_unit_test(calls_a_stack_by_what_the_program_does),
       cmocka_unit_test(merges_the_events_of_devices),
       cmocka_unit_test(reads_the_blocks_of_a_snapshot_without_events),
       cmocka_unit_test(counts_events_of_other_releases),
@@ -484,10 +681,12 @@ int main(void)
       cmocka_unit_test(says_what_a_file_is_instead),
 #ifdef HIPMM_HAVE_SQLITE
       cmocka_unit_test(reads_the_streams_and_threads_of_nsys),
+      cmocka_unit_test(reads_an_older_export_of_nsys),
       cmocka_unit_test(says_that_a_database_has_no_memory_events),
 #endif
       cmocka_unit_test(merges_many_blocks_of_one_moment),
       cmocka_unit_test(reads_frees_of_blocks_from_before_the_log),
+      cmocka_unit_test(reads_events_of_every_form),
       cmocka_unit_test(survives_every_damage),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

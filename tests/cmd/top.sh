@@ -71,21 +71,32 @@ grep -q "^ *$two " "$work/out" && fail "a process that was killed is shown"
 user=$(id -u)
 space=$(stat -Lc %i /proc/self/ns/pid)
 junk="/dev/shm/hipmm.$user.$space.9$$ /dev/shm/hipmm.$user.$space.99$$"
-trap 'kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk' EXIT
-# Their writers live as long as they are tested: a shell that holds the lock of random bytes.
-"$python3" - $junk <<'END' &
+newer="/dev/shm/hipmm.$user.$space.7$$"
+trap 'kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk $newer' EXIT
+# Their writers live as long as they are tested: a shell that holds the locks of random bytes, and of what a process of a later
+# release would publish, whose head and rows are larger.
+"$python3" - $junk "$newer" "/dev/shm/hipmm.$user.$space.$one" <<'END' &
 import fcntl, os, struct, sys, time
 held = []
-for name, size in zip(sys.argv[1:], (70000, 10)):
+head = open(sys.argv[4], "rb").read()
+file_bytes, row_bytes, process, n_rows, n_wanted, offset = struct.unpack_from("<6I", head, 8)
+rows = [head[offset + i * row_bytes:][:row_bytes] + b"\xff" * 40 for i in range(n_rows)]
+number = int(sys.argv[3].rsplit(".", 1)[1])
+sizes = struct.pack("<6I", offset + 128 + 300 * (row_bytes + 40), row_bytes + 40, number, n_rows, n_wanted, offset + 128)
+later = head[:8] + sizes + head[32:offset] + b"\xff" * 128 + b"".join(rows)
+for name, content in zip(sys.argv[1:], (b"HIPMMLV1" + os.urandom(70000), b"HIPMMLV1" + os.urandom(10), later)):
     file = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
-    os.write(file, b"HIPMMLV1" + os.urandom(size))
+    os.write(file, content)
     fcntl.fcntl(file, 37, struct.pack("hhqqhxxxxxx", fcntl.F_WRLCK, 0, 0, 0, 0)[:32].ljust(32, b"\0"))  # F_OFD_SETLK
     held.append(file)
+open("held", "w").close()
 time.sleep(3)
 END
-sleep 0.3
+tries=0
+until [ -e held ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
 run 0 top
 prints "^ *$one devices/0 "
+prints "^ *7$$   devices/0/pool "
 ln -s "$work/hipmm.json" "/dev/shm/hipmm.$user.$space.link-$$"
 run 0 top
 [ -f hipmm.json ] || fail "a symbolic link was followed"

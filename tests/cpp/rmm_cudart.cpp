@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// CUDA's runtime over the software device, for RMM's own tests on a machine without a GPU: each function that RMM and its
-// tests call is the function of HIP. The device is opened by the path in HIPMM_RUNTIME, so that hipmm has the same one.
+// CUDA's runtime over the software device, for RMM's own tests and for the allocators of RMM and PyTorch on a machine without a
+// GPU: each function that they call is the function of HIP. The device is opened by the path in CUDART_RUNTIME, or else in
+// HIPMM_RUNTIME, so that hipmm has the same one.
 #include <cuda_runtime_api.h>
 
 #include <dlfcn.h>
@@ -14,12 +15,13 @@ namespace
 void *function_called(const char *name)
 {
   static void *const library = [] {
-    const char *file = std::getenv("HIPMM_RUNTIME");
+    const char *file = std::getenv("CUDART_RUNTIME");
+    if (!file) file = std::getenv("HIPMM_RUNTIME");
     return file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : nullptr;
   }();
   void *function = library ? dlsym(library, name) : nullptr;
   if (function) return function;
-  std::fprintf(stderr, "HIPMM_RUNTIME must be the path of software.so: no %s\n", name);
+  std::fprintf(stderr, "CUDART_RUNTIME or HIPMM_RUNTIME must be the path of software.so: no %s\n", name);
   std::exit(99);
 }
 
@@ -39,6 +41,14 @@ int hip_attribute(cudaDeviceAttr attribute)
   case cudaDevAttrMemoryPoolsSupported: return 88;
   default: return -1;
   }
+}
+
+/* Of a device's properties PyTorch's allocator needs the memory; the rest is zero. */
+template <typename Properties> cudaError_t properties_of(Properties *properties)
+{
+  std::size_t free_bytes = 0;
+  *properties = {};
+  return call("hipMemGetInfo", &free_bytes, &properties->totalGlobalMem);
 }
 
 /* A pointer's attribute by its number in HIP; whether the runtime knows the pointer. */
@@ -80,6 +90,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
   *value = 0;
   const int number = hip_attribute(attribute);
   return number < 0 ? cudaSuccess : call("hipDeviceGetAttribute", value, number, device);
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
+{
+  return properties_of(properties);
 }
 cudaError_t cudaDriverGetVersion(int *version)
 {
@@ -133,6 +147,42 @@ cudaError_t cudaMemsetAsync(void *ptr, int value, std::size_t bytes, cudaStream_
 {
   return call("hipMemsetAsync", ptr, value, bytes, stream);
 }
+cudaError_t cudaMallocManaged(void **ptr, std::size_t bytes, unsigned flags)
+{
+  return call("hipMallocManaged", ptr, bytes, flags);
+}
+cudaError_t cudaHostAlloc(void **ptr, std::size_t bytes, unsigned flags)
+{
+  return call("hipHostMalloc", ptr, bytes, flags);
+}
+cudaError_t cudaFreeHost(void *ptr)
+{
+  return call("hipHostFree", ptr);
+}
+cudaError_t cudaMallocFromPoolAsync(void **ptr, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream)
+{
+  return call("hipMallocFromPoolAsync", ptr, bytes, pool, stream);
+}
+cudaError_t cudaFreeAsync(void *ptr, cudaStream_t stream)
+{
+  return call("hipFreeAsync", ptr, stream);
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const cudaMemPoolProps *properties)
+{
+  return call("hipMemPoolCreate", pool, properties);
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
+{
+  return call("hipMemPoolDestroy", pool);
+}
+cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *pool, cudaMemLocation *location, cudaMemAllocationType)
+{
+  return call("hipDeviceGetDefaultMemPool", pool, location->id);
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value)
+{
+  return call("hipMemPoolSetAttribute", pool, attribute, value);
+}
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value)
 {
   return call("hipMemPoolGetAttribute", pool, attribute, value);
@@ -182,6 +232,18 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
   return call("hipStreamCreateWithFlags", stream, flags);
 }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+  return call("hipStreamCreateWithPriority", stream, flags, priority);
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+  return call("hipDeviceGetStreamPriorityRange", least, greatest);
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+  return call("hipStreamQuery", stream);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
   return call("hipStreamDestroy", stream);
@@ -201,6 +263,23 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
   return call("hipStreamWaitEvent", stream, event, flags);
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
+{
+  return call("hipStreamIsCapturing", stream, status);
+}
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *,
+                                     cudaGraph_t *, const cudaGraphNode_t **, const cudaGraphEdgeData **, std::size_t *)
+{
+  return call("hipStreamIsCapturing", stream, status);
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode)
+{
+  return call("hipThreadExchangeStreamCaptureMode", mode);
+}
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+  return call("hipEventQuery", event);
 }
 cudaError_t cudaEventCreate(cudaEvent_t *event)
 {
@@ -223,4 +302,26 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
   return call("hipEventDestroy", event);
 }
 
+/* ---- What PyTorch's library names, and its allocator calls only for what is not measured ---- */
+
+cudaError_t cudart_lacks()
+{
+  return cudaErrorNotSupported;
+}
+
 } // extern "C"
+
+#define LACKS(name) __asm__(".globl " #name "\n.set " #name ", cudart_lacks")
+LACKS(cudaDeviceCanAccessPeer);
+LACKS(cudaDeviceEnablePeerAccess);
+LACKS(cudaDeviceGetDefaultMemPool);
+LACKS(cudaEventElapsedTime);
+LACKS(cudaGetDriverEntryPointByVersion);
+LACKS(cudaGraphNodeGetDependencies);
+LACKS(cudaIpcCloseMemHandle);
+LACKS(cudaIpcGetMemHandle);
+LACKS(cudaIpcOpenMemHandle);
+LACKS(cudaMallocAsync);
+LACKS(cudaMemPoolSetAccess);
+LACKS(cudaMemPoolTrimTo);
+LACKS(cudaMemcpyPeerAsync);

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the logs of other tools beside this file, of one invented program each, as the tools' documents describe them:
+"""Writes the logs of other tools beside this file, of one invented program each:
 
     python3 tests/data/formats.py
 
-They are hand-made: the pickles are Python's own, and the database is SQLite's own, but no tool wrote their contents.
+No such tool wrote them: the programs and their numbers are invented. The form is that of the tools, checked against
+
+- Umpire: src/umpire/event/{event,json_file_store,event_json} and ResourceManager of 2020 to 2026, which print the lines; and the
+  outputs in tests/integration/replay of release 1.1, tests of its own on machines with HIP and CUDA;
+- rocprofv3: source/docs/data/memory_allocation_trace.csv of rocprofiler-sdk, and generateCSV.cpp, which writes it;
+- Nsight Systems: the schema of an export of 2024.6.2 (schema 3.16.1), and cupti_activity.h of CUDA 13 for what a stream is.
 """
 import json
 import pathlib
@@ -71,46 +76,68 @@ def snapshot():
 
 
 def umpire():
-    """Umpire 2024.02 with UMPIRE_REPLAY=On."""
+    """Umpire since 5, with UMPIRE_REPLAY=On: a pool of device memory and one of the host's."""
     time = EPOCH_US * 1000
-    pool = "0x5581d2a0b2c0"
-    lines = [{"category": "metadata", "name": "replay", "numeric_args": {"size": 0}, "string_args": {},
-              "tags": {"replay": "true"}, "timestamp": time}]
-    for name, numbers, texts in [
-        ("version", {"major": 2024, "minor": 2, "patch": 1}, {"rc": ""}),
-        ("make_memory_resource", {}, {"introspection": "true", "name": "DEVICE", "ref": "0x5581d29f0e70"}),
-        ("make_allocator", {"arg0": 536870912}, {"allocator_name": "pool", "allocator_ref": pool, "type": "umpire::strategy::QuickPool"}),
-        ("allocate", {"size": 4096}, {"allocator_ref": pool, "pointer": hex(BASE)}),
-        ("named_allocate", {"size": 1048576}, {"allocator_ref": pool, "pointer": hex(BASE + 4096), "allocation_name": "grid"}),
-        ("deallocate", None, {"allocator_ref": pool, "pointer": hex(BASE)}),
-        ("release", {}, {"allocator_ref": pool}),
-        ("allocate", {"size": 512}, {"allocator_ref": pool, "pointer": hex(BASE)}),
-        ("deallocate", None, {"allocator_ref": pool, "pointer": hex(BASE + 4096)}),
+    host, device, pool, near, replay = "0x5581d29f0e70", "0x5581d29f1b80", "0x5581d2a0b2c0", "0x5581d2a0c910", {"replay": "true"}
+    lines = [{"category": "metadata", "name": "version", "numeric_args": {"major": 2024, "minor": 2, "patch": 1},
+              "string_args": {"rc": ""}, "tags": {}, "timestamp": time}]
+
+    def make(ref, name, **texts):
+        return [{"introspection": 1, **({"arg1": 536870912} if texts else {})}, {"allocator_ref": ref, **texts},
+                {"allocator_name": name, **replay}]
+
+    quick, block = "N6umpire8strategy9QuickPoolE", hex(BASE)
+    for name, numbers, texts, tags in [
+        ("make_memory_resource", *make(host, "HOST")),
+        ("make_memory_resource", *make(device, "DEVICE")),
+        ("make_allocator", *make(pool, "pool", arg0="DEVICE", type=quick)),
+        ("make_allocator", *make(near, "near", arg0="HOST", type=quick)),
+        ("allocate", {"size": 4096}, {"allocator_ref": pool, "pointer": block}, replay),
+        ("allocate", {"size": 65536}, {"allocator_ref": near, "pointer": "0x5581d3000010"}, replay),
+        ("named_allocate", {"size": 1048576},
+         {"allocator_ref": pool, "pointer": hex(BASE + 4096), "allocation_name": "grid"}, replay),
+        ("deallocate", None, {"allocator_ref": pool, "pointer": block}, replay),
+        ("release", {}, {"allocator_ref": pool}, replay),
+        ("allocate", {"size": 512}, {"allocator_ref": pool, "pointer": block}, replay),
+        ("deallocate", None, {"allocator_ref": near, "pointer": "0x5581d3000010"}, replay),
+        ("deallocate", None, {"allocator_ref": pool, "pointer": hex(BASE + 4096)}, replay),
     ]:
         time += 1500
         lines.append({"category": "operation", "name": name, **({} if numbers is None else {"numeric_args": numbers}),
-                      "string_args": texts, "tags": {"replay": "true"}, "timestamp": time})
+                      "string_args": texts, "tags": tags, "timestamp": time})
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
 
 
 def old_umpire():
-    """Umpire 0.3: requests and results, and what the program printed between them."""
+    """Umpire 0.3 to 4: requests and results, and what the program printed between them."""
     time = EPOCH_US * 1000
     text = "starting the solver\n"
-    pool = {"allocator_ref": "0x108a8730"}
+    pool, near = '"allocator_ref": "0x108a8730"', '"allocator_ref": "0x719e10"'
+    made = '"type":"N6umpire8strategy14DynamicPoolMapE", "with_introspection":true, "allocator_name":"pool", "args": [ "DEVICE" ]'
+
+    def pointer(address):
+        return f'{{ "memory_ptr": "{address:#x}" }}'
+
     for event, payload, result in [
-        ("version", {"major": 0, "minor": 3, "patch": 3}, None),
-        ("makeMemoryResource", {"name": "DEVICE"}, "0x101d79a0"),
-        ("allocate", {**pool, "size": 4096}, None),
-        ("allocate", {**pool, "size": 4096}, {"memory_ptr": hex(BASE)}),
-        ("allocate", {**pool, "size": 1 << 40}, None),
-        ("allocate", {**pool, "size": 64}, None),
-        ("allocate", {**pool, "size": 64}, {"memory_ptr": hex(BASE + 4096)}),
-        ("deallocate", {**pool, "memory_ptr": hex(BASE)}, None),
+        ("version", '"major":1, "minor":1, "patch":0, "rc": "d293986"', None),
+        ("makeMemoryResource", '"name": "HOST"', '"0x719e10"'),
+        ("makeMemoryResource", '"name": "DEVICE"', '"0x101d79a0"'),
+        ("makeAllocator", made, None),
+        ("makeAllocator", made, '{ "allocator_ref":"0x108a8730" }'),
+        ("allocate", f'{near}, "size": 100', None),
+        ("allocate", f'{near}, "size": 100', pointer(0x122BC50)),
+        ("allocate", f'{pool}, "size": 4096', None),
+        ("allocation_map_insert", f'"ptr": "{BASE:#x}", "record_ptr": "{BASE:#x}", "record_size": "4096", "record_strategy": "0x108a8730"', None),
+        ("allocate", f'{pool}, "size": 4096', pointer(BASE)),
+        ("allocate", f'{pool}, "size": {1 << 40}', None),
+        ("allocate", f'{pool}, "size": 64', None),
+        ("allocate", f'{pool}, "size": 64', pointer(BASE + 4096)),
+        ("deallocate", f'{near}, "memory_ptr": "0x122bc50"', None),
+        ("deallocate", f'{pool}, "memory_ptr": "{BASE:#x}"', None),
     ]:
         time += 1500
-        line = {"kind": "replay", "uid": 27494, "timestamp": time, "event": event, "payload": payload}
-        text += json.dumps({**line, **({"result": result} if result else {})}) + "\n"
+        text += f'{{ "kind":"replay", "uid":17755, "timestamp":{time}, "event": "{event}", "payload": {{ {payload} }}'
+        text += (f', "result": {result}' if result else "") + " }\n"
     return text
 
 
@@ -119,6 +146,7 @@ def rocprof():
     rows = ['"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id","Start_Timestamp","End_Timestamp"']
     for i, (operation, agent, size, address) in enumerate([
         ("MEMORY_ALLOCATION_ALLOCATE", "Agent 4", 4194304, BASE), ("MEMORY_ALLOCATION_VMEM_ALLOCATE", "Agent 4", 2097152, BASE + 0x400000),
+        ("MEMORY_ALLOCATION_ALLOCATE", "Agent 0", 65536, 0x7F2B00000000),
         ("MEMORY_ALLOCATION_FREE", "", 0, BASE), ("MEMORY_ALLOCATION_ALLOCATE", "Agent 4", 1024, BASE),
         ("MEMORY_ALLOCATION_VMEM_FREE", "", 0, BASE + 0x400000),
     ]):
@@ -128,29 +156,40 @@ def rocprof():
 
 
 def nsys(path):
-    """nsys profile --cuda-memory-usage=true, and nsys export --type sqlite, with the columns of schema 3.16."""
+    """nsys profile --cuda-memory-usage=true, and nsys export --type sqlite, of schema 3.16.1. What is allocated without a
+    stream has the number of none."""
     path.unlink(missing_ok=True)
     database = sqlite3.connect(path)
     database.execute("PRAGMA page_size = 1024")
     database.executescript("""
         CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
+        INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_PRODUCT_VERSION', '2024.6.2.225');
         INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', '3.16.1');
         CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, utcTime TEXT, localTime TEXT);
+        CREATE TABLE ENUM_CUDA_MEM_KIND (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);
+        INSERT INTO ENUM_CUDA_MEM_KIND VALUES (1, 'CUDA_MEMOPR_MEMORY_KIND_PINNED', 'Pinned'),
+            (2, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE', 'Device'), (4, 'CUDA_MEMOPR_MEMORY_KIND_MANAGED', 'Managed'),
+            (5, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE_STATIC', 'Device Static');
+        CREATE TABLE ENUM_CUDA_DEV_MEM_EVENT_OPER (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);
+        INSERT INTO ENUM_CUDA_DEV_MEM_EVENT_OPER VALUES (0, 'CUDA_DEV_MEM_EVENT_OPR_ALLOCATION', 'Allocation'),
+            (1, 'CUDA_DEV_MEM_EVENT_OPR_DEALLOCATION', 'Deallocation');
         CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (
             start INTEGER NOT NULL, globalPid INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL,
             address INTEGER NOT NULL, pc INTEGER NOT NULL, bytes INTEGER NOT NULL, memKind INTEGER NOT NULL,
-            memoryOperationType INTEGER NOT NULL, name TEXT, correlationId INTEGER, localMemoryPoolAddress INTEGER,
-            localMemoryPoolReleaseThreshold INTEGER, localMemoryPoolSize INTEGER, localMemoryPoolUtilizedSize INTEGER,
-            importedMemoryPoolAddress INTEGER, importedMemoryPoolProcessId INTEGER);
+            memoryOperationType INTEGER NOT NULL, name TEXT, correlationId INTEGER, streamId INTEGER,
+            localMemoryPoolAddress INTEGER, localMemoryPoolReleaseThreshold INTEGER, localMemoryPoolSize INTEGER,
+            localMemoryPoolUtilizedSize INTEGER, importedMemoryPoolAddress INTEGER, importedMemoryPoolProcessId INTEGER);
     """)
     database.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (?, '', '')", (EPOCH_US * 1000,))
-    for start, address, size, kind, operation in [
-        (1000, BASE, 4194304, 2, 0), (2000, 0x204E00000, 65536, 1, 0), (3000, BASE + 0x400000, 2097152, 4, 0),
-        (4000, BASE, 4194304, 2, 1), (5000, 0x204E00000, 65536, 1, 1), (6000, BASE, 1024, 2, 0),
+    none = 0xFFFFFFFF
+    for start, address, size, kind, operation, stream in [
+        (1000, BASE, 4194304, 2, 0, none), (2000, 0x204E00000, 65536, 1, 0, none), (3000, BASE + 0x400000, 2097152, 4, 0, none),
+        (4000, BASE, 4194304, 2, 1, none), (5000, 0x204E00000, 65536, 1, 1, none), (6000, BASE, 1024, 2, 0, 13),
     ]:
         database.execute("INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS (start, globalPid, deviceId, contextId, address, pc, bytes,"
-                         " memKind, memoryOperationType, correlationId) VALUES (?, 282574488338432, 0, 1, ?, 0, ?, ?, ?, 0)",
-                         (start, address, size, kind, operation))
+                         " memKind, memoryOperationType, correlationId, streamId)"
+                         " VALUES (?, 282574488338432, 0, 1, ?, 0, ?, ?, ?, 0, ?)",
+                         (start, address, size, kind, operation, stream))
     database.commit()
     database.close()
 

@@ -388,7 +388,10 @@ static void use_buffers(const void *argument)
   SWEEP_OUT(adopted, hipmm_buffer_adopt, &memory);
   SWEEP(hipmm_buffer_destroy, adopted);
   SWEEP(hipmm_buffer_destroy, empty);
-  SWEEP(hipmm_buffer_destroy, buffer);
+  if (!SWEEP_PLAIN(hipmm_buffer_try_destroy, buffer)) SWEEP(hipmm_buffer_destroy, buffer);
+  buffer = NULL;
+  expect(!SWEEP_PLAIN(hipmm_buffer_try_create, NULL, 100, NULL, &buffer) == !buffer, "a call is half served");
+  if (buffer) SWEEP(hipmm_buffer_destroy, buffer);
 }
 
 static void use_vectors(const void *argument)

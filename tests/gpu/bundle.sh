@@ -80,10 +80,20 @@ for file in "$source"/tests/data/*.csv.xz "$@"; do
   *) mkdir -p "$folder/traces" && xz -c "$file" >"$folder/traces/$(basename "$file").xz" ;;
   esac
 done
-for file in etc/hipmm.json tests/gpu/*.py tests/gpu/*.[ch] tests/gpu/*.cu include/hipmm/*.h; do
+for file in etc/hipmm.json tests/gpu/*.py tests/gpu/*.[ch] tests/gpu/*.cu tests/gpu/allocators/*.sh \
+  tests/gpu/allocators/*.[ch]pp include/hipmm/*.h; do
   for found in "$source"/$file; do carry "$found" "$(dirname "$file")/$(basename "$found")"; done
 done
 carry "$source/tests/gpu/prove.sh" prove.sh
+
+# RMM's allocators, to be measured beside hipmm's, where RMM_INCLUDE says where RMM is; PyTorch's is built where the GPU is.
+status=0
+said=$(sh "$source/tests/gpu/allocators/allocators.sh" rmm "$folder/allocators" 2>&1) || status=$?
+case $status in
+0) ;;
+77) echo "bundle.sh: without RMM's allocators: $said" ;;
+*) echo "$said" >&2 && exit 1 ;;
+esac
 
 # The Python package, for any CPython from 3.10 on.
 include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')

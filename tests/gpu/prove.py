@@ -17,6 +17,7 @@ import time
 import traceback
 from pathlib import Path
 
+import steps_allocators
 import steps_hipmm
 import steps_peers
 import steps_programs
@@ -41,6 +42,7 @@ STEPS = [
     ("driver", steps_programs.driver, 90),
     ("run", steps_programs.run, 150),
     ("rmm", steps_programs.rmm, 240),
+    ("races", steps_trouble.races, 150),
     ("oom", steps_trouble.oom, 60),
     ("devices", steps_trouble.devices, 45),
     ("bad", steps_trouble.bad, 60),
@@ -48,6 +50,7 @@ STEPS = [
     ("peers-torch", steps_peers.torch, 120),
     ("peers-cupy", steps_peers.cupy, 60),
     ("ranks", steps_peers.ranks, 90),
+    ("allocators", steps_allocators.allocators, 240),
 ]
 
 

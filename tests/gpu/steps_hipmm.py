@@ -159,11 +159,11 @@ def tune(proof):
 # ---- The bench
 
 
-def host(proof, workload, threads):
+def host(proof, workload, threads, live=1000):
     library = proof.bundle / "lib/libmimalloc.so.2"
     preload = {"LD_PRELOAD": str(library)} if library.exists() else {}
     program = proof.bundle / "tests/bench/host_malloc"
-    done = proof.run([program, workload, threads, 1000, 64 << 20, 0.5], 20, **preload)
+    done = proof.run([program, workload, threads, live, 64 << 20, 0.5], 20, **preload)
     return (done.json() or {}).get("ns_per_op")
 
 
@@ -186,12 +186,12 @@ def bench(proof):
 
 # ---- Sleep and wake
 
-SAVES = 0.8  # of the bandwidth of a plain copy
+# Of the bandwidth of a plain copy. What is saved needs host memory, which is cleared and pinned meanwhile.
+SAVES, RESTORES = 0.6, 0.8
 
 
 def sleep(proof):
-    """tests/gpu/sleep.c: what it says of itself, and two processes by turns. The time to pin host memory counts apart: it is
-    the system's."""
+    """tests/gpu/sleep.c: what it says of itself, and two processes by turns."""
     program = proof.bundle / "tests/gpu/sleep"
     roomy = {} if proof.on_gpu else {"HIPMM_SOFTWARE": "memory=2GiB"}
     done = proof.run([program, "60GiB" if proof.on_gpu else "300MiB"], 90, **roomy)
@@ -200,16 +200,17 @@ def sleep(proof):
         return
     proof.check("the device has the memory free", found["freed_bytes"] >= 0.95 * found["held_bytes"], f"{found}")
     saved, gib = found["saved_bytes"], 1 << 30
-    save = saved / max(found["save_s"] - found["pin_s"], 1e-9)
+    save = saved / max(found["save_s"], 1e-9)
     restore = saved / max(found["restore_s"], 1e-9)
     if proof.on_gpu:
-        proof.check("saves as fast as a plain copy, but for pinning", save >= SAVES * found["to_host_bytes_per_s"], f"{found}")
-        proof.check("restores as fast as a plain copy", restore >= SAVES * found["to_device_bytes_per_s"], f"{found}")
+        proof.check("saves at 60 % of a plain copy's speed", save >= SAVES * found["to_host_bytes_per_s"], f"{found}")
+        proof.check("restores at 80 % of a plain copy's speed", restore >= RESTORES * found["to_device_bytes_per_s"], f"{found}")
     figures = proof.table(f"sleep and wake of {saved / gib:.1f} GiB", ["", "seconds", "GiB/s", "a plain copy, GiB/s"])
     figures.append(["suspend", number(found["suspend_s"], 3), number(saved / found["suspend_s"] / gib), ""])
-    figures.append(["  save", number(found["save_s"], 3), number(saved / max(found["save_s"], 1e-9) / gib),
+    figures.append(["  save", number(found["save_s"], 3), number(save / gib),
                     number(found["to_host_bytes_per_s"] / gib)])
-    figures.append(["  of it to pin", number(found["pin_s"], 3), "", ""])
+    first = max(found["first_save_s"], 1e-9)
+    figures.append(["  save, the first time", number(first, 3), number(saved / first / gib), ""])
     figures.append(["  give back", number(found["give_back_s"], 3), "", ""])
     figures.append(["resume", number(found["resume_s"], 3), number(saved / found["resume_s"] / gib), ""])
     figures.append(["  obtain", number(found["obtain_s"], 3), "", ""])

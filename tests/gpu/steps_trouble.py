@@ -3,9 +3,12 @@
 devices, and machines, drivers and configurations that are not right."""
 
 import json
+import shutil
+import sys
 from pathlib import Path
 
 from proof import mib
+from steps_programs import CUDA, compiled
 
 # ---- Full
 
@@ -38,6 +41,63 @@ def devices(proof):
     if not program.exists():
         return proof.leave_out("devices", "is not in the bundle")
     return proof.tap("test_devices", proof.run([program], 45))
+
+
+# ---- Races
+
+# What tests/gpu/races.c does wrong, over which stacks; None is right. A driver may refuse to use memory that its pool has back.
+MISTAKES = [(None, ["pool", "device"]), (None, ["async"]), ("free_in_use", ["pool", "device"]),
+            ("use_after_free", ["pool", "device"]), ("past_end", ["pool", "device"])]
+
+
+def races_program(proof):
+    """tests/gpu/races.c for the machine's CUDA runtime, or for a HIP runtime that is the software device; and what hipmm then
+    takes for the runtime."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if not compiler:
+        return proof.leave_out("races", "no C compiler here"), None
+    command = [compiler, "-std=gnu11", "-O2", proof.bundle / "tests/gpu/races.c"]
+    if proof.on_gpu:
+        library = CUDA / "lib64"
+        return compiled(proof, "races", [*command, f"-L{library}", f"-Wl,-rpath,{library}", "-lcudart"]), proof.runtime
+    library = proof.folder / "libamdhip64.so.5"
+    shutil.copy(proof.bundle / "tests/preload/.libs/libamdhip64.so", library)
+    return compiled(proof, "races", [*command, "-DAPI=hip", library, f"-Wl,-rpath,{proof.folder}"]), str(library)
+
+
+def reported(done):
+    """The kinds of races that `hipmm run --check-streams` told of, by its last line."""
+    last = next((line for line in done.err.splitlines() if line.startswith("hipmm: races: ")), "")
+    return last.rpartition(": ")[2]
+
+
+def torch_is_right(proof, name, *words, **environment):
+    train = [proof.bundle / "tests/gpu/torch_train.py", "--allocator", "native", "--steps", 8]
+    plain = proof.python("torch_train.py", *train[1:], limit=60)
+    done = proof.hipmm("run", "--strict", *words, "--check-streams", "--", sys.executable, "-B", *train, limit=90, **environment)
+    losses = [(each.json() or {}).get("losses") for each in (plain, done)]
+    rates = [(each.json() or {}).get("steps_per_second") for each in (plain, done)]
+    proof.check(f"{name}: no report", done.status == 0 and not reported(done) and "race:" not in done.err,
+                f"{done.last_words()}: {done.err[:4000]}")
+    proof.check(f"{name}: the same losses", losses[0] and losses[0] == losses[1], f"{losses}")
+    proof.notes.append(f"{name}: {rates[0]} steps a second by itself, {rates[1]} with --check-streams")
+
+
+def races(proof):
+    """hipmm run --check-streams: each mistake is told of, and nothing else."""
+    program, runtime = races_program(proof)
+    for mistake, stack in MISTAKES if program else []:
+        done = proof.hipmm("run", "--strict", "--check-streams", "--", program, mistake or "none", limit=60,
+                           HIPMM_RUNTIME=runtime, HIPMM_CONFIG=str(proof.graph(*stack)))
+        name = f"{mistake or 'no mistake'}, {stack[0]}"
+        proof.check(f"{name}: runs to its end", "all is well" in done.out, done.last_words())
+        proof.check(f"{name}: status", done.status == (66 if mistake else 0), f"{done.status}")
+        proof.check(f"{name}: what is reported", reported(done) == (f"{mistake} 1" if mistake else ""), done.err[-2000:])
+    if not proof.on_gpu or not proof.has_module("torch"):
+        return proof.leave_out("PyTorch", "needs CUDA and PyTorch")
+    torch_is_right(proof, "PyTorch on hipmm")
+    torch_is_right(proof, "PyTorch's calls of CUDA", "--no-python", PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+    return None
 
 
 # ---- Not right

@@ -2,13 +2,13 @@
 /* test_suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): what the device has free then, what a block
  * holds afterwards, and what is refused meanwhile. */
 #include "../support/both_schedulers.h"
+#include "../support/graph_functions.h"
 #include "../support/random.h"
 
 #include <hipmm/inspect.h>
 #include <hipmm/memory.h>
 #include <hipmm/share.h>
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +129,7 @@ static void drops_the_content_that_nobody_wants(void **state)
   software()->reset_calls();
   assert_ok(suspend("pool", HIPMM_CONTENT_DISCARD));
   assert_int_equal(fixture_value("pool", "saved_bytes"), 0);
-  assert_int_equal(software()->calls("hipHostMalloc"), 0);
+  assert_int_equal(software()->calls("hipHostRegister"), 0);
   assert_int_equal(fixture_held_bytes(), 0);
   assert_ok(resume("pool"));
   for (unsigned i = 0; i < BLOCKS; i++)
@@ -368,43 +368,13 @@ static void is_finalized_while_suspended(void **state)
 
 /* ---- Use of memory that is not there; graphs ---- */
 
-static struct {
-  int (*begin)(hipmm_stream_t stream, int mode);
-  int (*end)(hipmm_stream_t stream, void **graph);
-  int (*instantiate)(void **program, void *graph, unsigned long long flags);
-  int (*launch)(void *program, hipmm_stream_t stream);
-  int (*destroy_program)(void *program);
-  int (*destroy_graph)(void *graph);
-} graphs;
-
-static void find_graphs(void)
-{
-  static const struct {
-    const char *name;
-    void *slot;
-  } functions[] = {
-      {"hipStreamBeginCapture", &graphs.begin},
-      {"hipStreamEndCapture", &graphs.end},
-      {"hipGraphInstantiateWithFlags", &graphs.instantiate},
-      {"hipGraphLaunch", &graphs.launch},
-      {"hipGraphExecDestroy", &graphs.destroy_program},
-      {"hipGraphDestroy", &graphs.destroy_graph},
-  };
-  needs_software();
-  void *library = dlopen(plugin_file("software"), RTLD_NOW);
-  assert_non_null(library);
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    void *address = dlsym(library, functions[i].name);
-    assert_non_null(address);
-    memcpy(functions[i].slot, &address, sizeof address);
-  }
-}
+static struct graph_functions graphs;
 
 /* A graph that fills `scratch`, which it allocates and frees itself, and copies it to `ptr`. */
 static void *capture(hipmm_stream_t stream, void *ptr, void *scratch, size_t bytes)
 {
   void *graph = NULL, *program = NULL;
-  assert_int_equal(graphs.begin(stream, 0), 0);
+  assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
   assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_STATE);
   assert_int_equal(fixture_hip()->MemsetAsync(scratch, 0x5a, bytes, stream), 0);
   assert_int_equal(fixture_hip()->MemcpyAsync(ptr, scratch, bytes, HIPMM_HIP_MEMCPY_DEFAULT, stream), 0);
@@ -416,8 +386,9 @@ static void *capture(hipmm_stream_t stream, void *ptr, void *scratch, size_t byt
 
 static void replays_a_captured_graph_afterwards(void **state)
 {
-  find_graphs();
+  needs_software();
   both_start(state, mapped);
+  assert_true(graph_functions_find(&graphs));
   hipmm_stream_t stream = both_stream(0);
   void *ptr = fixture_allocate(3 * MIB, stream), *scratch = fixture_allocate(3 * MIB, stream);
   void *program = capture(stream, ptr, scratch, 3 * MIB);
@@ -440,8 +411,9 @@ static void replays_a_captured_graph_afterwards(void **state)
 static void is_no_memory_for_work_meanwhile(void **state)
 {
   void *reserved = NULL;
-  find_graphs();
+  needs_software();
   both_start(state, mapped);
+  assert_true(graph_functions_find(&graphs));
   hipmm_stream_t stream = both_stream(0);
   void *ptr = fixture_allocate(3 * MIB, stream);
   void *program = capture(stream, ptr, (char *)ptr + MIB, MIB);
@@ -525,7 +497,7 @@ static void stays_in_use_when_host_memory_is_short(void **state)
 {
   both_start(state, mapped);
   fill_pool();
-  fixture_fail_call("hipHostMalloc", 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+  fixture_fail_call("hipHostRegister", 1, HIPMM_HIP_ERROR_OUT_OF_MEMORY);
   assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_OUT_OF_MEMORY);
   assert_message("host memory");
   assert_int_equal(fixture_value("pool", "suspended_bytes"), 0);
@@ -536,6 +508,105 @@ static void stays_in_use_when_host_memory_is_short(void **state)
   assert_ok(resume(NULL));
   check_pool();
   empty_pool();
+}
+
+/* Nothing is committed, which could end the process. The device has more than any host. */
+static void saves_no_more_than_the_host_has(void **state)
+{
+  needs_software();
+  setenv("HIPMM_SOFTWARE", "memory=16TiB", 1); /* over the fixture's own */
+  fixture_setup(state);
+  fixture_start(mapped);
+  unsetenv("HIPMM_SOFTWARE");
+  size_t bytes = 12ull << 40;
+  void *ptr = fixture_allocate(bytes, NULL);
+  software()->reset_calls();
+  assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("left for it");
+  assert_message("too little host memory to save 12 TiB");
+  assert_int_equal(software()->calls("hipHostRegister"), 0);
+  assert_int_equal(fixture_value("pool", "suspended_bytes"), 0);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_DISCARD));
+  assert_ok(resume(NULL));
+  fixture_free(ptr, bytes, NULL);
+}
+
+/* ---- Content that several threads save ---- */
+
+enum { LARGE = 5, LARGE_BYTES = 50 * (1 << 20) + 4321 };
+
+static unsigned char *large[LARGE];
+
+static unsigned char value_at(int block, size_t offset)
+{
+  return (unsigned char)(offset / 65536 * 5 + (size_t)block * 50);
+}
+
+static void fill_large(void)
+{
+  for (int i = 0; i < LARGE; i++) {
+    large[i] = fixture_allocate(LARGE_BYTES, NULL);
+    for (size_t at = 0; at < LARGE_BYTES; at += 65536)
+      fixture_fill(large[i] + at, value_at(i, at), LARGE_BYTES - at < 65536 ? LARGE_BYTES - at : 65536);
+  }
+}
+
+static void free_large(int i)
+{
+  if (large[i]) fixture_free(large[i], LARGE_BYTES, NULL);
+  large[i] = NULL;
+}
+
+static bool large_are_whole(void)
+{
+  bool good = true;
+  for (int i = 0; i < LARGE; i++)
+    for (size_t at = 0; large[i] && at < LARGE_BYTES && good; at += 65536)
+      good = fixture_holds(large[i] + at, value_at(i, at), LARGE_BYTES - at < 65536 ? LARGE_BYTES - at : 65536);
+  return good;
+}
+
+static void keeps_content_of_several_pieces(void **state)
+{
+  both_start(state, mapped);
+  fill_large();
+  free_large(1);
+  for (int round = 0; round < 2; round++) {
+    software()->reset_calls();
+    assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+    assert_true(software()->calls("hipHostRegister") > 1);
+    if (round) free_large(3);
+    assert_ok(resume(NULL));
+    assert_int_equal(software()->calls("hipHostUnregister"), software()->calls("hipHostRegister"));
+    assert_true(large_are_whole());
+  }
+  for (int i = 0; i < LARGE; i++) free_large(i);
+}
+
+/* Another thread's call may be the one that fails. */
+static void stays_in_use_when_one_piece_is_not_saved(void **state)
+{
+  static const char *const calls[] = {"hipHostRegister", "hipMemcpyAsync", "hipStreamCreateWithFlags",
+                                      "hipStreamSynchronize"};
+  both_start(state, mapped);
+  needs_software();
+  fill_large();
+  for (int i = 0; i < 4; i++) {
+    fixture_fail_call(calls[i], 1 + (i < 2 ? 2 : 0), HIPMM_HIP_ERROR_OUT_OF_MEMORY);
+    assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_OUT_OF_MEMORY);
+    assert_message(calls[i]);
+    assert_int_equal(fixture_value("pool", "suspended_bytes"), 0);
+    assert_int_equal(fixture_value("pool", "saved_bytes"), 0);
+  }
+  assert_int_equal(software()->calls("hipHostUnregister"), software()->calls("hipHostRegister") - 1);
+  assert_true(large_are_whole());
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  fixture_fail_call("hipMemcpyAsync", 3, HIPMM_HIP_ERROR_NOT_SUPPORTED);
+  assert_status(resume(NULL), HIPMM_E_NOT_SUPPORTED);
+  assert_message("stays suspended");
+  assert_ok(resume(NULL));
+  assert_true(large_are_whole());
+  for (int i = 0; i < LARGE; i++) free_large(i);
 }
 
 /* Whatever call fails, the content is there in the end, or it is suspended and can be resumed. */
@@ -650,6 +721,10 @@ static void threads_suspend_it_in_rivalry(void **state)
 
 /* ---- Memory of others ---- */
 
+static const char shareable[] =
+    "'resources': {'memory': {'type': 'device', 'handle_type': 'posix_fd'}, 'pool': {'type': "
+    "'pool', 'upstream': 'memory', 'growth': 'mapped'}}, 'devices': {'default': 'pool'}";
+
 /* An exported chunk keeps its memory and its content; a block elsewhere gives its memory back. */
 static void leaves_exported_memory_where_it_is(void **state)
 {
@@ -657,8 +732,7 @@ static void leaves_exported_memory_where_it_is(void **state)
   struct hipmm_share_part parts[32];
   void *imported = NULL;
   (void)state;
-  fixture_start("'resources': {'memory': {'type': 'device', 'handle_type': 'posix_fd'}, 'pool': {'type': 'pool', "
-                "'upstream': 'memory', 'growth': 'mapped'}}, 'devices': {'default': 'pool'}");
+  fixture_start(shareable);
   struct content shared = {fixture_allocate(4 * MIB, NULL), 4 * MIB},
                  own = {fixture_allocate(12 * MIB, NULL), 12 * MIB};
   write_content(&shared, 1);
@@ -680,6 +754,111 @@ static void leaves_exported_memory_where_it_is(void **state)
   fixture_free(own.ptr, own.bytes, NULL);
   assert_ok(hipmm_resource_trim(NULL, 0));
   assert_int_equal(fixture_held_bytes(), 0);
+}
+
+/* Keeps nothing in the device while it is suspended. */
+static void gives_all_back(const struct content *content, unsigned seed)
+{
+  write_content(content, seed);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_ok(resume(NULL));
+  assert_true(has_content(content, seed));
+}
+
+static enum hipmm_status export_and_close(const void *ptr)
+{
+  struct hipmm_share_block block;
+  struct hipmm_share_part parts[32];
+  enum hipmm_status status = hipmm_share_export_block(NULL, ptr, &block, parts, 32);
+  for (uint64_t i = 0; !status && i < block.n_parts; i++) close(parts[i].fd);
+  return status;
+}
+
+static int refuse_export(int *fd, hipmm_hip_chunk_t handle)
+{
+  (void)fd, (void)handle;
+  return 2; /* hipErrorOutOfMemory */
+}
+
+static void an_export_that_failed_keeps_nothing(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(shareable);
+  struct content content = {fixture_allocate(4 * MIB, NULL), 4 * MIB};
+  struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)fixture_hip();
+  const struct hipmm_hip before = *hip;
+  hip->MemExport = refuse_export;
+  enum hipmm_status status = export_and_close(content.ptr);
+  *hip = before;
+  assert_status(status, HIPMM_E_OUT_OF_MEMORY);
+  gives_all_back(&content, 5);
+  fixture_free(content.ptr, content.bytes, NULL);
+}
+
+static int (*export_before)(int *fd, hipmm_hip_chunk_t handle);
+
+static int export_and_suspend(int *fd, hipmm_hip_chunk_t handle)
+{
+  int code = export_before(fd, handle);
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  return code;
+}
+
+/* The other process would get memory that the block has lost. */
+static void no_block_is_exported_that_loses_its_memory_meanwhile(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(shareable);
+  struct content content = {fixture_allocate(MIB, NULL), MIB};
+  write_content(&content, 7);
+  struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)fixture_hip();
+  export_before = hip->MemExport;
+  hip->MemExport = export_and_suspend;
+  enum hipmm_status status = export_and_close(content.ptr);
+  hip->MemExport = export_before;
+  assert_status(status, HIPMM_E_STATE);
+  assert_message("pool: the pool was suspended while its block at");
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_ok(resume(NULL));
+  assert_true(has_content(&content, 7));
+  assert_ok(export_and_close(content.ptr));
+  fixture_free(content.ptr, content.bytes, NULL);
+}
+
+/* Another process may still have the memory: it lives on there. */
+static void an_exported_block_that_was_freed_keeps_nothing(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(shareable);
+  for (size_t bytes = 1000; bytes <= 8 * MIB; bytes *= 89) {
+    void *shared = fixture_allocate(bytes, NULL);
+    assert_ok(export_and_close(shared));
+    assert_ok(export_and_close(shared));
+    fixture_free(shared, bytes, NULL);
+    struct content content = {fixture_allocate(4 * MIB, NULL), 4 * MIB}; /* in the same memory */
+    gives_all_back(&content, (unsigned)bytes);
+    fixture_free(content.ptr, content.bytes, NULL);
+  }
+}
+
+/* What is freed while the pool is suspended can be trimmed. */
+static void an_exported_block_can_be_freed_meanwhile(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(shareable);
+  void *shared = fixture_allocate(4 * MIB, NULL);
+  assert_ok(export_and_close(shared));
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_true(fixture_held_bytes() >= 4 * MIB);
+  fixture_free(shared, 4 * MIB, NULL);
+  assert_ok(hipmm_resource_trim(NULL, 0));
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_ok(resume(NULL));
 }
 
 /* Every device that had access has it again. */
@@ -724,10 +903,17 @@ int main(void)
       ONCE(refuses_under_a_guard),
       BOTH(stays_suspended_on_a_full_device),
       BOTH(stays_in_use_when_host_memory_is_short),
+      cmocka_unit_test_teardown(saves_no_more_than_the_host_has, fixture_teardown),
+      BOTH(keeps_content_of_several_pieces),
+      BOTH(stays_in_use_when_one_piece_is_not_saved),
       ONCE(loses_nothing_whatever_call_fails),
       ONCE(threads_go_on_meanwhile),
       ONCE(threads_suspend_it_in_rivalry),
       ONCE(leaves_exported_memory_where_it_is),
+      ONCE(an_export_that_failed_keeps_nothing),
+      ONCE(no_block_is_exported_that_loses_its_memory_meanwhile),
+      ONCE(an_exported_block_that_was_freed_keeps_nothing),
+      ONCE(an_exported_block_can_be_freed_meanwhile),
       BOTH(other_devices_reach_it_again),
   };
   return cmocka_run_group_tests_name("suspend", tests, NULL, NULL);

@@ -83,6 +83,9 @@ run 0 run --merge report.0.json report.1.json
 grep -q '^hipmm: run: --merge: 1 report of earlier runs in the same files left out$' err || fail "earlier: $(cat err)"
 run 0 run --merge --quiet report.1.json
 silent
+cp report.1.json 'report[1].json'
+run 0 run --merge --quiet 'report[1].json' # a name, as it stands
+silent
 
 # Of one process the last report counts; its use of hipmm's own functions is another report. Values that lack are no zeros.
 cat >one.json <<'END'

@@ -3,6 +3,8 @@
  * and the device that is meant; what is refused; and what is left when a call fails. */
 #include "../support/both_schedulers.h"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +229,170 @@ static void outlives_its_stream(void **state)
   assert_ok(hipmm_buffer_set_stream(other, NULL));
   assert_contents(other, 100000, 17);
   assert_ok(hipmm_buffer_destroy(other));
+}
+
+/* ---- Calls that are served at once or not at all ---- */
+
+/* After this the pool has memory, and the thread has a cache. */
+static void warm_up(size_t bytes, hipmm_stream_t stream)
+{
+  struct hipmm_buffer *buffer = NULL;
+  assert_ok(hipmm_buffer_create(NULL, bytes, stream, &buffer));
+  assert_ok(hipmm_buffer_destroy(buffer));
+}
+
+static void is_served_at_once(size_t bytes, hipmm_stream_t stream)
+{
+  struct hipmm_buffer *buffer = NULL;
+  uint64_t calls = on_software() ? fixture_all_calls() : 0;
+  assert_true(hipmm_buffer_try_create(NULL, bytes, stream, &buffer));
+  assert_shape(buffer, bytes, bytes, stream);
+  assert_int_equal(fixture_value("statistics", "current_bytes"), bytes);
+  assert_true(hipmm_buffer_try_destroy(buffer));
+  assert_int_equal(fixture_value("statistics", "current_count"), 0);
+  if (on_software()) assert_true(fixture_all_calls() <= calls + 1); /* the current device */
+  assert_false(hipmm_buffer_try_destroy(buffer));
+  assert_status(hipmm_buffer_destroy(buffer), HIPMM_E_POINTER);
+}
+
+static void is_not_served_at_once(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream)
+{
+  struct hipmm_buffer *buffer = NULL;
+  assert_false(hipmm_buffer_try_create(resource, bytes, stream, &buffer));
+  assert_null(buffer);
+}
+
+static void serves_at_once_what_the_pool_has(void **state)
+{
+  both_start(state, "'stack': ['statistics', 'pool', 'device']");
+  hipmm_stream_t streams[] = {NULL, both_stream(0)};
+  for (size_t i = 0; i < 2; i++) {
+    warm_up(500000, streams[i]);
+    for (size_t bytes = 1; bytes < 500000; bytes = bytes * 5 + 3) is_served_at_once(bytes, streams[i]);
+  }
+  is_not_served_at_once(NULL, 1 << 26, NULL);
+  is_not_served_at_once(NULL, SIZE_MAX, NULL);
+  is_not_served_at_once(NULL, 0, NULL);
+  is_not_served_at_once((struct hipmm_resource *)&streams, 100, NULL);
+  assert_false(hipmm_buffer_try_create(NULL, 100, NULL, NULL));
+  assert_false(hipmm_buffer_try_destroy(NULL));
+  drop_stream(streams[1]);
+  is_not_served_at_once(NULL, 100, streams[1]);
+}
+
+static void serves_at_once_on_no_stack_that_cannot(void **state)
+{
+  struct hipmm_buffer *buffer = NULL;
+  both_start(state, "'stack': ['device']");
+  assert_ok(hipmm_buffer_create(NULL, 100, NULL, &buffer));
+  is_not_served_at_once(NULL, 100, NULL);
+  assert_false(hipmm_buffer_try_destroy(buffer));
+  assert_shape(buffer, 100, 100, NULL);
+  assert_ok(hipmm_finalize());
+  is_not_served_at_once(NULL, 100, NULL);
+  is_not_served_at_once(hipmm_buffer_resource(buffer), 100, NULL);
+  assert_false(hipmm_buffer_try_destroy(buffer)); /* takes the stack down, which may wait */
+  assert_ok(hipmm_buffer_destroy(buffer));
+}
+
+/* Of a stack that the program made, and that goes with its last reference. */
+static void destroys_no_stack_at_once(void **state)
+{
+  struct hipmm_buffer *buffer = NULL, *other = NULL;
+  struct hipmm_resource *device = NULL, *pool_made = NULL;
+  both_start(state, "'stack': ['device']");
+  assert_ok(hipmm_resource_get_current(&device));
+  assert_ok(hipmm_resource_create(0, "pool", NULL, &device, 1, &pool_made));
+  hipmm_resource_release(device);
+  assert_ok(hipmm_buffer_create(pool_made, 5000, NULL, &buffer));
+  assert_ok(hipmm_buffer_create(pool_made, 5000, NULL, &other));
+  assert_true(hipmm_buffer_try_destroy(other));
+  assert_true(hipmm_buffer_try_destroy(buffer));
+  assert_true(hipmm_buffer_try_create(pool_made, 5000, NULL, &buffer));
+  assert_true(hipmm_buffer_try_create(pool_made, 300, NULL, &other) ||
+              !hipmm_buffer_create(pool_made, 300, NULL, &other));
+  hipmm_resource_release(pool_made);
+  assert_true(hipmm_buffer_try_destroy(other));
+  assert_false(hipmm_buffer_try_destroy(buffer));
+  assert_shape(buffer, 0, 0, NULL);
+  size_t held = fixture_held_bytes();
+  assert_true(held > 0);
+  assert_ok(hipmm_buffer_destroy(buffer));
+  assert_int_equal(fixture_held_bytes(), 0);
+}
+
+static void serves_nothing_at_once_where_the_log_wants_each_call(void **state)
+{
+  struct hipmm_buffer *buffer = NULL;
+  enum hipmm_log_level before = hipmm_log_get_level();
+  both_start(state, "'stack': ['statistics', 'pool', 'device']");
+  warm_up(100, NULL);
+  assert_true(hipmm_buffer_try_create(NULL, 100, NULL, &buffer));
+  assert_ok(hipmm_log_set_level(HIPMM_LOG_DEBUG));
+  is_not_served_at_once(NULL, 100, NULL);
+  assert_false(hipmm_buffer_try_destroy(buffer));
+  assert_ok(hipmm_log_set_level(before));
+  assert_true(hipmm_buffer_try_destroy(buffer));
+}
+
+static void serves_nothing_at_once_while_suspended(void **state)
+{
+  struct hipmm_buffer *buffer = NULL;
+  needs_software();
+  both_start(state, "'stack': ['statistics', {'type': 'pool', 'growth': 'mapped'}, 'device']");
+  warm_up(5000, NULL);
+  assert_true(hipmm_buffer_try_create(NULL, 5000, NULL, &buffer));
+  assert_ok(hipmm_resource_suspend(NULL, HIPMM_CONTENT_KEEP));
+  is_not_served_at_once(NULL, 100, NULL);
+  is_not_served_at_once(NULL, 5000, NULL);
+  assert_ok(hipmm_resource_resume(NULL));
+  assert_true(hipmm_buffer_try_destroy(buffer));
+}
+
+static sem_t is_inside, may_go_on;
+
+static enum hipmm_status wait_in_allocate(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                          void **ptr_out)
+{
+  if (bytes > 1 << 25) {
+    sem_post(&is_inside);
+    sem_wait(&may_go_on);
+  }
+  return note_allocate(arg, bytes, alignment, stream, ptr_out);
+}
+
+static void *use_much(void *status_out)
+{
+  struct hipmm_buffer *buffer = NULL;
+  enum hipmm_status status = hipmm_buffer_create(NULL, 1 << 26, NULL, &buffer);
+  *(enum hipmm_status *)status_out = status ? status : hipmm_buffer_destroy(buffer);
+  return NULL;
+}
+
+/* Another thread is in a function of the program, and holds the pool's lock. The calls here return nevertheless. */
+static void waits_for_no_thread(void **state)
+{
+  struct hipmm_allocator allocator = {sizeof allocator, wait_in_allocate, note_deallocate, NULL};
+  struct hipmm_buffer *buffer = NULL;
+  enum hipmm_status status = HIPMM_E_INTERNAL;
+  pthread_t thread;
+  sem_init(&is_inside, 0, 0);
+  sem_init(&may_go_on, 0, 0);
+  assert_ok(hipmm_allocator_register("waiting", &allocator));
+  both_start(state, "'stack': ['pool', {'type': 'callback', 'allocator': 'waiting'}]");
+  warm_up(9000, NULL);
+  assert_true(hipmm_buffer_try_create(NULL, 5000, NULL, &buffer));
+  assert_int_equal(pthread_create(&thread, NULL, use_much, &status), 0);
+  sem_wait(&is_inside);
+  is_not_served_at_once(NULL, 5000, NULL);
+  assert_false(hipmm_buffer_try_destroy(buffer));
+  assert_shape(buffer, 5000, 5000, NULL);
+  sem_post(&may_go_on);
+  pthread_join(thread, NULL);
+  assert_ok(status);
+  assert_true(hipmm_buffer_try_destroy(buffer));
+  assert_ok(hipmm_finalize());
+  assert_ok(hipmm_allocator_register("waiting", NULL));
 }
 
 /* ---- Copies ---- */
@@ -534,6 +700,7 @@ static int use_in_child(const void *argument)
   wrong += hipmm_buffer_release(buffer, &memory) != HIPMM_E_STATE;
   wrong += hipmm_buffer_adopt(&memory, &none) != HIPMM_E_STATE;
   wrong += hipmm_buffer_destroy(buffer) != HIPMM_E_STATE;
+  wrong += hipmm_buffer_try_create(NULL, 10, NULL, &none) || hipmm_buffer_try_destroy(buffer);
   wrong += hipmm_buffer_bytes(buffer) != 1000; /* looking is harmless */
   return wrong;
 }
@@ -601,6 +768,12 @@ int main(void)
       BOTH(reserves_and_shrinks),
       BOTH(frees_on_the_stream_that_it_has_last),
       BOTH(outlives_its_stream),
+      BOTH(serves_at_once_what_the_pool_has),
+      BOTH(serves_at_once_on_no_stack_that_cannot),
+      BOTH(destroys_no_stack_at_once),
+      BOTH(serves_nothing_at_once_where_the_log_wants_each_call),
+      BOTH(serves_nothing_at_once_while_suspended),
+      BOTH(waits_for_no_thread),
       {"survives_a_handle_that_is_used_again", survives_a_handle_that_is_used_again, fixture_setup, fixture_teardown,
        NULL},
       BOTH(copies_what_it_holds_and_no_more),

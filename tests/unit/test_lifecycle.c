@@ -828,6 +828,107 @@ static void waits_for_a_call_by_path(void **state)
   assert_ok(inner.finalize_status);
 }
 
+static enum hipmm_status list_all(void)
+{
+  char *text = NULL;
+  enum hipmm_status status = hipmm_list(NULL, &text);
+  hipmm_string_free(text);
+  return status;
+}
+
+static enum hipmm_status show_all(void)
+{
+  char *text = NULL;
+  enum hipmm_status status = hipmm_snapshot(&text);
+  hipmm_string_free(text);
+  return status;
+}
+
+static enum hipmm_status trim_all(void)
+{
+  return hipmm_trim(0);
+}
+
+/* Another resource, which stands on that of the table. The last reference to it goes while a call uses it. */
+static struct hipmm_resource *above;
+
+static void act_above(void *unused, struct hipmm_resource *visited)
+{
+  void (*act)(void) = inner.act;
+  (void)unused;
+  if (!act || visited != above) return;
+  inner.act = NULL;
+  hipmm_resource_release(above);
+  act();
+}
+
+static enum hipmm_status visit_all(void)
+{
+  return hipmm_resource_visit(-1, act_above, NULL);
+}
+
+static enum hipmm_status query_above(void)
+{
+  int64_t value;
+  return hipmm_query("created/above/reserved_bytes", &value);
+}
+
+static int (*trim_to)(hipmm_hip_mempool_t pool, size_t bytes);
+
+static int finalize_and_trim_to(hipmm_hip_mempool_t pool, size_t bytes)
+{
+  void (*act)(void) = inner.act;
+  inner.act = NULL;
+  if (act) act();
+  return trim_to(pool, bytes);
+}
+
+static void release_and_finalize_elsewhere(void)
+{
+  hipmm_resource_release(above);
+  finalize_elsewhere();
+}
+
+/* hipmm_finalize() of another thread may begin while `walk` uses a stack, and returns once the stack is gone. */
+static void ends_no_walk_halfway(enum hipmm_status (*walk)(void), void (*act)(void))
+{
+  struct hipmm_resource *built;
+  assert_ok(hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"async\"]}"));
+  assert_ok(hipmm_resource_get_current(&built));
+  struct hipmm_recipe recipe = {.struct_size = sizeof recipe, .name = "above"};
+  recipe.type = walk == visit_all ? "statistics" : "async";
+  recipe.upstreams = walk == visit_all ? &built : NULL;
+  recipe.n_upstreams = walk == visit_all;
+  if (walk == visit_all || walk == query_above) assert_ok(hipmm_resource_create_from(0, &recipe, &above));
+  hipmm_resource_release(built);
+  struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)hip_table();
+  const struct hipmm_hip before = *hip;
+  get_attribute = hip->MemPoolGetAttribute;
+  trim_to = hip->MemPoolTrimTo;
+  hip->MemPoolGetAttribute = finalize_and_get_attribute;
+  hip->MemPoolTrimTo = finalize_and_trim_to;
+  atomic_store(&inner.finalized, false);
+  inner.act = act;
+  enum hipmm_status status = walk();
+  pthread_join(inner.thread, NULL);
+  *hip = before;
+  assert_ok(status);
+  assert_null(inner.act);
+  assert_false(inner.is_over);
+  assert_ok(inner.finalize_status);
+}
+
+static void waits_for_walks_over_all_stacks(void **state)
+{
+  (void)state;
+  needs_software();
+  ends_no_walk_halfway(list_all, finalize_elsewhere);
+  ends_no_walk_halfway(show_all, finalize_elsewhere);
+  ends_no_walk_halfway(trim_all, finalize_elsewhere);
+  ends_no_walk_halfway(visit_all, finalize_elsewhere);
+  ends_no_walk_halfway(query_above, release_and_finalize_elsewhere);
+}
+
 static void change_from_within(void)
 {
   inner.finalize_status = hipmm_finalize();
@@ -848,6 +949,28 @@ static void is_refused_from_within_a_call(void **state)
   assert_contains(inner.reason, "from within a call of hipmm");
   assert_int_equal(inner.init_status, HIPMM_E_STATE);
   assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
+}
+
+static void change_at_a_resource(void *unused, struct hipmm_resource *visited)
+{
+  (void)unused, (void)visited;
+  change_from_within();
+}
+
+/* It would wait for the walk of its own thread. */
+static void is_refused_from_within_a_walk(void **state)
+{
+  struct hipmm_resource *built;
+  (void)state;
+  assert_ok(hipmm_init_from_string(graph));
+  assert_ok(hipmm_resource_get_current(&built));
+  hipmm_resource_release(built);
+  alarm(HANG_SECONDS);
+  assert_ok(hipmm_resource_visit(-1, change_at_a_resource, NULL));
+  alarm(0);
+  assert_int_equal(inner.finalize_status, HIPMM_E_STATE);
+  assert_contains(inner.reason, "from within a call of hipmm");
+  assert_int_equal(inner.init_status, HIPMM_E_STATE);
 }
 
 static void change_at_the_end(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
@@ -1053,7 +1176,9 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(refuses_a_kept_resource_in_the_child_of_a_fork, finish),
       cmocka_unit_test_teardown(waits_for_a_call_under_way, finish),
       cmocka_unit_test_teardown(waits_for_a_call_by_path, finish),
+      cmocka_unit_test_teardown(waits_for_walks_over_all_stacks, finish),
       cmocka_unit_test_teardown(is_refused_from_within_a_call, finish),
+      cmocka_unit_test_teardown(is_refused_from_within_a_walk, finish),
       cmocka_unit_test_teardown(is_refused_from_within_finalize, finish),
       cmocka_unit_test(does_not_wait_for_refused_calls),
       cmocka_unit_test_teardown(builds_a_stack_while_another_is_being_built, finish),

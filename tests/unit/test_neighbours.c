@@ -113,6 +113,87 @@ static void takes_it_from_a_stack_made_in_code(void **state)
   hipmm_resource_release(source);
 }
 
+/* What a resource takes when it is created is an allocation like another. */
+static void takes_it_when_it_is_created(void **state)
+{
+  static const char *const types[][2] = {{"pool", "{\"initial_size\": \"200MiB\", \"growth\": \"mapped\"}"},
+                                         {"pool", "{\"initial_size\": \"200MiB\", \"growth\": \"segments\"}"},
+                                         {"arena", "{\"arena_size\": \"200MiB\"}"},
+                                         {"monotonic", "{\"initial_size\": \"200MiB\"}"}};
+  (void)state;
+  fixture_start(two_pools);
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    struct hipmm_resource *made, *source = fixture_resource("memory");
+    make_idle("a", 200 * MIB);
+    assert_ok(hipmm_resource_create(0, types[i][0], types[i][1], &source, 1, &made));
+    assert_int_equal(fixture_value("a", "reserved_bytes"), 0);
+    hipmm_resource_release(made);
+  }
+}
+
+/* In each way in which resources are built. */
+static void takes_it_when_a_stack_is_built(void **state)
+{
+  static const char whole[] =
+      "{\"runtime\": \"software\", \"stack\": [{\"type\": \"pool\", \"initial_size\": \"200MiB\"}, \"device\"]}";
+  struct hipmm_resource *made, *table;
+  (void)state;
+  fixture_start(
+      "'resources': {'idle': {'type': 'pool', 'upstream': 'memory'}, 'named': {'type': 'pool', 'initial_size': "
+      "'200MiB', 'upstream': 'memory'}, " MEMORY "}, 'devices': {'default': 'idle'}");
+  make_idle("idle", 200 * MIB);
+  assert_ok(hipmm_resource_get_by_name(0, "named", &made));
+  assert_int_equal(fixture_value("idle", "reserved_bytes"), 0);
+  hipmm_resource_release(made);
+  assert_ok(hipmm_finalize());
+  assert_ok(hipmm_init_from_string(whole));
+  assert_ok(hipmm_stack_build_from_string(0, NULL, whole, &made));
+  assert_ok(hipmm_resource_get_current(&table)); /* the other stack is idle */
+  hipmm_resource_release(table);
+  hipmm_resource_release(made);
+}
+
+/* A fallback below it is the graph's way, and comes after the neighbours. */
+static void takes_it_before_it_falls_back(void **state)
+{
+  struct hipmm_resource *made;
+  (void)state;
+  fixture_start(
+      "'resources': {'both': {'type': 'fallback', 'upstream': ['memory', 'host']}, 'host': {'type': 'pinned'}, " A
+      ", " MEMORY "}, 'devices': {'default': 'both'}");
+  make_idle("a", 200 * MIB);
+  struct hipmm_resource *both = fixture_resource("both");
+  assert_ok(hipmm_resource_create(0, "monotonic", "{\"initial_size\": \"200MiB\"}", &both, 1, &made));
+  assert_int_equal(fixture_value("both", "fallbacks"), 0);
+  hipmm_resource_release(made);
+  void *live = take("a", 200 * MIB, NULL);
+  assert_ok(hipmm_resource_create(0, "monotonic", "{\"initial_size\": \"200MiB\"}", &both, 1, &made));
+  assert_int_equal(fixture_value("both", "fallbacks"), 1);
+  hipmm_resource_release(made);
+  give("a", live, 200 * MIB, NULL);
+}
+
+/* Nothing is left behind, neighbours keep what would not help, and the message says who has the memory. */
+static void tells_who_holds_what_a_new_resource_wants(void **state)
+{
+  struct hipmm_resource *made, *source;
+  (void)state;
+  fixture_start(two_pools);
+  source = fixture_resource("memory");
+  make_idle("a", 100 * MIB);
+  int64_t held = fixture_value("a", "reserved_bytes");
+  assert_status(hipmm_resource_create(0, "monotonic", "{\"initial_size\": \"300MiB\"}", &source, 1, &made),
+                HIPMM_E_OUT_OF_MEMORY);
+  assert_message("; device 0 has only 256 MiB");
+  assert_int_equal(fixture_value("a", "reserved_bytes"), held);
+  void *live = take("a", 100 * MIB, NULL);
+  assert_status(hipmm_resource_create(0, "monotonic", "{\"initial_size\": \"200MiB\"}", &source, 1, &made),
+                HIPMM_E_OUT_OF_MEMORY);
+  assert_message("/initial_size: monotonic: the upstream does not have 209715200 bytes; ask for less");
+  assert_message("a holds 100 MiB (100 MiB used, 0 bytes idle)");
+  give("a", live, 100 * MIB, NULL);
+}
+
 /* A stack above is asked too: what it gives back, the pool below has. */
 static void takes_it_from_what_stands_on_the_pool(void **state)
 {
@@ -318,6 +399,46 @@ static void asks_before_it_calls_the_program(void **state)
   assert_int_equal(program.calls, 2);
 }
 
+static enum hipmm_status allocate_from_hip(void *unused, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                           void **ptr_out)
+{
+  (void)unused, (void)alignment, (void)stream;
+  return fixture_hip()->Malloc(ptr_out, bytes) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
+}
+
+static void free_to_hip(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  (void)unused, (void)bytes, (void)alignment, (void)stream;
+  assert_int_equal(fixture_hip()->Free(ptr), 0);
+}
+
+static int trim_device(void *unused, size_t bytes)
+{
+  (void)unused, (void)bytes;
+  program.calls++;
+  return !hipmm_device_trim(0, 0) && program.calls == 1;
+}
+
+/* hipmm does not know of which memory an allocator of the program is out; the program does. */
+static void leaves_the_allocator_of_the_program_to_the_program(void **state)
+{
+  const struct hipmm_allocator allocator = {sizeof allocator, allocate_from_hip, free_to_hip, NULL};
+  const struct hipmm_failure_handler handler = {.struct_size = sizeof handler, .callback = trim_device};
+  void *ptr;
+  (void)state;
+  program.calls = 0;
+  assert_ok(hipmm_allocator_register("hip", &allocator));
+  assert_ok(hipmm_failure_handler_register("trims", &handler));
+  fixture_start("'resources': {'top': {'type': 'failure_callback', 'callback': 'trims', 'upstream': 'pool'}, 'pool': "
+                "{'type': 'pool', 'upstream': 'own'}, 'own': {'type': 'callback', 'allocator': 'hip'}, " A ", " MEMORY
+                "}, 'devices': {'default': 'top'}");
+  make_idle("a", 200 * MIB);
+  assert_status(hipmm_allocate(fixture_resource("pool"), 200 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_in_range(fixture_value("a", "reserved_bytes"), 200 * MIB, 256 * MIB);
+  fixture_free(fixture_allocate(200 * MIB, NULL), 200 * MIB, NULL);
+  assert_int_equal(program.calls, 1);
+}
+
 /* Adaptors tell of what the program sees: one failure, or none. */
 static void tells_of_no_failure_that_was_mended(void **state)
 {
@@ -506,6 +627,10 @@ int main(void)
       TEST(takes_it_from_every_type),
       TEST(asks_at_every_entrance),
       TEST(takes_it_from_a_stack_made_in_code),
+      TEST(takes_it_when_it_is_created),
+      TEST(takes_it_when_a_stack_is_built),
+      TEST(takes_it_before_it_falls_back),
+      TEST(tells_who_holds_what_a_new_resource_wants),
       TEST(takes_it_from_what_stands_on_the_pool),
       TEST(takes_no_more_than_it_needs),
       TEST(asks_nobody_below_a_limit),
@@ -517,6 +642,7 @@ int main(void)
       BOTH(keeps_the_order_of_streams),
       TEST(asks_before_it_falls_back),
       TEST(asks_before_it_calls_the_program),
+      TEST(leaves_the_allocator_of_the_program_to_the_program),
       TEST(tells_of_no_failure_that_was_mended),
       TEST(says_who_holds_the_memory),
       TEST(says_what_others_and_pieces_hold),

@@ -94,9 +94,11 @@ static bool record_output_stack(struct convert_output *output, struct record_out
   if (!array_grow_zeroed(&record->has_stack, stack, &record->n_stacks, sizeof *record->has_stack)) return false;
   record->has_stack[stack] = true;
   meta.length = (uint32_t)strnlen(text, sizeof meta.text);
+  if (text[meta.length]) /* whole frames only */
+    while (meta.length && text[meta.length - 1] != '\n') meta.length--;
   memcpy(meta.text, text, meta.length);
   size_t bytes = 2 * sizeof(uint32_t) + meta.length;
-  if (!record_output_room(output, block, bytes + 2)) return false;
+  if (!record_output_room(output, block, 2 + bytes + 1)) return false;
   block->at = record_put_meta(block->at, RECORD_META_STACK, &meta, bytes);
   return true;
 }
@@ -114,7 +116,7 @@ static bool record_output_row(struct convert_output *output, const struct trace_
   bool is_later = row->nanoseconds > 0 && (uint64_t)row->nanoseconds > record->ticks;
   record->ticks = is_later ? (uint64_t)row->nanoseconds : record->ticks + 1;
   if (!block || !record_output_stack(output, block, row->stack, rows) ||
-      !record_output_room(output, block, RECORD_PUT_BYTES + 2 + sizeof row->thread))
+      !record_output_room(output, block, RECORD_PUT_BYTES + 2 + sizeof row->thread + 1))
     return false;
   if (block->thread != row->thread)
     block->at = record_put_meta(block->at, RECORD_META_THREAD, &row->thread, sizeof row->thread);

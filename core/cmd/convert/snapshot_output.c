@@ -3,6 +3,7 @@
  * shows. A row becomes "alloc" or "oom", or "free_requested" and "free_completed"; threads and failed frees have no place
  * there. A stack is pickled once, as are the keys: the memo has the keys, then the stacks by number. */
 #include "../array.h"
+#include "../trace/stack_frames.h"
 #include "convert.h"
 
 #include <errno.h>
@@ -70,22 +71,15 @@ static void snapshot_put_entry(FILE *file, enum snapshot_word key, uint64_t numb
 
 /* ---- Call stacks ----------------------------------------------------------------------------------------------- */
 
-/* "  #0 in NAME from FILE:LINE" */
-static void snapshot_put_frame(FILE *file, const char *line, const char *end)
+static void snapshot_put_frame(FILE *file, const struct stack_frame *frame)
 {
-  const char *name = memmem(line, (size_t)(end - line), " in ", 4);
-  name = name ? name + 4 : line;
-  const char *from = memmem(name, (size_t)(end - name), " from ", 6);
-  const char *name_end = from ? from : end, *source = from ? from + 6 : end, *digits = end;
-  while (digits > source && digits[-1] >= '0' && digits[-1] <= '9') digits--;
-  bool has_line = digits > source + 1 && digits < end && digits[-1] == ':' && end - digits < 10;
   putc('}', file);
   putc('(', file);
   snapshot_put_word(file, WORD_NAME);
-  snapshot_put_text(file, name, (size_t)(name_end - name));
+  snapshot_put_text(file, frame->name, (size_t)(frame->name_end - frame->name));
   snapshot_put_word(file, WORD_FILE);
-  snapshot_put_text(file, source, (size_t)((has_line ? digits - 1 : end) - source));
-  snapshot_put_entry(file, WORD_LINE, has_line ? strtoul(digits, NULL, 10) : 0);
+  snapshot_put_text(file, frame->file, (size_t)(frame->file_end - frame->file));
+  snapshot_put_entry(file, WORD_LINE, frame->line);
   putc('u', file);
 }
 
@@ -98,10 +92,7 @@ static bool snapshot_put_frames(struct convert_output *output, uint32_t stack, c
   putc(snapshot->has_stack[stack] ? 'j' : ']', file);
   if (!snapshot->has_stack[stack]) {
     putc('(', file);
-    for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
-      end = line + strcspn(line, "\n");
-      if (end > line) snapshot_put_frame(file, line, end);
-    }
+    for (struct stack_frame frame; stack_frames_next(&text, &frame);) snapshot_put_frame(file, &frame);
     putc('e', file);
     putc('r', file);
   }

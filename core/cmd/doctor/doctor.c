@@ -122,14 +122,23 @@ static const char *doctor_word(uint32_t verdict)
   return verdict == PROBE_GOOD ? "good" : verdict == PROBE_ABSENT ? "absent" : "BAD";
 }
 
-static void doctor_print_paragraph(const char *label, const char *text)
+enum { DOCTOR_NARROW = 64 }; /* columns of a terminal in which the questions have lines of their own */
+
+/* Text whose lines begin in `column`, where the cursor is; at most 26. */
+static void doctor_print_words(size_t column, const char *label, const char *text)
 {
-  struct wrap wrap = {.prefix = "          ", .column = 10};
-  if (!text || !*text) return;
-  printf("          ");
+  static const char spaces[] = "                          ";
+  struct wrap wrap = {.prefix = spaces + sizeof spaces - 1 - column, .column = column};
   wrap_words(&wrap, STYLE_FAINT, label);
   wrap_words(&wrap, STYLE_OFF, text);
   wrap_end(&wrap);
+}
+
+static void doctor_print_paragraph(const char *label, const char *text)
+{
+  if (!text || !*text) return;
+  printf("          ");
+  doctor_print_words(10, label, text);
 }
 
 static void doctor_print(const struct probe *probe, const struct doctor_answer *answer)
@@ -137,12 +146,12 @@ static void doctor_print(const struct probe *probe, const struct doctor_answer *
   enum style kind = answer->verdict == PROBE_GOOD     ? STYLE_GOOD
                     : answer->verdict == PROBE_ABSENT ? STYLE_FAINT
                                                       : STYLE_BAD;
-  struct wrap wrap = {.prefix = "                          ", .column = 26};
+  bool is_narrow = terminal_width() < DOCTOR_NARROW;
   print_padded(kind, doctor_word(answer->verdict), 9);
   printf(" ");
-  print_padded(STYLE_NAME, probe->name, 16);
-  wrap_words(&wrap, STYLE_OFF, probe->question);
-  wrap_end(&wrap);
+  print_padded(STYLE_NAME, probe->name, is_narrow ? 0 : 16);
+  if (is_narrow) printf("\n          ");
+  doctor_print_words(is_narrow ? 10 : 26, "", probe->question);
   if (answer->verdict != PROBE_BAD) return;
   doctor_print_paragraph("seen:", answer->found);
   doctor_print_paragraph("reported:", probe->reports);
@@ -176,7 +185,14 @@ static int doctor_probe_all(struct doctor *doctor, json_t *array)
     }
     if (!*doctor->runtime && *answer.runtime) {
       snprintf(doctor->runtime, sizeof doctor->runtime, "%s", answer.runtime);
-      if (!array) printf("Runtime %s\n\n", answer.runtime);
+      if (!array) {
+        struct wrap wrap = {.prefix = "  "};
+        printf("Runtime");
+        wrap.column = strlen("Runtime");
+        wrap_words(&wrap, STYLE_OFF, answer.runtime);
+        wrap_end(&wrap);
+        printf("\n");
+      }
     }
     n_bad += answer.verdict == PROBE_BAD;
     if (array)
@@ -227,8 +243,12 @@ static int doctor_run(int argc, char **argv)
     return output_json(json_pack("{s:o, s:I, s:i, s:o}", "runtime", output_json_string(doctor.runtime), "device",
                                  (json_int_t)doctor.device, "bad", n_bad, "probes", array),
                        status);
-  printf("\n%s\n", n_bad ? "What is BAD breaks programs; the lines below each say what hipmm does about it."
-                         : "Nothing bad was found.");
+  struct wrap wrap = {.prefix = ""};
+  printf("\n");
+  wrap_words(&wrap, STYLE_OFF,
+             n_bad ? "What is BAD breaks programs; the lines below each say what hipmm does about it."
+                   : "Nothing bad was found.");
+  wrap_end(&wrap);
   return output_finish(status);
 }
 

@@ -4,6 +4,7 @@
 #include "../array.h"
 #include "../cmd.h"
 #include "../trace/pointer_map.h"
+#include "../trace/stack_frames.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,11 +166,11 @@ void blocks_clear(struct blocks *blocks)
   *blocks = (struct blocks){0};
 }
 
-/* The first line of a stack, without its number. */
 void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, size_t name_bytes)
 {
   const char *text = stack_texts_get(&blocks->stacks, stack);
-  if (!text) text = "(not recorded)";
-  const char *in = strstr(text, " in ");
-  snprintf(name, name_bytes, "%.*s", (int)strcspn(in ? in + 4 : text, "\n"), in ? in + 4 : text);
+  if (text)
+    stack_frames_name(text, name, name_bytes);
+  else
+    snprintf(name, name_bytes, "(no call stack recorded)");
 }

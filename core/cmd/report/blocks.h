@@ -53,7 +53,9 @@ bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files);
 bool blocks_read_open(struct blocks *blocks, struct trace_logs *logs);
 void blocks_clear(struct blocks *blocks);
 
-/* The function that a stack begins with, for people. */
+enum { BLOCKS_STACK_NAME_BYTES = 240 };
+
+/* What a stack is called, for people; see stack_frames_name(). */
 void blocks_stack_name(const struct blocks *blocks, uint32_t stack, char *name, size_t name_bytes);
 
 #endif

@@ -3,6 +3,7 @@
 #include "findings.h"
 #include "../../base/text.h"
 #include "../../base/units.h"
+#include "../array.h"
 #include "../cmd.h"
 #include "moment.h"
 
@@ -133,6 +134,78 @@ static void findings_tell_repeats(struct findings *findings)
   if (times > 1) output_add_sentence(findings->sentences, "The program comes within 5 %% of the peak %u times.", times);
 }
 
+/* ---- Rises ----------------------------------------------------------------------------------------------------- */
+
+struct findings_tops {
+  struct findings_top {
+    uint64_t live;
+    uint32_t event;
+  } * items;
+  size_t n, capacity;
+};
+
+/* The tops of rises: what is between two of them falls by a twentieth of the peak at least. False: out of memory. */
+static bool findings_find_tops(const struct findings *findings, struct findings_tops *tops)
+{
+  const uint64_t *live = findings->live, step = live[findings->peak] / 20 + 1;
+  uint32_t top = 0, bottom = 0;
+  bool rises = true;
+  for (uint32_t event = 0; event <= findings->blocks->n_events; event++) {
+    uint64_t now = event < findings->blocks->n_events ? live[event] : 0;
+    if (rises ? now > live[top] : now < live[bottom]) {
+      top = bottom = event;
+    } else if (rises && now + step <= live[top]) {
+      if (!array_grow(&tops->items, tops->n, &tops->capacity, sizeof *tops->items)) return false;
+      tops->items[tops->n++] = (struct findings_top){live[top], top};
+      rises = false;
+      bottom = event;
+    } else if (!rises && now >= live[bottom] + step) {
+      rises = true;
+      top = event;
+    }
+  }
+  return true;
+}
+
+static int findings_compare_tops(const void *one, const void *other)
+{
+  const struct findings_top *a = one, *b = other;
+  if (a->live != b->live) return a->live < b->live ? -1 : 1;
+  return a->event < b->event ? -1 : a->event > b->event;
+}
+
+/* Of a program that does the like again and again, such as a training: what differs when it peaks. */
+static bool findings_tell_rises(struct findings *findings)
+{
+  struct findings_tops tops = {NULL, 0, 0};
+  struct moment_groups usual = {0}, most = {0};
+  bool good = findings_find_tops(findings, &tops);
+  char words[FINDINGS_WORDS];
+  if (tops.n) qsort(tops.items, tops.n, sizeof *tops.items, findings_compare_tops);
+  const struct findings_top *middle = tops.n ? &tops.items[tops.n / 2] : NULL;
+  double times = middle ? (double)findings->live[findings->peak] / (double)middle->live : 0;
+  if (good && tops.n >= 5 && times >= 1.25) {
+    good = moment_group(findings->blocks, (struct moment){.event = middle->event}, MOMENT_BY_SIZE, &usual) &&
+           moment_group(findings->blocks, (struct moment){.event = findings->peak}, MOMENT_BY_SIZE, &most);
+    double more = usual.blocks ? (double)most.blocks / (double)usual.blocks : 1;
+    if (good)
+      output_add_sentence(
+          findings->sentences,
+          "Memory rises and falls %zu times, and half of the rises stay below %s. The peak is %.1f times as high, with "
+          "%llu block%s where the middle one has %llu: %s.",
+          tops.n, findings_bytes(middle->live, words), times, (unsigned long long)most.blocks, text_plural(most.blocks),
+          (unsigned long long)usual.blocks,
+          more < 1.05                      ? "larger blocks, not more"
+          : more < 1 + (times - 1) / 4     ? "mostly larger blocks"
+          : more < 1 + (times - 1) / 4 * 3 ? "more blocks, and larger"
+                                           : "more blocks");
+  }
+  free(usual.items);
+  free(most.items);
+  free(tops.items);
+  return good;
+}
+
 /* ---- The rest -------------------------------------------------------------------------------------------------- */
 
 static void findings_tell_pages(struct findings *findings, const struct pages_result *pages)
@@ -167,6 +240,12 @@ static void findings_tell_end(struct findings *findings)
                         "%llu allocation%s of more than 256 TiB %s no memory: no device has that much.",
                         (unsigned long long)blocks->impossible, text_plural(blocks->impossible),
                         blocks->impossible == 1 ? "counts as" : "count as");
+  if (blocks->overlaid)
+    output_add_sentence(
+        findings->sentences,
+        "Allocations at the address of a block that the log has not freed: %llu; such a block counts as "
+        "freed then. The log lacks frees, or the logs together are of several processes.",
+        (unsigned long long)blocks->overlaid);
   if (blocks->unmatched_frees)
     output_add_sentence(findings->sentences,
                         "Frees of blocks that the log does not allocate: %llu; it begins in the middle of the program.",
@@ -177,7 +256,8 @@ json_t *findings_tell(const struct blocks *blocks, const uint64_t *live, uint32_
                       const struct pages_result *pages)
 {
   struct findings findings = {blocks, live, peak, json_array()};
-  if (findings.sentences && findings_tell_peak(&findings) && findings_tell_climb(&findings)) {
+  if (findings.sentences && findings_tell_peak(&findings) && findings_tell_rises(&findings) &&
+      findings_tell_climb(&findings)) {
     findings_tell_lasting(&findings);
     findings_tell_repeats(&findings);
     findings_tell_pages(&findings, pages);

@@ -201,12 +201,16 @@ static void html_put_json_text(FILE *file, const char *text)
 
 static bool html_json(const struct html *html)
 {
-  json_t *object = json_copy((json_t *)html->summary), *stacks = json_array();
+  json_t *object = json_copy((json_t *)html->summary), *stacks = json_array(), *names = json_array();
+  char name[BLOCKS_STACK_NAME_BYTES];
   for (uint32_t i = 0; i < html->blocks->stacks.n; i++) {
     const char *text = stack_texts_get(&html->blocks->stacks, i);
     json_array_append_new(stacks, output_json_string(text ? text : ""));
+    blocks_stack_name(html->blocks, i, name, sizeof name);
+    json_array_append_new(names, output_json_string(name));
   }
   json_object_set_new(object, "stacks", stacks);
+  json_object_set_new(object, "stack_names", names);
   json_object_set_new(object, "kept_blocks", json_integer((json_int_t)html->n_kept));
   char *text = json_dumps(object, JSON_COMPACT);
   json_decref(object);

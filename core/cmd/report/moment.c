@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* moment.c: see moment.h. */
 #include "moment.h"
+#include "../cmd.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ bool moment_group(const struct blocks *blocks, struct moment moment, enum moment
 
 static json_t *moment_group_json(const struct blocks *blocks, const struct moment_group *group, enum moment_key by)
 {
-  char text[24];
+  char text[BLOCKS_STACK_NAME_BYTES];
   json_t *object = json_pack("{s:I, s:I}", "blocks", (json_int_t)group->blocks, "bytes", (json_int_t)group->bytes);
   switch (by) {
   case MOMENT_BY_STREAM:
@@ -65,7 +66,11 @@ static json_t *moment_group_json(const struct blocks *blocks, const struct momen
                         group->key < blocks->threads.n ? json_integer((json_int_t)blocks->threads.values[group->key])
                                                        : json_string("others"));
     break;
-  case MOMENT_BY_STACK: json_object_set_new(object, "stack", json_integer((json_int_t)group->key)); break;
+  case MOMENT_BY_STACK:
+    blocks_stack_name(blocks, (uint32_t)group->key, text, sizeof text);
+    json_object_set_new(object, "stack", json_integer((json_int_t)group->key));
+    json_object_set_new(object, "name", output_json_string(text));
+    break;
   default: json_object_set_new(object, "size", json_integer((json_int_t)group->key)); break;
   }
   return object;

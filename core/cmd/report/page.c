@@ -28,25 +28,38 @@ static bool page_line_is(const char *line, size_t length, const char *wanted)
   return strlen(wanted) == length && strncmp(line, wanted, length) == 0;
 }
 
-/* A page has a line "@NAME@" in the place of each other part. */
-bool page_write(FILE *file, const char *part, const char *title, bool (*put)(FILE *file, const void *closure),
-                const void *closure)
+struct page {
+  FILE *file;
+  const char *title;
+  bool (*put)(FILE *file, const void *closure);
+  const void *closure;
+};
+
+/* A part has a line "@NAME@" in the place of another one. */
+static bool page_write_part(const struct page *page, const char *part)
 {
   const char *line = page_part(part);
   bool good = true;
   while (good && *line) {
     size_t length = strcspn(line, "\n");
     if (page_line_is(line, length, "@title@"))
-      page_put_text(file, title);
+      page_put_text(page->file, page->title);
     else if (page_line_is(line, length, "@style@"))
-      fputs(page_part("page.css"), file);
+      fputs(page_part("page.css"), page->file);
     else if (page_line_is(line, length, "@script@"))
-      fputs(page_part("page.js"), file);
+      fputs(page_part("page.js"), page->file);
     else if (page_line_is(line, length, "@data@"))
-      good = put(file, closure);
+      good = page->put(page->file, page->closure);
     else
-      fprintf(file, "%.*s\n", (int)length, line);
+      fprintf(page->file, "%.*s\n", (int)length, line);
     line += length + (line[length] == '\n');
   }
   return good;
+}
+
+bool page_write(FILE *file, const char *part, const char *title, bool (*put)(FILE *file, const void *closure),
+                const void *closure)
+{
+  const struct page page = {file, title, put, closure};
+  return page_write_part(&page, "head.html") && page_write_part(&page, part);
 }

@@ -86,13 +86,15 @@
   const eventName = event => "event " + count(event) + (hasTimes ? " (" + seconds(timeOf(event)) + ")" : "");
   const streamName = index => summary.streams[index] ? "stream " + summary.streams[index].name : "other streams";
   const threadName = index => summary.threads[index] ? "thread " + summary.threads[index].name : "other threads";
-  // "#3 in name+0x12 from file (+0x34)": the name.
+  // "#3 in name+0x12 from file (+0x34)": the name. "#3 in name from folder/file.py:7": "name file.py:7".
   const frameName = line => {
     const found = / in (.*?)(?:\+0x[0-9a-f]+)? from (\S+)/.exec(line);
-    return found ? (found[1] === "?" ? found[2].replace(/.*\//, "") : found[1]) : line.replace(/^\s*#\d+ (in )?/, "");
+    if (!found) return line.replace(/^\s*#\d+ (in )?/, "");
+    const file = found[2].replace(/.*\//, "");
+    return found[1] === "?" ? file : /:\d+$/.test(file) ? found[1] + " " + file : found[1];
   };
   const framesOf = index => (summary.stacks[index] || "").split("\n").filter(line => line.trim()).map(frameName);
-  const stackName = index => index ? framesOf(index).slice(0, 4).join(" ← ") : "(no call stack recorded)";
+  const stackName = index => summary.stack_names[index];
 
   // ---- Tables -----------------------------------------------------------------------------------------------------
 
@@ -123,13 +125,14 @@
   }
 
   function showWhole() {
-    byId("counts").textContent = plural(events, "event") + ", " + plural(summary.allocations, "allocation") + " of " +
+    byId("counts").textContent = plural(events, "event") + " (allocations and frees), " + plural(summary.allocations, "allocation") + " of " +
       bytes(summary.requested_bytes) + " in all" + (hasTimes ? ", over " + seconds(times[times.length - 1]) : "");
-    fill("findings", ...(summary.findings || ["The log has no events."]).map(sentence => element("li", sentence)));
+    fill("findings", ...(summary.findings || ["The log has no events."]).map(sentence =>
+      element("li", sentence.replace(/(\d) (%|[KMGT]iB|bytes|s\b)/g, "$1\u00a0$2"))));
     const requested = summary.requested_bytes;
     fill("sizes", table("size", (summary.sizes || []).map(bin =>
       [bytes(2 ** bin.log2) + " to " + bytes(2 ** (bin.log2 + 1)), bin.blocks, bin.bytes]), requested));
-    fill("lives", table("events until the free", (summary.lifetimes || []).map(bin =>
+    fill("lives", table("events from allocation to free", (summary.lifetimes || []).map(bin =>
       [count(2 ** bin.log2) + " to " + count(2 ** (bin.log2 + 1) - 1), bin.blocks, bin.bytes]), requested));
     const users = list => (list || []).map(user => [user.name, user.blocks, user.bytes])
       .sort((a, b) => b[2] - a[2]).slice(0, 30);
@@ -237,10 +240,11 @@
     context.fillStyle = paint("--faint");
     context.font = 11 * scale + "px system-ui, sans-serif";
     context.fillText(bytes(top), 4 * scale, 11 * scale);
-    for (let i = 0; i <= 6; i++) {
-      const at = start + (end - start) * i / 6, text = isTime ? seconds(at) : count(Math.round(at));
-      context.textAlign = i === 0 ? "left" : i === 6 ? "right" : "center";
-      context.fillText(text, width * i / 6, full - 3 * scale);
+    const ticks = Math.max(1, Math.min(6, Math.floor(width / scale / 80)));
+    for (let i = 0; i <= ticks; i++) {
+      const at = start + (end - start) * i / ticks, text = isTime ? seconds(at) : count(Math.round(at));
+      context.textAlign = i === 0 ? "left" : i === ticks ? "right" : "center";
+      context.fillText(text, width * i / ticks, full - 3 * scale);
     }
     context.textAlign = "left";
     drawMoment(context, width, full, scale);
@@ -256,7 +260,7 @@
       if (x > -width && x < 2 * width) context.lineTo(x, y(Math.min(pages[i], 1.05 * top)));
     }
     context.stroke();
-    byId("curve-note").textContent = "; the line is what pages of 2 MiB with live blocks have";
+    byId("curve-note").textContent = "; the orange line: all of the 2 MiB pages that they touch";
   }
   function drawMoment(context, width, full, scale) {
     context.fillStyle = paint("--ink");

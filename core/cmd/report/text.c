@@ -88,6 +88,7 @@ static void text_narrow_group(const json_t *group, uint64_t whole, const char *n
 static void text_group(const json_t *group, uint64_t whole, const char *name)
 {
   char words[TEXT_WORDS];
+  struct wrap wrap = {.prefix = "                                       "};
   uint64_t bytes = text_number(group, "bytes");
   if (terminal_width() < TEXT_NARROW) {
     text_narrow_group(group, whole, name);
@@ -96,13 +97,14 @@ static void text_group(const json_t *group, uint64_t whole, const char *name)
   printf("  %10s %5.1f %%  %8llu block%-1s  ", units_format_bytes(bytes, words, sizeof words),
          whole ? 100.0 * (double)bytes / (double)whole : 0, (unsigned long long)text_number(group, "blocks"),
          text_plural(text_number(group, "blocks")));
-  output_text(stdout, name);
-  putchar('\n');
+  wrap.column = strlen(wrap.prefix);
+  wrap_words(&wrap, STYLE_OFF, name);
+  wrap_end(&wrap);
 }
 
 static void text_moment(const json_t *moment, const struct blocks *blocks, const char *heading)
 {
-  char name[160], words[TEXT_WORDS];
+  char name[BLOCKS_STACK_NAME_BYTES], words[TEXT_WORDS];
   size_t i;
   json_t *group;
   uint64_t whole = text_number(moment, "bytes");

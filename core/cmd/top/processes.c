@@ -29,15 +29,36 @@ static bool processes_is_left_over(int file)
   return fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-/* Copies what the process has written between two changes. False: it is no such file, or of another version. */
+/* Whether the file has this release's structs, or larger ones. */
+static bool processes_is_readable(const struct live_file *head)
+{
+  uint64_t rows_bytes = (uint64_t)head->n_rows * head->row_bytes;
+  return memcmp(head->magic, LIVE_MAGIC, sizeof head->magic) == 0 && head->row_bytes >= sizeof *head->rows &&
+         head->rows_offset >= offsetof(struct live_file, rows) && head->rows_offset + rows_bytes <= head->file_bytes;
+}
+
+static bool processes_copy_rows(int file, struct live_file *copy)
+{
+  if (copy->n_rows > LIVE_ROWS) copy->n_rows = LIVE_ROWS;
+  if (copy->row_bytes == sizeof *copy->rows) {
+    ssize_t bytes = (ssize_t)(copy->n_rows * sizeof *copy->rows);
+    return pread(file, copy->rows, (size_t)bytes, copy->rows_offset) == bytes;
+  }
+  for (uint32_t i = 0; i < copy->n_rows; i++)
+    if (pread(file, &copy->rows[i], sizeof *copy->rows, copy->rows_offset + (off_t)i * copy->row_bytes) !=
+        sizeof *copy->rows)
+      return false;
+  return true;
+}
+
+/* Copies what the process has written between two changes. False: it is no such file, or of a release that wrote less. */
 static bool processes_copy(int file, struct live_file *copy)
 {
+  const ssize_t head = offsetof(struct live_file, rows);
   for (int tries = 0; tries < PROCESSES_TRIES; tries++) {
     uint64_t sequence = 1;
-    if (pread(file, copy, sizeof *copy, 0) != sizeof *copy) return false;
-    if (memcmp(copy->magic, LIVE_MAGIC, sizeof copy->magic) != 0 || copy->file_bytes != sizeof *copy ||
-        copy->row_bytes != sizeof *copy->rows)
-      return false;
+    if (pread(file, copy, (size_t)head, 0) != head || !processes_is_readable(copy)) return false;
+    if (!processes_copy_rows(file, copy)) return false;
     if (pread(file, &sequence, sizeof sequence, offsetof(struct live_file, sequence)) != sizeof sequence) return false;
     if (sequence == copy->sequence && sequence % 2 == 0) return true;
     usleep(1000);
@@ -45,11 +66,10 @@ static bool processes_copy(int file, struct live_file *copy)
   return false;
 }
 
-/* Ends texts, and bounds counts. */
+/* Ends texts. */
 static void processes_make_safe(struct live_file *copy)
 {
   copy->command[sizeof copy->command - 1] = '\0';
-  if (copy->n_rows > LIVE_ROWS) copy->n_rows = LIVE_ROWS;
   for (uint32_t i = 0; i < copy->n_rows; i++) {
     copy->rows[i].path[sizeof copy->rows[i].path - 1] = '\0';
     copy->rows[i].type[sizeof copy->rows[i].type - 1] = '\0';

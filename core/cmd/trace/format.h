@@ -14,11 +14,15 @@ struct trace_format {
   void *(*open)(struct trace_lines *lines, char *message, size_t message_bytes);
   void (*close)(void *reader);
 
-  /* One of the two. `line`: of a format with lines, the row in one, without its newline; TRACE_LINE_END: it has none. Blank
-   * lines are left out. `next`: the next row of another format. On TRACE_LINE_ERROR `message` has the reason. */
+  /* `line`: of a format with lines, the row in one, without its newline; TRACE_LINE_END: it has none. Blank lines are left
+   * out. `next`: the next row of another format; of one with lines, the next of those that `line` kept to sort them. On
+   * TRACE_LINE_ERROR `message` has the reason. */
   enum trace_line (*line)(void *reader, uint32_t number, const char *line, const char *end, struct trace_row *row_out,
                           char *message, size_t message_bytes);
   enum trace_line (*next)(void *reader, struct trace_row *row_out, char *message, size_t message_bytes);
+
+  /* The line of the row that `next` gave last, of a format with lines that sorts them. Else NULL: the rows are counted. */
+  uint32_t (*line_of_row)(const void *reader);
 
   bool frees_lack_sizes; /* rows.c adds those of the allocations */
 

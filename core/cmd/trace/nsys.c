@@ -18,6 +18,7 @@ static bool nsys_is(const char *start, size_t bytes)
 #include <stdlib.h>
 
 enum { NSYS_KIND_DEVICE = 2, NSYS_KIND_MANAGED = 4 }; /* CUDA_MEMOPR_MEMORY_KIND_… */
+enum { NSYS_NO_STREAM = 0xffffffff };                 /* CUPTI_INVALID_STREAM_ID: of a call that takes no stream */
 enum { NSYS_ALLOCATION = 0, NSYS_DEALLOCATION = 1 };  /* CUDA_DEV_MEM_EVENT_OPR_… */
 
 struct nsys_reader {
@@ -125,13 +126,14 @@ static bool nsys_read_row(struct nsys_reader *reader, struct trace_row *row_out)
 {
   int64_t time = sqlite3_column_int64(reader->rows, 0), kind = sqlite3_column_int64(reader->rows, 3);
   int64_t operation = sqlite3_column_int64(reader->rows, 4), bytes = sqlite3_column_int64(reader->rows, 2);
+  int64_t stream = sqlite3_column_int64(reader->rows, 5);
   if ((kind != NSYS_KIND_DEVICE && kind != NSYS_KIND_MANAGED) || bytes < 0 ||
       (operation != NSYS_ALLOCATION && operation != NSYS_DEALLOCATION))
     return false;
   *row_out = (struct trace_row){.action = operation == NSYS_ALLOCATION ? TRACE_ALLOCATE : TRACE_FREE,
                                 .pointer = (uint64_t)sqlite3_column_int64(reader->rows, 1),
                                 .bytes = (uint64_t)bytes,
-                                .stream = (uint64_t)sqlite3_column_int64(reader->rows, 5),
+                                .stream = stream == NSYS_NO_STREAM ? 0 : (uint64_t)stream,
                                 .thread = (uint32_t)sqlite3_column_int64(reader->rows, 6),
                                 .nanoseconds = TRACE_NO_TIME};
   if (time >= 0 && !__builtin_add_overflow(time, reader->start, &time)) row_out->nanoseconds = time;

@@ -10,10 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *trace_rows_command = "replay";
+
+void trace_rows_set_command(const char *name)
+{
+  trace_rows_command = name;
+}
+
 /* In the order in which they are tried. */
 static const struct trace_format *const trace_formats[] = {
-    &trace_format_record, &trace_format_state,   &trace_format_snapshot, &trace_format_nsys,
-    &trace_format_umpire, &trace_format_rocprof, &trace_format_rmm};
+    &trace_format_record, &trace_format_umpire,  &trace_format_state, &trace_format_snapshot,
+    &trace_format_nsys,   &trace_format_rocprof, &trace_format_rmm};
 
 /* The sizes of what is allocated, for formats whose frees lack them. */
 struct trace_sizes {
@@ -122,13 +129,17 @@ static enum trace_line trace_rows_next_row(struct trace_rows *rows, struct trace
 {
   char what[512];
   enum trace_line state = rows->format->next(rows->reader, row_out, what, sizeof what);
-  if (state == TRACE_LINE && rows->line < UINT32_MAX) rows->line++;
+  if (state == TRACE_LINE && rows->format->line_of_row)
+    rows->line = rows->format->line_of_row(rows->reader);
+  else if (state == TRACE_LINE && rows->line < UINT32_MAX)
+    rows->line++;
   return state == TRACE_LINE_ERROR ? trace_rows_fail(rows, what) : state;
 }
 
 enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_out)
 {
-  enum trace_line state = rows->format->line ? trace_rows_next_line(rows, row_out) : trace_rows_next_row(rows, row_out);
+  enum trace_line state = rows->format->line ? trace_rows_next_line(rows, row_out) : TRACE_LINE_END;
+  if (state == TRACE_LINE_END && rows->format->next) state = trace_rows_next_row(rows, row_out);
   if (state == TRACE_LINE && rows->format->frees_lack_sizes && !trace_sizes_note(&rows->sizes, row_out))
     return trace_rows_fail(rows, "out of memory while reading it");
   return state;
@@ -209,8 +220,8 @@ static bool trace_rows_begin(struct trace_rows *rows, const char *file)
   size_t bytes = trace_lines_peek(&rows->lines, &start), i = 0;
   const char *tool = trace_packer(start, bytes);
   if (tool) {
-    snprintf(what, sizeof what, "is %s-compressed; pipe it: %s -dc %s | hipmm replay -", tool, tool,
-             rows->from_standard_input ? "FILE" : rows->file);
+    snprintf(what, sizeof what, "is %s-compressed; pipe it: %s -dc %s | hipmm %s -", tool, tool,
+             rows->from_standard_input ? "FILE" : rows->file, trace_rows_command);
     return trace_rows_fail(rows, what) == TRACE_LINE;
   }
   while (!trace_formats[i]->is(start, bytes)) i++; /* the last one takes any */

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SNAPSHOT_MOST_FRAMES = 64, SNAPSHOT_FRAME_BYTES = 768 };
+enum { SNAPSHOT_MOST_FRAMES = 128, SNAPSHOT_FRAME_BYTES = 768 };
 
 struct snapshot_event {
   struct trace_row row;
@@ -39,6 +39,33 @@ struct snapshot {
 
 /* ---- Call stacks ----------------------------------------------------------------------------------------------- */
 
+/* A function of Python's C API, such as _PyEval_EvalFrameDefault. */
+static bool snapshot_name_is_interpreter(const struct tree_value *name)
+{
+  const char *at = name->text, *end = at + name->length;
+  if (at < end && *at == '_') at++;
+  if (end - at < 3 || at[0] != 'P' || at[1] != 'y') return false;
+  while (at < end && ((*at | 0x20) >= 'a' && (*at | 0x20) <= 'z')) at++;
+  return at < end && *at == '_';
+}
+
+/* Whether a frame tells nothing of the program: it takes the stack, begins the thread, or is the interpreter of Python. With
+ * stacks="all", as is the default, a third of the frames are such. */
+static bool snapshot_frame_is_noise(const struct tree_value *frame)
+{
+  static const char *const begins[] = {"torch::unwind::",
+                                       "torch::CapturedTraceback::gather",
+                                       "torch::cuda::(anonymous namespace)::gather_with_cpp",
+                                       "_start",
+                                       "__libc_",
+                                       "__clone"};
+  const struct tree_value *name = tree_get(frame, "name", TREE_TEXT);
+  if (!name || tree_get_number(frame, "line", 0)) return false;
+  for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+    if (name->length >= strlen(begins[i]) && memcmp(name->text, begins[i], strlen(begins[i])) == 0) return true;
+  return snapshot_name_is_interpreter(name);
+}
+
 /* Writes a frame as the adaptors do. Returns its length. */
 static size_t snapshot_frame(const struct tree_value *frame, unsigned index, char line[SNAPSHOT_FRAME_BYTES])
 {
@@ -57,14 +84,16 @@ static size_t snapshot_frame(const struct tree_value *frame, unsigned index, cha
 /* The frames as lines, innermost first; the caller frees it. NULL: out of memory. */
 static char *snapshot_text(const struct tree_value *frames)
 {
-  unsigned n = frames->length < SNAPSHOT_MOST_FRAMES ? frames->length : SNAPSHOT_MOST_FRAMES, index = 0;
-  char *text = malloc((size_t)n * SNAPSHOT_FRAME_BYTES + 1);
+  unsigned index = 0;
+  char *text = malloc((size_t)SNAPSHOT_MOST_FRAMES * SNAPSHOT_FRAME_BYTES + 1);
   size_t used = 0;
   if (!text) return NULL;
-  for (const struct tree_item *item = frames->first; item && index < n; item = item->next, index++) {
-    used += snapshot_frame(item->value, index, text + used);
-    text[used++] = '\n';
-  }
+  for (int pass = 0; pass < 2 && !index; pass++) /* all frames where none tells of the program */
+    for (const struct tree_item *item = frames->first; item && index < SNAPSHOT_MOST_FRAMES; item = item->next) {
+      if (!pass && snapshot_frame_is_noise(item->value)) continue;
+      used += snapshot_frame(item->value, index++, text + used);
+      text[used++] = '\n';
+    }
   text[used] = '\0';
   return text;
 }
@@ -212,16 +241,14 @@ static bool snapshot_read(struct snapshot *snapshot, const struct tree_value *tr
 
 /* ---- Life ------------------------------------------------------------------------------------------------------ */
 
+/* A log of Umpire, which is JSON too, is tried before. */
 static bool snapshot_is(const char *start, size_t bytes)
 {
-  static const char pickle = (char)0x80, archive[] = "PK\3\4", umpire[] = "\"replay\"", payload[] = "\"payload\"";
+  static const char pickle = (char)0x80, archive[] = "PK\3\4";
   if (bytes > 1 && start[0] == pickle && start[1] <= 5) return true;
   if (bytes > strlen(archive) && memcmp(start, archive, strlen(archive)) == 0) return true;
   while (bytes && (*start == ' ' || *start == '\n' || *start == '\r' || *start == '\t')) start++, bytes--;
-  if (!bytes || (*start != '{' && *start != '[')) return false;
-  const char *line_end = memchr(start, '\n', bytes);
-  size_t length = line_end ? (size_t)(line_end - start) : bytes;
-  return !memmem(start, length, umpire, strlen(umpire)) && !memmem(start, length, payload, strlen(payload));
+  return bytes && (*start == '{' || *start == '[');
 }
 
 static void snapshot_close(void *reader)
@@ -243,8 +270,10 @@ static const char *snapshot_refusal(const struct tree_value *root)
     return "is a list, as torch.cuda.memory_snapshot() gives; it has no events: write it with "
            "torch.cuda.memory._dump_snapshot()";
   if (!tree_get(root, "device_traces", TREE_LIST) && !tree_get(root, "segments", TREE_LIST))
-    return "has no \"device_traces\" and no \"segments\": neither a snapshot of torch.cuda.memory._snapshot() nor "
-           "another log";
+    return "has no \"device_traces\" and no \"segments\": neither a snapshot of torch.cuda.memory._snapshot(), nor one "
+           "of "
+           "hipmm (\"runtime\", \"stacks\"), the report of a process (\"process\", \"memory\") or a log of Umpire "
+           "(\"replay\")";
   return NULL;
 }
 

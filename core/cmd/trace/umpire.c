@@ -3,7 +3,8 @@
  * program printed. Since Umpire 5 an event is {"category": "operation", "name": "allocate", "numeric_args": {"size": …},
  * "string_args": {"pointer": …}, "timestamp": …}. Before, an allocation had two lines, of which the second has the result:
  * {"event": "allocate", "payload": {"size": …}, "result": {"memory_ptr": …}, "timestamp": …}. Frees have no size, and no
- * event has a stream or thread. */
+ * event has a stream or thread. Memory of the host, which Umpire serves too, is left out: an allocator is made of a resource,
+ * such as "HOST" or "DEVICE", or of another allocator, and is named by an address. */
 #include "format.h"
 
 #include <jansson.h>
@@ -11,38 +12,82 @@
 #include <string.h>
 
 struct umpire_reader {
-  json_t *request; /* of an older release: the allocation whose result is due */
-  uint64_t releases, others;
+  json_t *request;                /* of an older release: the allocation whose result is due */
+  json_t *host_names, *host_refs; /* the allocators of host memory, as keys: their names, and their addresses as text */
+  uint64_t releases, of_host, others;
 };
 
-/* Whether the beginning has a line with an event for a replay. */
+/* Whether the beginning has a line of Umpire's: a JSON object that begins with the key that its releases write first. Other
+ * JSON can have the word "replay" too. */
 static bool umpire_is(const char *start, size_t bytes)
 {
-  static const char *const marks[] = {"\"replay\"", "\"payload\""};
+  static const char *const marks[][2] = {
+      {"\"category\"", "\"name\""}, {"\"kind\"", "\"payload\""}, {"\"event\"", "\"payload\""}};
   const char *end = start + bytes;
   for (const char *line = start, *next; line < end; line = next) {
     const char *newline = memchr(line, '\n', (size_t)(end - line));
     next = newline ? newline + 1 : end;
-    for (size_t i = 0; *line == '{' && i < sizeof marks / sizeof *marks; i++)
-      if (memmem(line, (size_t)(next - line), marks[i], strlen(marks[i]))) return true;
+    if (*line != '{') continue;
+    for (line++; line < next && *line == ' ';) line++;
+    size_t length = (size_t)(next - line);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+      if (length > strlen(marks[i][0]) && memcmp(line, marks[i][0], strlen(marks[i][0])) == 0 &&
+          memmem(line, length, marks[i][1], strlen(marks[i][1])))
+        return true;
   }
   return false;
-}
-
-static void *umpire_open(struct trace_lines *lines, char *message, size_t message_bytes)
-{
-  struct umpire_reader *reader = calloc(1, sizeof *reader);
-  (void)lines;
-  if (!reader) snprintf(message, message_bytes, "out of memory");
-  return reader;
 }
 
 static void umpire_close(void *state)
 {
   struct umpire_reader *reader = state;
   json_decref(reader->request);
+  json_decref(reader->host_names);
+  json_decref(reader->host_refs);
   free(reader);
 }
+
+static void *umpire_open(struct trace_lines *lines, char *message, size_t message_bytes)
+{
+  struct umpire_reader *reader = calloc(1, sizeof *reader);
+  (void)lines;
+  if (reader) {
+    reader->host_names = json_object();
+    reader->host_refs = json_object();
+  }
+  if (reader && reader->host_names && reader->host_refs) return reader;
+  snprintf(message, message_bytes, "out of memory");
+  if (reader) umpire_close(reader);
+  return NULL;
+}
+
+/* ---- Allocators of host memory --------------------------------------------------------------------------------- */
+
+/* Notes an allocator that is made. `source` is the allocator that it takes its memory from; NULL: it is a resource. */
+static void umpire_note_allocator(struct umpire_reader *reader, const char *name, const char *source, const char *ref)
+{
+  static const char *const resources[] = {"HOST", "PINNED", "FILE", "SHARED"};
+  bool is_host = source && json_object_get(reader->host_names, source);
+  for (size_t i = 0; name && !source && i < sizeof resources / sizeof *resources; i++)
+    is_host = is_host || strncmp(name, resources[i], strlen(resources[i])) == 0;
+  if (!name || !ref) return;
+  if (is_host) {
+    json_object_set_new(reader->host_names, name, json_true());
+    json_object_set_new(reader->host_refs, ref, json_true());
+  } else { /* an address can be that of an allocator that is no more */
+    json_object_del(reader->host_refs, ref);
+  }
+}
+
+/* Whether the event is of host memory, which is counted. */
+static bool umpire_is_of_host(struct umpire_reader *reader, const json_t *ref)
+{
+  bool is_host = json_is_string(ref) && json_object_get(reader->host_refs, json_string_value(ref));
+  reader->of_host += is_host;
+  return is_host;
+}
+
+/* ---- Events ---------------------------------------------------------------------------------------------------- */
 
 /* An address as text: "0x7f0000000000", "(nil)". */
 static bool umpire_address(const json_t *value, uint64_t *address_out)
@@ -69,9 +114,14 @@ static enum trace_line umpire_operation(struct umpire_reader *reader, const json
   const char *name = json_string_value(json_object_get(event, "name"));
   const json_t *numbers = json_object_get(event, "numeric_args"), *texts = json_object_get(event, "string_args");
   const json_t *size = json_object_get(numbers, "size"), *pointer = json_object_get(texts, "pointer");
+  const json_t *ref = json_object_get(texts, "allocator_ref");
   bool allocates = name && (strcmp(name, "allocate") == 0 || strcmp(name, "named_allocate") == 0);
   if (name && strcmp(name, "release") == 0) reader->releases++;
+  if (name && (strcmp(name, "make_memory_resource") == 0 || strcmp(name, "make_allocator") == 0))
+    umpire_note_allocator(reader, json_string_value(json_object_get(json_object_get(event, "tags"), "allocator_name")),
+                          json_string_value(json_object_get(texts, "arg0")), json_string_value(ref));
   if (!allocates && !(name && strcmp(name, "deallocate") == 0)) return TRACE_LINE_END;
+  if (umpire_is_of_host(reader, ref)) return TRACE_LINE_END;
   row->action = allocates ? TRACE_ALLOCATE : TRACE_FREE;
   return (size || !allocates) && umpire_fill(row, event, allocates ? size : NULL, pointer) ? TRACE_LINE
                                                                                            : TRACE_LINE_ERROR;
@@ -83,12 +133,20 @@ static enum trace_line umpire_event(struct umpire_reader *reader, json_t *event,
   const char *name = json_string_value(json_object_get(event, "event"));
   const json_t *payload = json_object_get(event, "payload"), *result = json_object_get(event, "result");
   const json_t *size = json_object_get(payload, "size");
-  if (strcmp(name, "deallocate") == 0) {
+  if (strcmp(name, "makeMemoryResource") == 0)
+    umpire_note_allocator(reader, json_string_value(json_object_get(payload, "name")), NULL, json_string_value(result));
+  if (strcmp(name, "makeAllocator") == 0 && result)
+    umpire_note_allocator(reader, json_string_value(json_object_get(payload, "allocator_name")),
+                          json_string_value(json_array_get(json_object_get(payload, "args"), 0)),
+                          json_string_value(json_object_get(result, "allocator_ref")));
+  if (strcmp(name, "release") == 0) reader->releases++;
+  bool allocates = strcmp(name, "allocate") == 0, frees = strcmp(name, "deallocate") == 0;
+  if ((!allocates && !frees) || umpire_is_of_host(reader, json_object_get(payload, "allocator_ref")))
+    return TRACE_LINE_END;
+  if (frees) {
     row->action = TRACE_FREE;
     return umpire_fill(row, event, NULL, json_object_get(payload, "memory_ptr")) ? TRACE_LINE : TRACE_LINE_ERROR;
   }
-  if (strcmp(name, "release") == 0) reader->releases++;
-  if (strcmp(name, "allocate") != 0) return TRACE_LINE_END;
   if (!size) return TRACE_LINE_ERROR;
   json_t *before = reader->request;
   reader->request = result ? NULL : json_incref(event);
@@ -139,14 +197,19 @@ static enum trace_line umpire_line(void *state, uint32_t number, const char *lin
 static void umpire_remark(const void *state, char *text, size_t text_bytes)
 {
   const struct umpire_reader *reader = state;
-  int used = 0;
+  const struct {
+    uint64_t count;
+    const char *one, *many;
+  } parts[] = {{reader->of_host, "event of host memory", "events of host memory"},
+               {reader->releases, "release of a pool's idle memory", "releases of a pool's idle memory"},
+               {reader->others, "line of JSON without an event", "lines of JSON without an event"}};
+  size_t used = 0;
   *text = '\0';
-  if (reader->releases)
-    used = snprintf(text, text_bytes, "left out: %llu release%s of a pool's idle memory",
-                    (unsigned long long)reader->releases, reader->releases == 1 ? "" : "s");
-  if (reader->others && used >= 0 && (size_t)used < text_bytes)
-    snprintf(text + used, text_bytes - (size_t)used, "%s%llu line%s of JSON without an event",
-             used ? ", " : "left out: ", (unsigned long long)reader->others, reader->others == 1 ? "" : "s");
+  for (size_t i = 0; i < sizeof parts / sizeof *parts && used < text_bytes; i++)
+    if (parts[i].count)
+      used += (size_t)snprintf(text + used, text_bytes - used, "%s%llu %s",
+                               used ? ", " : "left out: ", (unsigned long long)parts[i].count,
+                               parts[i].count == 1 ? parts[i].one : parts[i].many);
 }
 
 const struct trace_format trace_format_umpire = {.is = umpire_is,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* scheduler_threads.c: a thread for each queue, made when the queue gets its first operation. Queues are never freed, so
  * the thread never ends. Called by submit.c. The threads are detached and own nothing that must be released at exit. */
+#include "../../../core/base/thread.h"
 #include "internal.h"
-#include <signal.h>
 
 void software_threads_run(struct software_queue *queue)
 {
@@ -23,18 +23,13 @@ static void *scheduler_threads_main(void *argument)
   return NULL;
 }
 
-/* Signals of the application are for its own threads. */
 static bool scheduler_threads_start(struct software_queue *queue)
 {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
-  int result = pthread_create(&thread, &attributes, scheduler_threads_main, queue);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  int result = thread_start(&thread, &attributes, scheduler_threads_main, queue);
   pthread_attr_destroy(&attributes);
   return result == 0;
 }

@@ -2,12 +2,11 @@
 """DeviceBuffer, and copies between raw addresses and host memory."""
 
 import ctypes
-import operator
 from typing import Any
 
 from hipmm import Buffer
 from hipmm.rmm import _runtime
-from hipmm.rmm.pylibrmm.memory_resource._base import DeviceMemoryResource, rmm_errors
+from hipmm.rmm.pylibrmm.memory_resource._base import DeviceMemoryResource, rmm_errors, size_of
 from hipmm.rmm.pylibrmm.memory_resource._devices import get_current_device_resource
 from hipmm.rmm.pylibrmm.stream import DEFAULT_STREAM, Stream
 from hipmm.rmm.pylibrmm.utils import as_stream
@@ -29,13 +28,6 @@ def _bytes_of(name: str, memory: Any, writable: bool = False) -> memoryview:
     return view
 
 
-def _size(value: Any) -> int:
-    number = operator.index(value)
-    if number < 0:
-        raise OverflowError("can't convert negative value to size_t")
-    return number
-
-
 class DeviceBuffer(Buffer):
     """Device memory with an owner: `size` bytes of `mr` (None: the current resource), used and freed on `stream`. With `ptr`,
     a copy of the memory at that address, of the host or of a device."""
@@ -51,18 +43,15 @@ class DeviceBuffer(Buffer):
                 f"Argument 'mr' has incorrect type (expected DeviceMemoryResource, got {type(mr).__name__})"
             )
         resource = get_current_device_resource() if mr is None else mr
-        size = _size(size)
-        with rmm_errors():
-            self = super().__new__(cls, size, stream, resource._resource)
+        size = size_of(size)
+        with rmm_errors:
+            self = Buffer.__new__(cls, size, stream, resource._resource)  # super() takes a while before Python 3.12
         self._owner = resource
         if ptr and size:
-            self._write_device(_size(ptr), size, 0, stream)
+            self._write_device(size_of(ptr, "ptr"), size, 0, stream)
             if stream.is_default():
                 stream.synchronize()
         return self
-
-    def __init__(self, **_: Any) -> None:
-        pass
 
     # ---- Facts
 
@@ -110,7 +99,7 @@ class DeviceBuffer(Buffer):
 
     # ---- Copies
 
-    def copy(self, *_: Any, **__: Any) -> "DeviceBuffer":
+    def copy(self) -> "DeviceBuffer":  # type: ignore[override]
         """A DeviceBuffer with the same contents, of the same resource, on the same stream."""
         return DeviceBuffer(ptr=self.ptr, size=self.nbytes, stream=self.stream, mr=self.mr)
 
@@ -165,13 +154,13 @@ class DeviceBuffer(Buffer):
 
     def resize(self, new_size: int, stream: Stream = DEFAULT_STREAM) -> None:
         """Changes the size; the contents stay."""
-        with rmm_errors():
-            super().resize(_size(new_size), as_stream(stream))
+        with rmm_errors:
+            super().resize(size_of(new_size, "new_size"), as_stream(stream))
 
     def reserve(self, new_capacity: int, stream: Stream = DEFAULT_STREAM) -> None:
         """Grows the capacity to at least `new_capacity`."""
-        with rmm_errors():
-            super().reserve(_size(new_capacity), as_stream(stream))
+        with rmm_errors:
+            super().reserve(size_of(new_capacity, "new_capacity"), as_stream(stream))
 
     def prefetch(self, device: int | None = None, stream: Stream | None = None) -> None:
         """Moves managed memory to a device (None: the current one; -1: the host). No effect on other memory."""
@@ -213,7 +202,7 @@ def copy_ptr_to_host(db: int, hb: Any, stream: Stream = DEFAULT_STREAM) -> None:
     view = _bytes_of("hb", hb, writable=True)
     if view.nbytes:
         target = (ctypes.c_char * view.nbytes).from_buffer(view)
-        _runtime.copy(ctypes.addressof(target), _size(db), view.nbytes, stream.handle)
+        _runtime.copy(ctypes.addressof(target), size_of(db, "db"), view.nbytes, stream.handle)
         stream.synchronize()
 
 
@@ -223,10 +212,10 @@ def copy_host_to_ptr(hb: Any, db: int, stream: Stream = DEFAULT_STREAM) -> None:
     view = _bytes_of("hb", hb)
     if view.nbytes:
         copy = (ctypes.c_char * view.nbytes).from_buffer_copy(view)
-        _runtime.copy(_size(db), ctypes.addressof(copy), view.nbytes, stream.handle)
+        _runtime.copy(size_of(db, "db"), ctypes.addressof(copy), view.nbytes, stream.handle)
         stream.synchronize()
 
 
 def copy_device_to_ptr(d_src: int, d_dst: int, count: int, stream: Stream = DEFAULT_STREAM) -> None:
     """Copies `count` bytes between addresses of device memory. Does not wait."""
-    _runtime.copy(_size(d_dst), _size(d_src), _size(count), as_stream(stream).handle)
+    _runtime.copy(size_of(d_dst, "d_dst"), size_of(d_src, "d_src"), size_of(count, "count"), as_stream(stream).handle)

@@ -200,8 +200,9 @@ int hipmm_is_initialized(void);
  * stack of which a caller holds a resource lives on with its memory: the status is HIPMM_OK, and a warning in the log
  * names each such resource with its references and the bytes that its stack holds.
  *
- * Other threads may be inside hipmm meanwhile. The last call waits for calls that were given no resource, and for calls
- * that look resources up or create them; new calls of this kind are HIPMM_E_STATE. A call on a resource needs a
+ * Other threads may be inside hipmm meanwhile. The last call waits for calls that were given no resource, for calls
+ * that look resources up or create them (new calls of these kinds are HIPMM_E_STATE), and for calls that use one stack
+ * after the other, such as hipmm_list(), hipmm_snapshot() and hipmm_trim(). A call on a resource needs a
  * reference until it returns, so no such call may be under way in a stack that is being destroyed. Inside a function of
  * the program that hipmm calls, finalisation and initialisation are HIPMM_E_STATE. A process may exit without calling
  * it. */
