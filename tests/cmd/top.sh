@@ -56,6 +56,7 @@ grep -q "^ *$two " "$work/out" && fail "another process than the one asked for i
 # The variable decides over the graph.
 HIPMM_PUBLISH=1 "$hipmm" bench --config silent.json --workload random --seconds 60 >/dev/null 2>&1 &
 three=$!
+holder=
 [ "$(value $three devices/0/pool live_blocks)" -gt 0 ] || fail "HIPMM_PUBLISH=1 does not publish"
 HIPMM_PUBLISH=0 "$hipmm" bench --config hipmm.json --workload random --seconds 0.3 >/dev/null 2>&1
 HIPMM_LOG=warning HIPMM_PUBLISH=yes "$hipmm" bench --config hipmm.json --workload random --seconds 0.1 >out 2>err
@@ -72,7 +73,7 @@ user=$(id -u)
 space=$(stat -Lc %i /proc/self/ns/pid)
 junk="/dev/shm/hipmm.$user.$space.9$$ /dev/shm/hipmm.$user.$space.99$$"
 newer="/dev/shm/hipmm.$user.$space.7$$"
-trap 'kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk $newer' EXIT
+trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk $newer' EXIT
 # Their writers live as long as they are tested: a shell that holds the locks of random bytes, and of what a process of a later
 # release would publish, whose head and rows are larger.
 "$python3" - $junk "$newer" "/dev/shm/hipmm.$user.$space.$one" <<'END' &
@@ -83,20 +84,23 @@ file_bytes, row_bytes, process, n_rows, n_wanted, offset = struct.unpack_from("<
 rows = [head[offset + i * row_bytes:][:row_bytes] + b"\xff" * 40 for i in range(n_rows)]
 number = int(sys.argv[3].rsplit(".", 1)[1])
 sizes = struct.pack("<6I", offset + 128 + 300 * (row_bytes + 40), row_bytes + 40, number, n_rows, n_wanted, offset + 128)
-later = head[:8] + sizes + head[32:offset] + b"\xff" * 128 + b"".join(rows)
+sequence = struct.pack("<Q", 2) # of a process that writes nothing now
+later = head[:8] + sizes + head[32:48] + sequence + head[56:offset] + b"\xff" * 128 + b"".join(rows)
 for name, content in zip(sys.argv[1:], (b"HIPMMLV1" + os.urandom(70000), b"HIPMMLV1" + os.urandom(10), later)):
     file = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
     os.write(file, content)
     fcntl.fcntl(file, 37, struct.pack("hhqqhxxxxxx", fcntl.F_WRLCK, 0, 0, 0, 0)[:32].ljust(32, b"\0"))  # F_OFD_SETLK
     held.append(file)
 open("held", "w").close()
-time.sleep(3)
+time.sleep(60)
 END
+holder=$!
 tries=0
 until [ -e held ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
 run 0 top
 prints "^ *$one devices/0 "
 prints "^ *7$$   devices/0/pool "
+kill "$holder"
 ln -s "$work/hipmm.json" "/dev/shm/hipmm.$user.$space.link-$$"
 run 0 top
 [ -f hipmm.json ] || fail "a symbolic link was followed"
@@ -105,7 +109,7 @@ rm -f "/dev/shm/hipmm.$user.$space.link-$$"
 # Files of other programs, and one in the name of another user, stay, and are not shown.
 foreign="/dev/shm/hipmm.notes-$$ /dev/shm/hipmm.$user.$space.$$.bak /dev/shm/hipmm.$user.$space.8$$
   /dev/shm/hipmm.9$user.$space.$$ /dev/shm/hipmm.$user.0$space.7$$"
-trap 'kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk $foreign' EXIT
+trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk $foreign' EXIT
 for file in $foreign; do echo "a user's own" >"$file"; done
 cp "/dev/shm/hipmm.$user.$space.$one" "/dev/shm/hipmm.9$user.$space.$$"
 run 0 top
@@ -120,7 +124,7 @@ if unshare --pid --fork --kill-child true 2>/dev/null; then
       >/dev/null 2>&1 &
     eval "$name=$!"
   done
-  trap 'kill -9 $box $other; kill $one $quiet $three 2>/dev/null; rm -rf "$work" $junk' EXIT
+  trap 'kill -9 $box $other; kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk' EXIT
   firsts() {
     "$hipmm" top --json | "$python3" -c 'import json, sys; print(sum(one["process"] == 1 for one in json.load(sys.stdin)))'
   }
