@@ -231,15 +231,9 @@ static bool stream_order_record(struct streams *streams, struct stream *stream)
   return recorded;
 }
 
-uint64_t stream_record_free(struct streams *streams, uint32_t id)
+void stream_record_event(struct streams *streams, uint32_t id)
 {
-  struct stream *stream = &streams->items[id];
-  stream->frees++;
-  stream_set_add(&streams->sets->unfinished, id);
-  /* The handle is valid during this call. If recording fails, the epoch has no event, and other streams wait for the
-   * device. */
-  if (streams->record == RECORD_ON_FREE) stream_order_record(streams, stream);
-  return stream->frees;
+  stream_order_record(streams, &streams->items[id]);
 }
 
 bool stream_cover(struct streams *streams, uint32_t id)

@@ -80,9 +80,6 @@ enum hipmm_status streams_enter(struct streams *streams, hipmm_stream_t handle, 
  * another stream before, that stream is not returned. */
 uint32_t streams_known_id(struct streams *streams, hipmm_stream_t handle);
 
-/* Counts a free on the stream and returns its epoch. With RECORD_ON_FREE, records the event. */
-uint64_t stream_record_free(struct streams *streams, uint32_t id);
-
 /* Whether an event covers all frees on the stream. Records one first if the handle may be used. */
 bool stream_cover(struct streams *streams, uint32_t id);
 
@@ -147,6 +144,20 @@ static inline hipmm_stream_t stream_usual_handle(hipmm_stream_t handle)
 static inline struct stream *stream_of(const struct streams *streams, uint32_t id)
 {
   return &streams->items[id];
+}
+
+/* Records the event at a free, during whose call the handle is valid. If that fails, the epoch has no event, and other
+ * streams wait for the device. */
+void stream_record_event(struct streams *streams, uint32_t id);
+
+/* Counts a free on the stream and returns its epoch. With RECORD_ON_FREE, records the event. */
+static inline uint64_t stream_record_free(struct streams *streams, uint32_t id)
+{
+  struct stream *stream = stream_of(streams, id);
+  stream->frees++;
+  if (!stream_set_has(&streams->sets->unfinished, id)) stream_set_add(&streams->sets->unfinished, id);
+  if (__builtin_expect(streams->record == RECORD_ON_FREE, 0)) stream_record_event(streams, id);
+  return stream->frees;
 }
 
 /* ---- Waiting for the device, or for a valid stream; the records do not change ---- */

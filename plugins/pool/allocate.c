@@ -13,74 +13,80 @@ enum {
   CACHE_SHARE = 1024,
 };
 
-/* Larger blocks than TRY_BYTES are rare, and where they go matters more: pool_try_ready() decides that. */
-enum { TRY_BYTES = 1 << 20 };
-
-/* The same; the thread's cache for the stream, if there is one, knows the id. */
-static inline enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipmm_stream_t handle,
-                                                  uint32_t *id_out)
+/* The stream's id, which the thread's cache for the stream knows, if there is one. */
+BLOCK_INLINE enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipmm_stream_t handle,
+                                                 uint32_t *id_out)
 {
   if (!cache || cache->handle != handle || !cache->stream) return pool_find_stream(pool, handle, id_out);
   *id_out = cache->stream;
   return HIPMM_OK;
 }
 
+/* Whether a thread's cache may hold blocks of the stream: its handle identifies the stream. */
+static bool pool_may_cache(const struct pool *pool, uint32_t stream)
+{
+  const struct streams *streams = &pool->heap.streams;
+  return streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
+}
+
 /* ---- Threads that wait ---- */
 
 /* Counts the entry into the lock. A thread's cache knows the stream, so that the next entry need not find it. */
-static void pool_count_entry(struct pool *pool, struct cache *cache, hipmm_stream_t handle, uint32_t stream)
+BLOCK_INLINE void pool_count_entry(struct pool *pool, struct cache *cache, hipmm_stream_t handle, uint32_t stream)
 {
-  const struct streams *streams = &pool->heap.streams;
-  if (!cache && streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream))
-    cache = cache_new(&pool->caches, &pool->heap, handle, stream);
+  if (!cache && pool_may_cache(pool, stream)) cache = cache_new(&pool->caches, &pool->heap, handle, stream);
   if (cache && !cache->has_heap) thread_heaps_count_entry(cache, biased_lock_has_waited(&pool->lock));
 }
 
-/* While memory is short, the threads share it. */
-static bool pool_uses_heap(const struct pool *pool, const struct cache *cache, size_t bytes, size_t alignment)
+/* Whether the thread's heap served the request. While memory is short, the threads share it. */
+static __attribute__((noinline)) bool pool_allocate_in_heap(struct pool *pool, struct cache *cache, size_t bytes,
+                                                            size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
-  bool is_short = __atomic_load_n(&pool->heap.is_short, __ATOMIC_RELAXED);
-  return cache->has_heap && !is_short && bytes - 1 < THREAD_HEAPS_MOST_BYTES && alignment == HIPMM_ALIGNMENT;
+  if (cache->wants_heap) thread_heaps_admit(&pool->heaps, pool->services, cache, stream);
+  if (__atomic_load_n(&pool->heap.is_short, __ATOMIC_RELAXED) || !cache->has_heap) return false;
+  if (bytes > THREAD_HEAPS_MOST_BYTES || alignment != HIPMM_ALIGNMENT) return false;
+  return !thread_heaps_ops()->allocate(thread_heaps_arena(&pool->heaps), bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Misses ---- */
 
-/* A thread remembers a few caches only: the block may be in a cache of the thread that it has forgotten. */
-static uint32_t pool_allocate_cached(struct pool *pool, struct cache *cache, const struct request *request,
-                                     hipmm_stream_t handle)
+static __attribute__((noinline)) enum hipmm_status pool_refuse_suspended(const struct pool *pool, uint64_t requested)
 {
-  if (request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
+  return pool->services->refuse(pool->services, HIPMM_E_STATE,
+                                "cannot allocate {0:bytes}: it was suspended meanwhile; resume it first", requested, 0,
+                                0);
+}
+
+/* A thread remembers a few caches only: the block may be in a cache of the thread that it has forgotten. */
+static __attribute__((noinline)) uint32_t pool_allocate_forgotten(struct pool *pool, const struct request *request,
+                                                                  hipmm_stream_t handle, struct cache **cache_out)
+{
+  struct cache *cache = *cache_out = cache_find(&pool->caches, handle);
+  if (!cache || request->bytes > CACHE_BLOCK_BYTES || request->alignment != HIPMM_ALIGNMENT) return BLOCK_NONE;
   return cache_allocate(cache, &pool->heap.blocks, handle, request->bytes >> UNIT_BITS, request->requested);
 }
 
-static enum hipmm_status pool_allocate_locked(struct pool *pool, struct cache *known, struct request *request,
-                                              hipmm_stream_t stream, void **ptr_out)
+/* The caller holds the lock. */
+BLOCK_INLINE enum hipmm_status pool_allocate_locked(struct pool *pool, struct cache *cache, struct request *request,
+                                                    hipmm_stream_t stream, void **ptr_out)
 {
-  uint32_t id = BLOCK_NONE;
   if (__builtin_expect(pool->backing.granules.chunks.is_suspended, 0)) /* the core refuses calls that begin later */
-    return pool->services->refuse(pool->services, HIPMM_E_STATE,
-                                  "cannot allocate {0:bytes}: it was suspended meanwhile; resume it first",
-                                  request->requested, 0, 0);
-  if (!known) {
-    struct cache *found = cache_find(&pool->caches, stream);
-    if (found) id = pool_allocate_cached(pool, found, request, stream);
-    if (id) {
-      *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
-      return HIPMM_OK;
-    }
-    known = found;
+    return pool_refuse_suspended(pool, request->requested);
+  uint32_t id = cache ? BLOCK_NONE : pool_allocate_forgotten(pool, request, stream, &cache);
+  if (!id) {
+    enum hipmm_status status = pool_enter_stream(pool, cache, stream, &request->stream);
+    if (status) return status;
+    pool_count_entry(pool, cache, stream, request->stream);
+    id = pool_allocate_ready(pool, request);
+    if (!id) status = pool_allocate_from_heap(pool, request, &id);
+    if (status) return status;
   }
-  enum hipmm_status status = pool_enter_stream(pool, known, stream, &request->stream);
-  if (status) return status;
-  pool_count_entry(pool, known, stream, request->stream);
-  status = pool_allocate_from_heap(pool, request, &id);
-  if (status) return status;
   *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   return HIPMM_OK;
 }
 
-static enum hipmm_status pool_allocate_request(struct pool *pool, struct cache *cache, struct request *request,
-                                               hipmm_stream_t stream, void **ptr_out)
+BLOCK_INLINE enum hipmm_status pool_allocate_request(struct pool *pool, struct cache *cache, struct request *request,
+                                                     hipmm_stream_t stream, void **ptr_out)
 {
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
@@ -89,34 +95,44 @@ static enum hipmm_status pool_allocate_request(struct pool *pool, struct cache *
   return status;
 }
 
-/* Everything that is not a cache hit. Before it fails, the heaps of threads give back what is idle. */
-static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct pool *pool, struct cache *cache,
-                                                                        size_t bytes, size_t alignment,
-                                                                        hipmm_stream_t stream, void **ptr_out)
+/* Memory is short: the heaps of threads give back what is idle. */
+static __attribute__((noinline)) enum hipmm_status pool_allocate_again(struct pool *pool, struct cache *cache,
+                                                                       struct request *request, hipmm_stream_t stream,
+                                                                       enum hipmm_status status, void **ptr_out)
 {
-  if (!bytes) {
-    *ptr_out = NULL;
-    return HIPMM_OK;
-  }
-  enum hipmm_status status = sizes_check(pool->services, bytes, alignment);
-  if (status) return status;
   void *arena = thread_heaps_arena(&pool->heaps);
-  if (cache && cache->wants_heap) thread_heaps_admit(&pool->heaps, pool->services, cache, stream);
-  if (arena && cache && pool_uses_heap(pool, cache, bytes, alignment) &&
-      !thread_heaps_ops()->allocate(arena, bytes, alignment, stream, ptr_out))
+  if (!arena || !hipmm_is_out_of_memory(status) || thread_heaps_ops()->trim(arena, 0)) return status;
+  return pool_allocate_request(pool, cache, request, stream, ptr_out);
+}
+
+/* Nothing, or more than any device has. */
+static __attribute__((noinline)) enum hipmm_status pool_allocate_unusual(const struct pool *pool, size_t bytes,
+                                                                         size_t alignment, void **ptr_out)
+{
+  if (!bytes) *ptr_out = NULL;
+  return bytes ? sizes_check(pool->services, bytes, alignment) : HIPMM_OK;
+}
+
+/* Everything that is not a cache hit. */
+static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct pool *pool, size_t bytes,
+                                                                        size_t alignment, hipmm_stream_t stream,
+                                                                        void **ptr_out)
+{
+  if (__builtin_expect(((bytes - 1) | (alignment - 1)) >= SIZES_MOST_BYTES, 0))
+    return pool_allocate_unusual(pool, bytes, alignment, ptr_out);
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  if (cache && (cache->wants_heap || cache->has_heap) &&
+      pool_allocate_in_heap(pool, cache, bytes, alignment, stream, ptr_out))
     return HIPMM_OK;
   struct request request = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
-  status = pool_allocate_request(pool, cache, &request, stream, ptr_out);
-  if (!arena || !hipmm_is_out_of_memory(status) || thread_heaps_ops()->trim(arena, 0)) return status;
-  return pool_allocate_request(pool, cache, &request, stream, ptr_out);
+  enum hipmm_status status = pool_allocate_request(pool, cache, &request, stream, ptr_out);
+  return status ? pool_allocate_again(pool, cache, &request, stream, status, ptr_out) : HIPMM_OK;
 }
 
 /* A cache hit: neither a lock nor a call. */
-static inline bool pool_hit(struct pool *pool, struct cache *cache, size_t bytes, size_t alignment,
-                            hipmm_stream_t stream, void **ptr_out)
+static inline bool pool_hit(struct pool *pool, struct cache *cache, size_t bytes, hipmm_stream_t stream, void **ptr_out)
 {
-  if (!cache || bytes - 1 >= CACHE_BLOCK_BYTES || alignment != HIPMM_ALIGNMENT) return false;
   uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
   uint32_t id = cache_allocate(cache, &pool->heap.blocks, stream, units, bytes);
   if (!id) return false;
@@ -127,17 +143,20 @@ static inline bool pool_hit(struct pool *pool, struct cache *cache, size_t bytes
 enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct pool *pool = self;
-  struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (pool_hit(pool, cache, bytes, alignment, stream, ptr_out)) return HIPMM_OK;
-  return pool_allocate_slowly(pool, cache, bytes, alignment, stream, ptr_out);
+  struct cache *cache;
+  if (bytes - 1 < CACHE_BLOCK_BYTES && alignment == HIPMM_ALIGNMENT &&
+      (cache = cache_of_thread(&pool->caches, stream)) && pool_hit(pool, cache, bytes, stream, ptr_out))
+    return HIPMM_OK;
+  return pool_allocate_slowly(pool, bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Calls that are served at once or not at all ---- */
 
-/* Enters the lock, if that needs no wait, for a block of `bytes` on the cache's stream. */
+/* Enters the lock, if that needs no wait, for a block of `bytes` on the cache's stream. A larger one may first look for
+ * completed work, by calls of the runtime. */
 static bool pool_try_enter(struct pool *pool, const struct cache *cache, hipmm_stream_t stream, size_t bytes)
 {
-  if (!cache || cache->has_heap || bytes - 1 >= TRY_BYTES || !biased_lock_try(&pool->lock)) return false;
+  if (!cache || cache->has_heap || bytes - 1 >= LARGE_BYTES || !biased_lock_try(&pool->lock)) return false;
   if (cache->stream && cache->handle == stream && !pool->backing.granules.chunks.is_suspended) return true;
   biased_lock_release(&pool->lock);
   return false;
@@ -147,8 +166,9 @@ int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t
 {
   struct pool *pool = self;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (pool_hit(pool, cache, bytes, alignment, stream, ptr_out)) return 1;
-  if (alignment != HIPMM_ALIGNMENT || !pool_try_enter(pool, cache, stream, bytes)) return 0;
+  if (alignment != HIPMM_ALIGNMENT || !cache) return 0;
+  if (bytes - 1 < CACHE_BLOCK_BYTES && pool_hit(pool, cache, bytes, stream, ptr_out)) return 1;
+  if (!pool_try_enter(pool, cache, stream, bytes)) return 0;
   struct request request = {.bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT),
                             .alignment = alignment,
                             .requested = bytes,
@@ -168,41 +188,39 @@ enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void *ptr)
                                 0);
 }
 
-/* The thread's cache for the stream, after making room for the block in it; NULL if no cache may hold the block. */
-static struct cache *pool_cache_for(struct pool *pool, uint32_t id, hipmm_stream_t handle, uint32_t stream)
+/* Frees a small block to the thread's cache for the stream, after making room in it; false if no cache may hold it. */
+static __attribute__((noinline)) bool pool_free_to_cache(struct pool *pool, uint32_t id, hipmm_stream_t handle,
+                                                         uint32_t stream)
 {
-  const struct streams *streams = &pool->heap.streams;
-  if (block_of(&pool->heap.blocks, id)->bytes > CACHE_BLOCK_BYTES) return NULL;
-  if (streams->record == RECORD_ON_FREE || !stream_is_sure(streams, stream)) return NULL;
-  struct cache *cache = cache_new(&pool->caches, &pool->heap, handle, stream);
-  if (!cache) return NULL;
+  struct cache *cache = pool_may_cache(pool, stream) ? cache_new(&pool->caches, &pool->heap, handle, stream) : NULL;
+  if (!cache) return false;
   uint64_t share = backing_bytes(&pool->backing) / CACHE_SHARE / (pool->caches.count + 1);
   cache->most_bytes = share > CACHE_LEAST_BYTES ? share : CACHE_LEAST_BYTES;
   cache_make_room(cache, &pool->heap, id);
-  return cache;
+  return cache_add(cache, &pool->heap.blocks, handle, id);
 }
 
-static enum hipmm_status pool_deallocate_locked(struct pool *pool, struct cache *known, uint32_t id, uint64_t requested,
-                                                hipmm_stream_t handle)
+/* The caller holds the lock. */
+BLOCK_INLINE enum hipmm_status pool_deallocate_locked(struct pool *pool, struct cache *cache, uint32_t id,
+                                                      hipmm_stream_t handle)
 {
   uint32_t stream;
-  if (!known) known = cache_find(&pool->caches, handle);
-  enum hipmm_status status = pool_enter_stream(pool, known, handle, &stream);
+  if (!cache) cache = cache_find(&pool->caches, handle);
+  enum hipmm_status status = pool_enter_stream(pool, cache, handle, &stream);
   if (status) return status;
-  pool_count_entry(pool, known, handle, stream);
-  struct cache *cache = pool_cache_for(pool, id, handle, stream);
-  if (!cache || !cache_add(cache, &pool->heap.blocks, handle, id, requested)) heap_free(&pool->heap, id, stream);
+  pool_count_entry(pool, cache, handle, stream);
+  bool is_small = block_of(&pool->heap.blocks, id)->bytes <= CACHE_BLOCK_BYTES;
+  if (!is_small || !pool_free_to_cache(pool, id, handle, stream)) heap_free(&pool->heap, id, stream);
   return HIPMM_OK;
 }
 
 /* The caller has claimed the block. If the free fails, the block is live again. */
-static __attribute__((noinline)) enum hipmm_status pool_deallocate_slowly(struct pool *pool, struct cache *cache,
-                                                                          uint32_t id, uint64_t requested,
-                                                                          hipmm_stream_t stream)
+BLOCK_INLINE enum hipmm_status pool_deallocate_claimed(struct pool *pool, uint32_t id, hipmm_stream_t stream)
 {
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (!status) {
-    status = pool_deallocate_locked(pool, cache, id, requested, stream);
+    status = pool_deallocate_locked(pool, cache, id, stream);
     biased_lock_release(&pool->lock);
   }
   if (status) block_set_state(block_of(&pool->heap.blocks, id), BLOCK_LIVE);
@@ -217,26 +235,60 @@ static __attribute__((noinline)) enum hipmm_status pool_refuse_size(const struct
                                 requested, bytes);
 }
 
-enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+/* What is no block of the heap may be in a heap of a thread. */
+static __attribute__((noinline)) enum hipmm_status pool_deallocate_unknown(struct pool *pool, void *ptr, size_t bytes,
+                                                                           size_t alignment, hipmm_stream_t stream)
 {
-  struct pool *pool = self;
-  if (!ptr) return HIPMM_OK;
   void *arena = thread_heaps_arena(&pool->heaps);
-  uint32_t id = block_at(&pool->heap.blocks, ptr, bytes);
-  if (!id)
-    return arena ? thread_heaps_ops()->deallocate(arena, ptr, bytes, alignment, stream)
-                 : pool_refuse_pointer(pool, ptr);
+  if (!ptr) return HIPMM_OK;
+  return arena ? thread_heaps_ops()->deallocate(arena, ptr, bytes, alignment, stream) : pool_refuse_pointer(pool, ptr);
+}
+
+/* Claims the block, so that no other thread can free it. */
+BLOCK_INLINE enum hipmm_status pool_claim(struct pool *pool, uint32_t id, const void *ptr, size_t bytes)
+{
   struct block *block = block_of(&pool->heap.blocks, id);
   if (!block_claim(block)) return pool_refuse_pointer(pool, ptr);
   uint64_t requested = block->requested; /* the claim makes the record this thread's */
-  if (bytes && bytes != requested) {
-    block_set_state(block, BLOCK_LIVE);
-    return pool_refuse_size(pool, ptr, bytes, requested);
-  }
+  if (!bytes || bytes == requested) return HIPMM_OK;
+  block_set_state(block, BLOCK_LIVE);
+  return pool_refuse_size(pool, ptr, bytes, requested);
+}
+
+/* Everything that does not go to a cache at once. */
+static __attribute__((noinline)) enum hipmm_status pool_deallocate_slowly(struct pool *pool, uint32_t id,
+                                                                          hipmm_stream_t stream)
+{
+  return pool_deallocate_claimed(pool, id, stream);
+}
+
+/* Two functions, since a small block needs fewer registers. */
+static __attribute__((noinline)) enum hipmm_status pool_deallocate_small(struct pool *pool, void *ptr, size_t bytes,
+                                                                         size_t alignment, hipmm_stream_t stream)
+{
+  uint32_t id = block_at(&pool->heap.blocks, ptr, bytes);
+  if (!id) return pool_deallocate_unknown(pool, ptr, bytes, alignment, stream);
+  enum hipmm_status status = pool_claim(pool, id, ptr, bytes);
+  if (status) return status;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (cache && block->bytes <= CACHE_BLOCK_BYTES && cache_free(cache, &pool->heap.blocks, stream, id, requested))
-    return HIPMM_OK;
-  return pool_deallocate_slowly(pool, cache, id, requested, stream);
+  bool is_small = block_of(&pool->heap.blocks, id)->bytes <= CACHE_BLOCK_BYTES;
+  if (cache && is_small && cache_free(cache, &pool->heap.blocks, stream, id)) return HIPMM_OK;
+  return pool_deallocate_slowly(pool, id, stream);
+}
+
+static __attribute__((noinline)) enum hipmm_status pool_deallocate_large(struct pool *pool, void *ptr, size_t bytes,
+                                                                         size_t alignment, hipmm_stream_t stream)
+{
+  uint32_t id = block_at(&pool->heap.blocks, ptr, bytes);
+  if (!id) return pool_deallocate_unknown(pool, ptr, bytes, alignment, stream);
+  enum hipmm_status status = pool_claim(pool, id, ptr, bytes);
+  return status ? status : pool_deallocate_claimed(pool, id, stream);
+}
+
+enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  return bytes <= CACHE_BLOCK_BYTES ? pool_deallocate_small(self, ptr, bytes, alignment, stream)
+                                    : pool_deallocate_large(self, ptr, bytes, alignment, stream);
 }
 
 /* An event that each free records is a call of the runtime. */
@@ -244,9 +296,9 @@ static bool pool_try_free(struct pool *pool, struct cache *cache, uint32_t id, u
                           hipmm_stream_t stream)
 {
   struct block *block = block_of(&pool->heap.blocks, id);
-  if (block->bytes <= CACHE_BLOCK_BYTES && cache_free(cache, &pool->heap.blocks, stream, id, requested)) return true;
+  if (block->bytes <= CACHE_BLOCK_BYTES && cache_free(cache, &pool->heap.blocks, stream, id)) return true;
   if (pool->heap.streams.record == RECORD_ON_FREE || !pool_try_enter(pool, cache, stream, requested)) return false;
-  bool is_free = !pool_deallocate_locked(pool, cache, id, requested, stream);
+  bool is_free = !pool_deallocate_locked(pool, cache, id, stream);
   biased_lock_release(&pool->lock);
   return is_free;
 }
@@ -256,7 +308,7 @@ int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, h
   struct pool *pool = self;
   struct blocks *blocks = &pool->heap.blocks;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  uint32_t id = cache && ptr && bytes - 1 < TRY_BYTES ? block_at(blocks, ptr, bytes) : BLOCK_NONE;
+  uint32_t id = cache && ptr && bytes - 1 < LARGE_BYTES ? block_at(blocks, ptr, bytes) : BLOCK_NONE;
   (void)alignment;
   if (!id || !block_claim(block_of(blocks, id))) return 0;
   struct block *block = block_of(blocks, id);

@@ -42,7 +42,24 @@ enum hipmm_status pool_synchronize_device(struct pool *pool, uint32_t user);
 enum hipmm_status pool_complete(struct pool *pool, uint32_t user, enum hipmm_status status);
 enum hipmm_status pool_find_stream(struct pool *pool, hipmm_stream_t handle, uint32_t *id_out);
 
-/* miss.c. The caller holds the lock. */
+/* Where a large block goes decides how well the rest packs, and beside the work on so much memory a few event queries cost
+ * little: with several streams a request of LARGE_BYTES looks for completed work first, unless there is slack. */
+enum { LARGE_BYTES = 1 << 20 };
+
+static inline bool pool_looks_first(const struct pool *pool, const struct request *request)
+{
+  const struct heap *heap = &pool->heap;
+  return heap->streams.active > 1 && request->bytes >= LARGE_BYTES && (heap->is_short || !pool->backing.mapped);
+}
+
+/* A free block of the request's stream, or of none: a search. BLOCK_NONE if there is none. The caller holds the lock. */
+static inline uint32_t pool_allocate_ready(struct pool *pool, const struct request *request)
+{
+  if (__builtin_expect(pool_looks_first(pool, request), 0)) heap_poll(&pool->heap);
+  return heap_allocate_ready(&pool->heap, request);
+}
+
+/* miss.c. The same where pool_allocate_ready() found none. */
 enum hipmm_status pool_allocate_from_heap(struct pool *pool, const struct request *request, uint32_t *id_out);
 
 enum hipmm_status pool_refuse_pointer(const struct pool *pool, const void *ptr);

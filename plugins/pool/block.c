@@ -63,8 +63,7 @@ static uint32_t blocks_reuse_hole(struct blocks *blocks)
   return id;
 }
 
-/* A record that was never used, or not since its memory was released. */
-static uint32_t blocks_new_record(struct blocks *blocks)
+uint32_t blocks_new_record(struct blocks *blocks)
 {
   if (blocks->holes) return blocks_reuse_hole(blocks);
   if (blocks->count >= blocks->most) return BLOCK_NONE;
@@ -76,54 +75,6 @@ static uint32_t blocks_new_record(struct blocks *blocks)
 bool blocks_are_exhausted(const struct blocks *blocks)
 {
   return !blocks->unused && !blocks->holes && blocks->count >= blocks->most;
-}
-
-/* A reader without the lock sees either the old record or all of the new one: it compares `start`. */
-static inline uint32_t block_init(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
-{
-  struct block *block = &blocks->items[id];
-  __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
-  block->bytes = bytes;
-  block->before = block->after = BLOCK_NONE;
-  block->uncommitted = 0;
-  block_set_state(block, BLOCK_FREE);
-  return id;
-}
-
-static __attribute__((noinline)) uint32_t block_new_slowly(struct blocks *blocks, uint64_t start, uint64_t bytes)
-{
-  uint32_t id = blocks_new_record(blocks);
-  return id ? block_init(blocks, id, start, bytes) : BLOCK_NONE;
-}
-
-uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
-{
-  uint32_t id = blocks->unused;
-  if (!id) return block_new_slowly(blocks, start, bytes);
-  blocks->unused = blocks->items[id].next;
-  return block_init(blocks, id, start, bytes);
-}
-
-void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
-{
-  struct block *block = &blocks->items[id];
-  block->bytes = bytes;
-  __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
-}
-
-void block_publish(struct blocks *blocks, uint32_t id)
-{
-  const struct block *block = &blocks->items[id];
-  __atomic_store_n(block_map_entry(blocks, block->start, block_is_large(block->bytes)), id, __ATOMIC_RELEASE);
-}
-
-/* The map still has the id: block_at() compares the record's own start. */
-void block_drop(struct blocks *blocks, uint32_t id)
-{
-  struct block *block = &blocks->items[id];
-  block_set_state(block, BLOCK_UNUSED);
-  block->next = blocks->unused;
-  blocks->unused = id;
 }
 
 /* Each record has touched at most one page of the map for small blocks. */

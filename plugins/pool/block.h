@@ -14,6 +14,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* On the way of each allocation and free: the call would cost as much as the function. */
+#define BLOCK_INLINE static inline __attribute__((always_inline))
+
 enum {
   BLOCK_NONE = 0,    /* ids start at 1 */
   UNIT_BITS = 8,     /* of HIPMM_ALIGNMENT */
@@ -71,22 +74,11 @@ void blocks_close(struct blocks *blocks);
 /* Prepares the maps for blocks in [start, start + bytes). False when host memory is short. */
 bool blocks_cover(struct blocks *blocks, uint64_t start, uint64_t bytes);
 
-/* A record for a block that starts at `start`; BLOCK_NONE when there are no more. The caller links its neighbours. */
-uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes);
-void block_drop(struct blocks *blocks, uint32_t id);
-
 /* Whether no record is left: block_new() fails until a record is dropped. */
 bool blocks_are_exhausted(const struct blocks *blocks);
 
 /* Releases the host memory of unused records, and of the maps where no block starts. */
 void blocks_trim(struct blocks *blocks);
-
-/* Changes the bounds of a free block. */
-void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes);
-
-/* Publishes the block in the address map. Not done for free blocks: the map is large, and most of its entries are in no
- * cache. */
-void block_publish(struct blocks *blocks, uint32_t id);
 
 /* The host memory of the records and the maps, in bytes: the most that was used, and what the system reports. */
 uint64_t blocks_metadata_bytes(const struct blocks *blocks);
@@ -147,7 +139,7 @@ static inline uint32_t block_of_entry(const struct blocks *blocks, const uint32_
 
 /* The block in the state that starts at `ptr`; BLOCK_NONE if there is none. `bytes` is the caller's word for its size, which
  * decides the map to search first. */
-static inline uint32_t block_at_in(const struct blocks *blocks, const void *ptr, uint64_t bytes, enum block_state state)
+BLOCK_INLINE uint32_t block_at_in(const struct blocks *blocks, const void *ptr, uint64_t bytes, enum block_state state)
 {
   uint64_t start = (uintptr_t)ptr;
   bool is_large = block_is_large(bytes);
@@ -158,9 +150,56 @@ static inline uint32_t block_at_in(const struct blocks *blocks, const void *ptr,
 
 /* The live block that starts at `ptr`. Needs no lock: no other thread changes a live block, and the state tells whether
  * the block is live. */
-static inline uint32_t block_at(const struct blocks *blocks, const void *ptr, uint64_t bytes)
+BLOCK_INLINE uint32_t block_at(const struct blocks *blocks, const void *ptr, uint64_t bytes)
 {
   return block_at_in(blocks, ptr, bytes, BLOCK_LIVE);
+}
+
+/* ---- Records, for the holder of the lock ---- */
+
+/* A record that was never used, or not since its memory was released; BLOCK_NONE when there are no more. */
+uint32_t blocks_new_record(struct blocks *blocks);
+
+/* Changes the bounds of a free block. A reader without the lock compares `start`: it sees either the old record or all of
+ * the new one. */
+BLOCK_INLINE void block_set_bounds(struct blocks *blocks, uint32_t id, uint64_t start, uint64_t bytes)
+{
+  struct block *block = block_of(blocks, id);
+  block->bytes = bytes;
+  __atomic_store_n(&block->start, start, __ATOMIC_RELAXED);
+}
+
+/* A record for a free block that starts at `start`; BLOCK_NONE when there are no more. The caller links its neighbours. */
+BLOCK_INLINE uint32_t block_new(struct blocks *blocks, uint64_t start, uint64_t bytes)
+{
+  uint32_t id = blocks->unused;
+  if (__builtin_expect(id != BLOCK_NONE, 1))
+    blocks->unused = block_of(blocks, id)->next;
+  else if (!(id = blocks_new_record(blocks)))
+    return BLOCK_NONE;
+  block_set_bounds(blocks, id, start, bytes);
+  struct block *block = block_of(blocks, id);
+  block->before = block->after = BLOCK_NONE;
+  block->uncommitted = 0;
+  block_set_state(block, BLOCK_FREE);
+  return id;
+}
+
+/* The map still has the id: block_at() compares the record's own start. */
+BLOCK_INLINE void block_drop(struct blocks *blocks, uint32_t id)
+{
+  struct block *block = block_of(blocks, id);
+  block_set_state(block, BLOCK_UNUSED);
+  block->next = blocks->unused;
+  blocks->unused = id;
+}
+
+/* Publishes the block in the address map. Not done for free blocks: the map is large, and most of its entries are in no
+ * cache. */
+BLOCK_INLINE void block_publish(struct blocks *blocks, uint32_t id)
+{
+  const struct block *block = block_of(blocks, id);
+  __atomic_store_n(block_map_entry(blocks, block->start, block_is_large(block->bytes)), id, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -149,8 +149,7 @@ static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks
 }
 
 /* The inside of cache_free(), for an owner in the gate or with the pool's lock. */
-static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint32_t id,
-                             uint64_t requested)
+static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint32_t id)
 {
   struct block *block = block_of(blocks, id);
   if (!cache->stream || cache->handle != handle || cache->bytes + block->bytes > cache->most_bytes) return false;
@@ -159,7 +158,7 @@ static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipmm_s
   block->next = bin->head;
   bin->head = id;
   cache_set_bytes(cache, cache->bytes + block->bytes);
-  cache->requested -= (int64_t)requested;
+  cache->requested -= (int64_t)block->requested;
   block->requested = 0; /* heap_free() subtracts it from the heap's count */
   cache->live--;
   return true;
@@ -167,11 +166,10 @@ static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipmm_s
 
 /* Frees a block that the caller has claimed (block_claim()) to the cache. False, and nothing done, if the cache is full,
  * its gate is shut, or it is not in use any more. */
-static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint32_t id,
-                              uint64_t requested)
+static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint32_t id)
 {
   if (!gate_enter(&cache->gate)) return false;
-  bool is_added = cache_add(cache, blocks, handle, id, requested);
+  bool is_added = cache_add(cache, blocks, handle, id);
   gate_leave(&cache->gate);
   return is_added;
 }

@@ -118,20 +118,6 @@ static bool granules_restore_alias(struct granules *granules, struct heap *heap,
   return true;
 }
 
-/* Narrows the hole to the part behind its last alias mapping, so that this mapping remains for later. */
-static void granules_narrow_hole(const struct chunks *chunks, struct hole *hole)
-{
-  uint64_t end = granules_hole_end(chunks, hole), begin;
-  for (uint64_t at = end - chunks->granule_bytes; at > hole->address; at -= chunks->granule_bytes) {
-    if (!chunks_at(chunks, at - chunks->granule_bytes, &begin)) continue;
-    if (chunks_at(chunks, at, &begin)) return;
-    hole->granules = (end - at) / chunks->granule_bytes;
-    hole->fit -= (at - hole->address) / chunks->granule_bytes;
-    hole->address = at;
-    return;
-  }
-}
-
 /* Detaches an idle chunk of at most `most` granules that the target's stream may use at once. *pending_out: work of that
  * stream may still use its alias mapping. */
 static enum hipmm_status granules_detach_idle(struct chunks *chunks, struct heap *heap, struct target *target,
@@ -148,24 +134,6 @@ static enum hipmm_status granules_detach_idle(struct chunks *chunks, struct heap
   if (status) status = idle_detach_waiting(chunks, heap, target->stream, most, chunk_out);
   *pending_out = !status;
   return status;
-}
-
-/* Every idle chunk is too large for the hole: destroys one and creates smaller ones in its place. Waits for the work on
- * it. That is rare, since the small chunks remain; to grow instead would increase the memory held for good. */
-static enum hipmm_status granules_exchange(struct chunks *chunks, struct heap *heap, struct target *target,
-                                           uint64_t granules, uint32_t *chunk_out)
-{
-  uint32_t large;
-  bool pending;
-  enum hipmm_status status = granules_detach_idle(chunks, heap, target, IDLE_ANY, &large, &pending);
-  if (status) return status;
-  uint64_t most = chunk_of(chunks, large)->granules;
-  status = idle_await(chunks, heap, large, target->stream);
-  if (status)
-    chunks_add_unmapped(chunks, large);
-  else
-    status = chunk_destroy(chunks, large);
-  return status ? status : chunk_create(chunks, granules < most ? granules : most, chunk_out);
 }
 
 /* Creates a chunk for the hole: for all of it, if chunks may be so large. */
@@ -202,7 +170,6 @@ static enum hipmm_status granules_obtain_chunk(struct granules *granules, struct
   }
   if (target->effort == EFFORT_SLACK) return granules_create_in_slack(granules, hole, chunk_out);
   enum hipmm_status status = granules_detach_idle(chunks, heap, target, hole->fit, chunk_out, pending_out);
-  if (status) status = granules_exchange(chunks, heap, target, hole->granules, chunk_out);
   if (!status) granules->moves++;
   return status && target->effort == EFFORT_GROW ? granules_create(granules, hole, chunk_out) : status;
 }
@@ -238,7 +205,6 @@ static enum hipmm_status granules_commit_range(struct granules *granules, struct
     bool pending;
     while (hole.granules && granules_restore_alias(granules, heap, target, &hole)) continue;
     if (!hole.granules) continue;
-    granules_narrow_hole(chunks, &hole);
     enum hipmm_status status = granules_obtain_chunk(granules, heap, target, &hole, &chunk, &pending);
     if (status) return status;
     /* At the end of the hole, so that the rest is one hole again. */

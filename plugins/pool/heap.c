@@ -44,102 +44,91 @@ void heap_unlink(struct heap *heap, uint32_t id)
 {
   uint32_t stream = heap_block(heap, id)->stream;
   struct free_index *free = &heap->free[stream];
-  if (__builtin_expect(free->count == 1, 0)) heap_set_holder(heap, stream, false);
   free_index_remove(free, &heap->blocks, id);
+  if (__builtin_expect(!free->words, 0)) heap_set_holder(heap, stream, false);
 }
 
 void heap_link(struct heap *heap, uint32_t id)
 {
   uint32_t stream = heap_block(heap, id)->stream;
   struct free_index *free = &heap->free[stream];
-  if (__builtin_expect(!free->count, 0)) heap_set_holder(heap, stream, true);
+  if (__builtin_expect(!free->words, 0)) heap_set_holder(heap, stream, true);
   free_index_add(free, &heap->blocks, id);
 }
 
-/* Whether the free neighbour may become part of `block`. A stream may always use ready memory, but other streams then see
- * that memory as pending: with several streams, a small block must not make a large ready one pending. */
-static bool heap_can_merge(const struct heap *heap, const struct block *block, uint32_t neighbour)
+/* The free neighbour, if it may become part of `block`; BLOCK_NONE otherwise. A stream may always use ready memory, but other
+ * streams then see that memory as pending: with several streams, a small block must not make a large ready one pending. */
+BLOCK_INLINE uint32_t heap_mergeable(const struct heap *heap, const struct block *block, uint32_t neighbour)
 {
   const struct block *other = heap_block(heap, neighbour);
-  if (!neighbour || block_state(other) != BLOCK_FREE) return false;
-  if (other->stream == block->stream) return true;
-  return other->stream == STREAM_READY && (heap->streams.active == 1 || other->bytes <= block->bytes);
+  if (block_state(other) != BLOCK_FREE) return BLOCK_NONE; /* as the record of BLOCK_NONE is */
+  if (other->stream == block->stream) return neighbour;
+  bool is_ready = other->stream == STREAM_READY && (heap->streams.active == 1 || other->bytes <= block->bytes);
+  return is_ready ? neighbour : BLOCK_NONE;
 }
 
-/* Drops `second`, which follows `first`. Its uncommitted granules then count for `first`. Does not change bounds. */
-static void heap_drop_behind(struct heap *heap, uint32_t first, uint32_t second)
+/* Links two neighbours; `second` may be BLOCK_NONE. */
+BLOCK_INLINE void heap_join(const struct heap *heap, uint32_t first, uint32_t second)
 {
-  struct block *a = heap_block(heap, first), *b = heap_block(heap, second);
-  a->uncommitted += b->uncommitted;
-  a->after = b->after;
-  if (a->after) heap_block(heap, a->after)->before = first;
-  block_drop(&heap->blocks, second);
+  heap_block(heap, first)->after = second;
+  if (second) heap_block(heap, second)->before = first;
 }
 
-/* Drops `first`, which precedes `second`. */
-static void heap_drop_before(struct heap *heap, uint32_t first, uint32_t second)
+/* Adds what a block that is dropped has, except its bytes. */
+BLOCK_INLINE void heap_inherit(struct block *block, const struct block *dropped)
 {
-  struct block *a = heap_block(heap, first), *b = heap_block(heap, second);
-  b->uncommitted += a->uncommitted;
-  b->before = a->before;
-  if (b->before) heap_block(heap, b->before)->after = second;
-  block_drop(&heap->blocks, first);
+  block->uncommitted += dropped->uncommitted;
+  if (block->epoch < dropped->epoch) block->epoch = dropped->epoch;
 }
 
-/* Extends the free neighbour `id` to [start, start + bytes), freed on `stream` at `epoch`. */
-static uint32_t heap_grow_block(struct heap *heap, uint32_t id, uint64_t start, uint64_t bytes, uint32_t stream,
-                                uint64_t epoch)
+/* A free block that is in no index takes in the free block behind it, which is in one. */
+static void heap_take_behind(struct heap *heap, uint32_t id, uint32_t behind)
 {
   struct block *block = heap_block(heap, id);
-  if (block->epoch < epoch) block->epoch = epoch;
-  if (block->stream == stream) {
-    free_index_move(&heap->free[stream], &heap->blocks, id, start, bytes);
-    return id;
+  const struct block *dropped = heap_block(heap, behind);
+  heap_unlink(heap, behind);
+  block->bytes += dropped->bytes;
+  heap_inherit(block, dropped);
+  heap_join(heap, id, dropped->after);
+  block_drop(&heap->blocks, behind);
+}
+
+/* The free neighbour `whole`, which is in an index, takes in a free block that is in none. */
+BLOCK_INLINE void heap_take_into(struct heap *heap, uint32_t whole, uint32_t id, bool is_behind)
+{
+  struct block *block = heap_block(heap, whole);
+  const struct block *dropped = heap_block(heap, id);
+  uint64_t start = is_behind ? block->start : dropped->start, bytes = block->bytes + dropped->bytes;
+  uint32_t stream = dropped->stream;
+  if (is_behind)
+    heap_join(heap, whole, dropped->after);
+  else if ((block->before = dropped->before))
+    heap_block(heap, block->before)->after = whole;
+  if (__builtin_expect(block->stream == stream && !dropped->uncommitted, 1)) {
+    heap_inherit(block, dropped);
+    free_index_move(&heap->free[stream], &heap->blocks, whole, start, bytes);
+  } else {
+    heap_unlink(heap, whole);
+    heap_inherit(block, dropped);
+    block->stream = (uint16_t)stream;
+    block_set_bounds(&heap->blocks, whole, start, bytes);
+    heap_link(heap, whole);
   }
-  heap_unlink(heap, id);
-  block->stream = (uint16_t)stream;
-  block_set_bounds(&heap->blocks, id, start, bytes);
-  heap_link(heap, id);
-  return id;
+  block_drop(&heap->blocks, id);
 }
 
 /* Adds a free block to its stream's index, after merging it with its neighbours. Returns the merged block. */
-static uint32_t heap_merge_free(struct heap *heap, uint32_t id)
+BLOCK_INLINE uint32_t heap_add_free(struct heap *heap, uint32_t id)
 {
-  const struct block *given = heap_block(heap, id);
-  /* Without its state, which a thread that frees the block a second time may read. */
-  const struct block block = {.start = given->start,
-                              .bytes = given->bytes,
-                              .epoch = given->epoch,
-                              .before = given->before,
-                              .after = given->after,
-                              .stream = given->stream};
-  uint32_t before = heap_can_merge(heap, &block, block.before) ? block.before : BLOCK_NONE;
-  uint32_t after = heap_can_merge(heap, &block, block.after) ? block.after : BLOCK_NONE;
-  uint64_t epoch = block.epoch, bytes = block.bytes;
-  if (!before && !after) {
+  const struct block *block = heap_block(heap, id);
+  uint32_t before = heap_mergeable(heap, block, block->before), after = heap_mergeable(heap, block, block->after);
+  uint32_t whole = before ? before : after ? after : id;
+  if (before && after) heap_take_behind(heap, id, after);
+  if (whole == id)
     heap_link(heap, id);
-    return id;
-  }
-  if (after) bytes += heap_block(heap, after)->bytes;
-  if (!before) {
-    heap_drop_before(heap, id, after);
-    return heap_grow_block(heap, after, block.start, bytes, block.stream, epoch);
-  }
-  if (after) {
-    if (heap_block(heap, after)->epoch > epoch) epoch = heap_block(heap, after)->epoch;
-    heap_unlink(heap, after);
-    heap_drop_behind(heap, id, after);
-  }
-  uint64_t start = heap_block(heap, before)->start;
-  heap_drop_behind(heap, before, id);
-  return heap_grow_block(heap, before, start, bytes + (block.start - start), block.stream, epoch);
-}
-
-static uint32_t heap_add_free(struct heap *heap, uint32_t id)
-{
-  uint32_t whole = heap_merge_free(heap, id);
-  const struct block *block = heap_block(heap, whole);
+  else
+    heap_take_into(heap, whole, id, before != BLOCK_NONE);
+  block = heap_block(heap, whole);
   if (!block->before && !block->after) block_publish(&heap->blocks, whole); /* see heap_remove_region */
   return whole;
 }
@@ -195,22 +184,19 @@ uint32_t heap_cut(struct heap *heap, uint32_t id, uint64_t start, uint32_t uncom
 
 /* Splits the first `bytes` off a free block of the index, as a block that is in no list; the rest stays in the index.
  * Without a record for it, takes the whole block, unless that has uncommitted granules: then BLOCK_NONE. */
-static uint32_t heap_split_front(struct heap *heap, uint32_t id, uint64_t bytes)
+BLOCK_INLINE uint32_t heap_split_front(struct heap *heap, uint32_t id, uint64_t bytes)
 {
-  struct block *block = heap_block(heap, id);
-  uint32_t taken = block->bytes > bytes ? block_new(&heap->blocks, block->start, bytes) : BLOCK_NONE;
-  if (!taken && block->uncommitted) return BLOCK_NONE;
-  if (!taken) {
+  const struct block *block = heap_block(heap, id);
+  uint32_t front = block->bytes > bytes ? block_new(&heap->blocks, block->start, bytes) : BLOCK_NONE;
+  if (!front && block->uncommitted) return BLOCK_NONE;
+  if (!front) {
     heap_unlink(heap, id);
     return id;
   }
-  struct block *front = heap_block(heap, taken);
-  front->before = block->before;
-  front->after = id;
-  if (front->before) heap_block(heap, front->before)->after = taken;
-  block->before = taken;
+  if ((heap_block(heap, front)->before = block->before)) heap_block(heap, block->before)->after = front;
+  heap_join(heap, front, id);
   free_index_move(&heap->free[block->stream], &heap->blocks, id, block->start + bytes, block->bytes - bytes);
-  return taken;
+  return front;
 }
 
 uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct request *request)
@@ -218,17 +204,22 @@ uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct reques
   return (heap_block(heap, id)->start + request->alignment - 1) & ~(request->alignment - 1);
 }
 
-static uint32_t heap_uncommitted_in(const struct heap *heap, uint32_t id, uint64_t start, uint64_t end)
+BLOCK_INLINE uint32_t heap_uncommitted_in(const struct heap *heap, uint32_t id, uint64_t start, uint64_t end)
 {
   return heap_block(heap, id)->uncommitted ? heap->uncommitted_in(heap->chunks, start, end) : 0;
 }
 
-uint32_t heap_allocate(struct heap *heap, uint32_t id, const struct request *request)
+/* The part of the block from the request's first address on, as a block; BLOCK_NONE when records are short. */
+static uint32_t heap_cut_aligned(struct heap *heap, uint32_t id, const struct request *request)
 {
   uint64_t front = heap_block(heap, id)->start, start = heap_start_in(heap, id, request);
-  if (start > front) id = heap_cut(heap, id, start, heap_uncommitted_in(heap, id, front, start));
-  if (!id) return BLOCK_NONE;
-  id = heap_split_front(heap, id, request->bytes);
+  return start > front ? heap_cut(heap, id, start, heap_uncommitted_in(heap, id, front, start)) : id;
+}
+
+BLOCK_INLINE uint32_t heap_allocate_from(struct heap *heap, uint32_t id, const struct request *request)
+{
+  if (__builtin_expect(request->alignment > HIPMM_ALIGNMENT, 0)) id = heap_cut_aligned(heap, id, request);
+  if (id) id = heap_split_front(heap, id, request->bytes);
   if (!id) return BLOCK_NONE;
   struct block *block = heap_block(heap, id);
   block->requested = request->requested;
@@ -239,6 +230,11 @@ uint32_t heap_allocate(struct heap *heap, uint32_t id, const struct request *req
   heap->requested_bytes += request->requested;
   heap->blocks.live++;
   return id;
+}
+
+uint32_t heap_allocate(struct heap *heap, uint32_t id, const struct request *request)
+{
+  return heap_allocate_from(heap, id, request);
 }
 
 void heap_mark_pending(struct heap *heap, uint32_t id, uint64_t end, uint32_t stream)
@@ -254,55 +250,77 @@ void heap_mark_pending(struct heap *heap, uint32_t id, uint64_t end, uint32_t st
 
 /* ---- Finding ---- */
 
-/* A committed block that fits, and its kind. */
-struct candidate {
-  uint32_t id; /* BLOCK_NONE: there is none */
-  enum kind kind;
-};
-
-/* While memory is short, a block with uncommitted granules is better than a larger committed one, which then stays whole. */
-static bool heap_is_better_uncommitted(const struct heap *heap, const struct free_index *free, uint32_t id,
-                                       uint64_t bytes)
-{
-  uint32_t other = heap->is_short ? free_index_fit(free, &heap->blocks, KIND_PARTIAL, bytes) : BLOCK_NONE;
-  return other && heap_block(heap, other)->bytes < heap_block(heap, id)->bytes;
-}
-
-/* Of the blocks with uncommitted granules, only the best fit is looked at. */
-static struct candidate heap_fit_on(const struct heap *heap, uint32_t stream, const struct request *request)
+/* The stream's best fit of a kind, if the request's part of it is committed; BLOCK_NONE otherwise. `list` is the list of the
+ * request's size. Of the blocks with uncommitted granules, only the best fit is looked at. */
+BLOCK_INLINE uint32_t heap_fit_kind(const struct heap *heap, uint32_t stream, enum kind kind,
+                                    const struct request *request, uint32_t list)
 {
   const struct free_index *free = &heap->free[stream];
   uint64_t bytes = request_fit_bytes(request);
-  for (enum kind kind = free_index_first_kind(&heap->blocks, bytes); free->count && kind < KINDS; kind++) {
-    uint32_t id = free_index_fit(free, &heap->blocks, kind, bytes);
-    if (!id || (kind == KIND_WHOLE && heap_is_better_uncommitted(heap, free, id, bytes))) continue;
-    uint64_t start = heap_start_in(heap, id, request);
-    if (!heap_uncommitted_in(heap, id, start, start + request->bytes)) return (struct candidate){id, kind};
-  }
-  return (struct candidate){BLOCK_NONE, KINDS};
+  uint32_t id = free_index_fit_from(free, &heap->blocks, kind, bytes, list);
+  if (!id || kind != KIND_PARTIAL) return id;
+  uint64_t start = heap_start_in(heap, id, request);
+  return heap_uncommitted_in(heap, id, start, start + request->bytes) ? BLOCK_NONE : id;
 }
 
-/* The first kind, or of two equal ones the lower address. */
-static struct candidate heap_better_of(const struct heap *heap, struct candidate a, struct candidate b)
+/* Of two blocks the one at the lower address; the other one if one is BLOCK_NONE. */
+BLOCK_INLINE uint32_t heap_lower_of(const struct heap *heap, uint32_t a, uint32_t b)
 {
-  if (a.kind != b.kind || !a.id) return a.kind < b.kind ? a : b;
-  return heap_block(heap, a.id)->start < heap_block(heap, b.id)->start ? a : b;
+  if (!a || !b) return a ? a : b;
+  return heap_block(heap, a)->start < heap_block(heap, b)->start ? a : b;
+}
+
+/* The best fit of a kind among the blocks that the request's stream may use at once. */
+BLOCK_INLINE uint32_t heap_fit_ready(const struct heap *heap, enum kind kind, const struct request *request,
+                                     uint32_t list)
+{
+  uint32_t id = heap_fit_kind(heap, request->stream, kind, request, list);
+  if (__builtin_expect(!free_index_words(&heap->free[STREAM_READY], kind), 1)) return id;
+  return heap_lower_of(heap, id, heap_fit_kind(heap, STREAM_READY, kind, request, list));
+}
+
+/* The block at the lowest address that the request's stream may use at once. */
+static uint32_t heap_fit_lowest(const struct heap *heap, const struct request *request)
+{
+  uint64_t bytes = request_fit_bytes(request);
+  return heap_lower_of(heap, free_index_lowest(&heap->free[request->stream], &heap->blocks, bytes),
+                       free_index_lowest(&heap->free[STREAM_READY], &heap->blocks, bytes));
 }
 
 uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *request)
 {
   uint64_t bytes = request_fit_bytes(request);
+  if (heap->is_short) return heap_fit_lowest(heap, request);
   uint32_t own = free_index_fit(&heap->free[request->stream], &heap->blocks, KIND_PARTIAL, bytes);
   uint32_t ready = free_index_fit(&heap->free[STREAM_READY], &heap->blocks, KIND_PARTIAL, bytes);
   if (!own || !ready) return own ? own : ready;
   return heap_block(heap, own)->bytes < heap_block(heap, ready)->bytes ? own : ready;
 }
 
+/* While memory is short, what keeps no granule from being idle is used first, and then the lowest address, also where
+ * memory has to be mapped: nothing is done in that case. Blocks that come and go then leave fewer granules in part, the
+ * rest of which nothing can use. */
+static __attribute__((noinline)) uint32_t heap_allocate_packed(struct heap *heap, const struct request *request)
+{
+  uint64_t bytes = request_fit_bytes(request);
+  bool is_small = bytes < heap->blocks.granule_bytes;
+  uint32_t id = is_small ? heap_fit_ready(heap, KIND_BUSY, request, free_index_list_of(bytes)) : BLOCK_NONE;
+  if (!id) id = heap_fit_lowest(heap, request);
+  if (!id) return BLOCK_NONE;
+  uint64_t start = heap_start_in(heap, id, request);
+  if (heap_uncommitted_in(heap, id, start, start + request->bytes)) return BLOCK_NONE;
+  return heap_allocate(heap, id, request);
+}
+
 uint32_t heap_allocate_ready(struct heap *heap, const struct request *request)
 {
-  struct candidate best = heap_fit_on(heap, request->stream, request);
-  if (heap->free[STREAM_READY].count) best = heap_better_of(heap, best, heap_fit_on(heap, STREAM_READY, request));
-  return best.id ? heap_allocate(heap, best.id, request) : BLOCK_NONE;
+  uint64_t bytes = request_fit_bytes(request);
+  if (__builtin_expect(heap->is_short, 0)) return heap_allocate_packed(heap, request);
+  uint32_t list = free_index_list_of(bytes), id = BLOCK_NONE;
+  if (free_index_first_kind(&heap->blocks, bytes) == KIND_BUSY) id = heap_fit_ready(heap, KIND_BUSY, request, list);
+  if (!id) id = heap_fit_ready(heap, KIND_WHOLE, request, list);
+  if (!id) id = heap_fit_ready(heap, KIND_PARTIAL, request, list);
+  return id ? heap_allocate_from(heap, id, request) : BLOCK_NONE;
 }
 
 /* Moves the stream's free blocks up to `epoch` to another stream. */
@@ -358,17 +376,25 @@ void heap_poll(struct heap *heap)
   heap->next_poll = stream == MAX_STREAMS ? STREAM_READY : stream;
 }
 
+/* The best fit of a kind on the streams that the request's stream can wait for. */
+static uint32_t heap_fit_waiting(struct heap *heap, enum kind kind, const struct request *request)
+{
+  uint32_t best = BLOCK_NONE, list = free_index_list_of(request_fit_bytes(request));
+  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;)
+    if (stream != request->stream && stream_cover(&heap->streams, stream))
+      best = heap_lower_of(heap, best, heap_fit_kind(heap, stream, kind, request, list));
+  return best;
+}
+
 uint32_t heap_allocate_waiting(struct heap *heap, const struct request *request)
 {
-  struct candidate best = {BLOCK_NONE, KINDS};
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;) {
-    if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
-    best = heap_better_of(heap, best, heap_fit_on(heap, stream, request));
-  }
-  if (!best.id) return BLOCK_NONE;
-  const struct block *block = heap_block(heap, best.id);
+  uint32_t best = BLOCK_NONE;
+  for (enum kind kind = free_index_first_kind(&heap->blocks, request_fit_bytes(request)); !best && kind < KINDS; kind++)
+    best = heap_fit_waiting(heap, kind, request);
+  if (!best) return BLOCK_NONE;
+  const struct block *block = heap_block(heap, best);
   if (!stream_wait(&heap->streams, request->stream, block->stream, block->epoch)) return BLOCK_NONE;
-  return heap_allocate(heap, best.id, request);
+  return heap_allocate_from(heap, best, request);
 }
 
 uint32_t heap_allocate_merged(struct heap *heap, const struct request *request)
@@ -382,7 +408,7 @@ uint32_t heap_allocate_merged(struct heap *heap, const struct request *request)
     heap_move_free(heap, stream, frees, request->stream, stream_record_free(&heap->streams, request->stream));
     moved = true;
   }
-  if (!heap->free[STREAM_READY].count && !moved) return BLOCK_NONE;
+  if (!heap->free[STREAM_READY].words && !moved) return BLOCK_NONE;
   heap_move_free(heap, STREAM_READY, 0, request->stream, stream_record_free(&heap->streams, request->stream));
   return heap_allocate_ready(heap, request);
 }
@@ -407,7 +433,8 @@ bool heap_has_unfenced(const struct heap *heap, uint32_t stream, uint64_t least_
   uint64_t bytes = 0;
   for (uint32_t other = STREAM_READY; bytes < least_bytes && (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
     const struct stream *holder = stream_of(&heap->streams, other);
-    if (other != stream && holder->recorded < holder->frees) bytes += heap->free[other].bytes;
+    if (other != stream && holder->recorded < holder->frees)
+      bytes += free_index_bytes(&heap->free[other], &heap->blocks);
   }
   return bytes >= least_bytes;
 }
@@ -503,7 +530,7 @@ bool heap_is_valid(const struct heap *heap)
   }
   for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
     if (!heap_stream_is_valid(stream_of(&heap->streams, stream))) return false;
-    free_bytes += heap->free[stream].bytes;
+    free_bytes += free_index_bytes(&heap->free[stream], &heap->blocks);
   }
   return bytes == heap->bytes && live_bytes == heap->live_bytes && free_bytes == bytes - live_bytes;
 }

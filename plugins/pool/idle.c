@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* idle.c: searches the free blocks that hold whole granules, from the highest address down. */
+/* idle.c: searches the free blocks that hold whole granules, each from its end on. */
 #include "idle.h"
-
-/* After so many chunks the search ends with the largest that it has found. */
-enum { ENOUGH_CHUNKS = 64 };
 
 /* The whole granules in a block: [*start_out, *end_out). Returns how many of them are committed. */
 static uint64_t idle_whole_granules(const struct chunks *chunks, const struct block *block, uint64_t *start_out,
@@ -30,41 +27,21 @@ uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block)
   return bytes;
 }
 
-/* The largest chunk found so far, and its block. Large chunks first: the driver then maps fewer of them, and small chunks
- * remain for small holes, which would otherwise need new memory. */
-struct search {
-  uint64_t most;
-  uint32_t chunk; /* CHUNK_NONE: none yet */
-  uint32_t holder;
-  unsigned n_seen;
-};
-
-static bool idle_search_is_over(const struct chunks *chunks, const struct search *search)
+/* The last chunk of at most `most` granules that lies wholly in the free block, at `from` or above; CHUNK_NONE if there is
+ * none. */
+static uint32_t idle_chunk_in(const struct chunks *chunks, const struct block *block, uint64_t from, uint64_t most)
 {
-  if (!search->chunk) return false;
-  return search->n_seen >= ENOUGH_CHUNKS || chunk_of(chunks, search->chunk)->granules == search->most;
-}
-
-/* Searches the chunks that lie wholly in the free block, at `from` or above, from the last on. */
-static void idle_search_block(const struct chunks *chunks, const struct heap *heap, uint32_t holder, uint64_t from,
-                              struct search *search)
-{
-  const struct block *block = block_of(&heap->blocks, holder);
   uint64_t start, end, begin;
-  if (!idle_whole_granules(chunks, block, &start, &end)) return;
+  if (!idle_whole_granules(chunks, block, &start, &end)) return CHUNK_NONE;
   if (start < from) start = from;
-  for (; start < end && !idle_search_is_over(chunks, search); end = begin) {
+  for (; start < end; end = begin) {
     uint64_t last = chunks_last(chunks, start, end, true);
-    if (last == end) return;
+    if (last == end) return CHUNK_NONE;
     uint32_t id = chunks_at(chunks, last, &begin);
-    if (begin < start) return;
-    uint64_t granules = chunk_of(chunks, id)->granules;
-    search->n_seen++;
-    if (granules > search->most || begin + chunk_bytes(chunks, id) > end) continue;
-    if (search->chunk && granules <= chunk_of(chunks, search->chunk)->granules) continue;
-    search->chunk = id;
-    search->holder = holder;
+    if (begin < start) return CHUNK_NONE;
+    if (chunk_of(chunks, id)->granules <= most && begin + chunk_bytes(chunks, id) <= end) return id;
   }
+  return CHUNK_NONE;
 }
 
 enum hipmm_status idle_detach_chunk(struct chunks *chunks, struct heap *heap, uint32_t chunk, uint32_t holder,
@@ -78,21 +55,11 @@ enum hipmm_status idle_detach_chunk(struct chunks *chunks, struct heap *heap, ui
   return HIPMM_OK;
 }
 
-static enum hipmm_status idle_detach_found(struct chunks *chunks, struct heap *heap, const struct search *search,
-                                           bool is_listed, uint32_t *chunk_out)
-{
-  if (!search->chunk) return HIPMM_E_OUT_OF_MEMORY;
-  enum hipmm_status status = idle_detach_chunk(chunks, heap, search->chunk, search->holder, is_listed);
-  if (!status) *chunk_out = search->chunk;
-  return status;
-}
-
 enum hipmm_status idle_detach_from(struct chunks *chunks, struct heap *heap, uint32_t id, uint64_t from, uint64_t most,
                                    uint32_t *chunk_out)
 {
-  struct search search = {.most = most};
-  idle_search_block(chunks, heap, id, from, &search);
-  return idle_detach_found(chunks, heap, &search, false, chunk_out);
+  *chunk_out = idle_chunk_in(chunks, block_of(&heap->blocks, id), from, most);
+  return *chunk_out ? idle_detach_chunk(chunks, heap, *chunk_out, id, false) : HIPMM_E_OUT_OF_MEMORY;
 }
 
 /* The stream's free blocks that may hold idle chunks: first those with uncommitted granules, which fit few requests. */
@@ -108,10 +75,11 @@ static uint32_t idle_next_block(const struct heap *heap, uint32_t stream, uint32
 enum hipmm_status idle_detach(struct chunks *chunks, struct heap *heap, uint32_t stream, uint64_t most,
                               uint32_t *chunk_out)
 {
-  struct search search = {.most = most};
-  for (uint32_t id = BLOCK_NONE; !idle_search_is_over(chunks, &search) && (id = idle_next_block(heap, stream, id));)
-    idle_search_block(chunks, heap, id, 0, &search);
-  return idle_detach_found(chunks, heap, &search, true, chunk_out);
+  for (uint32_t id = BLOCK_NONE; (id = idle_next_block(heap, stream, id));) {
+    *chunk_out = idle_chunk_in(chunks, block_of(&heap->blocks, id), 0, most);
+    if (*chunk_out) return idle_detach_chunk(chunks, heap, *chunk_out, id, true);
+  }
+  return HIPMM_E_OUT_OF_MEMORY;
 }
 
 /* Whether the stream's free blocks hold committed granules. */

@@ -8,9 +8,6 @@
 #include "chunks.h"
 #include "heap.h"
 
-/* For `most`: any size. */
-static const uint64_t IDLE_ANY = UINT32_MAX;
-
 /* Bytes of the idle chunks in a free block. */
 uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block);
 
@@ -22,7 +19,7 @@ enum hipmm_status idle_detach_chunk(struct chunks *chunks, struct heap *heap, ui
 enum hipmm_status idle_detach_from(struct chunks *chunks, struct heap *heap, uint32_t id, uint64_t from, uint64_t most,
                                    uint32_t *chunk_out);
 
-/* Detaches a chunk of the stream's free blocks: a large one, if there is a choice. */
+/* Detaches a chunk of the stream's free blocks. */
 enum hipmm_status idle_detach(struct chunks *chunks, struct heap *heap, uint32_t stream, uint64_t most,
                               uint32_t *chunk_out);
 

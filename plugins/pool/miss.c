@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* miss.c: an allocation that no cache can serve makes the attempts of the table `attempts`, the cheapest first. The first
- * that succeeds ends the search. When every attempt has failed, explain.c says why. */
+/* miss.c: an allocation that neither a cache nor a free block that is ready can serve makes the attempts of the table
+ * `attempts`, the cheapest first. The first that succeeds ends the search. When every attempt has failed, explain.c says why. */
 #include "allocate.h"
 #include "explain.h"
-
-enum { LARGE_BYTES = 1 << 20 }; /* see pool_try_ready() */
 
 /* An allocation while the attempts are made. */
 struct miss {
@@ -13,16 +11,6 @@ struct miss {
   enum hipmm_status status; /* of the last attempt that asked for memory */
   bool is_over;             /* no attempt can succeed */
 };
-
-static void pool_try_ready(struct pool *pool, struct miss *miss)
-{
-  struct heap *heap = &pool->heap;
-  /* Where a large block goes decides how well the rest packs, and beside the work on so much memory a few event queries
-   * cost little: with several streams a large request looks for completed work first, unless there is slack. */
-  bool packs = heap->is_short || !pool->backing.mapped;
-  if (heap->streams.active > 1 && packs && miss->request->bytes >= LARGE_BYTES) heap_poll(heap);
-  miss->id = heap_allocate_ready(heap, miss->request);
-}
 
 static void pool_try_cached(struct pool *pool, struct miss *miss)
 {
@@ -94,7 +82,6 @@ static const struct attempt {
   enum need need;
 } attempts[] = {
     /* what it uses, and its price */
-    {pool_try_ready, ALWAYS},               /* free blocks of the request's stream, or of none: a search */
     {pool_try_cached, ALWAYS},              /* blocks in the caches of all threads: the caches are empty afterwards */
     {pool_try_completed, SEVERAL_STREAMS},  /* blocks whose work has completed: an event query for each stream */
     {pool_try_waiting, SEVERAL_STREAMS},    /* a block of another stream: the request's stream waits for that stream */

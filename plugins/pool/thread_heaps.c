@@ -22,11 +22,11 @@ void thread_heaps_close(struct thread_heaps *heaps)
   pthread_mutex_destroy(&heaps->making);
 }
 
-void thread_heaps_count_entry(struct cache *cache, bool waited)
+void thread_heaps_weigh(struct cache *cache, bool waited)
 {
   if (waited)
     cache->n_waits += WAIT_WEIGHT;
-  else if (cache->n_waits)
+  else
     cache->n_waits--;
   if (cache->n_waits > WAITED_ENOUGH) cache->wants_heap = true;
 }

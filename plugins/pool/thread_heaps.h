@@ -27,7 +27,12 @@ void thread_heaps_open(struct thread_heaps *heaps, struct hipmm_resource upstrea
 void thread_heaps_close(struct thread_heaps *heaps);
 
 /* Counts an entry of the cache's owner into the pool's lock, which is held: whether the thread had to wait. */
-void thread_heaps_count_entry(struct cache *cache, bool waited);
+void thread_heaps_weigh(struct cache *cache, bool waited);
+
+static inline void thread_heaps_count_entry(struct cache *cache, bool waited)
+{
+  if (__builtin_expect(waited || cache->n_waits, 0)) thread_heaps_weigh(cache, waited);
+}
 
 /* Gives the calling thread, whose cache has waited enough, a heap for its stream. Nothing is done if that fails. */
 void thread_heaps_admit(struct thread_heaps *heaps, const struct hipmm_services *services, struct cache *cache,

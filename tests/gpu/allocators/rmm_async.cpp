@@ -20,7 +20,7 @@ namespace
 {
 
 /* The driver is asked what its pool holds at one allocation in so many. Its own peak says what it held meanwhile. */
-constexpr unsigned ask_every = 32;
+constexpr unsigned ask_every = 128;
 
 struct options {
   std::uint64_t maximum_size;

@@ -100,6 +100,23 @@ static void assert_fits(uint64_t bytes)
   }
 }
 
+/* The lowest of all blocks that fit, where there are few; where there are many, one of them. */
+static void assert_finds_lowest(uint64_t bytes)
+{
+  const struct slot *lowest = NULL;
+  unsigned n = 0;
+  for (const struct slot *slot = slots; slot < slots + N_SLOTS; slot++) {
+    if (!slot->id || block_in(slot)->bytes < bytes) continue;
+    n++;
+    if (!lowest || block_in(slot)->start < block_in(lowest)->start) lowest = slot;
+  }
+  uint32_t id = free_index_lowest(&idx, &blocks, bytes);
+  assert_int_equal(id != BLOCK_NONE, lowest != NULL);
+  if (!id) return;
+  assert_true(block_of(&blocks, id)->bytes >= bytes);
+  if (n <= LOWEST_STEPS / 2) assert_int_equal(block_of(&blocks, id)->start, block_in(lowest)->start);
+}
+
 /* Each block once, larger lists first. */
 static void assert_visits_all(void)
 {
@@ -119,12 +136,14 @@ static void assert_visits_all(void)
 
 static void assert_finds_holders(void)
 {
+  unsigned n = 0;
+  for (const struct slot *slot = slots; slot < slots + N_SLOTS; slot++) n += slot->id != BLOCK_NONE;
   for (const struct slot *slot = slots; slot < slots + N_SLOTS && blocks.granule_bytes; slot += 7) {
     uint64_t at = (slot->start + GRANULE - 1) / GRANULE * GRANULE;
     uint32_t found = free_index_holding(&idx, &blocks, at, at + GRANULE);
     bool holds = slot->id && block_holds(block_in(slot), at, at + GRANULE);
     if (found) assert_true(block_holds(block_of(&blocks, found), at, at + GRANULE));
-    if (idx.count < 100 && holds) assert_int_equal(found, slot->id);
+    if (n < 100 && holds) assert_int_equal(found, slot->id);
   }
 }
 
@@ -139,8 +158,8 @@ static void assert_counts(void)
     count++;
     any_is_there |= slot->id == any;
   }
-  assert_int_equal(idx.bytes, bytes);
-  assert_int_equal(idx.count, count);
+  assert_int_equal(free_index_bytes(&idx, &blocks), bytes);
+  assert_int_equal(idx.words != 0, count != 0);
   assert_int_equal(any_is_there, count != 0);
 }
 
@@ -207,6 +226,7 @@ static void agrees_with_a_plain_array(uint64_t granule, uint64_t seed)
     uint64_t among = i / 1000 % 2 ? N_SLOTS : N_SLOTS / 10; /* now dense, now sparse */
     change(&random, &slots[random_below(&random, among)]);
     assert_fits(draw_bytes(&random, 4 * GRANULE));
+    assert_finds_lowest(draw_bytes(&random, 8 * GRANULE));
     if (i % 16 == 0) assert_visits_all();
     if (i % 16 == 0) assert_finds_holders();
     if (i % 16 == 0) assert_counts();
@@ -251,6 +271,8 @@ static void has_nothing_when_empty(void **state)
   (void)state;
   assert_fits(256);
   assert_fits(1ull << 45);
+  assert_finds_lowest(256);
+  assert_finds_lowest(1ull << 45);
   assert_int_equal(free_index_any(&idx, &blocks), BLOCK_NONE);
   assert_int_equal(free_index_next(&idx, &blocks, KIND_WHOLE, BLOCK_NONE), BLOCK_NONE);
 }
@@ -299,7 +321,7 @@ static void finds_the_kind_of_a_block_anew(void **state)
   free_index_move(&idx, &blocks, id, START, GRANULE - 256);
   assert_int_equal(fit(KIND_PARTIAL, 256), BLOCK_NONE);
   assert_int_equal(fit(KIND_BUSY, 256), id);
-  assert_int_equal(idx.bytes, GRANULE - 256);
+  assert_int_equal(free_index_bytes(&idx, &blocks), GRANULE - 256);
 }
 
 static void prefers_the_smallest_that_fits(void **state)
@@ -375,7 +397,7 @@ static void bounds_the_steps_in_a_list_of_many_sizes(void **state)
   free_index_add(&idx, &blocks, larger);
   assert_int_equal(position_of(last), LIST_STEPS);
   assert_int_equal(fit(KIND_WHOLE, last_bytes), larger);
-  while (idx.count) free_index_remove(&idx, &blocks, free_index_any(&idx, &blocks));
+  while (idx.words) free_index_remove(&idx, &blocks, free_index_any(&idx, &blocks));
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)

@@ -80,6 +80,28 @@ static void merges_with_ready_memory_for_its_only_stream(void **state)
   assert_int_equal(start_of(allocate_block(MIB, 0)), START);
 }
 
+/* Where memory is plentiful, the best fit; where it is short, the lowest address. */
+static void goes_to_the_lowest_address_while_memory_is_short(void **state)
+{
+  (void)state;
+  open_with(RECORD_AUTO, 16 * MIB, 1);
+  uint32_t large = allocate_block(5 * MIB, 0), first = allocate_block(256, 0);
+  uint32_t fitting = allocate_block(3 * MIB, 0), second = allocate_block(256, 0);
+  free_block(large, 0);
+  free_block(fitting, 0);
+  uint32_t best = allocate_block(3 * MIB, 0);
+  assert_int_equal(start_of(best), START + 5 * MIB + 256);
+  free_block(best, 0);
+  heap.is_short = true;
+  uint32_t lowest = allocate_block(3 * MIB, 0);
+  assert_int_equal(start_of(lowest), START);
+  assert_int_equal(allocate_block(16 * MIB, 0), BLOCK_NONE);
+  free_block(lowest, 0);
+  free_block(first, 0);
+  free_block(second, 0);
+  assert_whole(16 * MIB);
+}
+
 static void aligns_up_to_4_mib_and_loses_nothing(void **state)
 {
   (void)state;
@@ -239,6 +261,7 @@ int main(void)
       TEST(keeps_freed_blocks_of_two_streams_apart),
       TEST(leaves_a_larger_ready_block_where_there_are_streams),
       TEST(merges_with_ready_memory_for_its_only_stream),
+      TEST(goes_to_the_lowest_address_while_memory_is_short),
       TEST(aligns_up_to_4_mib_and_loses_nothing),
       TEST(needs_room_for_the_alignment_wherever_a_block_starts),
       TEST(merges_nothing_across_regions),
