@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # core/base/lock_ranks.h is the table of locks: each file of the core, the plugins and preload that takes a lock has a
-# row there, each row is of a file that takes one, and the table in doc/architecture.md says the same. `--apply` writes
+# row there, each row is of a file that takes one, and the table in doc/locks.md says the same. `--apply` writes
 # that table. A build with --enable-checks asserts the order itself. Run by `make check`.
 set -eu
 
@@ -11,13 +11,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$top_srcdir"
 ranks=core/base/lock_ranks.h
-page=doc/architecture.md
+page=doc/locks.md
 bad=0
 
 # ---- Files ----
 
 takes='pthread_(mutex|rwlock)_(lock|timedlock|trylock|rdlock|wrlock)\(|pthread_once\(|pthread_cond_wait\(|lock_order_enter_program\('
-find core plugins preload -name '*.[ch]' ! -path 'core/cmd/*' ! -path "${ranks%ranks.h}order.*" |
+find core plugins preload -name '*.[ch]' ! -path 'core/cmd/*' ! -path "${ranks%ranks.h}order*" |
   xargs grep -lE "$takes" | sort >"$work/takes"
 sed -n 's/^  {"\([^"]*\)", .*/\1/p' "$ranks" | sort -u >"$work/rows"
 [ "$(wc -l <"$work/rows")" -gt 50 ] || { echo "found too few rows in $ranks"; exit 1; }

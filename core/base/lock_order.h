@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lock_order.h: the order of locks, as the table of doc/architecture.md states it, checked by machine. A build with
+/* lock_order.h: the order of locks, as the table of doc/locks.md states it, checked by machine. A build with
  * --enable-checks includes this header before every source file: each call that takes or leaves a lock tells
  * lock_order.c, which aborts where a lock is taken that ranks no higher than one that the thread holds, where a lock is
  * taken twice, and where a function of the program is called under a lock that it must not run under. lock_ranks.h is
@@ -60,7 +60,11 @@ LOCK_ORDER_EXPORT int lock_order_rwlock_unlock(pthread_rwlock_t *lock);
 LOCK_ORDER_EXPORT int lock_order_rwlock_destroy(pthread_rwlock_t *lock);
 LOCK_ORDER_EXPORT int lock_order_once(pthread_once_t *once, void (*function)(void), const struct lock_order_site *site);
 
-#ifndef LOCK_ORDER_IS_CHECKER /* defined for lock_order.c itself */
+#ifdef LOCK_ORDER_IS_CHECKER /* defined for lock_order.c and lock_order_posix.c */
+#include <stdbool.h>
+/* Whether the lock itself refuses a thread that holds it. */
+bool lock_order_is_refused(const void *lock, const struct lock_order_site *site);
+#else
 #define pthread_mutex_lock(lock)             lock_order_mutex_lock(lock, LOCK_ORDER_SITE(#lock))
 #define pthread_mutex_trylock(lock)          lock_order_mutex_trylock(lock, LOCK_ORDER_SITE(#lock))
 #define pthread_mutex_timedlock(lock, until) lock_order_mutex_timedlock(lock, until, LOCK_ORDER_SITE(#lock))

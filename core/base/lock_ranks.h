@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lock_ranks.h: every lock of hipmm, and its rank. A thread that holds a lock takes only locks of ranks below it in
- * this table. The table of doc/architecture.md is this one (tests/check-locks.sh), and a build with --enable-checks
+ * this table. The table of doc/locks.md is this one (tests/check-locks.sh), and a build with --enable-checks
  * asserts it (lock_order.c). A new lock has a row among `lock_rows`; a new call of a function of the program has one
  * among `lock_programs`. */
 #ifndef HIPMM_CORE_BASE_LOCK_RANKS_H

@@ -4,6 +4,8 @@
 
 #include "../base/text.h"
 #include "../inspect/report.h"
+#include "trace/rows.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,5 +104,7 @@ int main(int argc, char **argv)
   if (argv[1][0] == '-') return main_unknown_option(argv[1]);
 
   const struct command *command = main_find(argv[1]);
-  return command ? command->run(argc - 1, argv + 1) : main_unknown_command(argv[1]);
+  if (!command) return main_unknown_command(argv[1]);
+  trace_rows_set_command(command->name);
+  return command->run(argc - 1, argv + 1);
 }

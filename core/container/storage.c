@@ -200,29 +200,30 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
   return HIPMM_OK;
 }
 
-/* Of the table's stacks alone: freeing the last object of another one destroys it, which may wait. */
 static bool storage_try_deallocate(const struct storage *storage)
 {
   const struct hipmm_resource *resource = storage->resource;
-  struct stack *stack = storage->handle.stack;
-  if (!resource->ops->try_deallocate || !stack || device_table_stack_if_built(stack->device) != stack) return false;
+  if (!resource->ops->try_deallocate || !storage->data) return false;
   if (stream_registry_number(storage->stream) != storage->stream_number) return false;
   return resource->ops->try_deallocate(resource->self, storage->data, storage->capacity_bytes, HIPMM_ALIGNMENT,
                                        storage->stream);
 }
 
+/* Destroying a stack may wait. So an object with the last reference to its stack stays, without a block. */
 bool storage_try_destroy(void *container, enum handle_kind kind)
 {
   struct storage *storage = container;
   struct caller_here *here = lifecycle_enter_here();
   if (!here) return false;
-  bool is_closed = handle_close(storage, kind), is_free = is_closed && storage_try_deallocate(storage);
-  if (is_free)
-    handle_free(storage);
-  else if (is_closed)
-    handle_open(storage, kind);
+  bool is_closed = handle_close(storage, kind), is_empty = is_closed && storage_try_deallocate(storage);
+  if (is_empty) {
+    storage->data = NULL;
+    storage->bytes = storage->capacity_bytes = 0;
+  }
+  bool is_gone = is_empty && handle_try_free(storage);
+  if (is_closed && !is_gone) handle_open(storage, kind);
   lifecycle_leave_here(here);
-  return is_free;
+  return is_gone;
 }
 
 /* ---- Size ---- */

@@ -45,8 +45,8 @@ void storage_abandon(struct storage *storage);
 enum hipmm_status storage_destroy(void *container, enum handle_kind kind);
 
 /* As storage_new() and storage_destroy(), but only where the resource does its part at once (hipmm_ops.try_allocate) and
- * nothing else has to wait, nor to ask the runtime for more than the current device. NULL and false: nothing was done. The
- * thread's error is then undefined. */
+ * nothing else has to wait, nor to ask the runtime for more than the current device. NULL and false: not done, and the
+ * thread's error is undefined; an object with the last reference to its stack may have lost its block. */
 struct storage *storage_try_new(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream);
 bool storage_try_destroy(void *container, enum handle_kind kind);
 

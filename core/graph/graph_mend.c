@@ -6,6 +6,7 @@
 #include "../base/text.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -43,6 +44,36 @@ static bool graph_mend_is_no_number(const char *near)
   return !strcmp(near, "NaN'") || !strcmp(near, "Infinity'") || !strcmp(near, "inf'") || !strcmp(near, "nan'");
 }
 
+/* How far the parser gets in the text with this inserted. */
+static size_t graph_mend_try(const char *text, size_t at, const char *inserted)
+{
+  json_error_t error = {.position = 0};
+  size_t bytes = strlen(text), more = strlen(inserted);
+  char *mended = malloc(bytes + more + 1);
+  if (!mended) return 0;
+  memcpy(mended, text, at);
+  memcpy(mended + at, inserted, more);
+  memcpy(mended + at + more, text + at, bytes - at + 1);
+  json_t *value = json_loadb(mended, bytes + more, 0, &error);
+  size_t reached = value ? bytes + 1 : (size_t)error.position - more;
+  json_decref(value);
+  free(mended);
+  return reached;
+}
+
+/* In a list or an object the next part comes without a comma. The end of the list or object lacks too if the rest then makes
+ * more sense: a forgotten "}," is one mistake. */
+static void graph_mend_judge_next(struct graph_mend_error *error, const char *text, char bracket)
+{
+  const char both[] = {bracket, ',', '\0'};
+  bool is_open = graph_mend_try(text, error->at, both) > graph_mend_try(text, error->at, ",");
+  if (is_open)
+    graph_mend_advise(error, bracket == '}' ? "; is \"},\" missing before it?" : "; is \"],\" missing before it?",
+                      MEND_CLOSE);
+  else
+    graph_mend_advise(error, "; is a comma missing before it?", MEND_COMMA);
+}
+
 /* Where the parser expects something else than the token. */
 static void graph_mend_judge_token(struct graph_mend_error *error, const char *text)
 {
@@ -70,8 +101,10 @@ static void graph_mend_judge_token(struct graph_mend_error *error, const char *t
   } else if (wants_end && is_unit && error->at && isdigit((unsigned char)text[error->at - 1])) {
     while (error->at && strchr("0123456789.+-", text[error->at - 1])) error->at--;
     graph_mend_advise(error, "; a number with a unit stands in double quotes", MEND_WORD);
+  } else if (wants_end && is_end) {
+    error->mend = MEND_BRACKET;
   } else if (wants_end) {
-    graph_mend_advise(error, is_end ? "" : "; is a comma missing before it?", is_end ? MEND_BRACKET : MEND_COMMA);
+    graph_mend_judge_next(error, text, expected[1]);
   } else if (!strncmp(expected, "'[' or '{'", 10)) {
     graph_mend_advise(error, "; write a JSON object, in braces", MEND_NONE);
   } else if (error->code == json_error_numeric_overflow) {
@@ -191,6 +224,8 @@ bool graph_mend_apply(const struct graph_mend_error *error, struct graph_text *t
   case MEND_COLON: return graph_mend_insert(text, error->at, ':');
   case MEND_QUOTES: return graph_mend_double_quotes(at);
   case MEND_WORD: return graph_mend_quote_word(text, error->at);
+  case MEND_CLOSE:
+    return graph_mend_insert(text, error->at, error->report.text[1]) && graph_mend_insert(text, error->at + 1, ',');
   case MEND_BRACKET: return graph_mend_insert(text, error->at, error->report.text[1]);
   case MEND_END: return graph_mend_close(text);
   case MEND_NUMBER: *(char *)memset(at, ' ', strlen(error->near) - 1) = '1'; return true;

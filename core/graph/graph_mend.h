@@ -16,6 +16,7 @@ enum graph_mend {
   MEND_WORD,   /* put a word, or a number with a unit, in quotes; true, false and null in lower case */
   MEND_GUESS,
   MEND_BRACKET = MEND_GUESS, /* insert the one that is expected */
+  MEND_CLOSE,                /* the same, and a comma */
   MEND_END,                  /* close all that is open */
   MEND_NUMBER,               /* put one in its place */
   MEND_ZERO,                 /* the same for \u0000 */

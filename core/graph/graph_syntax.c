@@ -83,7 +83,7 @@ static json_t *graph_syntax_read_mended(struct graph_text *text, struct diagnost
 {
   json_t *value = NULL;
   size_t reported = SIZE_MAX;
-  bool is_guess = !text->is_check, is_mended = true;
+  bool is_guess = !text->is_check, is_mended = true, is_cut_off = false;
   int most = text->is_check ? GRAPH_SYNTAX_MOST_MENDED : 1;
   text->mended = malloc(text->bytes + GRAPH_TEXT_MOST_INSERTED + 1);
   if (!text->mended) {
@@ -99,8 +99,9 @@ static json_t *graph_syntax_read_mended(struct graph_text *text, struct diagnost
     if (!graph_syntax_has_report(&error.report)) return NULL;
     graph_mend_judge(&error, text->mended);
     size_t place = graph_text_given_offset(text, error.at);
-    if (place != reported) graph_syntax_report(&error, text, diagnostics);
+    if (place != reported && !is_cut_off) graph_syntax_report(&error, text, diagnostics);
     reported = place;
+    is_cut_off |= error.mend == MEND_END; /* what comes then is about the brackets that close it */
     is_guess |= error.mend >= MEND_GUESS;
     is_mended = graph_mend_apply(&error, text);
   }

@@ -178,6 +178,23 @@ void handle_free(void *object)
   if (stack) stack_release(stack);
 }
 
+bool handle_try_free(void *object)
+{
+  struct handle *handle = object;
+  struct shard *shard = &shards[handle->shard];
+  pthread_mutex_lock(&shard->lock);
+  struct stack *stack = handle_release_stack(shard, handle);
+  bool is_free = !stack || stack_try_release(stack);
+  if (is_free) {
+    handle_push(handle);
+    shard->objects--;
+  } else if (handle->stack_index != NO_STACK) {
+    shard->stacks[handle->stack_index] = (struct shard_stack){stack, 1};
+  }
+  pthread_mutex_unlock(&shard->lock);
+  return is_free;
+}
+
 /* What an object is called, and an argument that is one. */
 static const struct {
   const char *object, *argument;

@@ -48,6 +48,9 @@ static inline bool handle_is(const void *object, enum handle_kind kind)
 bool handle_close(void *object, enum handle_kind kind);
 void handle_free(void *object);
 
+/* The same, unless that would release the last reference to the stack, and so destroy it: then false, and nothing done. */
+bool handle_try_free(void *object);
+
 /* For calls on an object: HIPMM_E_STATE in the child of a fork, HIPMM_E_ARGUMENT for NULL, HIPMM_E_POINTER for what is
  * not a live object of the kind. */
 enum hipmm_status handle_check(const void *object, enum handle_kind kind);

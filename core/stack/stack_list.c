@@ -50,6 +50,14 @@ void stack_release(struct stack *stack)
   if (holds == 1) stack->entry.destroy(stack);
 }
 
+bool stack_try_release(struct stack *stack)
+{
+  uint64_t holds = atomic_load(&stack->entry.holds);
+  while (stack_list_references_in(holds) > 1 && !atomic_compare_exchange_weak(&stack->entry.holds, &holds, holds - 1))
+    continue;
+  return stack_list_references_in(holds) > 1;
+}
+
 /* Adds a reference or a pin. False when the last reference is gone: another thread is about to unlist the stack. */
 static bool stack_try_hold(struct stack *stack, uint64_t one)
 {

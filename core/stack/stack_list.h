@@ -35,6 +35,9 @@ void stack_unpin(struct stack *stack);
 /* Waits until no stack without a reference is pinned. Such a stack gets no further pins. The calling thread has none. */
 void stack_await_pins(void);
 
+/* Unless it is the last reference: then false, and nothing done. */
+bool stack_try_release(struct stack *stack);
+
 /* Lists a stack that is about to be built: visible to stack_next() once stack_show() was called. A stack made in code
  * needs a name of its own among them: `name`, or if that is taken and not `must_be_free` "name.2", "name.3", …
  * HIPMM_E_ARGUMENT if it is taken. NULL: the device's own stack. */

@@ -119,6 +119,39 @@ static void single_see_stream(void *self, hipmm_stream_t stream)
   single_leave(self);
 }
 
+static enum hipmm_status single_visit_chunks(void *self, const void *ptr,
+                                             int (*visitor)(void *closure, const struct hipmm_chunk *chunk),
+                                             void *closure)
+{
+  single_enter(self);
+  visitor(closure, &(struct hipmm_chunk){NULL, ptr, 256});
+  single_leave(self);
+  return HIPMM_OK;
+}
+
+static enum hipmm_status single_device_admit(void *self, int device)
+{
+  (void)device;
+  return single_trim(self, 0);
+}
+
+static enum hipmm_status single_process_end(void *self, enum hipmm_process_end moment)
+{
+  (void)moment;
+  return single_trim(self, 0);
+}
+
+static enum hipmm_status single_suspend(void *self, enum hipmm_content content)
+{
+  (void)content;
+  return single_trim(self, 0);
+}
+
+static enum hipmm_status single_resume(void *self)
+{
+  return single_trim(self, 0);
+}
+
 struct single_options {
   int64_t level;
 };
@@ -146,6 +179,11 @@ static const struct hipmm_ops single_ops = {.struct_size = sizeof single_ops,
                                             .find = single_find,
                                             .covers = single_covers,
                                             .locate = single_locate,
+                                            .visit_chunks = single_visit_chunks,
+                                            .device_admit = single_device_admit,
+                                            .process_end = single_process_end,
+                                            .suspend = single_suspend,
+                                            .resume = single_resume,
                                             .stream_retire = single_see_stream,
                                             .stream_retain = single_see_stream};
 

@@ -17,6 +17,7 @@ enum zoo_mistake {
   ZOO_FORGETS_SIZE,
   ZOO_GIVES_NULL,
   ZOO_GIVES_TWICE,
+  ZOO_HALF_SERVES,
   ZOO_HANGS,
   ZOO_HOARDS,
   ZOO_IGNORES_HIP,
@@ -44,6 +45,7 @@ static const char *const zoo_mistakes[] = {
     [ZOO_FORGETS_SIZE] = "forgets_size",
     [ZOO_GIVES_NULL] = "gives_null",
     [ZOO_GIVES_TWICE] = "gives_twice",
+    [ZOO_HALF_SERVES] = "half_serves",
     [ZOO_HANGS] = "hangs",
     [ZOO_HOARDS] = "hoards",
     [ZOO_IGNORES_HIP] = "ignores_hip",
@@ -141,6 +143,12 @@ static enum hipmm_status zoo_allocate(void *self, size_t bytes, size_t alignment
   return status;
 }
 
+static int zoo_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+{
+  struct zoo *zoo = self;
+  return zoo->mistake == ZOO_HALF_SERVES && !hipmm_upstream_allocate(zoo->upstream, bytes, alignment, stream, ptr_out);
+}
+
 /* ---- Frees ---- */
 
 static enum hipmm_status zoo_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
@@ -218,7 +226,8 @@ static const struct hipmm_ops zoo_ops = {.struct_size = sizeof zoo_ops,
                                          .deallocate = zoo_deallocate,
                                          .trim = zoo_trim,
                                          .query = zoo_query,
-                                         .process_end = zoo_process_end};
+                                         .process_end = zoo_process_end,
+                                         .try_allocate = zoo_try_allocate};
 
 HIPMM_EXPORT extern const struct hipmm_plugin zoo_LTX_hipmm_plugin;
 

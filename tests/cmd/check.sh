@@ -19,6 +19,19 @@ same check-mended.txt
 run 1 check "$here/graphs/unfinished.json"
 same check-unfinished.txt
 
+# A file that was cut off has one mistake, wherever that was.
+whole='{ "stack": ["pool", { "type": "device", "peers": [0, 1] }], "runtime": { "type": "software" } }'
+for bytes in $(seq 1 $((${#whole} - 1))); do
+  printf '%s' "$whole" | head -c "$bytes" >cut_off.json
+  "$hipmm" check cut_off.json >"$work/out"
+  grep -q '^cut_off.json: 1 error$' "$work/out" || fail "after $bytes bytes of $whole: $(cat "$work/out")"
+done
+
+# A forgotten "}," is one mistake.
+run 1 check "$top_srcdir/tests/graphs/invalid/missing_brace.json"
+prints '4:5: .* is "}," missing before it?$'
+prints ': 1 error$'
+
 run 1 check /nowhere/hipmm.json
 prints '^/nowhere/hipmm.json: .*No such file or directory$'
 prints '^/nowhere/hipmm.json: 1 error$'

@@ -58,6 +58,7 @@ foreign_status huge_sizes its allocate returned 7, which is not a status of hipm
 forgets_size wrong_size a free with a size too small succeeds
 gives_null distinct_blocks succeeds, and gives NULL
 gives_twice distinct_blocks overlaps a live block
+half_serves at_once try_allocate calls the upstream's allocate
 hoards leaks 1 of the upstream's blocks were not given back
 ignores_hip HIP_failures 1 of the upstream's blocks were not given back
 ignores_host host_memory the process [a-z]*ed

@@ -64,6 +64,17 @@ is ns_per_op null
 is overhead null
 run 0 replay empty.csv
 
+# Streams that cannot be made.
+printf '%s\n' 'Thread,Time,Action,Pointer,Size,Stream' '1,t,allocate,0x100,8,0x10' '1,t,allocate,0x200,8,0x20' \
+  '1,t,free,0x100,8,0x10' '1,t,free,0x200,8,0x20' >streams.csv
+for nth in 1 2; do
+  HIPMM_SOFTWARE=fail=hipStreamCreateWithFlags:$nth run 1 replay streams.csv
+  says '^hipmm: hipStreamCreateWithFlags: hipErrorUnknown$'
+done
+echo '{ "stack": ["pool", "device"] }' >pool.json
+HIPMM_SOFTWARE=fail=hipStreamCreateWithFlags:2 run 1 replay --fit --config pool.json streams.csv
+grep -q 'the streams cannot be created' "$work/err" || fail 'replay --fit says nothing of its streams'
+
 # An allocation of zero bytes has no memory, and its free is not unmatched.
 printf '1,t,allocate,(nil),0,0x0\n1,t,allocate,0x0,0,0\n1,t,free,0,0,0x1\n1,t,free,(nil),0,0x2\n' >zero.csv
 run 0 replay --json zero.csv

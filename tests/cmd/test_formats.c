@@ -397,6 +397,8 @@ static void says_what_a_file_is_instead(void **state)
       {"{\"segments\": nul}", "is no valid JSON: line 1, column"},
       {"{\"resources\": {}}", "has no \"device_traces\" and no \"segments\": neither a snapshot"},
       {"[{\"address\": 1}]", "is a list, as torch.cuda.memory_snapshot() gives; it has no events"},
+      {"{}", "of torch.cuda.memory._snapshot(), nor one of hipmm (\"runtime\", \"stacks\"), the report of a process "
+             "(\"process\", \"memory\") or a log of Umpire (\"replay\")"},
       {"PK\3\4.....", "is an archive, as torch.save() writes"},
       {"{\"category\":\"operation\",\"name\":\"allocate\",\"tags\":{\"replay\":\"true\"}}\n",
        ":1: the event lacks a size, or an address"},
@@ -447,6 +449,28 @@ static void reads_the_streams_and_threads_of_nsys(void **state)
   }
   assert_int_equal(trace_rows_next(rows, &row), TRACE_LINE_END);
   trace_rows_close(rows);
+}
+
+/* Before schema 3.16 there were no streams. */
+static void reads_an_older_export_of_nsys(void **state)
+{
+  sqlite3 *database = NULL;
+  (void)state;
+  unlink(file);
+  assert_int_equal(sqlite3_open(file, &database), SQLITE_OK);
+  assert_int_equal(
+      sqlite3_exec(database,
+                   "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER NOT NULL, globalPid INTEGER NOT "
+                   "NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL, address INTEGER NOT NULL, pc "
+                   "INTEGER NOT NULL, bytes INTEGER NOT NULL, memKind INTEGER NOT NULL, memoryOperationType "
+                   "INTEGER NOT NULL, name TEXT, correlationId INTEGER, localMemoryPoolAddress INTEGER);"
+                   "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (1, 0, 0, 1, 4096, 0, 64, 2, 0, NULL, 1, "
+                   "NULL), (2, 0, 0, 1, 4096, 0, 64, 2, 1, NULL, 2, NULL);",
+                   NULL, NULL, NULL),
+      SQLITE_OK);
+  sqlite3_close(database);
+  assert_int_equal(read_rows(), 2);
+  assert_string_equal(text, "allocate 1000 64 0 1\nfree 1000 64 0 2\n");
 }
 
 static void says_that_a_database_has_no_memory_events(void **state)
@@ -657,6 +681,7 @@ int main(void)
       cmocka_unit_test(says_what_a_file_is_instead),
 #ifdef HIPMM_HAVE_SQLITE
       cmocka_unit_test(reads_the_streams_and_threads_of_nsys),
+      cmocka_unit_test(reads_an_older_export_of_nsys),
       cmocka_unit_test(says_that_a_database_has_no_memory_events),
 #endif
       cmocka_unit_test(merges_many_blocks_of_one_moment),

@@ -3,6 +3,7 @@
  * the end of the process; a damaged file is read as far as it is whole. */
 #include "../../core/base/record_format.h"
 #include "../../core/cmd/trace/rows.h"
+#include "../../plugins/recording/clock.h"
 #include "../support/fixture.h"
 #include "../support/random.h"
 
@@ -596,6 +597,20 @@ static void survives_every_damage(void **state)
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+/* Where the kernel does not trust the processor's counter, times are those of the monotonic clock. */
+static void has_a_clock_without_a_counter(void **state)
+{
+  uint64_t per_second = 0;
+  (void)state;
+  for (int i = 0; i < 100; i++) {
+    uint64_t earlier = clock_nanoseconds(), now = clock_ticks(false);
+    assert_true(earlier <= now && now <= clock_nanoseconds());
+  }
+  for (int i = 0; i < 100 && (per_second < 990000000 || per_second > 1010000000); i++) /* the thread can be held up */
+    per_second = clock_ticks_per_second(false);
+  assert_in_range(per_second, 990000000, 1010000000);
+}
+
 int main(int argc, char **argv)
 {
   if (argc == 3) {
@@ -620,6 +635,7 @@ int main(int argc, char **argv)
       TEST(refuses_what_cannot_be_a_record),
       TEST(reads_a_file_as_far_as_it_is_whole),
       TEST(survives_every_damage),
+      TEST(has_a_clock_without_a_counter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

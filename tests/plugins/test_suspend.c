@@ -2,13 +2,13 @@
 /* test_suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): what the device has free then, what a block
  * holds afterwards, and what is refused meanwhile. */
 #include "../support/both_schedulers.h"
+#include "../support/graph_functions.h"
 #include "../support/random.h"
 
 #include <hipmm/inspect.h>
 #include <hipmm/memory.h>
 #include <hipmm/share.h>
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -368,43 +368,13 @@ static void is_finalized_while_suspended(void **state)
 
 /* ---- Use of memory that is not there; graphs ---- */
 
-static struct {
-  int (*begin)(hipmm_stream_t stream, int mode);
-  int (*end)(hipmm_stream_t stream, void **graph);
-  int (*instantiate)(void **program, void *graph, unsigned long long flags);
-  int (*launch)(void *program, hipmm_stream_t stream);
-  int (*destroy_program)(void *program);
-  int (*destroy_graph)(void *graph);
-} graphs;
-
-static void find_graphs(void)
-{
-  static const struct {
-    const char *name;
-    void *slot;
-  } functions[] = {
-      {"hipStreamBeginCapture", &graphs.begin},
-      {"hipStreamEndCapture", &graphs.end},
-      {"hipGraphInstantiateWithFlags", &graphs.instantiate},
-      {"hipGraphLaunch", &graphs.launch},
-      {"hipGraphExecDestroy", &graphs.destroy_program},
-      {"hipGraphDestroy", &graphs.destroy_graph},
-  };
-  needs_software();
-  void *library = dlopen(plugin_file("software"), RTLD_NOW);
-  assert_non_null(library);
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    void *address = dlsym(library, functions[i].name);
-    assert_non_null(address);
-    memcpy(functions[i].slot, &address, sizeof address);
-  }
-}
+static struct graph_functions graphs;
 
 /* A graph that fills `scratch`, which it allocates and frees itself, and copies it to `ptr`. */
 static void *capture(hipmm_stream_t stream, void *ptr, void *scratch, size_t bytes)
 {
   void *graph = NULL, *program = NULL;
-  assert_int_equal(graphs.begin(stream, 0), 0);
+  assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
   assert_status(suspend(NULL, HIPMM_CONTENT_KEEP), HIPMM_E_STATE);
   assert_int_equal(fixture_hip()->MemsetAsync(scratch, 0x5a, bytes, stream), 0);
   assert_int_equal(fixture_hip()->MemcpyAsync(ptr, scratch, bytes, HIPMM_HIP_MEMCPY_DEFAULT, stream), 0);
@@ -416,8 +386,9 @@ static void *capture(hipmm_stream_t stream, void *ptr, void *scratch, size_t byt
 
 static void replays_a_captured_graph_afterwards(void **state)
 {
-  find_graphs();
+  needs_software();
   both_start(state, mapped);
+  assert_true(graph_functions_find(&graphs));
   hipmm_stream_t stream = both_stream(0);
   void *ptr = fixture_allocate(3 * MIB, stream), *scratch = fixture_allocate(3 * MIB, stream);
   void *program = capture(stream, ptr, scratch, 3 * MIB);
@@ -440,8 +411,9 @@ static void replays_a_captured_graph_afterwards(void **state)
 static void is_no_memory_for_work_meanwhile(void **state)
 {
   void *reserved = NULL;
-  find_graphs();
+  needs_software();
   both_start(state, mapped);
+  assert_true(graph_functions_find(&graphs));
   hipmm_stream_t stream = both_stream(0);
   void *ptr = fixture_allocate(3 * MIB, stream);
   void *program = capture(stream, ptr, (char *)ptr + MIB, MIB);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* captures.c: see captures.h. What ends a capture was found out on CUDA 13 (driver 580). */
 #include "captures.h"
+#include "graph_functions.h"
 #include "stream_watch.h"
-
-#include <dlfcn.h>
-#include <string.h>
 
 /* ---- On the software device ---- */
 
@@ -42,44 +40,10 @@ static bool end_pretending(void)
 
 /* ---- On a GPU ---- */
 
-enum { MODE_GLOBAL = 0 };
-
-/* The driver's functions; HIP's are alike. */
-static struct {
-  int (*begin)(hipmm_stream_t stream, int mode);
-  int (*end)(hipmm_stream_t stream, void **graph);
-  int (*instantiate)(void **program, void *graph, unsigned long long flags);
-  int (*launch)(void *program, hipmm_stream_t stream);
-  int (*destroy_program)(void *program);
-  int (*destroy_graph)(void *graph);
-} driver;
-
-static const struct {
-  const char *cuda, *hip;
-  void *slot;
-} functions[] = {
-    {"cuStreamBeginCapture_v2", "hipStreamBeginCapture", &driver.begin},
-    {"cuStreamEndCapture", "hipStreamEndCapture", &driver.end},
-    {"cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags", &driver.instantiate},
-    {"cuGraphLaunch", "hipGraphLaunch", &driver.launch},
-    {"cuGraphExecDestroy", "hipGraphExecDestroy", &driver.destroy_program},
-    {"cuGraphDestroy", "hipGraphDestroy", &driver.destroy_graph},
-};
+static struct graph_functions driver;
 
 static hipmm_stream_t real; /* that is captured; NULL: none */
 static void *graph;
-
-static bool find_driver(void)
-{
-  bool is_cuda = !strcmp(hipmm_runtime(), "nvidia");
-  void *library = dlopen(is_cuda ? "libcuda.so.1" : "libamdhip64.so", RTLD_NOW);
-  for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++) {
-    void *address = dlsym(library, is_cuda ? functions[i].cuda : functions[i].hip);
-    if (!address) return false;
-    memcpy(functions[i].slot, &address, sizeof address);
-  }
-  return library != NULL;
-}
 
 /* ---- Either ---- */
 
@@ -89,8 +53,8 @@ void capture_begin(hipmm_stream_t stream)
     pretend(stream);
     return;
   }
-  if (!find_driver()) skip();
-  assert_int_equal(driver.begin(stream, MODE_GLOBAL), 0);
+  if (!graph_functions_find(&driver)) skip();
+  assert_int_equal(driver.begin(stream, GRAPH_MODE_GLOBAL), 0);
   real = stream;
 }
 

@@ -295,6 +295,32 @@ static void serves_at_once_on_no_stack_that_cannot(void **state)
   assert_ok(hipmm_buffer_destroy(buffer));
 }
 
+/* Of a stack that the program made, and that goes with its last reference. */
+static void destroys_no_stack_at_once(void **state)
+{
+  struct hipmm_buffer *buffer = NULL, *other = NULL;
+  struct hipmm_resource *device = NULL, *pool_made = NULL;
+  both_start(state, "'stack': ['device']");
+  assert_ok(hipmm_resource_get_current(&device));
+  assert_ok(hipmm_resource_create(0, "pool", NULL, &device, 1, &pool_made));
+  hipmm_resource_release(device);
+  assert_ok(hipmm_buffer_create(pool_made, 5000, NULL, &buffer));
+  assert_ok(hipmm_buffer_create(pool_made, 5000, NULL, &other));
+  assert_true(hipmm_buffer_try_destroy(other));
+  assert_true(hipmm_buffer_try_destroy(buffer));
+  assert_true(hipmm_buffer_try_create(pool_made, 5000, NULL, &buffer));
+  assert_true(hipmm_buffer_try_create(pool_made, 300, NULL, &other) ||
+              !hipmm_buffer_create(pool_made, 300, NULL, &other));
+  hipmm_resource_release(pool_made);
+  assert_true(hipmm_buffer_try_destroy(other));
+  assert_false(hipmm_buffer_try_destroy(buffer));
+  assert_shape(buffer, 0, 0, NULL);
+  size_t held = fixture_held_bytes();
+  assert_true(held > 0);
+  assert_ok(hipmm_buffer_destroy(buffer));
+  assert_int_equal(fixture_held_bytes(), 0);
+}
+
 static void serves_nothing_at_once_where_the_log_wants_each_call(void **state)
 {
   struct hipmm_buffer *buffer = NULL;
@@ -744,6 +770,7 @@ int main(void)
       BOTH(outlives_its_stream),
       BOTH(serves_at_once_what_the_pool_has),
       BOTH(serves_at_once_on_no_stack_that_cannot),
+      BOTH(destroys_no_stack_at_once),
       BOTH(serves_nothing_at_once_where_the_log_wants_each_call),
       BOTH(serves_nothing_at_once_while_suspended),
       BOTH(waits_for_no_thread),

@@ -385,12 +385,31 @@ static bool use_containers(unsigned seed, hipmm_stream_t stream)
   return good;
 }
 
+/* Buffers that are served at once, or else as usual, keep their contents too. */
+static bool use_buffers_at_once(unsigned seed, hipmm_stream_t stream)
+{
+  enum { SMALL = 500 };
+  unsigned char contents[SMALL], seen[SMALL] = {0};
+  bool good = true;
+  both_write(contents, SMALL, seed);
+  for (size_t bytes = 1000; good && bytes < 100000; bytes *= 3) {
+    struct hipmm_buffer *buffer = NULL;
+    good = hipmm_buffer_try_create(NULL, bytes, stream, &buffer) || !hipmm_buffer_create(NULL, bytes, stream, &buffer);
+    good = good && !hipmm_buffer_write(buffer, bytes - SMALL, contents, SMALL, stream) &&
+           !hipmm_buffer_read(buffer, bytes - SMALL, SMALL, stream, seen) && both_good(seen, SMALL, seed) == SMALL;
+    good = good && (hipmm_buffer_try_destroy(buffer) || !hipmm_buffer_destroy(buffer));
+  }
+  return good;
+}
+
 static void *work(void *argument)
 {
   intptr_t failures = 0;
   for (unsigned i = 0; i < ROUNDS; i++) {
     hipmm_stream_t stream = NULL;
-    if (hipmm_stream_pool_get(shared_pool, &stream) || !use_containers(i + 100 * (unsigned)(intptr_t)argument, stream))
+    unsigned seed = i + 100 * (unsigned)(intptr_t)argument;
+    if (hipmm_stream_pool_get(shared_pool, &stream) || !use_containers(seed, stream) ||
+        !use_buffers_at_once(seed, stream))
       failures++;
   }
   return (void *)failures;

@@ -368,16 +368,40 @@ static void *perform_and_find_often(void *resource)
   return hipmm_stream_destroy(stream) || hipmm_deallocate(resource, memory, 1000, NULL) ? resource : NULL;
 }
 
+static int count_chunk(void *closure, const struct hipmm_chunk *chunk)
+{
+  *(size_t *)closure += chunk->bytes;
+  return 0;
+}
+
+/* Ops that the core calls at the ends of a process, for a device that is admitted, for exports and for suspends. */
+static void *use_rare_ops_often(void *resource_)
+{
+  const struct hipmm_resource *resource = resource_;
+  const struct hipmm_ops *ops = resource->ops;
+  struct hipmm_location location = {.struct_size = sizeof location};
+  size_t bytes = 0;
+  bool is_good = true;
+  for (int i = 0; i < 200; i++) {
+    is_good &= !ops->visit_chunks(resource->self, resource, count_chunk, &bytes);
+    is_good &= ops->locate(resource->self, resource, &location) == HIPMM_E_POINTER;
+    is_good &= !ops->device_admit(resource->self, 0) && !ops->process_end(resource->self, HIPMM_PROCESS_EXITS);
+    is_good &= !ops->suspend(resource->self, HIPMM_CONTENT_KEEP) && !ops->resume(resource->self);
+  }
+  return is_good && bytes == (size_t)200 * 256 ? NULL : resource_;
+}
+
 static void serialises_a_plugin_that_is_not_thread_safe(void **state)
 {
-  static void *(*const runs[])(void *resource) = {look_and_set_often, perform_and_find_often, allocate_often,
-                                                  allocate_often};
+  enum { THREADS = 5 };
+  static void *(*const runs[THREADS])(void *resource) = {look_and_set_often, perform_and_find_often, allocate_often,
+                                                         allocate_often, use_rare_ops_often};
   (void)state;
-  pthread_t threads[4];
+  pthread_t threads[THREADS];
   start("\"stack\": [\"single\", \"device\"]");
   struct hipmm_resource *resource = resource_of(0);
-  for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, runs[i], resource), 0);
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, runs[i], resource), 0);
+  for (int i = 0; i < THREADS; i++) {
     void *failed;
     pthread_join(threads[i], &failed);
     assert_null(failed);
@@ -389,7 +413,7 @@ static void serialises_a_plugin_that_is_not_thread_safe(void **state)
 
 struct return_call {
   struct hipmm_resource *resource; /* that is not thread-safe */
-  enum hipmm_status allocated, freed, looked;
+  enum hipmm_status allocated, freed, looked, suspended, resumed, admitted, ended, visited;
   void *block;
   char reason[200];
   int calls;
@@ -400,11 +424,18 @@ static int come_back(void *argument, size_t bytes)
   struct return_call *it = argument;
   void *memory;
   int64_t value;
+  size_t shown = 0;
   if (it->calls++) return 0;
   it->allocated = hipmm_allocate(it->resource, bytes, NULL, &memory);
   snprintf(it->reason, sizeof it->reason, "%s", hipmm_last_error_message());
   it->freed = hipmm_deallocate(it->resource, it->block, 1000, NULL);
   it->looked = hipmm_resource_query(it->resource, "overlaps", &value);
+  const struct hipmm_ops *ops = it->resource->ops;
+  it->suspended = ops->suspend(it->resource->self, HIPMM_CONTENT_KEEP);
+  it->resumed = ops->resume(it->resource->self);
+  it->admitted = ops->device_admit(it->resource->self, 1);
+  it->ended = ops->process_end(it->resource->self, HIPMM_PROCESS_EXITS);
+  it->visited = ops->visit_chunks(it->resource->self, it->block, count_chunk, &shown);
   hipmm_stream_retire(0, NULL); /* which nobody refuses */
   return 0;
 }
@@ -428,6 +459,8 @@ static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **stat
   assert_contains(it.reason, "single: this thread is in a call of it already");
   assert_int_equal(it.freed, HIPMM_E_STATE);
   assert_int_equal(it.looked, HIPMM_E_STATE);
+  const enum hipmm_status others[] = {it.suspended, it.resumed, it.admitted, it.ended, it.visited};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_int_equal(others[i], HIPMM_E_STATE);
   assert_int_equal(resource_value(it.resource, "overlaps"), 0);
   assert_ok(hipmm_deallocate(it.resource, it.block, 1000, NULL)); /* which is there still */
   assert_ok(hipmm_failure_handler_register("back", NULL));

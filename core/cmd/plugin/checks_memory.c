@@ -169,6 +169,65 @@ static void checks_memory_exhaustion(void)
   kit_close(0);
 }
 
+/* ---- At once, or not at all ------------------------------------------------------------------------------------- */
+
+static size_t checks_memory_bytes_at_once(int i)
+{
+  return (size_t)i * 700 + 1;
+}
+
+/* Ends the check if the probe was called since it had so many calls. */
+static void checks_memory_expect_calls(uint64_t calls, const char *op)
+{
+  if (kit_probe_tries + kit_probe_frees != calls) kit_fail("%s calls the upstream's allocate or deallocate", op);
+}
+
+static void *checks_memory_allocate_at_once(size_t bytes)
+{
+  const struct hipmm_ops *ops = kit_resource->ops;
+  uint64_t calls = kit_probe_tries + kit_probe_frees;
+  void *ptr = NULL;
+  bool done = ops->try_allocate && ops->try_allocate(kit_resource->self, bytes, HIPMM_ALIGNMENT, NULL, &ptr);
+  checks_memory_expect_calls(calls, "try_allocate");
+  if (done && (!ptr || (uintptr_t)ptr % HIPMM_ALIGNMENT)) kit_fail("try_allocate succeeds, and gives %p", ptr);
+  return done ? ptr : kit_allocate(bytes, HIPMM_ALIGNMENT, NULL);
+}
+
+static void checks_memory_free_at_once(void *ptr, size_t bytes)
+{
+  const struct hipmm_ops *ops = kit_resource->ops;
+  uint64_t calls = kit_probe_tries + kit_probe_frees;
+  if (ops->try_deallocate && ops->try_deallocate(kit_resource->self, ptr, bytes + 1, HIPMM_ALIGNMENT, NULL))
+    kit_fail("try_deallocate frees a block with a wrong size");
+  bool done = ops->try_deallocate && ops->try_deallocate(kit_resource->self, ptr, bytes, HIPMM_ALIGNMENT, NULL);
+  if (done && ops->try_deallocate(kit_resource->self, ptr, bytes, HIPMM_ALIGNMENT, NULL))
+    kit_fail("try_deallocate frees a block twice");
+  checks_memory_expect_calls(calls, "try_deallocate");
+  if (!done) kit_free(ptr, bytes, NULL);
+}
+
+static void checks_memory_at_once(void)
+{
+  enum { N = 8 };
+  struct ranges live;
+  struct range other;
+  void *ptrs[N];
+  ranges_open(&live);
+  checks_memory_open();
+  for (int i = 0; i < N; i++) ptrs[i] = kit_allocate(checks_memory_bytes_at_once(i), HIPMM_ALIGNMENT, NULL);
+  for (int i = 0; i < N; i++)
+    if (ptrs[i]) kit_free(ptrs[i], checks_memory_bytes_at_once(i), NULL);
+  for (int i = 0; i < N; i++) {
+    size_t bytes = checks_memory_bytes_at_once(i);
+    if ((ptrs[i] = checks_memory_allocate_at_once(bytes)) && !ranges_add(&live, (uintptr_t)ptrs[i], bytes, &other))
+      kit_fail("%p of %zu bytes overlaps a live block", ptrs[i], bytes);
+  }
+  for (int i = 0; i < N; i++)
+    if (ptrs[i]) checks_memory_free_at_once(ptrs[i], checks_memory_bytes_at_once(i));
+  ranges_close(&live);
+  kit_close(0);
+}
+
 const struct kit_check kit_checks_memory[] = {
     {"create", "a stack with it can be built and destroyed",
      "report what is missing with services->fail; give required options with --options", checks_memory_create},
@@ -195,5 +254,7 @@ const struct kit_check kit_checks_memory[] = {
      "check sums of sizes for overflow; report the failure with services->refuse or explain", checks_memory_huge},
     {"exhaustion", "out of memory is reported as such, and all memory can be had again after the frees",
      "return the upstream's status; on a failure free what was obtained for the request", checks_memory_exhaustion},
+    {"at once", "try_allocate and try_deallocate serve a call whole, or do nothing",
+     "return 0 before anything is changed; call nothing of an upstream but these two ops", checks_memory_at_once},
     {.name = NULL},
 };

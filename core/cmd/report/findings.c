@@ -195,7 +195,8 @@ static bool findings_tell_rises(struct findings *findings)
           "%llu block%s where the middle one has %llu: %s.",
           tops.n, findings_bytes(middle->live, words), times, (unsigned long long)most.blocks, text_plural(most.blocks),
           (unsigned long long)usual.blocks,
-          more < 1 + (times - 1) / 4       ? "larger blocks, not more"
+          more < 1.05                      ? "larger blocks, not more"
+          : more < 1 + (times - 1) / 4     ? "mostly larger blocks"
           : more < 1 + (times - 1) / 4 * 3 ? "more blocks, and larger"
                                            : "more blocks");
   }

@@ -10,6 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *trace_rows_command = "replay";
+
+void trace_rows_set_command(const char *name)
+{
+  trace_rows_command = name;
+}
+
 /* In the order in which they are tried. */
 static const struct trace_format *const trace_formats[] = {
     &trace_format_record, &trace_format_umpire,  &trace_format_state, &trace_format_snapshot,
@@ -213,8 +220,8 @@ static bool trace_rows_begin(struct trace_rows *rows, const char *file)
   size_t bytes = trace_lines_peek(&rows->lines, &start), i = 0;
   const char *tool = trace_packer(start, bytes);
   if (tool) {
-    snprintf(what, sizeof what, "is %s-compressed; pipe it: %s -dc %s | hipmm replay -", tool, tool,
-             rows->from_standard_input ? "FILE" : rows->file);
+    snprintf(what, sizeof what, "is %s-compressed; pipe it: %s -dc %s | hipmm %s -", tool, tool,
+             rows->from_standard_input ? "FILE" : rows->file, trace_rows_command);
     return trace_rows_fail(rows, what) == TRACE_LINE;
   }
   while (!trace_formats[i]->is(start, bytes)) i++; /* the last one takes any */

@@ -38,6 +38,9 @@ uint64_t trace_rows_total_bytes(const struct trace_rows *rows);
 /* After the last row: what the log says it lacks, and what of it was left out, as a sentence; "" if it is complete. */
 const char *trace_rows_remark(struct trace_rows *rows);
 
+/* The command that messages advise with, "replay" by default. The text stays the caller's. */
+void trace_rows_set_command(const char *name);
+
 /* What a file has that is no log: an array of hipmm's snapshots and reports of processes (state.c). NULL: it is a log. Valid
  * until the rows are closed. */
 const struct json_t *trace_rows_state(const struct trace_rows *rows);

@@ -270,8 +270,10 @@ static const char *snapshot_refusal(const struct tree_value *root)
     return "is a list, as torch.cuda.memory_snapshot() gives; it has no events: write it with "
            "torch.cuda.memory._dump_snapshot()";
   if (!tree_get(root, "device_traces", TREE_LIST) && !tree_get(root, "segments", TREE_LIST))
-    return "has no \"device_traces\" and no \"segments\": neither a snapshot of torch.cuda.memory._snapshot() nor "
-           "another log";
+    return "has no \"device_traces\" and no \"segments\": neither a snapshot of torch.cuda.memory._snapshot(), nor one "
+           "of "
+           "hipmm (\"runtime\", \"stacks\"), the report of a process (\"process\", \"memory\") or a log of Umpire "
+           "(\"replay\")";
   return NULL;
 }
 

@@ -216,6 +216,18 @@ static int attribute(int which)
   return value;
 }
 
+/* hipDeviceAttributeMemoryPoolSupportedHandleTypes of HIP 6.2. */
+static void tells_how_pools_can_be_shared(void **state)
+{
+  enum { HANDLE_TYPES = 91 };
+  struct software_config config = software.config;
+  (void)state;
+  assert_int_equal(attribute(HANDLE_TYPES), hipMemHandleTypePosixFileDescriptor);
+  config.memory_pools = false;
+  restart(&config);
+  assert_int_equal(attribute(HANDLE_TYPES), hipMemHandleTypeNone);
+}
+
 /* All attributes that HIP 6.3 has for an AMD device, in the order of their numbers. */
 static void attributes_and_properties_agree(void **state)
 {
@@ -482,6 +494,7 @@ int main(void)
       {"limits are kept", limits_are_kept, start_threads, finish, NULL},
       {"properties have the layout of HIP 6", properties_have_the_layout_of_hip_6, start_threads, finish, NULL},
       {"functions are found by name", functions_are_found_by_name, start_threads, finish, NULL},
+      {"a device tells how pools can be shared", tells_how_pools_can_be_shared, start_threads, finish, NULL},
       {"attributes and properties agree", attributes_and_properties_agree, start_threads, finish, NULL},
       {"attributes without a property have a value", attributes_without_a_property_have_a_value, start_threads, finish,
        NULL},

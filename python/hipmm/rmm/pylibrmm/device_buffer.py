@@ -44,17 +44,14 @@ class DeviceBuffer(Buffer):
             )
         resource = get_current_device_resource() if mr is None else mr
         size = size_of(size)
-        with rmm_errors():
-            self = super().__new__(cls, size, stream, resource._resource)
+        with rmm_errors:
+            self = Buffer.__new__(cls, size, stream, resource._resource)  # super() takes a while before Python 3.12
         self._owner = resource
         if ptr and size:
             self._write_device(size_of(ptr, "ptr"), size, 0, stream)
             if stream.is_default():
                 stream.synchronize()
         return self
-
-    def __init__(self, **_: Any) -> None:
-        pass
 
     # ---- Facts
 
@@ -157,12 +154,12 @@ class DeviceBuffer(Buffer):
 
     def resize(self, new_size: int, stream: Stream = DEFAULT_STREAM) -> None:
         """Changes the size; the contents stay."""
-        with rmm_errors():
+        with rmm_errors:
             super().resize(size_of(new_size, "new_size"), as_stream(stream))
 
     def reserve(self, new_capacity: int, stream: Stream = DEFAULT_STREAM) -> None:
         """Grows the capacity to at least `new_capacity`."""
-        with rmm_errors():
+        with rmm_errors:
             super().reserve(size_of(new_capacity, "new_capacity"), as_stream(stream))
 
     def prefetch(self, device: int | None = None, stream: Stream | None = None) -> None:

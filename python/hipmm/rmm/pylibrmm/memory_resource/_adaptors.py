@@ -231,7 +231,7 @@ class FailureCallbackResourceAdaptor(UpstreamResourceAdaptor):
     def __init__(self, upstream_mr: DeviceMemoryResource, callback: Callable[[int], bool]) -> None:
         self._callback = callback
         function: Callable[..., Any] = raising_rmm(callback)
-        with rmm_errors():
+        with rmm_errors:
             self._resource = _callbacks.create(
                 "failure_callback",
                 "callback",

@@ -2,8 +2,6 @@
 """The base classes, and how errors of hipmm become those of RMM."""
 
 import operator
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any
 
 import hipmm
@@ -14,17 +12,21 @@ from hipmm.rmm.pylibrmm.stream import DEFAULT_STREAM, Stream
 from hipmm.rmm.pylibrmm.utils import as_stream
 
 
-@contextmanager
-def rmm_errors() -> Generator[None, None, None]:
+class _Errors:
     """In allocations RMM raises MemoryError where the driver fails; a mistake in an argument is a RuntimeError."""
-    try:
-        yield
-    except hipmm.MemoryError:
-        raise
-    except hipmm.DeviceError as error:
-        raise MemoryError(f"std::bad_alloc: {error}") from error
-    except hipmm.Error as error:
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if not isinstance(error, hipmm.Error) or isinstance(error, hipmm.MemoryError):
+            return
+        if isinstance(error, hipmm.DeviceError):
+            raise MemoryError(f"std::bad_alloc: {error}") from error
         raise RuntimeError(str(error)) from error
+
+
+rmm_errors = _Errors()  # holds nothing, so that one serves all: a generator would cost more than a small allocation
 
 
 def size_of(value: Any, name: str = "size") -> int:
@@ -73,13 +75,13 @@ class DeviceMemoryResource:
     def allocate(self, nbytes: int, stream: Stream = DEFAULT_STREAM) -> int:
         """The address of `nbytes` bytes for use on `stream`; 0 for 0 bytes. Raises MemoryError."""
         stream = as_stream(stream)
-        with rmm_errors():
+        with rmm_errors:
             return self._resource.allocate(size_of(nbytes, "nbytes"), stream)
 
     def deallocate(self, ptr: int, nbytes: int, stream: Stream = DEFAULT_STREAM) -> None:
         """Frees memory of allocate(). A wrong address or size raises RuntimeError, and changes nothing."""
         stream = as_stream(stream)
-        with rmm_errors():
+        with rmm_errors:
             self._resource.deallocate(size_of(ptr, "ptr"), size_of(nbytes, "nbytes"), stream)
 
     @classmethod

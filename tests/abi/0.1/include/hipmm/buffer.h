@@ -74,8 +74,9 @@ enum hipmm_status hipmm_buffer_destroy(struct hipmm_buffer *buffer);
 /* For a caller that holds a lock which other threads may wait for in a function of the program, such as the interpreter
  * lock of Python: as hipmm_buffer_create() and hipmm_buffer_destroy(), but only if the call is served at once, without a
  * wait for another thread or the device and without a function of the program. Today that is a block of less than 1 MiB
- * of a pool that has memory for it. Returns nonzero if so. 0: nothing was done, for whatever reason, and the
- * thread's error is undefined; release the lock and call the other function. */
+ * of a pool that has memory for it. Returns nonzero if so. 0: not done, for whatever reason, and the thread's
+ * error is undefined; release the lock and call the other function. (A buffer that has the last reference to its stack may
+ * be empty then.) */
 HIPMM_MUST_CHECK int hipmm_buffer_try_create(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                              struct hipmm_buffer **buffer_out);
 HIPMM_MUST_CHECK int hipmm_buffer_try_destroy(struct hipmm_buffer *buffer);

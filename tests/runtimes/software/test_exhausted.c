@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* test_exhausted.c: the software device when the host has no memory, or no thread, left: a call fails as a whole, nothing of it
+ * runs, and the same call then succeeds. */
+#include "device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- Failures: the functions of libc that the device calls, by the linker's --wrap ---- */
+
+static _Thread_local int until_failure; /* calls of this thread; 0: none fails */
+
+static bool fails_now(void)
+{
+  return until_failure && !--until_failure;
+}
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+
+void *__wrap_malloc(size_t bytes)
+{
+  return fails_now() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+  return fails_now() ? NULL : __real_calloc(n, bytes);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+{
+  return fails_now() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
+}
+
+/* Makes each step of the call fail in turn, until the call succeeds: without a step that fails, or although one does. Returns
+ * how often it has failed. */
+#define FAIL_EACH_STEP(call)                                         \
+  ({                                                                 \
+    int n_failed_ = 0;                                               \
+    hipError_t error_;                                               \
+    while (until_failure = n_failed_ + 1, error_ = (call), error_) { \
+      assert_int_equal(until_failure, 0);                            \
+      assert_hip(error_, hipErrorOutOfMemory);                       \
+      n_failed_++;                                                   \
+    }                                                                \
+    until_failure = 0;                                               \
+    n_failed_;                                                       \
+  })
+
+/* ---- Tests ---- */
+
+/* Fills memory of its own, copies it out and counts; the memory is freed by the graph, or by its next launch. */
+static hipGraphExec_t new_instance(bool is_freed, char *result, int *runs, void **memory_out)
+{
+  hipGraph_t graph;
+  hipGraphExec_t instance;
+  void *memory;
+  hipStream_t stream = create_stream();
+  assert_ok(hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed));
+  assert_ok(hipMallocAsync(&memory, 4096, stream));
+  assert_ok(hipMemsetAsync(memory, 7, 4096, stream));
+  assert_ok(hipMemcpyAsync(result, memory, 4096, hipMemcpyDeviceToHost, stream));
+  assert_ok(hipLaunchHostFunc(stream, count_up, runs));
+  if (is_freed) assert_ok(hipFreeAsync(memory, stream));
+  assert_ok(hipStreamEndCapture(stream, &graph));
+  assert_ok(hipGraphInstantiateWithFlags(&instance, graph, is_freed ? 0 : hipGraphInstantiateFlagAutoFreeOnLaunch));
+  assert_ok(hipGraphDestroy(graph));
+  assert_ok(hipStreamDestroy(stream));
+  *memory_out = memory;
+  return instance;
+}
+
+/* The second launch waits for the first, and frees its memory. */
+static void a_launch_runs_whole_or_not_at_all(void **state)
+{
+  (void)state;
+  for (int is_freed = 0; is_freed < 2; is_freed++) {
+    char result[4096] = {0};
+    int runs = 0;
+    void *memory;
+    hipStream_t stream = create_stream();
+    hipGraphExec_t instance = new_instance(is_freed, result, &runs, &memory);
+    for (int launches = 1; launches <= 3; launches++) {
+      assert_in_range(FAIL_EACH_STEP(hipGraphLaunch(instance, stream)), 5, 50);
+      if (launches == 2) continue;
+      assert_ok(hipStreamSynchronize(stream));
+      assert_int_equal(runs, launches);
+      assert_true(is_filled(result, 7, sizeof result));
+      memset(result, 0, sizeof result);
+    }
+    if (!is_freed) assert_ok(hipFree(memory));
+    assert_ok(hipGraphExecDestroy(instance));
+    assert_ok(hipStreamDestroy(stream));
+  }
+}
+
+/* What could not be submitted is not in the stream, and no later work waits for it. */
+static void work_is_in_its_stream_or_was_refused(void **state)
+{
+  enum { STREAMS = 12, BYTES = 1000 };
+  (void)state;
+  int steps = 0, runs = 0;
+  hipEvent_t event;
+  char *memory = allocate(BYTES), result[BYTES];
+  assert_ok(hipEventCreate(&event));
+  for (int i = 0; i < STREAMS; i++) { /* new ones, which have no thread yet */
+    hipStream_t stream;
+    steps += FAIL_EACH_STEP(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+    steps += FAIL_EACH_STEP(hipMemsetAsync(memory, i, BYTES, stream));
+    steps += FAIL_EACH_STEP(hipEventRecord(event, stream));
+    steps += FAIL_EACH_STEP(hipStreamWaitEvent(NULL, event, 0));
+    steps += FAIL_EACH_STEP(hipLaunchHostFunc(stream, count_up, &runs));
+    steps += FAIL_EACH_STEP(hipMemcpyAsync(result, memory, BYTES, hipMemcpyDeviceToHost, stream));
+    assert_ok(hipStreamSynchronize(stream));
+    assert_ok(hipStreamSynchronize(NULL));
+    assert_int_equal(runs, i + 1);
+    assert_true(is_filled(result, i, BYTES));
+    if (i % 2) assert_ok(hipStreamDestroy(stream));
+  }
+  assert_true(steps > 4 * STREAMS);
+  assert_ok(hipEventDestroy(event));
+  assert_ok(hipFree(memory));
+}
+
+int main(void)
+{
+  static const struct CMUnitTest tests[] = {
+      {"a launch runs whole or not at all (threads)", a_launch_runs_whole_or_not_at_all, start_threads, finish, NULL},
+      {"a launch runs whole or not at all (stepped)", a_launch_runs_whole_or_not_at_all, start_stepped, finish, NULL},
+      {"work is in its stream or was refused (threads)", work_is_in_its_stream_or_was_refused, start_threads, finish,
+       NULL},
+      {"work is in its stream or was refused (stepped)", work_is_in_its_stream_or_was_refused, start_stepped, finish,
+       NULL},
+  };
+  return cmocka_run_group_tests_name("software: no host memory", tests, NULL, NULL);
+}
