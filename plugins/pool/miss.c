@@ -108,7 +108,7 @@ static const struct attempt {
 
 static bool pool_needs(const struct pool *pool, enum need need)
 {
-  if (need == SEVERAL_IN_SEGMENTS && pool->backing.mapped) return false;
+  if (need == SEVERAL_IN_SEGMENTS && pool->backing.ops->moves) return false;
   return need == ALWAYS || pool->heap.streams.active > 1;
 }
 
