@@ -18,7 +18,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 HIPMM_RUNTIME=software PYTHONDONTWRITEBYTECODE=1
 export HIPMM_RUNTIME PYTHONDONTWRITEBYTECODE
-unset HIPMM_CONFIG
+unset PYTHONPATH HIPMM_CONFIG # of another hipmm
 
 # refuses VENV: that a free-threaded Python installs no wheel of another ABI, and does not import the module either.
 refuses() {

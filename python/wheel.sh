@@ -13,6 +13,7 @@ mkdir -p "${1:-dist}"
 folder=$(cd "${1:-dist}" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+unset PYTHONPATH HIPMM_CONFIG # of another hipmm
 rm -f "$folder"/hipmm-*
 
 python3 -m venv "$work/tools"

@@ -131,29 +131,28 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct p
 }
 
 /* A cache hit: neither a lock nor a call. */
-static inline bool pool_hit(struct pool *pool, struct cache *cache, size_t bytes, hipmm_stream_t stream, void **ptr_out)
+BLOCK_INLINE bool pool_hit(struct pool *pool, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
+  if (bytes - 1 >= CACHE_BLOCK_BYTES || alignment != HIPMM_ALIGNMENT) return false;
+  struct cache *cache = cache_of_thread(&pool->caches, stream);
+  if (!cache) return false;
   uint64_t units = (bytes + HIPMM_ALIGNMENT - 1) / HIPMM_ALIGNMENT;
   uint32_t id = cache_allocate(cache, &pool->heap.blocks, stream, units, bytes);
-  if (!id) return false;
-  *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
-  return true;
+  if (id) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
+  return id != BLOCK_NONE;
 }
 
 enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct pool *pool = self;
-  struct cache *cache;
-  if (bytes - 1 < CACHE_BLOCK_BYTES && alignment == HIPMM_ALIGNMENT &&
-      (cache = cache_of_thread(&pool->caches, stream)) && pool_hit(pool, cache, bytes, stream, ptr_out))
-    return HIPMM_OK;
+  if (pool_hit(pool, bytes, alignment, stream, ptr_out)) return HIPMM_OK;
   return pool_allocate_slowly(pool, bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Calls that are served at once or not at all ---- */
 
-/* Enters the lock, if that needs no wait, for a block of `bytes` on the cache's stream. A larger one may first look for
- * completed work, by calls of the runtime. */
+/* Enters the lock, if that needs no wait, for a block of `bytes` on the cache's stream. For a larger one the runtime may be
+ * asked what work has completed (pool_looks_first()). */
 static bool pool_try_enter(struct pool *pool, const struct cache *cache, hipmm_stream_t stream, size_t bytes)
 {
   if (!cache || cache->has_heap || bytes - 1 >= LARGE_BYTES || !biased_lock_try(&pool->lock)) return false;
@@ -165,10 +164,9 @@ static bool pool_try_enter(struct pool *pool, const struct cache *cache, hipmm_s
 int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   struct pool *pool = self;
+  if (pool_hit(pool, bytes, alignment, stream, ptr_out)) return 1;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (alignment != HIPMM_ALIGNMENT || !cache) return 0;
-  if (bytes - 1 < CACHE_BLOCK_BYTES && pool_hit(pool, cache, bytes, stream, ptr_out)) return 1;
-  if (!pool_try_enter(pool, cache, stream, bytes)) return 0;
+  if (alignment != HIPMM_ALIGNMENT || !pool_try_enter(pool, cache, stream, bytes)) return 0;
   struct request request = {.bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT),
                             .alignment = alignment,
                             .requested = bytes,
@@ -292,12 +290,12 @@ enum hipmm_status pool_deallocate(void *self, void *ptr, size_t bytes, size_t al
 }
 
 /* An event that each free records is a call of the runtime. */
-static bool pool_try_free(struct pool *pool, struct cache *cache, uint32_t id, uint64_t requested,
-                          hipmm_stream_t stream)
+static bool pool_try_free(struct pool *pool, struct cache *cache, uint32_t id, hipmm_stream_t stream)
 {
-  struct block *block = block_of(&pool->heap.blocks, id);
+  const struct block *block = block_of(&pool->heap.blocks, id);
   if (block->bytes <= CACHE_BLOCK_BYTES && cache_free(cache, &pool->heap.blocks, stream, id)) return true;
-  if (pool->heap.streams.record == RECORD_ON_FREE || !pool_try_enter(pool, cache, stream, requested)) return false;
+  if (pool->heap.streams.record == RECORD_ON_FREE || !pool_try_enter(pool, cache, stream, block->requested))
+    return false;
   bool is_free = !pool_deallocate_locked(pool, cache, id, stream);
   biased_lock_release(&pool->lock);
   return is_free;
@@ -312,7 +310,7 @@ int pool_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, h
   (void)alignment;
   if (!id || !block_claim(block_of(blocks, id))) return 0;
   struct block *block = block_of(blocks, id);
-  if (bytes == block->requested && pool_try_free(pool, cache, id, bytes, stream)) return 1;
+  if (bytes == block->requested && pool_try_free(pool, cache, id, stream)) return 1;
   block_set_state(block, BLOCK_LIVE);
   return 0;
 }

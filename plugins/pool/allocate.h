@@ -49,7 +49,7 @@ enum { LARGE_BYTES = 1 << 20 };
 static inline bool pool_looks_first(const struct pool *pool, const struct request *request)
 {
   const struct heap *heap = &pool->heap;
-  return heap->streams.active > 1 && request->bytes >= LARGE_BYTES && (heap->is_short || !pool->backing.mapped);
+  return heap->streams.active > 1 && request->bytes >= LARGE_BYTES && (heap->is_short || !pool->backing.ops->moves);
 }
 
 /* A free block of the request's stream, or of none: a search. BLOCK_NONE if there is none. The caller holds the lock. */

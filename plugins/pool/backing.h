@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* backing.h: the memory behind a pool's addresses: granules, which are mapped under ranges of addresses, where the
- * upstream can map; otherwise segments. The caller holds the pool's lock. */
+ * upstream can map; otherwise segments. backing_ops.h says what each function does. The caller holds the pool's lock. */
 #ifndef HIPMM_PLUGINS_POOL_BACKING_H
 #define HIPMM_PLUGINS_POOL_BACKING_H
 
@@ -9,7 +9,9 @@
 #include "segments.h"
 
 struct backing {
-  bool mapped; /* granules, not segments */
+  const struct backing_ops *ops; /* NULL: it could not be opened */
+  void *self;                    /* of the ops */
+  struct held *held;
   struct granules granules;
   struct segments segments;
 };
@@ -20,39 +22,45 @@ enum hipmm_status backing_open(struct backing *backing, struct heap *heap, const
                                struct hipmm_resource *upstream, const struct pool_options *options);
 void backing_close(struct backing *backing);
 
-/* Whether the request can succeed at all, if all idle memory is used for it. Fails with the status that backing_grow()
- * would fail with. */
-enum hipmm_status backing_check_available(struct backing *backing, const struct heap *heap,
-                                          const struct request *request);
+static inline enum hipmm_status backing_check_available(const struct backing *backing, const struct heap *heap,
+                                                        const struct request *request)
+{
+  return backing->ops->check_available(backing->self, heap, request);
+}
 
-/* Each allocates a block: with new memory, although other memory is idle, as far as the slack allows (mapped only); in
- * held memory that is mapped elsewhere (mapped only); with new memory, if that is not enough. HIPMM_E_OUT_OF_MEMORY when
- * there is not enough, HIPMM_E_LIMIT when the maximum forbids it. */
-enum hipmm_status backing_use_slack(struct backing *backing, struct heap *heap, const struct request *request,
-                                    uint32_t *id_out);
-enum hipmm_status backing_move(struct backing *backing, struct heap *heap, const struct request *request,
-                               uint32_t *id_out);
-enum hipmm_status backing_grow(struct backing *backing, struct heap *heap, const struct request *request,
-                               uint32_t *id_out);
+static inline enum hipmm_status backing_use_slack(const struct backing *backing, struct heap *heap,
+                                                  const struct request *request, uint32_t *id_out)
+{
+  return backing->ops->moves ? backing->ops->use_slack(backing->self, heap, request, id_out) : HIPMM_E_OUT_OF_MEMORY;
+}
 
-/* Adds the memory that a pool starts with. It is ready for every stream. */
-enum hipmm_status backing_fill(struct backing *backing, struct heap *heap, uint64_t bytes);
+static inline enum hipmm_status backing_move(const struct backing *backing, struct heap *heap,
+                                             const struct request *request, uint32_t *id_out)
+{
+  return backing->ops->moves ? backing->ops->move(backing->self, heap, request, id_out) : HIPMM_E_OUT_OF_MEMORY;
+}
 
-/* Releases idle memory of ready blocks to the upstream while more than `keep_bytes` are held. */
-enum hipmm_status backing_release_idle(struct backing *backing, struct heap *heap, uint64_t keep_bytes);
+static inline enum hipmm_status backing_grow(const struct backing *backing, struct heap *heap,
+                                             const struct request *request, uint32_t *id_out)
+{
+  return backing->ops->grow(backing->self, heap, request, id_out);
+}
 
-/* With a maximum below what is held, the pool does not grow until it holds less. */
-void backing_set_maximum(struct backing *backing, uint64_t maximum_bytes);
+static inline enum hipmm_status backing_fill(const struct backing *backing, struct heap *heap, uint64_t bytes)
+{
+  return backing->ops->fill(backing->self, heap, bytes);
+}
 
-/* In [start, end), which lies in a free block: the first address that is uncommitted, and the first that is committed;
- * `end` if there is none. */
-uint64_t backing_first_uncommitted(const struct backing *backing, uint64_t start, uint64_t end);
-uint64_t backing_first_committed(const struct backing *backing, uint64_t start, uint64_t end);
+static inline enum hipmm_status backing_release_idle(const struct backing *backing, struct heap *heap,
+                                                     uint64_t keep_bytes)
+{
+  return backing->ops->release_idle(backing->self, heap, keep_bytes);
+}
 
-uint64_t backing_bytes(const struct backing *backing);
-uint64_t backing_peak_bytes(const struct backing *backing);
-void backing_reset_peak(struct backing *backing);
-uint64_t backing_maximum_bytes(const struct backing *backing);
+static inline uint64_t backing_bytes(const struct backing *backing)
+{
+  return backing->held->bytes;
+}
 
 /* Bytes held and not allocated. Blocks in caches count as allocated. Of a granule that is partly in use, the other part
  * counts. */
@@ -60,11 +68,5 @@ static inline uint64_t backing_free_bytes(const struct backing *backing, const s
 {
   return backing_bytes(backing) - heap->live_bytes;
 }
-
-/* The least that the upstream can provide. */
-uint64_t backing_least_bytes(const struct backing *backing);
-
-/* The number of granules, or of segments. */
-uint64_t backing_count(const struct backing *backing);
 
 #endif

@@ -330,7 +330,7 @@ static void chunks_free_id(struct chunks *chunks, uint32_t id)
 
 static uint64_t chunks_headroom(const struct chunks *chunks)
 {
-  return sizes_headroom(chunks->maximum_bytes, chunks->bytes);
+  return sizes_headroom(chunks->held.maximum_bytes, chunks->held.bytes);
 }
 
 static bool chunks_device_has(const struct chunks *chunks, uint64_t bytes)
@@ -378,14 +378,14 @@ static enum hipmm_status chunks_create_exactly(struct chunks *chunks, uint64_t g
     return status;
   }
   *chunk_of(chunks, id) = (struct chunk){.handle = handle, .granules = (uint32_t)granules};
-  chunks->bytes += chunk_bytes(chunks, id);
+  chunks->held.bytes += chunk_bytes(chunks, id);
   *id_out = id;
   return HIPMM_OK;
 }
 
 static void chunks_update_peak(struct chunks *chunks)
 {
-  if (chunks->bytes > chunks->peak_bytes) chunks->peak_bytes = chunks->bytes;
+  if (chunks->held.bytes > chunks->held.peak_bytes) chunks->held.peak_bytes = chunks->held.bytes;
 }
 
 /* The driver may report memory as used that it could free. If it reports too little free memory, a chunk of this size is
@@ -414,7 +414,7 @@ enum hipmm_status chunk_create(struct chunks *chunks, uint64_t granules, uint32_
   chunks_update_peak(chunks);
   if (!status)
     chunks->services->log(chunks->services, HIPMM_LOG_DEBUG, "grew by a chunk of %llu bytes to %llu bytes",
-                          (unsigned long long)chunk_bytes(chunks, *id_out), (unsigned long long)chunks->bytes);
+                          (unsigned long long)chunk_bytes(chunks, *id_out), (unsigned long long)chunks->held.bytes);
   return status;
 }
 
@@ -445,7 +445,7 @@ enum hipmm_status chunk_destroy(struct chunks *chunks, uint32_t id)
     chunks_add_unmapped(chunks, id);
     return status;
   }
-  chunks->bytes -= chunk_bytes(chunks, id);
+  chunks->held.bytes -= chunk_bytes(chunks, id);
   chunks->away_bytes -= chunk_bytes(chunks, id);
   chunks_free_id(chunks, id);
   return HIPMM_OK;
@@ -503,7 +503,8 @@ enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services
   if (status) return status;
   if (maximum_bytes < granule_bytes) return HIPMM_E_LIMIT;
   chunks->granule_bytes = granule_bytes;
-  chunks->maximum_bytes = chunks_round_down(chunks, maximum_bytes);
+  chunks->held.least_bytes = granule_bytes;
+  held_set_maximum(&chunks->held, maximum_bytes);
   if (KNOWS(ops, may_alias)) chunks->may_alias = ops->may_alias(upstream->self);
   chunks->items = services->host_allocate(services, MAX_CHUNKS * sizeof *chunks->items);
   return chunks->items

@@ -12,6 +12,8 @@
 #ifndef HIPMM_PLUGINS_POOL_CHUNKS_H
 #define HIPMM_PLUGINS_POOL_CHUNKS_H
 
+#include "backing_ops.h"
+
 #include <hipmm/plugin.h>
 
 #include <stdbool.h>
@@ -51,12 +53,11 @@ struct chunks {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   const struct hipmm_mapping *ops;
-  uint64_t granule_bytes;     /* a power of two */
-  bool may_alias;             /* a chunk may have several mappings */
-  uint64_t bytes, peak_bytes; /* physical memory held */
-  uint64_t maximum_bytes;     /* limit of `bytes` */
-  bool is_suspended;          /* nothing may be created or mapped (suspend.h) */
-  uint64_t away_bytes;        /* of `bytes`: given back, and needed to resume */
+  uint64_t granule_bytes; /* a power of two */
+  bool may_alias;         /* a chunk may have several mappings */
+  struct held held;
+  bool is_suspended;   /* nothing may be created or mapped (suspend.h) */
+  uint64_t away_bytes; /* of the memory held: given back, and needed to resume */
   struct chunk *items;
   uint32_t count;    /* records ever used, 0 included */
   uint32_t unused;   /* list of records to use again */

@@ -2,39 +2,26 @@
 /* explain.c: what the pool holds when an allocation has failed, and the most that could be allocated instead. By then
  * the pool has waited for all streams, merged free blocks, and released idle memory. */
 #include "explain.h"
-#include "idle.h"
-
-/* The largest request that the held memory could serve. */
-static uint64_t explain_available_bytes(const struct backing *backing, const struct heap *heap)
-{
-  uint64_t bytes = 0;
-  if (!backing->mapped) return heap_largest_free(heap);
-  for (uint32_t id = 1; id < heap->blocks.count; id++) {
-    const struct block *block = block_of(&heap->blocks, id);
-    if (block_state(block) == BLOCK_FREE) bytes += idle_bytes_in(&backing->granules.chunks, block);
-  }
-  return bytes;
-}
 
 static uint64_t explain_headroom(const struct backing *backing)
 {
-  return sizes_headroom(backing_maximum_bytes(backing), backing_bytes(backing));
+  return sizes_headroom(backing->held->maximum_bytes, backing_bytes(backing));
 }
 
 static enum hipmm_status explain_maximum(const struct backing *backing, const struct heap *heap,
                                          const struct request *request)
 {
   const struct hipmm_services *services = heap->blocks.services;
-  uint64_t headroom = explain_headroom(backing), available = explain_available_bytes(backing, heap);
+  uint64_t headroom = explain_headroom(backing), available = backing->ops->available_bytes(backing->self, heap);
   /* A new segment does not merge with free memory of another one. */
-  uint64_t most = backing->mapped ? available + headroom : available > headroom ? available : headroom;
+  uint64_t most = backing->ops->moves ? available + headroom : available > headroom ? available : headroom;
   enum hipmm_status status = services->refuse(
       services, HIPMM_E_OUT_OF_MEMORY,
       headroom ? "cannot allocate {0:bytes}: maximum_size {1:bytes} leaves no room for it, with {2:bytes} of it free"
                : "cannot allocate {0:bytes}: maximum_size {1:bytes} is reached, with {2:bytes} of it free",
-      request->requested, backing_maximum_bytes(backing), backing_free_bytes(backing, heap) + headroom);
+      request->requested, backing->held->maximum_bytes, backing_free_bytes(backing, heap) + headroom);
   return services->explain(services, status,
-                           backing->mapped
+                           backing->ops->moves
                                ? "after waiting for all streams, {0:bytes} are held, {1:bytes} of it reclaimable, and "
                                  "{2:bytes} more are allowed: at most {3:bytes} can be allocated"
                                : "after waiting for all streams, {0:bytes} are held, {1:bytes} of it free in one "
@@ -46,17 +33,17 @@ enum hipmm_status explain_failure(const struct backing *backing, const struct he
                                   const struct request *request)
 {
   const struct hipmm_services *services = heap->blocks.services;
-  if (status == HIPMM_E_LIMIT && (backing->mapped || request_fit_bytes(request) > explain_headroom(backing)))
+  if (status == HIPMM_E_LIMIT && (backing->ops->moves || request_fit_bytes(request) > explain_headroom(backing)))
     return explain_maximum(backing, heap, request);
   if (!hipmm_is_out_of_memory(status)) return status;
   return services->explain(services, status,
-                           backing->mapped
+                           backing->ops->moves
                                ? "cannot allocate {0:bytes}: holds {1:bytes}, {2:bytes} free ({3:bytes} of it "
                                  "reclaimable) after waiting for all streams; the upstream cannot provide more"
                                : "cannot allocate {0:bytes}: holds {1:bytes}, {2:bytes} free ({3:bytes} of it in one "
                                  "block) after waiting for all streams; the upstream cannot provide more",
                            request->requested, backing_bytes(backing), backing_free_bytes(backing, heap),
-                           explain_available_bytes(backing, heap));
+                           backing->ops->available_bytes(backing->self, heap));
 }
 
 enum hipmm_status explain_exhausted_records(const struct backing *backing, const struct heap *heap,

@@ -29,11 +29,6 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
   return HIPMM_OK;
 }
 
-void granules_close(struct granules *granules)
-{
-  chunks_close(&granules->chunks);
-}
-
 /* ---- Growing ---- */
 
 /* A run of uncommitted granules: `granules` of them are to be committed, from `address` on, and a chunk there may have up
@@ -149,7 +144,7 @@ static enum hipmm_status granules_create_in_slack(struct granules *granules, con
 {
   struct chunks *chunks = &granules->chunks;
   uint64_t growth = slack_growth(&granules->slack, chunks) / chunks->granule_bytes;
-  uint64_t step = chunks->bytes / STEP_SHARE / chunks->granule_bytes;
+  uint64_t step = chunks->held.bytes / STEP_SHARE / chunks->granule_bytes;
   struct hole wanted = *hole;
   if (wanted.granules < step) wanted.granules = step;
   if (wanted.granules > hole->fit) wanted.granules = hole->fit;
@@ -254,11 +249,13 @@ static enum hipmm_status granules_commit_block(struct granules *granules, struct
   return status;
 }
 
-enum hipmm_status granules_check_available(struct granules *granules, const struct heap *heap,
-                                           const struct request *request)
+/* Asks the driver only about a request for many new chunks, which other users of the device would lack if they were created
+ * in vain. */
+static enum hipmm_status granules_check_available(void *self, const struct heap *heap, const struct request *request)
 {
+  struct granules *granules = self;
   struct chunks *chunks = &granules->chunks;
-  uint64_t idle = chunks->bytes - heap->live_bytes;
+  uint64_t idle = chunks->held.bytes - heap->live_bytes;
   if (request->bytes <= idle) return HIPMM_OK;
   uint64_t more = request->bytes - idle;
   if (more / chunks->granule_bytes < MANY_CHUNKS * slack_chunk_limit(&granules->slack, chunks)) return HIPMM_OK;
@@ -309,12 +306,86 @@ enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap
   return status;
 }
 
-enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes)
+/* ---- The ops ---- */
+
+static enum hipmm_status granules_use_slack(void *self, struct heap *heap, const struct request *request,
+                                            uint32_t *id_out)
+{
+  return granules_allocate(self, heap, request, EFFORT_SLACK, id_out);
+}
+
+/* Where a chunk may have alias mappings, all pending chunks were used without a host wait. */
+static enum hipmm_status granules_move(void *self, struct heap *heap, const struct request *request, uint32_t *id_out)
+{
+  struct granules *granules = self;
+  enum hipmm_status status = granules_allocate(granules, heap, request, EFFORT_MOVE, id_out);
+  if (status != HIPMM_E_OUT_OF_MEMORY || granules->chunks.may_alias) return status;
+  if (!idle_is_pending(&granules->chunks, heap)) return status;
+  heap_wait(heap);
+  uint32_t id = heap_allocate_ready(heap, request);
+  if (!id) return granules_allocate(granules, heap, request, EFFORT_MOVE, id_out);
+  *id_out = id;
+  return HIPMM_OK;
+}
+
+static enum hipmm_status granules_grow(void *self, struct heap *heap, const struct request *request, uint32_t *id_out)
+{
+  return granules_allocate(self, heap, request, EFFORT_GROW, id_out);
+}
+
+static enum hipmm_status granules_fill(void *self, struct heap *heap, uint64_t bytes)
 {
   struct request request = {.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM_READY};
   uint32_t id;
-  enum hipmm_status status = granules_check_available(granules, heap, &request);
-  if (!status) status = granules_allocate(granules, heap, &request, EFFORT_GROW, &id);
+  enum hipmm_status status = granules_check_available(self, heap, &request);
+  if (!status) status = granules_grow(self, heap, &request, &id);
   if (!status) heap_free(heap, id, STREAM_READY);
   return status;
 }
+
+static enum hipmm_status granules_release_idle(void *self, struct heap *heap, uint64_t keep_bytes)
+{
+  struct granules *granules = self;
+  granules->slack.peak_bytes = 0;
+  return idle_release(&granules->chunks, heap, keep_bytes);
+}
+
+static uint64_t granules_first(const void *self, uint64_t start, uint64_t end, bool committed)
+{
+  const struct chunks *chunks = &((const struct granules *)self)->chunks;
+  uint64_t at = chunks_first(chunks, chunks_round_down(chunks, start), chunks_round_up(chunks, end), committed);
+  return at < start ? start : at < end ? at : end;
+}
+
+static uint64_t granules_available_bytes(const void *self, const struct heap *heap)
+{
+  uint64_t bytes = 0;
+  for (uint32_t id = 1; id < heap->blocks.count; id++) {
+    const struct block *block = block_of(&heap->blocks, id);
+    if (block_state(block) == BLOCK_FREE) bytes += idle_bytes_in(&((const struct granules *)self)->chunks, block);
+  }
+  return bytes;
+}
+
+static uint64_t granules_count(const void *self)
+{
+  const struct chunks *chunks = &((const struct granules *)self)->chunks;
+  return chunks->held.bytes / chunks->granule_bytes;
+}
+
+static void granules_close(void *self)
+{
+  chunks_close(&((struct granules *)self)->chunks);
+}
+
+const struct backing_ops granules_ops = {.moves = true,
+                                         .check_available = granules_check_available,
+                                         .use_slack = granules_use_slack,
+                                         .move = granules_move,
+                                         .grow = granules_grow,
+                                         .fill = granules_fill,
+                                         .release_idle = granules_release_idle,
+                                         .first = granules_first,
+                                         .available_bytes = granules_available_bytes,
+                                         .count = granules_count,
+                                         .close = granules_close};

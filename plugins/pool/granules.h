@@ -18,6 +18,10 @@ struct granules {
   struct chunks chunks;
 };
 
+/* HIPMM_E_NOT_SUPPORTED when the upstream cannot map, HIPMM_E_LIMIT when the maximum is below a granule. */
+enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
+                                struct hipmm_resource *upstream, uint64_t maximum_bytes, uint64_t slack_bytes);
+
 /* Where the chunks for an allocation come from. */
 enum effort {
   EFFORT_SLACK, /* new ones, as far as the slack allows */
@@ -25,26 +29,11 @@ enum effort {
   EFFORT_GROW   /* idle ones, and new ones where there are none */
 };
 
-/* HIPMM_E_NOT_SUPPORTED when the upstream cannot map, HIPMM_E_LIMIT when the maximum is below a granule. */
-enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
-                                struct hipmm_resource *upstream, uint64_t maximum_bytes, uint64_t slack_bytes);
-
-/* Releases everything. The device is idle. */
-void granules_close(struct granules *granules);
-
-/* Whether the request can succeed at all, if all idle memory is used for it. Asks the driver only about a request for
- * many new chunks, which other users of the device would lack if they were created in vain. Fails with the status that
- * granules_allocate() would fail with. */
-enum hipmm_status granules_check_available(struct granules *granules, const struct heap *heap,
-                                           const struct request *request);
-
-/* Commits the request's part of the best fit of the uncommitted blocks that are ready for its stream, and allocates there.
- * Fails with HIPMM_E_LIMIT, HIPMM_E_OUT_OF_MEMORY or the upstream's status; what was committed in vain stays as free
- * memory. */
+/* Commits the request's part of the best fit of the uncommitted blocks that are ready for its stream, and allocates there,
+ * without a host wait for the work on idle chunks. What was committed in vain stays as free memory. */
 enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap, const struct request *request,
                                     enum effort effort, uint32_t *id_out);
 
-/* Commits `bytes` of new memory, ready for every stream. */
-enum hipmm_status granules_fill(struct granules *granules, struct heap *heap, uint64_t bytes);
+extern const struct backing_ops granules_ops;
 
 #endif

@@ -312,15 +312,27 @@ static __attribute__((noinline)) uint32_t heap_allocate_packed(struct heap *heap
   return heap_allocate(heap, id, request);
 }
 
-uint32_t heap_allocate_ready(struct heap *heap, const struct request *request)
+/* The best fit, of the kinds from `kind` on. */
+BLOCK_INLINE uint32_t heap_allocate_kind(struct heap *heap, enum kind kind, const struct request *request)
 {
   uint64_t bytes = request_fit_bytes(request);
-  if (__builtin_expect(heap->is_short, 0)) return heap_allocate_packed(heap, request);
   uint32_t list = free_index_list_of(bytes), id = BLOCK_NONE;
-  if (free_index_first_kind(&heap->blocks, bytes) == KIND_BUSY) id = heap_fit_ready(heap, KIND_BUSY, request, list);
+  if (kind < free_index_first_kind(&heap->blocks, bytes)) kind = KIND_WHOLE;
+  if (kind == KIND_BUSY) id = heap_fit_ready(heap, KIND_BUSY, request, list);
   if (!id) id = heap_fit_ready(heap, KIND_WHOLE, request, list);
   if (!id) id = heap_fit_ready(heap, KIND_PARTIAL, request, list);
   return id ? heap_allocate_from(heap, id, request) : BLOCK_NONE;
+}
+
+uint32_t heap_allocate_ready(struct heap *heap, const struct request *request)
+{
+  return __builtin_expect(heap->is_short, 0) ? heap_allocate_packed(heap, request)
+                                             : heap_allocate_kind(heap, KIND_BUSY, request);
+}
+
+uint32_t heap_allocate_fit(struct heap *heap, enum kind kind, const struct request *request)
+{
+  return heap_allocate_kind(heap, kind, request);
 }
 
 /* Moves the stream's free blocks up to `epoch` to another stream. */

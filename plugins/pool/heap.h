@@ -59,9 +59,12 @@ uint32_t heap_allocate(struct heap *heap, uint32_t id, const struct request *req
 uint64_t heap_start_in(const struct heap *heap, uint32_t id, const struct request *request);
 
 /* Attempts to allocate a committed block, the cheapest first; BLOCK_NONE if there is none. heap_allocate_ready() needs no
- * wait. heap_allocate_completed() first asks which work has completed. heap_allocate_waiting() makes the request's stream
- * wait for another one, heap_allocate_merged() for all others. */
+ * wait. While memory is short it passes a block over for a lower address where memory has to be mapped first, and
+ * heap_allocate_fit() takes such a block, of the kinds from `kind` on. heap_allocate_completed() first asks which work has
+ * completed. heap_allocate_waiting() makes the request's stream wait for another one, heap_allocate_merged() for all
+ * others. */
 uint32_t heap_allocate_ready(struct heap *heap, const struct request *request);
+uint32_t heap_allocate_fit(struct heap *heap, enum kind kind, const struct request *request);
 uint32_t heap_allocate_completed(struct heap *heap, const struct request *request);
 uint32_t heap_allocate_waiting(struct heap *heap, const struct request *request);
 uint32_t heap_allocate_merged(struct heap *heap, const struct request *request);

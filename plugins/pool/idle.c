@@ -136,8 +136,8 @@ uint32_t idle_obtain_unmapped(struct chunks *chunks, struct heap *heap, uint64_t
 
 enum hipmm_status idle_release(struct chunks *chunks, struct heap *heap, uint64_t keep_bytes)
 {
-  while (chunks->bytes > keep_bytes) {
-    uint64_t most = (chunks->bytes - keep_bytes) / chunks->granule_bytes;
+  while (chunks->held.bytes > keep_bytes) {
+    uint64_t most = (chunks->held.bytes - keep_bytes) / chunks->granule_bytes;
     uint32_t chunk = idle_obtain_unmapped(chunks, heap, most, STREAM_READY);
     enum hipmm_status status = chunk ? HIPMM_OK : idle_detach(chunks, heap, STREAM_READY, most, &chunk);
     if (status == HIPMM_E_OUT_OF_MEMORY) return HIPMM_OK; /* nothing idle is left */

@@ -16,7 +16,7 @@ enum hipmm_status pool_find(void *self, const void *ptr, struct hipmm_block *blo
 int pool_covers(void *self, const void *ptr)
 {
   struct pool *pool = self;
-  if (pool->backing.mapped || biased_lock_enter(&pool->lock, pool->services)) return 0;
+  if (pool->backing.ops->moves || biased_lock_enter(&pool->lock, pool->services)) return 0;
   bool covers = segments_contain(&pool->backing.segments, ptr);
   biased_lock_release(&pool->lock);
   return covers;
@@ -62,7 +62,7 @@ enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
   const struct chunks *chunks = &pool->backing.granules.chunks;
   struct hipmm_location location = {.struct_size = sizeof location};
   bool is_exported = false;
-  if (!pool->backing.mapped) return HIPMM_OK;
+  if (!pool->backing.ops->moves) return HIPMM_OK;
   enum hipmm_status status = pool_locate(self, ptr, &location);
   if (!status) status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;

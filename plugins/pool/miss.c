@@ -55,6 +55,17 @@ static void pool_try_move(struct pool *pool, struct miss *miss)
   if (!miss->status) miss->status = backing_move(&pool->backing, &pool->heap, miss->request, &miss->id);
 }
 
+/* What was passed over for a lower address, where no chunk fits. */
+static void pool_try_whole(struct pool *pool, struct miss *miss)
+{
+  if (pool->heap.is_short) miss->id = heap_allocate_fit(&pool->heap, KIND_WHOLE, miss->request);
+}
+
+static void pool_try_any(struct pool *pool, struct miss *miss)
+{
+  if (pool->heap.is_short) miss->id = heap_allocate_fit(&pool->heap, KIND_BUSY, miss->request);
+}
+
 static void pool_try_grow(struct pool *pool, struct miss *miss)
 {
   miss->status = backing_check_available(&pool->backing, &pool->heap, miss->request);
@@ -89,13 +100,15 @@ static const struct attempt {
     {pool_try_slack, ALWAYS},               /* new memory within the slack (slack.h): driver calls */
     {pool_try_unfenced, SEVERAL_STREAMS},   /* blocks of streams that may be gone: the host waits for the device */
     {pool_try_move, ALWAYS},                /* idle chunks that are mapped elsewhere: driver calls */
+    {pool_try_whole, ALWAYS},               /* a free block whose chunks are too large for a hole: a search */
     {pool_try_grow, ALWAYS},                /* new memory: driver calls, and more memory held */
+    {pool_try_any, ALWAYS},                 /* any free block, and the next ones pack worse: a search */
     {pool_try_exchange, ALWAYS},            /* new memory in place of all idle memory: the host waits for the device */
 };
 
 static bool pool_needs(const struct pool *pool, enum need need)
 {
-  if (need == SEVERAL_IN_SEGMENTS && pool->backing.mapped) return false;
+  if (need == SEVERAL_IN_SEGMENTS && pool->backing.ops->moves) return false;
   return need == ALWAYS || pool->heap.streams.active > 1;
 }
 
@@ -109,6 +122,7 @@ enum hipmm_status pool_allocate_from_heap(struct pool *pool, const struct reques
     if (pool_needs(pool, attempts[i].need)) attempts[i].make(pool, &miss);
     if (miss.status && !hipmm_is_out_of_memory(miss.status)) miss.is_over = true;
   }
+  if (!miss.id) pool_try_any(pool, &miss); /* an error, such as that of a capture, concerns new mappings alone */
   *id_out = miss.id;
   if (miss.id) return HIPMM_OK;
   /* Other users of the upstream may need what the attempts have added in vain. */

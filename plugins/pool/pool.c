@@ -47,7 +47,7 @@ static const struct hipmm_feature values[] = {
 static uint64_t pool_metadata_bytes(const struct pool *pool)
 {
   return sizeof *pool + heap_metadata_bytes(&pool->heap) + pool->caches.count * sizeof(struct cache) +
-         backing_count(&pool->backing) * sizeof(struct chunk);
+         pool->backing.ops->count(pool->backing.self) * sizeof(struct chunk);
 }
 
 static int64_t pool_value_of(struct pool *pool, enum value value)
@@ -57,7 +57,7 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   uint64_t away_bytes = pool->backing.granules.chunks.away_bytes;
   switch (value) {
   case RESERVED_BYTES: return (int64_t)(backing_bytes(&pool->backing) - away_bytes);
-  case PEAK_RESERVED_BYTES: return (int64_t)backing_peak_bytes(&pool->backing);
+  case PEAK_RESERVED_BYTES: return (int64_t)pool->backing.held->peak_bytes;
   case LIVE_BYTES: return (int64_t)(heap->requested_bytes - pool->heaps.lent_bytes) + cached.requested;
   case LIVE_COUNT: return heap->blocks.live + cached.live - (int64_t)pool->heaps.lent_count;
   case FREE_BYTES: return (int64_t)(backing_free_bytes(&pool->backing, heap) + cached.bytes);
@@ -66,7 +66,7 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   case MOVES: return (int64_t)pool->backing.granules.moves;
   case RETURNS: return (int64_t)pool->backing.granules.returns;
   case THREAD_HEAPS: return 0;
-  case CHUNKS: return (int64_t)backing_count(&pool->backing);
+  case CHUNKS: return (int64_t)pool->backing.ops->count(pool->backing.self);
   case STREAM_WAITS: return (int64_t)heap->streams.waits;
   case METADATA_BYTES: return (int64_t)pool_metadata_bytes(pool);
   case SUSPENDED_BYTES: return (int64_t)away_bytes;
@@ -125,7 +125,7 @@ static enum hipmm_status pool_perform(void *self, size_t index, int64_t *values_
   if (status) return status;
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
     values_out[i] = pool_value_with(pool, (enum value)i, in_heaps[i]);
-  backing_reset_peak(&pool->backing);
+  pool->backing.held->peak_bytes = pool->backing.held->bytes;
   biased_lock_release(&pool->lock);
   return HIPMM_OK;
 }
@@ -137,12 +137,12 @@ static enum hipmm_status pool_reconfigure(void *self, const char *option, const 
   uint64_t maximum_bytes = ((const struct pool_options *)wanted)->maximum_size;
   enum hipmm_status status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  bool is_possible = maximum_bytes >= backing_least_bytes(&pool->backing);
-  if (is_possible) backing_set_maximum(&pool->backing, maximum_bytes);
+  bool is_possible = maximum_bytes >= pool->backing.held->least_bytes;
+  if (is_possible) held_set_maximum(pool->backing.held, maximum_bytes);
   biased_lock_release(&pool->lock);
   if (is_possible) return HIPMM_OK;
   return pool->services->fail(pool->services, HIPMM_E_CONFIG, option, "is less than the smallest chunk, %llu bytes",
-                              (unsigned long long)backing_least_bytes(&pool->backing));
+                              (unsigned long long)pool->backing.held->least_bytes);
 }
 
 static void pool_validate(const struct hipmm_validation *validation, const void *options)
@@ -170,11 +170,11 @@ static void pool_destroy(void *self)
     services->log(services, HIPMM_LOG_WARNING, "destroyed with %lld block%s (%lld byte%s) still allocated",
                   (long long)live, text_plural((uint64_t)live), (long long)live_bytes,
                   text_plural((uint64_t)live_bytes));
-  services->log(services, HIPMM_LOG_DEBUG,
-                "held at most %llu bytes, moved %llu chunks, reused %llu at an earlier address, waited %llu times",
-                (unsigned long long)backing_peak_bytes(&pool->backing),
-                (unsigned long long)pool->backing.granules.moves, (unsigned long long)pool->backing.granules.returns,
-                (unsigned long long)pool->heap.streams.waits);
+  if (pool->backing.ops)
+    services->log(services, HIPMM_LOG_DEBUG,
+                  "held at most %llu bytes, moved %llu chunks, reused %llu at an earlier address, waited %llu times",
+                  (unsigned long long)pool->backing.held->peak_bytes, (unsigned long long)pool->backing.granules.moves,
+                  (unsigned long long)pool->backing.granules.returns, (unsigned long long)pool->heap.streams.waits);
   device_wait_at_end(services);
   backing_close(&pool->backing);
   heap_close(&pool->heap);
@@ -185,7 +185,7 @@ static void pool_destroy(void *self)
 
 static enum hipmm_status pool_fill(struct pool *pool, uint64_t initial_bytes)
 {
-  uint64_t maximum_bytes = backing_maximum_bytes(&pool->backing);
+  uint64_t maximum_bytes = pool->backing.held->maximum_bytes;
   initial_bytes = sizes_round_up(initial_bytes, HIPMM_ALIGNMENT);
   if (initial_bytes > maximum_bytes) initial_bytes = maximum_bytes; /* which backing_open() has rounded down */
   if (!initial_bytes) return HIPMM_OK;

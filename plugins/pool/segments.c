@@ -8,8 +8,8 @@ enum { MAX_SEGMENTS = 1 << 16 };
 bool segments_open(struct segments *segments, const struct hipmm_services *services, struct hipmm_resource *upstream,
                    uint64_t maximum_bytes)
 {
-  maximum_bytes = maximum_bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT;
-  *segments = (struct segments){.services = services, .upstream = upstream, .maximum_bytes = maximum_bytes};
+  *segments = (struct segments){.services = services, .upstream = upstream, .held.least_bytes = HIPMM_ALIGNMENT};
+  held_set_maximum(&segments->held, maximum_bytes);
   segments->items = services->host_allocate(services, MAX_SEGMENTS * sizeof *segments->items);
   return segments->items != NULL;
 }
@@ -22,20 +22,17 @@ static enum hipmm_status segments_release(struct segments *segments, uint32_t in
       hipmm_upstream_deallocate(segments->upstream, segment->ptr, segment->bytes, HIPMM_ALIGNMENT, NULL);
   cancel_allow(cancel);
   if (status) return status;
-  segments->bytes -= segment->bytes;
+  segments->held.bytes -= segment->bytes;
   segments->items[index] = segments->items[--segments->count];
   return HIPMM_OK;
 }
 
-enum hipmm_status segments_close(struct segments *segments)
+/* The device is idle. Goes on after a failure. */
+static void segments_close(void *self)
 {
-  enum hipmm_status first = HIPMM_OK;
-  for (uint32_t i = segments->count; i-- > 0;) {
-    enum hipmm_status status = segments_release(segments, i);
-    if (!first) first = status;
-  }
+  struct segments *segments = self;
+  for (uint32_t i = segments->count; i-- > 0;) segments_release(segments, i);
   segments->services->host_free(segments->services, segments->items, MAX_SEGMENTS * sizeof *segments->items);
-  return first;
 }
 
 static enum hipmm_status segments_add(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream)
@@ -49,11 +46,11 @@ static enum hipmm_status segments_add(struct segments *segments, struct heap *he
   segment->bytes = bytes;
   bool added = heap_add_region(heap, (uintptr_t)segment->ptr, bytes, 0, stream);
   segments->count++;
-  segments->bytes += bytes;
+  segments->held.bytes += bytes;
   if (added) {
-    if (segments->bytes > segments->peak_bytes) segments->peak_bytes = segments->bytes;
+    if (segments->held.bytes > segments->held.peak_bytes) segments->held.peak_bytes = segments->held.bytes;
     segments->services->log(segments->services, HIPMM_LOG_DEBUG, "grew by a segment of %llu bytes to %llu bytes",
-                            (unsigned long long)bytes, (unsigned long long)segments->bytes);
+                            (unsigned long long)bytes, (unsigned long long)segments->held.bytes);
     return HIPMM_OK;
   }
   segments_release(segments, segments->count - 1);
@@ -61,11 +58,13 @@ static enum hipmm_status segments_add(struct segments *segments, struct heap *he
                                     "no host memory left to manage {0:bytes} more", bytes, 0, 0);
 }
 
-enum hipmm_status segments_grow(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream)
+/* Adds one segment of at least `bytes`: larger where the upstream has enough, so that there are few segments. It is ready
+ * for `stream`. HIPMM_E_LIMIT when the maximum does not allow it. */
+static enum hipmm_status segments_grow_by(struct segments *segments, struct heap *heap, uint64_t bytes, uint32_t stream)
 {
-  uint64_t headroom = sizes_headroom(segments->maximum_bytes, segments->bytes);
+  uint64_t headroom = sizes_headroom(segments->held.maximum_bytes, segments->held.bytes);
   if (bytes > headroom || segments->count == MAX_SEGMENTS) return HIPMM_E_LIMIT;
-  for (uint64_t step = sizes_step(segments->bytes, bytes, headroom);; step = sizes_smaller_step(step, bytes)) {
+  for (uint64_t step = sizes_step(segments->held.bytes, bytes, headroom);; step = sizes_smaller_step(step, bytes)) {
     enum hipmm_status status = segments_add(segments, heap, step, stream);
     if (!hipmm_is_out_of_memory(status) || step == bytes) return status;
   }
@@ -78,12 +77,13 @@ bool segments_contain(const struct segments *segments, const void *ptr)
   return false;
 }
 
-enum hipmm_status segments_release_idle(struct segments *segments, struct heap *heap, uint64_t keep_bytes)
+static enum hipmm_status segments_release_idle(void *self, struct heap *heap, uint64_t keep_bytes)
 {
+  struct segments *segments = self;
   enum hipmm_status first = HIPMM_OK;
   for (uint32_t i = segments->count; i-- > 0;) {
     const struct segment segment = segments->items[i];
-    if (segments->bytes < segment.bytes + keep_bytes) continue;
+    if (segments->held.bytes < segment.bytes + keep_bytes) continue;
     if (!heap_remove_region(heap, (uintptr_t)segment.ptr, segment.bytes)) continue;
     enum hipmm_status status = segments_release(segments, i);
     if (!status) continue;
@@ -92,3 +92,52 @@ enum hipmm_status segments_release_idle(struct segments *segments, struct heap *
   }
   return first;
 }
+
+/* ---- The ops ---- */
+
+static enum hipmm_status segments_check_available(void *self, const struct heap *heap, const struct request *request)
+{
+  (void)self, (void)heap, (void)request; /* one call of the upstream tells */
+  return HIPMM_OK;
+}
+
+static enum hipmm_status segments_grow(void *self, struct heap *heap, const struct request *request, uint32_t *id_out)
+{
+  enum hipmm_status status = segments_grow_by(self, heap, request_fit_bytes(request), request->stream);
+  if (status) return status;
+  uint32_t id = heap_allocate_ready(heap, request);
+  if (id) *id_out = id;
+  return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
+}
+
+static enum hipmm_status segments_fill(void *self, struct heap *heap, uint64_t bytes)
+{
+  return segments_grow_by(self, heap, bytes, STREAM_READY);
+}
+
+/* All is committed. */
+static uint64_t segments_first(const void *self, uint64_t start, uint64_t end, bool committed)
+{
+  (void)self;
+  return committed ? start : end;
+}
+
+static uint64_t segments_available_bytes(const void *self, const struct heap *heap)
+{
+  (void)self;
+  return heap_largest_free(heap);
+}
+
+static uint64_t segments_count(const void *self)
+{
+  return ((const struct segments *)self)->count;
+}
+
+const struct backing_ops segments_ops = {.check_available = segments_check_available,
+                                         .grow = segments_grow,
+                                         .fill = segments_fill,
+                                         .release_idle = segments_release_idle,
+                                         .first = segments_first,
+                                         .available_bytes = segments_available_bytes,
+                                         .count = segments_count,
+                                         .close = segments_close};

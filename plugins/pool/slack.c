@@ -15,7 +15,7 @@ enum {
 
 static uint64_t slack_free_bytes(const struct slack *slack, const struct chunks *chunks)
 {
-  return sizes_headroom(slack->held_bytes + slack->device_bytes, chunks->bytes);
+  return sizes_headroom(slack->held_bytes + slack->device_bytes, chunks->held.bytes);
 }
 
 static uint64_t slack_lesser_of(uint64_t a, uint64_t b)
@@ -25,7 +25,8 @@ static uint64_t slack_lesser_of(uint64_t a, uint64_t b)
 
 static uint64_t slack_room(const struct slack *slack, const struct chunks *chunks)
 {
-  return slack_lesser_of(sizes_headroom(chunks->maximum_bytes, chunks->bytes), slack_free_bytes(slack, chunks));
+  return slack_lesser_of(sizes_headroom(chunks->held.maximum_bytes, chunks->held.bytes),
+                         slack_free_bytes(slack, chunks));
 }
 
 /* What is idle in a large pool is missed first. */
@@ -47,16 +48,16 @@ void slack_update(struct slack *slack, const struct chunks *chunks, uint64_t liv
 {
   size_t free_bytes, total_bytes;
   if (live_bytes > slack->peak_bytes) slack->peak_bytes = live_bytes;
-  uint64_t used = sizes_headroom(chunks->bytes, slack->held_bytes);
+  uint64_t used = sizes_headroom(chunks->held.bytes, slack->held_bytes);
   if (slack->n_uses && slack->n_uses++ < MOST_USES && used <= slack->device_bytes / ROOM_SHARE) return;
   slack->n_uses = 1;
-  slack->held_bytes = chunks->bytes;
+  slack->held_bytes = chunks->held.bytes;
   slack->device_bytes = chunks_query_device(chunks, &free_bytes, &total_bytes) ? free_bytes : 0;
 }
 
 uint64_t slack_growth(const struct slack *slack, const struct chunks *chunks)
 {
-  uint64_t growth = sizes_headroom(slack->peak_bytes + slack_bytes(slack, chunks), chunks->bytes);
+  uint64_t growth = sizes_headroom(slack->peak_bytes + slack_bytes(slack, chunks), chunks->held.bytes);
   return slack_lesser_of(growth, slack_room(slack, chunks));
 }
 
@@ -73,11 +74,11 @@ bool slack_is_short(const struct slack *slack, const struct chunks *chunks, uint
  * below it counts. */
 uint64_t slack_chunk_limit(const struct slack *slack, const struct chunks *chunks)
 {
-  uint64_t allowed = sizes_headroom(chunks->maximum_bytes, chunks->bytes) / 2;
+  uint64_t allowed = sizes_headroom(chunks->held.maximum_bytes, chunks->held.bytes) / 2;
   uint64_t room = slack_lesser_of(allowed, slack_free_bytes(slack, chunks)) / chunks->granule_bytes;
   uint64_t most = slack_bytes(slack, chunks) / CHUNK_SHARE / chunks->granule_bytes;
   if (room >> 32) room = UINT32_MAX;
-  uint64_t tight = room * room / (chunks->bytes / chunks->granule_bytes + 1) >> TIGHT_SHARE;
+  uint64_t tight = room * room / (chunks->held.bytes / chunks->granule_bytes + 1) >> TIGHT_SHARE;
   uint64_t granules = slack_lesser_of(tight, most);
   return granules ? granules : 1;
 }

@@ -122,7 +122,7 @@ enum hipmm_status pool_suspend(void *self, enum hipmm_content content)
 {
   struct pool *pool = self;
   const struct hipmm_services *services = pool->services;
-  if (!pool->backing.mapped)
+  if (!pool->backing.ops->moves)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
                           "the pool has segments, which cannot be given back while blocks in them are allocated; set "
                           "\"growth\": \"mapped\", with the pool directly over a `device` resource");

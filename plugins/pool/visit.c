@@ -27,7 +27,7 @@ static void visit_show_ready(struct visit *visit, uint64_t start, uint64_t end)
 {
   const struct hipmm_extent fixed = {.state = HIPMM_EXTENT_FREE};
   const struct hipmm_extent movable = {.state = HIPMM_EXTENT_FREE, .flags = HIPMM_EXTENT_MOVABLE};
-  uint64_t granule_bytes = visit->pool->backing.mapped ? visit->pool->heap.blocks.granule_bytes : UINT64_MAX;
+  uint64_t granule_bytes = visit->pool->backing.ops->moves ? visit->pool->heap.blocks.granule_bytes : UINT64_MAX;
   uint64_t first = end - start < granule_bytes ? end : sizes_round_up(start, granule_bytes);
   uint64_t last = end / granule_bytes * granule_bytes;
   if (first >= last) first = last = end;
@@ -48,12 +48,13 @@ static void visit_show_committed(struct visit *visit, const struct block *block,
 /* The committed parts of a free block. */
 static void visit_show_free(struct visit *visit, const struct block *block)
 {
+  const struct backing *backing = &visit->pool->backing;
   uint64_t end = block->start + block->bytes, start = block->start, stop;
   while (block->uncommitted && start < end) {
-    stop = backing_first_uncommitted(&visit->pool->backing, start, end);
+    stop = backing->ops->first(backing->self, start, end, false);
     visit_show_committed(visit, block, start, stop);
     if (stop < end) visit->barrier = HIPMM_EXTENT_BARRIER;
-    start = backing_first_committed(&visit->pool->backing, stop, end);
+    start = backing->ops->first(backing->self, stop, end, true);
   }
   if (!block->uncommitted) visit_show_committed(visit, block, start, end);
 }

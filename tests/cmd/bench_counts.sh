@@ -17,8 +17,8 @@ mapped_chunks=260
 # and by how much other cases may exceed
 # a plain one. Then making or dropping a buffer, and the same at once or not at all.
 pair_instructions=130
-buffer_instructions=540
-try_instructions=520
+buffer_instructions=475
+try_instructions=460
 large_instructions=400
 recording_instructions=95
 live_growth=1.25

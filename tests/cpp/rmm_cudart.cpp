@@ -2,12 +2,15 @@
 // CUDA's runtime over the software device, for RMM's own tests and for the allocators of RMM and PyTorch on a machine without a
 // GPU: each function that they call is the function of HIP. The device is opened by the path in CUDART_RUNTIME, or else in
 // HIPMM_RUNTIME, so that hipmm has the same one.
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <string>
 
 namespace
 {
@@ -76,6 +79,14 @@ cudaError_t cudaSetDevice(int device)
 cudaError_t cudaGetDeviceCount(int *count)
 {
   return call("hipGetDeviceCount", count);
+}
+cudaError_t cudaDeviceCanAccessPeer(int *can_access, int device, int peer)
+{
+  return call("hipDeviceCanAccessPeer", can_access, device, peer);
+}
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+  return call("hipDeviceEnablePeerAccess", peer, flags);
 }
 cudaError_t cudaDeviceSynchronize()
 {
@@ -309,14 +320,66 @@ cudaError_t cudart_lacks()
   return cudaErrorNotSupported;
 }
 
+/* ---- The driver's functions, for PyTorch's expandable segments: HIP's by another name ---- */
+
+/* CUDA's struct is that of HIP since 5.3; before, the members had another order. A failure of the driver is no error of the
+ * runtime: PyTorch tries several handle types. */
+static cudaError_t cudart_create(CUmemGenericAllocationHandle *handle, std::size_t bytes,
+                                 const CUmemAllocationProp *properties, unsigned long long flags)
+{
+  struct {
+    unsigned char compression;
+    CUmemLocation location;
+    CUmemAllocationHandleType handle_type;
+    CUmemAllocationType type;
+    unsigned short usage;
+    void *unused;
+  } before{0, properties->location, properties->requestedHandleTypes, properties->type, 0, nullptr};
+  int version = 0;
+  static_cast<void>(call("hipRuntimeGetVersion", &version));
+  const void *given = version < 50300000 ? static_cast<const void *>(&before) : properties;
+  const cudaError_t error = call("hipMemCreate", handle, bytes, given, flags);
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return error;
+}
+
+/* Devices have the same numbers, and none of the attributes. */
+static cudaError_t cudart_device(int *device, int number)
+{
+  *device = number;
+  return cudaSuccess;
+}
+static cudaError_t cudart_attribute(int *value, int, int)
+{
+  *value = 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult *status)
+{
+  static const struct {
+    const char *symbol;
+    void *function;
+  } own[] = {{"cuMemCreate", reinterpret_cast<void *>(cudart_create)},
+             {"cuDeviceGet", reinterpret_cast<void *>(cudart_device)},
+             {"cuDeviceGetAttribute", reinterpret_cast<void *>(cudart_attribute)}};
+  static const char *const same[] = {"cuMemAddressReserve", "cuMemAddressFree", "cuMemRelease", "cuMemMap",
+                                     "cuMemUnmap",          "cuMemSetAccess"};
+  if (status) *status = cudaDriverEntryPointSuccess;
+  *function = reinterpret_cast<void *>(cudart_lacks);
+  for (const auto &row : own)
+    if (!std::strcmp(symbol, row.symbol)) *function = row.function;
+  for (const char *name : same)
+    if (!std::strcmp(symbol, name)) *function = function_called(("hip" + std::string{name + 2}).c_str());
+  return cudaSuccess;
+}
+
 } // extern "C"
 
 #define LACKS(name) __asm__(".globl " #name "\n.set " #name ", cudart_lacks")
-LACKS(cudaDeviceCanAccessPeer);
-LACKS(cudaDeviceEnablePeerAccess);
 LACKS(cudaDeviceGetDefaultMemPool);
 LACKS(cudaEventElapsedTime);
-LACKS(cudaGetDriverEntryPointByVersion);
 LACKS(cudaGraphNodeGetDependencies);
 LACKS(cudaIpcCloseMemHandle);
 LACKS(cudaIpcGetMemHandle);

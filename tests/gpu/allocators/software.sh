@@ -67,6 +67,16 @@ logs() {
   done
 }
 
+# streams STACK...: a log of several streams, which are destroyed before the stack is
+streams() {
+  for stack; do
+    echo "{\"stack\": [$stack]}" >"$work/graph.json"
+    xz -dc "$top_srcdir/tests/data/cupy_frames.csv.xz" | replay --config "$work/graph.json" - >"$work/plain" 2>&1 ||
+      { fail "$stack, several streams" && cat "$work/plain"; }
+    ! grep 'error:' "$work/plain" || fail "$stack, several streams: an error is logged"
+  done
+}
+
 mkdir "$work/lib"
 $CXX -std=c++17 -Wall -Wextra -Werror -shared -fPIC -isystem "$cuda/include" "$top_srcdir/tests/cpp/rmm_cudart.cpp" \
   -Wl,-soname,libcudart.so.13 -o "$work/lib/libcudart.so.13" -ldl || exit 1
@@ -103,12 +113,16 @@ if [ -n "${RMM_SOURCE-}" ]; then
   kit rmm '{"kind": "pool"}' streams threads 'HIP failures'
   kit rmm_async '{}' 'HIP failures'
   logs '{"type": "rmm", "kind": "pool"}, "device"' '{"type": "rmm", "kind": "arena"}, "device"' '"rmm_async"'
+  streams '{"type": "rmm", "kind": "pool"}, "device"' '{"type": "rmm", "kind": "arena"}, "device"' '"rmm_async"'
 fi
 
-# PyTorch keeps its events when the kit makes the device anew between two programs of one process.
+# PyTorch keeps its events when the kit makes the device anew between two programs of one process, and forgets an expandable
+# segment whose addresses could not be reserved only in part.
 if [ -n "${TORCH-}" ]; then
   sh "$top_srcdir/tests/gpu/allocators/allocators.sh" torch "$work/plugins" || exit
   kit torch '{}' streams threads
-  logs '"torch"'
+  kit torch '{"expandable_segments": true}' streams threads 'HIP failures'
+  logs '"torch"' '{"type": "torch", "expandable_segments": true}'
+  streams '"torch"' '{"type": "torch", "expandable_segments": true}'
 fi
 exit $failed

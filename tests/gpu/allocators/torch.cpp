@@ -225,6 +225,9 @@ void destroy(void *self)
   services->hip->DeviceSynchronize();
   try {
     close(*that);
+  } catch (const c10::Error &reason) {
+    services->log(services, HIPMM_LOG_ERROR, "PyTorch's memory is not all given back: %s",
+                  reason.what_without_backtrace());
   } catch (const std::exception &reason) {
     services->log(services, HIPMM_LOG_ERROR, "PyTorch's memory is not all given back: %s", reason.what());
   }

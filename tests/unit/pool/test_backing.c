@@ -31,7 +31,7 @@ static void open_on(struct hipmm_resource *upstream, const struct hipmm_services
   assert_int_equal(stream_id(NULL), STREAM);
   const struct pool_options options = {.maximum_size = maximum_bytes, .slack = slack, .growth = growth};
   assert_ok(backing_open(&backing, &heap, services, upstream, &options));
-  assert_int_equal(backing.mapped, growth == GROWTH_MAPPED);
+  assert_int_equal(backing.ops->moves, growth == GROWTH_MAPPED);
 }
 
 static void open_backing(enum growth growth, uint64_t capacity_bytes, uint64_t granule_bytes, uint64_t maximum_bytes)
@@ -95,9 +95,9 @@ static void assert_valid(void)
 {
   assert_true(heap_is_valid(&heap));
   assert_int_equal(backing_bytes(&backing), fake_held_bytes());
-  assert_true(backing_bytes(&backing) <= backing_maximum_bytes(&backing));
-  assert_true(backing_peak_bytes(&backing) >= backing_bytes(&backing));
-  for (uint32_t id = 1; backing.mapped && id < heap.blocks.count; id++)
+  assert_true(backing_bytes(&backing) <= backing.held->maximum_bytes);
+  assert_true(backing.held->peak_bytes >= backing_bytes(&backing));
+  for (uint32_t id = 1; backing.ops->moves && id < heap.blocks.count; id++)
     if (block_state(block_of(&heap.blocks, id)) != BLOCK_UNUSED) assert_backed(block_of(&heap.blocks, id));
 }
 
@@ -132,7 +132,7 @@ static uint32_t allocate_block(uint64_t bytes)
   uint32_t id = BLOCK_NONE;
   assert_status(try_take(&request, &id), HIPMM_OK);
   assert_true(block_of(&heap.blocks, id)->bytes >= bytes);
-  if (backing.mapped) assert_backed(block_of(&heap.blocks, id));
+  if (backing.ops->moves) assert_backed(block_of(&heap.blocks, id));
   return id;
 }
 
@@ -210,7 +210,7 @@ static void takes_nothing_for_what_cannot_be_had(uint64_t capacity_bytes, uint64
   const struct request request = request_for(81 * GRANULE);
   assert_int_equal(try_take(&request, &id), status);
   assert_int_equal(backing_bytes(&backing), 40 * GRANULE);
-  assert_int_equal(backing_peak_bytes(&backing), 40 * GRANULE);
+  assert_int_equal(backing.held->peak_bytes, 40 * GRANULE);
   assert_int_equal(backing.granules.moves, 0);
   assert_valid();
   ids[0] = allocate_block(80 * GRANULE);
@@ -228,18 +228,18 @@ static void takes_nothing_in_vain(void **state)
   takes_nothing_for_what_cannot_be_had(100 * GRANULE, UINT64_MAX, SLACK_AUTO, HIPMM_E_OUT_OF_MEMORY);
   open_backing(GROWTH_MAPPED, 100 * GRANULE, GRANULE, UINT64_MAX);
   assert_status(backing_fill(&backing, &heap, 101 * GRANULE), HIPMM_E_OUT_OF_MEMORY);
-  assert_int_equal(backing_peak_bytes(&backing), 0);
+  assert_int_equal(backing.held->peak_bytes, 0);
 }
 
 static void rounds_its_maximum_down_to_what_can_be_had(void **state)
 {
   (void)state;
   open_backing(GROWTH_MAPPED, 256 * MIB, GRANULE, 5 * MIB);
-  assert_int_equal(backing_maximum_bytes(&backing), 2 * GRANULE);
+  assert_int_equal(backing.held->maximum_bytes, 2 * GRANULE);
   free_block(allocate_block(2 * GRANULE));
   assert_int_equal(close_backing(NULL), 0);
   open_backing(GROWTH_SEGMENTS, 256 * MIB, GRANULE, 5 * MIB + 100);
-  assert_int_equal(backing_maximum_bytes(&backing), 5 * MIB);
+  assert_int_equal(backing.held->maximum_bytes, 5 * MIB);
   free_block(allocate_block(5 * MIB));
 }
 
@@ -250,7 +250,7 @@ static void maps_nothing_where_a_granule_exceeds_the_maximum(void **state)
   struct hipmm_resource *upstream = fake_upstream(64 * MIB, GRANULE);
   assert_true(heap_open(&heap, services, RECORD_LAZY));
   assert_ok(backing_open(&backing, &heap, services, upstream, &(struct pool_options){.maximum_size = GRANULE - 1}));
-  assert_false(backing.mapped);
+  assert_false(backing.ops->moves);
   assert_int_equal(heap.blocks.granule_bytes, 0);
   assert_int_equal(close_backing(NULL), 0);
   services = fake_begin();
@@ -556,7 +556,7 @@ static void gives_idle_memory_back_down_to_what_is_to_be_kept(enum growth growth
   heap_complete_all(&heap);
   assert_ok(backing_release_idle(&backing, &heap, 0));
   assert_int_equal(backing_bytes(&backing), 0);
-  assert_int_equal(backing_peak_bytes(&backing), held);
+  assert_int_equal(backing.held->peak_bytes, held);
   free_block(allocate_block(7 * MIB));
   assert_valid();
   assert_int_equal(close_backing(NULL), 0);
@@ -681,7 +681,7 @@ static void falls_back_to_segments_where_nothing_can_be_mapped(void **state)
   struct hipmm_resource *upstream = fake_upstream(64 * MIB, 0);
   assert_true(heap_open(&heap, services, RECORD_LAZY));
   assert_ok(backing_open(&backing, &heap, services, upstream, &(struct pool_options){.maximum_size = UINT64_MAX}));
-  assert_false(backing.mapped);
+  assert_false(backing.ops->moves);
   assert_int_equal(close_backing(NULL), 0);
   services = fake_begin();
   upstream = fake_upstream(64 * MIB, 0);
@@ -700,7 +700,7 @@ static void maps_what_is_in_doubt_only_where_it_is_told_to(void **state)
     assert_true(heap_open(&heap, services, RECORD_LAZY));
     assert_ok(backing_open(&backing, &heap, services, fake_upstream(64 * MIB, GRANULE),
                            &(struct pool_options){.maximum_size = UINT64_MAX, .growth = growth}));
-    assert_int_equal(backing.mapped, growth == GROWTH_MAPPED);
+    assert_int_equal(backing.ops->moves, growth == GROWTH_MAPPED);
     assert_int_equal(close_backing(NULL), 0);
   }
   open_backing(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX); /* no objection any more */

@@ -102,6 +102,29 @@ static void goes_to_the_lowest_address_while_memory_is_short(void **state)
   assert_whole(16 * MIB);
 }
 
+static uint32_t all_is_uncommitted(const void *chunks, uint64_t start, uint64_t end)
+{
+  (void)chunks;
+  return (uint32_t)((end - start + 2 * MIB - 1) / (2 * MIB));
+}
+
+/* Where no chunk can be mapped at the lowest address, there is still the block that was passed over. */
+static void passes_a_fit_over_and_finds_it_again(void **state)
+{
+  (void)state;
+  open_with(RECORD_AUTO, 16 * MIB, 1);
+  heap.blocks.granule_bytes = 2 * MIB;
+  heap.uncommitted_in = all_is_uncommitted;
+  heap.is_short = true;
+  assert_int_not_equal(heap_add_region(&heap, START - 64 * MIB, 16 * MIB, 8, STREAM_READY), BLOCK_NONE);
+  struct request request = request_for(3 * MIB, HIPMM_ALIGNMENT, 0);
+  assert_int_equal(heap_allocate_ready(&heap, &request), BLOCK_NONE);
+  assert_int_equal(start_of(heap_fit_uncommitted(&heap, &request)), START - 64 * MIB);
+  uint32_t id = heap_allocate_fit(&heap, KIND_BUSY, &request);
+  assert_int_equal(start_of(id), START);
+  free_block(id, 0);
+}
+
 static void aligns_up_to_4_mib_and_loses_nothing(void **state)
 {
   (void)state;
@@ -262,6 +285,7 @@ int main(void)
       TEST(leaves_a_larger_ready_block_where_there_are_streams),
       TEST(merges_with_ready_memory_for_its_only_stream),
       TEST(goes_to_the_lowest_address_while_memory_is_short),
+      TEST(passes_a_fit_over_and_finds_it_again),
       TEST(aligns_up_to_4_mib_and_loses_nothing),
       TEST(needs_room_for_the_alignment_wherever_a_block_starts),
       TEST(merges_nothing_across_regions),
