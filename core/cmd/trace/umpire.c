@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* umpire.c: reads the replay log of LLNL's Umpire (UMPIRE_REPLAY=On): a line of JSON for each event, before Umpire 5 among
- * lines that the program printed. Since Umpire 5, in a file umpire.PID.N.stats, an event is {"category": "operation", "name": "allocate", "numeric_args": {"size": …},
- * "string_args": {"pointer": …}, "timestamp": …}. Before, an allocation had two lines, of which the second has the result:
- * {"event": "allocate", "payload": {"size": …}, "result": {"memory_ptr": …}, "timestamp": …}. Frees have no size, and no
- * event has a stream or thread. Memory of the host, which Umpire serves too, is left out: an allocator is made of a resource,
- * such as "HOST" or "DEVICE", or of another allocator, and is named by an address. */
+ * lines that the program printed. Since Umpire 5, in a file umpire.PID.N.stats, an event is {"category": "operation", "name":
+ * "allocate", "numeric_args": {"size": …}, "string_args": {"pointer": …}, "timestamp": …}. Before, an allocation had two lines,
+ * of which the second has the result: {"event": "allocate", "payload": {"size": …}, "result": {"memory_ptr": …}, "timestamp":
+ * …}. Frees have no size, and no event has a stream or thread. Memory of the host, which Umpire serves too, is left out: an
+ * allocator is made of a resource, such as "HOST" or "DEVICE", or of another allocator, and is named by an address. */
 #include "format.h"
 
 #include <jansson.h>
@@ -232,11 +232,9 @@ static void umpire_remark(const void *state, char *text, size_t text_bytes)
   } parts[] = {{reader->of_host, "event of host memory", "events of host memory"},
                {reader->releases, "release of a pool's idle memory", "releases of a pool's idle memory"},
                {reader->others, "line of JSON without an event", "lines of JSON without an event"}};
-  const char *sign = "left out: ";
-  size_t used = 0;
-  *text = '\0';
-  if (reader->is_cut) used = (size_t)snprintf(text, text_bytes, "the file is cut off: its last line is not whole");
-  if (reader->is_cut) sign = "; left out: ";
+  const char *sign = reader->is_cut ? "; left out: " : "left out: ";
+  size_t used =
+      (size_t)snprintf(text, text_bytes, "%s", reader->is_cut ? "the file is cut off: its last line is not whole" : "");
   for (size_t i = 0; i < sizeof parts / sizeof *parts && used < text_bytes; i++)
     if (parts[i].count) {
       used += (size_t)snprintf(text + used, text_bytes - used, "%s%llu %s", sign, (unsigned long long)parts[i].count,
