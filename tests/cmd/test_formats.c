@@ -187,17 +187,19 @@ static void forgets_an_allocator_of_umpire_that_ends(void **state)
   assert_string_equal(remark, "left out: 1 event of host memory");
 }
 
-/* Until Umpire 1.1 some allocators were made of a number and then of the allocator that they take memory from. */
+/* Until Umpire 1.1 some allocators were made of a number, as text, and then of the allocator that they take memory
+ * from. */
 static void finds_the_source_of_an_allocator_of_umpire(void **state)
 {
   (void)state;
   assert_int_equal(
       read_text(
           "{\"kind\":\"replay\",\"event\":\"makeMemoryResource\",\"payload\":{\"name\":\"HOST\"},\"result\":\"0x1\"}\n"
-          "{\"kind\":\"replay\",\"event\":\"makeAllocator\",\"payload\":{\"allocator_name\":\"slots\",\"args\":[64,"
+          "{\"kind\":\"replay\",\"event\":\"makeAllocator\",\"payload\":{\"allocator_name\":\"slots\",\"args\":[\"64\","
           "\"HOST\"]},"
           "\"result\":{\"allocator_ref\":\"0x2\"}}\n"
-          "{\"kind\":\"replay\",\"event\":\"makeAllocator\",\"payload\":{\"allocator_name\":\"HOST_copy\",\"args\":[64,"
+          "{\"kind\":\"replay\",\"event\":\"makeAllocator\",\"payload\":{\"allocator_name\":\"HOST_copy\",\"args\":["
+          "\"64\","
           "\"DEVICE\"]},\"result\":{\"allocator_ref\":\"0x3\"}}\n"
           "{\"kind\":\"replay\",\"event\":\"allocate\",\"payload\":{\"allocator_ref\":\"0x2\",\"size\":8},"
           "\"result\":{\"memory_ptr\":\"0x10\"}}\n"

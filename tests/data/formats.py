@@ -109,7 +109,7 @@ def umpire():
 
 
 def old_umpire():
-    """Umpire 0.3 to 4: requests and results, and what the program printed between them."""
+    """Umpire 0.3 to 2022.03: requests and results, and what the program printed between them."""
     time = EPOCH_US * 1000
     text = "starting the solver\n"
     pool, near = '"allocator_ref": "0x108a8730"', '"allocator_ref": "0x719e10"'

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* umpire.c: reads the replay log of LLNL's Umpire (UMPIRE_REPLAY=On): a line of JSON for each event, before Umpire 5 among
- * lines that the program printed. Since Umpire 5, in a file umpire.PID.N.stats, an event is {"category": "operation", "name":
- * "allocate", "numeric_args": {"size": …}, "string_args": {"pointer": …}, "timestamp": …}. Before, an allocation had two lines,
- * of which the second has the result: {"event": "allocate", "payload": {"size": …}, "result": {"memory_ptr": …}, "timestamp":
- * …}. Frees have no size, and no event has a stream or thread. Memory of the host, which Umpire serves too, is left out: an
- * allocator is made of a resource, such as "HOST" or "DEVICE", or of another allocator, and is named by an address. */
+/* umpire.c: reads the replay log of LLNL's Umpire (UMPIRE_REPLAY=On): a line of JSON for each event, of early releases
+ * among lines that the program printed. Since Umpire 2022.10, in a file umpire.PID.N.stats, an event is {"category":
+ * "operation", "name": "allocate", "numeric_args": {"size": …}, "string_args": {"pointer": …}, "timestamp": …}. Before, an
+ * allocation had two lines, of which the second has the result: {"event": "allocate", "payload": {"size": …}, "result":
+ * {"memory_ptr": …}, "timestamp": …}. Frees have no size, and no event has a stream or thread. Memory of the host, which Umpire
+ * serves too, is left out: an allocator is made of a resource, such as "HOST" or "DEVICE", or of another allocator, and is
+ * named by an address. */
 #include "format.h"
 
 #include <jansson.h>
@@ -125,7 +126,7 @@ static bool umpire_fill(struct trace_row *row, const json_t *event, const json_t
   return umpire_address(pointer, &row->pointer);
 }
 
-/* The row of an event of Umpire 5 or later; TRACE_LINE_END: it has none. */
+/* The row of an event of Umpire 2022.10 or later; TRACE_LINE_END: it has none. */
 static enum trace_line umpire_operation(struct umpire_reader *reader, const json_t *event, struct trace_row *row)
 {
   const char *name = json_string_value(json_object_get(event, "name"));
@@ -144,13 +145,15 @@ static enum trace_line umpire_operation(struct umpire_reader *reader, const json
                                                                                            : TRACE_LINE_ERROR;
 }
 
-/* The allocator that an older release makes an allocator of: the first text, as numbers come before it with some types. */
+/* The allocator that an older release makes an allocator of: the first argument that is no number, which some types have
+ * before it. Numbers are texts too. */
 static const char *umpire_source(const json_t *arguments)
 {
-  const char *source = NULL;
-  for (size_t i = 0; !source && i < json_array_size(arguments); i++)
-    source = json_string_value(json_array_get(arguments, i));
-  return source;
+  for (size_t i = 0; i < json_array_size(arguments); i++) {
+    const char *text = json_string_value(json_array_get(arguments, i));
+    if (text && text[strspn(text, "0123456789")]) return text;
+  }
+  return NULL;
 }
 
 /* The row of an event of an older release. A request whose result does not follow is a failed allocation. */
