@@ -577,8 +577,7 @@ static void keeps_content_of_several_pieces(void **state)
     if (on_software()) assert_true(software()->calls("hipHostRegister") > 1);
     if (round) free_large(3);
     assert_ok(resume(NULL));
-    if (on_software())
-      assert_int_equal(software()->calls("hipHostUnregister"), software()->calls("hipHostRegister"));
+    if (on_software()) assert_int_equal(software()->calls("hipHostUnregister"), software()->calls("hipHostRegister"));
     assert_true(large_are_whole());
   }
   for (int i = 0; i < LARGE; i++) free_large(i);
