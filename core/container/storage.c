@@ -109,21 +109,21 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
   return status;
 }
 
-/* Without host memory for the object, the block goes back at once, or is lost: the usual free may wait. */
+/* The object comes before the block: a block without an object might not go back at once. The object's reference to the
+ * stack is not the last: the call has one. */
 static struct storage *storage_try_new_from_resource(struct hipmm_resource *resource, size_t bytes,
                                                      hipmm_stream_t stream)
 {
   void *data;
   const struct hipmm_ops *ops = resource->ops;
-  if (!bytes || !ops->try_allocate || !ops->try_allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, &data))
-    return NULL;
-  struct storage *storage = handle_new(instance_from(resource)->stack);
-  if (storage)
+  struct storage *storage = bytes && ops->try_allocate ? handle_new(instance_from(resource)->stack) : NULL;
+  if (!storage) return NULL;
+  if (ops->try_allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, &data)) {
     storage_init(storage, resource, data, bytes, stream);
-  else if (!ops->try_deallocate || !ops->try_deallocate(resource->self, data, bytes, HIPMM_ALIGNMENT, stream))
-    log_line(HIPMM_LOG_WARNING, hipmm_resource_name(resource),
-             "a block of %zu bytes is lost until its stack is destroyed: out of host memory", bytes);
-  return storage;
+    return storage;
+  }
+  handle_free(storage);
+  return NULL;
 }
 
 /* Of streams that hipmm did not create the runtime would have to be asked. */

@@ -12,6 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a stack that the caller has pinned. A visitor may end its thread, jump out of the visit, or wait for a lock of a thread
+ * that finalizes: hipmm_finalize() must not wait for it. So a reference keeps the stack meanwhile, and no pin. */
+static void visits_show_stack(struct stack *stack, void (*visitor)(void *arg, struct hipmm_resource *resource),
+                              void *arg)
+{
+  stack_retain(stack);
+  stack_unpin(stack);
+  for (size_t i = stack->graph->n_nodes; i-- > 0;)
+    if (stack->instances[i].created) visitor(arg, &stack->instances[i].resource);
+  stack_pin(stack);
+  stack_release(stack);
+}
+
 enum hipmm_status hipmm_resource_visit(int device, void (*visitor)(void *arg, struct hipmm_resource *resource),
                                        void *arg)
 {
@@ -21,9 +34,7 @@ enum hipmm_status hipmm_resource_visit(int device, void (*visitor)(void *arg, st
   if (!status && device >= 0) status = device_table_check(device);
   if (status) return status;
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
-    for (size_t i = stack->graph->n_nodes; i-- > 0;)
-      if ((device < 0 || stack->device == device) && stack->instances[i].created)
-        visitor(arg, &stack->instances[i].resource);
+    if (device < 0 || stack->device == device) visits_show_stack(stack, visitor, arg);
   return HIPMM_OK;
 }
 

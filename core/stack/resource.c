@@ -62,7 +62,7 @@ static void resource_list_held(const struct stack *stack, unsigned all, char *te
     all -= held < all ? held : all;
   }
   if (all && used < bytes)
-    snprintf(text + used, bytes - used, "%s%s (by containers or by resources above it)", used ? ", " : "",
+    snprintf(text + used, bytes - used, "%s%s (by containers, resources above it or visitors)", used ? ", " : "",
              stack->graph->nodes[stack->top].name);
 }
 

@@ -2,6 +2,7 @@
 /* stack_list.c: all stacks of the process, to tell all of them about a stream and to inspect them. A caller that walks the
  * list pins the stack it is at, so that nothing is called under the lock. */
 #include "stack_list.h"
+#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "stack.h"
@@ -20,6 +21,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Stacks without a reference that are pinned, until they are destroyed. Never less than there are. */
 static atomic_uint orphans;
+
+static _Thread_local int pins_cancel; /* for cancel_allow(), of a thread that has pins */
 
 static inline unsigned stack_list_references_in(uint64_t holds)
 {
@@ -75,7 +78,7 @@ static bool stack_try_retain(struct stack *stack)
 bool stack_pin(struct stack *stack)
 {
   if (!stack_try_hold(stack, STACK_PIN)) return false;
-  lifecycle_pins++;
+  if (!lifecycle_pins++) pins_cancel = cancel_forbid();
   return true;
 }
 
@@ -88,7 +91,7 @@ void stack_unpin(struct stack *stack)
     stack->entry.destroy(stack);
     atomic_fetch_sub(&orphans, 1);
   }
-  lifecycle_pins--;
+  if (!--lifecycle_pins) cancel_allow(pins_cancel);
 }
 
 void stack_await_pins(void)

@@ -27,8 +27,9 @@ void stack_release(struct stack *stack);
 unsigned stack_references(const struct stack *stack);
 
 /* A pin keeps a stack for a part of a call of one thread. hipmm_finalize() waits for pins (stack_await_pins()), and the thread
- * cannot finalize while it has one (lifecycle_pins). pin: false when the last reference is gone. unpin destroys a stack that
- * has lost its last reference meanwhile. */
+ * cannot finalize or be cancelled while it has one (lifecycle_pins). No function of the program that may end the thread, jump
+ * out of the call or wait for hipmm_finalize() runs meanwhile. pin: false when the last reference is gone. unpin destroys a
+ * stack that has lost its last reference meanwhile. */
 bool stack_pin(struct stack *stack);
 void stack_unpin(struct stack *stack);
 

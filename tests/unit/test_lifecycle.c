@@ -3,6 +3,7 @@
  * in the child of a fork; and a process that exits without finalisation. */
 #include "../../core/base/lifecycle.h"
 #include "../../core/runtime/hip.h"
+#include "../../core/stack/stack.h"
 #include "../support/support.h"
 
 #include <hipmm/buffer.h>
@@ -11,6 +12,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -849,23 +851,8 @@ static enum hipmm_status trim_all(void)
   return hipmm_trim(0);
 }
 
-/* Another resource, which stands on that of the table. The last reference to it goes while a call uses it. */
+/* Another resource than those of the table. The last reference to it goes while a call uses it. */
 static struct hipmm_resource *above;
-
-static void act_above(void *unused, struct hipmm_resource *visited)
-{
-  void (*act)(void) = inner.act;
-  (void)unused;
-  if (!act || visited != above) return;
-  inner.act = NULL;
-  hipmm_resource_release(above);
-  act();
-}
-
-static enum hipmm_status visit_all(void)
-{
-  return hipmm_resource_visit(-1, act_above, NULL);
-}
 
 static enum hipmm_status query_above(void)
 {
@@ -896,10 +883,8 @@ static void ends_no_walk_halfway(enum hipmm_status (*walk)(void), void (*act)(vo
   assert_ok(hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"async\"]}"));
   assert_ok(hipmm_resource_get_current(&built));
   struct hipmm_recipe recipe = {.struct_size = sizeof recipe, .name = "above"};
-  recipe.type = walk == visit_all ? "statistics" : "async";
-  recipe.upstreams = walk == visit_all ? &built : NULL;
-  recipe.n_upstreams = walk == visit_all;
-  if (walk == visit_all || walk == query_above) assert_ok(hipmm_resource_create_from(0, &recipe, &above));
+  recipe.type = "async";
+  if (walk == query_above) assert_ok(hipmm_resource_create_from(0, &recipe, &above));
   hipmm_resource_release(built);
   struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)hip_table();
   const struct hipmm_hip before = *hip;
@@ -925,7 +910,6 @@ static void waits_for_walks_over_all_stacks(void **state)
   ends_no_walk_halfway(list_all, finalize_elsewhere);
   ends_no_walk_halfway(show_all, finalize_elsewhere);
   ends_no_walk_halfway(trim_all, finalize_elsewhere);
-  ends_no_walk_halfway(visit_all, finalize_elsewhere);
   ends_no_walk_halfway(query_above, release_and_finalize_elsewhere);
 }
 
@@ -951,26 +935,195 @@ static void is_refused_from_within_a_call(void **state)
   assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
 }
 
-static void change_at_a_resource(void *unused, struct hipmm_resource *visited)
-{
-  (void)unused, (void)visited;
-  change_from_within();
-}
-
 /* It would wait for the walk of its own thread. */
 static void is_refused_from_within_a_walk(void **state)
 {
   struct hipmm_resource *built;
   (void)state;
-  assert_ok(hipmm_init_from_string(graph));
+  needs_software();
+  assert_ok(hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"async\"]}"));
   assert_ok(hipmm_resource_get_current(&built));
   hipmm_resource_release(built);
+  struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)hip_table();
+  trim_to = hip->MemPoolTrimTo;
+  hip->MemPoolTrimTo = finalize_and_trim_to;
+  inner.act = change_from_within;
   alarm(HANG_SECONDS);
-  assert_ok(hipmm_resource_visit(-1, change_at_a_resource, NULL));
+  enum hipmm_status status = hipmm_trim(0);
   alarm(0);
+  hip->MemPoolTrimTo = trim_to;
+  assert_ok(status);
   assert_int_equal(inner.finalize_status, HIPMM_E_STATE);
   assert_contains(inner.reason, "from within a call of hipmm");
   assert_int_equal(inner.init_status, HIPMM_E_STATE);
+}
+
+/* A thread that ended in a walk would keep the stack from hipmm_finalize(). */
+static void *be_cancelled_in_a_walk(void *went_on)
+{
+  struct stack *stack = stack_next(NULL);
+  pthread_cancel(pthread_self());
+  pthread_testcancel();
+  *(bool *)went_on = true;
+  while (stack) stack = stack_next(stack);
+  pthread_testcancel();
+  return NULL;
+}
+
+static void cancels_no_thread_in_a_walk(void **state)
+{
+  pthread_t thread;
+  void *result;
+  bool went_on = false;
+  struct hipmm_resource *built;
+  (void)state;
+  assert_ok(hipmm_init_from_string(graph));
+  assert_ok(hipmm_resource_get_current(&built));
+  hipmm_resource_release(built);
+  assert_int_equal(pthread_create(&thread, NULL, be_cancelled_in_a_walk, &went_on), 0);
+  pthread_join(thread, &result);
+  alarm(HANG_SECONDS);
+  assert_ok(hipmm_finalize());
+  alarm(0);
+  assert_true(went_on);
+  assert_ptr_equal(result, PTHREAD_CANCELED);
+}
+
+/* ---- Visitors of resources, for which hipmm_finalize() does not wait ---- */
+
+static struct hipmm_resource *visited_last;
+static jmp_buf past_the_visit;
+
+static void start_to_visit(void)
+{
+  struct hipmm_resource *built;
+  assert_ok(hipmm_init_from_string(graph));
+  assert_ok(hipmm_resource_get_current(&built));
+  hipmm_resource_release(built);
+}
+
+static void be_cancelled(void *unused, struct hipmm_resource *visited)
+{
+  (void)unused;
+  visited_last = visited;
+  pthread_cancel(pthread_self());
+  pthread_testcancel();
+}
+
+static void end_the_thread(void *unused, struct hipmm_resource *visited)
+{
+  (void)unused;
+  visited_last = visited;
+  pthread_exit(NULL);
+}
+
+static void jump_out(void *unused, struct hipmm_resource *visited)
+{
+  (void)unused;
+  visited_last = visited;
+  longjmp(past_the_visit, 1);
+}
+
+static void *visit_until_cancelled(void *unused)
+{
+  hipmm_resource_visit(-1, be_cancelled, NULL);
+  return unused;
+}
+
+static void *visit_until_the_end(void *unused)
+{
+  hipmm_resource_visit(-1, end_the_thread, NULL);
+  return unused;
+}
+
+static void *visit_and_jump_out(void *unused)
+{
+  if (!setjmp(past_the_visit)) hipmm_resource_visit(-1, jump_out, NULL);
+  return unused;
+}
+
+/* The visit has left a reference to the stack, which is a resource that is still held. */
+static void finalizes_after(void *(*visit)(void *unused), bool is_elsewhere)
+{
+  pthread_t thread;
+  start_to_visit();
+  visited_last = NULL;
+  if (!is_elsewhere) {
+    visit(NULL);
+  } else {
+    assert_int_equal(pthread_create(&thread, NULL, visit, NULL), 0);
+    pthread_join(thread, NULL);
+  }
+  assert_non_null(visited_last);
+  alarm(HANG_SECONDS);
+  assert_ok(hipmm_finalize());
+  alarm(0);
+  struct stack *stack = instance_from(visited_last)->stack;
+  assert_int_equal(stack_references(stack), 1);
+  stack_release(stack);
+  assert_null(hipmm_resource_name(visited_last));
+}
+
+static void ends_after_a_visitor_that_did_not_return(void **state)
+{
+  (void)state;
+  finalizes_after(visit_until_cancelled, true);
+  finalizes_after(visit_until_the_end, true);
+  finalizes_after(visit_and_jump_out, true);
+  finalizes_after(visit_and_jump_out, false);
+}
+
+static void release_and_await_finalize(void *n_visits, struct hipmm_resource *visited)
+{
+  int n_before = (*(int *)n_visits)++;
+  if (above ? visited != above : n_before) return;
+  visited_last = visited;
+  if (above) hipmm_resource_release(above);
+  pthread_t thread;
+  pthread_create(&thread, NULL, finalize, NULL);
+  pthread_join(thread, NULL);
+  inner.is_built = hipmm_resource_name(visited) != NULL;
+}
+
+/* As a visitor does that waits for a lock of the finalizing thread. What it was given lasts until it returns. */
+static void ends_while_a_visitor_waits_for_the_end(void **state)
+{
+  (void)state;
+  for (int is_above = 0; is_above < 2; is_above++) {
+    int n_visits = 0;
+    struct hipmm_resource *built;
+    start_to_visit();
+    above = NULL;
+    assert_ok(hipmm_resource_get_current(&built));
+    if (is_above) assert_ok(hipmm_resource_create(0, "statistics", NULL, &built, 1, &above));
+    hipmm_resource_release(built);
+    alarm(HANG_SECONDS);
+    assert_ok(hipmm_resource_visit(-1, release_and_await_finalize, &n_visits));
+    alarm(0);
+    assert_ok(inner.finalize_status);
+    assert_true(inner.is_built);
+    assert_int_equal(n_visits, 3 + is_above);
+    assert_null(hipmm_resource_name(visited_last));
+  }
+}
+
+static void change_at_a_resource(void *n_visits, struct hipmm_resource *visited)
+{
+  (void)visited;
+  if (!(*(int *)n_visits)++) inner.finalize_status = hipmm_finalize();
+}
+
+static void may_be_called_by_a_visitor(void **state)
+{
+  int n_visits = 0;
+  (void)state;
+  start_to_visit();
+  alarm(HANG_SECONDS);
+  assert_ok(hipmm_resource_visit(-1, change_at_a_resource, &n_visits));
+  alarm(0);
+  assert_ok(inner.finalize_status);
+  assert_int_equal(n_visits, 3);
+  assert_int_equal(hipmm_is_initialized(), 0);
 }
 
 static void change_at_the_end(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
@@ -1179,6 +1332,10 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(waits_for_walks_over_all_stacks, finish),
       cmocka_unit_test_teardown(is_refused_from_within_a_call, finish),
       cmocka_unit_test_teardown(is_refused_from_within_a_walk, finish),
+      cmocka_unit_test_teardown(cancels_no_thread_in_a_walk, finish),
+      cmocka_unit_test_teardown(ends_after_a_visitor_that_did_not_return, finish),
+      cmocka_unit_test_teardown(ends_while_a_visitor_waits_for_the_end, finish),
+      cmocka_unit_test_teardown(may_be_called_by_a_visitor, finish),
       cmocka_unit_test_teardown(is_refused_from_within_finalize, finish),
       cmocka_unit_test(does_not_wait_for_refused_calls),
       cmocka_unit_test_teardown(builds_a_stack_while_another_is_being_built, finish),

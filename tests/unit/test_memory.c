@@ -5,6 +5,8 @@
 #include "../../core/base/os_memory.h"
 #include "../support/fixture.h"
 
+#include <hipmm/buffer.h>
+#include <hipmm/plugin.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -450,6 +452,66 @@ static void keeps_no_lock_where_a_thread_is_cancelled(void **state)
   assert_int_equal(run_forked(ends_no_thread_in_the_program_s_allocator, NULL).status, 0);
 }
 
+enum { MOST_BUFFERS = 400 };
+
+static bool is_spent; /* the host's memory */
+
+static void *give_until_spent(void *arg, size_t bytes)
+{
+  return is_spent ? NULL : allocate_host_memory(arg, bytes);
+}
+
+static int free_nothing_at_once(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  (void)self, (void)ptr, (void)bytes, (void)alignment, (void)stream;
+  return 0;
+}
+
+/* Blocks and no buffers: the pool then has all that it needs to know of its blocks. */
+static bool warm_blocks_up(void)
+{
+  void *ptrs[MOST_BUFFERS];
+  for (int i = 0; i < MOST_BUFFERS; i++)
+    if (hipmm_allocate(NULL, 100, NULL, &ptrs[i])) return false;
+  for (int i = 0; i < MOST_BUFFERS; i++)
+    if (hipmm_deallocate(NULL, ptrs[i], 100, NULL)) return false;
+  return true;
+}
+
+static int loses_no_block_for_want_of_a_handle(const void *unused)
+{
+  (void)unused;
+  struct host_memory memory = {.bytes = 0};
+  const struct hipmm_host_allocator allocator = {sizeof allocator, give_until_spent, free_host_memory, &memory};
+  struct hipmm_resource *resource = NULL;
+  struct hipmm_buffer *buffers[MOST_BUFFERS];
+  int n = 1;
+  int64_t n_live = 0;
+  if (hipmm_host_allocator_set(&allocator)) return 1;
+  if (hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"statistics\", \"pool\", \"device\"]}"))
+    return 2;
+  if (!warm_blocks_up() || hipmm_resource_get_current(&resource)) return 3;
+  if (hipmm_buffer_create(NULL, 100, NULL, &buffers[0])) return 3; /* there is room for a few more */
+  struct hipmm_ops ops = *resource->ops;
+  ops.try_deallocate = free_nothing_at_once;
+  resource->ops = &ops;
+  is_spent = true;
+  while (n < MOST_BUFFERS && hipmm_buffer_try_create(NULL, 100, NULL, &buffers[n])) n++;
+  is_spent = false;
+  if (n == 1 || n == MOST_BUFFERS) return 4;
+  if (hipmm_resource_query(resource, "current_count", &n_live) || n_live != n) return 5;
+  while (n)
+    if (hipmm_buffer_destroy(buffers[--n])) return 6;
+  hipmm_resource_release(resource);
+  return hipmm_finalize() ? 7 : 0;
+}
+
+static void gives_no_buffer_at_once_without_host_memory(void **state)
+{
+  (void)state;
+  assert_int_equal(run_forked(loses_no_block_for_want_of_a_handle, NULL).status, 0);
+}
+
 static void takes_host_memory_from_the_program(void **state)
 {
   (void)state;
@@ -465,6 +527,7 @@ int main(void)
       cmocka_unit_test(takes_host_memory_from_the_program), /* before there is any */
       cmocka_unit_test(keeps_no_lock_where_a_thread_is_cancelled),
       cmocka_unit_test(refuses_the_host_allocator_s_calls),
+      cmocka_unit_test(gives_no_buffer_at_once_without_host_memory),
       memory_test(zeroes_memory_that_was_used_before),
       memory_test(synchronous_memory_is_ready_for_all),
       memory_test(fills_no_memory_of_the_host_in_a_capture),

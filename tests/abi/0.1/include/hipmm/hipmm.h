@@ -204,8 +204,8 @@ int hipmm_is_initialized(void);
  * that look resources up or create them (new calls of these kinds are HIPMM_E_STATE), and for calls that use one stack
  * after the other, such as hipmm_list(), hipmm_snapshot() and hipmm_trim(). A call on a resource needs a
  * reference until it returns, so no such call may be under way in a stack that is being destroyed. Inside a function of
- * the program that hipmm calls, finalisation and initialisation are HIPMM_E_STATE. A process may exit without calling
- * it. */
+ * the program that hipmm calls, except visitors of hipmm_resource_visit(), finalisation and initialisation are
+ * HIPMM_E_STATE. A process may exit without calling it. */
 enum hipmm_status hipmm_finalize(void);
 
 /* Host memory for hipmm itself: what it knows of blocks and streams, caches, handles, the plugins' own memory. `allocate`
