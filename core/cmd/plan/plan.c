@@ -170,7 +170,8 @@ static int plan_run(int argc, char **argv)
   if (!plan_read_size("process-memory", process, true, &plan.process_bytes)) return CMD_USAGE;
   if (!plan_choose_graph(&plan, config)) return CMD_BAD;
   setenv("HIPMM_RUNTIME", "software", 0);
-  status = plan_make(&plan, &arguments, as_json);
+  bool is_good = source_spares_logs(&plan.source, arguments.operands, arguments.n_operands, 0);
+  status = is_good ? plan_make(&plan, &arguments, as_json) : CMD_BAD;
   plan_clear(&plan);
   return status;
 }
