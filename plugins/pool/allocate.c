@@ -35,14 +35,15 @@ static bool pool_may_cache(const struct pool *pool, uint32_t stream)
 BLOCK_INLINE void pool_count_entry(struct pool *pool, struct cache *cache, hipmm_stream_t handle, uint32_t stream)
 {
   if (!cache && pool_may_cache(pool, stream)) cache = cache_new(&pool->caches, &pool->heap, handle, stream);
-  if (cache && !cache->has_heap) thread_heaps_count_entry(cache, biased_lock_has_waited(&pool->lock));
+  if (cache && !cache->has_heap && cache->stream == stream)
+    thread_heaps_count_entry(cache, biased_lock_has_waited(&pool->lock));
 }
 
 /* Whether the thread's heap served the request. While memory is short, the threads share it. */
 static __attribute__((noinline)) bool pool_allocate_in_heap(struct pool *pool, struct cache *cache, size_t bytes,
                                                             size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
-  if (cache->wants_heap) thread_heaps_admit(&pool->heaps, pool->services, cache, stream);
+  if (cache->wants_heap && cache_serves(cache, stream)) thread_heaps_admit(&pool->heaps, pool->services, cache, stream);
   if (__atomic_load_n(&pool->heap.is_short, __ATOMIC_RELAXED) || !cache->has_heap) return false;
   if (bytes > THREAD_HEAPS_MOST_BYTES || alignment != HIPMM_ALIGNMENT) return false;
   return !thread_heaps_ops()->allocate(thread_heaps_arena(&pool->heaps), bytes, alignment, stream, ptr_out);

@@ -127,6 +127,15 @@ static inline struct cache_bin *cache_bin_for(struct cache *cache, uint64_t unit
   return bin;
 }
 
+/* Whether the cache serves this stream still. For the owner. */
+static inline bool cache_serves(struct cache *cache, hipmm_stream_t handle)
+{
+  if (!gate_enter(&cache->gate)) return false;
+  bool serves = cache->stream && cache->handle == handle;
+  gate_leave(&cache->gate);
+  return serves;
+}
+
 /* A block of exactly `units`, made live; BLOCK_NONE if there is none. Here and in cache_free(), `handle` is the caller's
  * stream: the cache may serve another stream by now than the one that the thread remembers. */
 static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint64_t units,

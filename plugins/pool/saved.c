@@ -234,10 +234,10 @@ static enum hipmm_status saved_copy(struct pool *pool, bool is_restoring)
 enum hipmm_status saved_open(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
-  if (!services->hip->HostRegister || !services->hip->HostUnregister)
-    return services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
-                          "this runtime does not export hipHostRegister; discard the content");
   enum hipmm_status status = saved_plan(pool);
+  if (!status && pool->saved.bytes && (!services->hip->HostRegister || !services->hip->HostUnregister))
+    status = services->fail(services, HIPMM_E_NOT_SUPPORTED, NULL,
+                            "this runtime does not export hipHostRegister; discard the content");
   if (!status && pool->saved.bytes) status = saved_reserve(pool);
   if (!status) status = saved_copy(pool, false);
   if (hipmm_is_out_of_memory(status))

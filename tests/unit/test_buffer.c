@@ -335,6 +335,21 @@ static void serves_nothing_at_once_where_the_log_wants_each_call(void **state)
   assert_true(hipmm_buffer_try_destroy(buffer));
 }
 
+/* A caller may look at the ops twice, and find them exchanged in between: what is there stays there. */
+static void has_the_same_ops_at_every_log_level(void **state)
+{
+  enum hipmm_log_level before = hipmm_log_get_level();
+  struct hipmm_resource *resource;
+  both_start(state, "'stack': ['statistics', 'pool', 'device']");
+  assert_ok(hipmm_resource_get_by_name(0, "pool", &resource));
+  for (int i = 0; i < 2; i++) {
+    assert_non_null(resource->ops->try_allocate);
+    assert_non_null(resource->ops->try_deallocate);
+    assert_ok(hipmm_log_set_level(i ? before : HIPMM_LOG_DEBUG));
+  }
+  hipmm_resource_release(resource);
+}
+
 static void serves_nothing_at_once_while_suspended(void **state)
 {
   struct hipmm_buffer *buffer = NULL;
@@ -772,6 +787,7 @@ int main(void)
       BOTH(serves_at_once_on_no_stack_that_cannot),
       BOTH(destroys_no_stack_at_once),
       BOTH(serves_nothing_at_once_where_the_log_wants_each_call),
+      BOTH(has_the_same_ops_at_every_log_level),
       BOTH(serves_nothing_at_once_while_suspended),
       BOTH(waits_for_no_thread),
       {"survives_a_handle_that_is_used_again", survives_a_handle_that_is_used_again, fixture_setup, fixture_teardown,

@@ -287,6 +287,26 @@ static void outlives_streams_and_threads(void **state)
   close_pool();
 }
 
+/* A stream that nobody retained has the handle of one that lasted: an arena that believes it lasts would reuse memory out of
+ * order. */
+static void makes_no_heap_for_a_stream_that_has_ended(void **state)
+{
+  hipmm_stream_t stream = fake_stream(1);
+  void *ptr;
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  plugin->ops->stream_retain(pool, stream);
+  assert_ok(plugin->ops->allocate(pool, 4096, HIPMM_ALIGNMENT, stream, &ptr));
+  assert_ok(plugin->ops->deallocate(pool, ptr, 4096, HIPMM_ALIGNMENT, stream));
+  plugin->ops->stream_retire(pool, stream);
+  for (struct cache *cache = pool->caches.items; cache < pool->caches.items + pool->caches.count; cache++)
+    cache->wants_heap = true; /* as after many waits */
+  assert_ok(plugin->ops->allocate(pool, 8192, HIPMM_ALIGNMENT, stream, &ptr));
+  assert_null(thread_heaps_arena(&pool->heaps));
+  assert_ok(plugin->ops->deallocate(pool, ptr, 8192, HIPMM_ALIGNMENT, stream));
+  close_pool();
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -296,6 +316,7 @@ int main(void)
       cmocka_unit_test(keeps_an_exported_block_of_a_heap_while_suspended),
       cmocka_unit_test(gives_idle_memory_back_when_memory_is_short),
       cmocka_unit_test(outlives_streams_and_threads),
+      cmocka_unit_test(makes_no_heap_for_a_stream_that_has_ended),
   };
   return cmocka_run_group_tests_name("heaps of threads", tests, NULL, NULL);
 }
