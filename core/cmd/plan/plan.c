@@ -87,7 +87,8 @@ static bool plan_fit(struct plan *plan, struct plan_log *log, const struct trace
   plan->needs_bytes += log->needs_bytes;
   snprintf(plan->runtime, sizeof plan->runtime, "%s", fit.runtime);
   fit_clear(&fit);
-  return true;
+  if (!log->needs_bytes) say("%s: the log needs no memory: all its allocations have zero bytes", command);
+  return log->needs_bytes;
 }
 
 static bool plan_add(struct plan *plan, const char *file)
