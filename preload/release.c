@@ -4,6 +4,7 @@
  * that begins there: a block freed twice may have begun there too. */
 #include "operations.h"
 
+#include "../core/base/memory_observer.h"
 #include "../core/runtime/hip.h"
 #include "blocks.h"
 #include "contexts.h"
@@ -64,6 +65,27 @@ int release_synchronize(void)
 
 /* ---- Freeing ---- */
 
+/* A free of what is no block of the program: of memory of the runtime, or a second one. Only a race detector can tell. */
+struct release_stray {
+  const struct memory_observer *observer; /* NULL: there is nothing to tell */
+  void *token;
+};
+
+static void release_stray_begin(struct release_stray *stray, enum hook hook, void *ptr, hipmm_stream_t stream)
+{
+  if (!ptr || init_is_forked() || !init_was_ready() || !(stray->observer = hip_observer())) return;
+  const struct memory_event event = {.resource = "",
+                                     .device = contexts_current_device(hook_family(hook)),
+                                     .ptr = ptr,
+                                     .stream = streams_of_caller(hook, stream)};
+  if (event.device >= 0) stray->token = stray->observer->freeing(&event);
+}
+
+static void release_stray_end(const struct release_stray *stray, int code)
+{
+  if (stray->token) stray->observer->freed(stray->token, code != 0);
+}
+
 /* The block, taken out of the table; or NULL and what to do instead. */
 static struct block *release_extract(enum hook hook, void *ptr, unsigned kinds, enum outcome *outcome_out,
                                      int *code_out)
@@ -113,6 +135,7 @@ static int release_unordered(enum hook hook, void *ptr, unsigned kinds)
 {
   int code = 0;
   enum outcome outcome = OUTCOME_PASSED;
+  struct release_stray stray = {NULL, NULL};
   bool is_outermost = reentry_enter();
   struct block *block = is_outermost ? release_extract(hook, ptr, kinds, &outcome, &code) : NULL;
   if (block) {
@@ -121,7 +144,9 @@ static int release_unordered(enum hook hook, void *ptr, unsigned kinds)
     contexts_leave(before);
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
+  if (!block && is_outermost) release_stray_begin(&stray, hook, ptr, NULL);
   if (outcome == OUTCOME_PASSED) code = next_recurses(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED : next_pointer(hook, ptr);
+  release_stray_end(&stray, code);
   return reentry_finish(hook, outcome, code);
 }
 
@@ -162,6 +187,7 @@ int release_device_on(enum hook hook, void *ptr, hipmm_stream_t stream)
 {
   int code = 0;
   enum outcome outcome = OUTCOME_PASSED;
+  struct release_stray stray = {NULL, NULL};
   bool is_outermost = reentry_enter();
   struct block *block = is_outermost ? release_extract(hook, ptr, 1U << KIND_DEVICE, &outcome, &code) : NULL;
   if (block) {
@@ -172,9 +198,11 @@ int release_device_on(enum hook hook, void *ptr, hipmm_stream_t stream)
     contexts_leave(before);
     outcome = code ? OUTCOME_FAILED : OUTCOME_SERVED;
   }
+  if (!block && is_outermost) release_stray_begin(&stray, hook, ptr, stream);
   if (outcome == OUTCOME_PASSED)
     code = next_recurses(hook) ? HIPMM_HIP_ERROR_NOT_SUPPORTED
                                : ((int (*)(void *, hipmm_stream_t))next_function_of(hook))(ptr, stream);
+  release_stray_end(&stray, code);
   return reentry_finish(hook, outcome, code);
 }
 

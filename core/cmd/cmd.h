@@ -194,6 +194,11 @@ bool source_read(const struct source *source, struct graph **graph_out);
 /* Initialises hipmm with the graph. On failure the reason is in the error record. */
 enum hipmm_status source_initialise(const struct source *source);
 
+/* For a command that reads logs ("-": standard input), before it builds the stack of `device`: whether that leaves all of
+ * the logs as they are. False: the graph names one of them as a file, which a resource would write; the error was
+ * printed. True for a graph with errors, of which no stack is built. */
+bool source_spares_logs(const struct source *source, char *const *logs, size_t n_logs, int device);
+
 /* The file's name for output, or "built in". */
 const char *source_name(const struct source *source);
 

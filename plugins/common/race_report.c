@@ -103,17 +103,24 @@ static HIPMM_PRINTF(2, 3) void race_report_write(struct race_writer *writer, con
   writer->used += bytes;
 }
 
-/* The lines of a call stack, without those of the detector's own file in front, unless that is the whole program. */
+/* The lines of a call stack, without those of hipmm in front. */
 struct race_frames {
   struct race_writer *writer;
-  const char *own;
+  bool has_begun;
 };
+
+/* Whether a frame lies in the detector's own file, unless that is the whole program, or in one with a core of hipmm. Plugins
+ * are none of them: a program's own may make the mistake. */
+static bool race_report_is_own_frame(const char *line)
+{
+  return (own_file && strstr(line, own_file)) || strstr(line, "/preload.so (+") || strstr(line, "/libhipmm.so");
+}
 
 static void race_report_write_frame(void *closure, const char *line)
 {
   struct race_frames *frames = closure;
-  if (frames->own && strstr(line, frames->own)) return;
-  frames->own = NULL;
+  if (!frames->has_begun && race_report_is_own_frame(line)) return;
+  frames->has_begun = true;
   race_report_write(frames->writer, "  %s\n", line);
 }
 
@@ -129,7 +136,7 @@ static void race_report_write_site(struct race_writer *writer, const char *label
   else
     snprintf(stream, sizeof stream, "stream %p", site->stream);
   race_report_write(writer, "  %s: %s on %s of device %d\n", label, site->call, stream, site->device);
-  stack_traces_write(&traces, site->trace, race_report_write_frame, &(struct race_frames){writer, own_file});
+  stack_traces_write(&traces, site->trace, race_report_write_frame, &(struct race_frames){.writer = writer});
 }
 
 static char *race_report_make_text(const struct race_finding *finding)
@@ -206,10 +213,12 @@ const char *race_report_text(size_t index, const char **kind_out)
 
 bool race_report_summary(char *text, size_t bytes)
 {
-  size_t n = 0, used = 0;
+  char seen[40] = "once";
+  size_t n = 0, used = 0, n_seen = atomic_load(&n_found);
   for (int kind = 0; kind < RACE_KINDS; kind++) n += found_of_kind[kind];
   if (!n) return false;
-  used += (size_t)snprintf(text, bytes, "hipmm: races: %zu found, %zu times:", n, atomic_load(&n_found));
+  if (n_seen > 1) snprintf(seen, sizeof seen, "%zu times", n_seen);
+  used += (size_t)snprintf(text, bytes, "hipmm: races: %zu found, seen %s:", n, seen);
   for (int kind = 0; kind < RACE_KINDS && used < bytes; kind++)
     if (found_of_kind[kind])
       used += (size_t)snprintf(text + used, bytes - used, " %s %zu", kinds[kind].word, found_of_kind[kind]);

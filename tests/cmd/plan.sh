@@ -95,6 +95,9 @@ prints '32 MiB .* 3 blocks from '
 echo 'Thread,Time,Action,Pointer,Size,Stream' >nothing.csv
 run 1 plan nothing.csv
 says '^hipmm: plan: nothing.csv: the log has no allocations$'
+printf '%s\n' 'Thread,Time,Action,Pointer,Size,Stream' '1,t,allocate,(nil),0,0' >zero.csv
+run 1 plan zero.csv
+says '^hipmm: plan: zero.csv: the log needs no memory: all its allocations have zero bytes$'
 : >empty.csv
 run 1 plan small.csv empty.csv
 says '^hipmm: empty.csv: is empty'

@@ -109,6 +109,57 @@ is peak_requested_bytes 4096
 prints '"line": 2,'
 prints '"reason": "plain: .*9\.09 TiB'
 
+# A graph whose resources would write over the log that is read is refused, before anything is opened for writing.
+# keeps FILE STATUS ARGUMENT...: the command is refused, says why, and FILE has the same bytes
+keeps() {
+  file=$1
+  cp "$file" before
+  shift
+  run "$@"
+  says "$refusal is the log that is read, and would be overwritten; choose another graph (--config) or another file there\$"
+  cmp -s before "$file" || fail "hipmm $*: $file is not what it was"
+}
+mkdir played
+cp zero.csv played/log.csv
+cd played || exit 99
+echo '{ "stack": [{ "type": "logging", "file": "log.csv" }, "pool", "device"] }' >hipmm.json
+ln log.csv other.csv
+ln -s ../played/log.csv link.csv
+refusal='^hipmm: hipmm.json: /stack/0/file: log.csv'
+keeps log.csv 1 replay log.csv
+keeps log.csv 1 replay --fit log.csv
+keeps log.csv 1 replay other.csv
+keeps log.csv 1 replay link.csv
+keeps log.csv 1 plan ../zero.csv log.csv
+keeps log.csv 1 bench --workload replay --seconds 0.01 --trace log.csv
+echo '{ "stack": ["pool", "device"] }' >good.json
+keeps log.csv 1 bench --workload replay --seconds 0.01 --trace log.csv --compare good.json hipmm.json
+cp log.csv before
+for command in "replay --json" plan; do
+  # shellcheck disable=SC2086 # several words
+  "$hipmm" $command - <log.csv >"$work/out" 2>"$work/err" && fail "hipmm $command - writes over its standard input"
+  says "$refusal"
+  cmp -s before log.csv || fail "hipmm $command: its standard input is not what it was"
+done
+echo '{ "resources": { "all": { "type": "recording", "file": "%d.rec", "upstream": "memory" }, "memory": { "type": "plain" } },
+  "devices": { "default": "all" } }' >record.json
+cp log.csv 1.rec
+refusal='^hipmm: record.json: /resources/all/file: 1.rec'
+HIPMM_SOFTWARE=devices=2 keeps 1.rec 1 replay --device 1 --config record.json 1.rec
+HIPMM_SOFTWARE=devices=2 run 0 replay --config record.json 1.rec
+echo '{ "stack": ["plain"], "report": "log.csv" }' >report.json
+refusal='^hipmm: report.json: /report: log.csv'
+keeps log.csv 1 replay --config report.json log.csv
+echo '{ "stack": ["logging", "plain"] }' >rmm.json
+refusal='^hipmm: rmm.json: RMM_LOG_FILE: log.csv'
+RMM_LOG_FILE=log.csv keeps log.csv 1 replay --config rmm.json log.csv
+# Names of types are no files, and another log may be written.
+cp log.csv pool
+run 0 replay --config good.json pool
+run 0 replay 1.rec
+cmp -s log.csv 1.rec && fail "the logging adaptor did not write"
+cd ..
+
 # --fit: what the graph, the log and the card can lack.
 echo '{ "stack": ["plain"] }' >bare.json
 run 1 replay --fit --config bare.json leaky.csv

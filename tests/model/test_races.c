@@ -411,7 +411,7 @@ static void tells_each_mistake_once(void **state)
   const char *first = strstr(outcome.error, "hipmm: race: memory is freed a second time");
   assert_non_null(first);
   assert_null(strstr(first + 1, "hipmm: race: "));
-  assert_contains(outcome.error, "hipmm: races: 1 found, 300 times: double_free 1\n");
+  assert_contains(outcome.error, "hipmm: races: 1 found, seen 300 times: double_free 1\n");
 }
 
 /* Without the option nothing is watched. */

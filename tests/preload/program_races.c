@@ -68,6 +68,39 @@ void scenario_races_past_end(void)
   GOOD(hipFree(next));
 }
 
+/* The first block begins where the memory of its resource does, the second one in the middle of that. */
+void scenario_races_free_twice(void)
+{
+  void *first, *second;
+  GOOD(hipMalloc(&first, BYTES));
+  GOOD(hipMalloc(&second, BYTES));
+  GOOD(hipFree(second));
+  EXPECT(hipErrorInvalidValue, hipFree(second));
+  GOOD(hipFree(first));
+}
+
+void scenario_races_free_first_twice(void)
+{
+  void *first, *second;
+  GOOD(hipMalloc(&first, BYTES));
+  GOOD(hipMalloc(&second, BYTES));
+  GOOD(hipFree(first));
+  EXPECT(hipErrorInvalidValue, hipFree(first));
+  GOOD(hipFree(second));
+}
+
+void scenario_races_free_async_twice(void)
+{
+  hipStream_t stream, other;
+  void *memory[2];
+  make_streams(&stream, &other);
+  for (int i = 0; i < 2; i++) GOOD(hipMallocAsync(&memory[i], BYTES, stream));
+  GOOD(hipFreeAsync(memory[1], stream));
+  EXPECT(hipErrorInvalidValue, hipFreeAsync(memory[1], other));
+  GOOD(hipFreeAsync(memory[0], stream));
+  GOOD(hipDeviceSynchronize());
+}
+
 /* Memory from one stream is used on another and freed there, ordered by an event, a wait of the host, or the default
  * stream. */
 void scenario_races_none(void)

@@ -18,7 +18,8 @@ finds() {
   { [ $got = 66 ] && [ "$(tail -n 1 "$work/out")" = good ] &&
     grep -q "^hipmm: race: $2.* of resource \"pool\"\$" "$work/err" &&
     grep -q '^  now: ' "$work/err" && grep -q '^  before: ' "$work/err" && grep -q '^ *#.* in main\|program' "$work/err" &&
-    grep -q "^hipmm: races: 1 found, 1 times: $1 1\$" "$work/err"; } || {
+    ! grep -A 1 '^  now: \|^  before: ' "$work/err" | grep -q '/preload\.so ' &&
+    grep -q "^hipmm: races: 1 found, seen once: $1 1\$" "$work/err"; } || {
     fail "$3 under hipmm run $options --check-streams: exit status $got"
     sed 's/^/  /' "$work/out" "$work/err"
   }
@@ -31,6 +32,9 @@ for graph in pool path; do
   finds free_in_use 'memory is freed on a stream' races_in_use
   finds free_in_use 'memory is freed on a stream' races_fork
   finds past_end 'work past the end of a block: 10001 bytes at [0-9a-fx]*, offset 10000' races_past_end
+  for scenario in races_free_twice races_free_first_twice races_free_async_twice; do
+    finds double_free 'memory is freed a second time: 20000 bytes' $scenario
+  done
 
   options="$options --check-streams"
   good races_none memory arguments reuse streams ordered threads pools pool_reuse
@@ -47,6 +51,16 @@ tells '"races":\[{"kind":"past_end","text":"hipmm: race: work past the end'
 options='--config pool.json'
 good races_after_free races_in_use races_past_end
 silent
+
+# A second free of memory that the runtime has back, which refuses it.
+echo '{ "stack": ["device"] }' >device.json
+for HIPMM_RUNTIME in software "$here/.libs/libamdhip64.so.5"; do
+  timeout 60 "$hipmm" run --config device.json --check-streams -- "$here/$program" races_free_twice >"$work/out" \
+    2>"$work/err"
+  [ $? = 66 ] && grep -q 'memory is freed a second time: 20000 bytes.* of resource "device"$' "$work/err" ||
+    fail "a second free of memory of $HIPMM_RUNTIME is not told"
+done
+HIPMM_RUNTIME=software
 
 # The program's own failure counts more than a race.
 timeout 60 "$hipmm" run --config pool.json --check-streams -- "$here/$program" races_exit >/dev/null 2>&1

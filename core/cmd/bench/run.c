@@ -28,6 +28,8 @@ static bool bench_run_round(const struct bench_plan *plan, struct hipmm_resource
 bool bench_run(const struct bench_plan *plan, const struct source *source, int64_t run_ns, struct bench_result *result)
 {
   struct hipmm_resource *resource;
+  char *log = (char *)plan->trace_file;
+  if (log && !source_spares_logs(source, &log, 1, BENCH_DEVICE)) return false;
   if (source_initialise(source) != HIPMM_OK) return bench_run_fail();
   result->calls_are_known = bench_calls_find();
   bool good = false;

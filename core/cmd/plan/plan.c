@@ -87,7 +87,8 @@ static bool plan_fit(struct plan *plan, struct plan_log *log, const struct trace
   plan->needs_bytes += log->needs_bytes;
   snprintf(plan->runtime, sizeof plan->runtime, "%s", fit.runtime);
   fit_clear(&fit);
-  return true;
+  if (!log->needs_bytes) say("%s: the log needs no memory: all its allocations have zero bytes", command);
+  return log->needs_bytes;
 }
 
 static bool plan_add(struct plan *plan, const char *file)
@@ -170,7 +171,8 @@ static int plan_run(int argc, char **argv)
   if (!plan_read_size("process-memory", process, true, &plan.process_bytes)) return CMD_USAGE;
   if (!plan_choose_graph(&plan, config)) return CMD_BAD;
   setenv("HIPMM_RUNTIME", "software", 0);
-  status = plan_make(&plan, &arguments, as_json);
+  bool is_good = source_spares_logs(&plan.source, arguments.operands, arguments.n_operands, 0);
+  status = is_good ? plan_make(&plan, &arguments, as_json) : CMD_BAD;
   plan_clear(&plan);
   return status;
 }

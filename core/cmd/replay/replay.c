@@ -148,6 +148,7 @@ static int replay_run(int argc, char **argv)
 
   replay.trace_file = arguments_operand(&arguments, 0);
   source_choose(&replay.source, config);
+  if (!source_spares_logs(&replay.source, arguments.operands, 1, (int)replay.device)) return CMD_BAD;
   if (!replay_read(&replay)) return CMD_BAD;
   status = fit ? fit_run(&replay) : replay_play(&replay);
   trace_clear(&replay.trace);
