@@ -106,7 +106,8 @@ static enum hipmm_status suspend_change(const struct instance *top, const enum h
     log_line(HIPMM_LOG_WARNING, top->node->name, "not all memory below is suspended: %s", hipmm_last_error_message());
   if (result.n_changed) return HIPMM_OK;
   if (result.n_unchanged && content)
-    return error_set(HIPMM_E_STATE, "%s: is suspended already; resume it first (hipmm_resource_resume())", top->node->name);
+    return error_set(HIPMM_E_STATE, "%s: is suspended already; resume it first (hipmm_resource_resume())",
+                     top->node->name);
   if (result.any_is_unable) return HIPMM_E_NOT_SUPPORTED;
   if (result.n_unchanged) return error_set(HIPMM_E_STATE, "%s: is not suspended", top->node->name);
   return error_set(HIPMM_E_NOT_SUPPORTED,
