@@ -23,28 +23,29 @@ start() {
   eval "$1=$!"
 }
 
-# value PROCESS PATH NAME: of `hipmm top --json`, which is asked until it is there
+# value PROCESS PATH NAME LEAST: of `hipmm top --json`, which is asked until the value is at least LEAST: a program that has just
+# started publishes zero, then its first few blocks
 value() {
   "$python3" - "$hipmm" "$@" <<'END'
 import json, subprocess, sys, time
-hipmm, process, path, name = sys.argv[1:]
+hipmm, process, path, name, least = sys.argv[1:]
 found = None
 for _ in range(100):
     out = subprocess.run([hipmm, "top", "--json"], capture_output=True, text=True, check=True).stdout
     for row in [row for one in json.loads(out) if one["process"] == int(process) for row in one["resources"]]:
         if row["path"] == path: found = row[name]
-    if found: break
+    if found is not None and found >= int(least): break
     time.sleep(0.05)
-print(found)
+else: raise SystemExit(f"{name} of {path} in process {process} is {found}, at least {least} was expected")
 END
 }
 
 start one hipmm.json
 start two hipmm.json
 start quiet silent.json
-[ "$(value $one devices/0/pool live_bytes)" -gt 65536 ] || fail "the first program's memory is not shown"
-[ "$(value $two devices/0/statistics allocations)" -gt 0 ] || fail "the second program's allocations are not shown"
-[ "$(value $two devices/0 reserved_bytes)" -ge 65536 ] || fail "the device's memory is not shown"
+value $one devices/0/pool live_bytes 65536 || fail "the first program's memory is not shown"
+value $two devices/0/statistics allocations 1 || fail "the second program's allocations are not shown"
+value $two devices/0 reserved_bytes 65536 || fail "the device's memory is not shown"
 run 0 top --once
 prints "^ *$one devices/0 "
 prints "^ *$two   devices/0/pool .* pool$"
@@ -57,7 +58,7 @@ grep -q "^ *$two " "$work/out" && fail "another process than the one asked for i
 HIPMM_PUBLISH=1 "$hipmm" bench --config silent.json --workload random --seconds 60 >/dev/null 2>&1 &
 three=$!
 holder=
-[ "$(value $three devices/0/pool live_blocks)" -gt 0 ] || fail "HIPMM_PUBLISH=1 does not publish"
+value $three devices/0/pool live_blocks 1 || fail "HIPMM_PUBLISH=1 does not publish"
 HIPMM_PUBLISH=0 "$hipmm" bench --config hipmm.json --workload random --seconds 0.3 >/dev/null 2>&1
 HIPMM_LOG=warning HIPMM_PUBLISH=yes "$hipmm" bench --config hipmm.json --workload random --seconds 0.1 >out 2>err
 grep -q 'HIPMM_PUBLISH is "yes"; write 1 to publish counters, 0 not to' err || fail "a wrong HIPMM_PUBLISH is not told: $(cat err)"
