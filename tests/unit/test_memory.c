@@ -512,6 +512,59 @@ static void gives_no_buffer_at_once_without_host_memory(void **state)
   assert_int_equal(run_forked(loses_no_block_for_want_of_a_handle, NULL).status, 0);
 }
 
+/* Calls of the program's functions for host memory, from within hipmm_buffer_try_create() and _try_destroy(). */
+static bool is_at_once;
+static int n_calls_at_once;
+
+static void *give_and_count(void *arg, size_t bytes)
+{
+  n_calls_at_once += is_at_once;
+  return allocate_host_memory(arg, bytes);
+}
+
+static void free_and_count(void *arg, void *ptr, size_t bytes)
+{
+  n_calls_at_once += is_at_once;
+  free_host_memory(arg, ptr, bytes);
+}
+
+/* The thread may hold a lock that the functions want, such as the interpreter lock of Python. */
+static int calls_no_allocator_at_once(const void *unused)
+{
+  (void)unused;
+  struct host_memory memory = {.bytes = 0};
+  const struct hipmm_host_allocator allocator = {sizeof allocator, give_and_count, free_and_count, &memory};
+  struct hipmm_buffer *buffers[MOST_BUFFERS];
+  int n = 0, n_served = 0;
+  if (hipmm_host_allocator_set(&allocator)) return 1;
+  if (hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"statistics\", \"pool\", \"device\"]}"))
+    return 2;
+  if (!warm_blocks_up()) return 3;
+  for (; n < MOST_BUFFERS; n++) {
+    is_at_once = true;
+    bool is_served = hipmm_buffer_try_create(NULL, 100, NULL, &buffers[n]);
+    is_at_once = false;
+    if (!is_served && hipmm_buffer_create(NULL, 100, NULL, &buffers[n])) return 4;
+    n_served += is_served;
+  }
+  if (n_calls_at_once) return 5;
+  if (n_served < MOST_BUFFERS * 9 / 10) return 6; /* the calls that are not get the memory for the next */
+  while (n) {
+    is_at_once = true;
+    bool is_served = hipmm_buffer_try_destroy(buffers[--n]);
+    is_at_once = false;
+    if (!is_served && hipmm_buffer_destroy(buffers[n])) return 7;
+  }
+  if (n_calls_at_once) return 8;
+  return hipmm_finalize() ? 9 : 0;
+}
+
+static void needs_no_host_memory_at_once(void **state)
+{
+  (void)state;
+  assert_int_equal(run_forked(calls_no_allocator_at_once, NULL).status, 0);
+}
+
 static void takes_host_memory_from_the_program(void **state)
 {
   (void)state;
@@ -528,6 +581,7 @@ int main(void)
       cmocka_unit_test(keeps_no_lock_where_a_thread_is_cancelled),
       cmocka_unit_test(refuses_the_host_allocator_s_calls),
       cmocka_unit_test(gives_no_buffer_at_once_without_host_memory),
+      cmocka_unit_test(needs_no_host_memory_at_once),
       memory_test(zeroes_memory_that_was_used_before),
       memory_test(synchronous_memory_is_ready_for_all),
       memory_test(fills_no_memory_of_the_host_in_a_capture),
