@@ -7,6 +7,7 @@
 #include "base/lifecycle.h"
 #include "base/log.h"
 #include "base/rank.h"
+#include "base/text.h"
 #include "container/pinned_resource.h"
 #include "inspect/publish.h"
 #include "inspect/report.h"
@@ -136,21 +137,62 @@ enum hipmm_status hipmm_init_from_string(const char *json)
   return json ? init_change(NULL, json, false) : error_set(HIPMM_E_ARGUMENT, "json is NULL");
 }
 
+/* ---- Finalisation ---- */
+
+static void init_tell_of_wait(int thread)
+{
+  log_line(
+      HIPMM_LOG_WARNING, "finalize",
+      "waits for a call of thread %d, which is in a function of the program; the call never ends if the function has "
+      "left it by longjmp() or an exception",
+      thread);
+}
+
+/* Such a thread may have left locks, and a resource halfway through a call. The stacks are not destroyed, which could wait for
+ * ever. */
+static bool init_has_lost_threads(void)
+{
+  unsigned n = callers_take_lost();
+  if (n)
+    log_line(
+        HIPMM_LOG_WARNING, "finalize",
+        "%u thread%s ended in a call of hipmm, in a function of the program that did not return: the stacks of all "
+        "devices stay, with their memory, to the end of the process",
+        n, text_plural(n));
+  return n > 0;
+}
+
+static void init_await_pins(void)
+{
+  int thread = stack_await_pins(init_tell_of_wait);
+  if (thread)
+    log_line(
+        HIPMM_LOG_WARNING, "finalize",
+        "a call of thread %d has been in a function of the program for too long: the stacks that the call uses stay "
+        "until it ends",
+        thread);
+}
+
+static void init_close(void)
+{
+  publish_end();
+  report_write(device_table_graph_in_use());
+  pinned_resource_close();
+  device_table_close(init_has_lost_threads());
+  handle_release_idle();
+  init_await_pins();
+  resource_warn_of_held();
+}
+
 enum hipmm_status hipmm_finalize(void)
 {
   enum hipmm_status status = lifecycle_begin_change();
   if (status) return status;
   status = lifecycle_check();
-  if (!status && --lifecycle_users == 0) {
-    lifecycle_await_calls();
-    publish_end();
-    report_write(device_table_graph_in_use());
-    pinned_resource_close();
-    device_table_close();
-    handle_release_idle();
-    stack_await_pins();
-    resource_warn_of_held();
-  }
+  bool is_last = !status && lifecycle_users == 1;
+  if (is_last) status = lifecycle_await_calls(init_tell_of_wait);
+  if (!status) lifecycle_users--;
+  if (!status && is_last) init_close();
   lifecycle_end_change(lifecycle_users ? LIFECYCLE_READY : LIFECYCLE_BEFORE);
   return status;
 }

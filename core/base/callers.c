@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* callers.c: the slots of threads, and the wait for all of them. Called by lifecycle.c. Never allocates for a thread
- * whose slot can come from one that ended. */
+/* callers.c: the slots of threads, and the wait for all of them. Called by lifecycle.c and stack_list.c. Never allocates for a
+ * thread whose slot can come from one that ended. */
 #include "callers.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static const unsigned TOLD_PART = 60; /* of the patience, after which the user is told of the wait */
+
+unsigned callers_patience_ms = 60000;
 
 static struct caller callers_rest; /* the place of all threads that have none of their own, being at their end */
 
@@ -16,11 +23,23 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-static void callers_return_slot(void *caller)
+static atomic_uint lost; /* threads that have ended in a call or a walk */
+
+unsigned callers_take_lost(void)
 {
+  return atomic_exchange(&lost, 0);
+}
+
+/* A thread that ends in a function of the program ends in a call. */
+static void callers_return_slot(void *caller_)
+{
+  struct caller *caller = caller_;
   caller_here = (struct caller_here){.place = &callers_rest};
-  atomic_store(&((struct caller *)caller)->inside, 0); /* a cancelled thread may end in a call */
-  atomic_store(&((struct caller *)caller)->is_taken, false);
+  bool is_inside = atomic_exchange(&caller->inside, 0), is_walking = atomic_exchange(&caller->walks, 0);
+  bool is_in_program = atomic_exchange(&caller->in_program, 0);
+  if (is_inside || is_walking || is_in_program) atomic_fetch_add(&lost, 1);
+  atomic_fetch_add(&caller->walks_over, is_walking);
+  atomic_store(&caller->is_taken, false);
 }
 
 /* From the first call on the object that this code is in stays loaded, whoever closes it: threads call it at their end, and
@@ -63,6 +82,7 @@ static void callers_find_place(struct caller_here *here)
     atomic_store(&caller->is_taken, false);
     caller = NULL;
   }
+  if (caller) atomic_store(&caller->thread, gettid());
   here->place = caller ? caller : &callers_rest;
   here->light = atomic_load(&asymmetric_fence_is_light) ? caller : NULL;
 }
@@ -88,12 +108,91 @@ void caller_leave_refused(struct caller_here *here)
   if (is_outermost && place != &callers_rest) atomic_fetch_add(&place->refusals, 1);
 }
 
-/* Once a call of the thread was refused, which was in no other call, those from before are over. */
-static void callers_await_slot(const struct caller *caller)
+/* ---- Walks and functions of the program ---- */
+
+/* Only the outermost walk of a thread is counted. */
+void caller_begin_walk(struct caller_here *here)
 {
+  if (!here->place) callers_find_place(here);
+  if (!here->walks++) atomic_fetch_add(&here->place->walks, 1);
+}
+
+void caller_end_walk(struct caller_here *here)
+{
+  if (--here->walks) return;
+  if (here->place != &callers_rest) atomic_fetch_add(&here->place->walks_over, 1);
+  atomic_fetch_sub(&here->place->walks, 1);
+}
+
+/* A function that was entered without a place is left without a count: those that were entered since then, with a place, are
+ * left before. */
+void caller_enter_program(struct caller_here *here, bool has_place)
+{
+  if (has_place && !here->place) callers_find_place(here);
+  if (!here->place || here->place == &callers_rest) return;
+  here->in_program++;
+  atomic_fetch_add_explicit(&here->place->program_calls, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&here->place->in_program, 1, memory_order_relaxed);
+}
+
+void caller_leave_program(struct caller_here *here)
+{
+  if (!here->in_program) return;
+  here->in_program--;
+  atomic_fetch_sub_explicit(&here->place->in_program, 1, memory_order_relaxed);
+}
+
+/* ---- Waiting ---- */
+
+struct callers_wait {
+  unsigned turn;
+  unsigned program_call; /* that the thread was in, or 0, */
+  uint64_t since_ms;     /* since then */
+  bool is_told;
+};
+
+static uint64_t callers_now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Waits for a while. False: the thread has been in one function of the program for too long. */
+static bool callers_pause(struct caller *caller, struct callers_wait *wait, void (*tell)(int thread))
+{
+  uint64_t now_ms = callers_now_ms();
+  unsigned call = atomic_load(&caller->in_program) ? atomic_load(&caller->program_calls) : 0;
+  if (!call || call != wait->program_call) wait->since_ms = now_ms;
+  wait->program_call = call;
+  if (now_ms - wait->since_ms >= callers_patience_ms) caller->given_up = call;
+  if (call && call == caller->given_up) return false;
+  if (!wait->is_told && now_ms - wait->since_ms > callers_patience_ms / TOLD_PART) {
+    wait->is_told = true;
+    tell(atomic_load(&caller->thread));
+  }
+  asymmetric_fence_pause(wait->turn++);
+  return true;
+}
+
+/* Once a call of the thread was refused, which was in no other call, those from before are over. */
+static bool callers_await_slot(struct caller *caller, void (*tell)(int thread))
+{
+  struct callers_wait wait = {.turn = 0};
   unsigned refusals = atomic_load(&caller->refusals);
-  for (unsigned turn = 0; atomic_load(&caller->inside) && atomic_load(&caller->refusals) == refusals; turn++)
-    asymmetric_fence_pause(turn);
+  while (atomic_load(&caller->inside) && atomic_load(&caller->refusals) == refusals)
+    if (!callers_pause(caller, &wait, tell)) return false;
+  return true;
+}
+
+/* Once a walk is over, one that began before is over. Of several threads in one place that shows nothing, and is not counted. */
+static bool callers_await_walk(struct caller *caller, const atomic_uint *awaited, void (*tell)(int thread))
+{
+  struct callers_wait wait = {.turn = 0};
+  unsigned over = atomic_load(&caller->walks_over);
+  while (atomic_load(awaited) && atomic_load(&caller->walks) && atomic_load(&caller->walks_over) == over)
+    if (!callers_pause(caller, &wait, tell)) return false;
+  return true;
 }
 
 /* Whether the place was seen without a call, or with `own` alone, at least once. */
@@ -116,9 +215,20 @@ bool callers_have_left(void)
   return have_left && callers_was_left(&callers_rest, here->place == &callers_rest);
 }
 
-void callers_await(void)
+int callers_await(void (*tell)(int thread))
 {
   asymmetric_fence_heavy();
-  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) callers_await_slot(caller);
-  callers_await_slot(&callers_rest);
+  for (struct caller *caller = atomic_load(&first); caller; caller = caller->next)
+    if (!callers_await_slot(caller, tell)) return atomic_load(&caller->thread);
+  callers_await_slot(&callers_rest, tell);
+  return 0;
+}
+
+int callers_await_walks(const atomic_uint *awaited, void (*tell)(int thread))
+{
+  int thread = 0;
+  for (struct caller *caller = atomic_load(&first); caller; caller = caller->next)
+    if (!callers_await_walk(caller, awaited, tell)) thread = atomic_load(&caller->thread);
+  callers_await_walk(&callers_rest, awaited, tell);
+  return thread;
 }

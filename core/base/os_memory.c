@@ -27,7 +27,7 @@ static const char in_allocator[] = "the host allocator";
 
 static void *os_memory_ask(size_t bytes)
 {
-  const char *outer = lifecycle_bar(in_allocator);
+  const char *outer = lifecycle_bar(in_allocator, false);
   lock_order_enter_program();
   void *ptr = functions.allocate(functions.arg, bytes);
   lock_order_leave_program();
@@ -37,7 +37,7 @@ static void *os_memory_ask(size_t bytes)
 
 static void os_memory_return(void *ptr, size_t bytes)
 {
-  const char *outer = lifecycle_bar(in_allocator);
+  const char *outer = lifecycle_bar(in_allocator, false);
   lock_order_enter_program();
   functions.deallocate(functions.arg, ptr, bytes);
   lock_order_leave_program();

@@ -153,7 +153,7 @@ enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
   if (!visitor && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
   enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
-  const char *outer = lifecycle_bar("a visitor of blocks"); /* under locks of the resource */
+  const char *outer = lifecycle_bar("a visitor of blocks", true); /* under locks of the resource */
   status = call.instance->resource.ops->visit(call.instance->resource.self, visitor, arg);
   if (!status) block_map_visit(&call.instance->block_map, visits_show_block, &blocks);
   lifecycle_unbar(outer);
