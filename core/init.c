@@ -7,13 +7,13 @@
 #include "base/lifecycle.h"
 #include "base/log.h"
 #include "base/rank.h"
-#include "base/text.h"
 #include "container/pinned_resource.h"
 #include "inspect/publish.h"
 #include "inspect/report.h"
 #include "runtime/hip.h"
 #include "stack/device_table.h"
 #include "stack/handle.h"
+#include "stack/stack_list.h"
 
 #include <limits.h>
 #include <string.h>
@@ -141,46 +141,36 @@ enum hipmm_status hipmm_init_from_string(const char *json)
 
 static void init_tell_of_wait(int thread)
 {
-  log_line(
-      HIPMM_LOG_WARNING, "finalize",
-      "waits for a call of thread %d, which is in a function of the program; the call never ends if the function has "
-      "left it by longjmp() or an exception",
-      thread);
+  log_line(HIPMM_LOG_WARNING, "finalize",
+           "waits for a call of thread %d; the call may never end, since a function of the program has not returned",
+           thread);
 }
 
-/* Such a thread may have left locks, and a resource halfway through a call. The stacks are not destroyed, which could wait for
- * ever. */
+/* Such a thread may have left locks, and a resource halfway through a call. The stacks are not destroyed then, nor asked for
+ * anything: that could wait for ever. */
 static bool init_has_lost_threads(void)
 {
-  unsigned n = callers_take_lost();
+  static unsigned n_before;
+  stack_await_walks(init_tell_of_wait);
+  unsigned n = callers_lost() - n_before;
+  n_before += n;
   if (n)
-    log_line(
-        HIPMM_LOG_WARNING, "finalize",
-        "%u thread%s ended in a call of hipmm, in a function of the program that did not return: the stacks of all "
-        "devices stay, with their memory, to the end of the process",
-        n, text_plural(n));
+    log_line(HIPMM_LOG_WARNING, "finalize",
+             "a function of the program, called by hipmm, has ended its thread, or has left by longjmp() or an "
+             "exception, or "
+             "does not return: the stacks of all devices stay, with their memory, to the end of the process");
   return n > 0;
-}
-
-static void init_await_pins(void)
-{
-  int thread = stack_await_pins(init_tell_of_wait);
-  if (thread)
-    log_line(
-        HIPMM_LOG_WARNING, "finalize",
-        "a call of thread %d has been in a function of the program for too long: the stacks that the call uses stay "
-        "until it ends",
-        thread);
 }
 
 static void init_close(void)
 {
-  publish_end();
+  bool has_lost_threads = init_has_lost_threads();
+  if (!has_lost_threads) publish_end();
   report_write(device_table_graph_in_use());
-  pinned_resource_close();
-  device_table_close(init_has_lost_threads());
+  if (!has_lost_threads) pinned_resource_close();
+  device_table_close(has_lost_threads);
   handle_release_idle();
-  init_await_pins();
+  stack_await_pins(init_tell_of_wait);
   resource_warn_of_held();
 }
 

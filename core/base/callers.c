@@ -23,11 +23,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-static atomic_uint lost; /* threads that have ended in a call or a walk */
+static atomic_uint lost;
 
-unsigned callers_take_lost(void)
+unsigned callers_lost(void)
 {
-  return atomic_exchange(&lost, 0);
+  return atomic_load(&lost);
 }
 
 /* A thread that ends in a function of the program ends in a call. */
@@ -144,10 +144,25 @@ void caller_leave_program(struct caller_here *here)
 
 /* ---- Waiting ---- */
 
+/* What is known of the functions of the program that run. */
+struct callers_programs {
+  bool any;
+  unsigned calls; /* of such functions that have begun, in all threads */
+};
+
+static struct callers_programs callers_look_at_programs(void)
+{
+  struct callers_programs programs = {.calls = 0};
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) {
+    programs.any = programs.any || atomic_load(&caller->in_program);
+    programs.calls += atomic_load(&caller->program_calls);
+  }
+  return programs;
+}
+
 struct callers_wait {
-  unsigned turn;
-  unsigned program_call; /* that the thread was in, or 0, */
-  uint64_t since_ms;     /* since then */
+  unsigned turn, calls; /* of the program's functions, */
+  uint64_t since_ms;    /* none since then */
   bool is_told;
 };
 
@@ -158,40 +173,44 @@ static uint64_t callers_now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits for a while. False: the thread has been in one function of the program for too long. */
-static bool callers_pause(struct caller *caller, struct callers_wait *wait, void (*tell)(int thread))
+/* Waits for a while, for a call of `thread`. False: the wait is to be given up. One that was given up for the same functions
+ * of the program is not repeated. */
+static bool callers_pause(int thread, struct callers_wait *wait, void (*tell)(int thread))
 {
-  uint64_t now_ms = callers_now_ms();
-  unsigned call = atomic_load(&caller->in_program) ? atomic_load(&caller->program_calls) : 0;
-  if (!call || call != wait->program_call) wait->since_ms = now_ms;
-  wait->program_call = call;
-  if (now_ms - wait->since_ms >= callers_patience_ms) caller->given_up = call;
-  if (call && call == caller->given_up) return false;
-  if (!wait->is_told && now_ms - wait->since_ms > callers_patience_ms / TOLD_PART) {
+  static struct callers_programs given_up;
+  struct callers_programs programs = callers_look_at_programs();
+  uint64_t now_ms = callers_now_ms(), waited_ms;
+  if (!wait->turn || programs.calls != wait->calls || !(programs.any || callers_lost())) wait->since_ms = now_ms;
+  wait->calls = programs.calls;
+  waited_ms = now_ms - wait->since_ms;
+  if (waited_ms >= callers_patience_ms) given_up = programs;
+  if (waited_ms >= callers_patience_ms || (programs.any && given_up.any && programs.calls == given_up.calls))
+    return false;
+  if (!wait->is_told && waited_ms > callers_patience_ms / TOLD_PART) {
     wait->is_told = true;
-    tell(atomic_load(&caller->thread));
+    tell(thread);
   }
   asymmetric_fence_pause(wait->turn++);
   return true;
 }
 
 /* Once a call of the thread was refused, which was in no other call, those from before are over. */
-static bool callers_await_slot(struct caller *caller, void (*tell)(int thread))
+static bool callers_await_slot(const struct caller *caller, void (*tell)(int thread))
 {
   struct callers_wait wait = {.turn = 0};
   unsigned refusals = atomic_load(&caller->refusals);
   while (atomic_load(&caller->inside) && atomic_load(&caller->refusals) == refusals)
-    if (!callers_pause(caller, &wait, tell)) return false;
+    if (!callers_pause(atomic_load(&caller->thread), &wait, tell)) return false;
   return true;
 }
 
 /* Once a walk is over, one that began before is over. Of several threads in one place that shows nothing, and is not counted. */
-static bool callers_await_walk(struct caller *caller, const atomic_uint *awaited, void (*tell)(int thread))
+static bool callers_await_walk(const struct caller *caller, const atomic_uint *awaited, void (*tell)(int thread))
 {
   struct callers_wait wait = {.turn = 0};
   unsigned over = atomic_load(&caller->walks_over);
-  while (atomic_load(awaited) && atomic_load(&caller->walks) && atomic_load(&caller->walks_over) == over)
-    if (!callers_pause(caller, &wait, tell)) return false;
+  while ((!awaited || atomic_load(awaited)) && atomic_load(&caller->walks) && atomic_load(&caller->walks_over) == over)
+    if (!callers_pause(atomic_load(&caller->thread), &wait, tell)) return false;
   return true;
 }
 
@@ -218,17 +237,15 @@ bool callers_have_left(void)
 int callers_await(void (*tell)(int thread))
 {
   asymmetric_fence_heavy();
-  for (struct caller *caller = atomic_load(&first); caller; caller = caller->next)
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next)
     if (!callers_await_slot(caller, tell)) return atomic_load(&caller->thread);
   callers_await_slot(&callers_rest, tell);
   return 0;
 }
 
-int callers_await_walks(const atomic_uint *awaited, void (*tell)(int thread))
+void callers_await_walks(const atomic_uint *awaited, void (*tell)(int thread))
 {
-  int thread = 0;
-  for (struct caller *caller = atomic_load(&first); caller; caller = caller->next)
-    if (!callers_await_walk(caller, awaited, tell)) thread = atomic_load(&caller->thread);
-  callers_await_walk(&callers_rest, awaited, tell);
-  return thread;
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next)
+    if (!callers_await_walk(caller, awaited, tell)) atomic_fetch_add(&lost, 1);
+  if (!callers_await_walk(&callers_rest, awaited, tell)) atomic_fetch_add(&lost, 1);
 }

@@ -5,7 +5,8 @@
  * (asymmetric_fence.h).
  *
  * A function of the program may never return: it may end its thread, or jump out of the call. Once a thread has ended, nobody
- * waits for it. The wait for a thread that is in one function of the program for callers_patience_ms is given up. */
+ * waits for it. A thread in such a function may hold locks that other threads wait for, so each wait is limited while there is
+ * one, or was: to callers_patience_ms in which no thread calls another function of the program. */
 #ifndef HIPMM_CORE_BASE_CALLERS_H
 #define HIPMM_CORE_BASE_CALLERS_H
 
@@ -21,12 +22,11 @@ struct caller {
   atomic_uint walks,
       walks_over; /* walks that its threads are in; walks that have ended, of a thread that has it alone */
   atomic_uint in_program, program_calls; /* functions of the program that its thread is in; that it has called */
-  unsigned given_up;                     /* the program_calls for which a wait was given up: none waits for it again */
   atomic_int thread;                     /* the system's number of its thread; 0: several */
   struct caller *next;                   /* constant */
 };
 
-/* The longest wait for one function of the program. For tests to change. */
+/* For tests to change. */
 extern unsigned callers_patience_ms;
 
 /* Waits until no thread is inside a call. Before it, the caller stores the state that makes new calls return: each
@@ -34,12 +34,13 @@ extern unsigned callers_patience_ms;
  * for which the wait was given up. `tell` is called with such a number some time before that. */
 int callers_await(void (*tell)(int thread));
 
-/* Waits until each thread that is in a walk has ended it, or until `awaited` is 0. The rest as above, but that all other
- * threads were waited for. */
-int callers_await_walks(const atomic_uint *awaited, void (*tell)(int thread));
+/* Waits until each thread that is in a walk has ended it, or until `awaited`, if that is not NULL, is 0. The waits that are
+ * given up count as lost threads. */
+void callers_await_walks(const atomic_uint *awaited, void (*tell)(int thread));
 
-/* The threads that have ended within a call or walk since the last such question. They may have left locks behind. */
-unsigned callers_take_lost(void);
+/* The threads that have ended within a call or a walk, and those whose walks were waited for in vain. They may have left locks,
+ * and resources halfway through a call. */
+unsigned callers_lost(void);
 
 /* Whether all calls that were under way in other threads have ended, as far as a short wait shows, and the calling thread is
  * in one call at most. The caller has stored a state before; calls that begin later read it. */

@@ -149,10 +149,11 @@ enum hipmm_status lifecycle_await_calls(void (*tell)(int thread))
   int thread = callers_await(tell);
   if (!thread) return HIPMM_OK;
   atomic_store(&lifecycle_now, LIFECYCLE_READY);
-  return error_set(HIPMM_E_STATE,
-                   "a call of thread %d has been in a function of the program for %u s: hipmm stays initialised; the "
-                   "function must return, and must not leave the call by longjmp() or an exception",
-                   thread, callers_patience_ms / 1000);
+  return error_set(
+      HIPMM_E_STATE,
+      "a call of thread %d has not ended for %u s, while a function of the program did not return: hipmm stays "
+      "initialised; such a function must neither end its thread nor leave by longjmp() or an exception",
+      thread, callers_patience_ms / 1000);
 }
 
 void lifecycle_end_change(enum lifecycle now)

@@ -115,9 +115,14 @@ void stack_unpin(struct stack *stack)
   stack_list_end_walk();
 }
 
-int stack_await_pins(void (*tell)(int thread))
+void stack_await_walks(void (*tell)(int thread))
 {
-  return callers_await_walks(&orphans, tell);
+  callers_await_walks(NULL, tell);
+}
+
+void stack_await_pins(void (*tell)(int thread))
+{
+  callers_await_walks(&orphans, tell);
 }
 
 /* ---- Names: two search trees, so that finding a name or a free number stays fast with many stacks ---- */

@@ -34,9 +34,11 @@ unsigned stack_references(const struct stack *stack);
 bool stack_pin(struct stack *stack);
 void stack_unpin(struct stack *stack);
 
-/* Waits until no stack without a reference is pinned, but by threads that have ended. Such a stack gets no further pins. The
- * calling thread has none. The result and `tell`: see callers_await_walks(). */
-int stack_await_pins(void (*tell)(int thread));
+/* Wait until the pins that there are now were released, of all stacks, and of stacks without a reference, which get no further
+ * pins. Threads that have ended are not waited for. The calling thread has no pins. For the limits and `tell` see
+ * callers_await_walks(). */
+void stack_await_walks(void (*tell)(int thread));
+void stack_await_pins(void (*tell)(int thread));
 
 /* Unless it is the last reference: then false, and nothing done. */
 bool stack_try_release(struct stack *stack);

@@ -210,10 +210,11 @@ int hipmm_is_initialized(void);
  * Functions of the program return to the call of hipmm that calls them. Of those that do not, a visitor of
  * hipmm_resource_visit() leaves a reference. Any other one leaves locks, so that calls on the same resource may never return,
  * and stacks that stay to the end of the process:
- *   - After one that has ended its thread (pthread_exit()), the last hipmm_finalize() destroys no stack of the table, and warns.
- *   - For a thread that is in one for a minute, or has left it by longjmp() or an exception, hipmm_finalize() warns and then
- *     waits no longer. If a call that was given no resource is under way there, it is HIPMM_E_STATE and hipmm stays
- *     initialised; otherwise the stacks that the call uses stay. In a thread that has left one so it is HIPMM_E_STATE. */
+ *   - One that has ended its thread (pthread_exit()) is not waited for.
+ *   - One that has left by longjmp() or an exception looks as if it still ran. hipmm_finalize() warns that it waits, and waits
+ *     for a minute at most. Then it is HIPMM_E_STATE, and hipmm stays initialised, if a call that was given no resource is under
+ *     way. In the thread itself it is HIPMM_E_STATE.
+ * After either, the last hipmm_finalize() destroys no stack of the table, and warns. */
 enum hipmm_status hipmm_finalize(void);
 
 /* Host memory for hipmm itself: what it knows of blocks and streams, caches, handles, the plugins' own memory. `allocate`

@@ -1133,9 +1133,9 @@ static const struct leaving {
     {"allocate", allocate_much, HIPMM_E_STATE, "waits for a call of thread"},
     {"build", allocate_much, HIPMM_E_STATE, "waits for a call of thread"},
     {"grow", allocate_much, HIPMM_E_STATE, "waits for a call of thread"},
-    {"trim", trim_all, HIPMM_OK, "the stacks that the call uses stay until it ends"},
-    {"trim-device", trim_device, HIPMM_OK, "the stacks that the call uses stay until it ends"},
-    {"trim-above", trim_all, HIPMM_OK, "the stacks that the call uses stay until it ends"},
+    {"trim", trim_all, HIPMM_OK, "the stacks of all devices stay"},
+    {"trim-device", trim_device, HIPMM_OK, "the stacks of all devices stay"},
+    {"trim-above", trim_all, HIPMM_OK, "the stacks of all devices stay"},
     {"allocate-above", allocate_much_above, HIPMM_OK, ""},
 };
 
@@ -1212,6 +1212,48 @@ static int leave(const char *name, const char *way)
   return 0;
 }
 
+static void *call_in_vain(void *unused)
+{
+  sem_wait(&may_end);
+  allocate_much();
+  return unused;
+}
+
+/* A thread has ended under the lock of the pool. Other threads wait for the lock: one that publishes counters, and one in a call
+ * that hipmm_finalize() waits for. */
+static int block_others(const char *who)
+{
+  const struct leaving *leaving = leavings; /* "allocate" */
+  pthread_t thread;
+  bool is_call = !strcmp(who, "call");
+  alarm(HANG_SECONDS);
+  setenv("HIPMM_PUBLISH", is_call ? "0" : "1", 1);
+  sem_init(&may_end, 0, 0);
+  if (!prepare_to_leave(leaving)) return 1;
+  inner.act = end_here;
+  if (is_call && pthread_create(&thread, NULL, call_in_vain, NULL)) return 2;
+  if (pthread_create(&inner.thread, NULL, call_and_leave, (void *)(uintptr_t)leaving)) return 3;
+  pthread_join(inner.thread, NULL);
+  sem_post(&may_end);
+  usleep(200000); /* until they wait, if the machine is not too busy */
+  enum hipmm_status status = hipmm_finalize();
+  if (!is_call) return status ? 4 : 0;
+  if (status && (status != HIPMM_E_STATE || !strstr(hipmm_last_error_message(), "hipmm stays initialised"))) return 5;
+  return hipmm_is_initialized() == (status == HIPMM_E_STATE) ? 0 : 6;
+}
+
+static void ends_where_threads_wait_for_one_that_has_ended(void **state)
+{
+  static const char *const who[] = {"call", "publisher"};
+  (void)state;
+  for (size_t i = 0; i < 2; i++) {
+    const char *const arguments[] = {"block", who[i], NULL};
+    struct outcome outcome = run_again(arguments, NULL);
+    if (outcome.status) print_message("%s: %s\n", who[i], outcome.error);
+    assert_int_equal(outcome.status, 0);
+  }
+}
+
 static void ends_after_functions_that_did_not_return(void **state)
 {
   (void)state;
@@ -1221,7 +1263,7 @@ static void ends_after_functions_that_did_not_return(void **state)
     struct outcome outcome = run_again(arguments, NULL);
     if (outcome.status) print_message("%s, %s: %s\n", leaving->name, arguments[2], outcome.error);
     assert_int_equal(outcome.status, 0);
-    assert_contains(outcome.error, i % 2 ? leaving->told : "1 thread ended in a call of hipmm, in a function");
+    assert_contains(outcome.error, i % 2 ? leaving->told : "has ended its thread");
   }
 }
 
@@ -1249,7 +1291,7 @@ static void ends_after_a_thread_that_ended_in_a_walk(void **state)
   static const char *const arguments[] = {"end-a-walk", NULL};
   struct outcome outcome = run_again(arguments, NULL);
   assert_int_equal(outcome.status, 0);
-  assert_contains(outcome.error, "1 thread ended in a call of hipmm");
+  assert_contains(outcome.error, "the stacks of all devices stay");
 }
 
 static void release_and_await_finalize(void *n_visits, struct hipmm_resource *visited)
@@ -1501,6 +1543,7 @@ int main(int argc, char **argv)
   if (argc == 2 && !strcmp(argv[1], "end-with-a-thread")) return end_in_the_middle(true);
   if (argc == 4 && !strcmp(argv[1], "leave"))
     _exit(leave(argv[2], argv[3])); /* what was left is lost: no search for leaks */
+  if (argc == 3 && !strcmp(argv[1], "block")) return block_others(argv[2]);
   if (argc == 2 && !strcmp(argv[1], "end-a-walk")) _exit(end_a_walk());
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(refuses_all_before_it_begins, finish),
@@ -1523,6 +1566,7 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(ends_after_a_visitor_that_did_not_return, finish),
       cmocka_unit_test_teardown(ends_while_a_visitor_waits_for_the_end, finish),
       cmocka_unit_test(ends_after_functions_that_did_not_return),
+      cmocka_unit_test(ends_where_threads_wait_for_one_that_has_ended),
       cmocka_unit_test(ends_after_a_thread_that_ended_in_a_walk),
       cmocka_unit_test_teardown(may_be_called_by_a_visitor, finish),
       cmocka_unit_test_teardown(is_refused_from_within_finalize, finish),
