@@ -62,11 +62,13 @@ void *os_memory_allocate(size_t bytes)
 void os_memory_free(void *ptr, size_t bytes)
 {
   if (!ptr) return;
+  int cancel = cancel_forbid();
   if (functions.allocate)
     os_memory_return(ptr, bytes);
   else
     munmap(ptr, bytes);
   atomic_fetch_sub(&held_bytes, bytes);
+  cancel_allow(cancel);
 }
 
 enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *allocator)

@@ -424,6 +424,13 @@ static void *give_while_cancelled(void *arg, size_t bytes)
   return allocate_host_memory(arg, bytes);
 }
 
+static void free_while_cancelled(void *arg, void *ptr, size_t bytes)
+{
+  pthread_cancel(pthread_self());
+  pthread_testcancel();
+  free_host_memory(arg, ptr, bytes);
+}
+
 static void *use_os_memory(void *unused)
 {
   (void)unused;
@@ -432,11 +439,11 @@ static void *use_os_memory(void *unused)
   return NULL;
 }
 
-static int ends_no_thread_in_the_program_s_allocator(const void *unused)
+static int ends_no_thread_in_the_program_s_allocator(const void *frees)
 {
-  (void)unused;
   struct host_memory memory = {.bytes = 0};
-  const struct hipmm_host_allocator allocator = {sizeof allocator, give_while_cancelled, free_host_memory, &memory};
+  const struct hipmm_host_allocator allocator = {sizeof allocator, frees ? allocate_host_memory : give_while_cancelled,
+                                                 frees ? free_while_cancelled : free_host_memory, &memory};
   pthread_t thread;
   void *result = NULL;
   alarm(20); /* a lock that a thread took with it */
@@ -450,6 +457,7 @@ static void keeps_no_lock_where_a_thread_is_cancelled(void **state)
 {
   (void)state;
   assert_int_equal(run_forked(ends_no_thread_in_the_program_s_allocator, NULL).status, 0);
+  assert_int_equal(run_forked(ends_no_thread_in_the_program_s_allocator, "frees").status, 0);
 }
 
 enum { MOST_BUFFERS = 400 };
