@@ -204,11 +204,11 @@ int hipmm_is_initialized(void);
  * that look resources up or create them (new calls of these kinds are HIPMM_E_STATE), and for calls that use one stack
  * after the other, such as hipmm_list(), hipmm_snapshot() and hipmm_trim(). A call on a resource needs a
  * reference until it returns, so no such call may be under way in a stack that is being destroyed. Inside a function of
- * the program that hipmm calls, except visitors of hipmm_resource_visit(), finalisation and initialisation are
+ * the program that hipmm calls, except visitors of resources, values and options, finalisation and initialisation are
  * HIPMM_E_STATE. A process may exit without calling it.
  *
- * Functions of the program return to the call of hipmm that calls them. Of those that do not, a visitor of
- * hipmm_resource_visit() leaves a reference. Any other one leaves locks, so that calls on the same resource may never return,
+ * Functions of the program return to the call of hipmm that calls them. Of those that do not, a visitor of resources, values
+ * or options leaves a reference. Any other one leaves locks, so that calls on the same resource may never return,
  * and stacks that stay to the end of the process:
  *   - One that has ended its thread (pthread_exit()) is not waited for.
  *   - One that has left by longjmp() or an exception looks as if it still ran. hipmm_finalize() warns that it waits, and waits

@@ -7,6 +7,7 @@
 #include "../support/support.h"
 
 #include <hipmm/buffer.h>
+#include <hipmm/inspect.h>
 #include <hipmm/stream.h>
 #include <hipmm/torch.h>
 
@@ -992,7 +993,7 @@ static void cancels_no_thread_in_a_walk(void **state)
 
 /* ---- Visitors of resources, for which hipmm_finalize() does not wait ---- */
 
-static struct hipmm_resource *visited_last;
+static struct hipmm_resource *visited_last, *visited_top;
 static jmp_buf past_the_visit;
 
 static void start_to_visit(void)
@@ -1000,6 +1001,7 @@ static void start_to_visit(void)
   struct hipmm_resource *built;
   assert_ok(hipmm_init_from_string(graph));
   assert_ok(hipmm_resource_get_current(&built));
+  visited_top = built;
   hipmm_resource_release(built);
 }
 
@@ -1043,6 +1045,45 @@ static void *visit_and_jump_out(void *unused)
   return unused;
 }
 
+static void end_at_value(void *unused, const struct hipmm_value *value)
+{
+  (void)value;
+  end_the_thread(unused, visited_top);
+}
+
+static void jump_from_value(void *unused, const struct hipmm_value *value)
+{
+  (void)value;
+  jump_out(unused, visited_top);
+}
+
+static void jump_from_option(void *unused, const struct hipmm_option_state *option)
+{
+  (void)option;
+  jump_out(unused, visited_top);
+}
+
+static void *visit_values_until_the_end(void *unused)
+{
+  hipmm_resource_visit_values(NULL, end_at_value, NULL);
+  return unused;
+}
+
+static void *visit_values_and_jump_out(void *unused)
+{
+  if (!setjmp(past_the_visit)) hipmm_resource_visit_values(NULL, jump_from_value, NULL);
+  return unused;
+}
+
+static void *visit_options_and_jump_out(void *unused)
+{
+  struct hipmm_resource *pool = NULL;
+  if (hipmm_resource_get_by_name(0, "pool", &pool)) return unused;
+  hipmm_resource_release(pool); /* hipmm_finalize() has not begun */
+  if (!setjmp(past_the_visit)) hipmm_resource_visit_options(pool, jump_from_option, NULL);
+  return unused;
+}
+
 /* The visit has left a reference to the stack, which is a resource that is still held. */
 static void finalizes_after(void *(*visit)(void *unused), bool is_elsewhere)
 {
@@ -1072,6 +1113,10 @@ static void ends_after_a_visitor_that_did_not_return(void **state)
   finalizes_after(visit_until_the_end, true);
   finalizes_after(visit_and_jump_out, true);
   finalizes_after(visit_and_jump_out, false);
+  finalizes_after(visit_values_until_the_end, true);
+  finalizes_after(visit_values_and_jump_out, true);
+  finalizes_after(visit_values_and_jump_out, false);
+  finalizes_after(visit_options_and_jump_out, false);
 }
 
 /* ---- Functions of the program that do not return, in processes of their own ---- */
