@@ -32,8 +32,8 @@ def holds(proof, name, script, *words):
 
 # ---- PyTorch
 
-# What the steps are, and who takes turns. The first once more shows how far two differ that are the same. A step over a
-# graph takes some 10 ms: more turns, of more steps.
+# What the steps are, and who takes turns. The first once more shows how far two differ that are the same. Steps
+# over graphs are short: more turns, of more steps.
 GRAPHS = ["--model", "graphs", "--turn", 10, "--turns", 60]
 TURNS = [
     ("GPT-2 small, all alike", [], ["native", "hipmm", "native"]),

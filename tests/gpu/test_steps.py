@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What of the step `torch` needs no GPU: its judgement of results that are made up, the turns of stand-ins for trainings, what
-is refused on the command line, and the models on the processor where there is a PyTorch. Run by steps.sh."""
+"""What of the step `torch` needs no GPU: its judgement of results that are made up, the turns of stand-ins for trainings,
+what is refused on the command line, and the models on the processor where there is a PyTorch. Run by steps.sh."""
 
 import importlib.util
 import json
@@ -46,8 +46,11 @@ class CommandLine(unittest.TestCase):
             self.refuses("torch_train.py", words, message)
 
     def test_turns(self):
-        for words, message in (("native", "two turns of two allocators"), ("native hipmm --turns 1", "two turns of two"),
-                               ("native malloc", "invalid choice: 'malloc'")):
+        for words, message in (
+            ("native", "two turns of two allocators"),
+            ("native hipmm --turns 1", "two turns of two allocators"),
+            ("native malloc", "invalid choice: 'malloc'"),
+        ):
             self.refuses("torch_turns.py", words, message)
 
 
@@ -74,7 +77,8 @@ class Turns(unittest.TestCase):
         (self.folder / "torch_train.py").write_text(textwrap.dedent(STAND_IN))
 
     def test_turn_by_turn(self):
-        done = run(self.folder / "torch_turns.py", "native", "hipmm", "native", "--turn", 10, "--turns", 6, "--model", "graphs")
+        words = "native hipmm native --turn 10 --turns 6 --model graphs"
+        done = run(self.folder / "torch_turns.py", *words.split())
         said = json.loads(done.stdout)
         self.assertEqual(said["as_fast"], [1.25, 1.0])
         words = said["trainings"][1]["words"]
@@ -158,7 +162,44 @@ class Judgement(unittest.TestCase):
         self.assertEqual(len([row for row in rows if row[0] == "graphs of all sizes"]), 2)
 
 
-@unittest.skipUnless(importlib.util.find_spec("torch"), "there is no PyTorch here")
+has_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "there is no PyTorch here")
+
+# In the place of torch_train.py, which it runs: the processor stands in for a GPU, of which 5 of 8 GiB are free. From the
+# start of its work on, PyTorch itself would ask more of a GPU.
+NO_CUDA = """
+    import runpy, sys
+    import torch
+    torch.set_num_threads(1)
+    torch.nn.Module.cuda = lambda self: self
+    results = {"is_available": True, "synchronize": None, "mem_get_info": (5 << 30, 8 << 30), "get_device_name": "none",
+               "max_memory_reserved": 0, "max_memory_allocated": 0}
+    for name, result in results.items():
+        setattr(torch.cuda, name, lambda result=result: result)
+    torch.cuda.init = lambda: setattr(torch.cuda, "is_available", lambda: False)
+    runpy.run_path(sys.argv[0].replace("torch_train", "trains"), run_name="__main__")
+"""
+
+
+@has_torch
+class Training(unittest.TestCase):
+    def test_by_turns(self):
+        folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        for name, copy in (("torch_turns.py", "torch_turns.py"), ("torch_train.py", "trains.py"),
+                           ("torch_models.py", "torch_models.py")):
+            shutil.copy(HERE / name, folder / copy)
+        (folder / "torch_train.py").write_text(textwrap.dedent(NO_CUDA))
+        for words in (["graphs", "--nodes", 16], ["gpt2", "--layers", 1, "--batch", 1, "--length", 16]):
+            done = run(folder / "torch_turns.py", "native", "expandable", "--turn", 1, "--turns", 2, "--model", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said = json.loads(done.stdout)
+            self.assertEqual(len(said["as_fast"]), 1)
+            one, other = said["trainings"]
+            self.assertEqual([one["model"], one["steps"], len(one["losses"])], [words[0], 3, 3])
+            self.assertEqual(one["losses"], other["losses"])
+
+
+@has_torch
 class Models(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

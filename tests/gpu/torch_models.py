@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The models that torch_train.py trains. draw() makes the data of a step, from random numbers alone, and loss() is what comes
-of it. The same seed gives the same data and losses with every allocator: the caller has PyTorch use deterministic
+"""The models that torch_train.py trains. draw() makes the data of a step, of random numbers alone, and loss() computes the
+loss. The same seed gives the same data and losses with every allocator: the caller has PyTorch use deterministic
 algorithms, so that each sum over a graph's edges has one order."""
 
 import math
@@ -71,7 +71,7 @@ LEAST_NODES, MOST_EDGES_OF_MEDIAN = 4, 256
 
 
 class Messages(nn.Module):
-    """A round in which each edge carries a message, made of the states of its two ends, and each node adds up what reaches it."""
+    """A round: each edge carries a message, made of the states of its two ends, and each node adds up what reaches it."""
 
     def __init__(self):
         super().__init__()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Trains a model on random data and prints one line of JSON: the last losses, steps per second after the warm-up, and the
-most memory held from the driver. Nothing is downloaded.
+"""Trains a model on random data and prints one line of JSON: the last losses, steps per second after the warm-up, and
+the most memory held from the driver. Nothing is downloaded.
 
     torch_train.py [--model gpt2|graphs] --allocator native|expandable|hipmm [--steps 30]
 
-gpt2 is of GPT-2 small's size, its tokens are random; graphs is a small network over a random graph of another size in each
-step. hipmm: PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG.
+gpt2 is of GPT-2 small's size, its tokens are random; graphs is a small network over a random graph, of another size in
+each step. hipmm: PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG.
 
 The same seed must give the same losses with every allocator. torch_turns.py has two of them train by turns: with --turn N
 this one begins, and goes on after each N steps, when a line comes on standard input, and tells in one how long they took.
