@@ -1233,7 +1233,7 @@ static int leave(const char *name, const char *way)
   if (ends) pthread_join(inner.thread, NULL);
   int code = ends ? 0 : finalize_beside_a_jump(leaving);
   if (code || inner.act) return code ? code : 3;
-  hipmm_resource_release(above);
+  if (leaving->call != allocate_much_above) hipmm_resource_release(above); /* the call holds it for ever */
   if (ends && hipmm_finalize()) return 4;
   if (hipmm_is_initialized()) return 5;
   if (hipmm_init_from_string(graph) || hipmm_allocate(NULL, 1000, NULL, &ptr)) return 6;
