@@ -58,7 +58,7 @@ prints '^1,10:00:01.000000,allocate failure,0x0,8,0$'
 # ---- Logs of other tools ----
 
 data=$top_srcdir/tests/data
-for log in torch_snapshot.pickle torch_snapshot.json umpire.json umpire_0.3.json rocprofv3_memory_allocation_trace.csv nsys.sqlite; do
+for log in torch_snapshot.pickle torch_snapshot.json umpire.json umpire_1.1.json umpire_2022.03.json rocprofv3_memory_allocation_trace.csv nsys.sqlite; do
   [ $log != nsys.sqlite ] || ldd "$hipmm" | grep -q sqlite || continue
   run 0 convert "$data/$log" -o other.csv
   run 0 convert "$data/$log" -o other.record
