@@ -170,8 +170,14 @@ int plan_print(const struct plan *plan, int status)
   char text[PATH_MAX + PLAN_NAME], words[PLAN_WORDS];
   for (size_t i = 0; i < plan->n_logs; i++) plan_log_print(plan, &plan->logs[i]);
   plan_verdict(plan);
-  snprintf(text, sizeof text, "Replayed through %s on runtime %s, with %s for each process besides.",
-           source_name(&plan->source), plan->runtime, units_format_bytes(plan->process_bytes, words, sizeof words));
+  int used = snprintf(text, sizeof text, "A need is the least memory with which the log runs through %s on runtime %s",
+                      source_name(&plan->source), plan->runtime);
+  if (plan->process_bytes)
+    snprintf(text + used, sizeof text - (size_t)used, ", and %s that each process takes besides.",
+             units_format_bytes(plan->process_bytes, words, sizeof words));
+  else
+    snprintf(text + used, sizeof text - (size_t)used,
+             "; what each process takes besides, such as the driver's context, is not counted (--process-memory).");
   plan_say(STYLE_FAINT, text);
   return output_finish(status);
 }

@@ -178,7 +178,7 @@ static void tune_row(const struct tune *tune, const struct point *point, const c
 {
   char held[TUNE_WORDS], text[TUNE_TEXT], numbers[3 * TUNE_WORDS], time[TUNE_NUMBER];
   struct wrap wrap = {.prefix = "      "};
-  snprintf(numbers, sizeof numbers, "%s %11s %7.3f %7s ns ", mark,
+  snprintf(numbers, sizeof numbers, "%s %12s %8.3f %9s ns ", mark,
            units_format_bytes(point->held_bytes, held, sizeof held), tune_overhead(tune, point),
            tune_number(point->driver_ns, time));
   wrap_item(&wrap, 0, STYLE_OFF, numbers);
@@ -189,7 +189,7 @@ static void tune_row(const struct tune *tune, const struct point *point, const c
 static void tune_print_front(const struct tune *tune, const struct point *const *front, size_t n)
 {
   const struct point *stack = tune->search.points, *winner = &stack[tune->winner];
-  printf("\n%s       held    over       time  graph%s\n", style(STYLE_FAINT), style(STYLE_OFF));
+  printf("\n%s  held at most overhead  driver time  graph%s\n", style(STYLE_FAINT), style(STYLE_OFF));
   for (size_t i = 0; i < n; i++) {
     bool is_left_out = n > FRONT_MOST && i % (n / FRONT_MOST + 1) && front[i] != winner && front[i] != stack;
     if (!is_left_out) tune_row(tune, front[i], front[i] == winner ? "W" : front[i] == stack ? "D" : "*");
