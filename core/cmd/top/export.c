@@ -116,9 +116,12 @@ static int export_put_into(const char *name)
 {
   int descriptor = output_file_open(name, OUTPUT_FILE_RESULT), code = descriptor < 0 ? errno : 0;
   FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+  if (!file && !code) {
+    code = errno;
+    close(descriptor);
+  }
   if (file && !export_put(file)) code = errno;
   if (file && fclose(file) && !code) code = errno;
-  if (!file && descriptor >= 0) close(descriptor);
   return code;
 }
 
