@@ -1175,7 +1175,7 @@ static bool prepare_to_leave(const struct leaving *leaving)
   const struct hipmm_hooks hooks = {sizeof hooks, 0, act_on_growth, NULL};
   struct hipmm_resource *callback = NULL;
   void *ptr = NULL;
-  callers_patience_ms = 300;
+  callers_patience_ms = 120;
   if (hipmm_allocator_register("own", &allocator) || hipmm_hooks_register("growth", &hooks)) return false;
   bool grows = !strcmp(leaving->name, "grow");
   if (hipmm_init_from_string(grows ? "{\"runtime\": \"software\", \"stack\": [\"pool\", {\"type\": \"hooks\", "
