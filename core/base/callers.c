@@ -129,17 +129,17 @@ void caller_end_walk(struct caller_here *here)
 void caller_enter_program(struct caller_here *here, bool has_place)
 {
   if (has_place && !here->place) callers_find_place(here);
-  if (!here->place || here->place == &callers_rest) return;
-  here->in_program++;
-  atomic_fetch_add_explicit(&here->place->program_calls, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&here->place->in_program, 1, memory_order_relaxed);
+  struct caller *place = here->place;
+  if (!place || place == &callers_rest) return;
+  unsigned calls = atomic_load_explicit(&place->program_calls, memory_order_relaxed);
+  atomic_store_explicit(&place->program_calls, calls + 1, memory_order_relaxed);
+  atomic_store_explicit(&place->in_program, ++here->in_program, memory_order_relaxed);
 }
 
 void caller_leave_program(struct caller_here *here)
 {
   if (!here->in_program) return;
-  here->in_program--;
-  atomic_fetch_sub_explicit(&here->place->in_program, 1, memory_order_relaxed);
+  atomic_store_explicit(&here->place->in_program, --here->in_program, memory_order_relaxed);
 }
 
 /* ---- Waiting ---- */
