@@ -155,10 +155,10 @@ static bool init_has_lost_threads(void)
   unsigned n = callers_lost() - n_before;
   n_before += n;
   if (n)
-    log_line(HIPMM_LOG_WARNING, "finalize",
-             "a function of the program, called by hipmm, has ended its thread, or has left by longjmp() or an "
-             "exception, or "
-             "does not return: the stacks of all devices stay, with their memory, to the end of the process");
+    log_line(
+        HIPMM_LOG_WARNING, "finalize",
+        "a function of the program, called by hipmm, has ended its thread, or has left by longjmp() or an "
+        "exception, or does not return: the stacks of all devices stay, with their memory, to the end of the process");
   return n > 0;
 }
 
@@ -170,7 +170,7 @@ static void init_close(void)
   if (!has_lost_threads) pinned_resource_close();
   device_table_close(has_lost_threads);
   handle_release_idle();
-  stack_await_pins(init_tell_of_wait);
+  if (!has_lost_threads) stack_await_pins(init_tell_of_wait);
   resource_warn_of_held();
 }
 

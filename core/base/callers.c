@@ -129,11 +129,8 @@ void caller_end_walk(struct caller_here *here)
 void caller_enter_program(struct caller_here *here, bool has_place)
 {
   if (has_place && !here->place) callers_find_place(here);
-  struct caller *place = here->place;
-  if (!place || place == &callers_rest) return;
-  unsigned calls = atomic_load_explicit(&place->program_calls, memory_order_relaxed);
-  atomic_store_explicit(&place->program_calls, calls + 1, memory_order_relaxed);
-  atomic_store_explicit(&place->in_program, ++here->in_program, memory_order_relaxed);
+  if (!here->place || here->place == &callers_rest) return;
+  atomic_store_explicit(&here->place->in_program, ++here->in_program, memory_order_relaxed);
 }
 
 void caller_leave_program(struct caller_here *here)
@@ -144,25 +141,18 @@ void caller_leave_program(struct caller_here *here)
 
 /* ---- Waiting ---- */
 
-/* What is known of the functions of the program that run. */
-struct callers_programs {
-  bool any;
-  unsigned calls; /* of such functions that have begun, in all threads */
-};
-
-static struct callers_programs callers_look_at_programs(void)
+static bool callers_any_in_program(void)
 {
-  struct callers_programs programs = {.calls = 0};
-  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) {
-    programs.any = programs.any || atomic_load(&caller->in_program);
-    programs.calls += atomic_load(&caller->program_calls);
-  }
-  return programs;
+  bool any = false;
+  for (const struct caller *caller = atomic_load(&first); caller && !any; caller = caller->next)
+    any = atomic_load(&caller->in_program);
+  return any;
 }
 
 struct callers_wait {
-  unsigned turn, calls; /* of the program's functions, */
-  uint64_t since_ms;    /* none since then */
+  void (*tell)(int thread);
+  unsigned turn;
+  uint64_t since_ms; /* a function of the program has run all the time since then */
   bool is_told;
 };
 
@@ -173,44 +163,36 @@ static uint64_t callers_now_ms(void)
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits for a while, for a call of `thread`. False: the wait is to be given up. One that was given up for the same functions
- * of the program is not repeated. */
-static bool callers_pause(int thread, struct callers_wait *wait, void (*tell)(int thread))
+/* Waits for a while, for a call of `thread`. False: the wait is to be given up. */
+static bool callers_pause(int thread, struct callers_wait *wait)
 {
-  static struct callers_programs given_up;
-  struct callers_programs programs = callers_look_at_programs();
-  uint64_t now_ms = callers_now_ms(), waited_ms;
-  if (!wait->turn || programs.calls != wait->calls || !(programs.any || callers_lost())) wait->since_ms = now_ms;
-  wait->calls = programs.calls;
-  waited_ms = now_ms - wait->since_ms;
-  if (waited_ms >= callers_patience_ms) given_up = programs;
-  if (waited_ms >= callers_patience_ms || (programs.any && given_up.any && programs.calls == given_up.calls))
-    return false;
+  uint64_t now_ms = callers_now_ms();
+  if (!wait->turn || !(callers_any_in_program() || callers_lost())) wait->since_ms = now_ms;
+  uint64_t waited_ms = now_ms - wait->since_ms;
+  if (waited_ms >= callers_patience_ms) return false;
   if (!wait->is_told && waited_ms > callers_patience_ms / TOLD_PART) {
     wait->is_told = true;
-    tell(thread);
+    wait->tell(thread);
   }
   asymmetric_fence_pause(wait->turn++);
   return true;
 }
 
 /* Once a call of the thread was refused, which was in no other call, those from before are over. */
-static bool callers_await_slot(const struct caller *caller, void (*tell)(int thread))
+static bool callers_await_slot(const struct caller *caller, struct callers_wait *wait)
 {
-  struct callers_wait wait = {.turn = 0};
   unsigned refusals = atomic_load(&caller->refusals);
   while (atomic_load(&caller->inside) && atomic_load(&caller->refusals) == refusals)
-    if (!callers_pause(atomic_load(&caller->thread), &wait, tell)) return false;
+    if (!callers_pause(atomic_load(&caller->thread), wait)) return false;
   return true;
 }
 
 /* Once a walk is over, one that began before is over. Of several threads in one place that shows nothing, and is not counted. */
-static bool callers_await_walk(const struct caller *caller, const atomic_uint *awaited, void (*tell)(int thread))
+static bool callers_await_walk(const struct caller *caller, const atomic_uint *awaited, struct callers_wait *wait)
 {
-  struct callers_wait wait = {.turn = 0};
   unsigned over = atomic_load(&caller->walks_over);
   while ((!awaited || atomic_load(awaited)) && atomic_load(&caller->walks) && atomic_load(&caller->walks_over) == over)
-    if (!callers_pause(atomic_load(&caller->thread), &wait, tell)) return false;
+    if (!callers_pause(atomic_load(&caller->thread), wait)) return false;
   return true;
 }
 
@@ -236,16 +218,18 @@ bool callers_have_left(void)
 
 int callers_await(void (*tell)(int thread))
 {
+  struct callers_wait wait = {.tell = tell};
   asymmetric_fence_heavy();
   for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next)
-    if (!callers_await_slot(caller, tell)) return atomic_load(&caller->thread);
-  callers_await_slot(&callers_rest, tell);
+    if (!callers_await_slot(caller, &wait)) return atomic_load(&caller->thread);
+  callers_await_slot(&callers_rest, &wait);
   return 0;
 }
 
 void callers_await_walks(const atomic_uint *awaited, void (*tell)(int thread))
 {
+  struct callers_wait wait = {.tell = tell};
   for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next)
-    if (!callers_await_walk(caller, awaited, tell)) atomic_fetch_add(&lost, 1);
-  if (!callers_await_walk(&callers_rest, awaited, tell)) atomic_fetch_add(&lost, 1);
+    if (!callers_await_walk(caller, awaited, &wait)) atomic_fetch_add(&lost, 1);
+  if (!callers_await_walk(&callers_rest, awaited, &wait)) atomic_fetch_add(&lost, 1);
 }

@@ -5,8 +5,8 @@
  * (asymmetric_fence.h).
  *
  * A function of the program may never return: it may end its thread, or jump out of the call. Once a thread has ended, nobody
- * waits for it. A thread in such a function may hold locks that other threads wait for, so each wait is limited while there is
- * one, or was: to callers_patience_ms in which no thread calls another function of the program. */
+ * waits for it. A thread in such a function may hold locks that other threads wait for, so each wait is limited to
+ * callers_patience_ms while there is one, or was. */
 #ifndef HIPMM_CORE_BASE_CALLERS_H
 #define HIPMM_CORE_BASE_CALLERS_H
 
@@ -18,12 +18,12 @@
 struct caller {
   _Alignas(64) atomic_uint inside; /* calls that its threads are in: one thread has it, save the place for all others */
   atomic_bool is_taken;
-  atomic_uint refusals; /* caller_leave_refused() */
-  atomic_uint walks,
-      walks_over; /* walks that its threads are in; walks that have ended, of a thread that has it alone */
-  atomic_uint in_program, program_calls; /* functions of the program that its thread is in; that it has called */
-  atomic_int thread;                     /* the system's number of its thread; 0: several */
-  struct caller *next;                   /* constant */
+  atomic_uint refusals;   /* caller_leave_refused() */
+  atomic_uint walks;      /* that its threads are in */
+  atomic_uint walks_over; /* that have ended, of a thread that has it alone */
+  atomic_uint in_program; /* functions of the program that its thread is in */
+  atomic_int thread;      /* the system's number of its thread; 0: several */
+  struct caller *next;    /* constant */
 };
 
 /* For tests to change. */
