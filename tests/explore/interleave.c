@@ -40,24 +40,15 @@ static ucontext_t main_context;
 static unsigned long main_storage;
 static struct choices choices;
 static const struct interleave_scenario *scenario;
-static int running = INTERLEAVE_NOBODY, caller = INTERLEAVE_NOBODY;
+int interleave_running = INTERLEAVE_NOBODY, interleave_caller = INTERLEAVE_NOBODY;
+unsigned interleave_accesses;
 static unsigned interruptions_left, steps, pauses;
 static bool has_no_fences;
 static char failure[1200];
 
-int interleave_running(void)
-{
-  return running;
-}
-
-int interleave_caller(void)
-{
-  return caller;
-}
-
 int interleave_self(void)
 {
-  return caller;
+  return interleave_caller;
 }
 
 /* ---- Thread-local storage ---- */
@@ -129,12 +120,12 @@ static void interleave_restore_storage(const struct thread *thread)
 
 void interleave_alone(int thread, void (*run)(void))
 {
-  int before = caller;
-  caller = thread;
+  int before = interleave_caller;
+  interleave_caller = thread;
   interleave_use_storage(threads[thread].storage);
   run();
   interleave_use_storage(before == INTERLEAVE_NOBODY ? main_storage : threads[before].storage);
-  caller = before;
+  interleave_caller = before;
 }
 
 /* ---- Failures ---- */
@@ -142,7 +133,7 @@ void interleave_alone(int thread, void (*run)(void))
 /* The run ends here: its threads never go on. */
 static void interleave_stop(void)
 {
-  running = caller = INTERLEAVE_NOBODY;
+  interleave_running = interleave_caller = INTERLEAVE_NOBODY;
   interleave_use_storage(main_storage);
   setcontext(&main_context);
 }
@@ -155,7 +146,7 @@ void interleave_fail(const char *format, ...)
     vsnprintf(failure, sizeof failure, format, arguments);
     va_end(arguments);
   }
-  if (running != INTERLEAVE_NOBODY) interleave_stop();
+  if (interleave_running != INTERLEAVE_NOBODY) interleave_stop();
 }
 
 void interleave_note(const char *what)
@@ -178,25 +169,25 @@ void interleave_wake(void)
 /* Of the stores that wait in the buffer of the running thread, the oldest ones reach memory now; by default all. */
 static void interleave_flush_some(void)
 {
-  size_t n = interleave_memory_waiting(running);
-  interleave_memory_flush(running, n - choices_draw(&choices, n + 1));
+  size_t n = interleave_memory_waiting(interleave_running);
+  interleave_memory_flush(interleave_running, n - choices_draw(&choices, n + 1));
 }
 
 static void interleave_switch(void)
 {
-  int from = running;
-  running = caller = 1 - from;
-  threads[running].looks = 0;
-  interleave_use_storage(threads[running].storage);
-  swapcontext(&threads[from].context, &threads[running].context);
+  int from = interleave_running;
+  interleave_running = interleave_caller = 1 - from;
+  threads[interleave_running].looks = 0;
+  interleave_use_storage(threads[interleave_running].storage);
+  swapcontext(&threads[from].context, &threads[interleave_running].context);
 }
 
 void interleave_point(void)
 {
-  const struct thread *other = &threads[1 - running];
+  const struct thread *other = &threads[1 - interleave_running];
   if (++steps > MOST_STEPS) interleave_fail("the threads do not end");
   while (interruptions_left) {
-    bool switches = interleave_can_go_on(other), flushes = interleave_memory_waiting(1 - running) > 0;
+    bool switches = interleave_can_go_on(other), flushes = interleave_memory_waiting(1 - interleave_running) > 0;
     uint64_t choice = choices_draw(&choices, 1u + switches + flushes);
     if (!choice) return;
     interruptions_left--;
@@ -205,21 +196,21 @@ void interleave_point(void)
       interleave_switch();
       return;
     }
-    interleave_memory_flush(1 - running, 1);
+    interleave_memory_flush(1 - interleave_running, 1);
   }
 }
 
 /* The running thread cannot go on: the other one does, or else what waits in a store buffer reaches memory. */
 static void interleave_yield(void)
 {
-  const struct thread *self = &threads[running];
-  if (interleave_can_go_on(&threads[1 - running])) {
+  const struct thread *self = &threads[interleave_running];
+  if (interleave_can_go_on(&threads[1 - interleave_running])) {
     interleave_flush_some();
     interleave_switch();
   } else if (interleave_memory_waiting(0) + interleave_memory_waiting(1)) {
     for (int i = 0; i < INTERLEAVE_THREADS; i++) interleave_memory_flush(i, SIZE_MAX);
     interleave_wake();
-  } else if ((!self->is_paused && !threads[1 - running].is_paused) || ++pauses > MOST_PAUSES) {
+  } else if ((!self->is_paused && !threads[1 - interleave_running].is_paused) || ++pauses > MOST_PAUSES) {
     interleave_fail("a thread waits for ever");
   } else {
     interleave_wake(); /* it may count its turns */
@@ -228,20 +219,20 @@ static void interleave_yield(void)
 
 void interleave_pause(void)
 {
-  threads[running].is_paused = true;
-  while (!interleave_can_go_on(&threads[running])) interleave_yield();
+  threads[interleave_running].is_paused = true;
+  while (!interleave_can_go_on(&threads[interleave_running])) interleave_yield();
 }
 
 void interleave_await(const int *holder)
 {
-  threads[running].holder = holder;
-  while (!interleave_can_go_on(&threads[running])) interleave_yield();
-  threads[running].holder = NULL;
+  threads[interleave_running].holder = holder;
+  while (!interleave_can_go_on(&threads[interleave_running])) interleave_yield();
+  threads[interleave_running].holder = NULL;
 }
 
 void interleave_look(const volatile void *at, uint64_t value)
 {
-  struct thread *self = &threads[running];
+  struct thread *self = &threads[interleave_running];
   self->looks = self->looked_at == at && self->seen == value ? self->looks + 1 : 0;
   self->looked_at = at;
   self->seen = value;
@@ -252,12 +243,12 @@ void interleave_look(const volatile void *at, uint64_t value)
 
 void interleave_step(void)
 {
-  if (running != INTERLEAVE_NOBODY) interleave_point();
+  if (interleave_running != INTERLEAVE_NOBODY) interleave_point();
 }
 
 void interleave_end_thread(void)
 {
-  interleave_destroy_values(caller);
+  interleave_destroy_values(interleave_caller);
 }
 
 void interleave_drop_fences(void)
@@ -274,9 +265,9 @@ bool interleave_has_no_fences(void)
 
 static void interleave_main(void)
 {
-  scenario->threads[running]();
-  threads[running].is_over = true;
-  while (!threads[1 - running].is_over) interleave_yield();
+  scenario->threads[interleave_running]();
+  threads[interleave_running].is_over = true;
+  while (!threads[1 - interleave_running].is_over) interleave_yield();
   interleave_stop();
 }
 
@@ -298,17 +289,24 @@ static void interleave_run_threads(void)
   getcontext(&main_context);
   if (is_over) return;
   is_over = true;
-  running = caller = (int)choices_draw(&choices, INTERLEAVE_THREADS);
-  interleave_use_storage(threads[running].storage);
-  setcontext(&threads[running].context);
+  interleave_running = interleave_caller = (int)choices_draw(&choices, INTERLEAVE_THREADS);
+  interleave_use_storage(threads[interleave_running].storage);
+  setcontext(&threads[interleave_running].context);
 }
 
-static void interleave_run(unsigned most_interruptions)
+/* HIPMM_TEST_INTERRUPTIONS=N: N more than the scenario says. */
+static unsigned interleave_most_interruptions(void)
+{
+  const char *more = getenv("HIPMM_TEST_INTERRUPTIONS");
+  return scenario->most_interruptions + (more ? (unsigned)strtoul(more, NULL, 10) : 0);
+}
+
+static void interleave_run(void)
 {
   choices_begin(&choices);
   interleave_memory_begin();
-  interruptions_left = most_interruptions;
-  steps = pauses = 0;
+  interruptions_left = interleave_most_interruptions();
+  steps = pauses = interleave_accesses = 0;
   has_no_fences = false;
   for (int i = 0; i < INTERLEAVE_THREADS; i++) interleave_begin_thread(&threads[i], stacks[i]);
   if (scenario->begin) scenario->begin();
@@ -322,8 +320,7 @@ static void interleave_run(unsigned most_interruptions)
       interleave_forget_values(i);
 }
 
-const char *interleave_explore(const struct interleave_scenario *explored, unsigned most_interruptions,
-                               unsigned long *runs_out)
+const char *interleave_explore(const struct interleave_scenario *explored, unsigned long *runs_out)
 {
   bool goes_on = true;
   scenario = explored;
@@ -332,8 +329,8 @@ const char *interleave_explore(const struct interleave_scenario *explored, unsig
   interleave_memory_open();
   interleave_make_threads();
   for (unsigned long runs = 0; goes_on; *runs_out += goes_on ? 0 : runs) {
-    interleave_run(most_interruptions);
-    runs++; if (getenv("DBG") && runs % 1 == 0) fprintf(stderr, "run %lu steps %u taken %zu fail %s\n", runs, steps, choices.n_taken, failure);
+    interleave_run();
+    runs++;
     bool begins_again = interleave_memory_was_shared() && !*failure;
     if (begins_again) choices.n_given = runs = 0; /* it has more steps than were known */
     goes_on = begins_again || (!*failure && choices_next(&choices));

@@ -28,12 +28,12 @@ struct interleave_scenario {
   void (*begin)(void); /* makes the data before each run; not a thread's. NULL: nothing */
   void (*threads[INTERLEAVE_THREADS])(void);
   void (*end)(void); /* after both have ended: checks, and releases the data. Not called after a failure. NULL: nothing */
+  unsigned most_interruptions;
 };
 
-/* Runs the scenario in all orders with at most so many interruptions. NULL, or what went wrong first: a race, what a thread
+/* Runs the scenario in all orders with at most that many interruptions. NULL, or what went wrong first: a race, what a thread
  * noted, or that both wait for ever. Adds the number of runs. */
-const char *interleave_explore(const struct interleave_scenario *explored, unsigned most_interruptions,
-                               unsigned long *runs_out);
+const char *interleave_explore(const struct interleave_scenario *explored, unsigned long *runs_out);
 
 /* In a thread, and in `end`: what must not be. In a thread: its number; a step of the test itself; its end, for all that waits
  * for the end of threads. */

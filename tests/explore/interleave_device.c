@@ -66,7 +66,7 @@ static void device_host_free(const struct hipmm_services *services, void *ptr, s
   (void)services;
   if (!ptr) return;
   host_bytes -= (int64_t)bytes;
-  if (interleave_running() == INTERLEAVE_NOBODY)
+  if (interleave_running == INTERLEAVE_NOBODY)
     munmap(ptr, bytes);
   else
     interleave_memory_free(ptr, bytes); /* nobody gets it again in this run */

@@ -18,8 +18,8 @@
 
 static void interleave_hooks_plain(const volatile void *at, size_t bytes, bool writes, const void *code)
 {
-  int thread = interleave_running();
-  if (thread == INTERLEAVE_NOBODY) return;
+  int thread = interleave_running;
+  if (++interleave_accesses > INTERLEAVE_MOST_ACCESSES) interleave_fail("a thread does not end");
   interleave_memory_flush_for(thread, at, bytes);
   if (interleave_memory_is_free_of_order(at)) {
     interleave_point();
@@ -32,7 +32,7 @@ static void interleave_hooks_plain(const volatile void *at, size_t bytes, bool w
   void __tsan_##name(void *at);                       \
   void __tsan_##name(void *at)                        \
   {                                                   \
-    interleave_hooks_plain(at, bytes, writes, HERE);  \
+    if (__builtin_expect(interleave_running != INTERLEAVE_NOBODY, 0)) interleave_hooks_plain(at, bytes, writes, HERE); \
   }
 PLAIN(read1, 1, false)
 PLAIN(read2, 2, false)
@@ -57,7 +57,7 @@ PLAIN(unaligned_write16, 16, true)
   void __tsan_##name(void *at, long bytes);          \
   void __tsan_##name(void *at, long bytes)           \
   {                                                  \
-    interleave_hooks_plain(at, (size_t)bytes, writes, HERE); \
+    if (interleave_running != INTERLEAVE_NOBODY) interleave_hooks_plain(at, (size_t)bytes, writes, HERE); \
   }
 RANGE(read_range, false)
 RANGE(write_range, true)
@@ -110,7 +110,7 @@ static int interleave_hooks_order(const volatile void *at, int order)
 
 static uint64_t interleave_hooks_load(const volatile void *at, size_t bytes, int order, const void *code)
 {
-  int thread = interleave_running();
+  int thread = interleave_running;
   uint64_t value;
   if (thread == INTERLEAVE_NOBODY) return interleave_hooks_get(at, bytes);
   const struct interleave_place *place = interleave_memory_place(at, thread, false);
@@ -126,7 +126,7 @@ static uint64_t interleave_hooks_load(const volatile void *at, size_t bytes, int
 /* A store that waits is no step: the other thread can tell only when it reaches memory. */
 static void interleave_hooks_store(volatile void *at, size_t bytes, uint64_t value, int order, const void *code)
 {
-  int thread = interleave_running();
+  int thread = interleave_running;
   if (thread == INTERLEAVE_NOBODY) {
     interleave_hooks_put(at, bytes, value);
     return;
@@ -134,13 +134,14 @@ static void interleave_hooks_store(volatile void *at, size_t bytes, uint64_t val
   struct interleave_place *place = interleave_memory_place(at, thread, true);
   bool releases = interleave_hooks_releases(interleave_hooks_order(at, order));
   interleave_memory_access(thread, at, bytes, INTERLEAVE_ATOMIC_WRITE, code);
-  interleave_memory_flush_for(thread, at, bytes);
   if ((order & 7) != memory_order_seq_cst && interleave_memory_is_step(place, thread, true)) {
     interleave_memory_delay(thread, at, bytes, value, releases);
     return;
   }
   if (interleave_memory_is_step(place, thread, true)) interleave_point();
   if ((order & 7) == memory_order_seq_cst) interleave_memory_flush(thread, SIZE_MAX);
+  else
+    interleave_memory_flush_for(thread, at, bytes);
   interleave_hooks_put(at, bytes, value);
   if (releases)
     interleave_memory_release(thread, place, false);
@@ -152,7 +153,7 @@ static void interleave_hooks_store(volatile void *at, size_t bytes, uint64_t val
 /* Before a change, which is a full barrier. Returns the value. */
 static uint64_t interleave_hooks_begin_change(volatile void *at, size_t bytes, int order, const void *code)
 {
-  int thread = interleave_running();
+  int thread = interleave_running;
   if (thread == INTERLEAVE_NOBODY) return interleave_hooks_get(at, bytes);
   struct interleave_place *place = interleave_memory_place(at, thread, true);
   interleave_memory_access(thread, at, bytes, INTERLEAVE_ATOMIC_WRITE, code);
@@ -166,7 +167,7 @@ static uint64_t interleave_hooks_begin_change(volatile void *at, size_t bytes, i
 
 static void interleave_hooks_end_change(volatile void *at, size_t bytes, uint64_t value, int order)
 {
-  int thread = interleave_running();
+  int thread = interleave_running;
   interleave_hooks_put(at, bytes, value);
   if (thread == INTERLEAVE_NOBODY) return;
   if (interleave_hooks_releases(interleave_hooks_order(at, order)))
@@ -222,7 +223,7 @@ ATOMICS(64)
 void __tsan_atomic_thread_fence(int order);
 void __tsan_atomic_thread_fence(int order)
 {
-  int thread = interleave_running();
+  int thread = interleave_running;
   if (thread != INTERLEAVE_NOBODY && order == memory_order_seq_cst) interleave_memory_flush(thread, SIZE_MAX);
 }
 
@@ -244,7 +245,7 @@ void __wrap_asymmetric_fence_prepare(void)
 void __wrap_asymmetric_fence_heavy(void);
 void __wrap_asymmetric_fence_heavy(void)
 {
-  if (interleave_running() == INTERLEAVE_NOBODY || interleave_has_no_fences()) return;
+  if (interleave_running == INTERLEAVE_NOBODY || interleave_has_no_fences()) return;
   interleave_point();
   for (int i = 0; i < INTERLEAVE_THREADS; i++) interleave_memory_flush(i, SIZE_MAX);
 }
@@ -253,7 +254,7 @@ void __wrap_asymmetric_fence_pause(unsigned turn);
 void __wrap_asymmetric_fence_pause(unsigned turn)
 {
   (void)turn;
-  if (interleave_running() != INTERLEAVE_NOBODY) interleave_pause();
+  if (interleave_running != INTERLEAVE_NOBODY) interleave_pause();
 }
 
 int __wrap_sched_yield(void);
@@ -267,7 +268,7 @@ int __wrap_sched_yield(void)
 
 static int interleave_hooks_lock(pthread_mutex_t *mutex, bool waits)
 {
-  int thread = interleave_running();
+  int thread = interleave_running;
   if (thread == INTERLEAVE_NOBODY) return 0;
   struct interleave_place *place = interleave_memory_place(mutex, thread, true);
   if (interleave_memory_is_step(place, thread, true)) interleave_point();
@@ -296,7 +297,7 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex)
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
-  int thread = interleave_running();
+  int thread = interleave_running;
   if (thread == INTERLEAVE_NOBODY) return 0;
   struct interleave_place *place = interleave_memory_place(mutex, thread, true);
   interleave_memory_flush(thread, SIZE_MAX);
@@ -348,7 +349,7 @@ int __wrap_pthread_key_create(pthread_key_t *key, void (*destroy)(void *))
 int __wrap_pthread_setspecific(pthread_key_t key, const void *value);
 int __wrap_pthread_setspecific(pthread_key_t key, const void *value)
 {
-  if (interleave_caller() != INTERLEAVE_NOBODY) keys[key].values[interleave_caller()] = (void *)(uintptr_t)value;
+  if (interleave_caller != INTERLEAVE_NOBODY) keys[key].values[interleave_caller] = (void *)(uintptr_t)value;
   return 0;
 }
 
@@ -360,15 +361,15 @@ void interleave_forget_values(int thread)
 static void interleave_hooks_destroy(void)
 {
   for (unsigned i = 0; i < n_keys; i++) {
-    void *value = keys[i].values[interleave_caller()];
-    keys[i].values[interleave_caller()] = NULL;
+    void *value = keys[i].values[interleave_caller];
+    keys[i].values[interleave_caller] = NULL;
     if (value) keys[i].destroy(value);
   }
 }
 
 void interleave_destroy_values(int thread)
 {
-  if (interleave_running() == INTERLEAVE_NOBODY)
+  if (interleave_running == INTERLEAVE_NOBODY)
     interleave_alone(thread, interleave_hooks_destroy);
   else
     interleave_hooks_destroy();
@@ -380,10 +381,10 @@ void __real_free(void *ptr);
 void __wrap_free(void *ptr);
 void __wrap_free(void *ptr)
 {
-  if (interleave_running() == INTERLEAVE_NOBODY) {
+  if (interleave_running == INTERLEAVE_NOBODY) {
     __real_free(ptr);
   } else if (ptr) {
-    interleave_memory_access(interleave_running(), ptr, malloc_usable_size(ptr), INTERLEAVE_WRITE, HERE);
+    interleave_memory_access(interleave_running, ptr, malloc_usable_size(ptr), INTERLEAVE_WRITE, HERE);
     interleave_memory_free(ptr, malloc_usable_size(ptr));
   }
 }

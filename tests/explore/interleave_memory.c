@@ -227,10 +227,10 @@ void interleave_memory_flush(int thread, size_t n)
 
 void interleave_memory_flush_for(int thread, const volatile void *at, size_t bytes)
 {
-  for (size_t i = 0; i < n_stores[thread]; i++)
+  for (size_t i = n_stores[thread]; i-- > 0;)
     if ((uintptr_t)stores[thread][i].to < (uintptr_t)at + bytes &&
         (uintptr_t)at < (uintptr_t)stores[thread][i].to + stores[thread][i].bytes) {
-      interleave_memory_flush(thread, SIZE_MAX);
+      interleave_memory_flush(thread, i + 1);
       return;
     }
 }

@@ -54,7 +54,7 @@ void interleave_memory_release(int thread, struct interleave_place *place, bool 
 
 size_t interleave_memory_waiting(int thread);                          /* stores in the buffer */
 void interleave_memory_flush(int thread, size_t n);                    /* the oldest ones */
-void interleave_memory_flush_for(int thread, const volatile void *at, size_t bytes); /* all, if one is to these bytes */
+void interleave_memory_flush_for(int thread, const volatile void *at, size_t bytes); /* up to the last one to these bytes */
 
 /* False: no store of the thread to exactly these bytes waits. */
 bool interleave_memory_forwards(int thread, const volatile void *at, size_t bytes, uint64_t *value_out);
@@ -68,9 +68,12 @@ void interleave_wake(void);
 
 enum { INTERLEAVE_NOBODY = -1 };
 
-/* The thread that runs; INTERLEAVE_NOBODY outside of runs. Its number also in interleave_alone(). */
-int interleave_running(void);
-int interleave_caller(void);
+/* The thread that runs; INTERLEAVE_NOBODY outside of runs. The same, and in interleave_alone() its thread. */
+extern int interleave_running, interleave_caller;
+
+/* The plain accesses of the run so far. */
+enum { INTERLEAVE_MOST_ACCESSES = 1000000 };
+extern unsigned interleave_accesses;
 
 /* A step: the other thread may come first. */
 void interleave_point(void);
