@@ -309,6 +309,7 @@ static void interleave_run(void)
   steps = pauses = interleave_accesses = 0;
   has_no_fences = false;
   for (int i = 0; i < INTERLEAVE_THREADS; i++) interleave_begin_thread(&threads[i], stacks[i]);
+  interleave_open_heap(true);
   if (scenario->begin) scenario->begin();
   interleave_run_threads();
   for (int i = 0; i < INTERLEAVE_THREADS; i++) interleave_memory_flush(i, SIZE_MAX);
@@ -318,6 +319,7 @@ static void interleave_run(void)
       interleave_destroy_values(i);
     else
       interleave_forget_values(i);
+  interleave_open_heap(false);
 }
 
 const char *interleave_explore(const struct interleave_scenario *explored, unsigned long *runs_out)

@@ -31,7 +31,9 @@ struct interleave_scenario {
   unsigned most_interruptions;
 };
 
-/* Runs the scenario in all orders with at most that many interruptions. NULL, or what went wrong first: a race, what a thread
+/* What malloc() and calloc() give in a run ends with the run: what the code under test retains for longer is made before.
+ *
+ * Runs the scenario in all orders with at most that many interruptions. NULL, or what went wrong first: a race, what a thread
  * noted, or that both wait for ever. Adds the number of runs. */
 const char *interleave_explore(const struct interleave_scenario *explored, unsigned long *runs_out);
 

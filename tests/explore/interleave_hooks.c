@@ -5,12 +5,10 @@
 #include "../../core/base/asymmetric_fence.h"
 #include "interleave_memory.h"
 
-#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define HERE __builtin_return_address(0)
 
@@ -375,16 +373,52 @@ void interleave_destroy_values(int thread)
     interleave_hooks_destroy();
 }
 
-/* ---- Memory that is given back: nobody gets it again in the same run ---- */
+/* ---- Host memory: at the same addresses in each run, and what is freed is not used again in the same run ---- */
+
+enum { HEAP_BYTES = 1 << 20, HEAP_UNIT = 64 };
+
+static _Alignas(HEAP_UNIT) char heap[HEAP_BYTES];
+static size_t heap_used;
+static bool heap_is_open;
+
+void interleave_open_heap(bool is_open)
+{
+  heap_is_open = is_open;
+  heap_used = 0;
+}
+
+void *__real_calloc(size_t n, size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+  if (!heap_is_open) return __real_calloc(n, bytes);
+  size_t used = (n * bytes + 2 * HEAP_UNIT) / HEAP_UNIT * HEAP_UNIT;
+  if (used > HEAP_BYTES - heap_used) return NULL;
+  char *block = heap + heap_used;
+  heap_used += used;
+  memcpy(block, &used, sizeof used);
+  return memset(block + HEAP_UNIT, 0, used - HEAP_UNIT);
+}
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes)
+{
+  return heap_is_open ? __wrap_calloc(1, bytes) : __real_malloc(bytes);
+}
 
 void __real_free(void *ptr);
 void __wrap_free(void *ptr);
 void __wrap_free(void *ptr)
 {
-  if (interleave_running == INTERLEAVE_NOBODY) {
+  char *block = ptr;
+  bool is_own = block >= heap && block < heap + HEAP_BYTES;
+  size_t bytes;
+  if (!is_own) {
     __real_free(ptr);
-  } else if (ptr) {
-    interleave_memory_access(interleave_running, ptr, malloc_usable_size(ptr), INTERLEAVE_WRITE, HERE);
-    interleave_memory_free(ptr, malloc_usable_size(ptr));
+  } else if (interleave_running != INTERLEAVE_NOBODY) {
+    memcpy(&bytes, block - HEAP_UNIT, sizeof bytes);
+    interleave_memory_access(interleave_running, block, bytes - HEAP_UNIT, INTERLEAVE_WRITE, HERE);
+    interleave_memory_free(block, bytes - HEAP_UNIT);
   }
 }

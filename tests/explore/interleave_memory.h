@@ -92,4 +92,7 @@ void interleave_destroy_values(int thread);
 void interleave_forget_values(int thread);
 bool interleave_has_no_fences(void);
 
+/* Whether malloc() and calloc() give memory that lasts to the end of the run. */
+void interleave_open_heap(bool is_open);
+
 #endif

@@ -109,6 +109,7 @@ static void begin_alone(void)
   if (mistake == NO_FENCE) interleave_drop_fences();
   if (mistake == NO_FENCE || mistake == NO_WAIT)
     interleave_share(&lock.has_waited, sizeof lock - offsetof(struct biased_lock, has_waited));
+  if (mistake == NO_FENCE || mistake == NO_WAIT) interleave_share(&protected_data, sizeof protected_data);
   if (mistake == NO_RELEASE) interleave_weaken(&lock.gate, sizeof lock.gate);
 }
 
