@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -345,4 +346,25 @@ const char *interleave_explore(const struct interleave_scenario *explored, unsig
   choices.n_given = choices.n_taken;
   choices_print(&choices, failure + used, sizeof failure - used);
   return failure;
+}
+
+bool interleave_finds(const struct interleave_scenario *scenarios, size_t n, const char *mistake, const char *expected)
+{
+  int status = 0;
+  fflush(NULL);
+  pid_t child = fork();
+  if (child < 0) abort();
+  if (!child) {
+    unsigned long runs = 0;
+    const char *wrong = NULL;
+    for (size_t i = 0; i < n && !wrong; i++) {
+      wrong = interleave_explore(&scenarios[i], &runs);
+      if (wrong) printf("# %s: found after %lu orders, in \"%s\": %s\n", mistake, runs, scenarios[i].name, wrong);
+    }
+    if (!wrong) printf("# %s: not found in %lu orders\n", mistake, runs);
+    fflush(NULL);
+    _exit(!wrong || (expected && strncmp(wrong, expected, strlen(expected)) != 0));
+  }
+  while (waitpid(child, &status, 0) != child) continue;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

@@ -37,6 +37,10 @@ struct interleave_scenario {
  * noted, or that both wait for ever. Adds the number of runs. */
 const char *interleave_explore(const struct interleave_scenario *explored, unsigned long *runs_out);
 
+/* Whether the search finds something wrong in one of the scenarios, that begins with `expected` (NULL: anything). Prints it. In a
+ * child process, since what a failed run leaves behind is of no use. */
+bool interleave_finds(const struct interleave_scenario *scenarios, size_t n, const char *mistake, const char *expected);
+
 /* In a thread, and in `end`: what must not be. In a thread: its number; a step of the test itself; its end, for all that waits
  * for the end of threads. */
 void interleave_note(const char *what);
