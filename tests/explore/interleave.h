@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* interleave.h: two threads in all orders of their steps. The files that are explored are compiled as they are, with
  * -fsanitize=thread: the compiler then reports each access to memory to a runtime, which here is not ThreadSanitizer's but
- * interleave_hooks.c. Locks come here by the linker's --wrap, and fences by name. The threads are coroutines of one thread, so one
+ * interleave_access.c. Locks come here by the linker's --wrap, and fences by name. The threads are coroutines of one thread, so one
  * runs at a time; each decision comes from choices.h.
  *
  * A step is an operation that the other thread can tell of: on an atomic variable that both use and one changes, on a mutex,
@@ -27,7 +27,8 @@ struct interleave_scenario {
   const char *name;
   void (*begin)(void); /* makes the data before each run; not a thread's. NULL: nothing */
   void (*threads[INTERLEAVE_THREADS])(void);
-  void (*end)(void); /* after both have ended: checks, and releases the data. Not called after a failure. NULL: nothing */
+  void (*end)(
+      void); /* after both have ended: checks, and releases the data. Not called after a failure. NULL: nothing */
   unsigned most_interruptions;
 };
 

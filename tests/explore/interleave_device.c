@@ -20,28 +20,30 @@ static int64_t host_bytes;
 
 /* ---- Services ---- */
 
-static enum hipmm_status device_fail(const struct hipmm_services *services, enum hipmm_status status, const char *option,
-                                     const char *format, ...)
+static enum hipmm_status device_fail(const struct hipmm_services *services, enum hipmm_status status,
+                                     const char *option, const char *format, ...)
 {
   (void)services, (void)option, (void)format;
   return status;
 }
 
-static enum hipmm_status device_refuse(const struct hipmm_services *services, enum hipmm_status status, const char *text,
-                                       uint64_t first, uint64_t second, uint64_t third)
+static enum hipmm_status device_refuse(const struct hipmm_services *services, enum hipmm_status status,
+                                       const char *text, uint64_t first, uint64_t second, uint64_t third)
 {
   (void)services, (void)text, (void)first, (void)second, (void)third;
   return status;
 }
 
-static enum hipmm_status device_explain(const struct hipmm_services *services, enum hipmm_status status, const char *text,
-                                        uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
+static enum hipmm_status device_explain(const struct hipmm_services *services, enum hipmm_status status,
+                                        const char *text, uint64_t first, uint64_t second, uint64_t third,
+                                        uint64_t fourth)
 {
   (void)services, (void)text, (void)first, (void)second, (void)third, (void)fourth;
   return status;
 }
 
-static enum hipmm_status device_refuse_hip(const struct hipmm_services *services, const char *call, int code, size_t bytes)
+static enum hipmm_status device_refuse_hip(const struct hipmm_services *services, const char *call, int code,
+                                           size_t bytes)
 {
   (void)services, (void)call, (void)code, (void)bytes;
   return HIPMM_E_HIP;
@@ -173,7 +175,8 @@ const struct hipmm_services device_services = {.struct_size = sizeof device_serv
 
 /* ---- An upstream ---- */
 
-static enum hipmm_status device_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+static enum hipmm_status device_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                         void **ptr_out)
 {
   (void)self, (void)alignment, (void)stream;
   for (struct extent *extent = given; extent < given + MOST_GIVEN && held_bytes + bytes <= capacity; extent++) {

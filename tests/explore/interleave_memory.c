@@ -165,8 +165,10 @@ static bool interleave_memory_is_ordered(const struct word_seen *word, int threa
   const bytes_of_word *seen = word->clocks[other];
   bytes_of_word later = (bytes_of_word)(seen[INTERLEAVE_WRITE] > known);
   uint64_t halves[2];
-  if (kind == INTERLEAVE_WRITE || kind == INTERLEAVE_ATOMIC_WRITE) later |= (bytes_of_word)(seen[INTERLEAVE_READ] > known);
-  if (kind == INTERLEAVE_WRITE || kind == INTERLEAVE_READ) later |= (bytes_of_word)(seen[INTERLEAVE_ATOMIC_WRITE] > known);
+  if (kind == INTERLEAVE_WRITE || kind == INTERLEAVE_ATOMIC_WRITE)
+    later |= (bytes_of_word)(seen[INTERLEAVE_READ] > known);
+  if (kind == INTERLEAVE_WRITE || kind == INTERLEAVE_READ)
+    later |= (bytes_of_word)(seen[INTERLEAVE_ATOMIC_WRITE] > known);
   if (kind == INTERLEAVE_WRITE) later |= (bytes_of_word)(seen[INTERLEAVE_ATOMIC_READ] > known);
   later &= mask;
   memcpy(halves, &later, sizeof halves);
@@ -180,11 +182,13 @@ static size_t interleave_memory_offset(const void *code)
   return code ? (size_t)((const char *)code - &__executable_start) : 0;
 }
 
-void interleave_memory_access(int thread, const volatile void *at, size_t bytes, enum interleave_kind kind, const void *code)
+void interleave_memory_access(int thread, const volatile void *at, size_t bytes, enum interleave_kind kind,
+                              const void *code)
 {
   static const bytes_of_word numbers = {0, 1, 2, 3, 4, 5, 6, 7};
   uintptr_t end = (uintptr_t)at + bytes;
-  if (interleave_memory_is_in(&freed, at)) interleave_fail("freed memory is used at 0x%zx", interleave_memory_offset(code));
+  if (interleave_memory_is_in(&freed, at))
+    interleave_fail("freed memory is used at 0x%zx", interleave_memory_offset(code));
   for (uintptr_t here = (uintptr_t)at, next; here < end; here = next) {
     struct word_seen *word = interleave_memory_word(here / WORD_BYTES);
     next = (here / WORD_BYTES + 1) * WORD_BYTES;

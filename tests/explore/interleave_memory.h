@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* interleave_memory.h: what the two threads of interleave.h see of memory: store buffers, and which accesses are ordered (vector
- * clocks). Called by interleave.c and interleave_hooks.c alone. */
+ * clocks). Called by interleave*.c alone. */
 #ifndef HIPMM_TESTS_EXPLORE_INTERLEAVE_MEMORY_H
 #define HIPMM_TESTS_EXPLORE_INTERLEAVE_MEMORY_H
 
@@ -22,7 +22,13 @@ struct interleave_place {
   int holder;                     /* of a mutex: 1 + the thread; 0: none */
 };
 
-enum interleave_kind { INTERLEAVE_READ, INTERLEAVE_WRITE, INTERLEAVE_ATOMIC_READ, INTERLEAVE_ATOMIC_WRITE, INTERLEAVE_KINDS };
+enum interleave_kind {
+  INTERLEAVE_READ,
+  INTERLEAVE_WRITE,
+  INTERLEAVE_ATOMIC_READ,
+  INTERLEAVE_ATOMIC_WRITE,
+  INTERLEAVE_KINDS
+};
 
 /* Begins the runs of a scenario; a run. */
 void interleave_memory_open(void);
@@ -38,7 +44,8 @@ bool interleave_memory_is_step(const struct interleave_place *place, int thread,
 bool interleave_memory_was_shared(void);
 
 /* Notes an access; fails the run if it is a race. `code` is where it is. */
-void interleave_memory_access(int thread, const volatile void *at, size_t bytes, enum interleave_kind kind, const void *code);
+void interleave_memory_access(int thread, const volatile void *at, size_t bytes, enum interleave_kind kind,
+                              const void *code);
 
 /* From now on, no thread may access the bytes. */
 void interleave_memory_free(const void *start, size_t bytes);
@@ -52,9 +59,10 @@ void interleave_memory_release(int thread, struct interleave_place *place, bool 
 
 /* ---- Store buffers ---- */
 
-size_t interleave_memory_waiting(int thread);                          /* stores in the buffer */
-void interleave_memory_flush(int thread, size_t n);                    /* the oldest ones */
-void interleave_memory_flush_for(int thread, const volatile void *at, size_t bytes); /* up to the last one to these bytes */
+size_t interleave_memory_waiting(int thread);       /* stores in the buffer */
+void interleave_memory_flush(int thread, size_t n); /* the oldest ones */
+void interleave_memory_flush_for(int thread, const volatile void *at,
+                                 size_t bytes); /* up to the last one to these bytes */
 
 /* False: no store of the thread to exactly these bytes waits. */
 bool interleave_memory_forwards(int thread, const volatile void *at, size_t bytes, uint64_t *value_out);
@@ -64,7 +72,7 @@ void interleave_memory_delay(int thread, volatile void *at, size_t bytes, uint64
 /* interleave.c: something reached memory, so that threads that wait look again. */
 void interleave_wake(void);
 
-/* ---- interleave.c, for interleave_hooks.c ---- */
+/* ---- interleave.c, for the files above it ---- */
 
 enum { INTERLEAVE_NOBODY = -1 };
 
@@ -87,7 +95,7 @@ void interleave_look(const volatile void *at, uint64_t value);
 
 void interleave_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The destructors of a thread's values, in interleave_hooks.c. */
+/* The destructors of a thread's values, in interleave_wraps.c. */
 void interleave_destroy_values(int thread);
 void interleave_forget_values(int thread);
 bool interleave_has_no_fences(void);

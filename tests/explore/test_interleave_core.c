@@ -115,7 +115,8 @@ static void finalize_stacks(void)
 {
   stack_release(stack);
   if (mistake != NO_AWAIT) stack_await_pins();
-  if (!atomic_load_explicit(&n_destroyed, memory_order_relaxed)) interleave_note("a stack lives on after the wait for pins");
+  if (!atomic_load_explicit(&n_destroyed, memory_order_relaxed))
+    interleave_note("a stack lives on after the wait for pins");
 }
 
 /* A reference in the place of a pin, as for a visitor of the program. */
@@ -239,7 +240,7 @@ static void end_in_force(void)
 /* ---- Streams ---- */
 
 /* In one bucket of the registry. */
-#define STREAM(n) ((hipmm_stream_t)(uintptr_t)(0x10000 + (uintptr_t)(n) * streams_apart))
+#define STREAM(n) ((hipmm_stream_t)(uintptr_t)(0x10000 + (uintptr_t)(n)*streams_apart))
 
 static uintptr_t streams_apart = 16;
 static bool is_alive[3];
@@ -322,8 +323,7 @@ static void visit_stream(void *closure, hipmm_stream_t stream)
 {
   (void)closure;
   for (int n = 0; n < 2; n++)
-    if (stream == STREAM(n) && !is_alive[n])
-      interleave_note("a stream is visited that was destroyed");
+    if (stream == STREAM(n) && !is_alive[n]) interleave_note("a stream is visited that was destroyed");
 }
 
 static void visit_streams(void)
@@ -371,7 +371,11 @@ static const struct interleave_scenario scenarios[] = {
     {"a name beside the last release", begin_stack, {use_by_name, release}, end_without_stack, 6},
     {"a pin that becomes a reference", begin_stack, {pin_and_retain, release}, end_without_stack, 6},
     {"two releases", begin_two_references, {release, release}, end_without_stack, INTERLEAVE_UNBOUNDED},
-    {"a release that may be the last", begin_two_references, {try_and_release, release}, end_without_stack, INTERLEAVE_UNBOUNDED},
+    {"a release that may be the last",
+     begin_two_references,
+     {try_and_release, release},
+     end_without_stack,
+     INTERLEAVE_UNBOUNDED},
     {"two walks", begin_stack, {walk, pin_and_retain}, release, 6},
     {"a walk beside a new stack", begin_stack, {walk, add_and_release}, end_with_two, 6},
     {"a call beside hipmm_finalize()", begin_known_call, {call_twice, finalize}, NULL, 6},

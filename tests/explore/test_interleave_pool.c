@@ -175,7 +175,8 @@ static void open_resource(const struct hipmm_plugin *type, const void *options)
 {
   struct hipmm_resource *upstream = device_begin(capacity);
   plugin = type;
-  if (plugin->create(&device_services, options, &upstream, 1, &resource)) interleave_note("the resource is not created");
+  if (plugin->create(&device_services, options, &upstream, 1, &resource))
+    interleave_note("the resource is not created");
   if (interleave_mistake == NO_FENCE) interleave_drop_fences();
   const struct pool *pool = resource;
   for (int i = 0; type == &pool_LTX_hipmm_plugin && i < INTERLEAVE_THREADS; i++) {
@@ -336,12 +337,12 @@ static void end_with_one_free(void)
 
 static const struct interleave_scenario scenarios[] = {
     {"pool: a block freed twice", begin_with_shared_block, {free_shared, free_shared}, end_with_one_free, 2},
+    {"pool: a thread's end beside a trim", begin_pool, {use_small_and_end, trim}, end, 2},
     {"pool: a hit beside a trim", begin_pool, {use_small_twice, trim}, end, 2},
     {"pool: a hit beside a count", begin_pool, {use_small, count}, end, 2},
     {"pool: hits beside growth", begin_full_pool, {try_small_twice, get_all}, end_full, 2},
     {"pool: a hit beside a stream's end", begin_with_stream, {use_small, retire}, end, 2},
     {"pool: a new stream beside the end of another", begin_with_stream, {use_other_stream, trim}, end, 2},
-    {"pool: a thread's end beside a trim", begin_pool, {use_small_and_end, trim}, end, 2},
     {"pool: a thread's end beside growth", begin_full_pool, {try_small_and_end, get_all}, end_full, 2},
     {"pool: two ends", begin_pool, {use_small_and_end, use_small_and_end}, end, 2},
     {"pool: a first cache beside an end", begin_beside_new, {use_small, use_small_and_end}, end, 2},
@@ -355,7 +356,11 @@ static const struct interleave_scenario scenarios[] = {
     {"arena: a hit beside a stream's end", begin_arena_with_stream, {use_small, retire}, end, 2},
     {"arena: each frees the other's block", begin_arena_with_blocks, {give_second_and_get, give_first_and_get}, end, 2},
     {"arena: a thread's end beside a trim", begin_arena, {use_small_and_end, trim}, end, 1},
-    {"arena: a thread's end beside the free of its block", begin_arena_with_blocks, {use_small_and_end, give_first}, end, 2},
+    {"arena: a thread's end beside the free of its block",
+     begin_arena_with_blocks,
+     {use_small_and_end, give_first},
+     end,
+     2},
     {"arena: a block freed twice", begin_arena_with_shared_block, {free_shared, free_shared}, end_with_one_free, 2},
 };
 
