@@ -95,6 +95,9 @@ class Baselines:
         return (known["wall"], known["cpu"]) if known["passed"] else None
 
 
+Plan = collections.namedtuple("Plan", "programs libraries objects is_run")  # programs: (name, limits)
+
+
 class Run:
     def __init__(self, options, rows, results):
         self.options, self.rows, self.results = options, rows, results
@@ -120,9 +123,9 @@ class Run:
         return [site for _, site in sorted(ranked, key=lambda entry: (
             entry[0], kinds.index(entry[1].kind) if kinds else 0))]
 
-    def programs_for(self, site):
+    def plan_for(self, site):
         """The programs that run the line, or all of tests.txt if none does: the likeliest first, for the time it takes."""
-        _, programs = tests_of(self.rows, site.name)
+        targets, programs = tests_of(self.rows, site.name)
         times = {program: self.baselines.of(program) for program in programs}
         usable = [program for program in programs if times[program] and times[program][0] <= self.options.most_seconds]
         running = [program for program in usable if self.coverage.runs(program, site)]
@@ -132,40 +135,40 @@ class Run:
             likely = 3 * of_file[program] + of_folder[program] + 2 / (1 + programs.index(program))
             return likely / (0.2 + times[program][0])
 
-        return sorted(running or usable, key=gain, reverse=True), times, bool(running)
+        chosen = [(program, Limits(*times[program])) for program in sorted(running or usable, key=gain, reverse=True)]
+        return Plan(chosen, self.commands.outputs_of(targets), self.coverage.objects_of(site), bool(running))
 
-    def judge(self, site, mutant):
+    def judge(self, plan, mutant=None):
         """(result, by)"""
-        programs, times, is_run = self.programs_for(site)
-        libraries = self.commands.outputs_of(tests_of(self.rows, site.name)[0])
-        objects, is_other = self.coverage.objects_of(site), False
-        for program in programs:
-            if mutant and not mutant.build_for(program, libraries, objects):
+        is_other = False
+        for program, limits in plan.programs:
+            if mutant and not mutant.build_for(program, plan.libraries, plan.objects):
                 continue
             is_other = True
             outcome = run_program(os.path.join(self.workspace.build, program), self.workspace.build,
-                                  self.workspace.environment(), Limits(*times[program]))
+                                  self.workspace.environment(), limits)
             self.workspace.empty_scratch()
             if outcome.result != "passed":
                 return "killed", f"{program}: {outcome.case or 'did not end'}"
         if not is_other:
             return "same", ""
-        return "survived", "" if is_run else "no program of tests.txt runs the line"
+        return "survived", "" if plan.is_run else "no program of tests.txt runs the line"
 
     def try_site(self, site):
+        """The plan is made first, while the tree is as it was measured."""
         began, text = time.monotonic(), read(self.workspace.path(site.name))
-        changed = site.apply(text)
+        changed, plan, diff = site.apply(text), self.plan_for(site), ""
         try:
             with Mutant(self.commands, self.workspace.tree, site.name, changed) as mutant:
-                result, by = self.judge(site, mutant)
+                result, by = self.judge(plan, mutant)
         except DoesNotCompile as error:
             lines = [line for line in str(error).split("\n") if "error" in line] + [str(error)[:200]]
             result, by = "invalid", lines[0][:200]
-        diff = ""
         if result == "survived":
             lines = difflib.unified_diff(text.split("\n"), changed.split("\n"), site.name, site.name, n=3, lineterm="")
             diff = "\n".join(lines)
         self.results.add(site, result, by, diff, time.monotonic() - began)
+        return plan
 
     def go(self):
         end = time.monotonic() + self.options.seconds
@@ -174,9 +177,9 @@ class Run:
         for number, site in enumerate(sites):
             if time.monotonic() > end:
                 break
-            self.try_site(site)
+            plan = self.try_site(site)
             if number % CONTROL == CONTROL - 1:
-                result, by = self.judge(site, None)
+                result, by = self.judge(plan)
                 print(f"control: {result} {by}", flush=True)
                 if result == "killed":
                     raise SystemExit(f"a test failed without a change: {by}")
