@@ -166,9 +166,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, close_streams)
   const struct CMUnitTest tests[] = {
-      TEST(asks_only_about_work_that_has_not_completed), TEST(waits_only_for_work_that_has_not_completed),
-      TEST(marks_an_epoch_once),                         TEST(forgets_a_stream_once),
-      TEST(loses_a_stream_once),                         TEST(refuses_a_stream_that_has_no_id_left),
+      TEST(asks_only_about_work_that_has_not_completed),
+      TEST(waits_only_for_work_that_has_not_completed),
+      TEST(marks_an_epoch_once),
+      TEST(forgets_a_stream_once),
+      TEST(loses_a_stream_once),
+      TEST(refuses_a_stream_that_has_no_id_left),
       TEST(knows_streams_whose_places_collide),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
