@@ -305,6 +305,54 @@ static void takes_a_block_of_another_arena_before_it_fails(void **state)
   fixture_drop_stream(second);
 }
 
+/* What another thread frees after the allocation has waited for the device. */
+static struct {
+  void *block;
+  hipmm_stream_t stream;
+  int waits, failures;
+} meanwhile;
+
+static void *free_meanwhile(void *unused)
+{
+  (void)unused;
+  meanwhile.failures += fixture_usual_hip()->MemsetAsync(meanwhile.block, 1, 1000, meanwhile.stream) != 0;
+  meanwhile.failures += hipmm_deallocate(NULL, meanwhile.block, 1000, meanwhile.stream) != HIPMM_OK;
+  return NULL;
+}
+
+static int wait_and_free(void)
+{
+  pthread_t thread;
+  int code = fixture_usual_hip()->DeviceSynchronize();
+  if (++meanwhile.waits == 2 && !pthread_create(&thread, NULL, free_meanwhile, NULL)) pthread_join(thread, NULL);
+  return code;
+}
+
+static void waits_for_what_another_arena_got_meanwhile(void **state)
+{
+  void *blocks[2000], *ptr;
+  size_t n = 0;
+  (void)state;
+  needs_software();
+  fixture_start_with("'scheduler': 'stepped'",
+                     "'stack': [{'type': 'arena', 'maximum_size': '1MiB', 'record': 'lazy'}, 'device']");
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
+  while (n < 2000 && !hipmm_allocate(NULL, 1000, first, &blocks[n])) n++;
+  memset(&meanwhile, 0, sizeof meanwhile);
+  meanwhile.block = blocks[n / 2];
+  meanwhile.stream = first;
+  fixture_lend_hip()->DeviceSynchronize = wait_and_free;
+  assert_ok(hipmm_allocate(NULL, 1000, second, &ptr));
+  fixture_take_hip_back();
+  assert_ptr_equal(ptr, blocks[n / 2]);
+  assert_true(meanwhile.waits > 1);
+  assert_int_equal(meanwhile.failures, 0);
+  assert_int_equal(software()->pending(), 0);
+  for (size_t i = 0; i < n; i++) fixture_free(blocks[i], 1000, i == n / 2 ? second : first);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
+}
+
 static void exchanges_small_chunks_for_a_large_one(void **state)
 {
   void *blocks[4];
@@ -773,6 +821,7 @@ int main(void)
       TEST(makes_memory_of_a_retired_stream_anybodys),
       TEST(becomes_one_block_again),
       TEST(takes_a_block_of_another_arena_before_it_fails),
+      TEST(waits_for_what_another_arena_got_meanwhile),
       TEST(exchanges_small_chunks_for_a_large_one),
       TEST(says_what_it_holds_when_the_upstream_has_no_more),
       TEST(dumps_what_it_has_when_it_fails),
