@@ -149,7 +149,7 @@ class Run:
                                   self.workspace.environment(), limits)
             self.workspace.empty_scratch()
             if outcome.result != "passed":
-                return "killed", f"{program}: {outcome.case or 'did not end'}"
+                return "killed", f"{program}: {outcome.case}"
         if not is_other:
             return "same", ""
         return "survived", "" if plan.is_run else "no program of tests.txt runs the line"

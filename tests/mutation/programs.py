@@ -26,7 +26,7 @@ class Limits:
 
 
 class Outcome:
-    """`result` is passed, failed or hung; `case` the first test that failed."""
+    """`result` is passed, failed or hung; `case` the first test that failed, or how the program ended."""
 
     def __init__(self, result, case, wall, cpu):
         self.result, self.case, self.wall, self.cpu = result, case, wall, cpu
@@ -110,7 +110,7 @@ def run_program(path, folder, env, limits=None):
     if not result:
         looped = process.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
         result = "hung" if looped else "failed" if process.returncode else "passed"
-    case = failed_case(output) or (f"signal {-process.returncode}" if process.returncode < 0 else "")
+    case = failed_case(output) or ("did not end" if result == "hung" else f"status {process.returncode}")
     return Outcome(result, case, time.monotonic() - began, usage.ru_utime + usage.ru_stime)
 
 
