@@ -210,6 +210,29 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
 
 /* Frees a block on `first` with work pending, then allocates the memory on `second`, whose bytes must be there in the
  * end. */
+/* Large memory of another stream; and small blocks of an arena's own that another stream freed. */
+static void uses_what_has_passed_and_waits_for_nothing(void **state)
+{
+  static const size_t sizes[] = {4 * MIB, 1000};
+  (void)state;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    void *blocks[5000], *ptr;
+    int n = 0;
+    fixture_start("'stack': [{'type': 'arena', 'maximum_size': '4MiB', 'record': 'lazy'}, 'device']");
+    hipmm_stream_t own = fixture_stream(), user = fixture_stream();
+    while (n < 5000 && !hipmm_allocate(NULL, sizes[i], own, &ptr)) blocks[n++] = ptr;
+    assert_int_equal(fixture_hip()->StreamSynchronize(own), 0);
+    int64_t waits = fixture_value("arena", "stream_waits");
+    for (int k = 0; k < n; k++) fixture_free(blocks[k], sizes[i], user);
+    assert_int_equal(fixture_hip()->StreamSynchronize(user), 0);
+    fixture_free(fixture_allocate(sizes[i], own), sizes[i], own);
+    assert_int_equal(fixture_value("arena", "stream_waits"), waits);
+    fixture_drop_stream(own);
+    fixture_drop_stream(user);
+    assert_ok(hipmm_finalize());
+  }
+}
+
 static void hand_over(hipmm_stream_t first, hipmm_stream_t second, size_t bytes)
 {
   unsigned char *ptr = fixture_allocate(bytes, first);
@@ -816,6 +839,7 @@ int main(void)
       TEST(reuses_on_the_same_stream_without_a_call),
       TEST(never_waits_on_the_host_when_it_frees),
       TEST(waits_for_a_stream_and_not_for_the_device_where_it_may),
+      TEST(uses_what_has_passed_and_waits_for_nothing),
       TEST(orders_streams_however_it_records),
       TEST(never_uses_a_stream_that_may_be_gone),
       TEST(makes_memory_of_a_retired_stream_anybodys),
