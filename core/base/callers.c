@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* callers.c: the slots of threads, and the wait for all of them. Called by lifecycle.c. Never allocates for a thread
- * whose slot can come from one that ended. */
+/* callers.c: the slots of threads, and the wait for all of them. Called by lifecycle.c and stack_list.c. Never allocates for a
+ * thread whose slot can come from one that ended. */
 #include "callers.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static const unsigned TOLD_PART = 60; /* of the patience, after which the user is told of the wait */
+
+unsigned callers_patience_ms = 60000;
 
 static struct caller callers_rest; /* the place of all threads that have none of their own, being at their end */
 
@@ -16,11 +23,23 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-static void callers_return_slot(void *caller)
+static atomic_uint lost;
+
+unsigned callers_lost(void)
 {
+  return atomic_load(&lost);
+}
+
+/* A thread that ends in a function of the program ends in a call. */
+static void callers_return_slot(void *caller_)
+{
+  struct caller *caller = caller_;
   caller_here = (struct caller_here){.place = &callers_rest};
-  atomic_store(&((struct caller *)caller)->inside, 0); /* a cancelled thread may end in a call */
-  atomic_store(&((struct caller *)caller)->is_taken, false);
+  bool is_inside = atomic_exchange(&caller->inside, 0), is_walking = atomic_exchange(&caller->walks, 0);
+  bool is_in_program = atomic_exchange(&caller->in_program, 0);
+  if (is_inside || is_walking || is_in_program) atomic_fetch_add(&lost, 1);
+  atomic_fetch_add(&caller->walks_over, is_walking);
+  atomic_store(&caller->is_taken, false);
 }
 
 /* From the first call on the object that this code is in stays loaded, whoever closes it: threads call it at their end, and
@@ -63,6 +82,7 @@ static void callers_find_place(struct caller_here *here)
     atomic_store(&caller->is_taken, false);
     caller = NULL;
   }
+  if (caller) atomic_store(&caller->thread, gettid());
   here->place = caller ? caller : &callers_rest;
   here->light = atomic_load(&asymmetric_fence_is_light) ? caller : NULL;
 }
@@ -88,12 +108,110 @@ void caller_leave_refused(struct caller_here *here)
   if (is_outermost && place != &callers_rest) atomic_fetch_add(&place->refusals, 1);
 }
 
-/* Once a call of the thread was refused, which was in no other call, those from before are over. */
-static void callers_await_slot(const struct caller *caller)
+/* ---- Walks and functions of the program ---- */
+
+/* Only the outermost walk of a thread is counted. */
+void caller_begin_walk(struct caller_here *here)
 {
+  if (!here->place) callers_find_place(here);
+  if (!here->walks++) atomic_fetch_add(&here->place->walks, 1);
+}
+
+void caller_end_walk(struct caller_here *here)
+{
+  if (--here->walks) return;
+  if (here->place != &callers_rest) atomic_fetch_add(&here->place->walks_over, 1);
+  atomic_fetch_sub(&here->place->walks, 1);
+}
+
+/* A function that was entered without a place is left without a count: those that were entered since then, with a place, are
+ * left before. */
+void caller_enter_program(struct caller_here *here, bool has_place)
+{
+  if (has_place && !here->place) callers_find_place(here);
+  struct caller *place = here->place;
+  if (!place || place == &callers_rest) return;
+  unsigned calls = atomic_load_explicit(&place->program_calls, memory_order_relaxed);
+  atomic_store_explicit(&place->program_calls, calls + 1, memory_order_relaxed);
+  atomic_store_explicit(&place->in_program, ++here->in_program, memory_order_relaxed);
+}
+
+void caller_leave_program(struct caller_here *here)
+{
+  if (!here->in_program) return;
+  atomic_store_explicit(&here->place->in_program, --here->in_program, memory_order_relaxed);
+}
+
+/* ---- Waiting ---- */
+
+/* What is known of the functions of the program that run. */
+struct callers_programs {
+  bool any;
+  unsigned calls; /* of such functions that have begun, in all threads */
+};
+
+static struct callers_programs callers_look_at_programs(void)
+{
+  struct callers_programs programs = {.calls = 0};
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) {
+    programs.any = programs.any || atomic_load(&caller->in_program);
+    programs.calls += atomic_load(&caller->program_calls);
+  }
+  return programs;
+}
+
+struct callers_wait {
+  unsigned turn, calls; /* of the program's functions, */
+  uint64_t since_ms;    /* none since then */
+  bool is_told;
+};
+
+static uint64_t callers_now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Waits for a while, for a call of `thread`. False: the wait is to be given up. One that was given up for the same functions
+ * of the program is not repeated. */
+static bool callers_pause(int thread, struct callers_wait *wait, void (*tell)(int thread))
+{
+  static struct callers_programs given_up;
+  struct callers_programs programs = callers_look_at_programs();
+  uint64_t now_ms = callers_now_ms(), waited_ms;
+  if (!wait->turn || programs.calls != wait->calls || !(programs.any || callers_lost())) wait->since_ms = now_ms;
+  wait->calls = programs.calls;
+  waited_ms = now_ms - wait->since_ms;
+  if (waited_ms >= callers_patience_ms) given_up = programs;
+  if (waited_ms >= callers_patience_ms || (programs.any && given_up.any && programs.calls == given_up.calls))
+    return false;
+  if (!wait->is_told && waited_ms > callers_patience_ms / TOLD_PART) {
+    wait->is_told = true;
+    tell(thread);
+  }
+  asymmetric_fence_pause(wait->turn++);
+  return true;
+}
+
+/* Once a call of the thread was refused, which was in no other call, those from before are over. */
+static bool callers_await_slot(const struct caller *caller, void (*tell)(int thread))
+{
+  struct callers_wait wait = {.turn = 0};
   unsigned refusals = atomic_load(&caller->refusals);
-  for (unsigned turn = 0; atomic_load(&caller->inside) && atomic_load(&caller->refusals) == refusals; turn++)
-    asymmetric_fence_pause(turn);
+  while (atomic_load(&caller->inside) && atomic_load(&caller->refusals) == refusals)
+    if (!callers_pause(atomic_load(&caller->thread), &wait, tell)) return false;
+  return true;
+}
+
+/* Once a walk is over, one that began before is over. Of several threads in one place that shows nothing, and is not counted. */
+static bool callers_await_walk(const struct caller *caller, const atomic_uint *awaited, void (*tell)(int thread))
+{
+  struct callers_wait wait = {.turn = 0};
+  unsigned over = atomic_load(&caller->walks_over);
+  while ((!awaited || atomic_load(awaited)) && atomic_load(&caller->walks) && atomic_load(&caller->walks_over) == over)
+    if (!callers_pause(atomic_load(&caller->thread), &wait, tell)) return false;
+  return true;
 }
 
 /* Whether the place was seen without a call, or with `own` alone, at least once. */
@@ -116,9 +234,18 @@ bool callers_have_left(void)
   return have_left && callers_was_left(&callers_rest, here->place == &callers_rest);
 }
 
-void callers_await(void)
+int callers_await(void (*tell)(int thread))
 {
   asymmetric_fence_heavy();
-  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) callers_await_slot(caller);
-  callers_await_slot(&callers_rest);
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next)
+    if (!callers_await_slot(caller, tell)) return atomic_load(&caller->thread);
+  callers_await_slot(&callers_rest, tell);
+  return 0;
+}
+
+void callers_await_walks(const atomic_uint *awaited, void (*tell)(int thread))
+{
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next)
+    if (!callers_await_walk(caller, awaited, tell)) atomic_fetch_add(&lost, 1);
+  if (!callers_await_walk(&callers_rest, awaited, tell)) atomic_fetch_add(&lost, 1);
 }

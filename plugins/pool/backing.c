@@ -25,7 +25,7 @@ enum hipmm_status backing_open(struct backing *backing, struct heap *heap, const
       backing->self = &backing->granules;
       backing->held = &backing->granules.chunks.held;
       services->log(services, HIPMM_LOG_INFO, "growth mapped: chunks of %llu bytes and more",
-                    (unsigned long long)backing->granules.chunks.granule_bytes);
+                    (unsigned long long)backing->granules.chunks.addresses.granule_bytes);
       return HIPMM_OK;
     }
     reason = backing_reason_not_mapped(upstream, status);

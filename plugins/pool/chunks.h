@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* chunks.h: reserved ranges of addresses, and the chunks of physical memory that are mapped there. A chunk is a whole
- * number of granules, and a granule is the smallest chunk of the runtime. The driver's price is per chunk, not per byte.
- * Called by granules.c, idle.c and backing.c. Knows nothing of blocks. The caller holds the pool's lock.
+/* chunks.h: the chunks of physical memory that are mapped under a pool's addresses (addresses.h). A chunk is a whole number of
+ * granules. The driver's price is per chunk, not per byte. Called by granules.c, idle.c and backing.c. Knows nothing of
+ * blocks. The caller holds the pool's lock.
  *
  * A chunk has one current mapping, or it is an unmapped chunk. Where the upstream allows several mappings of one chunk,
  * a detached chunk keeps its old mapping as an alias mapping. To make an alias mapping the current one again costs
@@ -12,13 +12,8 @@
 #ifndef HIPMM_PLUGINS_POOL_CHUNKS_H
 #define HIPMM_PLUGINS_POOL_CHUNKS_H
 
+#include "addresses.h"
 #include "backing_ops.h"
-
-#include <hipmm/plugin.h>
-
-#include <stdbool.h>
-
-enum { CHUNK_NONE = 0 /* ids start at 1 */ };
 
 struct chunk {
   void *handle;      /* NULL: its memory was given back, see is_away */
@@ -30,31 +25,11 @@ struct chunk {
   bool is_exported;  /* as of the last suspend: a block of it is exported, so it kept its memory */
 };
 
-/* One record for each granule of addresses, numbered from 1 through all ranges: the mapping that begins there. */
-struct mapping {
-  uint32_t chunk;  /* CHUNK_NONE: no mapping begins here */
-  uint32_t next;   /* mapping of the chunk; 0: the last */
-  uint32_t stream; /* of an alias mapping: the stream that last used these addresses; 0: its work has completed */
-  uint64_t epoch;  /* of that work (stream_order.h) */
-};
-
-/* A reserved range of addresses. */
-struct range {
-  uint64_t start, bytes;
-  uint32_t first; /* number of its first granule */
-  struct mapping *mappings;
-  uint64_t *committed; /* a bit for each granule: it lies in a current mapping */
-  uint64_t *mapped;    /* a bit for each granule: it lies in any mapping */
-};
-
-enum { MAX_RANGES = 32 };
-
 struct chunks {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   const struct hipmm_mapping *ops;
-  uint64_t granule_bytes; /* a power of two */
-  bool may_alias;         /* a chunk may have several mappings */
+  bool may_alias; /* a chunk may have several mappings */
   struct held held;
   bool is_suspended;   /* nothing may be created or mapped (suspend.h) */
   uint64_t away_bytes; /* of the memory held: given back, and needed to resume */
@@ -62,8 +37,7 @@ struct chunks {
   uint32_t count;    /* records ever used, 0 included */
   uint32_t unused;   /* list of records to use again */
   uint32_t unmapped; /* list of unmapped chunks: neither mapping nor destroying them succeeded */
-  uint32_t n_ranges;
-  struct range ranges[MAX_RANGES];
+  struct addresses addresses;
 };
 
 /* Why growth `auto` should not use the upstream's mapping; NULL if there is no objection, or no mapping. */
@@ -81,26 +55,6 @@ bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_out, si
 
 /* Reserves another range of at least `bytes`. */
 enum hipmm_status chunks_reserve(struct chunks *chunks, uint64_t bytes, const struct range **range_out);
-
-/* Gives the last range back, of which nothing is committed. */
-void chunks_unreserve_last(struct chunks *chunks);
-
-/* The address of the first, or the last, granule in [start, end) that is committed, or uncommitted, as asked; `end` if
- * there is none. Both are multiples of the granule in one range. */
-uint64_t chunks_first(const struct chunks *chunks, uint64_t start, uint64_t end, bool committed);
-uint64_t chunks_last(const struct chunks *chunks, uint64_t start, uint64_t end, bool committed);
-
-/* The number of uncommitted granules in [start, end), which is as above. */
-uint32_t chunks_uncommitted(const struct chunks *chunks, uint64_t start, uint64_t end);
-
-/* The chunk that is mapped at the granule, and the address where that mapping begins; CHUNK_NONE if there is none. */
-uint32_t chunks_at(const struct chunks *chunks, uint64_t address, uint64_t *begin_out);
-
-/* The mapping of that number. */
-const struct mapping *chunks_mapping(const struct chunks *chunks, uint32_t mapping);
-
-/* The last alias mapping in [start, end), in which nothing is committed; 0 if there is none. */
-uint32_t chunks_last_alias(const struct chunks *chunks, uint64_t start, uint64_t end);
 
 /* No work uses these addresses any more. */
 enum hipmm_status chunks_unmap_alias(struct chunks *chunks, uint32_t mapping);
@@ -143,7 +97,7 @@ static inline struct chunk *chunk_of(const struct chunks *chunks, uint32_t id)
 
 static inline uint64_t chunk_bytes(const struct chunks *chunks, uint32_t id)
 {
-  return chunk_of(chunks, id)->granules * chunks->granule_bytes;
+  return chunk_of(chunks, id)->granules * chunks->addresses.granule_bytes;
 }
 
 /* Whether a mapping of the chunk begins at `address`. */
@@ -151,15 +105,5 @@ bool chunk_is_mapped_at(const struct chunks *chunks, uint32_t id, uint64_t addre
 
 /* The address of the chunk's current mapping. */
 uint64_t chunk_address(const struct chunks *chunks, uint32_t id);
-
-static inline uint64_t chunks_round_up(const struct chunks *chunks, uint64_t bytes)
-{
-  return (bytes + chunks->granule_bytes - 1) & ~(chunks->granule_bytes - 1);
-}
-
-static inline uint64_t chunks_round_down(const struct chunks *chunks, uint64_t bytes)
-{
-  return bytes & ~(chunks->granule_bytes - 1);
-}
 
 #endif

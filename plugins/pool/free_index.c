@@ -57,11 +57,11 @@ uint32_t free_index_any(const struct free_index *index, const struct blocks *blo
   return id;
 }
 
-uint64_t free_index_bytes(const struct free_index *index, const struct blocks *blocks)
+uint64_t free_index_bytes(const struct free_index *index, const struct blocks *blocks, uint64_t enough)
 {
   uint64_t bytes = 0;
   for (enum kind kind = KIND_BUSY; kind < KINDS; kind++)
-    for (uint32_t id = BLOCK_NONE; (id = free_index_next(index, blocks, kind, id));)
+    for (uint32_t id = BLOCK_NONE; bytes < enough && (id = free_index_next(index, blocks, kind, id));)
       bytes += block_of(blocks, id)->bytes;
   return bytes;
 }

@@ -175,8 +175,8 @@ uint32_t free_index_next(const struct free_index *index, const struct blocks *bl
 /* The block that holds all of [start, end), which is at least a granule. Gives up after some steps: BLOCK_NONE. */
 uint32_t free_index_holding(const struct free_index *index, const struct blocks *blocks, uint64_t start, uint64_t end);
 
-/* The sum of all blocks. Visits them. */
-uint64_t free_index_bytes(const struct free_index *index, const struct blocks *blocks);
+/* The sum of all blocks, which are visited until the sum is at least `enough`. */
+uint64_t free_index_bytes(const struct free_index *index, const struct blocks *blocks, uint64_t enough);
 
 /* Any block; BLOCK_NONE when empty. */
 uint32_t free_index_any(const struct free_index *index, const struct blocks *blocks);

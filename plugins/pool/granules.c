@@ -13,7 +13,8 @@ enum { STEP_SHARE = 128 };
 static uint32_t granules_uncommitted_in(const void *opaque, uint64_t start, uint64_t end)
 {
   const struct chunks *chunks = opaque;
-  return chunks_uncommitted(chunks, chunks_round_down(chunks, start), chunks_round_up(chunks, end));
+  return addresses_uncommitted(&chunks->addresses, addresses_round_down(&chunks->addresses, start),
+                               addresses_round_up(&chunks->addresses, end));
 }
 
 enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
@@ -23,7 +24,7 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
   granules->slack = (struct slack){.wanted_bytes = slack_bytes};
   enum hipmm_status status = chunks_open(&granules->chunks, services, upstream, maximum_bytes);
   if (status) return status;
-  heap->blocks.granule_bytes = granules->chunks.granule_bytes;
+  heap->blocks.granule_bytes = granules->chunks.addresses.granule_bytes;
   heap->uncommitted_in = granules_uncommitted_in;
   heap->chunks = &granules->chunks;
   return HIPMM_OK;
@@ -40,7 +41,7 @@ struct hole {
 
 static uint64_t granules_hole_end(const struct chunks *chunks, const struct hole *hole)
 {
-  return hole->address + hole->granules * chunks->granule_bytes;
+  return hole->address + hole->granules * chunks->addresses.granule_bytes;
 }
 
 /* The last hole in [start, end). If it reaches `end`, the uncommitted granules behind it, up to `limit`, fit too. */
@@ -48,14 +49,16 @@ static bool granules_last_hole(const struct chunks *chunks, uint64_t start, uint
                                struct hole *hole_out)
 {
   enum { MOST_FIT = 1 << 12 };
-  uint64_t last = chunks_last(chunks, start, end, false);
+  uint64_t last = addresses_last(&chunks->addresses, start, end, false);
   if (last == end) return false;
-  uint64_t stop = last + chunks->granule_bytes, before = last > start ? chunks_last(chunks, start, last, true) : last;
-  hole_out->address = before == last ? start : before + chunks->granule_bytes;
-  hole_out->granules = (stop - hole_out->address) / chunks->granule_bytes;
-  if (limit > stop + MOST_FIT * chunks->granule_bytes) limit = stop + MOST_FIT * chunks->granule_bytes;
-  if (limit > stop) stop = chunks_first(chunks, stop, limit, true);
-  hole_out->fit = (stop - hole_out->address) / chunks->granule_bytes;
+  uint64_t stop = last + chunks->addresses.granule_bytes,
+           before = last > start ? addresses_last(&chunks->addresses, start, last, true) : last;
+  hole_out->address = before == last ? start : before + chunks->addresses.granule_bytes;
+  hole_out->granules = (stop - hole_out->address) / chunks->addresses.granule_bytes;
+  if (limit > stop + MOST_FIT * chunks->addresses.granule_bytes)
+    limit = stop + MOST_FIT * chunks->addresses.granule_bytes;
+  if (limit > stop) stop = addresses_first(&chunks->addresses, stop, limit, true);
+  hole_out->fit = (stop - hole_out->address) / chunks->addresses.granule_bytes;
   return true;
 }
 
@@ -99,16 +102,17 @@ static bool granules_restore_alias(struct granules *granules, struct heap *heap,
 {
   struct chunks *chunks = &granules->chunks;
   uint64_t begin;
-  uint32_t chunk = chunks_at(chunks, granules_hole_end(chunks, hole) - chunks->granule_bytes, &begin);
+  uint32_t chunk =
+      addresses_chunk_at(&chunks->addresses, granules_hole_end(chunks, hole) - chunks->addresses.granule_bytes, &begin);
   if (!chunk || begin < hole->address) return false;
-  if (begin + chunk_bytes(chunks, chunk) > hole->address + hole->fit * chunks->granule_bytes) return false;
+  if (begin + chunk_bytes(chunks, chunk) > hole->address + hole->fit * chunks->addresses.granule_bytes) return false;
   uint32_t holder = granules_idle_holder(chunks, heap, chunk, target);
   if (!holder || idle_detach_chunk(chunks, heap, chunk, holder, holder != target->id)) return false;
   chunk_map(chunks, chunk, begin); /* it is mapped there, so this cannot fail */
   target->block->uncommitted -= chunk_of(chunks, chunk)->granules;
   if (block_of(&heap->blocks, holder)->stream != STREAM_READY)
     granules_mark_pending(target, heap, begin + chunk_bytes(chunks, chunk));
-  hole->granules = hole->fit = (begin - hole->address) / chunks->granule_bytes;
+  hole->granules = hole->fit = (begin - hole->address) / chunks->addresses.granule_bytes;
   granules->returns++;
   return true;
 }
@@ -143,8 +147,8 @@ static enum hipmm_status granules_create_in_slack(struct granules *granules, con
                                                   uint32_t *chunk_out)
 {
   struct chunks *chunks = &granules->chunks;
-  uint64_t growth = slack_growth(&granules->slack, chunks) / chunks->granule_bytes;
-  uint64_t step = chunks->held.bytes / STEP_SHARE / chunks->granule_bytes;
+  uint64_t growth = slack_growth(&granules->slack, chunks) / chunks->addresses.granule_bytes;
+  uint64_t step = chunks->held.bytes / STEP_SHARE / chunks->addresses.granule_bytes;
   struct hole wanted = *hole;
   if (wanted.granules < step) wanted.granules = step;
   if (wanted.granules > hole->fit) wanted.granules = hole->fit;
@@ -177,7 +181,7 @@ static enum hipmm_status granules_map_chunk(struct chunks *chunks, struct heap *
   uint64_t end = address + chunk_bytes(chunks, chunk);
   bool is_there = chunk_is_mapped_at(chunks, chunk, address);
   enum hipmm_status status = HIPMM_OK;
-  while (!is_there && !status && (alias = chunks_last_alias(chunks, address, end))) {
+  while (!is_there && !status && (alias = addresses_last_mapping(&chunks->addresses, address, end))) {
     status = idle_await_mapping(chunks, heap, alias, target->stream);
     if (!status) status = chunks_unmap_alias(chunks, alias);
   }
@@ -194,7 +198,7 @@ static enum hipmm_status granules_commit_range(struct granules *granules, struct
 {
   struct chunks *chunks = &granules->chunks;
   struct hole hole;
-  uint64_t limit = chunks_round_down(chunks, target->block->start + target->block->bytes);
+  uint64_t limit = addresses_round_down(&chunks->addresses, target->block->start + target->block->bytes);
   while (granules_last_hole(chunks, start, target->end, limit, &hole)) {
     uint32_t chunk;
     bool pending;
@@ -204,7 +208,7 @@ static enum hipmm_status granules_commit_range(struct granules *granules, struct
     if (status) return status;
     /* At the end of the hole, so that the rest is one hole again. */
     uint64_t size = chunk_of(chunks, chunk)->granules, left = size < hole.granules ? hole.granules - size : 0;
-    uint64_t address = hole.address + left * chunks->granule_bytes;
+    uint64_t address = hole.address + left * chunks->addresses.granule_bytes;
     status = granules_map_chunk(chunks, heap, target, chunk, address);
     if (status) return status;
     if (pending) granules_mark_pending(target, heap, address + chunk_bytes(chunks, chunk));
@@ -222,10 +226,10 @@ static enum hipmm_status granules_find(struct granules *granules, struct heap *h
   if (*id_out) return HIPMM_OK;
   enum hipmm_status status = chunks_reserve(chunks, request_fit_bytes(request), &range);
   if (status) return status;
-  uint32_t uncommitted = (uint32_t)(range->bytes / chunks->granule_bytes);
+  uint32_t uncommitted = (uint32_t)(range->bytes / chunks->addresses.granule_bytes);
   *id_out = heap_add_region(heap, range->start, range->bytes, uncommitted, STREAM_READY);
   if (*id_out) return HIPMM_OK;
-  chunks_unreserve_last(chunks);
+  addresses_unreserve_last(&chunks->addresses);
   return chunks->services->refuse(chunks->services, HIPMM_E_OUT_OF_MEMORY,
                                   "no host memory left to manage {0:bytes} of addresses", request->bytes, 0, 0);
 }
@@ -243,7 +247,8 @@ static enum hipmm_status granules_commit_block(struct granules *granules, struct
                                                uint64_t start)
 {
   heap_unlink(heap, target->id);
-  enum hipmm_status status = granules_commit_range(granules, heap, target, chunks_round_down(&granules->chunks, start));
+  enum hipmm_status status =
+      granules_commit_range(granules, heap, target, addresses_round_down(&granules->chunks.addresses, start));
   heap_link(heap, target->id);
   if (status && target->pending_end) heap_mark_pending(heap, target->id, UINT64_MAX, target->stream);
   return status;
@@ -258,7 +263,8 @@ static enum hipmm_status granules_check_available(void *self, const struct heap 
   uint64_t idle = chunks->held.bytes - heap->live_bytes;
   if (request->bytes <= idle) return HIPMM_OK;
   uint64_t more = request->bytes - idle;
-  if (more / chunks->granule_bytes < MANY_CHUNKS * slack_chunk_limit(&granules->slack, chunks)) return HIPMM_OK;
+  if (more / chunks->addresses.granule_bytes < MANY_CHUNKS * slack_chunk_limit(&granules->slack, chunks))
+    return HIPMM_OK;
   /* A capture forbids the calls that would tell. */
   if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK;
   return chunks_check_available(chunks, more);
@@ -272,12 +278,12 @@ static enum hipmm_status granules_commit_request(struct granules *granules, stru
   enum hipmm_status status = granules_find(granules, heap, request, &id);
   if (status) return status;
   uint64_t start = heap_start_in(heap, id, request), end = start + request->bytes;
-  uint64_t needed = granules_uncommitted_in(chunks, start, end) * chunks->granule_bytes;
+  uint64_t needed = granules_uncommitted_in(chunks, start, end) * chunks->addresses.granule_bytes;
   if (effort == EFFORT_SLACK && needed > slack_growth(&granules->slack, chunks)) return HIPMM_E_OUT_OF_MEMORY;
   struct target target = {.id = id,
                           .block = block_of(&heap->blocks, id),
                           .stream = request->stream,
-                          .end = chunks_round_up(chunks, end),
+                          .end = addresses_round_up(&chunks->addresses, end),
                           .effort = effort,
                           .may_be_pending = granules_may_be_pending(granules, heap, request->stream)};
   status = granules_commit_block(granules, heap, &target, start);
@@ -353,7 +359,8 @@ static enum hipmm_status granules_release_idle(void *self, struct heap *heap, ui
 static uint64_t granules_first(const void *self, uint64_t start, uint64_t end, bool committed)
 {
   const struct chunks *chunks = &((const struct granules *)self)->chunks;
-  uint64_t at = chunks_first(chunks, chunks_round_down(chunks, start), chunks_round_up(chunks, end), committed);
+  uint64_t at = addresses_first(&chunks->addresses, addresses_round_down(&chunks->addresses, start),
+                                addresses_round_up(&chunks->addresses, end), committed);
   return at < start ? start : at < end ? at : end;
 }
 
@@ -370,7 +377,7 @@ static uint64_t granules_available_bytes(const void *self, const struct heap *he
 static uint64_t granules_count(const void *self)
 {
   const struct chunks *chunks = &((const struct granules *)self)->chunks;
-  return chunks->held.bytes / chunks->granule_bytes;
+  return chunks->held.bytes / chunks->addresses.granule_bytes;
 }
 
 static void granules_close(void *self)

@@ -18,11 +18,6 @@ void heap_close(struct heap *heap)
   blocks_close(&heap->blocks);
 }
 
-static struct block *heap_block(const struct heap *heap, uint32_t id)
-{
-  return block_of(&heap->blocks, id);
-}
-
 /* ---- Merging ---- */
 
 /* The stream gets its first free block, or loses its last. */
@@ -32,12 +27,6 @@ static __attribute__((noinline)) void heap_set_holder(struct heap *heap, uint32_
   (holds ? stream_set_add : stream_set_remove)(&heap->holders, stream);
   bool is_waited_for = holds && stream_may_be_waited_for(&heap->streams, stream);
   (is_waited_for ? stream_set_add : stream_set_remove)(&heap->waitable, stream);
-}
-
-void heap_retain_stream(struct heap *heap, uint32_t stream)
-{
-  stream_retain(&heap->streams, stream);
-  if (stream_set_has(&heap->holders, stream)) stream_set_add(&heap->waitable, stream);
 }
 
 void heap_unlink(struct heap *heap, uint32_t id)
@@ -133,6 +122,11 @@ BLOCK_INLINE uint32_t heap_add_free(struct heap *heap, uint32_t id)
   return whole;
 }
 
+uint32_t heap_merge(struct heap *heap, uint32_t id)
+{
+  return heap_add_free(heap, id);
+}
+
 /* ---- Regions ---- */
 
 uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint32_t uncommitted, uint32_t stream)
@@ -145,7 +139,7 @@ uint32_t heap_add_region(struct heap *heap, uint64_t start, uint64_t bytes, uint
   block->stream = (uint16_t)stream;
   block->epoch = stream >= STREAM_FIRST ? stream_record_free(&heap->streams, stream) : 0;
   heap->bytes += bytes;
-  return heap_add_free(heap, id);
+  return heap_merge(heap, id);
 }
 
 bool heap_remove_region(struct heap *heap, uint64_t start, uint64_t bytes)
@@ -216,11 +210,23 @@ static uint32_t heap_cut_aligned(struct heap *heap, uint32_t id, const struct re
   return start > front ? heap_cut(heap, id, start, heap_uncommitted_in(heap, id, front, start)) : id;
 }
 
-BLOCK_INLINE uint32_t heap_allocate_from(struct heap *heap, uint32_t id, const struct request *request)
+/* Records ran out behind heap_cut_aligned(): its two parts become one block again. */
+static __attribute__((noinline)) void heap_undo_cut(struct heap *heap, uint32_t front, uint32_t rest)
 {
-  if (__builtin_expect(request->alignment > HIPMM_ALIGNMENT, 0)) id = heap_cut_aligned(heap, id, request);
-  if (id) id = heap_split_front(heap, id, request->bytes);
-  if (!id) return BLOCK_NONE;
+  heap_unlink(heap, front);
+  heap_take_behind(heap, front, rest);
+  heap_link(heap, front);
+}
+
+BLOCK_INLINE uint32_t heap_allocate_from(struct heap *heap, uint32_t whole, const struct request *request)
+{
+  bool is_aligned = __builtin_expect(request->alignment > HIPMM_ALIGNMENT, 0);
+  uint32_t fit = is_aligned ? heap_cut_aligned(heap, whole, request) : whole;
+  uint32_t id = fit ? heap_split_front(heap, fit, request->bytes) : BLOCK_NONE;
+  if (!id) {
+    if (fit && fit != whole) heap_undo_cut(heap, whole, fit);
+    return BLOCK_NONE;
+  }
   struct block *block = heap_block(heap, id);
   block->requested = request->requested;
   block->stream = (uint16_t)request->stream; /* for introspection */
@@ -263,11 +269,9 @@ BLOCK_INLINE uint32_t heap_fit_kind(const struct heap *heap, uint32_t stream, en
   return heap_uncommitted_in(heap, id, start, start + request->bytes) ? BLOCK_NONE : id;
 }
 
-/* Of two blocks the one at the lower address; the other one if one is BLOCK_NONE. */
-BLOCK_INLINE uint32_t heap_lower_of(const struct heap *heap, uint32_t a, uint32_t b)
+uint32_t heap_fit(const struct heap *heap, uint32_t stream, enum kind kind, const struct request *request)
 {
-  if (!a || !b) return a ? a : b;
-  return heap_block(heap, a)->start < heap_block(heap, b)->start ? a : b;
+  return heap_fit_kind(heap, stream, kind, request, free_index_list_of(request_fit_bytes(request)));
 }
 
 /* The best fit of a kind among the blocks that the request's stream may use at once. */
@@ -335,96 +339,6 @@ uint32_t heap_allocate_fit(struct heap *heap, enum kind kind, const struct reque
   return heap_allocate_kind(heap, kind, request);
 }
 
-/* Moves the stream's free blocks up to `epoch` to another stream. */
-static void heap_move_free(struct heap *heap, uint32_t from, uint64_t epoch, uint32_t to, uint64_t epoch_there)
-{
-  uint32_t kept = BLOCK_NONE;
-  for (uint32_t id; (id = free_index_any(&heap->free[from], &heap->blocks));) {
-    struct block *block = heap_block(heap, id);
-    heap_unlink(heap, id);
-    if (block->epoch > epoch) {
-      block->next = kept;
-      kept = id;
-      continue;
-    }
-    block->stream = (uint16_t)to;
-    block->epoch = epoch_there;
-    heap_add_free(heap, id);
-  }
-  for (uint32_t id = kept; id; id = kept) {
-    kept = heap_block(heap, id)->next;
-    heap_link(heap, id);
-  }
-}
-
-/* Returns whether more work of the stream has completed than was known. Its free blocks up to there become ready. */
-static bool heap_poll_stream(struct heap *heap, uint32_t stream)
-{
-  stream_cover(&heap->streams, stream);
-  uint64_t before = stream_of(&heap->streams, stream)->completed;
-  stream_poll(&heap->streams, stream);
-  uint64_t completed = stream_of(&heap->streams, stream)->completed;
-  if (completed == before) return false;
-  heap_move_free(heap, stream, completed, STREAM_READY, 0);
-  return true;
-}
-
-uint32_t heap_allocate_completed(struct heap *heap, const struct request *request)
-{
-  bool moved = false;
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;)
-    moved |= heap_poll_stream(heap, stream);
-  return moved ? heap_allocate_ready(heap, request) : BLOCK_NONE;
-}
-
-void heap_poll(struct heap *heap)
-{
-  uint32_t stream = heap->next_poll;
-  for (unsigned looks = 0; looks < HEAP_POLLS; looks++) {
-    stream = heap_next_waitable(heap, stream);
-    if (stream == MAX_STREAMS) break;
-    heap_poll_stream(heap, stream);
-  }
-  heap->next_poll = stream == MAX_STREAMS ? STREAM_READY : stream;
-}
-
-/* The best fit of a kind on the streams that the request's stream can wait for. */
-static uint32_t heap_fit_waiting(struct heap *heap, enum kind kind, const struct request *request)
-{
-  uint32_t best = BLOCK_NONE, list = free_index_list_of(request_fit_bytes(request));
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;)
-    if (stream != request->stream && stream_cover(&heap->streams, stream))
-      best = heap_lower_of(heap, best, heap_fit_kind(heap, stream, kind, request, list));
-  return best;
-}
-
-uint32_t heap_allocate_waiting(struct heap *heap, const struct request *request)
-{
-  uint32_t best = BLOCK_NONE;
-  for (enum kind kind = free_index_first_kind(&heap->blocks, request_fit_bytes(request)); !best && kind < KINDS; kind++)
-    best = heap_fit_waiting(heap, kind, request);
-  if (!best) return BLOCK_NONE;
-  const struct block *block = heap_block(heap, best);
-  if (!stream_wait(&heap->streams, request->stream, block->stream, block->epoch)) return BLOCK_NONE;
-  return heap_allocate_from(heap, best, request);
-}
-
-uint32_t heap_allocate_merged(struct heap *heap, const struct request *request)
-{
-  bool moved = false;
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_waitable(heap, stream)) < MAX_STREAMS;) {
-    if (stream == request->stream || !stream_cover(&heap->streams, stream)) continue;
-    uint64_t frees = stream_of(&heap->streams, stream)->frees;
-    if (!stream_wait(&heap->streams, request->stream, stream, frees)) continue;
-    /* As if freed on the request's stream now. After the wait, so that an event recorded here covers it. */
-    heap_move_free(heap, stream, frees, request->stream, stream_record_free(&heap->streams, request->stream));
-    moved = true;
-  }
-  if (!heap->free[STREAM_READY].words && !moved) return BLOCK_NONE;
-  heap_move_free(heap, STREAM_READY, 0, request->stream, stream_record_free(&heap->streams, request->stream));
-  return heap_allocate_ready(heap, request);
-}
-
 /* ---- Freeing ---- */
 
 void heap_free(struct heap *heap, uint32_t id, uint32_t stream)
@@ -438,111 +352,4 @@ void heap_free(struct heap *heap, uint32_t id, uint32_t stream)
   block->stream = (uint16_t)stream;
   block->epoch = stream ? stream_record_free(&heap->streams, stream) : 0;
   heap_add_free(heap, id);
-}
-
-bool heap_has_unfenced(const struct heap *heap, uint32_t stream, uint64_t least_bytes)
-{
-  uint64_t bytes = 0;
-  for (uint32_t other = STREAM_READY; bytes < least_bytes && (other = heap_next_holder(heap, other)) < MAX_STREAMS;) {
-    const struct stream *holder = stream_of(&heap->streams, other);
-    if (other != stream && holder->recorded < holder->frees)
-      bytes += free_index_bytes(&heap->free[other], &heap->blocks);
-  }
-  return bytes >= least_bytes;
-}
-
-void heap_complete_stream(struct heap *heap, uint32_t stream)
-{
-  stream_complete(&heap->streams, stream);
-  heap_move_free(heap, stream, UINT64_MAX, STREAM_READY, 0);
-}
-
-bool heap_wait(struct heap *heap)
-{
-  bool all = true;
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;) {
-    if (stream_host_wait(&heap->streams, stream))
-      heap_complete_stream(heap, stream);
-    else
-      all = false;
-  }
-  return all;
-}
-
-void heap_complete_all(struct heap *heap)
-{
-  for (uint32_t stream = STREAM_READY; (stream = heap_next_holder(heap, stream)) < MAX_STREAMS;)
-    heap_complete_stream(heap, stream);
-  streams_complete(&heap->streams);
-  streams_forget_gone(&heap->streams);
-}
-
-/* ---- Inspecting ---- */
-
-static uint64_t heap_committed_bytes(const struct heap *heap, uint32_t id)
-{
-  const struct block *block = heap_block(heap, id);
-  return block->bytes - block->uncommitted * heap->blocks.granule_bytes;
-}
-
-/* Of a kind whose blocks are all committed, the largest is in the last list. */
-static uint64_t heap_largest_of(const struct heap *heap, uint32_t stream, enum kind kind)
-{
-  uint64_t largest = 0;
-  uint32_t first = free_index_next(&heap->free[stream], &heap->blocks, kind, BLOCK_NONE), id = first;
-  while (id && (kind == KIND_PARTIAL || heap_block(heap, id)->place == heap_block(heap, first)->place)) {
-    if (heap_committed_bytes(heap, id) > largest) largest = heap_committed_bytes(heap, id);
-    id = free_index_next(&heap->free[stream], &heap->blocks, kind, id);
-  }
-  return largest;
-}
-
-uint64_t heap_largest_free(const struct heap *heap)
-{
-  uint64_t largest = 0;
-  for (uint32_t stream = 0; stream < heap->streams.count; stream++)
-    for (enum kind kind = KIND_BUSY; kind < KINDS; kind++) {
-      uint64_t bytes = heap_largest_of(heap, stream, kind);
-      if (bytes > largest) largest = bytes;
-    }
-  return largest;
-}
-
-uint64_t heap_metadata_bytes(const struct heap *heap)
-{
-  uint64_t bytes = blocks_resident_bytes(&heap->blocks);
-  for (uint32_t stream = 0; stream < heap->streams.count; stream++) bytes += sizeof(struct stream) + sizeof *heap->free;
-  return bytes;
-}
-
-static bool heap_block_is_valid(const struct heap *heap, uint32_t id)
-{
-  const struct block *block = heap_block(heap, id), *after = heap_block(heap, block->after);
-  if (block->start % HIPMM_ALIGNMENT || block->bytes % HIPMM_ALIGNMENT || !block->bytes) return false;
-  if (block->state == BLOCK_LIVE && (block->requested > block->bytes || !block->requested || block->uncommitted))
-    return false;
-  if (block->state == BLOCK_FREE && block->epoch > stream_of(&heap->streams, block->stream)->frees) return false;
-  return !block->after || (after->before == id && after->start == block->start + block->bytes);
-}
-
-static bool heap_stream_is_valid(const struct stream *stream)
-{
-  return stream->completed <= stream->recorded && stream->recorded <= stream->frees;
-}
-
-bool heap_is_valid(const struct heap *heap)
-{
-  uint64_t bytes = 0, live_bytes = 0, free_bytes = 0;
-  for (uint32_t id = 1; id < heap->blocks.count; id++) {
-    const struct block *block = heap_block(heap, id);
-    if (block->state == BLOCK_UNUSED) continue;
-    if (!heap_block_is_valid(heap, id)) return false;
-    bytes += block->bytes;
-    if (block->state != BLOCK_FREE) live_bytes += block->bytes;
-  }
-  for (uint32_t stream = 0; stream < heap->streams.count; stream++) {
-    if (!heap_stream_is_valid(stream_of(&heap->streams, stream))) return false;
-    free_bytes += free_index_bytes(&heap->free[stream], &heap->blocks);
-  }
-  return bytes == heap->bytes && live_bytes == heap->live_bytes && free_bytes == bytes - live_bytes;
 }

@@ -24,6 +24,11 @@ struct heap {
   struct blocks blocks;
 };
 
+static inline struct block *heap_block(const struct heap *heap, uint32_t id)
+{
+  return block_of(&heap->blocks, id);
+}
+
 bool heap_open(struct heap *heap, const struct hipmm_services *services, enum record record);
 void heap_close(struct heap *heap);
 
@@ -99,9 +104,22 @@ void heap_complete_all(struct heap *heap);
 /* All work of the stream is done: its free blocks become ready. */
 void heap_complete_stream(struct heap *heap, uint32_t stream);
 
-/* Removes a free block from its list while it is being committed, and adds it again. */
+/* Removes a free block from its list, and adds it again. */
 void heap_unlink(struct heap *heap, uint32_t id);
 void heap_link(struct heap *heap, uint32_t id);
+
+/* Adds a free block that is in no list, after merging it with its neighbours. Returns the merged block. */
+uint32_t heap_merge(struct heap *heap, uint32_t id);
+
+/* The best fit of a kind on a stream, if the request's part of it is committed; BLOCK_NONE otherwise. */
+uint32_t heap_fit(const struct heap *heap, uint32_t stream, enum kind kind, const struct request *request);
+
+/* Of two blocks the one at the lower address; the other one if one is BLOCK_NONE. */
+static inline uint32_t heap_lower_of(const struct heap *heap, uint32_t a, uint32_t b)
+{
+  if (!a || !b) return a ? a : b;
+  return heap_block(heap, a)->start < heap_block(heap, b)->start ? a : b;
+}
 
 /* The next stream after `stream` with free blocks, or the first for STREAM_READY; MAX_STREAMS at the end. */
 static inline uint32_t heap_next_holder(const struct heap *heap, uint32_t stream)

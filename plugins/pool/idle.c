@@ -6,20 +6,20 @@
 static uint64_t idle_whole_granules(const struct chunks *chunks, const struct block *block, uint64_t *start_out,
                                     uint64_t *end_out)
 {
-  uint64_t start = chunks_round_up(chunks, block->start);
-  uint64_t end = chunks_round_down(chunks, block->start + block->bytes);
+  uint64_t start = addresses_round_up(&chunks->addresses, block->start);
+  uint64_t end = addresses_round_down(&chunks->addresses, block->start + block->bytes);
   if (start >= end) return 0;
   *start_out = start;
   *end_out = end;
-  return (end - start) / chunks->granule_bytes - block->uncommitted;
+  return (end - start) / chunks->addresses.granule_bytes - block->uncommitted;
 }
 
 uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block)
 {
   uint64_t start, end, begin, bytes = 0;
   if (!idle_whole_granules(chunks, block, &start, &end)) return 0;
-  for (uint64_t at = start; (at = chunks_first(chunks, at, end, true)) < end;) {
-    uint64_t size = chunk_bytes(chunks, chunks_at(chunks, at, &begin));
+  for (uint64_t at = start; (at = addresses_first(&chunks->addresses, at, end, true)) < end;) {
+    uint64_t size = chunk_bytes(chunks, addresses_chunk_at(&chunks->addresses, at, &begin));
     if (begin >= start && begin + size <= end) bytes += size;
     if (begin + size >= end) break;
     at = begin + size;
@@ -35,9 +35,9 @@ static uint32_t idle_chunk_in(const struct chunks *chunks, const struct block *b
   if (!idle_whole_granules(chunks, block, &start, &end)) return CHUNK_NONE;
   if (start < from) start = from;
   for (; start < end; end = begin) {
-    uint64_t last = chunks_last(chunks, start, end, true);
+    uint64_t last = addresses_last(&chunks->addresses, start, end, true);
     if (last == end) return CHUNK_NONE;
-    uint32_t id = chunks_at(chunks, last, &begin);
+    uint32_t id = addresses_chunk_at(&chunks->addresses, last, &begin);
     if (begin < start) return CHUNK_NONE;
     if (chunk_of(chunks, id)->granules <= most && begin + chunk_bytes(chunks, id) <= end) return id;
   }
@@ -112,7 +112,7 @@ bool idle_is_pending(const struct chunks *chunks, const struct heap *heap)
 
 enum hipmm_status idle_await_mapping(const struct chunks *chunks, struct heap *heap, uint32_t mapping, uint32_t user)
 {
-  const struct mapping *left = chunks_mapping(chunks, mapping);
+  const struct mapping *left = addresses_mapping(&chunks->addresses, mapping);
   if (!left->stream || stream_host_wait_for(&heap->streams, left->stream, left->epoch)) return HIPMM_OK;
   heap->streams.waits++;
   return streams_wait_for_device(&heap->streams, user);
@@ -137,7 +137,7 @@ uint32_t idle_obtain_unmapped(struct chunks *chunks, struct heap *heap, uint64_t
 enum hipmm_status idle_release(struct chunks *chunks, struct heap *heap, uint64_t keep_bytes)
 {
   while (chunks->held.bytes > keep_bytes) {
-    uint64_t most = (chunks->held.bytes - keep_bytes) / chunks->granule_bytes;
+    uint64_t most = (chunks->held.bytes - keep_bytes) / chunks->addresses.granule_bytes;
     uint32_t chunk = idle_obtain_unmapped(chunks, heap, most, STREAM_READY);
     enum hipmm_status status = chunk ? HIPMM_OK : idle_detach(chunks, heap, STREAM_READY, most, &chunk);
     if (status == HIPMM_E_OUT_OF_MEMORY) return HIPMM_OK; /* nothing idle is left */

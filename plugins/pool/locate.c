@@ -67,7 +67,7 @@ enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
   if (!status) status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
   for (uint64_t at = (uintptr_t)ptr, end = at + location.usable_bytes; at < end;) {
-    uint32_t id = chunks_at(chunks, chunks_round_down(chunks, at), &at);
+    uint32_t id = addresses_chunk_at(&chunks->addresses, addresses_round_down(&chunks->addresses, at), &at);
     const struct chunk *chunk = chunk_of(chunks, id);
     if (visitor(closure, &(struct hipmm_chunk){chunk->is_away ? NULL : chunk->handle, (const void *)(uintptr_t)at,
                                                chunk_bytes(chunks, id)}))

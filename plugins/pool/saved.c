@@ -68,7 +68,7 @@ static enum hipmm_status saved_reserve(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   struct saved *saved = &pool->saved;
-  uint64_t available = host_memory_available();
+  uint64_t available = host_memory_available("");
   available -= available / 16; /* stays for the rest of the machine */
   if (saved->bytes > available)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "the host has {0:bytes} left for it", available, 0, 0);
@@ -144,9 +144,10 @@ static bool copying_run_range(struct copying *copying, uint64_t start, uint64_t 
   uint64_t end = start + bytes, begin;
   bool good = true;
   for (uint64_t at = start; at < end && good;) {
-    begin = chunks_first(chunks, chunks_round_down(chunks, at), chunks_round_up(chunks, end), true);
+    begin = addresses_first(&chunks->addresses, addresses_round_down(&chunks->addresses, at),
+                            addresses_round_up(&chunks->addresses, end), true);
     if (begin >= end) break;
-    uint32_t chunk = chunks_at(chunks, begin, &begin);
+    uint32_t chunk = addresses_chunk_at(&chunks->addresses, begin, &begin);
     uint64_t from = begin > at ? begin : at, stop = begin + chunk_bytes(chunks, chunk);
     at = stop < end ? stop : end;
     if (chunk_of(chunks, chunk)->is_exported) continue;

@@ -75,10 +75,10 @@ bool slack_is_short(const struct slack *slack, const struct chunks *chunks, uint
 uint64_t slack_chunk_limit(const struct slack *slack, const struct chunks *chunks)
 {
   uint64_t allowed = sizes_headroom(chunks->held.maximum_bytes, chunks->held.bytes) / 2;
-  uint64_t room = slack_lesser_of(allowed, slack_free_bytes(slack, chunks)) / chunks->granule_bytes;
-  uint64_t most = slack_bytes(slack, chunks) / CHUNK_SHARE / chunks->granule_bytes;
+  uint64_t room = slack_lesser_of(allowed, slack_free_bytes(slack, chunks)) / chunks->addresses.granule_bytes;
+  uint64_t most = slack_bytes(slack, chunks) / CHUNK_SHARE / chunks->addresses.granule_bytes;
   if (room >> 32) room = UINT32_MAX;
-  uint64_t tight = room * room / (chunks->held.bytes / chunks->granule_bytes + 1) >> TIGHT_SHARE;
+  uint64_t tight = room * room / (chunks->held.bytes / chunks->addresses.granule_bytes + 1) >> TIGHT_SHARE;
   uint64_t granules = slack_lesser_of(tight, most);
   return granules ? granules : 1;
 }

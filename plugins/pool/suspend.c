@@ -32,8 +32,9 @@ static void suspend_find_exported(struct pool *pool)
   for (uint32_t id = 1; id < blocks->count; id++) {
     const struct block *block = block_of(blocks, id);
     if (block_state(block) <= BLOCK_FREE || !block->is_exported) continue;
-    for (uint64_t at = chunks_round_down(chunks, block->start), end = block->start + block->bytes; at < end;) {
-      uint32_t chunk = chunks_at(chunks, at, &at);
+    for (uint64_t at = addresses_round_down(&chunks->addresses, block->start), end = block->start + block->bytes;
+         at < end;) {
+      uint32_t chunk = addresses_chunk_at(&chunks->addresses, at, &at);
       chunk_of(chunks, chunk)->is_exported = true;
       at += chunk_bytes(chunks, chunk);
     }
@@ -80,10 +81,10 @@ static void suspend_drop_idle(struct pool *pool, uint32_t id)
 {
   struct chunks *chunks = &pool->backing.granules.chunks;
   const struct block *block = block_of(&pool->heap.blocks, id);
-  uint64_t start = chunks_round_up(chunks, block->start), begin;
-  uint64_t end = chunks_round_down(chunks, block->start + block->bytes);
-  for (uint64_t at = start; at < end && (at = chunks_first(chunks, at, end, true)) < end;) {
-    uint32_t chunk = chunks_at(chunks, at, &begin);
+  uint64_t start = addresses_round_up(&chunks->addresses, block->start), begin;
+  uint64_t end = addresses_round_down(&chunks->addresses, block->start + block->bytes);
+  for (uint64_t at = start; at < end && (at = addresses_first(&chunks->addresses, at, end, true)) < end;) {
+    uint32_t chunk = addresses_chunk_at(&chunks->addresses, at, &begin);
     at = begin + chunk_bytes(chunks, chunk);
     if (begin < start || at > end || !chunk_of(chunks, chunk)->is_away) continue;
     if (!idle_detach_chunk(chunks, &pool->heap, chunk, id, true)) chunk_destroy(chunks, chunk);

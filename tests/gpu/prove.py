@@ -33,7 +33,7 @@ STEPS = [
     ("tune", steps_hipmm.tune, 90),
     ("bench", steps_hipmm.bench, 45),
     ("sleep", steps_hipmm.sleep, 120),
-    ("torch", steps_programs.torch, 240),
+    ("torch", steps_programs.torch, 300),
     ("hooks", steps_programs.hooks, 45),
     ("hook", steps_python.hook, 180),
     ("cupy", steps_programs.cupy, 60),

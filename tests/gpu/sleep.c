@@ -12,8 +12,8 @@
 #include "../../core/base/host_memory.h"
 #include "../../core/base/units.h"
 #include "../../core/runtime/hip.h"
+#include "../support/graph_functions.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,30 +111,7 @@ static void check(const char *where)
 
 /* ---- A captured graph: fills a block by way of another ---- */
 
-static struct {
-  int (*begin)(hipmm_stream_t stream, int mode);
-  int (*end)(hipmm_stream_t stream, void **graph);
-  int (*instantiate)(void **program, void *graph, unsigned long long flags);
-  int (*launch)(void *program, hipmm_stream_t stream);
-} graphs;
-
-static void find_graphs(void)
-{
-  static const char *const names[][2] = {{"cuStreamBeginCapture_v2", "hipStreamBeginCapture"},
-                                         {"cuStreamEndCapture", "hipStreamEndCapture"},
-                                         {"cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags"},
-                                         {"cuGraphLaunch", "hipGraphLaunch"}};
-  void *slots[] = {&graphs.begin, &graphs.end, &graphs.instantiate, &graphs.launch};
-  bool is_cuda = !strcmp(hipmm_runtime(), "nvidia");
-  Dl_info runtime;
-  if (!dladdr((void *)(uintptr_t)hip->MemGetInfo, &runtime)) need("dladdr", 1);
-  void *library = dlopen(is_cuda ? "libcuda.so.1" : runtime.dli_fname, RTLD_NOW);
-  for (int i = 0; i < 4; i++) {
-    void *address = library ? dlsym(library, names[i][!is_cuda]) : NULL;
-    if (!address) need(names[i][!is_cuda], 1);
-    memcpy(slots[i], &address, sizeof address);
-  }
-}
+static struct graph_functions graphs;
 
 struct captured {
   hipmm_stream_t stream;
@@ -146,11 +123,14 @@ static struct captured capture(void)
 {
   struct captured captured = {.program = NULL};
   void *to = NULL, *scratch = NULL, *graph = NULL;
-  find_graphs();
+  if (!graph_functions_find(&graphs)) {
+    fprintf(stderr, "sleep: the runtime has no captured graphs\n");
+    exit(2);
+  }
   need("hipStreamCreate", hip->StreamCreateWithFlags(&captured.stream, HIPMM_HIP_STREAM_NON_BLOCKING));
   need("hipmm_allocate", hipmm_allocate(NULL, PART, captured.stream, &to));
   need("hipmm_allocate", hipmm_allocate(NULL, PART, captured.stream, &scratch));
-  need("hipStreamBeginCapture", graphs.begin(captured.stream, 0));
+  need("hipStreamBeginCapture", graphs.begin(captured.stream, GRAPH_MODE_GLOBAL));
   need("hipMemsetAsync", hip->MemsetAsync(scratch, 0x5a, PART, captured.stream));
   need("hipMemcpyAsync", hip->MemcpyAsync(to, scratch, PART, HIPMM_HIP_MEMCPY_DEFAULT, captured.stream));
   need("hipStreamEndCapture", graphs.end(captured.stream, &graph));
@@ -280,7 +260,7 @@ static int take_turns(int from, int to, int percent)
     if (content == HIPMM_CONTENT_DISCARD) fill();
     size_t held = 0, peak;
     need("hipmm_device_held_bytes", hipmm_device_held_bytes(0, &held, &peak));
-    content = host_memory_available() / 10 * 9 > held ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD;
+    content = host_memory_available("") / 10 * 9 > held ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD;
     need("hipmm_resource_suspend", hipmm_resource_suspend(NULL, content));
     if (content == HIPMM_CONTENT_KEEP) token++;
     if (write(to, &token, 1) != 1) return 2;

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Trains a model of GPT-2 small's size on random tokens and prints one line of JSON: the last losses, steps per second
-after the warm-up, and the most memory held from the driver. Nothing is downloaded.
+"""Trains a model on random data and prints one line of JSON: the last losses, steps per second after the warm-up, and
+the most memory held from the driver. Nothing is downloaded.
 
-    torch_train.py --allocator native|expandable|hipmm [--steps 30]
+    torch_train.py [--model gpt2|graphs] --allocator native|expandable|hipmm [--steps 30]
 
-hipmm: PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG.
+gpt2 is of GPT-2 small's size, its tokens are random; graphs is a small network over a random graph, of another size in
+each step. hipmm: PYTHONPATH=python, HIPMM_LIBRARY, HIPMM_CONFIG.
 
 The same seed must give the same losses with every allocator. torch_turns.py has two of them train by turns: with --turn N
 this one begins, and goes on after each N steps, when a line comes on standard input, and tells in one how long they took.
@@ -19,21 +20,38 @@ import time
 
 WARM_UP = 5
 
+# What each model takes, and its value if it is not given.
+OPTIONS = {
+    "gpt2": {"layers": 12, "batch": 8, "length": 1024, "varied": False},
+    "graphs": {"layers": 4, "nodes": 8192},
+}
+
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     argument_default=argparse.SUPPRESS)
+    parser.add_argument("--model", choices=OPTIONS, default="gpt2")
     parser.add_argument("--allocator", choices=("native", "expandable", "hipmm"), default="native")
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--turn", type=int, metavar="N", help="the first turn is the warm-up")
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--length", type=int, default=1024, help="tokens in a sequence, at most 1024")
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--varied", action="store_true", help="draw a sequence length for each step")
+    parser.add_argument("--turn", type=int, metavar="N", default=None, help="the first turn is the warm-up")
     parser.add_argument("--seed", type=int, default=1234)
+    parser.add_argument("--layers", type=int)
+    parser.add_argument("--batch", type=int, help="sequences in a step (gpt2)")
+    parser.add_argument("--length", type=int, help="tokens in a sequence, at most 1024 (gpt2)")
+    parser.add_argument("--varied", action="store_true", help="draw a sequence length for each step (gpt2)")
+    parser.add_argument("--nodes", type=int, help="the median of a graph's nodes (graphs)")
     chosen = parser.parse_args()
+    defaults, given = OPTIONS[chosen.model], vars(chosen)
+    for name in {name for options in OPTIONS.values() for name in options} & given.keys() - defaults.keys():
+        parser.error(f"--{name} is not an option of the model {chosen.model}")
+    chosen.options = {name: given.get(name, value) for name, value in defaults.items()}
     chosen.warm_up = WARM_UP if chosen.turn is None else chosen.turn
-    if not 0 < chosen.warm_up < chosen.steps or not 16 <= chosen.length <= 1024:
-        parser.error(f"more than {chosen.warm_up} steps, please, of 16 to 1024 tokens")
+    if not 0 < chosen.warm_up < chosen.steps:
+        parser.error(f"more than {chosen.warm_up} steps, please, and turns of at least one")
+    if not 16 <= chosen.options.get("length", 16) <= 1024:
+        parser.error("--length is 16 to 1024 tokens")
+    if min(number for name, number in chosen.options.items() if name != "varied") < 1:
+        parser.error("a model has at least one layer, and a step at least one sequence or node")
     return chosen
 
 
@@ -44,45 +62,9 @@ if chosen.allocator == "expandable":  # before torch is imported
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
+import torch_models  # noqa: E402
 
-VOCABULARY, POSITIONS, WIDTH, HEADS = 50257, 1024, 768, 12
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.attend, self.project = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.widen, self.narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x):
-        batch, length, _ = x.shape
-        q, k, v = self.attend(self.norm1(x)).view(batch, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
-        scores = q @ k.transpose(-1, -2) / (WIDTH // HEADS) ** 0.5
-        later = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
-        heads = scores.masked_fill(later, float("-inf")).softmax(-1) @ v
-        x = x + self.project(heads.transpose(1, 2).reshape(batch, length, WIDTH))
-        return x + self.narrow(functional.gelu(self.widen(self.norm2(x))))
-
-
-class Model(nn.Module):
-    def __init__(self, layers):
-        super().__init__()
-        self.tokens, self.positions = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(POSITIONS, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(layers))
-        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
-        self.head.weight = self.tokens.weight
-        for parameter in self.parameters():
-            if parameter.dim() > 1:
-                nn.init.normal_(parameter, std=0.02)
-
-    def forward(self, tokens):
-        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
+MODELS = {"gpt2": torch_models.Gpt2, "graphs": torch_models.Graphs}
 
 
 def use_hipmm():
@@ -116,27 +98,18 @@ def wait_for_turn():
         sys.exit("nobody gives turns any more")
 
 
-def step(model, optimizer, tokens):
-    with torch.autocast("cuda", torch.bfloat16):
-        logits = model(tokens[:, :-1])
-        loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
+def step(model, optimizer, data):
+    loss = model.loss(*data)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     optimizer.step()
     return loss.detach()
 
 
-def draw_tokens(random):
-    length = chosen.length
-    if chosen.varied:
-        length = int(torch.randint(chosen.length // 4, chosen.length + 1, (1,), generator=random))
-    return torch.randint(VOCABULARY, (chosen.batch, length + 1), generator=random).cuda()
-
-
 def train(held):
     """Returns the last losses, and the seconds of all steps after the warm-up."""
     torch.manual_seed(chosen.seed)
-    model = Model(chosen.layers).cuda()
+    model = MODELS[chosen.model](**chosen.options).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     random = torch.Generator().manual_seed(chosen.seed)
     losses = []
@@ -145,7 +118,7 @@ def train(held):
         torch.cuda.synchronize()
         started = time.perf_counter()
         for _ in range(steps):
-            losses.append(step(model, optimizer, draw_tokens(random)))
+            losses.append(step(model, optimizer, model.draw(random)))
             held.look()
         torch.cuda.synchronize()
         took = time.perf_counter() - started
@@ -177,6 +150,7 @@ def main():
     print(
         json.dumps(
             {
+                "model": chosen.model,
                 "allocator": chosen.allocator,
                 "torch": torch.__version__,
                 "device": torch.cuda.get_device_name(),

@@ -4,7 +4,8 @@
 meets all alike. Prints one line of JSON: what torch_train.py says of each, and for all but the first how many times as
 fast as with that they trained, turn by turn: the medians, and the quartiles.
 
-    torch_turns.py native|expandable|hipmm native|expandable|hipmm… [--turns 30] [--varied and the like]
+    torch_turns.py native|expandable|hipmm native|expandable|hipmm… [--turns 30] [--turn 5]
+        [--model graphs and the like]
 
 The first named once more tells how far two differ that are the same. All have their memory at the same time, and the same
 two cores: what else runs beside a core slows it by more than an allocator could, and for seconds.
@@ -18,14 +19,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-STEPS = 5  # of a turn
 CORES = 2  # a training has two threads that take turns, forward and backward
 
 
 class Training:
-    def __init__(self, allocator, turns, words):
+    def __init__(self, allocator, turns, steps, words):
         program = Path(__file__).resolve().with_name("torch_train.py")
-        command = [sys.executable, "-B", program, "--allocator", allocator, "--turn", STEPS, "--steps", STEPS * turns]
+        command = [sys.executable, "-B", program, "--allocator", allocator, "--turn", steps, "--steps", steps * turns]
         self.process = subprocess.Popen([str(word) for word in [*command, *words]], text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
 
@@ -45,6 +45,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("allocators", nargs="+", choices=("native", "expandable", "hipmm"), metavar="ALLOCATOR")
     parser.add_argument("--turns", type=int, default=30, help="after the warm-up")
+    parser.add_argument("--turn", type=int, default=5, metavar="STEPS", help="in each turn")
     chosen, words = parser.parse_known_args()
     if chosen.turns < 2 or len(chosen.allocators) < 2:
         parser.error("two turns of two allocators at least")
@@ -61,7 +62,7 @@ def order_of(turn, count):
 def main():
     chosen, words = arguments()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-CORES:])
-    trainings = [Training(allocator, 1 + chosen.turns, words) for allocator in chosen.allocators]
+    trainings = [Training(allocator, 1 + chosen.turns, chosen.turn, words) for allocator in chosen.allocators]
     ratios = [[] for _ in trainings[1:]]
     for turn in range(1 + chosen.turns):
         took = {which: trainings[which].go_on()["seconds"] for which in order_of(turn, len(trainings))}

@@ -161,12 +161,13 @@ static void soak_measure(struct soak_state *state)
   state->host = atomic_load(&host_bytes);
 }
 
-static void soak_print(const char *when, const struct soak_state *state)
+static void soak_print(unsigned percent, const struct soak_state *state)
 {
-  printf("%s: %llu stacks, %llu allocations, %llu refused for a limit, %llu waits of streams; %.1f MiB resident, "
-         "%.1f KiB of hipmm's host memory\n",
-         when, state->stacks, state->allocations, state->refusals, state->waits, (double)state->resident / 1048576,
-         (double)state->host / 1024);
+  printf(
+      "after %u %%: %llu stacks, %llu allocations, %llu refused for a limit, %llu waits of streams; %.1f MiB resident, "
+      "%.1f KiB of hipmm's host memory\n",
+      percent, state->stacks, state->allocations, state->refusals, state->waits, (double)state->resident / 1048576,
+      (double)state->host / 1024);
   fflush(stdout);
 }
 
@@ -191,22 +192,23 @@ static bool soak_run_stack(uint64_t seed, struct soak_state *state)
   return !result.failure[0];
 }
 
-/* Whether nothing failed and nothing grew from the tenth part of the time on. */
+/* Whether nothing failed and nothing grew from the first tenth of the time on. Prints a line after each tenth. */
 static bool soak_run(double seconds, uint64_t seed)
 {
   struct soak_state state = {0}, early = {0};
   double begin = soak_seconds(CLOCK_MONOTONIC), now = begin;
   bool good = true;
+  unsigned tenths = 0;
   while (good && (now - begin < seconds || !state.stacks)) {
     good = soak_run_stack(seed++, &state);
     now = soak_seconds(CLOCK_MONOTONIC);
-    if (early.stacks || now - begin < seconds / 10) continue;
+    if (now - begin < seconds * (tenths + 1) / 10) continue;
+    while (tenths < 10 && now - begin >= seconds * (tenths + 1) / 10) tenths++;
     soak_measure(&state);
-    early = state;
-    soak_print("after 10 %", &early);
+    if (!early.stacks) early = state;
+    soak_print(10 * tenths, &state);
   }
   soak_measure(&state);
-  soak_print("at the end", &state);
   printf("%llu changes of options, %llu values asked for; at most %.1f MiB of hipmm's host memory, most of it reserved "
          "addresses; CPU time for an "
          "allocation: %.1f us in the first tenth, %.1f us after it\n",

@@ -3,10 +3,11 @@
 #ifndef HIPMM_TESTS_SUPPORT_GRAPH_FUNCTIONS_H
 #define HIPMM_TESTS_SUPPORT_GRAPH_FUNCTIONS_H
 
-#include "support.h"
+#include "../../core/runtime/hip.h"
 
 #include <dlfcn.h>
 #include <hipmm/hipmm.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { GRAPH_MODE_GLOBAL = 0 }; /* of a capture: forbids most */
@@ -34,8 +35,10 @@ static inline bool graph_functions_find(struct graph_functions *graphs)
       {"hipGraphExecDestroy", "cuGraphExecDestroy", &graphs->destroy_program},
       {"hipGraphDestroy", "cuGraphDestroy", &graphs->destroy_graph},
   };
-  bool is_cuda = !strcmp(hipmm_runtime(), "nvidia"), is_software = !strcmp(hipmm_runtime(), "software");
-  void *library = dlopen(is_cuda ? "libcuda.so.1" : is_software ? plugin_file("software") : "libamdhip64.so", RTLD_NOW);
+  bool is_cuda = !strcmp(hipmm_runtime(), "nvidia");
+  Dl_info runtime = {.dli_fname = "libcuda.so.1"};
+  if (!is_cuda && !dladdr((void *)(uintptr_t)hip_table()->MemGetInfo, &runtime)) return false;
+  void *library = dlopen(runtime.dli_fname, RTLD_NOW);
   for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++) {
     void *address = dlsym(library, is_cuda ? functions[i].cuda : functions[i].hip);
     if (!address) return false;

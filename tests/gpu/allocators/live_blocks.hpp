@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* live_blocks.hpp: what the plugins here share: the live blocks of another library's allocator, which itself knows neither
- * sizes nor double frees, and the checks of requests and frees that hipmm/plugin.h asks for.
+/* live_blocks.hpp: the live blocks of another library's allocator, which itself knows neither sizes nor double frees, and
+ * the checks of requests and frees that hipmm/plugin.h asks for.
  *
  * A block costs one atomic operation when it is allocated and one when it is freed, so that the figures are the other
  * library's: its record is a word in a table with a word for each HIPMM_ALIGNMENT bytes of all addresses. The table is
@@ -15,27 +15,30 @@
 #include <cstddef>
 #include <cstdint>
 
-/* A size in the lower bits of a word, a number of the plugin's own in the upper bits. Thread-safe between open and close. */
+/* Thrown by a constructor that has reported why. */
+struct failure {
+  hipmm_status status;
+};
+
+/* A size in the lower bits of a word, a number of the plugin's own in the upper bits. Thread-safe. */
 class live_blocks
 {
 public:
   static constexpr std::size_t most_bytes = (std::size_t{1} << 48) - 1;
 
-  /* Reports a failure. */
-  hipmm_status open(const hipmm_services *services)
+  explicit live_blocks(const hipmm_services *services) : services_{services}
   {
     void *table =
         mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (table == MAP_FAILED)
-      return services->fail(services, HIPMM_E_OUT_OF_MEMORY, nullptr, "no address space for the table of live blocks");
-    services_ = services;
+      throw failure{
+          services->fail(services, HIPMM_E_OUT_OF_MEMORY, nullptr, "no address space for the table of live blocks")};
     words_ = static_cast<std::uint64_t *>(table);
-    return HIPMM_OK;
   }
-  void close()
+  live_blocks(const live_blocks &) = delete;
+  ~live_blocks()
   {
-    if (words_) munmap(words_, table_bytes);
-    words_ = nullptr;
+    munmap(words_, table_bytes);
   }
 
   /* Refuses what no allocator here can serve. */
@@ -50,7 +53,7 @@ public:
     return HIPMM_OK;
   }
 
-  void add(const void *ptr, std::size_t bytes, std::uint16_t number = 0)
+  void add(const void *ptr, std::size_t bytes, std::uint16_t number)
   {
     std::uint8_t *part = &parts_[reinterpret_cast<std::uintptr_t>(ptr) / part_bytes];
     if (!__atomic_load_n(part, __ATOMIC_RELAXED)) __atomic_store_n(part, 1, __ATOMIC_RELAXED);
@@ -58,7 +61,7 @@ public:
   }
 
   /* Removes the block for the caller alone. `bytes` is 0 if it is not known. Reports a failure, which changes nothing. */
-  hipmm_status remove(const void *ptr, std::size_t bytes, std::size_t *bytes_out, std::uint16_t *number_out = nullptr)
+  hipmm_status remove(const void *ptr, std::size_t bytes, std::size_t *bytes_out, std::uint16_t *number_out)
   {
     std::uint64_t *word = word_of(ptr), value = word ? __atomic_load_n(word, __ATOMIC_ACQUIRE) : 0;
     const std::size_t size = value & most_bytes;
@@ -70,7 +73,7 @@ public:
     if (!__atomic_compare_exchange_n(word, &value, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
       return refuse_pointer(ptr);
     *bytes_out = size;
-    if (number_out) *number_out = static_cast<std::uint16_t>(value >> 48);
+    *number_out = static_cast<std::uint16_t>(value >> 48);
     return HIPMM_OK;
   }
 
@@ -111,8 +114,8 @@ private:
                              reinterpret_cast<std::uintptr_t>(ptr), 0, 0);
   }
 
-  const hipmm_services *services_ = nullptr;
-  std::uint64_t *words_ = nullptr;
+  const hipmm_services *services_;
+  std::uint64_t *words_;
   std::uint8_t parts_[addresses / part_bytes] = {}; /* 1: a block has started in this part of the addresses */
 };
 

@@ -4,7 +4,7 @@
  * counts exactly what it holds. Not installed; allocators.sh builds it.
  *
  * The caller has the device current, as RMM asks of a program: `replay` and `bench` have. */
-#include "live_blocks.hpp"
+#include "library_type.hpp"
 
 #include <rmm/error.hpp>
 #include <rmm/logger.hpp>
@@ -81,11 +81,7 @@ private:
 
 /* ---- RMM's resource ---- */
 
-struct peer {
-  const hipmm_services *services;
-  live_blocks live;
-  std::optional<cuda::mr::any_resource<cuda::mr::device_accessible>> resource;
-};
+using any_resource = cuda::mr::any_resource<cuda::mr::device_accessible>;
 
 std::optional<std::size_t> whole(std::uint64_t bytes)
 {
@@ -93,109 +89,51 @@ std::optional<std::size_t> whole(std::uint64_t bytes)
   return bytes / HIPMM_ALIGNMENT * HIPMM_ALIGNMENT; /* RMM takes no other size */
 }
 
-void make(peer &peer, const options &wanted, hipmm_resource *below)
+any_resource make(const options &wanted, hipmm_resource *below)
 {
-  const std::size_t initial = *whole(wanted.initial_size);
-  if (wanted.kind == ARENA) {
-    peer.resource.emplace(rmm::mr::arena_memory_resource{upstream{below}, whole(wanted.maximum_size)});
-    return;
-  }
-  rmm::mr::pool_memory_resource pool{upstream{below}, initial, whole(wanted.maximum_size)};
-  if (wanted.kind == BINNING)
-    peer.resource.emplace(
-        rmm::mr::binning_memory_resource{pool, 18, 22}); /* bins of 256 KiB to 4 MiB, as in RMM's README */
-  else
-    peer.resource.emplace(pool);
+  rmm::default_logger().set_level(rapids_logger::level_enum::off); /* a failure is for the caller to tell */
+  last_failure = HIPMM_OK;
+  if (wanted.kind == ARENA) return rmm::mr::arena_memory_resource{upstream{below}, whole(wanted.maximum_size)};
+  rmm::mr::pool_memory_resource pool{upstream{below}, *whole(wanted.initial_size), whole(wanted.maximum_size)};
+  if (wanted.kind == POOL) return pool;
+  return rmm::mr::binning_memory_resource{pool, 18, 22}; /* bins of 256 KiB to 4 MiB, as in RMM's README */
 }
 
-/* The status for the exception that is being handled. */
-hipmm_status explain(const hipmm_services *services, std::size_t bytes)
+/* At its end it frees all that it holds to the resource below, also under live blocks. */
+class rmm_resource
 {
-  try {
-    throw;
-  } catch (const std::bad_alloc &) {
-    if (last_failure != HIPMM_OK) return last_failure;
-    return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "RMM has no {0:bytes}", bytes, 0, 0);
-  } catch (const std::exception &reason) {
-    return services->fail(services, HIPMM_E_HIP, nullptr, "RMM: %s", reason.what());
+public:
+  rmm_resource(const hipmm_services *, const options &wanted, hipmm_resource *below) : resource_{make(wanted, below)}
+  {
   }
-}
-
-/* ---- Ops ---- */
-
-hipmm_status allocate(void *self, std::size_t bytes, std::size_t alignment, hipmm_stream_t stream, void **ptr_out)
-{
-  auto &that = *static_cast<peer *>(self);
-  if (!bytes) {
-    *ptr_out = nullptr;
-    return HIPMM_OK;
-  }
-  const hipmm_status status = that.live.check(bytes, alignment);
-  if (status != HIPMM_OK) return status;
-  try {
+  block allocate(std::size_t bytes, hipmm_stream_t stream)
+  {
     last_failure = HIPMM_OK;
-    void *ptr = that.resource->allocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, bytes, HIPMM_ALIGNMENT);
-    that.live.add(ptr, bytes);
-    *ptr_out = ptr;
-    return HIPMM_OK;
-  } catch (...) {
-    return explain(that.services, bytes);
+    return {resource_.allocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, bytes, HIPMM_ALIGNMENT)};
   }
-}
-
-hipmm_status deallocate(void *self, void *ptr, std::size_t bytes, std::size_t, hipmm_stream_t stream)
-{
-  auto &that = *static_cast<peer *>(self);
-  std::size_t size = 0;
-  if (!ptr) return HIPMM_OK;
-  const hipmm_status status = that.live.remove(ptr, bytes, &size);
-  if (status != HIPMM_OK) return status;
-  that.resource->deallocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, ptr, size, HIPMM_ALIGNMENT);
-  return HIPMM_OK;
-}
-
-hipmm_status find(void *self, const void *ptr, hipmm_block *block_out)
-{
-  return static_cast<peer *>(self)->live.find(ptr, block_out);
-}
-
-/* ---- Life ---- */
-
-/* RMM frees all that it holds to the resource below, also under live blocks. */
-void destroy(void *self)
-{
-  auto *that = static_cast<peer *>(self);
-  const hipmm_services *services = that->services;
-  services->hip->DeviceSynchronize();
-  that->resource.reset();
-  that->live.close();
-  that->~peer();
-  services->host_free(services, that, sizeof *that);
-}
-
-hipmm_status create(const hipmm_services *services, const void *given, hipmm_resource *const *upstreams, std::size_t,
-                    void **self_out)
-{
-  void *memory = services->host_allocate(services, sizeof(peer));
-  if (!memory)
-    return services->fail(services, HIPMM_E_OUT_OF_MEMORY, nullptr, "no host memory for the resource itself");
-  auto *that = new (memory) peer{services, {}, {}};
-  hipmm_status status = that->live.open(services);
-  try {
-    rmm::default_logger().set_level(rapids_logger::level_enum::off); /* a failure is for the caller to tell */
-    if (status == HIPMM_OK) make(*that, *static_cast<const options *>(given), upstreams[0]);
-  } catch (const std::bad_alloc &) {
-    status =
-        services->fail(services, HIPMM_E_OUT_OF_MEMORY, nullptr, "RMM has not enough memory for what it takes at once");
-  } catch (const std::exception &reason) {
-    status = services->fail(services, HIPMM_E_HIP, nullptr, "RMM: %s", reason.what());
+  void deallocate(const block &freed, std::size_t bytes, hipmm_stream_t stream)
+  {
+    resource_.deallocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, freed.ptr, bytes, HIPMM_ALIGNMENT);
   }
-  if (status == HIPMM_OK)
-    *self_out = that;
-  else
-    destroy(that);
-  return status;
-}
+  static hipmm_status explain(const hipmm_services *services, std::size_t bytes)
+  {
+    try {
+      throw;
+    } catch (const std::bad_alloc &) {
+      if (last_failure != HIPMM_OK) return last_failure;
+      return services->refuse(services, HIPMM_E_OUT_OF_MEMORY,
+                              bytes ? "RMM has no {0:bytes}" : "RMM has not enough memory for what it takes at once",
+                              bytes, 0, 0);
+    } catch (const std::exception &reason) {
+      return services->fail(services, HIPMM_E_HIP, nullptr, "RMM: %s", reason.what());
+    }
+  }
+
+private:
+  any_resource resource_;
+};
+
+using type = library_type<rmm_resource, options>;
 
 const char *const kinds[] = {"pool", "arena", "binning", nullptr};
 
@@ -222,9 +160,6 @@ constexpr hipmm_option option_table[] = {
      .at_least = "initial_size"},
 };
 
-constexpr hipmm_ops ops = {
-    .struct_size = sizeof(hipmm_ops), .allocate = allocate, .deallocate = deallocate, .find = find};
-
 } // namespace
 
 extern "C" HIPMM_EXPORT const hipmm_plugin rmm_LTX_hipmm_plugin = {
@@ -238,7 +173,7 @@ extern "C" HIPMM_EXPORT const hipmm_plugin rmm_LTX_hipmm_plugin = {
     .options = option_table,
     .n_options = sizeof option_table / sizeof *option_table,
     .options_bytes = sizeof(options),
-    .ops = &ops,
-    .create = create,
-    .destroy = destroy,
+    .ops = &type::ops,
+    .create = type::create,
+    .destroy = type::destroy,
 };

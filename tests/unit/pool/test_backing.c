@@ -57,7 +57,7 @@ static bool is_backed(uint64_t granule)
 {
   const struct chunks *chunks = &backing.granules.chunks;
   uint64_t begin;
-  uint32_t id = chunks_at(chunks, granule, &begin);
+  uint32_t id = addresses_chunk_at(&chunks->addresses, granule, &begin);
   if (!id || !chunk_of(chunks, id)->current || chunk_address(chunks, id) != begin) return false;
   assert_true(granule - begin < chunk_bytes(chunks, id));
   assert_true(fake_is_chunk(granule, chunk_of(chunks, id)->handle, granule - begin));
@@ -68,9 +68,11 @@ static uint64_t backed_bytes(uint64_t start, uint64_t end)
 {
   uint64_t sum = 0;
   for (uint64_t at = start, next; at < end; at = next) {
-    uint64_t granule = at / backing.granules.chunks.granule_bytes * backing.granules.chunks.granule_bytes;
-    next =
-        granule + backing.granules.chunks.granule_bytes < end ? granule + backing.granules.chunks.granule_bytes : end;
+    uint64_t granule =
+        at / backing.granules.chunks.addresses.granule_bytes * backing.granules.chunks.addresses.granule_bytes;
+    next = granule + backing.granules.chunks.addresses.granule_bytes < end
+               ? granule + backing.granules.chunks.addresses.granule_bytes
+               : end;
     if (is_backed(granule)) sum += next - at;
   }
   return sum;
@@ -80,14 +82,14 @@ static uint64_t backed_bytes(uint64_t start, uint64_t end)
 static void assert_backed(const struct block *block)
 {
   const struct chunks *chunks = &backing.granules.chunks;
-  uint64_t start = block->start, end = start + block->bytes, first = chunks_round_up(chunks, start);
-  uint64_t last = chunks_round_down(chunks, end), backed = backed_bytes(start, end);
+  uint64_t start = block->start, end = start + block->bytes, first = addresses_round_up(&chunks->addresses, start);
+  uint64_t last = addresses_round_down(&chunks->addresses, end), backed = backed_bytes(start, end);
   if (block_state(block) != BLOCK_FREE || first >= last) {
     assert_int_equal(backed, block->bytes);
     assert_int_equal(block->uncommitted, 0);
     return;
   }
-  assert_int_equal(backed + block->uncommitted * chunks->granule_bytes, block->bytes);
+  assert_int_equal(backed + block->uncommitted * chunks->addresses.granule_bytes, block->bytes);
   assert_true(backed_bytes(start, first) == first - start && backed_bytes(last, end) == end - last);
 }
 
@@ -442,7 +444,7 @@ static void unmaps_nothing_while_it_cannot_wait(void **state)
   fill_and_idle(64 * MIB);
   allocate_block(8 * GRANULE);
   assert_int_equal(backing.granules.moves, 8);
-  const struct range *range = &backing.granules.chunks.ranges[0];
+  const struct range *range = &backing.granules.chunks.addresses.ranges[0];
   uint64_t mapped_bytes = fake_mapped_bytes(range->start, range->start + range->bytes);
   let_nobody_wait(true);
   struct request request = request_for(GRANULE);
@@ -636,7 +638,8 @@ static void commits_no_more_than_an_aligned_block(void **state)
   request.bytes = request.requested = 20 * GRANULE;
   assert_ok(try_take(&request, &id));
   assert_int_equal(backing_bytes(&backing), 62 * GRANULE);
-  assert_int_equal(backing.granules.chunks.n_ranges, 2); /* one for what is aligned, as large as the alignment */
+  assert_int_equal(backing.granules.chunks.addresses.n_ranges,
+                   2); /* one for what is aligned, as large as the alignment */
   free_block(id);
   free_block(first);
   assert_valid();

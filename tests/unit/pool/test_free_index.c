@@ -158,7 +158,7 @@ static void assert_counts(void)
     count++;
     any_is_there |= slot->id == any;
   }
-  assert_int_equal(free_index_bytes(&idx, &blocks), bytes);
+  assert_int_equal(free_index_bytes(&idx, &blocks, UINT64_MAX), bytes);
   assert_int_equal(idx.words != 0, count != 0);
   assert_int_equal(any_is_there, count != 0);
 }
@@ -321,7 +321,7 @@ static void finds_the_kind_of_a_block_anew(void **state)
   free_index_move(&idx, &blocks, id, START, GRANULE - 256);
   assert_int_equal(fit(KIND_PARTIAL, 256), BLOCK_NONE);
   assert_int_equal(fit(KIND_BUSY, 256), id);
-  assert_int_equal(free_index_bytes(&idx, &blocks), GRANULE - 256);
+  assert_int_equal(free_index_bytes(&idx, &blocks, UINT64_MAX), GRANULE - 256);
 }
 
 static void prefers_the_smallest_that_fits(void **state)

@@ -274,6 +274,25 @@ static void refuses_an_alignment_when_records_are_short(void **state)
   free_block(fence, 0);
 }
 
+/* A record is left for the cut in front of the aligned address, and none for the one behind. */
+static void keeps_a_free_block_whole_when_records_run_out_halfway(void **state)
+{
+  (void)state;
+  open_with(RECORD_AUTO, MIB, 1);
+  heap.blocks.granule_bytes = 2 * MIB;
+  heap.uncommitted_in = all_is_uncommitted;
+  uint32_t id = heap_add_region(&heap, START - 62 * MIB, 16 * MIB, 8, STREAM_READY), most = heap.blocks.most;
+  heap.blocks.most = heap.blocks.count + 1;
+  struct request request = request_for(2 * MIB, 8 * MIB, 0);
+  assert_int_equal(heap_allocate(&heap, id, &request), BLOCK_NONE);
+  assert_int_equal(block_of(&heap.blocks, id)->bytes, 16 * MIB);
+  assert_int_equal(block_of(&heap.blocks, id)->uncommitted, 8);
+  assert_int_equal(block_of(&heap.blocks, id)->after, BLOCK_NONE);
+  assert_true(heap_is_valid(&heap));
+  heap.blocks.most = most;
+  assert_true(heap_remove_region(&heap, START - 62 * MIB, 16 * MIB));
+}
+
 #define TEST(test) cmocka_unit_test_teardown(test, close_heap)
 
 int main(void)
@@ -295,6 +314,7 @@ int main(void)
       TEST(adds_no_region_without_host_memory),
       TEST(gives_the_whole_block_when_records_are_short),
       TEST(refuses_an_alignment_when_records_are_short),
+      TEST(keeps_a_free_block_whole_when_records_run_out_halfway),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: MIT
+"""What of the step `torch` needs no GPU: its judgement of results that are made up, the turns of stand-ins for trainings,
+what is refused on the command line, and the models on the processor where there is a PyTorch. Run by steps.sh."""
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+import steps_programs
+from proof import Done, Proof
+
+HERE = Path(__file__).resolve().parent
+
+
+def run(script, *words):
+    return subprocess.run([sys.executable, "-B", script, *map(str, words)], capture_output=True, text=True)
+
+
+class CommandLine(unittest.TestCase):
+    def refuses(self, script, words, message):
+        done = run(HERE / script, *words.split())
+        self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+        self.assertIn(message, done.stderr, words)
+
+    def test_trainings(self):
+        for words, message in (
+            ("--model trees", "invalid choice: 'trees'"),
+            ("--model graphs --length 64", "--length is not an option of the model graphs"),
+            ("--model graphs --varied", "--varied is not an option of the model graphs"),
+            ("--nodes 64", "--nodes is not an option of the model gpt2"),
+            ("--length 15", "--length is 16 to 1024"),
+            ("--length 1025", "--length is 16 to 1024"),
+            ("--model graphs --nodes 0", "at least one"),
+            ("--layers 0", "at least one layer"),
+            ("--batch -1", "at least one"),
+            ("--steps 5", "more than 5 steps"),
+            ("--turn 0", "turns of at least one"),
+            ("--turn 10 --steps 10", "more than 10 steps"),
+        ):
+            self.refuses("torch_train.py", words, message)
+
+    def test_turns(self):
+        for words, message in (
+            ("native", "two turns of two allocators"),
+            ("native hipmm --turns 1", "two turns of two allocators"),
+            ("native malloc", "invalid choice: 'malloc'"),
+        ):
+            self.refuses("torch_turns.py", words, message)
+
+
+# In the place of torch_train.py: tells how long its turns took, and at the end its words.
+STAND_IN = """
+    import json, sys
+    words = sys.argv[1:]
+    steps, turn = (int(words[words.index(name) + 1]) for name in ("--steps", "--turn"))
+    for _ in range(steps // turn):
+        sys.stdin.readline()
+        print(json.dumps({"seconds": 2.0 if "native" in words else 1.6}), flush=True)
+    sys.stdin.readline()
+    if "--fail" in words:
+        sys.exit("no more memory")
+    print(json.dumps({"words": words}), flush=True)
+"""
+
+
+class Turns(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        shutil.copy(HERE / "torch_turns.py", self.folder)
+        (self.folder / "torch_train.py").write_text(textwrap.dedent(STAND_IN))
+
+    def test_turn_by_turn(self):
+        words = "native hipmm native --turn 10 --turns 6 --model graphs"
+        done = run(self.folder / "torch_turns.py", *words.split())
+        said = json.loads(done.stdout)
+        self.assertEqual(said["as_fast"], [1.25, 1.0])
+        words = said["trainings"][1]["words"]
+        self.assertEqual(words, "--allocator hipmm --turn 10 --steps 70 --model graphs".split())
+
+    def test_a_training_that_fails(self):
+        done = run(self.folder / "torch_turns.py", "native", "hipmm", "--turns", 2, "--fail")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no more memory", done.stderr)
+
+
+class MadeUp(Proof):
+    """Instead of trainings, what `change` makes of figures that are as they should be."""
+
+    def __init__(self, change):
+        super().__init__(HERE, 60)
+        self.on_gpu, self.change, self.asked = True, change, []
+
+    def has_module(self, name):
+        return True
+
+    def python(self, script, *words, limit=120, **environment):
+        self.asked.append([str(word) for word in words])
+        allocators = [word for word in words if word in ("native", "expandable", "hipmm")]
+        trainings = [{"allocator": name, "losses": [7.5, 7.25], "steps_per_second": 10.0,
+                      "most_bytes_held": 900 if name == "hipmm" else 1000} for name in allocators]
+        found = {"trainings": trainings, "as_fast": [1.0] * (len(trainings) - 1),
+                 "quartiles": [[0.99, 1.01]] * (len(trainings) - 1)}
+        status = self.change(words, found) or 0
+        return Done(status, "" if status else json.dumps(found), "no more memory" if status else "", 1.0)
+
+
+class Judgement(unittest.TestCase):
+    def failed(self, change):
+        """The names of the checks that fail, and the table."""
+        proof = MadeUp(change)
+        self.addCleanup(shutil.rmtree, proof.folder)
+        steps_programs.torch(proof)
+        self.assertEqual(len(proof.asked), len(steps_programs.TURNS))
+        return [check["name"] for check in proof.checks if not check["good"]], proof.tables[0]["rows"]
+
+    @staticmethod
+    def of_graphs(words):
+        return "graphs" in words and "expandable" in words
+
+    def test_all_is_well(self):
+        failed, rows = self.failed(lambda words, found: None)
+        self.assertEqual(failed, [])
+        self.assertEqual([row[2] for row in rows if row[0] == "graphs of all sizes"], ["hipmm", "native", "hipmm"])
+
+    def test_slower(self):
+        def change(words, found):
+            if self.of_graphs(words):
+                found["as_fast"] = [0.97]
+
+        self.assertEqual(self.failed(change)[0], ["graphs of all sizes, beside expandable: as fast"])
+
+    def test_the_others_differ_from_themselves(self):
+        def change(words, found):
+            found["as_fast"] = [0.98, 0.9][:len(found["as_fast"])]
+
+        self.assertEqual(self.failed(change)[0], [])
+
+    def test_other_losses(self):
+        def change(words, found):
+            if self.of_graphs(words):
+                found["trainings"][1]["losses"] = [7.5, 7.250001]
+
+        self.assertEqual(self.failed(change)[0], ["graphs of all sizes, beside expandable: hipmm has the same losses"])
+
+    def test_holds_more(self):
+        def change(words, found):
+            if self.of_graphs(words):
+                found["trainings"][1]["most_bytes_held"] = 1001
+
+        self.assertEqual(self.failed(change)[0], ["graphs of all sizes, beside expandable: holds less"])
+
+    def test_fails(self):
+        failed, rows = self.failed(lambda words, found: 1 if self.of_graphs(words) else 0)
+        self.assertEqual(failed, ["graphs of all sizes, beside expandable: trains"])
+        self.assertEqual(len([row for row in rows if row[0] == "graphs of all sizes"]), 2)
+
+
+has_torch = unittest.skipUnless(importlib.util.find_spec("torch"), "there is no PyTorch here")
+
+# In the place of torch_train.py, which it runs: the processor stands in for a GPU, of which 5 of 8 GiB are free. From the
+# start of its work on, PyTorch itself would ask more of a GPU.
+NO_CUDA = """
+    import runpy, sys
+    import torch
+    torch.set_num_threads(1)
+    torch.nn.Module.cuda = lambda self: self
+    results = {"is_available": True, "synchronize": None, "mem_get_info": (5 << 30, 8 << 30), "get_device_name": "none",
+               "max_memory_reserved": 0, "max_memory_allocated": 0}
+    for name, result in results.items():
+        setattr(torch.cuda, name, lambda result=result: result)
+    torch.cuda.init = lambda: setattr(torch.cuda, "is_available", lambda: False)
+    runpy.run_path(sys.argv[0].replace("torch_train", "trains"), run_name="__main__")
+"""
+
+
+@has_torch
+class Training(unittest.TestCase):
+    def test_by_turns(self):
+        folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        for name, copy in (("torch_turns.py", "torch_turns.py"), ("torch_train.py", "trains.py"),
+                           ("torch_models.py", "torch_models.py")):
+            shutil.copy(HERE / name, folder / copy)
+        (folder / "torch_train.py").write_text(textwrap.dedent(NO_CUDA))
+        for words in (["graphs", "--nodes", 16], ["gpt2", "--layers", 1, "--batch", 1, "--length", 16]):
+            done = run(folder / "torch_turns.py", "native", "expandable", "--turn", 1, "--turns", 2, "--model", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said = json.loads(done.stdout)
+            self.assertEqual(len(said["as_fast"]), 1)
+            one, other = said["trainings"]
+            self.assertEqual([one["model"], one["steps"], len(one["losses"])], [words[0], 3, 3])
+            self.assertEqual(one["losses"], other["losses"])
+
+
+@has_torch
+class Models(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import torch
+        import torch_models
+
+        cls.torch, cls.models = torch, torch_models
+        torch_models.VOCABULARY = 500  # the processor is slow
+        torch.use_deterministic_algorithms(True)
+        torch.set_num_threads(1)
+
+    def train(self, make, steps, seed):
+        torch = self.torch
+        torch.manual_seed(seed)
+        model, random = make(), torch.Generator().manual_seed(seed)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+        losses = []
+        for _ in range(steps):
+            losses.append(model.loss(*model.draw(random)))
+            optimizer.zero_grad(set_to_none=True)
+            losses[-1].backward()
+            optimizer.step()
+        return [loss.item() for loss in losses]
+
+    def test_each_learns_and_repeats(self):
+        for make, steps, learnt in (
+            (lambda: self.models.Graphs(layers=2, nodes=64), 60, 0.6),
+            (lambda: self.models.Gpt2(layers=1, batch=1, length=16, varied=True), 3, 1.1),  # random tokens teach nothing
+        ):
+            losses = self.train(make, steps, seed=1)
+            self.assertEqual(losses, self.train(make, steps, seed=1))
+            self.assertNotEqual(losses, self.train(make, steps, seed=2))
+            end = losses[-steps // 4:]
+            self.assertLess(sum(end) / len(end), learnt * losses[0])
+
+    def test_graphs_are_of_all_sizes(self):
+        graphs, random = self.models.Graphs(layers=1, nodes=256), self.torch.Generator().manual_seed(1)
+        drawn = [graphs.draw(random) for _ in range(100)]
+        edges = [len(source) for _, source, _ in drawn]
+        self.assertGreater(len(set(edges)), 95)
+        self.assertGreater(max(edges), 50 * min(edges))
+        for features, source, target in drawn:
+            self.assertLess(max(source.max(), target.max()), len(features))
+
+
+if __name__ == "__main__":
+    unittest.main()
