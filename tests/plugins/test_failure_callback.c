@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CALLS   "{'type': 'failure_callback', 'callback': 'spill'}"
@@ -296,12 +297,9 @@ static void is_refused_by_all_that_lock_above_it(void **state)
     const char *type, *options;
     enum { EACH_OP, NO_ACTION, ALLOCATION } refuses;
   } tops[] = {
-      {"pool", ""},
-      {"pool", ", 'growth': 'segments'"},
-      {"arena", ""},
-      {"fixed_size", ", 'block_size': '256KiB', 'blocks_per_chunk': 1"},
-      {"monotonic", ""},
-      {"binning", ", 'bins': [{'size': '256KiB'}], 'blocks_per_chunk': 1", NO_ACTION},
+      {"pool", "", EACH_OP},           {"pool", ", 'growth': 'segments'", EACH_OP},
+      {"arena", "", EACH_OP},          {"fixed_size", ", 'block_size': '256KiB', 'blocks_per_chunk': 1", EACH_OP},
+      {"monotonic", "", EACH_OP},      {"binning", ", 'bins': [{'size': '256KiB'}], 'blocks_per_chunk': 1", NO_ACTION},
       {"thread_safe", "", ALLOCATION},
   };
   (void)state;
