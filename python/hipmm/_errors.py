@@ -94,6 +94,8 @@ _ADVICE = {
     "use the graph in use (hipmm_init_if_needed()), or build a stack beside it (hipmm_stack_build_from_file())": (
         "use the graph in use (hipmm.is_initialized() tells), or call hipmm.finalize() before"
     ),
+    "hipmm_allocator_register": "hipmm.register_allocator",
+    "hipmm_failure_handler_register": "hipmm.register_failure_handler",
     "hipmm_list() gives all paths": "hipmm.paths() gives all paths",
     "hipmm_get() reads it": "hipmm.get() reads it",
     "get it with hipmm_resource_get_by_name()": "get it with hipmm.resource(name)",

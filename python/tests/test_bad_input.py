@@ -32,6 +32,8 @@ def live():
         (lambda: hipmm.query(3), r"query\(\) argument 1 must be str"),
         (lambda: hipmm.statistics("pool"), r'a hipmm.Resource, such as hipmm.resource\("name"\), not \'pool\''),
         (lambda: hipmm.profiler.push("pool"), "a hipmm.Resource"),
+        (lambda: hipmm.profile(len), r"write @hipmm.profile\(\), with parentheses, above <built-in function len>"),
+        (lambda: hipmm.profile("step", {}), "recorded into hipmm.profiler.Records, not {}"),
         (lambda: hipmm.profile(3), r'a str, as in hipmm.profile\("step"\), not 3'),
         (lambda: hipmm.set("devices/0/pool/maximum_size", object()), "the value cannot be written as JSON"),
         (lambda: hipmm.create("pool", hipmm.create("device"), a=object()), "the options cannot be written as JSON"),
