@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import builtins
+from typing import Any
 
 
 class Error(Exception):
@@ -20,6 +21,11 @@ class Error(Exception):
     @property
     def message(self) -> str:
         return str(self)
+
+    def __reduce__(self) -> Any:
+        """Says how it is made, since Dask makes exceptions of classes with Python's own __reduce__() by __new__(), which
+        Python refuses for a class with two bases among its exceptions."""
+        return type(self), self.args, self.__dict__
 
 
 class ArgumentError(Error, ValueError):
