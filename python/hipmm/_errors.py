@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
 
 
 class Error(Exception):
@@ -22,7 +21,7 @@ class Error(Exception):
     def message(self) -> str:
         return str(self)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         """Says how it is made, since Dask makes exceptions of classes with Python's own __reduce__() by __new__(), which
         Python refuses for a class with two bases among its exceptions."""
         return type(self), self.args, self.__dict__
