@@ -558,6 +558,21 @@ def test_what_is_no_size(text):
         rmm.pylibrmm.helper.parse_bytes(text)
 
 
+def test_the_debug_log_needs_its_variable_alone(run, tmp_path):
+    program = """
+from hipmm.rmm import mr
+tracking = mr.TrackingResourceAdaptor(mr.CudaMemoryResource())
+ptr = tracking.allocate(10)
+tracking.log_outstanding_allocations()
+tracking.deallocate(ptr, 10)
+"""
+    log = tmp_path / "log"
+    ended = run(program, env={"RMM_DEBUG_LOG_FILE": str(log)})
+    assert "[warning] tracking: device 0: 1 allocation outstanding, 10 bytes" in log.read_text() and not ended.stderr
+    ended = run(program, env={"RMM_DEBUG_LOG_FILE": str(tmp_path / "nowhere" / "log")})
+    assert "RMM_DEBUG_LOG_FILE: [Errno 2]" in ended.stderr and "1 allocation outstanding" in ended.stderr
+
+
 # ---- The name rmm
 
 
