@@ -192,11 +192,11 @@ tail -1 metrics.prom | grep -q '^# EOF$' || fail "the file of metrics is not who
 run 1 export --prometheus -o none/metrics.prom
 says '^hipmm: export: cannot write "none/metrics.prom": No such file or directory$'
 mkfifo pipe.prom # what is no regular file stays what it is
-cat pipe.prom >piped &
-reader=$!
+exec 3<>pipe.prom # so there is a reader from now on
 run 0 export -o pipe.prom
-[ -p pipe.prom ] || { fail "a pipe became a file" && kill $reader; }
-wait $reader
+[ -p pipe.prom ] || fail "a pipe became a file"
+timeout 10 sed '/^# EOF$/q' <&3 >piped
+exec 3<&-
 tail -1 piped | grep -q '^# EOF$' || fail "the metrics are not in the pipe"
 ln -s metrics.prom link.prom
 : >metrics.prom
