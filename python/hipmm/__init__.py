@@ -123,6 +123,8 @@ def init(graph: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> Non
     if graph is None:
         _hipmm.start(None, None)
     elif isinstance(graph, (str, os.PathLike)):
+        if not graph or (isinstance(graph, str) and graph.lstrip().startswith("{") and not os.path.exists(graph)):
+            raise ValueError(f"a graph is the path of a file, or a dict such as json.loads(text), not the text {graph!r}")
         _hipmm.start(os.fsdecode(graph), None)
     elif isinstance(graph, Mapping):
         _hipmm.start(None, _json(dict(graph), "the graph"))

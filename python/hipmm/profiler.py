@@ -134,7 +134,7 @@ class Profile:
         self._end()
 
     def __call__(self, function: F) -> F:
-        name: str = self._name or getattr(function, "__qualname__", repr(function))
+        name = self._name or str(getattr(function, "__qualname__", repr(function)))
         if any(
             kind(function) for kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
         ):

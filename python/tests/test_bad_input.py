@@ -99,6 +99,14 @@ def test_numbers_of_numpy_and_paths_in_graphs_and_options(tmp_path):
     assert (tmp_path / "log.csv").exists()
 
 
+@pytest.mark.graph(None)
+@pytest.mark.parametrize("text", ["", '{"stack": ["device"]}'])
+def test_the_text_of_a_graph_is_no_path(text):
+    with pytest.raises(ValueError, match=r"the path of a file, or a dict such as json.loads\(text\), not the text '"):
+        hipmm.init(text)
+    assert not hipmm.is_initialized()
+
+
 @pytest.mark.graph(TWO)
 def test_devices_that_are_not_there():
     for device in (-1, 2, 1 << 31, 1 << 32, 1 << 70):
