@@ -110,11 +110,18 @@ static void try_and_release(void)
   if (!stack_try_release(stack)) stack_release(stack);
 }
 
+/* No function of the program runs, so that nothing is told. */
+static void tell(int thread)
+{
+  (void)thread;
+  interleave_note("a wait is limited");
+}
+
 /* As hipmm_finalize(): afterwards no walk uses a stack without a reference. */
 static void finalize_stacks(void)
 {
   stack_release(stack);
-  if (mistake != NO_AWAIT) stack_await_pins();
+  if (mistake != NO_AWAIT) stack_await_pins(tell);
   if (!atomic_load_explicit(&n_destroyed, memory_order_relaxed))
     interleave_note("a stack lives on after the wait for pins");
 }
@@ -198,7 +205,7 @@ static void call_and_end(void)
 static void finalize(void)
 {
   if (lifecycle_begin_change()) interleave_note("a change is refused");
-  lifecycle_await_calls();
+  if (lifecycle_await_calls(tell)) interleave_note("a wait is given up");
   free(data);
   lifecycle_end_change(LIFECYCLE_BEFORE);
 }

@@ -435,6 +435,39 @@ static void is_off_unless_it_is_asked_for(void **state)
   assert_null(strstr(outcome.error, "race"));
 }
 
+/* A stream that waits for another one hands on the order with its memory, also with what it has not used since. */
+static void says_nothing_of_memory_that_an_arena_handed_on(void **state)
+{
+  enum { BLOCK = 256 << 10, MOST = 64 };
+  void *blocks[MOST], *ptr = NULL;
+  int n = 0;
+  (void)state;
+  needs_software();
+  fixture_start_with("'check_streams': true, 'scheduler': 'stepped', 'seed': 5",
+                     "'stack': [{'type': 'arena', 'record': 'on_free', 'maximum_size': '12MiB'}, 'device']");
+  n_seen = count_reports();
+  hipmm_stream_t own = fixture_stream(), user = fixture_stream(), next = fixture_stream();
+  while (n < MOST && !hipmm_allocate(NULL, BLOCK, own, &ptr)) blocks[n++] = ptr;
+  assert_in_range(n, 40, 48);
+  fixture_free(blocks[--n], BLOCK, own);
+  blocks[n++] = fixture_allocate(BLOCK, own);
+  order(own, user);
+  for (int i = 1; i < n; i++) {
+    fill(blocks[i], BLOCK, user);
+    fixture_free(blocks[i], BLOCK, user);
+  }
+  int64_t waits = fixture_value("arena", "stream_waits");
+  blocks[1] = fixture_allocate(BLOCK, own); /* which waits for `user` */
+  assert_int_equal(fixture_value("arena", "stream_waits"), waits + 1);
+  fixture_free(blocks[0], BLOCK, next); /* and has the arena return what it has too much */
+  ptr = fixture_allocate(2 * MIB, next);
+  fill(ptr, 2 * MIB, next);
+  fixture_free(ptr, 2 * MIB, next);
+  fixture_free(blocks[1], BLOCK, own);
+  wait_for_all();
+  assert_nothing_found();
+}
+
 int main(int argc, char **argv)
 {
   use_test_plugins();
@@ -454,6 +487,7 @@ int main(int argc, char **argv)
       TEST(knows_order_by_way_of_the_default_stream),
       TEST(knows_recorded_streams),
       TEST(knows_graphs),
+      TEST(says_nothing_of_memory_that_an_arena_handed_on),
       TEST(tells_each_mistake_once),
       TEST(is_off_unless_it_is_asked_for),
   };

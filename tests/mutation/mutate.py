@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Mutation test: takes waits, locks, orders of atomics, checks, comparisons and bounds away from a copy of the tree,
-one at a time, builds what contains the file, and runs the tests of tests.txt, which must notice.
+one at a time, builds what contains the line, and runs the programs of tests.txt that run the line: one must fail.
 
     tests/mutation/mutate.py run [--seconds 600] [--seed 1] [--kinds wait,check,…] [FILE-PATTERN…]
-    tests/mutation/mutate.py report [--diffs]
+    tests/mutation/mutate.py report [--diffs]           counts for each file; what survived and is not explained
     tests/mutation/mutate.py sites [FILE-PATTERN…]      how many there are
-    tests/mutation/mutate.py again                      the survivors once more, after new tests
+    tests/mutation/mutate.py again [FILE-PATTERN…]      the survivors that are not explained once more, after new tests
 
-The order is drawn from the seed. Results are kept, one line each, in --folder (build-mutation), which has the copy too:
-the next run goes on where the last one ended. A change that gives the same machine code is no mutant ("same")."""
+Files are taken in the order of the patterns, kinds in the order of --kinds where --kinds is given, and sites of the same
+pattern and kind in an order that is drawn from the seed. Results are kept, one line each, in --folder (build-mutation),
+which has the copy too: the next run takes over what changed in the tree, and goes on where the last one ended.
+  killed    a program failed, or did not end           same      the machine code is the same: no mutant
+  survived  no program failed; explained.txt says why, or a test is missing
+Every 40th try is a control, without a change: if a program fails then, its kills cannot be trusted, and the run ends."""
 import argparse
 import collections
 import difflib
@@ -17,12 +21,20 @@ import fnmatch
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
 
+from build_commands import BuildCommands, DoesNotCompile, Mutant
+from line_coverage import LineCoverage, identity
+from mutant_tree import MutantTree
+from programs import Limits, run_program
+from results import Results, read_explained, report
 from sites import KINDS, sites_of
-from workspace import HERE, TOP, Workspace
+from workspace import HERE, TOP
+
+CONTROL = 40
 
 
 def read(path):
@@ -31,7 +43,7 @@ def read(path):
 
 
 def table():
-    """(pattern, what to build, programs)"""
+    """(pattern, the libraries that the programs load, programs)"""
     rows = []
     for line in read(os.path.join(HERE, "tests.txt")).splitlines():
         if line and not line.startswith("#"):
@@ -44,100 +56,133 @@ def tests_of(rows, name):
     return next(((targets, programs) for pattern, targets, programs in rows if fnmatch.fnmatch(name, pattern)), None)
 
 
-def all_sites(patterns, kinds):
-    found_files = subprocess.run(["find", "core", "plugins", "-name", "*.[ch]"], cwd=TOP, capture_output=True, check=True)
-    rows, found = table(), []
-    for name in sorted(found_files.stdout.decode().split()):
-        wanted = not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
-        if wanted and "/cmd/" not in name and tests_of(rows, name):
-            found += [site for site in sites_of(name, read(os.path.join(TOP, name))) if site.kind in kinds]
-    return found
+def all_sites(tree, rows, patterns=(), kinds=KINDS):
+    """In the order of the patterns and, of each, in that of the kinds."""
+    found_files = subprocess.run(["find", "core", "plugins", "-name", "*.[ch]"], cwd=tree, capture_output=True, check=True)
+    names = [name for name in sorted(found_files.stdout.decode().split()) if "/cmd/" not in name and tests_of(rows, name)]
+    ranked = []
+    for name in names:
+        ranks = [rank for rank, pattern in enumerate(patterns or ["*"]) if fnmatch.fnmatch(name, pattern)]
+        for site in sites_of(name, read(os.path.join(tree, name))) if ranks else ():
+            if site.kind in kinds:
+                ranked.append((ranks[0], site))
+    return ranked
 
 
-BATCH = 3  # programs that are built at a time
+class Baselines:
+    """What each program takes without a change. A program that fails then is left out: it cannot tell anything."""
+
+    def __init__(self, workspace):
+        self.workspace, self.file = workspace, os.path.join(workspace.build, "baselines.json")
+        self.known = json.loads(read(self.file)) if os.path.exists(self.file) else {}
+        plugins = os.path.join(workspace.build, "plugins")
+        self.libraries = [os.path.join(place, name) for place, _, files in sorted(os.walk(plugins))
+                          for name in sorted(files) if name.endswith(".so")]
+
+    def of(self, program):
+        """(seconds, processor seconds), or None"""
+        path = os.path.join(self.workspace.build, program)
+        stamp = identity(path) + "".join(map(identity, self.libraries))
+        if self.known.get(program, {}).get("stamp") != stamp:
+            outcome = run_program(path, self.workspace.build, self.workspace.environment())
+            self.known[program] = {"stamp": stamp, "passed": outcome.result == "passed", "wall": outcome.wall,
+                                   "cpu": outcome.cpu}
+            if outcome.result != "passed":
+                print(f"left out, since it fails without a change: {program}: {outcome.case}", flush=True)
+            with open(self.file, "w", encoding="utf-8") as file:
+                json.dump(self.known, file)
+        known = self.known[program]
+        return (known["wall"], known["cpu"]) if known["passed"] else None
+
+
+Plan = collections.namedtuple("Plan", "programs libraries objects is_run")  # programs: (name, limits)
 
 
 class Run:
-    def __init__(self, options):
-        self.options, self.rows = options, table()
-        self.results_file = os.path.join(options.folder, "results.jsonl")
-        self.workspace, self.baselines, self.codes = None, {}, {}
+    def __init__(self, options, rows, results):
+        self.options, self.rows, self.results = options, rows, results
+        self.workspace = MutantTree(os.path.join(options.folder, "tree"), options.configure)
+        self.commands = BuildCommands(self.workspace.build)
+        wanted = sorted({program for _, _, programs in rows for program in programs})
+        self.workspace.update(wanted, self.commands)
+        self.coverage = LineCoverage(self.workspace, self.commands)
+        self.coverage.update()
+        self.baselines = Baselines(self.workspace)
 
-    def results(self):
-        if not os.path.exists(self.results_file):
-            return {}
-        rows = (json.loads(line) for line in read(self.results_file).splitlines())
-        return {row["key"]: row for row in rows}
+    def sites(self):
+        """The sites to try, in order."""
+        ranked = all_sites(self.workspace.tree, self.rows, self.options.patterns, self.options.kinds)
+        explained = read_explained()
+        if self.options.command == "again":
+            ranked = [(rank, site) for rank, site in ranked
+                      if self.results.of(site.key) == "survived" and site.key not in explained]
+        else:
+            ranked = [(rank, site) for rank, site in ranked if not self.results.of(site.key)]
+        random.Random(self.options.seed).shuffle(ranked)
+        kinds = self.options.kinds if self.options.kinds_given else ()
+        return [site for _, site in sorted(ranked, key=lambda entry: (
+            entry[0], kinds.index(entry[1].kind) if kinds else 0))]
 
-    def note(self, site, result, by, diff=""):
-        row = {"key": site.key, "file": site.name, "kind": site.kind, "result": result, "by": by, "diff": diff}
-        with open(self.results_file, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-        print(f"{result:8} {site.key}" + (f"  ({by})" if by else ""), flush=True)
+    def plan_for(self, site):
+        """The programs that run the line, or all of tests.txt if none does: the likeliest first, for the time it takes."""
+        targets, programs = tests_of(self.rows, site.name)
+        times = {program: self.baselines.of(program) for program in programs}
+        usable = [program for program in programs if times[program] and times[program][0] <= self.options.most_seconds]
+        running = [program for program in usable if self.coverage.runs(program, site)]
+        of_file, of_folder = self.results.kills(site.name)
 
-    def baseline(self, program):
-        """How long the program takes without a change; None if it fails then, so that it cannot tell anything."""
-        if program not in self.baselines:
-            status, _, seconds = self.workspace.test(program)
-            self.baselines[program] = seconds if not status else None
-            if status:
-                print(f"left out, since it fails without a change: {program}", flush=True)
-        return self.baselines[program]
+        def gain(program):
+            likely = 3 * of_file[program] + of_folder[program] + 2 / (1 + programs.index(program))
+            return likely / (0.2 + times[program][0])
 
-    def unchanged(self, name, targets, programs):
-        """How long each program takes without a change, and the code that the file is then; looked at once."""
-        if name not in self.codes:
-            self.workspace.make(targets + programs)
-            self.codes[name] = self.workspace.objects(name)
-        return {program: self.baseline(program) for program in programs}, self.codes[name]
+        chosen = [(program, Limits(*times[program])) for program in sorted(running or usable, key=gain, reverse=True)]
+        return Plan(chosen, self.commands.outputs_of(targets), self.coverage.objects_of(site), bool(running))
+
+    def judge(self, plan, mutant=None):
+        """(result, by)"""
+        is_other = False
+        for program, limits in plan.programs:
+            if mutant and not mutant.build_for(program, plan.libraries, plan.objects):
+                continue
+            is_other = True
+            outcome = run_program(os.path.join(self.workspace.build, program), self.workspace.build,
+                                  self.workspace.environment(), limits)
+            self.workspace.empty_scratch()
+            if outcome.result != "passed":
+                return "killed", f"{program}: {outcome.case}"
+        if not is_other:
+            return "same", ""
+        return "survived", "" if plan.is_run else "no program of tests.txt runs the line"
 
     def try_site(self, site):
-        """Programs are built when their turn comes: most changes are noticed by one of the first."""
-        workspace, text = self.workspace, read(os.path.join(TOP, site.name))
-        targets, programs = tests_of(self.rows, site.name)
-        limits, before = self.unchanged(site.name, targets, programs)
-        changed = site.apply(text)
-        with open(workspace.path(site.name), "w", encoding="utf-8") as file:
-            file.write(changed)
+        """The plan is made first, while the tree is as it was measured."""
+        began, text = time.monotonic(), read(self.workspace.path(site.name))
+        changed, plan, diff = site.apply(text), self.plan_for(site), ""
         try:
-            for first in range(0, len(programs), BATCH):
-                batch = programs[first:first + BATCH]
-                status, output = workspace.make(targets + batch)
-                if status:
-                    lines = [line for line in output.split("\n") if "error" in line] + [output[:200]]
-                    return self.note(site, "invalid", lines[0][:200])
-                if not first and site.name.endswith(".c") and before == workspace.objects(site.name):
-                    return self.note(site, "same", "")
-                for program in batch:
-                    status = limits[program] and workspace.test(program, max(10, 10 * limits[program]))[0]
-                    if status:
-                        return self.note(site, "killed", program + (", which did not end" if status == -1 else ""))
-            diff = difflib.unified_diff(text.split("\n"), changed.split("\n"), site.name, site.name, n=2, lineterm="")
-            return self.note(site, "survived", "", "\n".join(diff))
-        finally:
-            workspace.restore([site.name])
+            with Mutant(self.commands, self.workspace.tree, site.name, changed) as mutant:
+                result, by = self.judge(plan, mutant)
+        except DoesNotCompile as error:
+            lines = [line for line in str(error).split("\n") if "error" in line] + [str(error)[:200]]
+            result, by = "invalid", lines[0][:200]
+        if result == "survived":
+            lines = difflib.unified_diff(text.split("\n"), changed.split("\n"), site.name, site.name, n=3, lineterm="")
+            diff = "\n".join(lines)
+        self.results.add(site, result, by, diff, time.monotonic() - began)
+        return plan
 
-    def go(self, sites):
-        self.workspace = Workspace(os.path.join(self.options.folder, "tree"), self.options.build, self.options.configure)
+    def go(self):
         end = time.monotonic() + self.options.seconds
-        for site in sites:
+        sites = self.sites()
+        print(f"{len(sites)} sites to try", flush=True)
+        for number, site in enumerate(sites):
             if time.monotonic() > end:
                 break
-            self.try_site(site)
-
-
-def report(rows, with_diffs):
-    counts = collections.defaultdict(collections.Counter)
-    for row in rows:
-        for group in (row["file"], "all: " + row["kind"], "all"):
-            counts[group][row["result"]] += 1
-    print(f"{'file':44}{'killed':>8}{'survived':>10}{'same code':>11}{'invalid':>9}")
-    for group in sorted(counts, key=lambda name: (name.startswith("all"), name)):
-        count = counts[group]
-        print(f"{group:44}{count['killed']:8}{count['survived']:10}{count['same']:11}{count['invalid']:9}")
-    survivors = sorted((row for row in rows if row["result"] == "survived"), key=lambda row: row["key"])
-    for row in survivors if with_diffs else ():
-        print("\n" + row["diff"])
+            plan = self.try_site(site)
+            if number % CONTROL == CONTROL - 1:
+                result, by = self.judge(plan)
+                print(f"control: {result} {by}", flush=True)
+                if result == "killed":
+                    raise SystemExit(f"a test failed without a change: {by}")
 
 
 def main():
@@ -145,31 +190,26 @@ def main():
     parser.add_argument("command", choices=("run", "report", "sites", "again"))
     parser.add_argument("patterns", nargs="*", metavar="FILE-PATTERN", help="such as 'plugins/fixed_size/*'; all without")
     parser.add_argument("--folder", default=os.path.join(TOP, "build-mutation"))
-    parser.add_argument("--build", default="build", help="the build whose objects the copy takes over")
     parser.add_argument("--configure", default=[], action="append", metavar="FLAG",
-                        help="configure the copy anew, such as --configure=--enable-sanitizers=thread")
+                        help="a flag for the copy, with a --folder of its own: --configure=--enable-sanitizers=thread")
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--most-seconds", type=float, default=60, help="leave out programs that take longer by themselves")
+    parser.add_argument("--kinds", help=f"of {', '.join(KINDS)}")
     parser.add_argument("--diffs", action="store_true")
     options = parser.parse_intermixed_args()
+    options.kinds_given, options.kinds = bool(options.kinds), options.kinds.split(",") if options.kinds else list(KINDS)
     os.makedirs(options.folder, exist_ok=True)
-    run = Run(options)
-    sites = all_sites(options.patterns, options.kinds.split(","))
-    results = run.results()
-    if options.command == "report":
-        return report(list(results.values()), options.diffs)
+    rows, results = table(), Results(os.path.join(options.folder, "results.jsonl"))
     if options.command == "sites":
-        for kind, count in sorted(collections.Counter(site.kind for site in sites).items()):
+        for kind, count in sorted(collections.Counter(
+                site.kind for _, site in all_sites(TOP, rows, options.patterns, options.kinds)).items()):
             print(f"{kind:10}{count:6}")
-        return print(f"{'all':10}{len(sites):6}")
-    if options.command == "again":
-        sites = [site for site in sites if results.get(site.key, {}).get("result") == "survived"]
-    else:
-        sites = [site for site in sites if site.key not in results]
-        random.Random(options.seed).shuffle(sites)
-    run.go(sites)
-    return report(list(run.results().values()), False)
+        return
+    if options.command != "report":
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        Run(options, rows, results).go()
+    report(results, [site for _, site in all_sites(TOP, rows)], options.diffs)
 
 
 if __name__ == "__main__":

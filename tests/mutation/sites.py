@@ -2,6 +2,7 @@
 """Where a source file can be changed so that a test should notice: a site is a line, and what it becomes. Lines keep
 their number. The sources are formatted by clang-format, so patterns on lines are enough; what does not compile is told
 apart."""
+import collections
 import re
 
 WAITS = {  # calls that wait, and what stands for "done" in an expression
@@ -24,12 +25,14 @@ KINDS = ("wait", "lock", "order", "check", "compare", "bound", "overflow")
 
 
 class Site:
+    """`changes`: number of a line -> its text. The key has no number of a line, so that it outlives changes elsewhere in
+    the file; where a file has the same line twice, sites_of() numbers them."""
+
     def __init__(self, name, lines, kind, changes):
-        self.name, self.kind = name, kind
-        self.changes = changes  # number of a line -> its text
+        self.name, self.kind, self.changes = name, kind, changes
         first = min(changes)
         self.line = first + 1
-        self.key = f"{name}:{first + 1}:{kind}:{lines[first].strip()}=>{changes[first].strip()}"
+        self.key = f"{name}:{kind}: {lines[first].strip()} => {changes[first].strip()}"
 
     def apply(self, text):
         lines = text.split("\n")
@@ -90,6 +93,15 @@ def lock_pair(lines, number, match):
 
 
 def sites_of(name, text):
+    seen = collections.Counter()
+    for site in changes_of(name, text):
+        seen[site.key] += 1
+        if seen[site.key] > 1:
+            site.key += f" #{seen[site.key]}"
+        yield site
+
+
+def changes_of(name, text):
     lines = text.split("\n")
 
     def site(kind, number, changed):
@@ -104,7 +116,7 @@ def sites_of(name, text):
         for call, done in WAITS.items():
             for at in occurrences(line, call + "("):
                 end = call_end(line, at + len(call))
-                is_call = not re.search(r"[\w>]$|\bstatic\b", line[:at])
+                is_call = line[0] == " " and not re.search(r"[\w>]$", line[:at])
                 if end > 0 and is_call:
                     yield site("wait", number, line[:at] + done + line[end:])
         for old, new in ORDERS:

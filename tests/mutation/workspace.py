@@ -83,10 +83,11 @@ class Workspace:
                         digest.update(file.encode() + code.read())
         return digest.hexdigest()
 
-    def environment(self):
+    def environment(self, build=None):
+        build = build or self.build
         env = {key: value for key, value in os.environ.items() if not re.match("HIPMM_(?!TEST_)", key)}
-        env.update(HIPMM_PLUGIN_PATH=os.path.join(self.build, "plugins"), CMOCKA_MESSAGE_OUTPUT="TAP",
-                   top_srcdir=self.tree, top_builddir=self.build)
+        env.update(HIPMM_PLUGIN_PATH=os.path.join(build, "plugins"), CMOCKA_MESSAGE_OUTPUT="TAP",
+                   top_srcdir=self.tree, top_builddir=build)
         return env
 
     def test(self, program, limit=120):

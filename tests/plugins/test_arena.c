@@ -210,6 +210,29 @@ static void waits_for_a_stream_and_not_for_the_device_where_it_may(void **state)
 
 /* Frees a block on `first` with work pending, then allocates the memory on `second`, whose bytes must be there in the
  * end. */
+/* Large memory of another stream; and small blocks of an arena's own that another stream freed. */
+static void uses_what_has_passed_and_waits_for_nothing(void **state)
+{
+  static const size_t sizes[] = {4 * MIB, 1000};
+  (void)state;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    void *blocks[5000], *ptr;
+    int n = 0;
+    fixture_start("'stack': [{'type': 'arena', 'maximum_size': '4MiB', 'record': 'lazy'}, 'device']");
+    hipmm_stream_t own = fixture_stream(), user = fixture_stream();
+    while (n < 5000 && !hipmm_allocate(NULL, sizes[i], own, &ptr)) blocks[n++] = ptr;
+    assert_int_equal(fixture_hip()->StreamSynchronize(own), 0);
+    int64_t waits = fixture_value("arena", "stream_waits");
+    for (int k = 0; k < n; k++) fixture_free(blocks[k], sizes[i], user);
+    assert_int_equal(fixture_hip()->StreamSynchronize(user), 0);
+    fixture_free(fixture_allocate(sizes[i], own), sizes[i], own);
+    assert_int_equal(fixture_value("arena", "stream_waits"), waits);
+    fixture_drop_stream(own);
+    fixture_drop_stream(user);
+    assert_ok(hipmm_finalize());
+  }
+}
+
 static void hand_over(hipmm_stream_t first, hipmm_stream_t second, size_t bytes)
 {
   unsigned char *ptr = fixture_allocate(bytes, first);
@@ -301,6 +324,54 @@ static void takes_a_block_of_another_arena_before_it_fails(void **state)
   fixture_free(kept, 0, NULL);
   assert_int_equal(fixture_value("arena", "live_count"), 0);
   fixture_free(fixture_allocate(MIB, NULL), 0, NULL);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
+}
+
+/* What another thread frees after the allocation has waited for the device. */
+static struct {
+  void *block;
+  hipmm_stream_t stream;
+  int waits, failures;
+} meanwhile;
+
+static void *free_meanwhile(void *unused)
+{
+  (void)unused;
+  meanwhile.failures += fixture_usual_hip()->MemsetAsync(meanwhile.block, 1, 1000, meanwhile.stream) != 0;
+  meanwhile.failures += hipmm_deallocate(NULL, meanwhile.block, 1000, meanwhile.stream) != HIPMM_OK;
+  return NULL;
+}
+
+static int wait_and_free(void)
+{
+  pthread_t thread;
+  int code = fixture_usual_hip()->DeviceSynchronize();
+  if (++meanwhile.waits == 2 && !pthread_create(&thread, NULL, free_meanwhile, NULL)) pthread_join(thread, NULL);
+  return code;
+}
+
+static void waits_for_what_another_arena_got_meanwhile(void **state)
+{
+  void *blocks[2000], *ptr;
+  size_t n = 0;
+  (void)state;
+  needs_software();
+  fixture_start_with("'scheduler': 'stepped'",
+                     "'stack': [{'type': 'arena', 'maximum_size': '1MiB', 'record': 'lazy'}, 'device']");
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
+  while (n < 2000 && !hipmm_allocate(NULL, 1000, first, &blocks[n])) n++;
+  memset(&meanwhile, 0, sizeof meanwhile);
+  meanwhile.block = blocks[n / 2];
+  meanwhile.stream = first;
+  fixture_lend_hip()->DeviceSynchronize = wait_and_free;
+  assert_ok(hipmm_allocate(NULL, 1000, second, &ptr));
+  fixture_take_hip_back();
+  assert_ptr_equal(ptr, blocks[n / 2]);
+  assert_true(meanwhile.waits > 1);
+  assert_int_equal(meanwhile.failures, 0);
+  assert_int_equal(software()->pending(), 0);
+  for (size_t i = 0; i < n; i++) fixture_free(blocks[i], 1000, i == n / 2 ? second : first);
   fixture_drop_stream(first);
   fixture_drop_stream(second);
 }
@@ -768,11 +839,13 @@ int main(void)
       TEST(reuses_on_the_same_stream_without_a_call),
       TEST(never_waits_on_the_host_when_it_frees),
       TEST(waits_for_a_stream_and_not_for_the_device_where_it_may),
+      TEST(uses_what_has_passed_and_waits_for_nothing),
       TEST(orders_streams_however_it_records),
       TEST(never_uses_a_stream_that_may_be_gone),
       TEST(makes_memory_of_a_retired_stream_anybodys),
       TEST(becomes_one_block_again),
       TEST(takes_a_block_of_another_arena_before_it_fails),
+      TEST(waits_for_what_another_arena_got_meanwhile),
       TEST(exchanges_small_chunks_for_a_large_one),
       TEST(says_what_it_holds_when_the_upstream_has_no_more),
       TEST(dumps_what_it_has_when_it_fails),

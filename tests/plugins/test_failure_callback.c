@@ -252,38 +252,87 @@ static void is_refused_by_a_pool_above_it(void **state)
   }
 }
 
-static int allocate_above(void *argument, size_t bytes)
+/* What each op of the top came to, called from below it. */
+static struct {
+  struct hipmm_resource *top;
+  const char *value;
+  hipmm_stream_t stream;
+  enum hipmm_status allocate, trim, query, perform, visit;
+  uint64_t hip_calls; /* of the streams' ends */
+  int visited;
+} above;
+
+static void count_visit(void *closure, const struct hipmm_extent *extent)
 {
+  (void)closure, (void)extent;
+  above.visited++;
+}
+
+static int use_all_above(void *argument, size_t bytes)
+{
+  struct hipmm_resource *top = above.top;
+  hipmm_stream_t stream = above.stream;
   void *ptr = NULL;
+  int64_t value;
   (void)argument, (void)bytes;
+  if (!top) return 0;
   spill.calls++;
-  spill.inner = hipmm_allocate(NULL, MIB / 4, NULL, &ptr);
+  software()->reset_calls();
+  top->ops->stream_retain(top->self, stream);
+  top->ops->stream_retire(top->self, stream);
+  above.hip_calls += fixture_all_calls();
+  above.trim = hipmm_resource_trim(top, 0);
+  above.query = hipmm_resource_query(top, above.value, &value);
+  above.perform = hipmm_resource_perform(top, "reset_peaks");
+  above.visit = top->ops->visit(top->self, count_visit, NULL);
+  above.allocate = hipmm_allocate(NULL, MIB / 4, stream, &ptr);
   return 0;
 }
 
-/* Each allocates until there is no more. */
+/* Each allocates until there is no more. The stream is known above, and has free blocks. */
 static void is_refused_by_all_that_lock_above_it(void **state)
 {
-  static const char *const tops[] = {"'pool'",       "{'type': 'pool', 'growth': 'segments'}",
-                                     "'arena'",      "{'type': 'fixed_size', 'block_size': '256KiB'}",
-                                     "'monotonic'",  "{'type': 'binning', 'bins': [{'size': '256KiB'}]}",
-                                     "'thread_safe'"};
+  static const struct {
+    const char *type, *options;
+    enum { EACH_OP, NO_ACTION, ALLOCATION } refuses;
+  } tops[] = {
+      {"pool", ""},
+      {"pool", ", 'growth': 'segments'"},
+      {"arena", ""},
+      {"fixed_size", ", 'block_size': '256KiB', 'blocks_per_chunk': 1"},
+      {"monotonic", ""},
+      {"binning", ", 'bins': [{'size': '256KiB'}], 'blocks_per_chunk': 1", NO_ACTION},
+      {"thread_safe", "", ALLOCATION},
+  };
   (void)state;
-  use("spill", allocate_above, NULL);
+  needs_software();
+  use("spill", use_all_above, NULL);
   for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
     char graph[300];
     void *blocks[8], *ptr = NULL;
     int n = 0;
-    snprintf(graph, sizeof graph, "'stack': [%s, " CALLS ", " LIMITED ", 'device']", tops[i]);
+    snprintf(graph, sizeof graph, "'stack': [{'type': '%s'%s}, " CALLS ", " LIMITED ", 'device']", tops[i].type,
+             tops[i].options);
+    memset(&above, 0, sizeof above);
     fixture_start(graph);
+    hipmm_stream_t stream = fixture_stream();
+    fixture_free(fixture_allocate(MIB / 4, stream), MIB / 4, stream);
     spill.calls = 0;
-    while (n < 8 && !hipmm_allocate(NULL, MIB / 4, NULL, &ptr)) blocks[n++] = ptr;
+    above.stream = stream;
+    above.value = tops[i].refuses == NO_ACTION ? "bins_live_bytes" : "live_bytes";
+    above.top = fixture_resource(tops[i].type);
+    while (n < 8 && !hipmm_allocate(NULL, MIB / 4, stream, &ptr)) blocks[n++] = ptr;
     assert_in_range(n, 1, 4);
     assert_true(spill.calls > 0);
-    assert_int_equal(spill.inner, HIPMM_E_STATE);
-    while (n) fixture_free(blocks[--n], MIB / 4, NULL);
-    fixture_free(fixture_allocate(MIB / 4, NULL), MIB / 4, NULL);
-    hipmm_finalize();
+    assert_int_equal(above.allocate, HIPMM_E_STATE);
+    bool refuses_others = tops[i].refuses != ALLOCATION;
+    assert_true(!refuses_others || (above.trim == HIPMM_E_STATE && above.visit == HIPMM_E_STATE));
+    assert_true(!refuses_others || (above.query == HIPMM_E_STATE && !above.hip_calls && !above.visited));
+    assert_true(tops[i].refuses != EACH_OP || above.perform == HIPMM_E_STATE);
+    while (n) fixture_free(blocks[--n], MIB / 4, stream);
+    fixture_free(fixture_allocate(MIB / 4, stream), MIB / 4, stream);
+    fixture_drop_stream(stream);
+    assert_ok(hipmm_finalize());
   }
 }
 

@@ -2,6 +2,8 @@
 /* Tests of fixed_size: its limits, reuse in the order of streams, growth, and trimming. */
 #include "../support/stream_program.h"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -269,6 +271,59 @@ static void shows_every_block(void **state)
   fixture_free(blocks[5], 705, NULL);
 }
 
+/* A block that another thread frees during the visit, after the lists were looked at. */
+static struct {
+  void *block;
+  sem_t is_ready, may_free, is_free;
+  int failures, shown;
+  struct hipmm_extent extent;
+} freed_meanwhile;
+
+/* Frees through the list of the stream, which needs no lock once the thread has used it. */
+static void *free_meanwhile(void *unused)
+{
+  void *ptr = NULL;
+  (void)unused;
+  freed_meanwhile.failures += hipmm_allocate(NULL, 1000, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 0, NULL);
+  sem_post(&freed_meanwhile.is_ready);
+  sem_wait(&freed_meanwhile.may_free);
+  freed_meanwhile.failures += hipmm_deallocate(NULL, freed_meanwhile.block, 0, NULL) != HIPMM_OK;
+  sem_post(&freed_meanwhile.is_free);
+  return NULL;
+}
+
+static void see_and_free(void *unused, const struct hipmm_extent *extent)
+{
+  (void)unused;
+  if (!freed_meanwhile.shown++) {
+    sem_post(&freed_meanwhile.may_free);
+    sem_wait(&freed_meanwhile.is_free);
+  }
+  if (extent->ptr == freed_meanwhile.block) freed_meanwhile.extent = *extent;
+}
+
+static void shows_no_block_of_zero_bytes(void **state)
+{
+  (void)state;
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'record': 'lazy'}, 'device']");
+  struct hipmm_resource *top = fixture_resource("fixed_size");
+  void *blocks[2] = {fixture_allocate(1000, NULL), fixture_allocate(1000, NULL)};
+  pthread_t thread;
+  memset(&freed_meanwhile, 0, sizeof freed_meanwhile);
+  sem_init(&freed_meanwhile.is_ready, 0, 0);
+  sem_init(&freed_meanwhile.may_free, 0, 0);
+  sem_init(&freed_meanwhile.is_free, 0, 0);
+  freed_meanwhile.block = blocks[blocks[1] > blocks[0]]; /* not the first that is shown */
+  assert_int_equal(pthread_create(&thread, NULL, free_meanwhile, NULL), 0);
+  sem_wait(&freed_meanwhile.is_ready);
+  assert_ok(top->ops->visit(top->self, see_and_free, NULL));
+  pthread_join(thread, NULL);
+  assert_int_equal(freed_meanwhile.failures, 0);
+  assert_int_equal(freed_meanwhile.extent.state, HIPMM_EXTENT_PENDING);
+  assert_int_equal(freed_meanwhile.extent.bytes, 4096);
+  fixture_free(blocks[blocks[1] < blocks[0]], 0, NULL);
+}
+
 static void gives_idle_chunks_back_when_trimmed(void **state)
 {
   void *blocks[64];
@@ -502,6 +557,7 @@ int main(void)
       TEST(never_uses_a_stream_that_may_be_gone),
       TEST(makes_blocks_of_a_retired_stream_anybodys),
       TEST(shows_every_block),
+      TEST(shows_no_block_of_zero_bytes),
       TEST(gives_idle_chunks_back_when_trimmed),
       TEST(keeps_a_chunk_that_the_upstream_does_not_take),
       TEST(gives_everything_back_at_the_end),
