@@ -123,6 +123,8 @@ def init(graph: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> Non
     if graph is None:
         _hipmm.start(None, None)
     elif isinstance(graph, (str, os.PathLike)):
+        if not graph or (isinstance(graph, str) and graph.lstrip().startswith("{") and not os.path.exists(graph)):
+            raise ValueError(f"a graph is the path of a file, or a dict such as json.loads(text), not the text {graph!r}")
         _hipmm.start(os.fsdecode(graph), None)
     elif isinstance(graph, Mapping):
         _hipmm.start(None, _json(dict(graph), "the graph"))
@@ -133,8 +135,16 @@ def init(graph: str | os.PathLike[str] | Mapping[str, Any] | None = None) -> Non
 def _json(value: Any, what: str) -> str:
     import json
 
+    def plain(part: Any) -> Any:
+        """A path as text, and a number of NumPy or another library as Python's."""
+        if isinstance(part, os.PathLike):
+            return os.fsdecode(part)
+        if hasattr(part, "item"):
+            return part.item()
+        raise TypeError(f"Object of type {type(part).__name__} is not JSON serializable")
+
     try:
-        return json.dumps(value)
+        return json.dumps(value, default=plain)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{what} cannot be written as JSON: {error}") from None
 
@@ -193,6 +203,8 @@ def create(
 
 def set_resource(resource: Resource | None, device: int | None = None) -> Resource:
     """Puts a resource in force on its device (None: the graph's, on `device`), and returns the one that was."""
+    if resource is not None and not isinstance(resource, Resource):
+        raise TypeError(f'set_resource() takes a hipmm.Resource, such as hipmm.resource("name"), or None, not {resource!r}')
     return _hipmm.set_resource(device if resource is None else resource.device, resource)
 
 

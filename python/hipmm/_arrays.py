@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 from . import _hipmm
@@ -101,12 +102,19 @@ def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
 # ---- Copies of arrays
 
 
+def itemsize_of(typestr: Any) -> int:
+    """The bytes of an element, from the "typestr" of an array interface, such as "<f8" or "<M8[ns]"."""
+    match = re.match(r"[<>|=]?([A-Za-z])(\d+)", typestr)
+    if match is None:
+        raise TypeError(f"{typestr!r} is not the typestr of an array")
+    if match[1] == "O":
+        raise ValueError("the array has objects of Python, which cannot be copied")
+    return int(match[2]) * (4 if match[1] == "U" else 1)
+
+
 def _extent(interface: dict[str, Any]) -> tuple[int, int]:
     """The address and size of an array in C order, from its __cuda_array_interface__."""
-    kind, digits = re.match(r"[<>|=]?([A-Za-z])(\d+)", interface["typestr"]).groups()  # type: ignore[union-attr]
-    if kind == "O":
-        raise ValueError("the array has objects of Python, which cannot be copied")
-    itemsize = int(digits) * (4 if kind == "U" else 1)
+    itemsize = itemsize_of(interface["typestr"])
     shape, strides, step = interface["shape"], interface.get("strides"), itemsize
     if strides is not None and 0 not in shape:
         for length, stride in zip(reversed(shape), reversed(strides)):
@@ -118,7 +126,7 @@ def _extent(interface: dict[str, Any]) -> tuple[int, int]:
     return interface["data"][0], itemsize * math.prod(shape)
 
 
-def _copy_of_interface(kind: type[Buffer], source: Any, stream: Any, resource: Any) -> Buffer:
+def _copy_of_interface(kind: Callable[..., Any], source: Any, stream: Any, resource: Any) -> Any:
     interface = source.__cuda_array_interface__
     try:
         address, nbytes = _extent(interface)
@@ -132,7 +140,7 @@ def _copy_of_interface(kind: type[Buffer], source: Any, stream: Any, resource: A
     return buffer
 
 
-def _copy_of_dlpack(kind: type[Buffer], source: Any, stream: Any, resource: Any) -> Buffer:
+def _copy_of_dlpack(kind: Callable[..., Any], source: Any, stream: Any, resource: Any) -> Any:
     capsule = source.__dlpack__(**_stream_for(source, _hipmm.stream_handle(stream)))
     address, nbytes, _ = _hipmm.dlpack_open(capsule)
     buffer = kind(nbytes, stream, resource)
@@ -141,7 +149,8 @@ def _copy_of_dlpack(kind: type[Buffer], source: Any, stream: Any, resource: Any)
     return buffer
 
 
-def copy_of(kind: type[Buffer], source: Any, stream: Any = None, resource: Any = None) -> Buffer:
+def copy_of(kind: Callable[..., Any], source: Any, stream: Any = None, resource: Any = None) -> Any:
+    """A Buffer that kind(nbytes, stream, resource) makes, with a copy of an array or of other memory."""
     if getattr(source, "__cuda_array_interface__", None) is not None:
         return _copy_of_interface(kind, source, stream, resource)
     try:
@@ -153,10 +162,12 @@ def copy_of(kind: type[Buffer], source: Any, stream: Any = None, resource: Any =
             f"{type(source).__name__} is no memory: give bytes or another object with the buffer protocol, or an array "
             "with __cuda_array_interface__ or __dlpack__"
         ) from None
+    except ValueError:
+        if not hasattr(source, "__array_interface__"):
+            raise
+        view = memoryview(source.reshape(-1).view("u1"))  # NumPy's dates have the buffer protocol as bytes only
     if not view.c_contiguous:
         raise ValueError("the array is not contiguous in C order; copy it first")
-    if "O" in re.sub(":[^:]*:", "", view.format):  # without names of fields
-        raise ValueError("the array has objects of Python, which cannot be copied")
     buffer = kind(view.nbytes, stream, resource)
     buffer.write(view, 0, stream)
     return buffer

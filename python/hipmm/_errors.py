@@ -21,6 +21,11 @@ class Error(Exception):
     def message(self) -> str:
         return str(self)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Says how it is made, since Dask makes exceptions of classes with Python's own __reduce__() by __new__(), which
+        Python refuses for a class with two bases among its exceptions."""
+        return type(self), self.args, self.__dict__
+
 
 class ArgumentError(Error, ValueError):
     """An argument is invalid: an address or a size that is not a live block's, an unknown name, ..."""
@@ -94,6 +99,8 @@ _ADVICE = {
     "use the graph in use (hipmm_init_if_needed()), or build a stack beside it (hipmm_stack_build_from_file())": (
         "use the graph in use (hipmm.is_initialized() tells), or call hipmm.finalize() before"
     ),
+    "hipmm_allocator_register": "hipmm.register_allocator",
+    "hipmm_failure_handler_register": "hipmm.register_failure_handler",
     "hipmm_list() gives all paths": "hipmm.paths() gives all paths",
     "hipmm_get() reads it": "hipmm.get() reads it",
     "get it with hipmm_resource_get_by_name()": "get it with hipmm.resource(name)",

@@ -32,12 +32,13 @@ class Setup(WorkerPlugin):  # type: ignore[misc]
 
     `graph` is for hipmm.init() in each worker: a dict, or the path of a file, as the workers see it. `serve` names what
     gets its memory from hipmm in the workers: "cupy", "numba" and "torch" by the use() of hipmm's modules, "rmm" by
-    hipmm.rmm.install(). Register the plugin before the workers use a GPU. Raises ValueError for an unknown name, and in
+    hipmm.rmm.install(). Register the plugin before the workers use a GPU. Another Setup takes the place of the first, which
+    ends in each worker: hipmm is finalized, and initialised anew. Raises ValueError for an unknown name, and in
     the workers what hipmm.init() raises.
     """
 
     name = "hipmm"
-    idempotent = True
+    idempotent = False  # else a corrected graph would be ignored after one with a mistake, without a word
 
     def __init__(
         self, graph: str | os.PathLike[str] | Mapping[str, Any] | None = None, serve: Iterable[str] = ()

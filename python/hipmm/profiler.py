@@ -12,6 +12,7 @@ Both need a `statistics` resource in the stack; without one nothing is recorded.
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections import namedtuple
 from collections.abc import Callable
@@ -94,7 +95,9 @@ class Records:
             self._by_name.clear()
 
     def report(self, order: Literal["peak_bytes", "total_bytes", "calls"] = "peak_bytes") -> str:
-        """A table, the largest first."""
+        """A table, the largest first. Raises ValueError for an unknown order."""
+        if order not in Record.__slots__:
+            raise ValueError(f"unknown order {order!r}; one of {', '.join(Record.__slots__)}")
         with self._lock:
             rows = sorted(self._by_name.items(), key=lambda row: -getattr(row[1], order))
         if not rows:
@@ -112,8 +115,12 @@ class Profile:
     """Records what is allocated between the start and the end of a block or a function."""
 
     def __init__(self, name: str | None = None, into: Records | None = None) -> None:
+        if callable(name):
+            raise TypeError(f"write @hipmm.profile(), with parentheses, above {name!r}")
         if name is not None and not isinstance(name, str):
             raise TypeError(f'the name of a profile is a str, as in hipmm.profile("step"), not {name!r}')
+        if into is not None and not isinstance(into, Records):
+            raise TypeError(f"a profile is recorded into hipmm.profiler.Records, not {into!r}")
         self._name = name
         self._records = records if into is None else into
 
@@ -127,7 +134,14 @@ class Profile:
         self._end()
 
     def __call__(self, function: F) -> F:
-        name = self._name or function.__qualname__
+        name = self._name or str(getattr(function, "__qualname__", repr(function)))
+        if any(
+            kind(function) for kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+        ):
+            raise TypeError(
+                f"a call of {name} returns before its body runs, so nothing would be recorded; write "
+                f'with hipmm.profile("name") inside, around a part that neither yields nor awaits'
+            )
 
         @functools.wraps(function)
         def profiled(*args: Any, **named: Any) -> Any:

@@ -18,6 +18,34 @@ static int contents_range(const struct buffer *self, PyObject *first, PyObject *
   return -1;
 }
 
+/* Whether elements are references to objects of Python, whose bytes mean nothing elsewhere and must not be overwritten. A
+ * format has the names of fields between colons. What has no format, such as NumPy's dates, has no objects. */
+static bool contents_has_objects(PyObject *object)
+{
+  Py_buffer view;
+  bool is_name = false, found = false;
+  if (PyBytes_Check(object) || PyByteArray_Check(object)) return false;
+  if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO)) {
+    PyErr_Clear();
+    return false;
+  }
+  for (const char *c = view.format; c && *c && !found; c++) {
+    if (*c == ':') is_name = !is_name;
+    found = *c == 'O' && !is_name;
+  }
+  PyBuffer_Release(&view);
+  return found;
+}
+
+static int contents_get_buffer(PyObject *object, Py_buffer *view, int flags)
+{
+  if (PyObject_GetBuffer(object, view, flags)) return -1;
+  if (!contents_has_objects(object)) return 0;
+  PyBuffer_Release(view);
+  PyErr_SetString(PyExc_ValueError, "the array has objects of Python, which cannot be copied");
+  return -1;
+}
+
 /* A copy from memory of any device does not wait; from memory of the host it does. */
 static PyObject *contents_write_from(struct buffer *self, size_t offset, const void *source, size_t bytes, bool waits,
                                      hipmm_stream_t stream)
@@ -40,7 +68,7 @@ PyObject *buffer_write(PyObject *object, PyObject *args, PyObject *names)
   Py_buffer view;
   if (!PyArg_ParseTupleAndKeywords(args, names, "O|OO:write", words, &source, &first, &given)) return NULL;
   if (contents_range(self, first, NULL, &offset, &room) || buffer_stream(self, given, &stream)) return NULL;
-  if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE)) return NULL;
+  if (contents_get_buffer(source, &view, PyBUF_SIMPLE)) return NULL;
   if ((size_t)view.len <= room)
     result = contents_write_from(self, offset, view.buf, (size_t)view.len, true, stream);
   else
@@ -96,7 +124,7 @@ static PyObject *contents_read_view(struct buffer *self, size_t offset, PyObject
   Py_buffer view;
   PyObject *result = NULL, *first = PyLong_FromSize_t(offset);
   size_t bytes;
-  if (PyObject_GetBuffer(into, &view, PyBUF_WRITABLE)) goto end;
+  if (contents_get_buffer(into, &view, PyBUF_WRITABLE)) goto end;
   if (!contents_range(self, first, size, &offset, &bytes)) {
     if (bytes <= (size_t)view.len)
       result = contents_read_into(self, offset, bytes, view.buf, stream);

@@ -32,7 +32,7 @@ int PyObject_CheckBuffer(PyObject *object);
 void PyBuffer_Release(Py_buffer *view);
 int PyBuffer_FillInfo(Py_buffer *view, PyObject *object, void *buf, Py_ssize_t length, int readonly, int flags);
 
-enum { PyBUF_SIMPLE = 0, PyBUF_WRITABLE = 1 };
+enum { PyBUF_SIMPLE = 0, PyBUF_WRITABLE = 1, PyBUF_FULL_RO = 0x11c };
 
 #ifndef Py_bf_getbuffer
 #define Py_bf_getbuffer     1

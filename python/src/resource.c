@@ -117,12 +117,14 @@ static PyObject *resource_report(PyObject *self, PyObject *unused)
   return status ? call_raise() : text_take(text);
 }
 
-static PyObject *resource_trim(PyObject *self, PyObject *args)
+static PyObject *resource_trim(PyObject *self, PyObject *args, PyObject *names)
 {
+  static char *words[] = {"keep", NULL};
   PyObject *size = NULL;
   size_t keep = 0;
   enum hipmm_status status;
-  if (!PyArg_ParseTuple(args, "|O:trim", &size) || (size && size_from(size, "keep", &keep))) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|O:trim", words, &size)) return NULL;
+  if (size && size_from(size, "keep", &keep)) return NULL;
   CALL(status, api.resource_trim(resource_of(self), keep));
   return call_result(status);
 }
@@ -280,13 +282,14 @@ static PyMethodDef resource_methods[] = {
      "deallocate(ptr, nbytes=0, stream=None, *, alignment=256)\n--\n\nFrees memory of this resource. 0 bytes: the "
      "size is not known. A wrong address or size raises hipmm.ArgumentError and changes nothing."},
     {"query", resource_query, METH_VARARGS,
-     "query(name)\n--\n\nA value, such as \"reserved_bytes\", an int in the value's unit, of this resource or of "
+     "query(name, /)\n--\n\nA value, such as \"reserved_bytes\", an int in the value's unit, of this resource or of "
      "the nearest one below that has it."},
     {"perform", resource_perform, METH_VARARGS,
-     "perform(action)\n--\n\nPerforms an action of the resource's type, such as \"flush\" (`hipmm describe TYPE` lists "
+     "perform(action, /)\n--\n\nPerforms an action of the resource's type, such as \"flush\" (`hipmm describe TYPE` "
+     "lists "
      "them). Raises hipmm.ArgumentError for an unknown one."},
     {"report", resource_report, METH_NOARGS, "report()\n--\n\nThe report for people: `tracking` lists live blocks."},
-    {"trim", resource_trim, METH_VARARGS,
+    {"trim", (PyCFunction)(void (*)(void))resource_trim, METH_VARARGS | METH_KEYWORDS,
      "trim(keep=0)\n--\n\nReturns free memory to the runtime, but for `keep` bytes. Memory in use stays."},
     {"sleep", (PyCFunction)(void (*)(void))resource_sleep, METH_VARARGS | METH_KEYWORDS,
      "sleep(keep=True)\n--\n\nGives the memory of the mapped pools at or below this resource back to the device, with "

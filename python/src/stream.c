@@ -221,7 +221,8 @@ static PyMethodDef stream_methods[] = {
     {"query", (PyCFunction)(void (*)(void))stream_query, METH_NOARGS,
      "query()\n--\n\nWhether all of this work has completed. Does not wait."},
     {"wait", (PyCFunction)(void (*)(void))stream_wait, METH_O,
-     "wait(other)\n--\n\nMakes later work wait for the work that was submitted to `other` so far. The thread does not "
+     "wait(other, /)\n--\n\nMakes later work wait for the work that was submitted to `other` so far. The thread does "
+     "not "
      "wait."},
     {"__cuda_stream__", (PyCFunction)(void (*)(void))stream_protocol, METH_NOARGS, "(0, handle)"},
     {NULL, NULL, 0, NULL}};

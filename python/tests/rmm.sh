@@ -17,7 +17,7 @@ PYTHONDONTWRITEBYTECODE=1
 export PYTHONDONTWRITEBYTECODE
 if [ -z "${PYTHON-}" ]; then
   build=${BUILD:-$top/build}
-  PYTHON=$build/python/venv/bin/python
+  for PYTHON in "$build"/python/venv-*/bin/python; do :; done # one for each version of Python that the tests ran with
   [ -x "$PYTHON" ] || { echo "first: make -C $build check TESTS=python/tests/python.sh" >&2; exit 2; }
   PYTHONPATH=$build/python/package:$here
   HIPMM_PLUGIN_PATH=$build/plugins HIPMM_RUNTIME=software HIPMM_SOFTWARE=pageable_memory_access=true

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import subprocess
 
+import numpy
 import pytest
 
 import hipmm
@@ -31,6 +32,8 @@ def live():
         (lambda: hipmm.query(3), r"query\(\) argument 1 must be str"),
         (lambda: hipmm.statistics("pool"), r'a hipmm.Resource, such as hipmm.resource\("name"\), not \'pool\''),
         (lambda: hipmm.profiler.push("pool"), "a hipmm.Resource"),
+        (lambda: hipmm.profile(len), r"write @hipmm.profile\(\), with parentheses, above <built-in function len>"),
+        (lambda: hipmm.profile("step", {}), "recorded into hipmm.profiler.Records, not {}"),
         (lambda: hipmm.profile(3), r'a str, as in hipmm.profile\("step"\), not 3'),
         (lambda: hipmm.set("devices/0/pool/maximum_size", object()), "the value cannot be written as JSON"),
         (lambda: hipmm.create("pool", hipmm.create("device"), a=object()), "the options cannot be written as JSON"),
@@ -38,6 +41,7 @@ def live():
         (lambda: hipmm.init(b"hipmm.json"), "a graph is a path, a dict or None, not b'hipmm.json'"),
         (lambda: Buffer(1, None, "pool"), "'pool' is not a resource: give None or a hipmm.Resource"),
         (lambda: Buffer.copy_of("text"), "str is no memory: give bytes"),
+        (lambda: hipmm.set_resource("pool"), r"set_resource\(\) takes a hipmm.Resource, .* or None, not 'pool'"),
         (lambda: hipmm.resource().allocate(1.5), "nbytes must be an int of bytes, not <class 'float'>"),
     ],
 )
@@ -67,6 +71,40 @@ def test_sizes_below_zero(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call(buffer)
     assert buffer.read() == b"abc"
+
+
+@pytest.mark.parametrize("kind", [object, [("O", "i8"), ("value", object)]], ids=["objects", "records"])
+def test_references_to_objects_are_never_copied(kind):
+    buffer, array = Buffer.copy_of(b"x" * 16), numpy.zeros(1, kind)
+    for call in (
+        lambda: buffer.write(array),
+        lambda: buffer.read(0, 8, array),
+        lambda: Buffer.copy_of(array),
+    ):
+        with pytest.raises(ValueError, match="the array has objects of Python, which cannot be copied"):
+            call()
+    assert buffer.read() == b"x" * 16 and array.tolist() in ([0], [(0, 0)])
+    names = numpy.zeros(1, [("O", "i8")])
+    assert buffer.read(0, 8, names)["O"][0] == 0x7878787878787878
+
+
+def test_numbers_of_numpy_and_paths_in_graphs_and_options(tmp_path):
+    hipmm.resource()
+    hipmm.set("devices/0/pool/maximum_size", numpy.int64(1 << 30))
+    assert hipmm.get("devices/0/pool/maximum_size") == 1 << 30
+    limiting = hipmm.create("limiting", hipmm.create("device"), limit=numpy.uint32(100))
+    with pytest.raises(hipmm.LimitError):
+        limiting.allocate(101)
+    hipmm.create("logging", hipmm.create("device"), file=tmp_path / "log.csv").allocate(0)
+    assert (tmp_path / "log.csv").exists()
+
+
+@pytest.mark.graph(None)
+@pytest.mark.parametrize("text", ["", '{"stack": ["device"]}'])
+def test_the_text_of_a_graph_is_no_path(text):
+    with pytest.raises(ValueError, match=r"the path of a file, or a dict such as json.loads\(text\), not the text '"):
+        hipmm.init(text)
+    assert not hipmm.is_initialized()
 
 
 @pytest.mark.graph(TWO)

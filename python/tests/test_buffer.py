@@ -271,6 +271,8 @@ def test_copies_of_what_is_no_plain_memory():
     named = numpy.ones(2, [("O", "i4"), ("b", "f8")])
     assert Buffer.copy_of(named).read() == named.tobytes()
     assert Buffer.copy_of(numpy.empty((0, 3))).nbytes == 0
+    for dates in (numpy.array([["2020", "2021"]], "M8[ns]"), numpy.array(5, "m8[s]")):
+        numpy.testing.assert_array_equal(Buffer.copy_of(dates).to_numpy(dates.dtype, dates.shape), dates)
 
 
 def test_dlpack_in_without_a_copy():

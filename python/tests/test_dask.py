@@ -20,6 +20,12 @@ import json, os
 import distributed
 import hipmm.dask
 
+def fail():
+    import hipmm
+    error = hipmm.MemoryError("none is left")
+    error.status = -30
+    raise error
+
 def work(megabytes):
     import hipmm
     kept = hipmm.Buffer(megabytes << 20)
@@ -33,17 +39,21 @@ if __name__ == "__main__":
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs="ERROR")
     with cluster, distributed.Client(cluster) as client:
-        plugin = hipmm.dask.Setup("hipmm.json", serve=["rmm"])
+        try:
+            client.register_plugin(hipmm.dask.Setup({"stack": ["pol"]}))
+        except hipmm.Error as error:
+            print(json.dumps(str(error)))
+        plugin = hipmm.dask.Setup("hipmm.json", serve=["rmm"])  # the mistake is mended
         client.register_plugin(plugin)
         client.register_plugin(plugin)
         workers = sorted(client.scheduler_info()["workers"].values(), key=lambda worker: worker["name"])
         tasks = [client.submit(work, 3 * (1 + worker["name"]), workers=worker["name"], pure=False) for worker in workers]
         print(json.dumps(client.gather(tasks)))
-        print(json.dumps(sorted(client.run(lambda: __import__("rmm").__name__).values())))
         try:
-            client.register_plugin(hipmm.dask.Setup({"stack": ["pol"]}), name="wrong")
-        except hipmm.Error as error:
-            print(json.dumps(str(error)))
+            client.submit(fail).result()
+        except MemoryError as error:
+            print(json.dumps([type(error).__name__, error.status, str(error), type(error).__module__]))
+        print(json.dumps(sorted(client.run(lambda: __import__("rmm").__name__).values())))
 """
 
 
@@ -61,10 +71,11 @@ def test_two_workers_write_reports_that_add_up(tmp_path):
         [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=100
     )
     assert ended.returncode == 0, (ended.stdout, ended.stderr)
-    done, rmm, wrong = (json.loads(line) for line in ended.stdout.splitlines())
+    wrong, done, failed, rmm = (json.loads(line) for line in ended.stdout.splitlines())
     assert [row[:3] for row in done] == [[1, "0", 0], [1, "1", 0]]  # each has a device of its own, alone
     assert rmm == ["hipmm.rmm", "hipmm.rmm"]
-    assert 'did you mean "pool"' in wrong or "hipmm is initialised already" in wrong
+    assert 'did you mean "pool"' in wrong
+    assert failed == ["MemoryError", -30, "none is left", "hipmm"]
 
     merged = subprocess.run(
         [_library.command(), "run", "--merge", "--json", str(tmp_path / "report.*.json")],

@@ -61,6 +61,12 @@ def test_advice_names_functions_of_python():
         with pytest.raises(hipmm.ArgumentError) as caught:
             hipmm.query(path)
         assert advice in str(caught.value)
+    with pytest.raises(hipmm.ArgumentError, match="^hipmm.register_allocator: "):
+        hipmm.register_allocator("", len, len)
+    with pytest.raises(hipmm.ConfigError, match=r"the program must call hipmm.register_allocator\(\) before"):
+        hipmm.create("callback", allocator="nowhere")
+    with pytest.raises(hipmm.ConfigError, match=r"the program must call hipmm.register_failure_handler\(\) before"):
+        hipmm.create("failure_callback", hipmm.create("device"), callback="nowhere")
 
 
 def test_a_runtime_that_is_not_there(run):

@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import hipmm
 from hipmm import _hipmm, _library
 
@@ -48,6 +50,20 @@ def test_the_stub_has_all_that_the_extension_has():
                 "__ge__",
             }
             assert defined <= declared | {"__new__"}, (name, defined - declared)
+
+
+def test_the_stub_says_which_arguments_have_names():
+    resource, stream, buffer = hipmm.resource(), hipmm.Stream(), hipmm.Buffer(1)
+    kept = {"Resource": resource, "Stream": stream, "Buffer": buffer}
+    for node in ast.parse((FOLDER / "_hipmm.pyi").read_text()).body:
+        for inner in node.body if isinstance(node, ast.ClassDef) and node.name in kept else ():
+            if not isinstance(inner, ast.FunctionDef) or inner.name.startswith("_") or inner.decorator_list:
+                continue
+            for name in [argument.arg for argument in inner.args.args[1:]]:
+                with pytest.raises(Exception) as caught:
+                    getattr(kept[node.name], inner.name)(**{name: Ellipsis}, nothing_has_this_name=1)
+                told = str(caught.value)
+                assert "no keyword arguments" not in told and f"'{name}' is an invalid" not in told, (inner.name, told)
 
 
 def test_all_names_are_there_and_documented():

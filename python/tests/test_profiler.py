@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Statistics and the profiler."""
 
+import functools
+
 import pytest
 
 import hipmm
@@ -68,3 +70,21 @@ def test_an_exception_ends_the_scope():
         pop()
     with pytest.raises(ValueError, match="needs a name"), hipmm.profile():
         pass
+
+
+def test_what_would_record_nothing_is_refused():
+    def steps():
+        yield
+
+    async def task():
+        pass
+
+    async def both():
+        yield
+
+    for function in (steps, task, both):
+        with pytest.raises(TypeError, match="returns before its body runs, so nothing would be recorded"):
+            hipmm.profile()(function)
+    with pytest.raises(ValueError, match="unknown order 'bytes'; one of calls, peak_bytes, total_bytes"):
+        hipmm.profiler.records.report("bytes")
+    assert hipmm.profile()(functools.partial(len, "abc"))() == 3

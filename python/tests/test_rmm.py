@@ -16,6 +16,7 @@ import pytest
 import hipmm
 import hipmm.rmm as rmm
 from hipmm.rmm import mr
+from hipmm.rmm.pylibrmm.cuda_stream_pool import CudaStreamPool
 from hipmm.rmm.pylibrmm.device_buffer import copy_device_to_ptr, copy_host_to_ptr, copy_ptr_to_host
 from hipmm.rmm.pylibrmm.stream import DEFAULT_STREAM, CudaStreamFlags, Stream
 
@@ -223,6 +224,7 @@ def test_every_resource_allocates():
         (lambda: mr.SamHeadroomMemoryResource(-5), OverflowError),
         (lambda: mr.set_current_device_resource(None), TypeError),
         (lambda: mr.get_per_device_resource("0"), TypeError),
+        (lambda: mr.get_per_device_resource(0.0), TypeError),
         (lambda: rmm.DeviceBuffer(5), TypeError),
         (lambda: rmm.DeviceBuffer(size=-1), OverflowError),
         (lambda: rmm.DeviceBuffer(size=1 << 64), OverflowError),
@@ -237,7 +239,14 @@ def test_every_resource_allocates():
         (lambda: rmm.DeviceBuffer(size=1, stream=0), TypeError),
         (lambda: Stream("stream"), TypeError),
         (lambda: Stream(5), TypeError),
-        (lambda: rmm._cuda.gpu.setDevice(77), RuntimeError),
+        (lambda: rmm._cuda.gpu.setDevice(77), rmm._cuda.gpu.CUDARuntimeError),
+        (lambda: rmm._cuda.gpu.getDeviceProperties(77), rmm._cuda.gpu.CUDARuntimeError),
+        (lambda: rmm.reinitialize(devices=77), rmm._cuda.gpu.CUDARuntimeError),
+        (lambda: CudaStreamPool("2"), TypeError),
+        (lambda: CudaStreamPool(2).get_stream(-1), OverflowError),
+        (lambda: CudaStreamPool(2).get_stream("1"), TypeError),
+        (lambda: rmm.DeviceBuffer(size=1).copy_from_device(Interface("word", 1, 0)), TypeError),
+        (lambda: mr.BinningMemoryResource(mr.CudaMemoryResource(), "a"), TypeError),
     ],
 )
 def test_wrong_input_raises_what_rmm_raises(make, error, monkeypatch):
@@ -246,10 +255,61 @@ def test_wrong_input_raises_what_rmm_raises(make, error, monkeypatch):
         make()
 
 
+class Interface:
+    def __init__(self, typestr, length, address):
+        self.__cuda_array_interface__ = {"typestr": typestr, "shape": (length,), "data": (address, False), "version": 3}
+
+
+@pytest.mark.parametrize("typestr", ["<M8[ns]", "<U2", "<f8", "|V8"])
+def test_elements_of_every_type_are_copied_whole(typestr):
+    source, buffer = rmm.DeviceBuffer.to_device(b"12345678"), rmm.DeviceBuffer.to_device(bytes(8))
+    buffer.copy_from_device(Interface(typestr, 1, source.ptr))
+    assert buffer.tobytes() == b"12345678"
+
+
+def test_limits_that_mean_no_limit():
+    most = (1 << 64) - 1
+    limiting = mr.LimitingResourceAdaptor(mr.CudaMemoryResource(), most)
+    assert limiting.get_allocation_limit() == most
+    for resource in (
+        limiting,
+        mr.PoolMemoryResource(mr.CudaMemoryResource(), 0, most - 255),
+        mr.CudaAsyncMemoryResource(release_threshold=most),
+    ):
+        resource.deallocate(resource.allocate(1000), 1000)
+
+
+def test_a_class_without_memory_says_what_to_do():
+    class Mine(mr.DeviceMemoryResource):
+        def __init__(self):
+            pass
+
+    for call in (
+        lambda: rmm.DeviceBuffer(size=1, mr=Mine()),
+        lambda: Mine().allocate(1),
+        lambda: mr.PoolMemoryResource(Mine(), 0),
+        lambda: mr.set_current_device_resource(Mine()),
+    ):
+        with pytest.raises(TypeError, match="Mine has no memory: .*CallbackMemoryResource takes functions of a program"):
+            call()
+    assert "Mine" in repr(Mine()) and not hasattr(Mine(), "other")
+
+
 def test_the_pool_of_the_defaults_has_half_of_the_memory():
     free = mr.available_device_memory()[0]
     pool = mr.PoolMemoryResource(mr.CudaMemoryResource())
     assert free * 0.4 < pool.pool_size() <= free / 2
+
+
+def test_a_bin_that_cannot_be_added_changes_nothing():
+    bins = mr.BinningMemoryResource(mr.CudaMemoryResource(), 2, 9)  # the first seven are one bin of 256 bytes
+    with pytest.raises(TypeError, match="'bin_resource' has incorrect type"):
+        bins.add_bin(1 << 20, "device")
+    with pytest.raises(RuntimeError):
+        bins.add_bin(0)
+    assert bins.bin_mrs == []
+    bins.add_bin(1 << 20)
+    bins.deallocate(bins.allocate(1 << 20), 1 << 20)
 
 
 def test_bins():
@@ -411,6 +471,9 @@ def test_device_buffer():
     assert (buffer.size, buffer.capacity(), len(buffer)) == (10, 10, 10)
     assert buffer.mr is mr.get_current_device_resource() and buffer.stream == DEFAULT_STREAM
     assert isinstance(buffer, hipmm.Buffer)
+    other = rmm.DeviceBuffer.copy_of(numpy.arange(3), DEFAULT_STREAM, mr.PinnedHostMemoryResource())
+    assert type(other) is rmm.DeviceBuffer and other.tobytes() == numpy.arange(3).tobytes()
+    assert type(other.mr) is mr.PinnedHostMemoryResource
     buffer.resize(4)
     buffer.reserve(100)
     assert buffer.tobytes() == bytes(values[:4]) and buffer.capacity() == 100
@@ -489,10 +552,25 @@ def test_sizes(text, size):
     assert rmm.pylibrmm.helper.parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["1k", "", "x", "-1", "1 foo", "1,5GB", "1GB ", " 1GB", "1e3"])
+@pytest.mark.parametrize("text", ["1k", "", "x", "-1", "1 foo", "1,5GB", "1GB ", " 1GB", "1e3", "1" * 400 + "GB"])
 def test_what_is_no_size(text):
     with pytest.raises(ValueError, match="Could not parse"):
         rmm.pylibrmm.helper.parse_bytes(text)
+
+
+def test_the_debug_log_needs_its_variable_alone(run, tmp_path):
+    program = """
+from hipmm.rmm import mr
+tracking = mr.TrackingResourceAdaptor(mr.CudaMemoryResource())
+ptr = tracking.allocate(10)
+tracking.log_outstanding_allocations()
+tracking.deallocate(ptr, 10)
+"""
+    log = tmp_path / "log"
+    ended = run(program, env={"RMM_DEBUG_LOG_FILE": str(log)})
+    assert "[warning] tracking: device 0: 1 allocation outstanding, 10 bytes" in log.read_text() and not ended.stderr
+    ended = run(program, env={"RMM_DEBUG_LOG_FILE": str(tmp_path / "nowhere" / "log")})
+    assert "RMM_DEBUG_LOG_FILE: [Errno 2]" in ended.stderr and "1 allocation outstanding" in ended.stderr
 
 
 # ---- The name rmm

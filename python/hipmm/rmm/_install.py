@@ -54,8 +54,9 @@ def install() -> None:
     for name in ("rmm", "librmm"):
         module = sys.modules.get(name)
         if module is not None and not module.__name__.startswith(_OURS):
+            place = getattr(module, "__file__", None) or ", ".join(getattr(module, "__path__", ()))
             raise ImportError(
-                f"the real {name} was imported already, from {getattr(module, '__file__', None)}; "
+                f"the real {name} was imported already, from {place}; "
                 "call hipmm.rmm.install() before anything imports it"
             )
     if _finder not in sys.meta_path:

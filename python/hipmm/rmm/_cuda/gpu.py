@@ -57,8 +57,12 @@ class CUDADriverError(CUDARuntimeError):
     """An error of the driver."""
 
 
+_INVALID_DEVICE = 101  # of CUDA and HIP
+
+
 def _raise(error: hipmm.Error) -> Any:
-    raise (CUDARuntimeError(error.hip_code) if error.hip_code else RuntimeError(str(error))) from error
+    code = _INVALID_DEVICE if isinstance(error, hipmm.NoDeviceError) else error.hip_code
+    raise (CUDARuntimeError(code) if code else RuntimeError(str(error))) from error
 
 
 def driverGetVersion() -> int:

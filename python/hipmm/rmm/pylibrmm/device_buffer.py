@@ -4,7 +4,7 @@
 import ctypes
 from typing import Any
 
-from hipmm import Buffer
+from hipmm import Buffer, _arrays
 from hipmm.rmm import _runtime
 from hipmm.rmm.pylibrmm.memory_resource._base import DeviceMemoryResource, rmm_errors, size_of
 from hipmm.rmm.pylibrmm.memory_resource._devices import get_current_device_resource
@@ -111,6 +111,18 @@ class DeviceBuffer(Buffer):
         """A DeviceBuffer with a copy of bytes of the host."""
         return to_device(b, stream)
 
+    @classmethod
+    def copy_of(  # type: ignore[override]
+        cls, source: Any, stream: Stream = DEFAULT_STREAM, resource: DeviceMemoryResource | None = None
+    ) -> "DeviceBuffer":
+        """A DeviceBuffer with a copy of what hipmm.Buffer.copy_of() takes, such as an array of any type."""
+
+        def make(size: int, queue: Any, mr: Any) -> "DeviceBuffer":
+            return cls(size=size, stream=queue, mr=mr)
+
+        buffer: DeviceBuffer = _arrays.copy_of(make, source, as_stream(stream), resource)
+        return buffer
+
     def tobytes(self, stream: Stream = DEFAULT_STREAM) -> bytes:
         """The contents. Waits."""
         return bytes(self.read(0, None, None, as_stream(stream)))
@@ -140,7 +152,7 @@ class DeviceBuffer(Buffer):
         interface = getattr(cuda_ary, "__cuda_array_interface__", None)
         if interface is None:
             raise ValueError("Expected object to support `__cuda_array_interface__` protocol")
-        shape, strides, itemsize = interface["shape"], interface.get("strides"), int(interface["typestr"][2:])
+        shape, strides, itemsize = interface["shape"], interface.get("strides"), _arrays.itemsize_of(interface["typestr"])
         if len(shape) > 1:
             raise ValueError(f"Only 1-D contiguous arrays are supported, got {len(shape)}-D array")
         if strides is not None and strides[0] != itemsize:

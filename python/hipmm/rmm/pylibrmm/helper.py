@@ -18,7 +18,10 @@ def parse_bytes(s: int | str) -> int:
     match = _PATTERN.fullmatch(s)
     if match is None or match[2].lower() not in _UNITS:
         raise ValueError(f"Could not parse {s} as a byte specification")
-    return int(float(match[1]) * _UNITS[match[2].lower()])
+    size = float(match[1]) * _UNITS[match[2].lower()]
+    if size == float("inf"):
+        raise ValueError(f"Could not parse {s} as a byte specification")
+    return int(size)
 
 
 __all__ = ["parse_bytes"]

@@ -4,6 +4,7 @@ is set, the lines of hipmm's log up to the level are appended to that file, as R
 
 import os
 import time
+import warnings
 from typing import Any
 
 import hipmm
@@ -36,10 +37,11 @@ def should_log(level: level_enum) -> bool:
 def set_logging_level(level: level_enum) -> None:
     """Sets the least severe level that is logged. Raises TypeError for what is no level_enum."""
     global _file
-    _levels["logging"] = _check(level)
+    _check(level)
     name = os.environ.get("RMM_DEBUG_LOG_FILE")
     if name and _file is None:
         _file = open(name, "a")
+    _levels["logging"] = level
     if _file is not None:
         off = level >= level_enum.off
         hipmm.set_log_sink(None if off else _write, "error" if off else _NAMES[level])
@@ -48,6 +50,15 @@ def set_logging_level(level: level_enum) -> None:
 def get_logging_level() -> level_enum:
     """The level in force."""
     return _levels["logging"]
+
+
+def _begin() -> None:
+    """A program that only sets RMM_DEBUG_LOG_FILE has the lines of the default level in it, as with RMM."""
+    if os.environ.get("RMM_DEBUG_LOG_FILE"):
+        try:
+            set_logging_level(_levels["logging"])
+        except (OSError, hipmm.Error) as error:
+            warnings.warn(f"RMM_DEBUG_LOG_FILE: {error}; nothing is logged there")
 
 
 def flush_logger() -> None:
@@ -66,6 +77,8 @@ def get_flush_level() -> level_enum:
     """The flush level in force."""
     return _levels["flush"]
 
+
+_begin()
 
 __all__ = [
     "flush_logger",

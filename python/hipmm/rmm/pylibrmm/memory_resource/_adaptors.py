@@ -10,6 +10,7 @@ from hipmm import _callbacks, _hipmm
 from hipmm.rmm.pylibrmm.memory_resource._base import (
     DeviceMemoryResource,
     UpstreamResourceAdaptor,
+    aligned,
     bytes_of,
     create,
     half_of_free_memory,
@@ -94,33 +95,31 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         self._bin_mrs: list[DeviceMemoryResource] = []
         self._earlier: list[hipmm.Resource] = []
         if -1 not in (min_size_exponent, max_size_exponent):
-            self._bins = {1 << exponent: None for exponent in range(min_size_exponent, max_size_exponent + 1)}
-        self._resource = self._build()
+            exponents = range(min_size_exponent, max_size_exponent + 1)
+            self._bins = {aligned(1 << exponent): None for exponent in exponents}
+        self._resource = self._build(self._bins)
 
-    def _build(self) -> hipmm.Resource:
-        named = list({mr._resource for mr in self._bins.values() if mr})
-        bins = [
-            {"size": size, **({"resource": mr._resource.name} if mr else {})} for size, mr in sorted(self._bins.items())
-        ]
-        try:
-            return hipmm.create("binning", self.upstream_mr._resource, resources=named, bins=bins)
-        except hipmm.MemoryError:
-            raise
-        except hipmm.Error as error:
-            raise RuntimeError(str(error)) from error
+    def _build(self, of: dict[int, DeviceMemoryResource | None]) -> hipmm.Resource:
+        named = list({mr._resource for mr in of.values() if mr})
+        bins = [{"size": size, **({"resource": mr._resource.name} if mr else {})} for size, mr in sorted(of.items())]
+        return create("binning", self.upstream_mr, resources=named, bins=bins)
 
     def add_bin(self, allocation_size: int, bin_resource: DeviceMemoryResource | None = None) -> None:
         """Adds a bin for requests up to a size: of `bin_resource`, or of blocks of that size. A bin of the same size stays."""
-        size = size_of(allocation_size, "allocation_size") + 255 & ~255
+        size = aligned(size_of(allocation_size, "allocation_size"))
+        if bin_resource is not None and not isinstance(bin_resource, DeviceMemoryResource):
+            raise TypeError(
+                "Argument 'bin_resource' has incorrect type "
+                f"(expected DeviceMemoryResource, got {type(bin_resource).__name__})"
+            )
+        if size not in self._bins:
+            bins = {**self._bins, size: bin_resource}
+            before, self._resource, self._bins = self._resource, self._build(bins), bins
+            self._earlier.append(before)
+            if hipmm.resource(device=before.device) == before:
+                hipmm.set_resource(self._resource)
         if bin_resource is not None:
             self._bin_mrs.append(bin_resource)
-        if size in self._bins:
-            return
-        self._bins[size] = bin_resource
-        before, self._resource = self._resource, self._build()
-        self._earlier.append(before)
-        if hipmm.resource(device=before.device) == before:
-            hipmm.set_resource(self._resource)
 
     def deallocate(self, ptr: int, nbytes: int, stream: Stream = DEFAULT_STREAM) -> None:
         stream = as_stream(stream)

@@ -2,6 +2,7 @@
 """The base classes, and how errors of hipmm become those of RMM."""
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import hipmm
@@ -44,12 +45,30 @@ def bytes_of(value: Any, name: str = "size") -> int:
     return size_of(parse_bytes(value), name)
 
 
-def create(kind: str, *upstreams: "DeviceMemoryResource", **options: Any) -> hipmm.Resource:
+def aligned(size: int) -> int:
+    """Rounded up to a multiple of 256."""
+    return size + 255 & ~255
+
+
+_LARGEST = (1 << 63) - 1  # of a JSON number; programs write 2**64 - 1 for "no limit"
+
+
+def _option(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_option(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _option(part) for name, part in value.items()}
+    return min(value, _LARGEST) if isinstance(value, int) else value
+
+
+def create(
+    kind: str, *upstreams: "DeviceMemoryResource", resources: Sequence[hipmm.Resource] = (), **options: Any
+) -> hipmm.Resource:
     """Creates a resource on the current device; options that are None have their defaults."""
     _runtime.ensure()
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: _option(value) for name, value in options.items() if value is not None}
     try:
-        return hipmm.create(kind, *[upstream._resource for upstream in upstreams], **given)
+        return hipmm.create(kind, *[upstream._resource for upstream in upstreams], resources=resources, **given)
     except hipmm.MemoryError:
         raise
     except hipmm.Error as error:
@@ -84,6 +103,14 @@ class DeviceMemoryResource:
         with rmm_errors:
             self._resource.deallocate(size_of(ptr, "ptr"), size_of(nbytes, "nbytes"), stream)
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "_resource":
+            raise TypeError(
+                f"{type(self).__name__} has no memory: __init__() of a class of rmm.mr was not called, or "
+                "DeviceMemoryResource has a subclass in Python; CallbackMemoryResource takes functions of a program"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     @classmethod
     def _wrap(cls, resource: hipmm.Resource) -> "DeviceMemoryResource":
         """A resource of hipmm, such as the graph's."""
@@ -92,7 +119,7 @@ class DeviceMemoryResource:
         return self
 
     def __repr__(self) -> str:
-        return f"<rmm {type(self).__name__} over {self._resource!r}>"
+        return f"<rmm {type(self).__name__} over {self.__dict__.get('_resource')!r}>"
 
 
 class UpstreamResourceAdaptor(DeviceMemoryResource):

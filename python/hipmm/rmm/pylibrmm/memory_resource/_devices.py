@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The resources in force, and the log files of all devices."""
 
+import operator
 from typing import Any
 
 import hipmm
@@ -15,14 +16,13 @@ _per_device_mrs: dict[int, DeviceMemoryResource] = {}
 
 
 def _device(device: Any) -> int:
-    if not isinstance(device, int):
-        raise TypeError(f"an integer is required, not {type(device).__name__}")
-    return device
+    return operator.index(device)
 
 
 def get_per_device_resource(device: int) -> DeviceMemoryResource:
     """The resource in force on a device."""
-    known = _per_device_mrs.get(_device(device))
+    device = _device(device)
+    known = _per_device_mrs.get(device)
     if known is not None:
         return known
     _runtime.ensure()
@@ -35,7 +35,8 @@ def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
     """Puts a resource of a device in force there. Raises RuntimeError for one of another device."""
     if not isinstance(mr, DeviceMemoryResource):
         raise TypeError(f"Argument 'mr' has incorrect type (expected DeviceMemoryResource, got {type(mr).__name__})")
-    if mr._resource.device != _device(device):
+    device = _device(device)
+    if mr._resource.device != device:
         raise RuntimeError(f"{mr!r} is a resource of device {mr._resource.device}, not of device {device}")
     _per_device_mrs[device] = mr
     hipmm.set_resource(mr._resource)
@@ -83,6 +84,8 @@ def _initialize(
     log_file_name: str | None = None,
 ) -> None:
     """What reinitialize() does after its hooks."""
+    from hipmm.rmm._cuda.gpu import setDevice
+
     _runtime.ensure()
     if pool_allocator:
         initial_pool_size = None if initial_pool_size is None else parse_bytes(initial_pool_size)
@@ -93,7 +96,7 @@ def _initialize(
     _per_device_mrs.clear()
     try:
         for device in [0] if devices is None else [devices] if isinstance(devices, int) else devices:
-            _hipmm.set_device(device)
+            setDevice(device)
             mr = _make(pool_allocator, managed_memory, initial_pool_size, maximum_pool_size)
             set_per_device_resource(device, LoggingResourceAdaptor(mr, log_file_name) if logging else mr)
     finally:
