@@ -4,6 +4,7 @@
 #include "../support/behaviour.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define THREADS "'scheduler': 'threads'"
 #define STEPPED "'scheduler': 'stepped', 'seed': 5"
