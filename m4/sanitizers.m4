@@ -20,6 +20,7 @@ AC_DEFUN([HIPMM_SANITIZERS], [
   HIPMM_TRY_Z_DEFS
   AC_SUBST([SANITIZER_FLAGS])
   AM_CONDITIONAL([THREAD_SANITIZER], [AS_CASE([$enable_sanitizers], [*thread*], [true], [false])])
+  AM_CONDITIONAL([SANITIZERS], [test "$enable_sanitizers" != no])
   AC_SUBST([TEST_LAUNCHER])
 ])
 

@@ -192,15 +192,34 @@ static void report_print_memory(struct report_text *out, struct served_device *s
   report_print_bytes(out, "peak requested", memory.peak, "");
   if (memory.reserved >= 0) report_print_bytes(out, "peak reserved", memory.reserved, "");
   if (memory.is_with_device) report_add(out, "    %-16s counted with device memory\n", "peak reserved");
-  if (memory.driver >= 0) report_print_bytes(out, "driver alone", memory.driver, " *");
+  if (memory.driver >= 0) report_print_bytes(out, "driver alone", memory.driver, "");
   if (memory.count)
     snprintf(more, sizeof more, " in %lld block%s", (long long)memory.count, text_plural((uint64_t)memory.count));
   report_print_bytes(out, is_running ? "now" : "left at exit", memory.bytes, more);
 }
 
+/* What the figures above mean. `has_device`: there is memory of a device, which has an estimate for the driver. */
+static void report_print_legend(struct report_text *out, bool has_memory, bool has_device, bool is_running)
+{
+  if (!report_has_calls()) return;
+  report_add(out, "  in these figures\n");
+  report_add(out, "    passed on        calls that hipmm left to the runtime\n");
+  report_add(out, "    failed           calls that hipmm answered with an error\n");
+  if (!has_memory) return;
+  report_add(out, "    peak requested   the most that the program had allocated at one time\n");
+  report_add(out, "    peak reserved    the most that hipmm held from the runtime at one time, to serve the program\n");
+  if (has_device)
+    report_add(out, "    driver alone     an estimate of the most that the driver would have taken without hipmm, if a "
+                    "block of 1 MiB\n"
+                    "                     or more takes units of 2 MiB of its own, and smaller ones multiples of 512 "
+                    "bytes out of\n"
+                    "                     units that they share\n");
+  report_add(out, "    %-16s what the program has not freed\n", is_running ? "now" : "left at exit");
+}
+
 static void report_print(const struct report_request *request, const char *program, struct report_text *out)
 {
-  bool has_star = false, is_served = !init_is_forked();
+  bool has_memory = false, has_device = false, is_served = !init_is_forked();
   char runtime[PATH_MAX], graph[PATH_MAX], host[RANK_HOST_BYTES], place[RANK_HOST_BYTES + 32] = "";
   if (rank_in_job() >= 0) snprintf(place, sizeof place, " rank %d on %s,", rank_in_job(), rank_host(host));
   text_make_plain(place);
@@ -222,16 +241,14 @@ static void report_print(const struct report_request *request, const char *progr
         "into it (HIP's; CUDA's with --no-driver)\n");
   for (int i = 0; i < DEVICES_MOST * KIND_COUNT && is_served; i++) {
     struct served_device *served = devices_if_served(i / KIND_COUNT);
-    if (served) report_print_memory(out, served, (enum kind)(i % KIND_COUNT), request->moment == REPORT_RUNNING);
-    has_star |= served && atomic_load(&served->usage[KIND_DEVICE].peak_bytes);
+    if (!served) continue;
+    report_print_memory(out, served, (enum kind)(i % KIND_COUNT), request->moment == REPORT_RUNNING);
+    has_memory |= atomic_load(&served->usage[i % KIND_COUNT].peak_bytes) != 0;
+    has_device |= atomic_load(&served->usage[KIND_DEVICE].peak_bytes) != 0;
   }
   if (request->has_resources && is_served) devices_visit(report_add_resource, &(struct report_lines){.text = out});
   if (failure_first()) report_add(out, "  first failure: %s\n", failure_first());
-  if (has_star)
-    report_add(out,
-               "  * an estimate: the most that the driver would have taken for the same blocks, if one of 1 MiB or "
-               "more takes\n    units of 2 MiB of its own, and smaller ones multiples of 512 bytes out of units that "
-               "they share\n");
+  report_print_legend(out, has_memory, has_device, request->moment == REPORT_RUNNING);
 }
 
 /* ---- For programs: one line, so that the reports of several processes can share a file ---- */

@@ -101,7 +101,7 @@ circle() {
   bad=1
 }
 
-circle core $(find "$top_builddir/core" -name .libs -not -path '*/cmd/*')
+circle core $(find "$top_builddir/core" -name .libs -not -path "$top_builddir/core/cmd/*")
 circle "hipmm command" "$top_builddir/core/cmd"
 circle preload "$top_builddir/preload"
 for folder in plugins/[a-z]*/ plugins/runtimes/[a-z]*/; do

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* callers.c: the slots of threads, and the wait for all of them. Called by lifecycle.c. Never allocates for a thread
- * whose slot can come from one that ended. */
+/* callers.c: the slots of threads, and the wait for all of them. Called by lifecycle.c and stack_list.c. Never allocates for a
+ * thread whose slot can come from one that ended. */
 #include "callers.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static const unsigned TOLD_PART = 60; /* of the patience, after which the user is told of the wait */
+
+unsigned callers_patience_ms = 60000;
 
 static struct caller callers_rest; /* the place of all threads that have none of their own, being at their end */
 
@@ -16,11 +23,23 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-static void callers_return_slot(void *caller)
+static atomic_uint lost;
+
+unsigned callers_lost(void)
 {
+  return atomic_load(&lost);
+}
+
+/* A thread that ends in a function of the program ends in a call. */
+static void callers_return_slot(void *caller_)
+{
+  struct caller *caller = caller_;
   caller_here = (struct caller_here){.place = &callers_rest};
-  atomic_store(&((struct caller *)caller)->inside, 0); /* a cancelled thread may end in a call */
-  atomic_store(&((struct caller *)caller)->is_taken, false);
+  bool is_inside = atomic_exchange(&caller->inside, 0), is_walking = atomic_exchange(&caller->walks, 0);
+  bool is_in_program = atomic_exchange(&caller->in_program, 0);
+  if (is_inside || is_walking || is_in_program) atomic_fetch_add(&lost, 1);
+  atomic_fetch_add(&caller->walks_over, is_walking);
+  atomic_store(&caller->is_taken, false);
 }
 
 /* From the first call on the object that this code is in stays loaded, whoever closes it: threads call it at their end, and
@@ -63,6 +82,7 @@ static void callers_find_place(struct caller_here *here)
     atomic_store(&caller->is_taken, false);
     caller = NULL;
   }
+  if (caller) atomic_store(&caller->thread, gettid());
   here->place = caller ? caller : &callers_rest;
   here->light = atomic_load(&asymmetric_fence_is_light) ? caller : NULL;
 }
@@ -88,12 +108,92 @@ void caller_leave_refused(struct caller_here *here)
   if (is_outermost && place != &callers_rest) atomic_fetch_add(&place->refusals, 1);
 }
 
+/* ---- Walks and functions of the program ---- */
+
+/* Only the outermost walk of a thread is counted. */
+void caller_begin_walk(struct caller_here *here)
+{
+  if (!here->place) callers_find_place(here);
+  if (!here->walks++) atomic_fetch_add(&here->place->walks, 1);
+}
+
+void caller_end_walk(struct caller_here *here)
+{
+  if (--here->walks) return;
+  if (here->place != &callers_rest) atomic_fetch_add(&here->place->walks_over, 1);
+  atomic_fetch_sub(&here->place->walks, 1);
+}
+
+/* A function that was entered without a place is left without a count: those that were entered since then, with a place, are
+ * left before. */
+void caller_enter_program(struct caller_here *here, bool has_place)
+{
+  if (has_place && !here->place) callers_find_place(here);
+  if (!here->place || here->place == &callers_rest) return;
+  atomic_store_explicit(&here->place->in_program, ++here->in_program, memory_order_relaxed);
+}
+
+void caller_leave_program(struct caller_here *here)
+{
+  if (!here->in_program) return;
+  atomic_store_explicit(&here->place->in_program, --here->in_program, memory_order_relaxed);
+}
+
+/* ---- Waiting ---- */
+
+static bool callers_any_in_program(void)
+{
+  bool any = false;
+  for (const struct caller *caller = atomic_load(&first); caller && !any; caller = caller->next)
+    any = atomic_load(&caller->in_program);
+  return any;
+}
+
+struct callers_wait {
+  void (*tell)(int thread);
+  unsigned turn;
+  uint64_t since_ms; /* a function of the program has run all the time since then */
+  bool is_told;
+};
+
+static uint64_t callers_now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Waits for a while, for a call of `thread`. False: the wait is to be given up. */
+static bool callers_pause(int thread, struct callers_wait *wait)
+{
+  uint64_t now_ms = callers_now_ms();
+  if (!wait->turn || !(callers_any_in_program() || callers_lost())) wait->since_ms = now_ms;
+  uint64_t waited_ms = now_ms - wait->since_ms;
+  if (waited_ms >= callers_patience_ms) return false;
+  if (!wait->is_told && waited_ms > callers_patience_ms / TOLD_PART) {
+    wait->is_told = true;
+    wait->tell(thread);
+  }
+  asymmetric_fence_pause(wait->turn++);
+  return true;
+}
+
 /* Once a call of the thread was refused, which was in no other call, those from before are over. */
-static void callers_await_slot(const struct caller *caller)
+static bool callers_await_slot(const struct caller *caller, struct callers_wait *wait)
 {
   unsigned refusals = atomic_load(&caller->refusals);
-  for (unsigned turn = 0; atomic_load(&caller->inside) && atomic_load(&caller->refusals) == refusals; turn++)
-    asymmetric_fence_pause(turn);
+  while (atomic_load(&caller->inside) && atomic_load(&caller->refusals) == refusals)
+    if (!callers_pause(atomic_load(&caller->thread), wait)) return false;
+  return true;
+}
+
+/* Once a walk is over, one that began before is over. Of several threads in one place that shows nothing, and is not counted. */
+static bool callers_await_walk(const struct caller *caller, const atomic_uint *awaited, struct callers_wait *wait)
+{
+  unsigned over = atomic_load(&caller->walks_over);
+  while ((!awaited || atomic_load(awaited)) && atomic_load(&caller->walks) && atomic_load(&caller->walks_over) == over)
+    if (!callers_pause(atomic_load(&caller->thread), wait)) return false;
+  return true;
 }
 
 /* Whether the place was seen without a call, or with `own` alone, at least once. */
@@ -116,9 +216,20 @@ bool callers_have_left(void)
   return have_left && callers_was_left(&callers_rest, here->place == &callers_rest);
 }
 
-void callers_await(void)
+int callers_await(void (*tell)(int thread))
 {
+  struct callers_wait wait = {.tell = tell};
   asymmetric_fence_heavy();
-  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next) callers_await_slot(caller);
-  callers_await_slot(&callers_rest);
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next)
+    if (!callers_await_slot(caller, &wait)) return atomic_load(&caller->thread);
+  callers_await_slot(&callers_rest, &wait);
+  return 0;
+}
+
+void callers_await_walks(const atomic_uint *awaited, void (*tell)(int thread))
+{
+  struct callers_wait wait = {.tell = tell};
+  for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next)
+    if (!callers_await_walk(caller, awaited, &wait)) atomic_fetch_add(&lost, 1);
+  if (!callers_await_walk(&callers_rest, awaited, &wait)) atomic_fetch_add(&lost, 1);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* host_memory.c: see host_memory.h. A control group is limited by each of its ancestors. Pages of files count as used in a
- * group, and the kernel drops them before it ends a process. */
+/* host_memory.c: see host_memory.h. A control group is limited by each of its ancestors. In a container the path of the group
+ * may be that of the host, while the container's own group is mounted as the root: the walk over the ancestors ends there.
+ * Pages of files count as used in a group, and the kernel drops them before it ends a process. */
 #include "host_memory.h"
 
 #include <inttypes.h>
@@ -8,7 +9,24 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char groups[] = "/sys/fs/cgroup";
+/* The files of the controller of memory. */
+struct host_memory_version {
+  const char *folder; /* where it is mounted */
+  const char *limit, *used;
+  const char *file_pages; /* a key in the file memory.stat of a group: with its descendants */
+};
+
+static const struct host_memory_version version_1 = {"sys/fs/cgroup/memory", "memory.limit_in_bytes",
+                                                     "memory.usage_in_bytes", "total_inactive_file "},
+                                        version_2 = {"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "};
+
+struct host_memory_group {
+  const char *root;
+  const struct host_memory_version *version;
+  char path[4096]; /* "" for the root of the groups */
+};
+
+/* ---- Files ---- */
 
 /* The number behind `key` in a file of lines "KEY NUMBER", or the number alone for the key "". */
 static bool host_memory_read(const char *path, const char *key, uint64_t *value_out)
@@ -24,48 +42,80 @@ static bool host_memory_read(const char *path, const char *key, uint64_t *value_
   return is_found;
 }
 
-static bool host_memory_read_group(const char *group, const char *name, const char *key, uint64_t *value_out)
+static bool host_memory_read_group(const struct host_memory_group *group, const char *name, const char *key,
+                                   uint64_t *value_out)
 {
-  char path[4096];
-  int length = snprintf(path, sizeof path, "%s%s/%s", groups, group, name);
+  char path[2 * sizeof group->path];
+  int length = snprintf(path, sizeof path, "%s/%s%s/%s", group->root, group->version->folder, group->path, name);
   return length < (int)sizeof path && host_memory_read(path, key, value_out);
 }
 
-/* UINT64_MAX: the group has no limit. */
-static uint64_t host_memory_left_in(const char *group)
+/* Of version 2 the line is "0::PATH", and of version 1 "NUMBER:CONTROLLERS:PATH" with a list of controllers. */
+static bool host_memory_is_line_of(const struct host_memory_version *version, char *controllers)
 {
-  uint64_t limit, used, file_pages = 0;
-  if (!host_memory_read_group(group, "memory.max", "", &limit) || /* the word "max" is no number */
-      !host_memory_read_group(group, "memory.current", "", &used))
-    return UINT64_MAX;
-  host_memory_read_group(group, "memory.stat", "inactive_file ", &file_pages);
+  if (version == &version_2) return !*controllers;
+  for (char *rest = NULL, *name = strtok_r(controllers, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+    if (!strcmp(name, "memory")) return true;
+  return false;
+}
+
+/* The path of the process's group: the root where the kernel tells of none. */
+static void host_memory_find_group(struct host_memory_group *group)
+{
+  char line[sizeof group->path], path[sizeof group->path];
+  snprintf(path, sizeof path, "%s/proc/self/cgroup", group->root);
+  FILE *file = fopen(path, "re");
+  group->path[0] = '\0';
+  if (!file) return;
+  while (fgets(line, sizeof line, file)) {
+    char *controllers = strchr(line, ':'), *start = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!start) continue;
+    *start++ = '\0';
+    start[strcspn(start, "\n")] = '\0';
+    if (host_memory_is_line_of(group->version, controllers + 1) && *start == '/')
+      snprintf(group->path, sizeof group->path, "%s", strcmp(start, "/") ? start : "");
+  }
+  fclose(file);
+}
+
+/* ---- What is left ---- */
+
+/* UINT64_MAX: the group has no limit. In version 1 memory.stat also has the least limit of the ancestors, of which a container
+ * may not see all. */
+static uint64_t host_memory_left_in(const struct host_memory_group *group)
+{
+  uint64_t limit = UINT64_MAX, ancestors = UINT64_MAX, used, file_pages = 0;
+  host_memory_read_group(group, group->version->limit, "", &limit); /* the word "max" is no number */
+  host_memory_read_group(group, "memory.stat", "hierarchical_memory_limit ", &ancestors);
+  if (ancestors < limit) limit = ancestors;
+  if (limit == UINT64_MAX || !host_memory_read_group(group, group->version->used, "", &used)) return UINT64_MAX;
+  host_memory_read_group(group, "memory.stat", group->version->file_pages, &file_pages);
   used -= file_pages < used ? file_pages : used;
   return used < limit ? limit - used : 0;
 }
 
-/* The path of the process's group, "" for the root. */
-static void host_memory_find_group(char *group, size_t size)
+static uint64_t host_memory_left_by(const char *root, const struct host_memory_version *version)
 {
-  char line[4096];
-  FILE *file = fopen("/proc/self/cgroup", "re");
-  *group = '\0';
-  if (!file) return;
-  while (fgets(line, sizeof line, file))
-    if (!strncmp(line, "0::/", 4)) snprintf(group, size, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
-  fclose(file);
-}
-
-uint64_t host_memory_available(void)
-{
-  char group[4096];
-  uint64_t least = UINT64_MAX, kib;
-  if (host_memory_read("/proc/meminfo", "MemAvailable:", &kib)) least = kib * 1024;
-  host_memory_find_group(group, sizeof group);
-  for (char *end = group; end;) {
-    uint64_t left = host_memory_left_in(group);
+  struct host_memory_group group = {.root = root, .version = version};
+  uint64_t least = UINT64_MAX;
+  host_memory_find_group(&group);
+  for (char *end = group.path; end;) {
+    uint64_t left = host_memory_left_in(&group);
     if (left < least) least = left;
-    end = strrchr(group, '/');
+    end = strrchr(group.path, '/');
     if (end) *end = '\0';
   }
   return least;
+}
+
+uint64_t host_memory_available(const char *root)
+{
+  char path[4096];
+  uint64_t least = UINT64_MAX, kib, left;
+  snprintf(path, sizeof path, "%s/proc/meminfo", root);
+  if (host_memory_read(path, "MemAvailable:", &kib)) least = kib * 1024;
+  left = host_memory_left_by(root, &version_1);
+  if (left < least) least = left;
+  left = host_memory_left_by(root, &version_2);
+  return left < least ? left : least;
 }

@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 /* Bytes that this process can use before the kernel ends a process for lack of memory: what the machine has available,
- * and what the limits of the process's control groups (version 2) leave. UINT64_MAX where nothing can be read. */
-uint64_t host_memory_available(void);
+ * and what the limits of the process's control groups (versions 1 and 2) leave. UINT64_MAX where nothing can be read.
+ * `root` is "", or a folder with copies of the kernel's files in proc and sys/fs/cgroup. */
+uint64_t host_memory_available(const char *root);
 
 #endif

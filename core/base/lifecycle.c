@@ -9,7 +9,6 @@ atomic_int lifecycle_now = LIFECYCLE_BEFORE;
 atomic_uint lifecycle_bars;
 unsigned lifecycle_users;
 atomic_uint lifecycle_own_stacks;
-_Thread_local unsigned lifecycle_pins;
 
 static _Thread_local const char *barred_by; /* the function of the program that the thread is in */
 
@@ -50,10 +49,11 @@ const char *lifecycle_barred_by(void)
   return barred_by;
 }
 
-const char *lifecycle_bar(const char *function)
+const char *lifecycle_bar(const char *function, bool has_place)
 {
   const char *outer = barred_by;
   barred_by = function;
+  caller_enter_program(caller_self(), has_place);
   atomic_fetch_add_explicit(&lifecycle_bars, 1, memory_order_relaxed);
   return outer;
 }
@@ -61,6 +61,7 @@ const char *lifecycle_bar(const char *function)
 void lifecycle_unbar(const char *outer)
 {
   atomic_fetch_sub_explicit(&lifecycle_bars, 1, memory_order_relaxed);
+  caller_leave_program(caller_self());
   barred_by = outer;
 }
 
@@ -111,13 +112,15 @@ bool lifecycle_may_go_on(struct caller_here *here)
 static enum hipmm_status lifecycle_refuse_inner_change(void)
 {
   return error_set(HIPMM_E_STATE, "this is called from within a call of hipmm, which must end before hipmm can be "
-                                  "initialised or finalized");
+                                  "initialised or finalized; a function of the program that left such a call by "
+                                  "longjmp() or an exception has not ended it");
 }
 
 enum hipmm_status lifecycle_begin_change(void)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
-  if (caller_depth(caller_self()) || lifecycle_pins || is_in_change) return lifecycle_refuse_inner_change();
+  const struct caller_here *here = caller_self();
+  if (caller_depth(here) || here->walks || is_in_change) return lifecycle_refuse_inner_change();
   pthread_once(&once, lifecycle_watch_forks);
   asymmetric_fence_prepare();
   int cancel = cancel_forbid();
@@ -140,10 +143,17 @@ void lifecycle_drop_surplus(void)
   lifecycle_end_change(atomic_load(&lifecycle_now));
 }
 
-void lifecycle_await_calls(void)
+enum hipmm_status lifecycle_await_calls(void (*tell)(int thread))
 {
   atomic_store(&lifecycle_now, LIFECYCLE_CLOSING);
-  callers_await();
+  int thread = callers_await(tell);
+  if (!thread) return HIPMM_OK;
+  atomic_store(&lifecycle_now, LIFECYCLE_READY);
+  return error_set(
+      HIPMM_E_STATE,
+      "a call of thread %d has not ended for %u s, while a function of the program did not return: hipmm stays "
+      "initialised; such a function must neither end its thread nor leave by longjmp() or an exception",
+      thread, callers_patience_ms / 1000);
 }
 
 void lifecycle_end_change(enum lifecycle now)

@@ -26,8 +26,8 @@ extern __attribute__((visibility("hidden"))) atomic_int lifecycle_now;
 extern atomic_uint lifecycle_bars;
 const char *lifecycle_barred_by(void); /* the function that the calling thread is inside, for messages; or NULL */
 
-/* Around such a function. bar returns what unbar needs; pairs may be nested. */
-const char *lifecycle_bar(const char *function);
+/* Around such a function. bar returns what unbar needs; pairs may be nested. `has_place`: see caller_enter_program(). */
+const char *lifecycle_bar(const char *function, bool has_place);
 void lifecycle_unbar(const char *outer);
 
 /* Whether this process is the child of a fork that may not use hipmm. For calls on a resource that the caller holds,
@@ -64,12 +64,8 @@ enum hipmm_status lifecycle_check_use(const void *argument, const char *name);
 /* As lifecycle_check(), then HIPMM_E_ARGUMENT if `argument`, a required pointer, is NULL. */
 enum hipmm_status lifecycle_check_argument(const void *argument, const char *name);
 
-/* The stacks that the calling thread has pinned (stack_list.h). It can neither initialise nor finalize then: it would wait for
- * itself. */
-extern _Thread_local unsigned lifecycle_pins;
-
 /* Initialisation and finalisation run between these two, one at a time. begin is HIPMM_E_STATE in a fork's child, and
- * in a function of the program that runs within an entered call or within another change. */
+ * in a function of the program that runs within an entered call, a walk over stacks (callers.h) or another change. */
 enum hipmm_status lifecycle_begin_change(void);
 void lifecycle_end_change(enum lifecycle now);
 
@@ -87,8 +83,9 @@ extern atomic_uint lifecycle_own_stacks;
 /* Within a change: the runtime is open, and stays in the process. */
 void lifecycle_mark_runtime(void);
 
-/* Within a change: refuses new calls that use the table, and waits for those under way. */
-void lifecycle_await_calls(void);
+/* Within a change: refuses new calls that use the table, and waits for those under way. HIPMM_E_STATE if one of them does not
+ * end (callers.h): then no new call is refused. */
+enum hipmm_status lifecycle_await_calls(void (*tell)(int thread));
 
 /* ---- Entering ---- */
 

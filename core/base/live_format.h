@@ -5,7 +5,8 @@
  * by `hipmm top` and `export`.
  *
  * The writer holds a write lock (F_OFD_SETLK) on the file as long as it lives, however it ends: a file without a lock is
- * left over. `sequence` is odd while rows are written; a reader whose copy was made while it changed reads again.
+ * left over. `sequence` is odd while rows are written. A reader looks at it before its copy and after it, and copies
+ * again if it was odd or has changed.
  *
  * The structs may grow at their ends. A reader takes larger ones, by the sizes that the file tells, and refuses smaller ones. */
 #ifndef HIPMM_CORE_BASE_LIVE_FORMAT_H

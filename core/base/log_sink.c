@@ -37,7 +37,7 @@ void log_sink_write(enum hipmm_log_level level, const char *about, const char *m
   if (sink && log_sink_wants(level)) {
     struct hipmm_error before = {.struct_size = sizeof before};
     hipmm_last_error(&before); /* of the call that writes the line */
-    const char *outer = lifecycle_bar("a log sink");
+    const char *outer = lifecycle_bar("a log sink", false);
     lock_order_enter_program();
     sink(sink_arg, level, about ? about : "", message);
     lock_order_leave_program();

@@ -27,7 +27,7 @@ static const char in_allocator[] = "the host allocator";
 
 static void *os_memory_ask(size_t bytes)
 {
-  const char *outer = lifecycle_bar(in_allocator);
+  const char *outer = lifecycle_bar(in_allocator, false);
   lock_order_enter_program();
   void *ptr = functions.allocate(functions.arg, bytes);
   lock_order_leave_program();
@@ -37,7 +37,7 @@ static void *os_memory_ask(size_t bytes)
 
 static void os_memory_return(void *ptr, size_t bytes)
 {
-  const char *outer = lifecycle_bar(in_allocator);
+  const char *outer = lifecycle_bar(in_allocator, false);
   lock_order_enter_program();
   functions.deallocate(functions.arg, ptr, bytes);
   lock_order_leave_program();
@@ -62,11 +62,13 @@ void *os_memory_allocate(size_t bytes)
 void os_memory_free(void *ptr, size_t bytes)
 {
   if (!ptr) return;
+  int cancel = cancel_forbid();
   if (functions.allocate)
     os_memory_return(ptr, bytes);
   else
     munmap(ptr, bytes);
   atomic_fetch_sub(&held_bytes, bytes);
+  cancel_allow(cancel);
 }
 
 enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *allocator)

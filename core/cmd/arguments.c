@@ -4,6 +4,7 @@
 #include "cmd.h"
 
 #include "../base/text.h"
+#include "../base/units.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -249,5 +250,15 @@ bool arguments_number(const struct arguments *arguments, const char *name, const
     return true;
   }
   say("%s: --%s \"%s\" is not a whole number from %ld to %ld", arguments->command->name, name, text, minimum, maximum);
+  return false;
+}
+
+bool arguments_size(const struct arguments *arguments, const char *name, const char *text, uint64_t minimum,
+                    uint64_t maximum, uint64_t *bytes_out)
+{
+  char quoted[TEXT_QUOTE_BYTES];
+  if (units_parse_bytes(text, bytes_out) && *bytes_out >= minimum && *bytes_out <= maximum) return true;
+  say("%s: --%s %s is not a size; write \"16GiB\" or \"24GB\"", arguments->command->name, name,
+      text_quote(text, quoted, sizeof quoted));
   return false;
 }

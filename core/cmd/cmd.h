@@ -92,6 +92,10 @@ const char *arguments_operand(const struct arguments *arguments, size_t index);
 bool arguments_number(const struct arguments *arguments, const char *name, const char *text, long minimum, long maximum,
                       long *number_out);
 
+/* Reads a size between the bounds, such as "16GiB". False: the error was printed. */
+bool arguments_size(const struct arguments *arguments, const char *name, const char *text, uint64_t minimum,
+                    uint64_t maximum, uint64_t *bytes_out);
+
 /* ---- output.c -------------------------------------------------------------------------------------------------- */
 
 /* Prints a line on standard error: "hipmm: …". Control characters are made visible. */
@@ -193,11 +197,6 @@ bool source_read(const struct source *source, struct graph **graph_out);
 
 /* Initialises hipmm with the graph. On failure the reason is in the error record. */
 enum hipmm_status source_initialise(const struct source *source);
-
-/* For a command that reads logs ("-": standard input), before it builds the stack of `device`: whether that leaves all of
- * the logs as they are. False: the graph names one of them as a file, which a resource would write; the error was
- * printed. True for a graph with errors, of which no stack is built. */
-bool source_spares_logs(const struct source *source, char *const *logs, size_t n_logs, int device);
 
 /* The file's name for output, or "built in". */
 const char *source_name(const struct source *source);

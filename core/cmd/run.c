@@ -126,6 +126,7 @@ static int run_program(const struct source *source, struct run_settings *setting
   if (!answer.is_good) return run_without(answer.why, settings, file, words);
   if (answer.is_last_resort) note("run: no GPU was found, so %s gets the software device", words[0]);
   settings->config = source->file;
+  settings->words = words;
   if (!settings->report && *answer.report) {
     settings->report = answer.report;
     settings->is_json = true;

@@ -24,6 +24,7 @@ void run_ask(const struct source *source, struct run_answer *answer_out);
 /* What the environment tells the preload object. */
 struct run_settings {
   const char *config; /* NULL: none found */
+  char *const *words; /* of the program's command line, up to NULL */
   const char *report; /* the pattern of a file's name, "-" for standard error, NULL for none */
   bool is_json;       /* the report */
   bool is_strict;

@@ -2,6 +2,7 @@
 /* run_environment.c: the environment that makes the loader preload the object, and that tells the object what to do. File
  * names are made absolute: the program may change its folder before it allocates. */
 #include "../base/output_file.h"
+#include "inputs.h"
 #include "run.h"
 
 #include <errno.h>
@@ -124,6 +125,16 @@ static bool run_environment_make_absolute(const char *pattern, char *absolute_ou
   return snprintf(absolute_out + used, bytes - used, "/%s", base) < (int)(bytes - used);
 }
 
+/* The graph, and what the program's command line names, such as a script or a file of data. */
+static bool run_environment_spares_inputs(const struct run_settings *settings, const char *report)
+{
+  char *config = (char *)settings->config;
+  struct inputs inputs = {"run: --report", settings->words, 0};
+  const struct inputs graph = {"run: --report", &config, config != NULL};
+  while (settings->words[inputs.n]) inputs.n++;
+  return inputs_spared_by_output(&graph, report) && inputs_spared_by_output(&inputs, report);
+}
+
 /* The report file is emptied here, if its name is known: every process of the run appends to it. A file of each process's
  * own is emptied by the process. */
 static bool run_environment_set_report(const struct run_settings *settings)
@@ -139,6 +150,7 @@ static bool run_environment_set_report(const struct run_settings *settings)
     say("run: --report: %s", name);
     return false;
   }
+  if (!run_environment_spares_inputs(settings, name)) return false;
   if (run_environment_make_absolute(report, pattern, sizeof pattern)) {
     int file = strstr(report, "%p") ? -1 : output_file_open(name, OUTPUT_FILE_EMPTY);
     if (file >= 0) close(file);

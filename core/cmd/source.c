@@ -3,12 +3,9 @@
 #include "cmd.h"
 
 #include "../base/environment.h"
-#include "../base/output_file.h"
 #include "../graph/graph_build.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static bool source_read_standard_input(struct source *source)
 {
@@ -98,90 +95,6 @@ enum hipmm_status source_initialise(const struct source *source)
   if (source->text) return hipmm_init_from_string(source->text);
   bool is_found = source->file == source->buffer; /* by the search of hipmm_init(), whose errors name HIPMM_CONFIG */
   return source->file && !is_found ? hipmm_init_from_file(source->file) : hipmm_init();
-}
-
-/* ---- Logs that are read ---- */
-
-struct source_search {
-  const struct source *source;
-  char *const *logs;
-  size_t n_logs;
-  int device;
-};
-
-/* False if the pattern at `path` names a log; the error was printed. A terminal or a pipe cannot be overwritten. */
-static bool source_spares(const struct source_search *search, const char *path, const char *pattern)
-{
-  char name[OUTPUT_FILE_NAME_BYTES];
-  struct stat written, read;
-  if (!output_file_expand(pattern, search->device, name) || stat(name, &written) || !S_ISREG(written.st_mode))
-    return true;
-  for (size_t i = 0; i < search->n_logs; i++) {
-    const char *log = search->logs[i];
-    bool is_there = !(strcmp(log, "-") ? stat(log, &read) : fstat(STDIN_FILENO, &read));
-    if (!is_there || read.st_dev != written.st_dev || read.st_ino != written.st_ino) continue;
-    say("%s: %s: %s is the log that is read, and would be overwritten; choose another graph (--config) or another file "
-        "there",
-        source_name(search->source), path, name);
-    return false;
-  }
-  return true;
-}
-
-static bool source_is_resource_key(const char *key)
-{
-  for (size_t i = 0; graph_resource_keys[i]; i++)
-    if (!strcmp(graph_resource_keys[i], key)) return true;
-  return false;
-}
-
-/* Any option of a plugin may be a file's name: all that are text are looked at, those in lists too. */
-static bool source_value_spares(const struct source_search *search, const char *path, json_t *value)
-{
-  char inner[1024];
-  const char *key;
-  json_t *item;
-  size_t i;
-  bool is_good = true;
-  if (json_is_string(value)) return source_spares(search, path, json_string_value(value));
-  json_object_foreach(value, key, item)
-  {
-    snprintf(inner, sizeof inner, "%s/%s", path, key);
-    is_good = is_good && (source_is_resource_key(key) || source_value_spares(search, inner, item));
-  }
-  json_array_foreach(value, i, item)
-  {
-    snprintf(inner, sizeof inner, "%s/%zu", path, i);
-    is_good = is_good && source_value_spares(search, inner, item);
-  }
-  return is_good;
-}
-
-/* RMM's variable is the default of the logging adaptor, as in RMM. */
-static bool source_node_spares(const struct source_search *search, const struct graph_node *node)
-{
-  const char *variable = environment_get("RMM_LOG_FILE");
-  bool is_default = !strcmp(node->plugin->descriptor.type, "logging") && !json_object_get(node->object, "file");
-  if (is_default && variable && !source_spares(search, "RMM_LOG_FILE", variable)) return false;
-  return source_value_spares(search, node->path, node->object);
-}
-
-bool source_spares_logs(const struct source *source, char *const *logs, size_t n_logs, int device)
-{
-  const struct source_search search = {source, logs, n_logs, device};
-  struct diagnostics diagnostics = {.source = source_name(source)};
-  struct graph *graph = NULL;
-  if (source->text)
-    graph_from_string(source->text, source->file, &diagnostics, &graph);
-  else if (source->file)
-    graph_from_file(source->file, &diagnostics, &graph);
-  diagnostics_clear(&diagnostics); /* who builds the stack prints them */
-  if (!graph) return true;
-  bool is_good = (!graph->report || source_spares(&search, "/report", graph->report)) &&
-                 source_value_spares(&search, "/runtime", graph->runtime_object);
-  for (size_t i = 0; is_good && i < graph->n_nodes; i++) is_good = source_node_spares(&search, &graph->nodes[i]);
-  graph_release(graph);
-  return is_good;
 }
 
 /* ---- Plugin folders ---- */

@@ -116,7 +116,7 @@ static struct storage *storage_try_new_from_resource(struct hipmm_resource *reso
 {
   void *data;
   const struct hipmm_ops *ops = resource->ops;
-  struct storage *storage = bytes && ops->try_allocate ? handle_new(instance_from(resource)->stack) : NULL;
+  struct storage *storage = bytes && ops->try_allocate ? handle_try_new(instance_from(resource)->stack) : NULL;
   if (!storage) return NULL;
   if (ops->try_allocate(resource->self, bytes, HIPMM_ALIGNMENT, stream, &data)) {
     storage_init(storage, resource, data, bytes, stream);

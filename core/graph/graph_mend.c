@@ -4,8 +4,10 @@
 #include "graph_mend.h"
 
 #include "../base/text.h"
+#include "../base/units.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -42,6 +44,15 @@ static void graph_mend_advise(struct graph_mend_error *error, const char *hint, 
 static bool graph_mend_is_no_number(const char *near)
 {
   return !strcmp(near, "NaN'") || !strcmp(near, "Infinity'") || !strcmp(near, "inf'") || !strcmp(near, "nan'");
+}
+
+/* Whether a blank and the token behind a number are its unit: `16 GB`. */
+static bool graph_mend_is_unit(const char *blank, const char *near)
+{
+  char size[16];
+  uint64_t bytes;
+  snprintf(size, sizeof size, "1%.*s", (int)strcspn(near, "'"), near);
+  return blank[strspn(blank, " \t")] == *near && units_parse_bytes(size, &bytes);
 }
 
 /* How far the parser gets in the text with this inserted. */
@@ -98,7 +109,9 @@ static void graph_mend_judge_token(struct graph_mend_error *error, const char *t
   } else if (is_word && !strncmp(expected, "invalid token", 13)) {
     graph_mend_advise(error, "; a word is true, false or null, in lower case, or text in double quotes",
                       graph_mend_is_no_number(near) ? MEND_NUMBER : MEND_WORD);
-  } else if (wants_end && is_unit && error->at && isdigit((unsigned char)text[error->at - 1])) {
+  } else if (wants_end && is_unit && before && isdigit((unsigned char)text[before - 1]) &&
+             (before == error->at || graph_mend_is_unit(text + before, near))) {
+    error->at = before;
     while (error->at && strchr("0123456789.+-", text[error->at - 1])) error->at--;
     graph_mend_advise(error, "; a number with a unit stands in double quotes", MEND_WORD);
   } else if (wants_end && is_end) {
@@ -162,6 +175,9 @@ static bool graph_mend_quote_word(struct graph_text *text, size_t at)
   char *word = text->mended + at;
   size_t length = 0;
   while (isalnum((unsigned char)word[length]) || (word[length] && strchr("_.-+%", word[length]))) length++;
+  size_t unit = length + strspn(word + length, " \t");
+  if (isdigit((unsigned char)word[0]) && isalpha((unsigned char)word[unit]))
+    for (length = unit; isalpha((unsigned char)word[length]);) length++;
   for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
     if (strlen(meanings[i].word) != length || strncasecmp(meanings[i].word, word, length) != 0) continue;
     memcpy(word, meanings[i].meaning, length);

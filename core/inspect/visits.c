@@ -2,6 +2,7 @@
 /* visits.c: live resources, and their values, options and blocks as C structs. Called by applications. Reads only. */
 #include <hipmm/inspect.h>
 
+#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../option/option_value.h"
@@ -38,6 +39,18 @@ enum hipmm_status hipmm_resource_visit(int device, void (*visitor)(void *arg, st
   return HIPMM_OK;
 }
 
+/* Finds a resource whose stack the caller releases: for visitors of its values and options, which may do all that visitors of
+ * resources may. */
+static enum hipmm_status visits_begin(struct hipmm_resource *resource, struct instance **instance_out)
+{
+  struct resource_call call;
+  enum hipmm_status status = resource_call_begin(resource, instance_out, "", &call);
+  if (status) return status;
+  *instance_out = call.instance;
+  stack_retain(call.instance->stack);
+  return resource_call_end(&call, HIPMM_OK);
+}
+
 /* ---- Values ---- */
 
 static void visits_show_value(const struct instance *instance, uint32_t row,
@@ -48,7 +61,9 @@ static void visits_show_value(const struct instance *instance, uint32_t row,
       .struct_size = sizeof value, .name = feature->name, .unit = feature->unit, .doc = feature->doc};
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
+  int cancel = cancel_forbid();
   value.is_known = !instance->resource.ops->query(instance->resource.self, row, &value.value);
+  cancel_allow(cancel);
   if (!value.is_known) error_set_located(&before);
   if (!value.is_known) value.value = 0;
   visitor(arg, &value);
@@ -57,13 +72,14 @@ static void visits_show_value(const struct instance *instance, uint32_t row,
 enum hipmm_status hipmm_resource_visit_values(struct hipmm_resource *resource,
                                               void (*visitor)(void *arg, const struct hipmm_value *value), void *arg)
 {
-  struct resource_call call;
+  struct instance *instance = NULL;
   if (!visitor && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
-  enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
+  enum hipmm_status status = visits_begin(resource, &instance);
   if (status) return status;
-  uint32_t n = call.instance->node->plugin->descriptor.n_values;
-  for (uint32_t row = 0; row < n; row++) visits_show_value(call.instance, row, visitor, arg);
-  return resource_call_end(&call, status);
+  uint32_t n = instance->node->plugin->descriptor.n_values;
+  for (uint32_t row = 0; row < n; row++) visits_show_value(instance, row, visitor, arg);
+  stack_release(instance->stack);
+  return HIPMM_OK;
 }
 
 /* ---- Options ---- */
@@ -120,13 +136,14 @@ enum hipmm_status hipmm_resource_visit_options(struct hipmm_resource *resource,
                                                void (*visitor)(void *arg, const struct hipmm_option_state *option),
                                                void *arg)
 {
-  struct resource_call call;
+  struct instance *instance = NULL;
   if (!visitor && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
-  enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
+  enum hipmm_status status = visits_begin(resource, &instance);
   if (status) return status;
-  const struct hipmm_plugin *plugin = &call.instance->node->plugin->descriptor;
-  for (uint32_t i = 0; i < plugin->n_options; i++) visits_show_option(call.instance, &plugin->options[i], visitor, arg);
-  return resource_call_end(&call, status);
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  for (uint32_t i = 0; i < plugin->n_options; i++) visits_show_option(instance, &plugin->options[i], visitor, arg);
+  stack_release(instance->stack);
+  return HIPMM_OK;
 }
 
 /* ---- Blocks ---- */
@@ -153,7 +170,7 @@ enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
   if (!visitor && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
   enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
-  const char *outer = lifecycle_bar("a visitor of blocks"); /* under locks of the resource */
+  const char *outer = lifecycle_bar("a visitor of blocks", true); /* under locks of the resource */
   status = call.instance->resource.ops->visit(call.instance->resource.self, visitor, arg);
   if (!status) block_map_visit(&call.instance->block_map, visits_show_block, &blocks);
   lifecycle_unbar(outer);

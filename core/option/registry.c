@@ -222,7 +222,7 @@ static void registry_call_hooks(void *object, const struct hipmm_event *event)
   bool has_failed = event->kind == HIPMM_EVENT_OUT_OF_MEMORY || event->kind == HIPMM_EVENT_FREE_REFUSED;
   struct hipmm_error before = {.struct_size = sizeof before};
   if (has_failed) hipmm_last_error(&before);
-  const char *outer = lifecycle_bar("a function of hooks");
+  const char *outer = lifecycle_bar("a function of hooks", true);
   hooks->callback(hooks->arg, event);
   lifecycle_unbar(outer);
   if (has_failed) error_set_located(&before);

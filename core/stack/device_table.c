@@ -59,31 +59,32 @@ static void device_table_replace(struct retained *retained)
   replaced = retained;
 }
 
-static void device_table_release_list(struct retained *list)
+static void device_table_release_list(struct retained *list, bool keeps_stacks)
 {
   while (list) {
     struct retained *retained = list;
     list = retained->next;
-    hipmm_resource_release(retained->resource);
+    if (!keeps_stacks) hipmm_resource_release(retained->resource);
     free(retained);
   }
 }
 
-void device_table_close(void)
+void device_table_close(bool keeps_stacks)
 {
   atomic_fetch_add(&device_table_generation, 1);
   struct stack *stacks[STACK_MOST_DEVICES];
   for (int device = 0; device < STACK_MOST_DEVICES; device++) {
     stacks[device] = atomic_exchange(&entries[device].stack, NULL);
     atomic_store(&entries[device].resource, NULL);
+    entries[device].is_building = false; /* left by a thread that ended in a function of the program */
     device_table_replace(entries[device].retained);
     entries[device].retained = NULL;
   }
   for (int device = 0; device < STACK_MOST_DEVICES; device++)
-    if (stacks[device]) stack_release(stacks[device]);
+    if (stacks[device] && !keeps_stacks) stack_release(stacks[device]);
   struct retained *list = replaced;
   replaced = NULL;
-  device_table_release_list(list);
+  device_table_release_list(list, keeps_stacks);
   graph_release(graph_in_use);
   graph_in_use = NULL;
 }
@@ -279,7 +280,7 @@ static void device_table_release_replaced(void)
     list = retained;
   }
   pthread_mutex_unlock(&lock);
-  device_table_release_list(list);
+  device_table_release_list(list, false);
 }
 
 void device_table_keep(const struct hipmm_resource *resource)

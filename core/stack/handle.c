@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* handle.c: memory for the objects of stream pools and containers, all of one size. Called when such an object is created
  * and destroyed. An object that was freed last is used again last, so that a stale handle is recognised for long. Never
- * gives memory back.
+ * gives memory back. The locks are held for a few instructions, and around no call.
  *
  * If each object counted as a reference to its stack, all threads would write to one place. A shard counts the objects of
  * each stack under its own lock and has one reference for all of them. For a stack of the table of devices the shard
@@ -59,15 +59,9 @@ static void handle_push(struct handle *handle)
   shard->last = handle;
 }
 
-static struct handle *handle_pop(unsigned number)
+/* NULL: no object is free. */
+static struct handle *handle_pop(struct shard *shard)
 {
-  struct shard *shard = &shards[number];
-  char *chunk = shard->first ? NULL : os_memory_allocate(CHUNK_BYTES);
-  for (size_t at = 0; chunk && at < CHUNK_BYTES; at += HANDLE_OBJECT_BYTES) {
-    struct handle *handle = (struct handle *)(chunk + at);
-    handle->shard = (unsigned short)number;
-    handle_push(handle);
-  }
   struct handle *handle = shard->first;
   if (handle) shard->first = handle->next;
   if (!shard->first) shard->last = NULL;
@@ -138,12 +132,11 @@ void handle_release_idle(void)
 
 /* ---- Life ---- */
 
-void *handle_new(struct stack *stack)
+void *handle_try_new(struct stack *stack)
 {
-  unsigned number = handle_shard_of_thread();
-  struct shard *shard = &shards[number];
+  struct shard *shard = &shards[handle_shard_of_thread()];
   pthread_mutex_lock(&shard->lock);
-  struct handle *handle = handle_pop(number);
+  struct handle *handle = handle_pop(shard);
   if (handle) {
     handle_retain_stack(shard, handle, stack);
     shard->objects++;
@@ -151,6 +144,30 @@ void *handle_new(struct stack *stack)
   pthread_mutex_unlock(&shard->lock);
   if (handle) memset(handle + 1, 0, HANDLE_OBJECT_BYTES - sizeof *handle);
   return handle;
+}
+
+/* The memory may come from a function of the program, so the lock is not held meanwhile. */
+static bool handle_add_chunk(void)
+{
+  unsigned number = handle_shard_of_thread();
+  char *chunk = os_memory_allocate(CHUNK_BYTES);
+  if (!chunk) return false;
+  pthread_mutex_lock(&shards[number].lock);
+  for (size_t at = 0; at < CHUNK_BYTES; at += HANDLE_OBJECT_BYTES) {
+    struct handle *handle = (struct handle *)(chunk + at);
+    handle->shard = (unsigned short)number;
+    handle_push(handle);
+  }
+  pthread_mutex_unlock(&shards[number].lock);
+  return true;
+}
+
+/* Other threads of the shard may take all objects of the chunk first. */
+void *handle_new(struct stack *stack)
+{
+  void *object = handle_try_new(stack);
+  while (!object && handle_add_chunk()) object = handle_try_new(stack);
+  return object;
 }
 
 void handle_open(void *object, enum handle_kind kind)

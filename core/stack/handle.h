@@ -33,8 +33,10 @@ struct handle {
 };
 
 /* An object whose bytes after the handle are 0, or NULL when there is no host memory. It retains `stack`, if that is not
- * NULL, until it is freed, and has no kind until handle_open(). */
+ * NULL, until it is freed, and has no kind until handle_open(). The second takes one that was freed before, or NULL where
+ * there is none: it calls no function of the program, and waits for none. */
 void *handle_new(struct stack *stack);
+void *handle_try_new(struct stack *stack);
 void handle_open(void *object, enum handle_kind kind);
 
 /* Whether it is a live object of this kind. */

@@ -2,6 +2,7 @@
 /* instance_services.c: the functions of struct hipmm_services that only resources have. A function finds its instance from
  * the address of the table, so a plugin needs no handle of the core. Called by plugins on the allocation path; knows the
  * instances below, never how stacks are built. */
+#include "../base/callers.h"
 #include "../base/error.h"
 #include "../plugin/services.h"
 #include "../runtime/hip.h"
@@ -38,6 +39,7 @@ static enum hipmm_effort instance_services_effort(const struct hipmm_services *s
 static void instance_services_enter_program(const struct hipmm_services *services)
 {
   (void)services;
+  caller_enter_program(caller_self(), true);
   neighbours_enter_inner();
 }
 
@@ -45,6 +47,7 @@ static void instance_services_leave_program(const struct hipmm_services *service
 {
   (void)services;
   neighbours_leave_inner();
+  caller_leave_program(caller_self());
 }
 
 static int instance_services_enter_device(const struct hipmm_services *services)

@@ -130,28 +130,11 @@ enum hipmm_status hipmm_share_import_fd(int device, int fd, struct hipmm_resourc
 
 /* ---- Mapped memory ---- */
 
-/* The chunks of a block, as far as there is room for them. */
-struct share_chunks {
-  struct hipmm_chunk *items;
-  size_t n, most;
-};
-
-static int share_add_chunk(void *closure, const struct hipmm_chunk *chunk)
+static int share_count_chunk(void *n_chunks, const struct hipmm_chunk *chunk)
 {
-  struct share_chunks *chunks = closure;
-  if (chunks->n < chunks->most) chunks->items[chunks->n] = *chunk;
-  chunks->n++;
+  (void)chunk;
+  ++*(size_t *)n_chunks;
   return 0;
-}
-
-/* What was exported must keep its memory from now on, unless it has lost it meanwhile: then the chunk has no handle, or
- * another one. */
-static int share_mark_chunk(void *closure, const struct hipmm_chunk *chunk)
-{
-  struct share_chunks *chunks = closure;
-  bool is_same = chunks->n < chunks->most && chunk->handle && chunk->handle == chunks->items[chunks->n].handle;
-  if (is_same) chunks->n++;
-  return is_same;
 }
 
 /* The resource whose live block starts at `ptr`, which must map memory of its upstream, and the number of the block's
@@ -163,14 +146,14 @@ static enum hipmm_status share_find_mapped(const struct instance *top, const voi
   for (size_t i = 0; i < links->n_closure; i++) {
     const struct instance *instance = links->closure[i];
     const struct hipmm_ops *ops = instance->resource.ops;
-    struct share_chunks chunks = {.n = 0};
+    size_t n_chunks = 0;
     if (!instance->node->plugin->descriptor.ops->visit_chunks) continue;
     if (ops->find(instance->resource.self, ptr, block_out)) continue;
-    enum hipmm_status status = ops->visit_chunks(instance->resource.self, ptr, share_add_chunk, &chunks);
+    enum hipmm_status status = ops->visit_chunks(instance->resource.self, ptr, share_count_chunk, &n_chunks);
     if (status) return status;
-    if (!chunks.n) break;
+    if (!n_chunks) break;
     *owner_out = instance;
-    *n_chunks_out = chunks.n;
+    *n_chunks_out = n_chunks;
     return HIPMM_OK;
   }
   enum hipmm_status status = instance_find(top, ptr, block_out);
@@ -199,46 +182,44 @@ static enum hipmm_status share_export_part(const struct hipmm_resource *upstream
   return status;
 }
 
-static enum hipmm_status share_mark_exported(const struct instance *owner, const void *ptr,
-                                             const struct share_chunks *exported)
+struct share_export {
+  const struct hipmm_resource *upstream; /* of the chunks */
+  struct hipmm_share_part *parts;        /* NULL: nothing is exported */
+  const void *start;                     /* of the first chunk */
+  size_t n, n_exported;                  /* chunks that were visited; the first of them that have a part */
+  size_t n_chunks;                       /* that the block has */
+  enum hipmm_status status;
+};
+
+/* Within the visit, since a handle alone says little: once the pool is suspended and resumed, another chunk may have it. The
+ * block is marked once all its chunks are exported. */
+static int share_export_chunk(void *closure, const struct hipmm_chunk *chunk)
 {
-  struct share_chunks chunks = {.items = exported->items, .most = exported->n};
-  enum hipmm_status status = owner->resource.ops->visit_chunks(owner->resource.self, ptr, share_mark_chunk, &chunks);
-  if (status || chunks.n == exported->n) return status;
-  return error_set(HIPMM_E_STATE, "%s: the pool was suspended while its block at %p was exported; resume it first",
-                   owner->node->name, ptr);
+  struct share_export *export = closure;
+  if (!export->n++) export->start = chunk->ptr;
+  if (!export->parts || export->status || export->n > export->n_chunks) return 0;
+  export->status = share_export_part(export->upstream, chunk, &export->parts[export->n_exported]);
+  if (!export->status) export->n_exported++;
+  return export->n_exported == export->n_chunks;
 }
 
-/* All parts, or none. */
-static enum hipmm_status share_export_parts(const struct instance *owner, const void *ptr,
-                                            const struct share_chunks *chunks, struct hipmm_share_part *parts)
-{
-  enum hipmm_status status = HIPMM_OK;
-  size_t done = 0;
-  while (!status && done < chunks->n) {
-    status = share_export_part(owner->upstreams[0], &chunks->items[done], &parts[done]);
-    if (!status) done++;
-  }
-  if (!status) status = share_mark_exported(owner, ptr, chunks);
-  while (status && done-- > 0) close(parts[done].fd);
-  return status;
-}
-
-/* The block is the caller's, so that its chunks stay as they are. */
+/* All parts, or none. The block is the caller's, so that it has the same chunks in each visit. */
 static enum hipmm_status share_export_mapped(const struct instance *owner, const struct hipmm_block *block,
                                              size_t n_chunks, struct hipmm_share_block *block_out,
                                              struct hipmm_share_part *parts_out)
 {
-  struct share_chunks chunks = {.items = calloc(n_chunks, sizeof *chunks.items), .most = n_chunks};
-  if (!chunks.items) return error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory for %zu parts", n_chunks);
+  struct share_export export = {.upstream = owner->upstreams[0], .parts = parts_out, .n_chunks = n_chunks};
   enum hipmm_status status =
-      owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, share_add_chunk, &chunks);
-  if (!status && parts_out) status = share_export_parts(owner, block->ptr, &chunks, parts_out);
-  if (!status)
-    *block_out = (struct hipmm_share_block){
-        .bytes = block->bytes, .offset = (uintptr_t)block->ptr - (uintptr_t)chunks.items[0].ptr, .n_parts = chunks.n};
-  free(chunks.items);
-  return status;
+      owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, share_export_chunk, &export);
+  if (!status) status = export.status;
+  if (!status && export.n != n_chunks)
+    status = error_set(HIPMM_E_POINTER, "%s: the block at %p was freed while it was exported", owner->node->name,
+                       block->ptr);
+  while (status && export.n_exported) close(parts_out[--export.n_exported].fd);
+  if (status) return status;
+  *block_out = (struct hipmm_share_block){
+      .bytes = block->bytes, .offset = (uintptr_t)block->ptr - (uintptr_t) export.start, .n_parts = n_chunks};
+  return HIPMM_OK;
 }
 
 enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, const void *ptr,

@@ -22,7 +22,22 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Stacks without a reference that are pinned, until they are destroyed. Never less than there are. */
 static atomic_uint orphans;
 
-static _Thread_local int pins_cancel; /* for cancel_allow(), of a thread that has pins */
+static _Thread_local int walk_cancel; /* for cancel_allow(), of a thread that has pins */
+
+/* Around each pin, so that hipmm_finalize() knows the threads that have pins. */
+static void stack_list_begin_walk(void)
+{
+  struct caller_here *here = caller_self();
+  caller_begin_walk(here);
+  if (here->walks == 1) walk_cancel = cancel_forbid();
+}
+
+static void stack_list_end_walk(void)
+{
+  struct caller_here *here = caller_self();
+  caller_end_walk(here);
+  if (!here->walks) cancel_allow(walk_cancel);
+}
 
 static inline unsigned stack_list_references_in(uint64_t holds)
 {
@@ -75,11 +90,17 @@ static bool stack_try_retain(struct stack *stack)
   return stack_try_hold(stack, 1);
 }
 
+static bool stack_try_pin(struct stack *stack)
+{
+  return stack_try_hold(stack, STACK_PIN);
+}
+
 bool stack_pin(struct stack *stack)
 {
-  if (!stack_try_hold(stack, STACK_PIN)) return false;
-  if (!lifecycle_pins++) pins_cancel = cancel_forbid();
-  return true;
+  stack_list_begin_walk();
+  if (stack_try_pin(stack)) return true;
+  stack_list_end_walk();
+  return false;
 }
 
 /* The last pin of a stack without a reference stays until the stack is destroyed: nobody can add to it. */
@@ -91,12 +112,17 @@ void stack_unpin(struct stack *stack)
     stack->entry.destroy(stack);
     atomic_fetch_sub(&orphans, 1);
   }
-  if (!--lifecycle_pins) cancel_allow(pins_cancel);
+  stack_list_end_walk();
 }
 
-void stack_await_pins(void)
+void stack_await_walks(void (*tell)(int thread))
 {
-  for (unsigned turn = 0; atomic_load(&orphans); turn++) asymmetric_fence_pause(turn);
+  callers_await_walks(NULL, tell);
+}
+
+void stack_await_pins(void (*tell)(int thread))
+{
+  callers_await_walks(&orphans, tell);
 }
 
 /* ---- Names: two search trees, so that finding a name or a free number stays fast with many stacks ---- */
@@ -264,10 +290,12 @@ void stack_unlist(struct stack *stack)
 
 struct stack *stack_next(struct stack *stack)
 {
+  stack_list_begin_walk();
   pthread_mutex_lock(&lock);
   struct stack *next = stack ? stack->entry.next : first;
-  while (next && !(next->entry.is_ready && stack_pin(next))) next = next->entry.next;
+  while (next && !(next->entry.is_ready && stack_try_pin(next))) next = next->entry.next;
   pthread_mutex_unlock(&lock);
+  if (!next) stack_list_end_walk();
   if (stack) stack_unpin(stack);
   return next;
 }
@@ -315,5 +343,8 @@ struct stack *stack_named(const char *name)
 
 struct stack *stack_named_pinned(const char *name)
 {
-  return stack_list_find_and_hold(name, stack_pin);
+  stack_list_begin_walk();
+  struct stack *stack = stack_list_find_and_hold(name, stack_try_pin);
+  if (!stack) stack_list_end_walk();
+  return stack;
 }

@@ -27,14 +27,18 @@ void stack_release(struct stack *stack);
 unsigned stack_references(const struct stack *stack);
 
 /* A pin keeps a stack for a part of a call of one thread. hipmm_finalize() waits for pins (stack_await_pins()), and the thread
- * cannot finalize or be cancelled while it has one (lifecycle_pins). No function of the program that may end the thread, jump
- * out of the call or wait for hipmm_finalize() runs meanwhile. pin: false when the last reference is gone. unpin destroys a
- * stack that has lost its last reference meanwhile. */
+ * cannot finalize or be cancelled while it has one: it is in a walk (callers.h). A function of the program that never returns
+ * leaves the pin, and so the stack, to the end of the process. No function runs meanwhile that is promised to be free in that,
+ * or that may wait for hipmm_finalize(). pin: false when the last reference is gone. unpin destroys a stack that has lost its
+ * last reference meanwhile. */
 bool stack_pin(struct stack *stack);
 void stack_unpin(struct stack *stack);
 
-/* Waits until no stack without a reference is pinned. Such a stack gets no further pins. The calling thread has none. */
-void stack_await_pins(void);
+/* Wait until the pins that there are now were released, of all stacks, and of stacks without a reference, which get no further
+ * pins. Threads that have ended are not waited for. The calling thread has no pins. For the limits and `tell` see
+ * callers_await_walks(). */
+void stack_await_walks(void (*tell)(int thread));
+void stack_await_pins(void (*tell)(int thread));
 
 /* Unless it is the last reference: then false, and nothing done. */
 bool stack_try_release(struct stack *stack);

@@ -126,12 +126,14 @@ void stream_registry_visit(int device, void (*visit)(void *closure, hipmm_stream
     for (struct entry *entry = atomic_load(&buckets[i]); entry; entry = entry->next) {
       hipmm_stream_t stream = atomic_load(&entry->stream);
       if (!stream || atomic_load(&entry->device) != device) continue;
+      uint64_t number = atomic_load(&entry->number);
       entry->visits++;
       pthread_mutex_unlock(&lock);
       bool is_stream = stream_registry_is_stream(stream);
       if (is_stream) visit(closure, stream);
       pthread_mutex_lock(&lock);
-      if (!is_stream) atomic_store(&entry->stream, NULL);
+      /* A stream that was created meanwhile may have the same handle, and then has this entry. */
+      if (!is_stream && atomic_load(&entry->number) == number) atomic_store(&entry->stream, NULL);
       stream_registry_leave(entry, stream);
     }
   pthread_mutex_unlock(&lock);

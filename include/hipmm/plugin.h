@@ -198,10 +198,11 @@ struct hipmm_ops {
   /* What else is known of the live block that starts at `ptr`. NULL: nothing else than ops->find tells. */
   enum hipmm_status (*locate)(void *self, const void *ptr, struct hipmm_location *location_out);
 
-  /* Calls `visitor`, which calls no function of hipmm, for every chunk of the upstream that is mapped behind the live
-   * block that starts at `ptr`, in the order of addresses. The chunks stay as long as the block is allocated. The visitor
-   * returns nonzero if the chunk was exported to other processes: then suspend leaves the chunk its memory while the block is
-   * allocated. NULL: this type maps no memory. */
+  /* Calls `visitor` for every chunk of the upstream that is mapped behind the live block that starts at `ptr`, in the order
+   * of addresses. The chunks stay as long as the block is allocated, and until this returns no other op, such as suspend,
+   * takes their memory. The visitor may call mapping->export_chunk of the upstream, and calls nothing else of hipmm. It
+   * returns nonzero once the chunks of the block up to this one are exported to other processes: then suspend leaves the
+   * block its memory while it is allocated. NULL: this type maps no memory. */
   enum hipmm_status (*visit_chunks)(void *self, const void *ptr,
                                     int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure);
 

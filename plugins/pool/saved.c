@@ -68,7 +68,7 @@ static enum hipmm_status saved_reserve(struct pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   struct saved *saved = &pool->saved;
-  uint64_t available = host_memory_available();
+  uint64_t available = host_memory_available("");
   available -= available / 16; /* stays for the rest of the machine */
   if (saved->bytes > available)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "the host has {0:bytes} left for it", available, 0, 0);

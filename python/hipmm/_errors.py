@@ -98,14 +98,24 @@ _ADVICE = {
     "hipmm_get() reads it": "hipmm.get() reads it",
     "get it with hipmm_resource_get_by_name()": "get it with hipmm.resource(name)",
     "fork before hipmm_init()": "fork before hipmm.init()",
-    "(hipmm_resource_resume())": "(hipmm.wake())",
 }
 
 
 def make(
-    status: int, hip_code: int, line: int, column: int, file: str, path: str, resource: str, message: str
+    status: int,
+    hip_code: int,
+    line: int,
+    column: int,
+    file: str,
+    path: str,
+    resource: str,
+    message: str,
+    device: int | None,
 ) -> Error:
-    """The exception for an error record. Called by the extension."""
+    """The exception for an error record. Called by the extension, which knows the device of some calls."""
+    asleep = resource or message.partition(": ")[0]
+    place = "" if device is None else f", device={device}"
+    message = message.replace("(hipmm_resource_resume())", f'(hipmm.wake("{asleep}"{place}))')
     for advice, in_python in _ADVICE.items():
         message = message.replace(advice, in_python)
     error = _CLASSES.get(status, InternalError)(message)

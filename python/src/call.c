@@ -112,7 +112,7 @@ PyObject *text_from(const char *text)
   return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-PyObject *call_raise(void)
+PyObject *call_raise_on(int device)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
   api.last_error(&error);
@@ -121,12 +121,18 @@ PyObject *call_raise(void)
     here.exception = (struct call_exception){NULL, NULL, NULL};
     return NULL;
   }
-  PyObject *exception = PyObject_CallFunction(make_error, "iiiiNNNN", error.status, error.hip_code, error.line,
-                                              error.column, text_from(error.file), text_from(error.path),
-                                              text_from(error.resource), text_from(error.message));
+  PyObject *exception =
+      PyObject_CallFunction(make_error, "iiiiNNNNN", error.status, error.hip_code, error.line, error.column,
+                            text_from(error.file), text_from(error.path), text_from(error.resource),
+                            text_from(error.message), device < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(device));
   if (exception) PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
   Py_XDECREF(exception);
   return NULL;
+}
+
+PyObject *call_raise(void)
+{
+  return call_raise_on(-1);
 }
 
 PyObject *call_result(enum hipmm_status status)

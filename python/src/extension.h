@@ -58,6 +58,9 @@ enum hipmm_status call_leave(PyThreadState *thread, enum hipmm_status status);
  * record by hipmm._errors.make(). Returns NULL. */
 PyObject *call_raise(void);
 
+/* The same for a call whose message may advise another one on that device. */
+PyObject *call_raise_on(int device);
+
 /* None, or the exception. */
 PyObject *call_result(enum hipmm_status status);
 

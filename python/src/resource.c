@@ -134,7 +134,7 @@ static PyObject *resource_sleep(PyObject *self, PyObject *args, PyObject *names)
   enum hipmm_status status;
   if (!PyArg_ParseTupleAndKeywords(args, names, "|p:sleep", words, &keep)) return NULL;
   CALL(status, api.resource_suspend(resource_of(self), keep ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD));
-  return call_result(status);
+  return status ? call_raise_on(api.resource_device(resource_of(self))) : call_result(status);
 }
 
 static PyObject *resource_wake(PyObject *self, PyObject *unused)

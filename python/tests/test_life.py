@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -169,7 +170,7 @@ def test_a_resource_sleeps_and_wakes():
     assert hipmm.device_memory()[0] >= free + 0.95 * kv.nbytes
     hipmm.sleep(hipmm.resource("weights"))
     assert hipmm.held_bytes()[0] == 0
-    with pytest.raises(hipmm.StateError, match="weights.*suspended.*resume"):
+    with pytest.raises(hipmm.StateError, match=r'weights.*suspended.*resume.*\(hipmm\.wake\("weights"\)\)'):
         Buffer(10)
     with pytest.raises(hipmm.StateError, match="kv"):
         Buffer(10, None, hipmm.resource("kv"))
@@ -186,14 +187,18 @@ def test_a_resource_sleeps_and_wakes():
     assert weights.read() == data
 
 
-@pytest.mark.graph(TWO_POOLS)
+@pytest.mark.graph({**TWO_POOLS, "runtime": {"type": "software", "devices": 2}})
 def test_what_cannot_sleep_says_why():
     with pytest.raises(hipmm.StateError, match="not suspended"):
         hipmm.wake("kv")
     hipmm.sleep("kv", True)
-    with pytest.raises(hipmm.StateError, match="suspended already"):
+    with pytest.raises(hipmm.StateError, match="suspended already") as error:
         hipmm.sleep("kv")
-    hipmm.wake("kv")
+    eval(re.search(r"hipmm\.wake\(.*?\)", str(error.value))[0])  # the advice is a call as it must be written
+    hipmm.sleep("kv", device=1)
+    with pytest.raises(hipmm.StateError, match=r'\(hipmm\.wake\("kv", device=1\)\)'):
+        hipmm.sleep("kv", device=1)
+    hipmm.wake("kv", device=1)
     with pytest.raises(hipmm.NotSupportedError, match='"growth": "mapped"'):
         hipmm.sleep("memory")
     with pytest.raises(hipmm.NotSupportedError, match='"growth": "mapped"'):

@@ -16,6 +16,11 @@ run 1 check "$here/graphs/syntax.json"
 same check-syntax.txt
 run 1 check "$here/graphs/mended.json"
 same check-mended.txt
+# A size with a blank and no quotes is one mistake, and a size for what else is wrong.
+run 1 check "$top_srcdir/tests/graphs/invalid/unit_without_quotes.json"
+prints "json:1:47: '}' expected near 'GB'; a number with a unit stands in double quotes$"
+prints "json:1:31: /stack/0/maximum_size: 16 GB is below initial_size (17 GB)$"
+prints 'unit_without_quotes.json: 3 errors$'
 run 1 check "$here/graphs/unfinished.json"
 same check-unfinished.txt
 

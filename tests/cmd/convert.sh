@@ -58,7 +58,7 @@ prints '^1,10:00:01.000000,allocate failure,0x0,8,0$'
 # ---- Logs of other tools ----
 
 data=$top_srcdir/tests/data
-for log in torch_snapshot.pickle torch_snapshot.json umpire.json umpire_0.3.json rocprofv3_memory_allocation_trace.csv nsys.sqlite; do
+for log in torch_snapshot.pickle torch_snapshot.json umpire.json umpire_1.1.json umpire_2022.03.json rocprofv3_memory_allocation_trace.csv nsys.sqlite; do
   [ $log != nsys.sqlite ] || ldd "$hipmm" | grep -q sqlite || continue
   run 0 convert "$data/$log" -o other.csv
   run 0 convert "$data/$log" -o other.record
@@ -153,6 +153,11 @@ says '^hipmm: convert: LOG… is missing'
 run 2 convert a.csv -o a.csv
 says '^hipmm: convert: "a.csv" is also read; write another file$'
 [ "$(wc -l <a.csv)" = 3 ] || fail "the input was written over"
+cp a.csv b.csv
+"$hipmm" convert a.csv >>a.csv 2>"$work/err" && fail "a log is converted into itself"
+grep -q '^hipmm: convert: standard output is a file that is also read; write another file$' "$work/err" ||
+  fail "a log as standard output: $(cat "$work/err")"
+cmp -s a.csv b.csv || fail "the input got rows of its own"
 run 2 convert a.csv --format xml
 says '^hipmm: convert: --format "xml" is not csv, record or pytorch$'
 run 2 convert a.csv --format nsys

@@ -153,12 +153,58 @@ keeps log.csv 1 replay --config report.json log.csv
 echo '{ "stack": ["logging", "plain"] }' >rmm.json
 refusal='^hipmm: rmm.json: RMM_LOG_FILE: log.csv'
 RMM_LOG_FILE=log.csv keeps log.csv 1 replay --config rmm.json log.csv
+# Old files of a log that is rotated are renamed, and the oldest is lost.
+for i in 1 2 3; do cp log.csv turned.csv.$i; done
+turns() {
+  echo "{ \"stack\": [{ \"type\": \"$1\", \"file\": \"turned.csv\", $2 }, \"plain\"] }" >turns.json
+}
+turns logging '"rotate_size": "128KiB", "rotate_files": 2'
+for i in 1 2; do
+  cp turned.csv.$i before
+  run 1 replay --config turns.json turned.csv.$i
+  says "^hipmm: turns.json: /stack/0/file: turned.csv.$i is the log that is read, and would be renamed or overwritten when turned.csv is \
+full (\"rotate_size\"); choose another graph (--config) or another file there\$"
+  cmp -s before turned.csv.$i || fail "turned.csv.$i is not what it was"
+done
+turns recording '"rotate_size": "256KiB"'
+run 1 replay --config turns.json turned.csv.1
+run 0 replay --config turns.json turned.csv.2
+turns logging '"rotate_files": 2' # nothing is rotated
+run 0 replay --config turns.json turned.csv.1
+# The debug log adds lines to its file.
+for command in replay "replay --fit" plan "bench --workload replay --seconds 0.01 --trace"; do
+  cp log.csv before
+  # shellcheck disable=SC2086 # several words
+  HIPMM_LOG=debug:log.csv run 1 $command log.csv
+  says '^hipmm: HIPMM_LOG: log.csv is the log that is read, and would get lines of hipmm.s own; name another file there$'
+  cmp -s before log.csv || fail "hipmm $command: lines of the debug log are in the log"
+done
 # Names of types are no files, and another log may be written.
 cp log.csv pool
 run 0 replay --config good.json pool
 run 0 replay 1.rec
 cmp -s log.csv 1.rec && fail "the logging adaptor did not write"
 cd ..
+
+# What a log lacks is told by all commands that read it, once, and not with --quiet.
+xz -dc "$top_srcdir/tests/data/cupy_frames.csv.xz" | head -4000 >frames.csv
+echo '{ "stack": [{ "type": "recording", "file": "whole.record" }, "pool", "device"] }' >record.json
+run 0 replay --config record.json frames.csv
+size=$(wc -c <whole.record)
+head -c $((size - 1000)) whole.record >cut.record
+echo '{ "stack": ["pool", "device"] }' >pool.json
+for command in "replay --config pool.json" "replay --json --config pool.json" "replay --fit --config pool.json" "plan --config pool.json" report \
+  "bench --config pool.json --seconds 0.01 --workload replay --trace"; do
+  # shellcheck disable=SC2086 # several words
+  run 0 $command cut.record
+  [ "$(grep -c '^hipmm: cut.record: the file is cut off: its last block is not whole$' "$work/err")" = 1 ] ||
+    fail "hipmm $command does not tell once that the log is cut off: $(cat "$work/err")"
+  # shellcheck disable=SC2086 # several words
+  run 0 --quiet $command cut.record
+  [ ! -s "$work/err" ] || fail "hipmm --quiet $command tells that the log is cut off"
+done
+"$hipmm" plan --config pool.json - <cut.record >"$work/out" 2>"$work/err" || fail "a record that is cut off as standard input"
+[ "$(grep -c '^hipmm: standard input: the file is cut off: ' "$work/err")" = 1 ] || fail "hipmm plan -: $(cat "$work/err")"
 
 # --fit: what the graph, the log and the card can lack.
 echo '{ "stack": ["plain"] }' >bare.json

@@ -151,10 +151,23 @@ static void reads_a_log_of_umpire(void **state)
       "allocate 7f2c40000000 4096 0 7500\nallocate 7f2c40001000 1048576 0 10500\nfree 7f2c40000000 4096 0 12000\n"
       "allocate 7f2c40000000 512 0 15000\nfree 7f2c40001000 1048576 0 18000\n",
       "left out: 2 events of host memory, 1 release of a pool's idle memory");
-  read_sample("umpire_0.3.json",
+  read_sample("umpire_1.1.json",
               "allocate 7f2c40000000 4096 0 15000\nallocate failure 0 1099511627776 0 16500\n"
               "allocate 7f2c40001000 64 0 19500\nfree 7f2c40000000 4096 0 22500\n",
               "left out: 3 events of host memory");
+}
+
+/* Requests and results of two threads come between each other; of two processes in one file, the first is read; and a line of
+ * a move() is no JSON. */
+static void reads_a_log_of_umpire_with_threads(void **state)
+{
+  (void)state;
+  read_sample("umpire_2022.03.json",
+              "allocate 7f2c40001000 1048576 0 16500\nallocate 7f2c40000000 4096 0 19500\n"
+              "allocate failure 0 1099511627776 0 21000\nallocate 7f2c80000000 1099511627776 0 25500\n"
+              "free 7f2c40000000 4096 0 31500\nfree 7f2c40001000 1048576 0 34500\n",
+              "left out: 2 events of host memory, 1 release of a pool's idle memory, 3 events of other processes "
+              "(\"uid\")");
 }
 
 /* A function of PyTorch's is called "replay", as is the mark of Umpire's lines. */
@@ -439,6 +452,8 @@ static void says_what_a_file_is_instead(void **state)
       {"[{\"address\": 1}]", "is a list, as torch.cuda.memory_snapshot() gives; it has no events"},
       {"{}", "of torch.cuda.memory._snapshot(), nor one of hipmm (\"runtime\", \"stacks\"), the report of a process "
              "(\"process\", \"memory\") or a log of Umpire (\"replay\")"},
+      {"starting\nREPLAY,17755,Umpire v0.3.5\nREPLAY,17755,allocate_attempt,64,0x1\n",
+       "is a log of Umpire 0.3, which wrote CSV; logs of Umpire 1.0 and later can be read"},
       {"YALPER\x7f", "is what Umpire's replay tool compiles from a log; name the log, whose name lacks \".bin\""},
       {"PK\3\4.....", "is an archive, as torch.save() writes"},
       {"{\"category\":\"operation\",\"name\":\"allocate\",\"tags\":{\"replay\":\"true\"}}\n",
@@ -680,7 +695,8 @@ static void survives_every_damage(void **state)
   static const char *const names[] = {"torch_snapshot.pickle",
                                       "torch_snapshot.json",
                                       "umpire.json",
-                                      "umpire_0.3.json",
+                                      "umpire_1.1.json",
+                                      "umpire_2022.03.json",
                                       "rocprofv3_memory_allocation_trace.csv",
                                       "nsys.sqlite"};
   uint64_t random = 7;
@@ -705,6 +721,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reads_a_snapshot_of_pytorch),
       cmocka_unit_test(reads_a_log_of_umpire),
+      cmocka_unit_test(reads_a_log_of_umpire_with_threads),
       cmocka_unit_test(reads_a_log_of_rocprofv3),
       cmocka_unit_test(reads_a_log_of_rocpd),
       cmocka_unit_test(reads_an_export_of_nsys),

@@ -122,6 +122,13 @@ static void levels_are_above_the_peak(void **state)
     assert_int_equal(space_level_from(&space, space.levels[i]), i);
   }
   assert_int_equal(space_level_from(&space, UINT64_MAX), 0);
+  uint64_t device_bytes = space.levels[5];
+  space_limit(&space, device_bytes);
+  assert_int_equal(space.sizes[DIMENSION_INITIAL], 6);
+  assert_int_equal(space.sizes[DIMENSION_MAXIMUM], 6);
+  assert_int_equal(space_level_from(&space, device_bytes), 5);
+  space_limit(&space, 1);
+  assert_int_equal(space.sizes[DIMENSION_MAXIMUM], 1); /* the graphs without a size are left */
 }
 
 int main(void)

@@ -191,6 +191,17 @@ tail -1 metrics.prom | grep -q '^# EOF$' || fail "the file of metrics is not who
 [ "$(ls metrics.prom* | wc -l)" = 1 ] || fail "a part of a file is left: $(ls metrics.prom*)"
 run 1 export --prometheus -o none/metrics.prom
 says '^hipmm: export: cannot write "none/metrics.prom": No such file or directory$'
+mkfifo pipe.prom # what is no regular file stays what it is
+cat pipe.prom >piped &
+reader=$!
+run 0 export -o pipe.prom
+[ -p pipe.prom ] || { fail "a pipe became a file" && kill $reader; }
+wait $reader
+tail -1 piped | grep -q '^# EOF$' || fail "the metrics are not in the pipe"
+ln -s metrics.prom link.prom
+: >metrics.prom
+run 0 export -o link.prom
+{ [ -h link.prom ] && tail -1 metrics.prom | grep -q '^# EOF$'; } || fail "a symbolic link became a file"
 run 0 export # OpenMetrics text is the default
 prints "^hipmm_live_bytes{process=\"$one\",device=\"0\",resource=\"pool\",type=\"pool\"} [0-9]*$"
 prints '^# EOF$'

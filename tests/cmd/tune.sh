@@ -55,7 +55,7 @@ done
 
 run 0 tune --quick --json -o hipmm.json --goal speed streams.csv
 names=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
-[ "$names" = "goal peak_requested_bytes default winner front reasons graphs replays is_complete costs " ] ||
+[ "$names" = "goal peak_requested_bytes device_memory_bytes default winner front reasons graphs replays is_complete costs " ] ||
   fail "the names are: $names"
 python3 -c 'import json, sys
 sys.exit(json.load(open("hipmm.json")) != json.load(open(sys.argv[1]))["winner"]["graph"])' "$work/out" ||
@@ -83,6 +83,51 @@ if [ -c /dev/full ]; then
   run 1 tune --quick -o /dev/full one_stream.csv
   grep -q '^hipmm: tune: cannot write "/dev/full": No space' "$work/err" || fail "a full disk: $(cat "$work/err")"
 fi
+
+# ---- The device's memory ----
+
+# Without a limit the goal speed takes more than the default stack; within what that needs, no more than there is.
+run 0 tune --quick --json --goal speed cupy_frames.csv
+limit=$(value default.held_bytes)
+[ "$(value winner.held_bytes)" -gt "$limit" ] || fail "the winner holds no more than the default stack: nothing is to be limited"
+has device_memory_bytes null
+run 0 tune --quick --json --goal speed --device-memory "$limit" -o small.json cupy_frames.csv
+has device_memory_bytes "$limit"
+python3 -c 'import json, sys
+tuned = json.load(open(sys.argv[1]))
+sys.exit(max(point["held_bytes"] for point in [tuned["winner"], *tuned["front"]]) > tuned["device_memory_bytes"])' "$work/out" ||
+  fail "a graph needs more than the device has"
+HIPMM_RUNTIME=software HIPMM_SOFTWARE=memory=$limit run 0 replay --config small.json cupy_frames.csv
+run 0 tune --quick --goal memory one_stream.csv
+prints '^- It needs .*: the smallest card on which it fits has '
+run 0 tune --quick --device-memory 64GiB one_stream.csv
+prints '^- It needs .*, and fits on the device of 64 GiB (--device-memory) with .* to spare\.$'
+run 1 tune --quick --device-memory 1MiB one_stream.csv
+says '^hipmm: tune: the log does not run through the default stack on a device of 1 MiB: line '
+says '^hipmm: tune: `hipmm plan` says what the program needs'
+run 2 tune --device-memory 0 one_stream.csv
+says '^hipmm: tune: --device-memory "0" is not a size; write "16GiB" or "24GB"$'
+
+# ---- What it reads stays ----
+
+cp one_stream.csv log.csv
+run 2 tune --quick -o log.csv log.csv
+says '^hipmm: tune: "log.csv" is also read; write another file$'
+cmp -s one_stream.csv log.csv || fail "the log was written over"
+echo '{ "hipMemMap": 7 }' >prices.json
+run 2 tune --quick --costs prices.json -o prices.json one_stream.csv
+says '^hipmm: tune: "prices.json" is also read; write another file$'
+grep -q hipMemMap prices.json || fail "the costs were written over"
+HIPMM_LOG=debug:log.csv run 2 tune --quick log.csv
+cmp -s one_stream.csv log.csv || fail "lines of the debug log are in the log"
+
+# ---- What the log lacks ----
+
+echo '{ "stack": [{ "type": "recording", "file": "whole.record" }, "pool", "device"] }' >record.json
+HIPMM_RUNTIME=software run 0 replay --config record.json cupy_frames.csv
+head -c 100000 whole.record >cut.record
+run 0 tune --quick --json cut.record
+grep -q '^hipmm: cut.record: the file is cut off: its last block is not whole$' "$work/err" || fail "the cut is not told"
 
 # ---- Costs ----
 

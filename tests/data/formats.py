@@ -7,7 +7,8 @@
 No such tool wrote them: the programs and their numbers are invented. The form is that of the tools, checked against
 
 - Umpire: src/umpire/event/{event,json_file_store,event_json} and ResourceManager of 2020 to 2026, which print the lines; and the
-  outputs in tests/integration/replay of release 1.1, tests of its own on machines with HIP and CUDA;
+  outputs in tests/integration/replay of releases 1.1 to 2022.03, tests of its own on machines with HIP and CUDA; and
+  src/umpire/{Replay,Allocator,ResourceManager} of 2022.03;
 - rocprofv3: source/docs/data/memory_allocation_trace.csv of rocprofiler-sdk, and generateCSV.cpp, which writes it;
 - Nsight Systems: the schema of an export of 2024.6.2 (schema 3.16.1), and cupti_activity.h of CUDA 13 for what a stream is.
 """
@@ -109,7 +110,7 @@ def umpire():
 
 
 def old_umpire():
-    """Umpire 0.3 to 2022.03: requests and results, and what the program printed between them."""
+    """Umpire 1.1: requests and results, and what the program printed between them."""
     time = EPOCH_US * 1000
     text = "starting the solver\n"
     pool, near = '"allocator_ref": "0x108a8730"', '"allocator_ref": "0x719e10"'
@@ -137,6 +138,53 @@ def old_umpire():
     ]:
         time += 1500
         text += f'{{ "kind":"replay", "uid":17755, "timestamp":{time}, "event": "{event}", "payload": {{ {payload} }}'
+        text += (f', "result": {result}' if result else "") + " }\n"
+    return text
+
+
+def umpire_of_threads():
+    """Umpire 2022.03: two threads of a process, whose requests and results come between each other, a failed allocation that
+    is tried again, a move() with the line that is no JSON, and two ranks that print into one file."""
+    time = EPOCH_US * 1000
+    text = ""
+    pool, host = '"allocator_ref": "0x108a8730"', '"allocator_ref": "0x719e10"'
+    made = '"type":"N6umpire8strategy9QuickPoolE", "with_introspection":true, "allocator_name":"pool", "args": [ "DEVICE" ]'
+
+    def pointer(address, key="memory_ptr"):
+        return f'{{ "{key}": "{address:#x}" }}'
+
+    def request(size, ref=pool, name=""):
+        return f'{ref}, "size": {size}' + (f', "name": "{name}"' if name else "")
+
+    first, other = 17755, 17756
+    for process, event, payload, result in [
+        (first, "version", '"major": 2022, "minor": 3, "patch": 1, "rc": ""', None),
+        (first, "makeMemoryResource", '"name": "HOST" ', '"0x719e10"'),
+        (other, "makeMemoryResource", '"name": "HOST" ', '"0x719e10"'),
+        (first, "makeMemoryResource", '"name": "DEVICE" ', '"0x101d79a0"'),
+        (first, "makeAllocator", made, None),
+        (first, "makeAllocator", made, '{ "allocator_ref":"0x108a8730" }'),
+        (first, "mpi", '"rank":0, "size":2', None),
+        (first, "allocate", request(4096), None),
+        (first, "allocate", request(1 << 20, name="grid"), None),
+        (other, "allocate", request(512), None),
+        (first, "allocate", request(1 << 20, name="grid"), pointer(BASE + 4096)),
+        (other, "allocate", request(512), pointer(BASE)),
+        (first, "allocate", request(4096), pointer(BASE)),
+        (first, "allocate", request(1 << 40), None),
+        (first, "release", pool, None),
+        (first, "allocate", request(1 << 40), None),
+        (first, "allocate", request(1 << 40), pointer(BASE + (1 << 30))),
+        (first, "move", f'" "ptr": "{BASE:#x}", {host}', None),
+        (first, "allocate", request(4096, host), None),
+        (first, "allocate", request(4096, host), pointer(0x122BC50)),
+        (first, "deallocate", f'{pool}, "memory_ptr": "{BASE:#x}"', None),
+        (first, "move", f'"ptr": "{BASE:#x}", "allocator": "0x719e10"', pointer(0x122BC50, "ptr")),
+        (first, "deallocate", f'{pool}, "memory_ptr": "{BASE + 4096:#x}"', None),
+    ]:
+        time += 1500
+        payload = payload if payload.startswith('" ') else " " + payload
+        text += f'{{ "kind":"replay", "uid":{process}, "timestamp":{time}, "event": "{event}", "payload": {{{payload} }}'
         text += (f', "result": {result}' if result else "") + " }\n"
     return text
 
@@ -197,6 +245,7 @@ def nsys(path):
 (HERE / "torch_snapshot.pickle").write_bytes(pickle.dumps(snapshot(), protocol=4))
 (HERE / "torch_snapshot.json").write_text(json.dumps(snapshot()) + "\n")
 (HERE / "umpire.json").write_text(umpire())
-(HERE / "umpire_0.3.json").write_text(old_umpire())
+(HERE / "umpire_1.1.json").write_text(old_umpire())
+(HERE / "umpire_2022.03.json").write_text(umpire_of_threads())
 (HERE / "rocprofv3_memory_allocation_trace.csv").write_text(rocprof())
 nsys(HERE / "nsys.sqlite")

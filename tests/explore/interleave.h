@@ -1,76 +1,62 @@
 /* SPDX-License-Identifier: MIT */
-/* interleave.h: two threads in all orders of their steps, for files whose threads share memory without a lock. A test includes
- * this header and then the source file itself: the atomics, the fences and the mutex of that file become steps of a scheduler,
- * which runs the threads one at a time (as coroutines) and takes each decision from choices.h.
+/* interleave.h: two threads in all orders of their steps. The files that are explored are compiled as they are, with
+ * -fsanitize=thread: the compiler then reports each access to memory to a runtime, which here is not ThreadSanitizer's but
+ * interleave_access.c. Locks come here by the linker's --wrap, and fences by name. The threads are coroutines of one thread, so one
+ * runs at a time; each decision comes from choices.h.
+ *
+ * A step is an operation that the other thread can tell of: on an atomic variable that both use and one changes, on a mutex,
+ * or a fence on all processors. Other accesses commute, provided that none is a race; and each race is found: an access that C11
+ * does not order after the other thread's access to the same bytes fails the run. So a missing acquire or release shows, although
+ * x86-64 never needs one. So does an access to memory that was freed.
  *
  * Memory is that of x86-64: a store that is not sequentially consistent waits in the thread's own store buffer, in order, and
- * reaches memory at a later step; the thread itself sees it at once. So a missing fence shows. Orders that only other
- * processors allow, such as two loads that change places, are not shown. */
+ * reaches memory later; the thread itself sees it at once. So a missing fence shows. Loads in another order than the program's,
+ * which other processors allow, are not shown.
+ *
+ * With a bound, a thread is interrupted at most so often in one run; that a thread waits, or ends, does not count. What a store
+ * buffer holds reaches memory at a fence, and where the other thread takes over, as far as the decision says. */
 #ifndef HIPMM_TESTS_EXPLORE_INTERLEAVE_H
 #define HIPMM_TESTS_EXPLORE_INTERLEAVE_H
 
-#include "../../core/base/asymmetric_fence.h"
-#include "../../core/base/cancel.h"
-#include "../../core/base/lock_order.h"
-#include "../../plugins/common/thread_cache.h"
-#include "choices.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-#include <hipmm/plugin.h>
-#include <pthread.h>
-#include <stdatomic.h>
+enum { INTERLEAVE_THREADS = 2, INTERLEAVE_UNBOUNDED = 1 << 20 };
 
-enum { INTERLEAVE_THREADS = 2, INTERLEAVE_ANY = -1 };
+struct interleave_scenario {
+  const char *name;
+  void (*begin)(void); /* makes the data before each run; not a thread's. NULL: nothing */
+  void (*threads[INTERLEAVE_THREADS])(void);
+  void (*end)(
+      void); /* after both have ended: checks, and releases the data. Not called after a failure. NULL: nothing */
+  unsigned most_interruptions;
+};
 
-/* Runs both threads to their ends. NULL, or what went wrong: what a thread noted, or that both wait for ever. */
-const char *interleave_run(struct choices *choices, void (*const threads[INTERLEAVE_THREADS])(void));
+/* What malloc() and calloc() give in a run ends with the run: what the code under test retains for longer is made before.
+ *
+ * Runs the scenario in all orders with at most that many interruptions. NULL, or what went wrong first: a race, what a thread
+ * noted, or that both wait for ever. Adds the number of runs. */
+const char *interleave_explore(const struct interleave_scenario *explored, unsigned long *runs_out);
 
-/* For the next run: what the thread (INTERLEAVE_ANY: each) reads of this variable is the same in all orders, so that reading it is
- * no step. */
-void interleave_constant(const void *variable, int thread);
+/* Whether the search finds something wrong in one of the scenarios, that begins with `expected` (NULL: anything). Prints it. In a
+ * child process, since what a failed run leaves behind is of no use. */
+bool interleave_finds(const struct interleave_scenario *scenarios, size_t n, const char *mistake, const char *expected);
 
-/* In a thread: its number; what must not be; a step of the test itself. */
-int interleave_self(void);
+/* In a thread, and in `end`: what must not be. In a thread: its number; a step of the test itself; its end, for all that waits
+ * for the end of threads. */
 void interleave_note(const char *what);
+int interleave_self(void);
 void interleave_step(void);
+void interleave_end_thread(void);
 
-/* ---- In the place of what the file calls ---- */
+/* In `begin` and `end`: calls the function as if the thread did. */
+void interleave_alone(int thread, void (*run)(void));
 
-void interleave_load(const volatile void *from, void *to, size_t bytes);
-void interleave_store(volatile void *to, const void *from, size_t bytes, bool is_sequential);
-int interleave_lock(bool waits);
-int interleave_unlock(void);
-void interleave_fence_all(void);
-void interleave_pause(void);
-struct thread_memory **interleave_memories(void); /* the calling thread's thread_memories; and those of a thread */
-struct thread_memory **interleave_memories_of(int thread);
+/* In `begin`: the plain accesses to these bytes are steps, and no races: what is read without an order is checked afterwards. */
+void interleave_share(const void *start, size_t bytes);
 
-#define INTERLEAVE_VALUE(at) __typeof__((void)0, *(at))
-
-#undef atomic_load
-#undef atomic_load_explicit
-#undef atomic_store
-#undef atomic_store_explicit
-#undef atomic_exchange
-#define atomic_load(at)                              \
-  __extension__({                                    \
-    INTERLEAVE_VALUE(at) loaded_;                    \
-    interleave_load((at), &loaded_, sizeof loaded_); \
-    loaded_;                                         \
-  })
-#define atomic_load_explicit(at, order) atomic_load(at)
-#define atomic_store_explicit(at, value, order)                                        \
-  __extension__({                                                                      \
-    INTERLEAVE_VALUE(at) stored_ = (value);                                            \
-    interleave_store((at), &stored_, sizeof stored_, (order) == memory_order_seq_cst); \
-  })
-#define atomic_store(at, value)    atomic_store_explicit(at, value, memory_order_seq_cst)
-#define atomic_exchange(at, value) atomic_store(at, value) /* whose result is not used */
-
-#define asymmetric_fence_heavy()     interleave_fence_all()
-#define asymmetric_fence_pause(t)    interleave_pause()
-#define pthread_mutex_lock(mutex)    ((void)(mutex), interleave_lock(true))
-#define pthread_mutex_trylock(mutex) ((void)(mutex), interleave_lock(false))
-#define pthread_mutex_unlock(mutex)  ((void)(mutex), interleave_unlock())
-#define thread_memories              (*interleave_memories())
+/* In `begin`, mistakes: the atomic variables in these bytes have no order; fences on all processors do nothing. */
+void interleave_weaken(const void *start, size_t bytes);
+void interleave_drop_fences(void);
 
 #endif

@@ -260,7 +260,7 @@ static int take_turns(int from, int to, int percent)
     if (content == HIPMM_CONTENT_DISCARD) fill();
     size_t held = 0, peak;
     need("hipmm_device_held_bytes", hipmm_device_held_bytes(0, &held, &peak));
-    content = host_memory_available() / 10 * 9 > held ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD;
+    content = host_memory_available("") / 10 * 9 > held ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD;
     need("hipmm_resource_suspend", hipmm_resource_suspend(NULL, content));
     if (content == HIPMM_CONTENT_KEEP) token++;
     if (write(to, &token, 1) != 1) return 2;

@@ -142,4 +142,15 @@ says '^hipmm: run: --report: "%q": unknown %q; write %p for the process, '
 run 2 run --config pool.json --report='nowhere/%p' -- "$here/program" leak
 says '^hipmm: run: --report=nowhere/%p: No such file or directory$'
 cd ..
+# A report does not take the place of the graph, or of a file that the program's command line names.
+cp pool.json graph.json
+echo data >data.txt
+for words in "--report=graph.json --config graph.json -- true" "--report=data.txt --config graph.json -- cat data.txt"; do
+  file=${words%% *}
+  # shellcheck disable=SC2086 # several words
+  run 2 run $words
+  says "^hipmm: run: --report: \"${file#--report=}\" is also read; write another file\$"
+done
+cmp -s pool.json graph.json || fail "the report took the place of the graph"
+grep -q '^data$' data.txt || fail "the report took the place of a file that the program reads"
 finish

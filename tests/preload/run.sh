@@ -24,10 +24,17 @@ hipmm: report of program, process N, runtime software
   device 0, device memory
     peak requested   4.00 MiB (4197376 bytes)
     peak reserved    6 MiB (6291456 bytes)
-    driver alone     8 MiB (8388608 bytes) *
+    driver alone     8 MiB (8388608 bytes)
     left at exit     4.00 MiB (4197376 bytes) in 3 blocks
-  * an estimate: the most that the driver would have taken for the same blocks, if one of 1 MiB or more takes
-    units of 2 MiB of its own, and smaller ones multiples of 512 bytes out of units that they share
+  in these figures
+    passed on        calls that hipmm left to the runtime
+    failed           calls that hipmm answered with an error
+    peak requested   the most that the program had allocated at one time
+    peak reserved    the most that hipmm held from the runtime at one time, to serve the program
+    driver alone     an estimate of the most that the driver would have taken without hipmm, if a block of 1 MiB
+                     or more takes units of 2 MiB of its own, and smaller ones multiples of 512 bytes out of
+                     units that they share
+    left at exit     what the program has not freed
 END
 diff -u "$work/wanted" "$work/clean" || fail "the report is another one"
 

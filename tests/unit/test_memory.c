@@ -424,6 +424,13 @@ static void *give_while_cancelled(void *arg, size_t bytes)
   return allocate_host_memory(arg, bytes);
 }
 
+static void free_while_cancelled(void *arg, void *ptr, size_t bytes)
+{
+  pthread_cancel(pthread_self());
+  pthread_testcancel();
+  free_host_memory(arg, ptr, bytes);
+}
+
 static void *use_os_memory(void *unused)
 {
   (void)unused;
@@ -432,11 +439,11 @@ static void *use_os_memory(void *unused)
   return NULL;
 }
 
-static int ends_no_thread_in_the_program_s_allocator(const void *unused)
+static int ends_no_thread_in_the_program_s_allocator(const void *frees)
 {
-  (void)unused;
   struct host_memory memory = {.bytes = 0};
-  const struct hipmm_host_allocator allocator = {sizeof allocator, give_while_cancelled, free_host_memory, &memory};
+  const struct hipmm_host_allocator allocator = {sizeof allocator, frees ? allocate_host_memory : give_while_cancelled,
+                                                 frees ? free_while_cancelled : free_host_memory, &memory};
   pthread_t thread;
   void *result = NULL;
   alarm(20); /* a lock that a thread took with it */
@@ -450,6 +457,7 @@ static void keeps_no_lock_where_a_thread_is_cancelled(void **state)
 {
   (void)state;
   assert_int_equal(run_forked(ends_no_thread_in_the_program_s_allocator, NULL).status, 0);
+  assert_int_equal(run_forked(ends_no_thread_in_the_program_s_allocator, "frees").status, 0);
 }
 
 enum { MOST_BUFFERS = 400 };
@@ -512,6 +520,59 @@ static void gives_no_buffer_at_once_without_host_memory(void **state)
   assert_int_equal(run_forked(loses_no_block_for_want_of_a_handle, NULL).status, 0);
 }
 
+/* Calls of the program's functions for host memory, from within hipmm_buffer_try_create() and _try_destroy(). */
+static bool is_at_once;
+static int n_calls_at_once;
+
+static void *give_and_count(void *arg, size_t bytes)
+{
+  n_calls_at_once += is_at_once;
+  return allocate_host_memory(arg, bytes);
+}
+
+static void free_and_count(void *arg, void *ptr, size_t bytes)
+{
+  n_calls_at_once += is_at_once;
+  free_host_memory(arg, ptr, bytes);
+}
+
+/* The thread may hold a lock that the functions want, such as the interpreter lock of Python. */
+static int calls_no_allocator_at_once(const void *unused)
+{
+  (void)unused;
+  struct host_memory memory = {.bytes = 0};
+  const struct hipmm_host_allocator allocator = {sizeof allocator, give_and_count, free_and_count, &memory};
+  struct hipmm_buffer *buffers[MOST_BUFFERS];
+  int n = 0, n_served = 0;
+  if (hipmm_host_allocator_set(&allocator)) return 1;
+  if (hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"statistics\", \"pool\", \"device\"]}"))
+    return 2;
+  if (!warm_blocks_up()) return 3;
+  for (; n < MOST_BUFFERS; n++) {
+    is_at_once = true;
+    bool is_served = hipmm_buffer_try_create(NULL, 100, NULL, &buffers[n]);
+    is_at_once = false;
+    if (!is_served && hipmm_buffer_create(NULL, 100, NULL, &buffers[n])) return 4;
+    n_served += is_served;
+  }
+  if (n_calls_at_once) return 5;
+  if (n_served < MOST_BUFFERS * 9 / 10) return 6; /* the calls that are not get the memory for the next */
+  while (n) {
+    is_at_once = true;
+    bool is_served = hipmm_buffer_try_destroy(buffers[--n]);
+    is_at_once = false;
+    if (!is_served && hipmm_buffer_destroy(buffers[n])) return 7;
+  }
+  if (n_calls_at_once) return 8;
+  return hipmm_finalize() ? 9 : 0;
+}
+
+static void needs_no_host_memory_at_once(void **state)
+{
+  (void)state;
+  assert_int_equal(run_forked(calls_no_allocator_at_once, NULL).status, 0);
+}
+
 static void takes_host_memory_from_the_program(void **state)
 {
   (void)state;
@@ -528,6 +589,7 @@ int main(void)
       cmocka_unit_test(keeps_no_lock_where_a_thread_is_cancelled),
       cmocka_unit_test(refuses_the_host_allocator_s_calls),
       cmocka_unit_test(gives_no_buffer_at_once_without_host_memory),
+      cmocka_unit_test(needs_no_host_memory_at_once),
       memory_test(zeroes_memory_that_was_used_before),
       memory_test(synchronous_memory_is_ready_for_all),
       memory_test(fills_no_memory_of_the_host_in_a_capture),

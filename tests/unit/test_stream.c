@@ -654,6 +654,49 @@ static void a_stream_that_cannot_be_destroyed_stays(void **state)
   assert_ok(hipmm_stream_destroy(meddler.victim));
 }
 
+/* A runtime that was restarted gives the handle of a stream that is gone to a new one, while a stack is told of the first. */
+static hipmm_stream_t reused;
+static int (*query_before)(hipmm_stream_t stream);
+static enum hipmm_status reuse_status;
+
+static int give_again(hipmm_stream_t *stream_out, unsigned flags)
+{
+  (void)flags;
+  *stream_out = reused;
+  return 0;
+}
+
+static int query_and_reuse(hipmm_stream_t stream)
+{
+  struct hipmm_hip *table = (struct hipmm_hip *)(uintptr_t)hip_table();
+  hipmm_stream_t created = NULL;
+  if (stream != reused) return query_before(stream);
+  table->StreamQuery = query_before;
+  int (*create_before)(hipmm_stream_t *, unsigned) = table->StreamCreateWithFlags;
+  table->StreamCreateWithFlags = give_again;
+  reuse_status = hipmm_stream_create(0, 0, &created);
+  table->StreamCreateWithFlags = create_before;
+  return HIPMM_HIP_ERROR_INVALID_HANDLE;
+}
+
+static void a_new_stream_is_not_taken_for_one_that_is_gone(void **state)
+{
+  struct hipmm_resource *made = NULL;
+  needs_software();
+  both_start(state, "'stack': ['device']");
+  reused = make(0);
+  struct hipmm_hip *table = fixture_lend_hip();
+  query_before = table->StreamQuery;
+  table->StreamQuery = query_and_reuse;
+  reuse_status = HIPMM_E_INTERNAL;
+  enum hipmm_status status = hipmm_resource_create(0, "device", NULL, NULL, 0, &made);
+  fixture_take_hip_back();
+  assert_ok(status);
+  assert_ok(reuse_status);
+  assert_ok(hipmm_stream_destroy(reused));
+  hipmm_resource_release(made);
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -673,6 +716,7 @@ int main(void)
       BOTH(a_function_called_for_a_stream_may_make_and_destroy_streams),
       BOTH(streams_are_made_and_destroyed_while_a_stack_is_built),
       BOTH(a_stream_that_cannot_be_destroyed_stays),
+      BOTH(a_new_stream_is_not_taken_for_one_that_is_gone),
       cmocka_unit_test_setup_teardown(query_tells_whether_work_is_done, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(a_stream_waits_for_another_devices, fixture_setup, fixture_teardown),
       BOTH(events_are_minded),

@@ -2,10 +2,11 @@
 /* bench.c: `hipmm bench`: measures time and memory of allocations under the workloads that are used to compare
  * allocators. options.c reads the command line, run.c plays a round, print.c prints. */
 #include "bench.h"
+#include "../trace/logs.h"
 
 #include <stdlib.h>
 
-enum { BENCH_MOST_FILES = 64, BENCH_MESSAGE = PATH_MAX + 512 };
+enum { BENCH_MOST_FILES = 64 };
 
 static int bench_status(const struct bench_result *results, size_t n)
 {
@@ -65,24 +66,10 @@ static int bench_several(const struct bench_plan *plan, const struct arguments *
   return status;
 }
 
-static void bench_show_reading(void *closure, uint64_t done, uint64_t total)
-{
-  progress_show(closure, done, total);
-}
-
 static bool bench_read_trace(struct bench_plan *plan)
 {
-  char message[BENCH_MESSAGE];
-  struct progress progress;
   if (plan->workload != BENCH_REPLAY) return true;
-  progress_start(&progress, "reading");
-  const struct trace_watcher watcher = {bench_show_reading, &progress};
-  bool good = trace_read(plan->trace_file, &watcher, &plan->trace, message, sizeof message);
-  progress_end(&progress);
-  if (!good) {
-    say("%s", message);
-    return false;
-  }
+  if (!trace_load(plan->trace_file, &plan->trace)) return false;
   if (plan->trace.n_events > 0) return true;
   say("%s: nothing to replay: the log has no event", plan->trace_file);
   trace_clear(&plan->trace);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* run.c: one round of one configuration, from hipmm_init() to hipmm_finalize(). A process can use several
  * configurations in turn, so the rounds of a comparison alternate. */
+#include "../inputs.h"
 #include "bench.h"
 
 #include <stdlib.h>
@@ -29,7 +30,8 @@ bool bench_run(const struct bench_plan *plan, const struct source *source, int64
 {
   struct hipmm_resource *resource;
   char *log = (char *)plan->trace_file;
-  if (log && !source_spares_logs(source, &log, 1, BENCH_DEVICE)) return false;
+  const struct inputs inputs = {"bench", &log, log ? 1 : 0};
+  if (!inputs_spared_by_graph(&inputs, source, BENCH_DEVICE)) return false;
   if (source_initialise(source) != HIPMM_OK) return bench_run_fail();
   result->calls_are_known = bench_calls_find();
   bool good = false;

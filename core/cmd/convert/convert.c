@@ -4,12 +4,12 @@
 #include "../../base/output_file.h"
 #include "../../base/text.h"
 #include "../cmd.h"
+#include "../inputs.h"
 #include "../trace/logs.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CONVERT_TELL_ROWS = 1 << 14 };
@@ -29,19 +29,6 @@ static bool convert_fail_output(const struct convert *convert, int code)
 {
   say("convert: cannot write \"%s\": %s", convert->output_file ? convert->output_file : "standard output",
       output_file_reason(code));
-  return false;
-}
-
-/* Opening the output would empty an input. */
-static bool convert_is_input(const struct convert *convert)
-{
-  struct stat output, input;
-  if (stat(convert->output_file, &output) || !S_ISREG(output.st_mode)) return false;
-  for (size_t i = 0; i < convert->n_files; i++) {
-    const char *file = convert->files[i];
-    int failed = strcmp(file, "-") == 0 ? fstat(STDIN_FILENO, &input) : stat(file, &input);
-    if (!failed && input.st_dev == output.st_dev && input.st_ino == output.st_ino) return true;
-  }
   return false;
 }
 
@@ -168,10 +155,8 @@ static int convert_run(int argc, char **argv)
   convert.output = *output;
   convert.files = arguments.operands;
   convert.n_files = arguments.n_operands;
-  if (convert.output_file && convert_is_input(&convert)) {
-    say("convert: \"%s\" is also read; write another file", convert.output_file);
-    return CMD_USAGE;
-  }
+  const struct inputs inputs = {"convert", convert.files, convert.n_files};
+  if (!inputs_spared_by_output(&inputs, convert.output_file)) return CMD_USAGE;
   status = convert_all(&convert);
   return status == CMD_GOOD && !convert.output_file ? output_finish(status) : status;
 }
@@ -185,7 +170,8 @@ const struct command convert_command = {
     "reads logs reads these formats: RMM's CSV, as the `logging` resource writes it; the binary record of the "
     "`recording` resource, also of a program that was killed or still runs; PyTorch's snapshot, the pickle that "
     "torch.cuda.memory._dump_snapshot() writes, in which nothing is run, or torch.cuda.memory._snapshot() as JSON; "
-    "Umpire's replay log (UMPIRE_REPLAY=On; a file umpire.PID.N.stats, or .replay before Umpire 2022.10), without its "
+    "Umpire's replay log of release 1.0 and later (UMPIRE_REPLAY=On; a file umpire.PID.N.stats, or .replay before "
+    "Umpire 2022.10), without its "
     "host memory; the "
     "SQLite export of NVIDIA Nsight Systems, of a profile with "
     "--cuda-memory-usage=true; the CSV of AMD's rocprofv3 --memory-allocation-trace.\n"

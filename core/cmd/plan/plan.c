@@ -2,16 +2,13 @@
 /* plan.c: `hipmm plan`: whether the programs of some logs fit on a device together, and what to shrink if they do not. The
  * need of each is its least budget (replay/fit.h); savings.c says what would lower it. */
 #include "plan.h"
-#include "../../base/text.h"
-#include "../../base/units.h"
+#include "../inputs.h"
 #include "../replay/fit.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { PLAN_MESSAGE = PATH_MAX + 512 };
 
 /* What a program gets that says nothing. */
 static const char plan_default_graph[] = "{ \"stack\": [\"pool\", \"device\"] }";
@@ -46,28 +43,14 @@ static bool plan_rewind(const char *file)
   return !code;
 }
 
-static void plan_show_progress(void *closure, uint64_t done, uint64_t total)
-{
-  progress_show(closure, done, total);
-}
-
-static bool plan_read_trace(const char *file, struct trace *trace)
-{
-  char message[PLAN_MESSAGE];
-  struct progress progress;
-  if (!plan_rewind(file)) return false;
-  progress_start(&progress, "reading");
-  const struct trace_watcher watcher = {plan_show_progress, &progress};
-  bool good = trace_read(file, &watcher, trace, message, sizeof message);
-  progress_end(&progress);
-  if (!good) say("%s", message);
-  return good;
-}
-
+/* The second reading. */
 static bool plan_read_blocks(const char *file, struct plan_log *log)
 {
   char *files[] = {(char *)file};
-  if (!plan_rewind(file) || !blocks_read(&log->blocks, files, 1)) return false;
+  struct trace_logs logs;
+  if (!plan_rewind(file) || !trace_logs_open(&logs, files, 1)) return false;
+  logs.is_quiet = true;
+  if (!blocks_read(&log->blocks, &logs)) return false;
   if (savings_find(&log->blocks, &log->savings)) return true;
   say("plan: out of memory");
   return false;
@@ -96,7 +79,7 @@ static bool plan_add(struct plan *plan, const char *file)
   struct plan_log *log = &plan->logs[plan->n_logs++];
   struct trace trace;
   log->file = strcmp(file, "-") == 0 ? "standard input" : file;
-  if (!plan_read_trace(file, &trace)) return false;
+  if (!plan_rewind(file) || !trace_load(file, &trace)) return false;
   bool good = plan_fit(plan, log, &trace);
   trace_clear(&trace);
   return good && plan_read_blocks(file, log);
@@ -137,16 +120,6 @@ static bool plan_choose_graph(struct plan *plan, const char *config)
   return plan->source.text;
 }
 
-static bool plan_read_size(const char *option, const char *text, bool may_be_nothing, uint64_t *bytes_out)
-{
-  char quoted[TEXT_QUOTE_BYTES];
-  if (!text) return true;
-  if (units_parse_bytes(text, bytes_out) && (*bytes_out || may_be_nothing) && *bytes_out <= INT64_MAX / TRACE_MOST_LOGS)
-    return true;
-  say("plan: --%s %s is not a size; write \"16GiB\" or \"24GB\"", option, text_quote(text, quoted, sizeof quoted));
-  return false;
-}
-
 static int plan_run(int argc, char **argv)
 {
   struct plan plan = {.n_logs = 0};
@@ -167,12 +140,13 @@ static int plan_run(int argc, char **argv)
   };
   struct arguments arguments = {&plan_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
-  if (!plan_read_size("device-memory", device, false, &plan.device_bytes)) return CMD_USAGE;
-  if (!plan_read_size("process-memory", process, true, &plan.process_bytes)) return CMD_USAGE;
+  const uint64_t most = INT64_MAX / TRACE_MOST_LOGS;
+  if (device && !arguments_size(&arguments, "device-memory", device, 1, most, &plan.device_bytes)) return CMD_USAGE;
+  if (process && !arguments_size(&arguments, "process-memory", process, 0, most, &plan.process_bytes)) return CMD_USAGE;
   if (!plan_choose_graph(&plan, config)) return CMD_BAD;
   setenv("HIPMM_RUNTIME", "software", 0);
-  bool is_good = source_spares_logs(&plan.source, arguments.operands, arguments.n_operands, 0);
-  status = is_good ? plan_make(&plan, &arguments, as_json) : CMD_BAD;
+  const struct inputs inputs = {"plan", arguments.operands, arguments.n_operands};
+  status = inputs_spared_by_graph(&inputs, &plan.source, 0) ? plan_make(&plan, &arguments, as_json) : CMD_BAD;
   plan_clear(&plan);
   return status;
 }
@@ -189,11 +163,12 @@ const struct command plan_command = {
     "{ \"stack\": [\"pool\", \"device\"] }. What the driver and the program's code take is not in the log: see "
     "--process-memory.\n"
     "\n"
-    "Then come the blocks to shrink first, by size, and by call stack where the log has stacks: what they hold at the "
+    "Then come the blocks to shrink first, by size, and by call stack where the log has stacks. The columns: held at "
     "peak, "
-    "and by how much the requested peak falls if all blocks of that row have half the size, or are gone. Another peak "
-    "of "
-    "the log bounds that. The need falls by about as much.\n"
+    "what the blocks of the row hold together at the moment when the program has requested most; saved if halved, by "
+    "how much that peak falls if every block of that size (or from that call stack) has half its size; saved if "
+    "removed, by how much it falls if none of them is allocated. Both are less than what the blocks hold where another "
+    "moment of the log is nearly as high. What the program needs falls by about as much.\n"
     "\n"
     "LOG: `-` is standard input; each log is a process of its own. Exit status 1 if they do not fit, or a log is "
     "malformed.",

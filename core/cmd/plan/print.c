@@ -79,7 +79,7 @@ static void plan_row(const char *held, const char *halved, const char *gone, con
 {
   char numbers[4 * PLAN_WORDS];
   struct wrap wrap = {.prefix = "      "};
-  snprintf(numbers, sizeof numbers, "%11s %10s %10s ", held, halved, gone);
+  snprintf(numbers, sizeof numbers, "%12s  %15s  %16s ", held, halved, gone);
   wrap_item(&wrap, 0, STYLE_OFF, numbers);
   wrap_words(&wrap, STYLE_OFF, name);
   wrap_end(&wrap);
@@ -90,7 +90,7 @@ static void plan_list(const struct plan_log *log, const struct savings_list *lis
   char held[PLAN_WORDS], halved[PLAN_WORDS], gone[PLAN_WORDS], name[PLAN_NAME];
   if (!list->n) return;
   printf("\n%s", style(STYLE_FAINT));
-  plan_row("at the peak", "half saves", "gone saves", by == MOMENT_BY_STACK ? "call stack" : "size");
+  plan_row("held at peak", "saved if halved", "saved if removed", by == MOMENT_BY_STACK ? "call stack" : "size");
   printf("%s", style(STYLE_OFF));
   for (size_t i = 0; i < list->n; i++) {
     const struct saving *saving = &list->items[i];
@@ -121,6 +121,12 @@ static void plan_log_print(const struct plan *plan, const struct plan_log *log)
            (unsigned)log->savings.peak_event, needs, (unsigned long long)log->copies,
            log->copies == 1 ? " fits" : "es fit");
   plan_say(STYLE_OFF, text);
+  if (log->savings.by_size.n) {
+    printf("\n");
+    plan_say(STYLE_OFF,
+             "What the blocks that are live at the peak hold, and by how much the peak falls if each of them has "
+             "half its size, or is not allocated at all:");
+  }
   plan_list(log, &log->savings.by_size, MOMENT_BY_SIZE);
   plan_list(log, &log->savings.by_stack, MOMENT_BY_STACK);
   size_t rows = plan_fits(plan) ? 0 : plan_rows_to_fit(plan, &log->savings.by_size);
@@ -164,8 +170,14 @@ int plan_print(const struct plan *plan, int status)
   char text[PATH_MAX + PLAN_NAME], words[PLAN_WORDS];
   for (size_t i = 0; i < plan->n_logs; i++) plan_log_print(plan, &plan->logs[i]);
   plan_verdict(plan);
-  snprintf(text, sizeof text, "Replayed through %s on runtime %s, with %s for each process besides.",
-           source_name(&plan->source), plan->runtime, units_format_bytes(plan->process_bytes, words, sizeof words));
+  int used = snprintf(text, sizeof text, "A need is the least memory with which the log runs through %s on runtime %s",
+                      source_name(&plan->source), plan->runtime);
+  if (plan->process_bytes)
+    snprintf(text + used, sizeof text - (size_t)used, ", and %s that each process takes besides.",
+             units_format_bytes(plan->process_bytes, words, sizeof words));
+  else
+    snprintf(text + used, sizeof text - (size_t)used,
+             "; what each process takes besides, such as the driver's context, is not counted (--process-memory).");
   plan_say(STYLE_FAINT, text);
   return output_finish(status);
 }

@@ -3,13 +3,13 @@
  * print.c prints the result; with --fit, fit.c plays it many times. */
 #include "replay.h"
 
-#include "../../base/text.h"
-#include "../../base/units.h"
+#include "../inputs.h"
 #include "../streams.h"
+#include "../trace/logs.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPLAY_MOST_PASSES = 1000000, REPLAY_MOST_DEVICES = 1023, REPLAY_MESSAGE = PATH_MAX + 512 };
+enum { REPLAY_MOST_PASSES = 1000000, REPLAY_MOST_DEVICES = 1023 };
 
 static void replay_show_progress(void *closure, uint64_t done, uint64_t total)
 {
@@ -89,31 +89,6 @@ static int replay_play(const struct replay *replay)
   return status;
 }
 
-static bool replay_read(struct replay *replay)
-{
-  char message[REPLAY_MESSAGE];
-  struct progress progress;
-  progress_start(&progress, "reading");
-  const struct trace_watcher watcher = {replay_show_progress, &progress};
-  bool good = trace_read(replay->trace_file, &watcher, &replay->trace, message, sizeof message);
-  progress_end(&progress);
-  if (!good) say("%s", message);
-  return good;
-}
-
-static bool replay_read_card(const char *card, bool fit, uint64_t *bytes_out)
-{
-  char quoted[TEXT_QUOTE_BYTES];
-  if (!card) return true;
-  if (!fit) {
-    say("replay: --card is the card of --fit, which is not given");
-    return false;
-  }
-  if (units_parse_bytes(card, bytes_out) && *bytes_out > 0 && *bytes_out <= INT64_MAX) return true;
-  say("replay: --card %s is not a size; write \"16GiB\" or \"24GB\"", text_quote(card, quoted, sizeof quoted));
-  return false;
-}
-
 static int replay_run(int argc, char **argv)
 {
   struct replay replay = {.passes = 1};
@@ -144,12 +119,17 @@ static int replay_run(int argc, char **argv)
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
   if (!arguments_number(&arguments, "device", device, 0, REPLAY_MOST_DEVICES, &replay.device)) return CMD_USAGE;
   if (!arguments_number(&arguments, "repeat", repeat, 1, REPLAY_MOST_PASSES, &replay.passes)) return CMD_USAGE;
-  if (!replay_read_card(card, fit, &replay.card_bytes)) return CMD_USAGE;
+  if (card && !fit) {
+    say("replay: --card is the card of --fit, which is not given");
+    return CMD_USAGE;
+  }
+  if (card && !arguments_size(&arguments, "card", card, 1, INT64_MAX, &replay.card_bytes)) return CMD_USAGE;
 
   replay.trace_file = arguments_operand(&arguments, 0);
   source_choose(&replay.source, config);
-  if (!source_spares_logs(&replay.source, arguments.operands, 1, (int)replay.device)) return CMD_BAD;
-  if (!replay_read(&replay)) return CMD_BAD;
+  const struct inputs inputs = {"replay", arguments.operands, 1};
+  if (!inputs_spared_by_graph(&inputs, &replay.source, (int)replay.device)) return CMD_BAD;
+  if (!trace_load(replay.trace_file, &replay.trace)) return CMD_BAD;
   status = fit ? fit_run(&replay) : replay_play(&replay);
   trace_clear(&replay.trace);
   return status;

@@ -135,7 +135,7 @@ static bool blocks_read_logs(struct blocks_reader *reader, struct trace_logs *lo
   return good && !logs->has_failed;
 }
 
-bool blocks_read_open(struct blocks *blocks, struct trace_logs *logs)
+bool blocks_read(struct blocks *blocks, struct trace_logs *logs)
 {
   struct blocks_reader reader = {.blocks = blocks};
   *blocks = (struct blocks){0};
@@ -148,12 +148,6 @@ bool blocks_read_open(struct blocks *blocks, struct trace_logs *logs)
   pointer_map_clear(&reader.stacks);
   if (!good) blocks_clear(blocks);
   return good;
-}
-
-bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files)
-{
-  struct trace_logs logs;
-  return trace_logs_open(&logs, files, n_files) && blocks_read_open(blocks, &logs);
 }
 
 void blocks_clear(struct blocks *blocks)

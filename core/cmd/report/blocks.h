@@ -47,10 +47,8 @@ struct blocks {
   struct block_failure first_failure; /* if there are failures */
 };
 
-/* Reads the logs, with a progress bar. False: the error was printed, and nothing is allocated. The second takes logs that
- * are open, and closes them. */
-bool blocks_read(struct blocks *blocks, char *const *files, size_t n_files);
-bool blocks_read_open(struct blocks *blocks, struct trace_logs *logs);
+/* Reads logs that are open, with a progress bar, and closes them. False: the error was printed, and nothing is allocated. */
+bool blocks_read(struct blocks *blocks, struct trace_logs *logs);
 void blocks_clear(struct blocks *blocks);
 
 enum { BLOCKS_STACK_NAME_BYTES = 240 };

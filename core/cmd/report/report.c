@@ -3,6 +3,7 @@
 #include "report.h"
 #include "../../base/output_file.h"
 #include "../cmd.h"
+#include "../inputs.h"
 #include "state.h"
 #include "summary.h"
 
@@ -75,7 +76,7 @@ static int report_states(const struct report *report, const struct trace_logs *l
 static int report_logs(const struct report *report, struct trace_logs *logs)
 {
   struct blocks blocks;
-  if (!blocks_read_open(&blocks, logs)) return CMD_BAD;
+  if (!blocks_read(&blocks, logs)) return CMD_BAD;
   json_t *title = output_json_string(report->title);
   int status = report_show(report, title ? summary_make(&blocks, json_string_value(title)) : NULL, &blocks);
   json_decref(title);
@@ -119,6 +120,8 @@ static int report_run(int argc, char **argv)
     say("report: --text and --json are two answers; ask for one");
     return CMD_USAGE;
   }
+  const struct inputs inputs = {"report", arguments.operands, arguments.n_operands};
+  if (report.output && !inputs_spared_by_output(&inputs, report.output)) return CMD_USAGE;
   report_title(arguments.operands, arguments.n_operands, report.title, sizeof report.title);
   return report_files(&report, arguments.operands, arguments.n_operands);
 }

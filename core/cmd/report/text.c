@@ -116,12 +116,15 @@ static void text_moment(const json_t *moment, const struct blocks *blocks, const
     snprintf(name, sizeof name, "of %s", units_format_bytes(text_number(group, "size"), words, sizeof words));
     text_group(group, whole, name);
   }
-  if (json_array_size(json_object_get(moment, "by_stream")) > 1)
+  if (json_array_size(json_object_get(moment, "by_stream")) > 1) {
+    printf("\n"); /* the same blocks in another way */
     json_array_foreach(json_object_get(moment, "by_stream"), i, group)
     {
       snprintf(name, sizeof name, "stream %s", json_string_value(json_object_get(group, "stream")));
       if (i < TEXT_GROUPS) text_group(group, whole, name);
     }
+  }
+  if (json_array_size(json_object_get(moment, "by_stack"))) printf("\n");
   json_array_foreach(json_object_get(moment, "by_stack"), i, group)
   {
     if (i == TEXT_GROUPS) break;

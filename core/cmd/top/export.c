@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { EXPORT_REQUEST = 4096, EXPORT_PATIENCE_MS = 2000, EXPORT_MOST_PORT = 65535 };
@@ -110,17 +111,34 @@ static int export_fail(const char *name, int code)
   return CMD_BAD;
 }
 
-/* A reader finds the old text or the new one, never a part. */
+/* Writes to a file of that name. An errno; 0: done. */
+static int export_put_into(const char *name)
+{
+  int descriptor = output_file_open(name, OUTPUT_FILE_RESULT), code = descriptor < 0 ? errno : 0;
+  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+  if (!file && !code) {
+    code = errno;
+    close(descriptor);
+  }
+  if (file && !export_put(file)) code = errno;
+  if (file && fclose(file) && !code) code = errno;
+  return code;
+}
+
+/* A reader finds the old text or the new one, never a part: the text takes the place of a regular file. What is a device, a
+ * pipe or a symbolic link stays what it is, and is written to. */
 static int export_write(const char *name)
 {
   char *part = NULL;
+  struct stat status;
+  if (!lstat(name, &status) && !S_ISREG(status.st_mode)) {
+    int code = export_put_into(name);
+    return code ? export_fail(name, code) : CMD_GOOD;
+  }
   if (asprintf(&part, "%s.%ld", name, (long)getpid()) < 0) return export_fail(name, ENOMEM);
-  int descriptor = output_file_open(part, OUTPUT_FILE_RESULT), code = descriptor < 0 ? errno : 0;
-  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-  if (file && !export_put(file)) code = errno;
-  if (file && fclose(file) && !code) code = errno;
+  int code = export_put_into(part);
   if (!code && rename(part, name)) code = errno;
-  if (code && descriptor >= 0) unlink(part);
+  if (code) unlink(part);
   free(part);
   return code ? export_fail(name, code) : CMD_GOOD;
 }

@@ -51,16 +51,24 @@ static bool processes_copy_rows(int file, struct live_file *copy)
   return true;
 }
 
-/* Copies what the process has written between two changes. False: it is no such file, or of a release that wrote less. */
+/* The changes so far, counted at the beginning and at the end of each: odd within one. */
+static bool processes_read_sequence(int file, uint64_t *sequence_out)
+{
+  return pread(file, sequence_out, sizeof *sequence_out, offsetof(struct live_file, sequence)) == sizeof *sequence_out;
+}
+
+/* Copies what the process has written between two changes. The sequence is read before all else: one that is read with the
+ * head could be that of a change which came after other parts of the head were read. False: it is no such file, or of a
+ * release that wrote less. */
 static bool processes_copy(int file, struct live_file *copy)
 {
   const ssize_t head = offsetof(struct live_file, rows);
   for (int tries = 0; tries < PROCESSES_TRIES; tries++) {
-    uint64_t sequence = 1;
+    uint64_t before, after;
+    if (!processes_read_sequence(file, &before)) return false;
     if (pread(file, copy, (size_t)head, 0) != head || !processes_is_readable(copy)) return false;
-    if (!processes_copy_rows(file, copy)) return false;
-    if (pread(file, &sequence, sizeof sequence, offsetof(struct live_file, sequence)) != sizeof sequence) return false;
-    if (sequence == copy->sequence && sequence % 2 == 0) return true;
+    if (!processes_copy_rows(file, copy) || !processes_read_sequence(file, &after)) return false;
+    if (before == after && before % 2 == 0) return true;
     usleep(1000);
   }
   return false;

@@ -4,6 +4,7 @@
 #include "../cmd.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct trace_log {
   const char *file;
@@ -13,6 +14,12 @@ struct trace_log {
   bool is_at_end;
 };
 
+/* What a log lacks, if anything. */
+static void trace_logs_tell(const char *file, const char *remark)
+{
+  if (*remark) note("%s: %s", strcmp(file, "-") ? file : "standard input", remark);
+}
+
 static void trace_log_advance(struct trace_logs *logs, struct trace_log *log)
 {
   enum trace_line state = trace_rows_next(log->rows, &log->row);
@@ -21,8 +28,8 @@ static void trace_log_advance(struct trace_logs *logs, struct trace_log *log)
   if (state == TRACE_LINE_ERROR) {
     say("%s", trace_rows_message(log->rows));
     logs->has_failed = true;
-  } else if (log->is_at_end && *trace_rows_remark(log->rows)) {
-    note("%s: %s", log->file, trace_rows_remark(log->rows));
+  } else if (log->is_at_end && !logs->is_quiet) {
+    trace_logs_tell(log->file, trace_rows_remark(log->rows));
   }
 }
 
@@ -91,6 +98,26 @@ bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, 
   *row_out = &first->row;
   *rows_out = first->rows;
   return true;
+}
+
+static void trace_logs_show_progress(void *closure, uint64_t done, uint64_t total)
+{
+  progress_show(closure, done, total);
+}
+
+bool trace_load(const char *file, struct trace *trace_out)
+{
+  char message[PATH_MAX + 512];
+  struct progress progress;
+  progress_start(&progress, "reading");
+  const struct trace_watcher watcher = {trace_logs_show_progress, &progress};
+  bool good = trace_read(file, &watcher, trace_out, message, sizeof message);
+  progress_end(&progress);
+  if (good)
+    trace_logs_tell(file, trace_out->remark);
+  else
+    say("%s", message);
+  return good;
 }
 
 const struct json_t *trace_logs_state(const struct trace_logs *logs, size_t file)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* logs.h: the rows of several allocation logs as one, in order of time; of equal times, in the order of the logs. Errors and
- * remarks are printed. Used by the commands that read whole logs. */
+/* logs.h: how commands read allocation logs: the rows of several as one, in order of time, and of equal times in the order of
+ * the logs; or one log as events to play. Errors are printed, and so is what a log lacks or was left out. */
 #ifndef HIPMM_CORE_CMD_TRACE_LOGS_H
 #define HIPMM_CORE_CMD_TRACE_LOGS_H
 
 #include "rows.h"
+#include "trace.h"
 
 enum { TRACE_MOST_LOGS = 1024 };
 
@@ -13,6 +14,7 @@ struct trace_logs {
   size_t n;
   bool has_failed;  /* a log is malformed */
   bool is_compared; /* the clocks of the logs */
+  bool is_quiet;    /* set after opening: another reading of the same logs has told what they lack */
 };
 
 /* Opens all. False: the error was printed; nothing is open. */
@@ -25,6 +27,9 @@ bool trace_logs_next(struct trace_logs *logs, const struct trace_row **row_out, 
 
 /* What a file has that is no log, by the number of the file: see trace_rows_state(). */
 const struct json_t *trace_logs_state(const struct trace_logs *logs, size_t file);
+
+/* Reads one log for player.c, with a progress bar. False: the error was printed, and nothing is allocated. */
+bool trace_load(const char *file, struct trace *trace_out);
 
 /* What is read so far of all logs, and of how much; total 0: not known. */
 void trace_logs_progress(const struct trace_logs *logs, uint64_t *done_out, uint64_t *total_out);

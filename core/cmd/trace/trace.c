@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* trace.c: turns the rows of an allocation log into events, and matches each free with its allocation. Called by `hipmm
- * replay` and `hipmm bench`. Never allocates device memory. */
+/* trace.c: turns the rows of an allocation log into events, and matches each free with its allocation. Called by
+ * logs.c, for the commands that play logs. Never allocates device memory. */
 #include "trace.h"
 #include "../array.h"
 
@@ -135,7 +135,10 @@ static bool trace_reader_rows(struct reader *reader, const struct trace_watcher 
     if (watcher && reader->trace.rows % TRACE_TELL_ROWS == 0)
       watcher->tell(watcher->closure, trace_rows_done_bytes(reader->rows), trace_rows_total_bytes(reader->rows));
   }
-  if (state == TRACE_LINE_END) return true;
+  if (state == TRACE_LINE_END) {
+    snprintf(reader->trace.remark, sizeof reader->trace.remark, "%s", trace_rows_remark(reader->rows));
+    return true;
+  }
   snprintf(reader->message, reader->message_bytes, "%s", trace_rows_message(reader->rows));
   return false;
 }

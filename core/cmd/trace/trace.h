@@ -33,6 +33,7 @@ struct trace {
   uint64_t failed_rows;     /* skipped: "allocate failure", "free failure" */
   uint64_t overlaid;        /* allocations at an address that was still live; the older block is never freed */
   uint64_t other_sizes;     /* frees with another size than their allocation */
+  char remark[512];         /* what the log says it lacks, and what was left out: see trace_rows_remark() */
 };
 
 /* Is told the progress of reading; total 0: unknown. */
@@ -41,7 +42,7 @@ struct trace_watcher {
   void *closure;
 };
 
-/* Reads `file`, "-" for standard input. False: `message` has the error and its line, and nothing is allocated. `watcher`
+/* Reads `file`, "-" for standard input. Commands call trace_load() (logs.h), which prints errors and remarks. False: `message` has the error and its line, and nothing is allocated. `watcher`
  * may be NULL. */
 bool trace_read(const char *file, const struct trace_watcher *watcher, struct trace *trace_out, char *message,
                 size_t message_bytes);

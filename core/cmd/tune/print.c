@@ -2,6 +2,7 @@
 /* print.c: what `hipmm tune` found, as text and as JSON. Called by tune.c. */
 #include "../../base/text.h"
 #include "../../base/units.h"
+#include "../replay/fit.h"
 #include "tune.h"
 
 #include <math.h>
@@ -81,8 +82,9 @@ json_t *tune_json(const struct tune *tune)
   json_t *points = json_array();
   for (size_t i = 0; front && i < n; i++) json_array_append_new(points, tune_point_json(tune, front[i]));
   free(front);
-  return json_pack("{s:s, s:I, s:o, s:o, s:o, s:O, s:I, s:I, s:b, s:o}", "goal", goals[tune->goal],
-                   "peak_requested_bytes", (json_int_t)tune->space.peak_bytes, "default",
+  return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:O, s:I, s:I, s:b, s:o}", "goal", goals[tune->goal],
+                   "peak_requested_bytes", (json_int_t)tune->space.peak_bytes, "device_memory_bytes",
+                   tune->device_bytes ? json_integer((json_int_t)tune->device_bytes) : json_null(), "default",
                    tune_point_json(tune, search->points), "winner",
                    tune_point_json(tune, &search->points[tune->winner]), "front", points, "reasons", tune->reasons,
                    "graphs", (json_int_t)search->n_points, "replays", (json_int_t)search->replays, "is_complete",
@@ -176,7 +178,7 @@ static void tune_row(const struct tune *tune, const struct point *point, const c
 {
   char held[TUNE_WORDS], text[TUNE_TEXT], numbers[3 * TUNE_WORDS], time[TUNE_NUMBER];
   struct wrap wrap = {.prefix = "      "};
-  snprintf(numbers, sizeof numbers, "%s %11s %7.3f %7s ns ", mark,
+  snprintf(numbers, sizeof numbers, "%s %12s %8.3f %9s ns ", mark,
            units_format_bytes(point->held_bytes, held, sizeof held), tune_overhead(tune, point),
            tune_number(point->driver_ns, time));
   wrap_item(&wrap, 0, STYLE_OFF, numbers);
@@ -187,7 +189,7 @@ static void tune_row(const struct tune *tune, const struct point *point, const c
 static void tune_print_front(const struct tune *tune, const struct point *const *front, size_t n)
 {
   const struct point *stack = tune->search.points, *winner = &stack[tune->winner];
-  printf("\n%s       held    over       time  graph%s\n", style(STYLE_FAINT), style(STYLE_OFF));
+  printf("\n%s  held at most overhead  driver time  graph%s\n", style(STYLE_FAINT), style(STYLE_OFF));
   for (size_t i = 0; i < n; i++) {
     bool is_left_out = n > FRONT_MOST && i % (n / FRONT_MOST + 1) && front[i] != winner && front[i] != stack;
     if (!is_left_out) tune_row(tune, front[i], front[i] == winner ? "W" : front[i] == stack ? "D" : "*");
@@ -212,6 +214,26 @@ static void tune_print_head(const struct tune *tune)
   tune_say(STYLE_OFF, "", text);
 }
 
+/* "It needs 12.4 GiB, and fits on a device of 16 GiB with 3.6 GiB to spare." */
+static void tune_print_need(const struct tune *tune, const struct point *winner)
+{
+  char needs[TUNE_WORDS], device[TUNE_WORDS], rest[TUNE_WORDS], text[2 * TUNE_TEXT];
+  uint64_t device_bytes = tune->device_bytes ? tune->device_bytes : fit_smallest_card(winner->held_bytes);
+  units_format_bytes(winner->held_bytes, needs, sizeof needs);
+  units_format_bytes(device_bytes, device, sizeof device);
+  units_format_bytes(device_bytes - winner->held_bytes, rest, sizeof rest);
+  if (tune->device_bytes)
+    snprintf(text, sizeof text, "It needs %s, and fits on the device of %s (--device-memory) with %s to spare.", needs,
+             device, rest);
+  else if (device_bytes)
+    snprintf(text, sizeof text,
+             "It needs %s: the smallest card on which it fits has %s (--device-memory says what yours has).", needs,
+             device);
+  else
+    snprintf(text, sizeof text, "It needs %s, more than any card has.", needs);
+  tune_say(STYLE_OFF, "- ", text);
+}
+
 static void tune_print_winner(const struct tune *tune)
 {
   const struct point *stack = tune->search.points, *winner = &stack[tune->winner];
@@ -225,6 +247,7 @@ static void tune_print_winner(const struct tune *tune)
   snprintf(text, sizeof text, "The host's own time for an event: %.0f ns, %.0f ns with the default stack.",
            winner->host_ns, stack->host_ns);
   tune_say(STYLE_OFF, "- ", text);
+  tune_print_need(tune, winner);
   if (winner == stack)
     tune_say(STYLE_OFF, "", "It is the default stack: nothing that was tried is better for this goal.");
   printf("\n%s\n", words ? words : "");

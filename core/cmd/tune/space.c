@@ -74,6 +74,13 @@ bool space_make(struct space *space, const struct trace *traces, size_t n_traces
   return space_make_bins(space, traces, n_traces, space_limits, SPACE_MOST_LIMITS);
 }
 
+void space_limit(struct space *space, uint64_t device_bytes)
+{
+  size_t used = space->sizes[DIMENSION_MAXIMUM];
+  while (used > 1 && space->levels[used - 1] > device_bytes) used--;
+  space->sizes[DIMENSION_INITIAL] = space->sizes[DIMENSION_MAXIMUM] = used;
+}
+
 /* ---- Choices --------------------------------------------------------------------------------------------------- */
 
 bool space_allows(const struct space *space, struct choice choice)

@@ -36,6 +36,9 @@ struct space {
 /* `is_quick`: fewer values. False: out of memory. */
 bool space_make(struct space *space, const struct trace *traces, size_t n_traces, bool is_quick);
 
+/* Leaves out the levels that a device with so much memory does not have. */
+void space_limit(struct space *space, uint64_t device_bytes);
+
 /* Whether the values go together: an initial size is not above the maximum. */
 bool space_allows(const struct space *space, struct choice choice);
 

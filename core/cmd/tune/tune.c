@@ -3,6 +3,8 @@
  * them, choose.c takes the best, print.c shows it. */
 #include "tune.h"
 #include "../../base/output_file.h"
+#include "../../base/units.h"
+#include "../inputs.h"
 #include "../trace/logs.h"
 
 #include <errno.h>
@@ -10,33 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TUNE_MOST_SECONDS = 86400, TUNE_MOST_PASSES = 1000, TUNE_MESSAGE = PATH_MAX + 512 };
+enum { TUNE_MOST_SECONDS = 86400, TUNE_MOST_PASSES = 1000 };
 
 struct tune_options {
-  const char *goal, *output, *seconds, *repeat, *costs;
+  const char *goal, *output, *seconds, *repeat, *costs, *device;
   bool is_quick, is_exhaustive, lists_costs, as_json;
   long seconds_number, passes;
 };
 
 /* ---- Reading --------------------------------------------------------------------------------------------------- */
 
-static void tune_show_progress(void *closure, uint64_t done, uint64_t total)
-{
-  progress_show(closure, done, total);
-}
-
 static bool tune_read_log(const char *file, struct trace *trace)
 {
-  char message[TUNE_MESSAGE];
-  struct progress progress;
-  progress_start(&progress, "reading");
-  const struct trace_watcher watcher = {tune_show_progress, &progress};
-  bool good = trace_read(file, &watcher, trace, message, sizeof message);
-  progress_end(&progress);
-  if (!good) {
-    say("%s", message);
-    return false;
-  }
+  if (!trace_load(file, trace)) return false;
   if (trace->allocations) return true;
   say("tune: %s: the log has no allocations", file);
   trace_clear(trace);
@@ -65,11 +53,28 @@ static void tune_clear(struct tune *tune)
 
 /* ---- The search ------------------------------------------------------------------------------------------------ */
 
-/* Streams of the stepped scheduler are as late in every run, and the device is no limit. */
-static void tune_choose_runtime(void)
+/* Streams of the stepped scheduler are as late in every run. Without --device-memory, the device is no limit. */
+static void tune_choose_runtime(const struct tune *tune)
 {
+  char settings[64];
+  snprintf(settings, sizeof settings, "memory=%llu,scheduler=stepped",
+           tune->device_bytes ? (unsigned long long)tune->device_bytes : 1ull << 40);
   setenv("HIPMM_RUNTIME", "software", 1);
-  setenv("HIPMM_SOFTWARE", "memory=1TiB,scheduler=stepped", 1);
+  setenv("HIPMM_SOFTWARE", settings, 1);
+}
+
+/* Why there is nothing to compare with. */
+static void tune_say_default_fails(const struct tune *tune)
+{
+  char device[64], where[128] = "";
+  const struct point *stack = tune->search.points;
+  if (tune->device_bytes)
+    snprintf(where, sizeof where, " on a device of %s", units_format_bytes(tune->device_bytes, device, sizeof device));
+  if (stack->line)
+    say("tune: the log does not run through the default stack%s: line %u: %s", where, stack->line, stack->reason);
+  else
+    say("tune: the default stack cannot be built%s: %s", where, stack->reason);
+  if (tune->device_bytes) say("tune: `hipmm plan` says what the program needs, and what to shrink");
 }
 
 /* False: the error was printed. */
@@ -82,6 +87,7 @@ static bool tune_search(struct tune *tune, const struct tune_options *options)
                             .costs = &tune->costs,
                             .passes = options->passes};
   bool good = space_make(&tune->space, tune->traces, tune->n_traces, options->is_quick);
+  if (tune->device_bytes) space_limit(&tune->space, tune->device_bytes);
   search_open(search, options->seconds_number);
   good = good && (options->is_exhaustive ? search_run_all(search) : search_run(search));
   bool runs = good && search->points->is_good; /* the default stack */
@@ -90,8 +96,7 @@ static bool tune_search(struct tune *tune, const struct tune_options *options)
   if (!good)
     say("tune: out of memory");
   else if (!runs)
-    say("tune: the log does not run through the default stack: line %u: %s", search->points->line,
-        search->points->reason);
+    tune_say_default_fails(tune);
   return good && runs;
 }
 
@@ -126,7 +131,7 @@ static bool tune_write(const struct tune *tune, const char *name)
 static int tune_make(struct tune *tune, const struct arguments *arguments, const struct tune_options *options)
 {
   if (!tune_read(tune, arguments)) return CMD_BAD;
-  tune_choose_runtime();
+  tune_choose_runtime(tune);
   if (!tune_search(tune, options)) return CMD_BAD;
   int status = options->output && !tune_write(tune, options->output) ? CMD_BAD : CMD_GOOD;
   if (options->as_json) return output_json(tune_json(tune), status);
@@ -148,12 +153,27 @@ static bool tune_read_goal(const char *word, enum goal *goal_out)
   return false;
 }
 
+/* Nothing that the command writes is one of its inputs. False: the error was printed. */
+static bool tune_check_output(const struct arguments *arguments, const struct tune_options *options)
+{
+  char *costs = (char *)options->costs;
+  const struct inputs logs = {"tune", arguments->operands, arguments->n_operands},
+                      prices = {"tune", &costs, costs != NULL};
+  if (!inputs_spared_by_log(&logs)) return false;
+  return !options->output ||
+         (inputs_spared_by_output(&logs, options->output) && inputs_spared_by_output(&prices, options->output));
+}
+
 static int tune_with(struct tune *tune, const struct arguments *arguments, struct tune_options *options)
 {
   if (!tune_read_goal(options->goal, &tune->goal)) return CMD_USAGE;
   if (!arguments_number(arguments, "seconds", options->seconds, 1, TUNE_MOST_SECONDS, &options->seconds_number))
     return CMD_USAGE;
   if (!arguments_number(arguments, "repeat", options->repeat, 1, TUNE_MOST_PASSES, &options->passes)) return CMD_USAGE;
+  if (options->device &&
+      !arguments_size(arguments, "device-memory", options->device, 1, INT64_MAX, &tune->device_bytes))
+    return CMD_USAGE;
+  if (!tune_check_output(arguments, options)) return CMD_USAGE;
   if (!costs_read(&tune->costs, options->costs)) return CMD_BAD;
   if (options->lists_costs) return output_json(costs_json(&tune->costs), CMD_GOOD);
   if (arguments->n_operands) return tune_make(tune, arguments, options);
@@ -175,6 +195,11 @@ static int tune_run(int argc, char **argv)
        .value = &options.goal,
        .choices = tune_goals},
       {.name = "output", .letter = 'o', .value_name = "FILE", .doc = "write the graph", .value = &options.output},
+      {.name = "device-memory",
+       .value_name = "SIZE",
+       .doc = "the memory of the device that a program's stack can have, such as 16GiB: a graph with which a log does "
+              "not run in it is no winner; by default any",
+       .value = &options.device},
       {.name = "seconds",
        .value_name = "N",
        .doc = "search for so long at most; 60 by default",
@@ -209,6 +234,13 @@ const struct command tune_command = {
     "is "
     "allocated at once, and the maximum. Prints which graphs need least memory for their time, the best of them for "
     "the goal, and a sentence for each choice. The graph is one for all logs, each of which is a process.\n"
+    "\n"
+    "With --device-memory the logs are played on a device that has no more, where a stack that is short of memory "
+    "gives "
+    "back what it holds idle: so the winner never needs more, for any goal. What the driver and the program's code "
+    "take is "
+    "not in the logs: leave it out of SIZE. Without the option, the last line names the smallest card on which the "
+    "winner fits.\n"
     "\n"
     "Memory is what the stack holds at most, in the log where that is most. Time is what the host waits for the "
     "driver: "

@@ -16,7 +16,8 @@ struct tune {
   struct costs costs;
   struct space space;
   struct search search;
-  size_t winner; /* index of the point */
+  uint64_t device_bytes; /* what a program's stack can have on the device; 0: not given */
+  size_t winner;         /* index of the point */
   json_t *reasons;
 };
 

@@ -109,7 +109,8 @@ struct hipmm_value {
   uint32_t unused;
 };
 
-/* Calls `visitor` for every value of this resource itself, in the order of `hipmm describe TYPE`. */
+/* Calls `visitor` for every value of this resource itself, in the order of `hipmm describe TYPE`. What hipmm_resource_visit()
+ * says of visitors holds here, and for options. */
 enum hipmm_status hipmm_resource_visit_values(struct hipmm_resource *resource,
                                               void (*visitor)(void *arg, const struct hipmm_value *value), void *arg);
 

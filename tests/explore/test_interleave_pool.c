@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* test_interleave_pool.c: the pool and the arena, all their files as they are, with two threads in all orders: caches of threads
+ * beside trims, growth, ends of streams and of threads; frees of the other thread's blocks; heaps of threads. In each order no block
+ * is given out twice, the counts are right, the upstream has everything back, and there is no race. Mistakes must be found. */
+#include "../../plugins/arena/options.h"
+#include "../../plugins/pool/allocate.h"
+#include "../../plugins/pool/options.h"
+#include "../../plugins/pool/slack.h"
+#include "interleave.h"
+#include "interleave_device.h"
+#include "mistakes/interleave.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SMALL = 512, MEDIUM = 64 << 10, LARGE = 3 << 20, ALL = 4 << 20, CAPACITY = 64 << 20, FIRST = 0, SECOND = 1 };
+
+static const hipmm_stream_t other_stream = (hipmm_stream_t)0x1000;
+
+enum interleave_mistake interleave_mistake;
+
+static const struct hipmm_plugin *plugin;
+static void *resource;
+static uint64_t capacity;
+
+/* ---- What threads do: each with its own place for a block, or with the other's ---- */
+
+static bool try_get(unsigned place, size_t bytes, hipmm_stream_t stream)
+{
+  void *ptr = NULL;
+  if (plugin->ops->allocate(resource, bytes, HIPMM_ALIGNMENT, stream, &ptr)) return false;
+  if (!device_keep(place, ptr, bytes)) interleave_note("memory is given out twice");
+  return true;
+}
+
+static void get(unsigned place, size_t bytes, hipmm_stream_t stream)
+{
+  if (!try_get(place, bytes, stream)) interleave_note("an allocation fails");
+}
+
+static void give(unsigned place, hipmm_stream_t stream)
+{
+  size_t bytes;
+  void *ptr = device_take(place, &bytes);
+  if (ptr && plugin->ops->deallocate(resource, ptr, bytes, HIPMM_ALIGNMENT, stream))
+    interleave_note("a free is refused");
+}
+
+static int64_t value(const char *name)
+{
+  int64_t value = -1;
+  for (uint32_t i = 0; i < plugin->n_values; i++)
+    if (!strcmp(plugin->values[i].name, name)) plugin->ops->query(resource, i, &value);
+  return value;
+}
+
+static void use_small(void)
+{
+  get(4u + (unsigned)interleave_self(), SMALL, NULL);
+  give(4u + (unsigned)interleave_self(), NULL);
+}
+
+static void use_small_twice(void)
+{
+  use_small();
+  use_small();
+}
+
+static void use_small_and_end(void)
+{
+  use_small();
+  interleave_end_thread();
+}
+
+static void use_other_stream(void)
+{
+  get(6, SMALL, other_stream);
+  give(6, other_stream);
+}
+
+static void trim(void)
+{
+  if (plugin->ops->trim(resource, 0)) interleave_note("a trim fails");
+}
+
+/* All that the pool may hold: with caches flushed there is room for it, unless a small block is live. */
+static void get_all(void)
+{
+  try_get(8, ALL, NULL);
+}
+
+static void try_small(void)
+{
+  try_get(4, SMALL, NULL);
+  give(4, NULL);
+}
+
+static void try_small_twice(void)
+{
+  try_small();
+  try_small();
+}
+
+static void try_small_and_end(void)
+{
+  try_small();
+  interleave_end_thread();
+}
+
+static void get_large(void)
+{
+  get(8, LARGE, NULL);
+}
+
+static void retire(void)
+{
+  plugin->ops->stream_retire(resource, other_stream);
+}
+
+/* What the other thread may do meanwhile changes the count by one. */
+static void count(void)
+{
+  int64_t live = value("live_count");
+  if (live < 0 || live > 1) interleave_note("the count of live blocks is wrong");
+}
+
+static void give_first(void)
+{
+  give(FIRST, NULL);
+}
+
+static void give_first_and_get(void)
+{
+  give(FIRST, NULL);
+  get(10, SMALL, NULL);
+}
+
+static void give_second_and_get(void)
+{
+  give(SECOND, NULL);
+  get(11, SMALL, NULL);
+}
+
+static void use_medium(void)
+{
+  get(14, MEDIUM, NULL);
+  give(14, NULL);
+}
+
+static void use_pair(void)
+{
+  get(12u + (unsigned)interleave_self(), MEDIUM, NULL);
+  use_small();
+}
+
+static int n_frees;
+
+/* The same block as the other thread. */
+static void free_shared(void)
+{
+  extern void *shared_block;
+  if (!plugin->ops->deallocate(resource, shared_block, SMALL, HIPMM_ALIGNMENT, NULL))
+    __atomic_fetch_add(&n_frees, 1, __ATOMIC_RELAXED);
+}
+
+void *shared_block;
+
+/* ---- How it begins ---- */
+
+static void open_resource(const struct hipmm_plugin *type, const void *options)
+{
+  struct hipmm_resource *upstream = device_begin(capacity);
+  plugin = type;
+  if (plugin->create(&device_services, options, &upstream, 1, &resource))
+    interleave_note("the resource is not created");
+  if (interleave_mistake == NO_FENCE) interleave_drop_fences();
+  const struct pool *pool = resource;
+  for (int i = 0; type == &pool_LTX_hipmm_plugin && i < INTERLEAVE_THREADS; i++) {
+    if (interleave_mistake == WEAK_END) interleave_weaken(&pool->caches.items[i].is_abandoned, sizeof(bool));
+    if (interleave_mistake == WEAK_OPENING) interleave_weaken(&pool->caches.items[i].gate.shut, sizeof(bool));
+  }
+}
+
+static void open_pool(void)
+{
+  static const struct pool_options options = {
+      .initial_size = 4 << 20, .maximum_size = UINT64_MAX, .slack = SLACK_AUTO, .growth = GROWTH_SEGMENTS};
+  open_resource(&pool_LTX_hipmm_plugin, &options);
+}
+
+static void open_arena(void)
+{
+  static const struct arena_options options = {.maximum_size = UINT64_MAX};
+  open_resource(&arena_LTX_hipmm_plugin, &options);
+}
+
+static void begin_pool(void)
+{
+  capacity = CAPACITY;
+  open_pool();
+  interleave_alone(FIRST, use_small);
+  interleave_alone(SECOND, use_small);
+}
+
+static void begin_arena(void)
+{
+  capacity = CAPACITY;
+  open_arena();
+  interleave_alone(FIRST, use_small);
+  interleave_alone(SECOND, use_small);
+}
+
+/* What is free in the pool is in the thread's cache, or between such blocks: a large block needs a flush. */
+static void begin_full_pool(void)
+{
+  capacity = 4 << 20;
+  open_pool();
+  interleave_alone(FIRST, use_small);
+  interleave_alone(SECOND, use_small);
+}
+
+static void get_first(void)
+{
+  get((unsigned)interleave_self(), SMALL, NULL);
+}
+
+static void begin_with_blocks(void)
+{
+  begin_pool();
+  interleave_alone(FIRST, get_first);
+  interleave_alone(SECOND, get_first);
+}
+
+static void begin_arena_with_blocks(void)
+{
+  begin_arena();
+  interleave_alone(FIRST, get_first);
+  interleave_alone(SECOND, get_first);
+}
+
+static void begin_with_shared_block(void)
+{
+  size_t bytes;
+  begin_with_blocks();
+  n_frees = 0;
+  shared_block = device_take(FIRST, &bytes);
+}
+
+static void begin_arena_with_shared_block(void)
+{
+  size_t bytes;
+  begin_arena_with_blocks();
+  n_frees = 0;
+  shared_block = device_take(FIRST, &bytes);
+}
+
+static void retain_and_use(void)
+{
+  plugin->ops->stream_retain(resource, other_stream);
+  use_other_stream();
+}
+
+static void begin_with_stream(void)
+{
+  begin_pool();
+  interleave_alone(FIRST, retain_and_use);
+}
+
+static void begin_arena_with_stream(void)
+{
+  begin_arena();
+  interleave_alone(FIRST, retain_and_use);
+}
+
+/* The first thread has no cache yet. */
+static void begin_beside_new(void)
+{
+  capacity = CAPACITY;
+  open_pool();
+  interleave_alone(SECOND, use_small);
+}
+
+static void want_heap(void)
+{
+  struct pool *pool = resource;
+  struct cache *cache = cache_of_thread(&pool->caches, NULL);
+  if (!cache) interleave_note("the thread has no cache");
+  cache->wants_heap = true;
+}
+
+static void begin_with_wishes(void)
+{
+  begin_pool();
+  interleave_alone(FIRST, want_heap);
+  interleave_alone(SECOND, want_heap);
+}
+
+static void begin_with_heaps(void)
+{
+  begin_with_wishes();
+  interleave_alone(FIRST, use_medium);
+  interleave_alone(SECOND, use_medium);
+}
+
+/* ---- How it ends ---- */
+
+/* Frees all, as a program does at its end. */
+static void end(void)
+{
+  unsigned live = device_live_count();
+  if (value("live_count") != (int64_t)live) interleave_note("the count of live blocks is wrong in the end");
+  for (unsigned place = 0; place < DEVICE_BLOCKS; place++) give(place, NULL);
+  if (value("live_count") || value("live_bytes")) interleave_note("blocks are counted that are freed");
+  trim();
+  if (device_held_bytes()) interleave_note("the upstream has not everything back after a trim");
+  plugin->destroy(resource);
+  if (device_held_bytes()) interleave_note("the upstream has not everything back");
+  if (device_host_bytes()) interleave_note("host memory is lost");
+}
+
+static void end_full(void)
+{
+  give(8, NULL);
+  get(8, ALL, NULL);
+  end();
+}
+
+static void end_with_one_free(void)
+{
+  if (n_frees != 1) interleave_note("a block is not freed once");
+  end();
+}
+
+static const struct interleave_scenario scenarios[] = {
+    {"pool: a block freed twice", begin_with_shared_block, {free_shared, free_shared}, end_with_one_free, 2},
+    {"pool: a thread's end beside a trim", begin_pool, {use_small_and_end, trim}, end, 2},
+    {"pool: a hit beside a trim", begin_pool, {use_small_twice, trim}, end, 2},
+    {"pool: a hit beside a count", begin_pool, {use_small, count}, end, 2},
+    {"pool: hits beside growth", begin_full_pool, {try_small_twice, get_all}, end_full, 2},
+    {"pool: a hit beside a stream's end", begin_with_stream, {use_small, retire}, end, 2},
+    {"pool: a new stream beside the end of another", begin_with_stream, {use_other_stream, trim}, end, 2},
+    {"pool: a thread's end beside growth", begin_full_pool, {try_small_and_end, get_all}, end_full, 2},
+    {"pool: two ends", begin_pool, {use_small_and_end, use_small_and_end}, end, 2},
+    {"pool: a first cache beside an end", begin_beside_new, {use_small, use_small_and_end}, end, 2},
+    {"pool: each frees the other's block", begin_with_blocks, {give_second_and_get, give_first_and_get}, end, 2},
+    {"pool: a free of the other's block beside a trim", begin_with_blocks, {give_second_and_get, trim}, end, 2},
+    {"pool: two threads get heaps", begin_with_wishes, {use_pair, use_pair}, end, 1},
+    {"pool: a heap beside a trim", begin_with_heaps, {use_pair, trim}, end, 1},
+    {"pool: a heap beside its thread's end", begin_with_heaps, {use_small_and_end, get_large}, end, 2},
+    {"arena: a hit beside a trim", begin_arena, {use_small_twice, trim}, end, 1},
+    {"arena: a hit beside a count", begin_arena, {use_small, count}, end, 2},
+    {"arena: a hit beside a stream's end", begin_arena_with_stream, {use_small, retire}, end, 2},
+    {"arena: each frees the other's block", begin_arena_with_blocks, {give_second_and_get, give_first_and_get}, end, 2},
+    {"arena: a thread's end beside a trim", begin_arena, {use_small_and_end, trim}, end, 1},
+    {"arena: a thread's end beside the free of its block",
+     begin_arena_with_blocks,
+     {use_small_and_end, give_first},
+     end,
+     2},
+    {"arena: a block freed twice", begin_arena_with_shared_block, {free_shared, free_shared}, end_with_one_free, 2},
+};
+
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+static void all_orders_are_right(void **state)
+{
+  unsigned long all = 0;
+  (void)state;
+  interleave_mistake = NO_MISTAKE;
+  for (size_t i = 0; i < SCENARIOS; i++) {
+    unsigned long runs = 0;
+    const char *wrong = interleave_explore(&scenarios[i], &runs);
+    if (wrong) fail_msg("%s: %s", scenarios[i].name, wrong);
+    print_message("%s: %lu orders\n", scenarios[i].name, runs);
+    all += runs;
+  }
+  assert_true(all > 10000);
+}
+
+static void finds_each_mistake(void **state)
+{
+  static const char *const names[] = {[NO_FENCE] = "gates without the fence",
+                                      [NO_WAIT_AT_GATES] = "gates without a wait for who is inside",
+                                      [NO_CLAIM] = "a claim in two steps",
+                                      [WEAK_END] = "a thread's end without release",
+                                      [WEAK_OPENING] = "a gate that opens without release"};
+  (void)state;
+  for (interleave_mistake = NO_MISTAKE + 1; interleave_mistake < MISTAKES; interleave_mistake++)
+    assert_true(interleave_finds(scenarios, SCENARIOS, names[interleave_mistake], NULL));
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(all_orders_are_right),
+      cmocka_unit_test(finds_each_mistake),
+  };
+  return cmocka_run_group_tests_name("interleavings of the pool", tests, NULL, NULL);
+}
