@@ -29,14 +29,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `file` */
 
 static void log_write_line(const char *line, size_t length)
 {
-  int to = output;
-  while (length) {
-    ssize_t written = write(to, line, length);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return; /* there is no place left to report it */
-    line += written;
-    length -= (size_t)written;
-  }
+  (void)output_file_write(output, line, length, NULL); /* there is no place left to report a failure */
 }
 
 static int log_parse_level(const char *word, size_t length)

@@ -8,10 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- Names ---- */
@@ -76,12 +79,82 @@ static bool output_file_is_shared(const char *name)
   return !stat(folder, &status) && status.st_mode & S_IWOTH;
 }
 
+/* Signals that the calling thread does not get meanwhile. */
+struct output_file_signals {
+  sigset_t before; /* the thread's mask */
+  sigset_t ours;   /* those that only a failure of ours can raise */
+};
+
+static void output_file_hold_signals(struct output_file_signals *signals)
+{
+  sigset_t pending;
+  sigemptyset(&signals->ours);
+  sigaddset(&signals->ours, SIGPIPE);
+  sigaddset(&signals->ours, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &signals->ours, &signals->before);
+  sigpending(&pending);
+  if (sigismember(&pending, SIGPIPE)) sigdelset(&signals->ours, SIGPIPE);
+  if (sigismember(&pending, SIGXFSZ)) sigdelset(&signals->ours, SIGXFSZ);
+}
+
+/* Takes the signal back that the failure with errno `code` has raised. Returns `code`. */
+static int output_file_release_signals(const struct output_file_signals *signals, int code)
+{
+  const struct timespec at_once = {0, 0};
+  if (code == EPIPE || code == EFBIG) sigtimedwait(&signals->ours, NULL, &at_once);
+  pthread_sigmask(SIG_SETMASK, &signals->before, NULL);
+  return code;
+}
+
+/* At the file's position for `offset` -1. Writes how many bytes are left into *bytes. */
+static int output_file_write_all(int file, const char *text, size_t *bytes, off_t offset)
+{
+  struct output_file_signals signals;
+  int code = 0;
+  output_file_hold_signals(&signals);
+  while (*bytes) {
+    ssize_t written = offset < 0 ? write(file, text, *bytes) : pwrite(file, text, *bytes, offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) code = written < 0 ? errno : EIO;
+    if (code) break;
+    text += written;
+    *bytes -= (size_t)written;
+    if (offset >= 0) offset += written;
+  }
+  return output_file_release_signals(&signals, code);
+}
+
+int output_file_write(int file, const char *text, size_t bytes, size_t *written_out)
+{
+  size_t left = bytes;
+  int code = output_file_write_all(file, text, &left, -1);
+  if (written_out) *written_out = bytes - left;
+  return code;
+}
+
+int output_file_write_at(int file, const char *text, size_t bytes, uint64_t offset)
+{
+  return output_file_write_all(file, text, &bytes, (off_t)offset);
+}
+
 int output_file_truncate(int file, off_t bytes)
 {
+  struct output_file_signals signals;
   int code;
+  output_file_hold_signals(&signals);
   do code = ftruncate(file, bytes) ? errno : 0;
   while (code == EINTR);
-  return code;
+  return output_file_release_signals(&signals, code);
+}
+
+int output_file_allocate(int file, uint64_t start, uint64_t bytes)
+{
+  struct output_file_signals signals;
+  int code;
+  output_file_hold_signals(&signals);
+  do code = posix_fallocate(file, (off_t)start, (off_t)bytes);
+  while (code == EINTR);
+  return output_file_release_signals(&signals, code);
 }
 
 /* Prepares a file that was opened with O_NONBLOCK. */

@@ -4,6 +4,8 @@
 #define HIPMM_CORE_BASE_OUTPUT_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum output_file_mode {
@@ -32,8 +34,19 @@ int output_file_standard(const char *name);
  * thread-safe. */
 int output_file_open(const char *name, enum output_file_mode mode);
 
-/* Cuts a file off, whatever signal interrupts that. An errno; 0: done. */
+/* The functions below go on after a signal, and return an errno, or 0 when all is done. A pipe that nobody reads any more
+ * (EPIPE) and a limit of the process (RLIMIT_FSIZE: EFBIG) do not end the program by SIGPIPE or SIGXFSZ. */
+
+/* Writes all bytes at the file's position, or at `offset`. Unless written_out is NULL, it gets the bytes that were written,
+ * also after a failure. */
+int output_file_write(int file, const char *text, size_t bytes, size_t *written_out);
+int output_file_write_at(int file, const char *text, size_t bytes, uint64_t offset);
+
+/* Cuts the file off. */
 int output_file_truncate(int file, off_t bytes);
+
+/* Gives the file space for [start, start + bytes). */
+int output_file_allocate(int file, uint64_t start, uint64_t bytes);
 
 /* The reason of errno `code`, for the message about a file that could not be opened. */
 const char *output_file_reason(int code);

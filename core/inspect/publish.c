@@ -7,6 +7,7 @@
 #include "../base/error.h"
 #include "../base/live_format.h"
 #include "../base/log.h"
+#include "../base/output_file.h"
 #include "../base/thread.h"
 #include "inspect.h"
 
@@ -189,7 +190,7 @@ static int publish_open(void)
   publish.descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (publish.descriptor < 0) return errno;
   int code = fcntl(publish.descriptor, F_OFD_SETLK, &whole) ? errno : 0;
-  if (!code) code = posix_fallocate(publish.descriptor, 0, sizeof *publish.file);
+  if (!code) code = output_file_allocate(publish.descriptor, 0, sizeof *publish.file);
   void *file =
       code ? MAP_FAILED : mmap(NULL, sizeof *publish.file, PROT_READ | PROT_WRITE, MAP_SHARED, publish.descriptor, 0);
   if (!code && file == MAP_FAILED) code = errno;

@@ -106,15 +106,9 @@ static void report_put(const char *pattern, const char *text)
   char name[REPORT_NAME_BYTES];
   bool is_name = report_name(pattern, name);
   int file = is_name ? output_file_open(name, report_is_own(pattern) ? OUTPUT_FILE_EMPTY : OUTPUT_FILE_APPEND) : -1;
-  bool is_written = file >= 0;
-  for (size_t left = strlen(text); is_written && left;) {
-    ssize_t written = write(file, text, left);
-    is_written = written > 0 || (written < 0 && errno == EINTR);
-    if (written > 0) text += written, left -= (size_t)written;
-  }
-  int code = errno;
+  int code = file < 0 ? errno : output_file_write(file, text, strlen(text), NULL);
   if (file >= 0) close(file);
-  if (!is_written)
+  if (code || file < 0)
     log_line(HIPMM_LOG_ERROR, "report", "cannot be written: %s%s%s", name, is_name ? ": " : "",
              is_name ? output_file_reason(code) : "");
 }

@@ -58,12 +58,12 @@ static enum hipmm_status share_check_not_cut_up(const struct stack *stack, const
   return HIPMM_OK;
 }
 
-/* Refuses a block of any resource that cuts up the owner's memory, in any stack. */
+/* Refuses a block of any resource that cuts up the owner's memory, in any stack. Of other blocks, *block_out gets what `top`
+ * knows, if it knows any: the owner's block can be larger. */
 static enum hipmm_status share_check_exportable(const struct instance *top, const struct instance *owner,
-                                                const void *ptr)
+                                                const void *ptr, struct hipmm_block *block_out)
 {
-  struct hipmm_block block;
-  enum hipmm_status status = instance_find(top, ptr, &block);
+  enum hipmm_status status = instance_find(top, ptr, block_out);
   if (status == HIPMM_E_NOT_SUPPORTED) status = HIPMM_OK; /* the owner can tell */
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
     if (!status) status = share_check_not_cut_up(stack, owner, ptr);
@@ -76,11 +76,12 @@ enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, co
   struct resource_call call;
   const struct instance *owner = NULL;
   struct hipmm_share_pointer pointer = {.bytes = 0};
+  struct hipmm_block block;
   if (!ptr && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
   enum hipmm_status status = resource_call_begin(resource, pointer_out, "pointer_out", &call);
   if (status) return status;
   status = share_find_owner(call.instance, &owner);
-  if (!status) status = share_check_exportable(call.instance, owner, ptr);
+  if (!status) status = share_check_exportable(call.instance, owner, ptr, &block);
   if (!status) status = owner->resource.ops->sharing->export_pointer(owner->resource.self, ptr, &pointer);
   pointer.magic = HIPMM_SHARE_MAGIC;
   pointer.version = HIPMM_SHARE_VERSION;
@@ -233,6 +234,7 @@ enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, cons
   enum hipmm_status status = resource_call_begin(resource, block_out, "block_out", &call);
   if (status) return status;
   status = share_find_mapped(call.instance, ptr, &block, &owner, &n_chunks);
+  if (!status) status = share_check_exportable(call.instance, owner, ptr, &block);
   if (!status && parts_out && n_chunks > n_parts)
     status =
         error_set(HIPMM_E_SIZE, "the block at %p has %zu parts, and there is room for %zu", ptr, n_chunks, n_parts);

@@ -120,13 +120,7 @@ static void dump_write_file(const struct arena *arena, const char *text, size_t 
                          is_name ? output_file_reason(errno) : "");
     return;
   }
-  while (length) {
-    ssize_t written = write(file, text, length);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;
-    text += written;
-    length -= (size_t)written;
-  }
+  (void)output_file_write(file, text, length, NULL);
   close(file);
 }
 

@@ -65,16 +65,10 @@ bool log_file_lock(const struct log_file *file)
 
 int log_file_write(struct log_file *file, const char *text, size_t bytes)
 {
-  int code = 0;
   int cancel = cancel_forbid(); /* the caller holds a lock */
-  while (bytes && !code) {
-    ssize_t written = write(file->descriptor, text, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) code = written < 0 ? errno : EIO;
-    text += code ? 0 : written;
-    bytes -= code ? 0 : (size_t)written;
-    file->bytes += code ? 0 : (uint64_t)written;
-  }
+  size_t written;
+  int code = output_file_write(file->descriptor, text, bytes, &written);
+  file->bytes += written;
   cancel_allow(cancel);
   return code;
 }

@@ -18,6 +18,7 @@ static struct thread_memory no_memories[THREAD_MEMORIES];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
+static bool has_key;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of the fields of watches */
 static pthread_cond_t call_over = PTHREAD_COND_INITIALIZER;
 static struct thread_watch *watches;
@@ -61,17 +62,21 @@ static void thread_cache_ended(void *number)
 
 static void thread_cache_make_key(void)
 {
-  pthread_key_create(&key, thread_cache_ended); /* without a key, caches live until the pool needs them */
+  has_key = !pthread_key_create(&key, thread_cache_ended);
 }
 
-/* From the system: the caller may be the application's malloc. */
+/* From the system: the caller may be the application's malloc, which pthread_setspecific() may call too. A thread whose end
+ * nobody would be told of remembers nothing. */
 static void thread_cache_make_memories(void)
 {
   pthread_once(&once, thread_cache_make_key);
+  if (!has_key) return;
   void *memories = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memories == MAP_FAILED) return;
   thread_memories = memories;
-  pthread_setspecific(key, (void *)(uintptr_t)thread_number());
+  if (!pthread_setspecific(key, (void *)(uintptr_t)thread_number())) return;
+  thread_memories = NULL;
+  munmap(memories, MEMORY_BYTES);
 }
 
 bool thread_register(void)

@@ -52,7 +52,8 @@ void thread_remember(uint64_t owner, const void *key, void *value);
 /* ---- The end of threads ---- */
 
 /* Gives the calling thread its thread_memories. From then on every watch is notified of the thread's end. False if there
- * is no memory, or the thread has ended: destructors of the program's thread-specific values may run after its end. */
+ * is no memory, the process has no key left for thread-specific values, or the thread has ended: destructors of the program's
+ * thread-specific values may run after its end. */
 bool thread_register(void);
 
 /* Is notified of the end of threads while it is open. The lock of the list of watches is not held while `ended` runs, so

@@ -20,9 +20,7 @@ static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Adds a block of zeros to the file and maps it. An errno; 0: done. */
 static int record_file_map(struct log_file *file, uint64_t *bytes, void **block_out)
 {
-  int code;
-  do code = posix_fallocate(file->descriptor, (off_t)*bytes, RECORD_BLOCK_BYTES);
-  while (code == EINTR);
+  int code = output_file_allocate(file->descriptor, *bytes, RECORD_BLOCK_BYTES);
   if (code) return code;
   void *block = mmap(NULL, RECORD_BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor, (off_t)*bytes);
   if (block == MAP_FAILED) return errno;
@@ -59,7 +57,7 @@ static void record_file_end(struct record_file *file)
 static int record_file_begin(struct record_file *file, struct log_file opened)
 {
   uint64_t bytes = 0;
-  void *head;
+  void *head = NULL;
   int code = output_file_truncate(opened.descriptor, 0);
   if (!code) code = record_file_map(&opened, &bytes, &head);
   if (code) return code;
@@ -132,26 +130,12 @@ struct record_block *record_file_map_block(struct record_file *file, uint32_t th
   return block;
 }
 
-/* An errno; 0: all is written at `offset`. */
-static int record_file_write(int descriptor, const char *at, size_t bytes, uint64_t offset)
-{
-  while (bytes) {
-    ssize_t written = pwrite(descriptor, at, bytes, (off_t)offset);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : EIO;
-    at += written;
-    offset += (uint64_t)written;
-    bytes -= (size_t)written;
-  }
-  return 0;
-}
-
 bool record_file_copy_block(struct record_file *file, const struct record_block *block)
 {
   int cancel = cancel_forbid();
   pthread_mutex_lock(&file->lock);
   if (file->rotate_bytes && file->copied_bytes + RECORD_BLOCK_BYTES > file->rotate_bytes) record_file_rotate(file);
-  int code = record_file_write(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, file->bytes);
+  int code = output_file_write_at(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, file->bytes);
   if (!code) {
     file->bytes += RECORD_BLOCK_BYTES;
     file->copied_bytes += RECORD_BLOCK_BYTES;

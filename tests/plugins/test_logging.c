@@ -3,6 +3,7 @@
  * cannot be written. */
 #include "../support/fixture.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <regex.h>
 #include <sched.h>
@@ -567,12 +568,30 @@ static void goes_on_when_the_disk_is_full(void **state)
   assert_message("No space left");
 }
 
+/* The rows are written when the resource goes. */
+static void goes_on_when_the_reader_of_a_pipe_goes(void **state)
+{
+  char *path = path_in(folder, "pipe");
+  (void)state;
+  assert_int_equal(mkfifo(path, 0600), 0);
+  int reader = open(path, O_RDONLY | O_NONBLOCK);
+  assert_ok(start("pipe", ""));
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  close(reader);
+  for (int i = 0; i < 1000; i++) fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  assert_ok(hipmm_finalize());
+  sigset_t pending;
+  sigpending(&pending);
+  assert_false(sigismember(&pending, SIGPIPE));
+  fixture_start("'stack': ['device']"); /* for the teardown */
+  free(path);
+}
+
 /* Run as another process, where files may not grow beyond a page. */
 static int fill_a_small_file(void)
 {
   const struct rlimit limit = {4096, 4096};
   if (start_over("host", "log.csv", "")) return 1; /* the software device's memory is a file too */
-  signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &limit);
   for (int i = 0; i < 1000; i++) {
     void *ptr;
@@ -937,6 +956,7 @@ int main(int argc, char **argv)
       TEST(says_why_a_file_cannot_be_written),
       TEST(lets_nobody_else_read_a_new_log),
       TEST(goes_on_when_the_disk_is_full),
+      TEST(goes_on_when_the_reader_of_a_pipe_goes),
       TEST(keeps_rows_of_threads_in_true_order),
       TEST(drops_no_row_when_it_is_late),
       TEST(keeps_the_order_of_blocks_that_change_threads),

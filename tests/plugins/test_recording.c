@@ -386,7 +386,6 @@ static int fill_a_small_file(void)
   char graph[600];
   snprintf(graph, sizeof graph, "'stack': [{'type': 'recording', 'file': '%s/log.record'}, 'host']", folder);
   if (fixture_try("", graph)) return 1;
-  signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &limit);
   for (int i = 0; i < 50000; i++) {
     void *ptr;
@@ -434,7 +433,6 @@ static int fill_half_a_block(void)
   int64_t lost = 0;
   snprintf(graph, sizeof graph, "'stack': [{'type': 'recording', 'file': '%s/log.record'}, 'host']", folder);
   if (fixture_try("", graph)) return 1;
-  signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &limit);
   for (int i = 0; i < 50000 && !lost; i++) {
     allocate_and_free_on_streams(&failures);

@@ -573,6 +573,49 @@ static void refuses_a_divided_block(struct hipmm_resource *top, const void *ptr,
  * of others: no address of the sub-allocator's is exported, whether a block is live there or not. */
 static const char *const cut_up[] = {"pool", "arena", "fixed_size", "binning", "monotonic"};
 
+/* Nor with the pool below it: a block of the pool that another resource divides has blocks of others. */
+static void no_mapped_chunk_is_exported_for_a_block(void **state)
+{
+  (void)state;
+  for (size_t i = 0; i < sizeof cut_up / sizeof *cut_up; i++) {
+    char graph[300];
+    struct hipmm_share_block block = {.bytes = 77};
+    struct hipmm_share_part parts[MOST_PARTS];
+    bool is_binning = !strcmp(cut_up[i], "binning");
+    snprintf(
+        graph, sizeof graph,
+        "'resources': {'memory': {'type': 'device', 'handle_type': 'posix_fd'}, 'mapped': {'type': 'pool', 'growth': "
+        "'mapped', 'upstream': 'memory'}, 'top': {'type': '%s', 'upstream': 'mapped'%s}}, 'devices': {'default': "
+        "'top'}",
+        cut_up[i], is_binning ? ", 'bins': [{'size': 4096}]" : "");
+    fixture_start(graph);
+    char *ptr = fixture_allocate(1000, NULL), *other = fixture_allocate(1000, NULL), *first = ptr < other ? ptr : other;
+    assert_int_not_equal(hipmm_share_export_block(NULL, first, &block, parts, MOST_PARTS), HIPMM_OK);
+    assert_status(hipmm_share_export_block(fixture_resource("mapped"), first, &block, NULL, 0), HIPMM_E_POINTER);
+    assert_message("is in a chunk that top cuts up");
+    assert_message("allocate what is to be exported from mapped");
+    assert_int_equal(block.bytes, 77);
+    fixture_free(ptr, 1000, NULL);
+    fixture_free(other, 1000, NULL);
+    assert_ok(hipmm_finalize());
+  }
+  fixture_start(owner); /* for the teardown */
+}
+
+/* The pool's block is larger by what the alignment may need. */
+static void a_block_is_exported_with_its_own_size(void **state)
+{
+  (void)state;
+  fixture_start(
+      "'stack': [{'type': 'aligned', 'alignment': 512}, {'type': 'pool', 'growth': 'mapped'}, {'type': 'device', "
+      "'handle_type': 'posix_fd'}]");
+  void *ptr = fixture_allocate(BYTES, NULL); /* the first of the pool: where the pool's block begins */
+  struct sent_block sent = exported_block(ptr);
+  assert_int_equal(sent.block.bytes, BYTES);
+  close_parts(&sent);
+  fixture_free(ptr, BYTES, NULL);
+}
+
 static void no_chunk_is_exported_for_a_block(void **state)
 {
   (void)state;
@@ -864,6 +907,8 @@ int main(int count, char **arguments)
       TEST(only_a_pool_that_was_made_for_it_is_shared),
       TEST(only_live_blocks_of_the_pool_are_exported),
       TEST(no_chunk_is_exported_for_a_block),
+      TEST(no_mapped_chunk_is_exported_for_a_block),
+      TEST(a_block_is_exported_with_its_own_size),
       TEST(nor_for_one_of_a_resource_made_in_code),
       TEST(what_is_no_pool_is_not_imported),
       TEST(what_is_no_pointer_is_not_imported),

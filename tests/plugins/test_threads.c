@@ -73,6 +73,50 @@ static void keep_nothing_of_a_thread_whose_destructors_use_them(void **state)
   keeps_nothing_of_a_thread("'stack': ['arena', 'device']", "arena", "arenas");
 }
 
+/* ---- Without a key ---- */
+
+enum { MOST_KEYS = 4096 };
+
+static pthread_key_t keys[MOST_KEYS];
+static int n_keys, n_changed;
+
+static void *use_with_values(void *unused)
+{
+  for (int i = 0; i < n_keys; i++) pthread_setspecific(keys[i], &keys[i]);
+  for (int i = 0; i < 3; i++) use(1000);
+  for (int i = 0; i < n_keys; i++) n_changed += pthread_getspecific(keys[i]) != &keys[i];
+  return unused;
+}
+
+/* The program has all keys for thread-specific values that there are. */
+static int be_the_program_without_a_key(const char *type)
+{
+  char graph[100];
+  int64_t reserved_bytes = -1;
+  struct hipmm_resource *resource;
+  while (n_keys < MOST_KEYS && !pthread_key_create(&keys[n_keys], NULL)) n_keys++;
+  snprintf(graph, sizeof graph, "{\"runtime\": \"software\", \"stack\": [\"%s\", \"device\"]}", type);
+  if (hipmm_init_from_string(graph) || hipmm_resource_get_current(&resource)) return 1;
+  for (int i = 0; i < THREADS; i++) run_thread(use_with_values);
+  if (hipmm_resource_trim(resource, 0) || hipmm_resource_query(resource, "reserved_bytes", &reserved_bytes)) return 2;
+  hipmm_resource_release(resource);
+  if (hipmm_finalize() || reserved_bytes) return 3;
+  return n_changed ? 4 : 0;
+}
+
+/* Key 0 is often the program's: a value that hipmm sets without a key of its own would replace the program's. */
+static void leave_the_programs_values_of_threads_alone(void **state)
+{
+  static const char *const types[] = {"pool", "arena"};
+  (void)state;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    const char *const arguments[] = {"without-a-key", types[i], NULL};
+    struct outcome outcome = run_again(arguments, NULL);
+    assert_string_equal(outcome.error, "");
+    assert_int_equal(outcome.status, 0);
+  }
+}
+
 /* ---- Resources that come and go ---- */
 
 static atomic_bool is_over;
@@ -272,10 +316,12 @@ static void leave_no_lock_of_the_core_held(void **state)
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
-int main(void)
+int main(int count, char **arguments)
 {
+  if (count == 3 && !strcmp(arguments[1], "without-a-key")) return be_the_program_without_a_key(arguments[2]);
   const struct CMUnitTest tests[] = {
       TEST(keep_nothing_of_a_thread_whose_destructors_use_them),
+      TEST(leave_the_programs_values_of_threads_alone),
       TEST(come_and_go_while_threads_end),
       TEST(leave_no_lock_held_by_a_cancelled_thread),
       TEST(leave_no_lock_of_a_runtime_held),

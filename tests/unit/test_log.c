@@ -243,6 +243,25 @@ static void writes_into_a_pipe_that_is_read(void **state)
   remove_folder(folder);
 }
 
+static int speaks_on_without_a_reader(const void *variable)
+{
+  int reader = open(strchr(variable, '/'), O_RDONLY | O_NONBLOCK);
+  if (speaks_within_seconds(variable) != 1 || close(reader)) return 2;
+  return speaks_within_seconds(variable);
+}
+
+static void goes_on_when_the_reader_of_a_pipe_goes(void **state)
+{
+  char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
+  (void)state;
+  assert_int_equal(mkfifo(file, 0600), 0);
+  struct outcome outcome = run_forked(speaks_on_without_a_reader, variable);
+  assert_int_equal(outcome.status, 1);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
 static void writes_to_standard_error_by_its_name(void **state)
 {
   (void)state;
@@ -359,9 +378,9 @@ int main(void)
   struct CMUnitTest tests[32] = {
       cmocka_unit_test(appends_to_a_file),
       cmocka_unit_test(expands_the_name_of_the_file),
-      cmocka_unit_test(expands_the_name_of_the_file),
       cmocka_unit_test(does_not_wait_for_a_reader),
       cmocka_unit_test(writes_into_a_pipe_that_is_read),
+      cmocka_unit_test(goes_on_when_the_reader_of_a_pipe_goes),
       cmocka_unit_test(writes_to_standard_error_by_its_name),
       cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
       cmocka_unit_test(shows_control_characters_as_marks),
@@ -369,7 +388,8 @@ int main(void)
       cmocka_unit_test(never_mixes_lines),
       cmocka_unit_test(is_set_up_in_code),
   };
-  size_t n = 9;
+  size_t n = 0;
+  while (tests[n].test_func) n++;
   for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
     tests[n++] = (struct CMUnitTest){
         .name = levels[i].name, .test_func = writes_level, .initial_state = (void *)(uintptr_t)&levels[i]};

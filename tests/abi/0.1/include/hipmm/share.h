@@ -85,7 +85,8 @@ struct hipmm_share_part {
 /* Describes the live block that starts at `ptr`, of `resource` or of one below it. With parts_out NULL nothing is exported,
  * and block_out tells how many parts there are. Otherwise parts_out has room for `n_parts`, and gets a new descriptor for
  * each part, which the caller closes; too little room is HIPMM_E_SIZE. HIPMM_E_NOT_SUPPORTED: the block is in no mapped
- * memory, or its memory was not created for other processes. */
+ * memory, or its memory was not created for other processes. HIPMM_E_POINTER: it is not live, or a resource above the mapped
+ * pool divides it into blocks of its own. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, const void *ptr,
                                                             struct hipmm_share_block *block_out,
                                                             struct hipmm_share_part *parts_out, size_t n_parts);
