@@ -165,11 +165,22 @@ enum hipmm_status storage_new_from(struct hipmm_resource *resource, const void *
   return status;
 }
 
+/* The block may lie in a resource below that is suspended: the runtime would be told of memory that is not there. */
+static enum hipmm_status storage_check_content(const struct storage *storage)
+{
+  const struct instance *suspended = storage->bytes ? instance_suspended_below(instance_from(storage->resource)) : NULL;
+  if (!suspended) return HIPMM_OK;
+  return error_refuse(HIPMM_E_STATE, suspended->node->name,
+                      "cannot read or write {0:bytes}: it is suspended; resume it first (hipmm_resource_resume())",
+                      storage->bytes, 0, 0);
+}
+
 enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_resource *resource, hipmm_stream_t stream,
                                    struct storage **storage_out)
 {
   struct storage *storage = NULL;
-  enum hipmm_status status = storage_new(resource, source->bytes, stream, &storage);
+  enum hipmm_status status = storage_check_content(source);
+  if (!status) status = storage_new(resource, source->bytes, stream, &storage);
   if (status) return status;
   storage->element_bytes = source->element_bytes;
   status =
@@ -297,7 +308,8 @@ static enum hipmm_status storage_check(const struct storage *storage, size_t off
 {
   if (offset > storage->bytes || bytes > storage->bytes - offset) return storage_refuse_range(storage, offset, bytes);
   if (!other && bytes) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
-  return stream_check(storage->device, stream);
+  enum hipmm_status status = stream_check(storage->device, stream);
+  return status || !bytes ? status : storage_check_content(storage);
 }
 
 enum hipmm_status storage_write(struct storage *storage, size_t offset, const void *source, const char *name,

@@ -125,13 +125,24 @@ unsigned instance_access(const struct instance *instance)
   return access;
 }
 
-const struct instance *instance_suspended(const struct instance *instance)
+static const struct instance *instance_first_suspended(const struct instance_links *links, size_t n)
 {
-  const struct instance_links *links = links_of(instance);
-  size_t n = instance->node->plugin->descriptor.role == HIPMM_ROLE_SUB_ALLOCATOR ? links->n_closure : 1;
   for (size_t i = 0; i < n; i++)
     if (atomic_load_explicit(&links->closure[i]->is_suspended, memory_order_relaxed)) return links->closure[i];
   return NULL;
+}
+
+const struct instance *instance_suspended(const struct instance *instance)
+{
+  const struct instance_links *links = links_of(instance);
+  bool keeps_memory = instance->node->plugin->descriptor.role == HIPMM_ROLE_SUB_ALLOCATOR;
+  return instance_first_suspended(links, keeps_memory ? links->n_closure : 1);
+}
+
+const struct instance *instance_suspended_below(const struct instance *instance)
+{
+  const struct instance_links *links = links_of(instance);
+  return instance_first_suspended(links, links->n_closure);
 }
 
 static pthread_mutex_t user_data_lock = PTHREAD_MUTEX_INITIALIZER;

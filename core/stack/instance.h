@@ -151,6 +151,9 @@ unsigned instance_access(const struct instance *instance);
  * of others to divide it, one below; NULL if there is none. */
 const struct instance *instance_suspended(const struct instance *instance);
 
+/* A suspended instance that may have the memory of a block of this one: itself, or any below; NULL if there is none. */
+const struct instance *instance_suspended_below(const struct instance *instance);
+
 /* The program's pointer: set replaces it, and releases the one before; get returns it. */
 void instance_set_user_data(struct instance *instance, struct instance_user_data data);
 void *instance_get_user_data(const struct instance *instance);

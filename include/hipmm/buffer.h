@@ -64,7 +64,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_create_from(struct hipmm_resourc
 /* Creates a buffer with a copy of another buffer's contents, and with a capacity of its size. `resource` may be of
  * another device than the source. `stream` is of the new buffer's device: the caller orders it after the work that
  * writes the source, and orders work that changes or destroys the source after it. The caller waits for the copy if the
- * two devices cannot reach each other's memory and the runtime does not stage copies. */
+ * two devices cannot reach each other's memory and the runtime does not stage copies. HIPMM_E_STATE while the source's
+ * resource, or one that it stands on, is suspended. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_copy(const struct hipmm_buffer *source, struct hipmm_resource *resource,
                                                      hipmm_stream_t stream, struct hipmm_buffer **buffer_out);
 
@@ -95,7 +96,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_shrink_to_fit(struct hipmm_buffe
 
 /* Copy to the buffer from `source`, or from the buffer to `target_out`: memory of the host or of any device. The
  * `_async` functions return when the copy is submitted; the others wait. `offset` and `bytes`, in bytes, must lie
- * within the size. */
+ * within the size. HIPMM_E_STATE while the block's resource, or one that it stands on, is suspended. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_write(struct hipmm_buffer *buffer, size_t offset, const void *source,
                                                       size_t bytes, hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_write_async(struct hipmm_buffer *buffer, size_t offset,
@@ -105,7 +106,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_read(const struct hipmm_buffer *
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_read_async(const struct hipmm_buffer *buffer, size_t offset,
                                                            size_t bytes, hipmm_stream_t stream, void *target_out);
 
-/* Sets `bytes` from `offset` on to the byte `value`, as memset() does. Does not wait. */
+/* Sets `bytes` from `offset` on to the byte `value`, as memset() does, and refuses as these do. Does not wait. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_fill(struct hipmm_buffer *buffer, size_t offset, int value,
                                                      size_t bytes, hipmm_stream_t stream);
 

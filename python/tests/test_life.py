@@ -174,6 +174,9 @@ def test_a_resource_sleeps_and_wakes():
         Buffer(10)
     with pytest.raises(hipmm.StateError, match="kv"):
         Buffer(10, None, hipmm.resource("kv"))
+    for use in (weights.read, lambda: weights.write(b"new"), lambda: weights.fill(0), weights.copy):
+        with pytest.raises(hipmm.StateError, match=r'weights: cannot read or write .*\(hipmm\.wake\("weights"\)\)'):
+            use()
     resources = [resource for stack in hipmm.snapshot()["stacks"] for resource in stack["resources"]]
     assert sum(resource.get("suspended", False) for resource in resources) == 2
     assert hipmm.query("devices/0/weights/saved_bytes") >= len(data)

@@ -6,6 +6,7 @@
 #include "../support/graph_functions.h"
 #include "../support/random.h"
 
+#include <hipmm/buffer.h>
 #include <hipmm/inspect.h>
 #include <hipmm/memory.h>
 #include <hipmm/share.h>
@@ -288,6 +289,31 @@ static void refuses_allocations_from_all_that_stands_on_it(void **state)
   free_to("memory", elsewhere);
   assert_ok(resume("top"));
   for (int i = 0; i < NAMES; i++) free_to(names[i], allocate_from(names[i], 1000));
+}
+
+/* A driver that is told of memory that is not there may take no further call of the process. */
+static void no_content_is_read_or_written_meanwhile(void **state)
+{
+  unsigned char content[1000], read_back[1000] = {0};
+  struct hipmm_buffer *buffer = NULL, *other = NULL, *none = NULL;
+  both_start(state, mapped);
+  for (size_t i = 0; i < sizeof content; i++) content[i] = (unsigned char)(i * 7);
+  assert_ok(hipmm_buffer_create_from(NULL, content, sizeof content, NULL, &buffer));
+  assert_ok(suspend(NULL, HIPMM_CONTENT_KEEP));
+  assert_status(hipmm_buffer_read(buffer, 0, 1000, NULL, read_back), HIPMM_E_STATE);
+  assert_message("cannot read or write 1000 bytes: it is suspended; resume it first");
+  assert_status(hipmm_buffer_write(buffer, 10, content, 3, NULL), HIPMM_E_STATE);
+  assert_status(hipmm_buffer_fill(buffer, 10, 1, 3, NULL), HIPMM_E_STATE);
+  assert_status(hipmm_buffer_copy(buffer, NULL, NULL, &none), HIPMM_E_STATE);
+  assert_null(none);
+  assert_ok(hipmm_buffer_write(buffer, 10, content, 0, NULL));
+  assert_int_equal(fixture_hip()->StreamSynchronize(NULL), 0);
+  assert_ok(resume(NULL));
+  assert_ok(hipmm_buffer_copy(buffer, NULL, NULL, &other));
+  assert_ok(hipmm_buffer_read(other, 0, 1000, NULL, read_back));
+  assert_memory_equal(read_back, content, sizeof content);
+  assert_ok(hipmm_buffer_destroy(buffer));
+  assert_ok(hipmm_buffer_destroy(other));
 }
 
 static void frees_and_trims_meanwhile(void **state)
@@ -993,6 +1019,7 @@ int main(void)
       ONCE(wakes_with_what_others_do_not_use),
       ONCE(refuses_allocations_from_all_that_stands_on_it),
       BOTH(frees_and_trims_meanwhile),
+      BOTH(no_content_is_read_or_written_meanwhile),
       ONCE(tells_that_it_is_suspended),
       BOTH(is_finalized_while_suspended),
       BOTH(replays_a_captured_graph_afterwards),
