@@ -348,6 +348,20 @@ const char *interleave_explore(const struct interleave_scenario *explored, unsig
   return failure;
 }
 
+const char *interleave_explore_all(const struct interleave_scenario *scenarios, size_t n, unsigned long *runs_out)
+{
+  static char text[400];
+  for (size_t i = 0; i < n; i++) {
+    unsigned long runs = 0;
+    const char *wrong = interleave_explore(&scenarios[i], &runs);
+    snprintf(text, sizeof text, "%s: %s", scenarios[i].name, wrong ? wrong : "");
+    if (wrong) return text;
+    printf("# %s: %lu orders\n", scenarios[i].name, runs);
+    *runs_out += runs;
+  }
+  return NULL;
+}
+
 bool interleave_finds(const struct interleave_scenario *scenarios, size_t n, const char *mistake, const char *expected)
 {
   int status = 0;

@@ -38,6 +38,9 @@ struct interleave_scenario {
  * noted, or that both wait for ever. Adds the number of runs. */
 const char *interleave_explore(const struct interleave_scenario *explored, unsigned long *runs_out);
 
+/* The same for several, each of which it prints. What went wrong begins with the name of the scenario. */
+const char *interleave_explore_all(const struct interleave_scenario *scenarios, size_t n, unsigned long *runs_out);
+
 /* Whether the search finds something wrong in one of the scenarios, that begins with `expected` (NULL: anything). Prints it. In a
  * child process, since what a failed run leaves behind is of no use. */
 bool interleave_finds(const struct interleave_scenario *scenarios, size_t n, const char *mistake, const char *expected);
