@@ -101,8 +101,8 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_again(struct po
                                                                        struct request *request, hipmm_stream_t stream,
                                                                        enum hipmm_status status, void **ptr_out)
 {
-  void *arena = thread_heaps_arena(&pool->heaps);
-  if (!arena || !hipmm_is_out_of_memory(status) || thread_heaps_ops()->trim(arena, 0)) return status;
+  if (!hipmm_is_out_of_memory(status) || !thread_heaps_arena(&pool->heaps) || thread_heaps_trim(&pool->heaps))
+    return status;
   return pool_allocate_request(pool, cache, request, stream, ptr_out);
 }
 

@@ -100,6 +100,10 @@ static inline uint64_t chunk_bytes(const struct chunks *chunks, uint32_t id)
   return chunk_of(chunks, id)->granules * chunks->addresses.granule_bytes;
 }
 
+/* The next chunk whose current mapping has a byte in [*at, end), and the address where that mapping begins; CHUNK_NONE if
+ * there is none. *at becomes its end. All of [*at, end) lies in one range. */
+uint32_t chunks_next(const struct chunks *chunks, uint64_t *at, uint64_t end, uint64_t *begin_out);
+
 /* Whether a mapping of the chunk begins at `address`. */
 bool chunk_is_mapped_at(const struct chunks *chunks, uint32_t id, uint64_t address);
 

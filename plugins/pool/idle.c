@@ -18,12 +18,8 @@ uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block)
 {
   uint64_t start, end, begin, bytes = 0;
   if (!idle_whole_granules(chunks, block, &start, &end)) return 0;
-  for (uint64_t at = start; (at = addresses_first(&chunks->addresses, at, end, true)) < end;) {
-    uint64_t size = chunk_bytes(chunks, addresses_chunk_at(&chunks->addresses, at, &begin));
-    if (begin >= start && begin + size <= end) bytes += size;
-    if (begin + size >= end) break;
-    at = begin + size;
-  }
+  for (uint64_t at = start; chunks_next(chunks, &at, end, &begin);)
+    if (begin >= start && at <= end) bytes += at - begin;
   return bytes;
 }
 

@@ -32,12 +32,8 @@ static void suspend_find_exported(struct pool *pool)
   for (uint32_t id = 1; id < blocks->count; id++) {
     const struct block *block = block_of(blocks, id);
     if (block_state(block) <= BLOCK_FREE || !block->is_exported) continue;
-    for (uint64_t at = addresses_round_down(&chunks->addresses, block->start), end = block->start + block->bytes;
-         at < end;) {
-      uint32_t chunk = addresses_chunk_at(&chunks->addresses, at, &at);
-      chunk_of(chunks, chunk)->is_exported = true;
-      at += chunk_bytes(chunks, chunk);
-    }
+    uint64_t at = block->start, end = at + block->bytes, begin;
+    for (uint32_t chunk; (chunk = chunks_next(chunks, &at, end, &begin));) chunk_of(chunks, chunk)->is_exported = true;
   }
 }
 
@@ -81,12 +77,9 @@ static void suspend_drop_idle(struct pool *pool, uint32_t id)
 {
   struct chunks *chunks = &pool->backing.granules.chunks;
   const struct block *block = block_of(&pool->heap.blocks, id);
-  uint64_t start = addresses_round_up(&chunks->addresses, block->start), begin;
-  uint64_t end = addresses_round_down(&chunks->addresses, block->start + block->bytes);
-  for (uint64_t at = start; at < end && (at = addresses_first(&chunks->addresses, at, end, true)) < end;) {
-    uint32_t chunk = addresses_chunk_at(&chunks->addresses, at, &begin);
-    at = begin + chunk_bytes(chunks, chunk);
-    if (begin < start || at > end || !chunk_of(chunks, chunk)->is_away) continue;
+  uint64_t at = block->start, end = at + block->bytes, begin;
+  for (uint32_t chunk; (chunk = chunks_next(chunks, &at, end, &begin));) {
+    if (!block_holds(block, begin, at) || !chunk_of(chunks, chunk)->is_away) continue;
     if (!idle_detach_chunk(chunks, &pool->heap, chunk, id, true)) chunk_destroy(chunks, chunk);
   }
 }
@@ -127,8 +120,7 @@ enum hipmm_status pool_suspend(void *self, enum hipmm_content content)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
                           "the pool has segments, which cannot be given back while blocks in them are allocated; set "
                           "\"growth\": \"mapped\", with the pool directly over a `device` resource");
-  void *arena = thread_heaps_arena(&pool->heaps);
-  enum hipmm_status status = arena ? thread_heaps_ops()->trim(arena, 0) : HIPMM_OK;
+  enum hipmm_status status = thread_heaps_trim(&pool->heaps);
   if (status) return status;
   int cancel = cancel_forbid();
   status = biased_lock_enter(&pool->lock, services);
