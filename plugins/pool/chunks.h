@@ -31,7 +31,7 @@ struct chunks {
   const struct hipmm_mapping *ops;
   bool may_alias; /* a chunk may have several mappings */
   struct held held;
-  bool is_suspended;   /* nothing may be created or mapped (suspend.h) */
+  bool is_suspended;   /* nothing may be created or mapped (suspend.c) */
   uint64_t away_bytes; /* of the memory held: given back, and needed to resume */
   struct chunk *items;
   uint32_t count;    /* records ever used, 0 included */

@@ -114,18 +114,13 @@ enum hipmm_status idle_await_mapping(const struct chunks *chunks, struct heap *h
   return streams_wait_for_device(&heap->streams, user);
 }
 
-enum hipmm_status idle_await(const struct chunks *chunks, struct heap *heap, uint32_t chunk, uint32_t user)
-{
-  enum hipmm_status status = HIPMM_OK;
-  for (uint32_t mapping = 0; !status && (mapping = chunk_next_alias(chunks, chunk, mapping));)
-    status = idle_await_mapping(chunks, heap, mapping, user);
-  return status;
-}
-
 uint32_t idle_obtain_unmapped(struct chunks *chunks, struct heap *heap, uint64_t most, uint32_t user)
 {
-  uint32_t unmapped = chunks_take_unmapped(chunks, most);
-  if (!unmapped || !idle_await(chunks, heap, unmapped, user)) return unmapped;
+  uint32_t unmapped = chunks_take_unmapped(chunks, most), mapping = 0;
+  enum hipmm_status status = HIPMM_OK;
+  while (unmapped && !status && (mapping = chunk_next_alias(chunks, unmapped, mapping)))
+    status = idle_await_mapping(chunks, heap, mapping, user);
+  if (!status) return unmapped;
   chunks_add_unmapped(chunks, unmapped);
   return CHUNK_NONE;
 }

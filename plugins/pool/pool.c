@@ -4,7 +4,6 @@
  * cache.h holds small ones for each thread, stream_order.h knows when a block may be reused, backing.h grows the pool. */
 #include "../../core/base/text.h"
 #include "allocate.h"
-#include "suspend.h"
 
 /* ---- Values ---- */
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* suspend.c: saves what is allocated, gives the physical memory back, and restores both.
+/* suspend.c: a mapped pool without physical memory. The records of blocks and chunks stay as they are, so that every pointer
+ * stays valid: frees work, and memory comes back under the same addresses. The content of allocated blocks is saved in
+ * pinned host memory, or dropped. Idle memory is released first. Blocks that are freed meanwhile get no memory at the
+ * resume.
  *
  * On ROCm (vllm#37533; seen up to 7.2), the driver keeps memory that was unmapped and released as long as its range
  * of addresses is reserved. Other libraries free the reservation and reserve the same addresses again. The pool does
  * not: between the two calls another thread's mmap() can get the addresses, and every pointer into them would be
  * lost. Instead, the pool asks the device for its free memory before and after, and warns if the memory did not come
  * back. On ROCm, growth `auto` maps no memory, so that only a graph that asks for mapped memory gets there. */
-#include "suspend.h"
 #include "../../core/base/cancel.h"
 #include "allocate.h"
 #include "idle.h"
