@@ -16,9 +16,9 @@
  * few merges. */
 enum { CACHE_BLOCK_BYTES = 4096, CACHE_BINS = CACHE_BLOCK_BYTES / HIPMM_ALIGNMENT + 1 };
 
-/* Aligned, so that threads share neither a cache line nor the one that is fetched with it. */
+/* Aligned, so that threads share no cache line. */
 struct cache {
-  _Alignas(128) struct gate gate;
+  _Alignas(64) struct gate gate;
   uint32_t stream; /* its id; STREAM_READY: the cache is not in use */
   hipmm_stream_t handle;
   uint64_t thread;           /* the owner; 0: none */
