@@ -112,10 +112,12 @@ static void cache_flush_bin(struct cache *cache, struct heap *heap, uint32_t *bi
   *bin = BLOCK_NONE;
 }
 
-/* Flushes bins in turn until at most `bytes` are left. */
+/* Flushes bins in turn, those of larger blocks first, until at most `bytes` are left. In the other order cupy_frames needs
+ * 1.0591 times what it requests at most, not 1.0570 (doc/performance.md). */
 static void cache_flush_to(struct cache *cache, struct heap *heap, uint64_t bytes)
 {
-  while (cache->bytes > bytes) cache_flush_bin(cache, heap, &cache->bins[cache->next_bin++ % CACHE_BINS]);
+  while (cache->bytes > bytes)
+    cache_flush_bin(cache, heap, &cache->bins[CACHE_BINS - 1 - cache->next_bin++ % CACHE_BINS]);
 }
 
 void cache_make_room(struct cache *cache, struct heap *heap, uint64_t bytes)
