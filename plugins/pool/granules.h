@@ -26,7 +26,8 @@ enum hipmm_status granules_open(struct granules *granules, struct heap *heap, co
 enum effort {
   EFFORT_SLACK, /* new ones, as far as the slack allows */
   EFFORT_MOVE,  /* idle ones */
-  EFFORT_GROW   /* idle ones, and new ones where there are none */
+  EFFORT_GROW,  /* idle ones, and new ones where there are none */
+  EFFORT_FILL   /* the same, and new ones may be large */
 };
 
 /* Commits the request's part of the best fit of the uncommitted blocks that are ready for its stream, and allocates there,
