@@ -86,6 +86,23 @@ def to_numpy(buffer: Buffer, dtype: Any = "u1", shape: Any = None, stream: Any =
     return array
 
 
+def array(source: Buffer | View, dtype: Any = None, copy: bool | None = None) -> Any:
+    """__array__(), which NumPy calls where the buffer protocol fails: for memory that the host does not reach, and for other
+    orders than C's."""
+    import numpy
+
+    if isinstance(source, Buffer):
+        check_host_access(source)
+    elif source.__dlpack_device__()[0] not in (_CPU, _CUDA_HOST, _ROCM_HOST):
+        raise BufferError(f"the memory of {source!r} is not accessible to the host; copy it with hipmm.Buffer.copy_of()")
+    found = numpy.asarray(memoryview(source)) if isinstance(source, Buffer) else numpy.from_dlpack(source)
+    if dtype is None or found.dtype == dtype:
+        return found.copy() if copy else found
+    if copy is False:
+        raise BufferError(f"an array of {dtype} of elements of {found.dtype} needs a copy")
+    return found.astype(dtype)
+
+
 def rebuild(kind: type[Buffer], data: Any) -> Buffer:
     return kind.copy_of(data)
 

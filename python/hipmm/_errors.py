@@ -13,7 +13,7 @@ class Error(Exception):
     hip_code: int = 0  #: the runtime's error behind it; 0 if none
     line: int = 0  #: of a syntax error in a graph, from 1; 0 if none
     column: int = 0
-    file: str = ""  #: the graph's file, or "<string>"; empty if none
+    file: str = ""  #: the graph's file; empty if none, as for a dict
     path: str = ""  #: the JSON pointer of the invalid value; empty if none
     resource: str = ""  #: the name of the resource that failed; empty if none
 
@@ -105,6 +105,8 @@ _ADVICE = {
     "hipmm_get() reads it": "hipmm.get() reads it",
     "get it with hipmm_resource_get_by_name()": "get it with hipmm.resource(name)",
     "fork before hipmm_init()": "fork before hipmm.init()",
+    "is not suspended": "is awake, not suspended; hipmm.sleep() has to come before",
+    "<string>": "a dict",
 }
 
 
@@ -120,6 +122,9 @@ def make(
     device: int | None,
 ) -> Error:
     """The exception for an error record. Called by the extension, which knows the device of some calls."""
+    if file == "<string>":  # a dict, whose text no one has seen
+        message = message.removeprefix(f"<string>:{line}:{column}: ").removeprefix("<string>: ")
+        message, file, line, column = f"the graph: {message}", "", 0, 0
     asleep = resource or message.partition(": ")[0]
     place = "" if device is None else f", device={device}"
     message = message.replace("(hipmm_resource_resume())", f'(hipmm.wake("{asleep}"{place}))')

@@ -8,6 +8,7 @@ PyTypeObject *resource_type;
 
 struct resource {
   PyObject_HEAD struct hipmm_resource *resource;
+  PyObject *weakrefs;
 };
 
 static struct hipmm_resource *resource_of(PyObject *self)
@@ -45,6 +46,7 @@ static void resource_dealloc(PyObject *self)
 {
   PyTypeObject *type = Py_TYPE(self);
   freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+  if (((struct resource *)self)->weakrefs) PyObject_ClearWeakRefs(self);
   PyThreadState *thread = call_enter();
   api.resource_release(resource_of(self));
   call_leave(thread, HIPMM_OK);
@@ -313,8 +315,11 @@ static PyGetSetDef resource_properties[] = {
     {"device", resource_get_device, NULL, "The device.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
+static PyMemberDef resource_members[] = WEAK_REFERENCES(struct resource);
+
 static PyType_Slot resource_slots[] = {{Py_tp_doc, "A resource of a stack, from hipmm.resource() or hipmm.create()."},
                                        {Py_tp_dealloc, (void *)resource_dealloc},
+                                       {Py_tp_members, resource_members},
                                        {Py_tp_repr, (void *)resource_repr},
                                        {Py_tp_hash, (void *)resource_hash},
                                        {Py_tp_richcompare, (void *)resource_compare},

@@ -192,8 +192,9 @@ def test_a_resource_sleeps_and_wakes():
 
 @pytest.mark.graph({**TWO_POOLS, "runtime": {"type": "software", "devices": 2}})
 def test_what_cannot_sleep_says_why():
-    with pytest.raises(hipmm.StateError, match="not suspended"):
-        hipmm.wake("kv")
+    for awake in (lambda: hipmm.wake("kv"), hipmm.resource("kv").wake):
+        with pytest.raises(hipmm.StateError, match=r"kv: is awake, not suspended; hipmm\.sleep\(\) has to come before"):
+            awake()
     hipmm.sleep("kv", True)
     with pytest.raises(hipmm.StateError, match="suspended already") as error:
         hipmm.sleep("kv")
