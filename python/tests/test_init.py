@@ -53,7 +53,7 @@ def test_a_wrong_graph_says_where(tmp_path):
 
 
 @pytest.mark.graph(None)
-def test_an_error_of_a_dict_has_a_path_and_no_line():
+def test_an_error_of_a_dict_has_a_path_and_no_line(tmp_path):
     with pytest.raises(hipmm.ConfigError, match='^the graph: /stack/0: unknown type "pol"; did you mean') as caught:
         hipmm.init({"stack": ["pol", "device"]})
     assert (caught.value.file, caught.value.line, caught.value.column, caught.value.path) == ("", 0, 0, "/stack/0")
@@ -64,9 +64,11 @@ def test_an_error_of_a_dict_has_a_path_and_no_line():
     with pytest.raises(hipmm.ConfigError, match="^the graph: /stack: 3 is not a list"):
         hipmm.init({"stack": 3})
     hipmm.init({"runtime": "software", "stack": ["device"]})
+    file = tmp_path / "hipmm.json"
+    file.write_text('{ "runtime": "software", "stack": ["pool", "device"] }')
     with pytest.raises(hipmm.StateError, match="a dict") as caught:
-        hipmm.init({"runtime": "software", "stack": ["pool", "device"]})
-    assert "<string>" not in str(caught.value)
+        hipmm.init(file)
+    assert "<string>" not in str(caught.value) and str(file) in str(caught.value)
 
 
 def test_advice_names_functions_of_python():
