@@ -4,6 +4,7 @@ extension, which imports this when it is first needed."""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -104,7 +105,8 @@ def array(source: Buffer | View, dtype: Any = None, copy: bool | None = None) ->
 
 
 def rebuild(kind: type[Buffer], data: Any) -> Buffer:
-    return kind.copy_of(data)
+    """A Buffer of a class whose own __new__() may want other arguments."""
+    return copy_of(functools.partial(Buffer.__new__, kind), data)
 
 
 def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
@@ -113,7 +115,11 @@ def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
         import pickle
 
         data = pickle.PickleBuffer(data)
-    return rebuild, (type(buffer), data)
+    kind = type(buffer)
+    if kind is Buffer:
+        return rebuild, (kind, data)
+    state = buffer.__getstate__() if hasattr(buffer, "__getstate__") else getattr(buffer, "__dict__", None)
+    return rebuild, (kind, data), state
 
 
 # ---- Copies of arrays

@@ -13,7 +13,7 @@ class Error(Exception):
     hip_code: int = 0  #: the runtime's error behind it; 0 if none
     line: int = 0  #: of a syntax error in a graph, from 1; 0 if none
     column: int = 0
-    file: str = ""  #: the graph's file; empty if none, as for a dict
+    file: str = ""  #: the graph's file, "<string>" for a dict, "<options>" for options in code; empty if none
     path: str = ""  #: the JSON pointer of the invalid value; empty if none
     resource: str = ""  #: the name of the resource that failed; empty if none
 
@@ -109,6 +109,9 @@ _ADVICE = {
     "<string>": "a dict",
 }
 
+# Texts that the package made of a dict, whose lines no one has seen.
+_TEXTS = {"<string>": "the graph", "<options>": "the options"}
+
 
 def make(
     status: int,
@@ -122,9 +125,9 @@ def make(
     device: int | None,
 ) -> Error:
     """The exception for an error record. Called by the extension, which knows the device of some calls."""
-    if file == "<string>":  # a dict, whose text no one has seen
-        message = message.removeprefix(f"<string>:{line}:{column}: ").removeprefix("<string>: ")
-        message, file, line, column = f"the graph: {message}", "", 0, 0
+    for source, what in _TEXTS.items():
+        if message.startswith(source):
+            message = what + message.removeprefix(source).removeprefix(f":{line}:{column}")
     asleep = resource or message.partition(": ")[0]
     place = "" if device is None else f", device={device}"
     message = message.replace("(hipmm_resource_resume())", f'(hipmm.wake("{asleep}"{place}))')

@@ -108,6 +108,9 @@ int stream_from(PyObject *object, hipmm_stream_t *stream_out);
 /* None (NULL: the resource in force on the current device) or a Resource. */
 int resource_from(PyObject *object, struct hipmm_resource **resource_out);
 
+/* An address, from an int. */
+int address_from(PyObject *object, void **ptr_out);
+
 /* A device; None is the current one. */
 int device_from(PyObject *object, int *device_out);
 

@@ -17,7 +17,10 @@ struct stream {
 static int stream_from_int(PyObject *number, hipmm_stream_t *stream_out)
 {
   *stream_out = PyLong_AsVoidPtr(number);
-  return !*stream_out && PyErr_Occurred() ? -1 : 0;
+  if (*stream_out || !PyErr_Occurred()) return 0;
+  if (PyErr_ExceptionMatches(PyExc_OverflowError))
+    PyErr_Format(PyExc_OverflowError, "%R is not the handle of a stream", number);
+  return -1;
 }
 
 /* The CUDA stream protocol: (version, handle), from a method or an attribute. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Buffer: sizes, contents, arrays of NumPy, the protocols, pickles, threads."""
 
+import copy
 import ctypes
 import gc
 import pickle
@@ -275,6 +276,26 @@ def test_copies_of_what_is_no_plain_memory():
     assert Buffer.copy_of(numpy.empty((0, 3))).nbytes == 0
     for dates in (numpy.array([["2020", "2021"]], "M8[ns]"), numpy.array(5, "m8[s]")):
         numpy.testing.assert_array_equal(Buffer.copy_of(dates).to_numpy(dates.dtype, dates.shape), dates)
+
+
+class _Named(Buffer):
+    def __new__(cls, name):
+        self = super().__new__(cls, 3)
+        self.name = name
+        return self
+
+    def __init__(self, name):
+        pass
+
+
+def test_copies_of_a_subclass_have_its_attributes():
+    named = _Named("weights")
+    named.write(b"abc")
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        back = pickle.loads(pickle.dumps(named, protocol))
+        assert (type(back), back.name, back.read()) == (_Named, "weights", b"abc")
+    for back in (copy.copy(named), copy.deepcopy(named)):
+        assert (type(back), back.name, back.read(), back.ptr != named.ptr) == (_Named, "weights", b"abc", True)
 
 
 def test_objects_have_weak_references():

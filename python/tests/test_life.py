@@ -145,6 +145,13 @@ def test_a_program_writes_the_report_that_its_graph_names(run, tmp_path):
         (tmp_path / "report.3.json").unlink()
 
 
+def test_an_exception_passes_through_using_after_finalize():
+    with pytest.raises(KeyError, match="mine"):
+        with hipmm.using(hipmm.resource("pool")):
+            hipmm.finalize()
+            raise KeyError("mine")
+
+
 # ---- Sleep and wake
 
 TWO_POOLS = {
