@@ -255,7 +255,8 @@ def sleep(which: str | Resource | None = None, keep: bool = True, device: int | 
 
 def wake(which: str | Resource | None = None, device: int | None = None) -> None:
     """Gives a resource that sleeps its memory again, under the same addresses and with what sleep() saved. Raises
-    MemoryError if the device is full: then it sleeps on, nothing is lost, and wake() can be called again."""
+    MemoryError if the device is full: then it sleeps on, nothing is lost, and wake() can be called again; StateError if it is
+    awake."""
     _on(which, device).wake()
 
 

@@ -106,7 +106,8 @@ def array(source: Buffer | View, dtype: Any = None, copy: bool | None = None) ->
 
 def rebuild(kind: type[Buffer], data: Any) -> Buffer:
     """A Buffer of a class whose own __new__() may want other arguments."""
-    return copy_of(functools.partial(Buffer.__new__, kind), data)
+    buffer: Buffer = copy_of(functools.partial(Buffer.__new__, kind), data)
+    return buffer
 
 
 def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
