@@ -57,8 +57,9 @@ def _is_of_host(buffer: Buffer) -> bool:
 
 
 def check_host_access(buffer: Buffer) -> None:
-    """Raises BufferError for memory that only devices reach."""
+    """Raises BufferError for memory that only devices reach, and StateError where there is none: its resource sleeps."""
     if not _is_of_host(buffer):
+        buffer.read(0, min(1, buffer.nbytes))
         raise BufferError(
             f"the memory of {buffer!r} is not accessible to the host; copy it with read() or to_numpy(), or use a "
             "resource of the type managed or pinned"

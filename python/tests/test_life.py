@@ -5,6 +5,7 @@ import json
 import os
 import re
 
+import numpy
 import pytest
 
 import hipmm
@@ -181,7 +182,8 @@ def test_a_resource_sleeps_and_wakes():
         Buffer(10)
     with pytest.raises(hipmm.StateError, match="kv"):
         Buffer(10, None, hipmm.resource("kv"))
-    for use in (weights.read, lambda: weights.write(b"new"), lambda: weights.fill(0), weights.copy):
+    views = (lambda: memoryview(weights), lambda: numpy.asarray(weights), lambda: kv.write(weights))
+    for use in (weights.read, lambda: weights.write(b"new"), lambda: weights.fill(0), weights.copy, *views):
         with pytest.raises(hipmm.StateError, match=r'weights: cannot read or write .*\(hipmm\.wake\("weights"\)\)'):
             use()
     resources = [resource for stack in hipmm.snapshot()["stacks"] for resource in stack["resources"]]
