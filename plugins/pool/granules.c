@@ -7,6 +7,10 @@
 /* To create so many chunks takes longer than to ask whether they are available. */
 enum { MANY_CHUNKS = 16 };
 
+/* A request has at most about so many new chunks where its holes are large: each costs driver calls, however small it is. A
+ * chunk of which a part is used later on holds no more than this part of such a request. */
+enum { MOST_CHUNKS = 1024 };
+
 /* While there is slack, memory is added in steps of at least this part of what is held. */
 enum { STEP_SHARE = 128 };
 
@@ -67,6 +71,7 @@ struct target {
   uint32_t id;
   struct block *block;
   uint32_t stream; /* that will use it */
+  uint64_t bytes;  /* of the request */
   uint64_t end;    /* of the request, a multiple of the granule */
   enum effort effort;
   bool may_be_pending;  /* chunks may come from blocks that are pending on `stream` */
@@ -135,16 +140,25 @@ static enum hipmm_status granules_detach_idle(struct chunks *chunks, struct heap
   return status;
 }
 
-/* Creates a chunk for the hole: for all of it, if chunks may be so large. */
-static enum hipmm_status granules_create(struct granules *granules, const struct hole *hole, uint32_t *chunk_out)
+/* The most granules of a chunk for a request of so many bytes. */
+static uint64_t granules_chunk_limit(const struct granules *granules, uint64_t request_bytes)
 {
-  uint64_t most = slack_chunk_limit(&granules->slack, &granules->chunks);
+  uint64_t limit = slack_chunk_limit(&granules->slack, &granules->chunks);
+  uint64_t least = request_bytes / MOST_CHUNKS / granules->chunks.addresses.granule_bytes;
+  return limit > least ? limit : least;
+}
+
+/* Creates a chunk for the hole: for all of it, if chunks may be so large. */
+static enum hipmm_status granules_create(struct granules *granules, const struct target *target,
+                                         const struct hole *hole, uint32_t *chunk_out)
+{
+  uint64_t most = granules_chunk_limit(granules, target->bytes);
   return chunk_create(&granules->chunks, hole->granules < most ? hole->granules : most, chunk_out);
 }
 
 /* The same within the slack, and a step larger where addresses behind the hole are uncommitted too. */
-static enum hipmm_status granules_create_in_slack(struct granules *granules, const struct hole *hole,
-                                                  uint32_t *chunk_out)
+static enum hipmm_status granules_create_in_slack(struct granules *granules, const struct target *target,
+                                                  const struct hole *hole, uint32_t *chunk_out)
 {
   struct chunks *chunks = &granules->chunks;
   uint64_t growth = slack_growth(&granules->slack, chunks) / chunks->addresses.granule_bytes;
@@ -153,7 +167,7 @@ static enum hipmm_status granules_create_in_slack(struct granules *granules, con
   if (wanted.granules < step) wanted.granules = step;
   if (wanted.granules > hole->fit) wanted.granules = hole->fit;
   if (wanted.granules > growth) wanted.granules = growth; /* the hole is not larger */
-  return granules_create(granules, &wanted, chunk_out);
+  return granules_create(granules, target, &wanted, chunk_out);
 }
 
 /* Obtains a chunk for the hole: an unmapped one, an idle one, or a new one. */
@@ -167,10 +181,10 @@ static enum hipmm_status granules_obtain_chunk(struct granules *granules, struct
     *chunk_out = unmapped;
     return HIPMM_OK;
   }
-  if (target->effort == EFFORT_SLACK) return granules_create_in_slack(granules, hole, chunk_out);
+  if (target->effort == EFFORT_SLACK) return granules_create_in_slack(granules, target, hole, chunk_out);
   enum hipmm_status status = granules_detach_idle(chunks, heap, target, hole->fit, chunk_out, pending_out);
   if (!status) granules->moves++;
-  return status && target->effort == EFFORT_GROW ? granules_create(granules, hole, chunk_out) : status;
+  return status && target->effort == EFFORT_GROW ? granules_create(granules, target, hole, chunk_out) : status;
 }
 
 /* Maps the chunk at the address, in uncommitted granules of the target. Unmaps alias mappings that are in the way. */
@@ -263,7 +277,7 @@ static enum hipmm_status granules_check_available(void *self, const struct heap 
   uint64_t idle = chunks->held.bytes - heap->live_bytes;
   if (request->bytes <= idle) return HIPMM_OK;
   uint64_t more = request->bytes - idle;
-  if (more / chunks->addresses.granule_bytes < MANY_CHUNKS * slack_chunk_limit(&granules->slack, chunks))
+  if (more / chunks->addresses.granule_bytes < MANY_CHUNKS * granules_chunk_limit(granules, request->bytes))
     return HIPMM_OK;
   /* A capture forbids the calls that would tell. */
   if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK;
@@ -283,6 +297,7 @@ static enum hipmm_status granules_commit_request(struct granules *granules, stru
   struct target target = {.id = id,
                           .block = block_of(&heap->blocks, id),
                           .stream = request->stream,
+                          .bytes = request->bytes,
                           .end = addresses_round_up(&chunks->addresses, end),
                           .effort = effort,
                           .may_be_pending = granules_may_be_pending(granules, heap, request->stream)};

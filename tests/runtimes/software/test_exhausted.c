@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* ---- Failures: the functions of libc that the device calls, by the linker's --wrap ---- */
 
@@ -15,12 +16,21 @@ static bool fails_now(void)
   return until_failure && !--until_failure;
 }
 
+void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t n, size_t bytes);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t bytes);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+  if (!fails_now()) return __real_mmap(address, bytes, protection, flags, fd, offset);
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
 
 void *__wrap_malloc(size_t bytes)
 {
@@ -127,6 +137,33 @@ static void work_is_in_its_stream_or_was_refused(void **state)
   assert_ok(hipFree(memory));
 }
 
+/* A process that has all the mappings which the kernel allows can still unmap memory. */
+static void memory_is_unmapped_whatever_is_left(void **state)
+{
+  enum { BYTES = 2 * MIB };
+  const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                           .location = {hipMemLocationTypeDevice, 0}};
+  const hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
+  (void)state;
+  hipMemGenericAllocationHandle_t handle;
+  char *start;
+  assert_ok(hipMemCreate(&handle, BYTES, &properties, 0));
+  assert_ok(hipMemAddressReserve((void **)&start, BYTES, 0, NULL, 0));
+  for (int i = 0; i < 3; i++) {
+    assert_in_range(FAIL_EACH_STEP(hipMemMap(start, BYTES, 0, handle, 0)), 1, 5);
+    assert_ok(hipMemSetAccess(start, BYTES, &access, 1));
+    if (i) assert_true(is_filled(start, i, BYTES));
+    assert_ok(hipMemset(start, i + 1, BYTES));
+    assert_ok(hipDeviceSynchronize());
+    until_failure = 1;
+    assert_ok(hipMemUnmap(start, BYTES));
+    until_failure = 0;
+    assert_hip(hipMemset(start, 9, BYTES), hipErrorInvalidValue);
+  }
+  assert_ok(hipMemAddressFree(start, BYTES));
+  assert_ok(hipMemRelease(handle));
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -136,6 +173,7 @@ int main(void)
        NULL},
       {"work is in its stream or was refused (stepped)", work_is_in_its_stream_or_was_refused, start_stepped, finish,
        NULL},
+      {"memory is unmapped whatever is left", memory_is_unmapped_whatever_is_left, start_threads, finish, NULL},
   };
   return cmocka_run_group_tests_name("software: no host memory", tests, NULL, NULL);
 }
