@@ -3,6 +3,7 @@
  * allocates: the program may be out of memory, or inside of malloc(). */
 #include "hooks.h"
 
+#include "../core/base/output_file.h"
 #include "../core/base/text.h"
 
 #include <errno.h>
@@ -112,7 +113,7 @@ static void message_write_arguments(const char *format, va_list arguments)
   if (more < 0) line[HEAD] = '\0';
   size_t length = text_make_plain(line);
   line[length++] = '\n';
-  if (write(STDERR_FILENO, line, length) < 0) errno = saved; /* there is no other place for it */
+  output_file_write(STDERR_FILENO, line, length, NULL); /* there is no other place for it */
   errno = saved;
 }
 

@@ -63,24 +63,20 @@ static void report_ends_write(const struct report_text *text)
 {
   static atomic_bool was_written;
   char name[OUTPUT_FILE_NAME_BYTES];
-  const char *where = report_ends_where(), *at = text->start;
-  size_t left = text->used;
-  bool is_own = strstr(where, "%p") && !atomic_exchange(&was_written, true); /* what it has is of another run */
-  bool is_file = strcmp(where, "-") != 0, is_name = !is_file || output_file_expand(where, -1, name);
-  int file = !is_file  ? STDERR_FILENO
-             : is_name ? output_file_open(name, is_own ? OUTPUT_FILE_EMPTY : OUTPUT_FILE_APPEND)
-                       : -1;
-  if (file < 0)
-    message_write("the report cannot be written: %s%s%s", name, is_name ? ": " : "",
-                  is_name ? output_file_reason(errno) : "");
-  while (file >= 0 && left) {
-    ssize_t written = write(file, at, left);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;
-    at += written;
-    left -= (size_t)written;
+  const char *where = report_ends_where();
+  if (!strcmp(where, "-")) {
+    output_file_write(STDERR_FILENO, text->start, text->used, NULL); /* there is no other place for it */
+    return;
   }
-  if (is_file && file >= 0) close(file);
+  bool is_own = strstr(where, "%p") && !atomic_exchange(&was_written, true); /* what it has is of another run */
+  if (!output_file_expand(where, -1, name)) {
+    message_write("the report cannot be written: %s", name);
+    return;
+  }
+  int file = output_file_open(name, is_own ? OUTPUT_FILE_EMPTY : OUTPUT_FILE_APPEND);
+  int code = file < 0 ? errno : output_file_write(file, text->start, text->used, NULL);
+  if (code) message_write("the report cannot be written: %s: %s", name, output_file_reason(code));
+  if (file >= 0) close(file);
 }
 
 /* ---- In the thread, or in a thread that exits ---- */

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* The files of the controller of memory. */
 struct host_memory_version {
@@ -118,4 +120,38 @@ uint64_t host_memory_available(const char *root)
   if (left < least) least = left;
   left = host_memory_left_by(root, &version_2);
   return left < least ? left : least;
+}
+
+/* ---- Limits of mappings ---- */
+
+/* The file has a line for each mapping. */
+static uint64_t host_limits_count_mappings(const char *root)
+{
+  char path[4096], text[4096];
+  uint64_t n = 0;
+  size_t length;
+  snprintf(path, sizeof path, "%s/proc/self/maps", root);
+  FILE *file = fopen(path, "re");
+  if (!file) return 0;
+  while ((length = fread(text, 1, sizeof text, file)))
+    for (size_t i = 0; i < length; i++) n += text[i] == '\n';
+  fclose(file);
+  return n;
+}
+
+void host_limits_read(const char *root, struct host_limits *limits_out)
+{
+  char path[4096];
+  struct rlimit addresses;
+  uint64_t pages;
+  *limits_out = (struct host_limits){host_limits_count_mappings(root), UINT64_MAX, UINT64_MAX};
+  snprintf(path, sizeof path, "%s/proc/sys/vm/max_map_count", root);
+  host_memory_read(path, "", &limits_out->most_mappings);
+  if (limits_out->mappings > limits_out->most_mappings)
+    limits_out->mappings = limits_out->most_mappings; /* the kernel's own */
+  snprintf(path, sizeof path, "%s/proc/self/statm", root);
+  if (getrlimit(RLIMIT_AS, &addresses) || addresses.rlim_cur == RLIM_INFINITY || !host_memory_read(path, "", &pages))
+    return;
+  uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+  limits_out->addresses_left = used < addresses.rlim_cur ? addresses.rlim_cur - used : 0;
 }

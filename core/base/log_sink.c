@@ -30,21 +30,34 @@ bool log_sink_wants(enum hipmm_log_level level)
   return (int)level <= atomic_load_explicit(&highest_level, memory_order_acquire);
 }
 
+/* Also when the sink ends its thread. What the thread calls at its end is not refused. */
+static void log_sink_leave(void *outer)
+{
+  lock_order_leave_program();
+  lifecycle_unbar(outer);
+  pthread_rwlock_unlock(&lock);
+}
+
+static void log_sink_call(enum hipmm_log_level level, const char *about, const char *message)
+{
+  const char *outer = lifecycle_bar("a log sink", false);
+  lock_order_enter_program();
+  pthread_cleanup_push(log_sink_leave, (void *)outer);
+  sink(sink_arg, level, about ? about : "", message);
+  pthread_cleanup_pop(1);
+}
+
 void log_sink_write(enum hipmm_log_level level, const char *about, const char *message)
 {
   if (lifecycle_barred_by() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
+  struct hipmm_error before = {.struct_size = sizeof before};
+  hipmm_last_error(&before); /* of the call that writes the line */
   pthread_rwlock_rdlock(&lock);
-  if (sink && log_sink_wants(level)) {
-    struct hipmm_error before = {.struct_size = sizeof before};
-    hipmm_last_error(&before); /* of the call that writes the line */
-    const char *outer = lifecycle_bar("a log sink", false);
-    lock_order_enter_program();
-    sink(sink_arg, level, about ? about : "", message);
-    lock_order_leave_program();
-    lifecycle_unbar(outer);
-    error_set_located(&before);
-  }
-  pthread_rwlock_unlock(&lock);
+  if (sink && log_sink_wants(level))
+    log_sink_call(level, about, message);
+  else
+    pthread_rwlock_unlock(&lock);
+  error_set_located(&before);
 }
 
 static void (*_Atomic watcher)(void);

@@ -111,6 +111,16 @@ bool output_is_quiet(void);
 /* Writes text on `stream` with control characters made visible, since it may come from a file. */
 void output_text(FILE *stream, const char *text);
 
+/* Opens the file for a result that the user names; "-" is standard output. NULL with errno. */
+FILE *output_open_result(const char *name);
+
+/* Closes what output_open_result() returned, unless it is standard output. `is_written`: all was, so far; else errno has the
+ * reason. False if something could not be written; the error was printed. */
+bool output_close_result(const char *command, const char *name, FILE *file, bool is_written);
+
+/* Whether `option`, NULL if not given, leaves standard output to a result with that name. False: the error was printed. */
+bool output_spares_result(const char *command, const char *name, const char *option);
+
 /* Closes standard output. Returns `status`, or CMD_BAD if something could not be written: with a
  * message, unless the reader has gone, as `head` does when it has read enough. */
 int output_finish(int status);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* output.c: results on standard output, messages on standard error. A failed write always changes the exit
  * status. */
+#include "../base/output_file.h"
 #include "../base/text.h"
 #include "cmd.h"
 
@@ -85,6 +86,41 @@ int output_finish(int status)
   if (!failed) return status;
   if (has_reader) say("cannot write to standard output%s%s", code ? ": " : "", code ? strerror(code) : "");
   return CMD_BAD;
+}
+
+static bool output_is_standard(const char *name)
+{
+  return strcmp(name, "-") == 0;
+}
+
+FILE *output_open_result(const char *name)
+{
+  if (output_is_standard(name)) return stdout;
+  int descriptor = output_file_open(name, OUTPUT_FILE_RESULT);
+  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+  int code = errno;
+  if (!file && descriptor >= 0) close(descriptor);
+  errno = code;
+  return file;
+}
+
+bool output_close_result(const char *command, const char *name, FILE *file, bool is_written)
+{
+  if (file == stdout) return is_written || ferror(stdout); /* output_finish() prints it */
+  int code = errno;
+  if (file && fclose(file) && is_written) {
+    is_written = false;
+    code = errno;
+  }
+  if (!is_written) say("%s: cannot write \"%s\": %s", command, name, output_file_reason(code));
+  return is_written;
+}
+
+bool output_spares_result(const char *command, const char *name, const char *option)
+{
+  if (!name || !output_is_standard(name) || !option) return true;
+  say("%s: --output - and %s both write to standard output; name a file for one", command, option);
+  return false;
 }
 
 json_t *output_json_string(const char *text)

@@ -3,12 +3,14 @@
  * that divides memory of a source, or a source whose memory no resource divides. The figures are not of one moment,
  * since other threads go on. */
 #include "../base/error.h"
+#include "../base/host_memory.h"
 #include "../base/text.h"
 #include "../base/units.h"
 #include "../runtime/hip.h"
 #include "neighbours.h"
 #include "stack.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +175,28 @@ static void holders_write_all(struct message *message, const struct holders *hol
                   units_format_bytes((uint64_t)rest, held, sizeof held));
 }
 
+/* Why the allocation failed although the device has the memory. A part of what failed may be undone by now, so the process has
+ * fewer mappings than it had. */
+static void holders_write_obstacle(struct message *message, size_t bytes, size_t unused)
+{
+  char more[UNITS_BYTES];
+  struct host_limits limits;
+  host_limits_read("", &limits);
+  if (limits.mappings >= limits.most_mappings - limits.most_mappings / 16)
+    holders_write(message,
+                  "; this process has %" PRIu64 " of the %" PRIu64 " memory mappings that the kernel allows; raise "
+                  "the limit with sysctl vm.max_map_count",
+                  limits.mappings, limits.most_mappings);
+  else if (bytes > limits.addresses_left)
+    holders_write(message, "; this process may have only %s more of address space; raise the limit with ulimit -v",
+                  units_format_bytes(limits.addresses_left, more, sizeof more));
+  else if (bytes <= unused)
+    holders_write(message,
+                  "; what is free would be enough, but lies in pieces, or the runtime has reached another limit");
+  else
+    holders_write(message, "; what is free and idle would be enough, but lies in pieces between used memory");
+}
+
 /* Other processes, the driver, and what the program has from the runtime itself hold the rest of the device. */
 static void holders_write_device(struct message *message, const struct holders *holders, int device, size_t bytes)
 {
@@ -199,7 +223,7 @@ static void holders_write_device(struct message *message, const struct holders *
                   units_format_bytes(bytes, first, sizeof first),
                   units_format_bytes(bytes - available, second, sizeof second));
   else
-    holders_write(message, "; what is free and idle would be enough, but lies in pieces between used memory");
+    holders_write_obstacle(message, bytes, unused);
 }
 
 void holders_explain(const struct exhausted *exhausted, size_t bytes)

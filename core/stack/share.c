@@ -257,6 +257,12 @@ static enum hipmm_status share_check_block(const struct hipmm_share_block *block
                        (unsigned long long)parts[i].bytes);
     bytes += parts[i].bytes;
   }
+  if (block->offset % HIPMM_ALIGNMENT)
+    return error_set(
+        HIPMM_E_ARGUMENT,
+        "the block says that it starts at offset %llu, and a block starts at a multiple of %d bytes: it was "
+        "not exported by hipmm_share_export_block()",
+        (unsigned long long)block->offset, HIPMM_ALIGNMENT);
   if (block->bytes && block->offset < bytes && block->bytes <= bytes - block->offset) return HIPMM_OK;
   return error_set(HIPMM_E_ARGUMENT,
                    "the block says that it has %llu bytes at offset %llu of %llu: it was not exported by "

@@ -6,6 +6,7 @@
  * A block that overlaps a live one is reported and not freed: to free it could free the live one. */
 #include "../../core/base/lock_order.h"
 #include "../../core/base/text.h"
+#include "../common/program_calls.h"
 #include "../common/source.h"
 #include "ranges.h"
 
@@ -16,36 +17,35 @@ struct callback_options {
 struct callback {
   const struct hipmm_services *services;
   const struct hipmm_allocator *allocator;
+  uint64_t number; /* for program_calls.h */
   struct ranges ranges;
 };
 
 /* ---- Calling the program ---- */
 
-/* A call of this thread into the program, and the enclosing call. */
+/* A call of this thread into the program. */
 struct callback_call {
   const struct callback *owner;
-  struct callback_call *outer;
+  unsigned before;
   int previous_device;
 };
 
-static _Thread_local struct callback_call *callback_calls;
-
 static enum hipmm_status callback_enter(const struct callback *self, struct callback_call *call)
 {
-  for (const struct callback_call *outer = callback_calls; outer; outer = outer->outer)
-    if (outer->owner == self)
-      return self->services->refuse(
-          self->services, HIPMM_E_STATE,
-          "called by its own allocator: the program's functions must not allocate from this resource", 0, 0, 0);
-  *call = (struct callback_call){self, callback_calls, self->services->enter_device(self->services)};
-  callback_calls = call;
+  if (program_calls_bar(self->number))
+    return self->services->refuse(
+        self->services, HIPMM_E_STATE,
+        "called by its own allocator: the program's functions must not allocate from this resource, nor leave by "
+        "longjmp() or an exception",
+        0, 0, 0);
+  *call = (struct callback_call){self, program_calls_enter(self->number), self->services->enter_device(self->services)};
   self->services->enter_program(self->services);
   return HIPMM_OK;
 }
 
 static void callback_leave(const struct callback_call *call)
 {
-  callback_calls = call->outer;
+  program_calls_leave(call->before);
   call->owner->services->leave_program(call->owner->services);
   call->owner->services->leave_device(call->owner->services, call->previous_device);
 }
@@ -211,6 +211,7 @@ static enum hipmm_status callback_create(const struct hipmm_services *services, 
   if (!self) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   self->services = services;
   self->allocator = wanted->allocator;
+  self->number = program_calls_new_owner();
   ranges_open(&self->ranges, services);
   *self_out = self;
   return HIPMM_OK;

@@ -8,6 +8,7 @@
  * thread_safe, refuse what the function asks of them (../common/biased_lock.h). A failure inside of the function leaves
  * its own reason in place of the upstream's. */
 #include "../../core/base/lock_order.h"
+#include "../common/program_calls.h"
 
 #include <hipmm/plugin.h>
 
@@ -22,41 +23,26 @@ struct failure_callback_options {
 struct failure_callback {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
+  uint64_t number;                      /* for program_calls.h */
   pthread_mutex_t lock;                 /* failure */
   struct hipmm_failure_handler failure; /* the program's function */
   atomic_uint_fast64_t calls, rescues, failures;
 };
 
-/* A running call of the program's function in this thread. The function may call that of another resource. */
-struct failure_call {
-  const struct failure_callback *resource;
-  const struct failure_call *outer;
-};
-
-static _Thread_local const struct failure_call *innermost_call;
-
-static bool failure_callback_is_calling(const struct failure_callback *resource)
-{
-  const struct failure_call *call = innermost_call;
-  while (call && call->resource != resource) call = call->outer;
-  return call != NULL;
-}
-
 /* Calls the program's function, which may be replaced meanwhile. True: try again. */
 static bool failure_callback_call(struct failure_callback *self, size_t bytes)
 {
-  const struct failure_call call = {.resource = self, .outer = innermost_call};
   pthread_mutex_lock(&self->lock);
   struct hipmm_failure_handler failure = self->failure;
   pthread_mutex_unlock(&self->lock);
   atomic_fetch_add_explicit(&self->calls, 1, memory_order_relaxed);
-  innermost_call = &call;
+  unsigned before = program_calls_enter(self->number);
   self->services->enter_program(self->services);
   lock_order_enter_program();
   int again = failure.callback(failure.arg, bytes);
   lock_order_leave_program();
   self->services->leave_program(self->services);
-  innermost_call = call.outer;
+  program_calls_leave(before);
   return again != 0;
 }
 
@@ -64,7 +50,7 @@ static enum hipmm_status failure_callback_retry(struct failure_callback *self, e
                                                 size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   if (hipmm_is_tried_again(self->services, status)) return status;
-  while (hipmm_is_out_of_memory(status) && !failure_callback_is_calling(self) && failure_callback_call(self, bytes))
+  while (hipmm_is_out_of_memory(status) && !program_calls_bar(self->number) && failure_callback_call(self, bytes))
     status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
   atomic_fetch_add_explicit(status ? &self->failures : &self->rescues, 1, memory_order_relaxed);
   return status;
@@ -129,6 +115,7 @@ static enum hipmm_status failure_callback_create(const struct hipmm_services *se
   if (!self) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the resource itself");
   self->services = services;
   self->upstream = upstreams[0];
+  self->number = program_calls_new_owner();
   self->failure = *given->callback;
   pthread_mutex_init(&self->lock, NULL);
   *self_out = self;

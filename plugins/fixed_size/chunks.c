@@ -53,25 +53,30 @@ static size_t chunks_records_bytes(uint32_t n_records)
   return sizes_round_up(n_records * sizeof(struct fixed_record), PAGE_BYTES);
 }
 
-/* A slot without a chunk that has records for exactly `n_blocks`, or no records yet. */
-static uint32_t chunks_unused_slot(const struct fixed *fixed, uint32_t n_blocks)
+/* The link to a slot without a chunk that has records for exactly `n_blocks`; it is 0 if there is none. A class has few
+ * sizes, so the search is short. */
+static uint32_t *chunks_unused_link(struct fixed *fixed, uint32_t n_blocks)
 {
-  uint32_t slot = fixed->n_slots;
-  for (uint32_t i = 0; fixed->n_chunks < fixed->n_slots && i < fixed->n_slots; i++) {
-    const struct fixed_chunk *chunk = &fixed->chunks[i];
-    if (!chunk->n_blocks && (chunk->n_records == n_blocks || !chunk->n_records)) return i;
-  }
-  return slot;
+  uint32_t *link = &fixed->unused[31 - __builtin_clz(n_blocks)];
+  while (*link && fixed->chunks[*link - 1].n_records != n_blocks) link = &fixed->chunks[*link - 1].next_unused;
+  return link;
 }
 
-static bool chunks_make_records(struct fixed *fixed, uint32_t slot, uint32_t n_blocks)
+static void chunks_add_unused(struct fixed *fixed, uint32_t slot)
 {
-  struct fixed_chunk *chunk = &fixed->chunks[slot];
-  if (chunk->n_records) return true;
+  uint32_t *first = &fixed->unused[31 - __builtin_clz(fixed->chunks[slot].n_records)];
+  fixed->chunks[slot].next_unused = *first;
+  *first = slot + 1;
+}
+
+/* Adds an unused slot with new records. */
+static bool chunks_make_records(struct fixed *fixed, uint32_t n_blocks)
+{
+  struct fixed_chunk *chunk = &fixed->chunks[fixed->n_slots];
   chunk->records = fixed->services->host_allocate(fixed->services, chunks_records_bytes(n_blocks));
   if (!chunk->records) return false;
   chunk->n_records = n_blocks;
-  if (slot == fixed->n_slots) fixed->n_slots++;
+  chunks_add_unused(fixed, fixed->n_slots++);
   return true;
 }
 
@@ -118,13 +123,13 @@ static enum hipmm_status chunks_refuse_host_memory(const struct fixed *fixed, ui
 static enum hipmm_status chunks_add(struct fixed *fixed, uint32_t n_blocks, hipmm_stream_t stream,
                                     struct fixed_chain *chain_out)
 {
-  uint32_t slot = chunks_unused_slot(fixed, n_blocks);
   uint64_t bytes = n_blocks * fixed->block_bytes;
   void *ptr = NULL;
-  if (slot == FIXED_MOST_CHUNKS)
+  uint32_t *link = chunks_unused_link(fixed, n_blocks);
+  if (!*link && fixed->n_slots == FIXED_MOST_CHUNKS)
     return fixed->services->refuse(fixed->services, HIPMM_E_OUT_OF_MEMORY,
                                    "cannot have more than {0} chunks; raise blocks_per_chunk", FIXED_MOST_CHUNKS, 0, 0);
-  if (!chunks_make_records(fixed, slot, n_blocks)) return chunks_refuse_host_memory(fixed, n_blocks);
+  if (!*link && !chunks_make_records(fixed, n_blocks)) return chunks_refuse_host_memory(fixed, n_blocks);
   int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(fixed->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   cancel_allow(cancel);
@@ -133,6 +138,9 @@ static enum hipmm_status chunks_add(struct fixed *fixed, uint32_t n_blocks, hipm
     hipmm_upstream_deallocate(fixed->upstream, ptr, bytes, HIPMM_ALIGNMENT, stream);
     return chunks_refuse_host_memory(fixed, n_blocks);
   }
+  link = chunks_unused_link(fixed, n_blocks);
+  uint32_t slot = *link - 1;
+  *link = fixed->chunks[slot].next_unused;
   chunks_enter(fixed, slot, (uintptr_t)ptr);
   *chain_out = chunks_chain_of(fixed, slot);
   return HIPMM_OK;
@@ -172,6 +180,7 @@ static enum hipmm_status chunks_release(struct fixed *fixed, uint32_t slot)
   fixed->records_bytes -= chunks_records_bytes(chunk->n_blocks);
   fixed->reserved_bytes -= bytes;
   chunk->n_blocks = 0;
+  chunks_add_unused(fixed, slot);
   address_map_discard(&fixed->starts, chunk->start, bytes);
   host_pages_discard(chunk->records, chunks_records_bytes(chunk->n_records));
   return HIPMM_OK;

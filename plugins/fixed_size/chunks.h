@@ -24,6 +24,7 @@ struct fixed_chunk {
   uint64_t start;
   struct fixed_record *records;
   uint32_t n_records, n_blocks;
+  uint32_t next_unused; /* slot + 1, in a slot without a chunk: the next one of its class; 0: none */
   uint32_t ready_count; /* blocks that no work uses; of chunks_release_idle() */
   bool is_leaving;
 };

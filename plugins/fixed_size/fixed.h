@@ -13,7 +13,7 @@
 #include "../common/sizes.h"
 #include "../common/stream_order.h"
 
-enum { FIXED_MOST_BLOCKS_PER_CHUNK = 4096 };
+enum { FIXED_MOST_BLOCKS_PER_CHUNK = 4096, FIXED_CHUNK_CLASSES = 13 };
 
 struct fixed_record; /* of a block */
 struct fixed_chunk;
@@ -36,6 +36,8 @@ struct fixed {
   uint32_t next_poll;         /* the stream where the next search for completed work starts */
   uint32_t *order;            /* slots of chunks, by address */
   uint32_t n_chunks, n_slots;
+  uint32_t
+      unused[FIXED_CHUNK_CLASSES]; /* slots + 1 without a chunk, by the binary logarithm of their records' number */
   uint32_t n_blocks;
   uint64_t records_bytes; /* host memory of the records of `n_blocks` */
   uint64_t reserved_bytes, peak_reserved_bytes;

@@ -24,7 +24,8 @@ static inline void held_set_maximum(struct held *held, uint64_t maximum_bytes)
 enum effort {
   EFFORT_SLACK, /* new memory, although other memory is idle, as far as the slack allows */
   EFFORT_MOVE,  /* held memory that is mapped elsewhere */
-  EFFORT_GROW   /* the same, and new memory if that is not enough */
+  EFFORT_GROW,  /* the same, and new memory if that is not enough */
+  EFFORT_FILL   /* the same, and chunks may be large */
 };
 
 struct backing_ops {

@@ -29,8 +29,8 @@ static enum hipmm_status explain_maximum(const struct backing *backing, const st
                            backing_bytes(backing), available, headroom, most);
 }
 
-enum hipmm_status explain_failure(const struct backing *backing, const struct heap *heap, enum hipmm_status status,
-                                  const struct request *request)
+static enum hipmm_status explain_memory(const struct backing *backing, const struct heap *heap,
+                                        enum hipmm_status status, const struct request *request)
 {
   const struct hipmm_services *services = heap->blocks.services;
   if (status == HIPMM_E_LIMIT && (backing->ops->moves || request_fit_bytes(request) > explain_headroom(backing)))
@@ -44,6 +44,16 @@ enum hipmm_status explain_failure(const struct backing *backing, const struct he
                                  "block) after waiting for all streams; the upstream cannot provide more",
                            request->requested, backing_bytes(backing), backing_free_bytes(backing, heap),
                            backing->ops->available_bytes(backing->self, heap));
+}
+
+enum hipmm_status explain_failure(const struct backing *backing, const struct heap *heap, enum hipmm_status status,
+                                  const struct request *request)
+{
+  const struct hipmm_services *services = heap->blocks.services;
+  status = explain_memory(backing, heap, status, request);
+  if (!hipmm_is_out_of_memory(status) || request->alignment == HIPMM_ALIGNMENT) return status;
+  return services->explain(services, status, "an alignment of {0:bytes} can need a hole of {1:bytes}",
+                           request->alignment, request_fit_bytes(request), 0, 0);
 }
 
 enum hipmm_status explain_exhausted_records(const struct backing *backing, const struct heap *heap,

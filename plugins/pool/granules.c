@@ -7,9 +7,8 @@
 /* To create so many chunks takes longer than to ask whether they are available. */
 enum { MANY_CHUNKS = 16 };
 
-/* A request has at most about so many new chunks where its holes are large: each costs driver calls, however small it is. A
- * chunk of which a part is used later on holds no more than this part of such a request. */
-enum { MOST_CHUNKS = 1024 };
+/* The initial size has at most about so many chunks: it is for a program that knows what it needs, and begins at once. */
+enum { MOST_CHUNKS = 4096 };
 
 /* While there is slack, memory is added in steps of at least this part of what is held. */
 enum { STEP_SHARE = 128 };
@@ -71,7 +70,6 @@ struct target {
   uint32_t id;
   struct block *block;
   uint32_t stream; /* that will use it */
-  uint64_t bytes;  /* of the request */
   uint64_t end;    /* of the request, a multiple of the granule */
   enum effort effort;
   bool may_be_pending;  /* chunks may come from blocks that are pending on `stream` */
@@ -140,19 +138,13 @@ static enum hipmm_status granules_detach_idle(struct chunks *chunks, struct heap
   return status;
 }
 
-/* The most granules of a chunk for a request of so many bytes. */
-static uint64_t granules_chunk_limit(const struct granules *granules, uint64_t request_bytes)
-{
-  uint64_t limit = slack_chunk_limit(&granules->slack, &granules->chunks);
-  uint64_t least = request_bytes / MOST_CHUNKS / granules->chunks.addresses.granule_bytes;
-  return limit > least ? limit : least;
-}
-
 /* Creates a chunk for the hole: for all of it, if chunks may be so large. */
 static enum hipmm_status granules_create(struct granules *granules, const struct target *target,
                                          const struct hole *hole, uint32_t *chunk_out)
 {
-  uint64_t most = granules_chunk_limit(granules, target->bytes);
+  uint64_t most = slack_chunk_limit(&granules->slack, &granules->chunks);
+  uint64_t fill = target->block->uncommitted / MOST_CHUNKS;
+  if (target->effort == EFFORT_FILL && most < fill) most = fill;
   return chunk_create(&granules->chunks, hole->granules < most ? hole->granules : most, chunk_out);
 }
 
@@ -184,7 +176,7 @@ static enum hipmm_status granules_obtain_chunk(struct granules *granules, struct
   if (target->effort == EFFORT_SLACK) return granules_create_in_slack(granules, target, hole, chunk_out);
   enum hipmm_status status = granules_detach_idle(chunks, heap, target, hole->fit, chunk_out, pending_out);
   if (!status) granules->moves++;
-  return status && target->effort == EFFORT_GROW ? granules_create(granules, target, hole, chunk_out) : status;
+  return status && target->effort >= EFFORT_GROW ? granules_create(granules, target, hole, chunk_out) : status;
 }
 
 /* Maps the chunk at the address, in uncommitted granules of the target. Unmaps alias mappings that are in the way. */
@@ -277,7 +269,7 @@ static enum hipmm_status granules_check_available(void *self, const struct heap 
   uint64_t idle = chunks->held.bytes - heap->live_bytes;
   if (request->bytes <= idle) return HIPMM_OK;
   uint64_t more = request->bytes - idle;
-  if (more / chunks->addresses.granule_bytes < MANY_CHUNKS * granules_chunk_limit(granules, request->bytes))
+  if (more / chunks->addresses.granule_bytes < MANY_CHUNKS * slack_chunk_limit(&granules->slack, chunks))
     return HIPMM_OK;
   /* A capture forbids the calls that would tell. */
   if (streams_any_captured(&heap->streams, request->stream)) return HIPMM_OK;
@@ -297,7 +289,6 @@ static enum hipmm_status granules_commit_request(struct granules *granules, stru
   struct target target = {.id = id,
                           .block = block_of(&heap->blocks, id),
                           .stream = request->stream,
-                          .bytes = request->bytes,
                           .end = addresses_round_up(&chunks->addresses, end),
                           .effort = effort,
                           .may_be_pending = granules_may_be_pending(granules, heap, request->stream)};

@@ -51,7 +51,7 @@ from ._hipmm import Buffer, Resource, Stream, View, flush_log, register_allocato
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, SupportsIndex
 
     from .profiler import Profile, Records, Statistics
 
@@ -181,6 +181,15 @@ def resource(name: str | None = None, device: int | None = None) -> Resource:
     return _hipmm.get_resource(device, name)
 
 
+def _on(which: str | Resource | None, device: int | None) -> Resource:
+    """The resource of a name, or the one that was given, which must be on the device, if one is named."""
+    if not isinstance(which, Resource):
+        return resource(which, device)
+    if device is not None and device != which.device:
+        raise ArgumentError(f"{which!r} is on device {which.device}, not on device {device}")
+    return which
+
+
 def create(
     type: str,
     *upstreams: Resource,
@@ -205,7 +214,7 @@ def set_resource(resource: Resource | None, device: int | None = None) -> Resour
     """Puts a resource in force on its device (None: the graph's, on `device`), and returns the one that was."""
     if resource is not None and not isinstance(resource, Resource):
         raise TypeError(f'set_resource() takes a hipmm.Resource, such as hipmm.resource("name"), or None, not {resource!r}')
-    return _hipmm.set_resource(device if resource is None else resource.device, resource)
+    return _hipmm.set_resource(device if resource is None else _on(resource, device).device, resource)
 
 
 def reset_resource(device: int | None = None) -> None:
@@ -227,7 +236,9 @@ class using:
         return self._resource
 
     def __exit__(self, *_: object) -> None:
-        set_resource(self._previous.pop())
+        previous = self._previous.pop()
+        if _hipmm.is_initialized():  # after finalize() none is in force
+            set_resource(previous)
 
 
 def sleep(which: str | Resource | None = None, keep: bool = True, device: int | None = None) -> None:
@@ -239,16 +250,17 @@ def sleep(which: str | Resource | None = None, keep: bool = True, device: int | 
     MemoryError if the host has too little memory (nothing sleeps then), StateError if it sleeps already, NotSupportedError
     if there is no such pool.
     """
-    (which if isinstance(which, Resource) else resource(which, device)).sleep(keep)
+    _on(which, device).sleep(keep)
 
 
 def wake(which: str | Resource | None = None, device: int | None = None) -> None:
     """Gives a resource that sleeps its memory again, under the same addresses and with what sleep() saved. Raises
-    MemoryError if the device is full: then it sleeps on, nothing is lost, and wake() can be called again."""
-    (which if isinstance(which, Resource) else resource(which, device)).wake()
+    MemoryError if the device is full: then it sleeps on, nothing is lost, and wake() can be called again; StateError if it is
+    awake."""
+    _on(which, device).wake()
 
 
-def allocate(nbytes: int, stream: Any = None, resource: Resource | None = None) -> Buffer:
+def allocate(nbytes: SupportsIndex, stream: Any = None, resource: Resource | None = None) -> Buffer:
     """A Buffer: allocate(n) is Buffer(n)."""
     return Buffer(nbytes, stream, resource)
 
@@ -366,7 +378,7 @@ def set_log_sink(function: Callable[[str, str, str], object] | None, level: str 
     """Gives lines of hipmm's log to function(level, about, message), up to a level ("error" to "trace"); None: to none.
 
     The function is called on Python's main thread, soon after; flush_log() calls it now. It may use hipmm. An exception
-    in it is shown and ignored.
+    in it is shown and ignored. Lines that it causes by its own use of hipmm are not given to it.
     """
     if level not in _LEVELS:
         raise ValueError(f"unknown level {level!r}; one of {', '.join(_LEVELS)}")

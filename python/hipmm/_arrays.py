@@ -4,6 +4,7 @@ extension, which imports this when it is first needed."""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -56,8 +57,9 @@ def _is_of_host(buffer: Buffer) -> bool:
 
 
 def check_host_access(buffer: Buffer) -> None:
-    """Raises BufferError for memory that only devices reach."""
+    """Raises BufferError for memory that only devices reach, and StateError where there is none: its resource sleeps."""
     if not _is_of_host(buffer):
+        buffer.read(0, min(1, buffer.nbytes))
         raise BufferError(
             f"the memory of {buffer!r} is not accessible to the host; copy it with read() or to_numpy(), or use a "
             "resource of the type managed or pinned"
@@ -86,8 +88,27 @@ def to_numpy(buffer: Buffer, dtype: Any = "u1", shape: Any = None, stream: Any =
     return array
 
 
+def array(source: Buffer | View, dtype: Any = None, copy: bool | None = None) -> Any:
+    """__array__(), which NumPy calls where the buffer protocol fails: for memory that the host does not reach, and for other
+    orders than C's."""
+    import numpy
+
+    if isinstance(source, Buffer):
+        check_host_access(source)
+    elif source.__dlpack_device__()[0] not in (_CPU, _CUDA_HOST, _ROCM_HOST):
+        raise BufferError(f"the memory of {source!r} is not accessible to the host; copy it with hipmm.Buffer.copy_of()")
+    found = numpy.asarray(memoryview(source)) if isinstance(source, Buffer) else numpy.from_dlpack(source)
+    if dtype is None or found.dtype == dtype:
+        return found.copy() if copy else found
+    if copy is False:
+        raise BufferError(f"an array of {dtype} of elements of {found.dtype} needs a copy")
+    return found.astype(dtype)
+
+
 def rebuild(kind: type[Buffer], data: Any) -> Buffer:
-    return kind.copy_of(data)
+    """A Buffer of a class whose own __new__() may want other arguments."""
+    buffer: Buffer = copy_of(functools.partial(Buffer.__new__, kind), data)
+    return buffer
 
 
 def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
@@ -96,7 +117,11 @@ def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
         import pickle
 
         data = pickle.PickleBuffer(data)
-    return rebuild, (type(buffer), data)
+    kind = type(buffer)
+    if kind is Buffer:
+        return rebuild, (kind, data)
+    state = buffer.__getstate__() if hasattr(buffer, "__getstate__") else getattr(buffer, "__dict__", None)
+    return rebuild, (kind, data), state
 
 
 # ---- Copies of arrays

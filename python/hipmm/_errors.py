@@ -13,7 +13,7 @@ class Error(Exception):
     hip_code: int = 0  #: the runtime's error behind it; 0 if none
     line: int = 0  #: of a syntax error in a graph, from 1; 0 if none
     column: int = 0
-    file: str = ""  #: the graph's file, or "<string>"; empty if none
+    file: str = ""  #: the graph's file, "<string>" for a dict, "<options>" for options in code; empty if none
     path: str = ""  #: the JSON pointer of the invalid value; empty if none
     resource: str = ""  #: the name of the resource that failed; empty if none
 
@@ -105,7 +105,12 @@ _ADVICE = {
     "hipmm_get() reads it": "hipmm.get() reads it",
     "get it with hipmm_resource_get_by_name()": "get it with hipmm.resource(name)",
     "fork before hipmm_init()": "fork before hipmm.init()",
+    "is not suspended": "is awake, not suspended; hipmm.sleep() has to come before",
+    "<string>": "a dict",
 }
+
+# Texts that the package made of a dict, whose lines no one has seen.
+_TEXTS = {"<string>": "the graph", "<options>": "the options"}
 
 
 def make(
@@ -120,6 +125,9 @@ def make(
     device: int | None,
 ) -> Error:
     """The exception for an error record. Called by the extension, which knows the device of some calls."""
+    for source, what in _TEXTS.items():
+        if message.startswith(source):
+            message = what + message.removeprefix(source).removeprefix(f":{line}:{column}")
     asleep = resource or message.partition(": ")[0]
     place = "" if device is None else f", device={device}"
     message = message.replace("(hipmm_resource_resume())", f'(hipmm.wake("{asleep}"{place}))')

@@ -105,7 +105,7 @@ def use(graph: Any = None) -> Any:
 def region(resource: str | hipmm.Resource, device: int | None = None) -> hipmm.using:
     """with region("weights"): the resource, or the one of this name on `device` (None: the current one), is in force on
     its device: for all threads, so that the backward pass has it too."""
-    return hipmm.using(hipmm.resource(resource, device) if isinstance(resource, str) else resource)
+    return hipmm.using(hipmm._on(resource, device) if isinstance(resource, (str, hipmm.Resource)) else resource)
 
 
 # ---- Figures

@@ -56,11 +56,29 @@ int buffer_stream(const struct buffer *self, PyObject *given, hipmm_stream_t *st
   return 0;
 }
 
+/* The collector of garbage looks only at a Buffer that refers to something, or may: one of a subclass. */
+static void buffer_track(struct buffer *self)
+{
+  if (!PyObject_GC_IsTracked((PyObject *)self)) PyObject_GC_Track(self);
+}
+
+/* There is no tp_clear: a cycle has an object of Python that breaks it, and a Buffer frees its memory before its stream
+ * may go. */
+static int buffer_traverse(PyObject *object, visitproc visit, void *arg)
+{
+  struct buffer *self = (struct buffer *)object;
+  Py_VISIT(self->stream);
+  Py_VISIT(self->owner);
+  Py_VISIT(Py_TYPE(object));
+  return 0;
+}
+
 static void buffer_keep_stream(struct buffer *self, PyObject *given)
 {
   if (!given || given == Py_None) return;
   PyObject *before = self->stream;
   self->stream = Py_NewRef(given);
+  buffer_track(self);
   Py_XDECREF(before);
 }
 
@@ -70,7 +88,11 @@ static struct buffer *buffer_make(PyTypeObject *type)
 {
   struct buffer *self = dead;
   if (type != buffer_type) return (struct buffer *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-  if (!self) return (struct buffer *)buffer_allocate(type, 0);
+  if (!self) {
+    self = (struct buffer *)buffer_allocate(type, 0);
+    if (self) PyObject_GC_UnTrack(self);
+    return self;
+  }
   dead = (struct buffer *)self->owner;
   n_dead--;
   self->owner = NULL;
@@ -136,6 +158,8 @@ static PyObject *buffer_new(PyTypeObject *type, PyObject *args, PyObject *names)
 static void buffer_dealloc(PyObject *object)
 {
   struct buffer *self = (struct buffer *)object;
+  if (self->stream || self->owner || Py_TYPE(object) != buffer_type) PyObject_GC_UnTrack(object);
+  if (self->weakrefs) PyObject_ClearWeakRefs(object);
   call_destroy_buffer(self->buffer);
   Py_XDECREF(self->stream);
   Py_XDECREF(self->owner);
@@ -257,6 +281,7 @@ static int buffer_set_owner(PyObject *self, PyObject *owner, void *unused)
   (void)unused;
   PyObject *before = ((struct buffer *)self)->owner;
   ((struct buffer *)self)->owner = Py_XNewRef(owner);
+  buffer_track((struct buffer *)self);
   Py_XDECREF(before);
   return 0;
 }
@@ -317,6 +342,7 @@ static PyMethodDef buffer_methods[] = {
      "copy_of(source, stream=None, resource=None)\n--\n\nA Buffer with a copy of `source`: host memory (bytes, an "
      "array of NumPy, …), or an array on a device (__cuda_array_interface__, DLPack), in C order. Raises "
      "TypeError for what is no memory, ValueError for another order, and hipmm.MemoryError."},
+    {"__array__", KEYWORDS(buffer_array), NULL},
     {"__dlpack__", KEYWORDS(buffer_dlpack), NULL},
     {"__dlpack_device__", buffer_dlpack_device, METH_NOARGS, NULL},
     {"__reduce_ex__", buffer_reduce, METH_VARARGS, NULL},
@@ -337,6 +363,8 @@ static PyGetSetDef buffer_properties[] = {
     {"__cuda_array_interface__", buffer_array_interface, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
+static PyMemberDef buffer_members[] = WEAK_REFERENCES(struct buffer);
+
 static PyType_Slot buffer_slots[] = {
     {Py_tp_doc,
      "Buffer(nbytes, stream=None, resource=None)\n--\n\nDevice memory with an owner: `nbytes` bytes, whose "
@@ -345,6 +373,8 @@ static PyType_Slot buffer_slots[] = {
      "hipmm.MemoryError."},
     {Py_tp_new, (void *)buffer_new},
     {Py_tp_dealloc, (void *)buffer_dealloc},
+    {Py_tp_traverse, (void *)buffer_traverse},
+    {Py_tp_members, buffer_members},
     {Py_tp_repr, (void *)buffer_repr},
     {Py_tp_methods, buffer_methods},
     {Py_tp_getset, buffer_properties},
@@ -353,8 +383,8 @@ static PyType_Slot buffer_slots[] = {
     {Py_bf_releasebuffer, (void *)buffer_release_view},
     {0, NULL}};
 
-static PyType_Spec buffer_spec = {"hipmm.Buffer", sizeof(struct buffer), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                                  buffer_slots};
+static PyType_Spec buffer_spec = {"hipmm.Buffer", sizeof(struct buffer), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, buffer_slots};
 
 int buffer_init(PyObject *module)
 {

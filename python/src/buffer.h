@@ -9,7 +9,8 @@ struct buffer {
   PyObject_HEAD struct hipmm_buffer *buffer;
   PyObject *stream; /* keeps the buffer's stream alive; NULL for the default stream */
   PyObject *owner;  /* what must live until the memory is freed, such as RMM's resource; usually NULL */
-  int users;        /* calls and views that need the block where it is; -1: a call that may move it */
+  PyObject *weakrefs;
+  int users; /* calls and views that need the block where it is; -1: a call that may move it */
 };
 
 /* A view, or a call without the GIL, holds the block where it is; a call that `moves` it has the Buffer for itself. 0, or

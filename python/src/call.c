@@ -196,12 +196,29 @@ int size_from(PyObject *object, const char *what, size_t *bytes_out)
   return -1;
 }
 
+int address_from(PyObject *object, void **ptr_out)
+{
+  PyObject *number = PyNumber_Index(object);
+  *ptr_out = number ? PyLong_AsVoidPtr(number) : NULL;
+  Py_XDECREF(number);
+  if (*ptr_out || !PyErr_Occurred()) return 0;
+  if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
+  PyErr_Clear();
+  return PyErr_Format(PyExc_TypeError, "%R is not an address, an int", object), -1;
+}
+
 int device_from(PyObject *object, int *device_out)
 {
   if (object && object != Py_None) {
-    long device = PyLong_AsLong(object);
-    *device_out = device < INT_MIN || device > INT_MAX ? -1 : (int)device; /* -1 does not exist either */
-    return device == -1 && PyErr_Occurred() ? -1 : 0;
+    int overflow = 0;
+    long device = PyLong_AsLongAndOverflow(object, &overflow);
+    if (device == -1 && PyErr_Occurred()) {
+      if (PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_Format(PyExc_TypeError, "a device is an integer, or None for the current one, not %R", object);
+      return -1;
+    }
+    *device_out = overflow > 0 || device > INT_MAX ? INT_MAX : overflow || device < 0 ? -1 : (int)device;
+    return 0; /* neither INT_MAX nor -1 exists */
   }
   enum hipmm_status status;
   CALL(status, api.device_current(device_out));

@@ -30,7 +30,8 @@ static enum hipmm_status callback_allocate(void *arg, size_t bytes, size_t align
   PyObject *number = PyObject_CallFunction(callback->first, "NNN", PyLong_FromSize_t(bytes),
                                            PyLong_FromSize_t(alignment), PyLong_FromVoidPtr(stream));
   if (number) {
-    *ptr_out = PyLong_AsVoidPtr(number);
+    if (address_from(number, ptr_out))
+      PyErr_Format(PyExc_TypeError, "the allocator \"%s\" returned %R, not an address", callback->name, number);
     status = PyErr_Occurred() ? HIPMM_E_ARGUMENT : *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
   } else if (PyErr_Occurred()) {
     status = PyErr_ExceptionMatches(PyExc_MemoryError) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_E_ARGUMENT;
@@ -163,7 +164,8 @@ static PyObject *callback_forget(PyObject *module, PyObject *args)
 /* ---- The log ----
  *
  * A sink runs under locks of hipmm, where no Python code may run: it could allocate, free, or wait for another thread.
- * So the sink of C keeps the lines, and Python's main thread gives them to the function soon after. */
+ * So the sink of C keeps the lines, and Python's main thread gives them to the function soon after. Lines that the function
+ * causes by its own use of hipmm are dropped: each would cause the next. */
 
 struct line {
   struct line *next;
@@ -175,6 +177,7 @@ static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct line *log_first, **log_end = &log_first;
 static bool log_is_pending;
 static PyObject *log_function; /* with the GIL */
+static _Thread_local bool is_in_sink;
 
 static struct line *callback_take_line(void)
 {
@@ -189,13 +192,16 @@ static struct line *callback_take_line(void)
 static int callback_drain_log(void *unused)
 {
   (void)unused;
+  if (is_in_sink) return 0; /* the function flushes the log: the call around it goes on */
   for (struct line *line; (line = callback_take_line());) {
     PyObject *function = Py_XNewRef(log_function);
+    is_in_sink = true;
     PyObject *done =
         function ? PyObject_CallFunction(function, "iNN", line->level, text_from(line->about ? line->about : ""),
                                          text_from(line->message ? line->message : ""))
                  : NULL;
     if (!done && PyErr_Occurred()) PyErr_WriteUnraisable(function);
+    is_in_sink = false;
     Py_XDECREF(done);
     Py_XDECREF(function);
     free(line->about);
@@ -208,6 +214,7 @@ static int callback_drain_log(void *unused)
 static void callback_log(void *arg, enum hipmm_log_level level, const char *about, const char *message)
 {
   (void)arg;
+  if (is_in_sink) return;
   struct line *line = malloc(sizeof *line);
   if (!line) return;
   *line = (struct line){.level = (int)level, .about = strdup(about), .message = strdup(message)};

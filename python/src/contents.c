@@ -187,31 +187,24 @@ PyObject *buffer_synchronize(PyObject *object, PyObject *unused)
 
 /* ---- What hipmm._arrays does: NumPy, arrays of other libraries, pickling ---- */
 
-static PyObject *contents_call_arrays(const char *name, PyObject *self, PyObject *args, PyObject *names)
-{
-  PyObject *function = arrays_function(name), *first = PyTuple_New(1), *all = NULL, *result = NULL;
-  if (first) PyTuple_SetItem(first, 0, Py_NewRef(self));
-  if (function && first) all = PySequence_Concat(first, args);
-  if (all) result = PyObject_Call(function, all, names);
-  Py_XDECREF(all);
-  Py_XDECREF(first);
-  Py_XDECREF(function);
-  return result;
-}
-
 PyObject *buffer_to_numpy(PyObject *self, PyObject *args, PyObject *names)
 {
-  return contents_call_arrays("to_numpy", self, args, names);
+  return arrays_call("to_numpy", self, args, names);
 }
 
 PyObject *buffer_copy_of(PyObject *type, PyObject *args, PyObject *names)
 {
-  return contents_call_arrays("copy_of", type, args, names);
+  return arrays_call("copy_of", type, args, names);
+}
+
+PyObject *buffer_array(PyObject *self, PyObject *args, PyObject *names)
+{
+  return arrays_call("array", self, args, names);
 }
 
 PyObject *buffer_reduce(PyObject *self, PyObject *args)
 {
-  return contents_call_arrays("reduce", self, args, NULL);
+  return arrays_call("reduce", self, args, NULL);
 }
 
 PyObject *buffer_bytes(PyObject *self, PyObject *unused)

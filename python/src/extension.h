@@ -11,6 +11,8 @@
 #define Py_LIMITED_API 0x030a0000
 #include <Python.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <structmember.h>
 
 #include "api.h"
 
@@ -32,7 +34,15 @@ int PyObject_CheckBuffer(PyObject *object);
 void PyBuffer_Release(Py_buffer *view);
 int PyBuffer_FillInfo(Py_buffer *view, PyObject *object, void *buf, Py_ssize_t length, int readonly, int flags);
 
-enum { PyBUF_SIMPLE = 0, PyBUF_WRITABLE = 1, PyBUF_FULL_RO = 0x11c };
+enum {
+  PyBUF_SIMPLE = 0,
+  PyBUF_WRITABLE = 1,
+  PyBUF_FORMAT = 4,
+  PyBUF_ND = 8,
+  PyBUF_STRIDES = 0x18,
+  PyBUF_FULL_RO = 0x11c
+};
+enum { PyBUF_F_CONTIGUOUS = 0x58 };
 
 #ifndef Py_bf_getbuffer
 #define Py_bf_getbuffer     1
@@ -98,6 +108,9 @@ int stream_from(PyObject *object, hipmm_stream_t *stream_out);
 /* None (NULL: the resource in force on the current device) or a Resource. */
 int resource_from(PyObject *object, struct hipmm_resource **resource_out);
 
+/* An address, from an int. */
+int address_from(PyObject *object, void **ptr_out);
+
 /* A device; None is the current one. */
 int device_from(PyObject *object, int *device_out);
 
@@ -107,6 +120,15 @@ PyObject *text_take(char *text);
 
 /* ---- Types ---- */
 
+/* The members of a type whose struct has `weakrefs`, which its dealloc clears first. */
+#define WEAK_REFERENCES(type)                                                     \
+  {                                                                               \
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(type, weakrefs), READONLY, NULL}, \
+    {                                                                             \
+      NULL, 0, 0, 0, NULL                                                         \
+    }                                                                             \
+  }
+
 extern PyTypeObject *buffer_type, *resource_type, *stream_type;
 
 /* Owns the reference, also after a failure. */
@@ -115,6 +137,10 @@ PyObject *resource_wrap(struct hipmm_resource *resource);
 /* A function of hipmm._arrays. New reference. */
 PyObject *arrays_function(const char *name);
 
+/* Calls it with `self` and the other arguments; `names` may be NULL. */
+PyObject *arrays_call(const char *name, PyObject *self, PyObject *args, PyObject *names);
+
+PyObject *buffer_array(PyObject *self, PyObject *args, PyObject *names);
 PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *names);
 PyObject *buffer_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *dlpack_open(PyObject *unused, PyObject *capsule);

@@ -10,6 +10,18 @@ PyObject *arrays_function(const char *name)
   return arrays ? PyObject_GetAttrString(arrays, name) : NULL;
 }
 
+PyObject *arrays_call(const char *name, PyObject *self, PyObject *args, PyObject *names)
+{
+  PyObject *function = arrays_function(name), *first = PyTuple_New(1), *all = NULL, *result = NULL;
+  if (first) PyTuple_SetItem(first, 0, Py_NewRef(self));
+  if (function && first) all = PySequence_Concat(first, args);
+  if (all) result = PyObject_Call(function, all, names);
+  Py_XDECREF(all);
+  Py_XDECREF(first);
+  Py_XDECREF(function);
+  return result;
+}
+
 /* ---- Inspection ---- */
 
 static PyObject *module_query(PyObject *module, PyObject *args)

@@ -8,6 +8,7 @@ PyTypeObject *resource_type;
 
 struct resource {
   PyObject_HEAD struct hipmm_resource *resource;
+  PyObject *weakrefs;
 };
 
 static struct hipmm_resource *resource_of(PyObject *self)
@@ -45,6 +46,7 @@ static void resource_dealloc(PyObject *self)
 {
   PyTypeObject *type = Py_TYPE(self);
   freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+  if (((struct resource *)self)->weakrefs) PyObject_ClearWeakRefs(self);
   PyThreadState *thread = call_enter();
   api.resource_release(resource_of(self));
   call_leave(thread, HIPMM_OK);
@@ -57,33 +59,32 @@ static void resource_dealloc(PyObject *self)
 static PyObject *resource_allocate(PyObject *self, PyObject *args, PyObject *names)
 {
   static char *words[] = {"nbytes", "stream", "alignment", NULL};
-  PyObject *size, *given = NULL;
-  Py_ssize_t alignment = 256;
-  size_t bytes;
+  PyObject *size, *given = NULL, *aligned = NULL;
+  size_t bytes, alignment = 256;
   hipmm_stream_t stream;
   void *ptr = NULL;
   enum hipmm_status status;
-  if (!PyArg_ParseTupleAndKeywords(args, names, "O|O$n:allocate", words, &size, &given, &alignment)) return NULL;
-  if (size_from(size, "nbytes", &bytes) || stream_from(given, &stream)) return NULL;
-  CALL(status, api.allocate_aligned(resource_of(self), bytes, (size_t)alignment, stream, &ptr));
+  if (!PyArg_ParseTupleAndKeywords(args, names, "O|O$O:allocate", words, &size, &given, &aligned)) return NULL;
+  if (size_from(size, "nbytes", &bytes) || (aligned && size_from(aligned, "alignment", &alignment)) ||
+      stream_from(given, &stream))
+    return NULL;
+  CALL(status, api.allocate_aligned(resource_of(self), bytes, alignment, stream, &ptr));
   return status ? call_raise() : PyLong_FromVoidPtr(ptr);
 }
 
 static PyObject *resource_deallocate(PyObject *self, PyObject *args, PyObject *names)
 {
   static char *words[] = {"ptr", "nbytes", "stream", "alignment", NULL};
-  PyObject *address, *size = NULL, *given = NULL;
-  Py_ssize_t alignment = 256;
-  size_t bytes = 0;
+  PyObject *address, *size = NULL, *given = NULL, *aligned = NULL;
+  size_t bytes = 0, alignment = 256;
+  void *ptr;
   hipmm_stream_t stream;
   enum hipmm_status status;
-  if (!PyArg_ParseTupleAndKeywords(args, names, "O!|OO$n:deallocate", words, &PyLong_Type, &address, &size, &given,
-                                   &alignment))
+  if (!PyArg_ParseTupleAndKeywords(args, names, "O|OO$O:deallocate", words, &address, &size, &given, &aligned))
     return NULL;
-  void *ptr = PyLong_AsVoidPtr(address);
-  if (!ptr && PyErr_Occurred()) return NULL;
-  if ((size && size_from(size, "nbytes", &bytes)) || stream_from(given, &stream)) return NULL;
-  CALL(status, api.deallocate_aligned(resource_of(self), ptr, bytes, (size_t)alignment, stream));
+  if (address_from(address, &ptr) || (size && size_from(size, "nbytes", &bytes))) return NULL;
+  if ((aligned && size_from(aligned, "alignment", &alignment)) || stream_from(given, &stream)) return NULL;
+  CALL(status, api.deallocate_aligned(resource_of(self), ptr, bytes, alignment, stream));
   return call_result(status);
 }
 
@@ -132,10 +133,11 @@ static PyObject *resource_trim(PyObject *self, PyObject *args, PyObject *names)
 static PyObject *resource_sleep(PyObject *self, PyObject *args, PyObject *names)
 {
   static char *words[] = {"keep", NULL};
-  int keep = 1;
+  PyObject *keep = Py_True;
   enum hipmm_status status;
-  if (!PyArg_ParseTupleAndKeywords(args, names, "|p:sleep", words, &keep)) return NULL;
-  CALL(status, api.resource_suspend(resource_of(self), keep ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD));
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|O:sleep", words, &keep)) return NULL;
+  if (!PyBool_Check(keep)) return PyErr_Format(PyExc_TypeError, "keep is True or False, not %R", keep), NULL;
+  CALL(status, api.resource_suspend(resource_of(self), keep == Py_True ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD));
   return status ? call_raise_on(api.resource_device(resource_of(self))) : call_result(status);
 }
 
@@ -313,8 +315,11 @@ static PyGetSetDef resource_properties[] = {
     {"device", resource_get_device, NULL, "The device.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
+static PyMemberDef resource_members[] = WEAK_REFERENCES(struct resource);
+
 static PyType_Slot resource_slots[] = {{Py_tp_doc, "A resource of a stack, from hipmm.resource() or hipmm.create()."},
                                        {Py_tp_dealloc, (void *)resource_dealloc},
+                                       {Py_tp_members, resource_members},
                                        {Py_tp_repr, (void *)resource_repr},
                                        {Py_tp_hash, (void *)resource_hash},
                                        {Py_tp_richcompare, (void *)resource_compare},

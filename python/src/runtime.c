@@ -194,9 +194,12 @@ static PyObject *runtime_current_device(PyObject *module, PyObject *unused)
 static PyObject *runtime_set_device(PyObject *module, PyObject *args)
 {
   (void)module;
+  PyObject *given;
   int device;
   enum hipmm_status status;
-  if (!PyArg_ParseTuple(args, "i:set_device", &device)) return NULL;
+  if (!PyArg_ParseTuple(args, "O:set_device", &given)) return NULL;
+  if (given == Py_None) return PyErr_SetString(PyExc_TypeError, "a device is an integer, not None"), NULL;
+  if (device_from(given, &device)) return NULL;
   CALL(status, api.device_set(device));
   return call_result(status);
 }

@@ -9,6 +9,7 @@ struct stream {
   int device;
   bool is_owned;   /* destroyed with the object */
   PyObject *owner; /* keeps the handle alive; may be NULL */
+  PyObject *weakrefs;
 };
 
 /* ---- Streams of frameworks ---- */
@@ -16,7 +17,10 @@ struct stream {
 static int stream_from_int(PyObject *number, hipmm_stream_t *stream_out)
 {
   *stream_out = PyLong_AsVoidPtr(number);
-  return !*stream_out && PyErr_Occurred() ? -1 : 0;
+  if (*stream_out || !PyErr_Occurred()) return 0;
+  if (PyErr_ExceptionMatches(PyExc_OverflowError))
+    PyErr_Format(PyExc_OverflowError, "%R is not the handle of a stream", number);
+  return -1;
 }
 
 /* The CUDA stream protocol: (version, handle), from a method or an attribute. */
@@ -117,8 +121,18 @@ failed:
   return NULL;
 }
 
+/* No tp_clear, as Buffer: see buffer.c. */
+static int stream_traverse(struct stream *self, visitproc visit, void *arg)
+{
+  Py_VISIT(self->owner);
+  Py_VISIT(Py_TYPE(self));
+  return 0;
+}
+
 static void stream_dealloc(struct stream *self)
 {
+  PyObject_GC_UnTrack(self);
+  if (self->weakrefs) PyObject_ClearWeakRefs((PyObject *)self);
   PyTypeObject *type = Py_TYPE(self);
   freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
   enum hipmm_status status;
@@ -233,12 +247,16 @@ static PyGetSetDef stream_properties[] = {
     {"is_default", (getter)stream_get_is_default, NULL, "Whether it is the device's default stream.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
+static PyMemberDef stream_members[] = WEAK_REFERENCES(struct stream);
+
 static PyType_Slot stream_slots[] = {
     {Py_tp_doc, "Stream(stream=None, *, device=None, non_blocking=False)\n--\n\n"
                 "A new stream on a device (None: the current one), or hipmm's view of another stream. A new stream is "
                 "destroyed with the object; Buffers keep it alive."},
     {Py_tp_new, (void *)stream_new},
     {Py_tp_dealloc, (void *)stream_dealloc},
+    {Py_tp_traverse, (void *)stream_traverse},
+    {Py_tp_members, stream_members},
     {Py_tp_repr, (void *)stream_repr},
     {Py_tp_hash, (void *)stream_hash},
     {Py_tp_richcompare, (void *)stream_compare},
@@ -246,8 +264,8 @@ static PyType_Slot stream_slots[] = {
     {Py_tp_getset, stream_properties},
     {0, NULL}};
 
-static PyType_Spec stream_spec = {"hipmm.Stream", sizeof(struct stream), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                                  stream_slots};
+static PyType_Spec stream_spec = {"hipmm.Stream", sizeof(struct stream), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, stream_slots};
 
 int stream_init(PyObject *module)
 {

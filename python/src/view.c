@@ -4,6 +4,7 @@
 #include "dlpack.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static PyTypeObject *view_type;
@@ -13,6 +14,7 @@ struct view {
   void *managed; /* a dl_versioned, or a dl_managed */
   bool versioned, read_only;
   hipmm_stream_t stream; /* on which the contents are ready */
+  PyObject *weakrefs;
 };
 
 /* ---- Life ---- */
@@ -50,6 +52,7 @@ static void view_dealloc(PyObject *object)
   struct view *self = (struct view *)object;
   PyTypeObject *type = Py_TYPE(object);
   PyObject *exception[3];
+  if (self->weakrefs) PyObject_ClearWeakRefs(object);
   PyErr_Fetch(&exception[0], &exception[1], &exception[2]);
   struct dl_versioned *versioned = self->versioned ? self->managed : NULL;
   struct dl_managed *managed = self->versioned ? NULL : self->managed;
@@ -181,6 +184,48 @@ static PyObject *view_dlpack(PyObject *object, PyObject *args, PyObject *names)
   return capsule;
 }
 
+/* Of the types that the buffer protocol has, as NumPy writes them; NULL: another one. */
+static char *view_format(const struct dl_tensor *tensor)
+{
+  static const struct {
+    unsigned code, bits;
+    char *format;
+  } formats[] = {{DLPACK_INT, 8, "b"},        {DLPACK_INT, 16, "h"},      {DLPACK_INT, 32, "i"},
+                 {DLPACK_INT, 64, "l"},       {DLPACK_UNSIGNED, 8, "B"},  {DLPACK_UNSIGNED, 16, "H"},
+                 {DLPACK_UNSIGNED, 32, "I"},  {DLPACK_UNSIGNED, 64, "L"}, {DLPACK_FLOAT, 16, "e"},
+                 {DLPACK_FLOAT, 32, "f"},     {DLPACK_FLOAT, 64, "d"},    {DLPACK_COMPLEX, 64, "Zf"},
+                 {DLPACK_COMPLEX, 128, "Zd"}, {DLPACK_BOOL, 8, "?"}};
+  for (size_t i = 0; tensor->dtype.lanes == 1 && i < sizeof formats / sizeof *formats; i++)
+    if (formats[i].code == tensor->dtype.code && formats[i].bits == tensor->dtype.bits) return formats[i].format;
+  return NULL;
+}
+
+/* The lengths, and then the strides in bytes, as the flags of the request want them. Elements without a format are bytes in
+ * one more dimension. */
+static int view_describe(const struct dl_tensor *tensor, Py_buffer *view, int flags)
+{
+  Py_ssize_t bytes = ((Py_ssize_t)tensor->dtype.bits * tensor->dtype.lanes + 7) / 8;
+  char *format = view_format(tensor);
+  int ndim = tensor->ndim + (format ? 0 : 1);
+  Py_ssize_t *shape = malloc(2 * (size_t)(ndim + 1) * sizeof *shape), step = format ? bytes : 1;
+  if (!shape) return PyErr_NoMemory(), -1;
+  for (int i = 0; i < ndim; i++) shape[i] = i < tensor->ndim ? (Py_ssize_t)tensor->shape[i] : bytes;
+  for (int i = ndim; i-- > 0; step *= shape[i]) shape[ndim + i] = step;
+  view->internal = shape;
+  view->itemsize = format ? bytes : 1;
+  view->ndim = ndim;
+  view->shape = shape;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shape + ndim : NULL;
+  view->format = !(flags & PyBUF_FORMAT) ? NULL : format ? format : "B";
+  return 0;
+}
+
+static void view_release_buffer(PyObject *object, Py_buffer *view)
+{
+  (void)object;
+  free(view->internal);
+}
+
 static int view_get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
   const struct view *self = (struct view *)object;
@@ -193,8 +238,17 @@ static int view_get_buffer(PyObject *object, Py_buffer *view, int flags)
   }
   static char none[1];
   char *data = view_data(self);
-  return PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)dlpack_bytes(self->tensor), self->read_only,
-                           flags);
+  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && self->tensor->ndim > 1) {
+    PyErr_SetString(PyExc_BufferError, "the array is in C order, not in Fortran's");
+    return -1;
+  }
+  if (PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)dlpack_bytes(self->tensor), self->read_only,
+                        flags))
+    return -1;
+  view->internal = NULL;
+  if (!(flags & PyBUF_ND) || !view_describe(self->tensor, view, flags)) return 0;
+  PyBuffer_Release(view);
+  return -1;
 }
 
 static PyObject *view_repr(PyObject *object)
@@ -210,6 +264,7 @@ static PyObject *view_repr(PyObject *object)
 /* ---- The type ---- */
 
 static PyMethodDef view_methods[] = {
+    {"__array__", (PyCFunction)(void (*)(void))buffer_array, METH_VARARGS | METH_KEYWORDS, NULL},
     {"__dlpack__", (PyCFunction)(void (*)(void))view_dlpack, METH_VARARGS | METH_KEYWORDS, NULL},
     {"__dlpack_device__", view_dlpack_device, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
@@ -224,6 +279,8 @@ static PyGetSetDef view_properties[] = {
     {"__cuda_array_interface__", view_array_interface, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
+static PyMemberDef view_members[] = WEAK_REFERENCES(struct view);
+
 static PyType_Slot view_slots[] = {
     {Py_tp_doc,
      "An array of another library without a copy, from hipmm.from_dlpack(). It keeps the array's memory, and "
@@ -231,10 +288,12 @@ static PyType_Slot view_slots[] = {
      "protocol. The memory goes back to its library when the View dies."},
     {Py_tp_new, (void *)view_new},
     {Py_tp_dealloc, (void *)view_dealloc},
+    {Py_tp_members, view_members},
     {Py_tp_repr, (void *)view_repr},
     {Py_tp_methods, view_methods},
     {Py_tp_getset, view_properties},
     {Py_bf_getbuffer, (void *)view_get_buffer},
+    {Py_bf_releasebuffer, (void *)view_release_buffer},
     {0, NULL}};
 
 static PyType_Spec view_spec = {"hipmm.View", sizeof(struct view), 0, Py_TPFLAGS_DEFAULT, view_slots};

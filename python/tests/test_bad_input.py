@@ -19,6 +19,56 @@ TWO = {
 }
 
 
+
+@pytest.mark.graph({"runtime": {"type": "software", "devices": 2}, "stack": [{"type": "pool", "growth": "mapped"}, "device"]})
+def test_a_resource_on_another_device_than_the_one_named():
+    pool = hipmm.resource("pool", 0)
+    for call in (hipmm.set_resource, hipmm.sleep, hipmm.wake):
+        with pytest.raises(hipmm.ArgumentError, match="is on device 0, not on device 1"):
+            call(pool, device=1)
+    hipmm.sleep(pool, device=0)
+    hipmm.wake(pool, device=0)
+
+
+@pytest.mark.graph({"runtime": "software", "stack": [{"type": "pool", "growth": "mapped"}, "device"]})
+def test_whether_to_keep_is_a_bool():
+    for keep in (1, 0, "False", None):
+        for call in (lambda: hipmm.sleep("pool", keep), lambda: hipmm.resource().sleep(keep=keep)):
+            with pytest.raises(TypeError, match="keep is True or False, not "):
+                call()
+    assert hipmm.held_bytes() and Buffer(10)
+
+
+def test_devices_streams_and_alignments_that_are_none():
+    for wrong in ("cuda:1", 1.5, b"0"):
+        for call in (hipmm.device_memory, hipmm.device_name, hipmm.held_bytes, hipmm.set_device, hipmm.reset_resource):
+            with pytest.raises(TypeError, match="a device is an integer.*, not "):
+                call(wrong)
+    for wrong in (1 << 70, -(1 << 70), 1 << 40):
+        for call in (hipmm.device_memory, hipmm.set_device, hipmm.reset_resource):
+            with pytest.raises(hipmm.NoDeviceError):
+                call(wrong)
+    for wrong in (1 << 70, -(1 << 70)):
+        with pytest.raises(OverflowError, match="is not the handle of a stream"):
+            Buffer(10, wrong)
+    for wrong in (-1, 1 << 70):
+        with pytest.raises(ValueError, match=f"alignment is {wrong} bytes"):
+            hipmm.resource().allocate(10, alignment=wrong)
+    address = hipmm.resource().allocate(numpy.int64(10), alignment=numpy.int64(512))
+    hipmm.resource().deallocate(numpy.int64(address), numpy.int64(10))
+    for wrong in ("x", None, 1.5, 1 << 70):
+        with pytest.raises((TypeError, ValueError), match="not an address"):
+            hipmm.resource().deallocate(wrong)
+
+
+def test_errors_of_options_begin_with_the_options():
+    with pytest.raises(hipmm.ConfigError, match="^the options: /maximum_siz: unknown option") as caught:
+        hipmm.create("pool", hipmm.create("device"), maximum_siz="1GiB")
+    assert caught.value.path == "/maximum_siz"
+    with pytest.raises(hipmm.ArgumentError, match="^the graph: the stack of device 0 has no resource"):
+        hipmm.resource("nowhere")
+
+
 def live():
     return sum(hipmm.query(f"devices/{device}/pool/live_count") for device in (0, 1))
 

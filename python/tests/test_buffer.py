@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Buffer: sizes, contents, arrays of NumPy, the protocols, pickles, threads."""
 
+import copy
 import ctypes
+import gc
 import pickle
 import threading
+import weakref
 from types import SimpleNamespace
 
 import numpy
@@ -275,6 +278,69 @@ def test_copies_of_what_is_no_plain_memory():
         numpy.testing.assert_array_equal(Buffer.copy_of(dates).to_numpy(dates.dtype, dates.shape), dates)
 
 
+class _Named(Buffer):
+    def __new__(cls, name):
+        self = super().__new__(cls, 3)
+        self.name = name
+        return self
+
+    def __init__(self, name):
+        pass
+
+
+def test_copies_of_a_subclass_have_its_attributes():
+    named = _Named("weights")
+    named.write(b"abc")
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        back = pickle.loads(pickle.dumps(named, protocol))
+        assert (type(back), back.name, back.read()) == (_Named, "weights", b"abc")
+    for back in (copy.copy(named), copy.deepcopy(named)):
+        assert (type(back), back.name, back.read(), back.ptr != named.ptr) == (_Named, "weights", b"abc", True)
+
+
+def test_objects_have_weak_references():
+    freed = []
+    for make in (lambda: Buffer(100), hipmm.Stream, hipmm.resource, lambda: hipmm.from_dlpack(numpy.arange(3))):
+        made = make()
+        before = weakref.WeakSet([made])
+        weakref.finalize(made, freed.append, type(made))
+        assert list(before) == [made] and weakref.ref(made)() is made
+        del made
+        assert not before
+    assert freed == [Buffer, hipmm.Stream, hipmm.Resource, hipmm.View]
+    for _ in range(3):  # an object that lives again has none of the references of its earlier life
+        buffer = Buffer(100)
+        reference = weakref.ref(buffer)
+        del buffer
+        assert reference() is None and weakref.getweakrefcount(Buffer(100)) == 0
+
+
+def test_cycles_are_collected():
+    class Named(Buffer):
+        pass
+
+    class Worker:
+        def __init__(self, kind):
+            self.buffer = kind(1 << 20, self)
+            self.stream = hipmm.Stream(self)
+
+        def __cuda_stream__(self):
+            return 0, 0
+
+    for _ in range(3):
+        workers = [Worker(Buffer), Worker(Named)]
+        first = workers[0].buffer
+        first.resize(2 << 20, workers[1])
+        moved = Buffer(1 << 20)
+        moved.resize(2 << 20, workers[0])
+        workers[0].moved = moved
+        owner = Buffer(1 << 20)
+        owner._owner = [owner]
+        del workers, first, moved, owner
+        gc.collect()
+        assert hipmm.statistics().current_bytes == 0
+
+
 def test_dlpack_in_without_a_copy():
     array = numpy.arange(24, dtype="f4").reshape(2, 3, 4)
     view = hipmm.from_dlpack(array)
@@ -302,6 +368,43 @@ def test_dlpack_in_of_each_type():
     assert hipmm.from_dlpack(numpy.float64(3)[...]).shape == ()
     assert bytes(memoryview(hipmm.from_dlpack(numpy.empty((0, 3))))) == b""
     assert bytes(memoryview(hipmm.from_dlpack(numpy.frombuffer(b"abc", "u1").copy()))) == b"abc"
+
+
+def test_a_view_of_the_host_is_an_array_of_its_shape_and_type():
+    for kind in ("?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16"):
+        array = numpy.arange(24).astype(kind).reshape(2, 3, 4)
+        view = hipmm.from_dlpack(array)
+        for back in (numpy.asarray(view), numpy.array(view, copy=False), numpy.frombuffer(view, kind).reshape(2, 3, 4)):
+            numpy.testing.assert_array_equal(back, array)
+            assert back.dtype == array.dtype and numpy.shares_memory(back, array)
+        memory = memoryview(view)
+        assert (memory.shape, memory.itemsize, memory.nbytes) == (array.shape, array.itemsize, array.nbytes)
+        assert memory.format == memoryview(array).format and bytes(view) == memory.tobytes() == array.tobytes()
+        with pytest.raises(BufferError):
+            ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.create_string_buffer(200), 0x58)  # Fortran
+    assert numpy.asarray(hipmm.from_dlpack(numpy.float64(3)[...])) == 3
+    assert numpy.asarray(hipmm.from_dlpack(numpy.empty((0, 3)))).shape == (0, 3)
+    strided = numpy.arange(12, dtype="i8").reshape(3, 4)[:, ::2]
+    numpy.testing.assert_array_equal(numpy.asarray(hipmm.from_dlpack(strided)), strided)
+    assert numpy.asarray(hipmm.from_dlpack(strided), "f4").dtype == "f4"
+    memory = (ctypes.c_uint8 * 8)(*range(8))
+    halves = _Producer((1, 0), code=4, bits=16, lengths=(2, 2))  # bfloat16: no format has it
+    halves.tensor.data, halves.__dlpack__ = ctypes.addressof(memory), lambda **_: _Producer.__dlpack__(halves)
+    assert numpy.asarray(hipmm.from_dlpack(halves)).tolist() == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+
+
+def test_memory_that_the_host_cannot_reach_is_no_array_of_numpy():
+    with pytest.raises(BufferError, match="not accessible to the host"):
+        numpy.asarray(hipmm.from_dlpack(_Producer()))
+    with pytest.raises(BufferError, match="needs a copy"):
+        numpy.asarray(hipmm.from_dlpack(numpy.arange(12).reshape(3, 4)[:, ::2]), "f4", copy=False)
+
+
+@pytest.mark.graph({"runtime": {"type": "software", "host_access": False}, "stack": ["device"]})
+def test_a_buffer_that_the_host_cannot_reach_is_no_array_of_numpy():
+    for convert in (numpy.asarray, numpy.array):
+        with pytest.raises(BufferError, match="not accessible to the host; copy it"):
+            convert(Buffer(16))
 
 
 def test_dlpack_in_keeps_what_is_read_only():

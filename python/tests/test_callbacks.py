@@ -30,6 +30,32 @@ def allocator():
     return hipmm.create("callback", allocator="test.allocator"), calls
 
 
+
+def test_a_sink_that_uses_hipmm_has_no_lines_of_its_own_use():
+    seen = []
+
+    def sink(level, about, message):
+        seen.append(message)
+        assert len(seen) < 1000
+        hipmm.Buffer(100)
+        hipmm.flush_log()
+
+    hipmm.set_log_sink(sink, "trace")
+    try:
+        hipmm.Buffer(1000)
+        hipmm.flush_log()
+    finally:
+        hipmm.set_log_sink(None)
+    assert seen and len(seen) < 20 and not any("100 bytes" in message for message in seen)
+
+
+@pytest.mark.parametrize("wrong", [None, "address", 1 << 80])
+def test_an_allocator_that_returns_no_address_is_named(wrong):
+    hipmm.register_allocator("no.address", lambda *_: wrong, lambda *_: None)
+    with pytest.raises(TypeError, match="allocator \"no.address\" returned .*, not an address"):
+        Buffer(10, None, hipmm.create("callback", allocator="no.address"))
+
+
 def test_an_allocator(allocator):
     resource, calls = allocator
     buffer = Buffer.copy_of(b"abc", None, resource)

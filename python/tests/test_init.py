@@ -52,6 +52,25 @@ def test_a_wrong_graph_says_where(tmp_path):
         hipmm.init({"stack": ["pool", object()]})
 
 
+@pytest.mark.graph(None)
+def test_an_error_of_a_dict_has_a_path_and_no_line(tmp_path):
+    with pytest.raises(hipmm.ConfigError, match='^the graph: /stack/0: unknown type "pol"; did you mean') as caught:
+        hipmm.init({"stack": ["pol", "device"]})
+    assert caught.value.path == "/stack/0"
+    wrong = {"stack": [{"type": "pool", "initial_size": "x", "maximum_size": "y"}, "device"]}
+    with pytest.raises(hipmm.ConfigError, match="^the graph: /stack/0/initial_size: ") as caught:
+        hipmm.init(wrong)
+    assert str(caught.value).endswith("(and 1 more error)")
+    with pytest.raises(hipmm.ConfigError, match="^the graph: /stack: 3 is not a list"):
+        hipmm.init({"stack": 3})
+    hipmm.init({"runtime": "software", "stack": ["device"]})
+    file = tmp_path / "hipmm.json"
+    file.write_text('{ "runtime": "software", "stack": ["pool", "device"] }')
+    with pytest.raises(hipmm.StateError, match="a dict") as caught:
+        hipmm.init(file)
+    assert "<string>" not in str(caught.value) and str(file) in str(caught.value)
+
+
 def test_advice_names_functions_of_python():
     hipmm.resource()
     for path, advice in {

@@ -5,6 +5,7 @@ import json
 import os
 import re
 
+import numpy
 import pytest
 
 import hipmm
@@ -145,6 +146,13 @@ def test_a_program_writes_the_report_that_its_graph_names(run, tmp_path):
         (tmp_path / "report.3.json").unlink()
 
 
+def test_an_exception_passes_through_using_after_finalize():
+    with pytest.raises(KeyError, match="mine"):
+        with hipmm.using(hipmm.resource("pool")):
+            hipmm.finalize()
+            raise KeyError("mine")
+
+
 # ---- Sleep and wake
 
 TWO_POOLS = {
@@ -174,7 +182,8 @@ def test_a_resource_sleeps_and_wakes():
         Buffer(10)
     with pytest.raises(hipmm.StateError, match="kv"):
         Buffer(10, None, hipmm.resource("kv"))
-    for use in (weights.read, lambda: weights.write(b"new"), lambda: weights.fill(0), weights.copy):
+    views = (lambda: memoryview(weights), lambda: numpy.asarray(weights), lambda: kv.write(weights))
+    for use in (weights.read, lambda: weights.write(b"new"), lambda: weights.fill(0), weights.copy, *views):
         with pytest.raises(hipmm.StateError, match=r'weights: cannot read or write .*\(hipmm\.wake\("weights"\)\)'):
             use()
     resources = [resource for stack in hipmm.snapshot()["stacks"] for resource in stack["resources"]]
@@ -192,8 +201,9 @@ def test_a_resource_sleeps_and_wakes():
 
 @pytest.mark.graph({**TWO_POOLS, "runtime": {"type": "software", "devices": 2}})
 def test_what_cannot_sleep_says_why():
-    with pytest.raises(hipmm.StateError, match="not suspended"):
-        hipmm.wake("kv")
+    for awake in (lambda: hipmm.wake("kv"), hipmm.resource("kv").wake):
+        with pytest.raises(hipmm.StateError, match=r"kv: is awake, not suspended; hipmm\.sleep\(\) has to come before"):
+            awake()
     hipmm.sleep("kv", True)
     with pytest.raises(hipmm.StateError, match="suspended already") as error:
         hipmm.sleep("kv")

@@ -93,6 +93,15 @@ says '^hipmm: twice.json: is no valid JSON: line 2, column 1: '
 head -c 1000 "$data/torch_snapshot.pickle" >cut.pickle
 run 1 convert cut.pickle
 says '^hipmm: cut.pickle: is cut off at byte [0-9]* of its pickle; nothing was read$'
+if ldd "$hipmm" | grep -q sqlite && python3 -c 'import sqlite3' 2>/dev/null; then
+  python3 -c 'import sqlite3, sys
+database = sqlite3.connect("umpire.db")
+database.execute("CREATE TABLE EVENTS (EVENT JSON)")
+database.executemany("INSERT INTO EVENTS VALUES (?)", [[line] for line in open(sys.argv[1])])
+database.commit()' "$data/umpire.json"
+  run 1 convert umpire.db
+  says "^hipmm: umpire.db: is a database of Umpire; its events can be read as text: sqlite3 FILE 'SELECT EVENT FROM EVENTS' | hipmm "
+fi
 if ldd "$hipmm" | grep -q sqlite; then
   cat "$data/nsys.sqlite" | "$hipmm" convert - 2>err && fail "a database from a pipe is read"
   grep -q 'is a SQLite file, which cannot be read from a pipe; name the file' err || fail "a database from a pipe: $(cat err)"

@@ -309,6 +309,14 @@ says '^hipmm: report: "small.csv" is also read; write another file$'
 cmp -s before small.csv || fail "the page took the place of its log"
 run 1 report small.csv -o none/page.html
 says '^hipmm: report: cannot write "none/page.html": No such file or directory$'
+run 0 report small.csv -o small.html
+run 0 report small.csv -o -
+[ ! -e ./- ] || fail "a file is called -"
+cmp -s small.html "$work/out" || fail "standard output is not the page"
+for other in --text --json; do
+  run 2 report $other small.csv -o -
+  says "^hipmm: report: --output - and $other both write to standard output; name a file for one\$"
+done
 run 2 report --text --json small.csv
 says '^hipmm: report: --text and --json are two answers; ask for one$'
 if [ -c /dev/full ]; then

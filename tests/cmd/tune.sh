@@ -108,6 +108,18 @@ says '^hipmm: tune: `hipmm plan` says what the program needs'
 run 2 tune --device-memory 0 one_stream.csv
 says '^hipmm: tune: --device-memory "0" is not a size; write "16GiB" or "24GB"$'
 
+# ---- The graph on standard output ----
+
+run 0 tune --quick -o graph.json one_stream.csv
+run 0 tune --quick -o - one_stream.csv
+[ ! -e ./- ] || fail "a file is called -"
+cmp -s graph.json "$work/out" || fail "standard output is not the graph"
+run 2 tune --quick --json -o - one_stream.csv
+says '^hipmm: tune: --output - and --json both write to standard output; name a file for one$'
+cp one_stream.csv both.csv
+"$hipmm" tune --quick -o - both.csv >>both.csv 2>"$work/err" && fail "the log got the graph"
+says '^hipmm: tune: standard output is a file that is also read; write another file$'
+
 # ---- What it reads stays ----
 
 cp one_stream.csv log.csv

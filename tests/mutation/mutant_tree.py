@@ -12,9 +12,11 @@ from workspace import TOP, Workspace, run
 
 def sources_of(top):
     """The names of the tree's files: of a clone what git knows or may know, of an archive all but builds."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=top, capture_output=True, check=False)
-    names = listed.stdout.decode().split("\0")
-    if listed.returncode:
+    names = []
+    if os.path.exists(os.path.join(top, ".git")):
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=top, capture_output=True, check=True)
+        names = listed.stdout.decode().split("\0")
+    else:
         names = [os.path.relpath(os.path.join(place, name), top) for place, _, files in os.walk(top) for name in files]
         names = [name for name in names if not name.startswith("build") or name.startswith("build-aux/")]
     return {name for name in names if name and os.path.isfile(os.path.join(top, name))}

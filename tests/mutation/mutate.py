@@ -10,7 +10,9 @@ one at a time, builds what contains the line, and runs the programs of tests.txt
 
 Files are taken in the order of the patterns, kinds in the order of --kinds where --kinds is given, and sites of the same
 pattern and kind in an order that is drawn from the seed. Results are kept, one line each, in --folder (build-mutation),
-which has the copy too: the next run takes over what changed in the tree, and goes on where the last one ended.
+which has the copy too: the next run takes over what changed in the tree, and goes on where the last one ended. Several
+runs side by side, each with a --folder of its own, share the sites by --part; results.jsonl of all of them, one after the
+other in one file, are those of all.
   killed    a program failed, or did not end           same      the machine code is the same: no mutant
   survived  no program failed; explained.txt says why, or a test is missing
 Every 40th try is a control, without a change: if a program fails then, its kills cannot be trusted, and the run ends."""
@@ -120,8 +122,10 @@ class Run:
             ranked = [(rank, site) for rank, site in ranked if not self.results.of(site.key)]
         random.Random(self.options.seed).shuffle(ranked)
         kinds = self.options.kinds if self.options.kinds_given else ()
-        return [site for _, site in sorted(ranked, key=lambda entry: (
+        sites = [site for _, site in sorted(ranked, key=lambda entry: (
             entry[0], kinds.index(entry[1].kind) if kinds else 0))]
+        part, parts = self.options.part
+        return sites[part - 1::parts]
 
     def plan_for(self, site):
         """The programs that run the line, or all of tests.txt if none does: the likeliest first, for the time it takes."""
@@ -185,6 +189,13 @@ class Run:
                     raise SystemExit(f"a test failed without a change: {by}")
 
 
+def part_of(text):
+    part, _, parts = text.partition("/")
+    if not 1 <= int(part) <= int(parts):
+        raise ValueError(text)
+    return int(part), int(parts)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("run", "report", "sites", "again"))
@@ -193,6 +204,7 @@ def main():
     parser.add_argument("--configure", default=[], action="append", metavar="FLAG",
                         help="a flag for the copy, with a --folder of its own: --configure=--enable-sanitizers=thread")
     parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--part", type=part_of, default=(1, 1), metavar="N/OF", help="every OFth site, from the Nth on")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most-seconds", type=float, default=60, help="leave out programs that take longer by themselves")
     parser.add_argument("--kinds", help=f"of {', '.join(KINDS)}")

@@ -510,6 +510,35 @@ static void gives_records_back_when_trimmed(void **state)
   }
 }
 
+static void *chunk_blocks[30000];
+
+static void allocate_chunk_blocks(void)
+{
+  for (size_t i = 0; i < sizeof chunk_blocks / sizeof *chunk_blocks; i++)
+    chunk_blocks[i] = fixture_allocate(4096, NULL);
+}
+
+static void free_chunk_blocks(void)
+{
+  for (size_t i = 0; i < sizeof chunk_blocks / sizeof *chunk_blocks; i++) fixture_free(chunk_blocks[i], 4096, NULL);
+  assert_ok(hipmm_resource_trim(fixture_resource("fixed_size"), 0));
+}
+
+/* However many chunks there were: a chunk does not search the places of all of them for its own. */
+static void grows_again_as_fast_as_at_first(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start("'stack': [{'type': 'fixed_size', 'block_size': '4KiB', 'blocks_per_chunk': 1}, 'device']");
+  uint64_t first = least_time(1, allocate_chunk_blocks);
+  int64_t metadata_bytes = fixture_value("fixed_size", "metadata_bytes");
+  free_chunk_blocks();
+  uint64_t again = least_time(1, allocate_chunk_blocks);
+  assert_in_range(again, 0, first + first / 2); /* it makes no records, and takes a third */
+  assert_int_equal(fixture_value("fixed_size", "metadata_bytes"), metadata_bytes);
+  free_chunk_blocks();
+}
+
 static void use_each_op(void)
 {
   struct hipmm_resource *resource = NULL;
@@ -567,6 +596,7 @@ int main(void)
       TEST(serves_threads_on_streams_of_their_own_while_it_is_trimmed),
       TEST(tells_what_it_takes_itself),
       TEST(gives_records_back_when_trimmed),
+      TEST(grows_again_as_fast_as_at_first),
       TEST(costs_the_same_however_many_streams_there_are),
       TEST(loses_nothing_whatever_call_fails),
   };

@@ -58,6 +58,27 @@ static void aligns_up_to_4_mib(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
+/* One byte seems little: the message says what makes it much. */
+static void names_the_alignment_of_what_it_cannot_allocate(void **state)
+{
+  static const char *const graphs[] = {
+      "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']", "'stack': ['pool', 'device']",
+      "'stack': [{'type': 'pool', 'growth': 'segments', 'maximum_size': '1GiB'}, 'device']",
+      "'stack': [{'type': 'pool', 'maximum_size': '1GiB'}, 'device']"};
+  const size_t alignment = (size_t)1 << 40;
+  void *ptr;
+  (void)state;
+  for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+    fixture_start(graphs[i]);
+    assert_true(hipmm_is_out_of_memory(hipmm_allocate_aligned(NULL, 1, alignment, NULL, &ptr)));
+    assert_message("pool: cannot allocate 1 byte");
+    assert_message("an alignment of 1 TiB can need a hole of 1 TiB");
+    assert_true(hipmm_is_out_of_memory(hipmm_allocate(NULL, alignment, NULL, &ptr)));
+    assert_null(strstr(hipmm_last_error_message(), "alignment"));
+    hipmm_finalize();
+  }
+}
+
 static void refuses_sizes_that_no_device_has(void **state)
 {
   static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 255, SIZE_MAX / 2, (size_t)1 << 47, (size_t)1 << 40};
@@ -384,6 +405,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       BOTH(gives_aligned_memory_that_keeps_its_data),
       BOTH(aligns_up_to_4_mib),
+      BOTH(names_the_alignment_of_what_it_cannot_allocate),
       BOTH(refuses_sizes_that_no_device_has),
       BOTH(takes_nothing_for_nothing),
       BOTH(joins_all_that_is_freed),

@@ -323,6 +323,11 @@ static void what_is_no_block_is_not_imported(void **state)
   bad.block.offset = bad.parts[0].bytes;
   assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
   bad = good;
+  bad.block.offset++;
+  bad.block.bytes -= 256; /* it lies in its parts */
+  assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
+  assert_message("a block starts at a multiple of 256 bytes");
+  bad = good;
   bad.block.bytes = UINT64_MAX;
   assert_status(hipmm_share_import_block(device, &bad.block, bad.parts, MOST_PARTS, &there), HIPMM_E_ARGUMENT);
   bad = good;

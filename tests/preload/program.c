@@ -67,6 +67,8 @@ static const struct scenario scenarios[] = {
     {"report_own", scenario_report_own},
     {"end_children", scenario_end_children},
     {"end_asked_late", scenario_end_asked_late},
+    {"end_limited", scenario_end_limited},
+    {"end_unread", scenario_end_unread},
     {"end_late_free", scenario_end_late_free},
     {"end_damage", scenario_end_damage},
 };

@@ -82,6 +82,8 @@ void scenario_report_now(void);
 void scenario_report_own(void);
 void scenario_end_children(void);
 void scenario_end_asked_late(void);
+void scenario_end_limited(void);
+void scenario_end_unread(void);
 void scenario_end_late_free(void);
 void scenario_end_damage(void);
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -170,6 +171,25 @@ void scenario_end_asked_late(void)
   at_quick_exit(ask_for_report);
   leave_block();
   quick_exit(7);
+}
+
+/* ---- Reports that cannot be written ---- */
+
+/* No byte can be added to a file. A program without a call of HIP has no thread for reports: its own thread writes. */
+void scenario_end_limited(void)
+{
+  signal(SIGXFSZ, SIG_DFL);
+  signal(SIGPIPE, SIG_DFL);
+  CHECK(!setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0}));
+  exit(7);
+}
+
+/* Nor can the message about it be read. */
+void scenario_end_unread(void)
+{
+  int ends[2];
+  CHECK(!pipe(ends) && dup2(ends[1], STDERR_FILENO) == STDERR_FILENO && !close(ends[0]) && !close(ends[1]));
+  scenario_end_limited();
 }
 
 static void *late;

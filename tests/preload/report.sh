@@ -44,6 +44,19 @@ if [ -z "${SANITIZER_FLAGS-}" ]; then # which have handlers of their own
   tells '^    left at exit     1 KiB'
 fi
 
+# A report that cannot be written changes nothing for the program.
+if [ -z "${SANITIZER_FLAGS-}" ]; then # which write to files and to standard error
+  for report in - "$work/report"; do
+    # shellcheck disable=SC2086 # several words
+    timeout 60 "$hipmm" run $options --report="$report" -- "$here/program" end_unread </dev/null
+    got=$?
+    [ $got = 7 ] || fail "end_unread, --report=$report: exit status $got and not 7"
+  done
+  # shellcheck disable=SC2086 # several words
+  got=$(timeout 60 "$hipmm" run $options --report="$work/report" -- "$here/program" end_limited 2>&1 </dev/null)
+  [ "$got" = "hipmm: the report cannot be written: $work/report: File too large" ] || fail "end_limited: $got"
+fi
+
 # Handlers of the program's are what they were.
 ends 5 end_own_early
 tells 'runtime software$'

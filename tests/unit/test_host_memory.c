@@ -143,11 +143,28 @@ static void ignores_what_no_kernel_writes(void **state)
   assert_true(host_memory_available(root) == UINT64_MAX);
 }
 
+static void reads_the_limits_of_mappings(void **state)
+{
+  (void)state;
+  struct host_limits limits;
+  host_limits_read(root, &limits);
+  assert_int_equal(limits.mappings, 0);
+  assert_true(limits.most_mappings == UINT64_MAX);
+  put("proc/sys/vm/max_map_count", "65530\n");
+  put("proc/self/maps", "1000-2000 rw-p a\n2000-3000 r--p b\n3000-4000 rw-p c\n");
+  host_limits_read(root, &limits);
+  assert_int_equal(limits.mappings, 3);
+  assert_int_equal(limits.most_mappings, 65530);
+}
+
 /* Of this machine. */
 static void has_something(void **state)
 {
   (void)state;
+  struct host_limits limits;
   assert_in_range(host_memory_available(""), 1, UINT64_MAX - 1);
+  host_limits_read("", &limits);
+  assert_in_range(limits.mappings, 5, limits.most_mappings);
 }
 
 #define ROOT(name) cmocka_unit_test_setup_teardown(name, open_root, close_root)
@@ -162,6 +179,7 @@ int main(void)
       ROOT(asks_the_group_that_a_container_sees),
       ROOT(asks_both_versions),
       ROOT(ignores_what_no_kernel_writes),
+      ROOT(reads_the_limits_of_mappings),
       cmocka_unit_test(has_something),
   };
   return cmocka_run_group_tests_name("host memory", tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/base/log_sink.c: lines of the log reach the program's function, from any thread, and no thread hangs in
  * it. */
+#include "../../core/base/lifecycle.h"
 #include "../../core/base/log.h"
 #include "../../core/stack/instance.h"
 #include "../support/fixture.h"
@@ -356,6 +357,44 @@ static void gets_every_line_of_every_thread(void **state)
   assert_int_equal(wrong, 0);
 }
 
+/* ---- Threads that end in it ---- */
+
+static void end_thread(void *by_cancellation, enum hipmm_log_level level, const char *about, const char *message)
+{
+  (void)level, (void)about, (void)message;
+  if (!by_cancellation) pthread_exit(NULL);
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+  pthread_cancel(pthread_self());
+  pthread_testcancel();
+}
+
+static void *speak_once(void *unused)
+{
+  log_line(HIPMM_LOG_ERROR, NULL, "the last line of a thread");
+  return unused;
+}
+
+/* The alarm ends a process that waits. */
+static int end_in_sink(const void *by_cancellation)
+{
+  struct noted noted = {.lines = 0};
+  pthread_t thread;
+  alarm(20);
+  if (hipmm_log_set_sink(end_thread, (void *)by_cancellation, HIPMM_LOG_ERROR)) return 1;
+  if (pthread_create(&thread, NULL, speak_once, NULL) || pthread_join(thread, NULL)) return 2;
+  if (atomic_load(&lifecycle_bars)) return 3; /* or all calls of all threads would be slower for ever */
+  if (hipmm_log_set_sink(note, &noted, HIPMM_LOG_ERROR)) return 4;
+  speak_once(NULL);
+  return noted.lines != 1;
+}
+
+static void a_thread_may_end_in_it(void **state)
+{
+  (void)state;
+  assert_int_equal(run_forked(end_in_sink, NULL).status, 0);
+  assert_int_equal(run_forked(end_in_sink, "").status, 0);
+}
+
 /* ---- Fork ---- */
 
 static int speak_in_child(const void *noted)
@@ -382,6 +421,7 @@ int main(void)
   use_test_plugins();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(replaces_standard_error_unless_that_is_asked_for), /* before the log is set up */
+      cmocka_unit_test(a_thread_may_end_in_it),                           /* nothing that a fork's child cannot use */
       sink_test(gets_the_lines_up_to_its_level),
       sink_test(gets_what_stacks_say),
       sink_test(tells_of_calls_from_when_the_log_wants_them),

@@ -490,6 +490,21 @@ static void says_who_holds_the_memory(void **state)
   fixture_free(second, 60 * MIB, NULL);
 }
 
+/* A runtime can fail for want of something else than memory of the device. */
+static void does_not_blame_memory_that_nobody_uses(void **state)
+{
+  void *ptr;
+  (void)state;
+  needs_software();
+  fixture_start("'stack': ['device']");
+  for (uint64_t nth = 1; nth < 10; nth++) fixture_fail_call("hipMalloc", nth, 0);
+  assert_status(hipmm_allocate(NULL, 80 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("device 0 has 256 MiB, 256 MiB of it free; what is free would be enough, but lies in pieces, or the "
+                 "runtime has reached another limit");
+  software()->fail_none();
+  fixture_free(fixture_allocate(80 * MIB, NULL), 80 * MIB, NULL);
+}
+
 static void says_what_others_and_pieces_hold(void **state)
 {
   void *foreign, *ptr, *blocks[12];
@@ -645,6 +660,7 @@ int main(void)
       TEST(leaves_the_allocator_of_the_program_to_the_program),
       TEST(tells_of_no_failure_that_was_mended),
       TEST(says_who_holds_the_memory),
+      TEST(does_not_blame_memory_that_nobody_uses),
       TEST(says_what_others_and_pieces_hold),
       BOTH(threads_share_a_device_without_a_failure),
       BOTH(threads_that_ask_do_not_wait_for_each_other),

@@ -249,10 +249,15 @@ static const struct refusal refusals[] = {
           "stubborn"},
     {PATH "/levle", "1", HIPMM_E_ARGUMENT,
      PATH "/levle: variable_plugin has no option \"levle\"; did you mean \"level\"?"},
-    {PATH "/level_now", "1", HIPMM_E_ARGUMENT, PATH "/level_now: variable_plugin has no option \"level_now\""},
+    {PATH "/level_now", "1", HIPMM_E_ARGUMENT,
+     PATH "/level_now: variable_plugin has no option \"level_now\"; it is a figure, which hipmm_query() reads and "
+          "nothing sets"},
     {PATH "/stubborn", "true", HIPMM_E_ARGUMENT, "variable_plugin: will not be moved"},
     {"devices/0/device/limit", "1", HIPMM_E_ARGUMENT, "device has no option \"limit\""},
-    {"devices/0/held_bytes", "1", HIPMM_E_ARGUMENT, "devices/0/held_bytes: a device as a whole has no options"},
+    {"devices/0/held_bytes", "1", HIPMM_E_ARGUMENT,
+     "devices/0/held_bytes: a device as a whole has no options; it is a figure, which hipmm_query() reads and nothing "
+     "sets"},
+    {"devices/0/hold_bytes", "1", HIPMM_E_ARGUMENT, "devices/0/hold_bytes: a device as a whole has no options"},
     {"devices/1/variable_plugin/level", "1", HIPMM_E_STATE, "the stack of device 1 is not built yet"},
     {"level", "1", HIPMM_E_ARGUMENT, "\"level\" is not a path"},
 };

@@ -114,7 +114,7 @@ struct kit_finding kit_run(const struct kit *what, const struct kit_check *check
 {
   struct kit_finding finding;
   int ends[2], status = 0;
-  bool is_late;
+  bool is_late = false;
   FILE *messages = tmpfile();
   if (!messages) return child_cannot("a temporary file");
   if (pipe(ends)) {

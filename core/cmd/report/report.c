@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* report.c: `hipmm report`: shows what an allocation log tells, as a page for a browser or a terminal, or as JSON. */
 #include "report.h"
-#include "../../base/output_file.h"
 #include "../cmd.h"
 #include "../inputs.h"
 #include "state.h"
 #include "summary.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What is reported, and how. */
 struct report {
@@ -21,17 +18,9 @@ struct report {
 /* Writes the page; without blocks that of snapshots and reports of processes. False: the error was printed. */
 static bool report_write(const char *name, const json_t *summary, const struct blocks *blocks)
 {
-  int descriptor = output_file_open(name, OUTPUT_FILE_RESULT);
-  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+  FILE *file = output_open_result(name);
   bool good = file && (blocks ? report_html(file, summary, blocks) : state_html(file, summary));
-  int code = errno;
-  if (file && fclose(file) && good) {
-    good = false;
-    code = errno;
-  }
-  if (!file && descriptor >= 0) close(descriptor);
-  if (!good) say("report: cannot write \"%s\": %s", name, output_file_reason(code));
-  return good;
+  return output_close_result("report", name, file, good);
 }
 
 /* "report.html" beside "log.csv" would be a surprise; the name says what it is of. */
@@ -52,11 +41,10 @@ static int report_show(const struct report *report, json_t *summary, const struc
   if (!summary) say("report: out of memory");
   if (summary && report->output && !report_write(report->output, summary, blocks)) status = CMD_BAD;
   if (summary && report->as_json) status = output_json(json_incref(summary), status);
-  if (summary && !report->as_json && (report->as_text || !report->output)) {
-    if (blocks)
-      report_text(summary, blocks);
-    else
-      state_text(summary);
+  if (summary && !report->as_json) {
+    bool shows_text = report->as_text || !report->output;
+    if (shows_text && blocks) report_text(summary, blocks);
+    if (shows_text && !blocks) state_text(summary);
     status = output_finish(status);
   }
   json_decref(summary);
@@ -109,7 +97,7 @@ static int report_run(int argc, char **argv)
       {.name = "output",
        .letter = 'o',
        .value_name = "FILE",
-       .doc = "write a page for browsers",
+       .doc = "write a page for browsers; - is standard output",
        .value = &report.output},
       {.name = "text", .doc = "print a page for terminals; so by default without --output", .flag = &report.as_text},
       {.name = "json", .doc = "print one JSON object", .flag = &report.as_json},
@@ -121,25 +109,27 @@ static int report_run(int argc, char **argv)
     return CMD_USAGE;
   }
   const struct inputs inputs = {"report", arguments.operands, arguments.n_operands};
-  if (report.output && !inputs_spared_by_output(&inputs, report.output)) return CMD_USAGE;
+  const char *other = report.as_text ? "--text" : report.as_json ? "--json" : NULL;
+  if (!output_spares_result("report", report.output, other)) return CMD_USAGE;
+  if (report.output && !inputs_spared_by_output(&inputs, strcmp(report.output, "-") ? report.output : NULL))
+    return CMD_USAGE;
   report_title(arguments.operands, arguments.n_operands, report.title, sizeof report.title);
   return report_files(&report, arguments.operands, arguments.n_operands);
 }
 
 const struct command report_command = {
     "report", "show what an allocation log tells: peak, holders, leaks, fragmentation", "LOG…",
-    "Reads allocation logs, in any format that `hipmm convert` reads, and shows what the program did with memory: how "
-    "much was live at each moment and where; the peak, and who held it; sizes, lifetimes, streams and threads; what "
-    "was "
-    "never freed; fragmentation; and call stacks where the log has them.\n"
+    "Reads allocation logs, in any format that `hipmm convert` reads, and shows what the program did with memory: "
+    "how much was live at each moment and where; the peak, and who held it; sizes, lifetimes, streams and threads; "
+    "what was never freed; fragmentation; and call stacks where the log has them.\n"
     "\n"
     "Of a snapshot (hipmm_snapshot(), hipmm.snapshot()) and of the report of a process (`hipmm run --report=FILE "
-    "--json`, "
-    "\"report\" of the graph), which have no events, it shows who holds what, and says what they do not tell.\n"
+    "--json`, \"report\" of the graph), which have no events, it shows who holds what, and says what they do not "
+    "tell.\n"
     "\n"
-    "The page for browsers is one file that needs nothing else. Of more than a million blocks it shows those that hold "
-    "the most memory for the longest time.\n"
+    "The page for browsers is one file that needs nothing else. Of more than a million blocks it shows those that "
+    "hold the most memory for the longest time.\n"
     "\n"
-    "LOG: `-` is standard input; several become one, in order of time. Exit status 1 if a log is malformed or the page "
-    "cannot be written.",
+    "LOG: `-` is standard input; several become one, in order of time. Exit status 1 if a log is malformed or the "
+    "page cannot be written.",
     report_run};

@@ -80,6 +80,10 @@ static bool nsys_refuse(struct nsys_reader *reader, char *message, size_t messag
 {
   if (nsys_ask(reader, "SELECT count(*) FROM sqlite_master", -1) < 0)
     snprintf(message, message_bytes, "cannot be read: %s", sqlite3_errmsg(reader->database));
+  else if (nsys_has(reader, "EVENTS", "EVENT", "EVENT"))
+    snprintf(message, message_bytes,
+             "is a database of Umpire; its events can be read as text: sqlite3 FILE 'SELECT EVENT FROM EVENTS' | hipmm "
+             "convert -");
   else if (!nsys_ask(
                reader,
                "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'CUDA_GPU_MEMORY_USAGE_EVENTS'", 0))

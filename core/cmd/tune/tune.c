@@ -2,15 +2,12 @@
 /* tune.c: `hipmm tune`: searches the graph that serves the programs of some logs best. space.c has the graphs, search.c tries
  * them, choose.c takes the best, print.c shows it. */
 #include "tune.h"
-#include "../../base/output_file.h"
 #include "../../base/units.h"
 #include "../inputs.h"
 #include "../trace/logs.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TUNE_MOST_SECONDS = 86400, TUNE_MOST_PASSES = 1000 };
 
@@ -102,26 +99,12 @@ static bool tune_search(struct tune *tune, const struct tune_options *options)
 
 /* ---- Output ---------------------------------------------------------------------------------------------------- */
 
-static bool tune_write_text(const char *name, const char *text)
-{
-  int descriptor = output_file_open(name, OUTPUT_FILE_RESULT);
-  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-  bool good = file && fprintf(file, "%s\n", text) > 0;
-  int code = errno;
-  if (file && fclose(file) && good) {
-    good = false;
-    code = errno;
-  }
-  if (!file && descriptor >= 0) close(descriptor);
-  if (!good) say("tune: cannot write \"%s\": %s", name, output_file_reason(code));
-  return good;
-}
-
 static bool tune_write(const struct tune *tune, const char *name)
 {
   json_t *graph = space_graph(&tune->space, tune->search.points[tune->winner].choice);
   char *text = graph ? json_dumps(graph, JSON_INDENT(2)) : NULL;
-  bool good = text && tune_write_text(name, text);
+  FILE *file = text ? output_open_result(name) : NULL;
+  bool good = text && output_close_result("tune", name, file, file && fprintf(file, "%s\n", text) > 0);
   if (!text) say("tune: out of memory");
   free(text);
   json_decref(graph);
@@ -135,7 +118,7 @@ static int tune_make(struct tune *tune, const struct arguments *arguments, const
   if (!tune_search(tune, options)) return CMD_BAD;
   int status = options->output && !tune_write(tune, options->output) ? CMD_BAD : CMD_GOOD;
   if (options->as_json) return output_json(tune_json(tune), status);
-  tune_print(tune);
+  if (!options->output || strcmp(options->output, "-")) tune_print(tune);
   return output_finish(status);
 }
 
@@ -160,8 +143,10 @@ static bool tune_check_output(const struct arguments *arguments, const struct tu
   const struct inputs logs = {"tune", arguments->operands, arguments->n_operands},
                       prices = {"tune", &costs, costs != NULL};
   if (!inputs_spared_by_log(&logs)) return false;
-  return !options->output ||
-         (inputs_spared_by_output(&logs, options->output) && inputs_spared_by_output(&prices, options->output));
+  if (!options->output) return true;
+  if (!output_spares_result("tune", options->output, options->as_json ? "--json" : NULL)) return false;
+  const char *name = strcmp(options->output, "-") ? options->output : NULL;
+  return inputs_spared_by_output(&logs, name) && inputs_spared_by_output(&prices, name);
 }
 
 static int tune_with(struct tune *tune, const struct arguments *arguments, struct tune_options *options)
@@ -194,7 +179,11 @@ static int tune_run(int argc, char **argv)
            "than the default stack, which is the default",
        .value = &options.goal,
        .choices = tune_goals},
-      {.name = "output", .letter = 'o', .value_name = "FILE", .doc = "write the graph", .value = &options.output},
+      {.name = "output",
+       .letter = 'o',
+       .value_name = "FILE",
+       .doc = "write the graph; - is standard output, in place of the table",
+       .value = &options.output},
       {.name = "device-memory",
        .value_name = "SIZE",
        .doc = "the memory of the device that a program's stack can have, such as 16GiB: a graph with which a log does "
@@ -228,37 +217,28 @@ static int tune_run(int argc, char **argv)
 
 const struct command tune_command = {
     "tune", "search the graph that serves a program best", "LOG…",
-    "Searches the graph that serves the programs of some allocation logs best, by playing the logs through many graphs "
-    "on "
-    "the software device: pool with mapped memory or with segments, arena, bins for the sizes that the logs have, what "
-    "is "
-    "allocated at once, and the maximum. Prints which graphs need least memory for their time, the best of them for "
-    "the goal, and a sentence for each choice. The graph is one for all logs, each of which is a process.\n"
+    "Searches the graph that serves the programs of some allocation logs best, by playing the logs through many "
+    "graphs on the software device: pool with mapped memory or with segments, arena, bins for the sizes that the "
+    "logs have, what is allocated at once, and the maximum. Prints which graphs need least memory for their time, "
+    "the best of them for the goal, and a sentence for each choice. The graph is one for all logs, each of which "
+    "is a process.\n"
     "\n"
     "With --device-memory the logs are played on a device that has no more, where a stack that is short of memory "
-    "gives "
-    "back what it holds idle: so the winner never needs more, for any goal. What the driver and the program's code "
-    "take is "
-    "not in the logs: leave it out of SIZE. Without the option, the last line names the smallest card on which the "
-    "winner fits.\n"
+    "gives back what it holds idle: so the winner never needs more, for any goal. What the driver and the "
+    "program's code take is not in the logs: leave it out of SIZE. Without the option, the last line names the "
+    "smallest card on which the winner fits.\n"
     "\n"
     "Memory is what the stack holds at most, in the log where that is most. Time is what the host waits for the "
-    "driver: "
-    "the calls that the stack made, each with the cost that it was measured to have on an H200 (--list-costs; --costs "
-    "for "
-    "other machines). Both are the same in every run. The host's own time is measured for the default stack and for "
-    "the "
-    "best graph alone, which may not lose by it. Streams run as late as they may, so that what one stream freed is "
-    "ready "
-    "for another only when it is waited for.\n"
+    "driver: the calls that the stack made, each with the cost that it was measured to have on an H200 "
+    "(--list-costs; --costs for other machines). Both are the same in every run. The host's own time is measured "
+    "for the default stack and for the best graph alone, which may not lose by it. Streams run as late as they "
+    "may, so that what one stream freed is ready for another only when it is waited for.\n"
     "\n"
     "The search begins at the default stack, { \"stack\": [\"pool\", \"device\"] }, and tries what differs in one "
-    "choice from "
-    "the best graphs so far, until none of that is better. `async` is not tried: what the driver's pool does is not "
-    "known to the model. The maximum that a graph is given is enough for these logs; a run that needs more would "
-    "fail.\n"
+    "choice from the best graphs so far, until none of that is better. `async` is not tried: what the driver's "
+    "pool does is not known to the model. The maximum that a graph is given is enough for these logs; a run that "
+    "needs more would fail.\n"
     "\n"
-    "LOG: in any format that `hipmm convert` reads; `-` is standard input. Exit status 1 if a log is malformed or does "
-    "not "
-    "run, or the graph cannot be written.",
+    "LOG: in any format that `hipmm convert` reads; `-` is standard input. Exit status 1 if a log is malformed or "
+    "does not run, or the graph cannot be written.",
     tune_run};

@@ -6,6 +6,7 @@
  * The capacity of a device is a count of bytes, and does not depend on where blocks lie: when no hole fits, another arena
  * is mapped. So a device never runs out of memory through fragmentation, like a GPU that maps pages behind addresses. A
  * heap never uses an offset of its file twice as physical memory, and never waits. */
+#include "../../../core/base/output_file.h"
 #include "internal.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -85,7 +86,7 @@ bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *of
   uint64_t end = heap->file_end + bytes;
   if (end > heap->file_bytes) {
     uint64_t larger = (end + FILE_STEP - 1) / FILE_STEP * FILE_STEP;
-    if (ftruncate(heap->fd, (off_t)larger) != 0) return false;
+    if (output_file_truncate(heap->fd, (off_t)larger)) return false;
     heap->file_bytes = larger;
   }
   *offset_out = heap->file_end;

@@ -2,6 +2,7 @@
 /* physical.c: the physical memory behind handles of virtual memory management. Called by applications; virtual.c maps
  * it. The memory is a part of the memfd of the device or, if it can be exported, a memfd of its own, so it keeps its data
  * wherever it is mapped. Released memory is freed with its last mapping. */
+#include "../../../core/base/output_file.h"
 #include "virtual.h"
 #include <fcntl.h>
 #include <limits.h>
@@ -65,7 +66,7 @@ static bool physical_back(struct software_physical *physical, bool is_shareable)
   int fd = software_file_create();
   if (fd < 0) return false;
   physical->fd = fd;
-  return ftruncate(fd, (off_t)physical->bytes) == 0;
+  return output_file_truncate(fd, (off_t)physical->bytes) == 0;
 }
 
 void software_physical_free_if_unused(struct software_physical *physical)

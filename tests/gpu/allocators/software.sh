@@ -24,6 +24,12 @@ HIPMM_RUNTIME=software
 LD_LIBRARY_PATH=$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export CUDART_RUNTIME HIPMM_PLUGIN_PATH HIPMM_RUNTIME LD_LIBRARY_PATH
 
+# The stand-in for CUDA's runtime is loaded first: an installed PyTorch finds NVIDIA's by an RPATH, which goes before
+# LD_LIBRARY_PATH.
+hipmm() {
+  LD_PRELOAD=$work/lib/libcudart.so.13 "$hipmm" "$@"
+}
+
 fail() {
   echo "FAIL: $*"
   failed=1
@@ -34,7 +40,7 @@ kit() {
   plugin=$1
   options=$2
   shift 2
-  "$hipmm" plugin test --options "$options" "$work/plugins/$plugin.so" >"$work/kit" 2>&1
+  hipmm plugin test --options "$options" "$work/plugins/$plugin.so" >"$work/kit" 2>&1
   grep -q "^ok *create:" "$work/kit" || fail "$plugin $options: $(tail -n 1 "$work/kit")"
   for check; do sed -i "/^FAILED *$check:/d" "$work/kit"; done
   ! grep '^FAILED' "$work/kit" || fail "$plugin $options"
@@ -46,7 +52,7 @@ number() {
 }
 
 replay() {
-  HIPMM_SOFTWARE=memory=64GiB "$hipmm" replay "$@"
+  HIPMM_SOFTWARE=memory=64GiB hipmm replay "$@"
 }
 
 # logs STACK...: each log runs, and in the least budget too, which is between what it requests and what it holds without one

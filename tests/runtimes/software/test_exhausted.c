@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 /* ---- Failures: the functions of libc that the device calls, by the linker's --wrap ---- */
 
@@ -164,6 +165,25 @@ static void memory_is_unmapped_whatever_is_left(void **state)
   assert_ok(hipMemRelease(handle));
 }
 
+/* The kernel sends SIGXFSZ to a process whose file would be larger than it may be. */
+static void a_limit_of_files_does_not_end_the_program(void **state)
+{
+  const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                           .requestedHandleType = hipMemHandleTypePosixFileDescriptor,
+                                           .location = {hipMemLocationTypeDevice, 0}};
+  struct rlimit before, small;
+  hipMemGenericAllocationHandle_t handle;
+  (void)state;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small = (struct rlimit){4096, before.rlim_max};
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  hipError_t error = hipMemCreate(&handle, 2 * MIB, &properties, 0);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  assert_hip(error, hipErrorOutOfMemory);
+  assert_ok(hipMemCreate(&handle, 2 * MIB, &properties, 0));
+  assert_ok(hipMemRelease(handle));
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -174,6 +194,8 @@ int main(void)
       {"work is in its stream or was refused (stepped)", work_is_in_its_stream_or_was_refused, start_stepped, finish,
        NULL},
       {"memory is unmapped whatever is left", memory_is_unmapped_whatever_is_left, start_threads, finish, NULL},
+      {"a limit of files does not end the program", a_limit_of_files_does_not_end_the_program, start_threads, finish,
+       NULL},
   };
   return cmocka_run_group_tests_name("software: no host memory", tests, NULL, NULL);
 }

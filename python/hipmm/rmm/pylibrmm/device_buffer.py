@@ -2,7 +2,7 @@
 """DeviceBuffer, and copies between raw addresses and host memory."""
 
 import ctypes
-from typing import Any
+from typing import Any, SupportsIndex
 
 from hipmm import Buffer, _arrays
 from hipmm.rmm import _runtime
@@ -164,12 +164,12 @@ class DeviceBuffer(Buffer):
 
     # ---- Size and place
 
-    def resize(self, new_size: int, stream: Stream = DEFAULT_STREAM) -> None:
+    def resize(self, new_size: SupportsIndex, stream: Stream = DEFAULT_STREAM) -> None:
         """Changes the size; the contents stay."""
         with rmm_errors:
             super().resize(size_of(new_size, "new_size"), as_stream(stream))
 
-    def reserve(self, new_capacity: int, stream: Stream = DEFAULT_STREAM) -> None:
+    def reserve(self, new_capacity: SupportsIndex, stream: Stream = DEFAULT_STREAM) -> None:
         """Grows the capacity to at least `new_capacity`."""
         with rmm_errors:
             super().reserve(size_of(new_capacity, "new_capacity"), as_stream(stream))
