@@ -2,9 +2,9 @@
 /* search.c: see search.h. A local search for the front of memory and time: the neighbours of all points on the front are
  * tried, until none of them joins the front.
  *
- * A neighbour differs in one value. Of an initial size these are the next two up and down; of a maximum the next one, but
- * where that would change nothing, since less is held, the next that does. The initial size and the maximum also go together,
- * as for a pool that never grows. */
+ * A neighbour differs in one value. Of an initial size these are the next two up and down; of a maximum the next one, and
+ * the next that is below what is held. Without a maximum, the next two above what is held are neighbours too: a pool has less
+ * slack near its maximum. The initial size and the maximum also go together, as for a pool that never grows. */
 #include "search.h"
 #include "../array.h"
 #include "../replay/play.h"
@@ -146,8 +146,10 @@ static void search_add_sizes(struct search_neighbours *neighbours, const struct 
   for (int step = 1; step <= SEARCH_STEPS; step++) {
     search_add(neighbours, choice, DIMENSION_INITIAL, initial ? initial - step : below + 1 - step);
     search_add(neighbours, choice, DIMENSION_INITIAL, initial ? initial + step : from - 1 + step);
+    if (!maximum) search_add(neighbours, choice, DIMENSION_MAXIMUM, from - 1 + step);
   }
-  search_add(neighbours, choice, DIMENSION_MAXIMUM, maximum && maximum <= below ? maximum - 1 : below);
+  if (maximum > 1) search_add(neighbours, choice, DIMENSION_MAXIMUM, maximum - 1);
+  if (!maximum || maximum - 1 > below) search_add(neighbours, choice, DIMENSION_MAXIMUM, below);
   if (maximum) search_add(neighbours, choice, DIMENSION_MAXIMUM, maximum + 1);
   search_add(neighbours, choice, DIMENSION_MAXIMUM, 0);
   for (int level = below; level <= below + 1; level++) { /* both */
