@@ -4,14 +4,9 @@
  * the lock: miss.c. */
 #include "allocate.h"
 
-/* A cache holds blocks of at most CACHE_BLOCK_BYTES: the price of a search matters to small blocks, and small blocks
- * prevent few merges. In all, a cache holds at most CACHE_LEAST_BYTES, or its part of the share 1/CACHE_SHARE of what
- * the pool holds, whichever is more. */
-enum {
-  CACHE_BLOCK_BYTES = 4096,
-  CACHE_LEAST_BYTES = 1 << 20,
-  CACHE_SHARE = 1024,
-};
+/* A cache holds at most CACHE_LEAST_BYTES, or its part of the share 1/CACHE_SHARE of what the pool holds, whichever is
+ * more. */
+enum { CACHE_LEAST_BYTES = 1 << 20, CACHE_SHARE = 1024 };
 
 /* The stream's id, which the thread's cache for the stream knows, if there is one. */
 BLOCK_INLINE enum hipmm_status pool_enter_stream(struct pool *pool, const struct cache *cache, hipmm_stream_t handle,
@@ -101,8 +96,8 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_again(struct po
                                                                        struct request *request, hipmm_stream_t stream,
                                                                        enum hipmm_status status, void **ptr_out)
 {
-  void *arena = thread_heaps_arena(&pool->heaps);
-  if (!arena || !hipmm_is_out_of_memory(status) || thread_heaps_ops()->trim(arena, 0)) return status;
+  if (!hipmm_is_out_of_memory(status) || !thread_heaps_arena(&pool->heaps) || thread_heaps_trim(&pool->heaps))
+    return status;
   return pool_allocate_request(pool, cache, request, stream, ptr_out);
 }
 
@@ -195,7 +190,7 @@ static __attribute__((noinline)) bool pool_free_to_cache(struct pool *pool, uint
   if (!cache) return false;
   uint64_t share = backing_bytes(&pool->backing) / CACHE_SHARE / (pool->caches.count + 1);
   cache->most_bytes = share > CACHE_LEAST_BYTES ? share : CACHE_LEAST_BYTES;
-  cache_make_room(cache, &pool->heap, id);
+  cache_make_room(cache, &pool->heap, block_of(&pool->heap.blocks, id)->bytes);
   return cache_add(cache, &pool->heap.blocks, handle, id);
 }
 

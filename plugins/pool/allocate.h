@@ -32,6 +32,8 @@ enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
 enum hipmm_status pool_trim(void *self, size_t keep_bytes);
 void pool_stream_retire(void *self, hipmm_stream_t stream);
 void pool_stream_retain(void *self, hipmm_stream_t stream);
+enum hipmm_status pool_suspend(void *self, enum hipmm_content content);
+enum hipmm_status pool_resume(void *self);
 
 /* ---- For its files ---- */
 

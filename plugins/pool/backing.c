@@ -47,3 +47,13 @@ void backing_close(struct backing *backing)
 {
   if (backing->ops) backing->ops->close(backing->self);
 }
+
+enum hipmm_status backing_fill(const struct backing *backing, struct heap *heap, uint64_t bytes)
+{
+  struct request request = {.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM_READY};
+  uint32_t id;
+  enum hipmm_status status = backing_check_available(backing, heap, &request);
+  if (!status) status = backing->ops->allocate(backing->self, heap, &request, EFFORT_FILL, &id);
+  if (!status) heap_free(heap, id, STREAM_READY);
+  return status;
+}

@@ -22,33 +22,31 @@ enum hipmm_status backing_open(struct backing *backing, struct heap *heap, const
                                struct hipmm_resource *upstream, const struct pool_options *options);
 void backing_close(struct backing *backing);
 
+/* Adds memory that is ready for every stream. */
+enum hipmm_status backing_fill(const struct backing *backing, struct heap *heap, uint64_t bytes);
+
 static inline enum hipmm_status backing_check_available(const struct backing *backing, const struct heap *heap,
                                                         const struct request *request)
 {
-  return backing->ops->check_available(backing->self, heap, request);
+  return backing->ops->check_available ? backing->ops->check_available(backing->self, heap, request) : HIPMM_OK;
 }
 
 static inline enum hipmm_status backing_use_slack(const struct backing *backing, struct heap *heap,
                                                   const struct request *request, uint32_t *id_out)
 {
-  return backing->ops->moves ? backing->ops->use_slack(backing->self, heap, request, id_out) : HIPMM_E_OUT_OF_MEMORY;
+  return backing->ops->allocate(backing->self, heap, request, EFFORT_SLACK, id_out);
 }
 
 static inline enum hipmm_status backing_move(const struct backing *backing, struct heap *heap,
                                              const struct request *request, uint32_t *id_out)
 {
-  return backing->ops->moves ? backing->ops->move(backing->self, heap, request, id_out) : HIPMM_E_OUT_OF_MEMORY;
+  return backing->ops->allocate(backing->self, heap, request, EFFORT_MOVE, id_out);
 }
 
 static inline enum hipmm_status backing_grow(const struct backing *backing, struct heap *heap,
                                              const struct request *request, uint32_t *id_out)
 {
-  return backing->ops->grow(backing->self, heap, request, id_out);
-}
-
-static inline enum hipmm_status backing_fill(const struct backing *backing, struct heap *heap, uint64_t bytes)
-{
-  return backing->ops->fill(backing->self, heap, bytes);
+  return backing->ops->allocate(backing->self, heap, request, EFFORT_GROW, id_out);
 }
 
 static inline enum hipmm_status backing_release_idle(const struct backing *backing, struct heap *heap,
@@ -60,6 +58,12 @@ static inline enum hipmm_status backing_release_idle(const struct backing *backi
 static inline uint64_t backing_bytes(const struct backing *backing)
 {
   return backing->held->bytes;
+}
+
+/* The number of granules, or of segments. */
+static inline uint64_t backing_count(const struct backing *backing)
+{
+  return backing->ops->moves ? backing->held->bytes / backing->held->least_bytes : backing->segments.count;
 }
 
 /* Bytes held and not allocated. Blocks in caches count as allocated. Of a granule that is partly in use, the other part

@@ -20,35 +20,30 @@ static inline void held_set_maximum(struct held *held, uint64_t maximum_bytes)
   held->maximum_bytes = maximum_bytes / held->least_bytes * held->least_bytes;
 }
 
+/* Where the memory for an allocation comes from. */
+enum effort {
+  EFFORT_SLACK, /* new memory, although other memory is idle, as far as the slack allows */
+  EFFORT_MOVE,  /* held memory that is mapped elsewhere */
+  EFFORT_GROW,  /* the same, and new memory if that is not enough */
+  EFFORT_FILL   /* the same, and chunks may be large */
+};
+
 struct backing_ops {
   bool moves; /* idle memory can be mapped where it is needed: new memory and idle memory together serve a request */
 
-  /* Whether the request can succeed at all, if all idle memory is used for it. Fails with the status that grow() would
-   * fail with. */
+  /* Whether the request can succeed at all, if all idle memory is used for it. Fails with the status that allocate() would
+   * fail with. NULL where one call of the upstream tells. */
   enum hipmm_status (*check_available)(void *self, const struct heap *heap, const struct request *request);
 
-  /* Each allocates a block: with new memory, although other memory is idle, as far as the slack allows; in held memory that
-   * is mapped elsewhere; with new memory, if that is not enough. HIPMM_E_OUT_OF_MEMORY when there is not enough,
-   * HIPMM_E_LIMIT when the maximum forbids it. The first two are NULL where nothing moves. */
-  enum hipmm_status (*use_slack)(void *self, struct heap *heap, const struct request *request, uint32_t *id_out);
-  enum hipmm_status (*move)(void *self, struct heap *heap, const struct request *request, uint32_t *id_out);
-  enum hipmm_status (*grow)(void *self, struct heap *heap, const struct request *request, uint32_t *id_out);
-
-  /* Adds memory that is ready for every stream. */
-  enum hipmm_status (*fill)(void *self, struct heap *heap, uint64_t bytes);
+  /* Allocates a block. HIPMM_E_OUT_OF_MEMORY when there is not enough, HIPMM_E_LIMIT when the maximum forbids it. */
+  enum hipmm_status (*allocate)(void *self, struct heap *heap, const struct request *request, enum effort effort,
+                                uint32_t *id_out);
 
   /* Releases idle memory of ready blocks to the upstream while more than `keep_bytes` are held. */
   enum hipmm_status (*release_idle)(void *self, struct heap *heap, uint64_t keep_bytes);
 
-  /* In [start, end), which lies in a free block: the first address that is committed, or uncommitted; `end` if there is
-   * none. */
-  uint64_t (*first)(const void *self, uint64_t start, uint64_t end, bool committed);
-
   /* The largest request that the held memory could serve, once all work has completed. */
   uint64_t (*available_bytes)(const void *self, const struct heap *heap);
-
-  /* The number of granules, or of segments. */
-  uint64_t (*count)(const void *self);
 
   void (*close)(void *self);
 };

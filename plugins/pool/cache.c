@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.c: finds, makes and flushes caches. Each is a small hash table of lists by size, for one thread and stream. */
+/* cache.c: finds, makes and flushes caches. Each has lists by size, for one thread and stream. */
 #include "cache.h"
 #include "../common/thread_cache.h"
 
@@ -101,31 +101,28 @@ static struct cache *caches_unlink_unused(struct caches *caches, uint64_t thread
 
 /* ---- Flushing ---- */
 
-static void cache_flush_bin(struct cache *cache, struct heap *heap, struct cache_bin *bin)
+static void cache_flush_bin(struct cache *cache, struct heap *heap, uint32_t *bin)
 {
-  for (uint32_t id = bin->head, next; id; id = next) {
+  for (uint32_t id = *bin, next; id; id = next) {
     next = block_of(&heap->blocks, id)->next;
     cache_set_bytes(cache, cache->bytes - block_of(&heap->blocks, id)->bytes);
     cache->live++; /* heap_free() subtracts it from the heap's count */
     heap_free(heap, id, cache->stream);
   }
-  bin->head = BLOCK_NONE;
+  *bin = BLOCK_NONE;
 }
 
-/* Flushes bins in turn until at most `bytes` are left. */
+/* Flushes bins in turn, those of larger blocks first, until at most `bytes` are left. In the other order cupy_frames needs
+ * 1.0591 times what it requests at most, not 1.0570 (doc/performance.md). */
 static void cache_flush_to(struct cache *cache, struct heap *heap, uint64_t bytes)
 {
-  while (cache->bytes > bytes) {
-    struct cache_bin *bin = &cache->bins[cache->next_bin++ % CACHE_BINS];
-    if (bin->head) cache_flush_bin(cache, heap, bin);
-  }
+  while (cache->bytes > bytes)
+    cache_flush_bin(cache, heap, &cache->bins[CACHE_BINS - 1 - cache->next_bin++ % CACHE_BINS]);
 }
 
-void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id)
+void cache_make_room(struct cache *cache, struct heap *heap, uint64_t bytes)
 {
-  uint64_t bytes = block_of(&heap->blocks, id)->bytes;
   if (cache->bytes + bytes > cache->most_bytes) cache_flush_to(cache, heap, cache->most_bytes - bytes);
-  if (!cache_bin_for(cache, bytes >> UNIT_BITS)) cache_flush_bin(cache, heap, cache_bins_of(cache, bytes >> UNIT_BITS));
 }
 
 /* ---- Making ---- */
@@ -296,7 +293,7 @@ void caches_pause(struct caches *caches, struct heap *heap)
   caches_shut_gates(caches, &all);
   for (const struct cache *cache = caches->items; cache < caches->items + caches->count; cache++)
     for (uint32_t bin = 0; bin < CACHE_BINS; bin++)
-      for (uint32_t id = cache->bins[bin].head; id; id = block_of(&heap->blocks, id)->next)
+      for (uint32_t id = cache->bins[bin]; id; id = block_of(&heap->blocks, id)->next)
         block_of(&heap->blocks, id)->stream = (uint16_t)cache->stream;
 }
 

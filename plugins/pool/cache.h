@@ -12,30 +12,27 @@
 #include "../common/thread_cache.h"
 #include "heap.h"
 
-enum { CACHE_BINS = 256 };
+/* A cache holds blocks of at most CACHE_BLOCK_BYTES: the price of a search matters to small blocks, and small blocks prevent
+ * few merges. */
+enum { CACHE_BLOCK_BYTES = 4096, CACHE_BINS = CACHE_BLOCK_BYTES / HIPMM_ALIGNMENT + 1 };
 
-/* Blocks of one size, the last freed first. */
-struct cache_bin {
-  uint32_t units; /* of HIPMM_ALIGNMENT; 0: the bin was never used */
-  uint32_t head;
-};
-
+/* Aligned, so that threads share no cache line. */
 struct cache {
-  struct gate gate;
+  _Alignas(64) struct gate gate;
   uint32_t stream; /* its id; STREAM_READY: the cache is not in use */
   hipmm_stream_t handle;
-  uint64_t thread;     /* the owner; 0: none */
-  bool is_abandoned;   /* the owner has ended, and set this without a lock */
-  uint64_t bytes;      /* in all bins */
-  uint64_t most_bytes; /* limit of `bytes` */
-  int64_t requested;   /* bytes allocated from it less bytes freed to it, as requested */
-  int64_t live;        /* the same in blocks */
-  uint32_t next_bin;   /* the next bin to flush */
-  uint16_t next;       /* in a list of the index: 1 + number of the cache; 0: the last */
-  bool wants_heap;     /* the owner has waited for the pool's lock too often (thread_heaps.h) */
-  bool has_heap;       /* the owner allocates from its heap. Both are the owner's alone */
-  uint32_t n_waits;    /* weighed */
-  struct cache_bin bins[CACHE_BINS];
+  uint64_t thread;           /* the owner; 0: none */
+  bool is_abandoned;         /* the owner has ended, and set this without a lock */
+  uint64_t bytes;            /* in all bins */
+  uint64_t most_bytes;       /* limit of `bytes` */
+  int64_t requested;         /* bytes allocated from it less bytes freed to it, as requested */
+  int64_t live;              /* the same in blocks */
+  uint32_t next_bin;         /* a counter: the next bin to flush */
+  uint16_t next;             /* in a list of the index: 1 + number of the cache; 0: the last */
+  bool wants_heap;           /* the owner has waited for the pool's lock too often (thread_heaps.h) */
+  bool has_heap;             /* the owner allocates from its heap. Both are the owner's alone */
+  uint32_t n_waits;          /* weighed */
+  uint32_t bins[CACHE_BINS]; /* by size in units of HIPMM_ALIGNMENT: the first block, which was freed last */
 };
 
 struct cache_index;
@@ -66,8 +63,8 @@ struct cache *cache_find(struct caches *caches, hipmm_stream_t handle);
  * pool's lock is held. */
 struct cache *cache_new(struct caches *caches, struct heap *heap, hipmm_stream_t handle, uint32_t stream);
 
-/* Frees blocks to the heap until the cache can hold the block, which has at most `most_bytes`. The pool's lock is held. */
-void cache_make_room(struct cache *cache, struct heap *heap, uint32_t id);
+/* Frees blocks to the heap until the cache can hold `bytes` more, at most `most_bytes`. The pool's lock is held. */
+void cache_make_room(struct cache *cache, struct heap *heap, uint64_t bytes);
 
 /* The calling thread ends and cannot flush its caches: they have no owner from now on, and are flushed when the pool would
  * otherwise grow, when it is trimmed, or when a cache is needed. Needs no lock. */
@@ -105,28 +102,6 @@ static inline void cache_set_bytes(struct cache *cache, uint64_t bytes)
   __atomic_store_n(&cache->bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* A size may use either of two bins, so that two sizes in turn seldom displace each other. */
-static inline struct cache_bin *cache_bins_of(struct cache *cache, uint64_t units)
-{
-  return &cache->bins[(uint32_t)units * 2654435769u >> 25 << 1];
-}
-
-static inline struct cache_bin *cache_bin_of(struct cache *cache, uint64_t units)
-{
-  struct cache_bin *bins = cache_bins_of(cache, units);
-  return bins[0].units == units ? &bins[0] : bins[1].units == units ? &bins[1] : NULL;
-}
-
-/* The bin of the size, or an empty one of its two; NULL if other sizes use both. */
-static inline struct cache_bin *cache_bin_for(struct cache *cache, uint64_t units)
-{
-  struct cache_bin *bin = cache_bin_of(cache, units), *bins = cache_bins_of(cache, units);
-  if (bin) return bin;
-  bin = !bins[0].head ? &bins[0] : !bins[1].head ? &bins[1] : NULL;
-  if (bin) bin->units = (uint32_t)units;
-  return bin;
-}
-
 /* Whether the cache serves this stream still. For the owner. */
 static inline bool cache_serves(struct cache *cache, hipmm_stream_t handle)
 {
@@ -136,17 +111,16 @@ static inline bool cache_serves(struct cache *cache, hipmm_stream_t handle)
   return serves;
 }
 
-/* A block of exactly `units`, made live; BLOCK_NONE if there is none. Here and in cache_free(), `handle` is the caller's
+/* A block of exactly `units`, which a bin is for, made live; BLOCK_NONE if there is none. Here and in cache_free(), `handle` is the caller's
  * stream: the cache may serve another stream by now than the one that the thread remembers. */
 static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint64_t units,
                                       uint64_t requested)
 {
   if (!gate_enter(&cache->gate)) return BLOCK_NONE;
-  struct cache_bin *bin = cache->handle == handle ? cache_bin_of(cache, units) : NULL;
-  uint32_t id = bin ? bin->head : BLOCK_NONE;
+  uint32_t id = cache->handle == handle ? cache->bins[units] : BLOCK_NONE;
   if (id) {
     struct block *block = block_of(blocks, id);
-    bin->head = block->next;
+    cache->bins[units] = block->next;
     block->requested = requested;
     block_set_state(block, BLOCK_LIVE);
     cache_set_bytes(cache, cache->bytes - block->bytes);
@@ -162,10 +136,9 @@ static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipmm_s
 {
   struct block *block = block_of(blocks, id);
   if (!cache->stream || cache->handle != handle || cache->bytes + block->bytes > cache->most_bytes) return false;
-  struct cache_bin *bin = cache_bin_for(cache, block->bytes >> UNIT_BITS);
-  if (!bin) return false;
-  block->next = bin->head;
-  bin->head = id;
+  uint32_t *bin = &cache->bins[block->bytes >> UNIT_BITS];
+  block->next = *bin;
+  *bin = id;
   cache_set_bytes(cache, cache->bytes + block->bytes);
   cache->requested -= (int64_t)block->requested;
   block->requested = 0; /* heap_free() subtracts it from the heap's count */
@@ -173,7 +146,7 @@ static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipmm_s
   return true;
 }
 
-/* Frees a block that the caller has claimed (block_claim()) to the cache. False, and nothing done, if the cache is full,
+/* Frees a block of at most CACHE_BLOCK_BYTES that the caller has claimed (block_claim()) to the cache. False, and nothing done, if the cache is full,
  * its gate is shut, or it is not in use any more. */
 static inline bool cache_free(struct cache *cache, struct blocks *blocks, hipmm_stream_t handle, uint32_t id)
 {

@@ -53,6 +53,18 @@ bool chunk_is_mapped_at(const struct chunks *chunks, uint32_t id, uint64_t addre
   return chunks_mapping(chunks, addresses_mapping_at(&chunks->addresses, address))->chunk == id;
 }
 
+uint32_t chunks_next(const struct chunks *chunks, uint64_t *at, uint64_t end, uint64_t *begin_out)
+{
+  const struct addresses *addresses = &chunks->addresses;
+  if (*at >= end) return CHUNK_NONE;
+  uint64_t first =
+      addresses_first(addresses, addresses_round_down(addresses, *at), addresses_round_up(addresses, end), true);
+  if (first >= end) return CHUNK_NONE;
+  uint32_t id = addresses_chunk_at(addresses, first, begin_out);
+  *at = *begin_out + chunk_bytes(chunks, id);
+  return id;
+}
+
 /* `mapping`, or no mapping for 0, becomes the current one. */
 static void chunks_set_current(struct chunks *chunks, uint32_t id, uint32_t mapping)
 {

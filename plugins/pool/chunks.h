@@ -31,7 +31,7 @@ struct chunks {
   const struct hipmm_mapping *ops;
   bool may_alias; /* a chunk may have several mappings */
   struct held held;
-  bool is_suspended;   /* nothing may be created or mapped (suspend.h) */
+  bool is_suspended;   /* nothing may be created or mapped (suspend.c) */
   uint64_t away_bytes; /* of the memory held: given back, and needed to resume */
   struct chunk *items;
   uint32_t count;    /* records ever used, 0 included */
@@ -99,6 +99,10 @@ static inline uint64_t chunk_bytes(const struct chunks *chunks, uint32_t id)
 {
   return chunk_of(chunks, id)->granules * chunks->addresses.granule_bytes;
 }
+
+/* The next chunk whose current mapping has a byte in [*at, end), and the address where that mapping begins; CHUNK_NONE if
+ * there is none. *at becomes its end. All of [*at, end) lies in one range. */
+uint32_t chunks_next(const struct chunks *chunks, uint64_t *at, uint64_t end, uint64_t *begin_out);
 
 /* Whether a mapping of the chunk begins at `address`. */
 bool chunk_is_mapped_at(const struct chunks *chunks, uint32_t id, uint64_t address);

@@ -320,39 +320,19 @@ enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap
 
 /* ---- The ops ---- */
 
-static enum hipmm_status granules_use_slack(void *self, struct heap *heap, const struct request *request,
-                                            uint32_t *id_out)
-{
-  return granules_allocate(self, heap, request, EFFORT_SLACK, id_out);
-}
-
 /* Where a chunk may have alias mappings, all pending chunks were used without a host wait. */
-static enum hipmm_status granules_move(void *self, struct heap *heap, const struct request *request, uint32_t *id_out)
+static enum hipmm_status granules_allocate_waiting(void *self, struct heap *heap, const struct request *request,
+                                                   enum effort effort, uint32_t *id_out)
 {
   struct granules *granules = self;
-  enum hipmm_status status = granules_allocate(granules, heap, request, EFFORT_MOVE, id_out);
-  if (status != HIPMM_E_OUT_OF_MEMORY || granules->chunks.may_alias) return status;
+  enum hipmm_status status = granules_allocate(granules, heap, request, effort, id_out);
+  if (effort != EFFORT_MOVE || status != HIPMM_E_OUT_OF_MEMORY || granules->chunks.may_alias) return status;
   if (!idle_is_pending(&granules->chunks, heap)) return status;
   heap_wait(heap);
   uint32_t id = heap_allocate_ready(heap, request);
-  if (!id) return granules_allocate(granules, heap, request, EFFORT_MOVE, id_out);
+  if (!id) return granules_allocate(granules, heap, request, effort, id_out);
   *id_out = id;
   return HIPMM_OK;
-}
-
-static enum hipmm_status granules_grow(void *self, struct heap *heap, const struct request *request, uint32_t *id_out)
-{
-  return granules_allocate(self, heap, request, EFFORT_GROW, id_out);
-}
-
-static enum hipmm_status granules_fill(void *self, struct heap *heap, uint64_t bytes)
-{
-  struct request request = {.bytes = bytes, .alignment = HIPMM_ALIGNMENT, .requested = bytes, .stream = STREAM_READY};
-  uint32_t id;
-  enum hipmm_status status = granules_check_available(self, heap, &request);
-  if (!status) status = granules_allocate(self, heap, &request, EFFORT_FILL, &id);
-  if (!status) heap_free(heap, id, STREAM_READY);
-  return status;
 }
 
 static enum hipmm_status granules_release_idle(void *self, struct heap *heap, uint64_t keep_bytes)
@@ -362,9 +342,9 @@ static enum hipmm_status granules_release_idle(void *self, struct heap *heap, ui
   return idle_release(&granules->chunks, heap, keep_bytes);
 }
 
-static uint64_t granules_first(const void *self, uint64_t start, uint64_t end, bool committed)
+uint64_t granules_first(const struct granules *granules, uint64_t start, uint64_t end, bool committed)
 {
-  const struct chunks *chunks = &((const struct granules *)self)->chunks;
+  const struct chunks *chunks = &granules->chunks;
   uint64_t at = addresses_first(&chunks->addresses, addresses_round_down(&chunks->addresses, start),
                                 addresses_round_up(&chunks->addresses, end), committed);
   return at < start ? start : at < end ? at : end;
@@ -380,12 +360,6 @@ static uint64_t granules_available_bytes(const void *self, const struct heap *he
   return bytes;
 }
 
-static uint64_t granules_count(const void *self)
-{
-  const struct chunks *chunks = &((const struct granules *)self)->chunks;
-  return chunks->held.bytes / chunks->addresses.granule_bytes;
-}
-
 static void granules_close(void *self)
 {
   chunks_close(&((struct granules *)self)->chunks);
@@ -393,12 +367,7 @@ static void granules_close(void *self)
 
 const struct backing_ops granules_ops = {.moves = true,
                                          .check_available = granules_check_available,
-                                         .use_slack = granules_use_slack,
-                                         .move = granules_move,
-                                         .grow = granules_grow,
-                                         .fill = granules_fill,
+                                         .allocate = granules_allocate_waiting,
                                          .release_idle = granules_release_idle,
-                                         .first = granules_first,
                                          .available_bytes = granules_available_bytes,
-                                         .count = granules_count,
                                          .close = granules_close};

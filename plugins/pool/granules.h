@@ -22,18 +22,14 @@ struct granules {
 enum hipmm_status granules_open(struct granules *granules, struct heap *heap, const struct hipmm_services *services,
                                 struct hipmm_resource *upstream, uint64_t maximum_bytes, uint64_t slack_bytes);
 
-/* Where the chunks for an allocation come from. */
-enum effort {
-  EFFORT_SLACK, /* new ones, as far as the slack allows */
-  EFFORT_MOVE,  /* idle ones */
-  EFFORT_GROW,  /* idle ones, and new ones where there are none */
-  EFFORT_FILL   /* the same, and new ones may be large */
-};
-
 /* Commits the request's part of the best fit of the uncommitted blocks that are ready for its stream, and allocates there,
  * without a host wait for the work on idle chunks. What was committed in vain stays as free memory. */
 enum hipmm_status granules_allocate(struct granules *granules, struct heap *heap, const struct request *request,
                                     enum effort effort, uint32_t *id_out);
+
+/* In [start, end), which lies in a free block: the first address that is committed, or uncommitted; `end` if there is
+ * none. */
+uint64_t granules_first(const struct granules *granules, uint64_t start, uint64_t end, bool committed);
 
 extern const struct backing_ops granules_ops;
 

@@ -296,9 +296,7 @@ uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *req
   uint64_t bytes = request_fit_bytes(request);
   if (heap->is_short) return heap_fit_lowest(heap, request);
   uint32_t own = free_index_fit(&heap->free[request->stream], &heap->blocks, KIND_PARTIAL, bytes);
-  uint32_t ready = free_index_fit(&heap->free[STREAM_READY], &heap->blocks, KIND_PARTIAL, bytes);
-  if (!own || !ready) return own ? own : ready;
-  return heap_block(heap, own)->bytes < heap_block(heap, ready)->bytes ? own : ready;
+  return own ? own : free_index_fit(&heap->free[STREAM_READY], &heap->blocks, KIND_PARTIAL, bytes);
 }
 
 /* While memory is short, what keeps no granule from being idle is used first, and then the lowest address, also where

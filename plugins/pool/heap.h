@@ -52,8 +52,8 @@ static inline uint64_t request_fit_bytes(const struct request *request)
   return request->bytes + (request->alignment - HIPMM_ALIGNMENT);
 }
 
-/* The best fit of the blocks with uncommitted granules that are ready for the request's stream; while memory is short, the
- * block of any kind at the lowest address. BLOCK_NONE if there is none. */
+/* The best fit of the blocks with uncommitted granules of the request's stream, or else of the ready ones; while memory is
+ * short, the block of any kind at the lowest address. BLOCK_NONE if there is none. */
 uint32_t heap_fit_uncommitted(const struct heap *heap, const struct request *request);
 
 /* Splits the request off the free block, and makes it live. The request's part is committed. BLOCK_NONE when records are

@@ -33,9 +33,7 @@ uint64_t heap_largest_free(const struct heap *heap)
 
 uint64_t heap_metadata_bytes(const struct heap *heap)
 {
-  uint64_t bytes = blocks_resident_bytes(&heap->blocks);
-  for (uint32_t stream = 0; stream < heap->streams.count; stream++) bytes += sizeof(struct stream) + sizeof *heap->free;
-  return bytes;
+  return blocks_resident_bytes(&heap->blocks) + heap->streams.count * (sizeof(struct stream) + sizeof *heap->free);
 }
 
 static bool heap_block_is_valid(const struct heap *heap, uint32_t id)

@@ -18,12 +18,8 @@ uint64_t idle_bytes_in(const struct chunks *chunks, const struct block *block)
 {
   uint64_t start, end, begin, bytes = 0;
   if (!idle_whole_granules(chunks, block, &start, &end)) return 0;
-  for (uint64_t at = start; (at = addresses_first(&chunks->addresses, at, end, true)) < end;) {
-    uint64_t size = chunk_bytes(chunks, addresses_chunk_at(&chunks->addresses, at, &begin));
-    if (begin >= start && begin + size <= end) bytes += size;
-    if (begin + size >= end) break;
-    at = begin + size;
-  }
+  for (uint64_t at = start; chunks_next(chunks, &at, end, &begin);)
+    if (begin >= start && at <= end) bytes += at - begin;
   return bytes;
 }
 
@@ -118,18 +114,13 @@ enum hipmm_status idle_await_mapping(const struct chunks *chunks, struct heap *h
   return streams_wait_for_device(&heap->streams, user);
 }
 
-enum hipmm_status idle_await(const struct chunks *chunks, struct heap *heap, uint32_t chunk, uint32_t user)
-{
-  enum hipmm_status status = HIPMM_OK;
-  for (uint32_t mapping = 0; !status && (mapping = chunk_next_alias(chunks, chunk, mapping));)
-    status = idle_await_mapping(chunks, heap, mapping, user);
-  return status;
-}
-
 uint32_t idle_obtain_unmapped(struct chunks *chunks, struct heap *heap, uint64_t most, uint32_t user)
 {
-  uint32_t unmapped = chunks_take_unmapped(chunks, most);
-  if (!unmapped || !idle_await(chunks, heap, unmapped, user)) return unmapped;
+  uint32_t unmapped = chunks_take_unmapped(chunks, most), mapping = 0;
+  enum hipmm_status status = HIPMM_OK;
+  while (unmapped && !status && (mapping = chunk_next_alias(chunks, unmapped, mapping)))
+    status = idle_await_mapping(chunks, heap, mapping, user);
+  if (!status) return unmapped;
   chunks_add_unmapped(chunks, unmapped);
   return CHUNK_NONE;
 }

@@ -30,12 +30,10 @@ enum hipmm_status idle_detach_waiting(struct chunks *chunks, struct heap *heap, 
 /* Whether there are idle chunks in pending blocks. */
 bool idle_is_pending(const struct chunks *chunks, const struct heap *heap);
 
-/* Waits on the host until no work uses an alias mapping, or any alias mapping of a chunk. The handle of `user` is valid
- * during this call. Refused, without a wait, where only the device could be waited for and a graph is captured. */
+/* Waits on the host until no work uses an alias mapping. The handle of `user` is valid during this call. Refused, without a wait, where only the device could be waited for and a graph is captured. */
 enum hipmm_status idle_await_mapping(const struct chunks *chunks, struct heap *heap, uint32_t mapping, uint32_t user);
-enum hipmm_status idle_await(const struct chunks *chunks, struct heap *heap, uint32_t chunk, uint32_t user);
 
-/* Takes an unmapped chunk of at most `most` granules off the list, after such a wait; CHUNK_NONE if there is none. */
+/* Takes an unmapped chunk of at most `most` granules off the list, after such a wait for each of its alias mappings; CHUNK_NONE if there is none. */
 uint32_t idle_obtain_unmapped(struct chunks *chunks, struct heap *heap, uint64_t most, uint32_t user);
 
 /* Releases idle chunks of ready blocks, and unmapped chunks, to the upstream while more than `keep_bytes` are held. */

@@ -66,13 +66,12 @@ enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
   enum hipmm_status status = pool_locate(self, ptr, &location);
   if (!status) status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
-  for (uint64_t at = (uintptr_t)ptr, end = at + location.usable_bytes; at < end;) {
-    uint32_t id = addresses_chunk_at(&chunks->addresses, addresses_round_down(&chunks->addresses, at), &at);
+  uint64_t at = (uintptr_t)ptr, end = at + location.usable_bytes, begin;
+  for (uint32_t id; (id = chunks_next(chunks, &at, end, &begin));) {
     const struct chunk *chunk = chunk_of(chunks, id);
-    if (visitor(closure, &(struct hipmm_chunk){chunk->is_away ? NULL : chunk->handle, (const void *)(uintptr_t)at,
+    if (visitor(closure, &(struct hipmm_chunk){chunk->is_away ? NULL : chunk->handle, (const void *)(uintptr_t)begin,
                                                chunk_bytes(chunks, id)}))
       is_exported = true;
-    at += chunk_bytes(chunks, id);
   }
   struct block *holder = is_exported ? locate_holder(pool, (uintptr_t)ptr) : NULL;
   if (holder) holder->is_exported = true;

@@ -55,12 +55,7 @@ static void pool_try_move(struct pool *pool, struct miss *miss)
   if (!miss->status) miss->status = backing_move(&pool->backing, &pool->heap, miss->request, &miss->id);
 }
 
-/* What was passed over for a lower address, where no chunk fits. */
-static void pool_try_whole(struct pool *pool, struct miss *miss)
-{
-  if (pool->heap.is_short) miss->id = heap_allocate_fit(&pool->heap, KIND_WHOLE, miss->request);
-}
-
+/* What was passed over for a lower address (heap_allocate_ready()). */
 static void pool_try_any(struct pool *pool, struct miss *miss)
 {
   if (pool->heap.is_short) miss->id = heap_allocate_fit(&pool->heap, KIND_BUSY, miss->request);
@@ -100,7 +95,6 @@ static const struct attempt {
     {pool_try_slack, ALWAYS},               /* new memory within the slack (slack.h): driver calls */
     {pool_try_unfenced, SEVERAL_STREAMS},   /* blocks of streams that may be gone: the host waits for the device */
     {pool_try_move, ALWAYS},                /* idle chunks that are mapped elsewhere: driver calls */
-    {pool_try_whole, ALWAYS},               /* a free block whose chunks are too large for a hole: a search */
     {pool_try_grow, ALWAYS},                /* new memory: driver calls, and more memory held */
     {pool_try_any, ALWAYS},                 /* any free block, and the next ones pack worse: a search */
     {pool_try_exchange, ALWAYS},            /* new memory in place of all idle memory: the host waits for the device */

@@ -4,7 +4,6 @@
  * cache.h holds small ones for each thread, stream_order.h knows when a block may be reused, backing.h grows the pool. */
 #include "../../core/base/text.h"
 #include "allocate.h"
-#include "suspend.h"
 
 /* ---- Values ---- */
 
@@ -47,7 +46,7 @@ static const struct hipmm_feature values[] = {
 static uint64_t pool_metadata_bytes(const struct pool *pool)
 {
   return sizeof *pool + heap_metadata_bytes(&pool->heap) + pool->caches.count * sizeof(struct cache) +
-         pool->backing.ops->count(pool->backing.self) * sizeof(struct chunk);
+         backing_count(&pool->backing) * sizeof(struct chunk);
 }
 
 static int64_t pool_value_of(struct pool *pool, enum value value)
@@ -66,7 +65,7 @@ static int64_t pool_value_of(struct pool *pool, enum value value)
   case MOVES: return (int64_t)pool->backing.granules.moves;
   case RETURNS: return (int64_t)pool->backing.granules.returns;
   case THREAD_HEAPS: return 0;
-  case CHUNKS: return (int64_t)pool->backing.ops->count(pool->backing.self);
+  case CHUNKS: return (int64_t)backing_count(&pool->backing);
   case STREAM_WAITS: return (int64_t)heap->streams.waits;
   case METADATA_BYTES: return (int64_t)pool_metadata_bytes(pool);
   case SUSPENDED_BYTES: return (int64_t)away_bytes;

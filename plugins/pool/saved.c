@@ -141,21 +141,16 @@ static bool copying_run_range(struct copying *copying, uint64_t start, uint64_t 
 {
   const struct hipmm_hip *hip = copying->pool->services->hip;
   const struct chunks *chunks = &copying->pool->backing.granules.chunks;
-  uint64_t end = start + bytes, begin;
+  uint64_t end = start + bytes, at = start, begin;
   bool good = true;
-  for (uint64_t at = start; at < end && good;) {
-    begin = addresses_first(&chunks->addresses, addresses_round_down(&chunks->addresses, at),
-                            addresses_round_up(&chunks->addresses, end), true);
-    if (begin >= end) break;
-    uint32_t chunk = addresses_chunk_at(&chunks->addresses, begin, &begin);
-    uint64_t from = begin > at ? begin : at, stop = begin + chunk_bytes(chunks, chunk);
-    at = stop < end ? stop : end;
+  for (uint32_t chunk; good && (chunk = chunks_next(chunks, &at, end, &begin));) {
+    uint64_t from = begin > start ? begin : start, stop = at < end ? at : end;
     if (chunk_of(chunks, chunk)->is_exported) continue;
     void *device = (void *)(uintptr_t)from, *saved = host + (from - start);
     good =
         copying_check(copying, "hipMemcpyAsync",
                       hip->MemcpyAsync(copying->is_restoring ? device : saved, copying->is_restoring ? saved : device,
-                                       at - from, HIPMM_HIP_MEMCPY_DEFAULT, stream),
+                                       stop - from, HIPMM_HIP_MEMCPY_DEFAULT, stream),
                       0);
   }
   return good;

@@ -95,31 +95,15 @@ static enum hipmm_status segments_release_idle(void *self, struct heap *heap, ui
 
 /* ---- The ops ---- */
 
-static enum hipmm_status segments_check_available(void *self, const struct heap *heap, const struct request *request)
+static enum hipmm_status segments_allocate(void *self, struct heap *heap, const struct request *request,
+                                           enum effort effort, uint32_t *id_out)
 {
-  (void)self, (void)heap, (void)request; /* one call of the upstream tells */
-  return HIPMM_OK;
-}
-
-static enum hipmm_status segments_grow(void *self, struct heap *heap, const struct request *request, uint32_t *id_out)
-{
+  if (effort < EFFORT_GROW) return HIPMM_E_OUT_OF_MEMORY; /* nothing moves */
   enum hipmm_status status = segments_grow_by(self, heap, request_fit_bytes(request), request->stream);
   if (status) return status;
   uint32_t id = heap_allocate_ready(heap, request);
   if (id) *id_out = id;
   return id ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
-}
-
-static enum hipmm_status segments_fill(void *self, struct heap *heap, uint64_t bytes)
-{
-  return segments_grow_by(self, heap, bytes, STREAM_READY);
-}
-
-/* All is committed. */
-static uint64_t segments_first(const void *self, uint64_t start, uint64_t end, bool committed)
-{
-  (void)self;
-  return committed ? start : end;
 }
 
 static uint64_t segments_available_bytes(const void *self, const struct heap *heap)
@@ -128,16 +112,7 @@ static uint64_t segments_available_bytes(const void *self, const struct heap *he
   return heap_largest_free(heap);
 }
 
-static uint64_t segments_count(const void *self)
-{
-  return ((const struct segments *)self)->count;
-}
-
-const struct backing_ops segments_ops = {.check_available = segments_check_available,
-                                         .grow = segments_grow,
-                                         .fill = segments_fill,
+const struct backing_ops segments_ops = {.allocate = segments_allocate,
                                          .release_idle = segments_release_idle,
-                                         .first = segments_first,
                                          .available_bytes = segments_available_bytes,
-                                         .count = segments_count,
                                          .close = segments_close};

@@ -44,8 +44,7 @@ enum hipmm_status pool_find_stream(struct pool *pool, hipmm_stream_t handle, uin
 enum hipmm_status pool_trim(void *self, size_t keep_bytes)
 {
   struct pool *pool = self;
-  void *arena = thread_heaps_arena(&pool->heaps);
-  enum hipmm_status status = arena ? thread_heaps_ops()->trim(arena, 0) : HIPMM_OK;
+  enum hipmm_status status = thread_heaps_trim(&pool->heaps);
   if (!status) status = biased_lock_enter(&pool->lock, pool->services);
   if (status) return status;
   caches_flush(&pool->caches, &pool->heap);

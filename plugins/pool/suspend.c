@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* suspend.c: saves what is allocated, gives the physical memory back, and restores both.
+/* suspend.c: a mapped pool without physical memory. The records of blocks and chunks stay as they are, so that every pointer
+ * stays valid: frees work, and memory comes back under the same addresses. The content of allocated blocks is saved in
+ * pinned host memory, or dropped. Idle memory is released first. Blocks that are freed meanwhile get no memory at the
+ * resume.
  *
  * On ROCm (vllm#37533; seen up to 7.2), the driver keeps memory that was unmapped and released as long as its range
  * of addresses is reserved. Other libraries free the reservation and reserve the same addresses again. The pool does
  * not: between the two calls another thread's mmap() can get the addresses, and every pointer into them would be
  * lost. Instead, the pool asks the device for its free memory before and after, and warns if the memory did not come
  * back. On ROCm, growth `auto` maps no memory, so that only a graph that asks for mapped memory gets there. */
-#include "suspend.h"
 #include "../../core/base/cancel.h"
 #include "allocate.h"
 #include "idle.h"
@@ -32,12 +34,8 @@ static void suspend_find_exported(struct pool *pool)
   for (uint32_t id = 1; id < blocks->count; id++) {
     const struct block *block = block_of(blocks, id);
     if (block_state(block) <= BLOCK_FREE || !block->is_exported) continue;
-    for (uint64_t at = addresses_round_down(&chunks->addresses, block->start), end = block->start + block->bytes;
-         at < end;) {
-      uint32_t chunk = addresses_chunk_at(&chunks->addresses, at, &at);
-      chunk_of(chunks, chunk)->is_exported = true;
-      at += chunk_bytes(chunks, chunk);
-    }
+    uint64_t at = block->start, end = at + block->bytes, begin;
+    for (uint32_t chunk; (chunk = chunks_next(chunks, &at, end, &begin));) chunk_of(chunks, chunk)->is_exported = true;
   }
 }
 
@@ -81,12 +79,9 @@ static void suspend_drop_idle(struct pool *pool, uint32_t id)
 {
   struct chunks *chunks = &pool->backing.granules.chunks;
   const struct block *block = block_of(&pool->heap.blocks, id);
-  uint64_t start = addresses_round_up(&chunks->addresses, block->start), begin;
-  uint64_t end = addresses_round_down(&chunks->addresses, block->start + block->bytes);
-  for (uint64_t at = start; at < end && (at = addresses_first(&chunks->addresses, at, end, true)) < end;) {
-    uint32_t chunk = addresses_chunk_at(&chunks->addresses, at, &begin);
-    at = begin + chunk_bytes(chunks, chunk);
-    if (begin < start || at > end || !chunk_of(chunks, chunk)->is_away) continue;
+  uint64_t at = block->start, end = at + block->bytes, begin;
+  for (uint32_t chunk; (chunk = chunks_next(chunks, &at, end, &begin));) {
+    if (!block_holds(block, begin, at) || !chunk_of(chunks, chunk)->is_away) continue;
     if (!idle_detach_chunk(chunks, &pool->heap, chunk, id, true)) chunk_destroy(chunks, chunk);
   }
 }
@@ -127,8 +122,7 @@ enum hipmm_status pool_suspend(void *self, enum hipmm_content content)
     return services->fail(services, HIPMM_E_NOT_SUPPORTED, "growth",
                           "the pool has segments, which cannot be given back while blocks in them are allocated; set "
                           "\"growth\": \"mapped\", with the pool directly over a `device` resource");
-  void *arena = thread_heaps_arena(&pool->heaps);
-  enum hipmm_status status = arena ? thread_heaps_ops()->trim(arena, 0) : HIPMM_OK;
+  enum hipmm_status status = thread_heaps_trim(&pool->heaps);
   if (status) return status;
   int cancel = cancel_forbid();
   status = biased_lock_enter(&pool->lock, services);

@@ -51,6 +51,13 @@ static inline const struct hipmm_ops *thread_heaps_ops(void)
   return arena_LTX_hipmm_plugin.ops;
 }
 
+/* The heaps give back what is idle. */
+static inline enum hipmm_status thread_heaps_trim(struct thread_heaps *heaps)
+{
+  void *arena = thread_heaps_arena(heaps);
+  return arena ? thread_heaps_ops()->trim(arena, 0) : HIPMM_OK;
+}
+
 /* A value of the arena; 0 if there is none. */
 int64_t thread_heaps_value(struct thread_heaps *heaps, const char *name);
 

@@ -48,13 +48,13 @@ static void visit_show_committed(struct visit *visit, const struct block *block,
 /* The committed parts of a free block. */
 static void visit_show_free(struct visit *visit, const struct block *block)
 {
-  const struct backing *backing = &visit->pool->backing;
+  const struct granules *granules = &visit->pool->backing.granules;
   uint64_t end = block->start + block->bytes, start = block->start, stop;
   while (block->uncommitted && start < end) {
-    stop = backing->ops->first(backing->self, start, end, false);
+    stop = granules_first(granules, start, end, false);
     visit_show_committed(visit, block, start, stop);
     if (stop < end) visit->barrier = HIPMM_EXTENT_BARRIER;
-    start = backing->ops->first(backing->self, stop, end, true);
+    start = granules_first(granules, stop, end, true);
   }
   if (!block->uncommitted) visit_show_committed(visit, block, start, end);
 }
