@@ -24,12 +24,17 @@ EXPORT CUcontext fake_cuda_current(void)
   return current;
 }
 
+static CUresult failure_of(const char *name)
+{
+  return fake.fails && !strcmp(fake.fails, name) ? fake.failure : CUDA_SUCCESS;
+}
+
 CUresult fake_call(bool bare, const char *name, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e)
 {
   if (!bare && !current) return CUDA_ERROR_INVALID_CONTEXT;
   fake.calls++;
   fake.last = (struct fake_call){.name = name, .arguments = {a, b, c, d, e}, .capture_mode = capture_mode};
-  return fake.fails && !strcmp(fake.fails, name) ? fake.failure : CUDA_SUCCESS;
+  return failure_of(name);
 }
 
 void fake_data(const void *data, size_t bytes)
@@ -167,8 +172,9 @@ static CUresult set_limit(CUlimit limit, size_t value)
 
 static CUresult get_current(CUcontext *context)
 {
-  *context = current;
-  return CUDA_SUCCESS;
+  CUresult result = failure_of("cuCtxGetCurrent");
+  if (result == CUDA_SUCCESS) *context = current;
+  return result;
 }
 
 static CUresult set_current(CUcontext context)
@@ -181,6 +187,8 @@ static CUcontext beneath;
 
 static CUresult push_current(CUcontext context)
 {
+  CUresult result = failure_of("cuCtxPushCurrent");
+  if (result != CUDA_SUCCESS) return result;
   beneath = current;
   current = context;
   return CUDA_SUCCESS;

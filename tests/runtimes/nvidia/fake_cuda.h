@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FAKE_DEVICES = 4, FAKE_ARGUMENTS = 5, FAKE_HIDDEN = 4 };
+enum { FAKE_DEVICES = 4, FAKE_ARGUMENTS = 5, FAKE_HIDDEN = 20 };
 
 /* Values that functions return: all different, and all as wide as a pointer. */
 #define FAKE_ADDRESS    UINT64_C(0x7f0000100000)

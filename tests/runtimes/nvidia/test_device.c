@@ -146,7 +146,37 @@ static void devices_that_are_not_there_are_refused(void **state)
   assert_error(hipDeviceTotalMem(&bytes, 2), hipErrorInvalidDevice);
   assert_error(hipDeviceGetName(name, sizeof name, 2), hipErrorInvalidDevice);
   assert_error(hipDeviceEnablePeerAccess(2, 0), hipErrorInvalidDevice);
+  assert_error(hipDeviceDisablePeerAccess(2), hipErrorInvalidDevice);
   assert_error(hipMemcpyPeer(POINTER(FAKE_ADDRESS), 0, POINTER(FAKE_HOST), 2, 1), hipErrorInvalidDevice);
+  assert_error(hipMemcpyPeerAsync(POINTER(FAKE_ADDRESS), 2, POINTER(FAKE_HOST), 0, 1, NULL), hipErrorInvalidDevice);
+  assert_not_called();
+}
+
+static void nowhere_to_put_the_answer_is_refused(void **state)
+{
+  (void)state;
+  char text[8];
+  assert_error(hipDriverGetVersion(NULL), hipErrorInvalidValue);
+  assert_error(hipRuntimeGetVersion(NULL), hipErrorInvalidValue);
+  assert_error(hipGetDeviceCount(NULL), hipErrorInvalidValue);
+  assert_error(hipDeviceGet(NULL, 0), hipErrorInvalidValue);
+  assert_error(hipDeviceGetName(NULL, 8, 0), hipErrorInvalidValue);
+  assert_error(hipDeviceGetName(text, 0, 0), hipErrorInvalidValue);
+  assert_error(hipDeviceGetPCIBusId(NULL, 8, 0), hipErrorInvalidValue);
+  assert_error(hipDeviceGetPCIBusId(text, -1, 0), hipErrorInvalidValue);
+  assert_error(hipDeviceTotalMem(NULL, 0), hipErrorInvalidValue);
+  assert_error(hipDeviceCanAccessPeer(NULL, 0, 1), hipErrorInvalidValue);
+  assert_error(hipGetLastError(), hipErrorInvalidValue);
+  assert_not_called();
+}
+
+static void a_device_whose_context_is_unknown_is_not_set(void **state)
+{
+  (void)state;
+  fake->fails = "cuCtxGetCurrent";
+  fake->failure = CUDA_ERROR_DEINITIALIZED;
+  assert_error(hipSetDevice(1), hipErrorDeinitialized);
+  assert_ptr_equal(current(), POINTER(FAKE_CONTEXT(0)));
 }
 
 static void devices_say_what_they_are(void **state)
@@ -289,6 +319,8 @@ int main(void)
       cmocka_unit_test_setup(what_another_library_makes_current_is_seen, start_test),
       cmocka_unit_test_setup(what_is_set_here_is_the_primary_context, start_test),
       cmocka_unit_test_setup(devices_that_are_not_there_are_refused, start_test),
+      cmocka_unit_test_setup(nowhere_to_put_the_answer_is_refused, start_test),
+      cmocka_unit_test_setup(a_device_whose_context_is_unknown_is_not_set, start_test),
       cmocka_unit_test_setup(devices_say_what_they_are, start_test),
       cmocka_unit_test_setup(flags_and_limits_are_the_drivers, start_test),
       cmocka_unit_test_setup(attributes_are_asked_for_by_cudas_numbers, start_test),

@@ -70,6 +70,20 @@ static void a_driver_without_what_is_needed_is_too_old(void **state)
   fake->hidden[0] = fake->hidden[1] = NULL;
 }
 
+/* The message is as long as fits, and says that it does not name all. */
+static void many_missing_functions_are_named_in_part(void **state)
+{
+  (void)state;
+  size_t n_hidden = 0;
+  for (size_t i = 0; i < nvidia_n_symbols && n_hidden < FAKE_HIDDEN; i++)
+    if (!nvidia_symbols[i].optional) fake->hidden[n_hidden++] = nvidia_symbols[i].name;
+  assert_int_equal(n_hidden, FAKE_HIDDEN);
+  assert_refused(fake_path("fake_cuda"), hipErrorInsufficientDriver, "lacks cuInit, cuDriverGetVersion, ");
+  assert_refused(fake_path("fake_cuda"), hipErrorInsufficientDriver, ", and more, which hipmm needs");
+  assert_null(strstr(strstr(failed_text, "and more") + 1, "and more"));
+  memset(fake->hidden, 0, sizeof fake->hidden);
+}
+
 static void a_driver_without_devices_says_what_hides_them(void **state)
 {
   (void)state;
@@ -142,6 +156,7 @@ int main(void)
       cmocka_unit_test(a_name_that_is_empty_or_too_long_is_refused),
       cmocka_unit_test(the_toolkits_stub_is_told_from_the_driver),
       cmocka_unit_test(a_driver_without_what_is_needed_is_too_old),
+      cmocka_unit_test(many_missing_functions_are_named_in_part),
       cmocka_unit_test(a_driver_without_devices_says_what_hides_them),
       cmocka_unit_test(a_driver_that_does_not_start_says_why),
       cmocka_unit_test(a_driver_without_the_newest_functions_works_without_them),

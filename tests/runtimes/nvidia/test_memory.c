@@ -37,7 +37,13 @@ static void nothing_is_no_error_and_no_call(void **state)
   assert_ok(hipFree(NULL));
   assert_ok(hipHostFree(NULL));
   assert_ok(hipMemcpy(NULL, NULL, 0, hipMemcpyDefault));
+  assert_ok(hipMemcpyAsync(NULL, NULL, 0, hipMemcpyDefault, NULL));
+  assert_ok(hipMemset(NULL, 1, 0));
   assert_ok(hipMemsetAsync(NULL, 1, 0, NULL));
+  assert_ok(hipMemsetD16(NULL, 1, 0));
+  assert_ok(hipMemsetD16Async(NULL, 1, 0, NULL));
+  assert_ok(hipMemsetD32(NULL, 1, 0));
+  assert_ok(hipMemsetD32Async(NULL, 1, 0, NULL));
   assert_not_called();
 }
 
@@ -70,6 +76,10 @@ static void nowhere_to_put_the_result_is_refused(void **state)
   assert_error(hipMallocPitch(NULL, &bytes, 1, 1), hipErrorInvalidValue);
   assert_error(hipMemGetInfo(NULL, &bytes), hipErrorInvalidValue);
   assert_error(hipMemGetAddressRange(NULL, NULL, POINTER(FAKE_ADDRESS)), hipErrorInvalidValue);
+  assert_error(hipMemPtrGetInfo(POINTER(FAKE_ADDRESS), NULL), hipErrorInvalidValue);
+  assert_error(hipPointerGetAttributes(NULL, POINTER(FAKE_ADDRESS)), hipErrorInvalidValue);
+  assert_error(hipHostGetDevicePointer(NULL, POINTER(FAKE_HOST), 0), hipErrorInvalidValue);
+  assert_error(hipHostGetFlags(NULL, POINTER(FAKE_HOST)), hipErrorInvalidValue);
   assert_not_called();
 }
 
@@ -178,8 +188,13 @@ static void copies_that_name_both_devices_need_no_access(void **state)
   (void)state;
   void *to = POINTER(FAKE_ADDRESS), *from = POINTER(FAKE_HOST), *stream = POINTER(FAKE_STREAM);
   CUstream given;
-  fake->failure = CUDA_ERROR_INVALID_VALUE;
+  assert_ok(hipMemcpyPeer(to, 1, from, 0, 32));
+  assert_called("cuMemcpy", FAKE_ADDRESS, FAKE_HOST, 32);
+  fake->failure = CUDA_ERROR_ILLEGAL_ADDRESS;
   fake->fails = "cuMemcpy";
+  assert_error(hipMemcpyPeer(to, 1, from, 0, 32), hipErrorIllegalAddress);
+  assert_string_equal(fake->last.name, "cuMemcpy");
+  fake->failure = CUDA_ERROR_INVALID_VALUE;
   assert_ok(hipMemcpyPeer(to, 1, from, 0, 32));
   assert_string_equal(fake->last.name, "cuMemcpyPeer");
   assert_int_equal(fake->last.arguments[0], FAKE_ADDRESS);
@@ -222,6 +237,33 @@ static void copies_over_a_border_of_pieces_go_by_the_stream(void **state)
     assert_copied_as_it_is(across, host);
     assert_copied_as_it_is(host, POINTER(FAKE_BORDER));
   }
+}
+
+/* The caller's context stays current, whatever fails. */
+static void a_copy_whose_stream_cannot_be_entered_says_why(void **state)
+{
+  (void)state;
+  void *across = POINTER(FAKE_BORDER - 0x800), *host = POINTER(FAKE_HOST);
+  fake->fails = "cuCtxPushCurrent";
+  fake->failure = CUDA_ERROR_OUT_OF_MEMORY;
+  assert_error(hipMemcpyAsync(host, across, 0x1000, hipMemcpyDefault, POINTER(FAKE_STREAM)), hipErrorOutOfMemory);
+  assert_ptr_equal(current(), POINTER(FAKE_CONTEXT(0)));
+  fake->fails = "cuStreamGetCtx";
+  assert_error(hipMemcpyAsync(host, across, 0x1000, hipMemcpyDefault, POINTER(FAKE_STREAM)), hipErrorInvalidValue);
+  assert_ptr_equal(current(), POINTER(FAKE_CONTEXT(0)));
+}
+
+/* Where the stream's context is current already, a second try would fail like the first. */
+static void a_copy_is_tried_once_where_the_stream_is(void **state)
+{
+  (void)state;
+  set_current(POINTER(FAKE_CONTEXT(1)));
+  fake->fails = "cuMemcpyAsync";
+  fake->failure = CUDA_ERROR_INVALID_VALUE;
+  assert_error(hipMemcpyAsync(POINTER(FAKE_ADDRESS), POINTER(FAKE_HOST), 8, hipMemcpyDefault, POINTER(FAKE_STREAM)),
+               hipErrorInvalidValue);
+  assert_int_equal(fake->calls, 2); /* the copy, and the question for the context */
+  assert_string_equal(fake->last.name, "cuStreamGetCtx");
 }
 
 static void a_copy_that_is_wrong_everywhere_is_refused(void **state)
@@ -336,6 +378,21 @@ static void ranges_and_streams_of_managed_memory_are_the_drivers(void **state)
   assert_error(hipMallocManaged(data, 0, hipMemAttachGlobal), hipErrorInvalidValue);
 }
 
+static void other_processes_get_nothing_for_nothing(void **state)
+{
+  (void)state;
+  hipIpcMemHandle_t handle;
+  hipIpcEventHandle_t event_handle;
+  memset(&handle, 0, sizeof handle);
+  memset(&event_handle, 0, sizeof event_handle);
+  assert_error(hipIpcGetMemHandle(NULL, POINTER(FAKE_ADDRESS)), hipErrorInvalidValue);
+  assert_error(hipIpcGetMemHandle(&handle, NULL), hipErrorInvalidValue);
+  assert_error(hipIpcOpenMemHandle(NULL, handle, hipIpcMemLazyEnablePeerAccess), hipErrorInvalidValue);
+  assert_error(hipIpcGetEventHandle(NULL, POINTER(FAKE_EVENT)), hipErrorInvalidValue);
+  assert_error(hipIpcOpenEventHandle(NULL, event_handle), hipErrorInvalidValue);
+  assert_not_called();
+}
+
 static void other_processes_get_the_drivers_handles(void **state)
 {
   (void)state;
@@ -374,12 +431,15 @@ int main(void)
       cmocka_unit_test_setup(copies_go_by_address_in_any_direction, start_test),
       cmocka_unit_test_setup(copies_that_name_both_devices_need_no_access, start_test),
       cmocka_unit_test_setup(copies_over_a_border_of_pieces_go_by_the_stream, start_test),
+      cmocka_unit_test_setup(a_copy_whose_stream_cannot_be_entered_says_why, start_test),
+      cmocka_unit_test_setup(a_copy_is_tried_once_where_the_stream_is, start_test),
       cmocka_unit_test_setup(a_copy_that_is_wrong_everywhere_is_refused, start_test),
       cmocka_unit_test_setup(fills_take_the_low_byte, start_test),
       cmocka_unit_test_setup(copies_have_a_direction_in_their_name, start_test),
       cmocka_unit_test_setup(rows_are_the_drivers, start_test),
       cmocka_unit_test_setup(a_pointer_has_single_attributes, start_test),
       cmocka_unit_test_setup(ranges_and_streams_of_managed_memory_are_the_drivers, start_test),
+      cmocka_unit_test_setup(other_processes_get_nothing_for_nothing, start_test),
       cmocka_unit_test_setup(other_processes_get_the_drivers_handles, start_test),
   };
   return cmocka_run_group_tests_name("nvidia: memory", tests, start_runtime, NULL);

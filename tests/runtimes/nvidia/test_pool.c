@@ -41,6 +41,77 @@ static void pools_give_memory_in_stream_order(void **state)
   assert_not_called();
 }
 
+static void calls_without_a_pool_or_a_place_are_refused(void **state)
+{
+  (void)state;
+  hipMemPool_t pool = POINTER(FAKE_POOL);
+  hipMemAccessFlags flags = hipMemAccessFlagsProtNone;
+  hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = 1};
+  uint64_t value = 0;
+  assert_error(hipMallocAsync(NULL, 8, NULL), hipErrorInvalidValue);
+  assert_error(hipMallocFromPoolAsync(NULL, 8, pool, NULL), hipErrorInvalidValue);
+  assert_error(hipMemPoolSetAttribute(NULL, hipMemPoolAttrReleaseThreshold, &value), hipErrorInvalidValue);
+  assert_error(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, NULL), hipErrorInvalidValue);
+  assert_error(hipMemPoolGetAttribute(NULL, hipMemPoolAttrReleaseThreshold, &value), hipErrorInvalidValue);
+  assert_error(hipMemPoolGetAttribute(pool, hipMemPoolAttrReleaseThreshold, NULL), hipErrorInvalidValue);
+  assert_error(hipMemPoolTrimTo(NULL, 0), hipErrorInvalidValue);
+  assert_error(hipMemPoolSetAccess(NULL, NULL, 0), hipErrorInvalidValue);
+  assert_error(hipMemPoolSetAccess(pool, NULL, 1), hipErrorInvalidValue);
+  assert_error(hipMemPoolGetAccess(NULL, pool, &location), hipErrorInvalidValue);
+  assert_error(hipMemPoolGetAccess(&flags, NULL, &location), hipErrorInvalidValue);
+  assert_error(hipMemPoolGetAccess(&flags, pool, NULL), hipErrorInvalidValue);
+  assert_error(hipDeviceGetDefaultMemPool(NULL, 0), hipErrorInvalidValue);
+  assert_error(hipDeviceGetMemPool(NULL, 0), hipErrorInvalidValue);
+  assert_error(hipDeviceSetMemPool(0, NULL), hipErrorInvalidValue);
+  assert_not_called();
+}
+
+static void pools_are_not_shared_without_arguments(void **state)
+{
+  (void)state;
+  const hipMemAllocationHandleType fd = hipMemHandleTypePosixFileDescriptor;
+  int file = -1;
+  void *ptr = NULL;
+  hipMemPool_t pool = POINTER(FAKE_POOL);
+  hipMemPoolPtrExportData data;
+  memset(&data, 0, sizeof data);
+  assert_error(hipMemPoolExportToShareableHandle(NULL, pool, fd, 0), hipErrorInvalidValue);
+  assert_error(hipMemPoolExportToShareableHandle(&file, NULL, fd, 0), hipErrorInvalidValue);
+  assert_error(hipMemPoolImportFromShareableHandle(NULL, POINTER(5), fd, 0), hipErrorInvalidValue);
+  assert_error(hipMemPoolExportPointer(NULL, POINTER(FAKE_ADDRESS)), hipErrorInvalidValue);
+  assert_error(hipMemPoolExportPointer(&data, NULL), hipErrorInvalidValue);
+  assert_error(hipMemPoolImportPointer(NULL, pool, &data), hipErrorInvalidValue);
+  assert_error(hipMemPoolImportPointer(&ptr, NULL, &data), hipErrorInvalidValue);
+  assert_error(hipMemPoolImportPointer(&ptr, pool, NULL), hipErrorInvalidValue);
+  assert_not_called();
+}
+
+static void virtual_memory_without_a_place_is_refused(void **state)
+{
+  (void)state;
+  const hipMemAllocationHandleType fd = hipMemHandleTypePosixFileDescriptor;
+  hipMemGenericAllocationHandle_t handle = POINTER(FAKE_HANDLE);
+  hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned};
+  hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = 1};
+  size_t bytes = 0;
+  unsigned long long bits = 0;
+  assert_error(hipMemGetAllocationGranularity(NULL, &properties, hipMemAllocationGranularityMinimum),
+               hipErrorInvalidValue);
+  assert_error(hipMemGetAllocationGranularity(&bytes, NULL, hipMemAllocationGranularityMinimum), hipErrorInvalidValue);
+  assert_error(hipMemGetAllocationPropertiesFromHandle(NULL, handle), hipErrorInvalidValue);
+  assert_error(hipMemAddressReserve(NULL, 8, 0, NULL, 0), hipErrorInvalidValue);
+  assert_error(hipMemCreate(NULL, 8, &properties, 0), hipErrorInvalidValue);
+  assert_error(hipMemRetainAllocationHandle(NULL, POINTER(FAKE_ADDRESS)), hipErrorInvalidValue);
+  assert_error(hipMemRetainAllocationHandle(&handle, NULL), hipErrorInvalidValue);
+  assert_error(hipMemExportToShareableHandle(NULL, handle, fd, 0), hipErrorInvalidValue);
+  assert_error(hipMemImportFromShareableHandle(NULL, POINTER(6), fd), hipErrorInvalidValue);
+  assert_error(hipMemSetAccess(POINTER(FAKE_ADDRESS), 8, &(hipMemAccessDesc){.location = location}, 0),
+               hipErrorInvalidValue);
+  assert_error(hipMemGetAccess(NULL, &location, POINTER(FAKE_ADDRESS)), hipErrorInvalidValue);
+  assert_error(hipMemGetAccess(&bits, NULL, POINTER(FAKE_ADDRESS)), hipErrorInvalidValue);
+  assert_not_called();
+}
+
 static void pool_attributes_are_numbered_alike(void **state)
 {
   (void)state;
@@ -216,6 +287,9 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(pools_are_made_with_cudas_properties, start_test),
       cmocka_unit_test_setup(pools_give_memory_in_stream_order, start_test),
+      cmocka_unit_test_setup(calls_without_a_pool_or_a_place_are_refused, start_test),
+      cmocka_unit_test_setup(pools_are_not_shared_without_arguments, start_test),
+      cmocka_unit_test_setup(virtual_memory_without_a_place_is_refused, start_test),
       cmocka_unit_test_setup(pool_attributes_are_numbered_alike, start_test),
       cmocka_unit_test_setup(devices_have_pools, start_test),
       cmocka_unit_test_setup(access_is_given_per_device, start_test),

@@ -47,6 +47,33 @@ static void streams_of_others_are_taken_as_they_are(void **state)
   assert_called("cuMemAllocAsync", 9, 0x5555deadbee0);
 }
 
+static void nowhere_to_put_the_answer_is_refused(void **state)
+{
+  (void)state;
+  hipStream_t stream = POINTER(FAKE_STREAM);
+  assert_error(hipStreamCreateWithPriority(NULL, 0, 0), hipErrorInvalidValue);
+  assert_error(hipStreamGetFlags(stream, NULL), hipErrorInvalidValue);
+  assert_error(hipStreamGetPriority(stream, NULL), hipErrorInvalidValue);
+  assert_error(hipStreamGetDevice(stream, NULL), hipErrorInvalidValue);
+  assert_error(hipStreamGetId(stream, NULL), hipErrorInvalidValue);
+  assert_error(hipStreamIsCapturing(stream, NULL), hipErrorInvalidValue);
+  assert_error(hipThreadExchangeStreamCaptureMode(NULL), hipErrorInvalidValue);
+  assert_error(hipStreamAddCallback(stream, NULL, NULL, 0), hipErrorInvalidValue);
+  assert_error(hipEventElapsedTime(NULL, POINTER(FAKE_EVENT), POINTER(FAKE_EVENT)), hipErrorInvalidValue);
+  assert_not_called();
+}
+
+static void a_stream_that_cannot_be_entered_has_no_device(void **state)
+{
+  (void)state;
+  int device = 7;
+  fake->fails = "cuCtxPushCurrent";
+  fake->failure = CUDA_ERROR_OUT_OF_MEMORY;
+  assert_error(hipStreamGetDevice(POINTER(FAKE_STREAM), &device), hipErrorOutOfMemory);
+  assert_int_equal(device, 7);
+  assert_ptr_equal(current(), POINTER(FAKE_CONTEXT(0)));
+}
+
 static void streams_answer_questions(void **state)
 {
   (void)state;
@@ -154,6 +181,8 @@ int main(void)
       cmocka_unit_test_setup(streams_are_the_drivers, start_test),
       cmocka_unit_test_setup(special_streams_keep_their_meaning, start_test),
       cmocka_unit_test_setup(streams_of_others_are_taken_as_they_are, start_test),
+      cmocka_unit_test_setup(nowhere_to_put_the_answer_is_refused, start_test),
+      cmocka_unit_test_setup(a_stream_that_cannot_be_entered_has_no_device, start_test),
       cmocka_unit_test_setup(streams_answer_questions, start_test),
       cmocka_unit_test_setup(events_drop_flags_that_are_hips_alone, start_test),
       cmocka_unit_test_setup(events_that_are_not_ready_say_so, start_test),
