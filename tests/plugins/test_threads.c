@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what resources do for threads that come and end: nothing of a thread stays behind, a thread may end while
- * resources come and go, and one that is cancelled leaves no lock held. */
+ * resources come and go, and one that is cancelled leaves no lock held. Threads that look at resources and change them
+ * may do so while others allocate. */
 #include "../support/fixture.h"
+#include <hipmm/inspect.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -314,6 +316,130 @@ static void leave_no_lock_of_the_core_held(void **state)
   remove_folder(folder);
 }
 
+/* ---- Each call beside each other one ---- */
+
+enum { OBSERVERS = 2, ALLOCATING = 3, ROUNDS = 25, HELD = 8 };
+
+static struct hipmm_resource *observed[16]; /* all resources of the stack */
+static int n_observed;
+static atomic_int n_started, n_allocating;
+
+static void remember(void *arg, struct hipmm_resource *resource)
+{
+  (void)arg;
+  if (n_observed < (int)(sizeof observed / sizeof *observed)) observed[n_observed++] = resource;
+}
+
+static void count_wrong_value(void *wrong, const struct hipmm_value *value)
+{
+  *(int *)wrong += !value->name;
+}
+
+static void count_wrong_option(void *wrong, const struct hipmm_option_state *option)
+{
+  *(int *)wrong += !option->name;
+}
+
+static void count_wrong_block(void *wrong, const struct hipmm_extent *block)
+{
+  *(int *)wrong += !block->ptr || !block->bytes;
+}
+
+/* What a resource does not have it may refuse. */
+static int is_wrong(enum hipmm_status status)
+{
+  return status != HIPMM_OK && status != HIPMM_E_NOT_SUPPORTED;
+}
+
+static void observe(struct hipmm_resource *resource, int *failures)
+{
+  static _Thread_local char data;
+  void *previous = NULL;
+  *failures += is_wrong(hipmm_resource_visit_values(resource, count_wrong_value, failures));
+  *failures += is_wrong(hipmm_resource_visit_options(resource, count_wrong_option, failures));
+  *failures += is_wrong(hipmm_resource_visit_blocks(resource, count_wrong_block, failures));
+  *failures += is_wrong(hipmm_resource_reset_peaks(resource));
+  *failures += is_wrong(hipmm_resource_trim(resource, 0));
+  *failures += is_wrong(hipmm_resource_set_user_data(resource, &data, NULL));
+  *failures += hipmm_resource_get_user_data(resource, &previous) != HIPMM_OK;
+}
+
+static void observe_all(int *failures)
+{
+  while (atomic_load(&n_allocating)) {
+    char *json = NULL;
+    for (int i = 0; i < n_observed; i++) observe(observed[i], failures);
+    *failures += hipmm_snapshot(&json) != HIPMM_OK;
+    hipmm_string_free(json);
+  }
+}
+
+static void allocate_and_check(int *failures)
+{
+  static const size_t sizes[HELD] = {1, 300, 4096, 5000, 70000, 256, 300, 1 << 20};
+  for (int round = 0; round < ROUNDS; round++) {
+    unsigned char *blocks[HELD];
+    for (int i = 0; i < HELD; i++) {
+      blocks[i] = NULL;
+      *failures += hipmm_allocate(NULL, sizes[i], NULL, (void **)&blocks[i]) != HIPMM_OK;
+      if (blocks[i]) memset(blocks[i], (int)((uintptr_t)&blocks >> 12) + i, sizes[i]);
+    }
+    for (int i = 0; i < HELD; i++) {
+      unsigned char value = (unsigned char)((int)((uintptr_t)&blocks >> 12) + i);
+      if (!blocks[i]) continue;
+      *failures += blocks[i][0] != value || blocks[i][sizes[i] - 1] != value;
+      *failures += hipmm_deallocate(NULL, blocks[i], sizes[i], NULL) != HIPMM_OK;
+    }
+  }
+  atomic_fetch_sub(&n_allocating, 1);
+}
+
+static void allocate_or_observe(int *failures)
+{
+  if (atomic_fetch_add(&n_started, 1) < ALLOCATING)
+    allocate_and_check(failures);
+  else
+    observe_all(failures);
+}
+
+/* A lock that is missing is a data race, which ThreadSanitizer reports whatever the order in which the threads run. */
+static void take_each_call_beside_each_other_one(void **state)
+{
+  static const char *const tops[] = {
+      "'pool'",
+      "'arena'",
+      "{'type': 'fixed_size', 'block_size': '1MiB'}",
+      "{'type': 'binning', 'bins': [{'size': '1KiB'}, {'size': '16KiB'}]}, 'pool'",
+      "'monotonic'",
+      "{'type': 'guard', 'quarantine_size': '1MiB'}, 'pool'",
+      "{'type': 'tracking', 'capture_stacks': true}, 'pool'",
+      "{'type': 'limiting', 'limit': '100MiB'}, 'statistics', 'pool'",
+      "{'type': 'aligned', 'alignment': 4096}, 'pool'",
+      "{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'recording', 'file': '%s/log.rec'}, 'pool'",
+      "{'type': 'advise', 'read_mostly': true}, 'managed'",
+      "'async'",
+      "'thread_safe', 'device'",
+  };
+  char *folder = new_folder();
+  (void)state;
+  for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
+    char top[300], graph[400];
+    snprintf(top, sizeof top, tops[i], folder, folder);
+    bool has_source = strstr(top, "managed") || strstr(top, "async") || strstr(top, "'device'");
+    snprintf(graph, sizeof graph, "'stack': [%s%s]", top, has_source ? "" : ", 'device'");
+    fixture_start(graph);
+    use(1000);
+    n_observed = 0;
+    assert_ok(hipmm_resource_visit(0, remember, NULL));
+    assert_true(n_observed > 0);
+    atomic_store(&n_started, 0);
+    atomic_store(&n_allocating, ALLOCATING);
+    fixture_run_threads(ALLOCATING + OBSERVERS, allocate_or_observe);
+    assert_ok(hipmm_finalize());
+  }
+  remove_folder(folder);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(int count, char **arguments)
@@ -327,6 +453,7 @@ int main(int count, char **arguments)
       TEST(leave_no_lock_of_a_runtime_held),
       TEST(leave_no_lock_of_a_file_held),
       TEST(leave_no_lock_of_the_core_held),
+      TEST(take_each_call_beside_each_other_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
