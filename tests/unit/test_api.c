@@ -357,7 +357,8 @@ static int call_without_arguments(struct hipmm_resource *resource)
   missing[n++] = hipmm_log_set_file("");
   missing[n++] = hipmm_host_allocator_set(&(struct hipmm_host_allocator){.struct_size = 1});
   missing[n++] = hipmm_resource_create_from(
-      0, &(struct hipmm_recipe){.struct_size = sizeof(struct hipmm_recipe), .type = "callback", .n_objects = 1}, &found);
+      0, &(struct hipmm_recipe){.struct_size = sizeof(struct hipmm_recipe), .type = "callback", .n_objects = 1},
+      &found);
   if (ptr != untouched || found) missing[n++] = HIPMM_E_INTERNAL;
   return n;
 }

@@ -529,10 +529,14 @@ static void moves_nothing_on_another_device_than_its_own(void **state)
     if (!peers) table->MemcpyPeerAsync = NULL;
     table->SetDevice = refuse_device_1;
     const enum hipmm_status statuses[] = {
-        hipmm_buffer_read(buffer, 0, 100, NULL, bytes),       hipmm_buffer_write(buffer, 0, bytes, 100, NULL),
-        hipmm_buffer_fill(buffer, 0, 1, 100, NULL),           hipmm_buffer_read_async(buffer, 0, 100, NULL, bytes),
-        hipmm_buffer_write_async(buffer, 0, bytes, 100, NULL), hipmm_buffer_copy(from, far, NULL, &copy),
-        hipmm_buffer_copy(buffer, far, NULL, &copy),          hipmm_buffer_destroy(orphan),
+        hipmm_buffer_read(buffer, 0, 100, NULL, bytes),
+        hipmm_buffer_write(buffer, 0, bytes, 100, NULL),
+        hipmm_buffer_fill(buffer, 0, 1, 100, NULL),
+        hipmm_buffer_read_async(buffer, 0, 100, NULL, bytes),
+        hipmm_buffer_write_async(buffer, 0, bytes, 100, NULL),
+        hipmm_buffer_copy(from, far, NULL, &copy),
+        hipmm_buffer_copy(buffer, far, NULL, &copy),
+        hipmm_buffer_destroy(orphan),
     };
     uint64_t calls = moved();
     fixture_take_hip_back();
@@ -544,6 +548,41 @@ static void moves_nothing_on_another_device_than_its_own(void **state)
   assert_string_equal(bytes, "contents");
   assert_ok(hipmm_buffer_destroy(orphan));
   assert_ok(hipmm_buffer_destroy(buffer));
+  assert_ok(hipmm_buffer_destroy(from));
+  hipmm_resource_release(far);
+}
+
+static int sets_left; /* how often a device can still be made the current one */
+
+static int refuse_after_some(int device)
+{
+  return device == 1 && sets_left-- <= 0 ? HIPMM_HIP_ERROR_INVALID_VALUE : fixture_usual_hip()->SetDevice(device);
+}
+
+/* Each time that the device is to become the current one fails once: nothing is copied on the other, and the call fails. */
+static void copies_through_the_host_on_the_devices_of_the_blocks(void **state)
+{
+  struct hipmm_resource *far = NULL;
+  struct hipmm_buffer *from = NULL, *copy = NULL;
+  enum hipmm_status status = HIPMM_E_HIP;
+  needs_software();
+  both_start(state, "'stack': ['device']");
+  assert_ok(hipmm_resource_get_for_device(1, &far));
+  assert_ok(hipmm_buffer_create_from(far, "contents", 9, NULL, &from));
+  for (int sets = 0; sets < 20 && status; sets++) {
+    struct hipmm_hip *table = fixture_lend_hip();
+    table->MemcpyPeerAsync = NULL;
+    table->SetDevice = refuse_after_some;
+    sets_left = sets;
+    software()->reset_calls();
+    status = hipmm_buffer_copy(from, NULL, NULL, &copy);
+    uint64_t copies = software()->calls("hipMemcpy");
+    fixture_take_hip_back();
+    if (status) assert_int_equal(copies, 0);
+    if (!status) assert_true(sets_left >= 0);
+  }
+  assert_ok(status);
+  assert_ok(hipmm_buffer_destroy(copy));
   assert_ok(hipmm_buffer_destroy(from));
   hipmm_resource_release(far);
 }
@@ -570,17 +609,25 @@ static void moves_nothing_of_no_bytes(void **state)
   hipmm_resource_release(far);
 }
 
-/* The pool could give the memory to a stream of the same handle, before the work of the stream that is gone. */
+/* The pool could give the memory to a later stream of the same handle, before the work of the stream that is gone. */
 static void frees_at_once_on_no_stream_that_is_gone(void **state)
 {
-  struct hipmm_buffer *buffer = NULL;
+  struct hipmm_buffer *buffer = NULL, *other = NULL;
   needs_software();
   both_start(state, "'stack': ['pool', 'device']");
   hipmm_stream_t stream = both_stream(0);
-  assert_ok(hipmm_buffer_create(NULL, 1000, stream, &buffer));
+  for (int i = 0; i < 2; i++) { /* the first leaves the pool with memory of the stream */
+    if (buffer) assert_true(hipmm_buffer_try_destroy(buffer));
+    assert_ok(hipmm_buffer_create(NULL, 1000, stream, &buffer));
+  }
   assert_ok(hipmm_stream_destroy(stream));
+  hipmm_stream_t next = both_stream(0);
+  assert_ptr_equal(next, stream);
+  assert_ok(hipmm_buffer_create(NULL, 1000, next, &other)); /* the pool knows the new stream */
+  assert_ok(hipmm_buffer_destroy(other));
   assert_false(hipmm_buffer_try_destroy(buffer));
   assert_ok(hipmm_buffer_destroy(buffer));
+  assert_ok(hipmm_stream_destroy(next));
 }
 
 /* ---- Calls from where there may be none ---- */
@@ -624,6 +671,7 @@ int main(void)
       BOTH(of_threads_that_destroy_one_buffer_one_succeeds),
       BOTH(threads_may_destroy_containers_while_hipmm_is_finalized),
       BOTH(moves_nothing_on_another_device_than_its_own),
+      BOTH(copies_through_the_host_on_the_devices_of_the_blocks),
       BOTH(moves_nothing_of_no_bytes),
       BOTH(frees_at_once_on_no_stream_that_is_gone),
       BOTH(refuses_calls_from_a_visitor),

@@ -714,9 +714,14 @@ static int refuse_device_1(int device)
 /* How many of the calls that would work on the current device, not on the one that is meant, were made. */
 static uint64_t made_on_a_device(void)
 {
-  static const char *const names[] = {"hipMemGetInfo",          "hipDeviceGetStreamPriorityRange", "hipStreamCreateWithFlags",
-                                      "hipEventCreateWithFlags", "hipEventRecord",                  "hipStreamWaitEvent",
-                                      "hipStreamSynchronize",    "hipStreamQuery"};
+  static const char *const names[] = {"hipMemGetInfo",
+                                      "hipDeviceGetStreamPriorityRange",
+                                      "hipStreamCreateWithFlags",
+                                      "hipEventCreateWithFlags",
+                                      "hipEventRecord",
+                                      "hipStreamWaitEvent",
+                                      "hipStreamSynchronize",
+                                      "hipStreamQuery"};
   uint64_t n = 0;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) n += software()->calls(names[i]);
   return n;
@@ -752,7 +757,8 @@ static void does_nothing_on_another_device_than_it_is_told(void **state)
   uint64_t calls = made_on_a_device();
   fixture_take_hip_back();
   for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-    if (statuses[i] != HIPMM_E_HIP && statuses[i] != HIPMM_E_ARGUMENT) fail_msg("call %zu: status %d", i, (int)statuses[i]);
+    if (statuses[i] != HIPMM_E_HIP && statuses[i] != HIPMM_E_ARGUMENT)
+      fail_msg("call %zu: status %d", i, (int)statuses[i]);
   assert_int_equal(calls, 0);
   assert_null(made);
   assert_null(made_event);
