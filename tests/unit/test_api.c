@@ -374,6 +374,18 @@ static void refuses_calls_without_arguments(void **state)
   end_with_a_block(resource, ptr);
 }
 
+static void moves_no_block_that_it_does_not_know(void **state)
+{
+  (void)state;
+  char foreign[256];
+  void *ptr, *moved = untouched;
+  struct hipmm_resource *resource = begin_with_a_block(&ptr);
+  assert_status(hipmm_reallocate(resource, foreign, 0, 0, NULL, &moved), HIPMM_E_POINTER);
+  assert_status(hipmm_reallocate(resource, foreign, 0, 100, NULL, &moved), HIPMM_E_POINTER);
+  assert_ptr_equal(moved, untouched);
+  end_with_a_block(resource, ptr);
+}
+
 static int n_barred;
 
 static void call_from_a_visitor(void *resource, const struct hipmm_extent *extent)
@@ -410,9 +422,10 @@ int main(void)
       place_test(gives_a_reason_where_an_op_gives_none),
       place_test(gives_a_status_where_an_op_gives_none),
       cmocka_unit_test_teardown(refuses_calls_without_arguments, end),
+      cmocka_unit_test_teardown(moves_no_block_that_it_does_not_know, end),
       cmocka_unit_test_teardown(refuses_calls_from_a_visitor, end),
   };
-  size_t n = 10;
+  size_t n = 11;
   for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
     tests[n++] = (struct CMUnitTest){.name = stacks[i].name,
                                      .test_func = minds_its_arguments,
