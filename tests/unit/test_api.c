@@ -6,6 +6,8 @@
 #include "../support/support.h"
 
 #include <hipmm/buffer.h>
+#include <hipmm/inspect.h>
+#include <hipmm/memory.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,6 +316,96 @@ static void gives_a_status_where_an_op_gives_none(void **state)
   assert_string_equal(hipmm_last_error_message(), "zoo: its allocate returned 7, which is not a status of hipmm");
 }
 
+/* ---- Arguments that are missing, and calls from where there may be none ---- */
+
+static struct hipmm_resource *begin_with_a_block(void **ptr_out)
+{
+  struct hipmm_resource *resource = NULL;
+  assert_ok(hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"device\"]}"));
+  assert_ok(hipmm_resource_get_current(&resource));
+  assert_ok(hipmm_allocate(resource, 1000, NULL, ptr_out));
+  return resource;
+}
+
+static void end_with_a_block(struct hipmm_resource *resource, void *ptr)
+{
+  assert_ok(hipmm_deallocate(resource, ptr, 1000, NULL));
+  hipmm_resource_release(resource);
+}
+
+enum { MOST_CALLS = 20 };
+
+static enum hipmm_status missing[MOST_CALLS];
+
+/* Calls without what they need: each is refused for its arguments, or before that for where it is made. */
+static int call_without_arguments(struct hipmm_resource *resource)
+{
+  int n = 0;
+  void *ptr = untouched;
+  struct hipmm_resource *found = NULL;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  missing[n++] = hipmm_allocate_ex(NULL, &ptr);
+  missing[n++] = hipmm_allocate_batch(resource, 1, NULL, NULL, &ptr);
+  missing[n++] = hipmm_allocate_batch(resource, 1, &(size_t){100}, NULL, NULL);
+  missing[n++] = hipmm_stack_get_by_name(resource, NULL, &found);
+  missing[n++] = hipmm_stack_build_from_string(0, NULL, NULL, &found);
+  missing[n++] = hipmm_stack_build_from_string(0, NULL, "{\"stack\": [\"device\"]}", NULL);
+  missing[n++] = hipmm_stack_build_from_file(0, NULL, NULL, &found);
+  missing[n++] = hipmm_resource_set_user_data((struct hipmm_resource *)(void *)&error, NULL, NULL);
+  missing[n++] = hipmm_resource_reset_peaks((struct hipmm_resource *)(void *)&error);
+  missing[n++] = hipmm_log_set_level((enum hipmm_log_level)99);
+  missing[n++] = hipmm_log_set_file("");
+  missing[n++] = hipmm_host_allocator_set(&(struct hipmm_host_allocator){.struct_size = 1});
+  missing[n++] = hipmm_resource_create_from(
+      0, &(struct hipmm_recipe){.struct_size = sizeof(struct hipmm_recipe), .type = "callback", .n_objects = 1},
+      &found);
+  if (ptr != untouched || found) missing[n++] = HIPMM_E_INTERNAL;
+  return n;
+}
+
+static void refuses_calls_without_arguments(void **state)
+{
+  (void)state;
+  void *ptr;
+  struct hipmm_resource *resource = begin_with_a_block(&ptr);
+  int n = call_without_arguments(resource);
+  for (int i = 0; i < n; i++)
+    if (missing[i] != HIPMM_E_ARGUMENT) fail_msg("call %d: status %d", i, (int)missing[i]);
+  end_with_a_block(resource, ptr);
+}
+
+static void moves_no_block_that_it_does_not_know(void **state)
+{
+  (void)state;
+  char foreign[256];
+  void *ptr, *moved = untouched;
+  struct hipmm_resource *resource = begin_with_a_block(&ptr);
+  assert_status(hipmm_reallocate(resource, foreign, 0, 0, NULL, &moved), HIPMM_E_POINTER);
+  assert_status(hipmm_reallocate(resource, foreign, 0, 100, NULL, &moved), HIPMM_E_POINTER);
+  assert_ptr_equal(moved, untouched);
+  end_with_a_block(resource, ptr);
+}
+
+static int n_barred;
+
+static void call_from_a_visitor(void *resource, const struct hipmm_extent *extent)
+{
+  (void)extent;
+  n_barred = call_without_arguments(resource);
+}
+
+static void refuses_calls_from_a_visitor(void **state)
+{
+  (void)state;
+  void *ptr;
+  struct hipmm_resource *resource = begin_with_a_block(&ptr);
+  assert_ok(hipmm_resource_visit_blocks(resource, call_from_a_visitor, resource));
+  assert_true(n_barred > 0);
+  for (int i = 0; i < n_barred; i++)
+    if (missing[i] != HIPMM_E_STATE) fail_msg("call %d: status %d", i, (int)missing[i]);
+  end_with_a_block(resource, ptr);
+}
+
 #define place_test(name) cmocka_unit_test_setup_teardown(name, make_places, remove_places)
 
 int main(void)
@@ -329,8 +421,11 @@ int main(void)
       place_test(names_folders_relative_to_the_graph),
       place_test(gives_a_reason_where_an_op_gives_none),
       place_test(gives_a_status_where_an_op_gives_none),
+      cmocka_unit_test_teardown(refuses_calls_without_arguments, end),
+      cmocka_unit_test_teardown(moves_no_block_that_it_does_not_know, end),
+      cmocka_unit_test_teardown(refuses_calls_from_a_visitor, end),
   };
-  size_t n = 8;
+  size_t n = 11;
   for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
     tests[n++] = (struct CMUnitTest){.name = stacks[i].name,
                                      .test_func = minds_its_arguments,

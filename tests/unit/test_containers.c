@@ -5,6 +5,8 @@
 #include "../../core/stack/handle.h"
 #include "../support/both_schedulers.h"
 
+#include <hipmm/inspect.h>
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -491,6 +493,173 @@ static void threads_may_destroy_containers_while_hipmm_is_finalized(void **state
   }
 }
 
+/* ---- A device that cannot be made the current one ---- */
+
+static int refuse_device_1(int device)
+{
+  return device == 1 ? HIPMM_HIP_ERROR_INVALID_VALUE : fixture_usual_hip()->SetDevice(device);
+}
+
+/* How many of the calls that move data were made. */
+static uint64_t moved(void)
+{
+  static const char *const names[] = {"hipMemcpy", "hipMemcpyAsync", "hipMemcpyPeerAsync", "hipMemsetAsync",
+                                      "hipDeviceSynchronize"};
+  uint64_t n = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) n += software()->calls(names[i]);
+  return n;
+}
+
+static void moves_nothing_on_another_device_than_its_own(void **state)
+{
+  struct hipmm_resource *far = NULL;
+  struct hipmm_buffer *buffer = NULL, *orphan = NULL, *copy = NULL, *from = NULL;
+  char bytes[100] = "contents";
+  needs_software();
+  both_start(state, "'stack': ['pool', 'device']");
+  assert_ok(hipmm_resource_get_for_device(1, &far));
+  hipmm_stream_t gone = both_stream(1);
+  assert_ok(hipmm_buffer_create(NULL, 100, NULL, &from));
+  assert_ok(hipmm_buffer_create_from(far, bytes, 100, NULL, &buffer));
+  assert_ok(hipmm_buffer_create(far, 100, gone, &orphan));
+  assert_ok(hipmm_stream_destroy(gone));
+  software()->reset_calls();
+  for (int peers = 1; peers >= 0; peers--) {
+    struct hipmm_hip *table = fixture_lend_hip();
+    if (!peers) table->MemcpyPeerAsync = NULL;
+    table->SetDevice = refuse_device_1;
+    const enum hipmm_status statuses[] = {
+        hipmm_buffer_read(buffer, 0, 100, NULL, bytes),
+        hipmm_buffer_write(buffer, 0, bytes, 100, NULL),
+        hipmm_buffer_fill(buffer, 0, 1, 100, NULL),
+        hipmm_buffer_read_async(buffer, 0, 100, NULL, bytes),
+        hipmm_buffer_write_async(buffer, 0, bytes, 100, NULL),
+        hipmm_buffer_copy(from, far, NULL, &copy),
+        hipmm_buffer_copy(buffer, far, NULL, &copy),
+        hipmm_buffer_destroy(orphan),
+    };
+    uint64_t calls = moved();
+    fixture_take_hip_back();
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+      if (statuses[i] != HIPMM_E_HIP) fail_msg("call %zu: status %d", i, (int)statuses[i]);
+    assert_int_equal(calls, 0);
+  }
+  assert_null(copy);
+  assert_string_equal(bytes, "contents");
+  assert_ok(hipmm_buffer_destroy(orphan));
+  assert_ok(hipmm_buffer_destroy(buffer));
+  assert_ok(hipmm_buffer_destroy(from));
+  hipmm_resource_release(far);
+}
+
+static int sets_left; /* how often a device can still be made the current one */
+
+static int refuse_after_some(int device)
+{
+  return device == 1 && sets_left-- <= 0 ? HIPMM_HIP_ERROR_INVALID_VALUE : fixture_usual_hip()->SetDevice(device);
+}
+
+/* Each time that the device is to become the current one fails once: nothing is copied on the other, and the call fails. */
+static void copies_through_the_host_on_the_devices_of_the_blocks(void **state)
+{
+  struct hipmm_resource *far = NULL;
+  struct hipmm_buffer *from = NULL, *copy = NULL;
+  enum hipmm_status status = HIPMM_E_HIP;
+  needs_software();
+  both_start(state, "'stack': ['device']");
+  assert_ok(hipmm_resource_get_for_device(1, &far));
+  assert_ok(hipmm_buffer_create_from(far, "contents", 9, NULL, &from));
+  for (int sets = 0; sets < 20 && status; sets++) {
+    struct hipmm_hip *table = fixture_lend_hip();
+    table->MemcpyPeerAsync = NULL;
+    table->SetDevice = refuse_after_some;
+    sets_left = sets;
+    software()->reset_calls();
+    status = hipmm_buffer_copy(from, NULL, NULL, &copy);
+    uint64_t copies = software()->calls("hipMemcpy");
+    fixture_take_hip_back();
+    if (status) assert_int_equal(copies, 0);
+    if (!status) assert_true(sets_left >= 0);
+  }
+  assert_ok(status);
+  assert_ok(hipmm_buffer_destroy(copy));
+  assert_ok(hipmm_buffer_destroy(from));
+  hipmm_resource_release(far);
+}
+
+static void moves_nothing_of_no_bytes(void **state)
+{
+  struct hipmm_resource *far = NULL;
+  struct hipmm_buffer *buffer = NULL, *copy = NULL;
+  char byte = 7;
+  needs_software();
+  both_start(state, "'stack': ['device']");
+  assert_ok(hipmm_resource_get_for_device(1, &far));
+  assert_ok(hipmm_buffer_create(NULL, 100, NULL, &buffer));
+  software()->reset_calls();
+  assert_ok(hipmm_buffer_write_async(buffer, 100, &byte, 0, NULL));
+  assert_ok(hipmm_buffer_read_async(buffer, 0, 0, NULL, &byte));
+  assert_ok(hipmm_buffer_fill(buffer, 50, 1, 0, NULL));
+  assert_ok(hipmm_buffer_resize(buffer, 0, NULL));
+  assert_ok(hipmm_buffer_copy(buffer, far, NULL, &copy)); /* to another device */
+  assert_int_equal(moved(), 0);
+  assert_int_equal(byte, 7);
+  assert_ok(hipmm_buffer_destroy(copy));
+  assert_ok(hipmm_buffer_destroy(buffer));
+  hipmm_resource_release(far);
+}
+
+/* The pool could give the memory to a later stream of the same handle, before the work of the stream that is gone. */
+static void frees_at_once_on_no_stream_that_is_gone(void **state)
+{
+  struct hipmm_buffer *buffer = NULL, *other = NULL;
+  needs_software();
+  both_start(state, "'stack': ['pool', 'device']");
+  hipmm_stream_t stream = both_stream(0);
+  for (int i = 0; i < 2; i++) { /* the first leaves the pool with memory of the stream */
+    if (buffer) assert_true(hipmm_buffer_try_destroy(buffer));
+    assert_ok(hipmm_buffer_create(NULL, 1000, stream, &buffer));
+  }
+  assert_ok(hipmm_stream_destroy(stream));
+  hipmm_stream_t next = both_stream(0);
+  assert_ptr_equal(next, stream);
+  assert_ok(hipmm_buffer_create(NULL, 1000, next, &other)); /* the pool knows the new stream */
+  assert_ok(hipmm_buffer_destroy(other));
+  assert_false(hipmm_buffer_try_destroy(buffer));
+  assert_ok(hipmm_buffer_destroy(buffer));
+  assert_ok(hipmm_stream_destroy(next));
+}
+
+/* ---- Calls from where there may be none ---- */
+
+enum { BARRED_CALLS = 8 };
+
+static enum hipmm_status barred[BARRED_CALLS];
+
+/* With arguments that would be refused otherwise, or would be nothing to do. */
+static void call_from_a_visitor(void *resource, const struct hipmm_extent *extent)
+{
+  (void)extent;
+  barred[0] = hipmm_buffer_create(resource, 100, NULL, NULL);
+  barred[1] = hipmm_vector_create(resource, 0, 0, NULL, NULL);
+  barred[2] = hipmm_scalar_create(resource, 0, NULL, NULL);
+  barred[3] = hipmm_host_buffer_create(resource, 100, NULL, &(struct hipmm_host_buffer *){NULL});
+  barred[4] = hipmm_buffer_destroy(NULL);
+  barred[5] = hipmm_buffer_adopt(NULL, NULL);
+  barred[6] = hipmm_buffer_create(resource, 100, NULL, &(struct hipmm_buffer *){NULL});
+  barred[7] = hipmm_buffer_fill(NULL, 0, 0, 0, NULL);
+}
+
+static void refuses_calls_from_a_visitor(void **state)
+{
+  both_start(state, "'stack': ['device']");
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_ok(hipmm_resource_visit_blocks(fixture_resource(NULL), call_from_a_visitor, fixture_resource(NULL)));
+  for (int i = 0; i < BARRED_CALLS; i++)
+    if (barred[i] != HIPMM_E_STATE) fail_msg("call %d: status %d", i, (int)barred[i]);
+  fixture_free(ptr, 1000, NULL);
+}
+
 int main(void)
 {
   log_to_file("error");
@@ -501,6 +670,11 @@ int main(void)
       BOTH(threads_use_one_resource_and_the_same_streams),
       BOTH(of_threads_that_destroy_one_buffer_one_succeeds),
       BOTH(threads_may_destroy_containers_while_hipmm_is_finalized),
+      BOTH(moves_nothing_on_another_device_than_its_own),
+      BOTH(copies_through_the_host_on_the_devices_of_the_blocks),
+      BOTH(moves_nothing_of_no_bytes),
+      BOTH(frees_at_once_on_no_stream_that_is_gone),
+      BOTH(refuses_calls_from_a_visitor),
   };
   return cmocka_run_group_tests_name("containers", tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 #include "../../core/runtime/hip.h"
 #include "../support/both_schedulers.h"
 
+#include <hipmm/inspect.h>
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -356,6 +358,7 @@ static void events_are_minded(void **state)
   assert_status(hipmm_stream_event_record(event, gone), HIPMM_E_ARGUMENT);
   assert_status(hipmm_stream_event_wait(event, 0, stream), HIPMM_E_ARGUMENT);
   assert_status(hipmm_stream_event_wait(event, 1000, stream), HIPMM_E_NO_DEVICE);
+  assert_status(hipmm_stream_event_query(event, NULL), HIPMM_E_ARGUMENT);
   fixture_fail_call("hipEventQuery", 1, 0);
   assert_status(hipmm_stream_event_query(event, &done), HIPMM_E_HIP);
   fixture_fail_call("hipEventRecord", 1, 0);
@@ -371,6 +374,10 @@ static void events_are_minded(void **state)
   assert_ok(hipmm_stream_event_destroy(event));
   assert_status(hipmm_stream_event_destroy(event), HIPMM_E_POINTER);
   assert_message("event is not a stream event, or already destroyed");
+  assert_status(hipmm_stream_event_query(event, &done), HIPMM_E_POINTER);
+  assert_status(hipmm_stream_event_query(NULL, &done), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_stream_event_synchronize(event), HIPMM_E_POINTER);
+  assert_status(hipmm_stream_event_synchronize(NULL), HIPMM_E_ARGUMENT);
   assert_ok(hipmm_stream_event_destroy(NULL));
   assert_int_equal(current(), 0);
   assert_ok(hipmm_stream_destroy(stream));
@@ -697,6 +704,127 @@ static void a_new_stream_is_not_taken_for_one_that_is_gone(void **state)
   hipmm_resource_release(made);
 }
 
+/* ---- A device that cannot be made the current one ---- */
+
+static int refuse_device_1(int device)
+{
+  return device == 1 ? HIPMM_HIP_ERROR_INVALID_VALUE : fixture_usual_hip()->SetDevice(device);
+}
+
+/* How many of the calls that would work on the current device, not on the one that is meant, were made. */
+static uint64_t made_on_a_device(void)
+{
+  static const char *const names[] = {"hipMemGetInfo",
+                                      "hipDeviceGetStreamPriorityRange",
+                                      "hipStreamCreateWithFlags",
+                                      "hipEventCreateWithFlags",
+                                      "hipEventRecord",
+                                      "hipStreamWaitEvent",
+                                      "hipStreamSynchronize",
+                                      "hipStreamQuery"};
+  uint64_t n = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) n += software()->calls(names[i]);
+  return n;
+}
+
+static void does_nothing_on_another_device_than_it_is_told(void **state)
+{
+  int least = 77, greatest = 77, done = 77;
+  size_t free_bytes = 77, total_bytes = 77;
+  hipmm_stream_t made = NULL;
+  struct hipmm_stream_event *made_event = NULL;
+  struct hipmm_resource *resource = NULL;
+  needs_software();
+  both_start(state, "'stack': ['device']");
+  assert_ok(hipmm_resource_get_for_device(1, &resource)); /* the stack is there already */
+  hipmm_stream_t near = make(0), far = make(1);
+  struct hipmm_stream_event *event = make_event(0);
+  assert_ok(hipmm_stream_event_record(event, near));
+  software()->reset_calls();
+  fixture_lend_hip()->SetDevice = refuse_device_1;
+  const enum hipmm_status statuses[] = {
+      hipmm_stream_create(1, 0, &made),
+      hipmm_stream_priority_range(1, &least, &greatest),
+      hipmm_stream_event_create(1, &made_event),
+      hipmm_stream_event_wait(event, 1, far),
+      hipmm_stream_wait(1, far, 1, NULL),
+      hipmm_stream_wait(0, near, 1, far),
+      hipmm_stream_synchronize(1, far),
+      hipmm_stream_query(1, far, &done),
+      hipmm_device_memory(1, &free_bytes, &total_bytes),
+      hipmm_device_percent_of_free_memory(1, 50, &free_bytes),
+  };
+  uint64_t calls = made_on_a_device();
+  fixture_take_hip_back();
+  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+    if (statuses[i] != HIPMM_E_HIP && statuses[i] != HIPMM_E_ARGUMENT)
+      fail_msg("call %zu: status %d", i, (int)statuses[i]);
+  assert_int_equal(calls, 0);
+  assert_null(made);
+  assert_null(made_event);
+  assert_true(least == 77 && greatest == 77 && done == 77 && free_bytes == 77 && total_bytes == 77);
+  assert_int_equal(current(), 0);
+  assert_ok(hipmm_stream_event_destroy(event));
+  assert_ok(hipmm_stream_destroy(near));
+  assert_ok(hipmm_stream_destroy(far));
+  hipmm_resource_release(resource);
+}
+
+/* ---- Facts of devices ---- */
+
+static void says_nothing_of_devices_that_are_not_there(void **state)
+{
+  char name[16] = "none";
+  int value = 77;
+  size_t bytes = 77;
+  needs_software();
+  both_start(state, "'stack': ['device']");
+  assert_status(hipmm_device_name(1000, sizeof name, name), HIPMM_E_NO_DEVICE);
+  assert_status(hipmm_device_name(0, 0, name), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_device_name(0, sizeof name, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_device_attribute(1000, 1, &value), HIPMM_E_NO_DEVICE);
+  assert_status(hipmm_device_attribute(0, 1, NULL), HIPMM_E_ARGUMENT);
+  fixture_fail_call("hipDeviceGetAttribute", 1, 0);
+  assert_status(hipmm_device_attribute(0, 1, &value), HIPMM_E_HIP);
+  assert_status(hipmm_device_memory(1000, &bytes, NULL), HIPMM_E_NO_DEVICE);
+  assert_status(hipmm_device_percent_of_free_memory(0, 101, &bytes), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_device_percent_of_free_memory(0, 50, NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_driver_version(NULL), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_runtime_version(NULL), HIPMM_E_ARGUMENT);
+  assert_int_equal(value, 77);
+  assert_int_equal(bytes, 77);
+  assert_string_equal(name, "none");
+}
+
+/* ---- Calls from where there may be none ---- */
+
+static struct {
+  enum hipmm_status event, stream, none, pool;
+} barred;
+
+static void call_from_a_visitor(void *stream, const struct hipmm_extent *extent)
+{
+  (void)extent;
+  barred.event = hipmm_stream_event_destroy(NULL);
+  barred.stream = hipmm_stream_destroy(stream);
+  barred.none = hipmm_stream_destroy(NULL);
+  barred.pool = hipmm_stream_pool_destroy(NULL);
+}
+
+static void refuses_calls_from_a_visitor(void **state)
+{
+  both_start(state, "'stack': ['device']");
+  hipmm_stream_t stream = make(0);
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_ok(hipmm_resource_visit_blocks(fixture_resource(NULL), call_from_a_visitor, stream));
+  assert_status(barred.event, HIPMM_E_STATE);
+  assert_status(barred.stream, HIPMM_E_STATE);
+  assert_status(barred.none, HIPMM_E_STATE);
+  assert_status(barred.pool, HIPMM_E_STATE);
+  fixture_free(ptr, 1000, NULL);
+  assert_ok(hipmm_stream_destroy(stream));
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -720,6 +848,9 @@ int main(void)
       cmocka_unit_test_setup_teardown(query_tells_whether_work_is_done, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(a_stream_waits_for_another_devices, fixture_setup, fixture_teardown),
       BOTH(events_are_minded),
+      BOTH(does_nothing_on_another_device_than_it_is_told),
+      BOTH(says_nothing_of_devices_that_are_not_there),
+      BOTH(refuses_calls_from_a_visitor),
       cmocka_unit_test_setup_teardown(an_event_is_a_point_in_the_work_of_a_stream, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(a_stream_waits_for_an_event_and_no_longer, fixture_setup, fixture_teardown),
   };
