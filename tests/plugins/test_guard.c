@@ -3,6 +3,7 @@
  * byte, in every kind of memory and under both schedulers; nothing else is found, and nothing is lost. */
 #include "../../plugins/guard/guard.h"
 #include "../support/behaviour.h"
+#include "../support/captures.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -170,6 +171,20 @@ static void tells_the_farthest_bytes(void **state)
   verify(HIPMM_OK);
   assert_contains(logged(), "after it was freed: bytes 70000 to 99998 of it, from 0 on, 2 in all; found when it was "
                             "verified");
+}
+
+static void tells_nothing_of_what_is_intact(void **state)
+{
+  static const char *const others[] = {"before its start", "after it was freed", " allocated here", " freed here"};
+  (void)state;
+  fixture_start(guarded);
+  char *ptr = fixture_allocate(1000, NULL);
+  poke(ptr + 1000);
+  logged();
+  fixture_free(ptr, 1000, NULL);
+  const char *text = logged();
+  assert_contains(text, "past its end: bytes 0 to 0 after its end");
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_null(strstr(text, others[i]));
 }
 
 static void fails_the_free_if_so_configured(void **state)
@@ -372,6 +387,42 @@ static void finds_writes_of_another_stream_after_the_free(void **state)
   }
 }
 
+/* Other streams may wait for the thread that frees. */
+static void waits_for_no_other_stream(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start("'stack': ['guard', 'pool', 'device']");
+  hipmm_stream_t stream = fixture_stream();
+  void *ptr = fixture_allocate(1000, stream);
+  uint64_t waits = software()->calls("hipDeviceSynchronize");
+  fixture_free(ptr, 1000, stream);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), waits);
+  fixture_drop_stream(stream);
+}
+
+/* A wait, which a check needs, would end the capture. */
+static void leaves_captures_alone(void **state)
+{
+  (void)state;
+  fixture_start("'stack': ['guard', 'pool', 'device']");
+  hipmm_stream_t stream = fixture_stream();
+  char *ptr = fixture_allocate(1000, stream);
+  assert_int_equal(fixture_hip()->StreamSynchronize(stream), 0);
+  capture_begin(stream);
+  fixture_free(ptr, 1000, stream);
+  assert_true(capture_end());
+  assert_int_equal(fixture_value("guard", "guarded_count"), 0);
+  assert_int_equal(fixture_value("guard", "quarantine_count"), 0);
+  fixture_drop_stream(stream);
+}
+
+static int forget_and_tear_down(void **state)
+{
+  capture_forget();
+  return fixture_teardown(state);
+}
+
 enum { THREADS = 4, ROUNDS = 100 };
 
 static void *allocate_and_free(void *argument)
@@ -543,6 +594,58 @@ static void loses_nothing_whatever_fails(void **state)
   assert_in_range(fixture_fail_each_call("", "'stack': ['guard', 'pinned']", use_all), 50, 100000);
 }
 
+enum { UNKNOWN_ERROR = 999 };
+
+/* What could not be compared was not found intact. */
+static void fails_to_verify_if_it_cannot_compare(void **state)
+{
+  static const struct {
+    const char *name;
+    uint64_t nth;
+  } failures[] = {{"hipDeviceSynchronize", 1}, {"hipDeviceSynchronize", 2}, {"hipMemcpyAsync", 1},
+                  {"hipMemcpyAsync", 4},       {"hipStreamSynchronize", 1}, {"hipMemcpyAsync", 9}};
+  char *blocks[4];
+  (void)state;
+  needs_software();
+  fixture_start(guarded);
+  for (int i = 0; i < 4; i++) blocks[i] = fixture_allocate(1000, NULL);
+  fixture_free(blocks[3], 1000, NULL);
+  for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+    fixture_fail_call(failures[i].name, failures[i].nth, UNKNOWN_ERROR);
+    assert_int_not_equal(hipmm_resource_perform(fixture_resource("guard"), "verify"), HIPMM_OK);
+    assert_message(failures[i].name);
+    verify(HIPMM_OK);
+  }
+  assert_finds(0, 0, 0);
+  for (int i = 0; i < 3; i++) fixture_free(blocks[i], 1000, NULL);
+}
+
+/* A block stays allocated, and is checked when the free is tried again. */
+static void fails_the_free_if_it_cannot_check_or_free(void **state)
+{
+  static const struct {
+    const char *first, *second;
+    int64_t found; /* before the free failed */
+  } failures[] = {
+      {"hipStreamSynchronize", "hipDeviceSynchronize", 0}, {"hipMemcpyAsync", NULL, 0}, {"hipFree", NULL, 1}};
+  (void)state;
+  needs_software();
+  for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+    fixture_start("'stack': [{'type': 'guard', 'quarantine_size': 0}, 'device']");
+    char *ptr = fixture_allocate(1000, NULL);
+    poke(ptr + 1000);
+    fixture_fail_call(failures[i].first, 1, UNKNOWN_ERROR);
+    if (failures[i].second) fixture_fail_call(failures[i].second, 1, UNKNOWN_ERROR);
+    assert_int_not_equal(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_OK);
+    assert_finds(failures[i].found, 0, 0);
+    assert_int_equal(fixture_value("guard", "guarded_count"), 1);
+    fixture_free(ptr, 1000, NULL);
+    assert_finds(1, 0, 0);
+    assert_int_equal(fixture_held_bytes(), 0);
+    assert_ok(hipmm_finalize());
+  }
+}
+
 static const struct behaviour_stack stacks[] = {
     {"on a device", "'scheduler': 'threads'", "'stack': ['guard', 'device']", false},
     {"on a pool", "'scheduler': 'stepped', 'seed': 2",
@@ -565,6 +668,7 @@ enum { IN_MEMORY = sizeof in_memory / sizeof *in_memory };
 
 static const struct CMUnitTest others[] = {
     TEST(tells_the_farthest_bytes),
+    TEST(tells_nothing_of_what_is_intact),
     TEST(fails_the_free_if_so_configured),
     TEST(verifies_what_is_allocated),
     TEST(looks_at_what_is_left_in_the_end),
@@ -577,6 +681,8 @@ static const struct CMUnitTest others[] = {
     TEST(fills_zones_before_a_block_goes_on),
     TEST(finds_writes_that_come_late),
     TEST(finds_writes_of_another_stream_after_the_free),
+    TEST(waits_for_no_other_stream),
+    cmocka_unit_test_setup_teardown(leaves_captures_alone, fixture_setup, forget_and_tear_down),
     TEST(finds_nothing_where_nothing_is),
     TEST(finds_all_under_threads),
     TEST(keeps_alignment_and_size),
@@ -584,6 +690,8 @@ static const struct CMUnitTest others[] = {
     TEST(takes_new_options_while_in_use),
     TEST(refuses_bad_options),
     TEST(loses_nothing_whatever_fails),
+    TEST(fails_to_verify_if_it_cannot_compare),
+    TEST(fails_the_free_if_it_cannot_check_or_free),
 };
 
 enum { OTHERS = sizeof others / sizeof *others };
