@@ -7,6 +7,7 @@ one at a time, builds what contains the line, and runs the programs of tests.txt
     tests/mutation/mutate.py report [--diffs]           counts for each file; what survived and is not explained
     tests/mutation/mutate.py sites [FILE-PATTERN…]      how many there are
     tests/mutation/mutate.py again [FILE-PATTERN…]      the survivors that are not explained once more, after new tests
+    tests/mutation/mutate.py open                       these survivors, a line each: the text of survivors.txt
 
 Files are taken in the order of the patterns, kinds in the order of --kinds where --kinds is given, and sites of the same
 pattern and kind in an order that is drawn from the seed. Results are kept, one line each, in --folder (build-mutation),
@@ -32,11 +33,14 @@ from build_commands import BuildCommands, DoesNotCompile, Mutant
 from line_coverage import LineCoverage, identity
 from mutant_tree import MutantTree
 from programs import Limits, run_program
-from results import Results, read_explained, report
+from results import Results, open_survivors, report
 from sites import KINDS, sites_of
 from workspace import HERE, TOP
 
 CONTROL = 40
+SURVIVORS = """# Changes that no program of tests.txt noticed, and that explained.txt does not explain: each waits for a test, or for a
+# reason. `mutate.py open` writes this file, `mutate.py again FILE-PATTERN` tries them once more.
+"""
 
 
 def read(path):
@@ -114,10 +118,9 @@ class Run:
     def sites(self):
         """The sites to try, in order."""
         ranked = all_sites(self.workspace.tree, self.rows, self.options.patterns, self.options.kinds)
-        explained = read_explained()
         if self.options.command == "again":
-            ranked = [(rank, site) for rank, site in ranked
-                      if self.results.of(site.key) == "survived" and site.key not in explained]
+            survivors = set(open_survivors(self.results, [site for _, site in ranked]))
+            ranked = [(rank, site) for rank, site in ranked if site.key in survivors]
         else:
             ranked = [(rank, site) for rank, site in ranked if not self.results.of(site.key)]
         random.Random(self.options.seed).shuffle(ranked)
@@ -198,7 +201,7 @@ def part_of(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "report", "sites", "again"))
+    parser.add_argument("command", choices=("run", "report", "sites", "again", "open"))
     parser.add_argument("patterns", nargs="*", metavar="FILE-PATTERN", help="such as 'plugins/fixed_size/*'; all without")
     parser.add_argument("--folder", default=os.path.join(TOP, "build-mutation"))
     parser.add_argument("--configure", default=[], action="append", metavar="FLAG",
@@ -217,6 +220,9 @@ def main():
         for kind, count in sorted(collections.Counter(
                 site.kind for _, site in all_sites(TOP, rows, options.patterns, options.kinds)).items()):
             print(f"{kind:10}{count:6}")
+        return
+    if options.command == "open":
+        print(SURVIVORS + "\n".join(open_survivors(results, [site for _, site in all_sites(TOP, rows)])))
         return
     if options.command != "report":
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What became of each site: the results of all runs, and the survivors that explained.txt explains."""
+"""What became of each site: the results of all runs, the survivors that explained.txt explains, and those that
+survivors.txt lists: they wait for a test."""
 import collections
 import json
 import os
@@ -19,6 +20,12 @@ def read_explained():
                 reason = line if is_site else f"{reason} {line}"
                 is_site = False
     return explained
+
+
+def read_survivors():
+    """The keys of survivors.txt, which `mutate.py open` wrote."""
+    with open(os.path.join(HERE, "survivors.txt"), encoding="utf-8") as file:
+        return {line for line in file.read().splitlines() if line and not line.startswith("#")}
 
 
 class Results:
@@ -70,6 +77,13 @@ def verdict(results, row, keys, explained):
     if row["result"] == "killed":
         return "killed since" if row["key"] in results.survived_once else "killed"
     return {"same": "same code", "invalid": "invalid"}[row["result"]]
+
+
+def open_survivors(results, sites):
+    """The keys of the sites that survived without an explanation: by this folder's results or, where it has none, by the list."""
+    explained, listed = read_explained(), read_survivors()
+    return sorted(site.key for site in sites if site.key not in explained and
+                  (results.of(site.key) == "survived" or not results.of(site.key) and site.key in listed))
 
 
 def report(results, sites, with_diffs):
