@@ -225,7 +225,7 @@ static int release_reset(enum hook hook, int named)
   static atomic_bool is_written;
   bool is_outermost = reentry_enter();
   enum family family = hook_family(hook);
-  int code, device = family == FAMILY_DRIVER ? named : contexts_current_device(family);
+  int code = 0, device = family == FAMILY_DRIVER ? named : contexts_current_device(family);
   int served = is_outermost && init_was_ready() && !init_is_forked() ? devices_count_served() : 0;
   struct context_switch before = {.previous = NULL};
   if (served) before = contexts_enter(family, device);

@@ -388,7 +388,7 @@ static void *search_in_vain(void *unused)
 /* So that a search takes long; NULL takes them away. */
 static void register_many(const struct hipmm_region *r)
 {
-  char name[32];
+  char name[40];
   for (int i = 0; i < 1000; i++) {
     snprintf(name, sizeof name, "one-of-many-names-alike-%d", i);
     assert_ok(hipmm_region_register(name, r));
