@@ -88,10 +88,20 @@ only cuda plugins/runtimes/nvidia preload
 circle() {
   name=$1
   shift
-  find "$@" -name '*.o' 2>/dev/null | while read -r object; do
-    name=${object#"$top_builddir"/}
-    ${NM:-nm} -P "$object" | awk -v object="$(echo "$name" | sed 's|/\.libs||; s|[^/]*-||')" '{ print object, $1, $2 }'
-  done >"$work/symbols"
+  # "FILE[MEMBER]: SYMBOL TYPE …"; the objects of libtool's two ways of compiling count as one
+  find "$@" -name '*.o' -exec ${NM:-nm} -A -P {} + 2>/dev/null | awk -v top="$top_builddir/" '
+    {
+      object = $1
+      sub(/:$/, "", object)
+      if (!(object in names)) {
+        name = object
+        if (index(name, top) == 1) name = substr(name, length(top) + 1)
+        sub(/\/\.libs/, "", name)
+        sub(/[^\/]*-/, "", name)
+        names[object] = name
+      }
+      print names[object], $2, $3
+    }' >"$work/symbols"
   awk '$3 == "U" { next } $3 ~ /[A-Z]/ { print $2, $1 }' "$work/symbols" | sort -u >"$work/defined"
   awk '$3 == "U" { print $2, $1 }' "$work/symbols" | sort -u >"$work/needed"
   join "$work/needed" "$work/defined" | awk '$2 != $3 { print $2, $3 }' | sort -u >"$work/calls"

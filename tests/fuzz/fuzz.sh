@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 #
 # sh tests/fuzz/fuzz.sh SECONDS [TARGET...]: builds the targets (environment, graph, log, option, plugin, share) with clang,
-# libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer in build-fuzz/ (BUILD), and runs each for that long. What is
-# found lies in BUILD/found/TARGET; the inputs that reached new code, in BUILD/inputs/TARGET, serve the next run. Ends with
-# "N passed, N failed". To repeat a finding: BUILD/tests/fuzz/fuzz_TARGET FILE. ENGINE=afl in the environment: the same with
-# AFL++ (Debian: afl++), in build-fuzz-afl/.
+# libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer in build-fuzz/ (BUILD), and runs each for that long, as many at
+# a time as there are processors. What is found lies in BUILD/found/TARGET; the inputs that reached new code, in
+# BUILD/inputs/TARGET, serve the next run. Ends with "N passed, N failed". To repeat a finding:
+# BUILD/tests/fuzz/fuzz_TARGET FILE. ENGINE=afl in the environment: the same with AFL++ (Debian: afl++), in build-fuzz-afl/.
 set -u
 cd "$(dirname "$0")/../.." || exit 99
 case ${1-} in
@@ -53,7 +53,7 @@ seeds() {
   esac
 }
 
-# fuzz_with_ENGINE TARGET: sets `status`, and prints a line of what was done.
+# fuzz_with_ENGINE TARGET: sets `status`, and prints a line of what was done
 fuzz_with_libfuzzer() {
   if [ "$1" = log ]; then most=200000; else most=16384; fi
   "tests/fuzz/fuzz_$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -malloc_limit_mb=2048 -max_len=$most \
@@ -84,19 +84,30 @@ fuzz_with_afl() {
   echo "$1: ${runs:-0} executions, ${edges:-0} edges, $(ls "inputs/$1/default/queue" | wc -l) inputs"
 }
 
+# fuzz TARGET: prints what was done; fails if something was found
+fuzz() {
+  mkdir -p "inputs/$1" "seeds/$1" "found/$1"
+  seeds "$1" "seeds/$1"
+  "fuzz_with_$engine" "$1"
+  [ $status != 0 ] || return 0
+  echo "FAIL: $1: exit status $status; $build/$1.log ends:"
+  tail -n 40 "$1.log"
+  return 1
+}
+
+# As many targets at a time as there are processors; each takes as long as the others.
 passed=0 failed=0
-for target; do
-  mkdir -p "inputs/$target" "seeds/$target" "found/$target"
-  seeds "$target" "seeds/$target"
-  if [ "$target" = log ]; then most=200000; else most=16384; fi
-  "fuzz_with_$engine" "$target"
-  if [ $status = 0 ]; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-    echo "FAIL: $target: exit status $status; $build/$target.log ends:"
-    tail -n 40 "$target.log"
-  fi
+while [ $# -gt 0 ]; do
+  now= processes=
+  while [ $# -gt 0 ] && [ "$(echo "$now" | wc -w)" -lt "$jobs" ]; do
+    fuzz "$1" >"$1.result" &
+    now="$now $1" processes="$processes $!"
+    shift
+  done
+  for process in $processes; do
+    if wait "$process"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  done
+  for target in $now; do cat "$target.result"; done
 done
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
