@@ -209,6 +209,14 @@ void hip_leave_device(int device, int previous)
   if (previous != device) hip_set_device(previous);
 }
 
+bool hip_is_captured(int device, hipmm_stream_t stream)
+{
+  int previous = hip_enter_device(device);
+  bool is_captured = hipmm_stream_is_captured(&hip_table_functions, stream);
+  hip_leave_device(device, previous);
+  return is_captured;
+}
+
 enum hipmm_status hip_status(int code)
 {
   switch (code) {

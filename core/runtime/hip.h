@@ -42,6 +42,9 @@ const char *hip_name(void);
 int hip_enter_device(int device);
 void hip_leave_device(int device, int previous);
 
+/* hipmm_stream_is_captured() of a stream of the device: a default stream is that of the current device. */
+bool hip_is_captured(int device, hipmm_stream_t stream);
+
 /* The status for a HIP error code. */
 enum hipmm_status hip_status(int code);
 

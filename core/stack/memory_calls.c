@@ -26,7 +26,7 @@ static enum hipmm_status memory_calls_free(const struct instance *instance, void
  * resource that gave the block decides; adaptors pass frees on. */
 static bool memory_calls_cannot_free(const struct instance *instance, const void *ptr, hipmm_stream_t stream)
 {
-  if (!hipmm_stream_is_captured(hip_table(), stream)) return false;
+  if (!hip_is_captured(instance->stack->device, stream)) return false;
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
   const struct instance *owner = instance_owner_of(instance, ptr);
@@ -88,7 +88,7 @@ static enum hipmm_status memory_calls_allocate(const struct instance *instance, 
   const struct hipmm_resource *resource = &instance->resource;
   size_t alignment = request->alignment > HIPMM_ALIGNMENT ? request->alignment : HIPMM_ALIGNMENT;
   bool waits = request->flags & HIPMM_ALLOCATE_SYNCHRONOUS || memory_calls_fills_on_host(instance, request);
-  if (waits && hipmm_stream_is_captured(hip_table(), request->stream))
+  if (waits && hip_is_captured(instance->stack->device, request->stream))
     return error_set(HIPMM_E_STATE, "the stream is being captured and cannot be waited for");
   enum hipmm_status status = neighbours_first_allocate(resource, request->bytes, alignment, request->stream, &ptr);
   if (!status && ptr && request->flags) {

@@ -208,7 +208,7 @@ static enum hipmm_status neighbours_try_in_turn(const struct trial *trial, const
   int cancel = cancel_forbid();
   bool is_in_turn = neighbours_take_turn(&turn);
   enum hipmm_status status = neighbours_try(trial, exhausted, HIPMM_EFFORT_IDLE);
-  if (neighbours_is_exhausted(status) && !hipmm_stream_is_captured(hip_table(), trial->stream))
+  if (neighbours_is_exhausted(status) && !hip_is_captured(exhausted->device, trial->stream))
     status = neighbours_try(trial, exhausted, HIPMM_EFFORT_WAIT);
   if (is_in_turn) pthread_mutex_unlock(&turn);
   cancel_allow(cancel);

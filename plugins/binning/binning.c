@@ -7,13 +7,16 @@
  * The size of a free tells the bin; where bins were added since, the address tells it. Without a size, or when the
  * block is not in the bin of its size, binning searches for the block: first in the bins that have no resource, then in
  * all resources below. The search tells a wrong size from a foreign pointer, and a block from a chunk at the same
- * address. */
+ * address. A free need not tell the alignment, so blocks that are in the upstream for their alignment have records. */
+#include "../common/live_blocks.h"
 #include "bins.h"
 
 struct binning {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   struct bins bins;
+  struct live_blocks aligned; /* blocks of the upstream whose sizes tell the resource of a bin */
+  atomic_bool any_is_aligned; /* such a block was allocated at some time */
 };
 
 /* ---- Allocating ---- */
@@ -27,10 +30,30 @@ static struct bin *binning_route(const struct binning *binning, size_t bytes, si
   return at < table->count ? table->items[at] : NULL;
 }
 
+/* A block with more than the usual alignment. The bins without a resource need no record: they know their blocks. */
+static __attribute__((noinline)) enum hipmm_status binning_allocate_aligned(struct binning *binning, size_t bytes,
+                                                                            size_t alignment, hipmm_stream_t stream,
+                                                                            void **ptr_out)
+{
+  struct live_block block = {.bytes = bytes, .stream = stream}, replaced;
+  const struct bin *of_size = binning_route(binning, bytes, HIPMM_ALIGNMENT);
+  enum hipmm_status status = hipmm_upstream_allocate(binning->upstream, bytes, alignment, stream, &block.ptr);
+  if (status) return status;
+  bool has_record = block.ptr && of_size && of_size->resource;
+  if (has_record) atomic_store_explicit(&binning->any_is_aligned, true, memory_order_relaxed);
+  if (has_record && !live_blocks_insert(&binning->aligned, &block, &replaced)) {
+    hipmm_upstream_deallocate(binning->upstream, block.ptr, bytes, alignment, stream);
+    return HIPMM_E_OUT_OF_MEMORY;
+  }
+  *ptr_out = block.ptr;
+  return HIPMM_OK;
+}
+
 static enum hipmm_status binning_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                           void **ptr_out)
 {
   struct binning *binning = self;
+  if (alignment > HIPMM_ALIGNMENT) return binning_allocate_aligned(binning, bytes, alignment, stream, ptr_out);
   struct bin *bin = binning_route(binning, bytes, alignment);
   if (bin && !bin->resource) return fixed_allocate(&bin->blocks, bytes, stream, ptr_out);
   return hipmm_upstream_allocate(bin ? bin->resource : binning->upstream, bytes, alignment, stream, ptr_out);
@@ -104,10 +127,30 @@ static bool binning_may_be_a_chunk(const struct binning *binning, const struct b
   return has_chunks || ((!bin || bin->resource) && bins_with_start(bins_table(&binning->bins), ptr));
 }
 
+/* HIPMM_E_POINTER, and nothing done, if the block has no record. */
+static __attribute__((noinline)) enum hipmm_status binning_deallocate_aligned(struct binning *binning, void *ptr,
+                                                                              size_t bytes, size_t alignment,
+                                                                              hipmm_stream_t stream)
+{
+  struct live_block block;
+  enum hipmm_status status = live_blocks_try_extract(&binning->aligned, ptr, bytes, &block);
+  if (status) return status;
+  status = hipmm_upstream_deallocate(binning->upstream, ptr, block.bytes, alignment, stream);
+  if (status)
+    live_blocks_restore(&binning->aligned, &block);
+  else
+    live_blocks_settle(&binning->aligned, ptr);
+  return status;
+}
+
 static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
                                             hipmm_stream_t stream)
 {
   struct binning *binning = self;
+  if (ptr && atomic_load_explicit(&binning->any_is_aligned, memory_order_relaxed)) {
+    enum hipmm_status status = binning_deallocate_aligned(binning, ptr, bytes, alignment, stream);
+    if (status != HIPMM_E_POINTER) return status;
+  }
   if (ptr && !bytes) return binning_deallocate_where_found(binning, ptr, 0, alignment, stream);
   struct bin *bin = NULL;
   if (!ptr)
@@ -124,9 +167,10 @@ static enum hipmm_status binning_deallocate(void *self, void *ptr, size_t bytes,
 
 static enum hipmm_status binning_trim(void *self, size_t keep_bytes)
 {
-  const struct binning *binning = self;
+  struct binning *binning = self;
   const struct bins_table *table = bins_table(&binning->bins);
   enum hipmm_status first = HIPMM_OK;
+  live_blocks_trim(&binning->aligned);
   for (size_t i = 0; i < table->count; i++) {
     struct bin *bin = table->items[i];
     enum hipmm_status status = bin->resource ? HIPMM_OK : fixed_trim(&bin->blocks, keep_bytes);
@@ -177,9 +221,10 @@ static const struct hipmm_feature binning_values[N_VALUES] = {
 
 static enum hipmm_status binning_query(void *self, size_t index, int64_t *value_out)
 {
-  const struct binning *binning = self;
+  struct binning *binning = self;
   const struct bins_table *table = bins_table(&binning->bins);
-  int64_t values[N_VALUES] = {[BINS] = (int64_t)table->count};
+  int64_t values[N_VALUES] = {
+      [BINS] = (int64_t)table->count, [METADATA_BYTES] = live_blocks_count(&binning->aligned).metadata_bytes};
   for (size_t i = 0; i < table->count; i++) {
     struct bin *bin = table->items[i];
     if (bin->resource) continue;
@@ -206,11 +251,13 @@ static enum hipmm_status binning_create(const struct hipmm_services *services, c
   binning->services = services;
   binning->upstream = upstreams[0];
   enum hipmm_status status = bins_open(&binning->bins, services, options, upstreams[0]);
-  if (status)
+  if (status) {
     services->host_free(services, binning, sizeof *binning);
-  else
-    *self_out = binning;
-  return status;
+    return status;
+  }
+  live_blocks_open(&binning->aligned, services, sizeof(struct live_block));
+  *self_out = binning;
+  return HIPMM_OK;
 }
 
 static enum hipmm_status binning_reconfigure(void *self, const char *option, const void *options)
@@ -223,6 +270,7 @@ static enum hipmm_status binning_reconfigure(void *self, const char *option, con
 static void binning_destroy(void *self)
 {
   struct binning *binning = self;
+  live_blocks_close(&binning->aligned);
   bins_close(&binning->bins);
   binning->services->host_free(binning->services, binning, sizeof *binning);
 }

@@ -90,10 +90,15 @@ bool stream_is_sure(const struct streams *streams, uint32_t id)
   return stream->lasts || stream->thread || streams->record == RECORD_LAZY || !streams->services->hip->StreamGetId;
 }
 
+/* A default stream is that of the current device. */
 static bool stream_order_is_captured(const struct streams *streams, hipmm_stream_t handle)
 {
+  const struct hipmm_services *services = streams->services;
+  bool is_by_name = handle == NULL || handle == PER_THREAD;
   int cancel = cancel_forbid();
-  bool captured = hipmm_stream_is_captured(streams->services->hip, handle);
+  int previous = is_by_name ? services->enter_device(services) : services->device;
+  bool captured = hipmm_stream_is_captured(services->hip, handle);
+  if (is_by_name) services->leave_device(services, previous);
   cancel_allow(cancel);
   return captured;
 }
@@ -207,27 +212,30 @@ void stream_retain(struct streams *streams, uint32_t id)
   stream_set_add(&streams->sets->named, id);
 }
 
-/* Records the event on the stream. Creates the event first if there is none. */
+/* Records the event on the stream. Creates the event first if there is none. *is_spoilt_out: another thread has begun to
+ * capture the stream meanwhile, and a stream that waited for the event would be captured too. */
 static bool stream_order_record_event(const struct streams *streams, const struct stream *stream,
-                                      hipmm_hip_event_t *event)
+                                      hipmm_hip_event_t *event, bool *is_spoilt_out)
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
-  if (stream_order_is_captured(streams, stream->handle)) return false;
   int cancel = cancel_forbid();
   int previous = services->enter_device(services);
-  int code = *event ? 0 : hip->EventCreateWithFlags(event, HIPMM_HIP_EVENT_DISABLE_TIMING);
-  if (!code) code = hip->EventRecord(*event, stream->handle);
+  bool is_captured = hipmm_stream_is_captured(hip, stream->handle);
+  int code = *event || is_captured ? 0 : hip->EventCreateWithFlags(event, HIPMM_HIP_EVENT_DISABLE_TIMING);
+  if (!code && !is_captured) code = hip->EventRecord(*event, stream->handle);
   if (code) hip->GetLastError();
+  *is_spoilt_out = !code && !is_captured && hipmm_stream_is_captured(hip, stream->handle);
   services->leave_device(services, previous);
   cancel_allow(cancel);
-  return !code;
+  return !code && !is_captured && !*is_spoilt_out;
 }
 
 static bool stream_order_record(struct streams *streams, struct stream *stream)
 {
-  bool recorded = stream_order_record_event(streams, stream, &stream->event);
+  bool is_spoilt, recorded = stream_order_record_event(streams, stream, &stream->event, &is_spoilt);
   if (recorded) stream->recorded = stream->frees;
+  if (is_spoilt) stream->recorded = stream->completed;
   return recorded;
 }
 
@@ -296,7 +304,9 @@ void stream_mark(struct streams *streams, uint32_t id)
   if (!stream->marks_ahead && stream_order_lasts(streams, stream)) return;
   if (stream->n_marks && stream->marks[(stream->n_marks - 1) % STREAM_MARKS].epoch == stream->frees) return;
   struct mark *mark = &stream->marks[stream->n_marks % STREAM_MARKS];
-  if (!stream_order_record_event(streams, stream, &mark->event)) return;
+  bool is_spoilt, recorded = stream_order_record_event(streams, stream, &mark->event, &is_spoilt);
+  if (is_spoilt) mark->epoch = 0;
+  if (!recorded) return;
   mark->epoch = stream->frees;
   stream->n_marks++;
   if (stream->marks_ahead) stream->marks_ahead--;

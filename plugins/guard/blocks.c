@@ -53,11 +53,16 @@ static enum hipmm_status blocks_add(struct guard *guard, struct guard_record *re
   const struct hipmm_services *services = guard->services;
   struct guard_record replaced;
   int previous = services->enter_device(services);
+  record->is_captured = hipmm_stream_is_captured(services->hip, record->block.stream);
   enum hipmm_status status = check_fill_zones(guard, record, record->block.stream);
+  if (!status && !record->is_captured) status = memory_mark(&guard->memory, record->block.stream, &record->filled);
   services->leave_device(services, previous);
   if (!status && !live_blocks_insert(&guard->live, record, &replaced)) status = HIPMM_E_OUT_OF_MEMORY;
-  if (!status && replaced.block.ptr) stack_traces_drop(&guard->traces, replaced.allocated_by);
-  return status;
+  if (status) memory_drop_mark(&guard->memory, record->filled);
+  if (status || !replaced.block.ptr) return status;
+  stack_traces_drop(&guard->traces, replaced.allocated_by);
+  memory_drop_mark(&guard->memory, replaced.filled);
+  return HIPMM_OK;
 }
 
 enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
@@ -87,7 +92,7 @@ enum hipmm_status blocks_allocate(void *self, size_t bytes, size_t alignment, hi
 
 /* ---- Freeing ---- */
 
-/* Refuses a stream of another device, since waiting for this device does not wait for that stream. */
+/* Refuses a stream of another device. */
 static enum hipmm_status blocks_check_stream(struct guard *guard, hipmm_stream_t stream)
 {
   const struct hipmm_services *services = guard->services;
@@ -100,15 +105,14 @@ static enum hipmm_status blocks_check_stream(struct guard *guard, hipmm_stream_t
                           (uintptr_t)stream, (uint64_t)device, (uint64_t)services->device);
 }
 
-/* The zones were filled on the stream of the allocation. If the free has another stream, the first one may be gone, so
- * the whole device is waited for. */
+/* The zones were filled on the stream of the allocation, which may be gone. Never waits for the device, which would end the
+ * captures of other streams. */
 static enum hipmm_status blocks_wait_for_work(struct guard *guard, const struct guard_record *record,
                                               hipmm_stream_t stream)
 {
-  bool is_same = stream == record->block.stream && stream != PER_THREAD;
-  if (is_same) return memory_wait_for_stream(&guard->memory, stream);
   enum hipmm_status status = blocks_check_stream(guard, stream);
-  return status ? status : memory_wait_for_device(&guard->memory);
+  if (!status) status = memory_wait_for_mark(&guard->memory, record->filled);
+  return status ? status : memory_wait_for_stream(&guard->memory, stream);
 }
 
 /* The lock is held. Returns when the pattern is written, so it cannot overwrite the trace of a later write. */
@@ -140,6 +144,8 @@ static enum hipmm_status blocks_check_and_quarantine(struct guard *guard, struct
     status = check_refuse(guard, record, &result);
   if (!status) {
     record->block.stream = stream;
+    record->is_captured = 0; /* the zones are as they should be now */
+    record->filled = NULL;
     status = blocks_quarantine(guard, record, is_quarantined_out);
   }
   pthread_mutex_unlock(&guard->lock);
@@ -196,6 +202,7 @@ enum hipmm_status blocks_deallocate(void *self, void *ptr, size_t bytes, size_t 
     live_blocks_restore(&guard->live, &before);
   } else {
     live_blocks_settle(&guard->live, ptr);
+    memory_drop_mark(&guard->memory, before.filled);
   }
   return status;
 }

@@ -3,9 +3,10 @@
  * protection against them. It surrounds each block with zones of a known pattern and checks the zones when the block is
  * freed. It fills a freed block with another pattern, keeps it in a quarantine, and checks all of it before it frees it.
  *
- * It works for all memory that the runtime can copy: on a device, managed, pinned or pageable. A free waits for its stream
- * (for the device, if the block was allocated on another stream), so all writes to the block have ended. Not detected:
- * writes of the pattern itself, writes beyond the zones, and damage to a block freed on a captured stream. */
+ * It works for all memory that the runtime can copy: on a device, managed, pinned or pageable. A free waits for its stream,
+ * and until the zones were filled, so all writes to the block have ended. Not detected:
+ * writes of the pattern itself, writes beyond the zones, and damage to a block freed on a captured stream. Damage to the
+ * zones of a block allocated on one is told as a doubt. */
 #include "../../core/base/cancel.h"
 #include "blocks.h"
 #include "check.h"
@@ -231,6 +232,11 @@ static enum hipmm_status guard_create(const struct hipmm_services *services, con
   return HIPMM_OK;
 }
 
+static void guard_drop_mark(void *closure, void *record)
+{
+  memory_drop_mark(closure, ((const struct guard_record *)record)->filled);
+}
+
 /* Blocks that the application left allocated are checked but not freed, as in other adaptors. */
 static void guard_destroy(void *self)
 {
@@ -240,6 +246,7 @@ static void guard_destroy(void *self)
     guard->services->log(guard->services, HIPMM_LOG_WARNING, "the last check of all blocks failed: %s",
                          "the runtime refuses to copy or to wait");
   if (memory_wait(&guard->memory)) memory_wait(&guard->memory);
+  live_blocks_each(&guard->live, guard_drop_mark, &guard->memory);
   quarantine_close(guard);
   memory_close(&guard->memory);
   stack_traces_close(&guard->traces);

@@ -126,3 +126,34 @@ enum hipmm_status memory_wait_for_stream(struct memory *memory, hipmm_stream_t s
   memory->services->hip->GetLastError();
   return memory_wait_for_device(memory);
 }
+
+/* ---- Marks ---- */
+
+enum hipmm_status memory_mark(struct memory *memory, hipmm_stream_t stream, hipmm_hip_event_t *event_out)
+{
+  const struct hipmm_services *services = memory->services;
+  hipmm_hip_event_t event = NULL;
+  int code = services->hip->EventCreateWithFlags(&event, HIPMM_HIP_EVENT_DISABLE_TIMING);
+  if (code) return services->refuse_hip(services, "hipEventCreateWithFlags", code, 0);
+  code = services->hip->EventRecord(event, stream);
+  if (!code) {
+    *event_out = event;
+    return HIPMM_OK;
+  }
+  enum hipmm_status status = services->refuse_hip(services, "hipEventRecord", code, 0);
+  memory_drop_mark(memory, event);
+  return status;
+}
+
+enum hipmm_status memory_wait_for_mark(struct memory *memory, hipmm_hip_event_t event)
+{
+  int code = event ? memory->services->hip->EventSynchronize(event) : 0;
+  return code ? memory->services->refuse_hip(memory->services, "hipEventSynchronize", code, 0) : HIPMM_OK;
+}
+
+/* A failed call is repeated once, since nothing can repeat it later. */
+void memory_drop_mark(struct memory *memory, hipmm_hip_event_t event)
+{
+  const struct hipmm_hip *hip = memory->services->hip;
+  if (event && hip->EventDestroy(event) && hip->EventDestroy(event)) hip->GetLastError();
+}

@@ -45,6 +45,11 @@ enum hipmm_status memory_wait(struct memory *memory);
 
 /* Waits for a stream of the application, or for the whole device if that stream is gone. */
 enum hipmm_status memory_wait_for_stream(struct memory *memory, hipmm_stream_t stream);
+
+/* An event that is recorded on a stream of the application now; a wait for it, which needs no stream; its end. NULL: none. */
+enum hipmm_status memory_mark(struct memory *memory, hipmm_stream_t stream, hipmm_hip_event_t *event_out);
+enum hipmm_status memory_wait_for_mark(struct memory *memory, hipmm_hip_event_t event);
+void memory_drop_mark(struct memory *memory, hipmm_hip_event_t event);
 enum hipmm_status memory_wait_for_device(struct memory *memory);
 
 #endif

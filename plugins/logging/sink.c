@@ -113,7 +113,8 @@ void sink_serve_requests(struct sink *sink)
 void sink_add_slow(struct sink *sink, struct row row)
 {
   struct log *log = sink_log_of(sink);
-  struct ring *ring = drain_ring_of_thread(&log->drain);
+  bool is_watched = thread_register(); /* otherwise nobody would be told when the thread needs its ring no more */
+  struct ring *ring = is_watched ? drain_ring_of_thread(&log->drain) : NULL;
   if (!ring) {
     drain_write_row(&log->drain, row);
     return;

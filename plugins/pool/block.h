@@ -46,7 +46,8 @@ struct block {
   uint16_t stream;         /* free: the stream whose work may still use it; STREAM_READY: none */
   uint16_t place;          /* free: its list in the free_index */
   uint8_t state;
-  bool is_exported; /* live: other processes may use its memory (visit_chunks); free: false */
+  bool is_exported;      /* live: other processes may use its memory (visit_chunks); free: false */
+  hipmm_stream_t handle; /* live: of the stream of its allocation, for introspection */
 };
 
 _Static_assert(sizeof(struct block) == 64, "a block is a cache line");

@@ -122,6 +122,7 @@ static inline uint32_t cache_allocate(struct cache *cache, struct blocks *blocks
     struct block *block = block_of(blocks, id);
     cache->bins[units] = block->next;
     block->requested = requested;
+    block->handle = handle;
     block_set_state(block, BLOCK_LIVE);
     cache_set_bytes(cache, cache->bytes - block->bytes);
     cache->requested += (int64_t)requested;

@@ -229,7 +229,7 @@ BLOCK_INLINE uint32_t heap_allocate_from(struct heap *heap, uint32_t whole, cons
   }
   struct block *block = heap_block(heap, id);
   block->requested = request->requested;
-  block->stream = (uint16_t)request->stream; /* for introspection */
+  block->handle = stream_of(&heap->streams, request->stream)->handle;
   block_publish(&heap->blocks, id);
   block_set_state(block, BLOCK_LIVE);
   heap->live_bytes += block->bytes;

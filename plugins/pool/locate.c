@@ -31,8 +31,8 @@ enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location
   if (id) {
     const struct block *block = block_of(&pool->heap.blocks, id);
     location_out->usable_bytes = block->bytes;
-    location_out->stream = stream_of(&pool->heap.streams, block->stream)->handle;
-    location_out->has_stream = block->stream != STREAM_READY;
+    location_out->stream = block->handle;
+    location_out->has_stream = 1;
   }
   biased_lock_release(&pool->lock);
   if (id) return HIPMM_OK;

@@ -61,10 +61,11 @@ static void visit_show_free(struct visit *visit, const struct block *block)
 
 static void visit_show_block(struct visit *visit, const struct block *block)
 {
-  const struct hipmm_extent live = {.state = HIPMM_EXTENT_LIVE}, cached = {.state = HIPMM_EXTENT_CACHED};
+  const struct hipmm_extent live = {.state = HIPMM_EXTENT_LIVE, .stream = block->handle};
+  const struct hipmm_extent cached = {.state = HIPMM_EXTENT_CACHED};
   switch (block_state(block)) {
   case BLOCK_FREE: visit_show_free(visit, block); break;
-  case BLOCK_LIVE: visit_show(visit, block->start, block->requested, live, block->stream); break;
+  case BLOCK_LIVE: visit_show(visit, block->start, block->requested, live, STREAM_READY); break;
   case BLOCK_CACHED: visit_show(visit, block->start, block->bytes, cached, block->stream); break;
   default: break;
   }

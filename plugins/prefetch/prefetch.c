@@ -8,10 +8,10 @@ static enum hipmm_status prefetch_start(struct memory_hint *prefetch, const void
                                         hipmm_stream_t stream)
 {
   const struct hipmm_services *services = prefetch->services;
-  if (hipmm_stream_is_captured(services->hip, stream)) return HIPMM_OK;
+  enum hipmm_status status = HIPMM_OK;
   int previous = services->enter_device(services); /* the default stream is the current device's */
-  int code = services->hip->MemPrefetchAsync(ptr, bytes, services->device, stream);
-  enum hipmm_status status = memory_hint_judge(prefetch, code, bytes);
+  if (!hipmm_stream_is_captured(services->hip, stream))
+    status = memory_hint_judge(prefetch, services->hip->MemPrefetchAsync(ptr, bytes, services->device, stream), bytes);
   services->leave_device(services, previous);
   return status;
 }

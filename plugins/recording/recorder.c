@@ -114,6 +114,8 @@ void recorder_add(struct recorder *recorder, struct record_event event)
     thread->at = record_put(thread->at, &thread->context, &event);
     recorder_count_event(thread);
   }
+  /* Nobody would be told when the thread needs it no more. */
+  if (thread && !thread_register()) atomic_store_explicit(&thread->owner, 0, memory_order_release);
 }
 
 static void recorder_thread_ended(struct thread_watch *watch, uint64_t number)

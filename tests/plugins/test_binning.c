@@ -84,6 +84,51 @@ static void sends_large_alignments_past_the_bins(void **state)
   assert_int_equal(fixture_value("pool", "live_count"), 0);
 }
 
+static void free_aligned_blocks(const char *graph, size_t bytes, const char *resource, const char *value)
+{
+  fixture_start(graph);
+  for (int round = 0; round < 4; round++) {
+    void *ptr = NULL;
+    assert_ok(hipmm_allocate_aligned(NULL, bytes, 4096, NULL, &ptr));
+    fixture_fill(ptr, 0x5A, bytes);
+    size_t held = fixture_held_bytes();
+    assert_status(hipmm_deallocate(NULL, ptr, bytes + 1, NULL), HIPMM_E_SIZE);
+    fixture_free(ptr, round % 2 ? 0 : bytes, NULL);
+    assert_int_equal(fixture_held_bytes(), held);
+    assert_status(hipmm_deallocate(NULL, ptr, round % 2 ? 0 : bytes, NULL), HIPMM_E_POINTER);
+    assert_int_equal(fixture_value("pool", "live_count"), 0);
+    assert_int_equal(fixture_value(resource, value), 0);
+  }
+  assert_int_equal(faults_on_all_devices(), 0);
+  assert_ok(hipmm_finalize());
+}
+
+/* A free need not tell the alignment, for which the block is in the upstream and not where its size leads: there a chunk of
+ * the upstream may have its address, or a resource counts blocks that it passes on. */
+static void frees_aligned_blocks_where_they_are(void **state)
+{
+  (void)state;
+  static const char chunks[] =
+      "'resources': {'memory': {'type': 'device'}, 'counted': {'type': 'statistics', 'upstream': 'memory'},"
+      "'pool': {'type': 'pool', 'upstream': 'memory', 'growth': 'segments'},"
+      "'bins': {'type': 'binning', 'upstream': 'pool', 'bins': [{'size': '4MiB', 'resource': 'counted'}]}},"
+      "'devices': {'default': 'bins'}";
+  static const char whole[] =
+      "'resources': {'memory': {'type': 'device'}, 'counted': {'type': 'statistics', 'upstream': 'memory'},"
+      "'pool': {'type': 'monotonic', 'upstream': 'memory', 'initial_size': '2MiB'},"
+      "'bins': {'type': 'binning', 'upstream': 'pool', 'bins': [{'size': '4MiB', 'resource': 'counted'}]}},"
+      "'devices': {'default': 'bins'}";
+  static const char limited[] =
+      "'resources': {'memory': {'type': 'device'}, 'pool': {'type': 'pool', 'upstream': 'memory'},"
+      "'limit': {'type': 'limiting', 'upstream': 'pool', 'limit': '1MiB'},"
+      "'bins': {'type': 'binning', 'upstream': 'pool', 'bins': [{'size': '64KiB', 'resource': 'limit'}]}},"
+      "'devices': {'default': 'bins'}";
+  free_aligned_blocks(whole, 2 * MIB, "counted", "current_bytes"); /* the source has a block of the same size there */
+  free_aligned_blocks(chunks, MIB, "counted", "current_bytes");
+  free_aligned_blocks(limited, 4000, "limit", "allocated_bytes");
+  fixture_start(own_bins); /* for the teardown */
+}
+
 static void frees_without_a_size(void **state)
 {
   static const size_t sizes[] = {1, 1000, 1024, 65536, 65537, MIB};
@@ -737,6 +782,7 @@ int main(void)
       TEST(says_what_a_bin_holds_when_there_is_no_more),
       TEST(passes_zero_bytes),
       TEST(sends_large_alignments_past_the_bins),
+      TEST(frees_aligned_blocks_where_they_are),
       TEST(frees_without_a_size),
       TEST(tells_a_block_from_its_chunk),
       TEST(tells_a_wrong_size_from_a_foreign_pointer),

@@ -2,7 +2,12 @@
 /* test_captures.c: random allocations on a stream while a graph is captured from it, and on another in another thread,
  * with little memory: nothing ends the capture, and what it fills holds that when the graph has run. */
 #include "../support/captures.h"
+#include "../support/graph_functions.h"
 #include "../support/random.h"
+
+#include <hipmm/memory.h>
+#include <hipmm/stream.h>
+#include <stdio.h>
 
 enum { MOST = 24, STEPS_BEFORE = 60, STEPS = 120, SEEDS = 2 };
 
@@ -139,6 +144,104 @@ static void is_not_ended_by_a_free_to_the_driver(void **state)
   fixture_drop_stream(stream);
 }
 
+/* The default stream would wait for a blocking stream, and work on it would end that stream's capture. It is the default
+ * stream of the resource's device, whichever device is current. */
+static void is_not_ended_from_another_device(void **state)
+{
+  static const char *const stacks[] = {
+      "{'type': 'pool', 'growth': 'mapped', 'record': 'on_free'}",
+      "{'type': 'pool', 'growth': 'segments', 'record': 'lazy'}", "{'type': 'arena', 'record': 'on_free'}",
+      "{'type': 'fixed_size', 'record': 'on_free'}", "{'type': 'monotonic', 'record': 'on_free'}"};
+  const struct hipmm_hip *hip = fixture_hip();
+  struct graph_functions graphs;
+  (void)state;
+  needs_software();
+  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+    char text[200];
+    void *graph = NULL, *ptr = NULL;
+    hipmm_stream_t stream, second_stream;
+    struct hipmm_resource *top;
+    snprintf(text, sizeof text, "'stack': [%s, 'device']", stacks[i]);
+    fixture_start(text);
+    assert_true(graph_functions_find(&graphs));
+    assert_ok(hipmm_resource_get_for_device(0, &top));
+    assert_int_equal(hip->StreamCreateWithFlags(&stream, 0), 0);
+    assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &second_stream));
+    void *first = fixture_allocate(MIB, NULL), *second = fixture_allocate(MIB, NULL);
+    assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
+    assert_int_equal(hip->SetDevice(1), 0);
+    assert_ok(hipmm_deallocate(top, first, MIB, NULL));
+    bool waits = hipmm_allocate(top, MIB, second_stream, &ptr) != HIPMM_OK; /* of `monotonic` */
+    assert_status(hipmm_resource_trim(top, 0), HIPMM_E_STATE);
+    assert_status(hipmm_allocate_sync(top, MIB, &second), HIPMM_E_STATE);
+    assert_int_equal(hip->SetDevice(0), 0);
+    assert_int_equal(graphs.end(stream, &graph), 0);
+    assert_int_equal(graphs.destroy_graph(graph), 0);
+    if (!waits) assert_ok(hipmm_deallocate(top, ptr, MIB, second_stream));
+    fixture_free(second, MIB, NULL);
+    hipmm_resource_release(top);
+    assert_ok(hipmm_stream_destroy(second_stream));
+    fixture_drop_stream(stream);
+    assert_ok(hipmm_finalize());
+  }
+  fixture_start("'stack': ['device']"); /* for the teardown */
+}
+
+static struct graph_functions capturer;
+static hipmm_stream_t captured_late; /* when an event is recorded on it; NULL: no more */
+
+/* As another thread could at any moment. */
+static int capture_and_record(hipmm_hip_event_t event, hipmm_stream_t stream)
+{
+  bool begins = captured_late && stream == captured_late;
+  if (begins) captured_late = NULL;
+  if (begins && capturer.begin(stream, GRAPH_MODE_GLOBAL)) return HIPMM_HIP_ERROR_INVALID_VALUE;
+  return fixture_usual_hip()->EventRecord(event, stream);
+}
+
+/* A stream that waits for an event of a capture takes part in it: its work would not run. */
+static void draws_no_other_stream_in(void **state)
+{
+  static const char *const stacks[] = {
+      "{'type': 'pool', 'growth': 'mapped', 'maximum_size': '4MiB'}",
+      "{'type': 'pool', 'growth': 'segments', 'maximum_size': '4MiB'}",
+      "{'type': 'pool', 'maximum_size': '4MiB', 'record': 'on_free'}",
+      "{'type': 'arena', 'maximum_size': '4MiB'}",
+      "{'type': 'arena', 'maximum_size': '4MiB', 'record': 'on_free'}",
+      "{'type': 'monotonic', 'maximum_size': '4MiB'}",
+      "{'type': 'fixed_size', 'block_size': '3MiB', 'blocks_per_chunk': 1}, {'type': 'limiting', 'limit': '4MiB'}"};
+  const struct hipmm_hip *hip = fixture_hip();
+  (void)state;
+  needs_software();
+  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+    char text[200];
+    void *graph = NULL, *ptr = NULL;
+    hipmm_stream_t stream, second_stream;
+    int status = -1;
+    snprintf(text, sizeof text, "'stack': [%s, 'device']", stacks[i]);
+    fixture_start_with("'scheduler': 'stepped', 'seed': 7", text);
+    assert_true(graph_functions_find(&capturer));
+    assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
+    assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &second_stream));
+    fixture_lend_hip()->EventRecord = capture_and_record;
+    captured_late = stream;
+    fixture_free(fixture_allocate(3 * MIB, stream), 3 * MIB, stream);
+    enum hipmm_status outcome = hipmm_allocate(NULL, 3 * MIB, second_stream, &ptr);
+    fixture_take_hip_back();
+    assert_null(captured_late);
+    assert_int_equal(hip->StreamIsCapturing(second_stream, &status), 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(capturer.end(stream, &graph), 0);
+    assert_int_equal(capturer.destroy_graph(graph), 0);
+    if (outcome) assert_ok(hipmm_allocate(NULL, 3 * MIB, second_stream, &ptr));
+    fixture_free(ptr, 3 * MIB, second_stream);
+    assert_ok(hipmm_stream_destroy(stream));
+    assert_ok(hipmm_stream_destroy(second_stream));
+    assert_ok(hipmm_finalize());
+  }
+  fixture_start("'stack': ['device']"); /* for the teardown */
+}
+
 static int teardown(void **state)
 {
   capture_forget();
@@ -182,9 +285,13 @@ static const struct row rows[] = {
 int main(void)
 {
   enum { COUNT = sizeof rows / sizeof *rows };
-  struct CMUnitTest tests[COUNT + 1] = {[COUNT] = {"device: a free to the driver is refused",
-                                                   is_not_ended_by_a_free_to_the_driver, fixture_setup, teardown,
-                                                   NULL}};
+  struct CMUnitTest tests[COUNT + 3] = {[COUNT] = {"device: a free to the driver is refused",
+                                                   is_not_ended_by_a_free_to_the_driver, fixture_setup, teardown, NULL},
+                                        [COUNT + 1] = {"calls while another device is current",
+                                                       is_not_ended_from_another_device, fixture_setup,
+                                                       fixture_teardown, NULL},
+                                        [COUNT + 2] = {"a capture that begins meanwhile", draws_no_other_stream_in,
+                                                       fixture_setup, fixture_teardown, NULL}};
   for (int i = 0; i < COUNT; i++)
     tests[i] = (struct CMUnitTest){rows[i].text, goes_on, fixture_setup, teardown, (void *)(uintptr_t)&rows[i]};
   return cmocka_run_group_tests_name("captures", tests, NULL, NULL);

@@ -4,7 +4,9 @@
 #include "../../plugins/guard/guard.h"
 #include "../support/behaviour.h"
 #include "../support/captures.h"
+#include "../support/graph_functions.h"
 
+#include <hipmm/stream.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -417,6 +419,60 @@ static void leaves_captures_alone(void **state)
   fixture_drop_stream(stream);
 }
 
+/* A free on another stream than the allocation's waits for both, never for the device: that would end the capture. */
+static void waits_beside_a_capture(void **state)
+{
+  struct graph_functions graphs;
+  void *graph = NULL;
+  (void)state;
+  needs_software();
+  fixture_start_with("'scheduler': 'stepped', 'seed': 4", "'stack': ['guard', 'pool', 'device']");
+  assert_true(graph_functions_find(&graphs));
+  hipmm_stream_t captured = fixture_stream(), one = fixture_stream(), other = fixture_stream();
+  hipmm_stream_t own = HIPMM_PER_THREAD_STREAM;
+  char *first = fixture_allocate(1000, one), *second = fixture_allocate(1000, own);
+  scribble(second + 1000, 1, own);
+  fixture_drop_stream(one);
+  assert_int_equal(graphs.begin(captured, GRAPH_MODE_GLOBAL), 0);
+  fixture_free(first, 1000, other);
+  fixture_free(second, 1000, own);
+  assert_int_equal(graphs.end(captured, &graph), 0);
+  assert_int_equal(graphs.destroy_graph(graph), 0);
+  assert_int_equal(fixture_value("guard", "overruns"), 1);
+  assert_int_equal(fixture_value("guard", "quarantine_count"), 2);
+  fixture_drop_stream(captured);
+  fixture_drop_stream(other);
+}
+
+/* Such a graph fills the zones when it is launched, and nobody tells whether it was. */
+static void accuses_no_graph_that_was_not_launched(void **state)
+{
+  struct graph_functions graphs;
+  void *graph = NULL, *program = NULL;
+  (void)state;
+  needs_software();
+  fixture_start("'stack': [{'type': 'guard', 'on_damage': 'error'}, 'pool', 'device']");
+  assert_true(graph_functions_find(&graphs));
+  hipmm_stream_t stream = fixture_stream();
+  assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
+  char *idle = fixture_allocate(1000, stream), *used = fixture_allocate(1000, stream);
+  assert_int_equal(fixture_hip()->MemsetAsync(used, 1, 1000, stream), 0);
+  assert_int_equal(graphs.end(stream, &graph), 0);
+  assert_ok(hipmm_log_set_level(HIPMM_LOG_WARNING));
+  logged();
+  fixture_free(idle, 1000, stream);
+  assert_contains(logged(), "the graph was not launched");
+  assert_ok(hipmm_log_set_level(HIPMM_LOG_ERROR));
+  assert_int_equal(graphs.instantiate(&program, graph, 0), 0);
+  assert_int_equal(graphs.launch(program, stream), 0);
+  fixture_free(used, 1000, stream);
+  assert_int_equal(fixture_value("guard", "overruns") + fixture_value("guard", "underruns"), 0);
+  assert_int_equal(fixture_value("guard", "quarantine_count"), 2);
+  assert_int_equal(graphs.destroy_program(program), 0);
+  assert_int_equal(graphs.destroy_graph(graph), 0);
+  fixture_drop_stream(stream);
+}
+
 static int forget_and_tear_down(void **state)
 {
   capture_forget();
@@ -683,6 +739,8 @@ static const struct CMUnitTest others[] = {
     TEST(finds_writes_of_another_stream_after_the_free),
     TEST(waits_for_no_other_stream),
     cmocka_unit_test_setup_teardown(leaves_captures_alone, fixture_setup, forget_and_tear_down),
+    cmocka_unit_test_setup_teardown(waits_beside_a_capture, fixture_setup, fixture_teardown),
+    cmocka_unit_test_setup_teardown(accuses_no_graph_that_was_not_launched, fixture_setup, fixture_teardown),
     TEST(finds_nothing_where_nothing_is),
     TEST(finds_all_under_threads),
     TEST(keeps_alignment_and_size),

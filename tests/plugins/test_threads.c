@@ -75,6 +75,42 @@ static void keep_nothing_of_a_thread_whose_destructors_use_them(void **state)
   keeps_nothing_of_a_thread("'stack': ['arena', 'device']", "arena", "arenas");
 }
 
+/* What a thread has added is written before the next one begins. */
+static void run_thread_and_flush(const char *type)
+{
+  run_thread(use_until_the_end);
+  assert_ok(hipmm_resource_perform(fixture_resource(type), "flush"));
+}
+
+static void writes_for_threads(const char *type, const char *file, const char *events)
+{
+  char graph[400];
+  snprintf(graph, sizeof graph, "'stack': [{'type': '%s', 'file': '%s'}, 'device']", type, file);
+  fixture_start(graph);
+  use(1000);
+  assert_int_equal(pthread_key_create(&key, use_at_the_end), 0);
+  run_thread_and_flush(type);
+  int64_t bytes = fixture_value(type, "metadata_bytes"), before = fixture_value(type, events);
+  run_thread_and_flush(type);
+  int64_t each = fixture_value(type, events) - before;
+  for (int i = 0; i < THREADS; i++) run_thread_and_flush(type);
+  pthread_key_delete(key);
+  assert_true(each >= 4); /* of the thread and of a destructor */
+  assert_int_equal(fixture_value(type, events), before + (THREADS + 1) * each);
+  assert_int_equal(fixture_value(type, "metadata_bytes"), bytes);
+  hipmm_finalize();
+}
+
+static void write_for_threads_whose_destructors_use_them(void **state)
+{
+  (void)state;
+  char *folder = new_folder(), *file = path_in(folder, "rows");
+  writes_for_threads("logging", file, "rows");
+  writes_for_threads("recording", file, "events");
+  free(file);
+  remove_folder(folder);
+}
+
 /* ---- Without a key ---- */
 
 enum { MOST_KEYS = 4096 };
@@ -447,6 +483,7 @@ int main(int count, char **arguments)
   if (count == 3 && !strcmp(arguments[1], "without-a-key")) return be_the_program_without_a_key(arguments[2]);
   const struct CMUnitTest tests[] = {
       TEST(keep_nothing_of_a_thread_whose_destructors_use_them),
+      TEST(write_for_threads_whose_destructors_use_them),
       TEST(leave_the_programs_values_of_threads_alone),
       TEST(come_and_go_while_threads_end),
       TEST(leave_no_lock_held_by_a_cancelled_thread),

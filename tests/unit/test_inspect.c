@@ -51,6 +51,34 @@ static void finds_blocks_of_segments(void **state)
   fixture_drop_stream(stream);
 }
 
+/* A thread keeps small blocks for their stream: one that was freed on another stream than it was allocated for, and a stream
+ * that ended, whose record the next stream gets. */
+static void tells_the_stream_of_the_last_allocation(void **state)
+{
+  static const size_t sizes[] = {1000, 100000};
+  (void)state;
+  fixture_start("'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']");
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    hipmm_stream_t first, second, third;
+    assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &first));
+    assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &second));
+    assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &third));
+    void *ptr = fixture_allocate(sizes[i], first);
+    assert_ptr_equal(looked_up(ptr).stream, first);
+    fixture_free(ptr, sizes[i], second);
+    assert_ptr_equal(fixture_allocate(sizes[i], second), ptr);
+    assert_ptr_equal(looked_up(ptr).stream, second);
+    assert_ok(hipmm_stream_destroy(second));
+    void *other = fixture_allocate(sizes[i], third);
+    assert_ptr_equal(looked_up(other).stream, third);
+    assert_ptr_equal(looked_up(ptr).stream, second);
+    fixture_free(ptr, sizes[i], first);
+    fixture_free(other, sizes[i], third);
+    assert_ok(hipmm_stream_destroy(first));
+    assert_ok(hipmm_stream_destroy(third));
+  }
+}
+
 static void finds_the_chunk_behind_mapped_memory(void **state)
 {
   (void)state;
@@ -493,6 +521,7 @@ int main(void)
   use_test_plugins();
   const struct CMUnitTest tests[] = {
       inspect_test(finds_blocks_of_segments),
+      inspect_test(tells_the_stream_of_the_last_allocation),
       inspect_test(finds_the_chunk_behind_mapped_memory),
       inspect_test(finds_blocks_of_every_type),
       inspect_test(finds_the_resource_nearest_to_the_program),
