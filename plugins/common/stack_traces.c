@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stack_traces.c: a hash table that doubles. The number of a trace is its index, so the table may move. */
 #include "stack_traces.h"
+#include "../../core/base/text.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -302,6 +303,7 @@ void stack_traces_write(struct stack_traces *traces, uint32_t number, void (*wri
   stack_traces_unlock(traces);
   for (uint32_t i = 0; i < trace.depth; i++) {
     stack_traces_frame_text(traces, i, trace.frames[i], line, sizeof line);
+    text_make_plain(line); /* a file may have any name */
     write(closure, line);
   }
 }

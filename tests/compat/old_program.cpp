@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #define CHECK(condition)                                                                                    \
@@ -93,6 +95,16 @@ static void wrong_options()
   CHECK(hipmm_rmm_initialize(&no_devices) == RMM_ERROR_INVALID_ARGUMENT);
 }
 
+/* A new log is for its user alone. In a folder that every user can write, a link may be another user's. */
+static void written_safely(const std::string &path)
+{
+  const std::string folder = path + ".folder", link = folder + "/link", target = folder + "/target";
+  struct stat status;
+  CHECK(!stat(path.c_str(), &status) && (status.st_mode & 0777) == 0600);
+  CHECK(!mkdir(folder.c_str(), 0700) && !chmod(folder.c_str(), 01777) && !symlink(target.c_str(), link.c_str()));
+  CHECK(rmmWriteLog(link.c_str()) == RMM_ERROR_IO && access(target.c_str(), F_OK));
+}
+
 /* Threads allocate and free; the log has each event, and the file is what rmmGetLog() says. */
 static void log(const char *path)
 {
@@ -120,6 +132,7 @@ static void log(const char *path)
   std::fclose(file);
   CHECK(written.substr(0, text.size()) == text);
   CHECK(rmmWriteLog("/nowhere/log.csv") == RMM_ERROR_IO);
+  written_safely(path);
   char beginning[5] = "____";
   CHECK(rmmGetLog(beginning, 3) == RMM_SUCCESS && !std::strcmp(beginning, "Eve_"));
   CHECK(RMM_FREE(left, nullptr) == RMM_SUCCESS && rmmFinalize() == RMM_SUCCESS);

@@ -6,7 +6,9 @@
  *
  *   HIPMM_TEST_DEPTH=5     all programs of 5 steps
  *   HIPMM_TEST_SEED=7      the first seed;  HIPMM_TEST_SEEDS=1000000  how many seeds for each stack
- *   HIPMM_TEST_CHOICES=3,0,1 HIPMM_TEST_STEPS=4 test_explore 'NAME'  repeats one run of a stack, and tells its steps */
+ *   HIPMM_TEST_CHOICES=3,0,1 HIPMM_TEST_STEPS=4 test_explore 'NAME'  repeats one run of a stack, and tells its steps
+ *
+ * Outside of `make check`, HIPMM_PLUGIN_PATH names the folder of the plugins, as in the command that is printed. */
 #include "../support/support.h"
 #include "scenario.h"
 
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LONG_STEPS = 40, MOST_SHRINKS = 3000, TEXT_BYTES = 2000 };
 
@@ -97,6 +100,18 @@ static size_t shrink(struct explored *explored, struct choices *choices)
   return runs;
 }
 
+/* The command that repeats a run, for a shell in any folder. Not by print_message(), which cuts long texts. */
+static void print_command(const struct scenario *scenario, unsigned steps, const char *decisions)
+{
+  const char *path = getenv("HIPMM_PLUGIN_PATH");
+  char self[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  self[length > 0 ? length : 0] = '\0';
+  printf("HIPMM_PLUGIN_PATH='%s' HIPMM_TEST_CHOICES=%s HIPMM_TEST_STEPS=%u '%s' '%s'\n", path ? path : "", decisions,
+         steps, self, scenario->name);
+  fflush(stdout);
+}
+
 /* Says what to do to see the run again, for the run that `choices` has just taken. Returns what the shorter list
  * comes to; NULL: it does not fail. */
 static const char *report(const struct scenario *scenario, unsigned steps, struct choices *choices)
@@ -108,10 +123,10 @@ static const char *report(const struct scenario *scenario, unsigned steps, struc
   choices_read(choices, text);
   choices_begin(choices);
   const char *failure = scenario_run(scenario, explored.steps, choices, false);
-  print_message("%s: %s\n%zu decisions became %zu, and %u steps %u, in %zu runs; repeat with\n"
-                "HIPMM_TEST_CHOICES=%s HIPMM_TEST_STEPS=%u tests/explore/test_explore '%s'\n",
-                scenario->name, failure ? failure : "does not fail when it is repeated", before, choices->n_given,
-                steps, explored.steps, runs, text, explored.steps, scenario->name);
+  print_message("%s: %s\n%zu decisions became %zu, and %u steps %u, in %zu runs; repeat with\n", scenario->name,
+                failure ? failure : "does not fail when it is repeated", before, choices->n_given, steps,
+                explored.steps, runs);
+  print_command(scenario, explored.steps, text);
   return failure;
 }
 
@@ -228,6 +243,19 @@ static int find(const struct mistake *mistake)
   return !failure ? 4 : choices.n_given > 20 ? 5 : !strstr(failure, mistake->failure) ? 6 : 0;
 }
 
+/* Runs the command that was printed as a user would: elsewhere, and without what `make check` sets for plugins. */
+static void assert_command_repeats(const char *printed, const char *failure)
+{
+  static const char words[] = "repeat with\n";
+  const char *command = strstr(printed, words);
+  char shell[8300];
+  assert_non_null(command);
+  command += strlen(words);
+  snprintf(shell, sizeof shell, "cd / && env -u HIPMM_PLUGIN_PATH -u top_builddir %.*s 2>&1 | grep -q '%s'",
+           (int)strcspn(command, "\n"), command, failure);
+  assert_int_equal(system(shell), 0);
+}
+
 static void is_found(void **state)
 {
   const struct mistake *mistake = *state;
@@ -241,6 +269,7 @@ static void is_found(void **state)
   print_message("%s", outcome.out);
   if (outcome.status) print_error("%s", outcome.error);
   assert_int_equal(outcome.status, 0);
+  assert_command_repeats(outcome.out, mistake->failure);
 }
 
 /* ---- The command for one run ---- */

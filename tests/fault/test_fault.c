@@ -7,6 +7,7 @@
  * schedule always hits hipmm. It works on device 1 while device 0 is current, with streams that run as late as they
  * can. */
 #include "../../core/cmd/plugin/program.h"
+#include "../../core/plugin/plugin.h"
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
 #include "sweep.h"
@@ -236,6 +237,8 @@ static void end(const void *argument)
 
 /* ---- Sweeps ---- */
 
+static char recorder[200]; /* a stack that records into a file of this process */
+
 static const struct stack stacks[] = {
     {"device", "[\"device\"]", .unit = 30000},
     {"managed", "[\"managed\"]", .unit = 30000},
@@ -288,6 +291,8 @@ static const struct stack stacks[] = {
      .unit = 30000},
     {"logging, fault", "[\"logging\", {\"type\": \"fault\", \"above\": \"1GiB\"}, \"pool\", \"device\"]",
      .unit = 30000},
+    {"hooks", "[{\"type\": \"hooks\", \"hooks\": \"program\"}, \"pool\", \"device\"]", .unit = 30000},
+    {"recording", recorder, .unit = 30000},
     {"failure_callback",
      "[{\"type\": \"failure_callback\", \"callback\": \"program\"}, {\"type\": \"pool\", \"growth\": \"segments\"}, "
      "\"device\"]",
@@ -314,6 +319,28 @@ static void sweeps(void **state)
                                           .reason = "the program's allocator",
                                           .own_calls = own_calls};
   sweep_over(&scenario);
+}
+
+static const struct hipmm_plugin *swept_nowhere; /* a type that no stack has */
+
+static void look_for_stack(void *closure, const struct plugin_candidate *candidate)
+{
+  char word[100];
+  (void)closure;
+  if (!candidate->plugin || candidate->shadowed) return;
+  const struct hipmm_plugin *plugin = &candidate->plugin->descriptor;
+  if (plugin->role == HIPMM_ROLE_RUNTIME) return;
+  snprintf(word, sizeof word, "\"%s\"", plugin->type);
+  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
+    if (strstr(stacks[i].stack, word)) return;
+  if (strcmp(plugin->type, "async_import") != 0) swept_nowhere = plugin; /* it is in functions_process.c */
+}
+
+static void has_a_stack_for_every_type(void **state)
+{
+  (void)state;
+  plugin_scan(NULL, look_for_stack, NULL);
+  if (swept_nowhere) fail_msg("%s is in no stack of this file", swept_nowhere->type);
 }
 
 /* ---- Failures that go on ---- */
@@ -389,6 +416,8 @@ static void make_log_file(void)
 {
   char file[100];
   if (!mkdtemp(log_folder)) exit(99);
+  snprintf(recorder, sizeof recorder, "[{\"type\": \"recording\", \"file\": \"%s/record\"}, \"pool\", \"device\"]",
+           log_folder);
   snprintf(file, sizeof file, "%s/log.csv", log_folder);
   setenv("RMM_LOG_FILE", file, 1);
 }
@@ -399,6 +428,8 @@ static void remove_log_file(void)
   unlink(getenv("RMM_LOG_FILE"));
   snprintf(file, sizeof file, "%s/log.dev%d.csv", log_folder, DEVICE);
   unlink(file);
+  snprintf(file, sizeof file, "%s/record", log_folder);
+  unlink(file);
   rmdir(log_folder);
 }
 
@@ -407,8 +438,9 @@ int main(void)
   log_to_file("error");
   make_log_file();
   enum { STACKS = sizeof stacks / sizeof *stacks };
-  struct CMUnitTest tests[1 + 2 * STACKS] = {cmocka_unit_test(init_can_be_tried_again)};
-  size_t n = 1;
+  struct CMUnitTest tests[2 + 2 * STACKS] = {cmocka_unit_test(init_can_be_tried_again),
+                                             cmocka_unit_test(has_a_stack_for_every_type)};
+  size_t n = 2;
   for (size_t i = 0; i < 2 * STACKS; i++)
     tests[n++] = (struct CMUnitTest){.name = stacks[i / 2].name,
                                      .test_func = i % 2 ? keeps_nothing_of_failures : sweeps,

@@ -58,6 +58,19 @@ enum { PARTS = 4, PART_BYTES = 64 * KIB };
 #define MUST(condition) \
   if (!(condition)) return fprintf(stderr, "child: %s\n", #condition), 1
 
+/* Behind the first 16 bytes, by which hipmm knows its handles, each of these words is something else in the maker's process. */
+static int refuse_changed_handles(const hipIpcMemHandle_t *handle)
+{
+  for (size_t at = 16; at < 48; at += 8) {
+    hipIpcMemHandle_t changed = *handle;
+    void *part = NULL;
+    memset((char *)&changed + at, 0x7f, 8);
+    MUST(hipIpcOpenMemHandle(&part, changed, hipIpcMemLazyEnablePeerAccess) == hipErrorMapFailed && !part);
+    MUST(hipGetLastError() == hipErrorMapFailed);
+  }
+  return 0;
+}
+
 /* Opens the parts, sees what is in them, and fills one; opens one twice. */
 static int open_parts(int pipe_end)
 {
@@ -66,6 +79,7 @@ static int open_parts(int pipe_end)
   void *own;
   MUST(get_bytes(pipe_end, handles, sizeof handles));
   MUST(!hipMalloc(&own, KIB));
+  MUST(!refuse_changed_handles(&handles[0]));
   for (int i = 0; i < PARTS; i++) {
     MUST(!hipIpcOpenMemHandle((void **)&parts[i], handles[i], hipIpcMemLazyEnablePeerAccess));
     MUST(device_holds(parts[i], i + 1, PART_BYTES));

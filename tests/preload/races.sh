@@ -62,6 +62,13 @@ for HIPMM_RUNTIME in software "$here/.libs/libamdhip64.so.5"; do
 done
 HIPMM_RUNTIME=software
 
+# A name of a file never controls the terminal.
+odd=$work/$(printf 'red\033[31m')
+cp "$here/$program" "$odd"
+timeout 60 "$hipmm" run --config pool.json --check-streams -- "$odd" races_past_end >/dev/null 2>"$work/err"
+[ $? = 66 ] && grep -q '^    #.* from .*/red?\[31m (+0x' "$work/err" && ! grep -q "$(printf '\033')" "$work/err" ||
+  fail "a race in a file with an odd name is not told, or as the name stands"
+
 # The program's own failure counts more than a race.
 timeout 60 "$hipmm" run --config pool.json --check-streams -- "$here/$program" races_exit >/dev/null 2>&1
 [ $? = 7 ] || fail "a race took the place of the program's exit status"
