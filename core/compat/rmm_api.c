@@ -2,6 +2,7 @@
 /* rmm_api.c: RMM 0.12's C interface over hipmm's public functions: librmm_compat. See hipmm/compat/rmm_api.h. */
 #include <hipmm/compat/rmm_api.h>
 
+#include "../base/output_file.h"
 #include "rmm_log.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* initialisation and finalisation, one at a time */
 static atomic_bool is_initialized, is_logging;
@@ -73,7 +75,7 @@ static void rmm_api_write_graph(const struct hipmm_rmm_options *options, char *t
 static enum hipmm_status rmm_api_init_hipmm(const struct hipmm_rmm_options *options)
 {
   char graph[160];
-  const char *replaced = getenv("HIPMM_CONFIG");
+  const char *replaced = secure_getenv("HIPMM_CONFIG");
   if (hipmm_is_initialized() || (replaced && *replaced)) return hipmm_init_if_needed();
   rmm_api_write_graph(options, graph, sizeof graph);
   return hipmm_init_from_string(graph);
@@ -253,9 +255,9 @@ rmmError_t rmmWriteLog(const char *filename)
   if (!filename) return RMM_ERROR_INVALID_ARGUMENT;
   char *text = rmm_log_text(&bytes);
   if (!text) return RMM_ERROR_OUT_OF_MEMORY;
-  FILE *file = fopen(filename, "we");
-  bool is_written = file && fwrite(text, 1, bytes, file) == bytes;
-  if (file && fclose(file)) is_written = false;
+  int file = output_file_open(filename, OUTPUT_FILE_EMPTY);
+  bool is_written = file >= 0 && !output_file_write(file, text, bytes, NULL);
+  if (file >= 0 && close(file)) is_written = false;
   free(text);
   return is_written ? RMM_SUCCESS : RMM_ERROR_IO;
 }

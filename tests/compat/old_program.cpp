@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #define CHECK(condition)                                                                                    \
@@ -120,6 +122,13 @@ static void log(const char *path)
   std::fclose(file);
   CHECK(written.substr(0, text.size()) == text);
   CHECK(rmmWriteLog("/nowhere/log.csv") == RMM_ERROR_IO);
+  const std::string shared = std::string(path) + ".shared", link = shared + "/link", pipe = shared + "/pipe";
+  CHECK(!mkdir(shared.c_str(), 0700) && !chmod(shared.c_str(), 01777));
+  CHECK(!symlink(path, link.c_str()) && !mkfifo(pipe.c_str(), 0600));
+  alarm(30); /* for a pipe that nobody reads */
+  CHECK(rmmWriteLog(link.c_str()) == RMM_ERROR_IO && rmmWriteLog(pipe.c_str()) == RMM_ERROR_IO);
+  alarm(0);
+  CHECK(!unlink(link.c_str()) && !unlink(pipe.c_str()) && !rmdir(shared.c_str()));
   char beginning[5] = "____";
   CHECK(rmmGetLog(beginning, 3) == RMM_SUCCESS && !std::strcmp(beginning, "Eve_"));
   CHECK(RMM_FREE(left, nullptr) == RMM_SUCCESS && rmmFinalize() == RMM_SUCCESS);
