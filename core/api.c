@@ -46,7 +46,7 @@ enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t
   if (!status) status = device_table_enter_call(&resource, &thread);
   if (status) return status;
   if (alignment < HIPMM_ALIGNMENT) alignment = HIPMM_ALIGNMENT;
-  status = neighbours_first_allocate_and_finish(resource, bytes, alignment, stream, ptr_out);
+  status = neighbours_first_allocate_and_count(resource, bytes, alignment, stream, ptr_out);
   if (thread) lifecycle_leave_here(thread);
   return status;
 }
@@ -69,7 +69,7 @@ enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void
 enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream, void **ptr_out)
 {
   if (api_is_usual(resource) && ptr_out)
-    return neighbours_first_allocate_and_finish(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+    return neighbours_first_allocate_and_count(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
   return hipmm_allocate_aligned(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
 }
 

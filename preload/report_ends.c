@@ -68,7 +68,8 @@ static void report_ends_write(const struct report_text *text)
     output_file_write(STDERR_FILENO, text->start, text->used, NULL); /* there is no other place for it */
     return;
   }
-  bool is_own = strstr(where, "%p") && !atomic_exchange(&was_written, true); /* what it has is of another run */
+  bool is_own =
+      output_file_has_letter(where, "p") && !atomic_exchange(&was_written, true); /* what it has is of another run */
   if (!output_file_expand(where, -1, name)) {
     message_write("the report cannot be written: %s", name);
     return;

@@ -8,6 +8,7 @@
  * blocks the program opens. */
 #include "operations.h"
 
+#include "../core/base/output_file.h"
 #include "../core/runtime/hip.h"
 #include "blocks.h"
 #include "contexts.h"
@@ -55,23 +56,27 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the records and o
 
 static struct {
   int file;
+  struct output_file_identity identity;
   pid_t process; /* that made the file; 0: none */
   uint64_t tag, end;
 } records;
 
+/* Where the program has closed the file, handles that it made can be opened no more, and are made anew in another file. */
 static bool share_open_records(void)
 {
-  if (records.process == getpid()) return true;
+  if (records.process == getpid() && output_file_is(records.file, &records.identity)) return true;
   int file = memfd_create("hipmm-ipc", MFD_CLOEXEC);
   if (file < 0) return false;
-  bool has_tag = getrandom(&records.tag, sizeof records.tag, 0) == (ssize_t)sizeof records.tag;
-  if (!has_tag) {
+  bool is_good = output_file_identify(file, &records.identity) &&
+                 getrandom(&records.tag, sizeof records.tag, 0) == (ssize_t)sizeof records.tag;
+  if (!is_good) {
+    records.process = 0;
     close(file);
     return false;
   }
+  if (records.process != getpid()) records.end = 0; /* blocks keep their places */
   records.file = file;
   records.process = getpid();
-  records.end = 0;
   return true;
 }
 

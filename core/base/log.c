@@ -27,9 +27,31 @@ static atomic_bool is_requested;          /* by HIPMM_LOG, or by the program */
 static int file = -1;                     /* the descriptor of every file, one after the other; never closed */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `file` */
 
-static void log_write_line(const char *line, size_t length)
+/* Of the file behind `file`; number 0: it is being replaced. */
+static _Atomic dev_t file_device;
+static _Atomic ino_t file_number;
+
+/* Whether the program has closed the file's descriptor, and perhaps has a file of its own there. */
+static bool log_has_lost(int descriptor)
 {
-  (void)output_file_write(output, line, length, NULL); /* there is no place left to report a failure */
+  const struct output_file_identity identity = {atomic_load(&file_device), atomic_load(&file_number)};
+  return identity.number && !output_file_is(descriptor, &identity) && atomic_load(&file_number) == identity.number;
+}
+
+/* Where lines go now. */
+static int log_descriptor(void)
+{
+  int descriptor = output;
+  if (descriptor != STDERR_FILENO && log_has_lost(descriptor) &&
+      atomic_compare_exchange_strong(&output, &descriptor, STDERR_FILENO))
+    descriptor = STDERR_FILENO;
+  return descriptor;
+}
+
+/* There is no place left to report a failure. */
+static void log_write_line(int descriptor, const char *line, size_t length)
+{
+  (void)output_file_write(descriptor, line, length, NULL);
 }
 
 static int log_parse_level(const char *word, size_t length)
@@ -45,13 +67,14 @@ static void log_complain(const char *format, const char *what, const char *why)
   if (snprintf(line, sizeof line - 1, format, what, why) < 0) return;
   size_t length = text_make_plain(line);
   line[length] = '\n';
-  log_write_line(line, length + 1);
+  log_write_line(log_descriptor(), line, length + 1);
 }
 
 /* Sends lines to the end of a file, whose descriptor takes the place of the file before: another thread may be writing
  * there. False with errno. */
 static bool log_open_file(const char *path)
 {
+  struct output_file_identity identity;
   int cancel = cancel_forbid();
   int opened = output_file_open(path, OUTPUT_FILE_APPEND), code = opened < 0 ? errno : 0;
   if (code) {
@@ -60,12 +83,17 @@ static bool log_open_file(const char *path)
     return false;
   }
   pthread_mutex_lock(&lock);
-  if (file < 0) {
+  if (file < 0 || log_has_lost(file)) {
     file = opened;
   } else {
+    atomic_store(&file_number, 0);
     do code = dup3(opened, file, O_CLOEXEC) < 0 ? errno : 0;
     while (code == EINTR);
     close(opened);
+  }
+  if (output_file_identify(file, &identity)) {
+    atomic_store(&file_device, identity.device);
+    atomic_store(&file_number, identity.number);
   }
   if (!code) output = file;
   pthread_mutex_unlock(&lock);
@@ -141,9 +169,9 @@ bool log_wants(enum hipmm_log_level level)
 }
 
 /* Lines in a file carry the time and the process, since several processes may share it. */
-static int log_format_head(char *line, size_t bytes, enum hipmm_log_level level)
+static int log_format_head(char *line, size_t bytes, int descriptor, enum hipmm_log_level level)
 {
-  if (output == STDERR_FILENO) return snprintf(line, bytes, "hipmm: %s: ", level_names[level]);
+  if (descriptor == STDERR_FILENO) return snprintf(line, bytes, "hipmm: %s: ", level_names[level]);
   struct timespec now;
   struct tm local;
   clock_gettime(CLOCK_REALTIME, &now);
@@ -155,11 +183,12 @@ static int log_format_head(char *line, size_t bytes, enum hipmm_log_level level)
 static void log_write_output(enum hipmm_log_level level, const char *about, const char *message)
 {
   char line[LINE_BYTES];
-  size_t used = (size_t)log_format_head(line, sizeof line, level);
+  int descriptor = log_descriptor();
+  size_t used = (size_t)log_format_head(line, sizeof line, descriptor, level);
   snprintf(line + used, LINE_BYTES - 1 - used, "%.128s%s%s", about ? about : "", about ? ": " : "", message);
   used = text_make_plain(line);
   line[used++] = '\n';
-  log_write_line(line, used);
+  log_write_line(descriptor, line, used);
 }
 
 void log_line_arguments(enum hipmm_log_level level, const char *about, const char *format, va_list arguments)

@@ -8,6 +8,7 @@
 #include "lock_order.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -25,23 +26,43 @@ static void *os_memory_map(size_t bytes)
 
 static const char in_allocator[] = "the host allocator";
 
-static void *os_memory_ask(size_t bytes)
+static void *os_memory_ask(const struct hipmm_host_allocator *allocator, size_t bytes)
 {
   const char *outer = lifecycle_bar(in_allocator, false);
   lock_order_enter_program();
-  void *ptr = functions.allocate(functions.arg, bytes);
+  void *ptr = allocator->allocate(allocator->arg, bytes);
   lock_order_leave_program();
   lifecycle_unbar(outer);
   return ptr;
 }
 
-static void os_memory_return(void *ptr, size_t bytes)
+static void os_memory_return(const struct hipmm_host_allocator *allocator, void *ptr, size_t bytes)
 {
   const char *outer = lifecycle_bar(in_allocator, false);
   lock_order_enter_program();
-  functions.deallocate(functions.arg, ptr, bytes);
+  allocator->deallocate(allocator->arg, ptr, bytes);
   lock_order_leave_program();
   lifecycle_unbar(outer);
+}
+
+/* What is wrong with the memory that the functions give; NULL: nothing. Asks twice, since malloc() gives a block with zeros
+ * first, and then one with what was written. */
+static const char *os_memory_fault(const struct hipmm_host_allocator *allocator)
+{
+  enum { BYTES = 4096 };
+  static const char zeros[BYTES];
+  const char *fault = NULL;
+  int cancel = cancel_forbid();
+  for (int i = 0; i < 2 && !fault; i++) {
+    char *ptr = os_memory_ask(allocator, BYTES);
+    if (!ptr) break;
+    if (memcmp(ptr, zeros, BYTES) != 0) fault = "allocate gave memory that is not zeroed";
+    if ((uintptr_t)ptr % BYTES) fault = "allocate gave memory that is not aligned to 4096 bytes";
+    memset(ptr, 0xa5, BYTES);
+    os_memory_return(allocator, ptr, BYTES);
+  }
+  cancel_allow(cancel);
+  return fault;
 }
 
 /* ---- Either ---- */
@@ -51,7 +72,7 @@ void *os_memory_allocate(size_t bytes)
   if (!bytes) return NULL;
   int cancel = cancel_forbid();
   pthread_rwlock_rdlock(&lock);
-  void *ptr = functions.allocate ? os_memory_ask(bytes) : os_memory_map(bytes);
+  void *ptr = functions.allocate ? os_memory_ask(&functions, bytes) : os_memory_map(bytes);
   if (ptr) atomic_fetch_add(&held_bytes, bytes);
   pthread_rwlock_unlock(&lock);
   cancel_allow(cancel);
@@ -64,7 +85,7 @@ void os_memory_free(void *ptr, size_t bytes)
   if (!ptr) return;
   int cancel = cancel_forbid();
   if (functions.allocate)
-    os_memory_return(ptr, bytes);
+    os_memory_return(&functions, ptr, bytes);
   else
     munmap(ptr, bytes);
   atomic_fetch_sub(&held_bytes, bytes);
@@ -83,6 +104,8 @@ enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *al
                      allocator->struct_size, sizeof none);
   if (allocator && (!allocator->allocate || !allocator->deallocate))
     return error_set(HIPMM_E_ARGUMENT, "%s is NULL", allocator->allocate ? "deallocate" : "allocate");
+  const char *fault = allocator ? os_memory_fault(allocator) : NULL;
+  if (fault) return error_set(HIPMM_E_ARGUMENT, "%s; it returns what mmap() would", fault);
   pthread_rwlock_wrlock(&lock);
   if (atomic_load(&held_bytes))
     status = error_set(HIPMM_E_STATE, "hipmm holds host memory already; set the functions before anything else");

@@ -62,21 +62,54 @@ bool output_file_expand(const char *pattern, int device, char *name_out)
   return true;
 }
 
+bool output_file_has_letter(const char *pattern, const char *letters)
+{
+  for (const char *at = pattern; (at = strchr(at, '%')) && at[1]; at += 2)
+    if (strchr(letters, at[1])) return true;
+  return false;
+}
+
 /* ---- Files ---- */
 
-/* Whether every user can put files into the folder of `name`. */
-static bool output_file_is_shared(const char *name)
+/* Whether every user can put files into the folder. */
+static bool output_file_is_shared(int folder)
 {
-  char folder[PATH_MAX] = ".";
   struct stat status;
-  const char *slash = strrchr(name, '/');
-  size_t length = slash ? (size_t)(slash - name) + 1 : 0; /* with the slash, which is the root's name */
-  if (length >= sizeof folder) return false;              /* open() fails: the name is too long */
-  if (length) {
-    memcpy(folder, name, length);
-    folder[length] = '\0';
+  return fstat(folder, &status) || status.st_mode & S_IWOTH;
+}
+
+/* Opens the folder `name` in `folder`, which is closed. -1 with errno. */
+static int output_file_enter(int folder, const char *name)
+{
+  struct stat status;
+  bool is_shared = output_file_is_shared(folder);
+  int inner = openat(folder, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (is_shared ? O_NOFOLLOW : 0));
+  int code = inner < 0 ? errno : 0;
+  if (code == ENOTDIR && !fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISLNK(status.st_mode)) code = ELOOP;
+  close(folder);
+  errno = code;
+  return inner;
+}
+
+/* Opens the folder that has the file, folder by folder: another user may have put a link at any of them. Writes the file's
+ * name in it. -1 with errno. */
+static int output_file_open_folder(const char *name, const char **base_out)
+{
+  char part[NAME_MAX + 1];
+  const char *start = name;
+  int folder = open(*name == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (size_t length; folder >= 0 && name[length = strcspn(name, "/")]; name += length + 1) {
+    if (length >= sizeof part) {
+      close(folder);
+      errno = ENAMETOOLONG;
+      return -1;
+    }
+    memcpy(part, name, length);
+    part[length] = '\0';
+    if (length) folder = output_file_enter(folder, part);
   }
-  return !stat(folder, &status) && status.st_mode & S_IWOTH;
+  *base_out = *name || name == start ? name : "."; /* a name that ends in a slash is a folder's */
+  return folder;
 }
 
 /* Signals that the calling thread does not get meanwhile. */
@@ -167,6 +200,22 @@ static bool output_file_begin(int file, enum output_file_mode mode)
   return !empties || !S_ISREG(status.st_mode) || !output_file_truncate(file, 0);
 }
 
+/* In a folder that every user can write, a file of another user is an error: that user would read what is written, or would
+ * have it wait, with a pipe. The owner of the folder is trusted. */
+static int output_file_open_in(int folder, const char *name, int flags, enum output_file_mode mode)
+{
+  struct stat about_folder, about_file;
+  bool is_shared = output_file_is_shared(folder);
+  int file = openat(folder, name, flags | (is_shared ? O_NOFOLLOW : 0), mode == OUTPUT_FILE_RESULT ? 0666 : 0600);
+  if (file < 0 || !is_shared) return file;
+  bool is_trusted = !fstat(folder, &about_folder) && !fstat(file, &about_file) &&
+                    (about_file.st_uid == geteuid() || about_file.st_uid == about_folder.st_uid);
+  if (is_trusted) return file;
+  close(file);
+  errno = EPERM;
+  return -1;
+}
+
 int output_file_standard(const char *name)
 {
   static const char *const names[] = {"/dev/stdout", "/dev/stderr",     "/dev/fd/1",
@@ -176,27 +225,60 @@ int output_file_standard(const char *name)
   return -1;
 }
 
+/* Where the program runs without its standard streams, their numbers stay free. -1 with errno. */
+static int output_file_spare_standard(int file)
+{
+  if (file < 0 || file > STDERR_FILENO) return file;
+  int moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), code = errno;
+  close(file);
+  errno = code;
+  return moved;
+}
+
 int output_file_open(const char *name, enum output_file_mode mode)
 {
   int standard = output_file_standard(name);
   if (standard >= 0) return fcntl(standard, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const char *base;
+  int folder, file = -1, code;
   int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (mode == OUTPUT_FILE_APPEND) flags |= O_APPEND;
-  if (output_file_is_shared(name)) flags |= O_NOFOLLOW;
-  int file;
-  do file = open(name, flags, mode == OUTPUT_FILE_RESULT ? 0666 : 0600);
-  while (file < 0 && errno == EINTR); /* a folder on another machine */
-  if (file < 0 || output_file_begin(file, mode)) return file;
-  int code = errno;
+  do { /* again after a signal: a folder may be on another machine */
+    folder = output_file_open_folder(name, &base);
+    if (folder >= 0) file = output_file_spare_standard(output_file_open_in(folder, base, flags, mode));
+    code = errno;
+    if (folder >= 0) close(folder);
+  } while (file < 0 && code == EINTR);
+  if (file < 0 || output_file_begin(file, mode)) {
+    errno = code;
+    return file;
+  }
+  code = errno;
   close(file);
   errno = code;
   return -1;
 }
 
+bool output_file_identify(int file, struct output_file_identity *identity_out)
+{
+  struct stat status;
+  if (fstat(file, &status)) return false;
+  *identity_out = (struct output_file_identity){status.st_dev, status.st_ino};
+  return true;
+}
+
+bool output_file_is(int file, const struct output_file_identity *identity)
+{
+  struct output_file_identity now;
+  return output_file_identify(file, &now) && now.device == identity->device && now.number == identity->number;
+}
+
 const char *output_file_reason(int code)
 {
   switch (code) {
+  case EBADF: return "the program has closed its descriptor, which was not the program's";
   case ENXIO: return "it is a pipe that nobody reads, or a socket";
+  case EPERM: return "it is of another user, in a folder that every user can write, or it must not be changed";
   case ELOOP: return "it is a symbolic link in a folder that every user can write, or one of too many links";
   default: return strerror(code);
   }

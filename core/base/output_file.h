@@ -24,15 +24,30 @@ enum { OUTPUT_FILE_NAME_BYTES = 4096 };
  * percent sign. With `device` -1, %d is an error. False if the name is wrong or too long: `name_out` then has the reason. */
 bool output_file_expand(const char *pattern, int device, char *name_out);
 
+/* Whether the pattern has one of these letters for something: "%%p" has none. */
+bool output_file_has_letter(const char *pattern, const char *letters);
+
 /* 1 for a name of standard output ("/dev/stdout", "/dev/fd/1"), 2 for one of standard error; else -1. */
 int output_file_standard(const char *name);
 
 /* Opens `name` for writing and creates it if it does not exist, for its user alone: it tells of addresses and names.
- * Returns a descriptor, which the caller closes, or -1 with errno. Never waits: a pipe without a reader is an error. In a folder that every user can write, such as /tmp, a
- * symbolic link is an error, since another user may have put it there. For a standard stream the program's own
- * descriptor is duplicated: a file opened by that name would be overwritten from its start. Allocates nothing;
- * thread-safe. */
+ * Returns a descriptor, which the caller closes, or -1 with errno. Never waits: a pipe without a reader is an error. In a
+ * folder that every user can write, such as /tmp, another user may have put what is there: a symbolic link is an error, to
+ * the file or to a folder on the way, and so is a file of another user than this one and the folder's. For a standard
+ * stream the program's own descriptor is duplicated: a file opened by that name would be overwritten from its start.
+ * Allocates nothing; thread-safe. */
 int output_file_open(const char *name, enum output_file_mode mode);
+
+/* Which file a descriptor is of. A program may close all descriptors, hipmm's among them, and open files of its own, which
+ * get their numbers: what keeps a descriptor asks before it writes, and before it closes. */
+struct output_file_identity {
+  dev_t device;
+  ino_t number;
+};
+
+/* False with errno. */
+bool output_file_identify(int file, struct output_file_identity *identity_out);
+bool output_file_is(int file, const struct output_file_identity *identity);
 
 /* The functions below go on after a signal, and return an errno, or 0 when all is done. A pipe that nobody reads any more
  * (EPIPE) and a limit of the process (RLIMIT_FSIZE: EFBIG) do not end the program by SIGPIPE or SIGXFSZ. */
@@ -48,7 +63,7 @@ int output_file_truncate(int file, off_t bytes);
 /* Gives the file space for [start, start + bytes). */
 int output_file_allocate(int file, uint64_t start, uint64_t bytes);
 
-/* The reason of errno `code`, for the message about a file that could not be opened. */
+/* The reason of errno `code`, for the message about a file that could not be opened or written. */
 const char *output_file_reason(int code);
 
 #endif

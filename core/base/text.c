@@ -129,6 +129,16 @@ size_t text_character(const char *text, bool *is_control_out)
   return n;
 }
 
+bool text_is_plain(const char *text)
+{
+  bool is_control = false;
+  for (size_t n; *text && !is_control; text += n) {
+    n = text_character(text, &is_control);
+    if (n == 1 && *text & 0x80) return false;
+  }
+  return !is_control;
+}
+
 size_t text_escape(const char *text, char escaped[TEXT_ESCAPE_BYTES])
 {
   bool is_control;

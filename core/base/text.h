@@ -34,6 +34,9 @@ const char *text_hint(const char *name, char *buffer, size_t buffer_bytes);
  * read: U+202E and the other marks of the direction of writing, invisible marks, line separators. */
 size_t text_character(const char *text, bool *is_control_out);
 
+/* Whether the text is UTF-8 without such characters. */
+bool text_is_plain(const char *text);
+
 /* Writes the first character of `text`, which is no single byte above 0x7f, as JSON escapes it: "\u202e", above U+FFFF
  * two of them. Returns the character's length in bytes. */
 #define TEXT_ESCAPE_BYTES 16

@@ -114,8 +114,9 @@ static int run_program(const struct source *source, struct run_settings *setting
   char file[PATH_MAX], why[PATH_MAX + 256];
   struct run_answer answer;
   if (!run_find_program(words[0], file, sizeof file)) {
-    say("run: %s: %s", words[0], strerror(errno));
-    return errno == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT_START;
+    int code = errno; /* which say() may change */
+    say("run: %s: %s", words[0], strerror(code));
+    return code == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT_START;
   }
   const char *obstacle = run_obstacle(file);
   if (obstacle) {

@@ -28,6 +28,16 @@ static bool run_ask_is_automatic(void)
   return is_automatic;
 }
 
+/* The software device would read a part of them as settings of their own. */
+static void run_ask_refuse_settings(struct run_answer *answer)
+{
+  answer->is_good = false;
+  snprintf(answer->why, sizeof answer->why,
+           "run: HIPMM_SOFTWARE and the graph's settings of the software device are longer together than %zu bytes; "
+           "shorten them",
+           sizeof answer->settings - 1);
+}
+
 /* The software device reads its settings from the environment at its first call, which may come before hipmm reads the
  * graph. So the graph's settings go into the environment, before those that are there: the last setting counts. */
 static void run_ask_find_settings(struct run_answer *answer)
@@ -39,7 +49,7 @@ static void run_ask_find_settings(struct run_answer *answer)
   if (text && *text) {
     int length = snprintf(answer->settings, sizeof answer->settings, "%s%s%s", text, given && *given ? "," : "",
                           given ? given : "");
-    if (length < 0 || (size_t)length >= sizeof answer->settings) answer->settings[0] = '\0';
+    if (length < 0 || (size_t)length >= sizeof answer->settings) run_ask_refuse_settings(answer);
   }
   free(text);
   graph_release(graph);
@@ -58,8 +68,9 @@ static void run_ask_find_place(struct run_answer *answer)
   graph_release(graph);
   if (answer->device < 0 || strcmp(answer->runtime, "software") != 0) return;
   if (!*answer->settings && given) snprintf(answer->settings, sizeof answer->settings, "%s", given);
-  size_t used = strlen(answer->settings);
-  snprintf(answer->settings + used, sizeof answer->settings - used, "%sdevices=1", used ? "," : "");
+  size_t used = strlen(answer->settings), room = sizeof answer->settings - used;
+  if ((size_t)snprintf(answer->settings + used, room, "%sdevices=1", used ? "," : "") >= room)
+    run_ask_refuse_settings(answer);
 }
 
 static void run_ask_find(const struct source *source, struct run_answer *answer)
@@ -79,11 +90,12 @@ static void run_ask_find(const struct source *source, struct run_answer *answer)
   answer->is_last_resort = !strcmp(answer->runtime, "software") && run_ask_is_automatic();
 }
 
-/* The log is off: hipmm logs the same in the program. */
+/* The log is off: hipmm logs the same in the program. What this process published it would leave behind. */
 static void run_ask_answer_and_exit(const struct source *source, int pipe_end)
 {
   struct run_answer answer = {.is_good = false, .device = -1};
   setenv("HIPMM_LOG", "off", 1);
+  setenv("HIPMM_PUBLISH", "0", 1);
   run_ask_find(source, &answer);
   const char *from = (const char *)&answer;
   for (size_t left = sizeof answer; left;) {

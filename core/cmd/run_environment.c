@@ -152,9 +152,10 @@ static bool run_environment_set_report(const struct run_settings *settings)
   }
   if (!run_environment_spares_inputs(settings, name)) return false;
   if (run_environment_make_absolute(report, pattern, sizeof pattern)) {
-    int file = strstr(report, "%p") ? -1 : output_file_open(name, OUTPUT_FILE_EMPTY);
+    bool has_own = output_file_has_letter(report, "p");
+    int file = has_own ? -1 : output_file_open(name, OUTPUT_FILE_EMPTY);
     if (file >= 0) close(file);
-    if (file >= 0 || strstr(report, "%p")) return run_environment_set("HIPMM_RUN_REPORT", pattern);
+    if (file >= 0 || has_own) return run_environment_set("HIPMM_RUN_REPORT", pattern);
   }
   say("run: --report=%s: %s", report, output_file_reason(errno));
   return false;

@@ -139,17 +139,24 @@ static int run_merge_compare(const void *one, const void *other)
   const json_t *const *a = one, *const *b = other;
   const json_t *first = json_object_get(*a, "rank"), *second = json_object_get(*b, "rank");
   if (json_is_integer(first) != json_is_integer(second)) return json_is_integer(first) ? -1 : 1;
-  json_int_t difference = json_integer_value(first) - json_integer_value(second);
-  if (difference) return difference < 0 ? -1 : 1;
+  json_int_t number = json_integer_value(first), other_number = json_integer_value(second);
+  if (number != other_number) return number < other_number ? -1 : 1;
   const char *host = json_string_value(json_object_get(*a, "host"));
   const char *other_host = json_string_value(json_object_get(*b, "host"));
   int order = strcmp(host ? host : "", other_host ? other_host : "");
   if (order) return order;
-  difference = json_integer_value(json_object_get(*a, "process")) - json_integer_value(json_object_get(*b, "process"));
-  return difference < 0 ? -1 : difference > 0;
+  number = json_integer_value(json_object_get(*a, "process"));
+  other_number = json_integer_value(json_object_get(*b, "process"));
+  return number < other_number ? -1 : number > other_number;
 }
 
 /* ---- What the reports say together ---- */
+
+/* Numbers of a file can be any: a sum that is too large is the largest. */
+static json_int_t run_merge_add(json_int_t sum, const json_t *number)
+{
+  return __builtin_add_overflow(sum, json_integer_value(number), &sum) ? INT64_MAX : sum;
+}
 
 /* Calls, or allocations, that failed. */
 static json_int_t run_merge_failed(const json_t *report)
@@ -159,7 +166,7 @@ static json_int_t run_merge_failed(const json_t *report)
   json_int_t failed = json_integer_value(json_object_get(report, "failed_allocations"));
   json_object_foreach(json_object_get(report, "functions"), name, function)
   {
-    failed += json_integer_value(json_object_get(function, "failed"));
+    failed = run_merge_add(failed, json_object_get(function, "failed"));
   }
   return failed;
 }
@@ -208,7 +215,7 @@ static void run_merge_add_total(json_t *totals, const json_t *row)
   for (size_t i = 0; i < SIZES; i++) {
     json_t *size = json_object_get(row, run_merge_sizes[i]), *sum = json_object_get(total, run_merge_sizes[i]);
     if (json_is_integer(size))
-      json_object_set_new(total, run_merge_sizes[i], json_integer(json_integer_value(sum) + json_integer_value(size)));
+      json_object_set_new(total, run_merge_sizes[i], json_integer(run_merge_add(json_integer_value(sum), size)));
   }
 }
 

@@ -115,7 +115,11 @@ static void run_merge_print_failure(const json_t *failure)
   printf("  ");
   run_merge_print_place(failure);
   printf(":");
-  if (signal) printf(" ended by %s%s", signal, failed ? ";" : "");
+  if (signal) {
+    printf(" ended by ");
+    output_text(stdout, signal);
+    printf("%s", failed ? ";" : "");
+  }
   if (failed) printf(" %lld failed%s", failed, first ? ", first " : "");
   if (failed && first) output_text(stdout, first);
   putchar('\n');

@@ -75,7 +75,7 @@ static void rmm_api_write_graph(const struct hipmm_rmm_options *options, char *t
 static enum hipmm_status rmm_api_init_hipmm(const struct hipmm_rmm_options *options)
 {
   char graph[160];
-  const char *replaced = getenv("HIPMM_CONFIG");
+  const char *replaced = secure_getenv("HIPMM_CONFIG");
   if (hipmm_is_initialized() || (replaced && *replaced)) return hipmm_init_if_needed();
   rmm_api_write_graph(options, graph, sizeof graph);
   return hipmm_init_from_string(graph);

@@ -16,7 +16,7 @@
 static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                           void **ptr_out)
 {
-  if (bytes) return neighbours_first_allocate_and_finish(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+  if (bytes) return neighbours_first_allocate_and_count(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
   *ptr_out = NULL;
   return HIPMM_OK;
 }

@@ -23,9 +23,10 @@
 
 /* Within a change, except where noted. */
 static struct {
-  struct live_file *file; /* mapped; NULL: nothing is published */
-  int descriptor;         /* holds the lock; -1: not open */
-  pid_t process;          /* that publishes */
+  struct live_file *file;               /* mapped; NULL: nothing is published */
+  int descriptor;                       /* holds the lock; -1: not open */
+  struct output_file_identity identity; /* of the file */
+  pid_t process;                        /* that publishes */
   char name[64];
   pthread_t thread;
   pthread_mutex_t lock; /* of `ends` */
@@ -177,6 +178,12 @@ static unsigned long long publish_namespace(void)
   return stat("/proc/self/ns/pid", &status) ? 0 : (unsigned long long)status.st_ino;
 }
 
+static void publish_close_descriptor(void)
+{
+  if (publish.descriptor >= 0 && output_file_is(publish.descriptor, &publish.identity)) close(publish.descriptor);
+  publish.descriptor = -1;
+}
+
 /* The file gets its name when it is locked and whole: a reader removes files that are not locked. Files of these names are
  * left over from a process that had the same number. An errno; 0: opened. */
 static int publish_open(void)
@@ -189,7 +196,8 @@ static int publish_open(void)
   (void)unlink(draft);
   publish.descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (publish.descriptor < 0) return errno;
-  int code = fcntl(publish.descriptor, F_OFD_SETLK, &whole) ? errno : 0;
+  int code = output_file_identify(publish.descriptor, &publish.identity) ? 0 : errno;
+  if (!code && fcntl(publish.descriptor, F_OFD_SETLK, &whole)) code = errno;
   if (!code) code = output_file_allocate(publish.descriptor, 0, sizeof *publish.file);
   void *file =
       code ? MAP_FAILED : mmap(NULL, sizeof *publish.file, PROT_READ | PROT_WRITE, MAP_SHARED, publish.descriptor, 0);
@@ -199,8 +207,7 @@ static int publish_open(void)
   if (code) {
     if (file != MAP_FAILED) munmap(file, sizeof *publish.file);
     unlink(draft);
-    close(publish.descriptor);
-    publish.descriptor = -1;
+    publish_close_descriptor();
     return code;
   }
   publish.file = file;
@@ -212,16 +219,14 @@ static void publish_close(void)
 {
   unlink(publish.name);
   munmap(publish.file, sizeof *publish.file);
-  close(publish.descriptor);
-  publish.descriptor = -1;
+  publish_close_descriptor();
   publish.file = NULL;
 }
 
 /* The lock lives as long as a process has the descriptor open: a child's would outlive the process that publishes. */
 static void publish_leave_to_parent(void)
 {
-  if (publish.descriptor >= 0) close(publish.descriptor);
-  publish.descriptor = -1;
+  publish_close_descriptor();
   publish.file = NULL;
 }
 

@@ -86,7 +86,7 @@ static json_t *report_make(const struct graph *graph)
 static bool report_is_own(const char *pattern)
 {
   static atomic_bool was_written;
-  return (strstr(pattern, "%p") || strstr(pattern, "%r")) && !atomic_exchange(&was_written, true);
+  return output_file_has_letter(pattern, "pr") && !atomic_exchange(&was_written, true);
 }
 
 enum { REPORT_NAME_BYTES = OUTPUT_FILE_NAME_BYTES + PATH_MAX };

@@ -171,7 +171,8 @@ enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
   enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
   const char *outer = lifecycle_bar("a visitor of blocks", true); /* under locks of the resource */
-  status = call.instance->resource.ops->visit(call.instance->resource.self, visitor, arg);
+  status = instance_finish_op(call.instance,
+                              call.instance->resource.ops->visit(call.instance->resource.self, visitor, arg), "visit");
   if (!status) block_map_visit(&call.instance->block_map, visits_show_block, &blocks);
   lifecycle_unbar(outer);
   return resource_call_end(&call, status);

@@ -3,6 +3,7 @@
  * calls a function of the plugin, nor reads memory that is in no loaded object. */
 #include "descriptor.h"
 #include "../base/error.h"
+#include "../base/text.h"
 #include "../option/option.h"
 #include "../option/registry.h"
 #include "loaded_object.h"
@@ -148,15 +149,15 @@ static size_t descriptor_size_in_struct(uint32_t type)
   }
 }
 
-/* Whether a required text is readable, and whether an optional one is, or is NULL. */
+/* Whether a required text is readable, and whether an optional one is, or is NULL. Texts go to terminals, and into JSON. */
 static bool descriptor_has_text(struct adoption *adoption, const char *text)
 {
-  return text && loaded_has_text(&adoption->loaded, text);
+  return text && loaded_has_text(&adoption->loaded, text) && text_is_plain(text);
 }
 
 static bool descriptor_may_have_text(struct adoption *adoption, const char *text)
 {
-  return !text || loaded_has_text(&adoption->loaded, text);
+  return !text || descriptor_has_text(adoption, text);
 }
 
 static bool descriptor_choices_are_sound(struct adoption *adoption, const struct hipmm_option *row)
@@ -164,6 +165,8 @@ static bool descriptor_choices_are_sound(struct adoption *adoption, const struct
   size_t n = 0;
   if (!row->choices) return row->type != HIPMM_OPTION_ENUM;
   if (!loaded_has_texts(&adoption->loaded, row->choices, &n)) return false;
+  for (size_t i = 0; i < n; i++)
+    if (!text_is_plain(row->choices[i])) return false;
   return n > 0 || (row->type != HIPMM_OPTION_ENUM && row->type != HIPMM_OPTION_BYTES);
 }
 
@@ -293,7 +296,8 @@ static enum hipmm_status descriptor_check_body(struct adoption *adoption, const 
                      (unsigned long long)(plugin->required_features & ~known_features));
   if (!descriptor_has_text(adoption, plugin->type) || !descriptor_has_text(adoption, plugin->version) ||
       !descriptor_has_text(adoption, plugin->doc))
-    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its descriptor lacks type, version or doc", file);
+    return error_set(HIPMM_E_PLUGIN_ABI,
+                     "%s: its descriptor lacks type, version or doc, or one of them is not a line of UTF-8", file);
   if (strcmp(plugin->type, type))
     return error_set(HIPMM_E_PLUGIN_ABI, "%s: describes \"%s\"; the file must be called %s.so", file, plugin->type,
                      plugin->type);

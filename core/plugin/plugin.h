@@ -50,6 +50,9 @@ const struct plugin **plugin_all(const struct plugin_path *path, size_t *count_o
 void plugin_visit_folders(const struct plugin_path *path, void (*visit)(void *closure, const char *folder),
                           void *closure);
 
+/* Refuses a file that dlopen() would wait for, or read beyond the end of: one that is not regular, or is cut off. */
+enum hipmm_status plugin_check_file(const char *file);
+
 /* ---- Files beside the plugins ---- */
 
 /* Finds the first readable file of these names, relative to the folders that are searched for plugins. */

@@ -29,7 +29,7 @@ static struct plugin *loaded;
 /* ---- One file ---- */
 
 /* Opening a pipe would wait for a writer. */
-static enum hipmm_status plugin_load_check_regular(const char *file)
+enum hipmm_status plugin_check_file(const char *file)
 {
   struct stat status;
   char target[PATH_MAX];
@@ -37,7 +37,7 @@ static enum hipmm_status plugin_load_check_regular(const char *file)
   if (stat(file, &status) && errno == ENOENT && length > 0)
     return error_set(HIPMM_E_PLUGIN, "%s: is a link to %.*s, which does not exist", file, (int)length, target);
   if (stat(file, &status)) return error_set(HIPMM_E_PLUGIN, "%s: %s", file, strerror(errno));
-  return S_ISREG(status.st_mode) ? HIPMM_OK : error_set(HIPMM_E_PLUGIN, "%s: not a regular file", file);
+  return S_ISREG(status.st_mode) ? elf_file_check(file) : error_set(HIPMM_E_PLUGIN, "%s: not a regular file", file);
 }
 
 /* libltdl reports "file not found" for every failure, and binds lazily, so that a missing symbol would end the process
@@ -93,9 +93,8 @@ static bool plugin_load_start(void)
 
 static enum hipmm_status plugin_load_descriptor(const char *file, const void **descriptor_out)
 {
-  enum hipmm_status status = plugin_load_check_regular(file);
+  enum hipmm_status status = plugin_check_file(file);
   if (!status) status = environment_check_trusted(file);
-  if (!status) status = elf_file_check(file);
   if (!status) status = plugin_load_probe(file);
   if (status) return status;
   lt_dlhandle handle = plugin_load_start() ? plugin_load_open(file) : NULL;

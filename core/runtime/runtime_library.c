@@ -6,6 +6,7 @@
 #include "../base/log.h"
 #include "../base/text.h"
 #include "../option/option.h"
+#include "../plugin/plugin.h"
 #include "../plugin/services.h"
 
 #include <ctype.h>
@@ -13,10 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum hipmm_status runtime_library_open(const char *file, void **library_out)
 {
-  enum hipmm_status status = strchr(file, '/') ? environment_check_trusted(file) : HIPMM_OK;
+  bool is_path = strchr(file, '/') != NULL;
+  enum hipmm_status status = is_path ? environment_check_trusted(file) : HIPMM_OK;
+  if (!status && is_path && !access(file, F_OK)) status = plugin_check_file(file);
   if (status) return status;
   void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (!library) return error_set(HIPMM_E_NO_DEVICE, "%s", dlerror());

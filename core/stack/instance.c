@@ -30,9 +30,7 @@ bool instance_may_cut_up(const struct instance *other, const struct instance *in
 
 enum hipmm_status instance_fail_op(const struct instance *instance, enum hipmm_status status, const char *op)
 {
-  if (instance_is_live(&instance->resource)) status = error_of_op(status, instance->node->name, op);
-  if (!strcmp(op, "allocate")) error_count_allocation();
-  return status;
+  return instance_is_live(&instance->resource) ? error_of_op(status, instance->node->name, op) : status;
 }
 
 /* ---- Searches ---- */

@@ -19,7 +19,8 @@ static enum hipmm_status memory_calls_free(const struct instance *instance, void
                                            hipmm_stream_t stream)
 {
   const struct hipmm_resource *resource = &instance->resource;
-  return resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream);
+  return instance_finish_op(instance, resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream),
+                            "deallocate");
 }
 
 /* Whether a free of the block on `stream` would wait for the stream, which a graph capture of the stream forbids. The
@@ -90,7 +91,8 @@ static enum hipmm_status memory_calls_allocate(const struct instance *instance, 
   bool waits = request->flags & HIPMM_ALLOCATE_SYNCHRONOUS || memory_calls_fills_on_host(instance, request);
   if (waits && hip_is_captured(instance->stack->device, request->stream))
     return error_set(HIPMM_E_STATE, "the stream is being captured and cannot be waited for");
-  enum hipmm_status status = neighbours_first_allocate(resource, request->bytes, alignment, request->stream, &ptr);
+  enum hipmm_status status =
+      neighbours_first_allocate_and_count(resource, request->bytes, alignment, request->stream, &ptr);
   if (!status && ptr && request->flags) {
     int previous = hip_enter_device(instance->stack->device);
     status = memory_calls_finish(instance, request, ptr);
@@ -197,7 +199,7 @@ static enum hipmm_status memory_calls_move(const struct instance *instance, void
                      "%s: the stream is being captured, and until that ends %p cannot be freed on it; reallocate "
                      "before or after the capture",
                      instance->node->name, ptr);
-  if (new_bytes) status = neighbours_first_allocate(resource, new_bytes, HIPMM_ALIGNMENT, stream, &moved);
+  if (new_bytes) status = neighbours_first_allocate_and_count(resource, new_bytes, HIPMM_ALIGNMENT, stream, &moved);
   if (status) return status;
   if (new_bytes) status = memory_calls_copy(instance, moved, ptr, bytes < new_bytes ? bytes : new_bytes, stream);
   if (!status) status = memory_calls_free(instance, ptr, bytes, stream);
@@ -226,7 +228,7 @@ static enum hipmm_status memory_calls_allocate_all(const struct instance *instan
   enum hipmm_status status = HIPMM_OK;
   size_t done = 0;
   while (done < n && !status) {
-    status = neighbours_first_allocate(resource, bytes[done], HIPMM_ALIGNMENT, stream, &ptrs[done]);
+    status = neighbours_first_allocate_and_count(resource, bytes[done], HIPMM_ALIGNMENT, stream, &ptrs[done]);
     if (!status) done++;
   }
   while (status && done-- > 0)

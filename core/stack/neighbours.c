@@ -233,9 +233,11 @@ static enum hipmm_status neighbours_try_again(const struct trial *trial, enum hi
 enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status)
 {
   const struct trial trial = {.call = call, .alignment = alignment, .bytes = call->bytes, .stream = call->stream};
-  if (!here.n_inner && !here.effort) return neighbours_try_again(&trial, status);
-  here.holds_back = false;
-  return status;
+  if (!here.n_inner && !here.effort)
+    status = neighbours_try_again(&trial, status);
+  else
+    here.holds_back = false;
+  return instance_finish_op(instance_from(call->resource), status, "allocate");
 }
 
 enum hipmm_status neighbours_build(enum hipmm_status (*build)(void *closure), void *closure)
@@ -251,8 +253,10 @@ enum hipmm_status neighbours_build(enum hipmm_status (*build)(void *closure), vo
   return status;
 }
 
-enum hipmm_status neighbours_allocate_and_finish(const struct neighbours_call *call, size_t alignment,
-                                                 enum hipmm_status status)
+enum hipmm_status neighbours_allocate_and_count(const struct neighbours_call *call, size_t alignment,
+                                                enum hipmm_status status)
 {
-  return instance_finish_op(instance_from(call->resource), neighbours_allocate(call, alignment, status), "allocate");
+  status = neighbours_allocate(call, alignment, status);
+  if (status) error_count_allocation();
+  return status;
 }

@@ -20,11 +20,11 @@ struct neighbours_call {
 
 /* An allocation has failed with `status`. If the runtime had no memory for it, tries again with what the neighbours
  * give (HIPMM_EFFORT_IDLE), then waiting for work (HIPMM_EFFORT_WAIT), then by every way that the graph has
- * (HIPMM_EFFORT_ALL). If that fails, the message says who holds the memory. The second also does what
- * instance_finish_op() does. */
+ * (HIPMM_EFFORT_ALL). If that fails, the message says who holds the memory. The status is that of instance_finish_op(). The
+ * second also does what error_count_allocation() does. */
 enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status);
-enum hipmm_status neighbours_allocate_and_finish(const struct neighbours_call *call, size_t alignment,
-                                                 enum hipmm_status status);
+enum hipmm_status neighbours_allocate_and_count(const struct neighbours_call *call, size_t alignment,
+                                                enum hipmm_status status);
 
 /* The ops' allocate, and one of these two after a failure, for the functions with which a call enters hipmm. The
  * call is written to memory, which costs less than to keep it in registers for a failure. */
@@ -41,11 +41,11 @@ static inline enum hipmm_status neighbours_first_allocate(const struct hipmm_res
   NEIGHBOURS_FIRST_ALLOCATE(neighbours_allocate);
 }
 
-static inline enum hipmm_status neighbours_first_allocate_and_finish(const struct hipmm_resource *resource,
-                                                                     size_t bytes, size_t alignment,
-                                                                     hipmm_stream_t stream, void **ptr_out)
+static inline enum hipmm_status neighbours_first_allocate_and_count(const struct hipmm_resource *resource, size_t bytes,
+                                                                    size_t alignment, hipmm_stream_t stream,
+                                                                    void **ptr_out)
 {
-  NEIGHBOURS_FIRST_ALLOCATE(neighbours_allocate_and_finish);
+  NEIGHBOURS_FIRST_ALLOCATE(neighbours_allocate_and_count);
 }
 
 /* Calls `build`, which builds resources, or leaves nothing behind. What it allocates is an allocation like another: if the

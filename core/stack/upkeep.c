@@ -12,8 +12,10 @@ static enum hipmm_status upkeep_trim_stack(const struct stack *stack, size_t kee
 {
   enum hipmm_status first = HIPMM_OK;
   for (size_t i = stack->graph->n_nodes; i-- > 0;) {
-    const struct hipmm_resource *resource = &stack->instances[i].resource;
-    enum hipmm_status one = stack->instances[i].created ? resource->ops->trim(resource->self, keep_bytes) : HIPMM_OK;
+    const struct instance *instance = &stack->instances[i];
+    if (!instance->created) continue;
+    enum hipmm_status one =
+        instance_finish_op(instance, instance->resource.ops->trim(instance->resource.self, keep_bytes), "trim");
     if (!first) first = one; /* the other resources are trimmed all the same */
   }
   return first;
@@ -57,7 +59,8 @@ static enum hipmm_status upkeep_reset_peaks(const struct instance *instance)
     if (strcmp(plugin->actions[row].name, "reset_peaks")) continue;
     int64_t *values = calloc(plugin->n_values + 1, sizeof *values);
     if (!values) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-    enum hipmm_status status = instance->resource.ops->perform(instance->resource.self, row, values);
+    enum hipmm_status status =
+        instance_finish_op(instance, instance->resource.ops->perform(instance->resource.self, row, values), "perform");
     free(values);
     return status;
   }

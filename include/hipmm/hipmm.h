@@ -231,7 +231,8 @@ struct hipmm_host_allocator {
 };
 
 /* Puts it in force; NULL restores the operating system's memory. Possible while hipmm holds no such memory: before the
- * first use of hipmm. Later it is HIPMM_E_STATE (Vulkan: VkAllocationCallbacks). */
+ * first use of hipmm. Later it is HIPMM_E_STATE (Vulkan: VkAllocationCallbacks). Tries the functions with 4096 bytes:
+ * memory that is not zeroed or not aligned is HIPMM_E_ARGUMENT. */
 enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *allocator);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */

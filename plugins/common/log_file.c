@@ -33,8 +33,7 @@ int log_file_try(const char *name, enum output_file_mode mode, struct log_file *
   }
   *file_out = (struct log_file){.descriptor = descriptor,
                                 .is_regular = S_ISREG(status.st_mode) && output_file_standard(name) < 0,
-                                .device = status.st_dev,
-                                .number = status.st_ino,
+                                .identity = {status.st_dev, status.st_ino},
                                 .bytes = (uint64_t)status.st_size};
   return 0;
 }
@@ -46,15 +45,23 @@ enum hipmm_status log_file_open(const struct hipmm_services *services, const cha
   return code ? log_file_refuse(services, name, code) : HIPMM_OK;
 }
 
+bool log_file_is_open(const struct log_file *file)
+{
+  bool is_open = output_file_is(file->descriptor, &file->identity);
+  if (!is_open) errno = EBADF;
+  return is_open;
+}
+
 void log_file_close(struct log_file *file)
 {
-  if (file->descriptor >= 0) close(file->descriptor);
+  if (file->descriptor >= 0 && log_file_is_open(file)) close(file->descriptor);
   file->descriptor = -1;
 }
 
 bool log_file_is_same(const struct log_file *file, const struct log_file *other)
 {
-  return file->is_regular && other->is_regular && file->device == other->device && file->number == other->number;
+  return file->is_regular && other->is_regular && file->identity.device == other->identity.device &&
+         file->identity.number == other->identity.number;
 }
 
 bool log_file_lock(const struct log_file *file)
@@ -66,8 +73,8 @@ bool log_file_lock(const struct log_file *file)
 int log_file_write(struct log_file *file, const char *text, size_t bytes)
 {
   int cancel = cancel_forbid(); /* the caller holds a lock */
-  size_t written;
-  int code = output_file_write(file->descriptor, text, bytes, &written);
+  size_t written = 0;
+  int code = log_file_is_open(file) ? output_file_write(file->descriptor, text, bytes, &written) : EBADF;
   file->bytes += written;
   cancel_allow(cancel);
   return code;

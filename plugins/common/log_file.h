@@ -28,8 +28,7 @@ struct log_file_wish {
 struct log_file {
   int descriptor;  /* -1: not open */
   bool is_regular; /* a regular file, and not a standard stream */
-  dev_t device;
-  ino_t number;
+  struct output_file_identity identity;
   uint64_t bytes; /* its size; of a regular file */
 };
 
@@ -51,6 +50,9 @@ bool log_file_lock(const struct log_file *file);
 
 /* Reports that the file cannot be written, with the errno. */
 enum hipmm_status log_file_refuse(const struct hipmm_services *services, const char *name, int code);
+
+/* Whether the descriptor still is the file's; false with errno. */
+bool log_file_is_open(const struct log_file *file);
 
 /* Appends. Returns 0 when all is written, else the errno of the failed write. */
 int log_file_write(struct log_file *file, const char *text, size_t bytes);

@@ -88,7 +88,7 @@ static void output_lose_rows(struct output *output, size_t written, int code)
   if (output->is_torn) end = (char *)memchr(rest, '\n', (size_t)(output->end - rest)) + 1;
   if (!output->lost_rows && end < output->end)
     output->services->log(output->services, HIPMM_LOG_ERROR, "the log cannot be written: %s; rows are lost",
-                          strerror(code));
+                          output_file_reason(code));
   for (const char *lost = end; lost < output->end; lost = (const char *)memchr(lost, '\n', ROW_TEXT_BYTES) + 1)
     output->lost_rows++;
   if (!output->write_error && !(is_known && end == output->end)) output->write_error = code;

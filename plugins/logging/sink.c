@@ -130,7 +130,7 @@ enum hipmm_status sink_flush(struct sink *sink)
   drain_write(&log->drain);
   int code = drain_take_error(&log->drain);
   if (!code) return HIPMM_OK;
-  return log->services->fail(log->services, HIPMM_E_IO, "file", "rows were lost: %s", strerror(code));
+  return log->services->fail(log->services, HIPMM_E_IO, "file", "rows were lost: %s", output_file_reason(code));
 }
 
 struct sink_counts sink_count(struct sink *sink)

@@ -20,7 +20,7 @@ static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Adds a block of zeros to the file and maps it. An errno; 0: done. */
 static int record_file_map(struct log_file *file, uint64_t *bytes, void **block_out)
 {
-  int code = output_file_allocate(file->descriptor, *bytes, RECORD_BLOCK_BYTES);
+  int code = log_file_is_open(file) ? output_file_allocate(file->descriptor, *bytes, RECORD_BLOCK_BYTES) : EBADF;
   if (code) return code;
   void *block = mmap(NULL, RECORD_BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor, (off_t)*bytes);
   if (block == MAP_FAILED) return errno;
@@ -111,7 +111,7 @@ static void record_file_tell(struct record_file *file, int code)
 {
   if (code && !file->is_full)
     file->services->log(file->services, HIPMM_LOG_ERROR, "%.500s cannot grow: %s; events are lost", file->name,
-                        strerror(code));
+                        output_file_reason(code));
   file->is_full = code != 0;
 }
 
@@ -135,11 +135,13 @@ bool record_file_copy_block(struct record_file *file, const struct record_block 
   int cancel = cancel_forbid();
   pthread_mutex_lock(&file->lock);
   if (file->rotate_bytes && file->copied_bytes + RECORD_BLOCK_BYTES > file->rotate_bytes) record_file_rotate(file);
-  int code = output_file_write_at(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, file->bytes);
+  bool is_open = log_file_is_open(&file->file);
+  int code = is_open ? output_file_write_at(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, file->bytes)
+                     : EBADF;
   if (!code) {
     file->bytes += RECORD_BLOCK_BYTES;
     file->copied_bytes += RECORD_BLOCK_BYTES;
-  } else {
+  } else if (is_open) {
     output_file_truncate(file->file.descriptor, (off_t)file->bytes); /* a part: the next block there is zeros */
   }
   record_file_tell(file, code);
@@ -176,7 +178,7 @@ int record_file_flush(struct record_file *file)
 {
   int cancel = cancel_forbid();
   pthread_mutex_lock(&file->lock);
-  int code = fdatasync(file->file.descriptor) ? errno : 0;
+  int code = log_file_is_open(&file->file) && !fdatasync(file->file.descriptor) ? 0 : errno;
   pthread_mutex_unlock(&file->lock);
   cancel_allow(cancel);
   return code;

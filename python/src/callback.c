@@ -189,6 +189,30 @@ static struct line *callback_take_line(void)
   return line;
 }
 
+static void callback_free_line(struct line *line)
+{
+  free(line->about);
+  free(line->message);
+  free(line);
+}
+
+/* The lines at a fork are the parent's, and a thread that only the parent has may be adding one. */
+static void callback_before_fork(void)
+{
+  pthread_mutex_lock(&log_lock);
+}
+
+static void callback_after_fork(void)
+{
+  pthread_mutex_unlock(&log_lock);
+}
+
+static void callback_in_child(void)
+{
+  pthread_mutex_unlock(&log_lock);
+  for (struct line *line; (line = callback_take_line());) callback_free_line(line);
+}
+
 static int callback_drain_log(void *unused)
 {
   (void)unused;
@@ -204,9 +228,7 @@ static int callback_drain_log(void *unused)
     is_in_sink = false;
     Py_XDECREF(done);
     Py_XDECREF(function);
-    free(line->about);
-    free(line->message);
-    free(line);
+    callback_free_line(line);
   }
   return 0;
 }
@@ -296,5 +318,6 @@ int callback_init(PyObject *module)
   Py_XDECREF(done);
   Py_XDECREF(close);
   Py_XDECREF(atexit);
+  pthread_atfork(callback_before_fork, callback_after_fork, callback_in_child);
   return done ? 0 : -1;
 }

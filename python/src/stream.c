@@ -62,8 +62,8 @@ static int stream_from_attribute(PyObject *object, const char *name, hipmm_strea
 
 int stream_from(PyObject *object, hipmm_stream_t *stream_out)
 {
-  /* PyTorch has `cuda_stream`, CuPy has `ptr`; Numba's streams convert to int. */
-  static const char *const attributes[] = {"__cuda_stream__", "cuda_stream", "ptr"};
+  /* PyTorch has `cuda_stream`, CuPy has `ptr`, as memory has; Numba's streams convert to int. */
+  static const char *const attributes[] = {"__cuda_stream__", "cuda_stream"};
   if (!object || object == Py_None) {
     *stream_out = HIPMM_DEFAULT_STREAM;
     return 0;
@@ -77,7 +77,12 @@ int stream_from(PyObject *object, hipmm_stream_t *stream_out)
     int result = stream_from_attribute(object, attributes[i], stream_out);
     if (result <= 0) return result;
   }
-  if (PyObject_HasAttrString(object, "synchronize") && PyObject_HasAttrString(object, "__int__")) {
+  bool can_be_waited_for = !PyObject_TypeCheck(object, buffer_type) && PyObject_HasAttrString(object, "synchronize");
+  if (can_be_waited_for) {
+    int result = stream_from_attribute(object, "ptr", stream_out);
+    if (result <= 0) return result;
+  }
+  if (can_be_waited_for && PyObject_HasAttrString(object, "__int__")) {
     PyObject *number = PyNumber_Long(object);
     int result = number ? stream_from_int(number, stream_out) : -1;
     Py_XDECREF(number);

@@ -2,6 +2,7 @@
 """Functions of Python that hipmm calls: with threads, with exceptions, and with other Python code running meanwhile."""
 
 import gc
+import os
 import sys
 import threading
 import time
@@ -286,6 +287,27 @@ def test_a_sink_may_use_hipmm_and_raise(monkeypatch):
     hipmm.flush_log()
     hipmm.set_log_sink(None)
     assert sizes and set(shown) == {"mine"}
+
+
+def test_the_child_of_a_fork_has_no_lines_of_its_parent():
+    lines, codes = [], []
+
+    def fork():
+        hipmm.create("pool", hipmm.create("device"))  # its lines wait for the main thread
+        before = len(lines)
+        child = os.fork()
+        if not child:
+            hipmm.flush_log()
+            os._exit(len(lines) - before)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    hipmm.set_log_sink(lambda *line: lines.append(line), "debug")
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+    hipmm.flush_log()
+    hipmm.set_log_sink(None)
+    assert codes == [0] and lines
 
 
 def test_functions_of_ended_stacks_are_dropped():

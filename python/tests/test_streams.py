@@ -43,6 +43,9 @@ def test_streams_of_others():
     class CuPy:
         ptr = own.handle
 
+        def synchronize(self):
+            pass
+
     class Numba:
         def __int__(self):
             return own.handle
@@ -64,7 +67,10 @@ def test_what_is_no_stream():
         def __cuda_stream__(self):
             return 5
 
-    for stream in ("s", 1.5, object(), Wrong(), [1]):
+    class Memory:
+        ptr = Stream().handle
+
+    for stream in ("s", 1.5, object(), Wrong(), [1], Memory(), Buffer(1)):
         with pytest.raises(TypeError):
             Buffer(1, stream)
     with pytest.raises(NotImplementedError, match="version: '1'"):

@@ -93,7 +93,39 @@ says '^hipmm: twice.json: is no valid JSON: line 2, column 1: '
 head -c 1000 "$data/torch_snapshot.pickle" >cut.pickle
 run 1 convert cut.pickle
 says '^hipmm: cut.pickle: is cut off at byte [0-9]* of its pickle; nothing was read$'
+# ends FILE MESSAGE: a file whose contents have no end, or as good as none, is refused soon
+ends() {
+  timeout 30 "$hipmm" convert "$1" >out 2>err </dev/null
+  [ $? = 1 ] || fail "$1 is not refused within 30 s"
+  grep -q "^hipmm: $1: $2" err || fail "$1: $(cat err)"
+}
+
+# Lists of one event, 200,000 times in a list that is 200,000 times in the list of devices; and a map in which each look is long.
+python3 - <<'END'
+import pickle
+event = {"action": "none"}
+for number in range(100000): event[number] = 0
+for name, trace, devices in (("nested", [{"action": "none"}] * 200000, 200000), ("long", [event] * 100000, 1)):
+    with open(name + ".pickle", "wb") as file: pickle.dump({"segments": [], "device_traces": [trace] * devices}, file, protocol=4)
+END
+ends nested.pickle 'is damaged: its lists are in each other, and have more entries than it has bytes$'
+timeout 30 "$hipmm" convert long.pickle >out 2>err </dev/null || fail "long.pickle is not read within 30 s: $(cat err)"
 if ldd "$hipmm" | grep -q sqlite && python3 -c 'import sqlite3' 2>/dev/null; then
+  python3 - "$data/nsys.sqlite" <<'END'
+import shutil, sqlite3, sys
+endless = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SELECT n AS utcEpochNs, n AS " \
+    "globalTid, n AS correlationId, n as start, n as address FROM numbers WHERE n < 0"
+for name in ("TARGET_INFO_SESSION_START_TIME", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUDA_GPU_MEMORY_USAGE_EVENTS"):
+    shutil.copy(sys.argv[1], name + ".sqlite")
+    database = sqlite3.connect(name + ".sqlite")
+    database.execute("DROP TABLE IF EXISTS " + name)
+    database.execute("CREATE VIEW %s AS %s" % (name, endless))
+    database.commit()
+END
+  ends CUPTI_ACTIVITY_KIND_RUNTIME.sqlite 'is an export of another release of Nsight Systems: '
+  ends CUDA_GPU_MEMORY_USAGE_EVENTS.sqlite 'has no table CUDA_GPU_MEMORY_USAGE_EVENTS'
+  timeout 30 "$hipmm" convert TARGET_INFO_SESSION_START_TIME.sqlite >out 2>err </dev/null ||
+    fail "a view without an end is read: $(cat err)"
   python3 -c 'import sqlite3, sys
 database = sqlite3.connect("umpire.db")
 database.execute("CREATE TABLE EVENTS (EVENT JSON)")

@@ -334,4 +334,26 @@ is peak.bytes 16
 is end.bytes 0
 run 0 report steps.csv
 prints '^- Allocations at the address of a block that the log has not freed: 1; such a block counts as'
+# Addresses that cover all there are, with more gaps of each size than a page shows.
+python3 - >gaps.csv <<'END'
+print("Thread,Time,Action,Pointer,Size,Stream")
+at, n = 0, 4200
+def put(step):
+    global at
+    for _ in range(n):
+        if at < 2**64: print("1,10:00:00.0,allocate,0x%x,1,0" % at)
+        at += step
+for power in range(21, 52, 2): put(2**power + 2**22)
+at = 2**64 - 2**53
+put(2**40)
+END
+timeout 60 "$hipmm" report gaps.csv -o gaps.html >out 2>err </dev/null || fail "no page of gaps.csv within a minute: $(cat err)"
+
+# A clock that goes back 200,000 times.
+awk 'BEGIN {
+  print "Thread,Time,Action,Pointer,Size,Stream"
+  for (i = 0; i < 200000; i++) printf "1,%02d:00:00.0,allocate,0x%x,1,0\n", i % 2 ? 1 : 23, 4096 * i + 4096
+}' >back.csv
+run 0 report --json back.csv
+[ "$(number duration_ns)" -gt 0 ] || fail "the days of a log are $(number duration_ns) ns"
 finish

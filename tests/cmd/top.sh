@@ -63,6 +63,16 @@ HIPMM_PUBLISH=0 "$hipmm" bench --config hipmm.json --workload random --seconds 0
 HIPMM_LOG=warning HIPMM_PUBLISH=yes "$hipmm" bench --config hipmm.json --workload random --seconds 0.1 >out 2>err
 grep -q 'HIPMM_PUBLISH is "yes"; write 1 to publish counters, 0 not to' err || fail "a wrong HIPMM_PUBLISH is not told: $(cat err)"
 
+# Commands ask the runtime in processes of their own, which leave nothing.
+ls /dev/shm >before
+"$hipmm" run --config hipmm.json -- true || fail "hipmm run"
+"$hipmm" info --config hipmm.json >out 2>&1 || fail "hipmm info: $(cat out)"
+"$hipmm" doctor --config hipmm.json >out 2>&1 || fail "hipmm doctor: $(cat out)"
+ls /dev/shm >after
+for file in $(diff before after | sed -n 's/^> \(hipmm\..*\)/\1/p'); do # others may publish meanwhile
+  kill -0 "${file##*.}" 2>/dev/null || fail "a command leaves $file in /dev/shm"
+done
+
 # ---- Killed, ended, and files that are something else ----
 
 kill -9 "$two"
@@ -202,6 +212,12 @@ ln -s metrics.prom link.prom
 : >metrics.prom
 run 0 export -o link.prom
 { [ -h link.prom ] && tail -1 metrics.prom | grep -q '^# EOF$'; } || fail "a symbolic link became a file"
+cp hipmm.json "$(printf 'a\302\233b\033.json')" # U+009B and U+001B begin commands for a terminal
+start odd "$(printf 'a\302\233b\033.json')"
+value $odd devices/0/pool live_blocks 1 || fail "the program with an odd name does not publish"
+run 0 export
+kill $odd
+prints "^hipmm_process_info{process=\"$odd\",command=\".* a?b?.json .*\"} 1$"
 run 0 export # OpenMetrics text is the default
 prints "^hipmm_live_bytes{process=\"$one\",device=\"0\",resource=\"pool\",type=\"pool\"} [0-9]*$"
 prints '^# EOF$'
@@ -226,6 +242,16 @@ port = int(found.group(1))
 for rubbish in (b"", b"\0" * 10000, b"GET"):  # clients that hang up, or say nothing sensible
     with socket.create_connection(("127.0.0.1", port)) as client: client.sendall(rubbish)
 with urllib.request.urlopen(url, timeout=20) as answer: assert answer.status == 200
+# Clients that send a byte now and then, and that take nothing, keep the server for some seconds and no longer.
+import threading
+slow, over = socket.create_connection(("127.0.0.1", port)), threading.Event()
+def drip():
+    try:
+        while not over.wait(0.3): slow.sendall(b"G")
+    except OSError: pass
+threading.Thread(target=drip, daemon=True).start()
+with urllib.request.urlopen(url, timeout=8) as answer: assert answer.status == 200
+over.set()
 END
 kill $server
 finish

@@ -95,14 +95,20 @@ static void wrong_options()
   CHECK(hipmm_rmm_initialize(&no_devices) == RMM_ERROR_INVALID_ARGUMENT);
 }
 
-/* A new log is for its user alone. In a folder that every user can write, a link may be another user's. */
+/* A new log is for its user alone. In a folder that every user can write, a link or a pipe may be another user's; nobody
+ * reads the pipe. */
 static void written_safely(const std::string &path)
 {
-  const std::string folder = path + ".folder", link = folder + "/link", target = folder + "/target";
+  const std::string folder = path + ".shared", link = folder + "/link", pipe = folder + "/pipe", target = folder + "/target";
   struct stat status;
   CHECK(!stat(path.c_str(), &status) && (status.st_mode & 0777) == 0600);
-  CHECK(!mkdir(folder.c_str(), 0700) && !chmod(folder.c_str(), 01777) && !symlink(target.c_str(), link.c_str()));
-  CHECK(rmmWriteLog(link.c_str()) == RMM_ERROR_IO && access(target.c_str(), F_OK));
+  CHECK(!mkdir(folder.c_str(), 0700) && !chmod(folder.c_str(), 01777));
+  CHECK(!symlink(target.c_str(), link.c_str()) && !mkfifo(pipe.c_str(), 0600));
+  alarm(30);
+  CHECK(rmmWriteLog(link.c_str()) == RMM_ERROR_IO && rmmWriteLog(pipe.c_str()) == RMM_ERROR_IO);
+  alarm(0);
+  CHECK(access(target.c_str(), F_OK));
+  CHECK(!unlink(link.c_str()) && !unlink(pipe.c_str()) && !rmdir(folder.c_str()));
 }
 
 /* Threads allocate and free; the log has each event, and the file is what rmmGetLog() says. */

@@ -247,6 +247,16 @@ int open(const char *name, int flags, ...)
   return CODE(INTERPOSE_FILES, "open") > 0 ? -1 : next(name, flags, mode);
 }
 
+int openat(int folder, const char *name, int flags, ...)
+{
+  NEXT(openat);
+  va_list arguments;
+  va_start(arguments, flags);
+  mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  return CODE(INTERPOSE_FILES, "openat") > 0 ? -1 : next(folder, name, flags, mode);
+}
+
 FILE *fopen(const char *name, const char *mode)
 {
   NEXT(fopen);

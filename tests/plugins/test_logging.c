@@ -615,6 +615,37 @@ static void says_that_rows_were_lost(void **state)
   assert_contains(outcome.error, "rows are lost");
 }
 
+/* Run as another process, which closes all files, as daemons do, and has one of its own in the place of the log. */
+static int close_the_log(void)
+{
+  struct hipmm_resource *resource;
+  char *path = path_in(folder, "log.csv"), *own = path_in(folder, "own");
+  if (start("log.csv", "")) return 1;
+  int descriptor = take_place_of_file(path, own);
+  if (descriptor < 0) return 2;
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  if (hipmm_resource_get_for_device(0, &resource) || hipmm_resource_perform(resource, "flush") != HIPMM_E_IO) return 3;
+  printf("%s\n", hipmm_last_error_message());
+  fflush(stdout);
+  hipmm_resource_release(resource);
+  if (hipmm_finalize()) return 4;
+  free(path);
+  free(own);
+  return write(descriptor, "mine", 4) == 4 && !close(descriptor) ? 0 : 5;
+}
+
+static void writes_into_no_file_of_the_program(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_role("close");
+  assert_int_equal(outcome.status, 0);
+  assert_contains(outcome.out, "rows were lost: the program has closed its descriptor");
+  assert_contains(outcome.error, "the log cannot be written: the program has closed its descriptor");
+  char *text = read_log("own");
+  assert_string_equal(text, "mine");
+  free(text);
+}
+
 /* ---- Threads ---- */
 
 enum { THREADS = 4, ROUNDS = 10000 };
@@ -916,6 +947,7 @@ static int play_role(const char *role)
   if (!strcmp(role, "stderr")) return log_among_words("stderr", stderr);
   if (!strcmp(role, "exit-busy")) return exit_when_busy();
   if (!strcmp(role, "same")) return write_the_same_file();
+  if (!strcmp(role, "close")) return close_the_log();
   return strcmp(role, "starve") ? fill_a_small_file() : log_without_memory();
 }
 
@@ -929,6 +961,7 @@ int main(int argc, char **argv)
       TEST(writes_what_is_left_when_the_process_exits),
       TEST(writes_to_standard_output_and_error),
       TEST(says_that_rows_were_lost),
+      TEST(writes_into_no_file_of_the_program),
       TEST(leaves_a_good_log_when_threads_are_busy_at_exit),
       TEST(logs_without_memory_for_it),
       TEST(never_overwrites_the_log_of_another_process),

@@ -414,6 +414,36 @@ static void says_that_events_were_lost(void **state)
   free(rows.items);
 }
 
+/* Run as another process, which has a file of its own in the place of the record. */
+static int close_the_record(void)
+{
+  char *path = path_in(folder, "log.record"), *own = path_in(folder, "own");
+  if (start("")) return 1;
+  int descriptor = take_place_of_file(path, own);
+  if (descriptor < 0 || write(descriptor, "mine", 4) != 4) return 2;
+  for (int i = 0; i < 50000; i++) fixture_free(fixture_allocate(256, NULL), 256, NULL);
+  if (fixture_value("recording", "lost_events") <= 0 || hipmm_finalize()) return 3;
+  free(path);
+  free(own);
+  return close(descriptor);
+}
+
+static void writes_into_no_file_of_the_program(void **state)
+{
+  size_t bytes;
+  char *own = path_in(folder, "own");
+  (void)state;
+  struct outcome outcome = run_role("close");
+  assert_int_equal(outcome.status, 0);
+  assert_contains(outcome.error,
+                  "cannot grow: the program has closed its descriptor, which was not the program's; events");
+  char *text = read_file(own, &bytes);
+  assert_string_equal(text, "mine");
+  assert_int_equal(bytes, 4);
+  free(text);
+  free(own);
+}
+
 /* The second event has a stream, which zeros that the writer stored do not follow. */
 static void *allocate_and_free_on_streams(void *failures)
 {
@@ -613,13 +643,15 @@ int main(int argc, char **argv)
 {
   if (argc == 3) {
     folder = argv[2];
-    return !strcmp(argv[1], "killed") ? record_and_be_killed()
-           : !strcmp(argv[1], "half") ? fill_half_a_block()
-                                      : fill_a_small_file();
+    return !strcmp(argv[1], "killed")  ? record_and_be_killed()
+           : !strcmp(argv[1], "half")  ? fill_half_a_block()
+           : !strcmp(argv[1], "close") ? close_the_record()
+                                       : fill_a_small_file();
   }
   const struct CMUnitTest tests[] = {
       TEST(keeps_what_was_recorded_when_the_process_is_killed),
       TEST(says_that_events_were_lost),
+      TEST(writes_into_no_file_of_the_program),
       TEST(begins_empty_blocks_after_one_that_fitted_half),
       TEST(records_what_was_done),
       TEST(records_only_while_it_is_enabled),

@@ -28,6 +28,10 @@ run 2 run --strict=yes -- true
 says 'takes no value$'
 run 127 run -- no-such-program
 says '^hipmm: run: no-such-program: No such file or directory$'
+if [ -c /dev/full ]; then
+  "$hipmm" run -- no-such-program 2>/dev/full
+  [ $? = 127 ] || fail "without a place for the message, another exit status"
+fi
 run 127 run -- ./no-such-program
 run 126 run -- "$work"
 says 'Is a directory$'
@@ -105,6 +109,11 @@ says_once '^hipmm: device 0: .*; program goes on without hipmm$'
 reports hipMalloc 1 1 0
 run 2 run --strict --config large.json -- "$here/program" unready
 says '^hipmm: device 0: .*; program is stopped, since it is to run --strict$'
+# No setting is cut off on its way to the program.
+echo '{ "runtime": { "type": "software", "memory": "1GiB" }, "stack": ["pool", "device"] }' >sized.json
+HIPMM_SOFTWARE=$(printf 'memory=1GiB,%.0s' $(seq 200))memory=1GiB
+run 2 run --strict --config sized.json -- true
+says '^hipmm: run: HIPMM_SOFTWARE and the graph.s settings .* are longer together than 2047 bytes; shorten them; true is not'
 unset HIPMM_SOFTWARE
 
 # Without `hipmm run`, by LD_PRELOAD alone, everything works as well; one line says what is wrong.

@@ -111,6 +111,20 @@ prints '^  rank 0 on a (a program, process 1): 3 failed$'
 run 0 run --merge --json one.json
 prints '^  "reports": 4,$'
 
+# A file may have any text and any number.
+cat >odd.json <<'END'
+{"process":9223372036854775807,"host":"a","rank":9223372036854775807,"signal":"\u001b[31mSIGTERM","memory":[{"device":0,"kind":"device","live_bytes":9223372036854775807}],"functions":{"f":{"failed":9223372036854775807},"g":{"failed":1}}}
+{"process":-9223372036854775808,"host":"a","rank":-9223372036854775808,"memory":[{"device":0,"kind":"device","live_bytes":1}]}
+{"process":2,"host":"a","rank":1,"memory":[]}
+{"process":3,"host":"a","rank":1,"memory":[]}
+END
+run 0 run --merge odd.json
+grep -q "$(printf '\033')" out && fail "a control character is printed"
+prints ': ended by \\x1b\[31mSIGTERM; 9223372036854775807 failed$'
+prints '^ sum  .* device  .*  8\.00 EiB$'
+[ "$(sed -n 's/^ *\(-*[0-9]*\)  a  .*/\1/p' out | tr '\n' ' ')" = "-9223372036854775808 1 1 9223372036854775807 " ] ||
+  fail "the ranks are in another order: $(cat out)"
+
 # Mistakes: each file is named, and the good ones count.
 run 2 run --merge
 says '^hipmm: run: --merge: FILE is missing; usage: hipmm run --merge \[--json\] FILE…$'

@@ -18,6 +18,7 @@ static const struct scenario scenarios[] = {
     {"kinds", scenario_kinds},
     {"share", scenario_share},
     {"share_parts", scenario_share_parts},
+    {"share_closed", scenario_share_closed},
     {"share_ended", scenario_share_ended},
     {"pools", scenario_pools},
     {"reset", scenario_reset},

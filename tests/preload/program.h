@@ -33,6 +33,7 @@ void scenario_host(void);
 void scenario_kinds(void);
 void scenario_share(void);
 void scenario_share_parts(void);
+void scenario_share_closed(void);
 void scenario_share_ended(void);
 void scenario_pool_reserved(void);
 void scenario_pools(void);

@@ -132,6 +132,59 @@ void scenario_share_parts(void)
   for (int i = 0; i < PARTS; i++) GOOD(hipFree(parts[i]));
 }
 
+/* Puts a file of the program's own in the place of the one that hipmm keeps for handles, as a program does that closes all
+ * files. */
+static void take_place_of_records(int own)
+{
+  char link[64], target[64];
+  for (int file = STDERR_FILENO + 1; file < 200; file++) {
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, target, sizeof target);
+    if (length <= 0 || strncmp(target, "/memfd:hipmm-ipc", strlen("/memfd:hipmm-ipc")) != 0) continue;
+    CHECK(dup2(own, file) == file);
+    return;
+  }
+  CHECK(!"there is such a file");
+}
+
+/* Opens one handle that was made before the files were closed, and one made afterwards. */
+static int open_what_is_left(int pipe_end)
+{
+  hipIpcMemHandle_t handles[2];
+  void *own, *parts[2];
+  MUST(get_bytes(pipe_end, handles, sizeof handles));
+  MUST(!hipMalloc(&own, KIB));
+  MUST(hipIpcOpenMemHandle(&parts[0], handles[0], hipIpcMemLazyEnablePeerAccess));
+  hipGetLastError();
+  MUST(!hipIpcOpenMemHandle(&parts[1], handles[1], hipIpcMemLazyEnablePeerAccess));
+  MUST(device_holds(parts[1], 2, PART_BYTES));
+  MUST(!hipIpcCloseMemHandle(parts[1]));
+  return hipFree(own);
+}
+
+/* Run with a pool that holds segments. */
+void scenario_share_closed(void)
+{
+  hipIpcMemHandle_t handles[2];
+  char *parts[2], *unused, name[] = "/tmp/hipmm-own-XXXXXX";
+  pid_t child;
+  int own = mkstemp(name), pipe_end = start(open_what_is_left, &child);
+  CHECK(own >= 0 && !unlink(name) && write(own, "mine", 4) == 4);
+  GOOD(hipMalloc((void **)&unused, PART_BYTES));
+  for (int i = 0; i < 2; i++) {
+    GOOD(hipMalloc((void **)&parts[i], PART_BYTES));
+    GOOD(hipMemset(parts[i], i + 1, PART_BYTES));
+    GOOD(hipIpcGetMemHandle(&handles[i], parts[i]));
+    if (!i) take_place_of_records(own);
+  }
+  GOOD(hipDeviceSynchronize());
+  CHECK(lseek(own, 0, SEEK_END) == 4);
+  send_bytes(pipe_end, handles, sizeof handles);
+  finish(child, pipe_end);
+  for (int i = 0; i < 2; i++) GOOD(hipFree(parts[i]));
+  GOOD(hipFree(unused));
+}
+
 /* ---- What cannot be shared ---- */
 
 /* The child makes a handle and ends. */

@@ -150,6 +150,8 @@ grep -q "^  graph $work/100%/pool.json\$" r.[0-9]*.2.% || fail "the graph is not
 rm -f r.*
 run 0 run --config pool.json --report='%h' -- "$here/program" leak
 [ -s "$(uname -n)" ] || fail "no report of this host: $(ls)"
+run 0 run --config pool.json --report='%%p' -- sh -c '"$0" leak; "$0" leak; true' "$here/program"
+[ "$(grep -c '^hipmm: report of program' %p)" = 2 ] || fail "a report in the file %p is lost: $(cat %p)"
 run 2 run --config pool.json --report='%q' -- "$here/program" leak
 says '^hipmm: run: --report: "%q": unknown %q; write %p for the process, '
 run 2 run --config pool.json --report='nowhere/%p' -- "$here/program" leak

@@ -8,6 +8,7 @@
 #include <hipmm/buffer.h>
 #include <hipmm/inspect.h>
 #include <hipmm/memory.h>
+#include <hipmm/torch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,6 +308,27 @@ static void gives_a_reason_where_an_op_gives_none(void **state)
   }
 }
 
+/* The same for the calls that allocate in other ways: before each, a failure has another reason. */
+static void gives_a_reason_to_every_call_that_allocates(void **state)
+{
+  (void)state;
+  void *ptr;
+  begin_with_mistake("fails_silently");
+  for (int call = 0; call < 4; call++) {
+    assert_status(hipmm_allocate(NULL, 1024 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+    assert_message("device: hipMalloc of 1 GiB failed");
+    switch (call) {
+    case 0: assert_status(hipmm_allocate_zeroed(NULL, 2048 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY); break;
+    case 1: assert_status(hipmm_allocate_sync(NULL, 2048 * MIB, &ptr), HIPMM_E_OUT_OF_MEMORY); break;
+    case 2:
+      assert_status(hipmm_allocate_batch(NULL, 1, (size_t[]){2048 * MIB}, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+      break;
+    default: assert_null(hipmm_cupy_malloc(NULL, 2048 * MIB, 0)); break;
+    }
+    assert_string_equal(hipmm_last_error_message(), "zoo: its allocate failed and gave no reason (out of memory)");
+  }
+}
+
 static void gives_a_status_where_an_op_gives_none(void **state)
 {
   (void)state;
@@ -314,6 +336,7 @@ static void gives_a_status_where_an_op_gives_none(void **state)
   begin_with_mistake("foreign_status");
   assert_status(hipmm_allocate(NULL, 2048 * MIB, NULL, &ptr), HIPMM_E_INTERNAL);
   assert_string_equal(hipmm_last_error_message(), "zoo: its allocate returned 7, which is not a status of hipmm");
+  assert_status(hipmm_allocate_sync(NULL, 2048 * MIB, &ptr), HIPMM_E_INTERNAL);
 }
 
 /* ---- Arguments that are missing, and calls from where there may be none ---- */
@@ -420,6 +443,7 @@ int main(void)
       place_test(refuses_a_file_with_an_error),
       place_test(names_folders_relative_to_the_graph),
       place_test(gives_a_reason_where_an_op_gives_none),
+      place_test(gives_a_reason_to_every_call_that_allocates),
       place_test(gives_a_status_where_an_op_gives_none),
       cmocka_unit_test_teardown(refuses_calls_without_arguments, end),
       cmocka_unit_test_teardown(moves_no_block_that_it_does_not_know, end),

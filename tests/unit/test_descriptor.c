@@ -412,6 +412,31 @@ static void spoil_row_endless(void)
   static const uintptr_t endless[] = {(uintptr_t) "one", 0x5a5a5a5a5a5a5a5a};
   sound.options[1].choices = (const char *const *)endless;
 }
+static void spoil_type_character(void)
+{
+  sound.plugin.type = "so\nund";
+}
+static void spoil_version_character(void)
+{
+  sound.plugin.version = "1\033[2J";
+}
+static void spoil_doc_bytes(void)
+{
+  sound.plugin.doc = "A plugin\xff";
+}
+static void spoil_row_doc_character(void)
+{
+  sound.options[1].doc = "A kind\xe2\x80\xae"; /* U+202E */
+}
+static void spoil_row_choice_character(void)
+{
+  static const char *const kinds[] = {"one", "t\to", NULL};
+  sound.options[1].choices = kinds;
+}
+static void spoil_value_name_bytes(void)
+{
+  sound.values[0].name = "wei\xc3";
+}
 static void spoil_row_askew(void)
 {
   sound.options[1].choices = (const char *const *)((uintptr_t)sound_kinds + 1);
@@ -536,6 +561,14 @@ static const struct spoiled spoiled[] = {
     {"refuses no type", spoil_type, "lacks type, version or doc"},
     {"refuses no version", spoil_version, "lacks type, version or doc"},
     {"refuses no doc", spoil_doc, "lacks type, version or doc"},
+    {"refuses a type with a control character", spoil_type_character, "or one of them is not a line of UTF-8"},
+    {"refuses a version with a control character", spoil_version_character, "or one of them is not a line of UTF-8"},
+    {"refuses a doc that is not UTF-8", spoil_doc_bytes, "or one of them is not a line of UTF-8"},
+    {"refuses a row's doc with a control character", spoil_row_doc_character,
+     "row 1 of its option table (kind) is broken"},
+    {"refuses a choice with a control character", spoil_row_choice_character,
+     "row 1 of its option table (kind) is broken"},
+    {"refuses a value's name that is not UTF-8", spoil_value_name_bytes, FEATURES_MESSAGE},
     {"refuses the type of another file", spoil_type_name, "describes \"other\"; the file must be called other.so"},
     {"refuses no role", spoil_role_low, "role 0 is unknown"},
     {"refuses an unknown role", spoil_role_high, "role 5 is unknown"},

@@ -296,6 +296,112 @@ static void follows_links_in_folders_of_its_own_alone(void **state)
   remove_folder(folder);
 }
 
+/* The link may be to a folder on the way, too. */
+static void follows_no_link_to_a_folder(void **state)
+{
+  char *folder = new_folder(), *shared = path_in(folder, "shared"), *own = path_in(folder, "own");
+  char *link = path_in(shared, "there"), *variable = variable_for("error", link), *file = path_in(own, "log");
+  (void)state;
+  assert_int_equal(mkdir(shared, 0700), 0);
+  assert_int_equal(mkdir(own, 0700), 0);
+  assert_int_equal(symlink(own, link), 0);
+  assert_int_equal(chmod(shared, 01777), 0);
+  struct outcome outcome = run_forked(speaks_within_seconds, variable);
+  assert_non_null(strstr(outcome.error, "/log: it is a symbolic link in a folder that every user can write"));
+  assert_int_equal(access(file, F_OK), -1);
+  assert_int_equal(chmod(shared, 0700), 0);
+  assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+  assert_int_equal(access(file, F_OK), 0);
+  free(file);
+  free(variable);
+  free(link);
+  free(own);
+  free(shared);
+  remove_folder(folder);
+}
+
+/* Only root can make such a file. */
+static void writes_no_file_of_another_user(void **state)
+{
+  enum { NOBODY = 65534 };
+  char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
+  (void)state;
+  write_file(file, "", 0);
+  if (!chown(file, NOBODY, NOBODY)) {
+    assert_int_equal(chmod(folder, 01777), 0);
+    struct outcome outcome = run_forked(speaks_within_seconds, variable);
+    assert_non_null(strstr(outcome.error, "/log: it is of another user, in a folder that every user can write"));
+    char *text = read_file(file, NULL);
+    assert_string_equal(text, "");
+    free(text);
+    assert_int_equal(chmod(folder, 0700), 0);
+    assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+  }
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
+/* As daemons do. The file of its own gets the number of the log's. 0, or what is wrong. */
+static int closes_all_files(const void *folder)
+{
+  char *variable = variable_for("error", folder), *own = path_in(folder, "own");
+  setenv("HIPMM_LOG", variable, 1);
+  log_line(HIPMM_LOG_ERROR, NULL, "to the file");
+  for (int file = STDERR_FILENO + 1; file < 100; file++) close(file);
+  int file = open(own, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file != STDERR_FILENO + 1) return 1;
+  log_line(HIPMM_LOG_ERROR, NULL, "to standard error");
+  if (hipmm_log_set_file(strchr(variable, '/'))) return 2;
+  log_line(HIPMM_LOG_ERROR, NULL, "to the file again");
+  bool is_own = write(file, "mine", 4) == 4 && !close(file);
+  free(variable);
+  free(own);
+  return is_own ? 0 : 3;
+}
+
+static void writes_into_no_file_of_the_program(void **state)
+{
+  char *folder = new_folder(), *file = path_in(folder, "log"), *own = path_in(folder, "own");
+  (void)state;
+  struct outcome outcome = run_forked(closes_all_files, folder);
+  assert_int_equal(outcome.status, 0);
+  assert_string_equal(outcome.error, "hipmm: error: to standard error\n");
+  char *text = read_file(own, NULL);
+  assert_string_equal(text, "mine");
+  free(text);
+  text = read_file(file, NULL);
+  assert_true(is_stamped(text, "hipmm: error: to the file\n"));
+  assert_true(is_stamped(strchr(text, '\n') + 1, "hipmm: error: to the file again\n"));
+  free(text);
+  free(own);
+  free(file);
+  remove_folder(folder);
+}
+
+/* What the program writes to standard error later is not for the file. */
+static int runs_without_standard_streams(const void *variable)
+{
+  setenv("HIPMM_LOG", variable, 1);
+  close(STDIN_FILENO);
+  close(STDERR_FILENO);
+  log_line(HIPMM_LOG_ERROR, NULL, "one %d", 1);
+  return fcntl(STDIN_FILENO, F_GETFD) < 0 && fcntl(STDERR_FILENO, F_GETFD) < 0 ? 0 : 1;
+}
+
+static void leaves_the_standard_streams_closed(void **state)
+{
+  char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
+  (void)state;
+  assert_int_equal(run_forked(runs_without_standard_streams, variable).status, 0);
+  char *text = read_file(file, NULL);
+  assert_true(is_stamped(text, ONE));
+  free(text);
+  free(file);
+  free(variable);
+  remove_folder(folder);
+}
+
 static int speaks_with_control_characters(const void *variable)
 {
   setenv("HIPMM_LOG", variable, 1);
@@ -384,6 +490,10 @@ int main(void)
       cmocka_unit_test(goes_on_when_the_reader_of_a_pipe_goes),
       cmocka_unit_test(writes_to_standard_error_by_its_name),
       cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
+      cmocka_unit_test(follows_no_link_to_a_folder),
+      cmocka_unit_test(writes_no_file_of_another_user),
+      cmocka_unit_test(writes_into_no_file_of_the_program),
+      cmocka_unit_test(leaves_the_standard_streams_closed),
       cmocka_unit_test(shows_control_characters_as_marks),
       cmocka_unit_test(cuts_long_lines),
       cmocka_unit_test(never_mixes_lines),

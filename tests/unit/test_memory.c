@@ -363,6 +363,43 @@ static void *give_nothing(void *arg, size_t bytes)
   return NULL;
 }
 
+static void *allocate_dirty_memory(void *arg, size_t bytes)
+{
+  (void)arg;
+  return aligned_alloc(4096, bytes);
+}
+
+static void *allocate_askew_memory(void *arg, size_t bytes)
+{
+  char *ptr = allocate_host_memory(arg, bytes + 64);
+  return ptr ? ptr + 64 : NULL;
+}
+
+static void free_dirty_memory(void *arg, void *ptr, size_t bytes)
+{
+  (void)arg, (void)bytes;
+  free(ptr);
+}
+
+static void free_askew_memory(void *arg, void *ptr, size_t bytes)
+{
+  free_host_memory(arg, (char *)ptr - 64, bytes + 64);
+}
+
+/* In a process of its own: what fails, or 0. */
+static int refuses_functions_that_give_other_memory(const void *unused)
+{
+  (void)unused;
+  struct host_memory memory = {.bytes = 0};
+  struct hipmm_host_allocator dirty = {sizeof dirty, allocate_dirty_memory, free_dirty_memory, &memory},
+                              askew = {sizeof askew, allocate_askew_memory, free_askew_memory, &memory};
+  if (hipmm_host_allocator_set(&dirty) != HIPMM_E_ARGUMENT) return 1;
+  if (!strstr(hipmm_last_error_message(), "allocate gave memory that is not zeroed")) return 2;
+  if (hipmm_host_allocator_set(&askew) != HIPMM_E_ARGUMENT) return 3;
+  if (!strstr(hipmm_last_error_message(), "allocate gave memory that is not aligned to 4096 bytes")) return 4;
+  return memory.bytes ? 5 : 0;
+}
+
 /* In a process of its own: what fails, or 0. */
 static int has_host_memory_of_the_program(const void *unused)
 {
@@ -417,17 +454,23 @@ static void refuses_the_host_allocator_s_calls(void **state)
   assert_int_equal(run_forked(refuses_calls_of_the_program_s_allocator, NULL).status, 0);
 }
 
-static void *give_while_cancelled(void *arg, size_t bytes)
+/* Not the main thread, which sets the functions. */
+static void cancel_the_other_thread(void)
 {
+  if (gettid() == getpid()) return;
   pthread_cancel(pthread_self());
   pthread_testcancel();
+}
+
+static void *give_while_cancelled(void *arg, size_t bytes)
+{
+  cancel_the_other_thread();
   return allocate_host_memory(arg, bytes);
 }
 
 static void free_while_cancelled(void *arg, void *ptr, size_t bytes)
 {
-  pthread_cancel(pthread_self());
-  pthread_testcancel();
+  cancel_the_other_thread();
   free_host_memory(arg, ptr, bytes);
 }
 
@@ -447,7 +490,9 @@ static int ends_no_thread_in_the_program_s_allocator(const void *frees)
   pthread_t thread;
   void *result = NULL;
   alarm(20); /* a lock that a thread took with it */
-  if (hipmm_host_allocator_set(&allocator) || pthread_create(&thread, NULL, use_os_memory, NULL)) return 1;
+  if (hipmm_host_allocator_set(&allocator)) return 1;
+  memory.allocations = 0;
+  if (pthread_create(&thread, NULL, use_os_memory, NULL)) return 1;
   if (pthread_join(thread, &result) || result != PTHREAD_CANCELED) return 2;
   if (memory.allocations != 1 || memory.bytes) return 3;
   return hipmm_host_allocator_set(NULL) ? 4 : 0;
@@ -576,6 +621,7 @@ static void needs_no_host_memory_at_once(void **state)
 static void takes_host_memory_from_the_program(void **state)
 {
   (void)state;
+  assert_int_equal(run_forked(refuses_functions_that_give_other_memory, NULL).status, 0);
   assert_int_equal(run_forked(has_host_memory_of_the_program, NULL).status, 0);
 }
 

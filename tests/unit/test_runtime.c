@@ -47,6 +47,7 @@ static int make_folders(void **state)
 {
   (void)state;
   const char *top = getenv("top_builddir");
+  size_t bytes;
   if (mkdir(no_plugins, 0777)) return -1;
   char *no_device = path_in(top ? top : ".", "tests/bad/.libs/no_device.so");
   char *text = path_in(folder, "text.so"), *nvidia = path_in(no_plugins, "nvidia.so");
@@ -55,6 +56,12 @@ static int make_folders(void **state)
   put(no_device, "no_device.so");
   put(plugin_file("software"), "with_devices.so");
   put(plugin_file("device"), "no_hip.so");
+  char *whole = read_file(plugin_file("software"), &bytes), *cut = path_in(folder, "cut.so");
+  char *pipe = path_in(folder, "pipe.so");
+  if (!whole || !write_file(cut, whole, bytes / 4) || mkfifo(pipe, 0600)) return -1;
+  free(whole);
+  free(cut);
+  free(pipe);
   if (!write_file(text, words, sizeof words - 1) || !copy_file(plugin_file("device"), device)) return -1;
   if (!copy_file(text, nvidia) || !copy_file(text, software)) return -1;
   free(no_device);
@@ -169,6 +176,15 @@ static const struct runtime_case cases[] = {
     {.name = "a file that is no library is refused",
      .graph = "{\"runtime\": \"@/text.so\"}",
      .out = "-40 none 0: @/text.so: invalid ELF header\n",
+     .error = ""},
+    {.name = "a pipe is refused, and nobody waits for it",
+     .graph = "{\"runtime\": \"@/pipe.so\"}",
+     .out = "-20 none 0: @/pipe.so: not a regular file\n",
+     .error = ""},
+    {.name = "a library that is cut off is refused before the loader reads beyond its end",
+     .graph = "{}",
+     .variables = {"HIPMM_RUNTIME=@/cut.so"},
+     .out = "-20 none 0: HIPMM_RUNTIME: @/cut.so: the file is cut off: ",
      .error = ""},
     {.name = "a missing file is refused",
      .graph = "{}",

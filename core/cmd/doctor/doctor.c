@@ -52,6 +52,7 @@ static void doctor_answer_and_exit(const struct doctor *doctor, const struct pro
   struct probe_context context = {.device = (int)doctor->device};
   int n_devices = 0;
   setenv("HIPMM_LOG", "off", 1);
+  setenv("HIPMM_PUBLISH", "0", 1);    /* the file would be left behind */
   dup2(STDERR_FILENO, STDOUT_FILENO); /* what the runtime prints is no result */
   if (source_initialise(&doctor->source) || hipmm_device_count(&n_devices)) {
     snprintf(answer.found, sizeof answer.found, "%s", hipmm_last_error_message());

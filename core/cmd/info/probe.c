@@ -95,6 +95,7 @@ static json_t *probe_find(const struct source *source)
 static void probe_answer_and_exit(const struct source *source, const char *runtime, int pipe_end)
 {
   setenv("HIPMM_LOG", "off", 1);
+  setenv("HIPMM_PUBLISH", "0", 1); /* the file would be left behind */
   setenv("HIPMM_RUNTIME", runtime, 1);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   json_t *found = probe_find(source);

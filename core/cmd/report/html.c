@@ -146,13 +146,14 @@ static int html_compare_addresses(const void *one, const void *other)
 static size_t html_merge(const struct block *const *sorted, size_t n, uint64_t gap, uint64_t (*ranges)[2])
 {
   size_t n_ranges = 0;
-  uint64_t end = 0;
+  uint64_t end = 0, near;
   for (size_t i = 0; i < n; i++) {
     uint64_t from = sorted[i]->address & -(uint64_t)HTML_GAP, to;
     if (__builtin_add_overflow(sorted[i]->address, sorted[i]->bytes + HTML_GAP - 1, &to)) to = UINT64_MAX;
     to &= -(uint64_t)HTML_GAP;
     if (to <= from) to = from + HTML_GAP - 1;
-    if (!n_ranges || from > end + gap) {
+    if (__builtin_add_overflow(end, gap, &near)) near = UINT64_MAX;
+    if (!n_ranges || from > near) {
       n_ranges++;
       if (n_ranges <= HTML_MOST_RANGES) ranges[n_ranges - 1][0] = from;
       end = to;

@@ -2,6 +2,7 @@
 /* export.c: `hipmm export`: the published counters as OpenMetrics text, printed, written into a file for a
  * node exporter's folder, or served to a Prometheus that scrapes. */
 #include "../../base/output_file.h"
+#include "../../base/text.h"
 #include "../cmd.h"
 #include "processes.h"
 
@@ -36,18 +37,20 @@ static const struct export_metric export_metrics[] = {
     {"hipmm_process_info", "gauge", NULL, "A process that publishes its memory", LIVE_COUNTERS},
 };
 
-/* The text of a label's value, with what the format asks to be escaped. */
+/* The text of a label's value, with what the format asks to be escaped. Standard output may be a terminal. */
 static void export_put_value(FILE *file, const char *text)
 {
-  for (; *text; text++)
+  bool is_control;
+  for (size_t n; *text; text += n) {
+    n = text_character(text, &is_control);
+    if (*text == '\\' || *text == '"') putc('\\', file);
     if (*text == '\n')
       fputs("\\n", file);
-    else if ((unsigned char)*text < ' ' || *text == 127)
+    else if (is_control)
       putc('?', file);
-    else {
-      if (*text == '\\' || *text == '"') putc('\\', file);
-      putc(*text, file);
-    }
+    else
+      fwrite(text, 1, n, file);
+  }
 }
 
 static void export_put_label(FILE *file, const char *name, const char *text)
@@ -145,23 +148,41 @@ static int export_write(const char *name)
 
 /* ---- To clients ------------------------------------------------------------------------------------------------ */
 
-static void export_send(int client, const char *text, size_t bytes)
+/* One client at a time is served, and the others wait. */
+struct export_client {
+  int socket;
+  int64_t deadline_ns; /* of its whole request, and then of the whole answer */
+};
+
+/* Waits until the client has sent something (POLLIN), or takes something (POLLOUT). False: not before the deadline. */
+static bool export_await(const struct export_client *client, short events)
 {
-  while (bytes > 0) {
-    ssize_t sent = send(client, text, bytes, MSG_NOSIGNAL);
-    if (sent <= 0) return;
+  struct pollfd end = {.fd = client->socket, .events = events};
+  for (;;) {
+    int64_t left_ms = (client->deadline_ns - cmd_now_ns()) / 1000000;
+    int n = left_ms > 0 ? poll(&end, 1, (int)left_ms) : 0;
+    if (n >= 0 || errno != EINTR) return n > 0;
+  }
+}
+
+static void export_send(const struct export_client *client, const char *text, size_t bytes)
+{
+  while (bytes > 0 && export_await(client, POLLOUT)) {
+    ssize_t sent = send(client->socket, text, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent <= 0 && errno != EAGAIN && errno != EINTR) return;
+    if (sent <= 0) continue;
     text += sent;
     bytes -= (size_t)sent;
   }
 }
 
-/* Reads the request to the end of its head, of a client that sends it soon. False: it does not. */
-static bool export_receive(int client, char *request, size_t request_bytes)
+/* Reads the request to the end of its head. False: there is none before the deadline. */
+static bool export_receive(const struct export_client *client, char *request, size_t request_bytes)
 {
   size_t used = 0;
-  struct pollfd input = {.fd = client, .events = POLLIN};
-  while (used + 1 < request_bytes && poll(&input, 1, EXPORT_PATIENCE_MS) > 0) {
-    ssize_t got = recv(client, request + used, request_bytes - 1 - used, 0);
+  while (used + 1 < request_bytes && export_await(client, POLLIN)) {
+    ssize_t got = recv(client->socket, request + used, request_bytes - 1 - used, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (got <= 0) return false;
     used += (size_t)got;
     request[used] = '\0';
@@ -170,13 +191,13 @@ static bool export_receive(int client, char *request, size_t request_bytes)
   return false;
 }
 
-static void export_answer(int client)
+static void export_answer(int socket)
 {
   char request[EXPORT_REQUEST], head[256], *body = NULL;
-  const struct timeval patience = {.tv_sec = EXPORT_PATIENCE_MS / 1000};
+  const int64_t patience_ns = EXPORT_PATIENCE_MS * INT64_C(1000000);
+  struct export_client client = {socket, cmd_now_ns() + patience_ns};
   size_t bytes = 0;
-  setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  if (!export_receive(client, request, sizeof request)) return;
+  if (!export_receive(&client, request, sizeof request)) return;
   bool is_known = strncmp(request, "GET /metrics", 12) == 0 || strncmp(request, "GET / ", 6) == 0;
   FILE *file = open_memstream(&body, &bytes);
   if (!file) return;
@@ -189,8 +210,9 @@ static void export_answer(int client)
       snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
                is_known ? "200 OK" : "404 Not Found",
                is_known ? "application/openmetrics-text; version=1.0.0; charset=utf-8" : "text/plain", bytes);
-  export_send(client, head, (size_t)length);
-  if (strncmp(request, "HEAD", 4) != 0) export_send(client, body, bytes);
+  client.deadline_ns = cmd_now_ns() + patience_ns;
+  export_send(&client, head, (size_t)length);
+  if (strncmp(request, "HEAD", 4) != 0) export_send(&client, body, bytes);
   free(body);
 }
 

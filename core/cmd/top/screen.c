@@ -49,9 +49,10 @@ static void screen_note_row(struct screen *screen, const struct live_file *proce
   struct screen_memory *memory = screen_memory_of(screen, process->process, row->path);
   if (!memory) memory = screen_new_memory(screen, process->process, row->path);
   if (!memory) return;
-  int64_t allocations = row->counters[LIVE_TOTAL_BLOCKS], passed = process->updated_ns - memory->at_ns;
+  int64_t allocations = row->counters[LIVE_TOTAL_BLOCKS];
+  double passed = (double)process->updated_ns - (double)memory->at_ns; /* numbers of another process: they may be any */
   if (allocations != LIVE_UNKNOWN && memory->allocations != LIVE_UNKNOWN && passed > 0)
-    memory->rate = (double)(allocations - memory->allocations) * 1e9 / (double)passed;
+    memory->rate = ((double)allocations - (double)memory->allocations) * 1e9 / passed;
   memory->allocations = allocations;
   memory->at_ns = process->updated_ns;
   if (memory->n_held == SCREEN_HISTORY)

@@ -102,7 +102,8 @@ static int64_t rmm_time(struct csv_field field, struct rmm_clock *clock)
   const int64_t half_day = INT64_C(43200000000000);
   int64_t time;
   if (!rmm_read_time(field, &time)) return TRACE_NO_TIME;
-  if (clock->day + time < clock->last - half_day) clock->day += 2 * half_day;
+  bool is_later_day = clock->day + time < clock->last - half_day;
+  if (is_later_day && clock->day < INT64_MAX / 2) clock->day += 2 * half_day;
   clock->last = clock->day + time;
   return clock->last;
 }

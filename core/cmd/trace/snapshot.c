@@ -35,6 +35,7 @@ struct snapshot {
   struct pointer_map stacks; /* place of the frames to number */
   struct stack_texts texts;
   size_t n_devices, n_before, n_unknown;
+  size_t looks; /* at entries of lists, that are left: a file has fewer, each of which is looked at twice */
 };
 
 /* ---- Call stacks ----------------------------------------------------------------------------------------------- */
@@ -141,6 +142,15 @@ static bool snapshot_is_allocator_event(const struct tree_value *action)
   return false;
 }
 
+/* A pickle may have one list in many places, and such lists in others: it is damaged where that makes more entries than the
+ * file has bytes. */
+static bool snapshot_may_look(struct snapshot *snapshot)
+{
+  if (!snapshot->looks) return false;
+  snapshot->looks--;
+  return true;
+}
+
 /* False: no event of a program. */
 static bool snapshot_read_event(struct snapshot *snapshot, const struct tree_value *entry, struct snapshot_event *event)
 {
@@ -173,6 +183,7 @@ static bool snapshot_read_trace(struct snapshot *snapshot, const struct tree_val
   size_t unknown = snapshot->n_unknown;
   int64_t order = TRACE_NO_TIME;
   for (const struct tree_item *item = trace->first; item; item = item->next) {
+    if (!snapshot_may_look(snapshot)) return false;
     if (!snapshot_read_event(snapshot, item->value, &event)) continue;
     if (takes_events) {
       if (event.row.nanoseconds > order) order = event.row.nanoseconds;
@@ -197,6 +208,7 @@ static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_v
   uint64_t address = (uint64_t)tree_get_number(segment, "address", 0);
   uint64_t stream = (uint64_t)tree_get_number(segment, "stream", 0);
   for (const struct tree_item *item = blocks ? blocks->first : NULL; item; item = item->next) {
+    if (!snapshot_may_look(snapshot)) return false;
     const struct tree_value *block = item->value, *frames = tree_get(block, "frames", TREE_LIST);
     const struct tree_value *history = tree_get(block, "history", TREE_LIST);
     uint64_t size = (uint64_t)tree_get_number(block, "size", 0);
@@ -304,11 +316,15 @@ static void *snapshot_open(struct trace_lines *lines, char *message, size_t mess
     return NULL;
   }
   const struct tree_value *root = snapshot_parse(snapshot, bytes, message, message_bytes);
+  snapshot->looks = bytes < SIZE_MAX / 2 ? 2 * bytes : SIZE_MAX;
   bool good = root && snapshot_read(snapshot, tree_get(root, "device_traces", TREE_LIST),
                                     tree_get(root, "segments", TREE_LIST));
   pointer_map_clear(&snapshot->live);
   if (good) return snapshot;
-  if (root) snprintf(message, message_bytes, "out of memory while reading it");
+  if (root)
+    snprintf(message, message_bytes, "%s",
+             snapshot->looks ? "out of memory while reading it"
+                             : "is damaged: its lists are in each other, and have more entries than it has bytes");
   snapshot_close(snapshot);
   return NULL;
 }

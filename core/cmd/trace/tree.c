@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TREE_BLOCK_BYTES = 1 << 16 };
+/* A map is searched up to so many keys; those that are known have some dozen. */
+enum { TREE_BLOCK_BYTES = 1 << 16, TREE_MOST_KEYS = 256 };
 
 struct tree_block {
   struct tree_block *next;
@@ -89,7 +90,8 @@ bool tree_text_is(const struct tree_value *value, const char *text)
 const struct tree_value *tree_get(const struct tree_value *map, const char *key, enum tree_kind kind)
 {
   if (!map || map->kind != TREE_MAP) return NULL;
-  for (const struct tree_item *item = map->first; item; item = item->next)
+  const struct tree_item *item = map->first;
+  for (unsigned i = 0; item && i < TREE_MOST_KEYS; i++, item = item->next)
     if (tree_text_is(item->key, key)) return item->value->kind == kind ? item->value : NULL;
   return NULL;
 }

@@ -6,7 +6,6 @@
  * The capacity of a device is a count of bytes, and does not depend on where blocks lie: when no hole fits, another arena
  * is mapped. So a device never runs out of memory through fragmentation, like a GPU that maps pages behind addresses. A
  * heap never uses an offset of its file twice as physical memory, and never waits. */
-#include "../../../core/base/output_file.h"
 #include "internal.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,13 +74,20 @@ bool software_file_is_ours(int fd)
   return length > 0 && strncmp(target, "/memfd:" HEAP_FILE_NAME, sizeof "/memfd:" HEAP_FILE_NAME - 1) == 0;
 }
 
+int software_heap_file(const struct software_heap *heap)
+{
+  return heap->fd > 0 && output_file_is(heap->fd, &heap->identity) ? heap->fd : -1;
+}
+
 bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out)
 {
   if (heap->fd == 0) {
     int fd = software_file_create();
     if (fd < 0) return false;
     heap->fd = fd;
+    if (!output_file_identify(fd, &heap->identity)) return false;
   }
+  if (software_heap_file(heap) < 0) return false;
   if (bytes > FILE_LIMIT || heap->file_end > FILE_LIMIT - bytes) return false;
   uint64_t end = heap->file_end + bytes;
   if (end > heap->file_bytes) {
@@ -97,7 +103,7 @@ bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *of
 void software_heap_discard(struct software_heap *heap, uint64_t offset, size_t bytes)
 {
   /* If it fails the pages stay committed, which costs memory and is no error of the caller. */
-  (void)!fallocate(heap->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+  (void)!fallocate(software_heap_file(heap), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
 }
 
 static void heap_insert(struct software_heap *heap, struct software_block *block)
@@ -144,7 +150,8 @@ bool software_heap_locate(uintptr_t address, struct software_file_range *range_o
   const struct software_arena *arena = (struct software_arena *)address_tree_holding(software.arenas, address);
   if (!arena || arena->heap->device < 0) return false;
   size_t before = address - arena->by_address.major;
-  *range_out = (struct software_file_range){arena->heap->fd, arena->offset + before, arena->by_address.minor - before};
+  *range_out = (struct software_file_range){software_heap_file(arena->heap), arena->offset + before,
+                                            arena->by_address.minor - before};
   return true;
 }
 
@@ -236,7 +243,7 @@ void software_heap_close(struct software_heap *heap)
     free(block);
   }
   while (heap->arenas) heap_drop_arena(heap, heap->arenas);
-  if (heap->fd > 0) close(heap->fd);
+  if (software_heap_file(heap) >= 0) close(heap->fd);
   *heap = (struct software_heap){.device = heap->device};
 }
 

@@ -5,6 +5,7 @@
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_STATE_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_STATE_H
 
+#include "../../../core/base/output_file.h"
 #include "../../common/address_tree.h"
 #include "calls.h"
 #include "software.h"
@@ -237,8 +238,9 @@ struct software_event {
 
 /* A memfd, and the parts of it that are mapped and cut into blocks (see heap.c). */
 struct software_heap {
-  int device; /* to whose capacity it is charged; -1: to that of the host */
-  int fd;     /* 0 until first used */
+  int device;                           /* to whose capacity it is charged; -1: to that of the host */
+  int fd;                               /* 0 until first used */
+  struct output_file_identity identity; /* of the file: the program may close it */
   uint64_t file_end, file_bytes;
   struct address_tree_node *free_by_size, *free_by_address;
   struct software_arena *arenas;

@@ -41,6 +41,8 @@ struct software_block *software_heap_allocate(struct software_heap *heap, size_t
 void software_heap_free(struct software_heap *heap, struct software_block *block);
 /* Unmaps everything. No block may be allocated. */
 void software_heap_close(struct software_heap *heap);
+/* The descriptor of the heap's file; -1 if there is none, or the program has closed it. */
+int software_heap_file(const struct software_heap *heap);
 /* New file space, not charged; false if there is none. discard returns its pages to the system. */
 bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out);
 void software_heap_discard(struct software_heap *heap, uint64_t offset, size_t bytes);

@@ -4,9 +4,12 @@
 #include "device.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* ---- Failures: the functions of libc that the device calls, by the linker's --wrap ---- */
 
@@ -184,6 +187,41 @@ static void a_limit_of_files_does_not_end_the_program(void **state)
   assert_ok(hipMemRelease(handle));
 }
 
+/* Puts the file in the place of all files of the device, as a program does that closes all files. */
+static void take_place_of_files(int own)
+{
+  char link[64], target[64];
+  int n = 0;
+  for (int file = STDERR_FILENO + 1; file < 200; file++) {
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, target, sizeof target);
+    if (length <= 0 || strncmp(target, "/memfd:hipmm-software", strlen("/memfd:hipmm-software")) != 0) continue;
+    assert_int_equal(dup2(own, file), file);
+    n++;
+  }
+  assert_int_not_equal(n, 0);
+}
+
+static void writes_into_no_file_of_the_program(void **state)
+{
+  enum { BYTES = 4 * MIB };
+  char name[] = "/tmp/hipmm-own-XXXXXX", *content = malloc(2 * (size_t)BYTES);
+  void *memory;
+  int own = mkstemp(name);
+  (void)state;
+  assert_int_equal(unlink(name), 0);
+  memset(content, 7, BYTES);
+  assert_int_equal(write(own, content, BYTES), BYTES);
+  assert_ok(hipMalloc(&memory, BYTES));
+  take_place_of_files(own);
+  assert_ok(hipFree(memory));                                       /* would punch a hole */
+  assert_hip(hipMalloc(&memory, 2048u * MIB), hipErrorOutOfMemory); /* would make it longer */
+  assert_int_equal(pread(own, content + BYTES, BYTES + 1, 0), BYTES);
+  assert_memory_equal(content, content + BYTES, BYTES);
+  free(content);
+  close(own);
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -196,6 +234,7 @@ int main(void)
       {"memory is unmapped whatever is left", memory_is_unmapped_whatever_is_left, start_threads, finish, NULL},
       {"a limit of files does not end the program", a_limit_of_files_does_not_end_the_program, start_threads, finish,
        NULL},
+      {"writes into no file of the program", writes_into_no_file_of_the_program, start_threads, finish, NULL},
   };
   return cmocka_run_group_tests_name("software: no host memory", tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ namespace detail
 
 inline std::string default_log_filename()
 {
-  const char *name = std::getenv("RMM_DEBUG_LOG_FILE");
+  const char *name = ::secure_getenv("RMM_DEBUG_LOG_FILE");
   return name ? name : "rmm_log.txt";
 }
 

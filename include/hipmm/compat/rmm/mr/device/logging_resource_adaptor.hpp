@@ -80,7 +80,7 @@ public:
   /* What the environment variable RMM_LOG_FILE says; logic_error without it. */
   [[nodiscard]] static std::string get_default_filename()
   {
-    const char *name = std::getenv("RMM_LOG_FILE");
+    const char *name = ::secure_getenv("RMM_LOG_FILE");
     RMM_EXPECTS(name != nullptr, "RMM logging requested without an explicit file name, but RMM_LOG_FILE is unset");
     return name;
   }
