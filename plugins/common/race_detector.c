@@ -300,7 +300,8 @@ void races_summarise(void)
   char text[400];
   int cancel = cancel_forbid();
   if (races_count() && races_try_lock()) {
-    bool is_wanted = !is_told && race_report_summary(text, sizeof text);
+    bool is_wanted = !is_told;
+    if (is_wanted) race_report_summary(text, sizeof text);
     is_told = true;
     pthread_mutex_unlock(&lock);
     if (is_wanted) dprintf(STDERR_FILENO, "%s\n", text);

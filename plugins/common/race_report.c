@@ -128,7 +128,6 @@ static void race_report_write_site(struct race_writer *writer, const char *label
 {
   char stream[64];
   uintptr_t handle = (uintptr_t)site->stream;
-  if (!site->call) return;
   if (handle <= 1)
     snprintf(stream, sizeof stream, "the default stream");
   else if (handle == 2)
@@ -211,16 +210,14 @@ const char *race_report_text(size_t index, const char **kind_out)
   return texts[index].text ? texts[index].text : "";
 }
 
-bool race_report_summary(char *text, size_t bytes)
+void race_report_summary(char *text, size_t bytes)
 {
   char seen[40] = "once";
   size_t n = 0, used = 0, n_seen = atomic_load(&n_found);
   for (int kind = 0; kind < RACE_KINDS; kind++) n += found_of_kind[kind];
-  if (!n) return false;
   if (n_seen > 1) snprintf(seen, sizeof seen, "%zu times", n_seen);
   used += (size_t)snprintf(text, bytes, "hipmm: races: %zu found, seen %s:", n, seen);
   for (int kind = 0; kind < RACE_KINDS && used < bytes; kind++)
     if (found_of_kind[kind])
       used += (size_t)snprintf(text + used, bytes - used, " %s %zu", kinds[kind].word, found_of_kind[kind]);
-  return true;
 }

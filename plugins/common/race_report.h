@@ -45,7 +45,7 @@ size_t race_report_count(void); /* without the lock too */
 /* In a forked child: the reports are the parent's. */
 void race_report_forget(void);
 const char *race_report_text(size_t index, const char **kind_out);
-/* One line of how many reports of each kind there are; false if there are none. */
-_Bool race_report_summary(char *text, size_t bytes);
+/* One line of how many reports of each kind there are. */
+void race_report_summary(char *text, size_t bytes);
 
 #endif

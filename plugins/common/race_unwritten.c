@@ -53,7 +53,6 @@ void race_unwritten_remove(struct race_unwritten *unwritten, size_t start, size_
     race_unwritten_erase(unwritten, i);
     if (part.end > end) race_unwritten_insert(unwritten, i, (struct race_part){end, part.end});
     if (part.start < start) race_unwritten_insert(unwritten, i, (struct race_part){part.start, start});
-    if (part.end > end) return;
     if (part.start < start) i++;
   }
 }

@@ -8,6 +8,7 @@
 #include <hipmm/stream.h>
 #include <hipmm/torch.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,12 +50,24 @@ static void start(const char *graph)
   n_seen = count_reports();
 }
 
+/* Both call stacks begin where the program calls, and not within hipmm or the detector. */
+static void assert_begins_in_program(const char *text)
+{
+  for (const char *site = strstr(text, "\n  now: "); site; site = strstr(site + 1, "\n  before: ")) {
+    char frame[1000] = "";
+    sscanf(site + 1, "%*[^\n]\n%999[^\n]", frame);
+    assert_null(strstr(frame, "/libhipmm.so"));
+    assert_null(strstr(frame, "/software.so"));
+  }
+}
+
 /* One report since the start, of this kind, that has all these parts. */
 static void assert_found(const char *kind, const char *const *parts)
 {
   const char *found = "nothing", *text = reports()(n_seen, &found);
   assert_string_equal(found, kind);
   for (; *parts; parts++) assert_contains(text, *parts);
+  assert_begins_in_program(text);
   if (reports()(n_seen + 1, NULL)) print_error("a second report: %s", reports()(n_seen + 1, NULL));
   assert_int_equal(count_reports(), n_seen + 1);
 }

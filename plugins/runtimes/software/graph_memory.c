@@ -124,13 +124,11 @@ static struct graph_memory_block *graph_memory_new_block(int device, size_t byte
   struct graph_memory_block *memory = pool ? calloc(1, sizeof *memory) : NULL;
   if (!memory) return NULL;
   memory->pool = pool;
-  for (struct software_pool_block *idle = NULL; (idle = software_pool_next_idle(pool, bytes, idle));) {
-    if (!software_pool_block_is_ready(idle)) continue;
-    software_pool_cut(pool, idle, bytes);
-    memory->block = idle;
-    break;
-  }
-  if (!memory->block) memory->block = software_pool_reserve(pool, bytes);
+  memory->block = software_pool_next_idle(pool, bytes, NULL); /* all that used it has executed */
+  if (memory->block)
+    software_pool_cut(pool, memory->block, bytes);
+  else
+    memory->block = software_pool_reserve(pool, bytes);
   if (!memory->block) {
     free(memory);
     return NULL;

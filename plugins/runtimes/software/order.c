@@ -49,7 +49,7 @@ static void order_raise(struct software_order *order, const struct software_queu
 void software_order_learn(struct software_queue *queue, const struct software_marker *marker)
 {
   const struct software_order *known = queue->order, *added = marker->order;
-  if (!marker->queue || marker->queue == queue || order_sequence(known, marker->queue) >= marker->sequence) return;
+  if (marker->queue == queue || order_sequence(known, marker->queue) >= marker->sequence) return;
   struct software_order *order = malloc(sizeof *order + ORDER_MOST_ENTRIES * sizeof *order->entries);
   if (!order) return;
   order->references = 1;
@@ -99,7 +99,6 @@ static bool order_is_implied(const struct software_queue *queue, const struct so
 
 bool software_order_is_after(const struct software_queue *queue, const struct software_marker *marker)
 {
-  if (!marker->queue) return false;
   return marker->queue == queue || order_sequence(queue->order, marker->queue) >= marker->sequence ||
          order_is_implied(queue, marker);
 }

@@ -63,10 +63,8 @@ static bool physical_back(struct software_physical *physical, bool is_shareable)
 {
   if (!is_shareable)
     return software_heap_extend(&software.devices[physical->device].heap, physical->bytes, &physical->offset);
-  int fd = software_file_create();
-  if (fd < 0) return false;
-  physical->fd = fd;
-  return output_file_truncate(fd, (off_t)physical->bytes) == 0;
+  physical->fd = software_file_create();
+  return physical->fd > 0 && output_file_truncate(physical->fd, (off_t)physical->bytes) == 0;
 }
 
 void software_physical_free_if_unused(struct software_physical *physical)

@@ -7,7 +7,7 @@
  * empty, which saves a switch of threads. With the stepped scheduler it waits like every other operation. */
 static bool submit_runs_at_once(const struct software_queue *queue)
 {
-  if (software.config.scheduler != SOFTWARE_THREADS || queue->head != queue->tail) return false;
+  if (queue->head != queue->tail) return false;
   enum software_operation_kind kind = queue->head->kind;
   bool moves_no_data = kind == SOFTWARE_RECORD || kind == SOFTWARE_WAIT || kind == SOFTWARE_ALLOC_VISIBLE ||
                        kind == SOFTWARE_FREE_VISIBLE;

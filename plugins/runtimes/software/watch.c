@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* watch.c: tells the race detector (plugins/common/race_detector.h) of operations, waits and memory, if
- * "check_streams" is on. Called by submit.c, event.c, stream.c and the tables of memory. An operation is reported to
- * the detector when it is submitted, so the result does not depend on when the scheduler runs it. */
+/* watch.c: tells the race detector (plugins/common/race_detector.h) of operations, waits and memory. Unless
+ * "check_streams" is on, the detector takes no note of it. Called by submit.c, event.c, stream.c and the tables of memory. An
+ * operation is reported to the detector when it is submitted, so the result does not depend on when the scheduler runs it. */
 #include "watch.h"
 
 struct race_stream software_watch_stream(const struct software_queue *queue)
@@ -43,7 +43,6 @@ static void watch_memory(const struct race_stream *stream, const struct software
 
 void software_watch_submitted(const struct software_queue *queue, const struct software_operation *operation)
 {
-  if (!races_are_on()) return;
   const struct race_stream stream = software_watch_stream(queue);
   switch (operation->kind) {
   case SOFTWARE_COPY:
@@ -58,46 +57,44 @@ void software_watch_submitted(const struct software_queue *queue, const struct s
 
 void software_watch_wait(const struct software_queue *queue, const struct software_marker *marker)
 {
-  if (!races_are_on()) return;
   const struct race_stream stream = software_watch_stream(queue);
   races_wait(&stream, marker);
 }
 
 void software_watch_marker_over(const struct software_marker *marker)
 {
-  if (races_are_on()) races_host_after_event(marker);
+  races_host_after_event(marker);
 }
 
 void software_watch_host_runs(const struct software_operation *operation)
 {
-  if (races_are_on()) races_host_after_event(operation);
+  races_host_after_event(operation);
 }
 
 void software_watch_host_end(const struct software_operation *operation)
 {
-  if (races_are_on()) races_end_event(operation);
+  races_end_event(operation);
 }
 
 void software_watch_marker_end(const struct software_marker *marker)
 {
-  if (races_are_on()) races_end_event(marker);
+  races_end_event(marker);
 }
 
 void software_watch_queue_over(const struct software_queue *queue)
 {
-  if (!races_are_on()) return;
   const struct race_stream stream = software_watch_stream(queue);
   races_host_after_stream(&stream);
 }
 
 void software_watch_queue_end(const struct software_queue *queue)
 {
-  if (races_are_on()) races_end_stream(queue);
+  races_end_stream(queue);
 }
 
 void software_watch_device_over(int device)
 {
-  if (races_are_on()) races_host_after_device(device);
+  races_host_after_device(device);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------------------------- */
@@ -105,7 +102,7 @@ void software_watch_device_over(int device)
 /* Of the device itself: what a program or another process has is not. */
 static bool watch_is_own(const struct software_allocation *allocation)
 {
-  return races_are_on() && allocation->kind != SOFTWARE_REGISTERED && allocation->kind != SOFTWARE_OPENED;
+  return allocation->kind != SOFTWARE_REGISTERED && allocation->kind != SOFTWARE_OPENED;
 }
 
 void software_watch_gave(const struct software_allocation *allocation)
@@ -125,7 +122,6 @@ void software_watch_shared(const struct software_allocation *allocation)
 
 void software_watch_mapped(uintptr_t start, size_t bytes, bool is_mapped)
 {
-  if (!races_are_on()) return;
   if (is_mapped)
     races_driver_gave((void *)start, bytes);
   else

@@ -2,42 +2,14 @@
 /* device.c: the helpers of device.h. */
 #include "device.h"
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-const char *name_of(hipError_t error)
+void assert_error(hipError_t error, hipError_t wanted, const char *call, const char *file, int line)
 {
-  static const struct {
-    hipError_t error;
-    const char *name;
-  } names[] = {
-      {hipSuccess, "hipSuccess"},
-      {hipErrorInvalidValue, "hipErrorInvalidValue"},
-      {hipErrorOutOfMemory, "hipErrorOutOfMemory"},
-      {hipErrorNotInitialized, "hipErrorNotInitialized"},
-      {hipErrorInvalidDevicePointer, "hipErrorInvalidDevicePointer"},
-      {hipErrorNotFound, "hipErrorNotFound"},
-      {hipErrorUnsupportedLimit, "hipErrorUnsupportedLimit"},
-      {hipErrorInvalidMemcpyDirection, "hipErrorInvalidMemcpyDirection"},
-      {hipErrorInvalidDevice, "hipErrorInvalidDevice"},
-      {hipErrorInvalidContext, "hipErrorInvalidContext"},
-      {hipErrorMapFailed, "hipErrorMapFailed"},
-      {hipErrorInvalidHandle, "hipErrorInvalidHandle"},
-      {hipErrorNotReady, "hipErrorNotReady"},
-      {hipErrorIllegalAddress, "hipErrorIllegalAddress"},
-      {hipErrorPeerAccessUnsupported, "hipErrorPeerAccessUnsupported"},
-      {hipErrorPeerAccessAlreadyEnabled, "hipErrorPeerAccessAlreadyEnabled"},
-      {hipErrorPeerAccessNotEnabled, "hipErrorPeerAccessNotEnabled"},
-      {hipErrorHostMemoryAlreadyRegistered, "hipErrorHostMemoryAlreadyRegistered"},
-      {hipErrorHostMemoryNotRegistered, "hipErrorHostMemoryNotRegistered"},
-      {hipErrorNotSupported, "hipErrorNotSupported"},
-      {hipErrorUnknown, "hipErrorUnknown"},
-  };
-  static char number[32];
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (names[i].error == error) return names[i].name;
-  snprintf(number, sizeof number, "error %d", (int)error);
-  return number;
+  if (error == wanted) return;
+  print_error("%s: %s (%d), not %s (%d)\n", call, software_error_name(error), (int)error, software_error_name(wanted),
+              (int)wanted);
+  _fail(file, line);
 }
 
 struct software_config small_config(enum software_scheduler scheduler)

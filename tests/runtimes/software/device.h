@@ -17,11 +17,9 @@
 #define MIB ((size_t)1 << 20)
 
 /* `call` returned `error`. */
-#define assert_hip(call, error) assert_string_equal(name_of(call), name_of(error))
+#define assert_hip(call, error) assert_error(call, error, #call, __FILE__, __LINE__)
 #define assert_ok(call)         assert_hip(call, hipSuccess)
-
-/* The name of a code, without counting a call. */
-const char *name_of(hipError_t error);
+void assert_error(hipError_t error, hipError_t wanted, const char *call, const char *file, int line);
 
 /* Setups of tests: two devices of 64 MiB, with the defaults otherwise. Stepped draws its seed from HIPMM_TEST_SEED. */
 int start_threads(void **state);

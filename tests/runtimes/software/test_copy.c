@@ -82,6 +82,9 @@ static void wrong_rows_are_refused(void **state)
   assert_hip(hipMemset2D(memory, 9, 0, 10, 3), hipErrorInvalidValue);
   assert_hip(hipMemset2D(NULL, 10, 0, 10, 3), hipErrorInvalidValue);
   assert_hip(hipMemset2D(memory, 46, 0, 10, 3), hipErrorInvalidValue);
+  assert_hip(hipMemset2D(memory, (size_t)1 << 62, 0, 10, 5),
+             hipErrorInvalidValue); /* the rows go once around all addresses */
+  assert_hip(hipMemcpy2D(memory, (size_t)1 << 62, local, 10, 10, 5, hipMemcpyHostToDevice), hipErrorInvalidValue);
   assert_ok(hipMemcpy2D(memory, 10, local, 10, 10, 0, hipMemcpyHostToDevice));
   assert_ok(hipMemcpy2D(memory, 10, local, 10, 0, 10, hipMemcpyHostToDevice));
   assert_ok(hipMemset2D(memory, 45, 0, 10, 3)); /* the last row needs no rest */
@@ -325,6 +328,8 @@ static void fills_write_whole_values(void **state)
   assert_hip(hipMemsetD16(memory, 0, 52), hipErrorInvalidValue);
   assert_hip(hipMemsetD32(memory, 0, 26), hipErrorInvalidValue);
   assert_hip(hipMemsetD32(memory, 0, SIZE_MAX / 2), hipErrorInvalidValue);
+  assert_hip(hipMemsetD32(memory, 0, SIZE_MAX / 4 + 2),
+             hipErrorInvalidValue); /* 4 bytes, if all addresses are passed */
   assert_ok(hipMemset(memory, 0, 0));
   assert_ok(hipFree(memory));
 }

@@ -356,12 +356,16 @@ static void what_the_device_lacks_is_not_supported(void **state)
   restart(&config);
   void *memory = NULL;
   hipMemPool_t pool;
+  const hipMemPoolProps managed = {.allocType = (hipMemAllocationType)2, .location = {hipMemLocationTypeDevice, 0}};
   assert_hip(hipMallocManaged(&memory, 10, hipMemAttachGlobal), hipErrorNotSupported);
   assert_hip(hipMallocAsync(&memory, 10, NULL), hipErrorNotSupported);
   assert_hip(hipFreeAsync(memory, NULL), hipErrorNotSupported);
   assert_hip(hipDeviceGetDefaultMemPool(&pool, 0), hipErrorNotSupported);
   assert_hip(hipMemAddressReserve(&memory, 2 * MIB, 0, NULL, 0), hipErrorNotSupported);
   assert_null(memory);
+  config.memory_pools = true;
+  restart(&config);
+  assert_hip(hipMemPoolCreate(&pool, &managed), hipErrorNotSupported);
 }
 
 static void devices_that_do_not_exist_are_refused(void **state)
@@ -384,6 +388,7 @@ static void devices_that_do_not_exist_are_refused(void **state)
     assert_hip(hipDeviceCanAccessPeer(&value, 0, wrong[i]), hipErrorInvalidDevice);
     assert_hip(hipDeviceEnablePeerAccess(wrong[i], 0), hipErrorInvalidDevice);
     assert_hip(hipDeviceGetMemPool(&pool, wrong[i]), hipErrorInvalidValue);
+    assert_int_equal(hipmm_software_faults(wrong[i]), 0);
   }
   assert_ok(hipGetDevice(&value));
   assert_int_equal(value, 0);
@@ -410,6 +415,7 @@ static void missing_outputs_are_refused(void **state)
   assert_hip(hipGetDeviceProperties(NULL, 0), hipErrorInvalidValue);
   assert_hip(hipDeviceGetAttribute(NULL, hipDeviceAttributeWarpSize, 0), hipErrorInvalidValue);
   assert_hip(hipDeviceCanAccessPeer(NULL, 0, 1), hipErrorInvalidValue);
+  assert_hip(hipDeviceGetMemPool(NULL, 0), hipErrorInvalidValue);
   int value;
   assert_hip(hipDeviceGetAttribute(&value, (hipDeviceAttribute_t)9998, 0), hipErrorInvalidValue);
 }
@@ -462,9 +468,12 @@ static void a_device_reset_takes_all_of_that_device(void **state)
   hipEvent_t event;
   void *pooled;
   size_t free_bytes, total_bytes;
+  hipMemGenericAllocationHandle_t other_handle;
+  hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned, .location = {hipMemLocationTypeDevice, 1}};
   assert_ok(hipSetDevice(1));
   char *other = allocate(100);
   assert_ok(hipStreamCreate(&other_stream));
+  assert_ok(hipMemCreate(&other_handle, 2 * MIB, &properties, 0));
   assert_ok(hipSetDevice(0));
   char *memory = allocate(MIB);
   assert_ok(hipStreamCreate(&stream));
@@ -479,6 +488,7 @@ static void a_device_reset_takes_all_of_that_device(void **state)
   assert_int_equal(free_bytes, total_bytes);
   assert_ok(hipStreamSynchronize(other_stream));
   assert_ok(hipStreamDestroy(other_stream));
+  assert_ok(hipMemRelease(other_handle));
   assert_ok(hipFree(other));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_exhausted.c: the software device when the host has no memory, or no thread, left: a call fails as a whole, nothing of it
- * runs, and the same call then succeeds. */
+/* test_exhausted.c: the software device when the host has no memory, no thread, no file or no space left: a call fails as a
+ * whole, nothing of it runs, and the same call then succeeds. */
 #include "device.h"
 
 #include <errno.h>
@@ -9,11 +9,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
+
+extern const struct hipmm_plugin software_LTX_hipmm_plugin;
 
 /* ---- Failures: the functions of libc that the device calls, by the linker's --wrap ---- */
 
 static _Thread_local int until_failure; /* calls of this thread; 0: none fails */
+static void *wanted_address;            /* of the next mapping; NULL: any */
 
 static bool fails_now(void)
 {
@@ -23,15 +27,19 @@ static bool fails_now(void)
 void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+ssize_t __real_pwrite(int fd, const void *buffer, size_t bytes, off_t offset);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+ssize_t __wrap_pwrite(int fd, const void *buffer, size_t bytes, off_t offset);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 
 void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-  if (!fails_now()) return __real_mmap(address, bytes, protection, flags, fd, offset);
+  if (!fails_now()) return __real_mmap(address ? address : wanted_address, bytes, protection, flags, fd, offset);
   errno = ENOMEM;
   return MAP_FAILED;
 }
@@ -44,6 +52,18 @@ void *__wrap_malloc(size_t bytes)
 void *__wrap_calloc(size_t n, size_t bytes)
 {
   return fails_now() ? NULL : __real_calloc(n, bytes);
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+  return fails_now() ? NULL : __real_realloc(memory, bytes);
+}
+
+ssize_t __wrap_pwrite(int fd, const void *buffer, size_t bytes, off_t offset)
+{
+  if (!fails_now()) return __real_pwrite(fd, buffer, bytes, offset);
+  errno = ENOSPC;
+  return -1;
 }
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
@@ -65,6 +85,36 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     until_failure = 0;                                               \
     n_failed_;                                                       \
   })
+
+/* The same, and each success that has a failed step behind it is undone: up to a call without one, which stays. */
+#define FAIL_ALL_STEPS(call, undo)                         \
+  ({                                                       \
+    int n_failed_ = 0;                                     \
+    for (int step_ = 1;; step_++) {                        \
+      until_failure = step_;                               \
+      hipError_t error_ = (call);                          \
+      bool has_failed_ = until_failure == 0;               \
+      until_failure = 0;                                   \
+      if (error_) assert_true(has_failed_);                \
+      if (error_) assert_hip(error_, hipErrorOutOfMemory); \
+      if (!error_ && !has_failed_) break;                  \
+      if (!error_) assert_ok(undo);                        \
+      n_failed_ += error_ != hipSuccess;                   \
+    }                                                      \
+    n_failed_;                                             \
+  })
+
+/* While the process can have no other file, `call` fails with `error`. */
+#define FAIL_WITHOUT_FILES(call, error)                      \
+  do {                                                       \
+    struct rlimit before_;                                   \
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before_), 0); \
+    struct rlimit none_ = {0, before_.rlim_max};             \
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none_), 0);   \
+    hipError_t error_ = (call);                              \
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before_), 0); \
+    assert_hip(error_, error);                               \
+  } while (0)
 
 /* ---- Tests ---- */
 
@@ -222,6 +272,695 @@ static void writes_into_no_file_of_the_program(void **state)
   close(own);
 }
 
+/* ---- Calls that give or take memory ---- */
+
+static void memory_is_given_whole_or_not_at_all(void **state)
+{
+  (void)state;
+  int steps = 0;
+  size_t pitch, before = free_bytes();
+  void *memory;
+  hipStream_t stream = create_stream();
+  for (int i = 0; i < 2; i++) { /* with and without an arena to cut the block from */
+    steps += FAIL_ALL_STEPS(hipMalloc(&memory, 10000), hipFree(memory));
+    assert_ok(hipFree(memory));
+  }
+  steps += FAIL_ALL_STEPS(hipMallocPitch(&memory, &pitch, 1000, 10), hipFree(memory));
+  assert_ok(hipFree(memory));
+  steps += FAIL_ALL_STEPS(hipMallocManaged(&memory, 10000, hipMemAttachGlobal), hipFree(memory));
+  assert_ok(hipFree(memory));
+  for (int i = 0; i < 2; i++) { /* a new block of the pool, and an idle one */
+    steps += FAIL_ALL_STEPS(hipMallocAsync(&memory, 10000, stream), hipFree(memory));
+    steps += FAIL_EACH_STEP(hipFreeAsync(memory, stream));
+  }
+  assert_in_range(steps, 6, 100);
+  assert_ok(hipStreamSynchronize(stream));
+  assert_ok(hipStreamDestroy(stream));
+  assert_int_equal(free_bytes(), before);
+}
+
+static void pages_are_advised_whole_or_not_at_all(void **state)
+{
+  (void)state;
+  enum { PAGE = 4096 };
+  char *memory;
+  int first, second, runs = 0;
+  assert_ok(hipLaunchHostFunc(NULL, count_up, &runs)); /* so that the default stream has its thread */
+  assert_ok(hipStreamSynchronize(NULL));
+  assert_ok(hipMallocManaged((void **)&memory, 4 * PAGE, hipMemAttachGlobal));
+  assert_in_range(FAIL_EACH_STEP(hipMemAdvise(memory + PAGE, PAGE, hipMemAdviseSetReadMostly, 0)), 2, 3);
+  /* The operation, and a range that ends behind the page; one ends before it already. */
+  assert_int_equal(FAIL_EACH_STEP(hipMemPrefetchAsync(memory + 2 * PAGE, PAGE, 0, NULL)), 2);
+  for (int page = 0; page < 4; page++) {
+    char *start = memory + page * PAGE;
+    assert_ok(hipMemRangeGetAttribute(&first, sizeof first, hipMemRangeAttributeReadMostly, start, PAGE));
+    assert_ok(hipMemRangeGetAttribute(&second, sizeof second, hipMemRangeAttributeLastPrefetchLocation, start, PAGE));
+    assert_int_equal(first, page == 1);
+    assert_int_equal(second, page == 2 ? 0 : hipInvalidDeviceId);
+  }
+  assert_ok(hipFree(memory));
+}
+
+static void addresses_are_reserved_or_not(void **state)
+{
+  (void)state;
+  void *start;
+  assert_in_range(FAIL_ALL_STEPS(hipMemAddressReserve(&start, 2 * MIB, 0, NULL, 0), hipMemAddressFree(start, 2 * MIB)),
+                  2, 3);
+  assert_ok(hipMemAddressFree(start, 2 * MIB));
+}
+
+static void pageable_memory_is_copied_or_not(void **state)
+{
+  (void)state;
+  char *memory = allocate(1000), source[1000];
+  hipStream_t stream = create_stream();
+  memset(source, 5, sizeof source);
+  assert_in_range(FAIL_EACH_STEP(hipMemcpyAsync(memory, source, 1000, hipMemcpyHostToDevice, stream)), 2, 4);
+  memset(source, 6, sizeof source);
+  assert_ok(hipStreamSynchronize(stream));
+  assert_true(is_filled(memory, 5, 1000));
+  assert_ok(hipStreamDestroy(stream));
+  assert_ok(hipFree(memory));
+}
+
+static void a_failure_is_scheduled_or_not(void **state)
+{
+  (void)state;
+  until_failure = 1;
+  assert_false(hipmm_software_fail("hipMalloc", 1, 0));
+  until_failure = 0;
+  assert_ok(hipFree(allocate(10)));
+  assert_true(hipmm_software_fail("hipMalloc", 1, 0));
+  hipmm_software_fail_none();
+}
+
+static enum hipmm_status accept_status(const struct hipmm_services *services, enum hipmm_status status,
+                                       const char *option, const char *format, ...)
+{
+  (void)services, (void)option, (void)format;
+  return status;
+}
+
+static void options_come_into_force_or_not(void **state)
+{
+  (void)state;
+  void *self = NULL;
+  uint64_t count = 0;
+  const char *const items[] = {"hipMalloc:1", "hipMalloc:2"};
+  struct hipmm_services services = {.struct_size = sizeof services, .device = -1, .fail = accept_status};
+  struct software_options options = {.devices = 0};
+  software_environment_default(software_option_table, SOFTWARE_N_OPTIONS, &options);
+  options.devices = 3;
+  options.fail = (struct hipmm_strings){.items = items, .count = 2};
+  for (int step = 1; step <= 2; step++) { /* at the one failure, and at the other */
+    until_failure = step;
+    assert_int_equal(software_LTX_hipmm_plugin.create(&services, &options, NULL, 0, &self), HIPMM_E_OUT_OF_MEMORY);
+    assert_int_equal(until_failure, 0);
+    assert_null(self);
+    assert_int_equal(software.config.devices, 2);
+  }
+  assert_ok(hipFree(allocate(10))); /* no failure is left */
+  assert_int_equal(software_LTX_hipmm_plugin.create(&services, &options, NULL, 0, &self), HIPMM_OK);
+  assert_int_equal(software.config.devices, 3);
+  assert_true(hipmm_software_live(0, &count, NULL));
+  assert_int_equal(count, 0);
+}
+
+/* Work spans neighbouring mappings, and not neighbouring reservations, of which each has its own life. */
+static void reservations_side_by_side_stay_apart(void **state)
+{
+  (void)state;
+  enum { BYTES = 2 << 20 };
+  const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                           .location = {hipMemLocationTypeDevice, 0}};
+  const hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
+  hipMemGenericAllocationHandle_t handles[2];
+  char *starts[2], *space = mmap(NULL, 8 * BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(space, MAP_FAILED);
+  assert_int_equal(munmap(space, 8 * BYTES), 0);
+  wanted_address = space + (BYTES - (uintptr_t)space % BYTES) % BYTES;
+  for (int i = 0; i < 2; i++) {
+    hipError_t error = hipMemAddressReserve((void **)&starts[i], BYTES, 0, NULL, 0);
+    wanted_address = i ? NULL : (char *)wanted_address + BYTES;
+    assert_ok(error);
+    assert_ok(hipMemCreate(&handles[i], BYTES, &properties, 0));
+    assert_ok(hipMemMap(starts[i], BYTES, 0, handles[i], 0));
+    assert_ok(hipMemSetAccess(starts[i], BYTES, &access, 1));
+  }
+  assert_ptr_equal(starts[1], starts[0] + BYTES);
+  assert_hip(hipMemset(starts[0] + BYTES - 1, 1, 2), hipErrorInvalidValue);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(hipMemset(starts[i], 1, BYTES));
+    assert_ok(hipDeviceSynchronize());
+    assert_ok(hipMemUnmap(starts[i], BYTES));
+    assert_ok(hipMemRelease(handles[i]));
+    assert_ok(hipMemAddressFree(starts[i], BYTES));
+  }
+}
+
+/* ---- Handles ---- */
+
+/* A kind of object: it has a handle, and a handle of a new chunk needs memory. */
+struct kind {
+  hipError_t (*create)(void **object);
+  hipError_t (*destroy)(void *object);
+};
+
+static hipGraph_t shared_graph;
+static int shared_fd;
+
+static hipError_t create_an_event(void **object)
+{
+  return hipEventCreate((hipEvent_t *)object);
+}
+
+static hipError_t destroy_an_event(void *object)
+{
+  return hipEventDestroy(object);
+}
+
+static hipError_t create_a_stream(void **object)
+{
+  return hipStreamCreate((hipStream_t *)object);
+}
+
+static hipError_t destroy_a_stream(void *object)
+{
+  return hipStreamDestroy(object);
+}
+
+static hipError_t create_a_pool(void **object)
+{
+  hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned, .location = {hipMemLocationTypeDevice, 0}};
+  return hipMemPoolCreate((hipMemPool_t *)object, &properties);
+}
+
+static hipError_t destroy_a_pool(void *object)
+{
+  return hipMemPoolDestroy(object);
+}
+
+static hipError_t create_a_graph(void **object)
+{
+  return hipGraphCreate((hipGraph_t *)object, 0);
+}
+
+static hipError_t destroy_a_graph(void *object)
+{
+  return hipGraphDestroy(object);
+}
+
+static hipError_t create_a_node(void **object)
+{
+  return hipGraphAddEmptyNode((hipGraphNode_t *)object, shared_graph, NULL, 0);
+}
+
+static hipError_t destroy_no_node(void *object)
+{
+  (void)object; /* its graph destroys it */
+  return hipSuccess;
+}
+
+static hipError_t create_an_instance(void **object)
+{
+  return hipGraphInstantiate((hipGraphExec_t *)object, shared_graph, NULL, NULL, 0);
+}
+
+static hipError_t destroy_an_instance(void *object)
+{
+  return hipGraphExecDestroy(object);
+}
+
+static hipError_t create_physical_memory(void **object)
+{
+  return hipMemImportFromShareableHandle((hipMemGenericAllocationHandle_t *)object, (void *)(intptr_t)shared_fd,
+                                         hipMemHandleTypePosixFileDescriptor);
+}
+
+static hipError_t destroy_physical_memory(void *object)
+{
+  return hipMemRelease(object);
+}
+
+static void share_physical_memory(void)
+{
+  const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                           .requestedHandleType = hipMemHandleTypePosixFileDescriptor,
+                                           .location = {hipMemLocationTypeDevice, 0}};
+  hipMemGenericAllocationHandle_t handle;
+  assert_ok(hipMemCreate(&handle, 2 * MIB, &properties, 0));
+  assert_ok(hipMemExportToShareableHandle(&shared_fd, handle, hipMemHandleTypePosixFileDescriptor, 0));
+  assert_ok(hipMemRelease(handle));
+}
+
+static void each_handle_is_given_or_not(void **state)
+{
+  enum { N = 200 }; /* more than two chunks have */
+  static const struct kind kinds[] = {{create_an_event, destroy_an_event},
+                                      {create_a_stream, destroy_a_stream},
+                                      {create_a_pool, destroy_a_pool},
+                                      {create_a_graph, destroy_a_graph},
+                                      {create_an_instance, destroy_an_instance},
+                                      {create_a_node, destroy_no_node},
+                                      {create_physical_memory, destroy_physical_memory}};
+  (void)state;
+  assert_ok(hipGraphCreate(&shared_graph, 0));
+  share_physical_memory();
+  for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+    void *objects[N];
+    int steps = 0;
+    for (int i = 0; i < N; i++)
+      steps += FAIL_ALL_STEPS(kinds[kind].create(&objects[i]), kinds[kind].destroy(objects[i]));
+    assert_true(steps > 0);
+    for (int i = 0; i < N; i++) assert_ok(kinds[kind].destroy(objects[i]));
+  }
+  close(shared_fd);
+  assert_ok(hipGraphDestroy(shared_graph));
+}
+
+/* The pools that a device makes for itself: there is no handle left when one is asked for first. */
+static size_t take_all_pools(hipMemPool_t *pools, size_t most)
+{
+  size_t n = 0;
+  while (n < most && (until_failure = 1, create_a_pool((void **)&pools[n]) == hipSuccess)) n++;
+  until_failure = 0;
+  assert_true(n < most);
+  return n;
+}
+
+static void a_devices_own_pools_are_there_or_not(void **state)
+{
+  enum { MOST = 5000 };
+  static hipMemPool_t pools[MOST];
+  (void)state;
+  uint64_t used;
+  void *memory;
+  hipMemPool_t pool;
+  size_t n = take_all_pools(pools, MOST);
+  assert_in_range(FAIL_EACH_STEP(hipDeviceGetDefaultMemPool(&pool, 0)), 1, 1);
+  n += take_all_pools(pools + n, MOST - n);
+  assert_in_range(FAIL_EACH_STEP(hipDeviceGetGraphMemAttribute(0, (hipGraphMemAttributeType)0, &used)), 1, 1);
+  assert_int_equal(used, 0);
+  n += take_all_pools(pools + n, MOST - n);
+  assert_ok(hipSetDevice(1));
+  hipStream_t stream = create_stream();
+  assert_in_range(FAIL_ALL_STEPS(hipMallocAsync(&memory, 10000, stream), hipFree(memory)), 1, 10);
+  assert_ok(hipFree(memory));
+  assert_ok(hipStreamDestroy(stream));
+  for (size_t i = 0; i < n; i++) assert_ok(hipMemPoolDestroy(pools[i]));
+}
+
+struct own_stream {
+  char *memory;
+  int device, n_failed;
+  hipError_t error;
+};
+
+static void *work_on_own_stream(void *argument)
+{
+  struct own_stream *own = argument;
+  (void)!hipSetDevice(own->device);
+  while (until_failure = own->n_failed + 1, own->error = hipMemsetAsync(own->memory, 4, 1000, hipStreamPerThread),
+         own->error == hipErrorOutOfMemory)
+    own->n_failed++;
+  until_failure = 0;
+  if (own->error == hipSuccess) own->error = hipStreamSynchronize(hipStreamPerThread);
+  return NULL;
+}
+
+/* Also those of a thread and of a device. The streams before take the queues that earlier tests left. */
+static void default_streams_are_there_or_not(void **state)
+{
+  (void)state;
+  enum { N = 500 };
+  static hipStream_t streams[N];
+  size_t n = 0;
+  pthread_t thread;
+  struct software_config config = software.config;
+  bool has_threads = config.scheduler == SOFTWARE_THREADS;
+  int device = has_threads ? 1 : 2; /* one that no test used before */
+  config.devices = 3;
+  restart(&config);
+  while (n < N && (until_failure = 1, create_a_stream((void **)&streams[n]) == hipSuccess)) n++;
+  until_failure = 0;
+  assert_true(n < N);
+  assert_ok(hipSetDevice(device));
+  struct own_stream own = {.memory = allocate(1000), .device = device};
+  assert_in_range(FAIL_EACH_STEP(hipMemsetAsync(own.memory, 5, 1000, NULL)), 2, 5);
+  assert_ok(hipStreamSynchronize(NULL));
+  assert_true(is_filled(own.memory, 5, 1000));
+  assert_int_equal(pthread_create(&thread, NULL, work_on_own_stream, &own), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  assert_hip(own.error, hipSuccess);
+  assert_in_range(own.n_failed, has_threads ? 3 : 2, 6);
+  assert_true(is_filled(own.memory, 4, 1000));
+  assert_ok(hipFree(own.memory));
+  for (size_t i = 0; i < n; i++) assert_ok(hipStreamDestroy(streams[i]));
+}
+
+/* ---- Graphs ---- */
+
+static void *given; /* memory of a capture */
+static char *plain;
+static int n_runs;
+
+static hipError_t capture_an_allocation(hipStream_t stream)
+{
+  return hipMallocAsync(&given, 10000, stream);
+}
+
+static hipError_t capture_an_allocation_and_a_free(hipStream_t stream)
+{
+  hipError_t error = hipMallocAsync(&given, 10000, stream);
+  return error == hipSuccess ? hipFreeAsync(given, stream) : error;
+}
+
+static hipError_t capture_a_fill(hipStream_t stream)
+{
+  return hipMemsetAsync(plain, 1, 1000, stream);
+}
+
+static hipError_t capture_a_fork(hipStream_t stream)
+{
+  hipEvent_t event = NULL;
+  hipError_t error = hipMemsetAsync(plain, 1, 1000, stream);
+  if (error == hipSuccess) error = hipEventCreate(&event);
+  if (error == hipSuccess) error = hipEventRecord(event, stream);
+  if (error == hipSuccess) error = hipStreamWaitEvent(stream, event, 0);
+  if (event) (void)!hipEventDestroy(event);
+  return error;
+}
+
+/* The steps of the call count, and not those around it. */
+static hipError_t capture(hipStream_t stream, hipError_t (*call)(hipStream_t))
+{
+  hipGraph_t graph;
+  int steps = until_failure;
+  until_failure = 0;
+  assert_ok(hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed));
+  until_failure = steps;
+  hipError_t error = call(stream);
+  steps = until_failure;
+  until_failure = 0;
+  hipError_t ended = hipStreamEndCapture(stream, &graph);
+  assert_true(error != hipSuccess || ended == hipSuccess);
+  if (ended == hipSuccess) assert_ok(hipGraphDestroy(graph));
+  until_failure = steps;
+  return error;
+}
+
+static hipError_t begin_capture(hipStream_t stream)
+{
+  return hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed);
+}
+
+static hipError_t end_capture(hipStream_t stream)
+{
+  hipGraph_t graph;
+  hipError_t error = hipStreamEndCapture(stream, &graph);
+  return error == hipSuccess ? hipGraphDestroy(graph) : error;
+}
+
+static void a_capture_takes_a_call_or_not(void **state)
+{
+  (void)state;
+  hipError_t (*const calls[])(hipStream_t) = {capture_an_allocation, capture_an_allocation_and_a_free, capture_a_fill,
+                                              capture_a_fork};
+  hipStream_t stream = create_stream();
+  plain = allocate(1000);
+  assert_in_range(FAIL_ALL_STEPS(begin_capture(stream), end_capture(stream)), 1, 2);
+  assert_ok(end_capture(stream));
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    assert_in_range(FAIL_ALL_STEPS(capture(stream, calls[i]), hipSuccess), 2, 20);
+  assert_ok(hipFree(plain));
+  assert_ok(hipStreamDestroy(stream));
+}
+
+/* Each kind of node; the last is a graph within a graph. */
+static hipError_t add_node(int kind, hipGraph_t graph, hipGraphNode_t *node, hipGraphNode_t after)
+{
+  hipMemAllocNodeParams memory = {.bytesize = 10000};
+  memory.poolProps.allocType = hipMemAllocationTypePinned;
+  memory.poolProps.location.type = hipMemLocationTypeDevice;
+  const hipMemsetParams fill = {.dst = plain, .elementSize = 1, .width = 1000, .height = 1};
+  const hipHostNodeParams host = {.fn = count_up, .userData = &n_runs};
+  switch (kind) {
+  case 0: return hipGraphAddMemAllocNode(node, graph, &after, 1, &memory);
+  case 1: return hipGraphAddMemcpyNode1D(node, graph, &after, 1, plain, plain + 500, 500, hipMemcpyDeviceToDevice);
+  case 2: return hipGraphAddMemsetNode(node, graph, &after, 1, &fill);
+  case 3: return hipGraphAddHostNode(node, graph, &after, 1, &host);
+  case 4: return hipGraphAddChildGraphNode(node, graph, &after, 1, shared_graph);
+  default: return hipGraphAddEmptyNode(node, graph, &after, 1);
+  }
+}
+
+/* A graph with a host function that runs twice, once in a graph within it. */
+static hipGraph_t create_nested_graph(void)
+{
+  hipGraph_t inner, graph;
+  hipGraphNode_t first, second;
+  const hipHostNodeParams host = {.fn = count_up, .userData = &n_runs};
+  assert_ok(hipGraphCreate(&inner, 0));
+  assert_ok(hipGraphCreate(&graph, 0));
+  assert_ok(hipGraphAddHostNode(&first, inner, NULL, 0, &host));
+  assert_ok(hipGraphAddHostNode(&first, graph, NULL, 0, &host));
+  assert_ok(hipGraphAddChildGraphNode(&second, graph, &first, 1, inner));
+  assert_ok(hipGraphDestroy(inner));
+  return graph;
+}
+
+static void a_node_is_added_whole_or_not_at_all(void **state)
+{
+  enum { KINDS = 6 };
+  (void)state;
+  hipGraph_t graph;
+  hipGraphNode_t nodes[KINDS], first;
+  hipGraphExec_t instance;
+  size_t count;
+  shared_graph = create_nested_graph();
+  plain = allocate(1000);
+  assert_ok(hipGraphCreate(&graph, 0));
+  assert_ok(hipGraphAddEmptyNode(&first, graph, NULL, 0));
+  for (int kind = 0; kind < KINDS; kind++) /* with no step that fails in secret, as a dependency would be missing */
+    assert_in_range(FAIL_ALL_STEPS(add_node(kind, graph, &nodes[kind], first), hipErrorUnknown), 3, 40);
+  assert_in_range(FAIL_EACH_STEP(hipGraphAddDependencies(graph, &nodes[3], &nodes[4], 1)), 1, 1);
+  assert_ok(hipGraphGetNodes(graph, NULL, &count));
+  assert_int_equal(count, KINDS + 1);
+  assert_in_range(FAIL_ALL_STEPS(hipGraphInstantiate(&instance, graph, NULL, NULL, 0), hipGraphExecDestroy(instance)),
+                  10, 50);
+  n_runs = 0;
+  hipStream_t stream = create_stream();
+  assert_ok(hipGraphLaunch(instance, stream));
+  assert_ok(hipStreamSynchronize(stream));
+  assert_int_equal(n_runs, 3);
+  assert_ok(hipGraphExecDestroy(instance));
+  assert_ok(hipStreamDestroy(stream));
+  assert_ok(hipGraphDestroy(graph));
+  assert_ok(hipGraphDestroy(shared_graph));
+  assert_ok(hipFree(plain));
+  hipmm_software_reset(); /* the memory of the graph, which no node frees */
+}
+
+static void a_node_that_frees_is_added_or_not(void **state)
+{
+  (void)state;
+  hipGraph_t graph;
+  hipGraphNode_t node;
+  hipMemAllocNodeParams memory = {.bytesize = 10000};
+  memory.poolProps.allocType = hipMemAllocationTypePinned;
+  memory.poolProps.location.type = hipMemLocationTypeDevice;
+  assert_ok(hipGraphCreate(&graph, 0));
+  assert_ok(hipGraphAddMemAllocNode(&node, graph, NULL, 0, &memory));
+  assert_in_range(FAIL_EACH_STEP(hipGraphAddMemFreeNode(&node, graph, &node, 1, memory.dptr)), 2, 5);
+  assert_ok(hipGraphDestroy(graph));
+}
+
+/* Streams that earlier tests used have their thread. */
+static hipStream_t create_stream_without_thread(void)
+{
+  enum { MOST = 1000 };
+  hipStream_t streams[MOST];
+  int n = 0;
+  do {
+    assert_in_range(n, 0, MOST - 1);
+    streams[n] = create_stream();
+  } while (((struct software_stream *)streams[n++])->queue->has_thread);
+  for (int i = 0; i < n - 1; i++) assert_ok(hipStreamDestroy(streams[i]));
+  return streams[n - 1];
+}
+
+/* Memory that a launch allocated stays until its free is in a stream. */
+static void memory_of_a_graph_is_freed_or_not(void **state)
+{
+  (void)state;
+  char result[4096];
+  void *memory;
+  int runs = 0;
+  hipGraphExec_t instance = new_instance(false, result, &runs, &memory);
+  for (int i = 0; i < 3; i++) {
+    hipStream_t stream = create_stream_without_thread();
+    assert_ok(hipGraphLaunch(instance, NULL));
+    assert_ok(hipStreamSynchronize(NULL));
+    assert_int_equal(FAIL_EACH_STEP(hipFreeAsync(memory, stream)),
+                     software.config.scheduler == SOFTWARE_THREADS ? 2 : 1);
+    assert_ok(hipStreamSynchronize(stream));
+    assert_ok(hipStreamDestroy(stream));
+  }
+  assert_ok(hipGraphExecDestroy(instance));
+}
+
+/* ---- Waiting for memory ---- */
+
+static void nap(void *unused)
+{
+  const struct timespec time = {.tv_nsec = 50000000};
+  (void)unused;
+  nanosleep(&time, NULL);
+}
+
+/* The device is full, and the memory is that of a free which has not executed. If the wait for it cannot be submitted, the call
+ * itself waits. */
+static void a_stream_waits_for_the_memory_it_gets(void **state)
+{
+  (void)state;
+  enum { BYTES = 4 << 20, STEPS = 6 };
+  struct software_config config = software.config;
+  config.memory_bytes = BYTES;
+  restart(&config);
+  hipStream_t first = create_stream();
+  for (int step = 1; step <= STEPS; step++) {
+    hipStream_t stream = create_stream_without_thread();
+    char *memory = allocate_on(first, BYTES), *again = NULL;
+    assert_ok(hipLaunchHostFunc(first, nap, NULL));
+    assert_ok(hipMemsetAsync(memory, 1, BYTES, first));
+    assert_ok(hipFreeAsync(memory, first));
+    until_failure = step;
+    hipError_t error = hipMallocAsync((void **)&again, BYTES, stream);
+    until_failure = 0;
+    if (error != hipSuccess) {
+      assert_hip(error, hipErrorOutOfMemory);
+      assert_ok(hipMallocAsync((void **)&again, BYTES, stream));
+    }
+    assert_ok(hipMemsetAsync(again, 2, BYTES, stream));
+    assert_ok(hipDeviceSynchronize());
+    assert_true(is_filled(again, 2, BYTES));
+    assert_ok(hipFreeAsync(again, stream));
+    assert_ok(hipDeviceSynchronize());
+    assert_ok(hipStreamDestroy(stream));
+  }
+  assert_ok(hipStreamDestroy(first));
+}
+
+/* ---- Work that cannot be done ---- */
+
+/* The host cannot touch the memory, so work needs a buffer, and the file of the memory space. */
+static void work_that_cannot_be_done_is_a_fault(void **state)
+{
+  (void)state;
+  enum { COPY, FILL, FILL_WITHOUT_SPACE, WORKS };
+  struct software_config config = small_config(SOFTWARE_STEPPED);
+  config.no_host_access = true;
+  for (int work = 0; work < WORKS; work++) {
+    void *pinned;
+    restart(&config);
+    char *memory = allocate(1000);
+    assert_ok(hipHostMalloc(&pinned, 1000, 0));
+    if (work == COPY)
+      assert_ok(hipMemcpyAsync(memory, pinned, 1000, hipMemcpyHostToDevice, NULL));
+    else
+      assert_ok(hipMemsetAsync(memory, 1, 1000, NULL));
+    until_failure = work == FILL_WITHOUT_SPACE ? 2 : 1;
+    assert_hip(hipStreamSynchronize(NULL), hipErrorIllegalAddress);
+    assert_int_equal(until_failure, 0);
+    assert_int_equal(hipmm_software_faults(0), 1);
+  }
+}
+
+/* ---- No files ---- */
+
+static hipMemPool_t create_shareable_pool(void)
+{
+  hipMemPool_t pool;
+  hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned,
+                                .handleTypes = hipMemHandleTypePosixFileDescriptor,
+                                .location = {hipMemLocationTypeDevice, 0}};
+  assert_ok(hipMemPoolCreate(&pool, &properties));
+  return pool;
+}
+
+static hipError_t export_pool(hipMemPool_t pool, int *fd)
+{
+  return hipMemPoolExportToShareableHandle(fd, pool, hipMemHandleTypePosixFileDescriptor, 0);
+}
+
+static hipError_t import_pool(hipMemPool_t *pool, int fd)
+{
+  return hipMemPoolImportFromShareableHandle(pool, (void *)(intptr_t)fd, hipMemHandleTypePosixFileDescriptor, 0);
+}
+
+static void a_process_without_another_file_gets_errors(void **state)
+{
+  const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                           .requestedHandleType = hipMemHandleTypePosixFileDescriptor,
+                                           .location = {hipMemLocationTypeDevice, 0}};
+  hipMemGenericAllocationHandle_t handle;
+  hipMemPool_t imported;
+  void *memory;
+  int fd = -1;
+  (void)state;
+  FAIL_WITHOUT_FILES(hipMalloc(&memory, 1000), hipErrorOutOfMemory);
+  assert_ok(hipMalloc(&memory, 1000));
+  assert_ok(hipFree(memory));
+  FAIL_WITHOUT_FILES(hipMemCreate(&handle, 2 * MIB, &properties, 0), hipErrorOutOfMemory);
+  assert_ok(hipMemCreate(&handle, 2 * MIB, &properties, 0));
+  FAIL_WITHOUT_FILES(hipMemExportToShareableHandle(&fd, handle, hipMemHandleTypePosixFileDescriptor, 0),
+                     hipErrorOperatingSystem);
+  assert_ok(hipMemRelease(handle));
+  hipMemPool_t pool = create_shareable_pool();
+  FAIL_WITHOUT_FILES(export_pool(pool, &fd), hipErrorOutOfMemory); /* it has no memory yet */
+  assert_ok(export_pool(pool, &fd));
+  close(fd);
+  FAIL_WITHOUT_FILES(export_pool(pool, &fd), hipErrorOperatingSystem);
+  assert_ok(export_pool(pool, &fd));
+  FAIL_WITHOUT_FILES(import_pool(&imported, fd), hipErrorOperatingSystem);
+  assert_ok(import_pool(&imported, fd));
+  assert_ok(hipMemPoolDestroy(imported));
+  assert_ok(hipMemPoolDestroy(pool));
+  close(fd);
+}
+
+static void a_pointer_is_imported_or_not(void **state)
+{
+  (void)state;
+  int fd;
+  void *memory, *again;
+  hipMemPool_t pool = create_shareable_pool(), imported;
+  hipMemPoolPtrExportData data;
+  hipStream_t stream = create_stream();
+  assert_ok(hipMallocFromPoolAsync(&memory, 1000, pool, stream));
+  assert_ok(hipMemPoolExportPointer(&data, memory));
+  assert_ok(export_pool(pool, &fd));
+  assert_ok(import_pool(&imported, fd));
+  assert_in_range(FAIL_EACH_STEP(hipMemPoolImportPointer(&again, imported, &data)), 2, 2);
+  assert_ok(hipMemsetAsync(memory, 3, 1000, stream));
+  assert_ok(hipStreamSynchronize(stream));
+  assert_true(is_filled(again, 3, 1000));
+  assert_ok(hipFreeAsync(again, stream));
+  assert_ok(hipFreeAsync(memory, stream));
+  assert_ok(hipStreamSynchronize(stream));
+  assert_ok(hipMemPoolDestroy(imported));
+  assert_ok(hipMemPoolDestroy(pool));
+  assert_ok(hipStreamDestroy(stream));
+  close(fd);
+}
+
+#define BOTH(test)                                         \
+  {#test " (threads)", test, start_threads, finish, NULL}, \
+  {                                                        \
+#test " (stepped)", test, start_stepped, finish, NULL  \
+  }
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -235,6 +974,24 @@ int main(void)
       {"a limit of files does not end the program", a_limit_of_files_does_not_end_the_program, start_threads, finish,
        NULL},
       {"writes into no file of the program", writes_into_no_file_of_the_program, start_threads, finish, NULL},
+      BOTH(memory_is_given_whole_or_not_at_all),
+      BOTH(pages_are_advised_whole_or_not_at_all),
+      BOTH(addresses_are_reserved_or_not),
+      BOTH(pageable_memory_is_copied_or_not),
+      BOTH(a_failure_is_scheduled_or_not),
+      {"each handle is given or not", each_handle_is_given_or_not, start_threads, finish, NULL},
+      {"a devices own pools are there or not", a_devices_own_pools_are_there_or_not, start_threads, finish, NULL},
+      BOTH(default_streams_are_there_or_not),
+      BOTH(a_capture_takes_a_call_or_not),
+      BOTH(a_node_is_added_whole_or_not_at_all),
+      BOTH(a_node_that_frees_is_added_or_not),
+      BOTH(memory_of_a_graph_is_freed_or_not),
+      BOTH(a_stream_waits_for_the_memory_it_gets),
+      {"work that cannot be done is a fault", work_that_cannot_be_done_is_a_fault, start_stepped, finish_untidy, NULL},
+      BOTH(a_process_without_another_file_gets_errors),
+      BOTH(a_pointer_is_imported_or_not),
+      BOTH(options_come_into_force_or_not),
+      {"reservations side by side stay apart", reservations_side_by_side_stay_apart, start_threads, finish, NULL},
   };
   return cmocka_run_group_tests_name("software: no host memory", tests, NULL, NULL);
 }

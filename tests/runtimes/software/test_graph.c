@@ -530,6 +530,169 @@ static void a_reset_frees_graphs(void **state)
   assert_int_equal(amount(RESERVED), 0);
 }
 
+/* ---- What is refused ------------------------------------------------------------------------------------------- */
+
+static void nothing_is_added_to_a_capture_that_is_invalid(void **state)
+{
+  (void)state;
+  hipStream_t stream = create_stream(), other = create_stream();
+  hipEvent_t event;
+  hipGraph_t graph;
+  void *refused;
+  char *memory = allocate(100);
+  assert_ok(hipEventCreate(&event));
+  begin(stream);
+  assert_ok(hipEventRecord(event, stream));
+  assert_hip(query(stream), hipErrorStreamCaptureUnsupported);
+  assert_hip(hipStreamWaitEvent(other, event, 0), hipErrorStreamCaptureInvalidated);
+  assert_int_equal(status_of(other), hipStreamCaptureStatusNone);
+  assert_hip(hipEventRecord(event, stream), hipErrorStreamCaptureInvalidated);
+  assert_hip(hipMallocAsync(&refused, 65 * MIB, stream), hipErrorStreamCaptureInvalidated);
+  assert_hip(hipFreeAsync(memory, stream), hipErrorStreamCaptureInvalidated);
+  assert_hip(hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureInvalidated);
+  assert_ok(hipMemset(memory, 1, 100)); /* it was not freed */
+  assert_ok(hipDeviceSynchronize());
+  assert_ok(hipFree(memory));
+  assert_ok(hipEventDestroy(event));
+  assert_ok(hipStreamDestroy(stream));
+  assert_ok(hipStreamDestroy(other));
+}
+
+static void see_nothing(hipStream_t stream, hipError_t status, void *argument)
+{
+  (void)stream, (void)status, (void)argument;
+}
+
+static void wrong_captures_are_refused(void **state)
+{
+  (void)state;
+  int local = 0;
+  hipStream_t stream = create_stream(), wrong = (hipStream_t)&local;
+  hipEvent_t event;
+  hipGraph_t graph = NULL;
+  hipGraphExec_t instance = NULL;
+  hipStreamCaptureStatus status;
+  unsigned long long id = 7;
+  const hipGraphNode_t *nodes = NULL;
+  size_t count = 7;
+  void *memory = allocate(100);
+  assert_ok(hipEventCreate(&event));
+  assert_hip(hipStreamBeginCapture(stream, (hipStreamCaptureMode)3), hipErrorInvalidValue);
+  assert_hip(hipStreamBeginCapture(stream, (hipStreamCaptureMode)-1), hipErrorInvalidValue);
+  assert_hip(hipStreamBeginCapture(wrong, hipStreamCaptureModeGlobal), hipErrorInvalidHandle);
+  assert_hip(hipStreamEndCapture(wrong, &graph), hipErrorInvalidHandle);
+  assert_hip(hipStreamIsCapturing(wrong, &status), hipErrorInvalidHandle);
+  assert_hip(hipStreamIsCapturing(stream, NULL), hipErrorInvalidValue);
+  assert_hip(hipStreamGetCaptureInfo_v2(wrong, &status, &id, &graph, &nodes, &count), hipErrorInvalidHandle);
+  assert_ok(hipStreamGetCaptureInfo_v2(stream, &status, &id, &graph, &nodes, &count));
+  assert_int_equal(status, hipStreamCaptureStatusNone);
+  assert_true(id == 7 && !graph && !nodes && count == 7);
+  begin(stream);
+  assert_hip(hipStreamEndCapture(stream, NULL), hipErrorInvalidValue);
+  assert_hip(hipFreeAsync(memory, stream), hipErrorInvalidValue); /* as it is of no graph */
+  assert_ok(hipStreamGetCaptureInfo_v2(stream, &status, &id, &graph, &nodes, &count));
+  assert_hip(hipGraphInstantiate(&instance, graph, NULL, NULL, 0), hipErrorIllegalState);
+  assert_null(instance);
+  assert_ok(hipEventRecord(event, stream));
+  assert_hip(hipStreamWaitEvent(NULL, event, 0), hipErrorStreamCaptureImplicit);
+  assert_int_equal(status_of(stream), hipStreamCaptureStatusActive);
+  assert_hip(hipStreamAddCallback(stream, see_nothing, NULL, 0), hipErrorStreamCaptureUnsupported);
+  assert_hip(hipStreamEndCapture(stream, &graph), hipErrorStreamCaptureInvalidated);
+  assert_ok(hipFree(memory));
+  assert_ok(hipEventDestroy(event));
+  assert_ok(hipStreamDestroy(stream));
+}
+
+static void wrong_graphs_and_instances_are_refused(void **state)
+{
+  (void)state;
+  int local = 0;
+  size_t count;
+  uint64_t value;
+  hipGraph_t graph, wrong = (hipGraph_t)&local;
+  hipGraphExec_t instance = NULL;
+  hipGraphNode_t node;
+  hipStream_t stream = create_stream();
+  assert_ok(hipGraphCreate(&graph, 0));
+  assert_hip(hipGraphInstantiate(NULL, graph, NULL, NULL, 0), hipErrorInvalidValue);
+  assert_hip(hipGraphInstantiate(&instance, wrong, NULL, NULL, 0), hipErrorInvalidValue);
+  assert_hip(hipGraphInstantiateWithFlags(&instance, graph, 16), hipErrorInvalidValue);
+  assert_null(instance);
+  assert_hip(hipGraphGetNodes(wrong, &node, &count), hipErrorInvalidValue);
+  assert_hip(hipGraphGetNodes(graph, &node, NULL), hipErrorInvalidValue);
+  assert_hip(hipDeviceGetGraphMemAttribute(1000000, (hipGraphMemAttributeType)USED, &value), hipErrorInvalidDevice);
+  assert_hip(hipDeviceGetGraphMemAttribute(0, (hipGraphMemAttributeType)9, &value), hipErrorInvalidValue);
+  assert_hip(hipDeviceGetGraphMemAttribute(0, (hipGraphMemAttributeType)USED, NULL), hipErrorInvalidValue);
+  instance = instantiate(graph);
+  assert_hip(hipGraphLaunch(instance, (hipStream_t)&local), hipErrorInvalidHandle);
+  begin(stream);
+  assert_hip(hipGraphLaunch(instance, stream), hipErrorStreamCaptureUnsupported);
+  assert_ok(hipStreamDestroy(stream));
+  assert_ok(hipGraphExecDestroy(instance));
+  assert_ok(hipGraphDestroy(graph));
+}
+
+/* ---- What a capture leaves alone ------------------------------------------------------------------------------- */
+
+static void another_device_is_waited_for_beside_a_capture(void **state)
+{
+  (void)state;
+  hipStream_t stream = create_stream();
+  hipGraph_t graph;
+  assert_ok(hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed));
+  assert_ok(hipSetDevice(1));
+  assert_ok(hipDeviceSynchronize());
+  assert_ok(hipSetDevice(0));
+  assert_ok(hipStreamEndCapture(stream, &graph));
+  assert_ok(hipGraphDestroy(graph));
+  assert_ok(hipStreamDestroy(stream));
+}
+
+/* The copy runs at a launch only, so the call does not wait for what the stream has. */
+static void a_copy_to_the_host_waits_for_nothing_in_a_capture(void **state)
+{
+  (void)state;
+  hipStream_t stream = create_stream();
+  char *memory = allocate(100), result[100];
+  assert_ok(hipMemsetAsync(memory, 1, 100, stream));
+  begin(stream);
+  assert_ok(hipMemcpyAsync(result, memory, 100, hipMemcpyDeviceToHost, stream));
+  assert_int_equal(hipmm_software_pending(), 1);
+  hipGraphExec_t instance = end(stream);
+  assert_ok(hipGraphExecDestroy(instance));
+  assert_ok(hipDeviceSynchronize());
+  assert_ok(hipFree(memory));
+  assert_ok(hipStreamDestroy(stream));
+}
+
+/* First without a node that it depends on, then with one. */
+static void a_stream_may_join_a_capture_again_and_again(void **state)
+{
+  (void)state;
+  hipStream_t stream = create_stream(), other = create_stream();
+  hipEvent_t event;
+  hipStreamCaptureStatus status;
+  const hipGraphNode_t *nodes;
+  size_t count = 0;
+  char *memory = allocate(100);
+  assert_ok(hipEventCreate(&event));
+  for (size_t n_nodes = 0; n_nodes < 2; n_nodes++) {
+    begin(stream);
+    if (n_nodes) assert_ok(hipMemsetAsync(memory, 1, 100, stream));
+    assert_ok(hipEventRecord(event, stream));
+    for (int i = 0; i < 3; i++) assert_ok(hipStreamWaitEvent(other, event, 0));
+    assert_ok(hipStreamGetCaptureInfo_v2(other, &status, NULL, NULL, &nodes, &count));
+    assert_int_equal(status, hipStreamCaptureStatusActive);
+    assert_int_equal(count, n_nodes);
+    hipGraphExec_t instance = end(stream);
+    assert_ok(hipGraphExecDestroy(instance));
+  }
+  assert_ok(hipEventDestroy(event));
+  assert_ok(hipFree(memory));
+  assert_ok(hipStreamDestroy(stream));
+  assert_ok(hipStreamDestroy(other));
+}
+
 #define BOTH(test)                                         \
   {#test " (threads)", test, start_threads, finish, NULL}, \
   {                                                        \
@@ -556,6 +719,13 @@ int main(void)
       BOTH(captures_do_not_mix),
       BOTH(a_stream_that_captures_can_be_destroyed),
       BOTH(a_reset_frees_graphs),
+      BOTH(nothing_is_added_to_a_capture_that_is_invalid),
+      BOTH(wrong_captures_are_refused),
+      BOTH(wrong_graphs_and_instances_are_refused),
+      BOTH(another_device_is_waited_for_beside_a_capture),
+      {"a copy to the host waits for nothing in a capture", a_copy_to_the_host_waits_for_nothing_in_a_capture,
+       start_stepped, finish, NULL},
+      BOTH(a_stream_may_join_a_capture_again_and_again),
   };
   return cmocka_run_group_tests_name("software: graphs", tests, NULL, NULL);
 }

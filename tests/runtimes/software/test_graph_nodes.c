@@ -94,6 +94,79 @@ static void freed_memory_is_used_again_in_the_graph(void **state)
   assert_ok(hipGraphExecDestroy(instance));
 }
 
+static hipGraphNode_t add_free(hipGraph_t graph, hipGraphNode_t *before, void *memory)
+{
+  hipGraphNode_t node;
+  assert_ok(hipGraphAddMemFreeNode(&node, graph, before, before ? 1 : 0, memory));
+  return node;
+}
+
+/* Memory of a node that depends on `before`. */
+static char *add_memory(hipGraph_t graph, hipGraphNode_t before, int device, size_t bytes)
+{
+  hipGraphNode_t node;
+  hipMemAllocNodeParams memory = memory_params(device, bytes);
+  assert_ok(hipGraphAddMemAllocNode(&node, graph, &before, 1, &memory));
+  return memory.dptr;
+}
+
+/* What fits, once, for the same device, and memory of the graph itself. */
+static void freed_memory_is_used_again_where_it_fits(void **state)
+{
+  (void)state;
+  hipGraphNode_t node;
+  hipGraph_t graph = new_graph(), other = new_graph();
+  hipMemAllocNodeParams memory = memory_params(0, MIB);
+  hipPointerAttribute_t attributes;
+  assert_ok(hipGraphAddMemAllocNode(&node, graph, after_none, &memory));
+  char *first = memory.dptr;
+  node = add_free(graph, &node, first);
+  char *larger = add_memory(graph, node, 0, 2 * MIB);
+  assert_true(larger + 2 * MIB <= first || larger >= first + MIB);
+  assert_ptr_not_equal(add_memory(graph, node, 0, MIB / 2), first);
+  char *far = add_memory(graph, node, 1, MIB);
+  assert_ptr_not_equal(far, first);
+  assert_ok(hipPointerGetAttributes(&attributes, far));
+  assert_int_equal(attributes.device, 1);
+  assert_ptr_equal(add_memory(graph, node, 0, MIB), first);
+  assert_ptr_not_equal(add_memory(graph, node, 0, MIB), first);
+  assert_ok(hipGraphAddEmptyNode(&node, other, after_none));
+  node = add_free(other, &node, larger);
+  assert_ptr_not_equal(add_memory(other, node, 0, 2 * MIB), larger);
+  assert_ok(hipGraphDestroy(other));
+  assert_ok(hipGraphDestroy(graph));
+}
+
+/* It is there from a launch of the one graph to a launch of the other. */
+static void memory_can_be_freed_by_another_graph(void **state)
+{
+  (void)state;
+  hipGraphNode_t node;
+  hipGraph_t giver = new_graph(), taker = new_graph();
+  hipMemAllocNodeParams memory = memory_params(0, 5000);
+  size_t bytes;
+  assert_ok(hipGraphAddMemAllocNode(&node, giver, after_none, &memory));
+  add_free(taker, NULL, memory.dptr);
+  assert_ok(hipMemPtrGetInfo(memory.dptr, &bytes)); /* it can be named still */
+  assert_int_equal(bytes, 5000);
+  hipGraphExec_t gives = finish_graph(giver), takes = finish_graph(taker);
+  hipStream_t stream = create_stream();
+  for (int i = 0; i < 2; i++) {
+    assert_hip(hipGraphLaunch(takes, stream), hipErrorInvalidValue);
+    run(gives);
+    assert_ok(hipMemset(memory.dptr, i, 5000));
+    assert_ok(hipDeviceSynchronize());
+    assert_true(is_filled(memory.dptr, i, 5000));
+    run(takes);
+    assert_hip(hipFreeAsync(memory.dptr, stream), hipErrorInvalidValue);
+  }
+  assert_ok(hipGraphExecDestroy(gives));
+  assert_hip(hipMemPtrGetInfo(memory.dptr, &bytes), hipErrorInvalidValue);
+  assert_hip(hipGraphLaunch(takes, stream), hipErrorInvalidValue); /* its memory is gone for ever */
+  assert_ok(hipGraphExecDestroy(takes));
+  assert_ok(hipStreamDestroy(stream));
+}
+
 /* ---- Order ----------------------------------------------------------------------------------------------------- */
 
 struct step {
@@ -189,6 +262,30 @@ static void a_graph_can_be_a_node(void **state)
   assert_ok(hipFree(two));
 }
 
+static void a_graph_keeps_its_order_as_a_node(void **state)
+{
+  enum { N = 6 };
+  (void)state;
+  hipGraphNode_t nodes[N], node;
+  struct step steps[N];
+  int next;
+  hipGraph_t child = new_graph(), graph = new_graph();
+  for (int i = 0; i < N; i++) {
+    steps[i] = (struct step){&next, -1};
+    nodes[i] = add_step(child, &steps[i]);
+  }
+  assert_ok(hipGraphAddDependencies(child, nodes, nodes + 1, N - 1));
+  assert_ok(hipGraphAddChildGraphNode(&node, graph, after_none, child));
+  assert_ok(hipGraphDestroy(child));
+  hipGraphExec_t instance = finish_graph(graph);
+  for (int launch = 0; launch < 3; launch++) {
+    next = 0;
+    run(instance);
+    for (int i = 0; i < N; i++) assert_int_equal(steps[i].place, i);
+  }
+  assert_ok(hipGraphExecDestroy(instance));
+}
+
 static void memory_cannot_be_in_a_child(void **state)
 {
   (void)state;
@@ -221,7 +318,8 @@ static void copies_have_three_dimensions(void **state)
   part.srcPtr = copy.dstPtr;
   part.dstPtr = make_hipPitchedPtr(result, 4, 4, 2);
   assert_ok(hipGraphAddMemcpyNode(&node, graph, after(node), &part));
-  part.extent.width = 14; /* beyond the row */
+  part.dstPtr = make_hipPitchedPtr(result, 16, 16, 2);
+  part.extent = (struct hipExtent){14, 1, 1}; /* beyond the row, and within the memory */
   assert_hip(hipGraphAddMemcpyNode(&node, graph, after(node), &part), hipErrorInvalidValue);
   copy.extent.height = 2; /* slices with a gap between them */
   assert_hip(hipGraphAddMemcpyNode(&node, graph, after(node), &copy), hipErrorNotSupported);
@@ -261,6 +359,7 @@ static void wrong_arguments_are_refused(void **state)
 {
   (void)state;
   int local;
+  char *plain = allocate(100);
   hipGraphNode_t node, foreign;
   hipGraph_t graph = new_graph(), other = new_graph();
   hipMemAllocNodeParams memory = memory_params(7, 100);
@@ -277,6 +376,9 @@ static void wrong_arguments_are_refused(void **state)
   assert_hip(hipGraphAddMemAllocNode(&node, graph, after_none, NULL), hipErrorInvalidValue);
   assert_hip(hipGraphAddMemFreeNode(&node, graph, after_none, &local), hipErrorInvalidValue);
   assert_hip(hipGraphAddMemFreeNode(&node, graph, after_none, NULL), hipErrorInvalidValue);
+  assert_hip(hipGraphAddMemFreeNode(&node, graph, after_none, plain), hipErrorInvalidValue); /* of no graph */
+  assert_hip(hipGraphAddMemcpyNode1D(&node, graph, after_none, plain, plain + 50, 50, (hipMemcpyKind)77),
+             hipErrorInvalidMemcpyDirection);
   assert_hip(hipGraphAddMemcpyNode1D(&node, graph, after_none, &local, &local, 0, hipMemcpyDefault),
              hipErrorInvalidValue);
   assert_hip(hipGraphAddMemcpyNode1D(&node, graph, after_none, &local, &local, 4, hipMemcpyHostToDevice),
@@ -288,6 +390,7 @@ static void wrong_arguments_are_refused(void **state)
   size_t count;
   assert_ok(hipGraphGetNodes(graph, NULL, &count));
   assert_int_equal(count, 0);
+  assert_ok(hipFree(plain));
   assert_ok(hipGraphDestroy(graph));
   assert_ok(hipGraphDestroy(other));
 }
@@ -306,6 +409,19 @@ static void a_reset_frees_graphs(void **state)
   assert_hip(hipGraphDestroy(child), hipErrorInvalidValue);
 }
 
+static void memory_needs_a_device_with_pools(void **state)
+{
+  (void)state;
+  hipGraphNode_t node;
+  struct software_config config = software.config;
+  config.memory_pools = false;
+  restart(&config);
+  hipGraph_t graph = new_graph();
+  hipMemAllocNodeParams memory = memory_params(0, 100);
+  assert_hip(hipGraphAddMemAllocNode(&node, graph, after_none, &memory), hipErrorNotSupported);
+  assert_ok(hipGraphDestroy(graph));
+}
+
 #define BOTH(test)                                         \
   {#test " (threads)", test, start_threads, finish, NULL}, \
   {                                                        \
@@ -317,13 +433,17 @@ int main(void)
   static const struct CMUnitTest tests[] = {
       BOTH(memory_copies_and_fills_are_nodes),
       BOTH(freed_memory_is_used_again_in_the_graph),
+      BOTH(freed_memory_is_used_again_where_it_fits),
+      BOTH(memory_can_be_freed_by_another_graph),
       BOTH(dependencies_can_be_added_later),
       BOTH(a_graph_can_be_a_node),
+      BOTH(a_graph_keeps_its_order_as_a_node),
       BOTH(memory_cannot_be_in_a_child),
       BOTH(copies_have_three_dimensions),
       BOTH(fills_have_rows),
       BOTH(wrong_arguments_are_refused),
       BOTH(a_reset_frees_graphs),
+      BOTH(memory_needs_a_device_with_pools),
   };
   return cmocka_run_group_tests_name("software: nodes of graphs", tests, NULL, NULL);
 }

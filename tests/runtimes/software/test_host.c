@@ -262,6 +262,13 @@ static void attributes_can_be_asked_for_together(void **state)
   assert_ok(hipFree(memory));
 }
 
+/* Fills the stack of the calls that follow, so that a variable which they leave unset is no pointer. */
+__attribute__((noinline)) static void dirty_stack(void)
+{
+  volatile char bytes[4096];
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)0xA5;
+}
+
 /* The one attribute of a range that HIP has for all memory. */
 static void all_memory_has_a_coherency_mode(void **state)
 {
@@ -279,7 +286,9 @@ static void all_memory_has_a_coherency_mode(void **state)
   assert_int_equal(range_attribute(other, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeCoarseGrain);
   assert_int_equal(range_attribute(managed, hipMemRangeAttributeCoherencyMode), hipMemRangeCoherencyModeFineGrain);
   assert_hip(hipMemRangeGetAttribute(&value, 4, hipMemRangeAttributeReadMostly, memory, 10), hipErrorInvalidValue);
+  dirty_stack();
   assert_hip(hipMemRangeGetAttribute(&value, 4, hipMemRangeAttributeCoherencyMode, memory, 101), hipErrorInvalidValue);
+  dirty_stack();
   assert_hip(hipMemRangeGetAttribute(&value, 4, hipMemRangeAttributeCoherencyMode, local, 10), hipErrorInvalidValue);
   assert_ok(hipFree(memory));
   assert_ok(hipFree(fine));
@@ -304,6 +313,7 @@ static void managed_memory_is_attached_to_streams(void **state)
   assert_hip(hipStreamAttachMemAsync(stream, managed, 50, hipMemAttachSingle), hipErrorInvalidValue);
   assert_hip(hipStreamAttachMemAsync(stream, managed, 0, 7), hipErrorInvalidValue);
   assert_hip(hipStreamAttachMemAsync(stream, NULL, 0, hipMemAttachSingle), hipErrorInvalidValue);
+  dirty_stack();
   assert_hip(hipStreamAttachMemAsync(stream, local, 10, hipMemAttachSingle), hipErrorInvalidValue);
   assert_hip(hipStreamAttachMemAsync(stream, memory, 100, hipMemAttachSingle), hipErrorInvalidValue);
   assert_hip(hipStreamAttachMemAsync((hipStream_t)local, managed, 0, hipMemAttachHost), hipErrorInvalidHandle);
@@ -371,6 +381,8 @@ static void wrong_advice_and_prefetches_are_refused(void **state)
   void *managed;
   int value;
   assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_true(hipmm_software_fail("hipMemRangeGetAttribute", 1, hipErrorNotReady));
+  assert_hip(hipMemRangeGetAttribute(&value, 4, hipMemRangeAttributeReadMostly, managed, 10), hipErrorNotReady);
   assert_hip(hipMemPrefetchAsync(memory, 100, 0, NULL), hipErrorInvalidValue);
   assert_hip(hipMemPrefetchAsync(local, 10, 0, NULL), hipErrorInvalidValue);
   assert_hip(hipMemPrefetchAsync(managed, 101, 0, NULL), hipErrorInvalidValue);
@@ -392,8 +404,11 @@ static void devices_reach_pageable_memory_if_configured(void **state)
   struct software_config config = small_config(SOFTWARE_THREADS);
   config.pageable_memory_access = true;
   restart(&config);
+  char other[100] = "";
   assert_ok(hipMemset(local, 6, 100));
   assert_true(is_filled(local, 6, 100));
+  assert_ok(hipMemcpy(other, local, 100, hipMemcpyDeviceToDevice));
+  assert_true(is_filled(other, 6, 100));
   assert_ok(hipMemPrefetchAsync(local, 100, 0, NULL));
   assert_ok(hipMemAdvise(local, 100, hipMemAdviseSetPreferredLocation, 0));
   assert_ok(hipStreamAttachMemAsync(NULL, local, 100, hipMemAttachHost));
@@ -449,6 +464,21 @@ static void host_memory_of_pools_is_had_back(void **state)
   assert_ok(hipMemPoolDestroy(pool));
 }
 
+/* A prefetch is work of its stream. */
+static void a_prefetch_runs_in_its_stream(void **state)
+{
+  (void)state;
+  void *managed;
+  hipStream_t stream = create_stream();
+  assert_ok(hipMallocManaged(&managed, 100, hipMemAttachGlobal));
+  assert_ok(hipMemPrefetchAsync(managed, 100, 0, stream));
+  assert_int_equal(hipmm_software_pending(), 1);
+  assert_ok(hipStreamSynchronize(stream));
+  assert_int_equal(hipmm_software_pending(), 0);
+  assert_ok(hipFree(managed));
+  assert_ok(hipStreamDestroy(stream));
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -484,6 +514,7 @@ int main(void)
        start_threads, finish, NULL},
       {"devices reach pageable memory if configured (stepped)", devices_reach_pageable_memory_if_configured,
        start_stepped, finish, NULL},
+      {"a prefetch runs in its stream", a_prefetch_runs_in_its_stream, start_stepped, finish, NULL},
   };
   return cmocka_run_group_tests_name("software: host memory", tests, NULL, NULL);
 }

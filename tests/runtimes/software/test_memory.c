@@ -255,6 +255,7 @@ static void rows_have_a_pitch(void **state)
   assert_hip(hipMallocPitch(&memory, NULL, 10, 10), hipErrorInvalidValue);
   assert_hip(hipMallocPitch(&memory, &pitch, SIZE_MAX, 1), hipErrorInvalidValue);
   assert_hip(hipMallocPitch(&memory, &pitch, 1, SIZE_MAX), hipErrorOutOfMemory);
+  assert_hip(hipMallocPitch(&memory, &pitch, 1000, SIZE_MAX / 1024 + 2), hipErrorOutOfMemory);
   assert_hip(hipMallocPitch(&memory, &pitch, MIB, 65), hipErrorOutOfMemory);
   assert_null(memory);
 }

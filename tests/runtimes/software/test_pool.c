@@ -315,6 +315,9 @@ static void what_is_no_pool_is_refused(void **state)
   value = 1;
   assert_hip(hipMemPoolDestroy(pool), hipErrorInvalidValue);
   assert_hip(hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemHigh, &value), hipErrorInvalidValue);
+  assert_hip(hipMemPoolSetAttribute(pool, hipMemPoolAttrReservedMemHigh, &value), hipErrorInvalidValue);
+  assert_hip(hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemHigh, NULL), hipErrorInvalidValue);
+  assert_hip(hipMemPoolSetAttribute(pool, hipMemPoolReuseAllowOpportunistic, NULL), hipErrorInvalidValue);
   assert_hip(hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemCurrent, &value), hipErrorInvalidValue);
   assert_hip(hipMemPoolSetAttribute(pool, (hipMemPoolAttr)99, &value), hipErrorInvalidValue);
   assert_hip(hipMemPoolGetAttribute(pool, (hipMemPoolAttr)99, &value), hipErrorInvalidValue);
@@ -329,6 +332,10 @@ static void what_is_no_pool_is_refused(void **state)
                                  .handleTypes = hipMemHandleTypeWin32,
                                  .location = {hipMemLocationTypeDevice, 0}};
   assert_hip(hipMemPoolCreate(&pool, &properties), hipErrorNotSupported);
+  properties = (hipMemPoolProps){.allocType = (hipMemAllocationType)2, /* managed, which cannot be shared */
+                                 .handleTypes = hipMemHandleTypePosixFileDescriptor,
+                                 .location = {hipMemLocationTypeDevice, 0}};
+  assert_hip(hipMemPoolCreate(&pool, &properties), hipErrorInvalidValue);
 }
 
 static void a_device_uses_the_pool_it_was_given(void **state)
@@ -387,6 +394,8 @@ static void access_is_kept_and_cannot_be_revoked(void **state)
   access.flags = (hipMemAccessFlags)2;
   assert_hip(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidValue);
   assert_hip(hipMemPoolSetAccess(pool, &access, 3), hipErrorInvalidDevice); /* more than there are devices */
+  access = (hipMemAccessDesc){{hipMemLocationTypeInvalid, 1}, hipMemAccessFlagsProtReadWrite};
+  assert_hip(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidValue);
   access = (hipMemAccessDesc){{hipMemLocationTypeDevice, 9}, hipMemAccessFlagsProtRead};
   assert_hip(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidDevice);
   assert_hip(hipMemPoolSetAccess(pool, NULL, 1), hipErrorInvalidValue);
@@ -469,6 +478,27 @@ static void attributes_tell_managed_pools(void **state)
   assert_ok(hipMemPoolDestroy(managed_pool));
 }
 
+/* Beside a global capture, no stream of the process may allocate or free. */
+static void a_capture_forbids_pools_elsewhere(void **state)
+{
+  (void)state;
+  hipStream_t captures = create_stream(), stream = create_stream();
+  hipGraph_t graph;
+  void *memory = allocate_on(stream, 100), *refused = NULL;
+  assert_ok(hipStreamSynchronize(stream));
+  assert_ok(hipStreamBeginCapture(captures, hipStreamCaptureModeGlobal));
+  assert_hip(hipMallocAsync(&refused, 100, stream), hipErrorStreamCaptureUnsupported);
+  assert_null(refused);
+  assert_hip(hipStreamEndCapture(captures, &graph), hipErrorStreamCaptureInvalidated);
+  assert_ok(hipStreamBeginCapture(captures, hipStreamCaptureModeGlobal));
+  assert_hip(hipFreeAsync(memory, stream), hipErrorStreamCaptureUnsupported);
+  assert_hip(hipStreamEndCapture(captures, &graph), hipErrorStreamCaptureInvalidated);
+  assert_ok(hipFreeAsync(memory, stream));
+  assert_ok(hipStreamSynchronize(stream));
+  assert_ok(hipStreamDestroy(captures));
+  assert_ok(hipStreamDestroy(stream));
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -531,6 +561,7 @@ int main(void)
        start_threads, finish, NULL},
       {"random blocks keep their data in stream order (stepped)", random_blocks_keep_their_data_in_stream_order,
        start_stepped, finish, NULL},
+      {"a capture forbids pools elsewhere", a_capture_forbids_pools_elsewhere, start_threads, finish, NULL},
   };
   return cmocka_run_group_tests_name("software: pools", tests, NULL, NULL);
 }

@@ -172,6 +172,9 @@ static void the_default_stream_orders_blocking_streams(void **state)
   assert_ok(hipFreeAsync(chain.memory, one));
   assert_ok(hipEventRecord(chain.event, NULL));
   assert_true(gets_memory(&chain, other));
+  chain.memory = allocate_on(NULL, MIB);
+  assert_ok(hipFreeAsync(chain.memory, NULL));
+  assert_false(gets_memory(&chain, chain.second)); /* it does not block */
   end_chain(&chain);
   assert_ok(hipStreamDestroy(one));
   assert_ok(hipStreamDestroy(other));
@@ -187,6 +190,7 @@ static void following_events_can_be_forbidden(void **state)
   assert_ok(hipEventRecord(chain.event, chain.first));
   assert_ok(hipStreamWaitEvent(chain.second, chain.event, 0));
   assert_false(gets_memory(&chain, chain.second));
+  assert_true(gets_memory(&chain, chain.first)); /* which needs no event */
   end_chain(&chain);
 }
 

@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +58,14 @@ static int role_open_ipc(const struct message *message)
   void *memory, *again;
   char host[1000];
   hipStream_t stream;
+  struct rlimit before, none;
+  CHECK(getrlimit(RLIMIT_AS, &before) == 0);
+  none = (struct rlimit){4096, before.rlim_max};
+  CHECK(hipDeviceSynchronize() == hipSuccess);
+  CHECK(setrlimit(RLIMIT_AS, &none) == 0); /* no address space for a mapping */
+  hipError_t error = hipIpcOpenMemHandle(&memory, message->ipc, 1);
+  CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK(error == hipErrorMapFailed);
   CHECK(hipIpcOpenMemHandle(&memory, message->ipc, 1) == hipSuccess);
   CHECK(hipMemcpy(host, memory, 1000, hipMemcpyDeviceToHost) == hipSuccess);
   CHECK(is_filled(host, 21, 1000));
@@ -122,6 +131,32 @@ static void sleep_long(void *unused)
   sleep(30);
 }
 
+/* HIPMM_SOFTWARE is wrong: each call fails. */
+static int role_misconfigured(const struct message *message)
+{
+  (void)message;
+  int count = -1;
+  void *memory = NULL;
+  CHECK(hipInit(0) == hipErrorNotInitialized);
+  CHECK(hipGetDeviceCount(&count) == hipErrorNotInitialized && count == -1);
+  CHECK(hipMalloc(&memory, 10) == hipErrorNotInitialized && !memory);
+  return 0;
+}
+
+/* A program that has all keys of thread data leaves none for the default streams of threads. */
+static int role_without_keys(const struct message *message)
+{
+  (void)message;
+  pthread_key_t key;
+  void *memory;
+  while (!pthread_key_create(&key, NULL)) CHECK(pthread_setspecific(key, &key) == 0);
+  CHECK(hipMalloc(&memory, 10) == hipSuccess);
+  CHECK(hipMemsetAsync(memory, 1, 10, hipStreamPerThread) == hipErrorOutOfMemory);
+  CHECK(hipMemset(memory, 1, 10) == hipSuccess);
+  CHECK(hipFree(memory) == hipSuccess);
+  return 0;
+}
+
 /* Exits while its streams run, with both schedulers. */
 static int role_exit_at_work(const struct message *message)
 {
@@ -176,6 +211,8 @@ static const struct {
     {"open_ipc", role_open_ipc, true},
     {"open_pool", role_open_pool, true},
     {"open_handle", role_open_handle, true},
+    {"misconfigured", role_misconfigured, false},
+    {"without_keys", role_without_keys, false},
     {"exit_at_work", role_exit_at_work, false},
     {"exit_at_work_stepped", role_exit_at_work_stepped, false},
     {"fork_at_work", role_fork_at_work, false},
@@ -298,6 +335,21 @@ static void physical_memory_is_shared_through_its_handle(void **state)
   assert_ok(hipMemAddressFree(start, 2 * MIB));
 }
 
+static void a_wrong_setting_of_the_environment_is_no_device(void **state)
+{
+  (void)state;
+  setenv("HIPMM_SOFTWARE", "devices=many", 1);
+  int status = run_role("misconfigured", NULL);
+  unsetenv("HIPMM_SOFTWARE");
+  assert_int_equal(status, 0);
+}
+
+static void a_process_may_have_no_key_for_thread_data(void **state)
+{
+  (void)state;
+  assert_int_equal(run_role("without_keys", NULL), 0);
+}
+
 static void a_process_may_exit_while_its_streams_work(void **state)
 {
   (void)state;
@@ -329,6 +381,10 @@ int main(int count, char **arguments)
       {"a process may exit while its streams work", a_process_may_exit_while_its_streams_work, start_threads, finish,
        NULL},
       {"the child of a fork gets errors and exits", the_child_of_a_fork_gets_errors_and_exits, start_threads, finish,
+       NULL},
+      {"a wrong setting of the environment is no device", a_wrong_setting_of_the_environment_is_no_device,
+       start_threads, finish, NULL},
+      {"a process may have no key for thread data", a_process_may_have_no_key_for_thread_data, start_threads, finish,
        NULL},
   };
   return cmocka_run_group_tests_name("software: processes", tests, NULL, NULL);

@@ -138,6 +138,16 @@ static void a_stream_is_of_the_device_it_was_made_on(void **state)
   assert_ok(hipStreamDestroy(stream));
 }
 
+struct seen {
+  hipStream_t stream;
+  hipError_t status;
+};
+
+static void see(hipStream_t stream, hipError_t status, void *argument)
+{
+  *(struct seen *)argument = (struct seen){stream, status};
+}
+
 static void a_destroyed_stream_is_refused_and_its_work_goes_on(void **state)
 {
   (void)state;
@@ -155,6 +165,7 @@ static void a_destroyed_stream_is_refused_and_its_work_goes_on(void **state)
   assert_hip(hipStreamGetPriority(stream, &priority), hipErrorInvalidHandle);
   assert_hip(hipMemsetAsync(memory, 1, 10, stream), hipErrorInvalidHandle);
   assert_hip(hipLaunchHostFunc(stream, count_up, &go), hipErrorInvalidHandle);
+  assert_hip(hipStreamAddCallback(stream, see, NULL, 0), hipErrorInvalidHandle);
   count_up(&go);
   assert_ok(hipDeviceSynchronize());
   assert_true(is_filled(memory, 9, 1000));
@@ -308,16 +319,6 @@ static void threads_have_capture_modes(void **state)
   assert_hip(hipThreadExchangeStreamCaptureMode(&none), hipErrorInvalidValue);
   assert_ok(hipThreadExchangeStreamCaptureMode(&mode));
   assert_int_equal(mode, hipStreamCaptureModeRelaxed);
-}
-
-struct seen {
-  hipStream_t stream;
-  hipError_t status;
-};
-
-static void see(hipStream_t stream, hipError_t status, void *argument)
-{
-  *(struct seen *)argument = (struct seen){stream, status};
 }
 
 static void callbacks_get_their_stream(void **state)
@@ -508,6 +509,57 @@ static void many_streams_come_and_go(void **state)
   assert_int_equal(ran, 2000);
 }
 
+static uint64_t choose_first(void *unused, uint64_t limit)
+{
+  (void)unused, (void)limit;
+  return 0;
+}
+
+static uint64_t choose_last(void *calls, uint64_t limit)
+{
+  ++*(int *)calls;
+  return limit - 1;
+}
+
+/* The streams are in the order of their first work, the newest first: so the oldest one runs to its end. */
+static void a_program_may_choose_the_order(void **state)
+{
+  (void)state;
+  enum { STREAMS = 3, RUNS = 4 };
+  int counts[STREAMS] = {0}, calls = 0;
+  hipStream_t streams[STREAMS];
+  for (int i = 0; i < STREAMS; i++) streams[i] = create(hipStreamNonBlocking);
+  for (int i = 0; i < STREAMS * RUNS; i++)
+    assert_ok(hipLaunchHostFunc(streams[i % STREAMS], count_up, &counts[i % STREAMS]));
+  hipmm_software_choose(choose_last, &calls);
+  for (int step = 0; step < STREAMS * RUNS; step++) {
+    assert_int_equal(hipmm_software_step(1), 1);
+    for (int i = 0; i < STREAMS; i++)
+      assert_int_equal(counts[i], step + 1 < i * RUNS ? 0 : step + 1 - i * RUNS < RUNS ? step + 1 - i * RUNS : RUNS);
+  }
+  assert_int_equal(calls, (STREAMS - 1) * RUNS); /* not where there is one stream left */
+  hipmm_software_choose(NULL, NULL);
+  for (int i = 0; i < STREAMS; i++) assert_ok(hipStreamDestroy(streams[i]));
+}
+
+/* A query of the stepped scheduler runs work, which may be wrong. */
+static void a_query_tells_of_a_fault_that_it_met(void **state)
+{
+  (void)state;
+  hipStream_t stream = create(hipStreamNonBlocking);
+  char *memory = allocate_on(stream, 100);
+  hipError_t error;
+  assert_ok(hipStreamSynchronize(stream));
+  assert_ok(hipMemsetAsync(memory, 1, 100, stream));
+  assert_ok(hipFreeAsync(memory, NULL)); /* not after the fill */
+  hipmm_software_choose(choose_first, NULL);
+  assert_ok(hipStreamSynchronize(NULL));
+  hipmm_software_choose(NULL, NULL);
+  while ((error = hipStreamQuery(stream)) == hipErrorNotReady) continue;
+  assert_hip(error, hipErrorIllegalAddress);
+  assert_int_equal(hipmm_software_faults(0), 1);
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -567,6 +619,9 @@ int main(void)
        NULL},
       {"many streams come and go (threads)", many_streams_come_and_go, start_threads, finish, NULL},
       {"many streams come and go (stepped)", many_streams_come_and_go, start_stepped, finish, NULL},
+      {"a program may choose the order", a_program_may_choose_the_order, start_stepped, finish, NULL},
+      {"a query tells of a fault that it met", a_query_tells_of_a_fault_that_it_met, start_stepped, finish_untidy,
+       NULL},
   };
   return cmocka_run_group_tests_name("software: streams", tests, NULL, NULL);
 }

@@ -268,6 +268,7 @@ static void wrong_reservations_are_refused(void **state)
   assert_hip(hipMemAddressReserve(&start, GRANULE, 3, NULL, 0), hipErrorInvalidValue);
   assert_hip(hipMemAddressReserve(&start, GRANULE, 0, NULL, 1), hipErrorInvalidValue);
   assert_hip(hipMemAddressReserve(&start, (size_t)1 << 60, 0, NULL, 0), hipErrorOutOfMemory);
+  assert_hip(hipMemAddressReserve(&start, SIZE_MAX - GRANULE + 1, 64 * MIB, NULL, 0), hipErrorOutOfMemory);
   assert_ptr_equal(start, (void *)1);
   assert_ok(hipMemAddressReserve(&start, GRANULE, 64 * MIB, NULL, 0));
   assert_int_equal((uintptr_t)start % (64 * MIB), 0);
@@ -354,10 +355,36 @@ static void wrong_mappings_are_refused(void **state)
   access = (hipMemAccessDesc){{hipMemLocationTypeDevice, 0}, (hipMemAccessFlags)2};
   assert_hip(hipMemSetAccess(start + GRANULE, 2 * GRANULE, &access, 1), hipErrorInvalidValue);
   assert_hip(hipFree(start + GRANULE), hipErrorInvalidValue);
+  assert_hip(hipHostRegister(start + GRANULE, 4096, 0), hipErrorInvalidValue);
+  const hipPointer_attribute of_allocations[] = {HIP_POINTER_ATTRIBUTE_BUFFER_ID, HIP_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                                 HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR};
+  for (int i = 0; i < 3; i++)
+    assert_hip(hipPointerGetAttribute(&flags, of_allocations[i], start + GRANULE), hipErrorInvalidValue);
   assert_ok(hipMemUnmap(start + GRANULE, 2 * GRANULE));
   assert_ok(hipMemRelease(handle));
   assert_ok(hipMemAddressFree(start, 4 * GRANULE));
   assert_ok(hipFree(plain));
+}
+
+/* Its file has no place for so much, and the memory before keeps its place. */
+static void physical_memory_beyond_all_files_is_refused(void **state)
+{
+  (void)state;
+  struct software_config config = small_config(SOFTWARE_THREADS);
+  config.memory_bytes = SIZE_MAX;
+  restart(&config);
+  hipMemGenericAllocationHandle_t first = create(GRANULE), refused;
+  char *start = reserve(GRANULE);
+  map(start, GRANULE, first);
+  memset(start, 7, GRANULE);
+  const size_t sizes[] = {(size_t)1 << 62, SIZE_MAX - 2 * GRANULE + 1};
+  for (int i = 0; i < 2; i++) assert_hip(hipMemCreate(&refused, sizes[i], &properties, 0), hipErrorOutOfMemory);
+  hipMemGenericAllocationHandle_t second = create(GRANULE);
+  assert_true(is_filled(start, 7, GRANULE));
+  assert_ok(hipMemUnmap(start, GRANULE));
+  assert_ok(hipMemRelease(first));
+  assert_ok(hipMemRelease(second));
+  assert_ok(hipMemAddressFree(start, GRANULE));
 }
 
 int main(void)
@@ -386,6 +413,8 @@ int main(void)
       {"wrong reservations are refused", wrong_reservations_are_refused, start_threads, finish, NULL},
       {"wrong physical memory is refused", wrong_physical_memory_is_refused, start_threads, finish, NULL},
       {"wrong mappings are refused", wrong_mappings_are_refused, start_threads, finish, NULL},
+      {"physical memory beyond all files is refused", physical_memory_beyond_all_files_is_refused, start_threads,
+       finish, NULL},
   };
   return cmocka_run_group_tests_name("software: virtual memory", tests, NULL, NULL);
 }
