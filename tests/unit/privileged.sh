@@ -55,6 +55,12 @@ if grep -q '^config: .*hipmm.json' "$root/out"; then said 'config: /'; else said
 [ ! -e "$root/home/log" ] || { echo "it logged where its caller said"; bad=1; }
 said 'graph: 0 $'
 
+# A path may go back and stand still, also at the root.
+run '{"runtime": "software", "plugin_path": "/./../.'"$root"'/bin/../open", "stack": ["pool", "device"]}'
+said 'graph: 0 $'
+run '{"runtime": "'"$root"'/bin/nothing.so", "stack": ["device"]}'
+said "graph: -20 $root/bin/nothing.so: No such file or directory"
+
 # Others can write the folder, or the file; or the file is somebody else's.
 chmod 777 "$root/open"
 run '{"runtime": "software", "plugin_path": "'"$root"'/open", "stack": ["pool", "device"]}'
