@@ -119,18 +119,27 @@ static const struct hipmm_option curious_options[] = {
      .doc = "Of the device"},
 };
 
-/* The size in an option of the peer; -1 if it is not known. */
-static long long curious_peer(const struct hipmm_validation *validation, const char *option)
+/* The size in an option of the resource that `peer` names; -1 if it is not known. */
+static long long curious_size(const struct hipmm_validation *validation, const char *peer, const char *option)
 {
   uint64_t bytes = 0;
-  return validation->bytes_of(validation, "peer", option, &bytes) ? (long long)bytes : -1;
+  return validation->bytes_of(validation, peer, option, &bytes) ? (long long)bytes : -1;
+}
+
+static long long curious_peer(const struct hipmm_validation *validation, const char *option)
+{
+  return curious_size(validation, "peer", option);
 }
 
 /* All that it hears is a warning. */
 static void curious_validate(const struct hipmm_validation *validation, const void *options)
 {
   const char *upstream = validation->upstream(validation, 0), *same = validation->same_as(validation, "label");
+  char endless[1000] = "";
+  memset(endless, 'x', sizeof endless - 1);
   (void)options;
+  if (curious_size(validation, endless, "block_size") >= 0)
+    validation->error(validation, NULL, "nothing has this name");
   validation->warn(validation, NULL,
                    "on %s, device memory %d, label of %s, share unknown %d %d, peer %lld %lld %lld %lld",
                    upstream ? upstream : "none", validation->is_device_memory(validation), same ? same : "none",

@@ -811,7 +811,7 @@ static void says_nothing_of_devices_that_are_not_there(void **state)
 /* ---- Calls from where there may be none ---- */
 
 static struct {
-  enum hipmm_status event, stream, none, pool;
+  enum hipmm_status event, stream, none, pool, retained;
 } barred;
 
 static void call_from_a_visitor(void *stream, const struct hipmm_extent *extent)
@@ -821,6 +821,7 @@ static void call_from_a_visitor(void *stream, const struct hipmm_extent *extent)
   barred.stream = hipmm_stream_destroy(stream);
   barred.none = hipmm_stream_destroy(NULL);
   barred.pool = hipmm_stream_pool_destroy(NULL);
+  barred.retained = hipmm_stream_retain(0, stream);
 }
 
 static void refuses_calls_from_a_visitor(void **state)
@@ -833,6 +834,7 @@ static void refuses_calls_from_a_visitor(void **state)
   assert_status(barred.stream, HIPMM_E_STATE);
   assert_status(barred.none, HIPMM_E_STATE);
   assert_status(barred.pool, HIPMM_E_STATE);
+  assert_status(barred.retained, HIPMM_E_STATE);
   fixture_free(ptr, 1000, NULL);
   assert_ok(hipmm_stream_destroy(stream));
 }
