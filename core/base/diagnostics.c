@@ -121,7 +121,6 @@ const char *diagnostics_line(const struct diagnostics *diagnostics, const struct
                              size_t buffer_bytes)
 {
   size_t used = 0;
-  if (!buffer_bytes) return "";
   buffer[0] = '\0';
   if (diagnostics->source) {
     used = diagnostics_append_path(buffer, used, buffer_bytes, diagnostics->source);

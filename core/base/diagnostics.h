@@ -52,7 +52,7 @@ enum hipmm_status diagnostics_status(const struct diagnostics *diagnostics);
 enum hipmm_status diagnostics_raise(const struct diagnostics *diagnostics);
 
 /* Formats one diagnostic as a line for users: "FILE:LINE:COLUMN: /path: what is wrong". A control
- * character becomes "?", so that keys of a file cannot control the terminal. Returns `buffer`. */
+ * character becomes "?", so that keys of a file cannot control the terminal. Returns `buffer`, of one byte at least. */
 const char *diagnostics_line(const struct diagnostics *diagnostics, const struct diagnostic *diagnostic, char *buffer,
                              size_t buffer_bytes);
 

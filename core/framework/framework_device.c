@@ -117,7 +117,6 @@ void framework_retain_stream(struct framework_device *device, hipmm_stream_t str
   for (size_t i = 0; i < PROBES; i++) {
     hipmm_stream_t _Atomic *slot = &device->streams[(home + i) % FRAMEWORK_STREAMS];
     hipmm_stream_t none = NULL;
-    if (atomic_load_explicit(slot, memory_order_relaxed) == stream) return;
     if (atomic_compare_exchange_strong(slot, &none, stream))
       break; /* this thread added it, so this thread retains the stream */
     if (none == stream) return;

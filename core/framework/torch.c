@@ -214,14 +214,10 @@ int hipmm_torch_is_allocation(void *ptr)
 {
   bool sure;
   size_t bytes = 0;
-  void *base = NULL, *symbol = NULL;
-  int (*get_range)(void **, size_t *, void *) = NULL;
+  void *base = NULL;
   struct hipmm_block block;
-  if (!ptr || lifecycle_is_forked() || !torch_find_block(ptr, &block, &sure)) return 0;
-  symbol = hip_symbol("hipMemGetAddressRange");
-  memcpy(&get_range, &symbol, sizeof get_range);
-  if (!get_range) return 0;
-  int code = get_range(&base, &bytes, ptr);
+  if (!hip_table()->MemGetAddressRange || !torch_find_block(ptr, &block, &sure)) return 0;
+  int code = hip_table()->MemGetAddressRange(&base, &bytes, ptr);
   if (code) hip_table()->GetLastError();
   return !code && base == ptr;
 }
@@ -232,8 +228,7 @@ void hipmm_torch_record_stream(void *ptr, hipmm_stream_t stream)
   bool sure;
   int current;
   struct hipmm_block block;
-  if (!ptr || lifecycle_is_forked() || atomic_load(&lifecycle_now) != LIFECYCLE_READY) return;
-  if (!torch_find_block(ptr, &block, &sure) && sure) return;
+  if (!ptr || (!torch_find_block(ptr, &block, &sure) && sure)) return;
   torch_block_add_use(ptr, stream, device_table_current(&current) ? 0 : current);
 }
 

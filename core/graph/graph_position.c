@@ -41,12 +41,7 @@ static void graph_position_skip_value(struct scan *scan)
       continue;
     }
     depth += *scan->at == '{' || *scan->at == '[';
-    if (*scan->at == '}' || *scan->at == ']') {
-      if (!depth) return;
-      depth--;
-    } else if (!depth && *scan->at == ',') {
-      return;
-    }
+    depth -= *scan->at == '}' || *scan->at == ']';
     scan->at++;
   } while (scan->at < scan->end && (depth || !strchr(",}] \t\r\n", *scan->at)));
 }

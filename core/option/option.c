@@ -166,15 +166,14 @@ static bool option_read_default(const struct filling *filling, const struct hipm
   return is_good;
 }
 
-/* Whether an unknown key, which was reported, is a near name of this option. */
+/* Whether an unknown key, which was reported, is a near name of this option, which is missing. */
 static bool option_is_misspelt(const struct filling *filling, const struct hipmm_option *row)
 {
   const char *key;
   json_t *value;
   json_object_foreach(filling->object, key, value)
   {
-    if (option_find(filling->table, filling->n, key) || option_is_listed(filling->context->keys, key)) continue;
-    const char *near = option_nearest(filling, key);
+    const char *near = option_nearest(filling, key); /* of a known key: itself */
     if (near && !strcmp(near, row->name)) return true;
   }
   return false;

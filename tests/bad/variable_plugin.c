@@ -47,7 +47,7 @@ struct variable_plugin {
   atomic_int_fast64_t set;
 };
 
-static const char *const variable_plugin_states[] = {"live", "free", "pending", "cached", NULL};
+static const char *const variable_plugin_states[] = {"live", "free", "pending", "cached", "later", NULL};
 
 static const struct hipmm_option variable_plugin_rule_fields[] = {
     {.name = "region",

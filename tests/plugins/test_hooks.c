@@ -96,6 +96,18 @@ static void tells_of_mapped_growth(void **state)
   assert_int_equal(grown, shrunk);
 }
 
+/* A driver's pool serves what it holds already. */
+static void tells_of_no_growth_by_nothing(void **state)
+{
+  (void)state;
+  struct heard heard = {.n = 0};
+  start(&heard, 1u << HIPMM_EVENT_GREW | 1u << HIPMM_EVENT_SHRANK,
+        "'stack': [{'type': 'hooks', 'hooks': 'mine'}, {'type': 'async', 'release_threshold': 'unlimited'}]");
+  for (int i = 0; i < 5; i++) fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
+  assert_true(heard.n > 0);
+  for (int i = 0; i < heard.n; i++) assert_int_not_equal(heard.events[i].bytes, 0);
+}
+
 /* Of the sources below it alone, in other stacks too; and of nothing once it is gone. */
 static void tells_of_what_is_below(void **state)
 {
@@ -225,6 +237,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       hooks_test(tells_of_everything_in_its_order),
       hooks_test(tells_of_mapped_growth),
+      hooks_test(tells_of_no_growth_by_nothing),
       hooks_test(tells_of_what_is_below),
       hooks_test(refuses_calls_of_the_function),
       hooks_test(needs_a_function),

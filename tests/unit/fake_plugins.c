@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_plugins.c: a loader over a table. Descriptors are as short as the checks of graphs allow; "mirror" has several
- * upstreams and an option that names a resource, "chain" an optional upstream, and "broken" is found but refused. */
+ * upstreams and an option that names a resource, "chain" an optional upstream, "curious" asks all that a plugin may ask, and
+ * "broken" is found but refused. */
 #include "fake_plugins.h"
 #include "../../core/base/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct plugin_path fake_plugins_path;
+unsigned fake_plugins_searches, fake_plugins_failures;
 
 /* Room for every option struct below: the fakes only need distinct offsets. */
 enum { OPTIONS_BYTES = 256, FIRST = 0, SECOND = 16, THIRD = 32, FOURTH = 48, FIFTH = 64 };
@@ -105,6 +108,46 @@ static const struct hipmm_option mirror_options[] = {
     {.name = "period", .type = HIPMM_OPTION_DURATION, .offset = THIRD, .initial = "10ms", .doc = "How often"},
 };
 
+static const struct hipmm_option curious_options[] = {
+    {.name = "peer", .type = HIPMM_OPTION_RESOURCE, .offset = FIRST, .doc = "Whose options it asks for"},
+    {.name = "label", .type = HIPMM_OPTION_STRING, .offset = SECOND, .doc = "What no other should have"},
+    {.name = "share",
+     .type = HIPMM_OPTION_BYTES,
+     .flags = HIPMM_OPTION_PERCENT,
+     .offset = THIRD,
+     .initial = "0",
+     .doc = "Of the device"},
+};
+
+/* The size in an option of the resource that `peer` names; -1 if it is not known. */
+static long long curious_size(const struct hipmm_validation *validation, const char *peer, const char *option)
+{
+  uint64_t bytes = 0;
+  return validation->bytes_of(validation, peer, option, &bytes) ? (long long)bytes : -1;
+}
+
+static long long curious_peer(const struct hipmm_validation *validation, const char *option)
+{
+  return curious_size(validation, "peer", option);
+}
+
+/* All that it hears is a warning. */
+static void curious_validate(const struct hipmm_validation *validation, const void *options)
+{
+  const char *upstream = validation->upstream(validation, 0), *same = validation->same_as(validation, "label");
+  char endless[1000] = "";
+  memset(endless, 'x', sizeof endless - 1);
+  (void)options;
+  if (curious_size(validation, endless, "block_size") >= 0)
+    validation->error(validation, NULL, "nothing has this name");
+  validation->warn(validation, NULL,
+                   "on %s, device memory %d, label of %s, share unknown %d %d, peer %lld %lld %lld %lld",
+                   upstream ? upstream : "none", validation->is_device_memory(validation), same ? same : "none",
+                   validation->is_unknown(validation, "share"), validation->is_unknown(validation, "nothing"),
+                   curious_peer(validation, "block_size"), curious_peer(validation, "initial_size"),
+                   curious_peer(validation, "preallocate"), curious_peer(validation, "nothing"));
+}
+
 static const struct hipmm_option software_options[] = {
     {.name = "devices",
      .type = HIPMM_OPTION_INTEGER,
@@ -145,7 +188,8 @@ static const struct plugin plugins[] = {
     FAKE("async", SOURCE, 0, 0, .n_options = 0),
     FAKE("binning", SUB_ALLOCATOR, 1, 1, OPTIONS(binning_options)),
     FAKE("chain", ADAPTOR, 0, 1, .n_options = 0),
-    FAKE("device", SOURCE, 0, 0, .n_options = 0),
+    FAKE("curious", ADAPTOR, 0, 2, OPTIONS(curious_options), .validate = curious_validate),
+    FAKE("device", SOURCE, 0, 0, .flags = HIPMM_PLUGIN_DEVICE_MEMORY),
     FAKE("fixed_size", SUB_ALLOCATOR, 1, 1, OPTIONS(fixed_size_options)),
     FAKE("limiting", ADAPTOR, 1, 1, OPTIONS(limiting_options)),
     FAKE("logging", ADAPTOR, 1, 1, OPTIONS(logging_options)),
@@ -157,16 +201,23 @@ static const struct plugin plugins[] = {
 };
 enum { N_PLUGINS = sizeof plugins / sizeof *plugins };
 
+static const struct plugin *find_fake(const char *type)
+{
+  for (size_t i = 0; i < N_PLUGINS; i++)
+    if (!strcmp(plugins[i].descriptor.type, type)) return &plugins[i];
+  return NULL;
+}
+
 enum hipmm_status plugin_get(const struct plugin_path *path, const char *type, const struct plugin **plugin_out)
 {
+  const struct plugin *found = find_fake(type);
   fake_plugins_path = *path;
-  for (size_t i = 0; i < N_PLUGINS; i++) {
-    if (strcmp(plugins[i].descriptor.type, type)) continue;
-    *plugin_out = &plugins[i];
-    return HIPMM_OK;
-  }
+  fake_plugins_searches++;
+  if (fake_plugins_failures && fake_plugins_failures--) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (!strcmp(type, "broken")) return error_set(HIPMM_E_PLUGIN_ABI, "broken.so: no plugin descriptor");
-  return error_set(HIPMM_E_PLUGIN, "no plugin %.64s.so in /plugins", type);
+  if (!found) return error_set(HIPMM_E_PLUGIN, "no plugin %.64s.so in /plugins", type);
+  *plugin_out = found;
+  return HIPMM_OK;
 }
 
 void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, const struct plugin_candidate *candidate),
@@ -180,8 +231,8 @@ void plugin_scan(const struct plugin_path *path, void (*visit)(void *closure, co
 
 bool plugin_exists(const struct plugin_path *path, const char *type)
 {
-  const struct plugin *plugin;
-  return !strcmp(type, "broken") || !plugin_get(path, type, &plugin);
+  (void)path;
+  return !strcmp(type, "broken") || find_fake(type);
 }
 
 const struct plugin **plugin_all(const struct plugin_path *path, size_t *count_out)

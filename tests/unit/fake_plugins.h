@@ -9,4 +9,7 @@
 /* The folders of the last call; for tests of "plugin_path". */
 extern struct plugin_path fake_plugins_path;
 
+/* How often a plugin was asked for, and how many of the next times fail. */
+extern unsigned fake_plugins_searches, fake_plugins_failures;
+
 #endif

@@ -55,6 +55,12 @@ if grep -q '^config: .*hipmm.json' "$root/out"; then said 'config: /'; else said
 [ ! -e "$root/home/log" ] || { echo "it logged where its caller said"; bad=1; }
 said 'graph: 0 $'
 
+# A path may go back and stand still, also at the root.
+run '{"runtime": "software", "plugin_path": "/./../.'"$root"'/bin/../open", "stack": ["pool", "device"]}'
+said 'graph: 0 $'
+run '{"runtime": "'"$root"'/bin/nothing.so", "stack": ["device"]}'
+said "graph: -20 $root/bin/nothing.so: No such file or directory"
+
 # Others can write the folder, or the file; or the file is somebody else's.
 chmod 777 "$root/open"
 run '{"runtime": "software", "plugin_path": "'"$root"'/open", "stack": ["pool", "device"]}'
@@ -90,6 +96,24 @@ mkdir "$root/theirs/inner"
 cp "$root/bin/plugins/pool.so" "$root/theirs/inner/"
 run '{"runtime": "software", "plugin_path": "'"$root"'/theirs/inner", "stack": ["pool", "device"]}'
 said "graph: -20 .*$root/theirs: others can write it"
+
+# A link that is the caller's, who can let it lead elsewhere.
+ln -s "$root/open" "$root/linked"
+chown -h 65534 "$root/linked"
+chown 0 "$root/open/pool.so"
+chmod 644 "$root/open/pool.so"
+chgrp 0 "$root/open/pool.so"
+run '{"runtime": "software", "plugin_path": "'"$root"'/linked", "stack": ["pool", "device"]}'
+said "graph: -20 .*$root/linked: others can write it"
+
+# A name that is short as it is given, and too long where its links lead.
+name=$(printf '%0200d' 0)
+names=$name/$name/$name/$name/$name/$name/$name/$name/$name/$name/$name
+mkdir -p "$root/deep/$names"
+ln -s "$root/deep/$names" "$root/short"
+(cd "$root/short" && mkdir -p "$names" && ln -s "$names" on)
+run '{"runtime": "'"$root"'/short/on/library.so", "stack": ["device"]}'
+said "graph: -20 .*: name too long"
 
 # A runtime by its path is a library like any other.
 run '{"runtime": "'"$root"'/theirs/pool.so", "stack": ["device"]}'

@@ -538,6 +538,45 @@ static void minds_what_it_adopts(void **state)
   assert_ok(hipmm_buffer_destroy(adopted));
 }
 
+/* Memory of no bytes, and memory of a resource that cannot tell of its blocks. */
+static void adopts_what_no_resource_knows(void **state)
+{
+  static const struct {
+    const char *stack;
+    size_t bytes;
+  } cases[] = {{"'stack': ['pool', 'device']", 0}, {"'stack': ['mute']", 1000}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct hipmm_memory memory = {.struct_size = sizeof memory};
+    struct hipmm_buffer *buffer = NULL, *adopted = NULL;
+    both_start(state, cases[i].stack);
+    assert_ok(hipmm_buffer_create(NULL, cases[i].bytes, NULL, &buffer));
+    assert_ok(hipmm_buffer_release(buffer, &memory));
+    assert_ok(hipmm_buffer_adopt(&memory, &adopted));
+    assert_shape(adopted, cases[i].bytes, cases[i].bytes, NULL);
+    assert_ok(hipmm_buffer_destroy(adopted));
+    assert_ok(hipmm_finalize());
+  }
+}
+
+/* More stacks than a thread's shard counts: each object of the others has a reference of its own. */
+static void keeps_any_number_of_stacks(void **state)
+{
+  enum { MANY = 20 };
+  struct hipmm_buffer *buffers[MANY][2];
+  both_start(state, pool);
+  for (int i = 0; i < MANY; i++) {
+    struct hipmm_resource *resource = NULL;
+    assert_ok(hipmm_resource_create(0, "host", NULL, NULL, 0, &resource));
+    for (int n = 0; n < 2; n++) assert_ok(hipmm_buffer_create(resource, 100, NULL, &buffers[i][n]));
+    hipmm_resource_release(resource);
+  }
+  for (int i = 0; i < MANY; i++) assert_ok(hipmm_buffer_destroy(buffers[i][0]));
+  for (int i = 0; i < MANY; i++) {
+    assert_shape(buffers[i][1], 100, 100, NULL);
+    assert_ok(hipmm_buffer_destroy(buffers[i][1]));
+  }
+}
+
 /* ---- What is refused ---- */
 
 static void refuses_ranges_outside_its_size(void **state)
@@ -774,6 +813,7 @@ static void survives_a_handle_that_is_used_again(void **state)
 
 int main(void)
 {
+  use_test_plugins();
   static const struct CMUnitTest tests[] = {
       BOTH(remembers_resource_stream_and_device),
       BOTH(zero_bytes_have_no_block),
@@ -797,6 +837,8 @@ int main(void)
       BOTH(goes_through_the_host_where_devices_cannot_copy),
       BOTH(hands_its_memory_over_and_takes_it_back),
       BOTH(minds_what_it_adopts),
+      BOTH(adopts_what_no_resource_knows),
+      BOTH(keeps_any_number_of_stacks),
       BOTH(refuses_ranges_outside_its_size),
       BOTH(refuses_sizes_that_no_memory_has),
       BOTH(refuses_another_devices_stream),

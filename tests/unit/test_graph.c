@@ -409,6 +409,47 @@ static void does_not_wait_for_a_pipe_without_writer(void **state)
   rmdir(folder);
 }
 
+/* Each byte comes alone, as from a writer that waits between them. */
+static void reads_a_file_in_any_number_of_pieces(void **state)
+{
+  static const char text[] = "{\"stack\": [\"statistics\", \"device\"]}";
+  int ends[2];
+  char file[32];
+  (void)state;
+  assert_int_equal(pipe2(ends, O_DIRECT), 0);
+  assert_true(fcntl(ends[1], F_SETPIPE_SZ, 1 << 20) > 0);
+  for (size_t i = 0; i < sizeof text - 1; i++) assert_int_equal(write(ends[1], text + i, 1), 1);
+  close(ends[1]);
+  snprintf(file, sizeof file, "/dev/fd/%d", ends[0]);
+  assert_int_equal(check_file(file, ""), HIPMM_OK);
+  close(ends[0]);
+}
+
+/* ---- Plugins ---------------------------------------------------------------------------------------------------- */
+
+static void searches_once_for_a_type(void **state)
+{
+  struct text text;
+  (void)state;
+  write_chain(&text, 50);
+  fake_plugins_searches = 0;
+  check(text.data, "");
+  assert_int_equal(fake_plugins_searches, 2);
+  free(text.data);
+}
+
+/* For want of host memory, which there is when the plugin is asked for once more. */
+static void takes_a_plugin_that_is_found_at_the_second_try(void **state)
+{
+  (void)state;
+  fake_plugins_failures = 1;
+  assert_int_equal(check("{\"stack\": [\"device\"]}", ""), HIPMM_OK);
+  fake_plugins_failures = 1;
+  assert_int_equal(check("{\"runtime\": \"software\", \"stack\": [\"device\"]}", ""), HIPMM_OK);
+  fake_plugins_failures = 2;
+  assert_int_equal(check("{\"stack\": [\"device\"]}", "g:1:12: /stack/0: out of host memory\n"), HIPMM_E_OUT_OF_MEMORY);
+}
+
 /* ---- The rest of the interface --------------------------------------------------------------------------------- */
 
 static void gives_every_device_a_plain_device_without_a_file(void **state)
@@ -557,6 +598,102 @@ static void checks_behind_syntax_errors(void **state)
   diagnostics_clear(&diagnostics);
 }
 
+/* Texts that cannot be mended, or only in part, and what is wrong with them. */
+static const struct mended {
+  const char *text, *said;
+} mended[] = {
+    /* A slash that begins no comment, or one without an end; a quote without an end. */
+    {"{ \"stack\": [\"device\"], / \"x\": 1,\n\"y\": 2 }",
+     "g:1:24: string or '}' expected near '/'; JSON has no comments\n"},
+    {"{ \"stack\": [\"device\"], /* \"x\": 1,\n\"y\": 2 }",
+     "g:1:24: string or '}' expected near '/'; JSON has no comments\n"},
+    {"{ 'stack: [\n\"device\"] }", "g:1:3: string or '}' expected near '''; JSON has double quotes only\n"},
+    /* Two places that are not UTF-8. */
+    {"{ \"a\xff\xff\": 1, \"b\xff\": 2, \"stack\": [\"device\"] }", "g:1:4: unable to decode byte 0xff near '\"a'\n"
+                                                                    "g:1:14: unable to decode byte 0xff near '\"b'\n"},
+    /* A value that is like another is no name that stands twice. */
+    {"{ \"version\": 1 \"stack\": [{\"type\": \"logging\", \"file\": \"logging\"}, \"device\"] }",
+     "g:1:16: '}' expected near '\"stack\"'; is a comma missing before it?\n"},
+    /* The brackets that were closed before the end are not closed again. */
+    {"{ \"a\": { \"x\": [1] }, \"a\": 2, \"b\": [",
+     "g:1:22: duplicate object key near '\"a\"'; a name can stand once in an object, so remove one\n"
+     "g:1:35: ']' expected near end of file\n"},
+};
+
+static void assert_checked(const char *text, const char *said)
+{
+  char lines[TEXT_BYTES] = "", line[4096];
+  struct diagnostics diagnostics = {.source = "g"};
+  graph_check("g", text, &diagnostics, NULL);
+  for (const struct diagnostic *one = diagnostics.first; one; one = one->next)
+    strcat(strcat(lines, diagnostics_line(&diagnostics, one, line, sizeof line)), "\n");
+  diagnostics_clear(&diagnostics);
+  assert_string_equal(lines, said);
+}
+
+static void mends_no_more_than_it_can(void **state)
+{
+  (void)state;
+  for (size_t i = 0; i < sizeof mended / sizeof *mended; i++) assert_checked(mended[i].text, mended[i].said);
+}
+
+/* A comma and 63 brackets have room; then the name that stands twice is found. */
+static void closes_only_so_many_brackets(void **state)
+{
+  static const char begin[] = "{ \"a\": 1 \"a\": ";
+  char text[2000], said[400];
+  (void)state;
+  for (size_t n = 62; n <= 64; n++) {
+    strcpy(text, begin);
+    memset(text + strlen(begin), '[', n);
+    text[strlen(begin) + n] = '\0';
+    snprintf(
+        said, sizeof said,
+        "g:1:10: '}' expected near '\"a\"'; is a comma missing before it?\n%sg:1:%zu: ']' expected near end of file\n",
+        n > 62 ? "" : "g:1:10: duplicate object key near '\"a\"'; a name can stand once in an object, so remove one\n",
+        strlen(text));
+    assert_checked(text, said);
+  }
+  memset(text, '[', sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  memcpy(text, "{\"a\":", 5);
+  assert_checked(text, "g:1:1999: ']' expected near end of file\n");
+}
+
+/* A file that was cut off has one mistake, wherever that was. */
+static void a_text_that_is_cut_off_has_one_mistake(void **state)
+{
+  static const char whole[] = "{ \"stack\": [ { \"type\": \"binning\", \"bins\": [ { \"size\": 1 } ] }, \"device\" ], "
+                              "\"runtime\": { \"type\": \"software\" } }";
+  (void)state;
+  for (size_t bytes = 1; bytes < sizeof whole - 1; bytes++) {
+    char text[sizeof whole] = "";
+    struct diagnostics diagnostics = {.source = "g"};
+    memcpy(text, whole, bytes);
+    graph_check("g", text, &diagnostics, NULL);
+    if (diagnostics.n_errors != 1) fail_msg("%zu errors in %s", diagnostics.n_errors, text);
+    diagnostics_clear(&diagnostics);
+  }
+}
+
+/* As a program would read the file; and a library that is a runtime must be there. */
+static void checks_files_and_libraries(void **state)
+{
+  static const char there[] = "{\"runtime\": \"/dev/null\"}", nowhere[] = "{\"runtime\": \"/nowhere/at.so\"}";
+  char file[] = "/tmp/hipmm-graph-XXXXXX";
+  (void)state;
+  assert_checked(there, "");
+  assert_checked(nowhere, "g:1:2: /runtime: the library \"/nowhere/at.so\" is not there\n");
+  int descriptor = mkstemp(file);
+  assert_int_equal(write(descriptor, nowhere, sizeof nowhere - 1), sizeof nowhere - 1);
+  close(descriptor);
+  struct diagnostics diagnostics = {.source = "g"};
+  assert_int_equal(graph_check(file, NULL, &diagnostics, NULL), HIPMM_E_CONFIG);
+  assert_string_equal(diagnostics.first->path, "/runtime");
+  diagnostics_clear(&diagnostics);
+  unlink(file);
+}
+
 /* Bytes that are replaced, removed and doubled, by numbers of a fixed sequence. */
 static void survives_damaged_text(void **state)
 {
@@ -649,6 +786,10 @@ int main(void)
       {"refuses what never ends", refuses_what_never_ends, NULL, NULL, NULL},
       {"takes spaces up to the limit", takes_spaces_up_to_the_limit, NULL, NULL, NULL},
       {"does not wait for a pipe without a writer", does_not_wait_for_a_pipe_without_writer, NULL, NULL, NULL},
+      {"reads a file in any number of pieces", reads_a_file_in_any_number_of_pieces, NULL, NULL, NULL},
+      {"searches once for a type", searches_once_for_a_type, NULL, NULL, NULL},
+      {"takes a plugin that is found at the second try", takes_a_plugin_that_is_found_at_the_second_try, NULL, NULL,
+       NULL},
       {"gives every device a plain device without a file", gives_every_device_a_plain_device_without_a_file, NULL, NULL,
        NULL},
       {"finds the top of each device", finds_the_top_of_each_device, NULL, NULL, NULL},
@@ -657,6 +798,10 @@ int main(void)
       {"raises the first error and counts the others", raises_the_first_error_and_counts_the_others, NULL, NULL, NULL},
       {"raises syntax errors with their place", raises_syntax_errors_with_their_place, NULL, NULL, NULL},
       {"checks behind syntax errors", checks_behind_syntax_errors, NULL, NULL, NULL},
+      {"mends no more than it can", mends_no_more_than_it_can, NULL, NULL, NULL},
+      {"closes only so many brackets", closes_only_so_many_brackets, NULL, NULL, NULL},
+      {"says once that a text is cut off", a_text_that_is_cut_off_has_one_mistake, NULL, NULL, NULL},
+      {"checks files and libraries", checks_files_and_libraries, NULL, NULL, NULL},
       {"survives damaged text", survives_damaged_text, NULL, NULL, NULL},
       {"describes every option in the schema", describes_every_option_in_the_schema, NULL, NULL, NULL},
   };

@@ -132,6 +132,7 @@ static void minds_its_arguments(void **state)
   assert_status(hipmm_host_buffer_create(NULL, 10, NULL, NULL), HIPMM_E_ARGUMENT);
   assert_status(hipmm_host_buffer_create_from(NULL, NULL, 10, NULL, &none), HIPMM_E_ARGUMENT);
   assert_status(hipmm_host_buffer_create(NULL, SIZE_MAX, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_status(hipmm_host_buffer_create((struct hipmm_resource *)(void *)&none, 10, NULL, &none), HIPMM_E_ARGUMENT);
   assert_ok(hipmm_host_buffer_create_from(NULL, NULL, 0, NULL, &buffer));
   assert_null(hipmm_host_buffer_data(buffer));
   assert_status(hipmm_host_buffer_resize(buffer, SIZE_MAX, NULL), HIPMM_E_OUT_OF_MEMORY);

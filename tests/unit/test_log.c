@@ -271,6 +271,32 @@ static void writes_to_standard_error_by_its_name(void **state)
 }
 
 /* In a folder that every user can write, the link may be another user's. */
+/* Standard error is a file, in which the program and the log write one behind the other. */
+static int speaks_between_lines_of_the_program(const void *path)
+{
+  int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+  if (file < 0 || dup2(file, STDERR_FILENO) < 0) return 0;
+  setenv("HIPMM_LOG", "error:/dev/stderr", 1);
+  ssize_t written = write(STDERR_FILENO, "before\n", 7);
+  log_line(HIPMM_LOG_ERROR, NULL, "between");
+  return written + write(STDERR_FILENO, "after\n", 6) == 13;
+}
+
+static void shares_the_place_in_standard_error(void **state)
+{
+  (void)state;
+  char *folder = new_folder(), *path = path_in(folder, "both");
+  assert_int_equal(run_forked(speaks_between_lines_of_the_program, path).status, 1);
+  char *text = read_file(path, NULL);
+  assert_memory_equal(text, "before\n", 7);
+  const char *between = strstr(text, "between\n");
+  assert_non_null(between);
+  assert_string_equal(between, "between\nafter\n");
+  free(text);
+  free(path);
+  remove_folder(folder);
+}
+
 static void follows_links_in_folders_of_its_own_alone(void **state)
 {
   char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
@@ -489,6 +515,7 @@ int main(void)
       cmocka_unit_test(writes_into_a_pipe_that_is_read),
       cmocka_unit_test(goes_on_when_the_reader_of_a_pipe_goes),
       cmocka_unit_test(writes_to_standard_error_by_its_name),
+      cmocka_unit_test(shares_the_place_in_standard_error),
       cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
       cmocka_unit_test(follows_no_link_to_a_folder),
       cmocka_unit_test(writes_no_file_of_another_user),

@@ -337,13 +337,14 @@ static void frees_the_rest_of_a_batch(void **state)
 /* ---- Host memory ---- */
 
 struct host_memory {
-  atomic_size_t bytes, allocations;
+  atomic_size_t bytes, allocations, nothings; /* calls about no memory */
   bool is_refused;
 };
 
 static void *allocate_host_memory(void *arg, size_t bytes)
 {
   struct host_memory *memory = arg;
+  atomic_fetch_add(&memory->nothings, !bytes);
   void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (ptr == MAP_FAILED) return NULL;
   atomic_fetch_add(&memory->bytes, bytes);
@@ -353,7 +354,9 @@ static void *allocate_host_memory(void *arg, size_t bytes)
 
 static void free_host_memory(void *arg, void *ptr, size_t bytes)
 {
-  atomic_fetch_sub(&((struct host_memory *)arg)->bytes, bytes);
+  struct host_memory *memory = arg;
+  atomic_fetch_add(&memory->nothings, !ptr);
+  atomic_fetch_sub(&memory->bytes, bytes);
   munmap(ptr, bytes);
 }
 
@@ -416,7 +419,8 @@ static int has_host_memory_of_the_program(const void *unused)
   if (!memory.allocations || !memory.bytes) return 6;
   if (hipmm_host_allocator_set(NULL) != HIPMM_E_STATE) return 7;
   if (hipmm_deallocate(NULL, ptr, 1000, NULL) || hipmm_finalize()) return 8;
-  if (memory.bytes) return 9;
+  os_memory_free(os_memory_allocate(0), 0);
+  if (memory.bytes || memory.nothings) return 9;
   allocator.struct_size = 8;
   if (hipmm_host_allocator_set(&allocator) != HIPMM_E_ARGUMENT) return 10;
   allocator.struct_size = sizeof allocator;

@@ -266,6 +266,30 @@ static void asks_nobody_who_holds_other_memory(void **state)
   assert_int_equal(fixture_value("a", "reserved_bytes"), held);
 }
 
+/* Neither the resources of another device nor an adaptor have memory to give: nothing is tried again. */
+static void asks_nobody_who_has_none(void **state)
+{
+  static const char *const graphs[] = {"'resources': {" A ", " MEMORY "}, 'devices': {'default': 'memory', '1': 'a'}",
+                                       "'stack': ['single', 'device']"};
+  (void)state;
+  needs_software();
+  for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+    struct hipmm_resource *other;
+    void *live, *ptr;
+    fixture_start(graphs[i]);
+    assert_ok(hipmm_resource_get_for_device(1, &other));
+    assert_ok(hipmm_allocate(other, MIB, NULL, &ptr));
+    assert_ok(hipmm_deallocate(other, ptr, MIB, NULL));
+    live = fixture_allocate(100 * MIB, NULL);
+    software()->reset_calls();
+    assert_status(hipmm_allocate(NULL, 200 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+    assert_int_equal(software()->calls("hipMalloc"), 1);
+    fixture_free(live, 100 * MIB, NULL);
+    hipmm_resource_release(other);
+    assert_ok(hipmm_finalize());
+  }
+}
+
 /* ---- Plugins of third parties ---- */
 
 static void passes_over_a_type_without_trim(void **state)
@@ -490,6 +514,37 @@ static void says_who_holds_the_memory(void **state)
   fixture_free(second, 60 * MIB, NULL);
 }
 
+/* What divides the memory of another that is told of, and what has memory of another kind. */
+static void counts_nothing_twice_and_nothing_else(void **state)
+{
+  void *ptr;
+  (void)state;
+  fixture_start("'resources': {'top': {'type': 'arena', 'upstream': 'b', 'arena_size': '60MiB'}, 'c': {'type': 'pool', "
+                "'upstream': 'host', 'growth': 'segments'}, 'host': {'type': 'pinned'}, 'b': {'type': 'pool', "
+                "'upstream': 'memory', 'growth': 'segments'}, " MEMORY "}, 'devices': {'default': 'top'}");
+  void *first = take("c", 10 * MIB, NULL), *second = take("host", 5 * MIB, NULL);
+  void *third = take("top", 10 * MIB, NULL); /* so that the arena keeps what it has */
+  assert_status(hipmm_allocate(fixture_resource("b"), 230 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message(
+      "; device 0 has 256 MiB, 196 MiB of it free; b holds 60 MiB (60 MiB used, 0 bytes idle); 230 MiB would "
+      "fit if");
+  give("top", third, 10 * MIB, NULL);
+  give("c", first, 10 * MIB, NULL);
+  give("host", second, 5 * MIB, NULL);
+}
+
+static void does_not_guess_what_the_device_has(void **state)
+{
+  void *ptr;
+  (void)state;
+  needs_software();
+  fixture_start("'stack': ['device']");
+  for (uint64_t nth = 1; nth < 10; nth++) fixture_fail_call("hipMemGetInfo", nth, 0);
+  assert_status(hipmm_allocate(NULL, 300 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_string_equal(hipmm_last_error_message(), "device: hipMalloc of 300 MiB failed: hipErrorOutOfMemory");
+  software()->fail_none();
+}
+
 /* A runtime can fail for want of something else than memory of the device. */
 static void does_not_blame_memory_that_nobody_uses(void **state)
 {
@@ -651,6 +706,7 @@ int main(void)
       TEST(asks_nobody_below_a_limit),
       TEST(asks_nobody_for_what_no_device_has),
       TEST(asks_nobody_who_holds_other_memory),
+      TEST(asks_nobody_who_has_none),
       TEST(passes_over_a_type_without_trim),
       TEST(serves_a_type_that_holds_a_lock),
       TEST(asks_before_it_waits_for_work),
@@ -660,6 +716,8 @@ int main(void)
       TEST(leaves_the_allocator_of_the_program_to_the_program),
       TEST(tells_of_no_failure_that_was_mended),
       TEST(says_who_holds_the_memory),
+      TEST(counts_nothing_twice_and_nothing_else),
+      TEST(does_not_guess_what_the_device_has),
       TEST(does_not_blame_memory_that_nobody_uses),
       TEST(says_what_others_and_pieces_hold),
       BOTH(threads_share_a_device_without_a_failure),

@@ -78,6 +78,7 @@ static const struct hipmm_option table[] = {
      .offset = offsetof(struct options, maximum_size),
      .at_least = "initial_size",
      .initial = "90%",
+     .minimum = "1",
      .doc = "At last",
      .choices = unlimited},
     {.name = "cap", .type = HIPMM_OPTION_BYTES, .offset = offsetof(struct options, cap), .doc = "A cap"},
@@ -316,6 +317,12 @@ static const struct refusal refusals[] = {
      "/bins/2: bins needs \"size\"; write \"size\": \"512MiB\"\n"
      "/bins/3/size: \"x\" is not a size; write bytes, \"512MiB\" or \"2GB\"\n"
      "/bins/4/sise: unknown option \"sise\" of bins; did you mean \"size\"?\n"},
+    {"tells a misspelt option once, also where it is required", "{\"bins\": [{\"sise\": 1}]}", 0,
+     "/bins/0/sise: unknown option \"sise\" of bins; did you mean \"size\"?\n"},
+    {"tells a missing option beside a misspelt other", "{\"bins\": [{\"tag\": []}]}", 0,
+     "/bins/0/tag: unknown option \"tag\" of bins; did you mean \"tags\"?\n"
+     "/bins/0: bins needs \"size\"; write \"size\": \"512MiB\"\n"},
+    {"shows no control characters", "{\"flag\": \"\\u009b1m\"}", 0, "/flag: \"\\u009b1m\" is neither true nor false\n"},
     {"wants a name for a resource", "{\"fallback\": 1}", 0, "/fallback: 1 is not the name of a resource\n"},
     {"wants a resource of that name", "{\"fallback\": \"smal\"}", 0, "/fallback: no resource is called \"smal\"\n"},
     {"finds every error, in the order of the file", "{\"ratio\": 7, \"names\": [\"kept\"], \"x\\ny\": 0, \"flag\": 0}",
@@ -425,6 +432,29 @@ static void lays_the_environment_over(void **state)
   assert_int_equal(options.names.count, 3);
   assert_string_equal(options.names.items[1], "y:3");
   drop(&options, object, &diagnostics);
+}
+
+static void assert_overlay(const char *json, const char *expected)
+{
+  json_t *object = json_loads(json, 0, NULL);
+  char *text = option_overlay_text(object, "type");
+  if (expected)
+    assert_string_equal(text, expected);
+  else
+    assert_null(text);
+  free(text);
+  json_decref(object);
+}
+
+static void writes_an_object_as_an_environment(void **state)
+{
+  (void)state;
+  assert_overlay("{}", "");
+  assert_overlay("{\"type\": \"thing\", \"count\": 3, \"flag\": false, \"label\": \"a=b\", \"names\": [\"x\", \"y\"]}",
+                 "count=3,flag=false,label=a=b,names=x;y");
+  assert_overlay("{\"bins\": {}, \"count\": 3}", NULL); /* no text is an object */
+  assert_overlay("{\"names\": [1], \"count\": 3}", NULL);
+  assert_overlay("{\"label\": \"a,b\", \"count\": 3}", NULL);
 }
 
 static void refuses_broken_environments(void **state)
@@ -540,7 +570,7 @@ static void refuses_types_that_it_does_not_know(void **state)
 
 int main(void)
 {
-  enum { N_REFUSALS = sizeof refusals / sizeof *refusals, N_PLAIN = 13 };
+  enum { N_REFUSALS = sizeof refusals / sizeof *refusals, N_PLAIN = 14 };
   static const struct CMUnitTest plain[N_PLAIN] = {
       {"fills in defaults", fills_defaults, NULL, NULL, NULL},
       {"reads every type", reads_every_type, NULL, NULL, NULL},
@@ -551,6 +581,7 @@ int main(void)
       {"leaves names of resources alone when only checking", leaves_names_alone_when_only_checking, NULL, NULL, NULL},
       {"finds the resources that options name", finds_references, NULL, NULL, NULL},
       {"lays the environment over an object", lays_the_environment_over, NULL, NULL, NULL},
+      {"writes an object as an environment", writes_an_object_as_an_environment, NULL, NULL, NULL},
       {"refuses broken environments", refuses_broken_environments, NULL, NULL, NULL},
       {"tells what is in force", tells_what_is_in_force, NULL, NULL, NULL},
       {"describes options as JSON Schema", describes_options_as_schema, NULL, NULL, NULL},

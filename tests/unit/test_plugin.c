@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/plugin/plugin_path.c and plugin_load.c: where plugins are searched, which of several is loaded, and why
  * a file that is not a plugin is refused. */
+#include "../../core/plugin/elf_file.h"
 #include "../../core/plugin/plugin.h"
 #include "../support/support.h"
 
@@ -127,6 +128,12 @@ static void looks_into_a_build_tree(void **state)
   free(flat);
 }
 
+static void refuse_no_name(void *closure, const char *folder)
+{
+  (void)closure;
+  assert_string_not_equal(folder, "");
+}
+
 static void ignores_empty_and_missing_folders(void **state)
 {
   const struct folders *folders = *state;
@@ -134,7 +141,19 @@ static void ignores_empty_and_missing_folders(void **state)
   assert_true(asprintf(&path, "::/nowhere:%s::", folders->first) > 0);
   setenv("HIPMM_PLUGIN_PATH", path, 1);
   assert_found_at(NULL, "bare", file);
+  plugin_visit_folders(NULL, refuse_no_name, NULL);
   free(path);
+  free(file);
+}
+
+/* Others may write where an unprivileged user's plugins are: who is trusted is up to the user. */
+static void takes_a_plugin_of_any_folder(void **state)
+{
+  const struct folders *folders = *state;
+  char *file = put(folders, "bare.so", folders->first, "bare.so");
+  assert_int_equal(chmod(folders->first, 0777) + chmod(file, 0666), 0);
+  setenv("HIPMM_PLUGIN_PATH", folders->first, 1);
+  assert_found_at(NULL, "bare", file);
   free(file);
 }
 
@@ -297,19 +316,41 @@ static void lists_each_type_once(void **state)
 /* ---- The zoo ---- */
 
 /* Makes the file that the name says in the folder. */
-struct animal {
-  const char *name, *type;
-  void (*make)(const struct folders *folders, const char *file);
-  enum hipmm_status status;
-  const char *message;
-};
-
 static void make_text(const struct folders *folders, const char *file)
 {
   (void)folders;
   static const char text[] = "#!/bin/sh\n# This is longer than the header of an ELF file, which has 64 bytes.\n";
   assert_true(write_file(file, text, sizeof text - 1));
 }
+
+static void note_import(void *closure, const char *name, bool is_library)
+{
+  strcat(strcat(strcat(closure, is_library ? "needs " : ""), name), "\n");
+}
+
+static void tells_what_a_file_imports(void **state)
+{
+  const struct folders *folders = *state;
+  char text[8192] = "", none[8] = "", *file = path_in(folders->bad, "single.so"),
+       *other = path_in(folders->first, "x.so");
+  elf_file_visit_imports(file, note_import, text);
+  assert_contains(text, "needs libc.so.6\n");
+  assert_contains(text, "sched_yield\n");
+  assert_null(strstr(text, "single_LTX_hipmm_plugin"));
+  make_text(folders, other);
+  elf_file_visit_imports(other, note_import, none);
+  elf_file_visit_imports("/nowhere/x.so", note_import, none);
+  assert_string_equal(none, "");
+  free(file);
+  free(other);
+}
+
+struct animal {
+  const char *name, *type;
+  void (*make)(const struct folders *folders, const char *file);
+  enum hipmm_status status;
+  const char *message;
+};
 
 static void make_empty(const struct folders *folders, const char *file)
 {
@@ -489,6 +530,7 @@ int main(void)
       folder_test(takes_the_graphs_folders_in_order),
       folder_test(looks_into_a_build_tree),
       folder_test(ignores_empty_and_missing_folders),
+      folder_test(takes_a_plugin_of_any_folder),
       folder_test(says_where_it_looked),
       folder_test(says_where_it_looked_when_only_runtimes_are_there),
       folder_test(refuses_names_that_lead_elsewhere),
@@ -496,8 +538,9 @@ int main(void)
       folder_test(loads_once_for_many_threads),
       folder_test(scans_all_folders),
       folder_test(lists_each_type_once),
+      folder_test(tells_what_a_file_imports),
   };
-  size_t n = 12;
+  size_t n = 14;
   for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++)
     tests[n++] =
         (struct CMUnitTest){.name = zoo[i].name, .test_func = refuses, .initial_state = (void *)(uintptr_t)&zoo[i]};

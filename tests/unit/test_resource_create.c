@@ -260,6 +260,19 @@ enum { MANY = 6000, BATCH = 20 };
 static struct hipmm_resource *many[MANY], *below_many;
 static size_t n_many;
 
+/* "host" begins "host_x", and is a name of its own. */
+static void numbers_each_name_by_itself(void **state)
+{
+  (void)state;
+  struct hipmm_resource *made[4] = {NULL};
+  const struct hipmm_recipe chosen = {.struct_size = sizeof chosen, .type = "host", .name = "host_x.7"};
+  assert_ok(hipmm_resource_create_from(0, &chosen, &made[0]));
+  for (int i = 1; i < 4; i++) made[i] = create("host", NULL, NULL);
+  assert_string_equal(hipmm_resource_name(made[2]), "host.2");
+  assert_string_equal(hipmm_resource_name(made[3]), "host.3");
+  for (int i = 0; i < 4; i++) hipmm_resource_release(made[i]);
+}
+
 static void create_some(void)
 {
   for (int i = 0; i < BATCH; i++) many[n_many++] = create("statistics", NULL, below_many);
@@ -607,6 +620,22 @@ static void needs_hipmm_to_be_there(void **state)
   assert_null(made);
 }
 
+/* A library's own stack has plugins for what stands on it. */
+static void needs_hipmm_or_what_it_stands_on(void **state)
+{
+  (void)state;
+  struct hipmm_resource *made = NULL, *none = (struct hipmm_resource *)(void *)&made, *own = NULL;
+  assert_ok(hipmm_finalize());
+  assert_ok(hipmm_stack_build_from_string(0, NULL, "{\"runtime\": \"software\", \"stack\": [\"device\"]}", &own));
+  assert_status(hipmm_resource_create(0, "device", NULL, NULL, 0, &made), HIPMM_E_STATE);
+  assert_status(hipmm_resource_create(0, "statistics", NULL, &none, 1, &made), HIPMM_E_ARGUMENT);
+  assert_status(hipmm_resource_create(77, "statistics", NULL, &own, 1, &made), HIPMM_E_NO_DEVICE);
+  assert_null(made);
+  assert_ok(hipmm_resource_create(0, "statistics", NULL, &own, 1, &made));
+  hipmm_resource_release(made);
+  hipmm_resource_release(own);
+}
+
 static void outlives_finalisation(void **state)
 {
   (void)state;
@@ -744,6 +773,7 @@ int main(void)
       create_test(reads_an_option_of_another_resources_name_as_that_resource_only_if_it_is_given),
       create_test(numbers_those_of_one_type),
       create_test(numbers_on_from_the_highest_number_that_is_held),
+      create_test(numbers_each_name_by_itself),
       create_test(is_made_and_found_as_fast_among_thousands),
       create_test(refuses_a_given_name_that_is_taken),
       create_test(says_where_the_error_is),
@@ -754,6 +784,7 @@ int main(void)
       create_test(trims_all_below_once_from_the_top_down),
       create_test(hears_of_streams_of_its_device),
       create_test(needs_hipmm_to_be_there),
+      create_test(needs_hipmm_or_what_it_stands_on),
       create_test(outlives_finalisation),
       create_test(is_refused_in_the_child_of_a_fork),
       create_test(a_callback_from_within_the_building_is_refused),

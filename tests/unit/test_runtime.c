@@ -32,9 +32,9 @@ static int begin_with(int n, char **graphs)
 
 /* ---- Libraries ---- */
 
-/* A folder with the AMD libraries of the case and with libraries for paths to runtimes; and a folder of plugins without
- * runtimes. */
-static char *folder, *no_plugins;
+/* A folder with the AMD libraries of the case and with libraries for paths to runtimes; a folder of plugins without
+ * runtimes, "@-plugins"; and one without nvidia, "@-two". */
+static char *folder, *no_plugins, *two_plugins;
 
 static void put(const char *from, const char *name)
 {
@@ -48,7 +48,7 @@ static int make_folders(void **state)
   (void)state;
   const char *top = getenv("top_builddir");
   size_t bytes;
-  if (mkdir(no_plugins, 0777)) return -1;
+  if (mkdir(no_plugins, 0777) || mkdir(two_plugins, 0777)) return -1;
   char *no_device = path_in(top ? top : ".", "tests/bad/.libs/no_device.so");
   char *text = path_in(folder, "text.so"), *nvidia = path_in(no_plugins, "nvidia.so");
   char *software = path_in(no_plugins, "software.so"), *device = path_in(no_plugins, "device.so");
@@ -64,6 +64,11 @@ static int make_folders(void **state)
   free(pipe);
   if (!write_file(text, words, sizeof words - 1) || !copy_file(plugin_file("device"), device)) return -1;
   if (!copy_file(text, nvidia) || !copy_file(text, software)) return -1;
+  free(device);
+  free(software);
+  device = path_in(two_plugins, "device.so");
+  software = path_in(two_plugins, "software.so");
+  if (!copy_file(plugin_file("device"), device) || !copy_file(plugin_file("software"), software)) return -1;
   free(no_device);
   free(text);
   free(nvidia);
@@ -77,6 +82,7 @@ static int remove_folders(void **state)
   (void)state;
   remove_folder(folder);
   remove_folder(no_plugins);
+  remove_folder(two_plugins);
   return 0;
 }
 
@@ -85,7 +91,8 @@ static int remove_folders(void **state)
 /* "@" in graphs, variables and expectations stands for the folder. */
 struct runtime_case {
   const char *name;
-  const char *amd; /* what the folder has as libamdhip64.so.7, .6 and .5 */
+  const char *amd;   /* what the folder has as libamdhip64.so.7, .6 and .5 */
+  const char *amd_5; /* what it has as .5 instead */
   const char *graph, *then;
   const char *variables[3];
   const char *out, *error;
@@ -114,6 +121,19 @@ static const struct runtime_case cases[] = {
      .graph = "{}",
      .out = "0 amd 1: \n",
      .error = ""},
+    {.name = "a library that the program uses already comes first",
+     .amd = "no_device.so",
+     .amd_5 = "with_devices.so",
+     .graph = "{}",
+     .variables = {"LD_PRELOAD=@/libamdhip64.so.5"},
+     .out = "0 amd 1: \n",
+     .error = ""},
+    {.name = "a library of AMD's that cannot be used is worth a warning",
+     .amd = "text.so",
+     .graph = "{}",
+     .variables = {"HIPMM_PLUGIN_PATH=@-two"},
+     .out = "0 software 1: \n",
+     .error = WARNING},
     {.name = "auto says why not, when asked",
      .amd = "no_device.so",
      .graph = "{}",
@@ -225,6 +245,11 @@ static const struct runtime_case cases[] = {
      .then = "{}",
      .out = "0 software 2: \n0 software 1: \n",
      .error = ""},
+    {.name = "a runtime that lost its devices is refused",
+     .graph = "{\"runtime\": \"software\"}",
+     .then = "{\"runtime\": {\"type\": \"software\", \"fail\": [\"hipGetDeviceCount:1\"]}}",
+     .out = "0 software 1: \n-42 software 0: hipGetDeviceCount failed: hipErrorUnknown\n",
+     .error = ""},
     {.name = "after a failure another runtime may be taken",
      .amd = "no_device.so",
      .graph = "{\"runtime\": \"amd\"}",
@@ -285,11 +310,10 @@ static char *expand(const char *text)
   return copy;
 }
 
-static void set_amd(const char *library)
+static void set_amd(const char *library, const char *name)
 {
-  static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
-  char *from = path_in(folder, library ? library : "no_device.so");
-  for (size_t i = 0; i < 3; i++) put(from, names[i]);
+  char *from = path_in(folder, library);
+  put(from, name);
   free(from);
 }
 
@@ -307,7 +331,10 @@ static void takes_a_runtime(void **state)
   char *graph = expand(row->graph), *then = expand(row->then), *out = expand(row->out), *path;
   char *variables[3] = {expand(row->variables[0]), expand(row->variables[1])};
   assert_true(asprintf(&path, "LD_LIBRARY_PATH=%s", folder) > 0);
-  set_amd(row->amd);
+  const char *amd = row->amd ? row->amd : "no_device.so";
+  set_amd(amd, "libamdhip64.so.7");
+  set_amd(amd, "libamdhip64.so.6");
+  set_amd(row->amd_5 ? row->amd_5 : amd, "libamdhip64.so.5");
   const char *const arguments[] = {"begin", graph, then, NULL};
   const char *const environment[] = {path, variables[0], variables[1], NULL};
   struct outcome outcome = run_again(arguments, environment);
@@ -330,7 +357,7 @@ int main(int argc, char **argv)
   struct CMUnitTest tests[sizeof cases / sizeof *cases];
   size_t n = sizeof cases / sizeof *cases;
   folder = new_folder();
-  if (asprintf(&no_plugins, "%s-plugins", folder) < 0) return 1;
+  if (asprintf(&no_plugins, "%s-plugins", folder) < 0 || asprintf(&two_plugins, "%s-two", folder) < 0) return 1;
   for (size_t i = 0; i < n; i++)
     tests[i] = (struct CMUnitTest){
         .name = cases[i].name, .test_func = takes_a_runtime, .initial_state = (void *)(uintptr_t)&cases[i]};

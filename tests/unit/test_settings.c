@@ -122,6 +122,22 @@ static void says_where_a_path_gets_lost(void **state)
   }
 }
 
+/* A resource of another device's stack alone is not offered. */
+static void proposes_only_what_is_there(void **state)
+{
+  (void)state;
+  int64_t value;
+  assert_ok(hipmm_finalize());
+  fixture_start("'resources': {'memory': {'type': 'device'}, 'pool': {'type': 'pool', 'upstream': 'memory'}}, 'devices': "
+                "{'default': 'memory', '1': 'pool'}");
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  assert_status(hipmm_query("devices/0/poll/live_bytes", &value), HIPMM_E_ARGUMENT);
+  assert_message("there is no resource \"poll\"");
+  assert_null(strstr(hipmm_last_error_message(), "did you mean"));
+  assert_status(hipmm_query("devices/0/memroy/live_bytes", &value), HIPMM_E_ARGUMENT);
+  assert_message("did you mean \"memory\"?");
+}
+
 static void survives_an_endless_path(void **state)
 {
   (void)state;
@@ -423,6 +439,7 @@ int main(void)
       control_test(reads_values_of_created_resources),
       control_test(reads_options_in_force),
       control_test(says_where_a_path_gets_lost),
+      control_test(proposes_only_what_is_there),
       control_test(survives_an_endless_path),
       control_test(sets_an_option_while_it_is_in_use),
       control_test(sets_an_option_of_a_created_resource),

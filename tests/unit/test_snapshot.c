@@ -344,6 +344,20 @@ static void joins_nothing_across_pieces(void **state)
 }
 
 /* Free memory of which a part can be moved is one hole; all that can be moved counts as one piece. */
+/* Of a plugin of a later release. */
+static void leaves_out_states_that_it_does_not_know(void **state)
+{
+  (void)state;
+  fixture_start("'stack': [{'type': 'variable_plugin', 'extents': [{'at': 4096, 'bytes': 1024}, {'at': 8192, 'bytes': "
+                "4096, 'state': 'later'}, {'at': 12288, 'bytes': 512, 'state': 'free'}]}, 'device']");
+  json_t *all = snapshot(), *memory = memory_of(all);
+  assert_sum(memory, "live", 1024, 1);
+  assert_sum(memory, "free", 512, 1);
+  assert_sum(memory, "pending", 0, 0);
+  assert_sum(memory, "cached", 0, 0);
+  json_decref(all);
+}
+
 static void counts_what_can_be_moved_as_one_piece(void **state)
 {
   (void)state;
@@ -633,6 +647,7 @@ int main(void)
       snapshot_test(sums_memory_up),
       snapshot_test(names_the_blocks_that_keep_holes_apart),
       snapshot_test(joins_nothing_across_pieces),
+      snapshot_test(leaves_out_states_that_it_does_not_know),
       snapshot_test(counts_what_can_be_moved_as_one_piece),
       snapshot_test(joins_no_segments),
       snapshot_test(joins_blocks_of_a_segment),

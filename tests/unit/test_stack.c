@@ -416,7 +416,7 @@ struct return_call {
   enum hipmm_status allocated, freed, looked, suspended, resumed, admitted, ended, visited;
   void *block;
   char reason[200];
-  int calls;
+  int calls, covered;
 };
 
 static int come_back(void *argument, size_t bytes)
@@ -436,7 +436,9 @@ static int come_back(void *argument, size_t bytes)
   it->admitted = ops->device_admit(it->resource->self, 1);
   it->ended = ops->process_end(it->resource->self, HIPMM_PROCESS_EXITS);
   it->visited = ops->visit_chunks(it->resource->self, it->block, count_chunk, &shown);
-  hipmm_stream_retire(0, NULL); /* which nobody refuses */
+  it->covered = ops->covers(it->resource->self, it->block);
+  ops->stream_retain(it->resource->self, NULL); /* these two nobody refuses */
+  hipmm_stream_retire(0, NULL);
   return 0;
 }
 
@@ -461,6 +463,7 @@ static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **stat
   assert_int_equal(it.looked, HIPMM_E_STATE);
   const enum hipmm_status others[] = {it.suspended, it.resumed, it.admitted, it.ended, it.visited};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_int_equal(others[i], HIPMM_E_STATE);
+  assert_int_equal(it.covered, 0);
   assert_int_equal(resource_value(it.resource, "overlaps"), 0);
   assert_ok(hipmm_deallocate(it.resource, it.block, 1000, NULL)); /* which is there still */
   assert_ok(hipmm_failure_handler_register("back", NULL));

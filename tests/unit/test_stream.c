@@ -6,6 +6,7 @@
 
 #include <hipmm/inspect.h>
 
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -394,6 +395,17 @@ static void hand_over(struct hipmm_resource *resource, hipmm_stream_t from, hipm
   software()->reset_calls();
   assert_ok(hipmm_allocate(resource, MIB, to, &ptr));
   assert_ok(hipmm_deallocate(resource, ptr, MIB, to));
+}
+
+/* The next stream takes the place of one that is gone. */
+static void keeps_nothing_of_streams_that_are_gone(void **state)
+{
+  enum { TIMES = 3000 };
+  both_start(state, "'stack': ['device']");
+  assert_ok(hipmm_stream_destroy(make(0)));
+  size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < TIMES; i++) assert_ok(hipmm_stream_destroy(make(0)));
+  assert_true(mallinfo2().uordblks < before + TIMES * sizeof(void *));
 }
 
 static void its_streams_are_promised_to_last(void **state)
@@ -799,7 +811,7 @@ static void says_nothing_of_devices_that_are_not_there(void **state)
 /* ---- Calls from where there may be none ---- */
 
 static struct {
-  enum hipmm_status event, stream, none, pool;
+  enum hipmm_status event, stream, none, pool, retained;
 } barred;
 
 static void call_from_a_visitor(void *stream, const struct hipmm_extent *extent)
@@ -809,6 +821,7 @@ static void call_from_a_visitor(void *stream, const struct hipmm_extent *extent)
   barred.stream = hipmm_stream_destroy(stream);
   barred.none = hipmm_stream_destroy(NULL);
   barred.pool = hipmm_stream_pool_destroy(NULL);
+  barred.retained = hipmm_stream_retain(0, stream);
 }
 
 static void refuses_calls_from_a_visitor(void **state)
@@ -821,6 +834,7 @@ static void refuses_calls_from_a_visitor(void **state)
   assert_status(barred.stream, HIPMM_E_STATE);
   assert_status(barred.none, HIPMM_E_STATE);
   assert_status(barred.pool, HIPMM_E_STATE);
+  assert_status(barred.retained, HIPMM_E_STATE);
   fixture_free(ptr, 1000, NULL);
   assert_ok(hipmm_stream_destroy(stream));
 }
@@ -835,6 +849,7 @@ int main(void)
       BOTH(minds_its_arguments),
       BOTH(refuses_streams_that_are_none_or_anothers),
       BOTH(takes_streams_whose_device_nobody_can_tell),
+      BOTH(keeps_nothing_of_streams_that_are_gone),
       BOTH(its_streams_are_promised_to_last),
       BOTH(retires_before_it_destroys),
       BOTH(tells_stacks_that_are_held_past_finalize),

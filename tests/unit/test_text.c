@@ -142,6 +142,20 @@ static void cuts_quotations_between_characters(void **state)
   assert_int_equal(strlen(text_quote(text, whole, sizeof whole)), 102);
 }
 
+/* What has no room for a quotation stays as it is. */
+static void quotes_into_no_room(void **state)
+{
+  (void)state;
+  char buffer[8], before[8];
+  memset(buffer, 'x', sizeof buffer);
+  memcpy(before, buffer, sizeof buffer);
+  for (size_t bytes = 0; bytes <= 5; bytes++) {
+    assert_string_equal(text_quote("pool", buffer, bytes), "\"…\"");
+    assert_memory_equal(buffer, before, sizeof buffer);
+  }
+  assert_string_equal(text_quote("pool", buffer, 6), "\"…\"");
+}
+
 static void escapes_pointers(void **state)
 {
   (void)state;
@@ -197,6 +211,7 @@ static void reads_sizes(void **state)
   assert_bytes("0.0005KiB", 0);
   assert_bytes("2.5PiB", 5ull << 49);
   assert_bytes("7.9999999999999999999999 kb", 7999);
+  assert_bytes("0.50000000000000000000000000000000MiB", 512 << 10); /* more digits than a number holds */
   assert_bytes("18446744073709551615", UINT64_MAX);
 }
 
@@ -284,6 +299,7 @@ int main(void)
       {"quotes without control characters", quotes_without_control_characters, NULL, NULL, NULL},
       {"puts marks for control characters", puts_marks_for_control_characters, NULL, NULL, NULL},
       {"cuts quotations between characters", cuts_quotations_between_characters, NULL, NULL, NULL},
+      {"quotes into no room", quotes_into_no_room, NULL, NULL, NULL},
       {"escapes keys in JSON pointers", escapes_pointers, NULL, NULL, NULL},
       {"shows sizes in words", shows_sizes, NULL, NULL, NULL},
       {"reads sizes", reads_sizes, NULL, NULL, NULL},

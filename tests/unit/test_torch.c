@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/framework/torch.c, torch_blocks.c, torch_pools.c, framework_device.c and cupy.c: what PyTorch and CuPy
  * call, over the software device. The stepped scheduler runs work as late as it can, in an order drawn from a seed. */
+#include "../../core/framework/framework_device.h"
 #include "../support/fixture.h"
 
+#include <hipmm/inspect.h>
 #include <hipmm/torch.h>
 #include <math.h>
 #include <pthread.h>
@@ -171,6 +173,9 @@ static void ignores_records_of_foreign_memory(void **state)
   hipmm_torch_record_stream((char *)block + 256, other);
   software()->reset_calls();
   hipmm_torch_free(block, BYTES, 0, owner);
+  hipmm_torch_record_stream(block, other); /* for nobody: the next owner has its own streams */
+  assert_ptr_equal(torch_allocate(BYTES, owner), block);
+  hipmm_torch_free(block, BYTES, 0, owner);
   assert_int_equal(software()->calls("hipEventRecord"), 0);
   fixture_drop_stream(owner);
   fixture_drop_stream(other);
@@ -202,6 +207,42 @@ static void lives_with_many_streams(void **state)
   for (int i = 0; i < MANY; i++) hipmm_torch_free(torch_allocate(1000, streams[i]), 1000, 0, streams[i]);
   for (int i = 0; i < MANY; i++) fixture_drop_stream(streams[i]);
   assert_not_logged();
+}
+
+/* Also where streams have the same slot: the first of them has the slot, and the others are found in slots behind it. */
+static void retains_each_stream_once(void **state)
+{
+  enum { SAME = 3 };
+  (void)state;
+  hipmm_stream_t streams[SAME];
+  unsigned n_retained = 0;
+  fixture_start(stack);
+  hipmm_torch_free(torch_allocate(1000, NULL), 1000, 0, NULL);
+  uintptr_t handle = 4096;
+  for (int i = 0; i < SAME; handle += 16)
+    if (framework_stream_slot((hipmm_stream_t)handle) == FRAMEWORK_STREAMS - 1) streams[i++] = (hipmm_stream_t)handle;
+  for (int i = 0; i < 3 * SAME; i++) framework_retain_stream(&framework_devices[0], streams[i % SAME]);
+  for (size_t slot = 0; slot < FRAMEWORK_STREAMS; slot++)
+    n_retained += atomic_load(&framework_devices[0].streams[slot]) != NULL;
+  assert_int_equal(n_retained, SAME);
+  for (int i = 0; i < SAME; i++) hipmm_stream_retire(0, streams[i]);
+}
+
+/* Copies between devices are ordered by PyTorch itself, and by no other framework: its memory is mapped. */
+static void maps_memory_for_pytorch_alone(void **state)
+{
+  (void)state;
+  for (int is_torch = 0; is_torch < 2; is_torch++) {
+    assert_ok(hipmm_init_from_string(
+        "{\"runtime\": {\"type\": \"software\", \"devices\": 2}, \"stack\": [\"pool\", \"device\"]}"));
+    struct hipmm_pointer found = {.struct_size = sizeof found};
+    void *block = is_torch ? torch_allocate(BYTES, NULL) : hipmm_cupy_malloc(NULL, BYTES, 0);
+    assert_ok(hipmm_pointer_lookup(block, &found));
+    assert_int_equal(!!(found.flags & HIPMM_POINTER_MAPPED), is_torch);
+    hipmm_resource_release(found.resource);
+    hipmm_cupy_free(NULL, block, 0);
+    assert_ok(hipmm_finalize());
+  }
 }
 
 /* ---- Sizes and pointers ---- */
@@ -256,6 +297,9 @@ static void refuses_wrong_frees(void **state)
   void *block = torch_allocate(1000, NULL);
   hipmm_torch_free(NULL, 1000, 0, NULL);
   assert_not_logged();
+  size_t live = 0;
+  assert_ok(hipmm_torch_memory(0, &live, NULL));
+  assert_int_equal(live, 1000);
   hipmm_torch_free(foreign, 1000, 0, NULL);
   assert_logged("torch: a block is not freed");
   hipmm_torch_free((char *)block + 256, 1000, 0, NULL);
@@ -290,8 +334,12 @@ static void tells_blocks(void **state)
 static void knows_what_begins_an_allocation(void **state)
 {
   char foreign;
+  void *others = NULL;
   (void)state;
   fixture_start("'stack': ['statistics', 'device']");
+  assert_int_equal(fixture_hip()->Malloc(&others, 1000), 0);
+  assert_int_equal(hipmm_torch_is_allocation(others), 0);
+  assert_int_equal(fixture_hip()->Free(others), 0);
   char *first = torch_allocate(BYTES, NULL), *second = torch_allocate(BYTES, NULL);
   assert_int_equal(hipmm_torch_is_allocation(first), 1);
   assert_int_equal(hipmm_torch_is_allocation(second), 1);
@@ -306,6 +354,9 @@ static void knows_what_begins_an_allocation(void **state)
   first = torch_allocate(BYTES, NULL);
   second = torch_allocate(BYTES, NULL);
   assert_int_equal(hipmm_torch_is_allocation(first) + hipmm_torch_is_allocation(second), 1);
+  fixture_lend_hip()->MemGetAddressRange = NULL; /* a runtime that cannot tell */
+  assert_int_equal(hipmm_torch_is_allocation(first) + hipmm_torch_is_allocation(second), 0);
+  fixture_take_hip_back();
   hipmm_torch_free(first, BYTES, 0, NULL);
   hipmm_torch_free(second, BYTES, 0, NULL);
 }
@@ -533,6 +584,21 @@ static void a_pool_keeps_no_block_of_a_wrong_size(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
+/* Of a resource that cannot tell whether a block is live. */
+static void a_pool_keeps_blocks_of_a_mute_resource(void **state)
+{
+  (void)state;
+  fixture_start("'stack': ['mute']");
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  void *block = torch_allocate(512, NULL);
+  hipmm_torch_free(block, 512, 0, NULL);
+  assert_ptr_equal(torch_allocate(512, NULL), block);
+  hipmm_torch_free(block, 512, 0, NULL);
+  hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_release_pool(0, one);
+  assert_not_logged();
+}
+
 /* ---- One block that is freed twice ---- */
 
 static void *twice;                /* the block of the round */
@@ -745,13 +811,17 @@ static void starts_anew_after_the_end(void **state)
     hipmm_torch_begin_allocate_to_pool(0, one, NULL);
     hipmm_torch_free(torch_allocate(BYTES, stream), BYTES, 0, stream);
     assert_ok(hipmm_finalize());
-    logged(); /* what was still allocated */
+    logged();                                                                       /* what was still allocated */
+    assert_status(hipmm_log_set_level((enum hipmm_log_level)99), HIPMM_E_ARGUMENT); /* whose reason stays */
     hipmm_torch_free(block, BYTES, 0, stream);
     hipmm_torch_free(kept, BYTES, 0, stream);
+    hipmm_cupy_free(stream, kept, 0);
     hipmm_torch_release_pool(0, one);
     hipmm_torch_reset();
     hipmm_torch_record_stream(kept, NULL);
+    assert_int_equal(hipmm_torch_is_allocation(kept), 0);
     assert_not_logged();
+    assert_message("99 is not a level");
     fixture_drop_stream(stream);
   }
 }
@@ -774,6 +844,30 @@ static void refuses_the_child_of_a_fork(void **state)
   assert_int_equal(run_forked(in_a_child, block).status, 0);
   assert_logged("the child of a fork");
   hipmm_torch_free(block, BYTES, 0, NULL);
+}
+
+static void *barred_block;
+
+static void call_from_a_visitor(void *unused, const struct hipmm_extent *extent)
+{
+  (void)unused, (void)extent;
+  void *refused = hipmm_torch_malloc(1000, 0, NULL);
+  hipmm_torch_free(barred_block, BYTES, 0, NULL);
+  assert_null(refused);
+  assert_message("a visitor of blocks");
+}
+
+static void refuses_calls_from_a_visitor(void **state)
+{
+  size_t bytes = 0;
+  (void)state;
+  fixture_start(stack);
+  barred_block = torch_allocate(BYTES, NULL);
+  assert_ok(hipmm_resource_visit_blocks(NULL, call_from_a_visitor, NULL));
+  assert_logged("a visitor of blocks");
+  assert_ptr_equal(hipmm_torch_base_alloc(barred_block, &bytes), barred_block);
+  assert_int_equal(bytes, BYTES);
+  hipmm_torch_free(barred_block, BYTES, 0, NULL);
 }
 
 static void says_when_the_devices_differ(void **state)
@@ -901,6 +995,11 @@ static void follows_the_resource_in_force(void **state)
   assert_int_equal(bytes, BYTES);
   hipmm_torch_free(second, BYTES * 2, 0, NULL);
   assert_logged("a block is not freed");
+  assert_null(hipmm_torch_malloc(1000 * BYTES, 0, NULL));
+  assert_logged("torch: cannot allocate");
+  assert_null(hipmm_cupy_malloc(NULL, (size_t)(1000 * BYTES), 0));
+  assert_logged("cupy: cannot allocate");
+  assert_memory(0, 2 * BYTES, 2 * BYTES);
   assert_ok(hipmm_resource_reset_for_device(0));
   void *fourth = torch_allocate(BYTES, NULL);
   assert_int_equal(fixture_value("first", "live_count"), 2);
@@ -977,6 +1076,7 @@ static int setup(void **state)
 int main(int n_arguments, char **arguments)
 {
   if (n_arguments == 2 && !strcmp(arguments[1], "uninitialised")) return allocate_uninitialised();
+  use_test_plugins();
   log_to_file("warning");
   const struct CMUnitTest tests[] = {
       fixture_test(frees_after_the_work_of_recorded_streams),
@@ -987,6 +1087,8 @@ int main(int n_arguments, char **arguments)
       fixture_test(ignores_records_of_foreign_memory),
       fixture_test(promises_each_stream),
       fixture_test(lives_with_many_streams),
+      fixture_test(retains_each_stream_once),
+      fixture_test(maps_memory_for_pytorch_alone),
       fixture_test(minds_sizes),
       fixture_test(minds_devices),
       fixture_test(refuses_wrong_frees),
@@ -1000,6 +1102,7 @@ int main(int n_arguments, char **arguments)
       fixture_test(serves_threads),
       fixture_test(keeps_the_memory_of_a_graph),
       fixture_test(a_pool_keeps_no_block_of_a_wrong_size),
+      fixture_test(a_pool_keeps_blocks_of_a_mute_resource),
       fixture_test(a_pool_keeps_a_block_that_two_threads_free),
       fixture_test(a_pool_gives_out_no_block_that_was_freed_past_it),
       fixture_test(a_wrong_size_leaves_the_streams_of_a_block),
@@ -1009,6 +1112,7 @@ int main(int n_arguments, char **arguments)
       fixture_test(lets_a_function_leave),
       fixture_test(starts_anew_after_the_end),
       fixture_test(refuses_the_child_of_a_fork),
+      fixture_test(refuses_calls_from_a_visitor),
       fixture_test(says_when_the_devices_differ),
       cmocka_unit_test(initialises_from_the_environment),
       cmocka_unit_test(says_once_why_it_cannot_initialise),

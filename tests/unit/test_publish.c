@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of core/inspect/publish.c: what stands in the file in shared memory that `hipmm top` reads. */
+#include "../../core/base/live_format.h"
+#include "../support/fixture.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char name[64], draft[65];
+
+/* ---- Reading ---- */
+
+static void find_names(void)
+{
+  struct stat status;
+  assert_int_equal(stat("/proc/self/ns/pid", &status), 0);
+  unsigned long long namespace = (unsigned long long)status.st_ino;
+  snprintf(name, sizeof name, LIVE_NAME, (unsigned)geteuid(), namespace, (long)getpid());
+  snprintf(draft, sizeof draft, LIVE_DRAFT, (unsigned)geteuid(), namespace, (long)getpid());
+}
+
+static uint64_t sequence_of(const struct live_file *file)
+{
+  return __atomic_load_n(&file->sequence, __ATOMIC_ACQUIRE);
+}
+
+/* Two updates have ended since the call, so the second began after it. */
+static bool await_update(const struct live_file *file)
+{
+  uint64_t wanted = sequence_of(file) / 2 * 2 + 4;
+  for (int i = 0; i < 5000 && sequence_of(file) < wanted; i++) usleep(2000);
+  return sequence_of(file) >= wanted;
+}
+
+/* What is published now; valid until the next call. */
+static const struct live_file *published(void)
+{
+  static struct live_file copy;
+  int descriptor = open(name, O_RDONLY);
+  assert_true(descriptor >= 0);
+  const struct live_file *file = mmap(NULL, sizeof *file, PROT_READ, MAP_SHARED, descriptor, 0);
+  assert_ptr_not_equal(file, MAP_FAILED);
+  assert_true(await_update(file));
+  uint64_t before;
+  do {
+    before = sequence_of(file);
+    copy = *file;
+  } while (before % 2 || sequence_of(file) != before);
+  munmap((void *)(uintptr_t)file, sizeof *file);
+  close(descriptor);
+  return &copy;
+}
+
+static const struct live_row *row_of(const struct live_file *file, const char *path)
+{
+  for (uint32_t i = 0; i < file->n_rows; i++)
+    if (!strcmp(file->rows[i].path, path)) return &file->rows[i];
+  fail_msg("%s is not published", path);
+  return NULL;
+}
+
+static void start_published(const char *stack)
+{
+  char graph[300];
+  if (access(LIVE_FOLDER, W_OK)) skip();
+  find_names();
+  snprintf(graph, sizeof graph, "'publish': true, %s", stack);
+  fixture_start(graph);
+}
+
+/* ---- Tests ---- */
+
+static void shows_what_resources_count(void **state)
+{
+  (void)state;
+  start_published("'stack': ['statistics', {'type': 'pool', 'growth': 'segments'}, 'async']");
+  void *first = fixture_allocate(1000, NULL), *second = fixture_allocate(5000, NULL),
+       *gone = fixture_allocate(7000, NULL);
+  fixture_free(gone, 7000, NULL);
+  const struct live_file *file = published();
+  assert_int_equal(file->n_rows, 4);
+  assert_int_equal(file->n_wanted, 4);
+  const struct live_row *device = row_of(file, "devices/0"), *statistics = row_of(file, "devices/0/statistics");
+  const struct live_row *pool = row_of(file, "devices/0/pool"), *async = row_of(file, "devices/0/async");
+  assert_string_equal(device->type, "");
+  assert_string_equal(statistics->type, "statistics");
+  assert_int_equal(device->counters[LIVE_RESERVED], fixture_held_bytes());
+  assert_int_equal(device->counters[LIVE_PEAK_RESERVED], fixture_peak_held_bytes());
+  assert_int_equal(device->counters[LIVE_BYTES], LIVE_UNKNOWN);
+  assert_int_equal(statistics->counters[LIVE_BYTES], 6000);
+  assert_int_equal(statistics->counters[LIVE_BLOCKS], 2);
+  assert_int_equal(statistics->counters[LIVE_PEAK_BYTES], 13000);
+  assert_int_equal(statistics->counters[LIVE_TOTAL_BLOCKS], 3);
+  assert_int_equal(statistics->counters[LIVE_RESERVED], LIVE_UNKNOWN);
+  assert_int_equal(pool->counters[LIVE_BYTES], 6000);
+  assert_int_equal(pool->counters[LIVE_RESERVED], fixture_value("pool", "reserved_bytes"));
+  for (int i = 0; i < LIVE_COUNTERS; i++) /* the driver is not asked */
+    assert_int_equal(async->counters[i], LIVE_UNKNOWN);
+  fixture_free(first, 1000, NULL);
+  fixture_free(second, 5000, NULL);
+}
+
+/* Nobody can name what belonged to the device before. */
+static void leaves_out_what_has_no_path(void **state)
+{
+  (void)state;
+  struct hipmm_resource *old = NULL;
+  start_published("'stack': ['pool', 'device']");
+  assert_ok(hipmm_resource_get_for_device(0, &old));
+  assert_ok(hipmm_finalize());
+  start_published("'stack': ['pool', 'device']");
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  const struct live_file *file = published();
+  assert_int_equal(file->n_wanted, 3);
+  for (uint32_t i = 0; i < file->n_rows; i++) assert_string_not_equal(file->rows[i].path, "");
+  hipmm_resource_release(old);
+}
+
+static void counts_the_rows_that_have_no_room(void **state)
+{
+  enum { MANY = LIVE_ROWS };
+  static struct hipmm_resource *made[MANY];
+  (void)state;
+  start_published("'stack': ['pool', 'device']");
+  for (int i = 0; i < MANY; i++) assert_ok(hipmm_resource_create(0, "host", NULL, NULL, 0, &made[i]));
+  const struct live_file *file = published();
+  assert_int_equal(file->n_rows, LIVE_ROWS);
+  assert_true(file->n_wanted > LIVE_ROWS);
+  for (int i = 0; i < MANY; i++) hipmm_resource_release(made[i]);
+  assert_true(published()->n_wanted < LIVE_ROWS);
+}
+
+static void says_why_nothing_is_published(void **state)
+{
+  (void)state;
+  if (access(LIVE_FOLDER, W_OK)) skip();
+  find_names();
+  assert_int_equal(mkdir(draft, 0700), 0);
+  logged();
+  start_published("'stack': ['pool', 'device']");
+  const char *said = logged();
+  assert_contains(said, "counters are not published: /dev/shm/hipmm.");
+  assert_contains(said, ": File exists");
+  assert_int_equal(rmdir(draft), 0);
+  assert_int_equal(access(name, F_OK), -1);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+}
+
+static void ends_with_the_last_user(void **state)
+{
+  (void)state;
+  start_published("'stack': ['pool', 'device']");
+  assert_int_equal(access(name, F_OK), 0);
+  assert_ok(hipmm_finalize());
+  assert_int_equal(access(name, F_OK), -1);
+  fixture_start("'stack': ['pool', 'device']");
+  assert_int_equal(access(name, F_OK), -1);
+}
+
+#define publish_test(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+  log_to_file("warning");
+  const struct CMUnitTest tests[] = {
+      publish_test(shows_what_resources_count),        publish_test(leaves_out_what_has_no_path),
+      publish_test(counts_the_rows_that_have_no_room), publish_test(says_why_nothing_is_published),
+      publish_test(ends_with_the_last_user),
+  };
+  return cmocka_run_group_tests_name("publish", tests, NULL, NULL);
+}
