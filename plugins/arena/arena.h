@@ -84,10 +84,9 @@ void arena_trim_records(struct arena *arena);
  * that the upstream refused with `refusal`, or a trim, may not wait, it does not synchronize. */
 enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_status refusal);
 
-/* Allocates a block in another arena than `local`, after waiting for the device. RANGE_NONE if no arena has one, or if
- * HIP refuses. */
-uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local,
-                              const struct arena_allocation *allocation);
+/* Allocates a block in the arena of any stream, after waiting for the device. RANGE_NONE if no arena has one, or if HIP
+ * refuses. */
+uint32_t arena_find_elsewhere(struct arena *arena, const struct arena_allocation *allocation);
 
 /* Forgets a stream, which is still valid: its memory is ready for every stream then. */
 void arena_retire(struct arena *arena, hipmm_stream_t handle);

@@ -137,7 +137,7 @@ static enum hipmm_status find_memory_collected(struct arena *arena, struct local
   enum hipmm_status refusal = arena->refusal, status = arena_collect(arena, allocation->stream, refusal);
   if (status) return status;
   *id_out = find_memory_held(arena, local, superblock, allocation);
-  if (!*id_out && hipmm_may_wait(arena->services, refusal)) *id_out = arena_find_elsewhere(arena, local, allocation);
+  if (!*id_out && hipmm_may_wait(arena->services, refusal)) *id_out = arena_find_elsewhere(arena, allocation);
   return HIPMM_OK;
 }
 

@@ -191,7 +191,6 @@ void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t r
 uint32_t local_remove_idle(struct local *local, struct ranges *ranges)
 {
   uint32_t range_id = local->idle;
-  if (!range_id) return RANGE_NONE;
   struct range *range = range_of(ranges, range_id);
   uint32_t first = range->first;
   local_remove_ready(local, ranges, first);

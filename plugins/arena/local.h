@@ -70,7 +70,7 @@ void local_empty_quick(struct local *local, struct ranges *ranges);
 /* Adds a superblock. Needs an unused record. */
 void local_add_superblock(struct local *local, struct ranges *ranges, uint32_t range);
 
-/* Removes a superblock that is wholly free; RANGE_NONE if there is none. */
+/* Removes a superblock that is wholly free: `idle_bytes` says that there is one. */
 uint32_t local_remove_idle(struct local *local, struct ranges *ranges);
 
 /* After local_allocate(), and before local_free(). */

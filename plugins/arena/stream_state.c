@@ -225,14 +225,13 @@ enum hipmm_status arena_collect(struct arena *arena, uint32_t user, enum hipmm_s
   return arena_synchronize(arena, user); /* other threads may have freed since the first wait */
 }
 
-/* Holds the other arena's lock while it waits for the device: all its free memory is ready for every stream then. */
-uint32_t arena_find_elsewhere(struct arena *arena, const struct local *local, const struct arena_allocation *allocation)
+/* Holds that arena's lock while it waits for the device: all its free memory is ready for every stream then. */
+uint32_t arena_find_elsewhere(struct arena *arena, const struct arena_allocation *allocation)
 {
   struct ranges *ranges = &arena->global.ranges;
   uint32_t id = RANGE_NONE;
   for (uint32_t number = 0; !id && (number = stream_set_next(&arena->holding, number)) < MAX_STREAMS; number++) {
     struct local *other = arena_local(arena, number);
-    if (other == local) continue;
     biased_lock_acquire(&other->lock);
     arena_supply(arena, other);
     id = local_allocate(other, ranges, allocation->bytes, true);

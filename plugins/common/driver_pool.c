@@ -315,7 +315,6 @@ static enum hipmm_status driver_pool_fill(struct driver_pool *pool, uint64_t byt
 {
   const struct hipmm_services *services = pool->services;
   void *ptr = NULL;
-  if (!bytes) return HIPMM_OK;
   enum hipmm_status status = driver_pool_allocate(pool, bytes, HIPMM_ALIGNMENT, NULL, &ptr);
   if (!status) return driver_pool_deallocate(pool, ptr, bytes, HIPMM_ALIGNMENT, NULL);
   return services->fail(services, status, "initial_pool_size", "the device does not give %llu bytes; %s",

@@ -59,12 +59,11 @@ static uint32_t *stack_traces_bucket_of(const struct stack_traces *traces, uint6
   return &traces->buckets[hash & (traces->capacity - 1)];
 }
 
-/* Puts the traces that are in use into the buckets. */
+/* Puts all traces into the buckets: the table grows only while each is in use. */
 static void stack_traces_fill_buckets(struct stack_traces *traces)
 {
   for (uint32_t number = 1; number < traces->used; number++) {
     struct stack_trace *trace = &traces->items[number];
-    if (!trace->users) continue;
     uint32_t *bucket = stack_traces_bucket_of(traces, trace->hash);
     trace->next = *bucket;
     *bucket = number;

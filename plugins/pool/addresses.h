@@ -67,7 +67,7 @@ uint32_t addresses_uncommitted(const struct addresses *addresses, uint64_t start
 /* The chunk that is mapped at the granule, and the address where that mapping begins; CHUNK_NONE if there is none. */
 uint32_t addresses_chunk_at(const struct addresses *addresses, uint64_t address, uint64_t *begin_out);
 
-/* The last mapping, of any kind, that has a granule in [start, end); 0 if there is none. */
+/* The last mapping, of any kind, that has a granule in [start, end), which is not empty; 0 if there is none. */
 uint32_t addresses_last_mapping(const struct addresses *addresses, uint64_t start, uint64_t end);
 
 /* The number of a mapping that begins at the address; the address; and the record. */
