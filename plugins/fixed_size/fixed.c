@@ -283,12 +283,12 @@ void fixed_close(struct fixed *fixed)
   biased_lock_close(&fixed->lock);
 }
 
-/* The blocks are ready on the default stream at first, and on every stream after the device was waited for. */
+/* Nobody else knows the resource yet. The blocks are ready on the default stream at first, and on every stream after the
+ * device was waited for. */
 enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
 {
   enum hipmm_status status = HIPMM_OK;
   bool any = n_blocks;
-  biased_lock_acquire(&fixed->lock);
   while (!status && n_blocks) {
     struct fixed_chain chain;
     uint32_t n = n_blocks < fixed->blocks_per_chunk ? n_blocks : fixed->blocks_per_chunk;
@@ -297,6 +297,5 @@ enum hipmm_status fixed_preallocate(struct fixed *fixed, uint32_t n_blocks)
     n_blocks -= n;
   }
   if (any && !status) status = reuse_synchronize_device(fixed, STREAM_READY);
-  biased_lock_release(&fixed->lock);
   return status;
 }

@@ -5,15 +5,9 @@
  * Unlike RMM's, it allocates nothing from its upstream before the first allocation, unless `blocks_to_preallocate` says
  * so; and its chunks grow with use up to `blocks_per_chunk`, so that a few large blocks do not cost hundreds of MiB. */
 #include "fixed.h"
+#include "options.h"
 
 #include <string.h>
-
-struct fixed_size_options {
-  uint64_t block_size;
-  int64_t blocks_per_chunk;
-  int64_t blocks_to_preallocate;
-  uint32_t record;
-};
 
 static enum hipmm_status fixed_size_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                              void **ptr_out)
@@ -203,8 +197,6 @@ static const struct hipmm_ops fixed_size_ops = {
     .covers = fixed_size_covers,
     .locate = fixed_size_locate,
 };
-
-HIPMM_EXPORT extern const struct hipmm_plugin fixed_size_LTX_hipmm_plugin;
 
 const struct hipmm_plugin fixed_size_LTX_hipmm_plugin = {
     HIPMM_PLUGIN_HEAD,

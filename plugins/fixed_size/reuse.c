@@ -259,13 +259,11 @@ void reuse_end_stream(struct fixed *fixed, uint32_t stream, hipmm_stream_t handl
 {
   struct fixed_list *list = &fixed->lists[stream];
   spin_lock(&list->busy);
-  list->is_open = false; /* from now on, every free on the stream takes the lock */
+  list->is_open = false; /* from now on, every free on the stream takes the lock of `fixed` */
   spin_unlock(&list->busy);
   if (streams_wait_for_handle(fixed->services, handle)) {
     stream_complete(&fixed->streams, stream);
-    spin_lock(&list->busy);
     reuse_add_ready(fixed, chain_detach(&list->free));
-    spin_unlock(&list->busy);
   } else if (reuse_synchronize_device(fixed, stream)) {
     stream_lose(&fixed->streams, stream);
     return;

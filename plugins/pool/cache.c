@@ -145,7 +145,7 @@ static void caches_reclaim_abandoned(struct caches *caches, struct heap *heap)
 static struct cache *caches_append(struct caches *caches)
 {
   if (caches->count == MAX_CACHES) return NULL;
-  __atomic_store_n(&caches->count, caches->count + 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&caches->count, caches->count + 1, __ATOMIC_RELAXED);
   return &caches->items[caches->count - 1];
 }
 
@@ -264,9 +264,10 @@ void caches_end_thread(struct caches *caches, struct heap *heap, uint64_t thread
   caches_end(caches, heap, &selection);
 }
 
+/* The thread has appended its caches itself, so that it finds them below the count. */
 void caches_abandon(struct caches *caches, uint64_t thread)
 {
-  uint32_t count = __atomic_load_n(&caches->count, __ATOMIC_ACQUIRE);
+  uint32_t count = __atomic_load_n(&caches->count, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < count; i++)
     if (cache_thread_of(&caches->items[i]) == thread)
       __atomic_store_n(&caches->items[i].is_abandoned, true, __ATOMIC_RELEASE);

@@ -153,7 +153,8 @@ bool record_file_copy_block(struct record_file *file, const struct record_block 
 /* From here on no reader finds the block in the file, or events in the block. What is behind them stays. */
 static void record_block_void(struct record_block *block)
 {
-  __atomic_store_n(&block->magic, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&block->magic, 0, __ATOMIC_RELAXED);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST); /* in this order also for who reads what a killed process left */
   memset(block, 0, sizeof *block + 1);
 }
 

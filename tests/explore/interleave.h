@@ -7,10 +7,11 @@
  * A step is an operation that the other thread can tell of: on an atomic variable that both use and one changes, on a mutex,
  * or a fence on all processors. Other accesses commute, provided that none is a race; and each race is found: an access that C11
  * does not order after the other thread's access to the same bytes fails the run. So a missing acquire or release shows, although
- * x86-64 never needs one. So does an access to memory that was freed.
+ * x86-64 never needs one. So does an access to memory that was freed, or that another thread got and may still be filling.
  *
  * Memory is that of x86-64: a store that is not sequentially consistent waits in the thread's own store buffer, in order, and
- * reaches memory later; the thread itself sees it at once. So a missing fence shows. Loads in another order than the program's,
+ * reaches memory later; the thread itself sees it at once. So a missing fence shows. A fence on
+ * all processors finds those stores of the other thread that the compiler must have put before it, by a fence of its own. Loads in another order than the program's,
  * which other processors allow, are not shown.
  *
  * With a bound, a thread is interrupted at most so often in one run; that a thread waits, or ends, does not count. What a store

@@ -142,7 +142,8 @@ static uint64_t interleave_access_load(const volatile void *at, size_t bytes, in
   return value;
 }
 
-/* A store that waits is no step: the other thread can tell only when it reaches memory. */
+/* A store that waits is no step: the other thread can tell only when it reaches memory. What is released overtakes nothing that
+ * waits, whether the other thread is known to look at it or not. */
 static void interleave_access_store(volatile void *at, size_t bytes, uint64_t value, int order, const void *code)
 {
   int thread = interleave_running;
@@ -153,7 +154,8 @@ static void interleave_access_store(volatile void *at, size_t bytes, uint64_t va
   struct interleave_place *place = interleave_memory_place(at, thread, true);
   bool releases = interleave_access_releases(interleave_access_order(at, order));
   interleave_memory_access(thread, at, bytes, INTERLEAVE_ATOMIC_WRITE, code);
-  if ((order & 7) != memory_order_seq_cst && interleave_memory_is_step(place, thread, true)) {
+  bool waits = interleave_memory_is_step(place, thread, true) || (releases && interleave_memory_waiting(thread));
+  if ((order & 7) != memory_order_seq_cst && waits) {
     interleave_memory_delay(thread, at, bytes, value, releases);
     return;
   }
@@ -179,10 +181,9 @@ static uint64_t interleave_access_begin_change(volatile void *at, size_t bytes, 
   interleave_memory_access(thread, at, bytes, INTERLEAVE_ATOMIC_WRITE, code);
   if (interleave_memory_is_step(place, thread, true)) interleave_point();
   interleave_memory_flush(thread, SIZE_MAX);
-  uint64_t value = interleave_access_get(at, bytes);
+  interleave_look(at, interleave_access_get(at, bytes)); /* a pause, if there is one, comes before the change */
   if (interleave_access_acquires(interleave_access_order(at, order))) interleave_memory_acquire(thread, place);
-  interleave_look(at, value);
-  return value;
+  return interleave_access_get(at, bytes);
 }
 
 static void interleave_access_end_change(volatile void *at, size_t bytes, uint64_t value, int order)
@@ -261,5 +262,6 @@ void __tsan_atomic_thread_fence(int order)
 void __tsan_atomic_signal_fence(int order);
 void __tsan_atomic_signal_fence(int order)
 {
-  (void)order;
+  if (interleave_running != INTERLEAVE_NOBODY && order == memory_order_seq_cst)
+    interleave_memory_fence(interleave_running);
 }

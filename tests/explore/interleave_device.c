@@ -60,6 +60,7 @@ static void *device_host_allocate(const struct hipmm_services *services, size_t 
   void *ptr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (ptr == MAP_FAILED) return NULL;
   host_bytes += (int64_t)bytes;
+  interleave_memory_make(ptr, bytes);
   return ptr;
 }
 
@@ -119,6 +120,14 @@ static int device_use_event(hipmm_hip_event_t event)
   return 0;
 }
 
+bool device_is_busy;
+
+static int device_query_event(hipmm_hip_event_t event)
+{
+  (void)event;
+  return device_is_busy ? HIPMM_HIP_ERROR_NOT_READY : 0;
+}
+
 static int device_record(hipmm_hip_event_t event, hipmm_stream_t stream)
 {
   (void)event, (void)stream;
@@ -153,7 +162,7 @@ static const struct hipmm_hip device_hip = {.struct_size = sizeof device_hip,
                                             .StreamIsCapturing = device_no_number,
                                             .EventCreateWithFlags = device_make_event,
                                             .EventDestroy = device_use_event,
-                                            .EventQuery = device_use_event,
+                                            .EventQuery = device_query_event,
                                             .EventSynchronize = device_use_event,
                                             .EventRecord = device_record,
                                             .StreamWaitEvent = device_wait_event,
@@ -217,6 +226,7 @@ struct hipmm_resource *device_begin(uint64_t bytes)
   next_address = FIRST_ADDRESS;
   held_bytes = 0;
   host_bytes = 0;
+  device_is_busy = false;
   capacity = bytes;
   return &device_upstream;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* interleave_device.h: what a sub-allocator stands on while interleave.h explores it: services, a runtime whose work is always over, and
+/* interleave_device.h: what a sub-allocator stands on while interleave.h explores it: services, a runtime whose work is over at once, and
  * an upstream that gives addresses; and the blocks that a program has. The state is begun anew for each run. */
 #ifndef HIPMM_TESTS_EXPLORE_INTERLEAVE_DEVICE_H
 #define HIPMM_TESTS_EXPLORE_INTERLEAVE_DEVICE_H
@@ -12,6 +12,9 @@ extern const struct hipmm_services device_services;
 
 /* An upstream with so many bytes. */
 struct hipmm_resource *device_begin(uint64_t bytes);
+
+/* Whether events are not yet over when they are asked for; false when the state is begun. Waits for them end all the same. */
+extern bool device_is_busy;
 
 /* What the upstream has given out, and host memory that was not freed. */
 uint64_t device_held_bytes(void);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 1 << 15, PLACES = 1 << 16, MOST_STORES = 64, MOST_RANGES = 64, WORD_BYTES = 8 };
+enum { WORDS = 1 << 15, PLACES = 1 << 16, MOST_STORES = 64, MOST_RANGES = 64, MOST_MADE = 256, WORD_BYTES = 8 };
 
 /* A number for each byte of a word. */
 typedef uint16_t bytes_of_word __attribute__((vector_size(2 * WORD_BYTES)));
@@ -36,8 +36,14 @@ static struct word_seen words[WORDS];
 static struct interleave_place places[PLACES];
 static struct interleave_clock clocks[INTERLEAVE_THREADS];
 static struct store stores[INTERLEAVE_THREADS][MOST_STORES];
-static size_t n_stores[INTERLEAVE_THREADS];
+static size_t n_stores[INTERLEAVE_THREADS], n_fenced[INTERLEAVE_THREADS];
 static struct ranges shared, weak, freed;
+static struct made {
+  uintptr_t start, end;
+  int thread;
+  uint16_t clock;
+} made[MOST_MADE]; /* in this run */
+static size_t n_made;
 static unsigned run;
 static bool was_shared;
 
@@ -50,8 +56,9 @@ void interleave_memory_open(void)
 void interleave_memory_begin(void)
 {
   run++;
-  shared.n = weak.n = freed.n = 0;
+  shared.n = weak.n = freed.n = n_made = 0;
   memset(n_stores, 0, sizeof n_stores);
+  memset(n_fenced, 0, sizeof n_fenced);
   for (int i = 0; i < INTERLEAVE_THREADS; i++) clocks[i] = (struct interleave_clock){{i == 0, i == 1}};
 }
 
@@ -175,6 +182,16 @@ static bool interleave_memory_is_ordered(const struct word_seen *word, int threa
   return !(halves[0] | halves[1]);
 }
 
+/* Whether the memory was there before for this thread. */
+static bool interleave_memory_is_known(int thread, const volatile void *at)
+{
+  for (size_t i = 0; i < n_made; i++)
+    if ((uintptr_t)at >= made[i].start && (uintptr_t)at < made[i].end && made[i].thread != thread &&
+        made[i].clock > clocks[thread].at[made[i].thread])
+      return false;
+  return true;
+}
+
 /* For addr2line -e. */
 static size_t interleave_memory_offset(const void *code)
 {
@@ -189,6 +206,8 @@ void interleave_memory_access(int thread, const volatile void *at, size_t bytes,
   uintptr_t end = (uintptr_t)at + bytes;
   if (interleave_memory_is_in(&freed, at))
     interleave_fail("freed memory is used at 0x%zx", interleave_memory_offset(code));
+  if (!interleave_memory_is_known(thread, at))
+    interleave_fail("memory is used at 0x%zx that another thread may still be filling", interleave_memory_offset(code));
   for (uintptr_t here = (uintptr_t)at, next; here < end; here = next) {
     struct word_seen *word = interleave_memory_word(here / WORD_BYTES);
     next = (here / WORD_BYTES + 1) * WORD_BYTES;
@@ -201,6 +220,14 @@ void interleave_memory_access(int thread, const volatile void *at, size_t bytes,
     *seen = (*seen & ~mask) | (mask & clocks[thread].at[thread]);
     word->code[thread] = code;
   }
+}
+
+void interleave_memory_make(const void *start, size_t bytes)
+{
+  int thread = interleave_running;
+  if (thread == INTERLEAVE_NOBODY) return;
+  if (n_made == MOST_MADE) abort();
+  made[n_made++] = (struct made){(uintptr_t)start, (uintptr_t)start + bytes, thread, clocks[thread].at[thread]};
 }
 
 void interleave_memory_free(const void *start, size_t bytes)
@@ -221,12 +248,23 @@ static void interleave_memory_flush_one(int thread)
   memcpy((void *)(uintptr_t)store->to, &store->value, store->bytes);
   interleave_memory_place(store->to, thread, true)->synced = store->synced;
   memmove(store, store + 1, --n_stores[thread] * sizeof *store);
+  if (n_fenced[thread]) n_fenced[thread]--;
   interleave_wake();
 }
 
 void interleave_memory_flush(int thread, size_t n)
 {
   while (n-- && n_stores[thread]) interleave_memory_flush_one(thread);
+}
+
+void interleave_memory_fence(int thread)
+{
+  n_fenced[thread] = n_stores[thread];
+}
+
+void interleave_memory_flush_fenced(int thread)
+{
+  interleave_memory_flush(thread, n_fenced[thread]);
 }
 
 void interleave_memory_flush_for(int thread, const volatile void *at, size_t bytes)

@@ -47,6 +47,9 @@ bool interleave_memory_was_shared(void);
 void interleave_memory_access(int thread, const volatile void *at, size_t bytes, enum interleave_kind kind,
                               const void *code);
 
+/* The thread that runs gets the bytes, which it alone knows, and fills them: another thread's access must come after that. */
+void interleave_memory_make(const void *start, size_t bytes);
+
 /* From now on, no thread may access the bytes. */
 void interleave_memory_free(const void *start, size_t bytes);
 
@@ -63,6 +66,10 @@ size_t interleave_memory_waiting(int thread);       /* stores in the buffer */
 void interleave_memory_flush(int thread, size_t n); /* the oldest ones */
 void interleave_memory_flush_for(int thread, const volatile void *at,
                                  size_t bytes); /* up to the last one to these bytes */
+
+/* The thread is at a fence of the compiler: its stores so far are in front of it. The second flushes those alone. */
+void interleave_memory_fence(int thread);
+void interleave_memory_flush_fenced(int thread);
 
 /* False: no store of the thread to exactly these bytes waits. */
 bool interleave_memory_forwards(int thread, const volatile void *at, size_t bytes, uint64_t *value_out);

@@ -16,13 +16,14 @@ void __wrap_asymmetric_fence_prepare(void)
   asymmetric_fence_is_light = true;
 }
 
-/* membarrier(2): a barrier on every processor. */
+/* membarrier(2): a barrier on every processor. What the compiler may still move behind it stays in the other thread. */
 void __wrap_asymmetric_fence_heavy(void);
 void __wrap_asymmetric_fence_heavy(void)
 {
   if (interleave_running == INTERLEAVE_NOBODY || interleave_has_no_fences()) return;
   interleave_point();
-  for (int i = 0; i < INTERLEAVE_THREADS; i++) interleave_memory_flush(i, SIZE_MAX);
+  interleave_memory_flush(interleave_running, SIZE_MAX);
+  interleave_memory_flush_fenced(1 - interleave_running);
 }
 
 void __wrap_asymmetric_fence_pause(unsigned turn);
@@ -186,6 +187,7 @@ void *__wrap_calloc(size_t n, size_t bytes)
   char *block = heap + heap_used;
   heap_used += used;
   memcpy(block, &used, sizeof used);
+  interleave_memory_make(block + HEAP_UNIT, used - HEAP_UNIT);
   return memset(block + HEAP_UNIT, 0, used - HEAP_UNIT);
 }
 

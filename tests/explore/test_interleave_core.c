@@ -181,6 +181,13 @@ static void call(void)
   lifecycle_leave_here(here);
 }
 
+/* A thread that is at its end has no place of its own among the callers. */
+static void begin_call_at_the_end(void)
+{
+  begin_known_call();
+  interleave_alone(FIRST, interleave_end_thread);
+}
+
 static void call_twice(void)
 {
   call();
@@ -371,6 +378,42 @@ static void end_handle(void)
   end_without_stack();
 }
 
+/* All objects are in one shard, that of the first thread. */
+static void make_object(void)
+{
+  object = handle_new(stack);
+  handle_open(object, HANDLE_BUFFER);
+}
+
+static void begin_handle_of_first(void)
+{
+  begin_stack();
+  atomic_store(&n_closed, 0);
+  interleave_alone(FIRST, make_object);
+  stack_release(stack);
+}
+
+static void make_and_free_twice(void)
+{
+  for (int i = 0; i < 2; i++) {
+    void *made = handle_new(NULL);
+    if (!made || made == object)
+      interleave_note("an object is given out twice");
+    else if (i)
+      handle_free(made);
+    else if (!handle_try_free(made))
+      interleave_note("an object without a stack is not freed");
+  }
+}
+
+static void count_and_close_handle(void)
+{
+  size_t count = handle_count();
+  if (count < 1 || count > 2) interleave_note("the count of objects is wrong");
+  if (handle_close(object, HANDLE_BUFFER) && !handle_try_free(object)) handle_free(object);
+  atomic_fetch_add_explicit(&n_closed, 1, memory_order_relaxed);
+}
+
 static const struct interleave_scenario scenarios[] = {
     {"a walk beside the last release", begin_stack, {walk, release}, end_without_stack, 6},
     {"a walk beside hipmm_finalize()", begin_stack, {walk, finalize_stacks}, end_without_stack, 6},
@@ -388,12 +431,14 @@ static const struct interleave_scenario scenarios[] = {
     {"a call beside hipmm_finalize()", begin_known_call, {call_twice, finalize}, NULL, 6},
     {"a thread's first call beside it", begin_call, {call, finalize}, NULL, 6},
     {"a call within a call beside it", begin_known_call, {call_within_call, finalize}, NULL, 6},
+    {"a call at a thread's end beside it", begin_call_at_the_end, {call, finalize}, NULL, 6},
     {"a thread's end beside it", begin_known_call, {call_and_end, finalize}, NULL, 6},
     {"a resource in force that is replaced", begin_in_force, {call_with_borrowed, replace_in_force}, end_in_force, 6},
     {"streams that are found beside changes", begin_streams, {find_stream, remove_and_add}, end_streams, 6},
     {"streams that are visited beside a removal", begin_streams, {visit_streams, remove_one}, end_streams, 6},
     {"streams that are visited twice", begin_streams, {visit_streams, visit_streams}, NULL, 6},
     {"an object that two threads destroy", begin_handle, {close_handle, close_handle}, end_handle, 6},
+    {"objects of one shard", begin_handle_of_first, {make_and_free_twice, count_and_close_handle}, end_handle, 4},
 };
 
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_interleave_pool.c: the pool and the arena, all their files as they are, with two threads in all orders: caches of threads
- * beside trims, growth, ends of streams and of threads; frees of the other thread's blocks; heaps of threads. In each order no block
+/* test_interleave_pool.c: the pool and the arena, all their files as they are, with two threads in all orders: caches of
+ * threads beside trims, growth, ends of streams and of threads; frees of the other thread's blocks; heaps of threads. In each order no block
  * is given out twice, the counts are right, the upstream has everything back, and there is no race. Mistakes must be found. */
 #include "../../plugins/arena/options.h"
 #include "../../plugins/pool/allocate.h"
@@ -8,6 +8,7 @@
 #include "../../plugins/pool/slack.h"
 #include "interleave.h"
 #include "interleave_device.h"
+#include "interleave_use.h"
 #include "mistakes/interleave.h"
 
 #include <setjmp.h>
@@ -17,74 +18,18 @@
 
 #include <cmocka.h>
 
-enum { SMALL = 512, MEDIUM = 64 << 10, LARGE = 3 << 20, ALL = 4 << 20, CAPACITY = 64 << 20, FIRST = 0, SECOND = 1 };
-
-static const hipmm_stream_t other_stream = (hipmm_stream_t)0x1000;
+enum { MEDIUM = 64 << 10, LARGE = 3 << 20, ALL = 4 << 20, CAPACITY = 64 << 20 };
 
 enum interleave_mistake interleave_mistake;
 
-static const struct hipmm_plugin *plugin;
-static void *resource;
 static uint64_t capacity;
 
 /* ---- What threads do: each with its own place for a block, or with the other's ---- */
-
-static bool try_get(unsigned place, size_t bytes, hipmm_stream_t stream)
-{
-  void *ptr = NULL;
-  if (plugin->ops->allocate(resource, bytes, HIPMM_ALIGNMENT, stream, &ptr)) return false;
-  if (!device_keep(place, ptr, bytes)) interleave_note("memory is given out twice");
-  return true;
-}
-
-static void get(unsigned place, size_t bytes, hipmm_stream_t stream)
-{
-  if (!try_get(place, bytes, stream)) interleave_note("an allocation fails");
-}
-
-static void give(unsigned place, hipmm_stream_t stream)
-{
-  size_t bytes;
-  void *ptr = device_take(place, &bytes);
-  if (ptr && plugin->ops->deallocate(resource, ptr, bytes, HIPMM_ALIGNMENT, stream))
-    interleave_note("a free is refused");
-}
-
-static int64_t value(const char *name)
-{
-  int64_t value = -1;
-  for (uint32_t i = 0; i < plugin->n_values; i++)
-    if (!strcmp(plugin->values[i].name, name)) plugin->ops->query(resource, i, &value);
-  return value;
-}
-
-static void use_small(void)
-{
-  get(4u + (unsigned)interleave_self(), SMALL, NULL);
-  give(4u + (unsigned)interleave_self(), NULL);
-}
-
-static void use_small_twice(void)
-{
-  use_small();
-  use_small();
-}
 
 static void use_small_and_end(void)
 {
   use_small();
   interleave_end_thread();
-}
-
-static void use_other_stream(void)
-{
-  get(6, SMALL, other_stream);
-  give(6, other_stream);
-}
-
-static void trim(void)
-{
-  if (plugin->ops->trim(resource, 0)) interleave_note("a trim fails");
 }
 
 /* All that the pool may hold: with caches flushed there is room for it, unless a small block is live. */
@@ -116,35 +61,6 @@ static void get_large(void)
   get(8, LARGE, NULL);
 }
 
-static void retire(void)
-{
-  plugin->ops->stream_retire(resource, other_stream);
-}
-
-/* What the other thread may do meanwhile changes the count by one. */
-static void count(void)
-{
-  int64_t live = value("live_count");
-  if (live < 0 || live > 1) interleave_note("the count of live blocks is wrong");
-}
-
-static void give_first(void)
-{
-  give(FIRST, NULL);
-}
-
-static void give_first_and_get(void)
-{
-  give(FIRST, NULL);
-  get(10, SMALL, NULL);
-}
-
-static void give_second_and_get(void)
-{
-  give(SECOND, NULL);
-  get(11, SMALL, NULL);
-}
-
 static void use_medium(void)
 {
   get(14, MEDIUM, NULL);
@@ -157,17 +73,12 @@ static void use_pair(void)
   use_small();
 }
 
-static int n_frees;
-
-/* The same block as the other thread. */
-static void free_shared(void)
+/* Nothing is ever allocated there, but the maps of addresses go that far once the pool has memory. */
+static void free_foreign(void)
 {
-  extern void *shared_block;
-  if (!plugin->ops->deallocate(resource, shared_block, SMALL, HIPMM_ALIGNMENT, NULL))
-    __atomic_fetch_add(&n_frees, 1, __ATOMIC_RELAXED);
+  if (!plugin->ops->deallocate(resource, (void *)(uintptr_t)(1 << 30), SMALL, HIPMM_ALIGNMENT, NULL))
+    interleave_note("what is not allocated is freed");
 }
-
-void *shared_block;
 
 /* ---- How it begins ---- */
 
@@ -198,6 +109,15 @@ static void open_arena(void)
   open_resource(&arena_LTX_hipmm_plugin, &options);
 }
 
+/* Nothing of the upstream is there yet. */
+static void begin_empty(void)
+{
+  static const struct pool_options options = {
+      .maximum_size = UINT64_MAX, .slack = SLACK_AUTO, .growth = GROWTH_SEGMENTS};
+  capacity = CAPACITY;
+  open_resource(&pool_LTX_hipmm_plugin, &options);
+}
+
 static void begin_pool(void)
 {
   capacity = CAPACITY;
@@ -221,11 +141,6 @@ static void begin_full_pool(void)
   open_pool();
   interleave_alone(FIRST, use_small);
   interleave_alone(SECOND, use_small);
-}
-
-static void get_first(void)
-{
-  get((unsigned)interleave_self(), SMALL, NULL);
 }
 
 static void begin_with_blocks(void)
@@ -258,10 +173,12 @@ static void begin_arena_with_shared_block(void)
   shared_block = device_take(FIRST, &bytes);
 }
 
-static void retain_and_use(void)
+/* The first thread has no arena yet. */
+static void begin_arena_beside_new(void)
 {
-  plugin->ops->stream_retain(resource, other_stream);
-  use_other_stream();
+  capacity = CAPACITY;
+  open_arena();
+  interleave_alone(SECOND, use_small);
 }
 
 static void begin_with_stream(void)
@@ -308,20 +225,6 @@ static void begin_with_heaps(void)
 
 /* ---- How it ends ---- */
 
-/* Frees all, as a program does at its end. */
-static void end(void)
-{
-  unsigned live = device_live_count();
-  if (value("live_count") != (int64_t)live) interleave_note("the count of live blocks is wrong in the end");
-  for (unsigned place = 0; place < DEVICE_BLOCKS; place++) give(place, NULL);
-  if (value("live_count") || value("live_bytes")) interleave_note("blocks are counted that are freed");
-  trim();
-  if (device_held_bytes()) interleave_note("the upstream has not everything back after a trim");
-  plugin->destroy(resource);
-  if (device_held_bytes()) interleave_note("the upstream has not everything back");
-  if (device_host_bytes()) interleave_note("host memory is lost");
-}
-
 static void end_full(void)
 {
   give(8, NULL);
@@ -329,14 +232,14 @@ static void end_full(void)
   end();
 }
 
-static void end_with_one_free(void)
-{
-  if (n_frees != 1) interleave_note("a block is not freed once");
-  end();
-}
-
 static const struct interleave_scenario scenarios[] = {
     {"pool: a block freed twice", begin_with_shared_block, {free_shared, free_shared}, end_with_one_free, 2},
+    {"pool: a second free beside the next allocation",
+     begin_with_shared_block,
+     {free_shared_and_get, free_shared},
+     end_with_next_block,
+     2},
+    {"pool: a free of foreign memory beside the first growth", begin_empty, {use_small, free_foreign}, end, 2},
     {"pool: a thread's end beside a trim", begin_pool, {use_small_and_end, trim}, end, 2},
     {"pool: a hit beside a trim", begin_pool, {use_small_twice, trim}, end, 2},
     {"pool: a hit beside a count", begin_pool, {use_small, count}, end, 2},
@@ -362,6 +265,12 @@ static const struct interleave_scenario scenarios[] = {
      end,
      2},
     {"arena: a block freed twice", begin_arena_with_shared_block, {free_shared, free_shared}, end_with_one_free, 2},
+    {"arena: a second free beside the next allocation",
+     begin_arena_with_shared_block,
+     {free_shared_and_get, free_shared},
+     end_with_next_block,
+     2},
+    {"arena: a first use beside a thread's end", begin_arena_beside_new, {use_small, use_small_and_end}, end, 2},
 };
 
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };

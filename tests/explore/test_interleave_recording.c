@@ -46,6 +46,25 @@ static void count(void)
     interleave_note("the count of events is wrong");
 }
 
+/* As another process, which finds the place of the block in the file by itself. */
+static struct record_block *_Atomic mapped;
+
+static void map_block(void)
+{
+  uint32_t generation;
+  struct record_block *block = record_file_map_block(&recorder.file, 7, 5, &generation);
+  if (!block) interleave_note("no block is mapped");
+  atomic_store_explicit(&mapped, block, memory_order_relaxed);
+}
+
+static void read_block(void)
+{
+  const struct record_block *block = atomic_load_explicit(&mapped, memory_order_relaxed);
+  if (!block || __atomic_load_n(&block->magic, __ATOMIC_ACQUIRE) != RECORD_BLOCK_MAGIC) return;
+  if (block->thread != 7 || block->lost_events != 5 || !block->sequence)
+    interleave_note("a block is found that is not whole");
+}
+
 /* ---- Beginning and end ---- */
 
 static void open_recorder(int64_t events)
@@ -61,6 +80,12 @@ static void open_recorder(int64_t events)
 static void begin_new(void)
 {
   open_recorder(2);
+}
+
+static void begin_unmapped(void)
+{
+  open_recorder(0);
+  atomic_store(&mapped, NULL);
 }
 
 static void begin_known(void)
@@ -89,12 +114,19 @@ static void end(void)
   recorder_close(&recorder);
 }
 
+static void end_mapped(void)
+{
+  record_block_release(atomic_load(&mapped), false);
+  end();
+}
+
 static const struct interleave_scenario scenarios[] = {
     {"two first events", begin_new, {record, record}, end, 1},
     {"a thread's end beside a first event", begin_known, {record_and_end, record}, end, 4},
     {"two ends", begin_known, {record_and_end, record_and_end}, end, 4},
     {"a thread's end beside two events", begin_known_for_more, {record_and_end, record_twice}, end, 4},
     {"an event beside a count", begin_known_to_count, {record, count}, end, 4},
+    {"a block beside its reader", begin_unmapped, {map_block, read_block}, end_mapped, 4},
 };
 
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
