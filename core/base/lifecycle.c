@@ -19,7 +19,7 @@ static _Thread_local bool is_in_change; /* the thread initialises or finalizes *
 
 static int change_cancel; /* for cancel_allow(), by the thread that holds the lock */
 
-static atomic_int changing;         /* threads that hold the lock or wait for it */
+static atomic_int changing;         /* threads that hold the lock, wait for it, or are about to */
 static atomic_bool is_runtime_open; /* it stays, and resources may still be held after hipmm_finalize() */
 
 /* Before the first initialisation nothing is held, and the child may initialise hipmm itself. */
@@ -129,6 +129,17 @@ enum hipmm_status lifecycle_begin_change(void)
   change_cancel = cancel;
   is_in_change = true;
   return HIPMM_OK;
+}
+
+void lifecycle_begin_opening(void)
+{
+  pthread_once(&once, lifecycle_watch_forks);
+  atomic_fetch_add(&changing, 1);
+}
+
+void lifecycle_end_opening(void)
+{
+  atomic_fetch_sub(&changing, 1);
 }
 
 void lifecycle_mark_runtime(void)

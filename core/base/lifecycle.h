@@ -69,6 +69,11 @@ enum hipmm_status lifecycle_check_argument(const void *argument, const char *nam
 enum hipmm_status lifecycle_begin_change(void);
 void lifecycle_end_change(enum lifecycle now);
 
+/* Around a lock that is held when a change begins: a child that is forked meanwhile refuses every call, as one that is forked
+ * within a change does. */
+void lifecycle_begin_opening(void);
+void lifecycle_end_opening(void);
+
 /* Within a change: the initialisations that hipmm_finalize() has not undone. */
 extern unsigned lifecycle_users;
 

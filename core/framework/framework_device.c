@@ -36,6 +36,7 @@ enum hipmm_status framework_initialise(void)
 {
   if (lifecycle_is_forked()) return lifecycle_check();
   int cancel = cancel_forbid();
+  lifecycle_begin_opening();
   pthread_mutex_lock(&lock);
   enum hipmm_status status = HIPMM_OK;
   if (atomic_load(&lifecycle_now) != LIFECYCLE_BEFORE) {
@@ -50,6 +51,7 @@ enum hipmm_status framework_initialise(void)
     log_line(HIPMM_LOG_ERROR, NULL, "cannot be initialised, so no memory can be allocated: %s", reason);
   }
   pthread_mutex_unlock(&lock);
+  lifecycle_end_opening();
   cancel_allow(cancel);
   return status;
 }

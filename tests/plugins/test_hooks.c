@@ -238,14 +238,10 @@ static void tells_every_thread(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      hooks_test(tells_of_everything_in_its_order),
-      hooks_test(tells_of_mapped_growth),
-      hooks_test(tells_of_no_growth_by_nothing),
-      hooks_test(tells_of_what_is_below),
-      hooks_test(refuses_calls_of_the_function),
-      hooks_test(needs_a_function),
-      hooks_test(loses_nothing_whatever_call_fails),
-      hooks_test(tells_every_thread),
+      hooks_test(tells_of_everything_in_its_order),  hooks_test(tells_of_mapped_growth),
+      hooks_test(tells_of_no_growth_by_nothing),     hooks_test(tells_of_what_is_below),
+      hooks_test(refuses_calls_of_the_function),     hooks_test(needs_a_function),
+      hooks_test(loses_nothing_whatever_call_fails), hooks_test(tells_every_thread),
   };
   return cmocka_run_group_tests_name("hooks", tests, NULL, NULL);
 }

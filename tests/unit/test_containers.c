@@ -462,6 +462,45 @@ struct owner {
   struct hipmm_buffer *buffers[BUFFERS];
 };
 
+static struct hipmm_vector *released;
+static atomic_int rounds_begun, releases, n_released;
+
+enum { RELEASE_ROUNDS = 2000 };
+
+static void *release_each(void *argument)
+{
+  for (int round = 1; round <= RELEASE_ROUNDS; round++) {
+    struct hipmm_buffer *buffer = NULL;
+    while (atomic_load(&rounds_begun) < round) continue;
+    if (!hipmm_vector_release(released, &buffer)) atomic_fetch_add(&releases, 1);
+    atomic_fetch_add(&n_released, 1);
+  }
+  return argument;
+}
+
+/* The other would have a second buffer of the same memory. */
+static void of_threads_that_release_one_vector_one_succeeds(void **state)
+{
+  both_start(state, "'stack': ['pool', 'device']");
+  pthread_t thread;
+  unsigned twice = 0;
+  atomic_store(&rounds_begun, 0);
+  atomic_store(&n_released, 0);
+  assert_int_equal(pthread_create(&thread, NULL, release_each, NULL), 0);
+  for (int round = 1; round <= RELEASE_ROUNDS; round++) {
+    struct hipmm_buffer *buffer = NULL;
+    assert_ok(hipmm_vector_create(NULL, 10, 4, NULL, &released));
+    atomic_store(&releases, 0);
+    atomic_store(&rounds_begun, round);
+    if (!hipmm_vector_release(released, &buffer)) atomic_fetch_add(&releases, 1);
+    while (atomic_load(&n_released) < round) continue;
+    twice += atomic_load(&releases) != 1;
+    assert_ok(hipmm_buffer_destroy((struct hipmm_buffer *)(void *)released)); /* at the vector's address */
+  }
+  pthread_join(thread, NULL);
+  assert_int_equal(twice, 0);
+}
+
 static void *destroy_all(void *argument)
 {
   struct owner *owner = argument;
@@ -669,6 +708,7 @@ int main(void)
       BOTH(a_limit_changes_nothing),
       BOTH(threads_use_one_resource_and_the_same_streams),
       BOTH(of_threads_that_destroy_one_buffer_one_succeeds),
+      BOTH(of_threads_that_release_one_vector_one_succeeds),
       BOTH(threads_may_destroy_containers_while_hipmm_is_finalized),
       BOTH(moves_nothing_on_another_device_than_its_own),
       BOTH(copies_through_the_host_on_the_devices_of_the_blocks),

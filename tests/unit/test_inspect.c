@@ -429,6 +429,49 @@ static void visits_options(void **state)
   assert_status(hipmm_resource_visit_options(NULL, NULL, &next), HIPMM_E_ARGUMENT);
 }
 
+static void see_label(void *arg, const struct hipmm_option_state *option)
+{
+  if (!strcmp(option->name, "label")) *(const char **)arg = option->text;
+}
+
+static void has_no_text_for_an_option_without_a_value(void **state)
+{
+  (void)state;
+  const char *text = "unseen";
+  fixture_start("'stack': ['variable_plugin', 'device']");
+  assert_ok(hipmm_resource_visit_options(NULL, see_label, &text));
+  assert_null(text);
+}
+
+/* ---- Calls that need to know more ---- */
+
+static void frees_nothing_of_a_size_that_nobody_knows(void **state)
+{
+  (void)state;
+  fixture_start("'stack': ['statistics', 'mute']");
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_NOT_SUPPORTED);
+  assert_message("no resource below knows the size of");
+  fixture_free(ptr, 1000, NULL);
+  assert_ok(hipmm_finalize());
+  fixture_start("'stack': ['statistics', 'device']");
+  assert_status(hipmm_deallocate(NULL, &ptr, 0, NULL), HIPMM_E_POINTER);
+  assert_message("is not allocated here");
+}
+
+static void allocates_from_the_resource_that_is_given(void **state)
+{
+  (void)state;
+  struct hipmm_resource *other;
+  void *ptr = NULL;
+  fixture_start("'stack': ['pool', 'device']");
+  assert_ok(hipmm_resource_get_for_device(1, &other));
+  assert_ok(hipmm_allocate_aligned(other, 1000, 4096, NULL, &ptr));
+  assert_int_equal(looked_up(ptr).device, 1);
+  assert_ok(hipmm_deallocate_aligned(other, ptr, 1000, 4096, NULL));
+  hipmm_resource_release(other);
+}
+
 static void add_live_bytes(void *arg, const struct hipmm_extent *extent)
 {
   void *ptr = NULL;
@@ -535,6 +578,9 @@ int main(void)
       inspect_test(keeps_a_pointer_of_the_program),
       inspect_test(visits_values),
       inspect_test(visits_options),
+      inspect_test(has_no_text_for_an_option_without_a_value),
+      inspect_test(frees_nothing_of_a_size_that_nobody_knows),
+      inspect_test(allocates_from_the_resource_that_is_given),
       inspect_test(visits_blocks),
       inspect_test(trims_a_device_and_all),
       inspect_test(starts_peaks_again),

@@ -269,22 +269,24 @@ static void asks_nobody_who_holds_other_memory(void **state)
 /* Neither the resources of another device nor an adaptor have memory to give: nothing is tried again. */
 static void asks_nobody_who_has_none(void **state)
 {
-  static const char *const graphs[] = {"'resources': {" A ", " MEMORY "}, 'devices': {'default': 'memory', '1': 'a'}",
-                                       "'stack': ['single', 'device']"};
+  static const struct {
+    const char *graph, *asked;
+  } cases[] = {{"'resources': {" A ", " MEMORY "}, 'devices': {'default': 'memory', '1': 'a'}", "memory"},
+               {"'stack': ['single', 'device']", "device"}};
   (void)state;
   needs_software();
-  for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct hipmm_resource *other;
     void *live, *ptr;
-    fixture_start(graphs[i]);
+    fixture_start(cases[i].graph);
     assert_ok(hipmm_resource_get_for_device(1, &other));
     assert_ok(hipmm_allocate(other, MIB, NULL, &ptr));
     assert_ok(hipmm_deallocate(other, ptr, MIB, NULL));
-    live = fixture_allocate(100 * MIB, NULL);
+    live = take(cases[i].asked, 100 * MIB, NULL);
     software()->reset_calls();
-    assert_status(hipmm_allocate(NULL, 200 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+    assert_status(hipmm_allocate(fixture_resource(cases[i].asked), 200 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
     assert_int_equal(software()->calls("hipMalloc"), 1);
-    fixture_free(live, 100 * MIB, NULL);
+    give(cases[i].asked, live, 100 * MIB, NULL);
     hipmm_resource_release(other);
     assert_ok(hipmm_finalize());
   }

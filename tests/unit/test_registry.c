@@ -271,7 +271,7 @@ static void refuses_a_broken_struct_and_keeps_what_was_there(void **state)
   assert_message("hipmm_allocator_register: deallocate is NULL");
   a.allocate = NULL;
   assert_status(hipmm_allocator_register("one", &a), HIPMM_E_ARGUMENT);
-  assert_message("allocate is NULL");
+  assert_message("hipmm_allocator_register: allocate is NULL");
   const struct hipmm_region *kept = registry_acquire("region", "one");
   assert_int_equal(kept->bytes, 33);
   registry_release(kept);

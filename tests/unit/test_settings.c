@@ -128,8 +128,9 @@ static void proposes_only_what_is_there(void **state)
   (void)state;
   int64_t value;
   assert_ok(hipmm_finalize());
-  fixture_start("'resources': {'memory': {'type': 'device'}, 'pool': {'type': 'pool', 'upstream': 'memory'}}, 'devices': "
-                "{'default': 'memory', '1': 'pool'}");
+  fixture_start(
+      "'resources': {'memory': {'type': 'device'}, 'pool': {'type': 'pool', 'upstream': 'memory'}}, 'devices': "
+      "{'default': 'memory', '1': 'pool'}");
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
   assert_status(hipmm_query("devices/0/poll/live_bytes", &value), HIPMM_E_ARGUMENT);
   assert_message("there is no resource \"poll\"");

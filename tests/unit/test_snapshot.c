@@ -349,12 +349,13 @@ static void leaves_out_states_that_it_does_not_know(void **state)
 {
   (void)state;
   fixture_start("'stack': [{'type': 'variable_plugin', 'extents': [{'at': 4096, 'bytes': 1024}, {'at': 8192, 'bytes': "
-                "4096, 'state': 'later'}, {'at': 12288, 'bytes': 512, 'state': 'free'}]}, 'device']");
+                "4096, 'state': 'later', 'stream': 5}, {'at': 12288, 'bytes': 512, 'state': 'free'}]}, 'device']");
   json_t *all = snapshot(), *memory = memory_of(all);
   assert_sum(memory, "live", 1024, 1);
   assert_sum(memory, "free", 512, 1);
   assert_sum(memory, "pending", 0, 0);
   assert_sum(memory, "cached", 0, 0);
+  assert_int_equal(json_array_size(json_object_get(memory, "streams")), 1);
   json_decref(all);
 }
 

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -903,6 +904,53 @@ static int allocate_uninitialised(void)
   return block ? 0 : 2;
 }
 
+static sem_t is_opening, may_open;
+
+static void wait_once(void *unused, enum hipmm_log_level level, const char *about, const char *message)
+{
+  static atomic_bool has_waited;
+  (void)unused, (void)level, (void)about, (void)message;
+  if (atomic_exchange(&has_waited, true)) return;
+  sem_post(&is_opening);
+  sem_wait(&may_open);
+}
+
+static void *open_first(void *unused)
+{
+  hipmm_torch_free(hipmm_torch_malloc(1000, 0, NULL), 1000, 0, NULL);
+  return unused;
+}
+
+static int allocate_at_once(const void *unused)
+{
+  (void)unused;
+  alarm(20);
+  return hipmm_torch_malloc(1000, 0, NULL) ? 1 : 0;
+}
+
+/* Another thread holds locks of the initialisation, which the child cannot wait for. */
+static int fork_while_opening(void)
+{
+  pthread_t thread;
+  sem_init(&is_opening, 0, 0);
+  sem_init(&may_open, 0, 0);
+  if (hipmm_log_set_sink(wait_once, NULL, HIPMM_LOG_INFO) || pthread_create(&thread, NULL, open_first, NULL)) return 3;
+  sem_wait(&is_opening);
+  int status = run_forked(allocate_at_once, NULL).status;
+  sem_post(&may_open);
+  pthread_join(thread, NULL);
+  return status || hipmm_finalize();
+}
+
+static void a_child_does_not_wait_for_who_initialised(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_again((const char *[]){"fork-while-opening", NULL},
+                                     (const char *[]){"HIPMM_RUNTIME=software", "HIPMM_LOG", NULL});
+  assert_string_equal(outcome.error, "");
+  assert_int_equal(outcome.status, 0);
+}
+
 static void initialises_from_the_environment(void **state)
 {
   (void)state;
@@ -1076,6 +1124,7 @@ static int setup(void **state)
 int main(int n_arguments, char **arguments)
 {
   if (n_arguments == 2 && !strcmp(arguments[1], "uninitialised")) return allocate_uninitialised();
+  if (n_arguments == 2 && !strcmp(arguments[1], "fork-while-opening")) return fork_while_opening();
   use_test_plugins();
   log_to_file("warning");
   const struct CMUnitTest tests[] = {
@@ -1114,6 +1163,7 @@ int main(int n_arguments, char **arguments)
       fixture_test(refuses_the_child_of_a_fork),
       fixture_test(refuses_calls_from_a_visitor),
       fixture_test(says_when_the_devices_differ),
+      cmocka_unit_test(a_child_does_not_wait_for_who_initialised),
       cmocka_unit_test(initialises_from_the_environment),
       cmocka_unit_test(says_once_why_it_cannot_initialise),
       fixture_test(serves_cupy),
