@@ -415,6 +415,7 @@ static void serves_a_block_once_where_it_serves_at_once(void **state)
     assert_int_equal(value("live_count"), 1);
     assert_int_equal(value("live_bytes"), sizes[i]);
     assert_false(try_free(first, sizes[i]));
+    assert_status(hipmm_deallocate(NULL, first, 0, NULL), HIPMM_E_POINTER);
     assert_int_equal(value("live_count"), 1);
     assert_true(try_free(second, sizes[i]));
   }
