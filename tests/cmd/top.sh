@@ -63,16 +63,6 @@ HIPMM_PUBLISH=0 "$hipmm" bench --config hipmm.json --workload random --seconds 0
 HIPMM_LOG=warning HIPMM_PUBLISH=yes "$hipmm" bench --config hipmm.json --workload random --seconds 0.1 >out 2>err
 grep -q 'HIPMM_PUBLISH is "yes"; write 1 to publish counters, 0 not to' err || fail "a wrong HIPMM_PUBLISH is not told: $(cat err)"
 
-# Commands ask the runtime in processes of their own, which leave nothing.
-ls /dev/shm >before
-"$hipmm" run --config hipmm.json -- true || fail "hipmm run"
-"$hipmm" info --config hipmm.json >out 2>&1 || fail "hipmm info: $(cat out)"
-"$hipmm" doctor --config hipmm.json >out 2>&1 || fail "hipmm doctor: $(cat out)"
-ls /dev/shm >after
-for file in $(diff before after | sed -n 's/^> \(hipmm\..*\)/\1/p'); do # others may publish meanwhile
-  kill -0 "${file##*.}" 2>/dev/null || fail "a command leaves $file in /dev/shm"
-done
-
 # ---- Killed, ended, and files that are something else ----
 
 kill -9 "$two"
@@ -254,4 +244,15 @@ with urllib.request.urlopen(url, timeout=8) as answer: assert answer.status == 2
 over.set()
 END
 kill $server
+
+# Commands ask the runtime in processes of their own, which leave nothing.
+ls /dev/shm >before
+"$hipmm" run --config hipmm.json -- true || fail "hipmm run"
+"$hipmm" info --config hipmm.json >out 2>&1 || fail "hipmm info: $(cat out)"
+"$hipmm" doctor --config hipmm.json >out 2>&1 || fail "hipmm doctor: $(cat out)"
+ls /dev/shm >after
+for file in $(diff before after | sed -n 's/^> \(hipmm\..*\)/\1/p'); do # others may publish meanwhile
+  kill -0 "${file##*.}" 2>/dev/null || fail "a command leaves $file in /dev/shm"
+done
+
 finish

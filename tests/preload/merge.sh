@@ -121,7 +121,7 @@ END
 run 0 run --merge odd.json
 grep -q "$(printf '\033')" out && fail "a control character is printed"
 prints ': ended by \\x1b\[31mSIGTERM; 9223372036854775807 failed$'
-prints '^ sum  .* device  .*  8\.00 EiB$'
+prints '^ *sum  .* device  .*  8\.00 EiB$'
 [ "$(sed -n 's/^ *\(-*[0-9]*\)  a  .*/\1/p' out | tr '\n' ' ')" = "-9223372036854775808 1 1 9223372036854775807 " ] ||
   fail "the ranks are in another order: $(cat out)"
 
