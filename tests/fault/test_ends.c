@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Ends that nobody waits for: exit() while threads allocate, fork() while a thread holds locks, and dlclose() of the
- * library, or of a library that uses it, while threads allocate. Each is a process of its own that loads libhipmm.so as
+ * library, or of a library that uses it, while threads allocate. And signals in the middle of calls. Each is a process of its own that loads libhipmm.so as
  * built, ends with the status that it should, and is killed after SECONDS. */
 #include <hipmm/plugin.h>
 
 #include "../abi/library.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -164,6 +166,58 @@ static int close_the_user(const char *graph, const char *file)
   return GOOD;
 }
 
+/* ---- Signals ---- */
+
+static atomic_uint n_signals;
+
+static void count_signal(int number)
+{
+  (void)number;
+  atomic_fetch_add(&n_signals, 1);
+}
+
+/* Reads slowly, so that those who write wait in the middle of a line. Returns the number of lines. */
+static void *count_lines(void *file)
+{
+  char text[1000];
+  uintptr_t lines = 0;
+  ssize_t bytes;
+  while ((bytes = read(*(int *)file, text, sizeof text)) > 0) {
+    for (ssize_t i = 0; i < bytes; i++) lines += text[i] == '\n';
+    usleep(200);
+  }
+  return (void *)lines;
+}
+
+/* Threads write a log of their calls to a pipe, and get signals all the time: no call fails, and no line is lost. */
+static int signal_while_threads_allocate(const char *graph, const char *file)
+{
+  enum { WANTED = 1500, PIPE_BYTES = 4096 };
+  static const char logged[] = "{" RUNTIME ", \"stack\": [{\"type\": \"logging\", \"file\": \"/dev/stdout\", "
+                               "\"auto_flush\": true}, \"pool\", \"device\"]}";
+  const struct sigaction action = {.sa_handler = count_signal}; /* calls of the system are not begun again */
+  pthread_t threads[THREADS], reader;
+  void *lines = NULL;
+  int ends[2];
+  (void)graph;
+  if (pipe2(ends, O_CLOEXEC) || fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES) < 0 || dup2(ends[1], STDOUT_FILENO) < 0 ||
+      sigaction(SIGUSR1, &action, NULL) || pthread_create(&reader, NULL, count_lines, &ends[0]))
+    return 1;
+  if (!start(logged, file) || !start_threads(threads)) return 2;
+  for (unsigned i = 0; atomic_load(&n_rounds) < WANTED; i++) {
+    pthread_kill(threads[i % THREADS], SIGUSR1);
+    usleep(50);
+  }
+  atomic_store(&is_over, true);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  if (lib.finalize()) return 3;
+  close(ends[1]);
+  close(STDOUT_FILENO);
+  pthread_join(reader, &lines);
+  if (!atomic_load(&n_signals)) return 4;
+  return (uintptr_t)lines == 1 + 2 * (uintptr_t)atomic_load(&n_rounds) ? GOOD : 5;
+}
+
 /* ---- A fork under locks ---- */
 
 static sem_t is_inside, may_leave;
@@ -246,6 +300,7 @@ static const struct end ends[] = {
     {"exit", exit_while_threads_allocate, GRAPHS},
     {"close", close_while_threads_allocate, GRAPHS},
     {"close user", close_the_user, 1},
+    {"signals", signal_while_threads_allocate, 1},
     {"fork", fork_under_locks, 1},
 };
 
