@@ -99,7 +99,8 @@ static void wrong_options()
  * reads the pipe. */
 static void written_safely(const std::string &path)
 {
-  const std::string folder = path + ".shared", link = folder + "/link", pipe = folder + "/pipe", target = folder + "/target";
+  const std::string folder = path + ".shared", link = folder + "/link", pipe = folder + "/pipe",
+                    target = folder + "/target";
   struct stat status;
   CHECK(!stat(path.c_str(), &status) && (status.st_mode & 0777) == 0600);
   CHECK(!mkdir(folder.c_str(), 0700) && !chmod(folder.c_str(), 01777));
