@@ -151,11 +151,17 @@ static void inspect(void)
   SWEEP(hipmm_resource_reset_peaks, workload.resource);
 }
 
+/* An option that may change while the resource is in use; NULL: none is set. */
+struct setting {
+  const char *option, *value;
+};
+
 /* Grows, reuses on the same stream and across streams, trims, retires a stream, and leaves two blocks behind. */
-static void run_steps(size_t unit)
+static void run_steps(size_t unit, const struct setting *setting)
 {
   build();
   allocate(0, unit, 0);
+  if (setting->option) SWEEP(hipmm_set, setting->option, setting->value);
   allocate(1, 4 * unit, 0);
   deallocate(0, 0, true);
   allocate(2, unit, 1);
@@ -189,6 +195,7 @@ struct stack {
   size_t unit;
   size_t region_bytes; /* of a region that the program brings; 0: none */
   bool reaches_host;   /* the devices can use all host memory, and this is in it */
+  struct setting setting;
 };
 
 static const char *const own_calls[] = {"hipMemsetAsync", "hipMemcpyAsync", "hipLaunchHostFunc", NULL};
@@ -214,7 +221,7 @@ static void begin(const void *argument)
 static void run(const void *argument)
 {
   const struct stack *stack = argument;
-  run_steps(stack->unit);
+  run_steps(stack->unit, &stack->setting);
   hipmm_resource_release(workload.resource);
   SWEEP(hipmm_finalize);
 }
@@ -267,8 +274,8 @@ static const struct stack stacks[] = {
     {"pool, segments, on_free", "[{\"type\": \"pool\", \"growth\": \"segments\", \"record\": \"on_free\"}, \"device\"]",
      .unit = 80000},
     {"prefetch", "[\"prefetch\", \"pool\", \"managed\"]", .unit = 80000},
-    {"advise", "[{\"type\": \"advise\", \"read_mostly\": true, \"accessed_by\": [\"cpu\"]}, \"managed\"]",
-     .unit = 30000},
+    {"advise", "[{\"type\": \"advise\", \"read_mostly\": true, \"accessed_by\": [\"cpu\", \"0\"]}, \"managed\"]",
+     .unit = 30000, .setting = {"devices/1/advise/preferred_location", "device"}},
     {"pool on async", "[\"pool\", \"async\"]", .unit = 80000},
     {"arena, auto", "[{\"type\": \"arena\", \"arena_size\": \"1MiB\"}, \"device\"]", .unit = 80000},
     {"arena, on_free", "[{\"type\": \"arena\", \"record\": \"on_free\"}, \"device\"]", .unit = 30000},
@@ -278,13 +285,17 @@ static const struct stack stacks[] = {
      .unit = 1000},
     {"binning",
      "[{\"type\": \"binning\", \"bins\": [{\"size\": \"32KiB\"}, {\"size\": \"64KiB\"}]}, \"pool\", \"device\"]",
-     .unit = 30000},
+     .unit = 30000, .setting = {"devices/1/binning/extra_bins", "[{\"size\": \"16KiB\"}]"}},
     {"monotonic", "[{\"type\": \"monotonic\", \"initial_size\": \"64KiB\"}, \"device\"]", .unit = 30000},
     {"monotonic, on_free", "[{\"type\": \"monotonic\", \"record\": \"on_free\"}, \"pool\", \"device\"]", .unit = 30000},
     {"adaptors",
      "[\"statistics\", {\"type\": \"limiting\", \"limit\": \"64MiB\"}, \"thread_safe\", \"pool\", \"device\"]",
      .unit = 30000},
     {"aligned, tracking", "[{\"type\": \"aligned\", \"alignment\": 8192}, \"tracking\", \"pool\", \"device\"]",
+     .unit = 30000},
+    {"hooks, tracking of stacks",
+     "[{\"type\": \"hooks\", \"hooks\": \"program\"}, {\"type\": \"tracking\", \"capture_stacks\": true}, \"pool\", "
+     "\"device\"]",
      .unit = 30000},
     {"logging, fault", "[\"logging\", {\"type\": \"fault\", \"above\": \"1GiB\"}, \"pool\", \"device\"]",
      .unit = 30000},
@@ -299,7 +310,8 @@ static const struct stack stacks[] = {
      "\"wide\": {\"type\": \"arena\", \"upstream\": \"more\"}, \"more\": {\"type\": \"device\"}}",
      .unit = 30000},
     {"guard", "[\"guard\", \"pool\", \"device\"]", .unit = 30000},
-    {"guard that keeps little", "[{\"type\": \"guard\", \"quarantine_size\": \"200KiB\"}, \"device\"]", .unit = 10000},
+    {"guard that keeps little",
+     "[{\"type\": \"guard\", \"quarantine_size\": \"200KiB\", \"capture_stacks\": true}, \"device\"]", .unit = 10000},
     {"pool on a guard", "[{\"type\": \"pool\", \"growth\": \"segments\"}, \"guard\", \"device\"]", .unit = 80000},
 };
 
@@ -402,10 +414,17 @@ static void remove_log_file(void)
   rmdir(log_folder);
 }
 
+static void hear(void *arg, const struct hipmm_event *event)
+{
+  (void)arg, (void)event;
+}
+
 int main(void)
 {
+  const struct hipmm_hooks hooks = {.struct_size = sizeof hooks, .callback = hear};
   log_to_file("error");
   make_log_file();
+  if (hipmm_hooks_register("program", &hooks)) return 99;
   enum { STACKS = sizeof stacks / sizeof *stacks };
   struct CMUnitTest tests[1 + 2 * STACKS] = {cmocka_unit_test(init_can_be_tried_again)};
   size_t n = 1;

@@ -121,6 +121,28 @@ static void advise_and_free(struct hipmm_resource *blocks)
   assert_ok(hipmm_deallocate(blocks, second, MIB, NULL));
 }
 
+/* A block without a whole page: to withdraw its advice would be to withdraw that of its neighbours. Advice that comes and
+ * goes is withdrawn once. */
+static void withdraws_each_advice_once_and_of_whole_pages(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start("'stack': [{'type': 'advise', 'read_mostly': true}, 'pool', 'managed']");
+  char *first = fixture_allocate(256, NULL), *second = fixture_allocate(3840, NULL);
+  char *page = fixture_allocate(MIB, NULL);
+  software()->reset_calls();
+  fixture_free(first, 256, NULL);
+  fixture_free(second, 3840, NULL);
+  assert_int_equal(software()->calls("hipMemAdvise"), 0);
+  for (int i = 0; i < 3; i++) {
+    assert_ok(hipmm_set("devices/0/advise/accessed_by", i % 2 ? "[]" : "[\"cpu\"]"));
+    assert_ok(hipmm_set("devices/0/advise/read_mostly", i % 2 ? "true" : "false"));
+  }
+  fixture_free(page, MIB, NULL);
+  assert_int_equal(software()->calls("hipMemAdvise"), 2);
+  assert_not_advised(page);
+}
+
 static void withdraws_advice_where_memory_is_kept(void **state)
 {
   (void)state;
@@ -201,6 +223,11 @@ static void can_be_told_otherwise(void **state)
   fixture_free(ptr, 1000, NULL);
   assert_status(hipmm_set("devices/0/advise/preferred_location", "mars"), HIPMM_E_CONFIG);
   assert_message("\"mars\" is not a place");
+  assert_status(hipmm_set("devices/0/advise/preferred_location", "2"), HIPMM_E_CONFIG);
+  assert_message("there is no device 2");
+  fixture_fail_call("hipGetDeviceCount", 1, 999);
+  assert_status(hipmm_set("devices/0/advise/preferred_location", "1"), HIPMM_E_HIP);
+  assert_message("hipGetDeviceCount");
   ptr = fixture_allocate(1000, NULL);
   assert_int_equal(managed_ask(ptr, MANAGED_PREFERRED_LOCATION), -1); /* as it was */
   fixture_free(ptr, 1000, NULL);
@@ -283,6 +310,7 @@ int main(void)
       TEST(counts_what_it_said),
       TEST(means_the_device_of_the_resource),
       TEST(leaves_other_memory_alone),
+      TEST(withdraws_each_advice_once_and_of_whole_pages),
       TEST(withdraws_advice_where_memory_is_kept),
       TEST(withdraws_nothing_from_what_goes_back),
       TEST(refuses_wrong_options),

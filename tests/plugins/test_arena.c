@@ -400,6 +400,69 @@ static void says_what_it_holds_when_the_upstream_has_no_more(void **state)
   fixture_free(ptr, 3 * MIB, NULL);
 }
 
+/* Both streams may use both blocks, and one is the better fit. */
+static void takes_the_smaller_of_two_free_blocks(void **state)
+{
+  (void)state;
+  fixture_start("'stack': [{'type': 'arena', 'arena_size': '32MiB', 'maximum_size': '32MiB'}, 'device']");
+  hipmm_stream_t stream = fixture_stream();
+  void *larger = fixture_allocate(6 * MIB, stream), *fences[2];
+  fences[0] = fixture_allocate(2 * MIB, stream);
+  void *smaller = fixture_allocate(3 * MIB, stream);
+  fences[1] = fixture_allocate(2 * MIB, stream);
+  fixture_free(larger, 6 * MIB, stream);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  assert_ok(hipmm_resource_trim(fixture_resource("arena"), 32 * MIB)); /* ready for every stream */
+  fixture_free(smaller, 3 * MIB, stream);
+  assert_ptr_equal(fixture_allocate(3 * MIB, stream), smaller);
+  fixture_free(smaller, 3 * MIB, stream);
+  for (int i = 0; i < 2; i++) fixture_free(fences[i], 2 * MIB, stream);
+  fixture_drop_stream(stream);
+}
+
+/* One after the other goes to another stream, which waits for each. */
+static void lets_another_stream_have_each_of_several_free_blocks(void **state)
+{
+  enum { BLOCKS = 4 };
+  void *blocks[BLOCKS], *fences[BLOCKS];
+  (void)state;
+  fixture_start_with("'scheduler': 'stepped'",
+                     "'stack': [{'type': 'arena', 'arena_size': '20MiB', 'maximum_size': '20MiB'}, 'device']");
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
+  assert_ok(hipmm_stream_retain(0, first));
+  for (int i = 0; i < BLOCKS; i++) {
+    blocks[i] = fixture_allocate(3 * MIB, first);
+    fences[i] = fixture_allocate(2 * MIB, second);
+  }
+  for (int i = 0; i < BLOCKS; i++) {
+    assert_int_equal(fixture_hip()->MemsetAsync(blocks[i], 1, 3 * MIB, first), 0);
+    fixture_free(blocks[i], 3 * MIB, first);
+  }
+  software()->reset_calls();
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(3 * MIB, second);
+  assert_int_equal(calls_that_wait(), 0);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 3 * MIB, second);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(fences[i], 2 * MIB, second);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
+}
+
+/* Nothing is free that a wait would make ready. */
+static void waits_for_the_device_only_where_that_gives_memory(void **state)
+{
+  (void)state;
+  fixture_start("'stack': ['arena', 'device']");
+  hipmm_stream_t first = fixture_stream(), second = fixture_stream();
+  void *small = fixture_allocate(2 * MIB, first);
+  fixture_free(small, 2 * MIB, first);
+  software()->reset_calls();
+  void *large = fixture_allocate(8 * MIB, second);
+  assert_int_equal(software()->calls("hipDeviceSynchronize"), 0);
+  fixture_free(large, 8 * MIB, second);
+  fixture_drop_stream(first);
+  fixture_drop_stream(second);
+}
+
 static void dumps_what_it_has_when_it_fails(void **state)
 {
   static const char *const lines[] = {"arena failed to allocate 64.000000 MiB\n",
@@ -430,6 +493,17 @@ static void dumps_what_it_has_when_it_fails(void **state)
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) assert_contains(text, lines[i]);
   fixture_free(small, 1000, NULL);
   fixture_free(large, 2 * MIB, NULL);
+  free(text);
+  assert_ok(hipmm_finalize());
+  assert_int_equal(unlink(file), 0);
+  fixture_start(graph);
+  large = fixture_allocate(16 * MIB, NULL); /* all that there is: nothing is free, nor in pieces */
+  assert_status(hipmm_allocate(NULL, 64 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  text = read_file(file, NULL);
+  assert_non_null(text);
+  assert_contains(text, "Arena size: 16.000000 MiB in 1 chunk");
+  assert_null(strstr(text, "Fragmentation"));
+  fixture_free(large, 16 * MIB, NULL);
   free(text);
   free(file);
   free(given);
@@ -739,6 +813,50 @@ static void says_that_there_are_no_more_records(void **state)
   while (n) fixture_free(blocks[--n], BYTES, NULL);
 }
 
+/* An aligned block needs a record more for what lies before it. */
+static void keeps_a_free_block_whole_when_records_run_out(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  fixture_start("'stack': [{'type': 'arena', 'arena_size': '16MiB', 'maximum_size': '16MiB'}, 'device']");
+  struct arena *arena = fixture_resource("arena")->self;
+  char *first = fixture_allocate(2 * MIB, NULL), *all;
+  uint32_t most = arena->global.ranges.most;
+  arena->global.ranges.most = arena->global.ranges.count;
+  assert_status(hipmm_allocate_aligned(NULL, 2 * MIB, 8 * MIB, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  all = fixture_allocate(4 * MIB, NULL); /* with the rest, for which there is no record */
+  assert_int_equal(fixture_value("arena", "live_count"), 2);
+  fixture_free(all, 4 * MIB, NULL);
+  arena->global.ranges.most = most;
+  fixture_free(first, 2 * MIB, NULL);
+  fixture_free(fixture_allocate(16 * MIB, NULL), 16 * MIB, NULL);
+}
+
+/* As if there were as many arenas, and then as many streams, as there can be. */
+static void goes_on_where_no_arena_or_stream_is_left(void **state)
+{
+  hipmm_stream_t streams[3];
+  void *blocks[3], *ptr = NULL;
+  (void)state;
+  needs_software();
+  fixture_start(plain);
+  struct arena *arena = fixture_resource("arena")->self;
+  for (int i = 0; i < 3; i++) streams[i] = fixture_stream();
+  blocks[0] = fixture_allocate(1000, streams[0]);
+  uint32_t n_locals = arena->n_locals;
+  arena->n_locals = ARENA_MOST_LOCALS;
+  blocks[1] = fixture_allocate(1000, streams[1]); /* from the global arena */
+  arena->n_locals = n_locals;
+  assert_int_equal(fixture_value("arena", "superblocks"), 1);
+  arena->global.streams.count = MAX_STREAMS;
+  fixture_fail_call("hipDeviceSynchronize", 1, 999);
+  assert_status(hipmm_allocate(NULL, 1000, streams[2], &ptr), HIPMM_E_HIP);
+  assert_message("hipDeviceSynchronize");
+  blocks[2] = fixture_allocate(1000, streams[2]); /* has waited for the device, and forgotten all streams */
+  for (int i = 0; i < 3; i++) fixture_free(blocks[i], 1000, streams[i]);
+  for (int i = 0; i < 3; i++) fixture_drop_stream(streams[i]);
+}
+
 static void gives_records_back_when_trimmed(void **state)
 {
   enum { BLOCKS = 100000 };
@@ -826,6 +944,8 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       TEST(says_that_there_are_no_more_records),
+      TEST(keeps_a_free_block_whole_when_records_run_out),
+      TEST(goes_on_where_no_arena_or_stream_is_left),
       TEST(gives_records_back_when_trimmed),
       TEST(gives_records_between_live_ones_back_when_trimmed),
       TEST(forgets_addresses_that_it_gave_back),
@@ -848,6 +968,9 @@ int main(void)
       TEST(waits_for_what_another_arena_got_meanwhile),
       TEST(exchanges_small_chunks_for_a_large_one),
       TEST(says_what_it_holds_when_the_upstream_has_no_more),
+      TEST(takes_the_smaller_of_two_free_blocks),
+      TEST(lets_another_stream_have_each_of_several_free_blocks),
+      TEST(waits_for_the_device_only_where_that_gives_memory),
       TEST(dumps_what_it_has_when_it_fails),
       TEST(serves_on_where_no_dump_can_be_written),
       TEST(does_not_wait_for_who_reads_a_dump),

@@ -64,6 +64,7 @@ static void takes_from_the_devices_default_pool(void **state)
   assert_int_equal(used_bytes(default_pool(0)), MIB);
   assert_int_equal(fixture_value("async_view", "used_bytes"), MIB);
   assert_int_equal(fixture_held_bytes(), MIB);
+  assert_int_equal(software()->calls("hipMemPoolSetAccess"), 0); /* the device has all access to its own pool */
   fixture_free(ptr, MIB, NULL);
   assert_int_equal(used_bytes(default_pool(0)), 0);
   assert_int_equal(fixture_held_bytes(), 0);

@@ -478,6 +478,24 @@ static void adds_a_bin_that_is_another_resource(void **state)
   fixture_allocate(16000, NULL); /* a warning, and no more, when the stack is destroyed */
 }
 
+/* The block is in the next larger bin, of another resource, which the new bin's resource does not know. */
+static void finds_blocks_in_the_bin_that_had_them_before(void **state)
+{
+  (void)state;
+  fixture_start("'resources': {'memory': {'type': 'device'}, 'big': {'type': 'pool', 'upstream': 'memory'},"
+                "'late': {'type': 'pinned'}, 'rest': {'type': 'arena', 'upstream': 'memory'},"
+                "'bins': {'type': 'binning', 'upstream': 'rest', 'bins': [{'size': 8192, 'resource': 'big'}]}},"
+                "'devices': {'default': 'bins'}");
+  void *old[2] = {fixture_allocate(3000, NULL), fixture_allocate(3000, NULL)};
+  by_name("late");
+  assert_ok(hipmm_set("devices/0/bins/extra_bins", "[{\"size\": 4096, \"resource\": \"late\"}]"));
+  void *new = fixture_allocate(3000, NULL);
+  assert_int_equal(fixture_value("big", "live_count"), 2);
+  for (int i = 0; i < 2; i++) fixture_free(old[i], i ? 3000 : 0, NULL);
+  assert_int_equal(fixture_value("big", "live_count"), 0);
+  fixture_free(new, 3000, NULL);
+}
+
 static void refuses_bins_of_resources_that_cannot_be(void **state)
 {
   (void)state;
@@ -753,6 +771,7 @@ int main(void)
       TEST(says_which_bins_cannot_be_taken_away),
       TEST(adds_bins_under_threads_that_allocate),
       TEST(adds_a_bin_that_is_another_resource),
+      TEST(finds_blocks_in_the_bin_that_had_them_before),
       TEST(refuses_bins_of_resources_that_cannot_be),
       TEST(adds_a_bin_of_a_resource_made_in_code),
       TEST(tells_blocks_from_chunks_of_an_added_resource),

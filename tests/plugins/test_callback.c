@@ -172,8 +172,15 @@ static void refuses_frees_that_are_wrong(void **state)
 {
   (void)state;
   char foreign;
+  struct hipmm_block block;
   start();
+  const struct hipmm_resource *resource = fixture_resource("callback");
   char *ptr = fixture_allocate(1000, NULL);
+  assert_ok(resource->ops->find(resource->self, ptr, &block));
+  assert_ptr_equal(block.ptr, ptr);
+  assert_int_equal(block.bytes, 1000);
+  assert_status(resource->ops->find(resource->self, ptr + 256, &block), HIPMM_E_POINTER);
+  assert_status(resource->ops->find(resource->self, &foreign, &block), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, &foreign, 1, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr + 256, 1000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr, 999, NULL), HIPMM_E_SIZE);

@@ -258,9 +258,11 @@ static struct {
   struct hipmm_resource *top;
   const char *value;
   hipmm_stream_t stream;
-  enum hipmm_status allocate, trim, query, perform, visit;
+  void *block; /* a live one */
+  enum hipmm_status allocate, trim, query, perform, visit, set, deallocate, find, locate;
   uint64_t hip_calls; /* of the streams' ends */
   int visited;
+  bool is_covered; /* the block */
 } above;
 
 static void count_visit(void *closure, const struct hipmm_extent *extent)
@@ -272,7 +274,10 @@ static void count_visit(void *closure, const struct hipmm_extent *extent)
 static int use_all_above(void *argument, size_t bytes)
 {
   struct hipmm_resource *top = above.top;
+  struct hipmm_location location = {.struct_size = sizeof location};
   hipmm_stream_t stream = above.stream;
+  struct hipmm_block found;
+  char option[100];
   void *ptr = NULL;
   int64_t value;
   (void)argument, (void)bytes;
@@ -286,6 +291,12 @@ static int use_all_above(void *argument, size_t bytes)
   above.query = hipmm_resource_query(top, above.value, &value);
   above.perform = hipmm_resource_perform(top, "reset_peaks");
   above.visit = top->ops->visit(top->self, count_visit, NULL);
+  snprintf(option, sizeof option, "devices/0/%s/maximum_size", hipmm_resource_type(top));
+  above.set = hipmm_set(option, "300MiB");
+  above.deallocate = hipmm_deallocate(NULL, above.block, MIB / 4, NULL); /* on another stream */
+  above.find = top->ops->find ? top->ops->find(top->self, above.block, &found) : HIPMM_OK;
+  above.locate = top->ops->locate ? top->ops->locate(top->self, above.block, &location) : HIPMM_OK;
+  above.is_covered = top->ops->covers && top->ops->covers(top->self, above.block);
   above.allocate = hipmm_allocate(NULL, MIB / 4, stream, &ptr);
   return 0;
 }
@@ -296,11 +307,15 @@ static void is_refused_by_all_that_lock_above_it(void **state)
   static const struct {
     const char *type, *options;
     enum { EACH_OP, NO_ACTION, ALLOCATION } refuses;
+    bool has_maximum, finds, locates;
   } tops[] = {
-      {"pool", "", EACH_OP},           {"pool", ", 'growth': 'segments'", EACH_OP},
-      {"arena", "", EACH_OP},          {"fixed_size", ", 'block_size': '256KiB', 'blocks_per_chunk': 1", EACH_OP},
-      {"monotonic", "", EACH_OP},      {"binning", ", 'bins': [{'size': '256KiB'}], 'blocks_per_chunk': 1", NO_ACTION},
-      {"thread_safe", "", ALLOCATION},
+      {"pool", "", EACH_OP, true, false, true},
+      {"pool", ", 'growth': 'segments'", EACH_OP, true, false, true},
+      {"arena", "", EACH_OP, true, false, false},
+      {"fixed_size", ", 'block_size': '256KiB', 'blocks_per_chunk': 1", EACH_OP, false, false, false},
+      {"monotonic", "", EACH_OP, true, true, false},
+      {"binning", ", 'bins': [{'size': '256KiB'}], 'blocks_per_chunk': 1", NO_ACTION, false, false, false},
+      {"thread_safe", "", ALLOCATION, false, true, false},
   };
   (void)state;
   needs_software();
@@ -318,15 +333,21 @@ static void is_refused_by_all_that_lock_above_it(void **state)
     spill.calls = 0;
     above.stream = stream;
     above.value = tops[i].refuses == NO_ACTION ? "bins_live_bytes" : "live_bytes";
+    above.block = fixture_allocate(MIB / 4, stream);
     above.top = fixture_resource(tops[i].type);
     while (n < 8 && !hipmm_allocate(NULL, MIB / 4, stream, &ptr)) blocks[n++] = ptr;
-    assert_in_range(n, 1, 4);
+    assert_in_range(n, 1, 3);
     assert_true(spill.calls > 0);
     assert_int_equal(above.allocate, HIPMM_E_STATE);
+    assert_int_equal(above.deallocate, HIPMM_E_STATE);
+    assert_true(!tops[i].has_maximum || (above.set == HIPMM_E_STATE && !above.is_covered));
+    assert_true(!tops[i].finds || above.find == HIPMM_E_STATE);
+    assert_true(!tops[i].locates || above.locate == HIPMM_E_STATE);
     bool refuses_others = tops[i].refuses != ALLOCATION;
     assert_true(!refuses_others || (above.trim == HIPMM_E_STATE && above.visit == HIPMM_E_STATE));
     assert_true(!refuses_others || (above.query == HIPMM_E_STATE && !above.hip_calls && !above.visited));
     assert_true(tops[i].refuses != EACH_OP || above.perform == HIPMM_E_STATE);
+    fixture_free(above.block, MIB / 4, stream);
     while (n) fixture_free(blocks[--n], MIB / 4, stream);
     fixture_free(fixture_allocate(MIB / 4, stream), MIB / 4, stream);
     fixture_drop_stream(stream);

@@ -131,6 +131,31 @@ static void passes_other_failures_on(void **state)
   fixture_free(pooled, 4 * MIB, NULL);
 }
 
+/* An upstream that is not short of memory but broken ends the search: the next one is not asked. */
+static void ends_the_search_with_another_failure(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  fixture_start("'resources': {'top': {'type': 'fallback', 'upstream': ['limit', 'memory', 'other']}, "
+                "'limit': {'type': 'limiting', 'limit': 256, 'upstream': 'pool'}, "
+                "'pool': {'type': 'pool', 'upstream': 'memory'}, 'other': {'type': 'pinned'}, " MEMORY "}");
+  fixture_fail_call("hipMalloc", 1, 999);
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
+  assert_message("memory: hipMalloc");
+  assert_int_equal(fixture_value("top", "allocations_3"), 0);
+}
+
+static void refuses_an_upstream_twice_in_code(void **state)
+{
+  struct hipmm_resource *made = NULL, *upstreams[2];
+  (void)state;
+  fixture_start("'stack': ['device']");
+  upstreams[0] = upstreams[1] = fixture_resource("device");
+  assert_status(hipmm_resource_create(0, "fallback", NULL, upstreams, 2, &made), HIPMM_E_CONFIG);
+  assert_message("upstreams 1 and 2 are the same");
+  assert_null(made);
+}
+
 static void serves_alignments_that_the_others_cannot(void **state)
 {
   void *ptr = NULL, *aligned = NULL;
@@ -409,6 +434,8 @@ int main(void)
       TEST(gives_records_back_when_trimmed),
       TEST(falls_back_when_the_device_is_full),
       TEST(passes_other_failures_on),
+      TEST(ends_the_search_with_another_failure),
+      TEST(refuses_an_upstream_twice_in_code),
       TEST(serves_alignments_that_the_others_cannot),
       TEST(serves_nothing_and_the_largest_sizes),
       TEST(refuses_wrong_frees),

@@ -129,8 +129,10 @@ static void gives_all_of_it_and_no_more(void **state)
   assert_message("cannot allocate 1 byte: 0 bytes of the region are free");
   assert_ptr_equal(ptr, (void *)1);
   give(all, REGION, NULL);
+  software()->reset_calls();
   assert_status(hipmm_allocate(program.resource, REGION + 1, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_message("1 MiB of the region are free, in ranges of at most 1 MiB");
+  assert_int_equal(fixture_all_calls(), 0); /* no work is waited for in vain */
   give(take(REGION, NULL), REGION, NULL);
 }
 

@@ -71,6 +71,9 @@ static void tells_of_everything_in_its_order(void **state)
   assert_int_equal(next(&heard, &at, HIPMM_EVENT_OUT_OF_MEMORY)->bytes, MIB << 20);
   assert_status(hipmm_allocate_aligned(NULL, 1000, 3, NULL, &none), HIPMM_E_ARGUMENT);
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  int n = heard.n;
+  fixture_free(NULL, 0, NULL);
+  assert_int_equal(heard.n, n);
   assert_ok(hipmm_resource_trim(fixture_resource("hooks"), 0));
   assert_int_equal(heard.events[heard.n - 1].kind, HIPMM_EVENT_SHRANK);
   assert_int_equal(heard.events[heard.n - 1].held_bytes, 0);

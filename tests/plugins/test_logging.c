@@ -508,6 +508,24 @@ static void gives_each_device_a_log(void **state)
   free(second_text);
 }
 
+/* The longest name that a system takes has no room for the number of a device. */
+static void refuses_a_name_without_room_for_the_device(void **state)
+{
+  enum { LONGEST = 4095 };
+  static char graph[5000];
+  struct hipmm_resource *second = NULL;
+  (void)state;
+  size_t start_of_name = (size_t)snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '");
+  size_t at = start_of_name + (size_t)snprintf(graph + start_of_name, sizeof graph - start_of_name, "%s", folder);
+  while (at < start_of_name + LONGEST - 8) graph[at++] = '/';
+  strcpy(graph + at, "/log.csv'}, 'device']");
+  assert_ok(fixture_try("", graph));
+  needs_devices(2);
+  assert_status(hipmm_resource_get_for_device(1, &second), HIPMM_E_CONFIG);
+  assert_message("written already by another logging resource");
+  assert_null(second);
+}
+
 static void refuses_two_logs_in_one_file(void **state)
 {
   char graph[800];
@@ -802,6 +820,29 @@ static void writes_soon_without_being_asked(void **state)
   }
 }
 
+/* More logs than a thread remembers: it finds its place in each of them again. */
+static void keeps_one_place_for_a_thread_in_each_of_many_logs(void **state)
+{
+  enum { LOGS = 80 };
+  struct hipmm_resource *logs[LOGS], *device;
+  int64_t bytes = 0;
+  (void)state;
+  fixture_start("'stack': ['device']");
+  device = fixture_resource("device");
+  for (int round = 0; round < 3; round++)
+    for (int i = 0; i < LOGS; i++) {
+      char options[500];
+      void *ptr = NULL;
+      snprintf(options, sizeof options, "{\"file\": \"%s/%d.csv\"}", folder, i);
+      if (!round) assert_ok(hipmm_resource_create(0, "logging", options, &device, 1, &logs[i]));
+      assert_ok(hipmm_allocate(logs[i], 1000, NULL, &ptr));
+      assert_ok(hipmm_deallocate(logs[i], ptr, 1000, NULL));
+      if (!round && !i) bytes = resource_value(logs[i], "metadata_bytes");
+      assert_int_equal(resource_value(logs[i], "metadata_bytes"), bytes);
+    }
+  for (int i = 0; i < LOGS; i++) hipmm_resource_release(logs[i]);
+}
+
 static void writes_two_logs_of_one_stack(void **state)
 {
   char graph[1200];
@@ -952,6 +993,7 @@ int main(int argc, char **argv)
       TEST(takes_rmms_variable_as_default),
       TEST(needs_a_name),
       TEST(gives_each_device_a_log),
+      TEST(refuses_a_name_without_room_for_the_device),
       TEST(refuses_two_logs_in_one_file),
       TEST(says_why_a_file_cannot_be_written),
       TEST(lets_nobody_else_read_a_new_log),
@@ -962,6 +1004,7 @@ int main(int argc, char **argv)
       TEST(keeps_the_order_of_blocks_that_change_threads),
       TEST(keeps_the_rows_of_threads_that_ended),
       TEST(writes_soon_without_being_asked),
+      TEST(keeps_one_place_for_a_thread_in_each_of_many_logs),
       TEST(writes_two_logs_of_one_stack),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

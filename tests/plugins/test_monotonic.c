@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of monotonic: memory is allocated from front to back, from the front again when the last block is freed, and in
  * the order of the streams that used it. */
+#include "../../plugins/monotonic/monotonic.h"
 #include "../support/stream_program.h"
 
 #include <stdio.h>
@@ -251,6 +252,63 @@ static void gives_untouched_chunks_back_when_trimmed(void **state)
   assert_int_equal(fixture_held_bytes(), 0);
 }
 
+/* Of a trim that frees nothing, and of a stream that it has never seen. */
+static void waits_for_nothing_in_vain(void **state)
+{
+  (void)state;
+  fixture_start(plain);
+  const struct hipmm_resource *monotonic = fixture_resource("monotonic");
+  hipmm_stream_t stream = fixture_stream();
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  software()->reset_calls();
+  assert_ok(monotonic->ops->trim(monotonic->self, 2 * MIB));
+  monotonic->ops->stream_retire(monotonic->self, stream);
+  assert_int_equal(software()->calls("hipDeviceSynchronize") + software()->calls("hipStreamSynchronize"), 0);
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  fixture_drop_stream(stream);
+}
+
+/* As if there were as many blocks, and then as many streams, as there can be. */
+static void goes_on_where_no_record_or_stream_is_left(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  needs_software();
+  fixture_start(plain);
+  struct monotonic *monotonic = fixture_resource("monotonic")->self;
+  hipmm_stream_t stream = fixture_stream();
+  void *ptr = fixture_allocate(1000, NULL);
+  const struct bump before = monotonic->bump;
+  monotonic->bump.n_blocks = BUMP_MOST_BLOCKS;
+  monotonic->bump.compact_at = BUMP_MOST_BLOCKS + 1;
+  assert_status(hipmm_allocate(NULL, 1000, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  assert_null(none);
+  monotonic->bump.n_blocks = before.n_blocks;
+  monotonic->bump.compact_at = before.compact_at;
+  monotonic->uses.streams.count = MAX_STREAMS;
+  fixture_fail_call("hipDeviceSynchronize", 1, 999);
+  assert_status(hipmm_allocate(NULL, 1000, stream, &none), HIPMM_E_HIP);
+  assert_message("hipDeviceSynchronize");
+  void *other = fixture_allocate(1000, stream); /* has waited for the device, and forgotten all streams */
+  fixture_free(ptr, 1000, NULL);
+  fixture_free(other, 1000, stream);
+  fixture_drop_stream(stream);
+}
+
+static void knows_the_blocks_that_it_divides(void **state)
+{
+  char foreign;
+  (void)state;
+  fixture_start(plain);
+  const struct hipmm_resource *monotonic = fixture_resource("monotonic");
+  char *first = fixture_allocate(2 * MIB, NULL), *second = fixture_allocate(1000, NULL); /* of two chunks */
+  assert_true(monotonic->ops->covers(monotonic->self, first) && monotonic->ops->covers(monotonic->self, second + 1));
+  assert_false(monotonic->ops->covers(monotonic->self, &foreign) || monotonic->ops->covers(monotonic->self, NULL));
+  fixture_free(first, 2 * MIB, NULL);
+  fixture_free(second, 1000, NULL);
+}
+
 struct seen {
   size_t bytes, live_bytes, n[5];
 };
@@ -482,6 +540,9 @@ int main(void)
       TEST(never_uses_a_stream_that_may_be_gone),
       TEST(is_released_as_a_whole),
       TEST(gives_untouched_chunks_back_when_trimmed),
+      TEST(waits_for_nothing_in_vain),
+      TEST(goes_on_where_no_record_or_stream_is_left),
+      TEST(knows_the_blocks_that_it_divides),
       TEST(shows_all_that_it_holds),
       TEST(gives_records_back_when_trimmed),
       TEST(needs_no_host_memory_for_what_was_freed),

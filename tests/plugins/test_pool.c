@@ -377,6 +377,68 @@ static void leave_allocated(size_t freed_bytes, size_t live_bytes)
 }
 
 /* A block that comes from a thread's cache was counted by the pool with the size of the block's first use. */
+/* ---- Calls that are served at once or not at all ---- */
+
+static bool try_allocate(size_t bytes, void **ptr_out)
+{
+  const struct hipmm_resource *pool = fixture_resource("pool");
+  return pool->ops->try_allocate(pool->self, bytes, HIPMM_ALIGNMENT, NULL, ptr_out);
+}
+
+static bool try_free(void *ptr, size_t bytes)
+{
+  const struct hipmm_resource *pool = fixture_resource("pool");
+  return pool->ops->try_deallocate(pool->self, ptr, bytes, HIPMM_ALIGNMENT, NULL);
+}
+
+/* By the cache, and by the heap. */
+static void serves_a_block_once_where_it_serves_at_once(void **state)
+{
+  static const size_t sizes[] = {1000, 20 * KIB};
+  char foreign[512];
+  start(state, ", 'initial_size': '4MiB'");
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    char *first = NULL;
+    void *second = NULL;
+    fixture_free(fixture_allocate(sizes[i], NULL), sizes[i], NULL);
+    assert_true(try_allocate(sizes[i], (void **)&first));
+    assert_true(try_allocate(sizes[i], &second));
+    assert_ptr_not_equal(first, second);
+    assert_int_equal(value("live_count"), 2);
+    assert_int_equal(value("live_bytes"), 2 * sizes[i]);
+    assert_false(try_free(first, sizes[i] + 1));
+    assert_false(try_free(first + 256, sizes[i]));
+    assert_false(try_free(foreign, sizes[i]));
+    assert_false(try_free(NULL, sizes[i]));
+    assert_int_equal(value("live_count"), 2);
+    assert_true(try_free(first, sizes[i]));
+    assert_int_equal(value("live_count"), 1);
+    assert_int_equal(value("live_bytes"), sizes[i]);
+    assert_false(try_free(first, sizes[i]));
+    assert_status(hipmm_deallocate(NULL, first, 0, NULL), HIPMM_E_POINTER);
+    assert_int_equal(value("live_count"), 1);
+    assert_true(try_free(second, sizes[i]));
+  }
+  assert_int_equal(value("live_bytes"), 0);
+  trim(0);
+  assert_int_equal(fixture_held_bytes(), 0);
+}
+
+static int visit_no_chunk(void *closure, const struct hipmm_chunk *chunk)
+{
+  (void)closure, (void)chunk;
+  return 0;
+}
+
+static void shows_no_chunks_of_what_is_not_its_own(void **state)
+{
+  char foreign;
+  (void)state;
+  fixture_start("'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']");
+  const struct hipmm_resource *pool = fixture_resource("pool");
+  assert_status(pool->ops->visit_chunks(pool->self, &foreign, visit_no_chunk, NULL), HIPMM_E_POINTER);
+}
+
 static void tells_what_is_left_allocated(void **state)
 {
   (void)state;
@@ -415,6 +477,8 @@ int main(void)
       BOTH(refuses_another_size),
       BOTH(refuses_a_second_free),
       BOTH(keeps_devices_apart),
+      BOTH(serves_a_block_once_where_it_serves_at_once),
+      ONCE(shows_no_chunks_of_what_is_not_its_own),
       ONCE(keeps_nothing_for_what_it_refused),
       ONCE(tells_what_is_left_allocated),
       ONCE(keeps_its_limits_over_pinned_memory),

@@ -50,6 +50,27 @@ static void goes_in_the_order_of_the_stream(void **state)
   fixture_drop_stream(stream);
 }
 
+static int capture_everything(hipmm_stream_t stream, int *status)
+{
+  (void)stream;
+  *status = 1;
+  return 0;
+}
+
+/* That would end the capture. */
+static void brings_nothing_on_a_captured_stream(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(managed);
+  fixture_lend_hip()->StreamIsCapturing = capture_everything;
+  void *ptr = fixture_allocate(5000, NULL);
+  fixture_take_hip_back();
+  assert_int_equal(software()->calls("hipMemPrefetchAsync"), 0);
+  assert_int_equal(fixture_value("prefetch", "prefetched_count"), 0);
+  fixture_free(ptr, 5000, NULL);
+}
+
 static void has_nothing_to_do_for_no_bytes(void **state)
 {
   (void)state;
@@ -157,6 +178,7 @@ int main(void)
       TEST(brings_managed_memory_to_the_device),
       TEST(brings_it_to_the_device_of_the_resource),
       TEST(goes_in_the_order_of_the_stream),
+      TEST(brings_nothing_on_a_captured_stream),
       TEST(has_nothing_to_do_for_no_bytes),
       TEST(leaves_other_memory_alone),
       TEST(gives_back_what_could_not_be_prefetched),

@@ -321,6 +321,61 @@ static void records_the_stack_of_every_nth_allocation(void **state)
   free(path);
 }
 
+/* Recursion, so that each depth has a stack of its own. */
+__attribute__((noinline)) static void *allocate_at_depth(int depth)
+{
+  void *ptr = depth ? allocate_at_depth(depth - 1) : allocate_here();
+  __asm__ volatile("" ::: "memory");
+  return ptr;
+}
+
+/* Each text is written once, however often its stack is seen, and all that is known of texts stays known. */
+static void writes_the_text_of_each_stack_once(void **state)
+{
+  enum { DEPTHS = 60, ROUNDS = 50 };
+  int64_t file_bytes = 0, metadata_bytes = 0;
+  void *blocks[DEPTHS];
+  (void)state;
+  assert_ok(start(", 'stack_interval': 1, 'stack_depth': 64"));
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int i = DEPTHS; i-- > 0;) {
+      void *ptr = allocate_at_depth(i);
+      if (round) fixture_free(ptr, 1000, NULL);
+      if (!round) blocks[i] = ptr; /* keeps the stack */
+    }
+    if (!round) file_bytes = fixture_value("recording", "file_bytes");
+    if (!round) metadata_bytes = fixture_value("recording", "metadata_bytes");
+  }
+  assert_int_equal(fixture_value("recording", "metadata_bytes"), metadata_bytes);
+  assert_in_range(fixture_value("recording", "file_bytes"), file_bytes, file_bytes + 2 * RECORD_BLOCK_BYTES);
+  assert_int_equal(fixture_value("recording", "lost_events"), 0);
+  for (int i = 0; i < DEPTHS; i++) fixture_free(blocks[i], 1000, NULL);
+}
+
+/* More records than a thread remembers: it finds its place in each of them again. */
+static void keeps_one_place_for_a_thread_in_each_of_many_records(void **state)
+{
+  enum { RECORDS = 80 };
+  struct hipmm_resource *records[RECORDS], *device;
+  int64_t bytes = 0;
+  (void)state;
+  fixture_start("'stack': ['device']");
+  device = fixture_resource("device");
+  for (int round = 0; round < 3; round++)
+    for (int i = 0; i < RECORDS; i++) {
+      char options[500];
+      void *ptr = NULL;
+      snprintf(options, sizeof options, "{\"file\": \"%s/%d.record\"}", folder, i);
+      if (!round) assert_ok(hipmm_resource_create(0, "recording", options, &device, 1, &records[i]));
+      assert_ok(hipmm_allocate(records[i], 1000, NULL, &ptr));
+      assert_ok(hipmm_deallocate(records[i], ptr, 1000, NULL));
+      if (!round && !i) bytes = resource_value(records[i], "metadata_bytes");
+      assert_int_equal(resource_value(records[i], "metadata_bytes"), bytes);
+      assert_int_equal(resource_value(records[i], "events"), 2 * round + 2);
+    }
+  for (int i = 0; i < RECORDS; i++) hipmm_resource_release(records[i]);
+}
+
 /* ---- Files ---- */
 
 static void keeps_all_events_when_the_file_is_rotated(void **state)
@@ -628,6 +683,8 @@ int main(int argc, char **argv)
       TEST(keeps_the_order_of_blocks_that_change_threads),
       TEST(uses_the_blocks_of_threads_that_ended),
       TEST(records_the_stack_of_every_nth_allocation),
+      TEST(writes_the_text_of_each_stack_once),
+      TEST(keeps_one_place_for_a_thread_in_each_of_many_records),
       TEST(keeps_all_events_when_the_file_is_rotated),
       TEST(gives_each_device_a_file),
       TEST(refuses_what_cannot_be_a_record),

@@ -253,7 +253,7 @@ static void an_imported_mapped_block_is_freed_like_any_other(void **state)
 {
   (void)state;
   struct hipmm_resource *device = NULL;
-  void *one = NULL, *other = NULL;
+  void *one = NULL, *other = NULL, *own = NULL;
   fixture_start(mapped);
   unsigned char *ptr = fixture_allocate(5 * MIB, NULL);
   fixture_fill(ptr, 3, 5 * MIB);
@@ -267,6 +267,8 @@ static void an_imported_mapped_block_is_freed_like_any_other(void **state)
   fixture_fill(other, 4, 5 * MIB);
   assert_true(fixture_holds(one, 4, 5 * MIB) && fixture_holds(ptr, 4, 5 * MIB));
   assert_status(hipmm_deallocate(device, one, 1, NULL), HIPMM_E_SIZE);
+  assert_ok(hipmm_allocate(device, 1000, NULL, &own));
+  assert_ok(hipmm_deallocate(device, own, 1000, NULL));
   assert_ok(hipmm_deallocate(device, one, 5 * MIB, NULL));
   assert_status(hipmm_deallocate(device, one, 5 * MIB, NULL), HIPMM_E_POINTER);
   assert_true(fixture_holds(ptr, 4, 5 * MIB));
@@ -280,6 +282,14 @@ static void only_mapped_memory_for_others_is_exported(void **state)
   struct hipmm_share_block block = {.bytes = 77};
   struct hipmm_share_part parts[MOST_PARTS];
   char *ptr;
+  fixture_start(mapped);
+  ptr = fixture_allocate(BYTES, NULL);
+  fixture_lend_hip()->MemExport = NULL;
+  assert_status(hipmm_share_export_block(NULL, ptr, &block, parts, MOST_PARTS), HIPMM_E_NOT_SUPPORTED);
+  assert_message("does not export hipMemExportToShareableHandle");
+  fixture_take_hip_back();
+  fixture_free(ptr, BYTES, NULL);
+  fixture_teardown(state);
   fixture_start("'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']");
   ptr = fixture_allocate(BYTES, NULL);
   assert_status(hipmm_share_export_block(NULL, ptr, &block, parts, MOST_PARTS), HIPMM_E_NOT_SUPPORTED);
@@ -772,6 +782,70 @@ static void functions_that_do_nothing_are_noticed(void **state)
   fixture_free(ptr, BYTES, NULL);
 }
 
+static void *first_import;
+
+static int import_the_first(void **ptr, hipmm_hip_mempool_t pool, void *data)
+{
+  (void)pool, (void)data;
+  *ptr = first_import;
+  return 0;
+}
+
+/* The driver says of another pointer that it is at the same address: to give that back would free the first one. */
+static void an_address_is_imported_once(void **state)
+{
+  (void)state;
+  struct hipmm_share_pointer first, second;
+  void *there = NULL;
+  fixture_start(owner);
+  void *mine = owned_block(1, &first), *other = owned_block(2, &second);
+  struct hipmm_resource *resource = imported();
+  assert_ok(hipmm_share_import_pointer(resource, &first, &first_import));
+  fixture_lend_hip()->MemPoolImportPointer = import_the_first;
+  enum hipmm_status status = hipmm_share_import_pointer(resource, &second, &there);
+  fixture_take_hip_back();
+  assert_int_equal(status, HIPMM_E_STATE);
+  assert_message("this pointer is imported already");
+  assert_null(there);
+  assert_true(fixture_holds(first_import, 1, BYTES));
+  assert_ok(hipmm_deallocate(resource, first_import, BYTES, NULL));
+  hipmm_resource_release(resource);
+  fixture_free(mine, BYTES, NULL);
+  fixture_free(other, BYTES, NULL);
+}
+
+/* Only what cannot do without the function is refused. */
+static void functions_that_are_missing_are_named(void **state)
+{
+  (void)state;
+  struct hipmm_share_pointer pointer, other = {.bytes = 7};
+  struct hipmm_resource *made = NULL;
+  void *there = NULL;
+  int fd = -1;
+  fixture_start(owner);
+  void *ptr = owned_block(1, &pointer);
+  struct hipmm_resource *resource = imported();
+  fixture_lend_hip()->MemPoolImportPointer = NULL;
+  assert_status(hipmm_share_import_pointer(resource, &pointer, &there), HIPMM_E_NOT_SUPPORTED);
+  assert_message("does not export hipMemPoolImportPointer");
+  fixture_lend_hip()->MemPoolExportPointer = NULL;
+  assert_status(hipmm_share_export_pointer(fixture_resource("async"), ptr, &other), HIPMM_E_NOT_SUPPORTED);
+  assert_message("does not export hipMemPoolExportPointer");
+  assert_int_equal(other.bytes, 7);
+  assert_ok(hipmm_share_export_fd(fixture_resource("async"), &fd));
+  fixture_lend_hip()->MemPoolImport = NULL;
+  assert_status(hipmm_share_import_fd(0, fd, &made), HIPMM_E_NOT_SUPPORTED);
+  assert_message("does not export hipMemPoolImportFromShareableHandle");
+  close(fd);
+  fixture_take_hip_back();
+  fixture_lend_hip()->MemGetAddressRange = NULL; /* the size is taken as it is told */
+  assert_ok(hipmm_share_import_pointer(resource, &pointer, &there));
+  fixture_take_hip_back();
+  assert_ok(hipmm_deallocate(resource, there, BYTES, NULL));
+  hipmm_resource_release(resource);
+  fixture_free(ptr, BYTES, NULL);
+}
+
 static void an_imported_pool_is_its_devices_to_use(void **state)
 {
   (void)state;
@@ -918,6 +992,8 @@ int main(int count, char **arguments)
       TEST(what_is_no_pool_is_not_imported),
       TEST(what_is_no_pointer_is_not_imported),
       TEST(functions_that_do_nothing_are_noticed),
+      TEST(an_address_is_imported_once),
+      TEST(functions_that_are_missing_are_named),
       TEST(an_imported_pool_is_its_devices_to_use),
       TEST(other_devices_may_use_what_is_imported),
       TEST(arguments_may_not_be_null),

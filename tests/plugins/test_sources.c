@@ -351,6 +351,55 @@ static void system_needs_a_device_that_reaches_the_host(void **state)
   assert_message("device 0 has no access to plain host memory");
 }
 
+/* A function of the runtime that a stack needs, or does without. */
+static const struct lack {
+  const char *graph, *name;
+  size_t place; /* in the table of functions */
+  bool is_needed;
+} lacks[] = {
+#define LACK(graph, function, is_needed)                                    \
+  {                                                                         \
+    graph, "hip" #function, offsetof(struct hipmm_hip, function), is_needed \
+  }
+    LACK("'stack': ['async']", MallocFromPoolAsync, true),
+    LACK("'stack': ['async']", FreeAsync, true),
+    LACK("'stack': ['async']", MemPoolCreate, true),
+    LACK("'stack': ['async']", MemPoolDestroy, true),
+    LACK("'stack': ['async']", MemPoolSetAttribute, true),
+    LACK("'stack': ['async']", MemPoolGetAttribute, true),
+    LACK("'stack': ['async']", MemPoolTrimTo, true),
+    LACK("'stack': ['async']", MemPoolSetAccess, false),
+    LACK("'stack': ['async']", DeviceCanAccessPeer, false),
+    LACK("'stack': [{'type': 'async', 'peers': [{'device': 1}]}]", MemPoolSetAccess, true),
+    LACK("'stack': [{'type': 'async_view', 'pool': 'current'}]", DeviceGetMemPool, true),
+    LACK("'stack': ['async_view']", DeviceGetDefaultMemPool, true),
+    LACK("'stack': ['async_view']", MemPoolGetAccess, false),
+    LACK("'stack': ['async_view']", MemPoolSetAccess, false),
+    LACK("'stack': ['device']", DeviceCanAccessPeer, false),
+    LACK("'stack': ['device']", DeviceEnablePeerAccess, false),
+    LACK("'stack': [{'type': 'device', 'peers': [{'device': 1}]}]", DeviceCanAccessPeer, true),
+    LACK("'stack': [{'type': 'device', 'peers': [{'device': 1}]}]", DeviceEnablePeerAccess, true),
+    LACK("'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']", DeviceCanAccessPeer, false),
+#undef LACK
+};
+
+static void needs_no_more_of_the_runtime_than_it_uses(void **state)
+{
+  (void)state;
+  fixture_start("'stack': ['device']"); /* the table of functions is filled */
+  needs_software();
+  for (const struct lack *lack = lacks; lack < lacks + sizeof lacks / sizeof *lacks; lack++) {
+    assert_ok(hipmm_finalize());
+    memset((char *)fixture_lend_hip() + lack->place, 0, sizeof(void (*)(void)));
+    enum hipmm_status status = fixture_try("", lack->graph);
+    if (!status) fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
+    fixture_take_hip_back();
+    if (status != (lack->is_needed ? HIPMM_E_NOT_SUPPORTED : HIPMM_OK))
+      fail_msg("without %s, %s: %s", lack->name, lack->graph, hipmm_last_error_message());
+    if (lack->is_needed) assert_message(lack->name);
+  }
+}
+
 #define ROW(test, type, i)                                                                 \
   {                                                                                        \
     type ": " #test, test, fixture_setup, fixture_teardown, (void *)(uintptr_t)&sources[i] \
@@ -388,6 +437,7 @@ int main(void)
       ROWS(can_be_made_in_code),
       ROWS(serves_many_threads),
       ROWS(moves_from_stream_to_stream),
+      cmocka_unit_test_setup_teardown(needs_no_more_of_the_runtime_than_it_uses, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(managed_needs_a_device_that_has_it, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(system_needs_a_device_that_reaches_the_host, fixture_setup, fixture_teardown),
       ROW(runs_out_cleanly, "device", 0),

@@ -74,6 +74,22 @@ static void counts_nothing_that_was_refused(void **state)
   fixture_free(ptr, 1000, NULL);
 }
 
+/* Neither does its upstream, and nothing is counted. */
+static void serves_nothing_at_once_where_its_upstream_does_not(void **state)
+{
+  const struct hipmm_statistics one = {1000, 1, 1000, 1, 1000, 1};
+  void *other = NULL;
+  (void)state;
+  fixture_start(counted);
+  const struct hipmm_resource *resource = fixture_resource("statistics");
+  void *ptr = fixture_allocate(1000, NULL);
+  assert_int_equal(resource->ops->try_allocate(resource->self, 1000, HIPMM_ALIGNMENT, NULL, &other), 0);
+  assert_int_equal(resource->ops->try_deallocate(resource->self, ptr, 1000, HIPMM_ALIGNMENT, NULL), 0);
+  assert_int_equal(resource->ops->try_deallocate(resource->self, NULL, 0, HIPMM_ALIGNMENT, NULL), 0);
+  assert_counters(counters(), one);
+  fixture_free(ptr, 1000, NULL);
+}
+
 static void gives_the_scope_before_when_pushed(void **state)
 {
   struct hipmm_statistics before = {0};
@@ -338,6 +354,7 @@ int main(void)
       TEST(counts_zero_bytes_as_an_allocation),
       TEST(finds_the_size_of_a_free_without_one),
       TEST(counts_nothing_that_was_refused),
+      TEST(serves_nothing_at_once_where_its_upstream_does_not),
       TEST(gives_the_scope_before_when_pushed),
       TEST(merges_a_scope_into_the_one_before),
       TEST(merges_a_scope_that_freed_older_memory),

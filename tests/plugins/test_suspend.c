@@ -388,6 +388,41 @@ static void tells_that_it_is_suspended(void **state)
   fixture_free(ptr, 5 * MIB, NULL);
 }
 
+static int n_answers;
+
+static int answer_once(size_t *free_bytes, size_t *total_bytes)
+{
+  return n_answers++ ? 999 : fixture_usual_hip()->MemGetInfo(free_bytes, total_bytes);
+}
+
+/* Where the device does not say what became of the memory, nobody is blamed for it; and what has succeeded leaves the
+ * message of the last failure. */
+static void tells_of_nothing_that_it_does_not_know(void **state)
+{
+  void *none = NULL;
+  (void)state;
+  fixture_start(mapped);
+  char *ptr = fixture_allocate(5 * MIB, NULL);
+  assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &none), HIPMM_E_OUT_OF_MEMORY);
+  char *message = strdup(hipmm_last_error_message());
+  assert_ok(hipmm_log_set_sink(sink, NULL, HIPMM_LOG_DEBUG));
+  n_answers = 0;
+  fixture_lend_hip()->MemGetInfo = answer_once;
+  enum hipmm_status status = suspend(NULL, HIPMM_CONTENT_KEEP);
+  fixture_take_hip_back();
+  assert_ok(status);
+  assert_true(n_answers > 1);
+  assert_contains(sink_text, "suspended: ");
+  assert_null(strstr(sink_text, "the driver keeps memory"));
+  assert_ok(resume(NULL));
+  assert_string_equal(hipmm_last_error_message(), message);
+  assert_ok(hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_DEBUG));
+  free(message);
+  free(sink_text);
+  sink_text = NULL;
+  fixture_free(ptr, 5 * MIB, NULL);
+}
+
 /* The teardown looks for what is lost. */
 static void is_finalized_while_suspended(void **state)
 {
@@ -1021,6 +1056,7 @@ int main(void)
       BOTH(frees_and_trims_meanwhile),
       BOTH(no_content_is_read_or_written_meanwhile),
       ONCE(tells_that_it_is_suspended),
+      ONCE(tells_of_nothing_that_it_does_not_know),
       BOTH(is_finalized_while_suspended),
       BOTH(replays_a_captured_graph_afterwards),
       BOTH(is_no_memory_for_work_meanwhile),

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEVICE_TO_HOST = 2, MOST_TESTS = 200, MOST_NAME = 150 };
@@ -184,8 +185,12 @@ static void refuses_bad_frees(void **state)
   fixture_free(ptr, 1000, NULL);
   assert_status(hipmm_deallocate(NULL, ptr, 1000, NULL), HIPMM_E_POINTER);
   assert_status(hipmm_deallocate(NULL, ptr, 0, NULL), HIPMM_E_POINTER);
+  char *message = strdup(hipmm_last_error_message());
   fixture_free(other, 0, NULL);
+  fixture_free(fixture_allocate(5000, NULL), 5000, NULL);
   assert_all_goes_back();
+  assert_string_equal(hipmm_last_error_message(), message); /* it is of the last call that failed */
+  free(message);
 }
 
 /* A call that the runtime refuses once can be made again. */

@@ -83,13 +83,14 @@ void managed_passes_failures_of_the_upstream_on(const struct managed_adaptor *ad
 {
   void *ptr = NULL;
   needs_software();
-  start("", adaptor, "'managed'");
+  start("", adaptor, "'statistics', 'managed'");
   assert_status(hipmm_allocate(NULL, SIZE_MAX, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
   assert_status(hipmm_allocate_aligned(NULL, 1000, 4096, NULL, &ptr), HIPMM_E_ARGUMENT);
   fixture_fail_call("hipMallocManaged", 1, 999);
   assert_status(hipmm_allocate(NULL, 1000, NULL, &ptr), HIPMM_E_HIP);
   assert_null(ptr);
   assert_int_equal(software()->calls(adaptor->function), 0);
+  assert_int_equal(fixture_value("statistics", "current_count"), 0); /* nothing was freed either */
 }
 
 void managed_allocate_and_free(int *failures)

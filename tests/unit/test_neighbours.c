@@ -303,24 +303,31 @@ static void give_work(hipmm_stream_t stream, void *ptr, size_t bytes)
 /* `a` is mapped, since a free of the runtime may wait for the device. */
 static void asks_before_it_waits_for_work(void **state)
 {
+  static const char *const types[] = {"'pool', 'growth': 'segments'", "'arena'"};
   (void)state;
-  fixture_start_with("'scheduler': 'stepped', 'seed': 3",
-                     "'resources': {'a': {'type': 'pool', 'upstream': 'memory', 'growth': 'mapped'}, 'b': {'type': "
-                     "'pool', 'upstream': 'memory', 'growth': 'segments'}, " MEMORY "}, 'devices': {'default': 'b'}");
-  hipmm_stream_t busy = both_stream(0), stream = both_stream(0);
-  make_idle("a", 100 * MIB);
-  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
-  void *pending = fixture_allocate(100 * MIB, busy);
-  give_work(busy, pending, 4096);
-  fixture_free(pending, 100 * MIB, busy);
-  void *ptr = fixture_allocate(140 * MIB, stream);
-  assert_in_range(software()->pending(), 50, 110);
-  fixture_free(ptr, 140 * MIB, stream);
-  ptr = fixture_allocate(230 * MIB, stream); /* for so much it must wait */
-  assert_int_equal(software()->pending(), 0);
-  fixture_free(ptr, 230 * MIB, stream);
-  assert_ok(hipmm_stream_destroy(busy));
-  assert_ok(hipmm_stream_destroy(stream));
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    char graph[400];
+    snprintf(graph, sizeof graph,
+             "'resources': {'a': {'type': 'pool', 'upstream': 'memory', 'growth': 'mapped'}, 'b': {'upstream': "
+             "'memory', 'type': %s}, " MEMORY "}, 'devices': {'default': 'b'}",
+             types[i]);
+    fixture_start_with("'scheduler': 'stepped', 'seed': 3", graph);
+    hipmm_stream_t busy = both_stream(0), stream = both_stream(0);
+    make_idle("a", 100 * MIB);
+    assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+    void *pending = fixture_allocate(100 * MIB, busy);
+    give_work(busy, pending, 4096);
+    fixture_free(pending, 100 * MIB, busy);
+    void *ptr = fixture_allocate(140 * MIB, stream);
+    assert_in_range(software()->pending(), 50, 110);
+    fixture_free(ptr, 140 * MIB, stream);
+    ptr = fixture_allocate(230 * MIB, stream); /* for so much it must wait */
+    assert_int_equal(software()->pending(), 0);
+    fixture_free(ptr, 230 * MIB, stream);
+    assert_ok(hipmm_stream_destroy(busy));
+    assert_ok(hipmm_stream_destroy(stream));
+    assert_ok(hipmm_finalize());
+  }
 }
 
 /* What a neighbour gives is idle: no work of its streams sees the new owner's data. */

@@ -293,6 +293,50 @@ static void reserves_fewer_addresses_where_there_is_no_room_for_all(void **state
   assert_valid();
 }
 
+/* ---- Limits ---- */
+
+static void reserves_no_more_addresses_than_it_has_numbers_for(void **state)
+{
+  const struct range *range;
+  (void)state;
+  open_backing(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
+  struct addresses *addresses = &backing.granules.chunks.addresses;
+  fake_fail_upstream(1, HIPMM_E_HIP);
+  assert_int_equal(addresses_reserve(addresses, 0, (1ull << 32) * GRANULE, &range), HIPMM_E_LIMIT);
+  addresses->n_ranges = MAX_RANGES;
+  assert_int_equal(addresses_reserve(addresses, 0, GRANULE, &range), HIPMM_E_LIMIT);
+  addresses->n_ranges = 0;
+  assert_true(fake_failure_is_due()); /* nobody was asked */
+  fake_fail_upstream(0, HIPMM_OK);
+}
+
+static void creates_nothing_to_see_whether_it_could(void **state)
+{
+  (void)state;
+  open_backing(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
+  fake_fail_upstream(1, HIPMM_E_HIP);
+  assert_ok(chunks_check_available(&backing.granules.chunks, 8 * GRANULE));
+  assert_true(fake_failure_is_due());
+  fake_fail_upstream(0, HIPMM_OK);
+}
+
+static void takes_an_unmapped_chunk_only_where_it_fits(void **state)
+{
+  uint32_t large, small;
+  (void)state;
+  open_backing(GROWTH_MAPPED, 64 * MIB, GRANULE, UINT64_MAX);
+  struct chunks *chunks = &backing.granules.chunks;
+  assert_ok(chunk_create(chunks, 1, &small));
+  assert_ok(chunk_create(chunks, 4, &large));
+  chunks_add_unmapped(chunks, small);
+  chunks_add_unmapped(chunks, large);
+  assert_int_equal(chunks_take_unmapped(chunks, 3), small);
+  assert_int_equal(chunks_take_unmapped(chunks, 3), CHUNK_NONE);
+  assert_int_equal(chunks_take_unmapped(chunks, 4), large);
+  assert_ok(chunk_destroy(chunks, small));
+  assert_ok(chunk_destroy(chunks, large));
+}
+
 /* ---- Moving ---- */
 
 static void moves_idle_memory_under_a_block_that_no_hole_fits(void **state)
@@ -985,6 +1029,9 @@ int main(void)
       TEST(maps_nothing_where_a_granule_exceeds_the_maximum),
       TEST(uses_what_is_free_between_live_blocks),
       TEST(reserves_fewer_addresses_where_there_is_no_room_for_all),
+      TEST(reserves_no_more_addresses_than_it_has_numbers_for),
+      TEST(creates_nothing_to_see_whether_it_could),
+      TEST(takes_an_unmapped_chunk_only_where_it_fits),
       TEST(moves_idle_memory_under_a_block_that_no_hole_fits),
       TEST(moves_nothing_that_work_may_still_use),
       TEST(takes_more_before_it_waits),

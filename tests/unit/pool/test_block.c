@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of the records of blocks, and of the map from addresses to them. */
+#include "../../../plugins/common/address_map.h"
 #include "../../../plugins/pool/block.h"
 #include "../../support/support.h"
 #include "fake.h"
@@ -315,6 +316,28 @@ static void gives_a_block_to_one_claimer(void **state)
   pthread_barrier_destroy(&claims.start);
 }
 
+/* ---- The map that other pools have ---- */
+
+static void maps_addresses_that_a_process_has(void **state)
+{
+  const uint64_t end = 1ull << ADDRESS_MAP_ADDRESS_BITS;
+  struct address_map map;
+  (void)state;
+  assert_true(address_map_open(&map, blocks.services, HIPMM_ALIGNMENT));
+  assert_true(address_map_cover(&map, end - 4096, 4096));
+  address_map_set(&map, end - 256, 7);
+  assert_int_equal(address_map_get(&map, end - 256), 7);
+  assert_int_equal(address_map_get(&map, end), 0);
+  assert_false(address_map_cover(&map, end - 4096, 8192));
+  assert_false(address_map_cover(&map, end, 256));
+  fake_fail_host_allocation(1);
+  assert_false(address_map_cover(&map, START, 256));
+  assert_int_equal(address_map_get(&map, START), 0);
+  fake_fail_host_allocation(0);
+  assert_true(address_map_cover(&map, START, 256));
+  address_map_close(&map);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_blocks, close_blocks)
 
 int main(void)
@@ -334,6 +357,7 @@ int main(void)
       TEST(gives_the_memory_of_unused_records_back),
       TEST(uses_short_runs_of_records_again_after_a_trim),
       TEST(gives_a_block_to_one_claimer),
+      TEST(maps_addresses_that_a_process_has),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -293,6 +293,29 @@ static void keeps_a_free_block_whole_when_records_run_out_halfway(void **state)
   assert_true(heap_remove_region(&heap, START - 62 * MIB, 16 * MIB));
 }
 
+/* ---- What the other tests ask after each step ---- */
+
+static void knows_that_a_heap_is_not_valid(void **state)
+{
+  (void)state;
+  open_with(RECORD_AUTO, MIB, 1);
+  struct block *block = block_of(&heap.blocks, free_index_any(&heap.free[STREAM_READY], &heap.blocks));
+  struct stream *stream = stream_of(&heap.streams, STREAM_FIRST);
+  const struct block sound_block = *block;
+  const struct stream sound_stream = *stream;
+  assert_true(heap_is_valid(&heap));
+  block->start++;
+  assert_false(heap_is_valid(&heap));
+  *block = sound_block;
+  block->epoch = 1; /* later than any free of its stream */
+  assert_false(heap_is_valid(&heap));
+  *block = sound_block;
+  stream->completed = 1; /* more than was recorded */
+  assert_false(heap_is_valid(&heap));
+  *stream = sound_stream;
+  assert_true(heap_is_valid(&heap));
+}
+
 #define TEST(test) cmocka_unit_test_teardown(test, close_heap)
 
 int main(void)
@@ -315,6 +338,7 @@ int main(void)
       TEST(gives_the_whole_block_when_records_are_short),
       TEST(refuses_an_alignment_when_records_are_short),
       TEST(keeps_a_free_block_whole_when_records_run_out_halfway),
+      TEST(knows_that_a_heap_is_not_valid),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,6 +162,64 @@ static void knows_streams_whose_places_collide(void **state)
     assert_int_equal(streams_known_id(&streams, handles[i]), i % 2 ? STREAM_FIRST + i : STREAM_READY);
 }
 
+/* ---- Sets of streams ---- */
+
+static struct stream_set set;
+static bool is_member[MAX_STREAMS];
+
+static void toggle(uint32_t stream)
+{
+  is_member[stream] = !is_member[stream];
+  (is_member[stream] ? stream_set_add : stream_set_remove)(&set, stream);
+}
+
+/* Compares from each id on; whether the set has any member. */
+static bool set_is_as_it_should_be(void)
+{
+  uint32_t next = MAX_STREAMS;
+  bool is_right = stream_set_next(&set, MAX_STREAMS) == MAX_STREAMS;
+  for (uint32_t stream = MAX_STREAMS; stream-- > 0;) {
+    if (is_member[stream]) next = stream;
+    is_right &= stream_set_next(&set, stream) == next && stream_set_has(&set, stream) == is_member[stream];
+  }
+  assert_true(is_right);
+  return next < MAX_STREAMS;
+}
+
+/* Members that share a word, a word of words, and nothing; up to the last id. */
+static void keeps_the_members_of_a_set_apart(void **state)
+{
+  static const uint32_t near[] = {1, 2, 63, 64, 127, 4095, 4096, 4160, 8191, 40000, MAX_STREAMS - 65, MAX_STREAMS - 1};
+  enum { NEAR = sizeof near / sizeof *near };
+  uint64_t random = 7;
+  (void)state;
+  memset(&set, 0, sizeof set);
+  for (unsigned i = 0; i < NEAR; i++) toggle(near[i]);
+  assert_true(set_is_as_it_should_be());
+  for (unsigned i = 0; i < NEAR; i++) {
+    toggle(near[i * 5 % NEAR]);
+    assert_int_equal(set_is_as_it_should_be(), i + 1 < NEAR);
+  }
+  assert_true(stream_set_is_empty(&set));
+  for (unsigned round = 0; round < 20; round++) {
+    for (unsigned i = 0; i < 40; i++) toggle((uint32_t)random_below(&random, MAX_STREAMS - 1));
+    set_is_as_it_should_be();
+  }
+  for (uint32_t stream = 0; stream < MAX_STREAMS; stream++)
+    if (!is_member[stream]) toggle(stream);
+  assert_true(set_is_as_it_should_be());
+  stream_set_clear(&set);
+  memset(is_member, 0, sizeof is_member);
+  assert_false(set_is_as_it_should_be());
+}
+
+static int open_no_streams(void **state)
+{
+  (void)state;
+  open_streams(RECORD_LAZY);
+  return 0;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, close_streams)
@@ -173,6 +231,7 @@ int main(void)
       TEST(loses_a_stream_once),
       TEST(refuses_a_stream_that_has_no_id_left),
       TEST(knows_streams_whose_places_collide),
+      cmocka_unit_test_setup_teardown(keeps_the_members_of_a_set_apart, open_no_streams, close_streams),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,9 +307,139 @@ static void makes_no_heap_for_a_stream_that_has_ended(void **state)
   close_pool();
 }
 
+/* ---- What a heap does not serve ---- */
+
+static void *served[2];
+
+static void allocate_what_is_large_or_aligned(void)
+{
+  n_failed += plugin->ops->allocate(pool, 6000, 4096, NULL, &served[0]) != HIPMM_OK;
+  served[1] = allocate(5 * MIB);
+}
+
+static void leaves_the_large_and_the_aligned_to_the_pool(void **state)
+{
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  start_worker();
+  have_it_wait();
+  have_done(allocate_what_is_large_or_aligned);
+  assert_int_equal(n_failed, 0);
+  assert_int_equal((uintptr_t)served[0] % 4096, 0);
+  assert_int_not_equal(block_at(&pool->heap.blocks, served[0], 6000), BLOCK_NONE);
+  assert_int_not_equal(block_at(&pool->heap.blocks, served[1], 5 * MIB), BLOCK_NONE);
+  assert_ok(deallocate(served[0], 6000));
+  assert_ok(deallocate(served[1], 5 * MIB));
+  end_worker();
+  close_pool();
+}
+
+/* The caller has come from below the pool. */
+static void lends_nothing_to_a_caller_with_the_lock(void **state)
+{
+  void *ptr = NULL;
+  (void)state;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  start_worker();
+  have_it_wait();
+  have_done(allocate_all);
+  have_done(free_all);
+  end_worker();
+  void *arena = thread_heaps_arena(&pool->heaps);
+  uint64_t lent_bytes = pool->heaps.lent_bytes;
+  assert_true(lent_bytes > 0);
+  biased_lock_acquire(&pool->lock);
+  assert_int_equal(thread_heaps_ops()->allocate(arena, 64 * MIB, HIPMM_ALIGNMENT, NULL, &ptr), HIPMM_E_STATE);
+  assert_int_equal(thread_heaps_trim(&pool->heaps), HIPMM_E_STATE);
+  biased_lock_release(&pool->lock);
+  assert_null(ptr);
+  assert_int_equal(pool->heaps.lent_bytes, lent_bytes);
+  assert_ok(plugin->ops->trim(pool, 0));
+  assert_int_equal(pool->heaps.lent_bytes, 0);
+  close_pool();
+}
+
+/* ---- Caches of threads ---- */
+
+static void free_one_on(hipmm_stream_t stream)
+{
+  void *ptr = NULL;
+  n_failed += plugin->ops->allocate(pool, 256, HIPMM_ALIGNMENT, stream, &ptr) != HIPMM_OK;
+  n_failed += plugin->ops->deallocate(pool, ptr, 256, HIPMM_ALIGNMENT, stream) != HIPMM_OK;
+}
+
+static void use_and_abandon_a_cache(void)
+{
+  free_one_on(NULL);
+  caches_abandon(&pool->caches, thread_number());
+}
+
+static void takes_back_only_what_was_abandoned(void **state)
+{
+  (void)state;
+  n_failed = 0;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  plugin->ops->stream_retain(pool, fake_stream(1));
+  start_worker();
+  free_one_on(NULL);
+  have_done(use_and_abandon_a_cache);
+  assert_int_equal(value("cached_bytes"), 512);
+  free_one_on(fake_stream(1)); /* in a cache of its own, for which the abandoned one is taken */
+  assert_int_equal(value("cached_bytes"), 512);
+  assert_int_equal(pool->caches.count, 2);
+  end_worker();
+  assert_int_equal(n_failed, 0);
+  assert_int_equal(value("cached_bytes"), 512);
+  close_pool();
+}
+
+static uint64_t numbers[2];
+
+static void use_a_stream_that_ends(void)
+{
+  numbers[0] = thread_number();
+  plugin->ops->stream_retain(pool, fake_stream(1));
+  free_one_on(fake_stream(1));
+  plugin->ops->stream_retire(pool, fake_stream(1));
+}
+
+static void *use_another_stream(void *unused)
+{
+  numbers[1] = thread_number();
+  if (numbers[1] % 256 != numbers[0] % 256) return unused; /* it has another place in the index */
+  free_one_on(NULL);
+  return &numbers[1];
+}
+
+/* The thread remembers it, and may use it without the lock. */
+static void leaves_a_living_thread_the_cache_that_it_does_not_use(void **state)
+{
+  void *has_used = NULL;
+  (void)state;
+  n_failed = 0;
+  open_pool(GROWTH_MAPPED, UINT64_MAX);
+  start_worker();
+  have_done(use_a_stream_that_ends);
+  assert_int_equal(pool->caches.count, 1);
+  for (int i = 0; i < 256 && !has_used; i++) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, use_another_stream, NULL), 0);
+    pthread_join(thread, &has_used);
+  }
+  assert_non_null(has_used);
+  assert_int_equal(pool->caches.count, 2);
+  assert_int_equal(n_failed, 0);
+  end_worker();
+  close_pool();
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(leaves_the_large_and_the_aligned_to_the_pool),
+      cmocka_unit_test(lends_nothing_to_a_caller_with_the_lock),
+      cmocka_unit_test(takes_back_only_what_was_abandoned),
+      cmocka_unit_test(leaves_a_living_thread_the_cache_that_it_does_not_use),
       cmocka_unit_test(shares_one_heap_among_threads_that_do_not_wait),
       cmocka_unit_test(serves_a_thread_that_has_waited_without_the_lock),
       cmocka_unit_test(has_the_blocks_of_all_heaps),

@@ -237,6 +237,33 @@ static void needs_no_more_for_threads_that_come_and_go(void **state)
   assert_int_equal(value("cached_bytes"), 0);
 }
 
+/* ---- Many streams ---- */
+
+/* More than there are caches, and enough for many to share a place in their index. */
+static void keeps_a_block_for_each_of_many_streams(void **state)
+{
+  enum { STREAMS = 4200, MOST_CACHES = 4096, BYTES = 256 };
+  static hipmm_stream_t streams[STREAMS];
+  static void *blocks[STREAMS];
+  (void)state;
+  start(", 'record': 'lazy'");
+  for (int i = 0; i < STREAMS; i++) streams[i] = fixture_stream();
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < STREAMS; i++) blocks[i] = fixture_allocate(BYTES, streams[i]);
+    for (int i = 0; i < STREAMS; i++) {
+      if (i == 600) assert_int_equal(value("cached_bytes"), 600 * BYTES);
+      fixture_free(blocks[i], BYTES, streams[i]);
+    }
+    assert_int_equal(value("cached_bytes"), MOST_CACHES * BYTES);
+    assert_int_equal(value("live_count"), 0);
+  }
+  for (int i = 0; i < STREAMS; i++) {
+    assert_ok(hipmm_stream_retire(0, streams[i]));
+    fixture_drop_stream(streams[i]);
+  }
+  assert_int_equal(value("cached_bytes"), 0);
+}
+
 /* ---- Allocating while a thread ends, after the pool was told ---- */
 
 static pthread_key_t last_words;
@@ -426,6 +453,36 @@ static void forgets_pools_that_are_gone(void **state)
   assert_int_equal(value("cached_bytes"), 0);
 }
 
+static struct hipmm_resource *remaining;
+
+static void use_remaining_pool(struct worker *worker)
+{
+  void *ptr = NULL;
+  worker->failures += hipmm_allocate(remaining, SMALL, NULL, &ptr) != HIPMM_OK;
+  worker->failures += hipmm_deallocate(remaining, ptr, SMALL, NULL) != HIPMM_OK;
+}
+
+/* A pool that goes is told of no thread any more; those made before and after it still are. */
+static void tells_of_a_threads_end_where_another_pool_is_gone(void **state)
+{
+  static struct worker worker;
+  struct hipmm_resource *pools_made[3];
+  (void)state;
+  start("");
+  struct hipmm_resource *device = fixture_resource("device");
+  for (int i = 0; i < 3; i++) assert_ok(hipmm_resource_create(0, "pool", NULL, &device, 1, &pools_made[i]));
+  hipmm_resource_release(pools_made[1]);
+  for (int i = 0; i < 3; i += 2) {
+    remaining = pools_made[i];
+    start_worker(&worker, NULL);
+    tell(&worker, use_remaining_pool, 1, SMALL);
+    assert_int_equal(resource_value(remaining, "cached_bytes"), SMALL_ROUNDED);
+    end_worker(&worker);
+    assert_int_equal(resource_value(remaining, "cached_bytes"), 0);
+    hipmm_resource_release(remaining);
+  }
+}
+
 static struct hipmm_resource *pools[2];
 
 static void use_both_pools(struct worker *worker)
@@ -476,10 +533,12 @@ int main(void)
       TEST(uses_what_other_threads_keep_before_it_grows),
       TEST(trims_what_other_threads_keep),
       TEST(needs_no_more_for_threads_that_come_and_go),
+      TEST(keeps_a_block_for_each_of_many_streams),
       TEST(serves_a_thread_while_it_ends),
       TEST(stays_small_when_one_thread_frees_what_another_allocates),
       TEST(lets_one_of_two_threads_free_a_block),
       TEST(forgets_pools_that_are_gone),
+      TEST(tells_of_a_threads_end_where_another_pool_is_gone),
       TEST(keeps_pools_of_two_devices_apart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,7 @@ static void assert_all_is_seen_once(void)
   assert_int_equal(sum, fixture_value("pool", "reserved_bytes"));
   assert_int_equal(seen.bytes[HIPMM_EXTENT_CACHED], fixture_value("pool", "cached_bytes"));
   qsort(seen.items, seen.n, sizeof *seen.items, by_address);
+  for (unsigned i = 0; i < seen.n; i++) assert_true(seen.items[i].bytes > 0);
   for (unsigned i = 1; i < seen.n; i++)
     assert_true((uintptr_t)seen.items[i - 1].ptr + seen.items[i - 1].bytes <= (uintptr_t)seen.items[i].ptr);
 }
