@@ -71,7 +71,10 @@ class Builder:
         names = set()
         for header in ("hip_runtime_api.h", "hip_ext.h", "hiprtc.h"):
             with open(os.path.join(self.headers, "hip", header), encoding="utf-8") as file:
-                names |= set(re.findall(r"\b(_*hip[A-Z]\w*)\s*\(", file.read()))
+                text = file.read()
+            functions = set(re.findall(r"\b(_*hip[A-Z]\w*)\s*\(", text))
+            renamed = {new for old, new in re.findall(r"^#define (\w+) (\w+)$", text, re.M) if old in functions}
+            names |= functions | renamed
         missing = sorted(names - set(exported.decode().split()) - {"hipCreateChannelDesc"})
         with open(self.path("missing.c"), "w", encoding="utf-8") as file:
             file.write(STUBS)
