@@ -109,11 +109,9 @@ bool ranges_find(struct ranges *ranges, const void *ptr, struct range *block_out
 
 bool ranges_remove_first(struct ranges *ranges, struct range *block_out)
 {
-  pthread_mutex_lock(&ranges->lock);
   struct range *block = (struct range *)address_tree_at_least(ranges->blocks, 0, 0);
   if (block) *block_out = *block;
   if (block) ranges_remove_block(ranges, block);
-  pthread_mutex_unlock(&ranges->lock);
   return block != NULL;
 }
 

@@ -41,7 +41,7 @@ enum hipmm_status ranges_remove(struct ranges *ranges, const void *ptr, size_t b
 /* False if no block starts there. */
 bool ranges_find(struct ranges *ranges, const void *ptr, struct range *block_out);
 
-/* Removes the first block; false if there is none. */
+/* Removes the first block, when no other thread uses the ranges; false if there is none. */
 bool ranges_remove_first(struct ranges *ranges, struct range *block_out);
 
 void ranges_visit(struct ranges *ranges, void (*visitor)(void *closure, const struct hipmm_extent *extent),

@@ -27,7 +27,7 @@ struct race_call {
 /* False when there is nothing to do. */
 static bool races_begin(struct race_call *call)
 {
-  if (!atomic_load_explicit(&is_on, memory_order_acquire)) return false;
+  if (!atomic_load_explicit(&is_on, memory_order_relaxed)) return false; /* the lock orders the rest */
   call->error = errno;
   call->cancel = cancel_forbid();
   pthread_mutex_lock(&lock);

@@ -19,10 +19,8 @@ static uint32_t blocks_trace(struct guard *guard, const void *from)
 /* Computes the size of the upstream block, and the offset of the application's bytes in it. False on overflow. */
 static bool blocks_lay_out(struct guard_record *record, size_t *front_out)
 {
-  size_t front = 0, sum = 0;
-  bool overflows = __builtin_add_overflow(record->zone_bytes, record->alignment - 1, &front);
-  front &= ~(record->alignment - 1);
-  overflows |= __builtin_add_overflow(record->block.bytes, front, &sum);
+  size_t front = (record->zone_bytes + record->alignment - 1) & ~(record->alignment - 1), sum = 0;
+  bool overflows = __builtin_add_overflow(record->block.bytes, front, &sum);
   overflows |= __builtin_add_overflow(sum, record->zone_bytes + HIPMM_ALIGNMENT - 1, &sum);
   record->upstream_bytes = sum & ~(size_t)(HIPMM_ALIGNMENT - 1);
   *front_out = front;

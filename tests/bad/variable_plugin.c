@@ -86,7 +86,7 @@ static const struct hipmm_option variable_plugin_table[] = {
     {ROW(label), .type = HIPMM_OPTION_STRING, .flags = HIPMM_OPTION_RELOADABLE},
     {ROW(stubborn), .type = HIPMM_OPTION_BOOL, .initial = "false", .flags = HIPMM_OPTION_RELOADABLE},
     {ROW(fixed), .type = HIPMM_OPTION_BOOL, .initial = "false"},
-    {ROW(calls), .type = HIPMM_OPTION_BOOL, .initial = "false"}, /* its failure callback, as it is made */
+    {ROW(calls), .type = HIPMM_OPTION_BOOL, .initial = "false"}, /* its failure callback, as it is made and set */
 };
 
 #define VALUE(name)                 \
@@ -142,6 +142,11 @@ static enum hipmm_status variable_plugin_query(void *self, size_t index, int64_t
   return HIPMM_OK;
 }
 
+static void variable_plugin_call(const struct variable_plugin_options *options)
+{
+  if (options->calls && options->failure) options->failure->callback(options->failure->arg, 0);
+}
+
 static enum hipmm_status variable_plugin_reconfigure(void *self, const char *option, const void *options)
 {
   struct variable_plugin *variable_plugin = self;
@@ -149,6 +154,7 @@ static enum hipmm_status variable_plugin_reconfigure(void *self, const char *opt
     return variable_plugin->services->fail(variable_plugin->services, HIPMM_E_ARGUMENT, option, "will not be moved");
   variable_plugin->options = options;
   variable_plugin->set++;
+  variable_plugin_call(options);
   return HIPMM_OK;
 }
 
@@ -186,8 +192,7 @@ static enum hipmm_status variable_plugin_create(const struct hipmm_services *ser
   variable_plugin->services = services;
   variable_plugin->upstream = upstreams[0];
   variable_plugin->options = options;
-  if (variable_plugin->options->calls && variable_plugin->options->failure)
-    variable_plugin->options->failure->callback(variable_plugin->options->failure->arg, 0);
+  variable_plugin_call(options);
   *self_out = variable_plugin;
   return HIPMM_OK;
 }

@@ -33,6 +33,7 @@ static struct {
   enum hipmm_status inner; /* what a call that comes back came to */
   atomic_int live;
   atomic_int wrong_frees; /* whose arguments are not those of their allocation */
+  atomic_int early_frees; /* while the device has work to do */
 } program;
 
 static jmp_buf past_the_call;
@@ -87,6 +88,7 @@ static void program_deallocate(void *arg, void *ptr, size_t bytes, size_t alignm
   last_stream = stream;
   if (arg != &program || header.bytes != bytes || header.alignment != alignment)
     atomic_fetch_add(&program.wrong_frees, 1);
+  if (software()->pending()) atomic_fetch_add(&program.early_frees, 1);
   atomic_fetch_sub(&program.live, 1);
   if (program.mistake == COMES_BACK_TO_FREE)
     program.inner = hipmm_deallocate(program.resource, program.another, 0, stream);
@@ -214,6 +216,23 @@ static void frees_at_the_end_what_was_left(void **state)
   assert_int_equal(program.live, 3000);
   assert_ok(hipmm_finalize());
   assert_int_equal(program.live, 0);
+}
+
+static void do_nothing(void *unused)
+{
+  (void)unused;
+}
+
+static void waits_at_the_end_for_work(void **state)
+{
+  (void)state;
+  fixture_start_with("'scheduler': 'stepped'", graph);
+  hipmm_stream_t stream = fixture_stream();
+  fixture_allocate(100, stream);
+  assert_int_equal(fixture_hip()->LaunchHostFunc(stream, do_nothing, NULL), 0);
+  assert_ok(hipmm_finalize());
+  assert_int_equal(program.live, 0);
+  assert_int_equal(program.early_frees, 0);
 }
 
 static void take_and_give(int *failures)
@@ -440,6 +459,7 @@ int main(void)
       TEST(refuses_frees_that_are_wrong),
       TEST(works_on_its_own_device),
       TEST(frees_at_the_end_what_was_left),
+      TEST(waits_at_the_end_for_work),
       TEST(serves_many_threads),
       TEST(shows_its_blocks_in_order),
       TEST(stands_under_a_pool),

@@ -429,6 +429,31 @@ static void waits_for_one_stream_however_many_there_are(void **state)
   }
 }
 
+/* The event that one stream waited for tells the next one that the work is over. */
+static void waits_for_no_work_that_is_over(void **state)
+{
+  hipmm_stream_t streams[3];
+  void *blocks[3];
+  (void)state;
+  fixture_start(plain);
+  for (int i = 0; i < 3; i++) {
+    streams[i] = fixture_stream();
+    assert_ok(hipmm_stream_retain(0, streams[i]));
+  }
+  blocks[0] = fixture_allocate(1000, streams[0]);
+  fixture_free(blocks[0], 1000, streams[0]);
+  blocks[1] = fixture_allocate(1000, streams[1]);
+  assert_int_equal(fixture_value("monotonic", "stream_waits"), 1);
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  blocks[2] = fixture_allocate(1000, streams[2]);
+  assert_int_equal(fixture_value("monotonic", "stream_waits"), 1);
+  for (int i = 1; i < 3; i++) fixture_free(blocks[i], 1000, streams[i]);
+  for (int i = 0; i < 3; i++) {
+    assert_ok(hipmm_stream_retire(0, streams[i]));
+    fixture_drop_stream(streams[i]);
+  }
+}
+
 static void costs_the_same_however_many_streams_there_are(void **state)
 {
   (void)state;
@@ -547,6 +572,7 @@ int main(void)
       TEST(gives_records_back_when_trimmed),
       TEST(needs_no_host_memory_for_what_was_freed),
       TEST(waits_for_one_stream_however_many_there_are),
+      TEST(waits_for_no_work_that_is_over),
       TEST(runs_random_programs),
       TEST(serves_threads_while_it_is_trimmed),
       TEST(costs_the_same_however_many_streams_there_are),

@@ -232,6 +232,51 @@ static void frees_at_the_end_what_was_left(void **state)
   assert_int_equal(live_on_all_devices(), 0);
 }
 
+static unsigned n_gone;
+
+static void look_whether_it_is_there(void *unused)
+{
+  (void)unused;
+  n_gone += !live_on_all_devices();
+}
+
+static uint64_t choose_the_first(void *unused, uint64_t limit)
+{
+  (void)unused, (void)limit;
+  return 0;
+}
+
+static uint64_t choose_the_last(void *unused, uint64_t limit)
+{
+  (void)unused;
+  return limit - 1;
+}
+
+/* Whichever of two streams goes on first: that of the work, or that of the free. */
+static void waits_at_the_end_for_work_on_what_was_left(void **state)
+{
+  const struct source *source = *state;
+  for (int i = 0; i < 2; i++) {
+    size_t free_bytes = 0, total_bytes = 1;
+    fixture_start_with("'scheduler': 'stepped', 'pageable_memory_access': true", graph_of(state));
+    const struct hipmm_hip *hip = fixture_hip();
+    hipmm_stream_t stream = fixture_stream();
+    fixture_allocate(MIB, stream);
+    n_gone = 0;
+    assert_int_equal(hip->LaunchHostFunc(stream, look_whether_it_is_there, NULL), 0);
+    software()->reset_calls();
+    software()->choose(i ? choose_the_last : choose_the_first, NULL);
+    assert_ok(hipmm_finalize());
+    software()->choose(NULL, NULL);
+    assert_true(software()->calls("hipDeviceSynchronize") > 0);
+    assert_int_equal(software()->pending(), 0);
+    if (source->obtain) assert_int_equal(n_gone, 0);
+    assert_int_equal(hip->MemGetInfo(&free_bytes, &total_bytes), 0);
+    assert_int_equal(free_bytes, total_bytes);
+    assert_int_equal(hip->StreamDestroy(stream), 0);
+  }
+}
+
 static void use_each_op(void)
 {
   hipmm_stream_t stream = NULL;
@@ -432,6 +477,7 @@ int main(void)
       ROWS(keeps_a_block_that_cannot_be_freed),
       ROWS(says_which_call_failed),
       ROWS(frees_at_the_end_what_was_left),
+      ROWS(waits_at_the_end_for_work_on_what_was_left),
       ROWS(loses_nothing_whatever_call_fails),
       ROWS(works_on_its_own_device),
       ROWS(can_be_made_in_code),

@@ -219,6 +219,76 @@ static void is_exact_under_threads(void **state)
   assert_in_range(end.peak_bytes, 262, THREADS * 262);
 }
 
+/* ---- Threads that count in one place ---- */
+
+enum { PLACES = 64, FRESH = 40, FEW = 20 };
+
+static pthread_barrier_t both;
+static sem_t has_place;
+static struct hipmm_resource *fresh;
+
+static void *count_one(void *failures)
+{
+  void *ptr = NULL;
+  enum hipmm_status status = hipmm_allocate(NULL, 300, NULL, &ptr);
+  if (!status) status = hipmm_deallocate(NULL, ptr, 300, NULL);
+  if (status) atomic_fetch_add((atomic_int *)failures, 1);
+  return NULL;
+}
+
+static void *count_a_few_each_time(void *failures)
+{
+  count_one(failures);
+  sem_post(&has_place);
+  for (int round = 0; round < FRESH; round++) {
+    pthread_barrier_wait(&both);
+    for (int i = 0; i < FEW; i++) {
+      void *ptr = NULL;
+      enum hipmm_status status = hipmm_allocate(fresh, 300, NULL, &ptr);
+      if (!status) status = hipmm_deallocate(fresh, ptr, 300, NULL);
+      if (status) atomic_fetch_add((atomic_int *)failures, 1);
+    }
+    pthread_barrier_wait(&both);
+  }
+  return NULL;
+}
+
+/* There are fewer places to count in than threads: the first and the last thread here have the same. Nothing is lost where
+ * both begin with a resource at once. */
+static void is_exact_where_threads_share_a_place(void **state)
+{
+  (void)state;
+  static atomic_int failures;
+  pthread_t threads[PLACES + 1];
+  struct hipmm_resource *pool = NULL;
+  fixture_start("'stack': ['statistics', 'pool', 'device']");
+  assert_ok(hipmm_resource_get_by_name(0, "pool", &pool));
+  pthread_barrier_init(&both, NULL, 3);
+  sem_init(&has_place, 0, 0);
+  for (int i = 0; i <= PLACES; i++) {
+    bool is_apart = i % PLACES;
+    assert_int_equal(pthread_create(&threads[i], NULL, is_apart ? count_one : count_a_few_each_time, &failures), 0);
+    if (is_apart)
+      pthread_join(threads[i], NULL);
+    else
+      sem_wait(&has_place);
+  }
+  for (int round = 0; round < FRESH; round++) {
+    assert_ok(hipmm_resource_create(0, "statistics", NULL, &pool, 1, &fresh));
+    pthread_barrier_wait(&both);
+    pthread_barrier_wait(&both);
+    assert_int_equal(resource_value(fresh, "total_count"), 2 * FEW);
+    assert_int_equal(resource_value(fresh, "current_count"), 0);
+    hipmm_resource_release(fresh);
+  }
+  pthread_join(threads[0], NULL);
+  pthread_join(threads[PLACES], NULL);
+  pthread_barrier_destroy(&both);
+  sem_destroy(&has_place);
+  assert_int_equal(atomic_load(&failures), 0);
+  hipmm_resource_release(pool);
+}
+
 /* ---- The peak of several threads ---- */
 
 enum { BLOCKS = 50 };
@@ -362,6 +432,7 @@ int main(void)
       TEST(cannot_pop_the_last_scope),
       TEST(is_taken_down_with_scopes_open),
       TEST(is_exact_under_threads),
+      TEST(is_exact_where_threads_share_a_place),
       TEST(knows_the_peak_that_threads_reach_together),
       TEST(counts_as_one_thread_where_threads_take_turns),
   };

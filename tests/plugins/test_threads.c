@@ -360,6 +360,16 @@ static struct hipmm_resource *observed[16]; /* all resources of the stack */
 static int n_observed;
 static atomic_int n_started, n_allocating;
 
+/* Those of all types; most have none of them. */
+static const char *const actions[] = {"flush", "verify", "push", "pop", "log_outstanding"};
+
+/* An option that is set again and again. */
+struct setting {
+  const char *path, *values[2];
+};
+
+static const struct setting *setting; /* NULL: none */
+
 static void remember(void *arg, struct hipmm_resource *resource)
 {
   (void)arg;
@@ -391,6 +401,7 @@ static void observe(struct hipmm_resource *resource, int *failures)
 {
   static _Thread_local char data;
   void *previous = NULL;
+  char *text = NULL;
   *failures += is_wrong(hipmm_resource_visit_values(resource, count_wrong_value, failures));
   *failures += is_wrong(hipmm_resource_visit_options(resource, count_wrong_option, failures));
   *failures += is_wrong(hipmm_resource_visit_blocks(resource, count_wrong_block, failures));
@@ -398,6 +409,32 @@ static void observe(struct hipmm_resource *resource, int *failures)
   *failures += is_wrong(hipmm_resource_trim(resource, 0));
   *failures += is_wrong(hipmm_resource_set_user_data(resource, &data, NULL));
   *failures += hipmm_resource_get_user_data(resource, &previous) != HIPMM_OK;
+  *failures += is_wrong(hipmm_resource_report(resource, &text));
+  hipmm_string_free(text);
+  for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
+    enum hipmm_status status = hipmm_resource_perform(resource, actions[i]);
+    *failures += is_wrong(status) && status != HIPMM_E_ARGUMENT && status != HIPMM_E_STATE;
+  }
+}
+
+/* What a thread does with a block of its own, and with none; and what is set meanwhile. */
+static void look_and_set(int *failures)
+{
+  static char foreign[1000];
+  struct hipmm_pointer pointer = {.struct_size = sizeof pointer};
+  void *block = NULL, *large = NULL;
+  *failures += hipmm_allocate(NULL, 700, NULL, &block) != HIPMM_OK;
+  if (block && !hipmm_pointer_lookup(block, &pointer)) {
+    *failures += pointer.bytes != 700;
+    hipmm_resource_release(pointer.resource);
+  }
+  for (int i = 0; setting && i < 2; i++) *failures += hipmm_set(setting->path, setting->values[i]) != HIPMM_OK;
+  *failures += block && hipmm_deallocate(NULL, block, 700, NULL);
+  *failures += hipmm_deallocate(NULL, foreign, sizeof foreign, NULL) == HIPMM_OK;
+  if (!hipmm_allocate(NULL, 1000 * MIB, NULL, &large))
+    *failures += hipmm_deallocate(NULL, large, 1000 * MIB, NULL) != HIPMM_OK;
+  if (!hipmm_allocate_aligned(NULL, 700, 4096, NULL, &block))
+    *failures += hipmm_deallocate_aligned(NULL, block, 700, 4096, NULL) != HIPMM_OK;
 }
 
 static void observe_all(int *failures)
@@ -405,6 +442,7 @@ static void observe_all(int *failures)
   while (atomic_load(&n_allocating)) {
     char *json = NULL;
     for (int i = 0; i < n_observed; i++) observe(observed[i], failures);
+    look_and_set(failures);
     *failures += hipmm_snapshot(&json) != HIPMM_OK;
     hipmm_string_free(json);
   }
@@ -441,28 +479,41 @@ static void allocate_or_observe(int *failures)
 /* A lock that is missing is a data race, which ThreadSanitizer reports whatever the order in which the threads run. */
 static void take_each_call_beside_each_other_one(void **state)
 {
-  static const char *const tops[] = {
-      "'pool'",
-      "'arena'",
-      "{'type': 'fixed_size', 'block_size': '1MiB'}",
-      "{'type': 'binning', 'bins': [{'size': '1KiB'}, {'size': '16KiB'}]}, 'pool'",
-      "'monotonic'",
-      "{'type': 'guard', 'quarantine_size': '1MiB'}, 'pool'",
-      "{'type': 'tracking', 'capture_stacks': true}, 'pool'",
-      "{'type': 'limiting', 'limit': '100MiB'}, 'statistics', 'pool'",
-      "{'type': 'aligned', 'alignment': 4096}, 'pool'",
-      "{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'recording', 'file': '%s/log.rec'}, 'pool'",
-      "{'type': 'advise', 'read_mostly': true}, 'managed'",
-      "'async'",
-      "'thread_safe', 'device'",
+  static const struct {
+    const char *top;
+    struct setting setting;
+  } rows[] = {
+      {"'pool'", {NULL}},
+      {"{'type': 'arena', 'dump_log_on_failure': true, 'dump_log_file': '%s/arena'}", {NULL}},
+      {"{'type': 'fixed_size', 'block_size': '1MiB'}", {NULL}},
+      {"{'type': 'binning', 'bins': [{'size': '1KiB'}, {'size': '16KiB'}]}, 'pool'", {NULL}},
+      {"'monotonic'", {NULL}},
+      {"{'type': 'guard', 'quarantine_size': '1MiB'}, 'pool'", {"devices/0/guard/capture_stacks", {"true", "false"}}},
+      {"{'type': 'tracking', 'capture_stacks': true}, 'pool'", {NULL}},
+      {"{'type': 'limiting', 'limit': '100MiB'}, 'statistics', 'pool'",
+       {"devices/0/limiting/limit", {"90MiB", "100MiB"}}},
+      {"{'type': 'aligned', 'alignment': 4096}, 'pool'", {NULL}},
+      {"{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'recording', 'file': '%s/log.rec', 'stack_interval': 1}, "
+       "'pool'",
+       {NULL}},
+      {"{'type': 'advise', 'read_mostly': true}, 'managed'", {"devices/0/advise/read_mostly", {"false", "true"}}},
+      {"'async'", {NULL}},
+      {"'thread_safe', 'device'", {NULL}},
+      {"{'type': 'callback', 'allocator': 'beside'}", {NULL}},
+      {"'pool', {'type': 'device', 'handle_type': 'posix_fd'}", {NULL}},
+      {"'host'", {NULL}},
   };
+  const struct hipmm_allocator allocator = {sizeof allocator, give, take_back, NULL};
   char *folder = new_folder();
   (void)state;
-  for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
+  assert_ok(hipmm_allocator_register("beside", &allocator));
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     char top[300], graph[400];
-    snprintf(top, sizeof top, tops[i], folder, folder);
-    bool has_source = strstr(top, "managed") || strstr(top, "async") || strstr(top, "'device'");
+    snprintf(top, sizeof top, rows[i].top, folder, folder);
+    bool has_source = strstr(top, "managed") || strstr(top, "async") || strstr(top, "'device'") ||
+                      strstr(top, "callback") || strstr(top, "'host'");
     snprintf(graph, sizeof graph, "'stack': [%s%s]", top, has_source ? "" : ", 'device'");
+    setting = rows[i].setting.path ? &rows[i].setting : NULL;
     fixture_start(graph);
     use(1000);
     n_observed = 0;
@@ -473,6 +524,7 @@ static void take_each_call_beside_each_other_one(void **state)
     fixture_run_threads(ALLOCATING + OBSERVERS, allocate_or_observe);
     assert_ok(hipmm_finalize());
   }
+  assert_ok(hipmm_allocator_register("beside", NULL));
   remove_folder(folder);
 }
 

@@ -6,6 +6,7 @@
 #include "../support/random.h"
 #include "../support/support.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,12 +170,63 @@ static void *work(void *closure)
   return NULL;
 }
 
+static atomic_bool is_over;
+
+static void count_wrong_block(void *failures, const struct hipmm_block *block)
+{
+  *(int *)failures += !block->ptr || !block->bytes;
+}
+
+/* Until the others have done. */
+static void *look(void *closure)
+{
+  struct worker *worker = closure;
+  struct hipmm_block block;
+  while (!atomic_load(&is_over)) {
+    block_map_visit(worker->block_map, count_wrong_block, &worker->failures);
+    const void *inside = (const char *)address(worker->first) + 1;
+    if (block_map_find_holding(worker->block_map, inside, &block))
+      worker->failures += (uintptr_t)inside - (uintptr_t)block.ptr >= block.bytes;
+  }
+  return NULL;
+}
+
+static void *take_any(void *closure)
+{
+  struct worker *worker = closure;
+  struct hipmm_block block;
+  while (block_map_remove_any(worker->block_map, &block)) worker->first++;
+  return NULL;
+}
+
+static void hands_each_block_to_one_thread(void **state)
+{
+  enum { THREADS = 3, BLOCKS = 3000 };
+  struct block_map *block_map = *state;
+  pthread_t threads[THREADS];
+  struct worker workers[THREADS];
+  uint64_t n_taken = 0;
+  for (uint64_t i = 0; i < BLOCKS; i++) assert_true(block_map_insert(block_map, address(i + 1), 1));
+  for (uint64_t i = 0; i < THREADS; i++) {
+    workers[i] = (struct worker){block_map, 0, 0};
+    assert_int_equal(pthread_create(&threads[i], NULL, take_any, &workers[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+    n_taken += workers[i].first;
+  }
+  assert_int_equal(n_taken, BLOCKS);
+  assert_int_equal(block_map->count, 0);
+}
+
 static void serves_threads(void **state)
 {
   enum { THREADS = 6 };
   struct block_map *block_map = *state;
-  pthread_t threads[THREADS];
-  struct worker workers[THREADS];
+  pthread_t threads[THREADS], looker;
+  struct worker workers[THREADS], looking = {block_map, 2, 0};
+  atomic_store(&is_over, false);
+  assert_int_equal(pthread_create(&looker, NULL, look, &looking), 0);
   for (uint64_t i = 0; i < THREADS; i++) {
     workers[i] = (struct worker){block_map, 1 + i * 1000, 0};
     assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
@@ -183,6 +235,9 @@ static void serves_threads(void **state)
     pthread_join(threads[i], NULL);
     assert_int_equal(workers[i].failures, 0);
   }
+  atomic_store(&is_over, true);
+  pthread_join(looker, NULL);
+  assert_int_equal(looking.failures, 0);
   assert_int_equal(block_map->count, 0);
   assert_int_equal(block_map->bytes, 0);
 }
@@ -232,6 +287,7 @@ int main(void)
       block_map_test(shrinks_when_most_is_gone),
       block_map_test(agrees_with_an_array),
       block_map_test(serves_threads),
+      block_map_test(hands_each_block_to_one_thread),
       cmocka_unit_test(pages_are_zeroed_and_writable),
       cmocka_unit_test(pages_of_nothing_and_of_too_much_are_null),
   };

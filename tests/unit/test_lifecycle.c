@@ -2,6 +2,7 @@
 /* Tests of core/base/lifecycle.c, and of initialisation and finalisation in api.c: once each, from any thread; refused
  * in the child of a fork; and a process that exits without finalisation. */
 #include "../../core/base/lifecycle.h"
+#include "../../core/base/live_format.h"
 #include "../../core/runtime/hip.h"
 #include "../../core/stack/stack.h"
 #include "../support/support.h"
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char graph[] = "{\"runtime\": \"software\", \"stack\": [\"statistics\", \"pool\", \"device\"]}";
@@ -557,6 +559,34 @@ static void leaves_the_published_counters_to_the_parent_of_a_fork(void **state)
   assert_int_equal(run_forked(count_published, NULL).status, 0);
   assert_ok(hipmm_finalize());
   assert_int_equal(count_published(NULL), 0);
+}
+
+static uint64_t now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The end does not wait until counters are due again. */
+static void ends_while_counters_are_published(void **state)
+{
+  enum { ROUNDS = 8 };
+  uint64_t least_ms = UINT64_MAX;
+  (void)state;
+  for (int i = 0; i < ROUNDS; i++) {
+    void *ptr;
+    assert_ok(
+        hipmm_init_from_string("{\"runtime\": \"software\", \"publish\": true, \"stack\": [\"pool\", \"device\"]}"));
+    assert_ok(hipmm_allocate(NULL, 1000, NULL, &ptr));
+    assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
+    uint64_t began_ms = now_ms();
+    assert_ok(hipmm_finalize());
+    uint64_t took_ms = now_ms() - began_ms;
+    if (took_ms < least_ms) least_ms = took_ms;
+    assert_int_equal(count_published(NULL), 0);
+  }
+  assert_in_range(least_ms, 0, LIVE_PERIOD_MS / 2);
 }
 
 static void refuses_a_kept_resource_in_the_child_of_a_fork(void **state)
@@ -1640,6 +1670,7 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(begins_in_many_threads, finish),
       cmocka_unit_test_teardown(refuses_all_in_the_child_of_a_fork, finish),
       cmocka_unit_test_teardown(leaves_the_published_counters_to_the_parent_of_a_fork, finish),
+      cmocka_unit_test_teardown(ends_while_counters_are_published, finish),
       cmocka_unit_test_teardown(begins_again_while_a_resource_is_kept, finish),
       cmocka_unit_test_teardown(refuses_a_kept_resource_in_the_child_of_a_fork, finish),
       cmocka_unit_test_teardown(waits_for_a_call_under_way, finish),

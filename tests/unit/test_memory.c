@@ -509,6 +509,47 @@ static void keeps_no_lock_where_a_thread_is_cancelled(void **state)
   assert_int_equal(run_forked(ends_no_thread_in_the_program_s_allocator, "frees").status, 0);
 }
 
+enum { SETTINGS = 300 };
+
+static void *use_os_memory_often(void *failures)
+{
+  for (int i = 0; i < SETTINGS; i++) {
+    void *ptr = os_memory_allocate(4096);
+    if (!ptr) atomic_fetch_add((atomic_int *)failures, 1);
+    os_memory_free(ptr, 4096);
+  }
+  return NULL;
+}
+
+/* Each block goes back to who gave it. */
+static int changes_the_allocator_beside_its_users(const void *unused)
+{
+  (void)unused;
+  enum { USERS = 2 };
+  struct host_memory memory = {.bytes = 0};
+  const struct hipmm_host_allocator allocator = {sizeof allocator, allocate_host_memory, free_host_memory, &memory};
+  pthread_t threads[USERS];
+  atomic_int failures = 0;
+  for (int i = 0; i < USERS; i++)
+    if (pthread_create(&threads[i], NULL, use_os_memory_often, &failures)) return 1;
+  for (int i = 0; i < SETTINGS; i++) {
+    enum hipmm_status status = hipmm_host_allocator_set(i % 2 ? &allocator : NULL);
+    if (status && status != HIPMM_E_STATE) return 2;
+  }
+  for (int i = 0; i < USERS; i++) pthread_join(threads[i], NULL);
+  if (failures) return 3;
+  if (memory.bytes) return 4;
+  return hipmm_host_allocator_set(NULL) ? 5 : 0;
+}
+
+static void changes_the_host_allocator_beside_others(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_forked(changes_the_allocator_beside_its_users, NULL);
+  assert_string_equal(outcome.error, "");
+  assert_int_equal(outcome.status, 0);
+}
+
 enum { MOST_BUFFERS = 400 };
 
 static bool is_spent; /* the host's memory */
@@ -637,6 +678,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(takes_host_memory_from_the_program), /* before there is any */
       cmocka_unit_test(keeps_no_lock_where_a_thread_is_cancelled),
+      cmocka_unit_test(changes_the_host_allocator_beside_others),
       cmocka_unit_test(refuses_the_host_allocator_s_calls),
       cmocka_unit_test(gives_no_buffer_at_once_without_host_memory),
       cmocka_unit_test(needs_no_host_memory_at_once),

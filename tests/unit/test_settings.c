@@ -344,6 +344,38 @@ static void does_not_mistake_an_old_stack_for_the_new(void **state)
   hipmm_resource_release(old);
 }
 
+static enum hipmm_status status_within;
+static char message_within[300];
+
+static int set_within(void *unused, size_t bytes)
+{
+  (void)unused, (void)bytes;
+  status_within = hipmm_set(PATH "/level", "9");
+  snprintf(message_within, sizeof message_within, "%s", hipmm_last_error_message());
+  return 0;
+}
+
+/* The plugin calls a function of the program while it is set. */
+static void is_refused_from_within_a_setting(void **state)
+{
+  (void)state;
+  const struct hipmm_failure_handler failure = {sizeof failure, set_within, NULL};
+  assert_ok(hipmm_finalize());
+  fixture_start("'stack': [{'type': 'variable_plugin', 'calls': true}, 'device']");
+  fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  assert_ok(hipmm_failure_handler_register("within", &failure));
+  alarm(30);
+  assert_ok(hipmm_set(PATH "/failure", "within"));
+  alarm(0);
+  assert_int_equal(status_within, HIPMM_E_STATE);
+  assert_contains(message_within,
+                  PATH "/level: this is called from within a setting of an option, which must end first");
+  assert_int_equal(number(PATH "/level_now"), 5);
+  assert_ok(hipmm_set(PATH "/failure", NULL));
+  assert_ok(hipmm_failure_handler_register("within", NULL));
+  assert_ok(hipmm_set(PATH "/level", "9"));
+}
+
 static int set_in_child(const void *unused)
 {
   int64_t value;
@@ -453,6 +485,7 @@ int main(void)
       control_test(refuses_missing_arguments),
       control_test(needs_hipmm_to_be_there),
       control_test(does_not_mistake_an_old_stack_for_the_new),
+      control_test(is_refused_from_within_a_setting),
       control_test(is_refused_in_the_child_of_a_fork),
       control_test(is_set_and_read_by_many_threads),
       control_test(sets_a_value_as_fast_after_thousands_of_others),

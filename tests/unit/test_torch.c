@@ -891,8 +891,20 @@ static int count_lines(const char *text)
   return lines;
 }
 
+static void *allocate_and_free(void *unused)
+{
+  void *block = hipmm_torch_malloc(1000, 0, NULL);
+  hipmm_torch_free(block, 1000, 0, NULL);
+  return unused;
+}
+
+/* Threads first, all at once. */
 static int allocate_uninitialised(void)
 {
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++)
+    if (pthread_create(&threads[i], NULL, allocate_and_free, NULL)) return 3;
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < 5; i++) {
     void *block = hipmm_torch_malloc(1000, 0, NULL);
     printf("%s\n", block ? "block" : hipmm_last_error_message());

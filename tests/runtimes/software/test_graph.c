@@ -162,6 +162,24 @@ static void memory_that_the_graph_does_not_free_is_freed_by_a_call(void **state)
   assert_ok(hipStreamDestroy(stream));
 }
 
+/* hipFree() waits for the work of the device before the memory goes. */
+static void a_call_that_frees_memory_of_a_graph_waits(void **state)
+{
+  (void)state;
+  hipStream_t stream = create_stream();
+  char *memory;
+  begin(stream);
+  assert_ok(hipMallocAsync((void **)&memory, 1000, stream));
+  hipGraphExec_t instance = end(stream);
+  run(instance, stream);
+  assert_ok(hipMemsetAsync(memory, 6, 1000, stream));
+  assert_ok(hipFree(memory));
+  assert_int_equal(hipmm_software_pending(), 0);
+  assert_ok(hipStreamSynchronize(stream));
+  assert_ok(hipGraphExecDestroy(instance));
+  assert_ok(hipStreamDestroy(stream));
+}
+
 static void memory_can_be_freed_by_the_next_launch(void **state)
 {
   (void)state;
@@ -706,6 +724,7 @@ int main(void)
       BOTH(memory_of_a_graph_is_there_in_each_launch),
       BOTH(nodes_use_memory_again_that_a_node_before_them_freed),
       BOTH(memory_that_the_graph_does_not_free_is_freed_by_a_call),
+      BOTH(a_call_that_frees_memory_of_a_graph_waits),
       BOTH(memory_can_be_freed_by_the_next_launch),
       BOTH(launches_of_one_instance_do_not_overlap),
       {"a use after the free is a fault", a_use_after_the_free_is_a_fault, start_stepped, finish_untidy, NULL},

@@ -331,6 +331,39 @@ static void copies_have_three_dimensions(void **state)
   assert_ok(hipFree(memory));
 }
 
+/* Positions whose offset, and extents whose rows, are more than a number can say. What is left of them would be inside. */
+static void positions_that_no_memory_has_are_refused(void **state)
+{
+  (void)state;
+  enum { PITCH = 16, ROWS = 4 };
+  static const struct {
+    size_t y, z, ysize, height, depth;
+  } wrong[] = {
+      {.z = SIZE_MAX / ROWS + 1, .ysize = ROWS, .height = 1, .depth = 1},
+      {.y = 4, .z = SIZE_MAX / ROWS, .ysize = ROWS, .height = 1, .depth = 1},
+      {.y = SIZE_MAX / PITCH + 1, .ysize = ROWS, .height = 1, .depth = 1},
+      {.ysize = SIZE_MAX / 2 + 2, .height = SIZE_MAX / 2 + 2, .depth = 2},
+  };
+  char *memory = allocate(PITCH * ROWS), *other = allocate(PITCH * ROWS);
+  hipGraphNode_t node;
+  hipGraph_t graph = new_graph();
+  for (size_t i = 0; i < 2 * (sizeof wrong / sizeof *wrong); i++) {
+    bool is_source = i % 2;
+    hipMemcpy3DParms copy = {.kind = hipMemcpyDeviceToDevice,
+                             .extent = {PITCH, wrong[i / 2].height, wrong[i / 2].depth}};
+    copy.srcPtr = make_hipPitchedPtr(memory, PITCH, PITCH, wrong[i / 2].ysize);
+    copy.dstPtr = make_hipPitchedPtr(other, PITCH, PITCH, wrong[i / 2].ysize);
+    *(is_source ? &copy.srcPos : &copy.dstPos) = (hipPos){0, wrong[i / 2].y, wrong[i / 2].z};
+    assert_hip(hipGraphAddMemcpyNode(&node, graph, after_none, &copy), hipErrorInvalidValue);
+  }
+  size_t count;
+  assert_ok(hipGraphGetNodes(graph, NULL, &count));
+  assert_int_equal(count, 0);
+  assert_ok(hipGraphDestroy(graph));
+  assert_ok(hipFree(memory));
+  assert_ok(hipFree(other));
+}
+
 static void fills_have_rows(void **state)
 {
   (void)state;
@@ -440,6 +473,7 @@ int main(void)
       BOTH(a_graph_keeps_its_order_as_a_node),
       BOTH(memory_cannot_be_in_a_child),
       BOTH(copies_have_three_dimensions),
+      BOTH(positions_that_no_memory_has_are_refused),
       BOTH(fills_have_rows),
       BOTH(wrong_arguments_are_refused),
       BOTH(a_reset_frees_graphs),

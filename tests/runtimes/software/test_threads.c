@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* test_threads.c: many threads use the device at once, under both schedulers. Each thread has its own memory and checks
  * it; the threads share the device. Mainly for ThreadSanitizer. */
+#include "../../../plugins/common/race_detector.h"
 #include "device.h"
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { THREADS = 6, ROUNDS = 150, BYTES = 20000 };
 
@@ -138,6 +140,168 @@ static void no_call_is_lost_in_the_count(void **state)
   assert_int_equal(hipmm_software_calls("hipGetDevice"), 400000);
 }
 
+/* ---- A thread that waits does the work that comes then ---- */
+
+static void *synchronize(void *stream)
+{
+  (void)!hipStreamSynchronize(stream);
+  return NULL;
+}
+
+static void *synchronize_device(void *unused)
+{
+  (void)!hipDeviceSynchronize();
+  return unused;
+}
+
+/* One thread runs what waits for a flag, another one waits with nothing to do, and gets the work that sets the flag. */
+static void a_wait_goes_on_with_new_work(void **state)
+{
+  (void)state;
+  int go = 0;
+  hipStream_t first = create_stream(), second = create_stream();
+  pthread_t threads[2];
+  alarm(60);
+  assert_ok(hipLaunchHostFunc(first, wait_until_set, &go));
+  assert_int_equal(pthread_create(&threads[0], NULL, synchronize, first), 0);
+  usleep(30000); /* later both are waiting, as a rule */
+  assert_int_equal(pthread_create(&threads[1], NULL, synchronize_device, NULL), 0);
+  usleep(30000);
+  assert_ok(hipLaunchHostFunc(second, count_up, &go));
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+  alarm(0);
+  assert_ok(hipStreamDestroy(first));
+  assert_ok(hipStreamDestroy(second));
+}
+
+/* ---- Each call beside each other one: a lock that is missing is a data race, which ThreadSanitizer reports ---- */
+
+static struct software_config checked;
+
+static bool use_a_stream(void)
+{
+  const struct memory_observer *observer = hipmm_software_observer();
+  hipStream_t stream;
+  void *memory = NULL;
+  if (hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) != hipSuccess) return false;
+  bool is_good = hipMalloc(&memory, 1000) == hipSuccess;
+  const struct memory_event event = {
+      .owner = &checked, .resource = "one", .ptr = memory, .bytes = 1000, .stream = (hipmm_stream_t)stream};
+  observer->allocated(&event);
+  is_good = hipMemsetAsync(memory, 1, 1000, stream) == hipSuccess && is_good;
+  void *token = observer->freeing(&event);
+  is_good = hipFree(memory) == hipSuccess && is_good;
+  observer->freed(token, false);
+  return hipStreamDestroy(stream) == hipSuccess && is_good;
+}
+
+static bool ask_for_counts(void)
+{
+  uint64_t count, bytes;
+  bool is_good = hipmm_software_live(0, &count, &bytes) && count >= 1;
+  is_good = hipmm_software_faults(1) == 0 && is_good;
+  (void)hipmm_software_pending();
+  return !hipmm_software_race(0, NULL) && is_good;
+}
+
+static bool schedule_failures(void)
+{
+  return hipmm_software_fail("hipRuntimeGetVersion", 2, 0);
+}
+
+static bool cancel_failures(void)
+{
+  hipmm_software_fail_none();
+  return true;
+}
+
+static bool call_what_may_fail(void)
+{
+  int version;
+  hipError_t error = hipRuntimeGetVersion(&version);
+  return error == hipSuccess || error == hipErrorUnknown;
+}
+
+static uint64_t choose_the_first(void *arg, uint64_t limit)
+{
+  (void)arg, (void)limit;
+  return 0;
+}
+
+static bool steer(void)
+{
+  hipmm_software_choose(choose_the_first, NULL);
+  (void)hipmm_software_step(1);
+  hipmm_software_choose(NULL, NULL);
+  return true;
+}
+
+static bool configure_again(void)
+{
+  races_start(false);
+  return software_configure(&checked);
+}
+
+static bool reset_the_other_device(void)
+{
+  return hipSetDevice(1) == hipSuccess && hipDeviceReset() == hipSuccess;
+}
+
+static bool (*const calls[])(void) = {
+    use_a_stream,    ask_for_counts,         schedule_failures, cancel_failures,    call_what_may_fail, steer,
+    configure_again, reset_the_other_device, use_a_stream,      call_what_may_fail, schedule_failures};
+
+enum { CALLS = sizeof calls / sizeof *calls, CALL_ROUNDS = 100 };
+
+struct caller {
+  pthread_t thread;
+  bool (*call)(void);
+  int failures;
+};
+
+static void *call_again_and_again(void *argument)
+{
+  struct caller *caller = argument;
+  for (int round = 0; round < CALL_ROUNDS; round++) caller->failures += !caller->call();
+  return NULL;
+}
+
+static void each_call_is_good_beside_each_other(void **state)
+{
+  (void)state;
+  struct caller callers[CALLS] = {0};
+  char *memory = allocate(10); /* so that no configuration begins anew */
+  for (int i = 0; i < CALLS; i++) {
+    callers[i].call = calls[i];
+    assert_int_equal(pthread_create(&callers[i].thread, NULL, call_again_and_again, &callers[i]), 0);
+  }
+  for (int i = 0; i < CALLS; i++) pthread_join(callers[i].thread, NULL);
+  for (int i = 0; i < CALLS; i++) assert_int_equal(callers[i].failures, 0);
+  hipmm_software_fail_none();
+  assert_ok(hipFree(memory));
+}
+
+/* From here on all streams are checked, until the process ends. */
+static int start_checked(enum software_scheduler scheduler)
+{
+  checked = small_config(scheduler);
+  checked.check_streams = true;
+  restart(&checked);
+  return 0;
+}
+
+static int start_checked_threads(void **state)
+{
+  (void)state;
+  return start_checked(SOFTWARE_THREADS);
+}
+
+static int start_checked_stepped(void **state)
+{
+  (void)state;
+  return start_checked(SOFTWARE_STEPPED);
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -148,6 +312,12 @@ int main(void)
       {"only one of two threads frees a block (stepped)", only_one_of_two_threads_frees_a_block, start_stepped, finish,
        NULL},
       {"no call is lost in the count", no_call_is_lost_in_the_count, start_threads, finish, NULL},
+      {"a wait goes on with new work (threads)", a_wait_goes_on_with_new_work, start_threads, finish, NULL},
+      {"a wait goes on with new work (stepped)", a_wait_goes_on_with_new_work, start_stepped, finish, NULL},
+      {"each call is good beside each other (threads)", each_call_is_good_beside_each_other, start_checked_threads,
+       finish, NULL},
+      {"each call is good beside each other (stepped)", each_call_is_good_beside_each_other, start_checked_stepped,
+       finish, NULL},
   };
   return cmocka_run_group_tests_name("software: threads", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* test_virtual.c: virtual memory management: physical memory keeps its data wherever it is mapped, access is enforced
  * for operations and for the host, and every invalid argument is refused. */
 #include "device.h"
+#include "virtual.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -258,6 +259,51 @@ static void unmapping_under_pending_work_is_a_fault(void **state)
   assert_int_equal(hipmm_software_faults(0), 1);
 }
 
+static void protect(void *start, size_t bytes)
+{
+  allow(start, bytes, 0, hipMemAccessFlagsProtRead);
+}
+
+static void unmap(void *start, size_t bytes)
+{
+  assert_ok(hipMemUnmap(start, bytes));
+}
+
+/* Until the fill runs that was submitted last. */
+static void await_work(const void *start)
+{
+  bool is_busy = false;
+  while (!is_busy && hipmm_software_pending()) {
+    pthread_mutex_lock(&software.lock);
+    is_busy = software_reservation_at((uintptr_t)start)->busy > 0;
+    pthread_mutex_unlock(&software.lock);
+  }
+}
+
+/* The fill takes long enough to change the mapping meanwhile. */
+static void changes_wait_for_work_that_runs(void **state)
+{
+  enum { ROUNDS = 8, BYTES = 16 * GRANULE };
+  static void (*const changes[])(void *start, size_t bytes) = {protect, unmap};
+  (void)state;
+  char *start = reserve(BYTES);
+  alarm(60);
+  for (int round = 0; round < ROUNDS; round++) {
+    hipMemGenericAllocationHandle_t handle = create(BYTES);
+    map(start, BYTES, handle);
+    for (int i = 0; i < 2; i++) {
+      allow(start, BYTES, 0, hipMemAccessFlagsProtReadWrite);
+      assert_ok(hipMemsetAsync(start, i, BYTES, NULL));
+      await_work(start);
+      changes[i](start, BYTES);
+    }
+    assert_ok(hipDeviceSynchronize());
+    assert_ok(hipMemRelease(handle));
+  }
+  alarm(0);
+  assert_ok(hipMemAddressFree(start, BYTES));
+}
+
 static void wrong_reservations_are_refused(void **state)
 {
   (void)state;
@@ -410,6 +456,7 @@ int main(void)
       {"many handles need few files", many_handles_need_few_files, start_threads, finish, NULL},
       {"unmapping under pending work is a fault", unmapping_under_pending_work_is_a_fault, start_threads, finish_untidy,
        NULL},
+      {"changes wait for work that runs", changes_wait_for_work_that_runs, start_threads, finish, NULL},
       {"wrong reservations are refused", wrong_reservations_are_refused, start_threads, finish, NULL},
       {"wrong physical memory is refused", wrong_physical_memory_is_refused, start_threads, finish, NULL},
       {"wrong mappings are refused", wrong_mappings_are_refused, start_threads, finish, NULL},
