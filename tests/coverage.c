@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* coverage.c: linked by coverage.sh into every program and library. gcov's counts are written when a process exits;
- * here _exit() writes them too, with which children of tests and of commands end, and so does SIGTERM, with which
- * tests end `hipmm export` and the programs that `hipmm top` shows. */
+ * here _exit() and abort() write them too, with which children of tests and of commands end, and so does SIGTERM, with
+ * which tests end `hipmm export` and the programs that `hipmm top` shows. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -15,6 +15,15 @@ void __wrap__exit(int status)
 {
   __gcov_dump();
   __real__exit(status);
+}
+
+__attribute__((noreturn)) void __real_abort(void);
+__attribute__((noreturn)) void __wrap_abort(void);
+
+void __wrap_abort(void)
+{
+  __gcov_dump();
+  __real_abort();
 }
 
 static void coverage_end(int number)

@@ -27,7 +27,7 @@ instrument() {
   build=$PWD
   ${CC-gcc} -O1 -fPIC -c "$top/tests/coverage.c" -o coverage.o
   [ -f config.status ] || "$top/configure" -q CFLAGS="-O1 -g --coverage -fprofile-update=prefer-atomic" \
-    LDFLAGS="--coverage -Wl,--wrap=_exit,$build/coverage.o" ${CONFIGURE_FLAGS-}
+    LDFLAGS="--coverage -Wl,--wrap=_exit,--wrap=abort,$build/coverage.o" ${CONFIGURE_FLAGS-}
   make -s -j "$jobs" >build.log 2>&1 || { tail -n 20 build.log; exit 1; }
 }
 

@@ -57,7 +57,7 @@ class LineCoverage:
         wrapper = os.path.join(self.folder, "coverage.o")
         if not os.path.exists(wrapper):
             subprocess.run(["gcc", "-O1", "-fPIC", "-c", os.path.join(TOP, "tests", "coverage.c"), "-o", wrapper], check=True)
-        self.link_flags = f" --coverage -Wl,--wrap=_exit,{wrapper}"
+        self.link_flags = f" --coverage -Wl,--wrap=_exit,--wrap=abort,{wrapper}"
         for kind in ("compile", "archive", "link"):
             for command in self.commands.commands.values():
                 if command.kind == kind:

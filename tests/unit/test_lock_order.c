@@ -69,6 +69,48 @@ static void wait_a_moment(void)
   leave(0);
 }
 
+/* Each function of POSIX once: what it takes is known, and what it leaves is forgotten. */
+static void take_by_each_function(void)
+{
+  struct timespec past = {0, 0};
+  assert_int_equal(lock_order_mutex_timedlock(&locks[0], &past, &at_lifecycle), 0);
+  assert_int_equal(lock_order_mutex_trylock(&locks[1], &at_pool), 0);
+  assert_int_not_equal(lock_order_mutex_trylock(&locks[1], &at_pool), 0); /* not taken, so it is left once */
+  leave(1);
+  assert_int_equal(lock_order_rwlock_rdlock(&readable, &at_setting), 0);
+  assert_int_equal(lock_order_rwlock_unlock(&readable), 0);
+  assert_int_equal(lock_order_rwlock_wrlock(&readable, &at_setting), 0);
+  assert_int_equal(lock_order_rwlock_unlock(&readable), 0);
+  assert_int_equal(lock_order_rwlock_destroy(&readable), 0);
+  pthread_rwlock_init(&readable, NULL);
+  leave(0);
+}
+
+static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
+static int has_turn;
+
+static void *give_turn(void *unused)
+{
+  (void)unused;
+  take(0, &at_lifecycle);
+  has_turn = 1;
+  pthread_cond_signal(&turn);
+  leave(0);
+  return NULL;
+}
+
+static void wait_for_another_thread(void)
+{
+  pthread_t thread;
+  take(0, &at_lifecycle);
+  pthread_create(&thread, NULL, give_turn, NULL);
+  while (!has_turn) lock_order_cond_wait(&turn, &locks[0], &at_lifecycle);
+  take(1, &at_pool); /* the lock is taken again, and counts */
+  leave(1);
+  leave(0);
+  pthread_join(thread, NULL);
+}
+
 static int do_right(const void *unused)
 {
   pthread_t thread;
@@ -101,6 +143,8 @@ static int do_right(const void *unused)
   lock_order_once(&once, do_nothing, &at_once);
   leave(3);
   wait_a_moment();
+  take_by_each_function();
+  wait_for_another_thread();
   lock_order_mutex_destroy(&locks[1]); /* another lock at its address is another one */
   pthread_mutex_init(&locks[1], NULL);
   take(2, &at_pool);

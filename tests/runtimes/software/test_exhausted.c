@@ -811,6 +811,29 @@ static void memory_of_a_graph_is_freed_or_not(void **state)
   assert_ok(hipGraphExecDestroy(instance));
 }
 
+static void a_block_stays_that_cannot_be_freed(void **state)
+{
+  (void)state;
+  enum { BYTES = 10000 };
+  char result[BYTES];
+  int n_failed = 0;
+  char *memory = allocate_on(NULL, BYTES);
+  assert_ok(hipMemset(memory, 3, BYTES));
+  hipStream_t stream = create_stream_without_thread();
+  while (until_failure = n_failed + 1, hipFreeAsync(memory, stream)) {
+    assert_int_equal(until_failure, 0);
+    memset(result, 0, BYTES);
+    assert_ok(hipMemcpy(result, memory, BYTES, hipMemcpyDeviceToHost));
+    assert_true(is_filled(result, 3, BYTES));
+    n_failed++;
+  }
+  until_failure = 0;
+  assert_in_range(n_failed, software.config.scheduler == SOFTWARE_THREADS ? 2 : 1, 10);
+  assert_ok(hipStreamSynchronize(stream));
+  assert_hip(hipFree(memory), hipErrorInvalidValue);
+  assert_ok(hipStreamDestroy(stream));
+}
+
 /* ---- Waiting for memory ---- */
 
 static void nap(void *unused)
@@ -987,6 +1010,7 @@ int main(void)
       BOTH(a_node_is_added_whole_or_not_at_all),
       BOTH(a_node_that_frees_is_added_or_not),
       BOTH(memory_of_a_graph_is_freed_or_not),
+      BOTH(a_block_stays_that_cannot_be_freed),
       BOTH(a_stream_waits_for_the_memory_it_gets),
       {"work that cannot be done is a fault", work_that_cannot_be_done_is_a_fault, start_stepped, finish_untidy, NULL},
       BOTH(a_process_without_another_file_gets_errors),

@@ -5,6 +5,7 @@
  *
  * The detector is on until its process ends. So each test runs in a child, and this process never calls the detector. */
 #include "../../../plugins/common/race_detector.h"
+#include "../../../plugins/common/race_unwritten.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -623,6 +624,63 @@ static void a_host_without_memory_loses_reports_only(void **state)
   assert_in_range(step, 30, 1000);
 }
 
+/* ---- The parts of a block that were never written ---- */
+
+enum { OFFSETS = 200 };
+
+/* Compares the list with a flag for each offset. In a long list, the smallest parts count as written. */
+static void compare_parts(const struct race_unwritten *unwritten, const bool *is_unwritten, bool is_exact)
+{
+  bool listed[OFFSETS] = {false};
+  assert_in_range(unwritten->count, 0, RACE_UNWRITTEN_MOST);
+  for (size_t i = 0; i < unwritten->count; i++) {
+    const struct race_part *part = &unwritten->parts[i];
+    assert_true(part->start < part->end && part->end <= OFFSETS);
+    if (i) assert_true(part->start > unwritten->parts[i - 1].end); /* parts that touch are one */
+    memset(&listed[part->start], true, part->end - part->start);
+  }
+  for (size_t offset = 0; offset < OFFSETS; offset++)
+    if (is_exact || listed[offset]) assert_int_equal(listed[offset], is_unwritten[offset]);
+}
+
+static void parts_are_those_of_a_model(void **state)
+{
+  (void)state;
+  struct race_unwritten unwritten = {NULL, 0, 0};
+  bool is_unwritten[OFFSETS] = {false};
+  unsigned random = 1;
+  for (int i = 0; i < 20000; i++) {
+    random = random * 1103515245u + 12345u;
+    size_t start = (random >> 8) % OFFSETS, end = start + 1 + (random >> 20) % 20;
+    if (end > OFFSETS) end = OFFSETS;
+    bool adds = random >> 31;
+    if (adds) race_unwritten_add(&unwritten, start, end);
+    if (!adds) race_unwritten_remove(&unwritten, start, end);
+    memset(&is_unwritten[start], adds, end - start);
+    compare_parts(&unwritten, is_unwritten, true); /* so few offsets never have 33 parts by chance */
+  }
+  race_unwritten_clear(&unwritten);
+}
+
+static void the_smallest_part_counts_as_written(void **state)
+{
+  (void)state;
+  struct race_unwritten unwritten = {NULL, 0, 0};
+  bool is_unwritten[OFFSETS] = {false};
+  struct race_part part;
+  for (size_t i = 0; i <= RACE_UNWRITTEN_MOST; i++) { /* parts of three offsets, and one of two */
+    size_t start = 6 * i, end = start + (i == 9 ? 2 : 3);
+    race_unwritten_add(&unwritten, start, end);
+    memset(&is_unwritten[start], true, end - start);
+  }
+  compare_parts(&unwritten, is_unwritten, false);
+  assert_int_equal(unwritten.count, RACE_UNWRITTEN_MOST);
+  assert_false(race_unwritten_find(&unwritten, 6 * 9, 6 * 10, &part));
+  assert_true(race_unwritten_find(&unwritten, 6 * 9, OFFSETS, &part));
+  assert_int_equal(part.start, 6 * 10);
+  race_unwritten_clear(&unwritten);
+}
+
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
@@ -638,6 +696,8 @@ int main(void)
       cmocka_unit_test(a_call_leaves_the_thread_as_it_was),
       cmocka_unit_test(one_thread_is_let_in),
       cmocka_unit_test(a_host_without_memory_loses_reports_only),
+      cmocka_unit_test(parts_are_those_of_a_model),
+      cmocka_unit_test(the_smallest_part_counts_as_written),
   };
   return cmocka_run_group_tests_name("race detector", tests, NULL, NULL);
 }
