@@ -51,7 +51,7 @@ static enum hipmm_status blocks_add(struct guard *guard, struct guard_record *re
   const struct hipmm_services *services = guard->services;
   struct guard_record replaced;
   int previous = services->enter_device(services);
-  record->is_captured = hipmm_stream_is_captured(services->hip, record->block.stream);
+  record->is_captured = hipmm_stream_is_captured(services->hip, record->block.stream) != 0;
   enum hipmm_status status = check_fill_zones(guard, record, record->block.stream);
   if (!status && !record->is_captured) status = memory_mark(&guard->memory, record->block.stream, &record->filled);
   services->leave_device(services, previous);
