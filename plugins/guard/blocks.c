@@ -113,18 +113,20 @@ static enum hipmm_status blocks_wait_for_work(struct guard *guard, const struct 
   return status ? status : memory_wait_for_stream(&guard->memory, stream);
 }
 
-/* The lock is held. Returns when the pattern is written, so it cannot overwrite the trace of a later write. */
+/* The lock is held. A block is filled once its free cannot fail any more, since a failed free leaves the content. So a block
+ * that goes to the upstream at once is not filled, and what fails in a filling fails no free. Waits for the pattern, which
+ * would overwrite the trace of a later write, and for restored zones, which would overwrite data of the next owner. */
 static enum hipmm_status blocks_quarantine(struct guard *guard, struct guard_record *record, bool *is_quarantined_out)
 {
   uint64_t most = guard_option(&guard->options.quarantine_size);
   struct memory *memory = &guard->memory;
-  enum hipmm_status status = HIPMM_OK;
-  record->is_poisoned = guard_is_on(&guard->options.poison);
-  if (record->is_poisoned)
-    status = memory_fill(memory, record->block.ptr, record->block.bytes, MEMORY_POISON, memory->stream);
-  if (!status) status = memory_wait(memory);
-  if (!status) *is_quarantined_out = record->upstream_bytes <= most && quarantine_add(guard, record);
-  return status;
+  bool keeps = record->upstream_bytes <= most && quarantine_reserve(guard);
+  record->is_poisoned = keeps && guard_is_on(&guard->options.poison) &&
+                        !memory_fill(memory, record->block.ptr, record->block.bytes, MEMORY_POISON, memory->stream);
+  enum hipmm_status status = memory_wait(memory);
+  if (keeps) quarantine_add(guard, record);
+  *is_quarantined_out = keeps;
+  return keeps ? HIPMM_OK : status;
 }
 
 /* A captured stream cannot be waited for, so the block is not checked. */

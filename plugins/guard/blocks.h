@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.h: allocating and freeing. A free waits for the work on the block, checks the zones, fills the block with the
- * poison pattern and puts it into the quarantine. If a step fails, the block stays allocated as it was. */
+ * poison pattern and puts it into the quarantine. A block that the quarantine has no place for goes to the upstream as it
+ * is. If a free fails, the block stays allocated as it was. */
 #ifndef HIPMM_GUARD_BLOCKS_H
 #define HIPMM_GUARD_BLOCKS_H
 

@@ -280,7 +280,8 @@ static const struct hipmm_option guard_option_table[] = {
      .flags = HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct guard_options, poison),
      .initial = "true",
-     .doc = "Fill freed blocks with the byte 0xFB; without it, only writes into the zones are detected after a free"},
+     .doc = "Fill blocks in the quarantine with the byte 0xFB; without it, only writes into the zones are detected "
+            "after a free"},
     {.name = "on_damage",
      .type = HIPMM_OPTION_ENUM,
      .flags = HIPMM_OPTION_RELOADABLE,

@@ -29,13 +29,17 @@ static bool quarantine_grow(struct guard *guard)
   return true;
 }
 
-bool quarantine_add(struct guard *guard, const struct guard_record *record)
+bool quarantine_reserve(struct guard *guard)
+{
+  const struct quarantine *quarantine = &guard->quarantine;
+  return quarantine->count + quarantine->leaving < quarantine->capacity || quarantine_grow(guard);
+}
+
+void quarantine_add(struct guard *guard, const struct guard_record *record)
 {
   struct quarantine *quarantine = &guard->quarantine;
-  if (quarantine->count + quarantine->leaving == quarantine->capacity && !quarantine_grow(guard)) return false;
   *quarantine_item(quarantine, quarantine->count++) = *record;
   quarantine->bytes += record->upstream_bytes;
-  return true;
 }
 
 static struct guard_record quarantine_remove_oldest(struct quarantine *quarantine)

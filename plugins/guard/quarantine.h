@@ -6,8 +6,11 @@
 
 #include "guard.h"
 
-/* Adds a block; the guard's lock is held. False when there is no host memory for it: nothing was done. */
-bool quarantine_add(struct guard *guard, const struct guard_record *record);
+/* Makes room for one more block. False when there is no host memory for it. The guard's lock is held. */
+bool quarantine_reserve(struct guard *guard);
+
+/* Adds a block, for which there is room; the guard's lock is still held. */
+void quarantine_add(struct guard *guard, const struct guard_record *record);
 
 /* The block that starts at `ptr`, or NULL; the lock is held. */
 const struct guard_record *quarantine_find(const struct guard *guard, const void *ptr);

@@ -702,6 +702,65 @@ static void fails_the_free_if_it_cannot_check_or_free(void **state)
   }
 }
 
+enum { SIZE = 40000 };
+
+/* In memory of any kind. */
+static bool is_scribbled(const char *ptr)
+{
+  static char copy[SIZE];
+  assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+  assert_int_equal(fixture_hip()->Memcpy(copy, ptr, SIZE, HIPMM_HIP_MEMCPY_DEFAULT), 0);
+  return *copy == 0x11 && !memcmp(copy, copy + 1, SIZE - 1);
+}
+
+/* Frees a block for each call of that name that a free makes, and lets the call fail. The number of frees that failed. */
+static unsigned fail_each_call_of_a_free(const char *name)
+{
+  unsigned failed = 0;
+  char *ptr = fixture_allocate(SIZE, NULL);
+  uint64_t before = software()->calls(name);
+  fixture_free(ptr, SIZE, NULL);
+  uint64_t calls = software()->calls(name) - before;
+  for (uint64_t nth = 1; nth <= calls; nth++) {
+    ptr = fixture_allocate(SIZE, NULL);
+    scribble(ptr, SIZE, NULL);
+    fixture_fail_call(name, nth, UNKNOWN_ERROR);
+    bool fails = hipmm_deallocate(NULL, ptr, SIZE, NULL);
+    software()->fail_none();
+    if (!fails) continue;
+    if (!is_scribbled(ptr)) fail_msg("call %llu of %s", (unsigned long long)nth, name);
+    fixture_free(ptr, SIZE, NULL);
+    failed++;
+  }
+  return failed;
+}
+
+/* The content stays, and nothing that comes late overwrites it. A free that succeeds leaves a block that looks as it
+ * should. */
+static void keeps_the_content_if_the_free_fails(void **state)
+{
+  static const struct memory_row rows[] = {
+      {"kept", STEPPED, "'stack': ['guard', 'device']"},
+      {"kept, in a pool", STEPPED, "'stack': ['guard', 'pool', 'device']"},
+      {"kept, filled by copies", STEPPED, "'stack': ['guard', 'host']"},
+      {"kept for a short time", STEPPED, "'stack': [{'type': 'guard', 'quarantine_size': '64KiB'}, 'device']"},
+      {"not kept", STEPPED, "'stack': [{'type': 'guard', 'quarantine_size': 0}, 'device']"}};
+  (void)state;
+  needs_software();
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    unsigned failed = 0;
+    const char *name;
+    fixture_start_with(rows[i].runtime, rows[i].graph);
+    for (size_t row = 0; (name = software()->call(row, NULL)); row++) failed += fail_each_call_of_a_free(name);
+    assert_in_range(failed, 5, 100);
+    verify(HIPMM_OK);
+    assert_finds(0, 0, 0);
+    assert_ok(hipmm_resource_trim(fixture_resource("guard"), 0));
+    assert_int_equal(fixture_held_bytes(), 0);
+    assert_ok(hipmm_finalize());
+  }
+}
+
 static const struct behaviour_stack stacks[] = {
     {"on a device", "'scheduler': 'threads'", "'stack': ['guard', 'device']", false},
     {"on a pool", "'scheduler': 'stepped', 'seed': 2",
@@ -750,6 +809,7 @@ static const struct CMUnitTest others[] = {
     TEST(loses_nothing_whatever_fails),
     TEST(fails_to_verify_if_it_cannot_compare),
     TEST(fails_the_free_if_it_cannot_check_or_free),
+    TEST(keeps_the_content_if_the_free_fails),
 };
 
 enum { OTHERS = sizeof others / sizeof *others };
