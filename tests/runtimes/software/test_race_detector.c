@@ -301,7 +301,7 @@ static void nothing_is_said_of_memory_that_was_returned(void **state)
 static int tells_a_hundred(int unused)
 {
   enum { N = 150, TOLD = 100 };
-  static char names[N][8];
+  static char names[N][16];
   (void)unused;
   const struct race_stream on = stream(0);
   start();
