@@ -125,7 +125,8 @@ static const struct runtime_case cases[] = {
      .amd = "no_device.so",
      .amd_5 = "with_devices.so",
      .graph = "{}",
-     .variables = {"LD_PRELOAD=@/libamdhip64.so.5"},
+     /* AddressSanitizer wants to be the first library otherwise. */
+     .variables = {"LD_PRELOAD=@/libamdhip64.so.5", "ASAN_OPTIONS=verify_asan_link_order=0"},
      .out = "0 amd 1: \n",
      .error = ""},
     {.name = "a library of AMD's that cannot be used is worth a warning",
