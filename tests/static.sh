@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Static analysis: clang-tidy 14, as .clang-tidy says, and cppcheck find nothing in core, plugins, preload and python/src.
+# Static analysis: clang-tidy 14, as .clang-tidy says, and cppcheck find nothing in core, plugins, preload and python/src,
+# and the patches of tests/mutation apply.
 # Run by .ci/run; `make check` does not need the tools. The nvidia runtime is looked at where CUDA's headers are.
 set -eu
 cd "$(dirname "$0")/.."
@@ -31,6 +32,11 @@ grep -A 3 -E '(error|warning): ' "$work/tidy" >"$work/found" || true
 cppcheck --quiet -j "$jobs" --std=c11 --enable=warning,performance,portability --inline-suppr --suppress=uninitvar \
   --suppress=uninitStructMember --suppress=preprocessorErrorDirective '-Djson_object_foreach(object,key,value)=for(;;)' "$@" core plugins preload python/src \
   >>"$work/found" 2>&1 || true
+
+# The defects that tests/mutation/defects.py puts back still apply.
+for defect in tests/mutation/defects/*.patch; do
+  git apply --check "$defect" >>"$work/found" 2>&1 || true
+done
 
 [ ! -s "$work/found" ] || { cat "$work/found"; exit 1; }
 echo "static analysis of $(wc -l <"$work/sources") files: nothing found"
