@@ -13,15 +13,17 @@ except ImportError:
 NEEDED = {"binning": ["bins"], "logging": ["file"]}
 schema = json.load(sys.stdin)
 types = {name: one for name, one in schema["$defs"].items() if not name.startswith(".")}
+if jsonschema:
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
 
 
 def look_at(where, one):
     for key in "title", "description", "examples":
         assert one.get(key), f"{where} has no {key}"
-    rules = {**one, "$schema": schema["$schema"], "$defs": schema["$defs"]}
     if jsonschema:
         for example in one["examples"]:
-            jsonschema.validate(example, rules)
+            validator.evolve(schema=one).validate(example)
 
 
 look_at("the graph", schema)
@@ -52,7 +54,6 @@ json.dump({"$schema": "hipmm.schema.json", "resources": resources, "devices": {"
 for number, runtime in enumerate(runtimes):
     json.dump({"runtime": runtime, "stack": ["device"]}, open(f"runtime.{number}.json", "w"))
 if jsonschema:
-    validator = jsonschema.Draft202012Validator(schema)
     validator.validate(json.load(open("examples.json")))
     for runtime in runtimes:
         validator.validate({"runtime": runtime, "stack": ["device"]})
