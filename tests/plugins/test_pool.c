@@ -65,14 +65,20 @@ static void names_the_alignment_of_what_it_cannot_allocate(void **state)
       "'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']", "'stack': ['pool', 'device']",
       "'stack': [{'type': 'pool', 'growth': 'segments', 'maximum_size': '1GiB'}, 'device']",
       "'stack': [{'type': 'pool', 'maximum_size': '1GiB'}, 'device']"};
-  const size_t alignment = (size_t)1 << 45; /* far beyond the addresses that a pool of any GPU reserves */
+  const size_t alignment = (size_t)1 << 45;
   void *ptr;
   (void)state;
   for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
     fixture_start(graphs[i]);
-    assert_true(hipmm_is_out_of_memory(hipmm_allocate_aligned(NULL, 1, alignment, NULL, &ptr)));
-    assert_message("pool: cannot allocate 1 byte");
-    assert_message("an alignment of 32 TiB can need a hole of 32 TiB");
+    enum hipmm_status status = hipmm_allocate_aligned(NULL, 1, alignment, NULL, &ptr);
+    if (!status && !on_software()) { /* a driver may reserve that many addresses, and the byte needs one granule */
+      assert_int_equal((uintptr_t)ptr % alignment, 0);
+      assert_ok(hipmm_deallocate_aligned(NULL, ptr, 1, alignment, NULL));
+    } else {
+      if (!hipmm_is_out_of_memory(status)) fail_msg("%s: %s", graphs[i], hipmm_last_error_message());
+      assert_message("pool: cannot allocate 1 byte");
+      assert_message("an alignment of 32 TiB can need a hole of 32 TiB");
+    }
     assert_true(hipmm_is_out_of_memory(hipmm_allocate(NULL, alignment, NULL, &ptr)));
     assert_null(strstr(hipmm_last_error_message(), "alignment"));
     hipmm_finalize();
