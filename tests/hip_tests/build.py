@@ -72,7 +72,7 @@ class Builder:
         for header in ("hip_runtime_api.h", "hip_ext.h", "hiprtc.h"):
             with open(os.path.join(self.headers, "hip", header), encoding="utf-8") as file:
                 text = file.read()
-            functions = set(re.findall(r"\b(_*hip[A-Z]\w*)\s*\(", text))
+            functions = set(re.findall(r"\b(_*hip(?:rtc)?[A-Z]\w*)\s*\(", text))
             renamed = {new for old, new in re.findall(r"^#define (\w+) (\w+)$", text, re.M) if old in functions}
             names |= functions | renamed
         missing = sorted(names - set(exported.decode().split()) - {"hipCreateChannelDesc"})
@@ -83,6 +83,7 @@ class Builder:
         shutil.copy(self.software, self.path("lib", "software.so"))
         good = self.run("missing", "gcc", "-w", "-shared", "-fPIC", "-o", library, self.path("missing.c"))
         main = [path for path in glob.glob(f"{self.tree}/hipTestMain/*.cc") if "standalone" not in path]
+        main += glob.glob(f"{self.tree}/kernels/*.cpp")
         with open(self.path("common.hh"), "w", encoding="utf-8") as file:
             file.writelines(f"#include <{name}>\n" for name in COMMON)
         header = self.path("common.hh")
@@ -100,10 +101,11 @@ class Builder:
     def common_objects(self, folder):
         """What several files of a folder share, and no test."""
         objects = []
-        for source in sorted(glob.glob(f"{self.tree}/unit/{folder}/*ommon*.cc")):
+        for source in sorted(glob.glob(f"{self.tree}/unit/{folder}/*.cc")):
             with open(source, encoding="utf-8") as file:
-                if "TEST_CASE" in file.read():
-                    continue
+                text = file.read()
+            if "TEST_CASE" in text or "int main(" in text:
+                continue
             name = os.path.basename(source)
             output = self.path("obj", folder, name + ".o")
             if os.path.exists(output) or self.compile(folder, f"{folder}/{name}", source, output):

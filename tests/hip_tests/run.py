@@ -81,7 +81,7 @@ class Runner:
     def judge(self, status, output):
         if match := re.search(r"^(?:missing|undefined symbol): (\w+)", output, re.M):
             return "missing " + match[1]
-        if re.search(r"^(HOST_KERNEL_NEEDS_GPU|HSH_NEEDS_GPU)", output, re.M):
+        if re.search(r"^HOST_KERNEL_NEEDS_GPU", output, re.M):
             return "gpu"
         if status in (137, -9):
             return "timeout"
