@@ -174,14 +174,28 @@ static struct numbered *stack_list_find_base(const char *base, size_t length)
   return found ? *found : NULL;
 }
 
-/* The number behind the last dot of a name; 0 if there is none, or if it is too large to increment. */
+#define MOST_DIGITS 18
+#define MOST_NUMBER 999999999999999999ul
+
+/* The number behind the last dot of a name; 0 if there is none, or if it is above MOST_NUMBER. */
 static unsigned long stack_list_number_in(const char *name, size_t *base_length_out)
 {
   const char *dot = strrchr(name, '.');
   size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
-  if (!digits || dot[1 + digits] || digits > 18) return 0;
+  if (!digits || dot[1 + digits] || digits > MOST_DIGITS) return 0;
   *base_length_out = (size_t)(dot - name);
   return strtoul(dot + 1, NULL, 10);
+}
+
+/* The one after the highest number of a base; if there is none, because the program chose MOST_NUMBER, the highest that
+ * is free. */
+static unsigned long stack_list_next_number(const struct numbered *numbered)
+{
+  if (!numbered) return 2;
+  const struct stack *stack = numbered->last;
+  if (stack->entry.number < MOST_NUMBER) return stack->entry.number + 1;
+  while (stack->entry.lower && stack->entry.lower->entry.number == stack->entry.number - 1) stack = stack->entry.lower;
+  return stack->entry.number - 1;
 }
 
 /* Inserts the stack by its number: at the end, unless the program chose the number. */
@@ -244,8 +258,7 @@ static enum hipmm_status stack_list_choose_name(struct stack *stack, const char 
   if (is_taken && must_be_free)
     return error_set(HIPMM_E_ARGUMENT,
                      "a resource called \"%s\" was created before and is still held; give another name, or none", name);
-  const struct numbered *numbered = stack_list_find_base(name, strlen(name));
-  unsigned long number = numbered ? numbered->last->entry.number + 1 : 2;
+  unsigned long number = stack_list_next_number(stack_list_find_base(name, strlen(name)));
   int length =
       is_taken ? asprintf(&stack->entry.name, "%s.%lu", name, number) : asprintf(&stack->entry.name, "%s", name);
   if (length >= 0 && stack_list_name(stack)) return HIPMM_OK;

@@ -342,7 +342,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *n
 /* What becomes of the content of a resource that is suspended. */
 enum hipmm_content {
   HIPMM_CONTENT_KEEP = 1,    /* saved in pinned host memory, and restored */
-  HIPMM_CONTENT_DISCARD = 2, /* dropped: it is undefined afterwards */
+  HIPMM_CONTENT_DISCARD = 2, /* dropped: it is undefined afterwards, also if the suspend fails */
   HIPMM_CONTENT_FORCE_32BIT = 0x7fffffff
 };
 

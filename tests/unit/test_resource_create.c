@@ -255,6 +255,26 @@ static void numbers_on_from_the_highest_number_that_is_held(void **state)
   hipmm_resource_release(held[0]);
 }
 
+/* A name with the largest number that is counted, and one with a larger number. */
+static void numbers_below_the_largest_number(void **state)
+{
+  (void)state;
+  static const char *const chosen[] = {"device", "device.999999999999999999", "device.999999999999999997",
+                                       "device.99999999999999999999"};
+  static const char *const next[] = {"device.999999999999999998", "device.999999999999999996"};
+  struct hipmm_resource *held[4], *made[2];
+  for (int i = 0; i < 4; i++) {
+    const struct hipmm_recipe recipe = {.struct_size = sizeof recipe, .type = "device", .name = chosen[i]};
+    assert_ok(hipmm_resource_create_from(0, &recipe, &held[i]));
+  }
+  for (int i = 0; i < 2; i++) {
+    made[i] = create("device", NULL, NULL);
+    assert_string_equal(hipmm_resource_name(made[i]), next[i]);
+  }
+  for (int i = 0; i < 4; i++) hipmm_resource_release(held[i]);
+  for (int i = 0; i < 2; i++) hipmm_resource_release(made[i]);
+}
+
 enum { MANY = 6000, BATCH = 20 };
 
 static struct hipmm_resource *many[MANY], *below_many;
@@ -773,6 +793,7 @@ int main(void)
       create_test(reads_an_option_of_another_resources_name_as_that_resource_only_if_it_is_given),
       create_test(numbers_those_of_one_type),
       create_test(numbers_on_from_the_highest_number_that_is_held),
+      create_test(numbers_below_the_largest_number),
       create_test(numbers_each_name_by_itself),
       create_test(is_made_and_found_as_fast_among_thousands),
       create_test(refuses_a_given_name_that_is_taken),
