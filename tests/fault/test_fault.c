@@ -84,6 +84,12 @@ static size_t tail_of(const struct block *block)
   return block->bytes < COPIED_BYTES ? block->bytes : block->bytes - COPIED_BYTES;
 }
 
+static void check_block(const struct block *block, hipmm_stream_t stream)
+{
+  check_on_stream(block, 0, stream);
+  if (tail_of(block) < block->bytes) check_on_stream(block, tail_of(block), stream);
+}
+
 static void fill(const struct block *block, hipmm_stream_t stream)
 {
   size_t head = block->bytes < COPIED_BYTES ? block->bytes : COPIED_BYTES, tail = tail_of(block);
@@ -113,14 +119,19 @@ static void allocate(int index, size_t bytes, int stream)
   workload.blocks[index] = block;
 }
 
-/* Only on the stream that the block was used on: nothing else orders it. */
-static void deallocate(int index, int stream, bool knows_size)
+/* Only on the stream that the block was used on: nothing else orders it. A free that fails leaves the block as it is. */
+static void deallocate(int index, int stream_index, bool knows_size)
 {
   struct block *block = &workload.blocks[index];
+  hipmm_stream_t stream = workload.streams[stream_index];
+  size_t bytes = knows_size ? block->bytes : 0;
   if (!block->ptr) return;
-  check_on_stream(block, 0, workload.streams[stream]);
-  if (tail_of(block) < block->bytes) check_on_stream(block, tail_of(block), workload.streams[stream]);
-  SWEEP(hipmm_deallocate, workload.resource, block->ptr, knows_size ? block->bytes : 0, workload.streams[stream]);
+  check_block(block, stream);
+  sweep_mark("hipmm_deallocate");
+  if (sweep_has_failed("hipmm_deallocate", hipmm_deallocate(workload.resource, block->ptr, bytes, stream))) {
+    check_block(block, stream);
+    sweep_again("hipmm_deallocate", hipmm_deallocate(workload.resource, block->ptr, bytes, stream));
+  }
   block->ptr = NULL;
 }
 
