@@ -60,14 +60,14 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
   return fails_now() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
 }
 
-hipStream_t create_stream_without_thread(void)
+hipStream_t create_stream_without_thread(unsigned flags)
 {
   enum { MOST = 1000 };
   hipStream_t streams[MOST];
   int n = 0;
   do {
     assert_in_range(n, 0, MOST - 1);
-    streams[n] = create_stream();
+    assert_ok(hipStreamCreateWithFlags(&streams[n], flags));
   } while (((struct software_stream *)streams[n++])->queue->has_thread);
   for (int i = 0; i < n - 1; i++) assert_ok(hipStreamDestroy(streams[i]));
   return streams[n - 1];

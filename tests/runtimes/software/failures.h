@@ -60,6 +60,6 @@ extern void *wanted_address;            /* of the next mapping; NULL: any */
   }
 
 /* Streams that earlier tests used have their thread. */
-hipStream_t create_stream_without_thread(void);
+hipStream_t create_stream_without_thread(unsigned flags);
 
 #endif

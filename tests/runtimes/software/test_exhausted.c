@@ -3,6 +3,7 @@
  * whole, nothing of it runs, and the same call then succeeds. */
 #include "failures.h"
 
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -282,7 +283,7 @@ static void a_block_stays_that_cannot_be_freed(void **state)
   int n_failed = 0;
   char *memory = allocate_on(NULL, BYTES);
   assert_ok(hipMemset(memory, 3, BYTES));
-  hipStream_t stream = create_stream_without_thread();
+  hipStream_t stream = create_stream_without_thread(hipStreamNonBlocking);
   while (until_failure = n_failed + 1, hipFreeAsync(memory, stream)) {
     assert_int_equal(until_failure, 0);
     memset(result, 0, BYTES);
@@ -304,6 +305,36 @@ static void nap(void *unused)
   nanosleep(&time, NULL);
 }
 
+static void wait_until_open(void *gate)
+{
+  sem_wait(gate);
+}
+
+/* The free waits for work of the default stream, so that its own stream needs a thread. */
+static void a_block_stays_whose_free_needs_a_thread(void **state)
+{
+  (void)state;
+  sem_t gate;
+  uint64_t count = 0;
+  hipStream_t stream = create_stream_without_thread(hipStreamDefault);
+  char *memory = allocate_on(stream, 10000);
+  assert_ok(hipStreamSynchronize(stream));
+  assert_int_equal(sem_init(&gate, 0, 0), 0);
+  assert_ok(hipLaunchHostFunc(NULL, wait_until_open, &gate));
+  int n_failed = FAIL_EACH_STEP(({
+    assert_true(hipmm_software_live(0, &count, NULL));
+    assert_int_equal(count, 1);
+    hipFreeAsync(memory, stream);
+  }));
+  assert_true(hipmm_software_live(0, &count, NULL));
+  assert_int_equal(count, 0);
+  assert_int_equal(sem_post(&gate), 0);
+  assert_in_range(n_failed, 3, 10);
+  assert_ok(hipStreamSynchronize(stream));
+  assert_ok(hipStreamDestroy(stream));
+  sem_destroy(&gate);
+}
+
 /* The device is full, and the memory is that of a free which has not executed. If the wait for it cannot be submitted, the call
  * itself waits. */
 static void a_stream_waits_for_the_memory_it_gets(void **state)
@@ -315,7 +346,7 @@ static void a_stream_waits_for_the_memory_it_gets(void **state)
   restart(&config);
   hipStream_t first = create_stream();
   for (int step = 1; step <= STEPS; step++) {
-    hipStream_t stream = create_stream_without_thread();
+    hipStream_t stream = create_stream_without_thread(hipStreamNonBlocking);
     char *memory = allocate_on(first, BYTES), *again = NULL;
     assert_ok(hipLaunchHostFunc(first, nap, NULL));
     assert_ok(hipMemsetAsync(memory, 1, BYTES, first));
@@ -457,6 +488,7 @@ int main(void)
       BOTH(pageable_memory_is_copied_or_not),
       BOTH(a_failure_is_scheduled_or_not),
       BOTH(a_block_stays_that_cannot_be_freed),
+      {"a block stays whose free needs a thread", a_block_stays_whose_free_needs_a_thread, start_threads, finish, NULL},
       BOTH(a_stream_waits_for_the_memory_it_gets),
       {"work that cannot be done is a fault", work_that_cannot_be_done_is_a_fault, start_stepped, finish_untidy, NULL},
       BOTH(a_process_without_another_file_gets_errors),

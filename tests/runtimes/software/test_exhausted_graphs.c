@@ -61,7 +61,7 @@ static void memory_of_a_graph_is_freed_or_not(void **state)
   int runs = 0;
   hipGraphExec_t instance = new_instance(false, result, &runs, &memory);
   for (int i = 0; i < 3; i++) {
-    hipStream_t stream = create_stream_without_thread();
+    hipStream_t stream = create_stream_without_thread(hipStreamNonBlocking);
     assert_ok(hipGraphLaunch(instance, NULL));
     assert_ok(hipStreamSynchronize(NULL));
     assert_int_equal(FAIL_EACH_STEP(hipFreeAsync(memory, stream)),
