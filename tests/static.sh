@@ -25,13 +25,15 @@ set -- -D_GNU_SOURCE -D__HIP_PLATFORM_AMD__ '-DHIPMM_PLUGIN_DIR=""' '-DHIPMM_SYS
   "-I$PWD/include" "-I$work"
 
 printf '%s\n' -std=gnu11 "$@" "-I$cuda" -isystem "$python" >"$work/compile_flags.txt"
-xargs -P "$jobs" -n 8 clang-tidy-14 --quiet -p "$work" <"$work/sources" >"$work/tidy" 2>/dev/null || true
+tidy=0
+xargs -P "$jobs" -n 8 clang-tidy-14 --quiet -p "$work" <"$work/sources" >"$work/tidy" 2>"$work/errors" || tidy=$?
 grep -A 3 -E '(error|warning): ' "$work/tidy" >"$work/found" || true
+[ $tidy = 0 ] || [ -s "$work/found" ] || { cat "$work/errors"; echo "clang-tidy-14 ended with $tidy"; } >>"$work/found"
 
 # What cppcheck 2.10 does not follow: output parameters that are set on success alone, and lists of macros.
 cppcheck --quiet -j "$jobs" --std=c11 --enable=warning,performance,portability --inline-suppr --suppress=uninitvar \
   --suppress=uninitStructMember --suppress=preprocessorErrorDirective '-Djson_object_foreach(object,key,value)=for(;;)' "$@" core plugins preload python/src \
-  >>"$work/found" 2>&1 || true
+  >>"$work/found" 2>&1 || echo "cppcheck ended with $?" >>"$work/found"
 
 # The defects that tests/mutation/defects.py puts back still apply.
 for defect in tests/mutation/defects/*.patch; do
@@ -39,4 +41,7 @@ for defect in tests/mutation/defects/*.patch; do
 done
 
 [ ! -s "$work/found" ] || { cat "$work/found"; exit 1; }
+for folder in plugins/runtimes/nvidia python/src; do
+  grep -q "^$folder/" "$work/sources" || echo "$folder was left out: it needs headers that are not here"
+done
 echo "static analysis of $(wc -l <"$work/sources") files: nothing found"

@@ -103,6 +103,12 @@ says 'HIPMM_CONFIG: nothing.json: cannot be read'
 run 1 check nothing.json
 prints '^nothing.json: cannot be read: No such file or directory$'
 
+# A check creates nothing and needs no runtime: this type fails when it is created.
+echo '{ "stack": [{ "type": "fails", "how": "with_words" }, "device"] }' >fails.json
+HIPMM_PLUGIN_PATH=$top_builddir/tests/bad/.libs:$HIPMM_PLUGIN_PATH HIPMM_RUNTIME=/nowhere/runtime.so run 0 check fails.json
+prints '^fails.json: ok'
+HIPMM_PLUGIN_PATH=$top_builddir/tests/bad/.libs:$HIPMM_PLUGIN_PATH HIPMM_RUNTIME=software run 1 bench --config fails.json --seconds 0.1 --workload pair
+
 # A file name is text, not a message.
 cp hipmm.json "$work/$(printf 'a\tb.json')"
 run 0 check "$(printf 'a\tb.json')"

@@ -137,6 +137,11 @@ class Builder:
             results = list(pool.map(self.make_program, jobs))
         missing = [os.path.relpath(job[1], self.tree) for job, built in zip(jobs, results) if not built]
         print(f"{len(jobs) - len(missing)} of {len(jobs)} files of tests were built; not: {', '.join(missing) or 'none'}")
+        with open(os.path.join(HERE, "known.txt"), encoding="utf-8") as file:
+            known = {line.split("\t")[1] for line in file if line.startswith("unbuilt\t")}
+        for name in sorted(set(missing) - known):
+            print(f"FAIL: {name} does not build; see {self.build}/log")
+        return not set(missing) - known
 
 
 def main():
@@ -144,8 +149,8 @@ def main():
     shutil.rmtree(builder.path("log", "")[:-1], ignore_errors=True)
     builder.convert_tree()
     builder.make_libraries()
-    builder.make_programs()
+    return not builder.make_programs()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
