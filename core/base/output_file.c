@@ -235,10 +235,18 @@ static int output_file_spare_standard(int file)
   return moved;
 }
 
+/* -1 with errno; EBADFD: the program has no such stream. */
+static int output_file_duplicate(int standard)
+{
+  int file = fcntl(standard, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (file < 0 && errno == EBADF) errno = EBADFD;
+  return file;
+}
+
 int output_file_open(const char *name, enum output_file_mode mode)
 {
   int standard = output_file_standard(name);
-  if (standard >= 0) return fcntl(standard, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (standard >= 0) return output_file_duplicate(standard);
   const char *base;
   int folder, file = -1, code;
   int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
@@ -277,9 +285,14 @@ const char *output_file_reason(int code)
 {
   switch (code) {
   case EBADF: return "the program has closed its descriptor, which was not the program's";
+  case EBADFD: return "the program runs without this standard stream";
   case ENXIO: return "it is a pipe that nobody reads, or a socket";
-  case EPERM: return "it is of another user, in a folder that every user can write, or it must not be changed";
-  case ELOOP: return "it is a symbolic link in a folder that every user can write, or one of too many links";
+  case EPERM:
+    return "it, or a folder on the way, is of another user, in a folder that every user can write, or it must not be "
+           "changed";
+  case ELOOP:
+    return "it, or a folder on the way, is a symbolic link in a folder that every user can write, or one of too many "
+           "links";
   default: return strerror(code);
   }
 }

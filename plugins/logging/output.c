@@ -53,7 +53,7 @@ static void output_rotate(struct output *output)
   if (!code) return;
   output->rotate_bytes = 0;
   output->services->log(output->services, HIPMM_LOG_WARNING, "%.500s is not rotated any more: %s", output->name,
-                        strerror(code));
+                        output_file_reason(code));
 }
 
 /* ---- Rows ---- */

@@ -84,7 +84,7 @@ static void record_file_rotate(struct record_file *file)
     log_file_close(&opened);
     file->rotate_bytes = 0;
     file->services->log(file->services, HIPMM_LOG_WARNING, "%.500s is not rotated any more: %s", file->name,
-                        strerror(code));
+                        output_file_reason(code));
     return;
   }
   struct record_file old = {.head = head, .uses_counter = file->uses_counter};

@@ -306,7 +306,8 @@ static void follows_links_in_folders_of_its_own_alone(void **state)
   assert_int_equal(symlink(target, file), 0);
   assert_int_equal(chmod(folder, 01777), 0);
   struct outcome outcome = run_forked(speaks_within_seconds, variable);
-  assert_non_null(strstr(outcome.error, "/log: it is a symbolic link in a folder that every user can write"));
+  assert_non_null(
+      strstr(outcome.error, "/log: it, or a folder on the way, is a symbolic link in a folder that every user can"));
   assert_non_null(strstr(outcome.error, "; logging to standard error\n" ONE));
   char *text = read_file(target, NULL);
   assert_string_equal(text, "");
@@ -333,7 +334,8 @@ static void follows_no_link_to_a_folder(void **state)
   assert_int_equal(symlink(own, link), 0);
   assert_int_equal(chmod(shared, 01777), 0);
   struct outcome outcome = run_forked(speaks_within_seconds, variable);
-  assert_non_null(strstr(outcome.error, "/log: it is a symbolic link in a folder that every user can write"));
+  assert_non_null(
+      strstr(outcome.error, "/log: it, or a folder on the way, is a symbolic link in a folder that every user can"));
   assert_int_equal(access(file, F_OK), -1);
   assert_int_equal(chmod(shared, 0700), 0);
   assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
@@ -347,16 +349,18 @@ static void follows_no_link_to_a_folder(void **state)
 }
 
 /* Only root can make such a file. */
+enum { NOBODY = 65534 };
+
 static void writes_no_file_of_another_user(void **state)
 {
-  enum { NOBODY = 65534 };
   char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
   (void)state;
   write_file(file, "", 0);
   if (!chown(file, NOBODY, NOBODY)) {
     assert_int_equal(chmod(folder, 01777), 0);
     struct outcome outcome = run_forked(speaks_within_seconds, variable);
-    assert_non_null(strstr(outcome.error, "/log: it is of another user, in a folder that every user can write"));
+    assert_non_null(
+        strstr(outcome.error, "/log: it, or a folder on the way, is of another user, in a folder that every user can"));
     char *text = read_file(file, NULL);
     assert_string_equal(text, "");
     free(text);
@@ -366,6 +370,21 @@ static void writes_no_file_of_another_user(void **state)
   free(file);
   free(variable);
   remove_folder(folder);
+}
+
+static int speaks_without_standard_output(const void *variable)
+{
+  close(STDOUT_FILENO);
+  return speaks_within_seconds(variable);
+}
+
+static void tells_of_a_standard_stream_that_is_not_there(void **state)
+{
+  (void)state;
+  assert_string_equal(
+      run_forked(speaks_without_standard_output, "error:/dev/stdout").error,
+      "hipmm: warning: HIPMM_LOG: /dev/stdout: the program runs without this standard stream; logging to "
+      "standard error\n" ONE);
 }
 
 /* As daemons do. The file of its own gets the number of the log's. 0, or what is wrong. */
@@ -508,7 +527,7 @@ static void is_set_up_in_code(void **state)
 
 int main(void)
 {
-  struct CMUnitTest tests[32] = {
+  struct CMUnitTest tests[40] = {
       cmocka_unit_test(appends_to_a_file),
       cmocka_unit_test(expands_the_name_of_the_file),
       cmocka_unit_test(does_not_wait_for_a_reader),
@@ -519,6 +538,7 @@ int main(void)
       cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
       cmocka_unit_test(follows_no_link_to_a_folder),
       cmocka_unit_test(writes_no_file_of_another_user),
+      cmocka_unit_test(tells_of_a_standard_stream_that_is_not_there),
       cmocka_unit_test(writes_into_no_file_of_the_program),
       cmocka_unit_test(leaves_the_standard_streams_closed),
       cmocka_unit_test(shows_control_characters_as_marks),
