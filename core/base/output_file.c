@@ -78,17 +78,30 @@ static bool output_file_is_shared(int folder)
   return fstat(folder, &status) || status.st_mode & S_IWOTH;
 }
 
-/* Opens the folder `name` in `folder`, which is closed. -1 with errno. */
+/* Whether what is in the shared folder is of this user or of the folder's owner, whom this user trusts. */
+static bool output_file_is_trusted(int folder, int inner)
+{
+  struct stat about_folder, about_inner;
+  return !fstat(folder, &about_folder) && !fstat(inner, &about_inner) &&
+         (about_inner.st_uid == geteuid() || about_inner.st_uid == about_folder.st_uid);
+}
+
+/* Opens the folder `name` in `folder`, which is closed. In a shared folder the one in it must be trusted: its owner puts
+ * there what it likes. Nobody can put a folder in the place of "..". -1 with errno. */
 static int output_file_enter(int folder, const char *name)
 {
   struct stat status;
-  bool is_shared = output_file_is_shared(folder);
+  bool is_shared = strcmp(name, "..") != 0 && output_file_is_shared(folder);
   int inner = openat(folder, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (is_shared ? O_NOFOLLOW : 0));
   int code = inner < 0 ? errno : 0;
   if (code == ENOTDIR && !fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISLNK(status.st_mode)) code = ELOOP;
+  if (!code && is_shared && !output_file_is_trusted(folder, inner)) {
+    code = EPERM;
+    close(inner);
+  }
   close(folder);
   errno = code;
-  return inner;
+  return code ? -1 : inner;
 }
 
 /* Opens the folder that has the file, folder by folder: another user may have put a link at any of them. Writes the file's
@@ -201,16 +214,12 @@ static bool output_file_begin(int file, enum output_file_mode mode)
 }
 
 /* In a folder that every user can write, a file of another user is an error: that user would read what is written, or would
- * have it wait, with a pipe. The owner of the folder is trusted. */
+ * have it wait, with a pipe. */
 static int output_file_open_in(int folder, const char *name, int flags, enum output_file_mode mode)
 {
-  struct stat about_folder, about_file;
   bool is_shared = output_file_is_shared(folder);
   int file = openat(folder, name, flags | (is_shared ? O_NOFOLLOW : 0), mode == OUTPUT_FILE_RESULT ? 0666 : 0600);
-  if (file < 0 || !is_shared) return file;
-  bool is_trusted = !fstat(folder, &about_folder) && !fstat(file, &about_file) &&
-                    (about_file.st_uid == geteuid() || about_file.st_uid == about_folder.st_uid);
-  if (is_trusted) return file;
+  if (file < 0 || !is_shared || output_file_is_trusted(folder, file)) return file;
   close(file);
   errno = EPERM;
   return -1;

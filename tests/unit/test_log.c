@@ -372,6 +372,63 @@ static void writes_no_file_of_another_user(void **state)
   remove_folder(folder);
 }
 
+/* Its owner puts there what it likes, such as a link to a file of this user. */
+static void enters_no_folder_of_another_user(void **state)
+{
+  char *folder = new_folder(), *target = path_in(folder, "target"), *shared = path_in(folder, "shared");
+  char *there = path_in(shared, "there"), *variable = variable_for("error", there), *file = path_in(there, "log");
+  (void)state;
+  write_file(target, "", 0);
+  assert_int_equal(mkdir(shared, 0700), 0);
+  assert_int_equal(mkdir(there, 0755), 0);
+  assert_int_equal(symlink(target, file), 0);
+  assert_int_equal(chmod(shared, 01777), 0);
+  if (!chown(there, NOBODY, NOBODY)) {
+    struct outcome outcome = run_forked(speaks_within_seconds, variable);
+    assert_non_null(strstr(outcome.error, "/log: it, or a folder on the way, is of another user, in a folder that "
+                                          "every user can write, or it must not be changed; logging"));
+    char *text = read_file(target, NULL);
+    assert_string_equal(text, "");
+    free(text);
+    assert_int_equal(chown(shared, NOBODY, NOBODY), 0);
+    assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+    assert_int_equal(chown(shared, 0, 0), 0);
+    assert_int_equal(chmod(shared, 0755), 0);
+    assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+    text = read_file(target, NULL);
+    assert_true(is_stamped(text, ONE));
+    assert_true(is_stamped(strchr(text, '\n') + 1, ONE));
+    free(text);
+  }
+  free(file);
+  free(variable);
+  free(there);
+  free(shared);
+  free(target);
+  remove_folder(folder);
+}
+
+/* Whoever has the folder above: nobody can put another in its place. */
+static void leaves_a_shared_folder_upwards(void **state)
+{
+  char *folder = new_folder(), *above = path_in(folder, "above"), *shared = path_in(above, "shared");
+  char *up = path_in(shared, ".."), *variable = variable_for("error", up), *file = path_in(above, "log");
+  (void)state;
+  assert_int_equal(mkdir(above, 0755), 0);
+  assert_int_equal(mkdir(shared, 0700), 0);
+  assert_int_equal(chmod(shared, 01777), 0);
+  if (!chown(above, NOBODY, NOBODY)) {
+    assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+    assert_int_equal(access(file, F_OK), 0);
+  }
+  free(file);
+  free(variable);
+  free(up);
+  free(shared);
+  free(above);
+  remove_folder(folder);
+}
+
 static int speaks_without_standard_output(const void *variable)
 {
   close(STDOUT_FILENO);
@@ -538,6 +595,8 @@ int main(void)
       cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
       cmocka_unit_test(follows_no_link_to_a_folder),
       cmocka_unit_test(writes_no_file_of_another_user),
+      cmocka_unit_test(enters_no_folder_of_another_user),
+      cmocka_unit_test(leaves_a_shared_folder_upwards),
       cmocka_unit_test(tells_of_a_standard_stream_that_is_not_there),
       cmocka_unit_test(writes_into_no_file_of_the_program),
       cmocka_unit_test(leaves_the_standard_streams_closed),
