@@ -214,14 +214,21 @@ static bool output_file_begin(int file, enum output_file_mode mode)
 }
 
 /* In a folder that every user can write, a file of another user is an error: that user would read what is written, or would
- * have it wait, with a pipe. */
+ * have it wait, with a pipe. So is a second name of a file, which another user may have made. */
 static int output_file_open_in(int folder, const char *name, int flags, enum output_file_mode mode)
 {
+  struct stat status;
   bool is_shared = output_file_is_shared(folder);
-  int file = openat(folder, name, flags | (is_shared ? O_NOFOLLOW : 0), mode == OUTPUT_FILE_RESULT ? 0666 : 0600);
-  if (file < 0 || !is_shared || output_file_is_trusted(folder, file)) return file;
+  int file = openat(folder, name, flags | (is_shared ? O_NOFOLLOW : 0), mode == OUTPUT_FILE_RESULT ? 0666 : 0600),
+      code = 0;
+  if (file < 0 || !is_shared) return file;
+  if (!output_file_is_trusted(folder, file))
+    code = EPERM;
+  else if (fstat(file, &status) || (S_ISREG(status.st_mode) && status.st_nlink > 1))
+    code = EMLINK;
+  if (!code) return file;
   close(file);
-  errno = EPERM;
+  errno = code;
   return -1;
 }
 
@@ -295,6 +302,7 @@ const char *output_file_reason(int code)
   switch (code) {
   case EBADF: return "the program has closed its descriptor, which was not the program's";
   case EBADFD: return "the program runs without this standard stream";
+  case EMLINK: return "it has another name (a hard link), and is in a folder that every user can write";
   case ENXIO: return "it is a pipe that nobody reads, or a socket";
   case EPERM:
     return "it, or a folder on the way, is of another user, in a folder that every user can write, or it must not be "

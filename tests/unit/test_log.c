@@ -429,6 +429,39 @@ static void leaves_a_shared_folder_upwards(void **state)
   remove_folder(folder);
 }
 
+/* Another user may have made the name, where fs.protected_hardlinks is 0. */
+static void writes_no_file_that_has_another_name(void **state)
+{
+  char *folder = new_folder(), *shared = path_in(folder, "shared"), *target = path_in(folder, "target");
+  char *variable = variable_for("error", shared), *file = path_in(shared, "log");
+  (void)state;
+  write_file(target, "", 0);
+  assert_int_equal(mkdir(shared, 0700), 0);
+  assert_int_equal(link(target, file), 0);
+  assert_int_equal(chmod(shared, 01777), 0);
+  struct outcome outcome = run_forked(speaks_within_seconds, variable);
+  assert_non_null(strstr(outcome.error,
+                         "/log: it has another name (a hard link), and is in a folder that every user can "
+                         "write; logging to standard error\n" ONE));
+  char *text = read_file(target, NULL);
+  assert_string_equal(text, "");
+  free(text);
+  assert_int_equal(chmod(shared, 0700), 0);
+  assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+  assert_int_equal(chmod(shared, 01777), 0);
+  assert_int_equal(unlink(target), 0);
+  assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+  text = read_file(file, NULL);
+  assert_true(is_stamped(text, ONE));
+  assert_true(is_stamped(strchr(text, '\n') + 1, ONE));
+  free(text);
+  free(file);
+  free(variable);
+  free(target);
+  free(shared);
+  remove_folder(folder);
+}
+
 static int speaks_without_standard_output(const void *variable)
 {
   close(STDOUT_FILENO);
@@ -597,6 +630,7 @@ int main(void)
       cmocka_unit_test(writes_no_file_of_another_user),
       cmocka_unit_test(enters_no_folder_of_another_user),
       cmocka_unit_test(leaves_a_shared_folder_upwards),
+      cmocka_unit_test(writes_no_file_that_has_another_name),
       cmocka_unit_test(tells_of_a_standard_stream_that_is_not_there),
       cmocka_unit_test(writes_into_no_file_of_the_program),
       cmocka_unit_test(leaves_the_standard_streams_closed),
