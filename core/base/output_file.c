@@ -214,14 +214,17 @@ static bool output_file_begin(int file, enum output_file_mode mode)
 }
 
 /* In a folder that every user can write, a file of another user is an error: that user would read what is written, or would
- * have it wait, with a pipe. So is a second name of a file, which another user may have made. */
+ * have it wait, with a pipe. So is a second name of a file, which another user may have made. The file that is made here is
+ * this user's, whatever owner a server that takes root for nobody gives it. */
 static int output_file_open_in(int folder, const char *name, int flags, enum output_file_mode mode)
 {
   struct stat status;
+  mode_t rights = mode == OUTPUT_FILE_RESULT ? 0666 : 0600;
   bool is_shared = output_file_is_shared(folder);
-  int file = openat(folder, name, flags | (is_shared ? O_NOFOLLOW : 0), mode == OUTPUT_FILE_RESULT ? 0666 : 0600),
-      code = 0;
-  if (file < 0 || !is_shared) return file;
+  int file = openat(folder, name, flags | (is_shared ? O_EXCL : 0), rights), code = 0;
+  if (file >= 0 || !is_shared) return file;
+  file = openat(folder, name, flags | O_NOFOLLOW, rights);
+  if (file < 0) return file;
   if (!output_file_is_trusted(folder, file))
     code = EPERM;
   else if (fstat(file, &status) || (S_ISREG(status.st_mode) && status.st_nlink > 1))

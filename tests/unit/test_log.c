@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -462,6 +463,29 @@ static void writes_no_file_that_has_another_name(void **state)
   remove_folder(folder);
 }
 
+/* A server of files that takes root for nobody gives nobody what root makes. */
+static int speaks_as_nobody_to_files(const void *folder)
+{
+  if (chdir(folder)) return 0;
+  setfsuid(NOBODY);
+  return speaks_within_seconds("error:log");
+}
+
+static void trusts_the_file_that_it_makes(void **state)
+{
+  char *folder = new_folder(), *file = path_in(folder, "log");
+  struct stat status;
+  (void)state;
+  assert_int_equal(chmod(folder, 01777), 0);
+  struct outcome outcome = run_forked(speaks_as_nobody_to_files, folder);
+  assert_string_equal(outcome.error, "");
+  assert_int_equal(outcome.status, 1);
+  assert_int_equal(stat(file, &status), 0);
+  if (!geteuid()) assert_int_equal(status.st_uid, NOBODY);
+  free(file);
+  remove_folder(folder);
+}
+
 static int speaks_without_standard_output(const void *variable)
 {
   close(STDOUT_FILENO);
@@ -631,6 +655,7 @@ int main(void)
       cmocka_unit_test(enters_no_folder_of_another_user),
       cmocka_unit_test(leaves_a_shared_folder_upwards),
       cmocka_unit_test(writes_no_file_that_has_another_name),
+      cmocka_unit_test(trusts_the_file_that_it_makes),
       cmocka_unit_test(tells_of_a_standard_stream_that_is_not_there),
       cmocka_unit_test(writes_into_no_file_of_the_program),
       cmocka_unit_test(leaves_the_standard_streams_closed),
