@@ -603,7 +603,7 @@ static void dumps_over_no_link_in_a_shared_folder(void **state)
   char *text = read_file(target, NULL);
   assert_string_equal(text, "kept");
   assert_contains(logged(),
-                  "dump.log cannot be written: it, or a folder on the way, is a symbolic link in a folder that");
+                  "dump.log cannot be written: it, or a folder on the way, is a symbolic link in a folder where");
   free(text);
   free(target);
   free(file);

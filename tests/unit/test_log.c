@@ -308,7 +308,7 @@ static void follows_links_in_folders_of_its_own_alone(void **state)
   assert_int_equal(chmod(folder, 01777), 0);
   struct outcome outcome = run_forked(speaks_within_seconds, variable);
   assert_non_null(
-      strstr(outcome.error, "/log: it, or a folder on the way, is a symbolic link in a folder that every user can"));
+      strstr(outcome.error, "/log: it, or a folder on the way, is a symbolic link in a folder where other users"));
   assert_non_null(strstr(outcome.error, "; logging to standard error\n" ONE));
   char *text = read_file(target, NULL);
   assert_string_equal(text, "");
@@ -336,7 +336,7 @@ static void follows_no_link_to_a_folder(void **state)
   assert_int_equal(chmod(shared, 01777), 0);
   struct outcome outcome = run_forked(speaks_within_seconds, variable);
   assert_non_null(
-      strstr(outcome.error, "/log: it, or a folder on the way, is a symbolic link in a folder that every user can"));
+      strstr(outcome.error, "/log: it, or a folder on the way, is a symbolic link in a folder where other users"));
   assert_int_equal(access(file, F_OK), -1);
   assert_int_equal(chmod(shared, 0700), 0);
   assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
@@ -361,7 +361,7 @@ static void writes_no_file_of_another_user(void **state)
     assert_int_equal(chmod(folder, 01777), 0);
     struct outcome outcome = run_forked(speaks_within_seconds, variable);
     assert_non_null(
-        strstr(outcome.error, "/log: it, or a folder on the way, is of another user, in a folder that every user can"));
+        strstr(outcome.error, "/log: it is of another user, in a folder where other users can put files, or"));
     char *text = read_file(file, NULL);
     assert_string_equal(text, "");
     free(text);
@@ -373,11 +373,12 @@ static void writes_no_file_of_another_user(void **state)
   remove_folder(folder);
 }
 
-/* Its owner puts there what it likes, such as a link to a file of this user. */
-static void enters_no_folder_of_another_user(void **state)
+/* Its owner puts there what it likes, such as a link to a file of this user. A new file is this user's all the same. */
+static void trusts_nothing_in_a_folder_of_another_user(void **state)
 {
   char *folder = new_folder(), *target = path_in(folder, "target"), *shared = path_in(folder, "shared");
   char *there = path_in(shared, "there"), *variable = variable_for("error", there), *file = path_in(there, "log");
+  char *link = path_in(there, "link");
   (void)state;
   write_file(target, "", 0);
   assert_int_equal(mkdir(shared, 0700), 0);
@@ -386,11 +387,18 @@ static void enters_no_folder_of_another_user(void **state)
   assert_int_equal(chmod(shared, 01777), 0);
   if (!chown(there, NOBODY, NOBODY)) {
     struct outcome outcome = run_forked(speaks_within_seconds, variable);
-    assert_non_null(strstr(outcome.error, "/log: it, or a folder on the way, is of another user, in a folder that "
-                                          "every user can write, or it must not be changed; logging"));
+    assert_non_null(strstr(outcome.error,
+                           "/log: it, or a folder on the way, is a symbolic link in a folder where other "
+                           "users can put files, or one of too many links; logging"));
     char *text = read_file(target, NULL);
     assert_string_equal(text, "");
     free(text);
+    assert_int_equal(rename(file, link), 0);
+    for (int i = 0; i < 2; i++) assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+    assert_int_equal(chown(file, NOBODY, NOBODY), 0);
+    outcome = run_forked(speaks_within_seconds, variable);
+    assert_non_null(strstr(outcome.error, "/log: it is of another user, in a folder where other users can put files"));
+    assert_int_equal(rename(link, file), 0);
     assert_int_equal(chown(shared, NOBODY, NOBODY), 0);
     assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
     assert_int_equal(chown(shared, 0, 0), 0);
@@ -401,6 +409,7 @@ static void enters_no_folder_of_another_user(void **state)
     assert_true(is_stamped(strchr(text, '\n') + 1, ONE));
     free(text);
   }
+  free(link);
   free(file);
   free(variable);
   free(there);
@@ -442,8 +451,8 @@ static void writes_no_file_that_has_another_name(void **state)
   assert_int_equal(chmod(shared, 01777), 0);
   struct outcome outcome = run_forked(speaks_within_seconds, variable);
   assert_non_null(strstr(outcome.error,
-                         "/log: it has another name (a hard link), and is in a folder that every user can "
-                         "write; logging to standard error\n" ONE));
+                         "/log: it has another name (a hard link), and is in a folder where other users can "
+                         "put files; logging to standard error\n" ONE));
   char *text = read_file(target, NULL);
   assert_string_equal(text, "");
   free(text);
@@ -652,7 +661,7 @@ int main(void)
       cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
       cmocka_unit_test(follows_no_link_to_a_folder),
       cmocka_unit_test(writes_no_file_of_another_user),
-      cmocka_unit_test(enters_no_folder_of_another_user),
+      cmocka_unit_test(trusts_nothing_in_a_folder_of_another_user),
       cmocka_unit_test(leaves_a_shared_folder_upwards),
       cmocka_unit_test(writes_no_file_that_has_another_name),
       cmocka_unit_test(trusts_the_file_that_it_makes),
