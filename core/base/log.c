@@ -22,30 +22,46 @@ enum { N_LEVELS = sizeof level_names / sizeof level_names[0], LEVEL_OFF = HIPMM_
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_int highest_level = HIPMM_LOG_WARNING;
-static atomic_int output = STDERR_FILENO; /* or `file` */
-static atomic_bool is_requested;          /* by HIPMM_LOG, or by the program */
-static int file = -1;                     /* the descriptor of every file, one after the other; never closed */
+static atomic_bool is_requested; /* by HIPMM_LOG, or by the program */
+static int file = -1;            /* the descriptor of every file, one after the other; never closed */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `file` */
 
-/* Of the file behind `file`; number 0: it is being replaced. */
+/* Where lines go: the descriptor, STDERR_FILENO or `file`; above it a count of changes, odd while a thread replaces the
+ * file. */
+static _Atomic uint64_t output = STDERR_FILENO;
+static const uint64_t one_change = UINT64_C(1) << 32; /* of the count */
+
+/* Of the file behind `file`. */
 static _Atomic dev_t file_device;
 static _Atomic ino_t file_number;
 
-/* Whether the program has closed the file's descriptor, and perhaps has a file of its own there. */
+/* Whether the program has closed the file's descriptor, and perhaps has a file of its own there. Right only where no thread
+ * replaces the file meanwhile. */
 static bool log_has_lost(int descriptor)
 {
   const struct output_file_identity identity = {atomic_load(&file_device), atomic_load(&file_number)};
-  return identity.number && !output_file_is(descriptor, &identity) && atomic_load(&file_number) == identity.number;
+  return !output_file_is(descriptor, &identity);
 }
 
-/* Where lines go now. */
+static int log_descriptor_of(uint64_t now)
+{
+  return (int)(now % one_change);
+}
+
+/* Lines go to standard error. False if `output` is not *now any more, which it is written into. */
+static bool log_leave_file(uint64_t *now)
+{
+  uint64_t changes = (*now / one_change + 2) * one_change;
+  return atomic_compare_exchange_strong(&output, now, changes + STDERR_FILENO);
+}
+
+/* Where lines go now. A file that is lost is left, unless `output` has changed since. */
 static int log_descriptor(void)
 {
-  int descriptor = output;
-  if (descriptor != STDERR_FILENO && log_has_lost(descriptor) &&
-      atomic_compare_exchange_strong(&output, &descriptor, STDERR_FILENO))
-    descriptor = STDERR_FILENO;
-  return descriptor;
+  uint64_t now = output;
+  while (log_descriptor_of(now) != STDERR_FILENO && now / one_change % 2 == 0 && log_has_lost(log_descriptor_of(now)))
+    if (log_leave_file(&now)) return STDERR_FILENO;
+  return log_descriptor_of(now);
 }
 
 /* There is no place left to report a failure. */
@@ -70,36 +86,52 @@ static void log_complain(const char *format, const char *what, const char *why)
   log_write_line(log_descriptor(), line, length + 1);
 }
 
-/* Sends lines to the end of a file, whose descriptor takes the place of the file before: another thread may be writing
- * there. False with errno. */
-static bool log_open_file(const char *path)
+/* Sends lines to an opened file, whose descriptor takes the place of the file before: another thread may be writing there.
+ * Under the lock. An errno; 0: done. */
+static int log_take_file(int opened, const struct output_file_identity *identity)
 {
-  struct output_file_identity identity;
-  int cancel = cancel_forbid();
-  int opened = output_file_open(path, OUTPUT_FILE_APPEND), code = opened < 0 ? errno : 0;
-  if (code) {
-    cancel_allow(cancel);
-    errno = code;
-    return false;
-  }
-  pthread_mutex_lock(&lock);
+  int code = 0;
+  (void)log_descriptor(); /* leaves a file that is lost */
+  uint64_t now = atomic_fetch_add(&output, one_change) + one_change;
   if (file < 0 || log_has_lost(file)) {
     file = opened;
   } else {
-    atomic_store(&file_number, 0);
     do code = dup3(opened, file, O_CLOEXEC) < 0 ? errno : 0;
     while (code == EINTR);
     close(opened);
   }
-  if (output_file_identify(file, &identity)) {
-    atomic_store(&file_device, identity.device);
-    atomic_store(&file_number, identity.number);
+  if (!code) {
+    atomic_store(&file_device, identity->device);
+    atomic_store(&file_number, identity->number);
+    now = now / one_change * one_change + (unsigned)file;
   }
-  if (!code) output = file;
-  pthread_mutex_unlock(&lock);
+  atomic_store(&output, now + one_change);
+  return code;
+}
+
+/* Sends lines to the end of a file. False with errno. */
+static bool log_open_file(const char *path)
+{
+  struct output_file_identity identity;
+  int cancel = cancel_forbid();
+  int opened = output_file_open(path, OUTPUT_FILE_APPEND);
+  int code = opened < 0 || !output_file_identify(opened, &identity) ? errno : 0;
+  if (!code) {
+    pthread_mutex_lock(&lock);
+    code = log_take_file(opened, &identity);
+    pthread_mutex_unlock(&lock);
+  } else if (opened >= 0) {
+    close(opened);
+  }
   cancel_allow(cancel);
   errno = code;
   return !code;
+}
+
+static void log_use_standard_error(void)
+{
+  uint64_t now = output;
+  while (!log_leave_file(&now)) continue;
 }
 
 static void log_open(void)
@@ -144,7 +176,7 @@ enum hipmm_status hipmm_log_set_file(const char *path)
   if (path && !*path) return error_set(HIPMM_E_ARGUMENT, "path is empty; NULL stands for standard error");
   if (path && !output_file_expand(path, -1, name)) return error_set(HIPMM_E_ARGUMENT, "path: %s", name);
   if (path && !log_open_file(name)) return error_set(HIPMM_E_IO, "%s: %s", name, output_file_reason(errno));
-  if (!path) output = STDERR_FILENO;
+  if (!path) log_use_standard_error();
   is_requested = true; /* which lifts what a sink suppressed */
   log_tell_change();
   return HIPMM_OK;

@@ -71,45 +71,70 @@ bool output_file_has_letter(const char *pattern, const char *letters)
 
 /* ---- Files ---- */
 
-/* Whether every user can put files into the folder. */
-static bool output_file_is_shared(int folder)
+/* A folder on the way to a file. */
+struct folder {
+  int file;       /* -1: it could not be opened */
+  bool is_shared; /* other users can put files there */
+  uid_t owner;    /* whom this user trusts there */
+};
+
+static bool folder_trusts(const struct folder *folder, const struct stat *status)
 {
-  struct stat status;
-  return fstat(folder, &status) || status.st_mode & S_IWOTH;
+  return status->st_uid == geteuid() || status->st_uid == 0 || status->st_uid == folder->owner;
 }
 
-/* Opens the folder `name` in `folder`, which is closed. -1 with errno. */
-static int output_file_enter(int folder, const char *name)
+/* `file` was opened, or is -1 with errno. The folder of a user who is not trusted is a shared one: its owner puts there what
+ * it likes. */
+static void folder_take(struct folder *folder, int file)
 {
   struct stat status;
-  bool is_shared = output_file_is_shared(folder);
-  int inner = openat(folder, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (is_shared ? O_NOFOLLOW : 0));
-  int code = inner < 0 ? errno : 0;
-  if (code == ENOTDIR && !fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISLNK(status.st_mode)) code = ELOOP;
-  close(folder);
+  int code = file < 0 ? errno : 0;
+  if (!code && fstat(file, &status)) {
+    code = errno;
+    close(file);
+  }
+  folder->file = code ? -1 : file;
   errno = code;
-  return inner;
+  if (code) return;
+  bool is_foreign = folder->is_shared && !folder_trusts(folder, &status);
+  folder->is_shared = is_foreign || (status.st_mode & S_IWOTH) != 0;
+  if (!is_foreign) folder->owner = status.st_uid;
 }
 
-/* Opens the folder that has the file, folder by folder: another user may have put a link at any of them. Writes the file's
- * name in it. -1 with errno. */
-static int output_file_open_folder(const char *name, const char **base_out)
+/* Goes on to the folder `name` in this one. */
+static void folder_enter(struct folder *folder, const char *name)
+{
+  struct stat status;
+  int outer = folder->file;
+  int inner = openat(outer, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (folder->is_shared ? O_NOFOLLOW : 0));
+  if (inner < 0 && errno == ENOTDIR)
+    errno = !fstatat(outer, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISLNK(status.st_mode) ? ELOOP : ENOTDIR;
+  folder_take(folder, inner);
+  int code = errno;
+  close(outer);
+  errno = code;
+}
+
+/* Opens the folder that has the file, folder by folder: another user may have put a link at any of them. Returns the file's
+ * name in it. */
+static const char *folder_open(struct folder *folder, const char *name)
 {
   char part[NAME_MAX + 1];
   const char *start = name;
-  int folder = open(*name == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  for (size_t length; folder >= 0 && name[length = strcspn(name, "/")]; name += length + 1) {
+  *folder = (struct folder){.file = -1};
+  folder_take(folder, open(*name == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (size_t length; folder->file >= 0 && name[length = strcspn(name, "/")]; name += length + 1) {
     if (length >= sizeof part) {
-      close(folder);
+      close(folder->file);
+      folder->file = -1;
       errno = ENAMETOOLONG;
-      return -1;
+      break;
     }
     memcpy(part, name, length);
     part[length] = '\0';
-    if (length) folder = output_file_enter(folder, part);
+    if (length) folder_enter(folder, part);
   }
-  *base_out = *name || name == start ? name : "."; /* a name that ends in a slash is a folder's */
-  return folder;
+  return *name || name == start ? name : "."; /* a name that ends in a slash is a folder's */
 }
 
 /* Signals that the calling thread does not get meanwhile. */
@@ -200,19 +225,26 @@ static bool output_file_begin(int file, enum output_file_mode mode)
   return !empties || !S_ISREG(status.st_mode) || !output_file_truncate(file, 0);
 }
 
-/* In a folder that every user can write, a file of another user is an error: that user would read what is written, or would
- * have it wait, with a pipe. The owner of the folder is trusted. */
-static int output_file_open_in(int folder, const char *name, int flags, enum output_file_mode mode)
+/* In a folder where other users can put files, a file of another user is an error: that user would read what is written, or
+ * would have it wait, with a pipe. So is a second name of a file, which another user may have made. The file that is made
+ * here is this user's, whatever owner a server that takes root for nobody gives it. */
+static int folder_open_file(const struct folder *folder, const char *name, int flags, enum output_file_mode mode)
 {
-  struct stat about_folder, about_file;
-  bool is_shared = output_file_is_shared(folder);
-  int file = openat(folder, name, flags | (is_shared ? O_NOFOLLOW : 0), mode == OUTPUT_FILE_RESULT ? 0666 : 0600);
-  if (file < 0 || !is_shared) return file;
-  bool is_trusted = !fstat(folder, &about_folder) && !fstat(file, &about_file) &&
-                    (about_file.st_uid == geteuid() || about_file.st_uid == about_folder.st_uid);
-  if (is_trusted) return file;
+  struct stat status;
+  mode_t rights = mode == OUTPUT_FILE_RESULT ? 0666 : 0600;
+  int file = openat(folder->file, name, flags | (folder->is_shared ? O_EXCL : 0), rights), code = 0;
+  if (file >= 0 || !folder->is_shared) return file;
+  file = openat(folder->file, name, flags | O_NOFOLLOW, rights);
+  if (file < 0) return file;
+  if (fstat(file, &status))
+    code = errno;
+  else if (!folder_trusts(folder, &status))
+    code = EPERM;
+  else if (S_ISREG(status.st_mode) && status.st_nlink > 1)
+    code = EMLINK;
+  if (!code) return file;
   close(file);
-  errno = EPERM;
+  errno = code;
   return -1;
 }
 
@@ -235,19 +267,28 @@ static int output_file_spare_standard(int file)
   return moved;
 }
 
+/* -1 with errno; EBADFD: the program has no such stream. */
+static int output_file_duplicate(int standard)
+{
+  int file = fcntl(standard, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (file < 0 && errno == EBADF) errno = EBADFD;
+  return file;
+}
+
 int output_file_open(const char *name, enum output_file_mode mode)
 {
   int standard = output_file_standard(name);
-  if (standard >= 0) return fcntl(standard, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (standard >= 0) return output_file_duplicate(standard);
   const char *base;
-  int folder, file = -1, code;
+  struct folder folder;
+  int file = -1, code;
   int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (mode == OUTPUT_FILE_APPEND) flags |= O_APPEND;
   do { /* again after a signal: a folder may be on another machine */
-    folder = output_file_open_folder(name, &base);
-    if (folder >= 0) file = output_file_spare_standard(output_file_open_in(folder, base, flags, mode));
+    base = folder_open(&folder, name);
+    if (folder.file >= 0) file = output_file_spare_standard(folder_open_file(&folder, base, flags, mode));
     code = errno;
-    if (folder >= 0) close(folder);
+    if (folder.file >= 0) close(folder.file);
   } while (file < 0 && code == EINTR);
   if (file < 0 || output_file_begin(file, mode)) {
     errno = code;
@@ -277,9 +318,13 @@ const char *output_file_reason(int code)
 {
   switch (code) {
   case EBADF: return "the program has closed its descriptor, which was not the program's";
+  case EBADFD: return "the program runs without this standard stream";
+  case EMLINK: return "it has another name (a hard link), and is in a folder where other users can put files";
   case ENXIO: return "it is a pipe that nobody reads, or a socket";
-  case EPERM: return "it is of another user, in a folder that every user can write, or it must not be changed";
-  case ELOOP: return "it is a symbolic link in a folder that every user can write, or one of too many links";
+  case EPERM: return "it is of another user, in a folder where other users can put files, or it must not be changed";
+  case ELOOP:
+    return "it, or a folder on the way, is a symbolic link in a folder where other users can put files, or one of too "
+           "many links";
   default: return strerror(code);
   }
 }

@@ -84,7 +84,7 @@ static void record_file_rotate(struct record_file *file)
     log_file_close(&opened);
     file->rotate_bytes = 0;
     file->services->log(file->services, HIPMM_LOG_WARNING, "%.500s is not rotated any more: %s", file->name,
-                        strerror(code));
+                        output_file_reason(code));
     return;
   }
   struct record_file old = {.head = head, .uses_counter = file->uses_counter};
@@ -135,13 +135,13 @@ bool record_file_copy_block(struct record_file *file, const struct record_block 
   int cancel = cancel_forbid();
   pthread_mutex_lock(&file->lock);
   if (file->rotate_bytes && file->copied_bytes + RECORD_BLOCK_BYTES > file->rotate_bytes) record_file_rotate(file);
-  bool is_open = log_file_is_open(&file->file);
-  int code = is_open ? output_file_write_at(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, file->bytes)
-                     : EBADF;
+  int code = log_file_is_open(&file->file)
+                 ? output_file_write_at(file->file.descriptor, (const char *)block, RECORD_BLOCK_BYTES, file->bytes)
+                 : EBADF;
   if (!code) {
     file->bytes += RECORD_BLOCK_BYTES;
     file->copied_bytes += RECORD_BLOCK_BYTES;
-  } else if (is_open) {
+  } else if (log_file_is_open(&file->file)) {                        /* still */
     output_file_truncate(file->file.descriptor, (off_t)file->bytes); /* a part: the next block there is zeros */
   }
   record_file_tell(file, code);

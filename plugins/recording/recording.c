@@ -6,8 +6,6 @@
  * forwarded, so the events of an address are in true order with any number of threads (see clock.h). */
 #include "recorder.h"
 
-#include <string.h>
-
 struct recording_options {
   const char *file;
   uint32_t enabled;
@@ -110,7 +108,8 @@ static enum hipmm_status recording_perform(void *self, size_t index, int64_t *va
   (void)index;
   int code = record_file_flush(&recording->recorder.file);
   recording_count(recording, values_out);
-  return code ? services->fail(services, HIPMM_E_IO, "file", "cannot flush the record: %s", strerror(code)) : HIPMM_OK;
+  if (!code) return HIPMM_OK;
+  return services->fail(services, HIPMM_E_IO, "file", "cannot flush the record: %s", output_file_reason(code));
 }
 
 /* ---- Life ---- */

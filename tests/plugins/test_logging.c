@@ -573,6 +573,28 @@ static void lets_nobody_else_read_a_new_log(void **state)
   free(path);
 }
 
+/* Run as another process: while it writes, others get the right to change the folder that has a link on the way to the log. */
+static int share_the_folder_and_rotate(void)
+{
+  char *real = path_in(folder, "real"), *link = path_in(folder, "link");
+  if (mkdir(real, 0700) || symlink(real, link) || start("link/log.csv", ", 'rotate_size': '128KiB'")) return 1;
+  if (chmod(folder, 01777)) return 2;
+  for (int i = 0; i < 3000; i++) fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
+  free(link);
+  free(real);
+  return hipmm_finalize();
+}
+
+static void says_why_a_log_is_not_rotated(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_role("rotate");
+  assert_int_equal(outcome.status, 0);
+  assert_contains(outcome.error,
+                  "/link/log.csv is not rotated any more: it, or a folder on the way, is a symbolic link");
+  assert_int_equal(rows_in("real/log.csv.1"), 6000);
+}
+
 /* ---- Losing rows ---- */
 
 static void goes_on_when_the_disk_is_full(void **state)
@@ -989,6 +1011,7 @@ static int play_role(const char *role)
   if (!strcmp(role, "exit-busy")) return exit_when_busy();
   if (!strcmp(role, "same")) return write_the_same_file();
   if (!strcmp(role, "close")) return close_the_log();
+  if (!strcmp(role, "rotate")) return share_the_folder_and_rotate();
   return strcmp(role, "starve") ? fill_a_small_file() : log_without_memory();
 }
 
@@ -1002,6 +1025,7 @@ int main(int argc, char **argv)
       TEST(writes_what_is_left_when_the_process_exits),
       TEST(writes_to_standard_output_and_error),
       TEST(says_that_rows_were_lost),
+      TEST(says_why_a_log_is_not_rotated),
       TEST(writes_into_no_file_of_the_program),
       TEST(leaves_a_good_log_when_threads_are_busy_at_exit),
       TEST(logs_without_memory_for_it),

@@ -477,6 +477,9 @@ static int close_the_record(void)
   int descriptor = take_place_of_file(path, own);
   if (descriptor < 0 || write(descriptor, "mine", 4) != 4) return 2;
   for (int i = 0; i < 50000; i++) fixture_free(fixture_allocate(256, NULL), 256, NULL);
+  if (hipmm_resource_perform(fixture_resource("recording"), "flush") != HIPMM_E_IO) return 4;
+  printf("%s\n", hipmm_last_error_message());
+  fflush(stdout);
   if (fixture_value("recording", "lost_events") <= 0 || hipmm_finalize()) return 3;
   free(path);
   free(own);
@@ -492,11 +495,37 @@ static void writes_into_no_file_of_the_program(void **state)
   assert_int_equal(outcome.status, 0);
   assert_contains(outcome.error,
                   "cannot grow: the program has closed its descriptor, which was not the program's; events");
+  assert_contains(outcome.out, "cannot flush the record: the program has closed its descriptor, which was not");
   char *text = read_file(own, &bytes);
   assert_string_equal(text, "mine");
   assert_int_equal(bytes, 4);
   free(text);
   free(own);
+}
+
+/* Run as another process: while it writes, others get the right to change the folder that has a link on the way to the
+ * record. */
+static int share_the_folder_and_rotate(void)
+{
+  char *real = path_in(folder, "real"), *link = path_in(folder, "link"), graph[600];
+  if (mkdir(real, 0700) || symlink(real, link)) return 1;
+  snprintf(graph, sizeof graph,
+           "'stack': [{'type': 'recording', 'file': '%s/log.record', 'rotate_size': '256KiB'}, 'host']", link);
+  if (fixture_try("", graph) || chmod(folder, 01777)) return 2;
+  for (int i = 0; i < 50000; i++) fixture_free(fixture_allocate(256, NULL), 256, NULL);
+  free(link);
+  free(real);
+  return hipmm_finalize();
+}
+
+static void says_why_a_record_is_not_rotated(void **state)
+{
+  (void)state;
+  struct outcome outcome = run_role("rotate");
+  assert_int_equal(outcome.status, 0);
+  assert_contains(
+      outcome.error,
+      "/link/log.record is not rotated any more: it, or a folder on the way, is a symbolic link in a folder");
 }
 
 /* The second event has a stream, which zeros that the writer stored do not follow. */
@@ -698,15 +727,17 @@ int main(int argc, char **argv)
 {
   if (argc == 3) {
     folder = argv[2];
-    return !strcmp(argv[1], "killed")  ? record_and_be_killed()
-           : !strcmp(argv[1], "half")  ? fill_half_a_block()
-           : !strcmp(argv[1], "close") ? close_the_record()
-                                       : fill_a_small_file();
+    return !strcmp(argv[1], "killed")   ? record_and_be_killed()
+           : !strcmp(argv[1], "half")   ? fill_half_a_block()
+           : !strcmp(argv[1], "close")  ? close_the_record()
+           : !strcmp(argv[1], "rotate") ? share_the_folder_and_rotate()
+                                        : fill_a_small_file();
   }
   const struct CMUnitTest tests[] = {
       TEST(keeps_what_was_recorded_when_the_process_is_killed),
       TEST(says_that_events_were_lost),
       TEST(writes_into_no_file_of_the_program),
+      TEST(says_why_a_record_is_not_rotated),
       TEST(begins_empty_blocks_after_one_that_fitted_half),
       TEST(records_what_was_done),
       TEST(records_only_while_it_is_enabled),

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -306,7 +307,8 @@ static void follows_links_in_folders_of_its_own_alone(void **state)
   assert_int_equal(symlink(target, file), 0);
   assert_int_equal(chmod(folder, 01777), 0);
   struct outcome outcome = run_forked(speaks_within_seconds, variable);
-  assert_non_null(strstr(outcome.error, "/log: it is a symbolic link in a folder that every user can write"));
+  assert_non_null(
+      strstr(outcome.error, "/log: it, or a folder on the way, is a symbolic link in a folder where other users"));
   assert_non_null(strstr(outcome.error, "; logging to standard error\n" ONE));
   char *text = read_file(target, NULL);
   assert_string_equal(text, "");
@@ -333,7 +335,8 @@ static void follows_no_link_to_a_folder(void **state)
   assert_int_equal(symlink(own, link), 0);
   assert_int_equal(chmod(shared, 01777), 0);
   struct outcome outcome = run_forked(speaks_within_seconds, variable);
-  assert_non_null(strstr(outcome.error, "/log: it is a symbolic link in a folder that every user can write"));
+  assert_non_null(
+      strstr(outcome.error, "/log: it, or a folder on the way, is a symbolic link in a folder where other users"));
   assert_int_equal(access(file, F_OK), -1);
   assert_int_equal(chmod(shared, 0700), 0);
   assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
@@ -347,16 +350,18 @@ static void follows_no_link_to_a_folder(void **state)
 }
 
 /* Only root can make such a file. */
+enum { NOBODY = 65534 };
+
 static void writes_no_file_of_another_user(void **state)
 {
-  enum { NOBODY = 65534 };
   char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
   (void)state;
   write_file(file, "", 0);
   if (!chown(file, NOBODY, NOBODY)) {
     assert_int_equal(chmod(folder, 01777), 0);
     struct outcome outcome = run_forked(speaks_within_seconds, variable);
-    assert_non_null(strstr(outcome.error, "/log: it is of another user, in a folder that every user can write"));
+    assert_non_null(
+        strstr(outcome.error, "/log: it is of another user, in a folder where other users can put files, or"));
     char *text = read_file(file, NULL);
     assert_string_equal(text, "");
     free(text);
@@ -366,6 +371,143 @@ static void writes_no_file_of_another_user(void **state)
   free(file);
   free(variable);
   remove_folder(folder);
+}
+
+/* Its owner puts there what it likes, such as a link to a file of this user. A new file is this user's all the same. */
+static void trusts_nothing_in_a_folder_of_another_user(void **state)
+{
+  char *folder = new_folder(), *target = path_in(folder, "target"), *shared = path_in(folder, "shared");
+  char *there = path_in(shared, "there"), *variable = variable_for("error", there), *file = path_in(there, "log");
+  char *link = path_in(there, "link");
+  (void)state;
+  write_file(target, "", 0);
+  assert_int_equal(mkdir(shared, 0700), 0);
+  assert_int_equal(mkdir(there, 0755), 0);
+  assert_int_equal(symlink(target, file), 0);
+  assert_int_equal(chmod(shared, 01777), 0);
+  if (!chown(there, NOBODY, NOBODY)) {
+    struct outcome outcome = run_forked(speaks_within_seconds, variable);
+    assert_non_null(strstr(outcome.error,
+                           "/log: it, or a folder on the way, is a symbolic link in a folder where other "
+                           "users can put files, or one of too many links; logging"));
+    char *text = read_file(target, NULL);
+    assert_string_equal(text, "");
+    free(text);
+    assert_int_equal(rename(file, link), 0);
+    for (int i = 0; i < 2; i++) assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+    assert_int_equal(chown(file, NOBODY, NOBODY), 0);
+    outcome = run_forked(speaks_within_seconds, variable);
+    assert_non_null(strstr(outcome.error, "/log: it is of another user, in a folder where other users can put files"));
+    assert_int_equal(rename(link, file), 0);
+    assert_int_equal(chown(shared, NOBODY, NOBODY), 0);
+    assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+    assert_int_equal(chown(shared, 0, 0), 0);
+    assert_int_equal(chmod(shared, 0755), 0);
+    assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+    text = read_file(target, NULL);
+    assert_true(is_stamped(text, ONE));
+    assert_true(is_stamped(strchr(text, '\n') + 1, ONE));
+    free(text);
+  }
+  free(link);
+  free(file);
+  free(variable);
+  free(there);
+  free(shared);
+  free(target);
+  remove_folder(folder);
+}
+
+/* Whoever has the folder above: nobody can put another in its place. */
+static void leaves_a_shared_folder_upwards(void **state)
+{
+  char *folder = new_folder(), *above = path_in(folder, "above"), *shared = path_in(above, "shared");
+  char *up = path_in(shared, ".."), *variable = variable_for("error", up), *file = path_in(above, "log");
+  (void)state;
+  assert_int_equal(mkdir(above, 0755), 0);
+  assert_int_equal(mkdir(shared, 0700), 0);
+  assert_int_equal(chmod(shared, 01777), 0);
+  if (!chown(above, NOBODY, NOBODY)) {
+    assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+    assert_int_equal(access(file, F_OK), 0);
+  }
+  free(file);
+  free(variable);
+  free(up);
+  free(shared);
+  free(above);
+  remove_folder(folder);
+}
+
+/* Another user may have made the name, where fs.protected_hardlinks is 0. */
+static void writes_no_file_that_has_another_name(void **state)
+{
+  char *folder = new_folder(), *shared = path_in(folder, "shared"), *target = path_in(folder, "target");
+  char *variable = variable_for("error", shared), *file = path_in(shared, "log");
+  (void)state;
+  write_file(target, "", 0);
+  assert_int_equal(mkdir(shared, 0700), 0);
+  assert_int_equal(link(target, file), 0);
+  assert_int_equal(chmod(shared, 01777), 0);
+  struct outcome outcome = run_forked(speaks_within_seconds, variable);
+  assert_non_null(strstr(outcome.error,
+                         "/log: it has another name (a hard link), and is in a folder where other users can "
+                         "put files; logging to standard error\n" ONE));
+  char *text = read_file(target, NULL);
+  assert_string_equal(text, "");
+  free(text);
+  assert_int_equal(chmod(shared, 0700), 0);
+  assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+  assert_int_equal(chmod(shared, 01777), 0);
+  assert_int_equal(unlink(target), 0);
+  assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
+  text = read_file(file, NULL);
+  assert_true(is_stamped(text, ONE));
+  assert_true(is_stamped(strchr(text, '\n') + 1, ONE));
+  free(text);
+  free(file);
+  free(variable);
+  free(target);
+  free(shared);
+  remove_folder(folder);
+}
+
+/* A server of files that takes root for nobody gives nobody what root makes. */
+static int speaks_as_nobody_to_files(const void *folder)
+{
+  if (chdir(folder)) return 0;
+  setfsuid(NOBODY);
+  return speaks_within_seconds("error:log");
+}
+
+static void trusts_the_file_that_it_makes(void **state)
+{
+  char *folder = new_folder(), *file = path_in(folder, "log");
+  struct stat status;
+  (void)state;
+  assert_int_equal(chmod(folder, 01777), 0);
+  struct outcome outcome = run_forked(speaks_as_nobody_to_files, folder);
+  assert_string_equal(outcome.error, "");
+  assert_int_equal(outcome.status, 1);
+  assert_int_equal(stat(file, &status), 0);
+  if (!geteuid()) assert_int_equal(status.st_uid, NOBODY);
+  free(file);
+  remove_folder(folder);
+}
+
+static int speaks_without_standard_output(const void *variable)
+{
+  close(STDOUT_FILENO);
+  return speaks_within_seconds(variable);
+}
+
+static void tells_of_a_standard_stream_that_is_not_there(void **state)
+{
+  (void)state;
+  assert_string_equal(
+      run_forked(speaks_without_standard_output, "error:/dev/stdout").error,
+      "hipmm: warning: HIPMM_LOG: /dev/stdout: the program runs without this standard stream; logging to "
+      "standard error\n" ONE);
 }
 
 /* As daemons do. The file of its own gets the number of the log's. 0, or what is wrong. */
@@ -508,7 +650,7 @@ static void is_set_up_in_code(void **state)
 
 int main(void)
 {
-  struct CMUnitTest tests[32] = {
+  struct CMUnitTest tests[40] = {
       cmocka_unit_test(appends_to_a_file),
       cmocka_unit_test(expands_the_name_of_the_file),
       cmocka_unit_test(does_not_wait_for_a_reader),
@@ -519,6 +661,11 @@ int main(void)
       cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
       cmocka_unit_test(follows_no_link_to_a_folder),
       cmocka_unit_test(writes_no_file_of_another_user),
+      cmocka_unit_test(trusts_nothing_in_a_folder_of_another_user),
+      cmocka_unit_test(leaves_a_shared_folder_upwards),
+      cmocka_unit_test(writes_no_file_that_has_another_name),
+      cmocka_unit_test(trusts_the_file_that_it_makes),
+      cmocka_unit_test(tells_of_a_standard_stream_that_is_not_there),
       cmocka_unit_test(writes_into_no_file_of_the_program),
       cmocka_unit_test(leaves_the_standard_streams_closed),
       cmocka_unit_test(shows_control_characters_as_marks),
