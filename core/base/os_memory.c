@@ -92,9 +92,15 @@ void os_memory_free(void *ptr, size_t bytes)
   cancel_allow(cancel);
 }
 
+static enum hipmm_status os_memory_check_held(void)
+{
+  if (!atomic_load(&held_bytes)) return HIPMM_OK;
+  return error_set(HIPMM_E_STATE, "hipmm holds host memory already; set the functions before anything else");
+}
+
+/* Functions that come too late are not tried. */
 enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *allocator)
 {
-  enum hipmm_status status = HIPMM_OK;
   const struct hipmm_host_allocator none = {.struct_size = sizeof none};
   if (lifecycle_is_barred()) return lifecycle_check();
   if (allocator && allocator->struct_size < sizeof none)
@@ -104,13 +110,13 @@ enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *al
                      allocator->struct_size, sizeof none);
   if (allocator && (!allocator->allocate || !allocator->deallocate))
     return error_set(HIPMM_E_ARGUMENT, "%s is NULL", allocator->allocate ? "deallocate" : "allocate");
+  enum hipmm_status status = os_memory_check_held();
+  if (status) return status;
   const char *fault = allocator ? os_memory_fault(allocator) : NULL;
   if (fault) return error_set(HIPMM_E_ARGUMENT, "%s; it returns what mmap() would", fault);
   pthread_rwlock_wrlock(&lock);
-  if (atomic_load(&held_bytes))
-    status = error_set(HIPMM_E_STATE, "hipmm holds host memory already; set the functions before anything else");
-  else
-    functions = allocator ? *allocator : none;
+  status = os_memory_check_held();
+  if (!status) functions = allocator ? *allocator : none;
   pthread_rwlock_unlock(&lock);
   return status;
 }

@@ -129,14 +129,21 @@ size_t text_character(const char *text, bool *is_control_out)
   return n;
 }
 
-bool text_is_plain(const char *text)
+bool text_is_utf8(const char *text)
 {
-  bool is_control = false;
-  for (size_t n; *text && !is_control; text += n) {
+  bool is_control;
+  for (size_t n; *text; text += n) {
     n = text_character(text, &is_control);
     if (n == 1 && *text & 0x80) return false;
   }
-  return !is_control;
+  return true;
+}
+
+bool text_is_plain(const char *text)
+{
+  bool is_control = false;
+  for (const char *at = text; *at && !is_control;) at += text_character(at, &is_control);
+  return !is_control && text_is_utf8(text);
 }
 
 size_t text_escape(const char *text, char escaped[TEXT_ESCAPE_BYTES])

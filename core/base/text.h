@@ -34,7 +34,8 @@ const char *text_hint(const char *name, char *buffer, size_t buffer_bytes);
  * read: U+202E and the other marks of the direction of writing, invisible marks, line separators. */
 size_t text_character(const char *text, bool *is_control_out);
 
-/* Whether the text is UTF-8 without such characters. */
+/* Whether the text is UTF-8, and whether it is UTF-8 without such characters. */
+bool text_is_utf8(const char *text);
 bool text_is_plain(const char *text);
 
 /* Writes the first character of `text`, which is no single byte above 0x7f, as JSON escapes it: "\u202e", above U+FFFF

@@ -149,7 +149,10 @@ static size_t descriptor_size_in_struct(uint32_t type)
   }
 }
 
-/* Whether a required text is readable, and whether an optional one is, or is NULL. Texts go to terminals, and into JSON. */
+/* Of the texts of descriptors: they go to terminals, and into JSON. */
+#define TEXT_RULE "a constant text, one line of UTF-8 without control characters and invisible marks"
+
+/* Whether a required text obeys the rule, and whether an optional one does, or is NULL. */
 static bool descriptor_has_text(struct adoption *adoption, const char *text)
 {
   return text && loaded_has_text(&adoption->loaded, text) && text_is_plain(text);
@@ -165,28 +168,66 @@ static bool descriptor_choices_are_sound(struct adoption *adoption, const struct
   size_t n = 0;
   if (!row->choices) return row->type != HIPMM_OPTION_ENUM;
   if (!loaded_has_texts(&adoption->loaded, row->choices, &n)) return false;
-  for (size_t i = 0; i < n; i++)
-    if (!text_is_plain(row->choices[i])) return false;
   return n > 0 || (row->type != HIPMM_OPTION_ENUM && row->type != HIPMM_OPTION_BYTES);
 }
 
-static bool descriptor_texts_are_sound(struct adoption *adoption, const struct hipmm_option *row)
+static bool descriptor_choices_are_plain(struct adoption *adoption, const struct hipmm_option *row)
 {
-  return descriptor_has_text(adoption, row->name) && descriptor_has_text(adoption, row->doc) &&
-         descriptor_may_have_text(adoption, row->initial) && descriptor_may_have_text(adoption, row->unit) &&
-         descriptor_may_have_text(adoption, row->minimum) && descriptor_may_have_text(adoption, row->maximum) &&
-         descriptor_may_have_text(adoption, row->at_least) && descriptor_choices_are_sound(adoption, row);
+  size_t n = 0;
+  if (!row->choices || !loaded_has_texts(&adoption->loaded, row->choices, &n)) return true;
+  for (size_t i = 0; i < n; i++)
+    if (!text_is_plain(row->choices[i])) return false;
+  return true;
+}
+
+/* Whether the default is a text of the program's, such as a separator: then it may be "\t". It is escaped where it is shown. */
+static bool descriptor_has_any_text(const struct hipmm_option *row)
+{
+  return row->type == HIPMM_OPTION_STRING || row->type == HIPMM_OPTION_STRINGS;
+}
+
+static bool descriptor_may_have_default(struct adoption *adoption, const struct hipmm_option *row)
+{
+  if (!descriptor_has_any_text(row)) return descriptor_may_have_text(adoption, row->initial);
+  return !row->initial || (loaded_has_text(&adoption->loaded, row->initial) && text_is_utf8(row->initial));
+}
+
+/* The first text of a row that is not as plugin.h says; NULL: none. */
+static const char *descriptor_bad_text(struct adoption *adoption, const struct hipmm_option *row)
+{
+  return !descriptor_has_text(adoption, row->name)            ? "name"
+         : !descriptor_has_text(adoption, row->doc)           ? "doc"
+         : !descriptor_may_have_text(adoption, row->unit)     ? "unit"
+         : !descriptor_may_have_default(adoption, row)        ? "initial"
+         : !descriptor_may_have_text(adoption, row->minimum)  ? "minimum"
+         : !descriptor_may_have_text(adoption, row->maximum)  ? "maximum"
+         : !descriptor_may_have_text(adoption, row->at_least) ? "at_least"
+         : !descriptor_choices_are_plain(adoption, row)       ? "choices"
+                                                              : NULL;
 }
 
 /* `is_field`: the row describes a field of a list's objects; a list can only be set as a whole. */
 static bool descriptor_row_is_sound(struct adoption *adoption, const struct hipmm_option *row, size_t struct_bytes,
                                     bool is_field)
 {
-  if (row->type < HIPMM_OPTION_BOOL || row->type > HIPMM_OPTION_OBJECT || !descriptor_texts_are_sound(adoption, row))
+  if (row->type < HIPMM_OPTION_BOOL || row->type > HIPMM_OPTION_OBJECT || descriptor_bad_text(adoption, row) ||
+      !descriptor_choices_are_sound(adoption, row))
     return false;
   if (row->type == HIPMM_OPTION_OBJECT && !registry_kind_exists(row->unit)) return false;
   if (row->flags & HIPMM_OPTION_RELOADABLE && is_field) return false;
   return row->offset <= struct_bytes && descriptor_size_in_struct(row->type) <= struct_bytes - row->offset;
+}
+
+static enum hipmm_status descriptor_refuse_row(struct adoption *adoption, const struct hipmm_option *row,
+                                               uint32_t index)
+{
+  const char *name = descriptor_has_text(adoption, row->name) ? row->name : "no name";
+  const char *text = descriptor_bad_text(adoption, row);
+  bool is_any = text && !strcmp(text, "initial") && descriptor_has_any_text(row);
+  if (!text)
+    return error_set(HIPMM_E_PLUGIN_ABI, "%s: row %u of its option table (%s) is broken", adoption->file, index, name);
+  return error_set(HIPMM_E_PLUGIN_ABI, "%s: row %u of its option table (%s) is broken: `%s` must be %s", adoption->file,
+                   index, name, text, is_any ? "a constant text in UTF-8" : TEXT_RULE);
 }
 
 /* Whether a row before row `end` has the same name. */
@@ -220,8 +261,7 @@ static enum hipmm_status descriptor_adopt_options(struct adoption *adoption, con
   for (uint32_t i = 0; i < n; i++) {
     enum hipmm_status status = HIPMM_OK;
     if (!descriptor_row_is_sound(adoption, &rows[i], struct_bytes, depth > 0))
-      status = error_set(HIPMM_E_PLUGIN_ABI, "%s: row %u of its option table (%s) is broken", file, i,
-                         descriptor_has_text(adoption, rows[i].name) ? rows[i].name : "no name");
+      status = descriptor_refuse_row(adoption, &rows[i], i);
     else if (descriptor_is_repeated(rows, i))
       status = error_set(HIPMM_E_PLUGIN_ABI, "%s: its option table has %s twice", file, rows[i].name);
     else if (rows[i].type == HIPMM_OPTION_LIST)
@@ -235,30 +275,38 @@ static enum hipmm_status descriptor_adopt_options(struct adoption *adoption, con
   return HIPMM_OK;
 }
 
-static bool descriptor_feature_is_sound(struct adoption *adoption, const struct hipmm_feature *row)
+/* HIPMM_E_PLUGIN_ABI if a text is not as plugin.h says. */
+static enum hipmm_status descriptor_check_feature(struct adoption *adoption, const struct hipmm_feature *row,
+                                                  uint32_t index)
 {
-  return descriptor_has_text(adoption, row->name) && descriptor_may_have_text(adoption, row->unit) &&
-         descriptor_has_text(adoption, row->doc);
+  bool has_name = descriptor_has_text(adoption, row->name);
+  const char *text = !has_name                                        ? "name"
+                     : !descriptor_may_have_text(adoption, row->unit) ? "unit"
+                     : !descriptor_has_text(adoption, row->doc)       ? "doc"
+                                                                      : NULL;
+  if (!text) return HIPMM_OK;
+  return error_set(HIPMM_E_PLUGIN_ABI, "%s: its table of values or actions is broken: `%s` of row %u (%s) must be %s",
+                   adoption->file, text, index, has_name ? row->name : "no name", TEXT_RULE);
 }
 
 static enum hipmm_status descriptor_adopt_features(struct adoption *adoption, const struct hipmm_feature *theirs,
                                                    uint32_t n, size_t row_bytes,
                                                    const struct hipmm_feature **features_out)
 {
-  struct hipmm_feature *rows = NULL;
-  bool sound = !n || (theirs && row_bytes >= sizeof *theirs);
-  enum hipmm_status refused =
-      sound ? descriptor_check_table(adoption, "table of values or actions", theirs, n, row_bytes) : 0;
-  if (refused) return refused;
-  if (sound && !(rows = descriptor_adopt_rows(theirs, n, row_bytes, sizeof *rows)))
-    return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  for (uint32_t i = 0; sound && i < n; i++) sound = descriptor_feature_is_sound(adoption, &rows[i]);
-  if (!sound) {
+  if (n && (!theirs || row_bytes < sizeof *theirs))
+    return error_set(HIPMM_E_PLUGIN_ABI,
+                     "%s: its table of values or actions is broken: it is missing, or its rows too short",
+                     adoption->file);
+  enum hipmm_status status = descriptor_check_table(adoption, "table of values or actions", theirs, n, row_bytes);
+  if (status) return status;
+  struct hipmm_feature *rows = descriptor_adopt_rows(theirs, n, row_bytes, sizeof *rows);
+  if (!rows) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (uint32_t i = 0; !status && i < n; i++) status = descriptor_check_feature(adoption, &rows[i], i);
+  if (status)
     free(rows);
-    return error_set(HIPMM_E_PLUGIN_ABI, "%s: its table of values or actions is broken", adoption->file);
-  }
-  *features_out = rows;
-  return HIPMM_OK;
+  else
+    *features_out = rows;
+  return status;
 }
 
 /* ---- The whole ---- */

@@ -622,7 +622,11 @@ struct hipmm_list {
   void *items; /* array of the plugin's own struct, field_bytes each */
 };
 
-/* A row of a plugin's option table. Its size is in the descriptor: option_bytes. */
+/* A row of a plugin's option table. Its size is in the descriptor: option_bytes.
+ *
+ * Each text of a descriptor and of its tables is a constant, and one line of UTF-8 without control characters (tabs too) and
+ * without marks that no one sees, such as U+202E: terminals show it, and JSON has it. Of STRING and STRINGS, `initial` may
+ * have any characters of UTF-8. hipmm refuses a plugin with other texts. */
 struct hipmm_option {
   const char *name;    /* in the file; snake_case, the name of the C field too */
   uint32_t type;       /* enum hipmm_option_type */
@@ -697,13 +701,14 @@ enum {
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:
- * feature_bytes. */
+ * feature_bytes. Its texts are as those of struct hipmm_option. */
 struct hipmm_feature {
   const char *name; /* snake_case */
   const char *unit; /* of a value: "bytes", "blocks"; NULL for an action */
   const char *doc;  /* one line, a sentence without its full stop */
 };
 
+/* Its texts are as those of struct hipmm_option. */
 struct hipmm_plugin {
   uint32_t abi_version;   /* HIPMM_PLUGIN_ABI; always the first four bytes */
   uint32_t struct_size;   /* sizeof(struct hipmm_plugin) */

@@ -30,16 +30,16 @@ static struct bin *binning_route(const struct binning *binning, size_t bytes, si
   return at < table->count ? table->items[at] : NULL;
 }
 
-/* A block with more than the usual alignment. The bins without a resource need no record: they know their blocks. */
+/* A block with more than the usual alignment. No record is needed where the size leads to a bin without a resource, since
+ * these know their blocks. Past an added bin it leads on, to the larger bins. */
 static __attribute__((noinline)) enum hipmm_status binning_allocate_aligned(struct binning *binning, size_t bytes,
                                                                             size_t alignment, hipmm_stream_t stream,
                                                                             void **ptr_out)
 {
   struct live_block block = {.bytes = bytes, .stream = stream}, replaced;
-  const struct bin *of_size = binning_route(binning, bytes, HIPMM_ALIGNMENT);
   enum hipmm_status status = hipmm_upstream_allocate(binning->upstream, bytes, alignment, stream, &block.ptr);
   if (status) return status;
-  bool has_record = block.ptr && of_size && of_size->resource;
+  bool has_record = block.ptr && bins_may_find_resource(bins_table(&binning->bins), bytes);
   if (has_record) atomic_store_explicit(&binning->any_is_aligned, true, memory_order_relaxed);
   if (has_record && !live_blocks_insert(&binning->aligned, &block, &replaced)) {
     hipmm_upstream_deallocate(binning->upstream, block.ptr, bytes, alignment, stream);

@@ -66,6 +66,13 @@ struct bin *bins_find_of(const struct bins *bins, size_t bytes, const void *ptr)
   return NULL;
 }
 
+bool bins_may_find_resource(const struct bins_table *table, size_t bytes)
+{
+  size_t i = bins_find(table, bytes);
+  while (i < table->count && !table->items[i]->resource && table->items[i]->is_added) i++;
+  return i < table->count && table->items[i]->resource;
+}
+
 /* ---- Validating the options ---- */
 
 static void bins_validate_size(const struct hipmm_validation *validation, const struct bins_option *options, size_t i)

@@ -67,6 +67,10 @@ size_t bins_find(const struct bins_table *table, size_t bytes);
 /* The bin that has the allocation of `bytes` at `ptr`; NULL: the upstream. */
 struct bin *bins_find_of(const struct bins *bins, size_t bytes, const void *ptr);
 
+/* Whether bins_find_of() may return a bin with a resource for a block of the upstream. Bins that are added later do not
+ * change this: they have such a block only if the address says so. */
+bool bins_may_find_resource(const struct bins_table *table, size_t bytes);
+
 /* The bin without a resource that has a block, live or free, at `ptr`; NULL if there is none. */
 struct bin *bins_with_start(const struct bins_table *table, const void *ptr);
 

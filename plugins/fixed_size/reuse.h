@@ -11,7 +11,8 @@
 
 /* ---- The free blocks of a stream ---- */
 
-/* `busy` protects all fields but `aside` and `aside_frees`, and the stream's count of frees (stream_order.h). */
+/* `busy` protects all fields but `aside` and `aside_frees`, and the stream's count of frees (stream_order.h). While is_open is
+ * false, only holders of the lock of struct fixed use `free`, so that reuse_end_stream() takes it without `busy`. */
 struct fixed_list {
   _Alignas(128) atomic_flag busy;
   bool is_open; /* threads that remember it may use it for the stream below */

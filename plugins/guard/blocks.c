@@ -45,15 +45,30 @@ static enum hipmm_status blocks_allocate_upstream(struct guard *guard, struct gu
                                  &record->upstream_ptr);
 }
 
-/* Fills the zones on the block's stream, then adds the record. */
+/* Fills the zones on the block's stream. Another thread may begin to capture the stream meanwhile: then the capture has the
+ * mark, which nobody can wait for, and perhaps the fill. */
+static enum hipmm_status blocks_fill_and_mark(struct guard *guard, struct guard_record *record)
+{
+  const struct hipmm_hip *hip = guard->services->hip;
+  hipmm_stream_t stream = record->block.stream;
+  record->is_captured = hipmm_stream_is_captured(hip, stream) != 0;
+  enum hipmm_status status = check_fill_zones(guard, record, stream);
+  if (status || record->is_captured) return status;
+  status = memory_mark(&guard->memory, stream, &record->filled);
+  if (status || !hipmm_stream_is_captured(hip, stream)) return status;
+  record->is_captured = 1;
+  memory_drop_mark(&guard->memory, record->filled);
+  record->filled = NULL;
+  return HIPMM_OK;
+}
+
+/* Fills the zones, then adds the record. */
 static enum hipmm_status blocks_add(struct guard *guard, struct guard_record *record)
 {
   const struct hipmm_services *services = guard->services;
   struct guard_record replaced;
   int previous = services->enter_device(services);
-  record->is_captured = hipmm_stream_is_captured(services->hip, record->block.stream) != 0;
-  enum hipmm_status status = check_fill_zones(guard, record, record->block.stream);
-  if (!status && !record->is_captured) status = memory_mark(&guard->memory, record->block.stream, &record->filled);
+  enum hipmm_status status = blocks_fill_and_mark(guard, record);
   services->leave_device(services, previous);
   if (!status && !live_blocks_insert(&guard->live, record, &replaced)) status = HIPMM_E_OUT_OF_MEMORY;
   if (status) memory_drop_mark(&guard->memory, record->filled);
@@ -103,8 +118,8 @@ static enum hipmm_status blocks_check_stream(struct guard *guard, hipmm_stream_t
                           (uintptr_t)stream, (uint64_t)device, (uint64_t)services->device);
 }
 
-/* The zones were filled on the stream of the allocation, which may be gone. Never waits for the device, which would end the
- * captures of other streams. */
+/* The zones were filled on the stream of the allocation, which may be gone. A wait for the device would end the captures of
+ * other streams: it is made only where HIP refuses to wait for the stream of the free, such as one that is gone. */
 static enum hipmm_status blocks_wait_for_work(struct guard *guard, const struct guard_record *record,
                                               hipmm_stream_t stream)
 {

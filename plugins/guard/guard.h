@@ -28,8 +28,8 @@ struct guard_record {
   size_t upstream_bytes, alignment, zone_bytes;
   uint32_t allocated_by, freed_by; /* traces; 0: none */
   uint64_t is_poisoned;            /* was filled when it was freed */
-  uint64_t is_captured;            /* allocated in a graph capture: a launch of the graph fills the zones */
-  hipmm_hip_event_t filled;        /* live: recorded when the zones were filled; NULL where a graph fills them */
+  uint64_t is_captured;            /* allocated in a graph capture, or as one began: a launch may fill the zones */
+  hipmm_hip_event_t filled;        /* live: recorded when the zones were filled; NULL if is_captured */
 };
 
 /* Freed blocks, oldest first, in a ring. */

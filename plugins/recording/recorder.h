@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-/* A thread's, or that of a thread that ended, until another thread takes it. */
+/* A thread's, or nobody's until a thread takes it. */
 struct recorder_thread {
   char *at, *end; /* in the block; too near to each other for an event: no block, or it is full */
   struct record_context context;
@@ -21,7 +21,7 @@ struct recorder_thread {
   uint64_t events_before;     /* `events` when the block was begun */
   uint64_t lost_since_block;  /* events lost since a block was begun */
   atomic_uint_fast64_t events, lost_events;
-  atomic_uint_fast64_t owner;   /* the thread's number; 0: that thread has ended */
+  atomic_uint_fast64_t owner;   /* the thread's number; 0: that thread has ended, or its end would not be told */
   struct recorder_thread *next; /* of the recorder */
 };
 

@@ -76,6 +76,7 @@ HIPMM_PLUGIN_PATH=$top_builddir/tests/cmd/.libs:$top_builddir/plugins
 run 0 describe --man sample
 prints '^\.SS sample$'
 prints '^Whether it talks, in d\\\[u00E9]cibels \\\[u2013] at 20 \\\[u00B0]C\.$' # letters that are not ASCII
+prints '^.fBseparator.fR (string; default \\(dq\\(rsu0009\\(dq)$' # a tab
 printf '.TH SAMPLE 5\n.SH TYPES\n' | cat - "$work/out" >"$work/sample.5"
 reads "$work/sample.5"
 run 0 describe --man

@@ -15,7 +15,7 @@ struct sample_options {
   double ratio;
   int64_t interval;
   uint32_t record, verbose;
-  const char *file;
+  const char *file, *separator;
   const struct hipmm_failure_handler *callback;
   struct hipmm_list bins;
 };
@@ -88,6 +88,11 @@ static const struct hipmm_option sample_table[] = {
      .type = HIPMM_OPTION_STRING,
      .offset = offsetof(struct sample_options, file),
      .doc = "Where it writes"},
+    {.name = "separator",
+     .type = HIPMM_OPTION_STRING,
+     .offset = offsetof(struct sample_options, separator),
+     .initial = "\t",
+     .doc = "What it writes between two columns"},
     {.name = "callback",
      .type = HIPMM_OPTION_OBJECT,
      .offset = offsetof(struct sample_options, callback),

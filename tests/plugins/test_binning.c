@@ -84,9 +84,12 @@ static void sends_large_alignments_past_the_bins(void **state)
   assert_int_equal(fixture_value("pool", "live_count"), 0);
 }
 
-static void free_aligned_blocks(const char *graph, size_t bytes, const char *resource, const char *value)
+/* `added`: bins that are added while in use; NULL: none. */
+static void free_aligned_blocks(const char *graph, const char *added, size_t bytes, const char *resource,
+                                const char *value)
 {
   fixture_start(graph);
+  if (added) assert_ok(hipmm_set("devices/0/bins/extra_bins", added));
   for (int round = 0; round < 4; round++) {
     void *ptr = NULL;
     assert_ok(hipmm_allocate_aligned(NULL, bytes, 4096, NULL, &ptr));
@@ -123,9 +126,14 @@ static void frees_aligned_blocks_where_they_are(void **state)
       "'limit': {'type': 'limiting', 'upstream': 'pool', 'limit': '1MiB'},"
       "'bins': {'type': 'binning', 'upstream': 'pool', 'bins': [{'size': '64KiB', 'resource': 'limit'}]}},"
       "'devices': {'default': 'bins'}";
-  free_aligned_blocks(whole, 2 * MIB, "counted", "current_bytes"); /* the source has a block of the same size there */
-  free_aligned_blocks(chunks, MIB, "counted", "current_bytes");
-  free_aligned_blocks(limited, 4000, "limit", "allocated_bytes");
+  /* The source has a block of the same size there. */
+  free_aligned_blocks(whole, NULL, 2 * MIB, "counted", "current_bytes");
+  free_aligned_blocks(chunks, NULL, MIB, "counted", "current_bytes");
+  free_aligned_blocks(limited, NULL, 4000, "limit", "allocated_bytes");
+  /* The size leads past an added bin, which has no such block, to the resource of a larger bin. */
+  free_aligned_blocks(whole, "[{\"size\": \"2MiB\"}]", 2 * MIB, "counted", "current_bytes");
+  free_aligned_blocks(chunks, "[{\"size\": \"1MiB\"}, {\"size\": \"2MiB\"}]", MIB, "counted", "current_bytes");
+  free_aligned_blocks(limited, "[{\"size\": 4096}]", 4000, "limit", "allocated_bytes");
   fixture_start(own_bins); /* for the teardown */
 }
 

@@ -258,6 +258,22 @@ static void needs_no_tables(void **state)
   descriptor_release(&adopted);
 }
 
+static void takes_a_separator_as_a_default(void **state)
+{
+  static const char *const texts[] = {"\t", "\n", "\xe2\x80\xa8"}; /* U+2028 */
+  static const uint32_t types[] = {HIPMM_OPTION_STRING, HIPMM_OPTION_STRINGS};
+  (void)state;
+  for (int i = 0; i < 6; i++) {
+    struct hipmm_plugin adopted;
+    make_sound(NULL);
+    sound.options[2] =
+        (struct hipmm_option){.name = "separator", .type = types[i % 2], .doc = "A text", .initial = texts[i / 2]};
+    assert_ok(adopt(&adopted));
+    assert_string_equal(adopted.options[2].initial, texts[i / 2]);
+    descriptor_release(&adopted);
+  }
+}
+
 /* ---- What is refused ---- */
 
 struct spoiled {
@@ -433,6 +449,23 @@ static void spoil_row_choice_character(void)
   static const char *const kinds[] = {"one", "t\to", NULL};
   sound.options[1].choices = kinds;
 }
+static void spoil_row_default_character(void)
+{
+  sound.options[0].initial = "1\tKiB";
+}
+static void spoil_row_default_bytes(void)
+{
+  sound.options[0].type = HIPMM_OPTION_STRING;
+  sound.options[0].initial = "\xa7"; /* of Latin-1 */
+}
+static void spoil_row_unit_bytes(void)
+{
+  sound.options[0].unit = "\xb5s"; /* of Latin-1 */
+}
+static void spoil_action_doc_bytes(void)
+{
+  sound.actions[0].doc = "L\xe4uft"; /* of Latin-1 */
+}
 static void spoil_value_name_bytes(void)
 {
   sound.values[0].name = "wei\xc3";
@@ -552,6 +585,7 @@ static void spoil_with_itself(void)
 #define TABLE_MESSAGE    "its option table is missing, its rows too short, or its lists too deep"
 #define OPS_MESSAGE      "its ops lack allocate or deallocate, or their struct_size"
 #define FEATURES_MESSAGE "its table of values or actions is broken"
+#define TEXT_MESSAGE     "a constant text, one line of UTF-8 without control characters and invisible marks"
 
 static const struct spoiled spoiled[] = {
     {"refuses another ABI", spoil_abi, "speaks plugin ABI 2, this hipmm speaks 1; rebuild it against"},
@@ -565,10 +599,19 @@ static const struct spoiled spoiled[] = {
     {"refuses a version with a control character", spoil_version_character, "or one of them is not a line of UTF-8"},
     {"refuses a doc that is not UTF-8", spoil_doc_bytes, "or one of them is not a line of UTF-8"},
     {"refuses a row's doc with a control character", spoil_row_doc_character,
-     "row 1 of its option table (kind) is broken"},
+     "row 1 of its option table (kind) is broken: `doc` must be " TEXT_MESSAGE},
     {"refuses a choice with a control character", spoil_row_choice_character,
-     "row 1 of its option table (kind) is broken"},
-    {"refuses a value's name that is not UTF-8", spoil_value_name_bytes, FEATURES_MESSAGE},
+     "row 1 of its option table (kind) is broken: `choices` must be " TEXT_MESSAGE},
+    {"refuses a default of a number with a control character", spoil_row_default_character,
+     "row 0 of its option table (size) is broken: `initial` must be " TEXT_MESSAGE},
+    {"refuses a default of a text that is not UTF-8", spoil_row_default_bytes,
+     "row 0 of its option table (size) is broken: `initial` must be a constant text in UTF-8"},
+    {"refuses a row's unit that is not UTF-8", spoil_row_unit_bytes,
+     "row 0 of its option table (size) is broken: `unit` must be " TEXT_MESSAGE},
+    {"refuses a value's name that is not UTF-8", spoil_value_name_bytes,
+     FEATURES_MESSAGE ": `name` of row 0 (no name) must be " TEXT_MESSAGE},
+    {"refuses an action's doc that is not UTF-8", spoil_action_doc_bytes,
+     FEATURES_MESSAGE ": `doc` of row 0 (flush) must be " TEXT_MESSAGE},
     {"refuses the type of another file", spoil_type_name, "describes \"other\"; the file must be called other.so"},
     {"refuses no role", spoil_role_low, "role 0 is unknown"},
     {"refuses an unknown role", spoil_role_high, "role 5 is unknown"},
@@ -652,8 +695,9 @@ int main(void)
       cmocka_unit_test_setup(takes_objects_and_reloadable_options, make_sound),
       cmocka_unit_test_setup(asks_no_ops_of_a_runtime, make_sound),
       cmocka_unit_test_setup(needs_no_tables, make_sound),
+      cmocka_unit_test_setup(takes_a_separator_as_a_default, make_sound),
   };
-  size_t n = 8;
+  size_t n = 9;
   for (size_t i = 0; i < sizeof spoiled / sizeof *spoiled; i++)
     tests[n++] = (struct CMUnitTest){
         .name = spoiled[i].name, .test_func = refuses, .initial_state = (void *)(uintptr_t)&spoiled[i]};

@@ -411,6 +411,7 @@ static int has_host_memory_of_the_program(const void *unused)
   struct host_memory memory = {.bytes = 0};
   void *ptr = NULL;
   struct hipmm_host_allocator allocator = {sizeof allocator, give_nothing, free_host_memory, &memory};
+  const struct hipmm_host_allocator dirty = {sizeof dirty, allocate_dirty_memory, free_dirty_memory, &memory};
   if (hipmm_host_allocator_set(&allocator)) return 1;
   if (hipmm_init_from_string("{\"runtime\": \"software\", \"stack\": [\"pool\", \"device\"]}")) return 2;
   if (hipmm_allocate(NULL, 1000, NULL, &ptr) != HIPMM_E_OUT_OF_MEMORY) return 3;
@@ -419,6 +420,7 @@ static int has_host_memory_of_the_program(const void *unused)
   if (hipmm_allocate(NULL, 1000, NULL, &ptr)) return 5;
   if (!memory.allocations || !memory.bytes) return 6;
   if (hipmm_host_allocator_set(NULL) != HIPMM_E_STATE) return 7;
+  if (hipmm_host_allocator_set(&dirty) != HIPMM_E_STATE) return 13; /* whatever its memory is */
   if (hipmm_deallocate(NULL, ptr, 1000, NULL) || hipmm_finalize()) return 8;
   os_memory_free(os_memory_allocate(0), 0);
   if (memory.bytes || memory.nothings) return 9;

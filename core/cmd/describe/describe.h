@@ -11,6 +11,9 @@ enum { DESCRIBE_CELL_BYTES = 160 };
  * unlimited"; "" if its type is the only limit. */
 void describe_allowed(const struct hipmm_option *row, char *cell);
 
+/* The default of an option; NULL: none. One with control characters is quoted and escaped in `cell`, of DESCRIBE_CELL_BYTES. */
+const char *describe_default(const struct hipmm_option *row, char *cell);
+
 /* Prints "1 upstream" or "2 or more upstreams", without a newline. */
 void describe_print_upstreams(const struct hipmm_plugin *descriptor);
 

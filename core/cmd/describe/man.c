@@ -68,8 +68,8 @@ static void describe_man_name(const char *parent, const char *name)
 /* "(bytes or %, default 0, at least initial_size)" */
 static void describe_man_option_head(const struct hipmm_option *row, const char *parent)
 {
-  char allowed[DESCRIBE_CELL_BYTES];
-  const char *type = option_type_name(row->type);
+  char allowed[DESCRIBE_CELL_BYTES], quoted[DESCRIBE_CELL_BYTES];
+  const char *type = option_type_name(row->type), *initial = describe_default(row, quoted);
   describe_allowed(row, allowed);
   describe_man_name(parent, row->name);
   printf(" (%s%s", type, row->flags & HIPMM_OPTION_PERCENT ? " or %" : "");
@@ -78,9 +78,9 @@ static void describe_man_option_head(const struct hipmm_option *row, const char 
     describe_man_text(row->unit);
   }
   if (row->flags & HIPMM_OPTION_REQUIRED) fputs("; required", stdout);
-  if (row->initial) {
+  if (initial) {
     fputs("; default ", stdout);
-    describe_man_text(row->initial);
+    describe_man_text(initial);
   }
   if (*allowed) {
     fputs("; ", stdout);

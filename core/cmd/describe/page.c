@@ -29,7 +29,9 @@ static void describe_page_fill_row(const struct hipmm_option *row, const char *p
   snprintf(line->cells[1], DESCRIBE_CELL_BYTES, "%s%s", option_type_name(row->type),
            row->flags & HIPMM_OPTION_PERCENT ? " or %" : "");
   const char *without = row->flags & HIPMM_OPTION_REQUIRED ? "required" : "none";
-  snprintf(line->cells[2], DESCRIBE_CELL_BYTES, "%s", row->initial ? row->initial : without);
+  char quoted[DESCRIBE_CELL_BYTES];
+  const char *initial = describe_default(row, quoted);
+  snprintf(line->cells[2], DESCRIBE_CELL_BYTES, "%s", initial ? initial : without);
   snprintf(line->cells[3], DESCRIBE_CELL_BYTES, "%s", row->unit ? row->unit : "");
   describe_allowed(row, line->cells[4]);
   line->doc = row->doc;

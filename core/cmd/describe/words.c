@@ -43,6 +43,12 @@ void describe_allowed(const struct hipmm_option *row, char *cell)
   if (row->flags & HIPMM_OPTION_RELOADABLE) describe_words_join(cell, ", ", "settable in use");
 }
 
+const char *describe_default(const struct hipmm_option *row, char *cell)
+{
+  if (!row->initial || text_is_plain(row->initial)) return row->initial;
+  return text_quote(row->initial, cell, DESCRIBE_CELL_BYTES);
+}
+
 void describe_print_upstreams(const struct hipmm_plugin *descriptor)
 {
   uint32_t least = descriptor->min_upstreams, most = descriptor->max_upstreams;
