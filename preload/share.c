@@ -61,22 +61,23 @@ static struct {
   uint64_t tag, end;
 } records;
 
-/* Where the program has closed the file, handles that it made can be opened no more, and are made anew in another file. */
+/* Where the program has closed the file, handles that it made can be opened no more, and are made anew in another file. Blocks
+ * keep their places, so `end` stays. */
 static bool share_open_records(void)
 {
+  struct output_file_identity identity;
+  uint64_t tag;
   if (records.process == getpid() && output_file_is(records.file, &records.identity)) return true;
   int file = memfd_create("hipmm-ipc", MFD_CLOEXEC);
   if (file < 0) return false;
-  bool is_good = output_file_identify(file, &records.identity) &&
-                 getrandom(&records.tag, sizeof records.tag, 0) == (ssize_t)sizeof records.tag;
-  if (!is_good) {
-    records.process = 0;
+  if (!output_file_identify(file, &identity) || getrandom(&tag, sizeof tag, 0) != (ssize_t)sizeof tag) {
     close(file);
     return false;
   }
-  if (records.process != getpid()) records.end = 0; /* blocks keep their places */
   records.file = file;
+  records.identity = identity;
   records.process = getpid();
+  records.tag = tag;
   return true;
 }
 

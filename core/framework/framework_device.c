@@ -118,10 +118,10 @@ void framework_retain_stream(struct framework_device *device, hipmm_stream_t str
   size_t home = framework_stream_slot(stream);
   for (size_t i = 0; i < PROBES; i++) {
     hipmm_stream_t _Atomic *slot = &device->streams[(home + i) % FRAMEWORK_STREAMS];
-    hipmm_stream_t none = NULL;
-    if (atomic_compare_exchange_strong(slot, &none, stream))
+    hipmm_stream_t there = atomic_load_explicit(slot, memory_order_relaxed);
+    if (!there && atomic_compare_exchange_strong(slot, &there, stream))
       break; /* this thread added it, so this thread retains the stream */
-    if (none == stream) return;
+    if (there == stream) return;
     if (i + 1 == PROBES) return; /* the table is full here; the stream works without it */
   }
   if (hipmm_stream_retain(device->device, stream)) framework_log_failure("torch", "a stream cannot be retained");

@@ -213,6 +213,11 @@ static void callback_in_child(void)
   for (struct line *line; (line = callback_take_line());) callback_free_line(line);
 }
 
+static void callback_watch_forks(void)
+{
+  pthread_atfork(callback_before_fork, callback_after_fork, callback_in_child);
+}
+
 static int callback_drain_log(void *unused)
 {
   (void)unused;
@@ -311,13 +316,15 @@ PyMethodDef callback_methods[] = {
     {"close", callback_close, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
+/* Again in each interpreter of a program that starts Python more than once. */
 int callback_init(PyObject *module)
 {
+  static pthread_once_t forks = PTHREAD_ONCE_INIT;
   PyObject *atexit = PyImport_ImportModule("atexit"), *close = PyObject_GetAttrString(module, "close");
   PyObject *done = atexit && close ? PyObject_CallMethod(atexit, "register", "O", close) : NULL;
   Py_XDECREF(done);
   Py_XDECREF(close);
   Py_XDECREF(atexit);
-  pthread_atfork(callback_before_fork, callback_after_fork, callback_in_child);
+  pthread_once(&forks, callback_watch_forks);
   return done ? 0 : -1;
 }

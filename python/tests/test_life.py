@@ -4,6 +4,9 @@
 import json
 import os
 import re
+import subprocess
+import sys
+import sysconfig
 
 import numpy
 import pytest
@@ -85,6 +88,33 @@ def work():
 for _ in range(3):
     threading.Thread(target=work, daemon=True).start()
 """)
+
+
+EMBEDS = """
+#include <Python.h>
+int main(void)
+{
+  for (int i = 0; i < 2; i++) {
+    Py_Initialize();
+    if (PyRun_SimpleString("import hipmm")) return 2;
+    if (i) return PyRun_SimpleString("import os; os.fork() or os._exit(0); assert os.wait()[1] == 0") ? 3 : 0;
+    if (Py_FinalizeEx()) return 4;
+  }
+}
+"""
+
+
+def test_a_program_starts_python_twice_and_forks(tmp_path):
+    config = sysconfig.get_config_vars()
+    source, program, library = tmp_path / "embeds.c", tmp_path / "embeds", f"python{config['LDVERSION']}"
+    source.write_text(EMBEDS)
+    compiler = [*os.environ.get("CC", "cc").split(), "-o", program, source, f"-I{config['INCLUDEPY']}"]
+    links = [f"-L{config['LIBDIR']}", f"-Wl,-rpath,{config['LIBDIR']}", f"-l{library}", "-lm", "-ldl", "-lpthread"]
+    built = subprocess.run([*compiler, *links, "-Wl,--export-dynamic"], capture_output=True, text=True)
+    if built.returncode:
+        pytest.skip(f"no program can be linked with lib{library}: {built.stderr}")
+    env = {**os.environ, "PYTHONHOME": sys.base_prefix}
+    subprocess.run([program], env=env, timeout=30, check=True)
 
 
 def test_sub_interpreters_are_refused(run):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # etc/quickstart in a folder that is configured and built already, with make and the package manager replaced: it says that
-# CONFIGURE_FLAGS has no effect, and that there is no GPU no more than once.
+# CONFIGURE_FLAGS has no effect, and that there is no GPU no more than once. And in folders that are not configured yet.
 . "${top_srcdir:?set it to the source folder}/tests/cmd/common.sh"
 unset HIPMM_PLUGIN_PATH BUILD CONFIGURE_FLAGS PACKAGES
 command -v xz >/dev/null || {
@@ -45,4 +45,33 @@ export CONFIGURE_FLAGS
 quickstart
 prints '^CONFIGURE_FLAGS has no effect: build is configured already, with: --as-before$'
 prints 'BUILD=build-other'
+unset CONFIGURE_FLAGS
+
+# A folder of the clone names the sources relative to itself, and any other folder by their path.
+mkdir clone/m4 elsewhere
+touch clone/configure.ac clone/m4/hipmm.m4 clone/Makefile.in
+cat >clone/configure <<'END'
+#!/bin/sh
+echo "$0" >configured-by
+echo all: >Makefile
+cp "$0" config.status
+END
+chmod +x clone/configure
+ln -s "$work/elsewhere" clone/linked
+
+# configures FOLDER CONFIGURE
+configures() {
+  mkdir -p "clone/$1"
+  ln -s "$work/clone/build/hipmm" "clone/$1/hipmm"
+  BUILD=$1
+  export BUILD
+  for time in first second; do
+    quickstart
+    [ "$(cat "clone/$1/configured-by")" = "$2" ] || fail "BUILD=$1, the $time time: it does not run $2"
+  done
+  unset BUILD
+}
+configures build-new ../configure
+configures linked "$work/clone/configure"
+configures . "$work/clone/configure"
 finish

@@ -19,6 +19,7 @@ static const struct scenario scenarios[] = {
     {"share", scenario_share},
     {"share_parts", scenario_share_parts},
     {"share_closed", scenario_share_closed},
+    {"share_reopened", scenario_share_reopened},
     {"share_ended", scenario_share_ended},
     {"pools", scenario_pools},
     {"reset", scenario_reset},

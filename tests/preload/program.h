@@ -34,6 +34,7 @@ void scenario_kinds(void);
 void scenario_share(void);
 void scenario_share_parts(void);
 void scenario_share_closed(void);
+void scenario_share_reopened(void);
 void scenario_share_ended(void);
 void scenario_pool_reserved(void);
 void scenario_pools(void);

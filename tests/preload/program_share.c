@@ -2,8 +2,12 @@
 /* program_share.c: memory that the HIP program shares with another process. Each scenario forks before its first call. */
 #include "program.h"
 
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -183,6 +187,58 @@ void scenario_share_closed(void)
   finish(child, pipe_end);
   for (int i = 0; i < 2; i++) GOOD(hipFree(parts[i]));
   GOOD(hipFree(unused));
+}
+
+static atomic_bool has_no_random; /* as in a process whose system call is forbidden */
+
+/* In the place of libc's, for all libraries of the process. */
+__attribute__((visibility("default"))) ssize_t getrandom(void *buffer, size_t bytes, unsigned flags)
+{
+  if (!atomic_load(&has_no_random)) return syscall(SYS_getrandom, buffer, bytes, flags);
+  errno = ENOSYS;
+  return -1;
+}
+
+/* Opens a handle that was made anew, and that of a block which got its first in the new file. */
+static int open_blocks_of_two_segments(int pipe_end)
+{
+  hipIpcMemHandle_t handles[2];
+  void *own, *blocks[2];
+  MUST(get_bytes(pipe_end, handles, sizeof handles));
+  MUST(!hipMalloc(&own, KIB));
+  for (int i = 0; i < 2; i++) {
+    MUST(!hipIpcOpenMemHandle(&blocks[i], handles[i], hipIpcMemLazyEnablePeerAccess));
+    MUST(device_holds(blocks[i], i + 1, MIB));
+    MUST(!hipIpcCloseMemHandle(blocks[i]));
+  }
+  return hipFree(own);
+}
+
+/* Run with a pool that holds segments. The new file for handles fails at first. */
+void scenario_share_reopened(void)
+{
+  enum { BLOCKS = 64, LAST = BLOCKS - 1 }; /* of many segments */
+  static char *blocks[BLOCKS];
+  hipIpcMemHandle_t handles[2];
+  char name[] = "/tmp/hipmm-own-XXXXXX";
+  pid_t child;
+  int own = mkstemp(name), pipe_end = start(open_blocks_of_two_segments, &child);
+  CHECK(own >= 0 && !unlink(name));
+  for (int i = 0; i < BLOCKS; i++) GOOD(hipMalloc((void **)&blocks[i], MIB));
+  GOOD(hipMemset(blocks[0], 1, MIB));
+  GOOD(hipMemset(blocks[LAST], 2, MIB));
+  GOOD(hipDeviceSynchronize());
+  GOOD(hipIpcGetMemHandle(&handles[0], blocks[0]));
+  take_place_of_records(own);
+  atomic_store(&has_no_random, true);
+  EXPECT(hipErrorOutOfMemory, hipIpcGetMemHandle(&handles[1], blocks[LAST]));
+  atomic_store(&has_no_random, false);
+  hipGetLastError();
+  GOOD(hipIpcGetMemHandle(&handles[1], blocks[LAST]));
+  GOOD(hipIpcGetMemHandle(&handles[0], blocks[0]));
+  send_bytes(pipe_end, handles, sizeof handles);
+  finish(child, pipe_end);
+  for (int i = 0; i < BLOCKS; i++) GOOD(hipFree(blocks[i]));
 }
 
 /* ---- What cannot be shared ---- */

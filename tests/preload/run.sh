@@ -175,6 +175,8 @@ reports hipIpcOpenMemHandle 11 0 5
 reports hipIpcCloseMemHandle 7 1 0
 good share_closed
 says_once '^hipmm: hipIpcOpenMemHandle: process [0-9]*, which made the handle, has ended, or belongs to another user or '
+good share_reopened
+says_once '^hipmm: hipIpcGetMemHandle: the record of a handle: Function not implemented$'
 good share_ended
 says_once '^hipmm: hipIpcOpenMemHandle: process [0-9]*, which made the handle, has ended, or belongs to another user or '
 options='--config device.json'

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define BYTES ((ssize_t)1 << 20)
@@ -180,6 +181,26 @@ static void ignores_records_of_foreign_memory(void **state)
   assert_int_equal(software()->calls("hipEventRecord"), 0);
   fixture_drop_stream(owner);
   fixture_drop_stream(other);
+}
+
+/* A stream that is not in its home slot is asked for at each allocation. On x86 a compare-exchange that fails writes too, and
+ * so takes the cache line from all other threads. */
+static void finds_a_stream_without_a_write(void **state)
+{
+  (void)state;
+  fixture_start(stack);
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (sizeof(struct framework_device) + page - 1) / page * page;
+  struct framework_device *device = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(device, MAP_FAILED);
+  hipmm_stream_t stream = fixture_stream(), other = (hipmm_stream_t)((uintptr_t)stream ^ 1);
+  assert_int_equal(framework_stream_slot(stream), framework_stream_slot(other));
+  atomic_store(&device->streams[framework_stream_slot(stream)], other);
+  framework_retain_stream(device, stream);
+  assert_false(framework_has_stream(device, stream));
+  assert_int_equal(mprotect(device, bytes, PROT_READ), 0);
+  framework_retain_stream(device, stream);
+  assert_int_equal(munmap(device, bytes), 0);
+  fixture_drop_stream(stream);
 }
 
 /* What was freed on one stream serves another through an event, not by synchronising the device. */
@@ -1146,6 +1167,7 @@ int main(int n_arguments, char **arguments)
       fixture_test(does_not_wait_itself),
       fixture_test(records_streams_of_other_devices),
       fixture_test(ignores_records_of_foreign_memory),
+      fixture_test(finds_a_stream_without_a_write),
       fixture_test(promises_each_stream),
       fixture_test(lives_with_many_streams),
       fixture_test(retains_each_stream_once),

@@ -37,9 +37,10 @@ hipError_t software_allocation_create(enum software_memory_kind kind, int device
                                       struct software_allocation **allocation_out)
 {
   struct software_heap *heap = allocation_heap(kind, device);
-  struct software_block *block = software_heap_allocate(heap, bytes);
-  if (!block) return hipErrorOutOfMemory;
-  hipError_t error = software_allocation_add(kind, device, (void *)block->by_address.major, bytes, allocation_out);
+  struct software_block *block;
+  hipError_t error = software_heap_allocate(heap, bytes, &block);
+  if (error != hipSuccess) return error;
+  error = software_allocation_add(kind, device, (void *)block->by_address.major, bytes, allocation_out);
   if (error == hipSuccess)
     (*allocation_out)->block = block;
   else

@@ -48,6 +48,7 @@ static void execute_fill_bytes(char *start, size_t bytes, uint32_t value, size_t
 #define EXECUTE_CHUNK_BYTES ((size_t)1 << 20)
 
 static const char execute_no_memory[] = "cannot be reached: out of host memory";
+static const char execute_no_file[] = "cannot be reached: the program has closed the device's file that holds it";
 
 /* Between memory and a buffer. Memory in no file of a device is memory of the host, and is accessed directly. Returns
  * why it failed, or NULL. */
@@ -60,6 +61,7 @@ static const char *execute_transfer(char *memory, char *buffer, size_t bytes, bo
       memmove(is_write ? memory : buffer, is_write ? buffer : memory, bytes);
       return NULL;
     }
+    if (range.fd < 0) return execute_no_file;
     size_t count = bytes < range.bytes ? bytes : range.bytes;
     ssize_t done = is_write ? pwrite(range.fd, buffer, count, (off_t)range.offset)
                             : pread(range.fd, buffer, count, (off_t)range.offset);

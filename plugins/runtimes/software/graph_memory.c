@@ -118,51 +118,56 @@ static struct graph_memory_block *graph_memory_find_freed(struct software_graph 
   return NULL;
 }
 
-static struct graph_memory_block *graph_memory_new_block(int device, size_t bytes)
+static hipError_t graph_memory_new_block(int device, size_t bytes, struct graph_memory_block **memory_out)
 {
+  hipError_t error = hipSuccess;
   struct software_pool *pool = software_graph_pool(device);
   struct graph_memory_block *memory = pool ? calloc(1, sizeof *memory) : NULL;
-  if (!memory) return NULL;
+  if (!memory) return hipErrorOutOfMemory;
   memory->pool = pool;
   memory->block = software_pool_next_idle(pool, bytes, NULL); /* all that used it has executed */
   if (memory->block)
     software_pool_cut(pool, memory->block, bytes);
   else
-    memory->block = software_pool_reserve(pool, bytes);
-  if (!memory->block) {
+    error = software_pool_reserve(pool, bytes, &memory->block);
+  if (error != hipSuccess) {
     free(memory);
-    return NULL;
+    return error;
   }
   pool->n_allocations++;
   pool->used_bytes += memory->block->by_size.major;
   if (pool->used_bytes > pool->used_high) pool->used_high = pool->used_bytes;
-  return memory;
+  *memory_out = memory;
+  return hipSuccess;
 }
 
-static struct software_allocation *graph_memory_allocate(struct software_graph *owner, int device,
-                                                         const struct software_node_set *after, size_t bytes)
+static hipError_t graph_memory_allocate(struct software_graph *owner, int device, const struct software_node_set *after,
+                                        size_t bytes, struct software_allocation **allocation_out)
 {
   struct software_allocation *allocation;
   size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
   struct software_graph_memory *graph = rounded > 0 ? calloc(1, sizeof *graph) : NULL;
   struct graph_memory_block *memory = graph ? graph_memory_find_freed(owner, device, after, rounded) : NULL;
-  if (graph && !memory) memory = graph_memory_new_block(device, rounded);
-  if (!memory) {
+  hipError_t error = graph ? hipSuccess : hipErrorOutOfMemory;
+  if (graph && !memory) error = graph_memory_new_block(device, rounded, &memory);
+  if (error != hipSuccess) {
     free(graph);
-    return NULL;
+    return error;
   }
   memory->references++;
   void *start = (void *)memory->block->by_size.minor;
-  if (software_allocation_add(SOFTWARE_POOLED, device, start, bytes, &allocation) != hipSuccess) {
+  error = software_allocation_add(SOFTWARE_POOLED, device, start, bytes, &allocation);
+  if (error != hipSuccess) {
     graph_memory_release(memory);
     free(graph);
-    return NULL;
+    return error;
   }
   *graph = (struct software_graph_memory){.memory = memory, .owner = owner, .n_uses = 1};
   allocation->graph = graph;
   allocation->pool = memory->pool;
   allocation->is_visible = false;
-  return allocation;
+  *allocation_out = allocation;
+  return hipSuccess;
 }
 
 hipError_t software_graph_new_allocation(struct software_graph *owner, int device,
@@ -171,10 +176,10 @@ hipError_t software_graph_new_allocation(struct software_graph *owner, int devic
 {
   struct software_operation *operation = software_operation_new(SOFTWARE_GRAPH_ALLOC, call);
   if (!operation) return hipErrorOutOfMemory;
-  operation->allocation = graph_memory_allocate(owner, device, after, bytes);
-  if (!operation->allocation) {
+  hipError_t error = graph_memory_allocate(owner, device, after, bytes, &operation->allocation);
+  if (error != hipSuccess) {
     software_operation_free(operation);
-    return hipErrorOutOfMemory;
+    return error;
   }
   operation->allocation->references++;
   *operation_out = operation;

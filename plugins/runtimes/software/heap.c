@@ -56,14 +56,34 @@ void software_uncharge(int device, size_t bytes)
   *heap_used_bytes(device) -= bytes;
 }
 
-int software_file_create(void)
+/* Where the process runs without its standard files, their numbers must stay free, and 0 means "no file" here. */
+static int heap_spare_standard(int fd)
 {
-  int fd = memfd_create(HEAP_FILE_NAME, MFD_CLOEXEC);
   if (fd < 0 || fd > STDERR_FILENO) return fd;
-  /* The process runs without its standard files. Their numbers must stay free, and 0 means "no file" here. */
   int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   close(fd);
   return moved;
+}
+
+static bool heap_keep_file(int fd, struct software_file *file_out)
+{
+  struct software_file file = {.fd = fd};
+  bool is_kept = fd >= 0 && output_file_identify(fd, &file.identity);
+  if (is_kept)
+    *file_out = file;
+  else if (fd >= 0)
+    close(fd);
+  return is_kept;
+}
+
+bool software_file_create(struct software_file *file_out)
+{
+  return heap_keep_file(heap_spare_standard(memfd_create(HEAP_FILE_NAME, MFD_CLOEXEC)), file_out);
+}
+
+bool software_file_duplicate(int fd, struct software_file *file_out)
+{
+  return heap_keep_file(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), file_out);
 }
 
 bool software_file_is_ours(int fd)
@@ -74,36 +94,40 @@ bool software_file_is_ours(int fd)
   return length > 0 && strncmp(target, "/memfd:" HEAP_FILE_NAME, sizeof "/memfd:" HEAP_FILE_NAME - 1) == 0;
 }
 
-int software_heap_file(const struct software_heap *heap)
+int software_file_descriptor(const struct software_file *file)
 {
-  return heap->fd > 0 && output_file_is(heap->fd, &heap->identity) ? heap->fd : -1;
+  return file->fd > 0 && output_file_is(file->fd, &file->identity) ? file->fd : -1;
 }
 
-bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out)
+void software_file_close(struct software_file *file)
 {
-  if (heap->fd == 0) {
-    int fd = software_file_create();
-    if (fd < 0) return false;
-    heap->fd = fd;
-    if (!output_file_identify(fd, &heap->identity)) return false;
-  }
-  if (software_heap_file(heap) < 0) return false;
-  if (bytes > FILE_LIMIT || heap->file_end > FILE_LIMIT - bytes) return false;
+  int fd = software_file_descriptor(file);
+  if (fd >= 0) close(fd);
+  *file = (struct software_file){.fd = 0};
+}
+
+hipError_t software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out)
+{
+  if (heap->file.fd == 0 && !software_file_create(&heap->file)) return hipErrorOutOfMemory;
+  int fd = software_file_descriptor(&heap->file);
+  if (fd < 0) return hipErrorOperatingSystem;
+  if (bytes > FILE_LIMIT || heap->file_end > FILE_LIMIT - bytes) return hipErrorOutOfMemory;
   uint64_t end = heap->file_end + bytes;
   if (end > heap->file_bytes) {
     uint64_t larger = (end + FILE_STEP - 1) / FILE_STEP * FILE_STEP;
-    if (output_file_truncate(heap->fd, (off_t)larger)) return false;
+    if (output_file_truncate(fd, (off_t)larger)) return hipErrorOutOfMemory;
     heap->file_bytes = larger;
   }
   *offset_out = heap->file_end;
   heap->file_end = end;
-  return true;
+  return hipSuccess;
 }
 
 void software_heap_discard(struct software_heap *heap, uint64_t offset, size_t bytes)
 {
   /* If it fails the pages stay committed, which costs memory and is no error of the caller. */
-  (void)!fallocate(software_heap_file(heap), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+  (void)!fallocate(software_file_descriptor(&heap->file), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                   (off_t)bytes);
 }
 
 static void heap_insert(struct software_heap *heap, struct software_block *block)
@@ -120,15 +144,18 @@ static void heap_remove(struct software_heap *heap, struct software_block *block
   address_tree_remove(&heap->free_by_size, &block->by_size);
 }
 
-/* A new arena as one free block; NULL when there is no address space. */
-static struct software_block *heap_grow(struct software_heap *heap, size_t bytes)
+/* A new arena as one free block. */
+static hipError_t heap_grow(struct software_heap *heap, size_t bytes, struct software_block **block_out)
 {
   struct software_arena *arena = calloc(1, sizeof *arena);
   struct software_block *block = calloc(1, sizeof *block);
-  if (!arena || !block || !software_heap_extend(heap, bytes, &arena->offset)) goto free_arena;
+  hipError_t error = arena && block ? software_heap_extend(heap, bytes, &arena->offset) : hipErrorOutOfMemory;
+  if (error != hipSuccess) goto free_arena;
   int protection = software.config.no_host_access && heap->device >= 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
-  void *start = mmap(NULL, bytes, protection, MAP_SHARED | MAP_NORESERVE, heap->fd, (off_t)arena->offset);
-  if (start == MAP_FAILED) goto free_arena;
+  void *start = mmap(NULL, bytes, protection, MAP_SHARED | MAP_NORESERVE, software_file_descriptor(&heap->file),
+                     (off_t)arena->offset);
+  if (start == MAP_FAILED) error = hipErrorOutOfMemory;
+  if (error != hipSuccess) goto free_arena;
   arena->heap = heap;
   arena->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
   arena->next = heap->arenas;
@@ -137,12 +164,13 @@ static struct software_block *heap_grow(struct software_heap *heap, size_t bytes
   block->arena = arena;
   block->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
   heap_insert(heap, block);
-  return block;
+  *block_out = block;
+  return hipSuccess;
 
 free_arena:
   free(block);
   free(arena);
-  return NULL;
+  return error;
 }
 
 bool software_heap_locate(uintptr_t address, struct software_file_range *range_out)
@@ -150,7 +178,7 @@ bool software_heap_locate(uintptr_t address, struct software_file_range *range_o
   const struct software_arena *arena = (struct software_arena *)address_tree_holding(software.arenas, address);
   if (!arena || arena->heap->device < 0) return false;
   size_t before = address - arena->by_address.major;
-  *range_out = (struct software_file_range){software_heap_file(arena->heap), arena->offset + before,
+  *range_out = (struct software_file_range){software_file_descriptor(&arena->heap->file), arena->offset + before,
                                             arena->by_address.minor - before};
   return true;
 }
@@ -167,23 +195,25 @@ static void heap_drop_arena(struct software_heap *heap, struct software_arena *a
 }
 
 /* The smallest free block of at least `bytes`, from a new arena if there is none. */
-static struct software_block *heap_find_free(struct software_heap *heap, size_t bytes)
+static hipError_t heap_find_free(struct software_heap *heap, size_t bytes, struct software_block **block_out)
 {
   struct address_tree_node *node = address_tree_at_least(heap->free_by_size, bytes, 0);
-  if (node) return heap_block_of(node);
-  struct software_block *block = bytes < ARENA_BYTES ? heap_grow(heap, ARENA_BYTES) : NULL;
-  return block ? block : heap_grow(heap, bytes);
+  if (node) *block_out = heap_block_of(node);
+  if (node || (bytes < ARENA_BYTES && heap_grow(heap, ARENA_BYTES, block_out) == hipSuccess)) return hipSuccess;
+  return heap_grow(heap, bytes, block_out);
 }
 
-struct software_block *software_heap_allocate(struct software_heap *heap, size_t bytes)
+hipError_t software_heap_allocate(struct software_heap *heap, size_t bytes, struct software_block **block_out)
 {
+  struct software_block *block;
   bytes = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
-  if (bytes == 0 || !software_charge(heap->device, bytes)) return NULL;
-  struct software_block *block = heap_find_free(heap, bytes);
-  if (!block) goto uncharge;
+  if (bytes == 0 || !software_charge(heap->device, bytes)) return hipErrorOutOfMemory;
+  hipError_t error = heap_find_free(heap, bytes, &block);
+  if (error != hipSuccess) goto uncharge;
   size_t rest_bytes = block->by_address.minor - bytes;
   if (rest_bytes > 0) {
     struct software_block *rest = calloc(1, sizeof *rest);
+    if (!rest) error = hipErrorOutOfMemory;
     if (!rest) goto uncharge;
     rest->arena = block->arena;
     rest->by_address = (struct address_tree_node){.major = block->by_address.major + bytes, .minor = rest_bytes};
@@ -193,11 +223,12 @@ struct software_block *software_heap_allocate(struct software_heap *heap, size_t
     heap_remove(heap, block);
   }
   block->by_address.minor = bytes;
-  return block;
+  *block_out = block;
+  return hipSuccess;
 
 uncharge:
   software_uncharge(heap->device, bytes);
-  return NULL;
+  return error;
 }
 
 /* Merges `next` into `block`, both free and out of the trees. */
@@ -243,7 +274,7 @@ void software_heap_close(struct software_heap *heap)
     free(block);
   }
   while (heap->arenas) heap_drop_arena(heap, heap->arenas);
-  if (software_heap_file(heap) >= 0) close(heap->fd);
+  software_file_close(&heap->file);
   *heap = (struct software_heap){.device = heap->device};
 }
 

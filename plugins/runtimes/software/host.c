@@ -22,7 +22,7 @@ static hipError_t host_allocate(enum software_memory_kind kind, int device, size
     return hipSuccess;
   }
   hipError_t error = software_allocation_create(kind, device, bytes, &allocation);
-  if (error == hipErrorOutOfMemory && bytes <= software.config.host_memory_bytes && host_drain_pools())
+  if (error != hipSuccess && bytes <= software.config.host_memory_bytes && host_drain_pools())
     error = software_allocation_create(kind, device, bytes, &allocation);
   if (error != hipSuccess) return error;
   allocation->flags = flags;

@@ -17,6 +17,7 @@ struct ipc_handle {
   int32_t process, fd;
   uint32_t allocation; /* its id: two allocations never have the same handle, even at the same address */
   uint32_t zero;       /* instead of padding, whose bytes would differ between two handles of one allocation */
+  struct output_file_identity file; /* that process may have another file at `fd` by now */
 };
 _Static_assert(sizeof(struct ipc_handle) <= sizeof(hipIpcMemHandle_t), "must fit into HIP's struct");
 
@@ -24,12 +25,16 @@ static hipError_t ipc_get(const void *pointer, hipIpcMemHandle_t *handle_out)
 {
   const struct software_allocation *allocation = software_allocation_at(pointer);
   if (!allocation || allocation->kind != SOFTWARE_DEVICE_MEMORY) return hipErrorInvalidValue;
+  const struct software_file *file = &software.devices[allocation->device].heap.file;
+  int fd = software_file_descriptor(file);
+  if (fd < 0) return hipErrorOperatingSystem;
   struct ipc_handle handle = {.magic = IPC_MAGIC,
                               .offset = software_block_offset(allocation->block),
                               .bytes = allocation->by_address.minor,
                               .process = getpid(),
-                              .fd = software.devices[allocation->device].heap.fd,
-                              .allocation = allocation->id};
+                              .fd = fd,
+                              .allocation = allocation->id,
+                              .file = file->identity};
   memset(handle_out, 0, sizeof *handle_out);
   memcpy(handle_out, &handle, sizeof handle);
   software_watch_shared(allocation);
@@ -51,8 +56,9 @@ static int ipc_open_file(const struct ipc_handle *handle)
   snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)handle->process, (int)handle->fd);
   int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) return -1;
-  bool is_inside = software_file_is_ours(fd) && fstat(fd, &status) == 0 && handle->bytes > 0 &&
-                   handle->offset % SOFTWARE_PAGE_BYTES == 0 && handle->offset < (uint64_t)status.st_size &&
+  bool is_inside = software_file_is_ours(fd) && output_file_is(fd, &handle->file) && fstat(fd, &status) == 0 &&
+                   handle->bytes > 0 && handle->offset % SOFTWARE_PAGE_BYTES == 0 &&
+                   handle->offset < (uint64_t)status.st_size &&
                    handle->bytes <= (uint64_t)status.st_size - handle->offset;
   if (is_inside) return fd;
   close(fd);

@@ -39,7 +39,8 @@ void software_virtual_pin(uintptr_t start, int change)
 
 int software_physical_file(const struct software_physical *physical)
 {
-  return physical->fd > 0 ? physical->fd : software_heap_file(&software.devices[physical->device].heap);
+  bool has_own = physical->file.fd > 0;
+  return software_file_descriptor(has_own ? &physical->file : &software.devices[physical->device].heap.file);
 }
 
 bool software_virtual_locate(uintptr_t address, struct software_file_range *range_out)

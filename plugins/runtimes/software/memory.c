@@ -13,7 +13,7 @@ static hipError_t memory_allocate(int device, size_t bytes, unsigned flags, void
     return hipSuccess;
   }
   hipError_t error = software_allocation_create(SOFTWARE_DEVICE_MEMORY, device, bytes, &allocation);
-  if (error == hipErrorOutOfMemory && bytes <= software.config.memory_bytes && software_pools_drain(device))
+  if (error != hipSuccess && bytes <= software.config.memory_bytes && software_pools_drain(device))
     error = software_allocation_create(SOFTWARE_DEVICE_MEMORY, device, bytes, &allocation);
   if (error != hipSuccess) return error;
   allocation->flags = flags;

@@ -59,19 +59,20 @@ static void physical_count_live(const struct software_physical *physical, bool i
   device->live_bytes += is_live ? physical->bytes : -(uint64_t)physical->bytes;
 }
 
-static bool physical_back(struct software_physical *physical, bool is_shareable)
+static hipError_t physical_back(struct software_physical *physical, bool is_shareable)
 {
   if (!is_shareable)
     return software_heap_extend(&software.devices[physical->device].heap, physical->bytes, &physical->offset);
-  physical->fd = software_file_create();
-  return physical->fd > 0 && output_file_truncate(physical->fd, (off_t)physical->bytes) == 0;
+  if (!software_file_create(&physical->file)) return hipErrorOutOfMemory;
+  bool has_bytes = output_file_truncate(physical->file.fd, (off_t)physical->bytes) == 0;
+  return has_bytes ? hipSuccess : hipErrorOutOfMemory;
 }
 
 void software_physical_free_if_unused(struct software_physical *physical)
 {
   if (physical->handle_references > 0 || physical->mappings > 0) return;
-  if (physical->fd > 0)
-    close(physical->fd);
+  if (physical->file.fd > 0)
+    software_file_close(&physical->file);
   else
     software_heap_discard(&software.devices[physical->device].heap, physical->offset, physical->bytes);
   if (!physical->is_imported) software_uncharge(physical->device, physical->bytes);
@@ -84,23 +85,25 @@ static hipError_t physical_create(size_t bytes, const hipMemAllocationProp *prop
 {
   int device = properties->location.id;
   if (bytes > software.config.memory_bytes || !software_charge(device, bytes)) return hipErrorOutOfMemory;
+  hipError_t error = hipErrorOutOfMemory;
   struct software_physical *physical = software_handle_allocate(&software_physicals);
   if (!physical) goto uncharge;
   physical->device = device;
   physical->bytes = bytes;
   physical->properties = *properties;
-  if (!physical_back(physical, properties->requestedHandleType != hipMemHandleTypeNone)) goto give_handle;
+  error = physical_back(physical, properties->requestedHandleType != hipMemHandleTypeNone);
+  if (error != hipSuccess) goto give_handle;
   physical->handle_references = 1;
   physical_count_live(physical, true);
   *handle_out = (hipMemGenericAllocationHandle_t)physical;
   return hipSuccess;
 
 give_handle:
-  if (physical->fd > 0) close(physical->fd);
+  software_file_close(&physical->file);
   software_handle_free(&software_physicals, physical);
 uncharge:
   software_uncharge(device, bytes);
-  return hipErrorOutOfMemory;
+  return error;
 }
 
 hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes, const hipMemAllocationProp *properties,
@@ -154,9 +157,9 @@ hipError_t hipMemExportToShareableHandle(void *shareable, hipMemGenericAllocatio
   const struct software_physical *physical = software_physical_of(handle);
   if (error == hipSuccess && (!shareable || !physical || flags != 0 || type != hipMemHandleTypePosixFileDescriptor))
     error = hipErrorInvalidValue;
-  if (error == hipSuccess && physical->fd == 0) error = hipErrorInvalidValue;
+  if (error == hipSuccess && physical->file.fd == 0) error = hipErrorInvalidValue;
   if (error == hipSuccess) {
-    int fd = fcntl(physical->fd, F_DUPFD_CLOEXEC, 0);
+    int fd = fcntl(software_physical_file(physical), F_DUPFD_CLOEXEC, 0);
     if (fd < 0) error = hipErrorOperatingSystem;
     if (fd >= 0) memcpy(shareable, &fd, sizeof fd);
   }
@@ -170,8 +173,7 @@ static hipError_t physical_import(int fd, int device, hipMemGenericAllocationHan
     return hipErrorInvalidValue;
   struct software_physical *physical = software_handle_allocate(&software_physicals);
   if (!physical) return hipErrorOutOfMemory;
-  physical->fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  if (physical->fd < 0) {
+  if (!software_file_duplicate(fd, &physical->file)) {
     software_handle_free(&software_physicals, physical);
     return hipErrorOperatingSystem;
   }

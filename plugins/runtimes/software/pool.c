@@ -70,7 +70,7 @@ static void pool_destroy(struct software_pool *pool)
   while (*link != pool) link = &(*link)->next;
   *link = pool->next;
   software_heap_close(&pool->own_heap);
-  if (pool->imported_fd > 0) close(pool->imported_fd);
+  software_file_close(&pool->imported);
   software_handle_free(&software_pool_handles, pool);
 }
 

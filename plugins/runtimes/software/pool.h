@@ -13,9 +13,9 @@ struct software_pool {
   int device;
   hipMemAllocationHandleType handle_type;
   bool is_destroyed;
-  bool is_managed;            /* of memory that every device and the host share */
-  int imported_fd;            /* of a pool of another process; 0 for a pool of this process */
-  struct software_heap *heap; /* the device's, or own_heap if it can be exported */
+  bool is_managed;               /* of memory that every device and the host share */
+  struct software_file imported; /* of a pool of another process; none for a pool of this process */
+  struct software_heap *heap;    /* the device's, or own_heap if it can be exported */
   struct software_heap own_heap;
   struct address_tree_node *idle; /* blocks that are not allocated, by size */
   uint64_t idle_bytes;
@@ -41,8 +41,9 @@ extern struct software_handles software_pool_handles;
 
 /* ---- pool_blocks.c --------------------------------------------------------------------------------------------- */
 
-/* A new chunk as one block, allocated; NULL when the pool has its maximum, or the device has no memory. */
-struct software_pool_block *software_pool_reserve(struct software_pool *pool, size_t bytes);
+/* A new chunk as one block, allocated. hipErrorOutOfMemory when the pool has its maximum; fails else as
+ * software_heap_allocate() does. */
+hipError_t software_pool_reserve(struct software_pool *pool, size_t bytes, struct software_pool_block **block_out);
 /* Makes an allocated block idle. The pool may merge it with others, and then frees the record. */
 void software_pool_add_idle(struct software_pool *pool, struct software_pool_block *block);
 /* Allocates the first `bytes` of an idle block, which are whole pages. */

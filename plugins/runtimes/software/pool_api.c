@@ -38,7 +38,7 @@ hipError_t hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool_t han
   if (error == hipSuccess && !pointer) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = software_queue_find(stream, &queue);
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
-  if (error == hipSuccess && pool->imported_fd > 0) error = hipErrorInvalidValue;
+  if (error == hipSuccess && pool->imported.fd > 0) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = pool_api_allocate(pool, bytes, queue, SOFTWARE_hipMallocFromPoolAsync, pointer);
   return software_end(error);
 }
@@ -185,7 +185,7 @@ hipError_t hipDeviceSetMemPool(int device, hipMemPool_t handle)
   if (error == hipSuccess && !software_device_exists(device)) error = hipErrorInvalidValue;
   if (error == hipSuccess) error = software_pool_find(handle, &pool);
   if (error == hipSuccess && pool->device != device) error = hipErrorInvalidDevice;
-  if (error == hipSuccess && pool->imported_fd > 0) error = hipErrorInvalidValue;
+  if (error == hipSuccess && pool->imported.fd > 0) error = hipErrorInvalidValue;
   if (error == hipSuccess) software.devices[device].pool = pool;
   return software_end(error);
 }

@@ -43,21 +43,22 @@ static void pool_blocks_remove(struct software_pool *pool, struct software_pool_
 
 /* ---- Chunks ---------------------------------------------------------------------------------------------------- */
 
-struct software_pool_block *software_pool_reserve(struct software_pool *pool, size_t bytes)
+hipError_t software_pool_reserve(struct software_pool *pool, size_t bytes, struct software_pool_block **block_out)
 {
-  if (bytes > pool->max_bytes - pool->reserved_bytes) return NULL;
+  if (bytes > pool->max_bytes - pool->reserved_bytes) return hipErrorOutOfMemory;
   struct software_pool_block *block = calloc(1, sizeof *block);
-  if (!block) return NULL;
-  block->chunk = software_heap_allocate(pool->heap, bytes);
-  if (!block->chunk) {
+  if (!block) return hipErrorOutOfMemory;
+  hipError_t error = software_heap_allocate(pool->heap, bytes, &block->chunk);
+  if (error != hipSuccess) {
     free(block);
-    return NULL;
+    return error;
   }
   block->by_size.major = software_block_bytes(block->chunk);
   block->by_size.minor = block->chunk->by_address.major;
   pool->reserved_bytes += block->by_size.major;
   if (pool->reserved_bytes > pool->reserved_high) pool->reserved_high = pool->reserved_bytes;
-  return block;
+  *block_out = block;
+  return hipSuccess;
 }
 
 /* Whether `first`, the first block of its chunk, and all others of the chunk can be released. */

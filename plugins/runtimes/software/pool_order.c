@@ -61,32 +61,33 @@ static struct software_pool_block *pool_order_reuse_after_wait(struct software_p
   return block;
 }
 
-/* The last resort: waits for the frees of all idle blocks of the device, and frees the blocks. */
-static struct software_pool_block *pool_order_allocate_after_drain(struct software_pool *pool, size_t bytes)
+/* The last resort: waits for the frees of all idle blocks of the device, and frees the blocks. `error` is that of the last
+ * try, and is returned where there is nothing to wait for. */
+static hipError_t pool_order_allocate_after_drain(struct software_pool *pool, size_t bytes, hipError_t error,
+                                                  struct software_pool_block **block_out)
 {
-  struct software_pool_block *block = NULL;
-  if (!pool->allow_internal_dependencies) return NULL;
+  if (!pool->allow_internal_dependencies) return error;
   pool->n_allocations++; /* retains the pool, which another thread may destroy meanwhile */
-  if (software_pools_drain(pool->device)) block = software_pool_reserve(pool, bytes);
+  if (software_pools_drain(pool->device)) error = software_pool_reserve(pool, bytes, block_out);
   pool->n_allocations--;
-  if (!block) software_pool_destroy_if_unused(pool);
-  return block;
+  if (error != hipSuccess) software_pool_destroy_if_unused(pool);
+  return error;
 }
 
-static struct software_pool_block *pool_order_find_block(struct software_pool *pool, size_t bytes,
-                                                         struct software_queue *queue, enum software_call call)
+static hipError_t pool_order_find_block(struct software_pool *pool, size_t bytes, struct software_queue *queue,
+                                        enum software_call call, struct software_pool_block **block_out)
 {
   const size_t nothing = 0;
   size_t rounded = software_align_up(bytes, SOFTWARE_PAGE_BYTES);
   size_t capacity = pool->is_managed ? software.config.host_memory_bytes : software.config.memory_bytes;
-  if (rounded == 0 || rounded > capacity || rounded > pool->max_bytes) return NULL;
-  struct software_pool_block *block = pool_order_find_idle(pool, rounded, queue);
-  if (!block) block = software_pool_reserve(pool, rounded);
-  if (block) return block;
+  if (rounded == 0 || rounded > capacity || rounded > pool->max_bytes) return hipErrorOutOfMemory;
+  *block_out = pool_order_find_idle(pool, rounded, queue);
+  if (*block_out || software_pool_reserve(pool, rounded, block_out) == hipSuccess) return hipSuccess;
   software_pools_trim(pool->device, &nothing);
-  block = software_pool_reserve(pool, rounded);
-  if (!block) block = pool_order_reuse_after_wait(pool, rounded, queue, call);
-  return block ? block : pool_order_allocate_after_drain(pool, rounded);
+  hipError_t error = software_pool_reserve(pool, rounded, block_out);
+  if (error == hipSuccess) return hipSuccess;
+  *block_out = pool_order_reuse_after_wait(pool, rounded, queue, call);
+  return *block_out ? hipSuccess : pool_order_allocate_after_drain(pool, rounded, error, block_out);
 }
 
 /* The bytes that the application requested count as used. */
@@ -123,12 +124,13 @@ static hipError_t pool_order_submit_visible(struct software_allocation *allocati
 hipError_t software_pool_allocate(struct software_pool *pool, size_t bytes, struct software_queue *queue,
                                   enum software_call call, void **pointer_out)
 {
-  struct software_pool_block *block = pool_order_find_block(pool, bytes, queue, call);
-  if (!block) return hipErrorOutOfMemory;
+  struct software_pool_block *block;
+  hipError_t error = pool_order_find_block(pool, bytes, queue, call, &block);
+  if (error != hipSuccess) return error;
   pool_order_count_used(pool, bytes);
   struct software_allocation *allocation;
   void *start = (void *)block->by_size.minor;
-  hipError_t error = software_allocation_add(SOFTWARE_POOLED, pool->device, start, bytes, &allocation);
+  error = software_allocation_add(SOFTWARE_POOLED, pool->device, start, bytes, &allocation);
   if (error == hipSuccess) {
     allocation->pool = pool;
     allocation->is_managed = pool->is_managed;

@@ -18,9 +18,10 @@ _Static_assert(sizeof(struct pool_share_pointer) <= sizeof(hipMemPoolPtrExportDa
 static hipError_t pool_share_export(struct software_pool *pool, void *shareable)
 {
   uint64_t unused;
-  if (pool->handle_type != hipMemHandleTypePosixFileDescriptor || pool->imported_fd > 0) return hipErrorInvalidValue;
-  if (!software_heap_extend(pool->heap, 0, &unused)) return hipErrorOutOfMemory;
-  int fd = fcntl(pool->heap->fd, F_DUPFD_CLOEXEC, 0);
+  if (pool->handle_type != hipMemHandleTypePosixFileDescriptor || pool->imported.fd > 0) return hipErrorInvalidValue;
+  hipError_t error = software_heap_extend(pool->heap, 0, &unused);
+  if (error != hipSuccess) return error;
+  int fd = fcntl(software_file_descriptor(&pool->heap->file), F_DUPFD_CLOEXEC, 0);
   if (fd < 0) return hipErrorOperatingSystem;
   memcpy(shareable, &fd, sizeof fd);
   return hipSuccess;
@@ -40,14 +41,14 @@ hipError_t hipMemPoolExportToShareableHandle(void *shareable, hipMemPool_t handl
 static hipError_t pool_share_import(int fd, int device, hipMemPool_t *handle_out)
 {
   if (!software_file_is_ours(fd)) return hipErrorInvalidValue;
-  int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  if (own_fd < 0) return hipErrorOperatingSystem;
+  struct software_file file;
+  if (!software_file_duplicate(fd, &file)) return hipErrorOperatingSystem;
   struct software_pool *pool = software_pool_create(device, hipMemHandleTypePosixFileDescriptor);
   if (!pool) {
-    close(own_fd);
+    software_file_close(&file);
     return hipErrorOutOfMemory;
   }
-  pool->imported_fd = own_fd;
+  pool->imported = file;
   *handle_out = (hipMemPool_t)pool;
   return hipSuccess;
 }
@@ -94,10 +95,12 @@ static bool pool_share_is_inside(const struct pool_share_pointer *shared, int fd
 static hipError_t pool_share_import_pointer(struct software_pool *pool, const struct pool_share_pointer *shared,
                                             void **pointer_out)
 {
-  if (pool->imported_fd == 0 || !pool_share_is_inside(shared, pool->imported_fd)) return hipErrorInvalidValue;
+  if (pool->imported.fd == 0) return hipErrorInvalidValue;
+  int fd = software_file_descriptor(&pool->imported);
+  if (fd < 0) return hipErrorOperatingSystem;
+  if (!pool_share_is_inside(shared, fd)) return hipErrorInvalidValue;
   size_t mapped_bytes = software_align_up(shared->bytes, SOFTWARE_PAGE_BYTES);
-  void *start = mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, pool->imported_fd,
-                     (off_t)shared->offset);
+  void *start = mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)shared->offset);
   if (start == MAP_FAILED) return hipErrorOutOfMemory;
   struct software_allocation *allocation;
   hipError_t error = software_allocation_add(SOFTWARE_OPENED, pool->device, start, shared->bytes, &allocation);

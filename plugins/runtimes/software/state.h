@@ -236,11 +236,17 @@ struct software_event {
   struct software_node_set tips;  /* valid while that capture goes on */
 };
 
+/* A memfd that the device keeps. The program may close its descriptor, and open a file of its own, which gets the number: so
+ * the descriptor is read through software_file_descriptor() alone. */
+struct software_file {
+  int fd; /* 0: none */
+  struct output_file_identity identity;
+};
+
 /* A memfd, and the parts of it that are mapped and cut into blocks (see heap.c). */
 struct software_heap {
-  int device;                           /* to whose capacity it is charged; -1: to that of the host */
-  int fd;                               /* 0 until first used */
-  struct output_file_identity identity; /* of the file: the program may close it */
+  int device;                /* to whose capacity it is charged; -1: to that of the host */
+  struct software_file file; /* none until first used */
   uint64_t file_end, file_bytes;
   struct address_tree_node *free_by_size, *free_by_address;
   struct software_arena *arenas;

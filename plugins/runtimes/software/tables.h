@@ -36,21 +36,26 @@ void software_watch_mapped(uintptr_t start, size_t bytes, bool is_mapped);
 /* Charges a device's capacity, or the host's for -1; false if that much is not left. */
 bool software_charge(int device, size_t bytes);
 void software_uncharge(int device, size_t bytes);
-/* A charged block of at least `bytes`, page-aligned; NULL when capacity or the host's memory is exhausted. */
-struct software_block *software_heap_allocate(struct software_heap *heap, size_t bytes);
+/* A charged block of at least `bytes`, page-aligned. hipErrorOutOfMemory when capacity or the host's memory is exhausted,
+ * hipErrorOperatingSystem when the program has closed the heap's file. */
+hipError_t software_heap_allocate(struct software_heap *heap, size_t bytes, struct software_block **block_out);
 void software_heap_free(struct software_heap *heap, struct software_block *block);
 /* Unmaps everything. No block may be allocated. */
 void software_heap_close(struct software_heap *heap);
-/* The descriptor of the heap's file; -1 if there is none, or the program has closed it. */
-int software_heap_file(const struct software_heap *heap);
-/* New file space, not charged; false if there is none. discard returns its pages to the system. */
-bool software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out);
+/* New file space, not charged; fails as software_heap_allocate() does. discard returns its pages to the system. */
+hipError_t software_heap_extend(struct software_heap *heap, size_t bytes, uint64_t *offset_out);
 void software_heap_discard(struct software_heap *heap, uint64_t offset, size_t bytes);
 uint64_t software_block_offset(const struct software_block *block);
 size_t software_block_bytes(const struct software_block *block);
-/* A new memfd of the software device, or -1. And whether `fd` is one. */
-int software_file_create(void);
+/* A new memfd of the software device, and one more descriptor of the memfd that `fd` is of; false where the process can have
+ * no other file. And whether `fd` is of a memfd of the software device. */
+bool software_file_create(struct software_file *file_out);
+bool software_file_duplicate(int fd, struct software_file *file_out);
 bool software_file_is_ours(int fd);
+/* Its descriptor; -1 if there is none, or the program has closed it. */
+int software_file_descriptor(const struct software_file *file);
+/* Closes the descriptor, unless the program has. */
+void software_file_close(struct software_file *file);
 size_t software_align_up(size_t bytes, size_t alignment); /* 0 on overflow */
 
 /* ---- handles.c: objects behind handles ------------------------------------------------------------------------- */

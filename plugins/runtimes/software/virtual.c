@@ -85,10 +85,12 @@ static bool virtual_is_free(uintptr_t start, size_t bytes)
 
 static hipError_t virtual_map(uintptr_t start, size_t bytes, struct software_physical *physical)
 {
+  int fd = software_physical_file(physical);
+  if (fd < 0) return hipErrorOperatingSystem;
   struct software_mapping *mapping = calloc(1, sizeof *mapping);
   if (!mapping) return hipErrorOutOfMemory;
-  void *mapped = mmap((void *)start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-                      software_physical_file(physical), (off_t)physical->offset);
+  void *mapped =
+      mmap((void *)start, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)physical->offset);
   if (mapped == MAP_FAILED) {
     free(mapping);
     return hipErrorOutOfMemory;

@@ -11,7 +11,7 @@ struct software_physical {
   unsigned handle_references, mappings;
   int device;
   bool is_imported;
-  int fd; /* of its own; 0 if it is a part of the device's */
+  struct software_file file; /* of its own; none if it is a part of the device's */
   uint64_t offset;
   size_t bytes;
   hipMemAllocationProp properties;
@@ -36,7 +36,7 @@ extern struct software_handles software_physicals;
 /* The reservation or the mapping that holds the address; NULL for none. */
 struct software_reservation *software_reservation_at(uintptr_t address);
 struct software_mapping *software_mapping_at(uintptr_t address);
-/* The file that holds the memory. */
+/* The descriptor of the file that holds the memory; -1 if the program has closed it. */
 int software_physical_file(const struct software_physical *physical);
 
 /* ---- physical.c ------------------------------------------------------------------------------------------------ */

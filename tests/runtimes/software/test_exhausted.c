@@ -105,25 +105,163 @@ static void take_place_of_files(int own)
   assert_int_not_equal(n, 0);
 }
 
+enum { OWN_BYTES = 4 << 20 };
+
+/* A file of the program's own, all bytes 7, which has no name. */
+static int create_own_file(void)
+{
+  char name[] = "/tmp/hipmm-own-XXXXXX", *content = malloc(OWN_BYTES);
+  int own = mkstemp(name);
+  assert_int_equal(unlink(name), 0);
+  memset(content, 7, OWN_BYTES);
+  assert_int_equal(write(own, content, OWN_BYTES), OWN_BYTES);
+  free(content);
+  return own;
+}
+
+static void assert_own_file_is_whole(int own)
+{
+  char *content = malloc(OWN_BYTES);
+  assert_int_equal(lseek(own, 0, SEEK_END), OWN_BYTES);
+  assert_int_equal(pread(own, content, OWN_BYTES, 0), OWN_BYTES);
+  assert_true(is_filled(content, 7, OWN_BYTES));
+  free(content);
+}
+
+/* How many descriptors the process has of the file. */
+static int count_descriptors(int own)
+{
+  struct output_file_identity identity;
+  int n = 0;
+  assert_true(output_file_identify(own, &identity));
+  for (int file = 0; file < 200; file++) n += output_file_is(file, &identity);
+  return n;
+}
+
 static void writes_into_no_file_of_the_program(void **state)
 {
   enum { BYTES = 4 * MIB };
-  char name[] = "/tmp/hipmm-own-XXXXXX", *content = malloc(2 * (size_t)BYTES);
-  void *memory;
-  int own = mkstemp(name);
+  struct software_config config = software.config;
+  config.memory_bytes = 4096u * MIB;
+  restart(&config);
+  void *memory, *more;
+  hipStream_t stream = create_stream();
+  int own = create_own_file();
   (void)state;
-  assert_int_equal(unlink(name), 0);
-  memset(content, 7, BYTES);
-  assert_int_equal(write(own, content, BYTES), BYTES);
   assert_ok(hipMalloc(&memory, BYTES));
   take_place_of_files(own);
-  assert_ok(hipFree(memory));                                       /* would punch a hole */
-  assert_hip(hipMalloc(&memory, 2048u * MIB), hipErrorOutOfMemory); /* would make it longer */
-  assert_int_equal(lseek(own, 0, SEEK_END), BYTES);
-  assert_int_equal(pread(own, content + BYTES, BYTES, 0), BYTES);
-  assert_memory_equal(content, content + BYTES, BYTES);
-  free(content);
+  assert_ok(hipFree(memory));             /* would punch a hole */
+  assert_ok(hipMalloc(&memory, 4 * MIB)); /* in what is mapped */
+  hipError_t error = hipMalloc(&more, 2048u * MIB);
+  assert_own_file_is_whole(own); /* would be longer */
+  assert_hip(error, hipErrorOperatingSystem);
+  assert_hip(hipMallocAsync(&more, 2048u * MIB, stream), hipErrorOperatingSystem);
+  assert_hip(hipMalloc(&more, 8192u * MIB), hipErrorOutOfMemory);
+  assert_ok(hipFree(memory));
+  assert_ok(hipStreamDestroy(stream));
   close(own);
+}
+
+static hipMemPool_t create_shareable_pool(void)
+{
+  hipMemPool_t pool;
+  hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned,
+                                .handleTypes = hipMemHandleTypePosixFileDescriptor,
+                                .location = {hipMemLocationTypeDevice, 0}};
+  assert_ok(hipMemPoolCreate(&pool, &properties));
+  return pool;
+}
+
+static hipError_t export_pool(hipMemPool_t pool, int *fd)
+{
+  return hipMemPoolExportToShareableHandle(fd, pool, hipMemHandleTypePosixFileDescriptor, 0);
+}
+
+static hipError_t import_pool(hipMemPool_t *pool, int fd)
+{
+  return hipMemPoolImportFromShareableHandle(pool, (void *)(intptr_t)fd, hipMemHandleTypePosixFileDescriptor, 0);
+}
+
+/* Memory that other processes can have is in files of its own. */
+static void shares_no_file_of_the_program(void **state)
+{
+  enum { BYTES = 2 * MIB };
+  const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                           .requestedHandleType = hipMemHandleTypePosixFileDescriptor,
+                                           .location = {hipMemLocationTypeDevice, 0}};
+  hipMemGenericAllocationHandle_t handle;
+  hipMemPoolPtrExportData data;
+  hipIpcMemHandle_t ipc;
+  void *start, *device_memory, *memory, *opened;
+  int fd, own = create_own_file();
+  (void)state;
+  assert_ok(hipMemCreate(&handle, BYTES, &properties, 0));
+  assert_ok(hipMemAddressReserve(&start, BYTES, 0, NULL, 0));
+  hipMemPool_t pool = create_shareable_pool(), imported;
+  assert_ok(hipMallocFromPoolAsync(&memory, 1000, pool, NULL));
+  assert_ok(hipMemPoolExportPointer(&data, memory));
+  assert_ok(export_pool(pool, &fd));
+  assert_ok(import_pool(&imported, fd));
+  assert_ok(hipMalloc(&device_memory, 1000));
+  take_place_of_files(own);
+  int n_own = count_descriptors(own);
+  assert_in_range(n_own, 6, 100);
+  assert_hip(hipMemMap(start, BYTES, 0, handle, 0), hipErrorOperatingSystem);
+  assert_hip(hipMemExportToShareableHandle(&fd, handle, hipMemHandleTypePosixFileDescriptor, 0),
+             hipErrorOperatingSystem);
+  assert_hip(hipMemPoolImportPointer(&opened, imported, &data), hipErrorOperatingSystem);
+  assert_hip(export_pool(pool, &fd), hipErrorOperatingSystem);
+  assert_hip(hipIpcGetMemHandle(&ipc, device_memory), hipErrorOperatingSystem);
+  assert_ok(hipMemRelease(handle));
+  assert_ok(hipMemPoolDestroy(imported));
+  assert_ok(hipFreeAsync(memory, NULL));
+  assert_ok(hipStreamSynchronize(NULL));
+  assert_ok(hipMemPoolDestroy(pool));
+  assert_int_equal(count_descriptors(own), n_own); /* none was closed */
+  assert_own_file_is_whole(own);
+  assert_ok(hipFree(device_memory));
+  assert_ok(hipMemAddressFree(start, BYTES));
+  close(own);
+}
+
+/* Where the host cannot touch the memory, it is read and written through the file. */
+static void work_without_its_file_is_a_fault(void **state)
+{
+  enum { BYTES = 2 * MIB };
+  const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                           .requestedHandleType = hipMemHandleTypePosixFileDescriptor,
+                                           .location = {hipMemLocationTypeDevice, 0}};
+  const hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
+  struct software_config config = software.config;
+  (void)state;
+  config.no_host_access = true;
+  for (int is_of_heap = 0; is_of_heap < 2; is_of_heap++) {
+    hipMemGenericAllocationHandle_t handle;
+    void *start;
+    char said[400] = "";
+    restart(&config);
+    if (is_of_heap) {
+      assert_ok(hipMalloc(&start, BYTES));
+    } else {
+      assert_ok(hipMemCreate(&handle, BYTES, &properties, 0));
+      assert_ok(hipMemAddressReserve(&start, BYTES, 0, NULL, 0));
+      assert_ok(hipMemMap(start, BYTES, 0, handle, 0));
+      assert_ok(hipMemSetAccess(start, BYTES, &access, 1));
+    }
+    int own = create_own_file(), spoken = memfd_create("spoken", MFD_CLOEXEC), before = dup(STDERR_FILENO);
+    take_place_of_files(own);
+    assert_int_equal(dup2(spoken, STDERR_FILENO), STDERR_FILENO);
+    hipError_t error = hipMemset(start, 1, BYTES);
+    if (error == hipSuccess) error = hipDeviceSynchronize();
+    assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
+    assert_hip(error, hipErrorIllegalAddress);
+    assert_true(pread(spoken, said, sizeof said - 1, 0) > 0);
+    assert_non_null(strstr(said, "cannot be reached: the program has closed the device's file that holds it\n"));
+    assert_own_file_is_whole(own);
+    close(before);
+    close(spoken);
+    close(own);
+  }
 }
 
 /* ---- Calls that give or take memory ---- */
@@ -395,26 +533,6 @@ static void work_that_cannot_be_done_is_a_fault(void **state)
 
 /* ---- No files ---- */
 
-static hipMemPool_t create_shareable_pool(void)
-{
-  hipMemPool_t pool;
-  hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned,
-                                .handleTypes = hipMemHandleTypePosixFileDescriptor,
-                                .location = {hipMemLocationTypeDevice, 0}};
-  assert_ok(hipMemPoolCreate(&pool, &properties));
-  return pool;
-}
-
-static hipError_t export_pool(hipMemPool_t pool, int *fd)
-{
-  return hipMemPoolExportToShareableHandle(fd, pool, hipMemHandleTypePosixFileDescriptor, 0);
-}
-
-static hipError_t import_pool(hipMemPool_t *pool, int fd)
-{
-  return hipMemPoolImportFromShareableHandle(pool, (void *)(intptr_t)fd, hipMemHandleTypePosixFileDescriptor, 0);
-}
-
 static void a_process_without_another_file_gets_errors(void **state)
 {
   const hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
@@ -482,6 +600,8 @@ int main(void)
       {"a limit of files does not end the program", a_limit_of_files_does_not_end_the_program, start_threads, finish,
        NULL},
       {"writes into no file of the program", writes_into_no_file_of_the_program, start_threads, finish, NULL},
+      {"shares no file of the program", shares_no_file_of_the_program, start_threads, finish, NULL},
+      {"work without its file is a fault", work_without_its_file_is_a_fault, start_stepped, finish_untidy, NULL},
       BOTH(memory_is_given_whole_or_not_at_all),
       BOTH(pages_are_advised_whole_or_not_at_all),
       BOTH(addresses_are_reserved_or_not),

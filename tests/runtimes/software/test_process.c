@@ -81,6 +81,15 @@ static int role_open_ipc(const struct message *message)
   return 0;
 }
 
+/* The file that the handle names is closed, and its number is that of another file of the software device. */
+static int role_open_ipc_of_lost(const struct message *message)
+{
+  void *memory = NULL;
+  CHECK(hipIpcOpenMemHandle(&memory, message->ipc, 1) == hipErrorMapFailed);
+  CHECK(memory == NULL);
+  return 0;
+}
+
 static int role_open_pool(const struct message *message)
 {
   hipMemPool_t pool;
@@ -209,6 +218,7 @@ static const struct {
   bool reads;
 } roles[] = {
     {"open_ipc", role_open_ipc, true},
+    {"open_ipc_of_lost", role_open_ipc_of_lost, true},
     {"open_pool", role_open_pool, true},
     {"open_handle", role_open_handle, true},
     {"misconfigured", role_misconfigured, false},
@@ -241,6 +251,29 @@ static void memory_is_shared_through_ipc_handles(void **state)
   assert_ok(hipIpcGetMemHandle(&message.ipc, memory));
   assert_int_equal(run_role("open_ipc", &message), 0);
   assert_true(is_filled(memory, 22, 1000));
+}
+
+static void a_handle_is_of_one_file(void **state)
+{
+  (void)state;
+  struct message message = {.pool_fd = -1};
+  int first = open("/dev/null", O_RDONLY | O_CLOEXEC), fd = -1;
+  hipMemGenericAllocationHandle_t handle;
+  hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
+                                     .requestedHandleType = hipMemHandleTypePosixFileDescriptor,
+                                     .location = {hipMemLocationTypeDevice, 0}};
+  assert_int_equal(close(first), 0);
+  char *memory = allocate(1000); /* its heap's file has the lowest number that is free */
+  assert_ok(hipIpcGetMemHandle(&message.ipc, memory));
+  assert_ok(hipMemCreate(&handle, 2 * MIB, &properties, 0));
+  assert_ok(hipMemExportToShareableHandle(&fd, handle, hipMemHandleTypePosixFileDescriptor, 0));
+  assert_int_equal(dup2(fd, first), first);
+  assert_int_equal(run_role("open_ipc_of_lost", &message), 0);
+  assert_hip(hipIpcGetMemHandle(&message.ipc, memory), hipErrorOperatingSystem);
+  assert_int_equal(close(fd), 0);
+  assert_int_equal(close(first), 0);
+  assert_ok(hipMemRelease(handle));
+  assert_ok(hipFree(memory));
 }
 
 static void a_handle_is_of_one_allocation(void **state)
@@ -372,6 +405,7 @@ int main(int count, char **arguments)
   static const struct CMUnitTest tests[] = {
       {"memory is shared through ipc handles", memory_is_shared_through_ipc_handles, start_threads, finish_untidy,
        NULL},
+      {"a handle is of one file", a_handle_is_of_one_file, start_threads, finish, NULL},
       {"a handle is of one allocation", a_handle_is_of_one_allocation, start_threads, finish, NULL},
       {"wrong ipc handles are refused", wrong_ipc_handles_are_refused, start_threads, finish, NULL},
       {"pooled memory is shared through its pool", pooled_memory_is_shared_through_its_pool, start_threads, finish,
