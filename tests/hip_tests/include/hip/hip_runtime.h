@@ -74,6 +74,7 @@ inline configuration configure(dim3 grid, dim3 block, size_t shared_bytes = 0, h
 
 struct work {
   std::function<void()> thread;
+  bool is_captured; /* a graph may run it any number of times */
   dim3 grid, block;
   unsigned long long wall_khz, clock_khz;
 };
@@ -101,7 +102,7 @@ inline void run(void *closure)
       is_first_thread = false;
     });
   });
-  delete one;
+  if (!one->is_captured) delete one;
 }
 
 template <class Kernel> struct launcher {
@@ -112,7 +113,10 @@ template <class Kernel> struct launcher {
     static const unsigned long long wall = attribute(hipDeviceAttributeWallClockRate, 100000);
     static const unsigned long long clock = attribute(hipDeviceAttributeClockRate, 1000000);
     Kernel copy = kernel;
-    work *one = new work{[copy, arguments...]() { copy(arguments...); }, given.grid, given.block, wall, clock};
+    hipStreamCaptureStatus capture = hipStreamCaptureStatusNone;
+    bool is_captured = !hipStreamIsCapturing(given.stream, &capture) && capture != hipStreamCaptureStatusNone;
+    work *one =
+        new work{[copy, arguments...]() { copy(arguments...); }, is_captured, given.grid, given.block, wall, clock};
     if (hipLaunchHostFunc(given.stream, run, one)) delete one;
   }
 };
