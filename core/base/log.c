@@ -93,7 +93,7 @@ static int log_take_file(int opened, const struct output_file_identity *identity
   int code = 0;
   (void)log_descriptor(); /* leaves a file that is lost */
   uint64_t now = atomic_fetch_add(&output, one_change) + one_change;
-  if (file < 0 || log_has_lost(file)) {
+  if (file < 0 || file == opened || log_has_lost(file)) {
     file = opened;
   } else {
     do code = dup3(opened, file, O_CLOEXEC) < 0 ? errno : 0;
@@ -130,8 +130,12 @@ static bool log_open_file(const char *path)
 
 static void log_use_standard_error(void)
 {
+  int cancel = cancel_forbid();
+  pthread_mutex_lock(&lock);
   uint64_t now = output;
   while (!log_leave_file(&now)) continue;
+  pthread_mutex_unlock(&lock);
+  cancel_allow(cancel);
 }
 
 static void log_open(void)

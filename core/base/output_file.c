@@ -71,16 +71,20 @@ bool output_file_has_letter(const char *pattern, const char *letters)
 
 /* ---- Files ---- */
 
+enum { MOST_LINKS = 40 }; /* as the kernel's */
+
 /* A folder on the way to a file. */
 struct folder {
-  int file;       /* -1: it could not be opened */
-  bool is_shared; /* other users can put files there */
-  uid_t owner;    /* whom this user trusts there */
+  int file;        /* -1: it could not be opened */
+  bool is_shared;  /* other users can put files there: all, or its owner */
+  bool is_foreign; /* its owner alone */
+  uid_t trusted;   /* beside this user and root: whose links are followed there */
+  uid_t owner;
 };
 
 static bool folder_trusts(const struct folder *folder, const struct stat *status)
 {
-  return status->st_uid == geteuid() || status->st_uid == 0 || status->st_uid == folder->owner;
+  return status->st_uid == geteuid() || status->st_uid == 0 || status->st_uid == folder->trusted;
 }
 
 /* `file` was opened, or is -1 with errno. The folder of a user who is not trusted is a shared one: its owner puts there what
@@ -98,43 +102,116 @@ static void folder_take(struct folder *folder, int file)
   if (code) return;
   bool is_foreign = folder->is_shared && !folder_trusts(folder, &status);
   folder->is_shared = is_foreign || (status.st_mode & S_IWOTH) != 0;
-  if (!is_foreign) folder->owner = status.st_uid;
+  folder->is_foreign = is_foreign && !(status.st_mode & S_IWOTH);
+  folder->owner = status.st_uid;
+  if (!is_foreign) folder->trusted = status.st_uid;
 }
 
 /* Goes on to the folder `name` in this one. */
 static void folder_enter(struct folder *folder, const char *name)
 {
-  struct stat status;
   int outer = folder->file;
-  int inner = openat(outer, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (folder->is_shared ? O_NOFOLLOW : 0));
-  if (inner < 0 && errno == ENOTDIR)
-    errno = !fstatat(outer, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISLNK(status.st_mode) ? ELOOP : ENOTDIR;
-  folder_take(folder, inner);
+  folder_take(folder, openat(outer, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (folder->is_shared ? O_NOFOLLOW : 0)));
   int code = errno;
   close(outer);
   errno = code;
 }
 
-/* Opens the folder that has the file, folder by folder: another user may have put a link at any of them. Returns the file's
- * name in it. */
-static const char *folder_open(struct folder *folder, const char *name)
+static void folder_leave(struct folder *folder, int code)
 {
-  char part[NAME_MAX + 1];
-  const char *start = name;
-  *folder = (struct folder){.file = -1};
-  folder_take(folder, open(*name == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  for (size_t length; folder->file >= 0 && name[length = strcspn(name, "/")]; name += length + 1) {
-    if (length >= sizeof part) {
-      close(folder->file);
-      folder->file = -1;
-      errno = ENAMETOOLONG;
-      break;
+  if (folder->file >= 0) close(folder->file);
+  folder->file = -1;
+  errno = code;
+}
+
+/* The walk from a folder to a file. */
+struct walk {
+  struct folder *folder;   /* where it is */
+  char rest[PATH_MAX];     /* of the name */
+  char base[NAME_MAX + 1]; /* the part that comes next */
+  int links;               /* followed so far */
+};
+
+static void walk_to_root(struct walk *walk)
+{
+  folder_leave(walk->folder, 0);
+  *walk->folder = (struct folder){.file = -1};
+  folder_take(walk->folder, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+/* In the shared folder: if `base` is a link that can be followed, its target takes its place in the rest, which goes on at
+ * `after`. That is a link of a user who is trusted, in a folder of another user; where everybody can put links, none is
+ * followed. Returns whether it is one; false with errno for a link that is not followed. */
+static bool walk_follow(struct walk *walk, const char *after)
+{
+  struct stat status;
+  char target[PATH_MAX];
+  ssize_t length = 0;
+  int code = 0, link = openat(walk->folder->file, walk->base, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  errno = 0;
+  if (link < 0) return false; /* what opens it tells why not */
+  if (fstat(link, &status) || !S_ISLNK(status.st_mode))
+    length = 0;
+  else if (!walk->folder->is_foreign || !folder_trusts(walk->folder, &status) || ++walk->links > MOST_LINKS)
+    code = ELOOP;
+  else if ((length = readlinkat(link, "", target, sizeof target)) < 0)
+    code = errno;
+  else if ((size_t)length + strlen(after) >= sizeof walk->rest)
+    code = ENAMETOOLONG;
+  close(link);
+  errno = code;
+  if (code || !length) return false;
+  memmove(walk->rest + length, after, strlen(after) + 1);
+  memcpy(walk->rest, target, (size_t)length);
+  if (*walk->rest == '/') walk_to_root(walk);
+  return true;
+}
+
+/* Opens the folder that has the file, folder by folder: another user may have put a link at any of them. Leaves the file's
+ * name in `base`; a name that ends in a slash is a folder's. On failure the folder is -1, with errno. */
+static void walk_on(struct walk *walk)
+{
+  for (char *at = walk->rest; walk->folder->file >= 0;) {
+    at += strspn(at, "/");
+    size_t length = strcspn(at, "/");
+    if (length >= sizeof walk->base) {
+      folder_leave(walk->folder, ENAMETOOLONG);
+      return;
     }
-    memcpy(part, name, length);
-    part[length] = '\0';
-    if (length) folder_enter(folder, part);
+    memcpy(walk->base, length ? at : ".", length ? length : 1);
+    walk->base[length ? length : 1] = '\0';
+    if (!length) return;
+    bool is_followed = walk->folder->is_shared && walk_follow(walk, at + length);
+    if (walk->folder->is_shared && !is_followed && errno)
+      folder_leave(walk->folder, errno);
+    else if (!is_followed && !at[length])
+      return;
+    else if (!is_followed)
+      folder_enter(walk->folder, walk->base);
+    at = is_followed ? walk->rest : at + length;
   }
-  return *name || name == start ? name : "."; /* a name that ends in a slash is a folder's */
+}
+
+/* The working folder is judged by its name from the root; where that cannot be walked, by itself. */
+static void walk_begin(struct walk *walk, struct folder *folder, const char *name)
+{
+  int code = *name ? strlen(name) < sizeof walk->rest ? 0 : ENAMETOOLONG : ENOENT;
+  *walk = (struct walk){.folder = folder};
+  *folder = (struct folder){.file = -1};
+  errno = code;
+  if (code) return;
+  if (*name == '/') {
+    walk_to_root(walk);
+  } else if (getcwd(walk->rest, sizeof walk->rest - 1)) {
+    strcat(walk->rest, "/");
+    walk_to_root(walk);
+    walk_on(walk);
+  }
+  if (*name != '/' && folder->file < 0) {
+    *folder = (struct folder){.file = -1};
+    folder_take(folder, open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
+  memcpy(walk->rest, name, strlen(name) + 1);
 }
 
 /* Signals that the calling thread does not get meanwhile. */
@@ -226,24 +303,33 @@ static bool output_file_begin(int file, enum output_file_mode mode)
 }
 
 /* In a folder where other users can put files, a file of another user is an error: that user would read what is written, or
- * would have it wait, with a pipe. So is a second name of a file, which another user may have made. The file that is made
- * here is this user's, whatever owner a server that takes root for nobody gives it. */
-static int folder_open_file(const struct folder *folder, const char *name, int flags, enum output_file_mode mode)
+ * would have it wait, with a pipe. A regular file of the folder's owner is none: whoever names the folder means that user.
+ * A second name of a file is an error, which another user may have made. */
+static int folder_refuses(const struct folder *folder, int file)
 {
   struct stat status;
+  if (fstat(file, &status)) return errno;
+  bool is_regular = S_ISREG(status.st_mode);
+  if (!folder_trusts(folder, &status) && !(is_regular && status.st_uid == folder->owner)) return EPERM;
+  return is_regular && status.st_nlink > 1 ? EMLINK : 0;
+}
+
+/* The file that is made here is this user's, whatever owner a server that takes root for nobody gives it. */
+static int folder_open_file(const struct folder *folder, const char *name, int flags, enum output_file_mode mode)
+{
+  enum { MOST_TRIES = 10 }; /* another process may remove the file meanwhile */
   mode_t rights = mode == OUTPUT_FILE_RESULT ? 0666 : 0600;
-  int file = openat(folder->file, name, flags | (folder->is_shared ? O_EXCL : 0), rights), code = 0;
-  if (file >= 0 || !folder->is_shared) return file;
-  file = openat(folder->file, name, flags | O_NOFOLLOW, rights);
-  if (file < 0) return file;
-  if (fstat(file, &status))
-    code = errno;
-  else if (!folder_trusts(folder, &status))
-    code = EPERM;
-  else if (S_ISREG(status.st_mode) && status.st_nlink > 1)
-    code = EMLINK;
+  if (!folder->is_shared) return openat(folder->file, name, flags | O_CREAT, rights);
+  int file = -1;
+  for (int i = 0; i < MOST_TRIES && file < 0; i++) {
+    file = openat(folder->file, name, flags | O_CREAT | O_EXCL, rights);
+    if (file >= 0 || errno != EEXIST) return file;
+    file = openat(folder->file, name, flags | O_NOFOLLOW);
+    if (file < 0 && errno != ENOENT) return file;
+  }
+  int code = file < 0 ? errno : folder_refuses(folder, file);
   if (!code) return file;
-  close(file);
+  if (file >= 0) close(file);
   errno = code;
   return -1;
 }
@@ -279,16 +365,17 @@ int output_file_open(const char *name, enum output_file_mode mode)
 {
   int standard = output_file_standard(name);
   if (standard >= 0) return output_file_duplicate(standard);
-  const char *base;
   struct folder folder;
+  struct walk walk;
   int file = -1, code;
-  int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  int flags = (mode == OUTPUT_FILE_MAP ? O_RDWR : O_WRONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (mode == OUTPUT_FILE_APPEND) flags |= O_APPEND;
   do { /* again after a signal: a folder may be on another machine */
-    base = folder_open(&folder, name);
-    if (folder.file >= 0) file = output_file_spare_standard(folder_open_file(&folder, base, flags, mode));
+    walk_begin(&walk, &folder, name);
+    walk_on(&walk);
+    if (folder.file >= 0) file = output_file_spare_standard(folder_open_file(&folder, walk.base, flags, mode));
     code = errno;
-    if (folder.file >= 0) close(folder.file);
+    folder_leave(&folder, code);
   } while (file < 0 && code == EINTR);
   if (file < 0 || output_file_begin(file, mode)) {
     errno = code;

@@ -31,11 +31,12 @@ bool output_file_has_letter(const char *pattern, const char *letters);
 int output_file_standard(const char *name);
 
 /* Opens `name` for writing and creates it if it does not exist, for its user alone: it tells of addresses and names.
- * Returns a descriptor, which the caller closes, or -1 with errno. Never waits: a pipe without a reader is an error. Where
- * other users can put files, in a folder that every user can write, such as /tmp, and in a folder of another user in it, a
- * symbolic link is an error, to the file or to a folder on the way; so is an existing file of another user than this one, root
- * and the owner of the shared folder, or one with another name (a hard link). For a standard stream the program's own
- * descriptor is duplicated: a file opened by that name would be overwritten from its start. Allocates nothing; thread-safe. */
+ * Returns a descriptor, which the caller closes, or -1 with errno. Never waits: a pipe without a reader is an error. In a
+ * folder that every user can write, such as /tmp, a symbolic link is an error, to the file or to a folder on the way; in a
+ * folder of another user in it, a link of another user. In both, so is an existing file of another user, or one with another
+ * name (a hard link). Root and the owner of the shared folder are trusted like this user; so is the owner of a folder for the
+ * regular files in it. For a standard stream the program's own descriptor is duplicated: a file
+ * opened by that name would be overwritten from its start. Allocates nothing; thread-safe. */
 int output_file_open(const char *name, enum output_file_mode mode);
 
 /* Which file a descriptor is of. A program may close all descriptors, hipmm's among them, and open files of its own, which

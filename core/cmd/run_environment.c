@@ -109,20 +109,22 @@ static bool run_environment_set_plugin_path(void)
   return is_good;
 }
 
-/* Writes the pattern of a name with its folder's absolute name, in which a percent sign is doubled. */
+/* Writes the pattern from the root: the processes may have another working folder, in whose name a percent sign is doubled.
+ * False with errno, as where the folder is known and not there. */
 static bool run_environment_make_absolute(const char *pattern, char *absolute_out, size_t bytes)
 {
-  char given[PATH_MAX], folder[PATH_MAX];
-  const char *slash = strrchr(pattern, '/'), *base = slash ? slash + 1 : pattern;
+  char given[PATH_MAX], here[PATH_MAX] = "";
+  const char *slash = strrchr(pattern, '/');
   size_t used = 0;
   snprintf(given, sizeof given, "%.*s", slash ? (int)(slash - pattern) + 1 : 1, slash ? pattern : ".");
-  if (strchr(given, '%')) return snprintf(absolute_out, bytes, "%s", pattern) < (int)bytes; /* not known yet */
-  if (!realpath(given, folder)) return false;
-  for (const char *at = folder; *at && used + 3 < bytes; at++) {
+  if (!strchr(given, '%') && access(given, F_OK)) return false;
+  if (*pattern != '/' && !getcwd(here, sizeof here)) return false;
+  for (const char *at = here; *at && used + 3 < bytes; at++) {
     if (*at == '%') absolute_out[used++] = '%';
     absolute_out[used++] = *at;
   }
-  return snprintf(absolute_out + used, bytes - used, "/%s", base) < (int)(bytes - used);
+  errno = ENAMETOOLONG;
+  return snprintf(absolute_out + used, bytes - used, "%s%s", *here ? "/" : "", pattern) < (int)(bytes - used);
 }
 
 /* The graph, and what the program's command line names, such as a script or a file of data. */
@@ -151,7 +153,9 @@ static bool run_environment_set_report(const struct run_settings *settings)
     return false;
   }
   if (!run_environment_spares_inputs(settings, name)) return false;
-  if (run_environment_make_absolute(report, pattern, sizeof pattern)) {
+  /* Opened by the name that the processes get. */
+  bool is_absolute = run_environment_make_absolute(report, pattern, sizeof pattern);
+  if (is_absolute && output_file_expand(pattern, -1, name)) {
     bool has_own = output_file_has_letter(report, "p");
     int file = has_own ? -1 : output_file_open(name, OUTPUT_FILE_EMPTY);
     if (file >= 0) close(file);

@@ -138,7 +138,7 @@ enum hipmm_log_level {
  * standard error, or to the end of the file at `path`, which is created if need be (NULL: standard error). set_file
  * keeps the level. In the name %p stands for the process id, %h for the host's name, %r for the process's rank in its
  * job, %% for a percent sign. A value that is no level, and another letter in the name, are HIPMM_E_ARGUMENT, a file
- * that cannot be opened HIPMM_E_IO.
+ * that cannot be opened HIPMM_E_IO; so is one that another user may have put there, in a folder such as /tmp (SECURITY.md).
  *
  * Level debug tells of failed allocations with the reason, of refused frees and of growth; trace tells of every call of
  * every resource (RMM: set_logging_level). Allocations cost more while the log, or the sink, wants debug or trace, and only

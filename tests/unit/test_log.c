@@ -373,45 +373,89 @@ static void writes_no_file_of_another_user(void **state)
   remove_folder(folder);
 }
 
-/* Its owner puts there what it likes, such as a link to a file of this user. A new file is this user's all the same. */
-static void trusts_nothing_in_a_folder_of_another_user(void **state)
+/* Its owner puts there what it likes, such as a link to a file of this user, or to a folder. This user's own links and new
+ * files are good, and so is a regular file of the folder's owner. */
+static void trusts_no_link_in_a_folder_of_another_user(void **state)
+{
+  static const char refusal[] =
+      "/log: it, or a folder on the way, is a symbolic link in a folder where other users can "
+      "put files, or one of too many links; logging";
+  enum { THIRD = NOBODY - 1 };
+  char *folder = new_folder(), *target = path_in(folder, "target"), *shared = path_in(folder, "shared");
+  char *there = path_in(shared, "there"), *link = path_in(there, "link"), *file = path_in(there, "log");
+  char *directly = variable_for("error", there), *linked = variable_for("error", link);
+  struct outcome outcome;
+  (void)state;
+  assert_int_equal(mkdir(target, 0755), 0);
+  assert_int_equal(mkdir(shared, 0700), 0);
+  assert_int_equal(mkdir(there, 0755), 0);
+  assert_int_equal(symlink(target, link), 0);
+  assert_int_equal(symlink("link/log", file), 0);
+  assert_int_equal(chmod(shared, 01777), 0);
+  if (!chown(there, NOBODY, NOBODY)) {
+    for (int i = 0; i < 2; i++) { /* the file, then the folder on the way */
+      assert_int_equal(lchown(i ? link : file, NOBODY, NOBODY), 0);
+      outcome = run_forked(speaks_within_seconds, i ? linked : directly);
+      assert_non_null(strstr(outcome.error, refusal));
+      outcome = run_forked(speaks_within_seconds, directly);
+      assert_non_null(strstr(outcome.error, refusal));
+      assert_int_equal(lchown(file, 0, 0), 0);
+    }
+    assert_int_equal(lchown(link, 0, 0), 0);
+    assert_string_equal(run_forked(speaks_within_seconds, linked).error, "");
+    assert_string_equal(run_forked(speaks_within_seconds, directly).error, "");
+    assert_int_equal(unlink(file), 0);
+    for (int i = 0; i < 2; i++) assert_string_equal(run_forked(speaks_within_seconds, directly).error, "");
+    assert_int_equal(chown(file, NOBODY, NOBODY), 0);
+    assert_string_equal(run_forked(speaks_within_seconds, directly).error, "");
+    assert_int_equal(chown(file, THIRD, THIRD), 0);
+    outcome = run_forked(speaks_within_seconds, directly);
+    assert_non_null(strstr(outcome.error, "/log: it is of another user, in a folder where other users can put files"));
+    char *in_target = path_in(target, "log"), *text = read_file(in_target, NULL);
+    assert_true(is_stamped(text, ONE));
+    assert_true(is_stamped(strchr(text, '\n') + 1, ONE));
+    free(text);
+    free(in_target);
+  }
+  free(linked);
+  free(directly);
+  free(link);
+  free(file);
+  free(there);
+  free(shared);
+  free(target);
+  remove_folder(folder);
+}
+
+static char *working_folder;
+
+static int speaks_in_the_working_folder(const void *variable)
+{
+  return chdir(working_folder) ? 1 : speaks_within_seconds(variable);
+}
+
+/* A name from the working folder is judged as from the root. */
+static void judges_the_working_folder(void **state)
 {
   char *folder = new_folder(), *target = path_in(folder, "target"), *shared = path_in(folder, "shared");
-  char *there = path_in(shared, "there"), *variable = variable_for("error", there), *file = path_in(there, "log");
-  char *link = path_in(there, "link");
+  char *there = path_in(shared, "there"), *file = path_in(there, "log");
+  char here[] = "error:log";
   (void)state;
   write_file(target, "", 0);
   assert_int_equal(mkdir(shared, 0700), 0);
   assert_int_equal(mkdir(there, 0755), 0);
   assert_int_equal(symlink(target, file), 0);
   assert_int_equal(chmod(shared, 01777), 0);
-  if (!chown(there, NOBODY, NOBODY)) {
-    struct outcome outcome = run_forked(speaks_within_seconds, variable);
-    assert_non_null(strstr(outcome.error,
-                           "/log: it, or a folder on the way, is a symbolic link in a folder where other "
-                           "users can put files, or one of too many links; logging"));
-    char *text = read_file(target, NULL);
-    assert_string_equal(text, "");
-    free(text);
-    assert_int_equal(rename(file, link), 0);
-    for (int i = 0; i < 2; i++) assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
-    assert_int_equal(chown(file, NOBODY, NOBODY), 0);
-    outcome = run_forked(speaks_within_seconds, variable);
-    assert_non_null(strstr(outcome.error, "/log: it is of another user, in a folder where other users can put files"));
-    assert_int_equal(rename(link, file), 0);
-    assert_int_equal(chown(shared, NOBODY, NOBODY), 0);
-    assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
-    assert_int_equal(chown(shared, 0, 0), 0);
+  working_folder = there;
+  if (!chown(there, NOBODY, NOBODY) && !lchown(file, NOBODY, NOBODY)) {
+    assert_non_null(strstr(run_forked(speaks_in_the_working_folder, here).error, "is a symbolic link in a folder"));
     assert_int_equal(chmod(shared, 0755), 0);
-    assert_string_equal(run_forked(speaks_within_seconds, variable).error, "");
-    text = read_file(target, NULL);
+    assert_string_equal(run_forked(speaks_in_the_working_folder, here).error, "");
+    char *text = read_file(target, NULL);
     assert_true(is_stamped(text, ONE));
-    assert_true(is_stamped(strchr(text, '\n') + 1, ONE));
     free(text);
   }
-  free(link);
   free(file);
-  free(variable);
   free(there);
   free(shared);
   free(target);
@@ -510,13 +554,18 @@ static void tells_of_a_standard_stream_that_is_not_there(void **state)
       "standard error\n" ONE);
 }
 
+static void close_from(int file)
+{
+  for (; file < 100; file++) close(file);
+}
+
 /* As daemons do. The file of its own gets the number of the log's. 0, or what is wrong. */
 static int closes_all_files(const void *folder)
 {
   char *variable = variable_for("error", folder), *own = path_in(folder, "own");
   setenv("HIPMM_LOG", variable, 1);
   log_line(HIPMM_LOG_ERROR, NULL, "to the file");
-  for (int file = STDERR_FILENO + 1; file < 100; file++) close(file);
+  close_from(STDERR_FILENO + 1);
   int file = open(own, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (file != STDERR_FILENO + 1) return 1;
   log_line(HIPMM_LOG_ERROR, NULL, "to standard error");
@@ -526,6 +575,34 @@ static int closes_all_files(const void *folder)
   free(variable);
   free(own);
   return is_own ? 0 : 3;
+}
+
+/* With no file of its own: the log's file gets its number again. */
+static int opens_the_file_again(const void *variable)
+{
+  close_from(STDERR_FILENO + 1);
+  setenv("HIPMM_LOG", variable, 1);
+  log_line(HIPMM_LOG_ERROR, NULL, "one %d", 1);
+  close_from(STDERR_FILENO + 1);
+  if (hipmm_log_set_file(strchr((const char *)variable, '/'))) return 1;
+  log_line(HIPMM_LOG_ERROR, NULL, "one %d", 1);
+  return 0;
+}
+
+static void opens_a_file_that_the_program_closed(void **state)
+{
+  char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
+  (void)state;
+  struct outcome outcome = run_forked(opens_the_file_again, variable);
+  assert_int_equal(outcome.status, 0);
+  assert_string_equal(outcome.error, "");
+  char *text = read_file(file, NULL);
+  assert_true(is_stamped(text, ONE));
+  assert_true(is_stamped(strchr(text, '\n') + 1, ONE));
+  free(text);
+  free(file);
+  free(variable);
+  remove_folder(folder);
 }
 
 static void writes_into_no_file_of_the_program(void **state)
@@ -661,12 +738,14 @@ int main(void)
       cmocka_unit_test(follows_links_in_folders_of_its_own_alone),
       cmocka_unit_test(follows_no_link_to_a_folder),
       cmocka_unit_test(writes_no_file_of_another_user),
-      cmocka_unit_test(trusts_nothing_in_a_folder_of_another_user),
+      cmocka_unit_test(trusts_no_link_in_a_folder_of_another_user),
+      cmocka_unit_test(judges_the_working_folder),
       cmocka_unit_test(leaves_a_shared_folder_upwards),
       cmocka_unit_test(writes_no_file_that_has_another_name),
       cmocka_unit_test(trusts_the_file_that_it_makes),
       cmocka_unit_test(tells_of_a_standard_stream_that_is_not_there),
       cmocka_unit_test(writes_into_no_file_of_the_program),
+      cmocka_unit_test(opens_a_file_that_the_program_closed),
       cmocka_unit_test(leaves_the_standard_streams_closed),
       cmocka_unit_test(shows_control_characters_as_marks),
       cmocka_unit_test(cuts_long_lines),
