@@ -145,7 +145,7 @@ static void walk_to_root(struct walk *walk)
 static bool walk_follow(struct walk *walk, const char *after)
 {
   struct stat status;
-  char target[PATH_MAX];
+  char target[1024]; /* longer ones are refused: the thread may have a small stack */
   ssize_t length = 0;
   int code = 0, link = openat(walk->folder->file, walk->base, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   errno = 0;
@@ -156,7 +156,7 @@ static bool walk_follow(struct walk *walk, const char *after)
     code = ELOOP;
   else if ((length = readlinkat(link, "", target, sizeof target)) < 0)
     code = errno;
-  else if ((size_t)length + strlen(after) >= sizeof walk->rest)
+  else if ((size_t)length == sizeof target || (size_t)length + strlen(after) >= sizeof walk->rest)
     code = ENAMETOOLONG;
   close(link);
   errno = code;
