@@ -141,15 +141,14 @@ static void walk_to_root(struct walk *walk)
 
 /* In the shared folder: if `base` is a link that can be followed, its target takes its place in the rest, which goes on at
  * `after`. That is a link of a user who is trusted, in a folder of another user; where everybody can put links, none is
- * followed. Returns whether it is one; false with errno for a link that is not followed. */
-static bool walk_follow(struct walk *walk, const char *after)
+ * followed. 1: it was followed; 0: it is no link; -1 with errno. */
+static int walk_follow(struct walk *walk, const char *after)
 {
   struct stat status;
   char target[1024]; /* longer ones are refused: the thread may have a small stack */
   ssize_t length = 0;
   int code = 0, link = openat(walk->folder->file, walk->base, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  errno = 0;
-  if (link < 0) return false; /* what opens it tells why not */
+  if (link < 0) return 0; /* what opens it tells why not */
   if (fstat(link, &status) || !S_ISLNK(status.st_mode))
     length = 0;
   else if (!walk->folder->is_foreign || !folder_trusts(walk->folder, &status) || ++walk->links > MOST_LINKS)
@@ -160,11 +159,11 @@ static bool walk_follow(struct walk *walk, const char *after)
     code = ENAMETOOLONG;
   close(link);
   errno = code;
-  if (code || !length) return false;
+  if (code || !length) return code ? -1 : 0;
   memmove(walk->rest + length, after, strlen(after) + 1);
   memcpy(walk->rest, target, (size_t)length);
   if (*walk->rest == '/') walk_to_root(walk);
-  return true;
+  return 1;
 }
 
 /* Opens the folder that has the file, folder by folder: another user may have put a link at any of them. Leaves the file's
@@ -181,14 +180,11 @@ static void walk_on(struct walk *walk)
     memcpy(walk->base, length ? at : ".", length ? length : 1);
     walk->base[length ? length : 1] = '\0';
     if (!length) return;
-    bool is_followed = walk->folder->is_shared && walk_follow(walk, at + length);
-    if (walk->folder->is_shared && !is_followed && errno)
-      folder_leave(walk->folder, errno);
-    else if (!is_followed && !at[length])
-      return;
-    else if (!is_followed)
-      folder_enter(walk->folder, walk->base);
-    at = is_followed ? walk->rest : at + length;
+    int followed = walk->folder->is_shared ? walk_follow(walk, at + length) : 0;
+    if (!followed && !at[length]) return;
+    if (followed < 0) folder_leave(walk->folder, errno);
+    if (!followed) folder_enter(walk->folder, walk->base);
+    at = followed ? walk->rest : at + length;
   }
 }
 

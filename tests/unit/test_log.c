@@ -271,7 +271,6 @@ static void writes_to_standard_error_by_its_name(void **state)
   assert_true(is_stamped(outcome.error, ONE));
 }
 
-/* In a folder that every user can write, the link may be another user's. */
 /* Standard error is a file, in which the program and the log write one behind the other. */
 static int speaks_between_lines_of_the_program(const void *path)
 {
@@ -298,6 +297,7 @@ static void shares_the_place_in_standard_error(void **state)
   remove_folder(folder);
 }
 
+/* In a folder that every user can write, the link may be another user's. */
 static void follows_links_in_folders_of_its_own_alone(void **state)
 {
   char *folder = new_folder(), *variable = variable_for("error", folder), *file = path_in(folder, "log");
