@@ -339,8 +339,7 @@ int output_file_standard(const char *name)
   return -1;
 }
 
-/* Where the program runs without its standard streams, their numbers stay free. -1 with errno. */
-static int output_file_spare_standard(int file)
+int output_file_spare_standard(int file)
 {
   if (file < 0 || file > STDERR_FILENO) return file;
   int moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), code = errno;

@@ -39,6 +39,10 @@ int output_file_standard(const char *name);
  * opened by that name would be overwritten from its start. Allocates nothing; thread-safe. */
 int output_file_open(const char *name, enum output_file_mode mode);
 
+/* Where the program runs without its standard streams, their numbers stay free: moves a descriptor that got one of them.
+ * Returns the descriptor, or -1 with errno, as if it is -1; then it is closed. */
+int output_file_spare_standard(int file);
+
 /* Which file a descriptor is of. A program may close all descriptors, hipmm's among them, and open files of its own, which
  * get their numbers: what keeps a descriptor asks before it writes, and before it closes. */
 struct output_file_identity {

@@ -56,15 +56,6 @@ void software_uncharge(int device, size_t bytes)
   *heap_used_bytes(device) -= bytes;
 }
 
-/* Where the process runs without its standard files, their numbers must stay free, and 0 means "no file" here. */
-static int heap_spare_standard(int fd)
-{
-  if (fd < 0 || fd > STDERR_FILENO) return fd;
-  int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  close(fd);
-  return moved;
-}
-
 static bool heap_keep_file(int fd, struct software_file *file_out)
 {
   struct software_file file = {.fd = fd};
@@ -76,9 +67,10 @@ static bool heap_keep_file(int fd, struct software_file *file_out)
   return is_kept;
 }
 
+/* Without the number 0, which means "no file" here. */
 bool software_file_create(struct software_file *file_out)
 {
-  return heap_keep_file(heap_spare_standard(memfd_create(HEAP_FILE_NAME, MFD_CLOEXEC)), file_out);
+  return heap_keep_file(output_file_spare_standard(memfd_create(HEAP_FILE_NAME, MFD_CLOEXEC)), file_out);
 }
 
 bool software_file_duplicate(int fd, struct software_file *file_out)
