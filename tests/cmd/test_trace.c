@@ -62,6 +62,25 @@ static void assert_event(const struct trace *trace, size_t index, int is_free, u
   assert_int_equal(trace->lines[index], line);
 }
 
+/* Equal addresses of two devices are two blocks, each with a free of its own. */
+static void pairs_frees_within_a_device(void **state)
+{
+  (void)state;
+  struct trace trace = read_text("{\"segments\": [], \"device_traces\": ["
+                                 "[{\"action\": \"alloc\", \"addr\": 512, \"size\": 1000, \"time_us\": 1},"
+                                 " {\"action\": \"free_requested\", \"addr\": 512, \"size\": 1000, \"time_us\": 4}],"
+                                 "[{\"action\": \"alloc\", \"addr\": 512, \"size\": 3000, \"time_us\": 2},"
+                                 " {\"action\": \"free_requested\", \"addr\": 512, \"size\": 3000, \"time_us\": 3}]]}");
+  assert_int_equal(trace.n_events, 4);
+  assert_int_equal(trace.overlaid, 0);
+  assert_int_equal(trace.other_sizes, 0);
+  assert_int_equal(trace.events[2].bytes, 3000);
+  assert_int_equal(trace.events[2].slot, trace.events[1].slot);
+  assert_int_equal(trace.events[3].bytes, 1000);
+  assert_int_equal(trace.events[3].slot, trace.events[0].slot);
+  trace_clear(&trace);
+}
+
 static void matches_a_free_with_its_allocation(void **state)
 {
   (void)state;
@@ -394,6 +413,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(matches_a_free_with_its_allocation),
+      cmocka_unit_test(pairs_frees_within_a_device),
       cmocka_unit_test(uses_a_slot_again_after_the_free),
       cmocka_unit_test(numbers_streams_by_first_use),
       cmocka_unit_test(takes_every_spelling_of_null),

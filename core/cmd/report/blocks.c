@@ -3,6 +3,7 @@
 #include "blocks.h"
 #include "../array.h"
 #include "../cmd.h"
+#include "../trace/live.h"
 #include "../trace/pointer_map.h"
 #include "../trace/stack_frames.h"
 
@@ -13,7 +14,7 @@ enum { BLOCKS_TELL_EVENTS = 1 << 14 };
 
 struct blocks_reader {
   struct blocks *blocks;
-  struct pointer_map live; /* address to index of the block */
+  struct trace_live live; /* items are the indices of blocks */
   struct pointer_map streams, threads;
   struct pointer_map logs; /* rows to number of the log */
   uint32_t n_logs;
@@ -70,10 +71,10 @@ static bool blocks_add_event(struct blocks_reader *reader, int64_t nanoseconds)
   return true;
 }
 
-static bool blocks_allocate(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
+static bool blocks_allocate(struct blocks_reader *reader, const struct trace_row *row, const struct trace_pair *pair,
+                            const struct trace_rows *rows)
 {
   struct blocks *blocks = reader->blocks;
-  if (!row->pointer) return true;
   if (!array_grow(&blocks->items, blocks->n, &blocks->capacity, sizeof *blocks->items)) return false;
   struct block *block = &blocks->items[blocks->n];
   bool is_possible = row->bytes <= BLOCKS_MOST_BYTES;
@@ -86,34 +87,27 @@ static bool blocks_allocate(struct blocks_reader *reader, const struct trace_row
       !blocks_name(&blocks->threads, &reader->threads, row->thread, &block->thread) ||
       !blocks_stack(reader, row, rows, &block->stack))
     return false;
-  uint32_t older = pointer_map_get(&reader->live, row->pointer);
-  if (older != POINTER_MAP_NONE) { /* its free is not in the log */
-    blocks->overlaid++;
-    blocks->items[older].to = block->from;
-  }
-  return pointer_map_put(&reader->live, row->pointer, (uint32_t)blocks->n++);
-}
-
-static void blocks_free(struct blocks_reader *reader, const struct trace_row *row)
-{
-  struct blocks *blocks = reader->blocks;
-  if (!row->pointer) return;
-  uint32_t index = pointer_map_extract(&reader->live, row->pointer);
-  if (index == POINTER_MAP_NONE)
-    blocks->unmatched_frees++;
-  else
-    blocks->items[index].to = (uint32_t)blocks->n_events - 1;
+  if (pair->older) blocks->items[reader->live.blocks[pair->older].item].to = block->from; /* the log lacks its free */
+  blocks->overlaid += pair->older != TRACE_NULL_SLOT;
+  reader->live.blocks[pair->slot].item = (uint32_t)blocks->n++;
+  return true;
 }
 
 static bool blocks_add(struct blocks_reader *reader, const struct trace_row *row, const struct trace_rows *rows)
 {
   struct blocks *blocks = reader->blocks;
+  struct trace_pair pair;
   if (!blocks_add_event(reader, row->nanoseconds)) return false;
   bool is_failure = row->action == TRACE_ALLOCATE_FAILURE || row->action == TRACE_FREE_FAILURE;
   if (is_failure && !blocks->failures++)
     blocks->first_failure = (struct block_failure){row->bytes, (uint32_t)blocks->n_events - 1};
-  if (row->action == TRACE_FREE) blocks_free(reader, row);
-  return row->action != TRACE_ALLOCATE || blocks_allocate(reader, row, rows);
+  if (!trace_live_note(&reader->live, row, &pair)) return false;
+  if (row->action == TRACE_ALLOCATE) return !pair.slot || blocks_allocate(reader, row, &pair, rows);
+  if (pair.slot)
+    blocks->items[reader->live.blocks[pair.slot].item].to = (uint32_t)blocks->n_events - 1;
+  else
+    blocks->unmatched_frees += row->action == TRACE_FREE && row->pointer;
+  return true;
 }
 
 static bool blocks_read_logs(struct blocks_reader *reader, struct trace_logs *logs)
@@ -141,7 +135,7 @@ bool blocks_read(struct blocks *blocks, struct trace_logs *logs)
   *blocks = (struct blocks){0};
   bool good = blocks_read_logs(&reader, logs);
   trace_logs_close(logs);
-  pointer_map_clear(&reader.live);
+  trace_live_clear(&reader.live);
   pointer_map_clear(&reader.streams);
   pointer_map_clear(&reader.threads);
   pointer_map_clear(&reader.logs);

@@ -62,12 +62,15 @@ static int nsys_select(struct nsys_reader *reader)
 {
   char question[1024];
   bool has_stream = nsys_has(reader, "CUDA_GPU_MEMORY_USAGE_EVENTS", "streamId", "streamId");
+  bool has_process = nsys_has(reader, "CUDA_GPU_MEMORY_USAGE_EVENTS", "globalPid", "globalPid");
+  bool has_device = nsys_has(reader, "CUDA_GPU_MEMORY_USAGE_EVENTS", "deviceId", "deviceId");
   bool has_thread = nsys_has(reader, "CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid", "correlationId") &&
                     nsys_has(reader, "CUDA_GPU_MEMORY_USAGE_EVENTS", "globalPid", "correlationId");
   snprintf(question, sizeof question,
-           "SELECT start, address, bytes, memKind, memoryOperationType, %s, %s FROM CUDA_GPU_MEMORY_USAGE_EVENTS event "
-           "%s ORDER BY start, event.rowid",
-           has_stream ? "event.streamId" : "0", has_thread ? "call.thread" : "0",
+           "SELECT start, address, bytes, memKind, memoryOperationType, %s, %s, %s, %s FROM "
+           "CUDA_GPU_MEMORY_USAGE_EVENTS event %s ORDER BY start, event.rowid",
+           has_stream ? "event.streamId" : "0", has_thread ? "call.thread" : "0", has_process ? "event.globalPid" : "0",
+           has_device ? "event.deviceId" : "0",
            has_thread
                ? "LEFT JOIN (SELECT correlationId, globalTid >> 24 AS process, min(globalTid & 16777215) AS thread "
                  "FROM CUPTI_ACTIVITY_KIND_RUNTIME GROUP BY correlationId, process) call "
@@ -140,7 +143,12 @@ static bool nsys_read_row(struct nsys_reader *reader, struct trace_row *row_out)
                                 .bytes = (uint64_t)bytes,
                                 .stream = stream == NSYS_NO_STREAM ? 0 : (uint64_t)stream,
                                 .thread = (uint32_t)sqlite3_column_int64(reader->rows, 6),
+                                .space.process = (uint64_t)sqlite3_column_int64(reader->rows, 7),
                                 .nanoseconds = TRACE_NO_TIME};
+  if (kind == NSYS_KIND_MANAGED)
+    row_out->space.memory = TRACE_MANAGED_MEMORY;
+  else
+    row_out->space.device = sqlite3_column_int(reader->rows, 8);
   if (time >= 0 && !__builtin_add_overflow(time, reader->start, &time)) row_out->nanoseconds = time;
   return true;
 }

@@ -287,6 +287,7 @@ static struct trace_row record_row_of(const struct record *record, const struct 
                                               [RECORD_FREE_FAILURE] = TRACE_FREE_FAILURE};
   const struct record_event *event = &run->cursor.event;
   return (struct trace_row){.action = actions[event->action],
+                            .space = {record->head.process, record->head.device, TRACE_DEVICE_MEMORY},
                             .pointer = event->ptr,
                             .bytes = event->bytes,
                             .stream = event->stream,

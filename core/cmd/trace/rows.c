@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* rows.c: see rows.h. The first bytes of a file tell its format. */
 #include "rows.h"
-#include "../array.h"
 #include "format.h"
-#include "pointer_map.h"
+#include "live.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,21 +21,13 @@ static const struct trace_format *const trace_formats[] = {
     &trace_format_record, &trace_format_umpire,  &trace_format_state, &trace_format_snapshot,
     &trace_format_nsys,   &trace_format_rocprof, &trace_format_rmm};
 
-/* The sizes of what is allocated, for formats whose frees lack them. */
-struct trace_sizes {
-  struct pointer_map live; /* address to index */
-  uint64_t *bytes;         /* by index; of a free index, the next free one */
-  uint32_t n, first_free;
-  size_t capacity;
-};
-
 struct trace_rows {
   const char *file; /* as messages name it */
   bool from_standard_input;
   struct trace_lines lines;
   const struct trace_format *format;
   void *reader;
-  struct trace_sizes sizes;
+  struct trace_live live; /* for formats whose frees lack sizes */
   uint32_t line;
   char remark[512];
   char message[PATH_MAX + 512];
@@ -52,40 +43,6 @@ static enum trace_line trace_rows_fail_here(struct trace_rows *rows, const char 
 {
   snprintf(rows->message, sizeof rows->message, "%s:%u: %s", rows->file, rows->line, what);
   return TRACE_LINE_ERROR;
-}
-
-/* ---- Sizes of frees -------------------------------------------------------------------------------------------- */
-
-static bool trace_sizes_put(struct trace_sizes *sizes, uint64_t pointer, uint64_t bytes)
-{
-  uint32_t index = pointer_map_get(&sizes->live, pointer);
-  if (index == POINTER_MAP_NONE && sizes->first_free) {
-    index = sizes->first_free - 1;
-    sizes->first_free = (uint32_t)sizes->bytes[index];
-    if (!pointer_map_put(&sizes->live, pointer, index)) return false;
-  } else if (index == POINTER_MAP_NONE) {
-    if (sizes->n + 1 == POINTER_MAP_NONE ||
-        !array_grow(&sizes->bytes, sizes->n, &sizes->capacity, sizeof *sizes->bytes))
-      return false;
-    index = sizes->n++;
-    if (!pointer_map_put(&sizes->live, pointer, index)) return false;
-  }
-  sizes->bytes[index] = bytes;
-  return true;
-}
-
-/* Notes an allocation; gives a free the size of its allocation, if there was one. False: out of memory. */
-static bool trace_sizes_note(struct trace_sizes *sizes, struct trace_row *row)
-{
-  if (!row->pointer) return true;
-  if (row->action == TRACE_ALLOCATE) return trace_sizes_put(sizes, row->pointer, row->bytes);
-  if (row->action != TRACE_FREE) return true;
-  uint32_t index = pointer_map_extract(&sizes->live, row->pointer);
-  if (index == POINTER_MAP_NONE) return true;
-  row->bytes = sizes->bytes[index];
-  sizes->bytes[index] = sizes->first_free;
-  sizes->first_free = index + 1;
-  return true;
 }
 
 /* ---- Formats with lines ---------------------------------------------------------------------------------------- */
@@ -138,11 +95,13 @@ static enum trace_line trace_rows_next_row(struct trace_rows *rows, struct trace
 
 enum trace_line trace_rows_next(struct trace_rows *rows, struct trace_row *row_out)
 {
+  struct trace_pair pair;
   enum trace_line state = rows->format->line ? trace_rows_next_line(rows, row_out) : TRACE_LINE_END;
   if (state == TRACE_LINE_END && rows->format->next) state = trace_rows_next_row(rows, row_out);
-  if (state == TRACE_LINE && rows->format->frees_lack_sizes && !trace_sizes_note(&rows->sizes, row_out))
-    return trace_rows_fail(rows, "out of memory while reading it");
-  return state;
+  if (state != TRACE_LINE || !rows->format->frees_lack_sizes) return state;
+  if (!trace_live_note(&rows->live, row_out, &pair)) return trace_rows_fail(rows, "out of memory while reading it");
+  if (pair.slot && row_out->action == TRACE_FREE) row_out->bytes = pair.bytes;
+  return TRACE_LINE;
 }
 
 const char *trace_rows_message(const struct trace_rows *rows)
@@ -249,7 +208,6 @@ void trace_rows_close(struct trace_rows *rows)
 {
   if (rows->reader) rows->format->close(rows->reader);
   trace_lines_close(&rows->lines);
-  pointer_map_clear(&rows->sizes.live);
-  free(rows->sizes.bytes);
+  trace_live_clear(&rows->live);
   free(rows);
 }

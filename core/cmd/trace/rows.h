@@ -7,8 +7,18 @@
 
 enum trace_action { TRACE_ALLOCATE, TRACE_FREE, TRACE_ALLOCATE_FAILURE, TRACE_FREE_FAILURE };
 
+/* Where an address is. Equal addresses of different spaces are different memory. What a format does not tell is 0. */
+enum trace_memory { TRACE_DEVICE_MEMORY, TRACE_MANAGED_MEMORY };
+
+struct trace_space {
+  uint64_t process;
+  int32_t device; /* of managed memory 0: all devices reach it */
+  enum trace_memory memory;
+};
+
 struct trace_row {
   enum trace_action action;
+  struct trace_space space;
   uint64_t pointer, bytes, stream;
   int64_t
       nanoseconds; /* since 1970; of RMM's CSV since midnight of the log's first day, UTC; TRACE_NO_TIME: not known */

@@ -10,6 +10,8 @@
 #include "../../base/text.h"
 #include "../array.h"
 #include "format.h"
+#include "live.h"
+#include "pointer_map.h"
 #include "stack_texts.h"
 #include "tree.h"
 
@@ -31,9 +33,10 @@ struct snapshot {
   char *data;
   struct snapshot_event *events; /* in order of time; blocks of before the history first */
   size_t n_events, capacity, next_event;
-  struct pointer_map live;   /* addresses, while the events are collected */
+  struct trace_live live;    /* while the events are collected */
   struct pointer_map stacks; /* place of the frames to number */
   struct stack_texts texts;
+  int32_t device; /* whose events or segments are collected */
   size_t n_devices, n_before, n_unknown;
   size_t looks; /* at entries of lists, that are left: a file has fewer, each of which is looked at twice */
 };
@@ -127,8 +130,12 @@ static bool snapshot_add(struct snapshot *snapshot, struct snapshot_event event)
 static bool snapshot_add_before(struct snapshot *snapshot, uint64_t pointer, uint64_t bytes, uint64_t stream,
                                 const struct tree_value *frames)
 {
-  const struct trace_row row = {
-      .action = TRACE_ALLOCATE, .pointer = pointer, .bytes = bytes, .stream = stream, .nanoseconds = TRACE_NO_TIME};
+  const struct trace_row row = {.action = TRACE_ALLOCATE,
+                                .space.device = snapshot->device,
+                                .pointer = pointer,
+                                .bytes = bytes,
+                                .stream = stream,
+                                .nanoseconds = TRACE_NO_TIME};
   snapshot->n_before++;
   return snapshot_add(snapshot, (struct snapshot_event){.row = row, .frames = frames, .order = TRACE_NO_TIME});
 }
@@ -156,7 +163,8 @@ static bool snapshot_read_event(struct snapshot *snapshot, const struct tree_val
 {
   const struct tree_value *action = tree_get(entry, "action", TREE_TEXT);
   int64_t time = tree_get_number(entry, "time_us", -1);
-  *event = (struct snapshot_event){.row = {.pointer = (uint64_t)tree_get_number(entry, "addr", 0),
+  *event = (struct snapshot_event){.row = {.space.device = snapshot->device,
+                                           .pointer = (uint64_t)tree_get_number(entry, "addr", 0),
                                            .bytes = (uint64_t)tree_get_number(entry, "size", 0),
                                            .stream = (uint64_t)tree_get_number(entry, "stream", 0),
                                            .nanoseconds = TRACE_NO_TIME},
@@ -180,6 +188,7 @@ static bool snapshot_read_event(struct snapshot *snapshot, const struct tree_val
 static bool snapshot_read_trace(struct snapshot *snapshot, const struct tree_value *trace, bool takes_events)
 {
   struct snapshot_event event;
+  struct trace_pair pair;
   size_t unknown = snapshot->n_unknown;
   int64_t order = TRACE_NO_TIME;
   for (const struct tree_item *item = trace->first; item; item = item->next) {
@@ -191,9 +200,8 @@ static bool snapshot_read_trace(struct snapshot *snapshot, const struct tree_val
       if (!snapshot_add(snapshot, event)) return false;
       continue;
     }
-    if (event.row.action == TRACE_ALLOCATE && !pointer_map_put(&snapshot->live, event.row.pointer, 1)) return false;
-    if (event.row.action != TRACE_FREE || pointer_map_extract(&snapshot->live, event.row.pointer) != POINTER_MAP_NONE)
-      continue;
+    if (!trace_live_note(&snapshot->live, &event.row, &pair)) return false;
+    if (event.row.action != TRACE_FREE || pair.slot) continue;
     if (!snapshot_add_before(snapshot, event.row.pointer, event.row.bytes, event.row.stream, NULL)) return false;
   }
   if (!takes_events) snapshot->n_unknown = unknown;
@@ -207,6 +215,8 @@ static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_v
   const struct tree_value *blocks = tree_get(segment, "blocks", TREE_LIST);
   uint64_t address = (uint64_t)tree_get_number(segment, "address", 0);
   uint64_t stream = (uint64_t)tree_get_number(segment, "stream", 0);
+  struct trace_pair pair;
+  snapshot->device = (int32_t)tree_get_number(segment, "device", 0);
   for (const struct tree_item *item = blocks ? blocks->first : NULL; item; item = item->next) {
     if (!snapshot_may_look(snapshot)) return false;
     const struct tree_value *block = item->value, *frames = tree_get(block, "frames", TREE_LIST);
@@ -214,8 +224,9 @@ static bool snapshot_read_segment(struct snapshot *snapshot, const struct tree_v
     uint64_t size = (uint64_t)tree_get_number(block, "size", 0);
     address = (uint64_t)tree_get_number(block, "address", (int64_t)address);
     if (!frames && history && history->first) frames = tree_get(history->first->value, "frames", TREE_LIST);
-    if (tree_text_is(tree_get(block, "state", TREE_TEXT), "active_allocated") &&
-        pointer_map_get(&snapshot->live, address) == POINTER_MAP_NONE &&
+    const struct trace_row row = {.action = TRACE_FREE, .space.device = snapshot->device, .pointer = address};
+    if (!trace_live_note(&snapshot->live, &row, &pair)) return false;
+    if (!pair.slot && tree_text_is(tree_get(block, "state", TREE_TEXT), "active_allocated") &&
         !snapshot_add_before(snapshot, address, (uint64_t)tree_get_number(block, "requested_size", (int64_t)size),
                              stream, frames))
       return false;
@@ -235,7 +246,8 @@ static int snapshot_compare(const void *one, const void *other)
 static bool snapshot_read(struct snapshot *snapshot, const struct tree_value *traces, const struct tree_value *segments)
 {
   for (int pass = 0; pass < 2; pass++) {
-    for (const struct tree_item *item = traces ? traces->first : NULL; item; item = item->next) {
+    snapshot->device = 0;
+    for (const struct tree_item *item = traces ? traces->first : NULL; item; item = item->next, snapshot->device++) {
       if (item->value->kind != TREE_LIST) continue;
       snapshot->n_devices += pass && item->value->first;
       if (!snapshot_read_trace(snapshot, item->value, pass)) return false;
@@ -268,7 +280,7 @@ static void snapshot_close(void *reader)
   struct snapshot *snapshot = reader;
   stack_texts_clear(&snapshot->texts);
   free(snapshot->events);
-  pointer_map_clear(&snapshot->live);
+  trace_live_clear(&snapshot->live);
   pointer_map_clear(&snapshot->stacks);
   tree_clear(&snapshot->tree);
   free(snapshot->data);
@@ -319,7 +331,7 @@ static void *snapshot_open(struct trace_lines *lines, char *message, size_t mess
   snapshot->looks = bytes < SIZE_MAX / 2 ? 2 * bytes : SIZE_MAX;
   bool good = root && snapshot_read(snapshot, tree_get(root, "device_traces", TREE_LIST),
                                     tree_get(root, "segments", TREE_LIST));
-  pointer_map_clear(&snapshot->live);
+  trace_live_clear(&snapshot->live);
   if (good) return snapshot;
   if (root)
     snprintf(message, message_bytes, "%s",

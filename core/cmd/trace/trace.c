@@ -1,32 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* trace.c: turns the rows of an allocation log into events, and matches each free with its allocation. Called by
+/* trace.c: turns the rows of an allocation log into events. Called by
  * logs.c, for the commands that play logs. Never allocates device memory. */
 #include "trace.h"
 #include "../array.h"
 
+#include "live.h"
 #include "pointer_map.h"
-#include "rows.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { TRACE_TELL_ROWS = 1 << 14 };
 
-/* A slot while the log is read. */
-struct slot {
-  uint64_t bytes;
-  uint32_t next_free;
-};
-
 struct reader {
   const char *file; /* as messages name it */
   struct trace_rows *rows;
   struct trace trace;
   size_t capacity, line_capacity; /* of trace.events and trace.lines */
-  struct pointer_map live;
-  struct slot *slots;
-  size_t slot_capacity;
-  uint32_t free_slot; /* the first one; POINTER_MAP_NONE: none */
+  struct trace_live live;
   struct pointer_map streams;
   size_t stream_capacity;
   char *message;
@@ -65,65 +56,41 @@ static bool trace_reader_stream(struct reader *reader, uint64_t handle, uint32_t
   return true;
 }
 
-/* A slot that no live block uses. False: out of memory. */
-static bool trace_reader_new_slot(struct reader *reader, uint32_t *slot_out)
+static bool trace_reader_allocate(struct reader *reader, const struct trace_row *row, uint32_t slot, uint32_t stream)
 {
-  if (reader->free_slot != POINTER_MAP_NONE) {
-    *slot_out = reader->free_slot;
-    reader->free_slot = reader->slots[*slot_out].next_free;
-    return true;
-  }
-  if (!array_grow(&reader->slots, reader->trace.n_slots, &reader->slot_capacity, sizeof *reader->slots)) return false;
-  *slot_out = reader->trace.n_slots++;
-  return true;
-}
-
-static bool trace_reader_allocate(struct reader *reader, const struct trace_row *row, uint32_t stream)
-{
-  uint32_t slot = TRACE_NULL_SLOT;
-  if (row->pointer != 0) {
-    if (!trace_reader_new_slot(reader, &slot)) return false;
-    reader->trace.overlaid += pointer_map_get(&reader->live, row->pointer) != POINTER_MAP_NONE;
-    if (!pointer_map_put(&reader->live, row->pointer, slot)) return false;
-    reader->slots[slot].bytes = row->bytes;
-  }
   reader->trace.allocations++;
   return trace_reader_add_event(reader,
                                 (struct trace_event){.bytes = row->bytes, .slot = slot, .stream = stream & INT32_MAX});
 }
 
-static bool trace_reader_free(struct reader *reader, const struct trace_row *row, uint32_t stream)
+static bool trace_reader_free(struct reader *reader, const struct trace_row *row, const struct trace_pair *pair,
+                              uint32_t stream)
 {
-  uint32_t slot = TRACE_NULL_SLOT;
-  uint64_t bytes = 0;
-  if (row->pointer != 0) {
-    slot = pointer_map_extract(&reader->live, row->pointer);
-    if (slot == POINTER_MAP_NONE) {
-      reader->trace.unmatched_frees++;
-      return true;
-    }
-    bytes = reader->slots[slot].bytes;
-    reader->trace.other_sizes += row->bytes != bytes;
-    reader->slots[slot].next_free = reader->free_slot;
-    reader->free_slot = slot;
+  if (row->pointer && !pair->slot) {
+    reader->trace.unmatched_frees++;
+    return true;
   }
+  reader->trace.other_sizes += row->pointer && row->bytes != pair->bytes;
   reader->trace.frees++;
   return trace_reader_add_event(
-      reader, (struct trace_event){.bytes = bytes, .slot = slot, .stream = stream & INT32_MAX, .is_free = 1});
+      reader,
+      (struct trace_event){.bytes = pair->bytes, .slot = pair->slot, .stream = stream & INT32_MAX, .is_free = 1});
 }
 
 static bool trace_reader_add_row(struct reader *reader, const struct trace_row *row)
 {
   uint32_t stream;
+  struct trace_pair pair;
   reader->trace.rows++;
   if (row->action == TRACE_ALLOCATE_FAILURE || row->action == TRACE_FREE_FAILURE ||
       (row->action == TRACE_ALLOCATE && row->pointer == 0 && row->bytes > 0)) {
     reader->trace.failed_rows++;
     return true;
   }
-  if (!trace_reader_stream(reader, row->stream, &stream)) return false;
-  return row->action == TRACE_FREE ? trace_reader_free(reader, row, stream)
-                                   : trace_reader_allocate(reader, row, stream);
+  if (!trace_reader_stream(reader, row->stream, &stream) || !trace_live_note(&reader->live, row, &pair)) return false;
+  reader->trace.overlaid += pair.older != TRACE_NULL_SLOT;
+  return row->action == TRACE_FREE ? trace_reader_free(reader, row, &pair, stream)
+                                   : trace_reader_allocate(reader, row, pair.slot, stream);
 }
 
 static bool trace_reader_rows(struct reader *reader, const struct trace_watcher *watcher)
@@ -145,10 +112,6 @@ static bool trace_reader_rows(struct reader *reader, const struct trace_watcher 
 
 static bool trace_reader_file(struct reader *reader, const char *file, const struct trace_watcher *watcher)
 {
-  reader->slots = calloc(1, sizeof *reader->slots); /* the null slot */
-  reader->slot_capacity = 1;
-  reader->trace.n_slots = 1;
-  if (!reader->slots) return trace_reader_fail(reader, "out of memory");
   reader->rows = trace_rows_open(file, reader->message, reader->message_bytes);
   if (!reader->rows) return false;
   bool good = trace_reader_rows(reader, watcher);
@@ -159,13 +122,11 @@ static bool trace_reader_file(struct reader *reader, const char *file, const str
 bool trace_read(const char *file, const struct trace_watcher *watcher, struct trace *trace_out, char *message,
                 size_t message_bytes)
 {
-  struct reader reader = {.file = strcmp(file, "-") == 0 ? "standard input" : file,
-                          .free_slot = POINTER_MAP_NONE,
-                          .message = message,
-                          .message_bytes = message_bytes};
+  struct reader reader = {
+      .file = strcmp(file, "-") == 0 ? "standard input" : file, .message = message, .message_bytes = message_bytes};
   bool good = trace_reader_file(&reader, file, watcher);
-  free(reader.slots);
-  pointer_map_clear(&reader.live);
+  reader.trace.n_slots = reader.live.n_slots ? reader.live.n_slots : 1;
+  trace_live_clear(&reader.live);
   pointer_map_clear(&reader.streams);
   if (good)
     *trace_out = reader.trace;

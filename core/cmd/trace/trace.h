@@ -3,21 +3,16 @@
 #ifndef HIPMM_CORE_CMD_TRACE_TRACE_H
 #define HIPMM_CORE_CMD_TRACE_TRACE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "live.h"
 
 /* An allocation, or the free that belongs to one. A slot is where the player keeps the block's pointer; slots are reused
  * after a free. A block that the log never frees keeps its slot. */
 struct trace_event {
-  uint64_t bytes; /* of a free: those of its allocation */
-  uint32_t slot;
+  uint64_t bytes;       /* of a free: those of its allocation */
+  uint32_t slot;        /* TRACE_NULL_SLOT: of the null pointer, which zero bytes give */
   uint32_t stream : 31; /* index into streams */
   uint32_t is_free : 1;
 };
-
-/* The slot of the null pointer, which zero bytes give. */
-enum { TRACE_NULL_SLOT = 0 };
 
 struct trace {
   struct trace_event *events;
