@@ -42,7 +42,7 @@ echo '{ "stack": ["device"] }' >device.json
 echo '{ "stack": ["pool", "device"] }' >hipmm.json
 
 # The names are a promise to programs.
-promised="workload threads ops ns_per_op p50_ns p99_ns max_ns peak_requested_bytes peak_reserved_bytes failures "
+promised="workload threads ops ns_per_op p50_ns p99_ns max_ns peak_requested_bytes peak_reserved_bytes overhead failures "
 for workload in pair random cross "handoff --threads 4"; do
   # shellcheck disable=SC2086 # words are words
   run 0 bench --json $quick --workload $workload
@@ -137,7 +137,7 @@ done
 run 0 bench $quick --workload pair
 prints '^pair, 1 thread, through hipmm.json on the runtime software$'
 prints '^  mean  *[0-9.]* ns  an operation$'
-prints '^  peak requested  *4 KiB$'
+prints '^  peak requested  *4 KiB  4,096 bytes$'
 prints '^  failures  *0$'
 run 0 bench $quick --workload cross --config device.json
 prints '^    hipMalloc  *[0-9]*$'

@@ -35,7 +35,7 @@ same replay-odd.txt
 # The names are a promise to programs.
 run 1 replay --json "$here/traces/odd.csv"
 names=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
-[ "$names" = "events allocations frees failures unmatched_frees live_at_end peak_requested_bytes peak_reserved_bytes \
+[ "$names" = "events allocations frees failures unmatched_frees failed_rows overlaid other_sizes live_at_end peak_requested_bytes peak_reserved_bytes \
 overhead ns_per_op ns_per_op_warm first_failure runtime " ] || fail "the names are: $names"
 is ns_per_op_warm null
 is runtime '"software"'

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* print.c: what `hipmm bench` found, as lines, as a table of several, and as JSON. */
+#include "../lines.h"
 #include "bench.h"
 
 #include "../../base/text.h"
 #include "../../base/units.h"
 #include <string.h>
 
-enum { PRINT_LABEL = 18, PRINT_CELL = 32 };
+enum { PRINT_CELL = 32 };
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
@@ -21,15 +22,20 @@ static json_t *bench_print_json_calls(const struct bench_result *result, const s
   return object;
 }
 
+static double bench_print_overhead(const struct bench_result *result)
+{
+  return result->peak_requested_bytes ? (double)result->peak_reserved_bytes / (double)result->peak_requested_bytes : 0;
+}
+
 static json_t *bench_print_json_result(const struct bench_plan *plan, const struct bench_result *result)
 {
   json_t *object = json_pack(
-      "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:o}", "workload", bench_workload_name(plan->workload),
+      "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:I, s:o}", "workload", bench_workload_name(plan->workload),
       "threads", (json_int_t)plan->threads, "ops", (json_int_t)result->ops, "ns_per_op", result->ns_per_op, "p50_ns",
       bench_times_ns(&result->times, 0.5), "p99_ns", bench_times_ns(&result->times, 0.99), "max_ns",
       bench_times_ns(&result->times, 1), "peak_requested_bytes", (json_int_t)result->peak_requested_bytes,
-      "peak_reserved_bytes", (json_int_t)result->peak_reserved_bytes, "failures", (json_int_t)result->failures,
-      "runtime_calls", bench_print_json_calls(result, &result->calls));
+      "peak_reserved_bytes", (json_int_t)result->peak_reserved_bytes, "overhead", bench_print_overhead(result),
+      "failures", (json_int_t)result->failures, "runtime_calls", bench_print_json_calls(result, &result->calls));
   if (plan->workload != BENCH_REPLAY || !object) return object;
   json_object_set_new(object, "ns_per_op_cold", json_real(result->cold_ns_per_op));
   json_object_set_new(object, "runtime_calls_cold", bench_print_json_calls(result, &result->cold_calls));
@@ -58,30 +64,23 @@ static int bench_print_json_comparison(const struct bench_plan *plan, char *cons
 
 /* ---- Lines ----------------------------------------------------------------------------------------------------- */
 
-static void bench_print_label(const char *label)
-{
-  printf("  ");
-  print_padded(STYLE_OFF, label, PRINT_LABEL);
-}
-
-static void bench_print_time(const char *label, double ns, const char *remark)
-{
-  bench_print_label(label);
-  printf("%s%12.1f ns%s%s%s\n", style(STYLE_NAME), ns, style(STYLE_OFF), *remark ? "  " : "", remark);
-}
-
-static void bench_print_bytes(const char *label, uint64_t bytes, const char *remark)
-{
-  char words[PRINT_CELL];
-  bench_print_label(label);
-  printf("%s%15s%s%s%s\n", style(STYLE_NAME), units_format_bytes(bytes, words, sizeof words), style(STYLE_OFF),
-         *remark ? "  " : "", remark);
-}
+static const struct line bench_lines[] = {
+    {"ops", "operations", LINE_COUNT, NULL},
+    {"ns_per_op", "mean", LINE_NS, "an operation"},
+    {"ns_per_op_cold", "mean, first pass", LINE_NS, "an operation"},
+    {"p50_ns", "half take at most", LINE_NS, "of those timed singly"},
+    {"p99_ns", "99% take at most", LINE_NS, NULL},
+    {"max_ns", "longest", LINE_NS, NULL},
+    {"peak_requested_bytes", "peak requested", LINE_BYTES, NULL},
+    {"peak_reserved_bytes", "peak reserved", LINE_BYTES, NULL},
+    {"overhead", "overhead", LINE_RATIO, "reserved over requested"},
+    {"failures", "failures", LINE_FAILURES, NULL},
+};
 
 static void bench_print_calls(const char *label, const struct bench_result *result, const struct bench_calls *calls)
 {
   const char *name;
-  bench_print_label(label);
+  lines_print_label(label);
   if (!result->calls_are_known) {
     printf("%15s  this runtime does not count them\n", "unknown");
     return;
@@ -104,11 +103,6 @@ static void bench_print_failures(const char *file, const struct bench_result *re
   putchar('\n');
 }
 
-static double bench_print_overhead(const struct bench_result *result)
-{
-  return result->peak_requested_bytes ? (double)result->peak_reserved_bytes / (double)result->peak_requested_bytes : 0;
-}
-
 static void bench_print_head(const struct bench_plan *plan)
 {
   printf("%s%s%s", style(STYLE_NAME), bench_workload_name(plan->workload), style(STYLE_OFF));
@@ -119,38 +113,22 @@ static void bench_print_head(const struct bench_plan *plan)
   printf(", %zu thread%s", plan->threads, text_plural(plan->threads));
 }
 
-static void bench_print_times(const struct bench_plan *plan, const struct bench_result *result)
-{
-  bench_print_time("mean", result->ns_per_op, "an operation");
-  if (plan->workload == BENCH_REPLAY) bench_print_time("mean, first pass", result->cold_ns_per_op, "an operation");
-  bench_print_time("half take at most", bench_times_ns(&result->times, 0.5), "of those timed singly");
-  bench_print_time("99% take at most", bench_times_ns(&result->times, 0.99), "");
-  bench_print_time("longest", bench_times_ns(&result->times, 1), "");
-}
-
 int bench_print(const struct bench_plan *plan, const struct source *source, const struct bench_result *result,
                 int status)
 {
-  char over[PRINT_CELL];
-  if (plan->json) return output_json(bench_print_json_result(plan, result), status);
+  json_t *json = bench_print_json_result(plan, result);
+  if (plan->json || !json) return output_json(json, status);
   bench_print_head(plan);
   printf(", through ");
   output_text(stdout, source->file ? source->file : "a plain `device` resource (no graph file found)");
   printf(" on the runtime ");
   output_text(stdout, hipmm_runtime());
   printf("\n\n");
-  bench_print_label("operations");
-  printf("%s%15llu%s\n", style(STYLE_NAME), (unsigned long long)result->ops, style(STYLE_OFF));
-  bench_print_times(plan, result);
-  bench_print_bytes("peak requested", result->peak_requested_bytes, "");
-  snprintf(over, sizeof over, "%.3f of that", bench_print_overhead(result));
-  bench_print_bytes("peak reserved", result->peak_reserved_bytes, over);
-  bench_print_label("failures");
-  printf("%s%15llu%s\n", style(result->failures ? STYLE_BAD : STYLE_GOOD), (unsigned long long)result->failures,
-         style(STYLE_OFF));
+  lines_print(json, bench_lines, sizeof bench_lines / sizeof *bench_lines);
   bench_print_calls("HIP calls", result, &result->calls);
   if (plan->workload == BENCH_REPLAY) bench_print_calls("HIP calls, first", result, &result->cold_calls);
   bench_print_failures(NULL, result);
+  json_decref(json);
   return output_finish(status);
 }
 

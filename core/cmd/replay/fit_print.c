@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* fit_print.c: `hipmm replay --fit`: asks for the least budget, and prints it. Called by replay.c. */
+#include "../lines.h"
 #include "fit.h"
 #include "replay.h"
 
 #include "../../base/units.h"
 
-static double fit_overhead(const struct fit *fit)
+static json_t *fit_json(const struct fit *fit, uint64_t card_bytes)
 {
-  return fit->peak_requested_bytes ? (double)fit->held_bytes / (double)fit->peak_requested_bytes : 0;
-}
-
-static int fit_print_json(const struct fit *fit, uint64_t card_bytes, int status)
-{
+  double overhead = fit->peak_requested_bytes ? (double)fit->held_bytes / (double)fit->peak_requested_bytes : 0;
   json_t *pools = json_array();
   for (size_t i = 0; i < fit->graph.n_pools; i++)
     json_array_append_new(pools, json_pack("{s:s, s:I}", "name", fit->graph.pools[i].node->name, "maximum_size",
                                            (json_int_t)fit->graph.pools[i].maximum_bytes));
-  return output_json(
-      json_pack("{s:I, s:I, s:f, s:o, s:I, s:o, s:o, s:b, s:o}", "needs_bytes", (json_int_t)fit->held_bytes,
-                "peak_requested_bytes", (json_int_t)fit->peak_requested_bytes, "overhead", fit_overhead(fit), "pools",
-                pools, "replays", (json_int_t)fit->replays, "card_bytes",
-                card_bytes ? json_integer((json_int_t)card_bytes) : json_null(), "spare_bytes",
-                card_bytes ? json_integer((json_int_t)card_bytes - (json_int_t)fit->held_bytes) : json_null(), "fits",
-                card_bytes >= fit->held_bytes, "runtime", output_json_string(fit->runtime)),
-      status);
+  return json_pack("{s:I, s:I, s:f, s:o, s:I, s:o, s:o, s:b, s:o}", "needs_bytes", (json_int_t)fit->held_bytes,
+                   "peak_requested_bytes", (json_int_t)fit->peak_requested_bytes, "overhead", overhead, "pools", pools,
+                   "replays", (json_int_t)fit->replays, "card_bytes",
+                   card_bytes ? json_integer((json_int_t)card_bytes) : json_null(), "spare_bytes",
+                   card_bytes ? json_integer((json_int_t)card_bytes - (json_int_t)fit->held_bytes) : json_null(),
+                   "fits", card_bytes >= fit->held_bytes, "runtime", output_json_string(fit->runtime));
 }
 
 /* "This program needs 12.4 GiB; it fits on a 16 GiB card with 3.6 GiB to spare." */
@@ -44,18 +39,25 @@ static void fit_print_verdict(const struct fit *fit, uint64_t card_bytes)
   printf(".%s\n", style(STYLE_OFF));
 }
 
+static const struct line fit_lines[] = {
+    {"peak_requested_bytes", "peak requested", LINE_BYTES, NULL},
+    {"needs_bytes", "needed", LINE_BYTES, NULL},
+    {"overhead", "overhead", LINE_RATIO, "needed over requested"},
+    {"replays", "replays", LINE_COUNT, NULL},
+};
+
 static int fit_print(const struct replay *replay, const struct fit *fit, uint64_t card_bytes, int status)
 {
+  json_t *json = fit_json(fit, card_bytes);
+  if (replay->json || !json) return output_json(json, status);
   replay_print_head(replay, fit->runtime);
-  replay_print_bytes("peak requested", fit->peak_requested_bytes);
-  replay_print_bytes("needed", fit->held_bytes);
-  replay_print_ratio("overhead", fit_overhead(fit), "needed over requested");
-  replay_print_count("replays", fit->replays, "");
+  lines_print(json, fit_lines, sizeof fit_lines / sizeof *fit_lines);
   fit_print_verdict(fit, card_bytes);
   for (size_t i = 0; i < fit->graph.n_pools; i++) {
     const struct fit_pool *pool = &fit->graph.pools[i];
     printf("The least for %s: \"maximum_size\": %llu\n", pool->node->name, (unsigned long long)pool->maximum_bytes);
   }
+  json_decref(json);
   return output_finish(status);
 }
 
@@ -67,7 +69,7 @@ int fit_run(const struct replay *replay)
   if (!fit_find(&fit, &request)) return CMD_BAD;
   uint64_t card_bytes = replay->card_bytes ? replay->card_bytes : fit_smallest_card(fit.held_bytes);
   int status = card_bytes >= fit.held_bytes ? CMD_GOOD : CMD_BAD;
-  status = replay->json ? fit_print_json(&fit, card_bytes, status) : fit_print(replay, &fit, card_bytes, status);
+  status = fit_print(replay, &fit, card_bytes, status);
   fit_clear(&fit);
   return status;
 }

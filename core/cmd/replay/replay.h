@@ -30,11 +30,6 @@ int replay_print(const struct replay *replay, const struct replay_result *result
 /* The two lines that say what is played, and through what. */
 void replay_print_head(const struct replay *replay, const char *runtime);
 
-/* Lines: a label and a figure. */
-void replay_print_count(const char *label, uint64_t count, const char *remark);
-void replay_print_bytes(const char *label, uint64_t bytes);
-void replay_print_ratio(const char *label, double ratio, const char *remark);
-
 /* ---- fit_print.c ----------------------------------------------------------------------------------------------- */
 
 /* Finds the least budget of the log, and prints it. Returns the exit status. */
