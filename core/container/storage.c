@@ -73,7 +73,6 @@ void storage_init(struct storage *storage, struct hipmm_resource *resource, void
   storage->device = instance_from(resource)->stack->device;
   storage->data = data;
   storage->bytes = storage->capacity_bytes = bytes;
-  storage->element_bytes = 1;
   storage_store_stream(storage, stream);
 }
 
@@ -182,7 +181,6 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
   enum hipmm_status status = storage_check_content(source);
   if (!status) status = storage_new(resource, source->bytes, stream, &storage);
   if (status) return status;
-  storage->element_bytes = source->element_bytes;
   status =
       storage->device == source->device
           ? copy_bytes(storage->device, storage->data, source->data, source->bytes, stream, false)
@@ -295,11 +293,8 @@ enum hipmm_status storage_set_stream(struct storage *storage, hipmm_stream_t str
 /* The message counts elements; an element of a buffer is a byte. */
 static enum hipmm_status storage_refuse_range(const struct storage *storage, size_t offset, size_t bytes)
 {
-  size_t unit = storage->element_bytes;
-  return error_refuse(HIPMM_E_ARGUMENT, NULL,
-                      unit == 1 ? "{0} bytes from {1} on are not within the size, {2} bytes"
-                                : "{0} elements from {1} on are not within the size, {2} elements",
-                      bytes / unit, offset / unit, storage->bytes / unit);
+  return error_refuse(HIPMM_E_ARGUMENT, NULL, "{0} bytes from {1} on are not within the size, {2} bytes", bytes, offset,
+                      storage->bytes);
 }
 
 /* Checks a range of the contents, the pointer that it is copied to or from, and the stream. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* storage.h: the common part of all containers: an object with one block of a resource. buffer.c, vector.c, scalar.c and
- * host_buffer.c add public names and units. */
+/* storage.h: the common part of all containers: an object with one block of a resource. buffer.c and host_buffer.c add
+ * public names. */
 #ifndef HIPMM_CORE_CONTAINER_STORAGE_H
 #define HIPMM_CORE_CONTAINER_STORAGE_H
 
@@ -16,7 +16,6 @@ struct storage {
   uint64_t stream_number; /* of a stream that hipmm created: shows whether the stream is destroyed; 0 of others */
   void *data;
   size_t bytes, capacity_bytes;
-  size_t element_bytes; /* of a vector; 1 otherwise */
 };
 
 _Static_assert(sizeof(struct storage) <= HANDLE_OBJECT_BYTES, "struct storage");

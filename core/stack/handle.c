@@ -215,10 +215,10 @@ bool handle_try_free(void *object)
 /* What an object is called, and an argument that is one. */
 static const struct {
   const char *object, *argument;
-} names[HANDLE_KINDS] = {
-    [HANDLE_STREAM_POOL] = {"stream pool", "pool"},   [HANDLE_BUFFER] = {"buffer", "buffer"},
-    [HANDLE_VECTOR] = {"vector", "vector"},           [HANDLE_SCALAR] = {"scalar", "scalar"},
-    [HANDLE_HOST_BUFFER] = {"host buffer", "buffer"}, [HANDLE_STREAM_EVENT] = {"stream event", "event"}};
+} names[HANDLE_KINDS] = {[HANDLE_STREAM_POOL] = {"stream pool", "pool"},
+                         [HANDLE_BUFFER] = {"buffer", "buffer"},
+                         [HANDLE_HOST_BUFFER] = {"host buffer", "buffer"},
+                         [HANDLE_STREAM_EVENT] = {"stream event", "event"}};
 
 static enum hipmm_status handle_refuse_argument(enum handle_kind kind, const char *name)
 {

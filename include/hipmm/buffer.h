@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/buffer.h: memory with an owner: buffers, vectors, scalars and buffers of the host.
+/* hipmm/buffer.h: memory with an owner: buffers of a device and of the host. hipmm/vector.h has
+ * vectors and scalars over them.
  *
  *     #include <hipmm/buffer.h>
  *     #include <stdio.h>
  *     int main(void)
  *     {
- *       struct hipmm_vector *vector;
- *       double values[] = {1, 2, 3}, last;
- *       if (hipmm_init() || hipmm_vector_create_from(NULL, sizeof *values, values, 3, NULL, &vector)) return 1;
- *       if (hipmm_vector_resize(vector, 1000, NULL) || hipmm_vector_get(vector, 2, NULL, &last)) return 1;
- *       printf("%g of %zu\n", last, hipmm_vector_count(vector));
- *       return hipmm_vector_destroy(vector) || hipmm_finalize();
+ *       struct hipmm_buffer *buffer;
+ *       char text[6] = "";
+ *       if (hipmm_init() || hipmm_buffer_create_from(NULL, "hello", 6, NULL, &buffer)) return 1;
+ *       if (hipmm_buffer_resize(buffer, 1000, NULL) || hipmm_buffer_read(buffer, 0, 6, NULL, text)) return 1;
+ *       printf("%s in %zu bytes\n", text, hipmm_buffer_bytes(buffer));
+ *       return hipmm_buffer_destroy(buffer) || hipmm_finalize();
  *     }
  *
  * Rules for all containers; the conventions of hipmm.h hold too:
@@ -141,107 +142,6 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_release(struct hipmm_buffer *buf
  * capacity_bytes: otherwise HIPMM_E_POINTER or HIPMM_E_SIZE, if the resource can tell. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_adopt(const struct hipmm_memory *memory,
                                                       struct hipmm_buffer **buffer_out);
-
-/* ---- Vectors: elements of one size (RMM: device_uvector) -------------------------------------------------------- */
-
-/* An element has `element_bytes`, at least 1, and is copied as plain bytes; an element that was not written is
- * undefined. Counts and indices are in elements, indices from 0. A count whose size in bytes overflows is
- * HIPMM_E_OUT_OF_MEMORY. */
-struct hipmm_vector;
-
-/* Create a vector of `count` elements: undefined, or copied from `source` as by hipmm_buffer_create_from(). */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_create(struct hipmm_resource *resource, size_t element_bytes,
-                                                       size_t count, hipmm_stream_t stream,
-                                                       struct hipmm_vector **vector_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_create_from(struct hipmm_resource *resource, size_t element_bytes,
-                                                            const void *source, size_t count, hipmm_stream_t stream,
-                                                            struct hipmm_vector **vector_out);
-
-/* As hipmm_buffer_copy(), _destroy(), _resize(), _reserve(), _shrink_to_fit(), _set_stream(). */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_copy(const struct hipmm_vector *source, struct hipmm_resource *resource,
-                                                     hipmm_stream_t stream, struct hipmm_vector **vector_out);
-enum hipmm_status hipmm_vector_destroy(struct hipmm_vector *vector);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_resize(struct hipmm_vector *vector, size_t count,
-                                                       hipmm_stream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_reserve(struct hipmm_vector *vector, size_t count,
-                                                        hipmm_stream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_shrink_to_fit(struct hipmm_vector *vector, hipmm_stream_t stream);
-enum hipmm_status hipmm_vector_set_stream(struct hipmm_vector *vector, hipmm_stream_t stream);
-
-/* Copy one element to `value_out` or from `value`, or set its bytes to zero. The functions without `_async` wait. front
- * reads the first element, back the last; for an empty vector both are HIPMM_E_ARGUMENT. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_get(const struct hipmm_vector *vector, size_t index,
-                                                    hipmm_stream_t stream, void *value_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_front(const struct hipmm_vector *vector, hipmm_stream_t stream,
-                                                      void *value_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_back(const struct hipmm_vector *vector, hipmm_stream_t stream,
-                                                     void *value_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_set(struct hipmm_vector *vector, size_t index, const void *value,
-                                                    hipmm_stream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_set_async(struct hipmm_vector *vector, size_t index, const void *value,
-                                                          hipmm_stream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_set_zero_async(struct hipmm_vector *vector, size_t index,
-                                                               hipmm_stream_t stream);
-
-/* Copy `count` elements from index `first` on, as hipmm_buffer_write() and hipmm_buffer_read(). */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_write(struct hipmm_vector *vector, size_t first, const void *source,
-                                                      size_t count, hipmm_stream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_write_async(struct hipmm_vector *vector, size_t first,
-                                                            const void *source, size_t count, hipmm_stream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_read(const struct hipmm_vector *vector, size_t first, size_t count,
-                                                     hipmm_stream_t stream, void *target_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_read_async(const struct hipmm_vector *vector, size_t first,
-                                                           size_t count, hipmm_stream_t stream, void *target_out);
-
-/* The device address of an element, and of `count` elements from index `first` on. Valid until the vector's block
- * changes. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_element(const struct hipmm_vector *vector, size_t index,
-                                                        void **element_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_range(const struct hipmm_vector *vector, size_t first, size_t count,
-                                                      void **elements_out);
-
-/* Turns the vector into a buffer of the same block. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_vector_release(struct hipmm_vector *vector, struct hipmm_buffer **buffer_out);
-
-/* Getters. Count and capacity are in elements. */
-void *hipmm_vector_data(const struct hipmm_vector *vector);
-size_t hipmm_vector_count(const struct hipmm_vector *vector);
-size_t hipmm_vector_capacity(const struct hipmm_vector *vector);
-size_t hipmm_vector_element_bytes(const struct hipmm_vector *vector);
-hipmm_stream_t hipmm_vector_stream(const struct hipmm_vector *vector);
-int hipmm_vector_device(const struct hipmm_vector *vector);
-struct hipmm_resource *hipmm_vector_resource(const struct hipmm_vector *vector); /* without a reference */
-
-/* ---- Scalars: one element (RMM: device_scalar) ------------------------------------------------------------------ */
-
-struct hipmm_scalar;
-
-/* Create a scalar of `bytes`, at least 1: undefined, with the value at `value`, or with a copy of another scalar. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_create(struct hipmm_resource *resource, size_t bytes,
-                                                       hipmm_stream_t stream, struct hipmm_scalar **scalar_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_create_from(struct hipmm_resource *resource, const void *value,
-                                                            size_t bytes, hipmm_stream_t stream,
-                                                            struct hipmm_scalar **scalar_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_copy(const struct hipmm_scalar *source, struct hipmm_resource *resource,
-                                                     hipmm_stream_t stream, struct hipmm_scalar **scalar_out);
-enum hipmm_status hipmm_scalar_destroy(struct hipmm_scalar *scalar);
-
-/* Copy the value, or set its bytes to zero. The functions without `_async` wait. */
-HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_get(const struct hipmm_scalar *scalar, hipmm_stream_t stream,
-                                                    void *value_out);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set(struct hipmm_scalar *scalar, const void *value,
-                                                    hipmm_stream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set_async(struct hipmm_scalar *scalar, const void *value,
-                                                          hipmm_stream_t stream);
-HIPMM_MUST_CHECK enum hipmm_status hipmm_scalar_set_zero_async(struct hipmm_scalar *scalar, hipmm_stream_t stream);
-
-enum hipmm_status hipmm_scalar_set_stream(struct hipmm_scalar *scalar, hipmm_stream_t stream);
-
-void *hipmm_scalar_data(const struct hipmm_scalar *scalar);
-size_t hipmm_scalar_bytes(const struct hipmm_scalar *scalar);
-hipmm_stream_t hipmm_scalar_stream(const struct hipmm_scalar *scalar);
-int hipmm_scalar_device(const struct hipmm_scalar *scalar);
-struct hipmm_resource *hipmm_scalar_resource(const struct hipmm_scalar *scalar); /* without a reference */
 
 /* ---- Host buffers ------------------------------------------------------------------------------------------------ */
 

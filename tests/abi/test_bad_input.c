@@ -53,8 +53,7 @@ static const struct hipmm_recipe recipe = {.struct_size = sizeof recipe, .type =
 static struct {
   char kind;
   void *live, *stale;
-} objects[] = {{'B', NULL, NULL}, {'V', NULL, NULL}, {'C', NULL, NULL},
-               {'H', NULL, NULL}, {'L', NULL, NULL}, {'E', NULL, NULL}};
+} objects[] = {{'B', NULL, NULL}, {'H', NULL, NULL}, {'L', NULL, NULL}, {'E', NULL, NULL}};
 
 enum { OBJECTS = sizeof objects / sizeof *objects };
 
@@ -288,10 +287,6 @@ static void make_objects(void)
 {
   FIND(hipmm_buffer_create);
   FIND(hipmm_buffer_destroy);
-  FIND(hipmm_vector_create);
-  FIND(hipmm_vector_destroy);
-  FIND(hipmm_scalar_create);
-  FIND(hipmm_scalar_destroy);
   FIND(hipmm_host_buffer_create);
   FIND(hipmm_host_buffer_destroy);
   FIND(hipmm_stream_pool_create);
@@ -300,18 +295,14 @@ static void make_objects(void)
   FIND(hipmm_stream_event_destroy);
   for (int i = 0; i < 2; i++) {
     MUST(open_hipmm_buffer_create(NULL, 64, NULL, i ? (void *)&objects[0].stale : (void *)&objects[0].live));
-    MUST(open_hipmm_vector_create(NULL, 8, 8, NULL, i ? (void *)&objects[1].stale : (void *)&objects[1].live));
-    MUST(open_hipmm_scalar_create(NULL, 8, NULL, i ? (void *)&objects[2].stale : (void *)&objects[2].live));
-    MUST(open_hipmm_host_buffer_create(NULL, 64, NULL, i ? (void *)&objects[3].stale : (void *)&objects[3].live));
-    MUST(open_hipmm_stream_pool_create(0, 2, 0, i ? (void *)&objects[4].stale : (void *)&objects[4].live));
-    MUST(open_hipmm_stream_event_create(0, i ? (void *)&objects[5].stale : (void *)&objects[5].live));
+    MUST(open_hipmm_host_buffer_create(NULL, 64, NULL, i ? (void *)&objects[1].stale : (void *)&objects[1].live));
+    MUST(open_hipmm_stream_pool_create(0, 2, 0, i ? (void *)&objects[2].stale : (void *)&objects[2].live));
+    MUST(open_hipmm_stream_event_create(0, i ? (void *)&objects[3].stale : (void *)&objects[3].live));
   }
   MUST(open_hipmm_buffer_destroy(objects[0].stale));
-  MUST(open_hipmm_vector_destroy(objects[1].stale));
-  MUST(open_hipmm_scalar_destroy(objects[2].stale));
-  MUST(open_hipmm_host_buffer_destroy(objects[3].stale));
-  MUST(open_hipmm_stream_pool_destroy(objects[4].stale));
-  MUST(open_hipmm_stream_event_destroy(objects[5].stale));
+  MUST(open_hipmm_host_buffer_destroy(objects[1].stale));
+  MUST(open_hipmm_stream_pool_destroy(objects[2].stale));
+  MUST(open_hipmm_stream_event_destroy(objects[3].stale));
 }
 
 static void refuses_each_wrong_argument(void **state)
@@ -343,18 +334,14 @@ static void is_refused_after_finalisation(void **state)
   (void)state;
   FIND(hipmm_finalize);
   FIND(hipmm_buffer_destroy);
-  FIND(hipmm_vector_destroy);
-  FIND(hipmm_scalar_destroy);
   FIND(hipmm_host_buffer_destroy);
   FIND(hipmm_stream_pool_destroy);
   FIND(hipmm_stream_event_destroy);
   FIND(hipmm_resource_release);
   MUST(open_hipmm_buffer_destroy(objects[0].live));
-  MUST(open_hipmm_vector_destroy(objects[1].live));
-  MUST(open_hipmm_scalar_destroy(objects[2].live));
-  MUST(open_hipmm_host_buffer_destroy(objects[3].live));
-  MUST(open_hipmm_stream_pool_destroy(objects[4].live));
-  MUST(open_hipmm_stream_event_destroy(objects[5].live));
+  MUST(open_hipmm_host_buffer_destroy(objects[1].live));
+  MUST(open_hipmm_stream_pool_destroy(objects[2].live));
+  MUST(open_hipmm_stream_event_destroy(objects[3].live));
   open_hipmm_resource_release(resource);
   MUST(open_hipmm_finalize());
   check_uninitialised(NEEDS_INITIALISATION);

@@ -5,9 +5,9 @@
  *     cc -std=gnu11 $(pkg-config --cflags --libs hipmm) -o readme readme.c && ./readme rmm.csv
  *
  * tests/example/readme.sh runs it on the software device. */
-#include <hipmm/buffer.h>
 #include <hipmm/hipmm.h>
 #include <hipmm/stream.h>
+#include <hipmm/vector.h>
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -156,26 +156,26 @@ static void copy_to_the_device_and_back(void)
 static void use_vectors(struct hipmm_resource *mine)
 {
   int32_t values[100] = {0}, last = -1;
-  struct hipmm_vector *v, *v2;
+  struct hipmm_vector v, v2;
   must(hipmm_vector_create(NULL, sizeof *values, 100, HIPMM_DEFAULT_STREAM, &v));
-  must(hipmm_vector_write(v, 0, values, 100, HIPMM_DEFAULT_STREAM)); /* the elements begin without a value */
-  must(hipmm_vector_back(v, HIPMM_DEFAULT_STREAM, &last));
+  must(hipmm_vector_write(&v, 0, values, 100, HIPMM_DEFAULT_STREAM)); /* the elements begin without a value */
+  must(hipmm_vector_get(&v, 99, HIPMM_DEFAULT_STREAM, &last));
   expect(last == 0, "the elements are 0");
   must(hipmm_vector_create(mine, sizeof *values, 100, HIPMM_DEFAULT_STREAM, &v2));
-  must(hipmm_vector_destroy(v2));
-  must(hipmm_vector_destroy(v));
+  must(hipmm_buffer_destroy(v2.buffer));
+  must(hipmm_buffer_destroy(v.buffer));
 }
 
 static void use_scalars(void)
 {
   static const int32_t value = 42;
   int32_t v = 0;
-  struct hipmm_scalar *a;
-  must(hipmm_scalar_create(NULL, sizeof value, HIPMM_DEFAULT_STREAM, &a));
+  struct hipmm_buffer *a;
+  must(hipmm_buffer_create(NULL, sizeof value, HIPMM_DEFAULT_STREAM, &a));
   must(hipmm_scalar_set_async(a, &value, HIPMM_DEFAULT_STREAM));
   must(hipmm_scalar_get(a, HIPMM_DEFAULT_STREAM, &v));
   expect(v == 42, "a scalar gives the value that was set");
-  must(hipmm_scalar_destroy(a));
+  must(hipmm_buffer_destroy(a));
 }
 
 /* ---- host_memory_resource: new_delete_resource and pinned_memory_resource ---- */

@@ -114,71 +114,6 @@ static void use_buffers(const void *argument)
   if (buffer) SWEEP(hipmm_buffer_destroy, buffer);
 }
 
-static void use_vectors(const void *argument)
-{
-  int source[50] = {1, 2, 3}, target[50] = {0}, value = 0;
-  void *address = NULL;
-  struct hipmm_vector *vector = NULL, *copy = NULL;
-  struct hipmm_buffer *buffer = NULL;
-  (void)argument;
-  SWEEP_OUT(vector, hipmm_vector_create, NULL, sizeof value, 50, stream);
-  SWEEP(hipmm_vector_write, vector, 0, source, 50, stream);
-  SWEEP_OUT(copy, hipmm_vector_copy, vector, NULL, stream);
-  SWEEP(hipmm_vector_destroy, vector);
-  SWEEP_OUT(vector, hipmm_vector_create_from, NULL, sizeof value, source, 50, stream);
-  SWEEP(hipmm_vector_resize, copy, 500, stream);
-  SWEEP(hipmm_vector_reserve, copy, 1000, stream);
-  SWEEP(hipmm_vector_shrink_to_fit, copy, stream);
-  SWEEP(hipmm_vector_read, copy, 0, 50, stream, target);
-  expect(!memcmp(source, target, sizeof source), "a copied vector has other data");
-  SWEEP(hipmm_vector_set, vector, 49, &source[2], stream);
-  SWEEP(hipmm_vector_back, vector, stream, &value);
-  expect(value == 3, "the last element is another one");
-  SWEEP(hipmm_vector_front, vector, stream, &value);
-  SWEEP(hipmm_vector_get, vector, 1, stream, &value);
-  expect(value == 2, "an element is another one");
-  SWEEP(hipmm_vector_set_async, vector, 4, &source[2], stream);
-  SWEEP(hipmm_vector_set_zero_async, vector, 5, stream);
-  SWEEP(hipmm_vector_write_async, vector, 6, source, 3, stream);
-  SWEEP(hipmm_vector_read_async, vector, 0, 50, stream, target);
-  SWEEP_OUT(address, hipmm_vector_element, vector, 3);
-  SWEEP_OUT(address, hipmm_vector_range, vector, 3, 4);
-  SWEEP(hipmm_stream_synchronize, 0, stream);
-  SWEEP(hipmm_vector_set_stream, vector, NULL);
-  expect(SWEEP_PLAIN(hipmm_vector_data, vector) && SWEEP_PLAIN(hipmm_vector_count, vector) == 50 &&
-             SWEEP_PLAIN(hipmm_vector_capacity, vector) == 50 &&
-             SWEEP_PLAIN(hipmm_vector_element_bytes, vector) == sizeof value &&
-             !SWEEP_PLAIN(hipmm_vector_stream, vector) && SWEEP_PLAIN(hipmm_vector_device, vector) == 0 &&
-             SWEEP_PLAIN(hipmm_vector_resource, vector) == resource,
-         "a vector tells something wrong");
-  SWEEP_OUT(buffer, hipmm_vector_release, vector);
-  SWEEP(hipmm_buffer_destroy, buffer);
-  SWEEP(hipmm_vector_destroy, copy);
-}
-
-static void use_scalars(const void *argument)
-{
-  double source = 2.5, value = 0;
-  struct hipmm_scalar *scalar = NULL, *copy = NULL, *empty = NULL;
-  (void)argument;
-  SWEEP_OUT(empty, hipmm_scalar_create, NULL, sizeof value, stream);
-  SWEEP_OUT(scalar, hipmm_scalar_create_from, NULL, &source, sizeof value, stream);
-  SWEEP_OUT(copy, hipmm_scalar_copy, scalar, NULL, stream);
-  SWEEP(hipmm_scalar_get, copy, stream, &value);
-  expect(value == source, "a copied scalar has another value");
-  SWEEP(hipmm_scalar_set_zero_async, copy, stream);
-  SWEEP(hipmm_scalar_set_async, copy, &source, stream);
-  SWEEP(hipmm_scalar_set, empty, &source, stream);
-  SWEEP(hipmm_scalar_set_stream, empty, NULL);
-  expect(SWEEP_PLAIN(hipmm_scalar_data, empty) && SWEEP_PLAIN(hipmm_scalar_bytes, empty) == sizeof value &&
-             !SWEEP_PLAIN(hipmm_scalar_stream, empty) && SWEEP_PLAIN(hipmm_scalar_device, empty) == 0 &&
-             SWEEP_PLAIN(hipmm_scalar_resource, empty) == resource,
-         "a scalar tells something wrong");
-  SWEEP(hipmm_scalar_destroy, empty);
-  SWEEP(hipmm_scalar_destroy, copy);
-  SWEEP(hipmm_scalar_destroy, scalar);
-}
-
 static void use_host_buffers(const void *argument)
 {
   static unsigned char source[BYTES];
@@ -208,8 +143,6 @@ const struct sweep_scenario container_scenarios[] = {
     {.name = "events", .begin = begin, .run = use_events, .end = end},
     {.name = "devices", .begin = begin, .run = use_devices, .end = end},
     {.name = "buffers", .begin = begin, .run = use_buffers, .end = end},
-    {.name = "vectors", .begin = begin, .run = use_vectors, .end = end},
-    {.name = "scalars", .begin = begin, .run = use_scalars, .end = end},
     {.name = "host buffers", .begin = begin, .run = use_host_buffers, .end = end},
 };
 

@@ -13,7 +13,6 @@ SUITE = [
     "tests/unit/test_containers",
     "tests/unit/test_device_scope",
     "tests/unit/test_host_buffer",
-    "tests/unit/test_scalar",
     "tests/unit/test_stream",
     "tests/unit/test_stream_pool",
     "tests/unit/test_vector",

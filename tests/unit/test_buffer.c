@@ -660,13 +660,13 @@ static void refuses_another_devices_stream(void **state)
 static void refuses_what_is_no_buffer(void **state)
 {
   struct hipmm_buffer *buffer = NULL, *none = NULL;
-  struct hipmm_scalar *scalar = NULL;
+  struct hipmm_host_buffer *host = NULL;
   both_start(state, pool);
   assert_ok(hipmm_buffer_destroy(NULL));
   assert_ok(hipmm_buffer_create(NULL, 100, NULL, &buffer));
   assert_ok(hipmm_buffer_destroy(buffer));
-  assert_ok(hipmm_scalar_create(NULL, 8, NULL, &scalar));
-  struct hipmm_buffer *const wrong[] = {NULL, buffer, (struct hipmm_buffer *)scalar};
+  assert_ok(hipmm_host_buffer_create(NULL, 8, NULL, &host));
+  struct hipmm_buffer *const wrong[] = {NULL, buffer, (struct hipmm_buffer *)host};
   for (size_t i = 0; i < 3; i++) {
     enum hipmm_status status = i ? HIPMM_E_POINTER : HIPMM_E_ARGUMENT;
     if (i) assert_status(hipmm_buffer_destroy(wrong[i]), status);
@@ -685,7 +685,7 @@ static void refuses_what_is_no_buffer(void **state)
   assert_status(hipmm_buffer_create(NULL, 1, NULL, NULL), HIPMM_E_ARGUMENT);
   assert_status(hipmm_buffer_create_from(NULL, NULL, 1, NULL, &none), HIPMM_E_ARGUMENT);
   assert_null(none);
-  assert_ok(hipmm_scalar_destroy(scalar));
+  assert_ok(hipmm_host_buffer_destroy(host));
 }
 
 /* The stack of device 1 would show every block that was asked of the wrong one. */

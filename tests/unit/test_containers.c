@@ -5,6 +5,8 @@
 #include "../../core/stack/handle.h"
 #include "../support/both_schedulers.h"
 
+#include <hipmm/vector.h>
+
 #include <hipmm/inspect.h>
 
 #include <pthread.h>
@@ -22,8 +24,8 @@ static struct {
   struct hipmm_stream_pool *pool;
   hipmm_stream_t stream, second, third;
   struct hipmm_buffer *buffer, *copy, *far;
-  struct hipmm_vector *vector;
-  struct hipmm_scalar *scalar;
+  struct hipmm_vector vector;
+  struct hipmm_buffer *scalar;
   struct hipmm_host_buffer *host;
   unsigned char contents[BYTES], seen[BYTES];
   uint32_t numbers[ELEMENTS];
@@ -138,24 +140,24 @@ static enum hipmm_status make_vector(void)
 }
 static enum hipmm_status grow_vector(void)
 {
-  return hipmm_vector_resize(now.vector, 4 * ELEMENTS, now.stream);
+  return hipmm_vector_resize(&now.vector, 4 * ELEMENTS, now.stream);
 }
 static enum hipmm_status set_element(void)
 {
   uint32_t value = 77;
-  return hipmm_vector_set(now.vector, 4 * ELEMENTS - 1, &value, now.stream);
+  return hipmm_vector_set(&now.vector, 4 * ELEMENTS - 1, &value, now.stream);
 }
 static enum hipmm_status get_element(void)
 {
   uint32_t value = 0, last = 0;
-  enum hipmm_status status = hipmm_vector_get(now.vector, ELEMENTS - 1, now.stream, &value);
-  if (!status) status = hipmm_vector_back(now.vector, now.stream, &last);
+  enum hipmm_status status = hipmm_vector_get(&now.vector, ELEMENTS - 1, now.stream, &value);
+  if (!status) status = hipmm_vector_get(&now.vector, 4 * ELEMENTS - 1, now.stream, &last);
   if (!status && (value != (ELEMENTS - 1) * (ELEMENTS - 1) || last != 77)) note("elements are %u and %u", value, last);
   return status;
 }
 static enum hipmm_status make_scalar(void)
 {
-  return hipmm_scalar_create_from(now.resource, "scalar", 7, now.second, &now.scalar);
+  return hipmm_buffer_create_from(now.resource, "scalar", 7, now.second, &now.scalar);
 }
 static enum hipmm_status get_scalar(void)
 {
@@ -196,11 +198,11 @@ static enum hipmm_status destroy_far(void)
 }
 static enum hipmm_status destroy_vector(void)
 {
-  return hipmm_vector_destroy(now.vector);
+  return hipmm_buffer_destroy(now.vector.buffer);
 }
 static enum hipmm_status destroy_scalar(void)
 {
-  return hipmm_scalar_destroy(now.scalar);
+  return hipmm_buffer_destroy(now.scalar);
 }
 static enum hipmm_status destroy_host(void)
 {
@@ -278,9 +280,9 @@ struct shape {
 static struct shape shape(void)
 {
   struct shape shape = {
-      .data = {hipmm_buffer_data(now.buffer), hipmm_vector_data(now.vector)},
+      .data = {hipmm_buffer_data(now.buffer), hipmm_buffer_data(now.vector.buffer)},
       .sizes = {hipmm_buffer_bytes(now.buffer), hipmm_buffer_capacity_bytes(now.buffer),
-                hipmm_host_buffer_capacity_bytes(now.host), hipmm_vector_count(now.vector)},
+                hipmm_host_buffer_capacity_bytes(now.host), hipmm_vector_count(&now.vector)},
       .stream = hipmm_buffer_stream(now.buffer),
   };
   return shape;
@@ -374,14 +376,14 @@ static bool use_containers(unsigned seed, hipmm_stream_t stream)
   size_t bytes = 1000 + seed % 7 * 5000;
   unsigned char *contents = malloc(bytes), *seen = calloc(1, bytes);
   struct hipmm_buffer *buffer = NULL, *copy = NULL;
-  struct hipmm_vector *vector = NULL;
+  struct hipmm_vector vector = {NULL, 0};
   both_write(contents, bytes, seed);
   bool good = !hipmm_buffer_create_from(NULL, contents, bytes, stream, &buffer) &&
               !hipmm_buffer_resize(buffer, 2 * bytes, stream) && !hipmm_buffer_copy(buffer, NULL, stream, &copy) &&
               !hipmm_vector_create_from(NULL, bytes, hipmm_buffer_data(copy), 2, stream, &vector) &&
               !hipmm_buffer_destroy(buffer) && !hipmm_buffer_destroy(copy) &&
-              !hipmm_vector_front(vector, stream, seen) && both_good(seen, bytes, seed) == bytes &&
-              !hipmm_vector_destroy(vector);
+              !hipmm_vector_get(&vector, 0, stream, seen) && both_good(seen, bytes, seed) == bytes &&
+              !hipmm_buffer_destroy(vector.buffer);
   free(contents);
   free(seen);
   return good;
@@ -462,24 +464,31 @@ struct owner {
   struct hipmm_buffer *buffers[BUFFERS];
 };
 
-static struct hipmm_vector *released;
+static struct hipmm_buffer *released;
 static atomic_int rounds_begun, releases, n_released;
 
 enum { RELEASE_ROUNDS = 2000 };
 
+static void given_back(struct hipmm_memory *memory)
+{
+  if (!hipmm_deallocate(memory->resource, memory->ptr, memory->capacity_bytes, memory->stream))
+    atomic_fetch_add(&releases, 1);
+  hipmm_resource_release(memory->resource);
+}
+
 static void *release_each(void *argument)
 {
   for (int round = 1; round <= RELEASE_ROUNDS; round++) {
-    struct hipmm_buffer *buffer = NULL;
+    struct hipmm_memory memory = {.struct_size = sizeof memory};
     while (atomic_load(&rounds_begun) < round) continue;
-    if (!hipmm_vector_release(released, &buffer)) atomic_fetch_add(&releases, 1);
+    if (!hipmm_buffer_release(released, &memory)) given_back(&memory);
     atomic_fetch_add(&n_released, 1);
   }
   return argument;
 }
 
-/* The other would have a second buffer of the same memory. */
-static void of_threads_that_release_one_vector_one_succeeds(void **state)
+/* The other would own the same memory. */
+static void of_threads_that_release_one_buffer_one_succeeds(void **state)
 {
   both_start(state, "'stack': ['pool', 'device']");
   pthread_t thread;
@@ -488,14 +497,13 @@ static void of_threads_that_release_one_vector_one_succeeds(void **state)
   atomic_store(&n_released, 0);
   assert_int_equal(pthread_create(&thread, NULL, release_each, NULL), 0);
   for (int round = 1; round <= RELEASE_ROUNDS; round++) {
-    struct hipmm_buffer *buffer = NULL;
-    assert_ok(hipmm_vector_create(NULL, 10, 4, NULL, &released));
+    struct hipmm_memory memory = {.struct_size = sizeof memory};
+    assert_ok(hipmm_buffer_create(NULL, 40, NULL, &released));
     atomic_store(&releases, 0);
     atomic_store(&rounds_begun, round);
-    if (!hipmm_vector_release(released, &buffer)) atomic_fetch_add(&releases, 1);
+    if (!hipmm_buffer_release(released, &memory)) given_back(&memory);
     while (atomic_load(&n_released) < round) continue;
     twice += atomic_load(&releases) != 1;
-    assert_ok(hipmm_buffer_destroy((struct hipmm_buffer *)(void *)released)); /* at the vector's address */
   }
   pthread_join(thread, NULL);
   assert_int_equal(twice, 0);
@@ -671,7 +679,7 @@ static void frees_at_once_on_no_stream_that_is_gone(void **state)
 
 /* ---- Calls from where there may be none ---- */
 
-enum { BARRED_CALLS = 8 };
+enum { BARRED_CALLS = 6 };
 
 static enum hipmm_status barred[BARRED_CALLS];
 
@@ -680,13 +688,11 @@ static void call_from_a_visitor(void *resource, const struct hipmm_extent *exten
 {
   (void)extent;
   barred[0] = hipmm_buffer_create(resource, 100, NULL, NULL);
-  barred[1] = hipmm_vector_create(resource, 0, 0, NULL, NULL);
-  barred[2] = hipmm_scalar_create(resource, 0, NULL, NULL);
-  barred[3] = hipmm_host_buffer_create(resource, 100, NULL, &(struct hipmm_host_buffer *){NULL});
-  barred[4] = hipmm_buffer_destroy(NULL);
-  barred[5] = hipmm_buffer_adopt(NULL, NULL);
-  barred[6] = hipmm_buffer_create(resource, 100, NULL, &(struct hipmm_buffer *){NULL});
-  barred[7] = hipmm_buffer_fill(NULL, 0, 0, 0, NULL);
+  barred[1] = hipmm_host_buffer_create(resource, 100, NULL, &(struct hipmm_host_buffer *){NULL});
+  barred[2] = hipmm_buffer_destroy(NULL);
+  barred[3] = hipmm_buffer_adopt(NULL, NULL);
+  barred[4] = hipmm_buffer_create(resource, 100, NULL, &(struct hipmm_buffer *){NULL});
+  barred[5] = hipmm_buffer_fill(NULL, 0, 0, 0, NULL);
 }
 
 static void refuses_calls_from_a_visitor(void **state)
@@ -708,7 +714,7 @@ int main(void)
       BOTH(a_limit_changes_nothing),
       BOTH(threads_use_one_resource_and_the_same_streams),
       BOTH(of_threads_that_destroy_one_buffer_one_succeeds),
-      BOTH(of_threads_that_release_one_vector_one_succeeds),
+      BOTH(of_threads_that_release_one_buffer_one_succeeds),
       BOTH(threads_may_destroy_containers_while_hipmm_is_finalized),
       BOTH(moves_nothing_on_another_device_than_its_own),
       BOTH(copies_through_the_host_on_the_devices_of_the_blocks),

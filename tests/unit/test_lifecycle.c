@@ -260,16 +260,6 @@ static enum hipmm_status call_buffer_create_from(void)
   struct hipmm_buffer *buffer;
   return hipmm_buffer_create_from(resource, "text", 5, NULL, &buffer);
 }
-static enum hipmm_status call_vector_create(void)
-{
-  struct hipmm_vector *vector;
-  return hipmm_vector_create(resource, 4, 10, NULL, &vector);
-}
-static enum hipmm_status call_scalar_create(void)
-{
-  struct hipmm_scalar *scalar;
-  return hipmm_scalar_create(resource, 4, NULL, &scalar);
-}
 static enum hipmm_status call_host_buffer_create(void)
 {
   struct hipmm_host_buffer *buffer;
@@ -337,8 +327,7 @@ static const struct entry of_the_runtime[] = {
 static const struct entry of_memory[] = {
     ENTRY(call_allocate),      ENTRY(call_allocate_none),      ENTRY(call_allocate_aligned),
     ENTRY(call_deallocate),    ENTRY(call_deallocate_null),    ENTRY(call_deallocate_aligned),
-    ENTRY(call_buffer_create), ENTRY(call_buffer_create_from), ENTRY(call_vector_create),
-    ENTRY(call_scalar_create), ENTRY(call_host_buffer_create),
+    ENTRY(call_buffer_create), ENTRY(call_buffer_create_from), ENTRY(call_host_buffer_create),
 };
 
 /* Calls on a resource, initialisation and finalisation. */
