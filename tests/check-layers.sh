@@ -122,6 +122,8 @@ done
 # ---- Headers ----
 
 flags="-std=gnu11 -D_GNU_SOURCE -I$top_srcdir/include -I$top_builddir ${HIP_CFLAGS-} ${CUDA_CFLAGS-} ${JANSSON_CFLAGS-}"
+# Those of the nvidia runtime need CUDA's, as building it does.
+[ -e "$top_builddir/plugins/runtimes/nvidia/nvidia.la" ] || sed -i '\|^plugins/runtimes/nvidia/|d' "$work/sources"
 grep '\.h$' "$work/sources" | while read -r header; do
   # shellcheck disable=SC2086 # lists of words
   printf '#include "%s"\n' "$top_srcdir/$header" | ${CC:-cc} $flags -fsyntax-only -x c - 2>"$work/errors" ||

@@ -47,6 +47,41 @@ prints '^CONFIGURE_FLAGS has no effect: build is configured already, with: --as-
 prints 'BUILD=build-other'
 unset CONFIGURE_FLAGS
 
+# Of the log of the tests, what failed is shown, and nothing that a skipped test wrote.
+mv tools/make tools/make-nothing
+cat >tools/make <<'END'
+#!/bin/sh
+case $* in *check) ;; *) exit 0 ;; esac
+cat >build/test-suite.log <<'LOG'
+# PASS:  7
+# XFAIL: 0
+# SKIP:  1
+# FAIL:  1
+# XPASS: 0
+# ERROR: 0
+
+SKIP: tests/asks.sh
+===================
+
+ERROR: No matching distribution found
+SKIP tests/asks.sh (exit status: 77)
+
+FAIL: tests/fails.sh
+====================
+
+FAIL: the detail
+FAIL tests/fails.sh (exit status: 1)
+LOG
+exit 1
+END
+chmod +x tools/make
+! sh clone/etc/quickstart check >"$work/out" 2>"$work/err" </dev/null || fail "quickstart check passes with a failure"
+prints '^FAIL: tests/fails.sh$'
+prints '^FAIL: the detail$'
+prints '^7 passed, 1 failed$'
+! grep -q '^ERROR' "$work/out" || fail "what a skipped test wrote is among the failures"
+mv tools/make-nothing tools/make
+
 # A folder of the clone names the sources relative to itself, and any other folder by their path.
 mkdir clone/m4 elsewhere
 touch clone/configure.ac clone/m4/hipmm.m4 clone/Makefile.in

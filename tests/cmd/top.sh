@@ -17,6 +17,15 @@ echo '{ "stack": ["statistics", "pool", "device"] }' >silent.json
 python3=$(command -v python3) || exit 77
 trap 'kill $one $two $quiet $three 2>/dev/null; rm -rf "$work"' EXIT
 
+# Other programs publish here too, and may have left files: this test looks for its own names alone. `mark` is in the command
+# of a process, and no process has the number `beyond`.
+user=$(id -u)
+space=$(stat -Lc %i /proc/self/ns/pid)
+published=/dev/shm/hipmm.$user.$space
+mark=mark-${work##*.}
+beyond=$((4194304 + $$))
+ln -s "$hipmm" "$mark"
+
 # start NAME GRAPH: a program that allocates and frees for a minute; its process is $NAME
 start() {
   "$hipmm" bench --config "$2" --workload random --live 50 --seconds 60 --size 65536 >/dev/null 2>&1 &
@@ -50,7 +59,7 @@ run 0 top --once
 prints "^ *$one devices/0 "
 prints "^ *$two   devices/0/pool .* pool$"
 grep -q "^ *$quiet " "$work/out" && fail "a program is shown that did not ask for it"
-[ "$(stat -c %a /dev/shm/hipmm.*."$one")" = 600 ] || fail "others may read what is published"
+[ "$(stat -c %a "$published.$one")" = 600 ] || fail "others may read what is published"
 run 0 top --process "$one"
 grep -q "^ *$two " "$work/out" && fail "another process than the one asked for is shown"
 
@@ -69,15 +78,13 @@ kill -9 "$two"
 wait "$two" 2>/dev/null
 run 0 top
 grep -q "^ *$two " "$work/out" && fail "a process that was killed is shown"
-[ ! -e "$(echo /dev/shm/hipmm.*."$two")" ] || fail "what the killed process published is still there"
-user=$(id -u)
-space=$(stat -Lc %i /proc/self/ns/pid)
-junk="/dev/shm/hipmm.$user.$space.9$$ /dev/shm/hipmm.$user.$space.99$$"
-newer="/dev/shm/hipmm.$user.$space.7$$"
+[ ! -e "$published.$two" ] || fail "what the killed process published is still there"
+junk="$published.9$beyond $published.99$beyond"
+newer="$published.7$beyond"
 trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk $newer' EXIT
 # Their writers live as long as they are tested: a shell that holds the locks of random bytes, and of what a process of a later
 # release would publish, whose head and rows are larger.
-"$python3" - $junk "$newer" "/dev/shm/hipmm.$user.$space.$one" <<'END' &
+"$python3" - $junk "$newer" "$published.$one" <<'END' &
 import fcntl, os, struct, sys, time
 held = []
 head = open(sys.argv[4], "rb").read()
@@ -100,34 +107,36 @@ tries=0
 until [ -e held ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
 run 0 top
 prints "^ *$one devices/0 "
-prints "^ *7$$   devices/0/pool "
+prints "^ *7$beyond   devices/0/pool "
 kill "$holder"
-ln -s "$work/hipmm.json" "/dev/shm/hipmm.$user.$space.link-$$"
+ln -sf "$work/hipmm.json" "$published.link-$$"
 run 0 top
 [ -f hipmm.json ] || fail "a symbolic link was followed"
-rm -f "/dev/shm/hipmm.$user.$space.link-$$"
+rm -f "$published.link-$$"
 
 # Files of other programs, and one in the name of another user, stay, and are not shown.
-foreign="/dev/shm/hipmm.notes-$$ /dev/shm/hipmm.$user.$space.$$.bak /dev/shm/hipmm.$user.$space.8$$
-  /dev/shm/hipmm.9$user.$space.$$ /dev/shm/hipmm.$user.0$space.7$$"
+foreign="/dev/shm/hipmm.notes-$$ $published.$$.bak $published.8$beyond
+  /dev/shm/hipmm.9$user.$space.$$ /dev/shm/hipmm.$user.0$space.7$beyond"
 trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk $foreign' EXIT
 for file in $foreign; do echo "a user's own" >"$file"; done
-cp "/dev/shm/hipmm.$user.$space.$one" "/dev/shm/hipmm.9$user.$space.$$"
+cp "$published.$one" "/dev/shm/hipmm.9$user.$space.$$"
 run 0 top
 for file in $foreign; do [ -f "$file" ] || fail "hipmm top removed $file"; done
 rm -f $foreign
 
 # ---- Containers: processes of the same number ----
 
-if unshare --pid --fork --kill-child true 2>/dev/null; then
+if unshare --pid --fork --kill-child --mount-proc true 2>/dev/null; then
   for name in box other; do
-    unshare --pid --fork --kill-child --mount-proc "$hipmm" bench --config hipmm.json --workload random --live 50 --seconds 60 \
+    unshare --pid --fork --kill-child --mount-proc "./$mark" bench --config hipmm.json --workload random --live 50 --seconds 60 \
       >/dev/null 2>&1 &
     eval "$name=$!"
   done
   trap 'kill -9 $box $other; kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk' EXIT
   firsts() {
-    "$hipmm" top --json | "$python3" -c 'import json, sys; print(sum(one["process"] == 1 for one in json.load(sys.stdin)))'
+    "$hipmm" top --json | "$python3" -c '
+import json, sys
+print(sum(one["process"] == 1 and sys.argv[1] in one["command"] for one in json.load(sys.stdin)))' "$mark"
   }
   tries=0
   until [ "$(firsts)" = 2 ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
@@ -246,13 +255,9 @@ END
 kill $server
 
 # Commands ask the runtime in processes of their own, which leave nothing.
-ls /dev/shm >before
-[ -n "${SANITIZER_FLAGS-}" ] || "$hipmm" run --config hipmm.json -- true || fail "hipmm run"
-"$hipmm" info --config hipmm.json >out 2>&1 || fail "hipmm info: $(cat out)"
-"$hipmm" doctor --config hipmm.json >out 2>&1 || fail "hipmm doctor: $(cat out)"
-ls /dev/shm >after
-for file in $(diff before after | sed -n 's/^> \(hipmm\..*\)/\1/p'); do # others may publish meanwhile
-  kill -0 "${file##*.}" 2>/dev/null || fail "a command leaves $file in /dev/shm"
-done
+[ -n "${SANITIZER_FLAGS-}" ] || "./$mark" run --config hipmm.json -- true "$mark" || fail "hipmm run"
+"./$mark" info --config hipmm.json >out 2>&1 || fail "hipmm info: $(cat out)"
+"./$mark" doctor --config hipmm.json >out 2>&1 || fail "hipmm doctor: $(cat out)"
+left=$(grep -lF -e "$mark" "$published".* "/dev/shm/.${published##*/}".* 2>/dev/null) && fail "a command leaves $left"
 
 finish

@@ -5,7 +5,6 @@
 #include "choices.h"
 #include "interleave_memory.h"
 
-#include <asm/prctl.h>
 #include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -17,6 +16,9 @@
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <asm/prctl.h>
+#endif
 
 enum { STACK_BYTES = 256 << 10, MOST_STEPS = 20000, MOST_PAUSES = 3000, LOOKS = 3 };
 
@@ -31,7 +33,7 @@ struct thread {
   /* The real thread, whose storage is used. */
   pthread_t lender;
   sem_t ready, done;
-  unsigned long storage; /* the address of its block, in the segment register */
+  unsigned long storage; /* the address of its block, in the processor's register for it */
   char *saved;           /* its variables of this program as they were at first */
 };
 
@@ -70,6 +72,7 @@ static int interleave_find_local(struct dl_phdr_info *info, size_t size, void *c
   return 1; /* the program is the first */
 }
 
+#if defined(__x86_64__)
 static unsigned long interleave_storage(void)
 {
   unsigned long storage = 0;
@@ -81,6 +84,19 @@ static void interleave_use_storage(unsigned long storage)
 {
   syscall(SYS_arch_prctl, ARCH_SET_FS, storage);
 }
+#elif defined(__aarch64__)
+static unsigned long interleave_storage(void)
+{
+  unsigned long storage;
+  __asm__ volatile("mrs %0, tpidr_el0" : "=r"(storage));
+  return storage;
+}
+
+static void interleave_use_storage(unsigned long storage)
+{
+  __asm__ volatile("msr tpidr_el0, %0" : : "r"(storage) : "memory");
+}
+#endif
 
 static void *interleave_lend(void *thread_)
 {

@@ -329,10 +329,11 @@ __attribute__((noinline)) static void *allocate_at_depth(int depth)
   return ptr;
 }
 
-/* Each text is written once, however often its stack is seen, and all that is known of texts stays known. */
+/* Each text is written once, however often its stack is seen, and all that is known of texts stays known. The stacks are
+ * those of the first rounds: a compiler may make several calls of the one in the loop. */
 static void writes_the_text_of_each_stack_once(void **state)
 {
-  enum { DEPTHS = 60, ROUNDS = 50 };
+  enum { DEPTHS = 60, FIRST_ROUNDS = 10, ROUNDS = 50 };
   int64_t file_bytes = 0, metadata_bytes = 0;
   void *blocks[DEPTHS];
   (void)state;
@@ -343,8 +344,10 @@ static void writes_the_text_of_each_stack_once(void **state)
       if (round) fixture_free(ptr, 1000, NULL);
       if (!round) blocks[i] = ptr; /* keeps the stack */
     }
-    if (!round) file_bytes = fixture_value("recording", "file_bytes");
-    if (!round) metadata_bytes = fixture_value("recording", "metadata_bytes");
+    if (round == FIRST_ROUNDS) {
+      file_bytes = fixture_value("recording", "file_bytes");
+      metadata_bytes = fixture_value("recording", "metadata_bytes");
+    }
   }
   assert_int_equal(fixture_value("recording", "metadata_bytes"), metadata_bytes);
   assert_in_range(fixture_value("recording", "file_bytes"), file_bytes, file_bytes + 2 * RECORD_BLOCK_BYTES);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* support.c: the helpers of support.h. */
 #include "support.h"
+#include "../../core/base/live_format.h"
 #include "../../core/plugin/plugin.h"
 
 #include <fcntl.h>
@@ -190,6 +191,16 @@ char *path_in(const char *folder, const char *name)
 {
   char *path;
   return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+char *published_file(bool is_draft)
+{
+  struct stat status = {0};
+  char *file;
+  (void)stat("/proc/self/ns/pid", &status);
+  int length = asprintf(&file, is_draft ? LIVE_DRAFT : LIVE_NAME, (unsigned)geteuid(),
+                        (unsigned long long)status.st_ino, (long)getpid());
+  return length < 0 ? NULL : file;
 }
 
 int take_place_of_file(const char *file, const char *own)

@@ -84,6 +84,9 @@ bool copy_file(const char *from, const char *to);
 /* The whole file as text, to be freed; NULL when it cannot be read. */
 char *read_file(const char *file, size_t *bytes_out);
 
+/* The file in which this process publishes its counters, or that file's draft; to be freed. */
+char *published_file(bool is_draft);
+
 /* Closes the descriptor that the process has of the file, which hipmm opened, and opens a new file `own` in its place, as a
  * program may that closes all files. The descriptor; -1 after a failure. */
 int take_place_of_file(const char *file, const char *own);
