@@ -334,7 +334,8 @@ enum hipmm_status hipmm_trim(size_t keep_bytes);
  * resources that have the action "reset_peaks", and the peak of hipmm_device_held_bytes(). */
 enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource);
 
-/* The bytes that all sources of the device's stack hold from the runtime: now, and at most so far. */
+/* The bytes that all sources of the device's stack hold from the runtime: now, and at most so far. Of a driver's pool (`async`)
+ * the driver is asked what it holds now. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out);
 
 /* ---- Suspending -------------------------------------------------------------------------------------------------- */
