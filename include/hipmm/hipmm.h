@@ -451,7 +451,7 @@ struct hipmm_statistics {
 
 /* Read the counters of the nearest `statistics` resource at or below `resource`. push also starts a scope with zeroed
  * counters, and writes the counters of the outer scope. pop also ends the scope, and adds its counters to the outer
- * one. Popping the last scope is HIPMM_E_STATE. `statistics_out` may be NULL in push and pop. */
+ * one; its peaks are those of the whole scope, also from before hipmm_resource_reset_peaks(). Popping the last scope is HIPMM_E_STATE. `statistics_out` may be NULL in push and pop. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource,
                                                         struct hipmm_statistics *statistics_out);
 enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);
