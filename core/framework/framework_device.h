@@ -12,14 +12,12 @@
 
 enum { FRAMEWORK_STREAMS = 512 };
 
-struct torch_pool;
-
 struct framework_device {
   atomic_uint generation; /* of the table of devices that the rest is about; 0: none yet */
   int device;
   struct hipmm_resource *resource;                   /* in force at the first use: of blocks without a record */
   atomic_size_t limit;                               /* SIZE_MAX: none */
-  struct torch_pool *_Atomic pool;                   /* which allocations belong to now; NULL: none */
+  atomic_uint n_begun;                               /* private pools of PyTorch that take allocations */
   _Alignas(64) atomic_size_t live;                   /* bytes, as requested */
   atomic_size_t peak;                                /* of them */
   hipmm_stream_t _Atomic streams[FRAMEWORK_STREAMS]; /* that are retained; open addressing */

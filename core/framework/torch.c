@@ -62,10 +62,11 @@ static inline void *torch_allocate_counted(struct framework_device *device, size
 
 static void *torch_allocate_in_pool(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
-  void *ptr = torch_pool_allocate(device, bytes, stream);
+  struct torch_pool *pool;
+  void *ptr = torch_pool_allocate(device, bytes, stream, &pool);
   if (ptr) return ptr;
   ptr = torch_allocate_counted(device, bytes, stream);
-  if (!ptr || torch_pool_adopt(device, ptr)) return ptr;
+  if (!pool || torch_pool_adopt(pool, ptr) || !ptr) return ptr;
   framework_free(device, ptr, bytes, stream);
   error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   return NULL;
@@ -74,9 +75,9 @@ static void *torch_allocate_in_pool(struct framework_device *device, size_t byte
 static inline void *torch_allocate_for(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
 {
   if (__builtin_expect(!framework_has_stream(device, stream), 0)) framework_retain_stream(device, stream);
-  bool in_pool = atomic_load_explicit(&device->pool, memory_order_acquire) != NULL;
-  return __builtin_expect(in_pool, 0) ? torch_allocate_in_pool(device, bytes, stream)
-                                      : torch_allocate_counted(device, bytes, stream);
+  bool is_begun = atomic_load_explicit(&device->n_begun, memory_order_acquire) != 0;
+  return __builtin_expect(is_begun, 0) ? torch_allocate_in_pool(device, bytes, stream)
+                                       : torch_allocate_counted(device, bytes, stream);
 }
 
 void *hipmm_torch_malloc(ssize_t bytes, int number, hipmm_stream_t stream)
@@ -140,6 +141,7 @@ void hipmm_torch_reset(void)
     struct framework_call call = framework_enter_known(number);
     if (!call.device) continue;
     struct hipmm_resource *in_force = device_table_resource_in_force(number);
+    torch_pool_free_waiting(call.device);
     if (hipmm_resource_trim(call.device->resource, 0) ||
         (in_force != call.device->resource && hipmm_resource_trim(in_force, 0)))
       framework_log_failure("torch", "idle memory is not freed");
@@ -234,9 +236,8 @@ void hipmm_torch_record_stream(void *ptr, hipmm_stream_t stream)
 
 void hipmm_torch_begin_allocate_to_pool(int number, struct hipmm_torch_pool pool, const void *filter)
 {
-  (void)filter;
   struct framework_call call = framework_enter(number, FRAMEWORK_TORCH);
-  if (call.device) torch_pool_begin(call.device, pool);
+  if (call.device) torch_pool_begin(call.device, pool, filter);
   if (call.device) framework_leave(call);
   if (!call.device) framework_log_failure("torch", "no private pool is begun");
 }

@@ -4,6 +4,7 @@
 #include "torch_pools.h"
 #include "../base/error.h"
 #include "../base/log.h"
+#include "../runtime/hip.h"
 #include "torch_blocks.h"
 
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 struct cached {
   void *ptr;
   size_t bytes;
+  int device;
   hipmm_stream_t stream;
   struct torch_use *uses; /* that the next owner would have to wait for: such a block has no next owner */
   struct cached *next;
@@ -21,16 +23,35 @@ struct torch_pool {
   struct hipmm_torch_pool id;
   int device;
   unsigned references; /* begun so often and not released; 0: the pool only has members left */
-  unsigned active;     /* begun so often and not ended */
-  size_t members;      /* blocks in PyTorch's hands */
+  size_t members;      /* blocks in PyTorch's hands, and allocations under way */
   struct cached *idle;
-  struct cached *waiting; /* blocks of no pool, freed while this one was active; until it no longer is */
   struct torch_pool *next;
 };
 
+/* std::function<bool(hipStream_t)> as libstdc++ lays it out. */
+struct filter {
+  void *functor[2];
+  bool (*manage)(void *to, const void *from, int operation); /* NULL: there is no function */
+  bool (*invoke)(const void *functor, hipmm_stream_t *stream);
+};
+
+enum { FILTER_CLONE = 2, FILTER_DESTROY = 3 };
+
+/* A pool was begun, and not ended. */
+struct begun {
+  struct torch_pool *pool;
+  struct filter filter;
+  pthread_t thread;
+  bool is_first;    /* when it was begun, the pool had no other reference */
+  bool is_doubtful; /* see torch_pools_doubt() */
+  struct begun *next;
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken before the lock of torch_blocks.c */
-static struct torch_pool *pools;                         /* the one begun last comes first */
-static unsigned generation;                              /* of the table of devices that the pools are about */
+static struct torch_pool *pools;
+static struct begun *begun;    /* the last comes first */
+static struct cached *waiting; /* blocks of no pool that were freed when a capture forbade to wait for their streams */
+static unsigned generation;    /* of the table of devices that all this is about */
 
 static struct cached *torch_pools_take_list(struct cached **list)
 {
@@ -49,6 +70,35 @@ static void torch_pools_drop_list(struct cached *list)
   }
 }
 
+/* ---- Filters ---- */
+
+static struct filter torch_pools_copy_filter(const struct filter *given)
+{
+  struct filter filter = {.manage = NULL};
+  if (!given || !given->manage) return filter;
+  given->manage(filter.functor, given->functor, FILTER_CLONE);
+  filter.manage = given->manage;
+  filter.invoke = given->invoke;
+  return filter;
+}
+
+static void torch_pools_drop_filter(struct filter *filter)
+{
+  if (filter->manage) filter->manage(filter->functor, filter->functor, FILTER_DESTROY);
+  filter->manage = NULL;
+}
+
+/* ---- What is begun ---- */
+
+/* Those before the link that is passed on are left. */
+static void torch_pools_drop_begun(struct begun **link)
+{
+  struct begun *one = *link;
+  *link = one->next;
+  torch_pools_drop_filter(&one->filter);
+  free(one);
+}
+
 /* Pools of stacks that are gone are dropped at the first call after that; their blocks went with the stacks. */
 static void torch_pools_lock(void)
 {
@@ -58,9 +108,10 @@ static void torch_pools_lock(void)
     struct torch_pool *pool = pools;
     pools = pool->next;
     torch_pools_drop_list(pool->idle);
-    torch_pools_drop_list(pool->waiting);
     free(pool);
   }
+  while (generation != now && begun) torch_pools_drop_begun(&begun);
+  if (generation != now) torch_pools_drop_list(torch_pools_take_list(&waiting));
   generation = now;
 }
 
@@ -79,12 +130,60 @@ static void torch_pools_remove_if_over(struct torch_pool *pool)
   free(pool);
 }
 
-/* Allocations belong to the active pool that was begun last. */
-static void torch_pools_choose(struct framework_device *device)
+/* ---- Begin, end, release ---- */
+
+void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool id, const void *filter)
 {
-  struct torch_pool *pool = pools;
-  while (pool && (pool->device != device->device || !pool->active)) pool = pool->next;
-  atomic_store(&device->pool, pool);
+  struct begun *one = calloc(1, sizeof *one);
+  torch_pools_lock();
+  struct torch_pool *pool = one ? *torch_pools_find(device->device, id) : NULL;
+  if (one && !pool && (pool = calloc(1, sizeof *pool))) {
+    *pool = (struct torch_pool){.id = id, .device = device->device, .next = pools};
+    pools = pool;
+  }
+  if (pool) {
+    *one = (struct begun){.pool = pool, .thread = pthread_self(), .is_first = !pool->references++, .next = begun};
+    one->filter = torch_pools_copy_filter(filter);
+    begun = one;
+    atomic_fetch_add(&device->n_begun, 1);
+  }
+  pthread_mutex_unlock(&lock);
+  if (pool) return;
+  free(one);
+  log_line(HIPMM_LOG_ERROR, "torch", "no host memory for a private pool: its memory is shared");
+}
+
+/* The last begin of the pool by this thread that was not ended; else by any thread. The end of the list: there is none. */
+static struct begun **torch_pools_last_begun(const struct torch_pool *pool)
+{
+  struct begun **of_any = NULL, **link = &begun;
+  for (; *link; link = &(*link)->next) {
+    if ((*link)->pool != pool) continue;
+    if (pthread_equal((*link)->thread, pthread_self())) return link;
+    if (!of_any) of_any = link;
+  }
+  return of_any ? of_any : link;
+}
+
+static bool torch_pools_end_one(struct framework_device *device, const struct torch_pool *pool)
+{
+  struct begun **link = torch_pools_last_begun(pool);
+  if (!*link) return false;
+  torch_pools_drop_begun(link);
+  atomic_fetch_sub(&device->n_begun, 1);
+  return true;
+}
+
+/* The pool was released between a begin and its end. Either another graph of the pool is gone, or the graph whose capture
+ * failed: then PyTorch has called no end. So from now on the pool takes what is allocated on streams that are being
+ * captured, and nothing else. The filter may refer to the graph that is gone, and is not called any more. */
+static void torch_pools_doubt(const struct torch_pool *pool)
+{
+  for (struct begun *one = begun; one; one = one->next) {
+    if (one->pool != pool || one->is_first) continue;
+    one->is_doubtful = true;
+    torch_pools_drop_filter(&one->filter);
+  }
 }
 
 static void torch_pools_free_list(struct framework_device *device, struct cached *list)
@@ -101,53 +200,64 @@ static void torch_pools_free_list(struct framework_device *device, struct cached
   }
 }
 
-/* ---- Begin, end, release ---- */
+static bool torch_pools_any_captured(int device, hipmm_stream_t stream, const struct torch_use *uses)
+{
+  bool is_captured = hip_is_captured(device, stream);
+  for (; uses && !is_captured; uses = uses->next) is_captured = hip_is_captured(uses->device, uses->stream);
+  return is_captured;
+}
 
-void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool id)
+/* The lock is held. Takes the waiting blocks of a device that need not wait any more. */
+static struct cached *torch_pools_take_waiting(const struct framework_device *device)
+{
+  struct cached *taken = NULL;
+  for (struct cached **link = &waiting; *link;) {
+    struct cached *cached = *link;
+    if (cached->device != device->device || torch_pools_any_captured(cached->device, cached->stream, cached->uses)) {
+      link = &cached->next;
+      continue;
+    }
+    *link = cached->next;
+    cached->next = taken;
+    taken = cached;
+  }
+  return taken;
+}
+
+void torch_pool_free_waiting(struct framework_device *device)
 {
   torch_pools_lock();
-  struct torch_pool **link = torch_pools_find(device->device, id), *pool = *link;
-  if (pool) *link = pool->next;
-  if (!pool) pool = calloc(1, sizeof *pool);
-  if (pool) {
-    pool->id = id;
-    pool->device = device->device;
-    pool->references++;
-    pool->active++;
-    pool->next = pools;
-    pools = pool;
-    torch_pools_choose(device);
-  }
+  struct cached *taken = torch_pools_take_waiting(device);
   pthread_mutex_unlock(&lock);
-  if (!pool) log_line(HIPMM_LOG_ERROR, "torch", "no host memory for a private pool: its memory is shared");
+  torch_pools_free_list(device, taken);
 }
 
 void torch_pool_end(struct framework_device *device, struct hipmm_torch_pool id)
 {
-  struct cached *waiting = NULL;
   torch_pools_lock();
-  struct torch_pool *pool = *torch_pools_find(device->device, id);
-  if (pool && pool->active && !--pool->active) waiting = torch_pools_take_list(&pool->waiting);
-  torch_pools_choose(device);
+  const struct torch_pool *pool = *torch_pools_find(device->device, id);
+  if (pool) torch_pools_end_one(device, pool);
+  struct cached *taken = torch_pools_take_waiting(device);
   pthread_mutex_unlock(&lock);
-  torch_pools_free_list(device, waiting);
+  torch_pools_free_list(device, taken);
 }
 
 void torch_pool_release(struct framework_device *device, struct hipmm_torch_pool id)
 {
-  struct cached *idle = NULL, *waiting = NULL;
+  struct cached *idle = NULL;
   torch_pools_lock();
   struct torch_pool *pool = *torch_pools_find(device->device, id);
   if (pool && pool->references && !--pool->references) {
-    pool->active = 0;
-    torch_pools_choose(device);
+    while (torch_pools_end_one(device, pool)) continue;
     idle = torch_pools_take_list(&pool->idle);
-    waiting = torch_pools_take_list(&pool->waiting);
     torch_pools_remove_if_over(pool);
+  } else if (pool) {
+    torch_pools_doubt(pool);
   }
+  struct cached *taken = torch_pools_take_waiting(device);
   pthread_mutex_unlock(&lock);
   torch_pools_free_list(device, idle);
-  torch_pools_free_list(device, waiting);
+  torch_pools_free_list(device, taken);
 }
 
 /* ---- Allocating ---- */
@@ -191,24 +301,52 @@ static void torch_pools_forget_block(struct framework_device *device, struct tor
   pthread_mutex_unlock(&lock);
 }
 
-void *torch_pool_allocate(struct framework_device *device, size_t bytes, hipmm_stream_t stream)
+/* PyTorch's filter asks HIP about the stream, and throws an exception if the answer is an error, which is that of a default
+ * stream that waits for a captured one. */
+static bool torch_pools_takes(struct begun *one, hipmm_stream_t stream)
+{
+  int device = one->pool->device;
+  if (one->is_doubtful) return hip_is_captured(device, stream);
+  if (!one->filter.manage) return true;
+  if ((uintptr_t)stream <= 2 && hip_is_captured(device, stream)) return false;
+  return one->filter.invoke(one->filter.functor, &stream);
+}
+
+/* The pool that an allocation belongs to; NULL: none. The pool that was begun last comes first. One without a filter takes
+ * what its own thread allocates, and what other threads allocate that have begun none. */
+static struct torch_pool *torch_pools_choose(const struct framework_device *device, hipmm_stream_t stream)
+{
+  struct torch_pool *of_others = NULL;
+  for (struct begun *one = begun; one; one = one->next) {
+    bool is_told = one->filter.manage || pthread_equal(one->thread, pthread_self());
+    if (one->pool->device != device->device || (!is_told && of_others) || !torch_pools_takes(one, stream)) continue;
+    if (is_told) return one->pool;
+    of_others = one->pool;
+  }
+  return of_others;
+}
+
+void *torch_pool_allocate(struct framework_device *device, size_t bytes, hipmm_stream_t stream,
+                          struct torch_pool **pool_out)
 {
   for (;;) {
     torch_pools_lock();
-    struct torch_pool *pool = atomic_load(&device->pool);
+    struct torch_pool *pool = torch_pools_choose(device, stream);
     void *ptr = pool ? torch_pools_pop(pool, bytes, stream) : NULL;
+    if (pool && !ptr) pool->members++;
     pthread_mutex_unlock(&lock);
+    *pool_out = pool;
     if (!ptr || !torch_pools_check(device, ptr, bytes)) return ptr;
     torch_pools_forget_block(device, pool, ptr, bytes);
   }
 }
 
-bool torch_pool_adopt(struct framework_device *device, void *ptr)
+bool torch_pool_adopt(struct torch_pool *pool, void *ptr)
 {
   torch_pools_lock();
-  struct torch_pool *pool = atomic_load(&device->pool);
-  bool is_recorded = !pool || torch_block_set_pool(ptr, pool);
-  if (pool && is_recorded) pool->members++;
+  bool is_recorded = ptr && torch_block_set_pool(ptr, pool);
+  if (!is_recorded) pool->members--;
+  torch_pools_remove_if_over(pool);
   pthread_mutex_unlock(&lock);
   return is_recorded;
 }
@@ -216,12 +354,12 @@ bool torch_pool_adopt(struct framework_device *device, void *ptr)
 /* ---- Freeing ---- */
 
 /* Without host memory for its entry the block stays allocated for ever: another use of it would not be safe. */
-static void torch_pools_push(struct cached **list, void *ptr, size_t bytes, hipmm_stream_t stream)
+static void torch_pools_push(struct cached **list, int device, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   struct torch_use *uses = torch_block_set_cached(ptr);
   struct cached *cached = malloc(sizeof *cached);
   if (cached) {
-    *cached = (struct cached){ptr, bytes, stream, uses, *list};
+    *cached = (struct cached){ptr, bytes, device, stream, uses, *list};
     *list = cached;
   } else {
     log_line(HIPMM_LOG_ERROR, "torch", "no host memory to cache a block: %zu bytes are lost", bytes);
@@ -230,11 +368,11 @@ static void torch_pools_push(struct cached **list, void *ptr, size_t bytes, hipm
 }
 
 /* Which list takes the block; NULL: none, the resource gets it. */
-static struct cached **torch_pools_list_for(struct framework_device *device, const struct torch_block *block)
+static struct cached **torch_pools_list_for(const struct framework_device *device, const struct torch_block *block,
+                                            hipmm_stream_t stream)
 {
-  struct torch_pool *active = atomic_load(&device->pool);
   if (block->pool && block->pool->references) return &block->pool->idle;
-  return block->uses && active ? &active->waiting : NULL;
+  return block->uses && torch_pools_any_captured(device->device, stream, block->uses) ? &waiting : NULL;
 }
 
 /* All in one hold of the lock, and the record of a cached block never goes: of two threads that free one block, one
@@ -250,9 +388,9 @@ void torch_pool_free(struct framework_device *device, void *ptr, size_t bytes, h
   torch_pools_lock();
   struct torch_block block = torch_block_find(ptr);
   if (!block.is_cached) {
-    list = torch_pools_list_for(device, &block);
+    list = torch_pools_list_for(device, &block, stream);
     if (list)
-      torch_pools_push(list, ptr, bytes, stream);
+      torch_pools_push(list, device->device, ptr, bytes, stream);
     else
       uses = torch_block_remove(ptr);
     if (block.pool) {

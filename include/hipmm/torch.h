@@ -83,10 +83,16 @@ struct hipmm_torch_pool {
   unsigned long long first, second;
 };
 
-/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: blocks that are allocated on `device`
- * between begin and end, on any stream (`filter`, a C++ object, is not called), belong to the pool. Freed blocks of the
- * pool serve only allocations of the same size and stream for the same pool, until the pool is released as often as it
- * was begun. A captured graph can therefore be replayed. */
+/* set_begin_allocate_to_pool, set_end_allocate_to_pool_fn, set_release_pool: what is allocated on `device` between begin and
+ * end, and `filter` takes, belongs to the pool. `filter` is the address of a std::function<bool(hipStream_t)> of libstdc++
+ * (so C++ passes it by value), which is copied and asked about the stream of each allocation, under a lock: it must neither
+ * call hipmm nor throw. An allocation that several pools take belongs to the one that was begun last. NULL, or an empty
+ * function: the pool takes what the thread of begin allocates, and what threads allocate that have begun no pool.
+ *
+ * Freed blocks of the pool serve only allocations of the same size and stream for the same pool, until the pool is released
+ * as often as it was begun. A captured graph can therefore be replayed. PyTorch calls no end after a capture that failed:
+ * once a pool of several graphs is released between a begin and its end, its filter is not called any more, and the pool
+ * takes what is allocated on streams that are being captured. */
 void hipmm_torch_begin_allocate_to_pool(int device, struct hipmm_torch_pool pool, const void *filter);
 void hipmm_torch_end_allocate_to_pool(int device, struct hipmm_torch_pool pool);
 void hipmm_torch_release_pool(int device, struct hipmm_torch_pool pool);

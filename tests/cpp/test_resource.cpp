@@ -3,8 +3,12 @@
 #include "test.hpp"
 
 #include <hipmm/hipmm.hpp>
+#include <hipmm/torch.h>
 
+#include <array>
+#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <type_traits>
 
@@ -347,6 +351,57 @@ void graphs_name_functions()
   CHECK(events > 1);
 }
 
+/* As PyTorch passes a filter: by value. */
+using begin_function = void (*)(int device, ::hipmm_torch_pool pool, std::function<bool(hipmm_stream_t)> filter);
+
+/* Of a private pool of PyTorch's. This one has its state on the heap. */
+struct filter {
+  std::array<hipmm_stream_t, 8> taken;
+  std::shared_ptr<int> asked;
+
+  bool operator()(hipmm_stream_t stream) const
+  {
+    ++*asked;
+    return stream == taken.back();
+  }
+};
+
+void *torch_block(hipmm_stream_t stream)
+{
+  void *block = ::hipmm_torch_malloc(1 << 20, 0, stream);
+  ::hipmm_torch_free(block, 1 << 20, 0, stream);
+  return block;
+}
+
+void private_pools_ask_their_filters()
+{
+  const ::hipmm_torch_pool pools[] = {{0, 1}, {0, 2}};
+  const auto asked = std::make_shared<int>();
+  const hipmm::library library{stack()};
+  const hipmm::stream streams[2];
+  void *blocks[2];
+  const auto begin =
+      reinterpret_cast<begin_function>(reinterpret_cast<std::uintptr_t>(::hipmm_torch_begin_allocate_to_pool));
+  for (int i = 0; i < 2; i++) {
+    filter of_stream{{}, asked};
+    of_stream.taken.back() = streams[i].get();
+    begin(0, pools[i], of_stream);
+  }
+  CHECK(asked.use_count() == 3 && !*asked); /* a copy each, while the pools are begun */
+  for (int i = 0; i < 2; i++) blocks[i] = torch_block(streams[i].get());
+  CHECK(*asked == 3 && blocks[0] != blocks[1]); /* the pool that was begun last is asked first */
+  void *other = torch_block(nullptr);
+  CHECK(*asked == 5 && other != blocks[0] && other != blocks[1]);
+  for (int i = 0; i < 2; i++) {
+    CHECK(torch_block(streams[i].get()) == blocks[i]);
+    ::hipmm_torch_end_allocate_to_pool(0, pools[i]);
+    void *block = torch_block(streams[i].get());
+    CHECK(block != blocks[0] && block != blocks[1]); /* they wait for the release */
+  }
+  CHECK(asked.use_count() == 1);
+  for (const ::hipmm_torch_pool &pool : pools) ::hipmm_torch_release_pool(0, pool);
+}
+
 } // namespace
 
 int main()
@@ -369,6 +424,7 @@ int main()
       {"events are points in a stream", events_are_points_in_a_stream},
       {"graphs name functions", graphs_name_functions},
       {"graphs name memory", graphs_name_memory},
+      {"private pools ask their filters", private_pools_ask_their_filters},
   };
   return run_tests(tests);
 }

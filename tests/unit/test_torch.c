@@ -3,6 +3,7 @@
  * call, over the software device. The stepped scheduler runs work as late as it can, in an order drawn from a seed. */
 #include "../../core/framework/framework_device.h"
 #include "../support/fixture.h"
+#include "../support/graph_functions.h"
 
 #include <hipmm/inspect.h>
 #include <hipmm/torch.h>
@@ -761,23 +762,44 @@ static void allocates_for_the_pool_begun_last(void **state)
   assert_not_logged();
 }
 
-/* No event is recorded while a graph is captured. */
+/* ---- Captures ---- */
+
+static void begin_capture(struct graph_functions *graphs, hipmm_stream_t stream)
+{
+  assert_true(graph_functions_find(graphs));
+  assert_int_equal(graphs->begin(stream, GRAPH_MODE_GLOBAL), 0);
+}
+
+static void end_capture(const struct graph_functions *graphs, hipmm_stream_t stream)
+{
+  void *graph = NULL;
+  assert_int_equal(graphs->end(stream, &graph), 0);
+  assert_int_equal(graphs->destroy_graph(graph), 0);
+}
+
+/* An event that is recorded on a captured stream, or that the stream waits for, would be a part of the graph. */
 static void puts_waiting_off_until_the_end(void **state)
 {
   (void)state;
+  struct graph_functions graphs;
   fixture_start(stack);
   hipmm_stream_t stream = fixture_stream(), other = fixture_stream();
   void *before = torch_allocate(BYTES, stream);
   hipmm_torch_record_stream(before, other);
   hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  begin_capture(&graphs, stream);
   void *inside = torch_allocate(BYTES, stream);
   hipmm_torch_record_stream(inside, other);
   software()->reset_calls();
   hipmm_torch_free(before, BYTES, 0, stream);
   hipmm_torch_free(inside, BYTES, 0, stream);
   assert_ptr_not_equal(torch_allocate(BYTES, stream), inside);
-  assert_int_equal(software()->calls("hipEventRecord"), 0);
   hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_reset();
+  assert_logged("a graph is being captured");
+  assert_int_equal(software()->calls("hipEventRecord"), 0);
+  end_capture(&graphs, stream);
+  hipmm_torch_reset();
   assert_int_equal(software()->calls("hipEventRecord"), 1);
   assert_ptr_equal(torch_allocate(BYTES, stream), before);
   hipmm_torch_release_pool(0, one);
@@ -786,6 +808,91 @@ static void puts_waiting_off_until_the_end(void **state)
   assert_not_logged();
   fixture_drop_stream(stream);
   fixture_drop_stream(other);
+}
+
+/* Threads that capture at the same time. */
+struct capturing {
+  struct hipmm_torch_pool pool;
+  pthread_barrier_t *both_have_begun;
+  void *block;
+};
+
+static void *capture_in_a_thread(void *argument)
+{
+  struct capturing *capturing = argument;
+  hipmm_torch_begin_allocate_to_pool(0, capturing->pool, NULL);
+  pthread_barrier_wait(capturing->both_have_begun);
+  capturing->block = hipmm_torch_malloc(BYTES, 0, NULL);
+  hipmm_torch_free(capturing->block, BYTES, 0, NULL);
+  pthread_barrier_wait(capturing->both_have_begun);
+  hipmm_torch_end_allocate_to_pool(0, capturing->pool);
+  return NULL;
+}
+
+static void takes_what_its_own_thread_allocates(void **state)
+{
+  (void)state;
+  pthread_t threads[2];
+  pthread_barrier_t barrier;
+  struct capturing capturing[2] = {{one, &barrier, NULL}, {two, &barrier, NULL}};
+  fixture_start(stack);
+  assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, capture_in_a_thread, &capturing[i]), 0);
+  for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  pthread_barrier_destroy(&barrier);
+  for (int i = 1; i >= 0; i--) { /* each pool gives its own block back, and the other keeps its own */
+    hipmm_torch_release_pool(0, capturing[i].pool);
+    assert_ptr_equal(torch_allocate(BYTES, NULL), capturing[i].block);
+    void *next = torch_allocate(BYTES, NULL);
+    assert_ptr_not_equal(next, capturing[0].block);
+    hipmm_torch_free(next, BYTES, 0, NULL);
+  }
+  assert_not_logged();
+}
+
+/* PyTorch calls no end then, and the graph's destructor releases the pool. */
+static void takes_only_captures_after_one_that_failed(void **state)
+{
+  (void)state;
+  struct graph_functions graphs;
+  fixture_start(stack);
+  hipmm_stream_t stream = fixture_stream();
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  void *pooled = torch_allocate(BYTES, stream);
+  hipmm_torch_free(pooled, BYTES, 0, stream);
+  hipmm_torch_release_pool(0, one);
+  for (ssize_t i = 1; i <= 8; i++) hipmm_torch_free(torch_allocate(i * BYTES, stream), i * BYTES, 0, stream);
+  hipmm_torch_reset();
+  assert_int_equal(fixture_held_bytes(), 2 * BYTES); /* the chunk of the pool's block */
+  begin_capture(&graphs, stream); /* or the first graph was released, and the second is still being captured */
+  assert_ptr_equal(torch_allocate(BYTES, stream), pooled);
+  hipmm_torch_free(pooled, BYTES, 0, stream);
+  end_capture(&graphs, stream);
+  hipmm_torch_release_pool(0, one);
+  hipmm_torch_reset();
+  assert_int_equal(fixture_held_bytes(), 0);
+  assert_not_logged();
+  fixture_drop_stream(stream);
+}
+
+/* A begin that is released within another of the pool's is no capture that failed. */
+static void nested_begins_of_a_pool_end_one_by_one(void **state)
+{
+  (void)state;
+  fixture_start(stack);
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_release_pool(0, one);
+  void *block = torch_allocate(BYTES, NULL);
+  hipmm_torch_end_allocate_to_pool(0, one);
+  hipmm_torch_free(block, BYTES, 0, NULL);
+  assert_ptr_not_equal(torch_allocate(BYTES, NULL), block);
+  hipmm_torch_release_pool(0, one);
+  assert_ptr_equal(torch_allocate(BYTES, NULL), block);
 }
 
 /* ---- Failures ---- */
@@ -1192,6 +1299,9 @@ int main(int n_arguments, char **arguments)
       fixture_test(frees_what_outlives_its_pool),
       fixture_test(allocates_for_the_pool_begun_last),
       fixture_test(puts_waiting_off_until_the_end),
+      fixture_test(takes_what_its_own_thread_allocates),
+      fixture_test(takes_only_captures_after_one_that_failed),
+      fixture_test(nested_begins_of_a_pool_end_one_by_one),
       fixture_test(lets_a_function_leave),
       fixture_test(starts_anew_after_the_end),
       fixture_test(refuses_the_child_of_a_fork),
