@@ -52,19 +52,22 @@ static enum hipmm_status init_open(struct graph *graph, bool is_any)
 
 static enum hipmm_status init_refuse_other(const struct graph *present, const struct graph *graph)
 {
-#define INIT_ADVICE \
-  "use the graph in use (hipmm_init_if_needed()), or build a stack beside it (hipmm_stack_build_from_file())"
+#define INIT_ADVICE                                                                                             \
+  "use the graph in use (hipmm_init_if_needed()), build a stack beside it (hipmm_stack_build_from_file()), or " \
+  "call hipmm_finalize() before, %u time%s"
   bool is_file = *graph->source != '<';
+  const char *plural = lifecycle_users == 1 ? "" : "s";
   if (strcmp(present->source, graph->source))
     return error_set(
         HIPMM_E_STATE,
         "hipmm is initialised already, with the graph of %s, and the graph of %s is another one; " INIT_ADVICE,
-        present->source, graph->source);
+        present->source, graph->source, lifecycle_users, plural);
   if (is_file)
     return error_set(HIPMM_E_STATE,
                      "hipmm is initialised already, with the graph of %s, which has changed since; " INIT_ADVICE,
-                     present->source);
-  return error_set(HIPMM_E_STATE, "hipmm is initialised already, with another graph than this one; " INIT_ADVICE);
+                     present->source, lifecycle_users, plural);
+  return error_set(HIPMM_E_STATE, "hipmm is initialised already, with another graph than this one; " INIT_ADVICE,
+                   lifecycle_users, plural);
 }
 
 /* For a further user: its graph must be the graph in use. Releases it. */

@@ -247,6 +247,7 @@ def sleep(which: str | Resource | None = None, keep: bool = True, device: int | 
     the current). `keep` saves the content in pinned host memory; without it the content is lost.
 
     Waits for the device. Until wake(), allocating raises StateError, freeing works, and nothing may use the memory. Raises
+    BufferError while a Buffer in it has a view of the host (memoryview, NumPy, DLPack), or is in use by another thread;
     MemoryError if the host has too little memory (nothing sleeps then), StateError if it sleeps already, NotSupportedError
     if there is no such pool.
     """

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -56,10 +57,15 @@ def _is_of_host(buffer: Buffer) -> bool:
     return bool(types) and not types - _OF_HOST
 
 
+def _check_awake(buffer: Buffer) -> None:
+    """Raises StateError for memory that is not there, or has not got its content back: its resource sleeps, or wakes."""
+    buffer.read(0, min(1, buffer.nbytes))
+
+
 def check_host_access(buffer: Buffer) -> None:
-    """Raises BufferError for memory that only devices reach, and StateError where there is none: its resource sleeps."""
+    """Raises BufferError for memory that only devices reach, and StateError where there is none."""
+    _check_awake(buffer)
     if not _is_of_host(buffer):
-        buffer.read(0, min(1, buffer.nbytes))
         raise BufferError(
             f"the memory of {buffer!r} is not accessible to the host; copy it with read() or to_numpy(), or use a "
             "resource of the type managed or pinned"
@@ -127,9 +133,9 @@ def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
 # ---- Copies of arrays
 
 
-def itemsize_of(typestr: Any) -> int:
+def _itemsize_of(typestr: str) -> int:
     """The bytes of an element, from the "typestr" of an array interface, such as "<f8" or "<M8[ns]"."""
-    match = re.match(r"[<>|=]?([A-Za-z])(\d+)", typestr)
+    match = re.fullmatch(r"[<>|=]?([A-Za-z])(\d+)(\[.*\])?", typestr)
     if match is None:
         raise TypeError(f"{typestr!r} is not the typestr of an array")
     if match[1] == "O":
@@ -137,36 +143,63 @@ def itemsize_of(typestr: Any) -> int:
     return int(match[2]) * (4 if match[1] == "U" else 1)
 
 
-def _extent(interface: dict[str, Any]) -> tuple[int, int]:
-    """The address and size of an array in C order, from its __cuda_array_interface__."""
-    itemsize = itemsize_of(interface["typestr"])
-    shape, strides, step = interface["shape"], interface.get("strides"), itemsize
-    if strides is not None and 0 not in shape:
-        for length, stride in zip(reversed(shape), reversed(strides)):
-            if length > 1 and stride != step:
-                raise ValueError("the array is not contiguous in C order; copy it first")
+class Interface:
+    """The __cuda_array_interface__ of an object, checked. Raises TypeError for what is none, ValueError for numbers that no
+    array has, and for an array that cannot be copied."""
+
+    def __init__(self, source: Any) -> None:
+        given, what = source.__cuda_array_interface__, f"the __cuda_array_interface__ of {type(source).__name__}"
+        try:
+            self.itemsize = _itemsize_of(given["typestr"])
+            self.shape = tuple(map(operator.index, given["shape"]))
+            strides, self.stream = given.get("strides"), given.get("stream")
+            self.strides = None if strides is None else tuple(map(operator.index, strides))
+            self.address = operator.index(given["data"][0])
+        except (AttributeError, KeyError, IndexError, TypeError) as error:
+            raise TypeError(f"{what} is none: {error!r}") from error
+        if self.strides is not None and len(self.strides) != len(self.shape):
+            raise ValueError(f"{what} has shape {self.shape} and strides {self.strides}, which differ in length")
+        if min(self.shape, default=0) < 0:
+            raise ValueError(f"{what} has a negative length in its shape {self.shape}")
+        if self.stream == 0:
+            raise ValueError(f"{what} has stream 0, which is none: 1 is the legacy default stream, 2 the per-thread one")
+        if given.get("mask") is not None:
+            raise ValueError("masked arrays cannot be copied")
+        self.nbytes = self.itemsize * math.prod(self.shape)
+
+    def is_c_order(self) -> bool:
+        step = self.itemsize
+        for length, stride in zip(reversed(self.shape), reversed(self.strides or ())):
+            if self.nbytes and length > 1 and stride != step:
+                return False
             step *= length
-    if interface.get("mask") is not None:
-        raise ValueError("masked arrays cannot be copied")
-    return interface["data"][0], itemsize * math.prod(shape)
+        return True
+
+
+def write_interface(buffer: Buffer, source: Any, interface: Interface, stream: Any) -> None:
+    """Copies an array to the front of a Buffer, behind the work that makes its contents ready."""
+    held = None
+    if isinstance(source, Buffer):
+        _check_awake(source)
+        held = source.__dlpack__(stream=-1)
+    handle = _hipmm.stream_handle(buffer.stream if stream is None else stream)
+    if interface.stream is not None and interface.stream != handle:
+        Stream(handle, device=buffer.device).wait(interface.stream)
+    buffer._write_device(interface.address, interface.nbytes, 0, stream)
+    del held  # until here the source stays awake
 
 
 def _copy_of_interface(kind: Callable[..., Any], source: Any, stream: Any, resource: Any) -> Any:
-    interface = source.__cuda_array_interface__
-    try:
-        address, nbytes = _extent(interface)
-    except (AttributeError, KeyError, IndexError, TypeError) as error:
-        raise TypeError(f"the __cuda_array_interface__ of {type(source).__name__} is none: {error!r}") from error
-    buffer = kind(nbytes, stream, resource)
-    producer = interface.get("stream")
-    if producer and producer != buffer.stream:
-        Stream(buffer.stream, device=buffer.device).wait(producer)
-    buffer._write_device(address, nbytes, 0, stream)
+    interface = Interface(source)
+    if not interface.is_c_order():
+        raise ValueError("the array is not contiguous in C order; copy it first")
+    buffer = kind(interface.nbytes, stream, resource)
+    write_interface(buffer, source, interface, stream)
     return buffer
 
 
 def _copy_of_dlpack(kind: Callable[..., Any], source: Any, stream: Any, resource: Any) -> Any:
-    capsule = source.__dlpack__(**_stream_for(source, _hipmm.stream_handle(stream)))
+    capsule = _capsule_of(source, _hipmm.stream_handle(stream))
     address, nbytes, _ = _hipmm.dlpack_open(capsule)
     buffer = kind(nbytes, stream, resource)
     buffer._write_device(address, nbytes, 0, stream)
@@ -203,20 +236,26 @@ def copy_of(kind: Callable[..., Any], source: Any, stream: Any = None, resource:
 
 def _stream_for(source: Any, handle: int) -> dict[str, int]:
     """What __dlpack__() takes to make the contents ready for a stream. CUDA's default stream is 1 there, and ROCm's 0."""
-    device = source.__dlpack_device__()[0]
+    device = source.__dlpack_device__()
+    if not isinstance(device, tuple) or len(device) != 2:
+        raise TypeError(f"__dlpack_device__() of {type(source).__name__} gives {device!r}, not a device's type and number")
+    device = device[0]
     return {} if device == _CPU else {"stream": handle if device in (_ROCM, _ROCM_HOST) else handle or 1}
 
 
-def from_dlpack(source: Any, stream: Any = None) -> View:
+def _capsule_of(source: Any, handle: int) -> Any:
     if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
         raise TypeError(f"{type(source).__name__} has no __dlpack__() and __dlpack_device__()")
-    handle = _hipmm.stream_handle(stream)
     wanted = _stream_for(source, handle)
     try:
-        capsule = source.__dlpack__(**wanted, max_version=(1, 0))
+        return source.__dlpack__(**wanted, max_version=(1, 0))
     except TypeError:  # a producer of before DLPack 1.0
-        capsule = source.__dlpack__(**wanted)
-    return View(capsule, handle)
+        return source.__dlpack__(**wanted)
+
+
+def from_dlpack(source: Any, stream: Any = None) -> View:
+    handle = _hipmm.stream_handle(stream)
+    return View(_capsule_of(source, handle), handle)
 
 
 # ---- DLPack, out
@@ -225,6 +264,7 @@ def from_dlpack(source: Any, stream: Any = None) -> View:
 def dlpack_device(buffer: Buffer) -> tuple[int, int]:
     runtime = _hipmm.runtime()
     if runtime == "software":
+        _check_awake(buffer)
         return (_CPU, 0) if _is_of_host(buffer) else (_EXTENSION, buffer.device)
     types, is_cuda = _types(buffer), runtime == "nvidia"
     if types == {"host"}:

@@ -96,9 +96,8 @@ for _class in (Error, MemoryError, InternalError, *_CLASSES.values()):
 # Advice of the C functions that names C functions, and its counterpart here.
 _ADVICE = {
     "hipmm_init() or hipmm_init_from_file()": "hipmm.init()",
-    "use the graph in use (hipmm_init_if_needed()), or build a stack beside it (hipmm_stack_build_from_file())": (
-        "use the graph in use (hipmm.is_initialized() tells), or call hipmm.finalize() before"
-    ),
+    "use the graph in use (hipmm_init_if_needed()), build a stack beside it (hipmm_stack_build_from_file()), or call "
+    "hipmm_finalize() before": "use the graph in use (hipmm.is_initialized() tells), or call hipmm.finalize() before",
     "hipmm_allocator_register": "hipmm.register_allocator",
     "hipmm_failure_handler_register": "hipmm.register_failure_handler",
     "hipmm_list() gives all paths": "hipmm.paths() gives all paths",

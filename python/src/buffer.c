@@ -24,6 +24,8 @@ struct hipmm_buffer *buffer_handle(PyObject *self)
 int buffer_begin(struct buffer *self, bool moves)
 {
   if (moves ? self->users == 0 : self->users >= 0) {
+    struct hipmm_buffer *buffer = self->buffer;
+    if (use_begin(&self->use, api.buffer_bytes(buffer) ? api.buffer_resource(buffer) : NULL, false)) return -1;
     self->users += moves ? -1 : 1;
     return 0;
   }
@@ -37,6 +39,7 @@ int buffer_begin(struct buffer *self, bool moves)
 void buffer_end(struct buffer *self, bool moves)
 {
   self->users -= moves ? -1 : 1;
+  use_end(&self->use);
 }
 
 int buffer_hold(PyObject *self)
@@ -47,6 +50,16 @@ int buffer_hold(PyObject *self)
 void buffer_let_go(PyObject *self)
 {
   buffer_end((struct buffer *)self, false);
+}
+
+void buffer_let_sleep(PyObject *self)
+{
+  use_end(&((struct buffer *)self)->use);
+}
+
+void buffer_let_move(PyObject *self)
+{
+  ((struct buffer *)self)->users--;
 }
 
 int buffer_stream(const struct buffer *self, PyObject *given, hipmm_stream_t *stream_out)
@@ -177,8 +190,11 @@ static PyObject *buffer_copy(PyObject *object, PyObject *args, PyObject *names)
   enum hipmm_status status;
   if (!PyArg_ParseTupleAndKeywords(args, names, "|OO:copy", words, &given, &from)) return NULL;
   if (buffer_stream(self, given, &stream) || resource_from(from, &resource) || buffer_begin(self, false)) return NULL;
+  struct use *target = resource ? resource_use(from) : &self->use; /* the copy is written there */
   if (!resource) resource = api.buffer_resource(self->buffer);
+  if (use_begin(target, resource, false)) return buffer_end(self, false), NULL;
   CALL(status, api.buffer_copy(self->buffer, resource, stream, &buffer));
+  use_end(target);
   buffer_end(self, false);
   return status ? call_raise() : buffer_wrap(Py_TYPE(object), buffer, given && given != Py_None ? given : self->stream);
 }

@@ -11,10 +11,11 @@ struct buffer {
   PyObject *owner;  /* what must live until the memory is freed, such as RMM's resource; usually NULL */
   PyObject *weakrefs;
   int users; /* calls and views that need the block where it is; -1: a call that may move it */
+  struct use use;
 };
 
-/* A view, or a call without the GIL, holds the block where it is; a call that `moves` it has the Buffer for itself. 0, or
- * -1 with BufferError. */
+/* A view, or a call without the GIL, holds the block where it is, and its resource awake; a call that `moves` it has the
+ * Buffer for itself. 0, or -1 with BufferError. */
 int buffer_begin(struct buffer *self, bool moves);
 void buffer_end(struct buffer *self, bool moves);
 

@@ -220,17 +220,18 @@ int buffer_get_view(PyObject *object, Py_buffer *view, int flags)
 {
   struct buffer *self = (struct buffer *)object;
   view->obj = NULL;
+  if (buffer_begin(self, false)) return -1; /* before the check, so that what it finds holds */
   PyObject *function = arrays_function("check_host_access");
   PyObject *checked = function ? PyObject_CallFunctionObjArgs(function, object, NULL) : NULL;
   Py_XDECREF(function);
   Py_XDECREF(checked);
   PyObject *done = checked ? buffer_synchronize(object, NULL) : NULL;
   Py_XDECREF(done);
-  if (!done || buffer_begin(self, false)) return -1;
   static char none[1];
   void *data = api.buffer_data(self->buffer);
   int result =
-      PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)api.buffer_bytes(self->buffer), 0, flags);
+      done ? PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)api.buffer_bytes(self->buffer), 0, flags)
+           : -1;
   if (result) buffer_end(self, false);
   return result;
 }

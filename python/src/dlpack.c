@@ -48,7 +48,7 @@ static void dlpack_destroy_capsule(PyObject *capsule)
     dlpack_delete_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
 }
 
-PyObject *dlpack_export(PyObject *owner, const struct dl_tensor *tensor, size_t length, bool versioned, bool read_only,
+PyObject *dlpack_export(PyObject *owner, const struct dl_tensor *tensor, size_t length, bool versioned, uint64_t flags,
                         void (*release)(PyObject *owner))
 {
   struct dlpack_export *export = calloc(1, sizeof *export);
@@ -59,7 +59,7 @@ PyObject *dlpack_export(PyObject *owner, const struct dl_tensor *tensor, size_t 
     export->versioned = (struct dl_versioned){.major = 1,
                                               .context = export,
                                               .deleter = dlpack_delete_versioned,
-                                              .flags = read_only ? DLPACK_READ_ONLY : 0,
+                                              .flags = flags & (DLPACK_READ_ONLY | DLPACK_PADDED),
                                               .tensor = *tensor};
   else
     export->managed = (struct dl_managed){.tensor = *tensor, .context = export, .deleter = dlpack_delete};
@@ -78,14 +78,21 @@ PyObject *dlpack_export(PyObject *owner, const struct dl_tensor *tensor, size_t 
   return capsule;
 }
 
+bool dlpack_is_of_host(struct dl_device device)
+{
+  return device.type == DLPACK_CPU || device.type == DLPACK_CUDA_HOST || device.type == DLPACK_ROCM_HOST;
+}
+
+/* The Buffer is held. Arrays on a device may live while their memory sleeps, as addresses may. */
 static PyObject *dlpack_export_buffer(PyObject *self, struct dl_device device, bool versioned)
 {
   struct hipmm_buffer *buffer = buffer_handle(self);
   struct dl_tensor tensor = {
       .data = api.buffer_data(buffer), .device = device, .ndim = 1, .dtype = {DLPACK_UNSIGNED, 8, 1}};
-  if (buffer_hold(self)) return NULL;
-  PyObject *capsule = dlpack_export(self, &tensor, api.buffer_bytes(buffer), versioned, false, buffer_let_go);
-  if (!capsule) buffer_let_go(self);
+  bool of_host = dlpack_is_of_host(device);
+  PyObject *capsule =
+      dlpack_export(self, &tensor, api.buffer_bytes(buffer), versioned, 0, of_host ? buffer_let_go : buffer_let_move);
+  if (capsule && !of_host) buffer_let_sleep(self);
   return capsule;
 }
 
@@ -104,11 +111,13 @@ PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *names)
   int versioned;
   struct dl_device device;
   if (PyTuple_Size(args)) return PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only"), NULL;
+  if (buffer_hold(self)) return NULL; /* before the memory is looked at */
   PyObject *function = arrays_function("prepare_dlpack"), *one = PyTuple_New(1), *facts = NULL, *capsule = NULL;
   if (one) PyTuple_SetItem(one, 0, Py_NewRef(self));
   if (function && one) facts = PyObject_Call(function, one, names);
   if (facts && PyArg_ParseTuple(facts, "iip", &device.type, &device.id, &versioned))
     capsule = dlpack_export_buffer(self, device, versioned);
+  if (!capsule) buffer_let_go(self);
   Py_XDECREF(facts);
   Py_XDECREF(one);
   Py_XDECREF(function);
@@ -128,10 +137,15 @@ bool dlpack_is_c_order(const struct dl_tensor *tensor)
   return true;
 }
 
+static unsigned dlpack_element_bits(const struct dl_tensor *tensor)
+{
+  return (unsigned)tensor->dtype.bits * tensor->dtype.lanes;
+}
+
 /* An array without elements may have any other lengths. */
 static bool dlpack_fits(const struct dl_tensor *tensor)
 {
-  uint64_t bytes = ((uint64_t)tensor->dtype.bits * tensor->dtype.lanes + 7) / 8;
+  uint64_t bytes = (dlpack_element_bits(tensor) + 7) / 8;
   bool fits = true;
   for (int i = 0; i < tensor->ndim; i++) {
     if (!tensor->shape[i]) return true;
@@ -140,14 +154,24 @@ static bool dlpack_fits(const struct dl_tensor *tensor)
   return fits && bytes <= PY_SSIZE_T_MAX;
 }
 
-/* What is wrong with a shape; NULL: nothing. */
+/* Whether `data` of this device is an address: elsewhere, as with OpenCL and Vulkan, it is a handle. */
+static bool dlpack_has_address(struct dl_device device)
+{
+  return dlpack_is_of_host(device) || device.type == DLPACK_CUDA || device.type == DLPACK_ROCM ||
+         device.type == DLPACK_EXTENSION || device.type == DLPACK_CUDA_MANAGED;
+}
+
+/* What is wrong with a tensor; NULL: nothing. */
 static const char *dlpack_blame(const struct dl_tensor *tensor)
 {
+  if (!dlpack_has_address(tensor->device)) return "is on a device whose addresses hipmm does not know";
+  if (!dlpack_element_bits(tensor)) return "has elements of no bits";
   if (tensor->ndim < 0 || tensor->ndim > DLPACK_MOST_DIMENSIONS) return "has a wrong number of dimensions";
   if (tensor->ndim && !tensor->shape) return "has dimensions without lengths";
   for (int i = 0; i < tensor->ndim; i++)
     if (tensor->shape[i] < 0) return "has a negative length";
-  return dlpack_fits(tensor) ? NULL : "has more bytes than there are addresses";
+  if (!dlpack_fits(tensor)) return "has more bytes than there are addresses";
+  return tensor->data || !dlpack_bytes(tensor, 0) ? NULL : "has bytes, but no address";
 }
 
 static const struct dl_tensor *dlpack_check(const struct dl_tensor *tensor)
@@ -157,17 +181,25 @@ static const struct dl_tensor *dlpack_check(const struct dl_tensor *tensor)
   return blame ? NULL : tensor;
 }
 
-uint64_t dlpack_bytes(const struct dl_tensor *tensor)
+bool dlpack_is_packed(const struct dl_tensor *tensor, uint64_t flags)
 {
-  uint64_t bytes = ((uint64_t)tensor->dtype.bits * tensor->dtype.lanes + 7) / 8;
-  for (int i = 0; i < tensor->ndim; i++) bytes *= (uint64_t)tensor->shape[i];
-  return bytes;
+  return dlpack_element_bits(tensor) % 8 && !(flags & DLPACK_PADDED);
 }
 
-const struct dl_tensor *dlpack_tensor(PyObject *capsule)
+uint64_t dlpack_bytes(const struct dl_tensor *tensor, uint64_t flags)
 {
+  uint64_t count = 1, bits = dlpack_element_bits(tensor);
+  for (int i = 0; i < tensor->ndim; i++) count *= (uint64_t)tensor->shape[i];
+  if (dlpack_is_packed(tensor, flags)) return count / 8 * bits + (count % 8 * bits + 7) / 8;
+  return count * ((bits + 7) / 8);
+}
+
+const struct dl_tensor *dlpack_tensor(PyObject *capsule, uint64_t *flags_out)
+{
+  *flags_out = 0;
   if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
     const struct dl_versioned *versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+    if (versioned->major == 1) *flags_out = versioned->flags;
     if (versioned->major == 1) return dlpack_check(&versioned->tensor);
     return PyErr_Format(PyExc_BufferError, "a DLPack tensor of version %u; hipmm knows version 1", versioned->major),
            NULL;
@@ -181,11 +213,12 @@ const struct dl_tensor *dlpack_tensor(PyObject *capsule)
 PyObject *dlpack_open(PyObject *unused, PyObject *capsule)
 {
   (void)unused;
-  const struct dl_tensor *tensor = dlpack_tensor(capsule);
+  uint64_t flags;
+  const struct dl_tensor *tensor = dlpack_tensor(capsule, &flags);
   if (!tensor) return NULL;
   if (!dlpack_is_c_order(tensor))
     return PyErr_SetString(PyExc_ValueError, "the array is not contiguous in C order; copy it first"), NULL;
   return Py_BuildValue("NKO", PyLong_FromVoidPtr((char *)tensor->data + tensor->byte_offset),
-                       (unsigned long long)dlpack_bytes(tensor),
+                       (unsigned long long)dlpack_bytes(tensor, flags),
                        tensor->device.type == DLPACK_CPU ? Py_True : Py_False);
 }

@@ -39,22 +39,29 @@ struct dl_versioned {
 /* Types of elements, and devices of the host. */
 enum { DLPACK_INT, DLPACK_UNSIGNED, DLPACK_FLOAT, DLPACK_BFLOAT = 4, DLPACK_COMPLEX, DLPACK_BOOL };
 enum { DLPACK_CPU = 1, DLPACK_CUDA_HOST = 3, DLPACK_ROCM_HOST = 11 };
+enum { DLPACK_CUDA = 2, DLPACK_ROCM = 10, DLPACK_EXTENSION = 12, DLPACK_CUDA_MANAGED = 13 };
 
 enum { DLPACK_MOST_DIMENSIONS = 64 }; /* as NumPy has */
-enum { DLPACK_READ_ONLY = 1 };        /* a flag of dl_versioned */
+
+/* Flags of dl_versioned. Elements that are no whole number of bytes have no bits between them, unless they are padded. */
+enum { DLPACK_READ_ONLY = 1, DLPACK_PADDED = 4 };
 
 /* The tensor of a capsule that nobody has consumed; NULL, with an exception, also for a shape that no memory has. */
-const struct dl_tensor *dlpack_tensor(PyObject *capsule);
+const struct dl_tensor *dlpack_tensor(PyObject *capsule, uint64_t *flags_out);
+
+bool dlpack_is_packed(const struct dl_tensor *tensor, uint64_t flags);
 
 bool dlpack_is_c_order(const struct dl_tensor *tensor);
 
+bool dlpack_is_of_host(struct dl_device device);
+
 /* The size of the elements, all together; of a tensor from dlpack_tensor(). */
-uint64_t dlpack_bytes(const struct dl_tensor *tensor);
+uint64_t dlpack_bytes(const struct dl_tensor *tensor, uint64_t flags);
 
 /* A capsule of a tensor whose shape and strides live as long as `owner`; without a shape (NULL) it has one dimension, of
  * `length` elements. When the consumer drops it, `release` (NULL: nothing) is called once with `owner` and the GIL, and
  * then the reference to `owner` goes. */
-PyObject *dlpack_export(PyObject *owner, const struct dl_tensor *tensor, size_t length, bool versioned, bool read_only,
+PyObject *dlpack_export(PyObject *owner, const struct dl_tensor *tensor, size_t length, bool versioned, uint64_t flags,
                         void (*release)(PyObject *owner));
 
 #endif

@@ -97,6 +97,21 @@ void call_close(void);
 
 int call_init(PyObject *module);
 
+/* ---- use.c: memory that is in use, and resources that are being put to sleep. With the GIL ---- */
+
+struct use {
+  struct hipmm_resource *resource; /* NULL: there is no memory */
+  unsigned count;                  /* 0: it has ended, or never began */
+  bool sleeps;
+  struct use *previous, *next;
+};
+
+/* From here to use_end() memory of the resource is used, or it `sleeps`; a use can begin several times. 0, or -1 with
+ * BufferError where a sleep and a use meet. The struct is part of an object that the caller has a reference to: a thread
+ * that Python's end stops never ends its uses, and keeps the reference. */
+int use_begin(struct use *use, struct hipmm_resource *resource, bool sleeps);
+void use_end(struct use *use);
+
 /* ---- Arguments: 0, or -1 with an exception ---- */
 
 /* A size in bytes, from an int that is not negative. */
@@ -134,6 +149,9 @@ extern PyTypeObject *buffer_type, *resource_type, *stream_type;
 /* Owns the reference, also after a failure. */
 PyObject *resource_wrap(struct hipmm_resource *resource);
 
+/* For use_begin(), by a call that uses memory of this Resource. */
+struct use *resource_use(PyObject *self);
+
 /* A function of hipmm._arrays. New reference. */
 PyObject *arrays_function(const char *name);
 
@@ -147,10 +165,13 @@ PyObject *dlpack_open(PyObject *unused, PyObject *capsule);
 
 PyObject *torch_failure(PyObject *module, PyObject *args);
 
-/* What dlpack.c needs of a Buffer. A held one keeps its block where it is; hold: 0, or -1 with an exception. */
+/* What dlpack.c needs of a Buffer. A held one keeps its block where it is, and its resource awake; hold: 0, or -1 with an
+ * exception. After let_sleep(), which is for memory that only work of a device uses, let_move() ends the hold. */
 struct hipmm_buffer *buffer_handle(PyObject *self);
 int buffer_hold(PyObject *self);
 void buffer_let_go(PyObject *self);
+void buffer_let_sleep(PyObject *self);
+void buffer_let_move(PyObject *self);
 
 int buffer_init(PyObject *module);
 int resource_init(PyObject *module);

@@ -9,6 +9,7 @@ PyTypeObject *resource_type;
 struct resource {
   PyObject_HEAD struct hipmm_resource *resource;
   PyObject *weakrefs;
+  struct use use, sleep;
 };
 
 static struct hipmm_resource *resource_of(PyObject *self)
@@ -40,6 +41,11 @@ int resource_from(PyObject *object, struct hipmm_resource **resource_out)
   }
   *resource_out = resource_of(object);
   return 0;
+}
+
+struct use *resource_use(PyObject *self)
+{
+  return &((struct resource *)self)->use;
 }
 
 static void resource_dealloc(PyObject *self)
@@ -134,10 +140,13 @@ static PyObject *resource_sleep(PyObject *self, PyObject *args, PyObject *names)
 {
   static char *words[] = {"keep", NULL};
   PyObject *keep = Py_True;
+  struct use *sleep = &((struct resource *)self)->sleep;
   enum hipmm_status status;
   if (!PyArg_ParseTupleAndKeywords(args, names, "|O:sleep", words, &keep)) return NULL;
   if (!PyBool_Check(keep)) return PyErr_Format(PyExc_TypeError, "keep is True or False, not %R", keep), NULL;
+  if (use_begin(sleep, resource_of(self), true)) return NULL;
   CALL(status, api.resource_suspend(resource_of(self), keep == Py_True ? HIPMM_CONTENT_KEEP : HIPMM_CONTENT_DISCARD));
+  use_end(sleep);
   return status ? call_raise_on(api.resource_device(resource_of(self))) : call_result(status);
 }
 
@@ -295,8 +304,7 @@ static PyMethodDef resource_methods[] = {
      "trim(keep=0)\n--\n\nReturns free memory to the runtime, but for `keep` bytes. Memory in use stays."},
     {"sleep", (PyCFunction)(void (*)(void))resource_sleep, METH_VARARGS | METH_KEYWORDS,
      "sleep(keep=True)\n--\n\nGives the memory of the mapped pools at or below this resource back to the device, with "
-     "the "
-     "blocks in it; see hipmm.sleep()."},
+     "the blocks in it; see hipmm.sleep(). Raises BufferError while a view of a Buffer in it lives."},
     {"wake", resource_wake, METH_NOARGS, "wake()\n--\n\nPuts memory under the same addresses; see hipmm.wake()."},
     {"reset_peaks", resource_reset_peaks, METH_NOARGS,
      "reset_peaks()\n--\n\nStarts the peaks of this resource and of those below it again from what is held and "

@@ -12,7 +12,8 @@ static PyTypeObject *view_type;
 struct view {
   PyObject_HEAD const struct dl_tensor *tensor;
   void *managed; /* a dl_versioned, or a dl_managed */
-  bool versioned, read_only;
+  bool versioned;
+  uint64_t flags;        /* of a dl_versioned */
   hipmm_stream_t stream; /* on which the contents are ready */
   PyObject *weakrefs;
 };
@@ -28,7 +29,8 @@ static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *names)
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a View is made by hipmm.from_dlpack()");
     return NULL;
   }
-  const struct dl_tensor *tensor = dlpack_tensor(capsule);
+  uint64_t flags;
+  const struct dl_tensor *tensor = dlpack_tensor(capsule, &flags);
   if (!tensor) return NULL;
   bool versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
   void *managed = PyCapsule_GetPointer(capsule, versioned ? "dltensor_versioned" : "dltensor");
@@ -41,7 +43,7 @@ static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *names)
   self->tensor = tensor;
   self->managed = managed;
   self->versioned = versioned;
-  self->read_only = versioned && ((const struct dl_versioned *)managed)->flags & DLPACK_READ_ONLY;
+  self->flags = flags;
   self->stream = stream;
   return (PyObject *)self;
 }
@@ -65,6 +67,16 @@ static void view_dealloc(PyObject *object)
 
 /* ---- Facts ---- */
 
+static bool view_is_read_only(const struct view *self)
+{
+  return self->flags & DLPACK_READ_ONLY;
+}
+
+static uint64_t view_bytes(const struct view *self)
+{
+  return dlpack_bytes(self->tensor, self->flags);
+}
+
 static char *view_data(const struct view *self)
 {
   return (char *)self->tensor->data + self->tensor->byte_offset;
@@ -79,7 +91,7 @@ static PyObject *view_get_ptr(PyObject *self, void *unused)
 static PyObject *view_get_nbytes(PyObject *self, void *unused)
 {
   (void)unused;
-  return PyLong_FromUnsignedLongLong(dlpack_bytes(((struct view *)self)->tensor));
+  return PyLong_FromUnsignedLongLong(view_bytes((struct view *)self));
 }
 
 /* A tuple of the shape, or of the strides times `unit`. */
@@ -117,7 +129,7 @@ static PyObject *view_get_typestr(PyObject *self, void *unused)
 static PyObject *view_get_read_only(PyObject *self, void *unused)
 {
   (void)unused;
-  return PyBool_FromLong(((struct view *)self)->read_only);
+  return PyBool_FromLong(view_is_read_only((struct view *)self));
 }
 
 static PyObject *view_get_stream(PyObject *self, void *unused)
@@ -126,15 +138,9 @@ static PyObject *view_get_stream(PyObject *self, void *unused)
   return PyLong_FromVoidPtr(((struct view *)self)->stream);
 }
 
-static bool view_is_of_host(const struct view *self)
-{
-  int32_t type = self->tensor->device.type;
-  return type == DLPACK_CPU || type == DLPACK_CUDA_HOST || type == DLPACK_ROCM_HOST;
-}
-
 /* ---- For others ---- */
 
-/* Memory of the host is a device's on the software device alone. */
+/* Memory of the host is a device's on the software device only. Where there is no such interface, hasattr() is false. */
 static PyObject *view_array_interface(PyObject *object, void *unused)
 {
   const struct view *self = (struct view *)object;
@@ -142,9 +148,11 @@ static PyObject *view_array_interface(PyObject *object, void *unused)
   const char *runtime = api.runtime();
   if (tensor->device.type == DLPACK_CPU && (!runtime || strcmp(runtime, "software") != 0))
     return PyErr_SetString(PyExc_AttributeError, "the array is in memory of the host"), NULL;
+  if ((unsigned)tensor->dtype.bits * tensor->dtype.lanes % 8)
+    return PyErr_SetString(PyExc_AttributeError, "the elements are no whole numbers of bytes"), NULL;
   PyObject *type = view_get_typestr(object, unused), *shape = type ? view_get_shape(object, unused) : NULL;
-  PyObject *strides =
-      dlpack_is_c_order(tensor) ? Py_NewRef(Py_None) : view_tuple(tensor, tensor->strides, tensor->dtype.bits / 8);
+  uint64_t bytes = (uint64_t)tensor->dtype.bits * tensor->dtype.lanes / 8;
+  PyObject *strides = dlpack_is_c_order(tensor) ? Py_NewRef(Py_None) : view_tuple(tensor, tensor->strides, bytes);
   if (!type || !shape || !strides) {
     Py_XDECREF(type);
     Py_XDECREF(shape);
@@ -152,8 +160,9 @@ static PyObject *view_array_interface(PyObject *object, void *unused)
     return NULL;
   }
   return Py_BuildValue("{s:(NO),s:N,s:N,s:N,s:i,s:N}", "data", PyLong_FromVoidPtr(view_data(self)),
-                       self->read_only ? Py_True : Py_False, "shape", shape, "strides", strides, "typestr", type,
-                       "version", 3, "stream", PyLong_FromVoidPtr(self->stream ? self->stream : HIPMM_LEGACY_STREAM));
+                       view_is_read_only(self) ? Py_True : Py_False, "shape", shape, "strides", strides, "typestr",
+                       type, "version", 3, "stream",
+                       PyLong_FromVoidPtr(self->stream ? self->stream : HIPMM_LEGACY_STREAM));
 }
 
 static PyObject *view_dlpack_device(PyObject *self, PyObject *unused)
@@ -173,11 +182,11 @@ static PyObject *view_dlpack(PyObject *object, PyObject *args, PyObject *names)
   if (one) PyTuple_SetItem(one, 0, Py_NewRef(object));
   if (function && one) answer = PyObject_Call(function, one, names);
   versioned = answer ? PyObject_IsTrue(answer) : -1;
-  if (versioned == 0 && self->read_only)
-    PyErr_SetString(PyExc_BufferError,
-                    "the array is read-only, which only DLPack 1.0 can say: pass max_version=(1, 0)");
+  if (versioned == 0 && self->flags & (DLPACK_READ_ONLY | DLPACK_PADDED))
+    PyErr_Format(PyExc_BufferError, "the array is %s, which only DLPack 1.0 can say: pass max_version=(1, 0)",
+                 view_is_read_only(self) ? "read-only" : "of padded elements");
   else if (versioned >= 0)
-    capsule = dlpack_export(object, self->tensor, 0, versioned, self->read_only, NULL);
+    capsule = dlpack_export(object, self->tensor, 0, versioned, self->flags, NULL);
   Py_XDECREF(answer);
   Py_XDECREF(one);
   Py_XDECREF(function);
@@ -201,15 +210,17 @@ static char *view_format(const struct dl_tensor *tensor)
 }
 
 /* The lengths, and then the strides in bytes, as the flags of the request want them. Elements without a format are bytes in
- * one more dimension. */
-static int view_describe(const struct dl_tensor *tensor, Py_buffer *view, int flags)
+ * one more dimension; packed ones are bytes in one. */
+static int view_describe(const struct view *self, Py_buffer *view, int flags)
 {
+  const struct dl_tensor *tensor = self->tensor;
+  bool packed = dlpack_is_packed(tensor, self->flags);
   Py_ssize_t bytes = ((Py_ssize_t)tensor->dtype.bits * tensor->dtype.lanes + 7) / 8;
   char *format = view_format(tensor);
-  int ndim = tensor->ndim + (format ? 0 : 1);
+  int n = packed ? 0 : tensor->ndim, ndim = n + (format ? 0 : 1);
   Py_ssize_t *shape = malloc(2 * (size_t)(ndim + 1) * sizeof *shape), step = format ? bytes : 1;
   if (!shape) return PyErr_NoMemory(), -1;
-  for (int i = 0; i < ndim; i++) shape[i] = i < tensor->ndim ? (Py_ssize_t)tensor->shape[i] : bytes;
+  for (int i = 0; i < ndim; i++) shape[i] = i < n ? (Py_ssize_t)tensor->shape[i] : packed ? view->len : bytes;
   for (int i = ndim; i-- > 0; step *= shape[i]) shape[ndim + i] = step;
   view->internal = shape;
   view->itemsize = format ? bytes : 1;
@@ -230,7 +241,7 @@ static int view_get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
   const struct view *self = (struct view *)object;
   view->obj = NULL;
-  if (!view_is_of_host(self) || !dlpack_is_c_order(self->tensor)) {
+  if (!dlpack_is_of_host(self->tensor->device) || !dlpack_is_c_order(self->tensor)) {
     PyErr_SetString(PyExc_BufferError,
                     "only an array in memory of the host, in C order, has the buffer protocol; copy it "
                     "with hipmm.Buffer.copy_of()");
@@ -242,11 +253,10 @@ static int view_get_buffer(PyObject *object, Py_buffer *view, int flags)
     PyErr_SetString(PyExc_BufferError, "the array is in C order, not in Fortran's");
     return -1;
   }
-  if (PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)dlpack_bytes(self->tensor), self->read_only,
-                        flags))
+  if (PyBuffer_FillInfo(view, object, data ? data : none, (Py_ssize_t)view_bytes(self), view_is_read_only(self), flags))
     return -1;
   view->internal = NULL;
-  if (!(flags & PyBUF_ND) || !view_describe(self->tensor, view, flags)) return 0;
+  if (!(flags & PyBUF_ND) || !view_describe(self, view, flags)) return 0;
   PyBuffer_Release(view);
   return -1;
 }
@@ -256,7 +266,7 @@ static PyObject *view_repr(PyObject *object)
   const struct view *self = (struct view *)object;
   char words[80];
   snprintf(words, sizeof words, "<hipmm.View of %llu bytes at %p on DLPack device (%d, %d)>",
-           (unsigned long long)dlpack_bytes(self->tensor), (void *)view_data(self), (int)self->tensor->device.type,
+           (unsigned long long)view_bytes(self), (void *)view_data(self), (int)self->tensor->device.type,
            (int)self->tensor->device.id);
   return PyUnicode_FromString(words);
 }

@@ -216,9 +216,18 @@ def test_array_interface():
     source = Buffer.copy_of(numpy.arange(8, dtype="i4"))
     assert Buffer.copy_of(Foreign()).read() == source.read()
     assert Buffer.copy_of(Foreign(strides=(16, 4)), stream).read() == source.read()
-    for wrong in (dict(strides=(4, 8)), dict(mask=source)):
-        with pytest.raises(ValueError):
+    for wrong, sentence in (
+        (dict(strides=(4, 8)), "C order"),
+        (dict(mask=source), "masked"),
+        (dict(strides=(4,)), "differ in length"),
+        (dict(strides=(4, 16, 4)), "differ in length"),
+        (dict(shape=(-2, -4)), "negative length"),
+        (dict(shape=(0, -4)), "negative length"),
+        (dict(stream=0), "stream 0, which is none"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
             Buffer.copy_of(Foreign(**wrong))
+    assert Buffer.copy_of(Foreign(shape=(0, 4), strides=(1, 1))).nbytes == 0
 
 
 def test_dlpack_both_ways():
@@ -442,12 +451,12 @@ class _Producer:
             *(("context", ctypes.c_void_p), ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))),
         ]
 
-    def __init__(self, device=(2, 0), code=1, bits=8, lengths=(3,), ndim=None):
+    def __init__(self, device=(2, 0), code=1, bits=8, lengths=(3,), ndim=None, lanes=1, data=0x1000):
         self.deleted, self.asked, self.shape = 0, [], lengths and (ctypes.c_int64 * len(lengths))(*lengths)
         ndim = len(lengths) if ndim is None else ndim
         self.delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: setattr(self, "deleted", self.deleted + 1))
         self.device = device
-        self.tensor = self.Tensor(0x1000, device, ndim, code, bits, 1, self.shape, None, 0, None, self.delete)
+        self.tensor = self.Tensor(data, device, ndim, code, bits, lanes, self.shape, None, 0, None, self.delete)
 
     def __dlpack_device__(self):
         return self.device
@@ -457,6 +466,26 @@ class _Producer:
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+def test_dlpack_in_of_elements_with_lanes_and_of_parts_of_bytes():
+    memory, producers = (ctypes.c_uint8 * 64)(*range(64)), []
+
+    def view(lengths, strides=None, **kind):
+        producer = _Producer((1, 0), lengths=lengths, data=ctypes.addressof(memory), **kind)
+        producers.append(producer)
+        if strides:
+            producer.steps = (ctypes.c_int64 * len(strides))(*strides)
+            producer.tensor.strides = ctypes.addressof(producer.steps)
+        return hipmm.from_dlpack(producer)
+
+    for lanes in (1, 4):
+        spaced = view((2,), (2,), bits=32, lanes=lanes).__cuda_array_interface__
+        assert spaced["strides"] == (8 * lanes,) and spaced["typestr"] == ("<u4" if lanes == 1 else "|V16")
+    for packed, nbytes in ((view((5,), bits=4), 3), (view((2, 2), bits=4), 2), (view((3,), bits=4, lanes=3), 5)):
+        assert packed.nbytes == nbytes and bytes(memoryview(packed)) == bytes(memory)[:nbytes]
+        assert Buffer.copy_of(packed).read() == bytes(memory)[:nbytes]
+        assert not hasattr(packed, "__cuda_array_interface__")
 
 
 def test_dlpack_in_calls_the_deleter_once_and_asks_for_the_stream():
@@ -497,6 +526,9 @@ def test_dlpack_in_refuses_what_is_none():
         with pytest.raises(TypeError, match="a used one"):
             hipmm.from_dlpack(producer)
     assert view.nbytes == 24
+    for device in (None, "ab", 1):
+        with pytest.raises(TypeError, match="not a device's type and number"):
+            hipmm.from_dlpack(SimpleNamespace(**{**vars(producer), "__dlpack_device__": lambda: device}))
     with pytest.raises(TypeError, match="from_dlpack"):
         hipmm.View(numpy.arange(3).__dlpack__(), stream=0)
 
@@ -510,11 +542,15 @@ def test_dlpack_in_refuses_what_is_none():
         dict(ndim=-1),
         dict(ndim=1 << 20),
         dict(lengths=None, ndim=1),
+        dict(bits=0),
+        dict(lanes=0),
+        dict(data=None),
+        dict(device=(4, 0)),
     ],
 )
-def test_dlpack_in_refuses_shapes_that_no_memory_has(wrong):
+def test_dlpack_in_refuses_what_no_memory_has(wrong):
     producer = _Producer(**wrong)
-    with pytest.raises(BufferError, match="DLPack tensor .* (length|dimension|bytes)"):
+    with pytest.raises(BufferError, match="DLPack tensor .* (length|dimension|bits|address)"):
         hipmm.from_dlpack(producer)
     assert producer.deleted == 0
     assert hipmm.from_dlpack(_Producer(lengths=(0, 1 << 62, 8))).nbytes == 0

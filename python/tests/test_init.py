@@ -69,6 +69,13 @@ def test_an_error_of_a_dict_has_a_path_and_no_line(tmp_path):
     with pytest.raises(hipmm.StateError, match="a dict") as caught:
         hipmm.init(file)
     assert "<string>" not in str(caught.value) and str(file) in str(caught.value)
+    assert str(caught.value).endswith("or call hipmm.finalize() before, 1 time")
+    hipmm.init({"runtime": "software", "stack": ["device"]})
+    with pytest.raises(hipmm.StateError, match=r"or call hipmm\.finalize\(\) before, 2 times$"):
+        hipmm.init(file)
+    hipmm.finalize()
+    hipmm.finalize()
+    hipmm.init(file)
 
 
 def test_advice_names_functions_of_python():

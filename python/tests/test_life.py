@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import sysconfig
+import threading
+import time
 
 import numpy
 import pytest
@@ -227,6 +229,81 @@ def test_a_resource_sleeps_and_wakes():
     hipmm.sleep()
     hipmm.wake(None, 0)
     assert weights.read() == data
+
+
+@pytest.mark.graph(TWO_POOLS)
+def test_nothing_sleeps_below_a_view_of_the_host():
+    weights, kv = (Buffer.copy_of(b"abc", None, hipmm.resource(name)) for name in ("weights", "kv"))
+    empty, other = Buffer(0, None, hipmm.resource("weights")), Buffer.copy_of(b"xyz", None, hipmm.resource("memory"))
+    views = (memoryview, numpy.asarray, numpy.from_dlpack, hipmm.from_dlpack, lambda buffer: buffer.__dlpack__())
+    for make in views:
+        held = [make(weights), make(weights), memoryview(empty), make(other)]
+        for _ in range(2):
+            for sleeper in ("weights", "top"):
+                with pytest.raises(BufferError, match=f"{sleeper}: cannot sleep: a Buffer on weights is in use by a view"):
+                    hipmm.sleep(sleeper, keep=False)
+            assert weights.read() == b"abc"
+            hipmm.sleep("kv")  # which has nothing but the device in common
+            hipmm.wake("kv")
+            del held[0]
+        del held
+        hipmm.sleep("top")
+        for refused in (*views, Buffer.copy_of, lambda buffer: other.write(buffer)):
+            with pytest.raises(hipmm.StateError, match=r'hipmm\.wake\("weights"\)'):
+                refused(weights)
+        hipmm.wake("top")
+        assert weights.read() == kv.read() == b"abc"
+
+
+@pytest.mark.graph({**TWO_POOLS, "runtime": {"type": "software", "host_access": False}})
+def test_an_array_on_a_device_lives_while_its_memory_sleeps():
+    weights = Buffer.copy_of(b"abc", None, hipmm.resource("weights"))
+    tensor = hipmm.from_dlpack(weights)
+    hipmm.sleep("weights")
+    hipmm.wake("weights")
+    with pytest.raises(BufferError, match="size cannot change"):
+        weights.resize(1 << 20)
+    assert Buffer.copy_of(tensor).read() == b"abc"
+    del tensor
+    weights.resize(1 << 20)
+
+
+@pytest.mark.graph({**TWO_POOLS, "devices": {"default": "weights"}})
+def test_threads_sleep_and_use_memory_at_once():
+    """A sleep and a use that meet: one of the two is refused, and the content is never torn."""
+    stop, used, wrong = threading.Event(), [], []
+    buffers = [Buffer.copy_of(b"abc" * 1000) for _ in range(4)]
+
+    def work(number):
+        buffer = buffers[number]
+        calls = (buffer.read, lambda: bytes(memoryview(buffer)), lambda: buffer.copy(None, kv).read(), buffer.shrink_to_fit)
+        while not stop.is_set():
+            for call in calls:
+                try:
+                    if call() not in (None, b"abc" * 1000):
+                        wrong.append(call)
+                    used.append(call)
+                except (BufferError, hipmm.StateError):
+                    pass
+            time.sleep(0.0005)  # a sleep finds the memory unused now and then
+
+    kv = hipmm.resource("kv")
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(buffers))]
+    for thread in threads:
+        thread.start()
+    slept, until = 0, time.monotonic() + 20
+    while slept < 40 and time.monotonic() < until:
+        for pool in ("weights", "kv"):
+            try:
+                hipmm.sleep(pool)
+            except BufferError:
+                continue
+            slept += 1
+            hipmm.wake(pool)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert used and slept >= 40 and not wrong and all(buffer.read() == b"abc" * 1000 for buffer in buffers)
 
 
 @pytest.mark.graph({**TWO_POOLS, "runtime": {"type": "software", "devices": 2}})

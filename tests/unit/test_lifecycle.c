@@ -377,7 +377,8 @@ static void begins_and_ends_again_and_again(void **state)
     assert_status(hipmm_init_from_string("{\"stack\": [\"device\"]}"), HIPMM_E_STATE);
     assert_string_equal(hipmm_last_error_message(),
                         "hipmm is initialised already, with another graph than this one; use the graph in use "
-                        "(hipmm_init_if_needed()), or build a stack beside it (hipmm_stack_build_from_file())");
+                        "(hipmm_init_if_needed()), build a stack beside it (hipmm_stack_build_from_file()), or call "
+                        "hipmm_finalize() before, 1 time");
     assert_ok(hipmm_allocate(NULL, 1000, NULL, &ptr));
     assert_ok(hipmm_deallocate(NULL, ptr, 1000, NULL));
     assert_ok(hipmm_finalize());
@@ -403,6 +404,7 @@ static void is_counted(void **state)
   assert_status(hipmm_init_from_string(wrong), HIPMM_E_CONFIG);
   assert_status(hipmm_init(), HIPMM_E_STATE);
   assert_message("with the graph of <string>, and the graph of <built in> is another one");
+  assert_message("or call hipmm_finalize() before, 3 times");
   for (int i = 0; i < 2; i++) {
     assert_ok(hipmm_finalize());
     assert_true(hipmm_is_initialized());

@@ -149,18 +149,16 @@ class DeviceBuffer(Buffer):
     def copy_from_device(self, cuda_ary: Any, stream: Stream = DEFAULT_STREAM) -> None:
         """Copies an array of one dimension with __cuda_array_interface__ to the front. Does not wait."""
         stream = as_stream(stream)
-        interface = getattr(cuda_ary, "__cuda_array_interface__", None)
-        if interface is None:
+        if getattr(cuda_ary, "__cuda_array_interface__", None) is None:
             raise ValueError("Expected object to support `__cuda_array_interface__` protocol")
-        shape, strides, itemsize = interface["shape"], interface.get("strides"), _arrays.itemsize_of(interface["typestr"])
-        if len(shape) > 1:
-            raise ValueError(f"Only 1-D contiguous arrays are supported, got {len(shape)}-D array")
-        if strides is not None and strides[0] != itemsize:
+        interface = _arrays.Interface(cuda_ary)
+        if len(interface.shape) > 1:
+            raise ValueError(f"Only 1-D contiguous arrays are supported, got {len(interface.shape)}-D array")
+        if not interface.is_c_order():
             raise ValueError("Only 1-D contiguous arrays are supported, got a non-contiguous array")
-        nbytes = shape[0] * itemsize
-        if nbytes > self.nbytes:
-            raise ValueError(f"Argument `cuda_ary` is too large. Need space for {nbytes} bytes.")
-        self._write_device(interface["data"][0], nbytes, 0, stream)
+        if interface.nbytes > self.nbytes:
+            raise ValueError(f"Argument `cuda_ary` is too large. Need space for {interface.nbytes} bytes.")
+        _arrays.write_interface(self, cuda_ary, interface, stream)
 
     # ---- Size and place
 
