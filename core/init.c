@@ -7,6 +7,7 @@
 #include "base/lifecycle.h"
 #include "base/log.h"
 #include "base/rank.h"
+#include "base/trust.h"
 #include "container/pinned_resource.h"
 #include "inspect/publish.h"
 #include "inspect/report.h"
@@ -112,7 +113,7 @@ static enum hipmm_status init_change(const char *file, const char *json, bool is
 static enum hipmm_status init_search(bool is_any)
 {
   char buffer[PATH_MAX];
-  const char *file = environment_find_config(buffer, sizeof buffer);
+  const char *file = trust_find_config(buffer, sizeof buffer);
   const char *variable = environment_get("HIPMM_CONFIG");
   log_line(HIPMM_LOG_INFO, "config", "%s", file ? file : "no file found: a plain device resource");
   enum hipmm_status status = init_change(file, NULL, is_any);

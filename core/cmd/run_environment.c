@@ -26,8 +26,7 @@ static bool run_environment_find_object(char *file)
   static const char *const names[] = {"preload/preload.so",
                                       "../preload/.libs/preload.so"}; /* the latter in a build tree */
   char found[PATH_MAX];
-  if (plugin_find_beside(names, sizeof names / sizeof *names, found, sizeof found) && realpath(found, file))
-    return true;
+  if (plugin_find_beside(names, sizeof names / sizeof *names, found) && realpath(found, file)) return true;
   say("run: preload.so is neither beside this program nor in %s/preload; is the installation of hipmm complete?",
       HIPMM_PLUGIN_DIR);
   return false;
@@ -66,8 +65,7 @@ static bool run_environment_set_python(const char *object, bool is_without)
   const char *others = getenv("PYTHONPATH");
   unsetenv("HIPMM_RUN_PYTHON");
   unsetenv("HIPMM_RUN_HOOK");
-  if (is_without || !plugin_find_beside(names, sizeof names / sizeof *names, found, sizeof found) ||
-      !realpath(found, file))
+  if (is_without || !plugin_find_beside(names, sizeof names / sizeof *names, found) || !realpath(found, file))
     return true;
   *strrchr(file, '/') = '\0';
   if (asprintf(&all, "%s%s%s", file, others && *others ? ":" : "", others ? others : "") < 0) {

@@ -3,6 +3,7 @@
 #include "cmd.h"
 
 #include "../base/environment.h"
+#include "../base/trust.h"
 #include "../graph/graph_build.h"
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static bool source_read_standard_input(struct source *source)
 void source_choose(struct source *source, const char *given)
 {
   source->text = NULL;
-  source->file = given ? given : environment_find_config(source->buffer, sizeof source->buffer);
+  source->file = given ? given : trust_find_config(source->buffer, sizeof source->buffer);
 }
 
 bool source_choose_operand(struct source *source, const char *given)

@@ -2,9 +2,9 @@
 /* plugin_load.c: loads plugin files with libltdl and keeps them. Called by graph, the runtime and the command. Never
  * executes a function of a plugin; descriptor.c decides whether its descriptor can be used. */
 #include "../base/cancel.h"
-#include "../base/environment.h"
 #include "../base/error.h"
 #include "../base/log.h"
+#include "../base/trust.h"
 #include "builtin.h"
 #include "descriptor.h"
 #include "elf_file.h"
@@ -94,7 +94,7 @@ static bool plugin_load_start(void)
 static enum hipmm_status plugin_load_descriptor(const char *file, const void **descriptor_out)
 {
   enum hipmm_status status = plugin_check_file(file);
-  if (!status) status = environment_check_trusted(file);
+  if (!status) status = trust_check_named(file);
   if (!status) status = plugin_load_probe(file);
   if (status) return status;
   lt_dlhandle handle = plugin_load_start() ? plugin_load_open(file) : NULL;

@@ -3,14 +3,13 @@
  * graph and the command to ask for a file. Never opens a plugin. */
 #include "../base/environment.h"
 #include "../base/error.h"
+#include "../base/trust.h"
 #include "builtin.h"
 #include "plugin.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,10 +45,12 @@ static const char *const usual_places[] = {"plugins", "../plugins", "hipmm/" HIP
                                            "../lib/hipmm/" HIPMM_PLUGIN_ABI_TEXT, NULL};
 static const char *const *places = usual_places;
 
-/* The places that exist. Searched once: files do not move while the process lives. */
+/* The places that exist and that no stranger made: "../plugins" may be in a folder where everybody can make folders, such as
+ * /tmp. Searched once: files do not move while the process lives. */
 enum { MOST_PLACES = 8 };
 static char surroundings[MOST_PLACES][PATH_MAX];
 static size_t n_surroundings;
+static bool uses_configured; /* HIPMM_PLUGIN_DIR, which need not exist */
 static pthread_once_t surroundings_once = PTHREAD_ONCE_INIT;
 
 void plugin_set_places(const char *const *given)
@@ -57,24 +58,17 @@ void plugin_set_places(const char *const *given)
   places = given;
 }
 
-/* The dynamic linker knows a program only by the word that it was called by. */
-static bool plugin_path_find_own_file(char *file)
-{
-  Dl_info info;
-  struct link_map *map;
-  if (!dladdr1(surroundings, &info, (void **)&map, RTLD_DL_LINKMAP)) return false;
-  return realpath(*map->l_name ? map->l_name : "/proc/self/exe", file) != NULL;
-}
-
 static void plugin_path_find_surroundings(void)
 {
   char folder[PATH_MAX];
-  if (!plugin_path_find_own_file(folder)) return;
+  uses_configured = access(HIPMM_PLUGIN_DIR, F_OK) || trust_installed(HIPMM_PLUGIN_DIR);
+  if (!trust_find_own_file(folder)) return;
   *strrchr(folder, '/') = '\0';
   for (const char *const *place = places; *place && n_surroundings < MOST_PLACES; place++) {
     char file[PATH_MAX + 64];
     snprintf(file, sizeof file, "%s/%s", folder, *place);
-    if (realpath(file, surroundings[n_surroundings])) n_surroundings++;
+    char *found = surroundings[n_surroundings];
+    if (realpath(file, found) && trust_installed(found)) n_surroundings++;
   }
 }
 
@@ -92,7 +86,7 @@ static struct folders plugin_path_folders(const struct plugin_path *path)
   if (builtin_type(0)) plugin_path_add_folder(&folders, BUILTIN_FOLDER, strlen(BUILTIN_FOLDER));
   for (size_t i = 0; i < n_surroundings; i++)
     plugin_path_add_folder(&folders, surroundings[i], strlen(surroundings[i]));
-  plugin_path_add_folder(&folders, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR));
+  if (uses_configured) plugin_path_add_folder(&folders, HIPMM_PLUGIN_DIR, strlen(HIPMM_PLUGIN_DIR));
   return folders;
 }
 
@@ -183,13 +177,25 @@ bool plugin_exists(const struct plugin_path *path, const char *type)
   return exists;
 }
 
-bool plugin_find_beside(const char *const *names, size_t n, char *file, size_t bytes)
+/* Whether a file may be used that lies beside a folder, not in it: the folder was named, or is hipmm's, and the file's may be
+ * anybody's. Takes the links out of its name, since others may change where they lead. `file` has PATH_MAX bytes. */
+static bool plugin_path_trusts_beside(char *file)
+{
+  char folder[PATH_MAX];
+  if (!realpath(file, folder)) return false;
+  strcpy(file, folder);
+  *strrchr(folder, '/') = '\0';
+  return trust_installed(folder) && trust_installed(file);
+}
+
+bool plugin_find_beside(const char *const *names, size_t n, char *file)
 {
   bool found = false;
   struct folders folders = plugin_path_folders(NULL);
   for (size_t i = 0; !found && i < folders.count * n; i++) {
-    int length = snprintf(file, bytes, "%s/%s", folders.items[i / n], names[i % n]);
-    found = length >= 0 && (size_t)length < bytes && !access(file, R_OK);
+    int length = snprintf(file, PATH_MAX, "%s/%s", folders.items[i / n], names[i % n]);
+    found = length >= 0 && length < PATH_MAX && !access(file, R_OK) &&
+            (strncmp(names[i % n], "../", 3) != 0 || plugin_path_trusts_beside(file));
   }
   plugin_path_free_folders(&folders);
   return found;

@@ -5,6 +5,7 @@
 #include "../base/environment.h"
 #include "../base/log.h"
 #include "../base/text.h"
+#include "../base/trust.h"
 #include "../option/option.h"
 #include "../plugin/plugin.h"
 #include "../plugin/services.h"
@@ -19,7 +20,7 @@
 static enum hipmm_status runtime_library_open(const char *file, void **library_out)
 {
   bool is_path = strchr(file, '/') != NULL;
-  enum hipmm_status status = is_path ? environment_check_trusted(file) : HIPMM_OK;
+  enum hipmm_status status = is_path ? trust_check_named(file) : HIPMM_OK;
   if (!status && is_path && !access(file, F_OK)) status = plugin_check_file(file);
   if (status) return status;
   void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);

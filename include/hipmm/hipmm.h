@@ -179,7 +179,8 @@ enum hipmm_status hipmm_log_set_sink(void (*sink)(void *arg, enum hipmm_log_leve
  *
  * hipmm_init() takes the graph from the file that HIPMM_CONFIG names, else from ./hipmm.json, else from the system's
  * hipmm/hipmm.json (under the configured sysconfdir). Without any of these files, every device gets a plain `device`
- * resource. A set-user-id program ignores the environment and the working directory.
+ * resource. Of the latter two, a file is passed over, with a warning, where another user than root owns or can write it
+ * or its folder. A set-user-id program ignores the environment and the working directory.
  * HIPMM_RUNTIME overrides the runtime of every graph.
  *
  * With "current_device": "local_rank" in the graph, the first initialisation makes the device of the process's rank on its

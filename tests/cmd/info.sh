@@ -86,6 +86,44 @@ if [ -z "${SANITIZER_FLAGS-}" ] && ! "$hipmm" plugins | grep -q '^nvidia '; then
   LD_PRELOAD=$top_builddir/tests/cmd/loader/.libs/no_amd.so run 0 info
   prints 'nvidia cannot be used: '
 fi
+
+# A folder beside the program's may be anybody's, as in /tmp. It is looked into if no other user can write it.
+mkdir alone/bin
+mv alone/hipmm alone/bin/
+cp "$top_builddir/tests/cmd/.libs/sample.so" alone/plugins/
+hipmm=$work/alone/bin/hipmm
+# judged MODE OWNER: whether the folder is looked into; only root can give it away
+judged() {
+  chmod "$1" alone/plugins
+  chown "$2" alone/plugins 2>/dev/null || return 0
+  if [ "$1" = 755 ] && [ "$2" = "$(id -u)" ]; then
+    run 0 plugins
+    prints '^sample '
+  else
+    run 1 plugins
+    grep -q '^sample ' "$work/out" && fail "plugins come from a folder of mode $1 and user $2"
+    grep -q "warning: plugin: $work/alone/plugins is not used: nobody named it" "$work/err" || fail "it is not said: $(cat "$work/err")"
+    HIPMM_PLUGIN_PATH=$work/alone/plugins run 0 plugins
+    prints '^sample '
+  fi
+}
+judged 755 "$(id -u)"
+judged 1777 "$(id -u)"
+judged 755 65534
+chmod 755 alone/plugins
+chown "$(id -u)" alone/plugins
 hipmm=$usual
+
+# `hipmm run` preloads nothing that another user put beside a folder of plugins.
+mkdir -p open/preload/.libs open/preload/python open/plugins
+cp "$top_builddir/preload/.libs/preload.so" open/preload/.libs/
+echo >open/preload/python/sitecustomize.py
+preloaded() {
+  HIPMM_PLUGIN_PATH=$work/open/plugins:$top_builddir/plugins HIPMM_RUNTIME=software run 0 run -- env
+  grep -c "^LD_PRELOAD=$work/open/preload/.libs\|^PYTHONPATH=$work/open/preload/python" "$work/out"
+}
+[ -n "${SANITIZER_FLAGS-}" ] || [ "$(preloaded)" = 2 ] || fail "what is the user's own is not preloaded"
+chmod 777 open/preload/.libs open/preload/python
+[ -n "${SANITIZER_FLAGS-}" ] || [ "$(preloaded)" = 0 ] || fail "what everybody can write is preloaded"
 
 finish

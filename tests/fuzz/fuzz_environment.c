@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_environment.c: environment strings. An input is lines "NAME=VALUE"; names that hipmm does not read are passed over. */
 #include "../../core/base/environment.h"
+#include "../../core/base/trust.h"
 #include "../../core/base/rank.h"
 #include "../../core/graph/graph.h"
 #include "../../core/plugin/plugin.h"
@@ -46,7 +47,7 @@ static void read_environment(void)
   struct graph *graph = NULL;
   struct software_config config;
   const char *settings = getenv("HIPMM_SOFTWARE");
-  (void)environment_find_config(file, sizeof file);
+  (void)trust_find_config(file, sizeof file);
   FUZZ_REQUIRE(rank_in_job() >= -1 && rank_on_host() >= -1 && rank_count() >= -1);
   plugin_visit_folders(NULL, visit_folder, NULL);
   enum hipmm_status status = graph_built_in(&diagnostics, &graph);

@@ -3,6 +3,7 @@
  * environment, and what comes of the graph that is its argument. Built with the tests, run only by that script. */
 #include "../../core/base/environment.h"
 #include "../../core/base/log.h"
+#include "../../core/base/trust.h"
 
 #include <stdio.h>
 
@@ -16,7 +17,7 @@ int main(int argc, char **argv)
     const char *value = environment_get(variables[i]);
     printf("%s: %s\n", variables[i], value ? value : "not seen");
   }
-  const char *config = environment_find_config(file, sizeof file);
+  const char *config = trust_find_config(file, sizeof file);
   printf("config: %s\n", config ? config : "none");
   log_line(HIPMM_LOG_INFO, NULL, "this is only said when HIPMM_LOG is heard");
   for (int i = 1; i < argc; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/api.c and core/base/environment.c: where hipmm_init() finds its graph, and what becomes of every wrong
+/* Tests of core/api.c and core/base/trust.c: where hipmm_init() finds its graph, and what becomes of every wrong
  * argument, on a stack of each type that allocates. */
-#include "../../core/base/environment.h"
+#include "../../core/base/trust.h"
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"
 
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- Finding the graph ---- */
@@ -80,9 +81,76 @@ static void does_without_a_file(void **state)
 {
   (void)state;
   char buffer[100];
-  if (environment_find_config(buffer, sizeof buffer)) return; /* this system has one for all */
+  if (trust_find_config(buffer, sizeof buffer)) return; /* this system has one for all */
   assert_ok(hipmm_init());
   assert_top("device");
+}
+
+enum { NOBODY = 65534 };
+
+/* Without a word more than once, and not where the user names it. */
+static void assert_passed_over(const struct places *places, const char *why)
+{
+  char before[2048];
+  snprintf(before, sizeof before, "%s", hipmm_last_error_message());
+  (void)logged();
+  for (int i = 0; i < 2; i++) {
+    assert_ok(hipmm_init());
+    assert_string_equal(hipmm_last_error_message(), before);
+    assert_top("device");
+    assert_ok(hipmm_finalize());
+    const char *line = i ? NULL : logged(); /* it is said once */
+    if (line) assert_contains(line, why);
+    if (line) assert_contains(line, "set HIPMM_CONFIG=");
+    if (line) assert_contains(line, places->working);
+  }
+  assert_string_equal(logged(), "");
+  setenv("HIPMM_CONFIG", places->working, 1);
+  assert_ok(hipmm_init()); /* who names it means it */
+  assert_top("statistics");
+  assert_ok(hipmm_finalize());
+  unsetenv("HIPMM_CONFIG");
+}
+
+static void passes_over_a_file_that_another_user_can_change(void **state)
+{
+  static const char graph[] = "{\"runtime\": \"software\", \"stack\": [\"statistics\", \"device\"]}";
+  const struct places *places = *state;
+  char buffer[100];
+  if (trust_find_config(buffer, sizeof buffer)) return; /* this system has one for all */
+  put(places->working, graph);
+  assert_int_equal(chmod(places->working, 0666), 0);
+  assert_passed_over(places, "hipmm.json is not used: nobody named it, and it can be written by every user.");
+  assert_int_equal(chmod(places->working, 0644) + chmod(places->folder, 01777), 0);
+  assert_passed_over(places, "and its folder can be written by every user.");
+  assert_int_equal(chmod(places->folder, 0755), 0);
+  if (!chown(places->working, NOBODY, NOBODY)) {
+    assert_passed_over(places, "and it belongs to another user.");
+    assert_int_equal(chown(places->working, 0, NOBODY) + chown(places->folder, NOBODY, NOBODY), 0);
+    assert_passed_over(places, "and its folder belongs to another user.");
+    assert_int_equal(chown(places->folder, 0, 0) + chmod(places->working, 0664), 0);
+    assert_passed_over(places, "and it can be written by its group.");
+  }
+  assert_int_equal(chmod(places->working, 0644), 0);
+  assert_ok(hipmm_init());
+  assert_top("statistics");
+}
+
+/* A link of the user's own is good where it leads to what is the user's, by folders that are. */
+static void passes_over_a_link_that_others_can_lead_elsewhere(void **state)
+{
+  const struct places *places = *state;
+  char buffer[100], *folder = path_in(places->folder, "open"), *target = path_in(folder, "hipmm.json");
+  if (trust_find_config(buffer, sizeof buffer)) return;
+  assert_int_equal(mkdir(folder, 0755) + symlink("open/hipmm.json", places->working), 0);
+  put(target, "{\"runtime\": \"software\", \"stack\": [\"statistics\", \"device\"]}");
+  assert_int_equal(chmod(folder, 01777), 0);
+  assert_passed_over(places, "it is a link that other users can lead elsewhere.");
+  assert_int_equal(chmod(folder, 0755), 0);
+  assert_ok(hipmm_init());
+  assert_top("statistics");
+  free(target);
+  free(folder);
 }
 
 static void refuses_a_missing_file_that_is_named(void **state)
@@ -434,11 +502,13 @@ static void refuses_calls_from_a_visitor(void **state)
 int main(void)
 {
   use_test_plugins();
-  log_to_file("error");
-  struct CMUnitTest tests[32] = {
+  log_to_file("warning");
+  struct CMUnitTest tests[34] = {
       place_test(prefers_the_file_that_the_environment_names),
       place_test(takes_the_working_folders_file),
       place_test(does_without_a_file),
+      place_test(passes_over_a_file_that_another_user_can_change),
+      place_test(passes_over_a_link_that_others_can_lead_elsewhere),
       place_test(refuses_a_missing_file_that_is_named),
       place_test(refuses_a_file_with_an_error),
       place_test(names_folders_relative_to_the_graph),
