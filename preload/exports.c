@@ -203,15 +203,15 @@ static int exports_find_in_old_driver(enum hook hook, const char *name, void **f
  * A program that opens libcuda.so.1, or a runtime, finds its functions so. hipmm's own runtime `nvidia` must have the
  * driver's own ones, and calls hipmm_run_symbol(). */
 
-/* dlsym() for a name that a hook may have. Looks up the name last: dlerror() tells of the last call. Where only hipmm has the
- * function, the program gets NULL as it would without hipmm. */
+/* dlsym() for a name that a hook may have. Where only hipmm has the function, the program gets NULL, and the message of
+ * dlerror(), as it would without hipmm. */
 static void *exports_look_up(void *library, const char *name)
 {
   enum hook hook = hook_find(name);
   void *own = NULL;
   if (hook < HOOK_COUNT && hooks[hook]) memcpy(&own, &hooks[hook], sizeof own);
   bool is_there = own && next_find(hook);
-  void *given = next_dlsym()(library, name);
+  void *given = next_in_order(name, next_dlsym()(library, name));
   if (own && given == own && !is_there) {
     given = next_dlsym()(RTLD_NEXT, name); /* for its message */
     if (given == own) given = NULL; /* and so that the call is no jump, after which the loader saw another caller */

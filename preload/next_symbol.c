@@ -152,6 +152,17 @@ static void *next_symbol_find_out_of_order(enum hook hook, const void *caller, b
   return address ? address : next_symbol_find_anywhere(name);
 }
 
+void *next_in_order(const char *name, void *given)
+{
+  Dl_info info;
+  const char *stem = next_symbol_stem(FAMILY_HIP), *file = given ? next_symbol_file(given, &info) : NULL;
+  if (strncmp(name, "hip", 3) || !file || !next_symbol_has_stem(file, stem)) return given;
+  void *first = next_dlsym()(RTLD_NEXT, name);
+  if (!first) (void)dlerror(); /* the program's call has not failed */
+  file = first ? next_symbol_file(first, &info) : NULL;
+  return file && !next_symbol_has_stem(file, stem) ? first : given;
+}
+
 /* What the thread found for a place in the code. Holds until an object is closed, whose addresses another one may get. */
 struct memo {
   const void *caller;

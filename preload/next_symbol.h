@@ -24,6 +24,10 @@ next_function next_own(enum hook hook, const void *caller);
  * passes it on. */
 next_function next_apart(enum hook hook, const void *caller);
 
+/* What dlsym() gives for HIP's function `name` where the library has `given` (NULL for none). A program that opens AMD's library gets
+ * the runtime that is in front of that library for programs which are linked to it: the software device. */
+void *next_in_order(const char *name, void *given);
+
 /* The loader's own dlsym(): the preload object hooks that function too. */
 typedef void *next_lookup(void *library, const char *name);
 next_lookup *next_dlsym(void);
