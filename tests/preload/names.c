@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* names.c: a library that gives itself CUDA's functions, made of HIP's, as CuPy for ROCm does; for opener.c. One function is
  * found by dlsym(), and one is nowhere. */
-#define _GNU_SOURCE
 #include "cudart.h"
 
 #include <dlfcn.h>
