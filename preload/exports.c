@@ -21,6 +21,7 @@
 static int exports_find(enum hook hook, const char *name, void **function, int version, uint64_t flags, int *status);
 static int exports_find_in_driver(enum hook hook, const char *name, void **function, int version, uint64_t flags,
                                   int *status);
+static int exports_find_in_old_driver(enum hook hook, const char *name, void **function, int version, uint64_t flags);
 
 /* ---- The hooks ---- */
 
@@ -36,17 +37,26 @@ static next_function exports_next(enum hook hook)
 #define EXPORT_DECLARE_PASSED(api, name, parameters, arguments)     int api##name parameters;
 #define EXPORT_NOTHING(api, name)
 
+/* A call that is not for the hook, but for a function that is no runtime's. */
+#define EXPORT_BEGIN(api, name, parameters, arguments)                       \
+  const enum hook hook = HOOK_##api##name;                                   \
+  const next_function apart = next_apart(hook, __builtin_return_address(0)); \
+  if (__builtin_expect(apart != NULL, 0)) return ((int(*) parameters)apart)arguments;
+
+#define EXPORT_WITH_HOOK(...) (hook, ##__VA_ARGS__)
+
 #define EXPORT_DEFINE(api, name, operation, parameters, arguments) \
   int api##name parameters                                         \
   {                                                                \
-    const enum hook hook = HOOK_##api##name;                       \
-    return operation arguments;                                    \
+    EXPORT_BEGIN(api, name, parameters, arguments)                 \
+    return operation EXPORT_WITH_HOOK arguments;                   \
   }
 
-#define EXPORT_DEFINE_PASSED(api, name, parameters, arguments)           \
-  int api##name parameters                                               \
-  {                                                                      \
-    return ((int(*) parameters)exports_next(HOOK_##api##name))arguments; \
+#define EXPORT_DEFINE_PASSED(api, name, parameters, arguments) \
+  int api##name parameters                                     \
+  {                                                            \
+    EXPORT_BEGIN(api, name, parameters, arguments)             \
+    return ((int(*) parameters)exports_next(hook))arguments;   \
   }
 
 #define EXPORT_DECLARE_WORK(api, name, parameters, arguments, before, after) int api##name parameters;
@@ -54,7 +64,7 @@ static next_function exports_next(enum hook hook)
 #define EXPORT_DEFINE_WORK(api, name, parameters, arguments, before, after) \
   int api##name parameters                                                  \
   {                                                                         \
-    const enum hook hook = HOOK_##api##name;                                \
+    EXPORT_BEGIN(api, name, parameters, arguments)                          \
     int(*next) parameters = (int(*) parameters)exports_next(hook);          \
     const bool is_told = checks_are_on();                                   \
     if (is_told) before;                                                    \
@@ -183,20 +193,25 @@ static int exports_find_in_driver(enum hook hook, const char *name, void **funct
   return code;
 }
 
+static int exports_find_in_old_driver(enum hook hook, const char *name, void **function, int version, uint64_t flags)
+{
+  return exports_find_in_driver(hook, name, function, version, flags, NULL);
+}
+
 /* ---- dlsym() ----
  *
  * A program that opens libcuda.so.1, or a runtime, finds its functions so. hipmm's own runtime `nvidia` must have the
  * driver's own ones, and calls hipmm_run_symbol(). */
 
-/* dlsym() for a name that a hook may have. Looks up the name last: dlerror() tells of the last call. Where only hipmm has the
- * function, the program gets NULL as it would without hipmm. */
+/* dlsym() for a name that a hook may have. Where only hipmm has the function, the program gets NULL, and the message of
+ * dlerror(), as it would without hipmm. */
 static void *exports_look_up(void *library, const char *name)
 {
   enum hook hook = hook_find(name);
   void *own = NULL;
   if (hook < HOOK_COUNT && hooks[hook]) memcpy(&own, &hooks[hook], sizeof own);
   bool is_there = own && next_find(hook);
-  void *given = next_dlsym()(library, name);
+  void *given = next_in_order(name, next_dlsym()(library, name));
   if (own && given == own && !is_there) {
     given = next_dlsym()(RTLD_NEXT, name); /* for its message */
     if (given == own) given = NULL; /* and so that the call is no jump, after which the loader saw another caller */
@@ -204,13 +219,21 @@ static void *exports_look_up(void *library, const char *name)
   return is_there && exports_is_before(hook, given) ? exports_hook_or(hook, given) : given;
 }
 
+/* Whether the caller, for which the loader looks, has a function of that name of its own: the hook finds it too. */
+static bool exports_is_own(const char *name, const void *caller)
+{
+  enum hook hook = hook_find(name);
+  return hook < HOOK_COUNT && next_own(hook, caller);
+}
+
 /* The function to go on with. Not instrumented: a sanitizer calls dlsym() before it is ready. */
 __attribute__((used, no_sanitize("address", "thread", "undefined"))) next_lookup *exports_choose_lookup(
-    void *library, const char *name);
-next_lookup *exports_choose_lookup(void *library, const char *name)
+    void *library, const char *name, const void *caller);
+next_lookup *exports_choose_lookup(void *library, const char *name, const void *caller)
 {
   bool is_hooked = library != RTLD_NEXT && name &&
                    ((name[0] == 'c' && name[1] == 'u') || (name[0] == 'h' && name[1] == 'i' && name[2] == 'p'));
+  if (is_hooked && library == RTLD_DEFAULT && exports_is_own(name, caller)) is_hooked = false;
   return is_hooked ? exports_look_up : next_dlsym();
 }
 
@@ -229,6 +252,7 @@ __asm__(".text\n"
         "  .cfi_adjust_cfa_offset 8\n"
         "  sub $8, %rsp\n"
         "  .cfi_adjust_cfa_offset 8\n"
+        "  mov 24(%rsp), %rdx\n" /* the return address */
         "  call exports_choose_lookup\n"
         "  add $8, %rsp\n"
         "  .cfi_adjust_cfa_offset -8\n"
@@ -251,6 +275,7 @@ __asm__(".text\n"
         "  .cfi_offset 29, -32\n"
         "  .cfi_offset 30, -24\n"
         "  stp x0, x1, [sp, #16]\n"
+        "  mov x2, x30\n" /* the return address */
         "  bl exports_choose_lookup\n"
         "  mov x16, x0\n"
         "  ldp x0, x1, [sp, #16]\n"

@@ -59,8 +59,9 @@ int failure_set(enum family family, int code)
   return code;
 }
 
-int failure_last(enum hook hook, bool clear)
+int failure_last(enum hook hook)
 {
+  bool clear = hook == HOOK_hipGetLastError || hook == HOOK_cudaGetLastError;
   enum family family = hook_family(hook);
   bool is_outermost = reentry_enter();
   int code = is_outermost ? failure_call(hook) : next_void(hook), ours = is_outermost ? reentry_error(family) : 0;

@@ -27,6 +27,6 @@ int failure_set(enum family family, int code);
 const char *failure_first(void);
 
 /* hipGetLastError() and its like: the runtime's error if it has one, since that came later; else hipmm's. */
-int failure_last(enum hook hook, bool clear);
+int failure_last(enum hook hook);
 
 #endif

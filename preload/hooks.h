@@ -14,7 +14,7 @@
 /* The rows, from which exports.c makes the functions. HIP's and CUDA's own headers cannot be included together, so error
  * codes and enumerations are int here, and structures are void.
  *
- *   Y(api, name, operation, (parameters), (arguments))  calls the operation, and is in the report; `hook` is its number
+ *   Y(api, name, operation, (parameters), (arguments))  calls the operation with its own number and these, and is in the report
  *   X(api, name, operation, (parameters), (arguments))  the same, but is not in the report
  *   P(api, name, (parameters), (arguments))             is passed on after the software device was set up
  *   F(api, name)                                        is not hooked, only called
@@ -22,68 +22,68 @@
  * W is told further down. */
 /* clang-format off */
 #define HOOKS_OF_BOTH(Y, X, F, api) \
-  Y(api, Malloc, allocate_device, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
-  Y(api, Free, release_device, (void *ptr), (hook, ptr)) \
+  Y(api, Malloc, allocate_device, (void **ptr, size_t bytes), (ptr, bytes)) \
+  Y(api, Free, release_device, (void *ptr), (ptr)) \
   Y(api, MallocAsync, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
-    (hook, ptr, bytes, stream)) \
+    (ptr, bytes, stream)) \
   Y(api, MallocFromPoolAsync, allocate_device_from_pool, \
-    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (hook, ptr, bytes, pool, stream)) \
-  Y(api, FreeAsync, release_device_on, (void *ptr, hipmm_stream_t stream), (hook, ptr, stream)) \
-  Y(api, MallocManaged, allocate_managed, (void **ptr, size_t bytes, unsigned flags), (hook, ptr, bytes, flags)) \
-  Y(api, HostAlloc, allocate_pinned_with_flags, (void **ptr, size_t bytes, unsigned flags), (hook, ptr, bytes, flags)) \
-  Y(api, MallocHost, allocate_pinned, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
-  Y(api, FreeHost, release_pinned, (void *ptr), (hook, ptr)) \
-  Y(api, MemGetInfo, query_memory_info, (size_t *free_bytes, size_t *total_bytes), (hook, free_bytes, total_bytes)) \
-  Y(api, PointerGetAttributes, query_attributes, (void *attributes, const void *ptr), (hook, attributes, ptr)) \
-  Y(api, IpcGetMemHandle, share_get, (void *handle, void *ptr), (hook, handle, ptr)) \
+    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (ptr, bytes, pool, stream)) \
+  Y(api, FreeAsync, release_device_on, (void *ptr, hipmm_stream_t stream), (ptr, stream)) \
+  Y(api, MallocManaged, allocate_managed, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags)) \
+  Y(api, HostAlloc, allocate_pinned_with_flags, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags)) \
+  Y(api, MallocHost, allocate_pinned, (void **ptr, size_t bytes), (ptr, bytes)) \
+  Y(api, FreeHost, release_pinned, (void *ptr), (ptr)) \
+  Y(api, MemGetInfo, query_memory_info, (size_t *free_bytes, size_t *total_bytes), (free_bytes, total_bytes)) \
+  Y(api, PointerGetAttributes, query_attributes, (void *attributes, const void *ptr), (attributes, ptr)) \
+  Y(api, IpcGetMemHandle, share_get, (void *handle, void *ptr), (handle, ptr)) \
   Y(api, IpcOpenMemHandle, share_open, (void **ptr, struct ipc_handle handle, unsigned flags), \
-    (hook, ptr, handle, flags)) \
-  Y(api, IpcCloseMemHandle, share_close, (void *ptr), (hook, ptr)) \
-  Y(api, MemPoolExportPointer, share_export, (void *data, void *ptr), (hook, data, ptr)) \
-  Y(api, MemPoolCreate, pools_create, (hipmm_hip_mempool_t *pool, const void *props), (hook, pool, props)) \
-  Y(api, MemPoolDestroy, pools_destroy, (hipmm_hip_mempool_t pool), (hook, pool)) \
-  Y(api, StreamCreate, streams_create, (hipmm_stream_t *stream), (hook, stream)) \
+    (ptr, handle, flags)) \
+  Y(api, IpcCloseMemHandle, share_close, (void *ptr), (ptr)) \
+  Y(api, MemPoolExportPointer, share_export, (void *data, void *ptr), (data, ptr)) \
+  Y(api, MemPoolCreate, pools_create, (hipmm_hip_mempool_t *pool, const void *props), (pool, props)) \
+  Y(api, MemPoolDestroy, pools_destroy, (hipmm_hip_mempool_t pool), (pool)) \
+  Y(api, StreamCreate, streams_create, (hipmm_stream_t *stream), (stream)) \
   Y(api, StreamCreateWithFlags, streams_create_with_flags, (hipmm_stream_t *stream, unsigned flags), \
-    (hook, stream, flags)) \
+    (stream, flags)) \
   Y(api, StreamCreateWithPriority, streams_create_with_priority, \
-    (hipmm_stream_t *stream, unsigned flags, int priority), (hook, stream, flags, priority)) \
-  Y(api, StreamDestroy, streams_destroy, (hipmm_stream_t stream), (hook, stream)) \
-  Y(api, DeviceReset, release_reset_device, (void), (hook)) \
-  X(api, DeviceGetDefaultMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (hook, pool, device)) \
-  X(api, DeviceGetMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (hook, pool, device)) \
-  X(api, DeviceSetMemPool, pools_set_current, (int device, hipmm_hip_mempool_t pool), (hook, device, pool)) \
+    (hipmm_stream_t *stream, unsigned flags, int priority), (stream, flags, priority)) \
+  Y(api, StreamDestroy, streams_destroy, (hipmm_stream_t stream), (stream)) \
+  Y(api, DeviceReset, release_reset_device, (void), ()) \
+  X(api, DeviceGetDefaultMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (pool, device)) \
+  X(api, DeviceGetMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (pool, device)) \
+  X(api, DeviceSetMemPool, pools_set_current, (int device, hipmm_hip_mempool_t pool), (device, pool)) \
   X(api, MemPoolGetAttribute, pools_get_attribute, (hipmm_hip_mempool_t pool, int attribute, void *value), \
-    (hook, pool, attribute, value)) \
+    (pool, attribute, value)) \
   X(api, MemPoolSetAttribute, pools_set_attribute, (hipmm_hip_mempool_t pool, int attribute, void *value), \
-    (hook, pool, attribute, value)) \
+    (pool, attribute, value)) \
   X(api, MemPoolSetAccess, access_set, (hipmm_hip_mempool_t pool, const void *access, size_t count), \
-    (hook, pool, access, count)) \
-  X(api, MemPoolTrimTo, pools_trim, (hipmm_hip_mempool_t pool, size_t keep_bytes), (hook, pool, keep_bytes)) \
-  X(api, GetLastError, failure_last, (void), (hook, true)) \
-  X(api, PeekAtLastError, failure_last, (void), (hook, false)) \
-  X(api, SetDevice, streams_set_device, (int device), (hook, device)) \
-  X(api, DeviceEnablePeerAccess, access_enable_peer, (int peer, unsigned flags), (hook, peer, flags)) \
-  X(api, DeviceDisablePeerAccess, access_disable_peer, (int peer), (hook, peer)) \
+    (pool, access, count)) \
+  X(api, MemPoolTrimTo, pools_trim, (hipmm_hip_mempool_t pool, size_t keep_bytes), (pool, keep_bytes)) \
+  X(api, GetLastError, failure_last, (void), ()) \
+  X(api, PeekAtLastError, failure_last, (void), ()) \
+  X(api, SetDevice, streams_set_device, (int device), (device)) \
+  X(api, DeviceEnablePeerAccess, access_enable_peer, (int peer, unsigned flags), (peer, flags)) \
+  X(api, DeviceDisablePeerAccess, access_disable_peer, (int peer), (peer)) \
   F(api, StreamIsCapturing)
 
 /* Since ROCm 6.3 the C++ form of hipHostMalloc() calls hipExtHostAlloc(). */
 #define HOOKS_OF_HIP(Y, X, P) \
   Y(hip, ExtMallocWithFlags, allocate_device_with_flags, (void **ptr, size_t bytes, unsigned flags), \
-    (hook, ptr, bytes, flags)) \
+    (ptr, bytes, flags)) \
   Y(hip, HostMalloc, allocate_pinned_with_flags, (void **ptr, size_t bytes, unsigned flags), \
-    (hook, ptr, bytes, flags)) \
+    (ptr, bytes, flags)) \
   Y(hip, ExtHostAlloc, allocate_pinned_with_flags, (void **ptr, size_t bytes, unsigned flags), \
-    (hook, ptr, bytes, flags)) \
-  Y(hip, MemAllocHost, allocate_pinned, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
-  Y(hip, HostFree, release_pinned, (void *ptr), (hook, ptr)) \
-  Y(hip, MemGetAddressRange, query_address_range, (void **base, size_t *bytes, void *ptr), (hook, base, bytes, ptr)) \
-  Y(hip, MemPtrGetInfo, query_size, (void *ptr, size_t *bytes), (hook, ptr, bytes)) \
-  Y(hip, HostGetFlags, query_host_flags, (unsigned *flags, void *ptr), (hook, flags, ptr)) \
-  Y(hip, PointerGetAttribute, query_attribute, (void *data, int attribute, void *ptr), (hook, data, attribute, ptr)) \
+    (ptr, bytes, flags)) \
+  Y(hip, MemAllocHost, allocate_pinned, (void **ptr, size_t bytes), (ptr, bytes)) \
+  Y(hip, HostFree, release_pinned, (void *ptr), (ptr)) \
+  Y(hip, MemGetAddressRange, query_address_range, (void **base, size_t *bytes, void *ptr), (base, bytes, ptr)) \
+  Y(hip, MemPtrGetInfo, query_size, (void *ptr, size_t *bytes), (ptr, bytes)) \
+  Y(hip, HostGetFlags, query_host_flags, (unsigned *flags, void *ptr), (flags, ptr)) \
+  Y(hip, PointerGetAttribute, query_attribute, (void *data, int attribute, void *ptr), (data, attribute, ptr)) \
   Y(hip, DrvPointerGetAttributes, query_attribute_list, (unsigned count, int *attributes, void **data, void *ptr), \
-    (hook, count, attributes, data, ptr)) \
+    (count, attributes, data, ptr)) \
   X(hip, GetProcAddress, exports_find, (const char *name, void **function, int version, uint64_t flags, int *status), \
-    (hook, name, function, version, flags, status)) \
+    (name, function, version, flags, status)) \
   P(hip, Init, (unsigned flags), (flags)) \
   P(hip, GetDevice, (int *device), (device)) \
   P(hip, GetDeviceCount, (int *count), (count)) \
@@ -98,86 +98,86 @@
 /* Since CUDA 13, a device's pools by its location. */
 #define HOOKS_OF_LOCATIONS(X, nvidia) \
   X(nvidia, MemGetDefaultMemPool, pools_of_location, (hipmm_hip_mempool_t *pool, const void *location, int type), \
-    (hook, pool, location, type)) \
+    (pool, location, type)) \
   X(nvidia, MemGetMemPool, pools_of_location, (hipmm_hip_mempool_t *pool, const void *location, int type), \
-    (hook, pool, location, type)) \
+    (pool, location, type)) \
   X(nvidia, MemSetMemPool, pools_set_for_location, (const void *location, int type, hipmm_hip_mempool_t pool), \
-    (hook, location, type, pool))
+    (location, type, pool))
 
 /* A program that was compiled for per-thread default streams calls the functions whose names end in _ptsz. */
 #define HOOKS_OF_CUDA(Y, X, F) \
   HOOKS_OF_LOCATIONS(X, cuda) \
   Y(cuda, MallocAsync_ptsz, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
-    (hook, ptr, bytes, stream)) \
+    (ptr, bytes, stream)) \
   Y(cuda, MallocFromPoolAsync_ptsz, allocate_device_from_pool, \
-    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (hook, ptr, bytes, pool, stream)) \
-  Y(cuda, FreeAsync_ptsz, release_device_on, (void *ptr, hipmm_stream_t stream), (hook, ptr, stream)) \
+    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (ptr, bytes, pool, stream)) \
+  Y(cuda, FreeAsync_ptsz, release_device_on, (void *ptr, hipmm_stream_t stream), (ptr, stream)) \
   F(cuda, GetDevice)
 
 /* NVIDIA's driver, which a runtime that is linked statically calls, and so do JAX and others. CUdeviceptr is a pointer
  * here, and a CUdevice is its number. Where the name has no "_v2" and another row has, it is the older release's. */
 #define HOOKS_OF_DRIVER(Y, X, F) \
-  Y(cu, MemAlloc_v2, allocate_device, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
+  Y(cu, MemAlloc_v2, allocate_device, (void **ptr, size_t bytes), (ptr, bytes)) \
   Y(cu, MemAllocPitch_v2, allocate_pitch, \
     (void **ptr, size_t *pitch, size_t width, size_t height, unsigned element_bytes), \
-    (hook, ptr, pitch, width, height, element_bytes)) \
-  Y(cu, MemFree_v2, release_device, (void *ptr), (hook, ptr)) \
+    (ptr, pitch, width, height, element_bytes)) \
+  Y(cu, MemFree_v2, release_device, (void *ptr), (ptr)) \
   Y(cu, MemAllocAsync, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
-    (hook, ptr, bytes, stream)) \
+    (ptr, bytes, stream)) \
   Y(cu, MemAllocAsync_ptsz, allocate_device_on, (void **ptr, size_t bytes, hipmm_stream_t stream), \
-    (hook, ptr, bytes, stream)) \
+    (ptr, bytes, stream)) \
   Y(cu, MemAllocFromPoolAsync, allocate_device_from_pool, \
-    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (hook, ptr, bytes, pool, stream)) \
+    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (ptr, bytes, pool, stream)) \
   Y(cu, MemAllocFromPoolAsync_ptsz, allocate_device_from_pool, \
-    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (hook, ptr, bytes, pool, stream)) \
-  Y(cu, MemFreeAsync, release_device_on, (void *ptr, hipmm_stream_t stream), (hook, ptr, stream)) \
-  Y(cu, MemFreeAsync_ptsz, release_device_on, (void *ptr, hipmm_stream_t stream), (hook, ptr, stream)) \
-  Y(cu, MemAllocManaged, allocate_managed, (void **ptr, size_t bytes, unsigned flags), (hook, ptr, bytes, flags)) \
+    (void **ptr, size_t bytes, hipmm_hip_mempool_t pool, hipmm_stream_t stream), (ptr, bytes, pool, stream)) \
+  Y(cu, MemFreeAsync, release_device_on, (void *ptr, hipmm_stream_t stream), (ptr, stream)) \
+  Y(cu, MemFreeAsync_ptsz, release_device_on, (void *ptr, hipmm_stream_t stream), (ptr, stream)) \
+  Y(cu, MemAllocManaged, allocate_managed, (void **ptr, size_t bytes, unsigned flags), (ptr, bytes, flags)) \
   Y(cu, MemHostAlloc, allocate_pinned_with_flags, (void **ptr, size_t bytes, unsigned flags), \
-    (hook, ptr, bytes, flags)) \
-  Y(cu, MemAllocHost_v2, allocate_pinned, (void **ptr, size_t bytes), (hook, ptr, bytes)) \
-  Y(cu, MemFreeHost, release_pinned, (void *ptr), (hook, ptr)) \
-  Y(cu, MemGetInfo_v2, query_memory_info, (size_t *free_bytes, size_t *total_bytes), (hook, free_bytes, total_bytes)) \
-  Y(cu, MemGetAddressRange_v2, query_address_range, (void **base, size_t *bytes, void *ptr), (hook, base, bytes, ptr)) \
-  Y(cu, MemHostGetFlags, query_host_flags, (unsigned *flags, void *ptr), (hook, flags, ptr)) \
-  Y(cu, PointerGetAttribute, query_attribute, (void *data, int attribute, void *ptr), (hook, data, attribute, ptr)) \
+    (ptr, bytes, flags)) \
+  Y(cu, MemAllocHost_v2, allocate_pinned, (void **ptr, size_t bytes), (ptr, bytes)) \
+  Y(cu, MemFreeHost, release_pinned, (void *ptr), (ptr)) \
+  Y(cu, MemGetInfo_v2, query_memory_info, (size_t *free_bytes, size_t *total_bytes), (free_bytes, total_bytes)) \
+  Y(cu, MemGetAddressRange_v2, query_address_range, (void **base, size_t *bytes, void *ptr), (base, bytes, ptr)) \
+  Y(cu, MemHostGetFlags, query_host_flags, (unsigned *flags, void *ptr), (flags, ptr)) \
+  Y(cu, PointerGetAttribute, query_attribute, (void *data, int attribute, void *ptr), (data, attribute, ptr)) \
   Y(cu, PointerGetAttributes, query_attribute_list, (unsigned count, int *attributes, void **data, void *ptr), \
-    (hook, count, attributes, data, ptr)) \
-  Y(cu, IpcGetMemHandle, share_get, (void *handle, void *ptr), (hook, handle, ptr)) \
+    (count, attributes, data, ptr)) \
+  Y(cu, IpcGetMemHandle, share_get, (void *handle, void *ptr), (handle, ptr)) \
   Y(cu, IpcOpenMemHandle_v2, share_open, (void **ptr, struct ipc_handle handle, unsigned flags), \
-    (hook, ptr, handle, flags)) \
+    (ptr, handle, flags)) \
   Y(cu, IpcOpenMemHandle, share_open, (void **ptr, struct ipc_handle handle, unsigned flags), \
-    (hook, ptr, handle, flags)) \
-  Y(cu, IpcCloseMemHandle, share_close, (void *ptr), (hook, ptr)) \
-  Y(cu, MemPoolExportPointer, share_export, (void *data, void *ptr), (hook, data, ptr)) \
-  Y(cu, MemPoolCreate, pools_create, (hipmm_hip_mempool_t *pool, const void *props), (hook, pool, props)) \
-  Y(cu, MemPoolDestroy, pools_destroy, (hipmm_hip_mempool_t pool), (hook, pool)) \
-  Y(cu, StreamCreate, streams_create_with_flags, (hipmm_stream_t *stream, unsigned flags), (hook, stream, flags)) \
+    (ptr, handle, flags)) \
+  Y(cu, IpcCloseMemHandle, share_close, (void *ptr), (ptr)) \
+  Y(cu, MemPoolExportPointer, share_export, (void *data, void *ptr), (data, ptr)) \
+  Y(cu, MemPoolCreate, pools_create, (hipmm_hip_mempool_t *pool, const void *props), (pool, props)) \
+  Y(cu, MemPoolDestroy, pools_destroy, (hipmm_hip_mempool_t pool), (pool)) \
+  Y(cu, StreamCreate, streams_create_with_flags, (hipmm_stream_t *stream, unsigned flags), (stream, flags)) \
   Y(cu, StreamCreateWithPriority, streams_create_with_priority, \
-    (hipmm_stream_t *stream, unsigned flags, int priority), (hook, stream, flags, priority)) \
-  Y(cu, StreamDestroy_v2, streams_destroy, (hipmm_stream_t stream), (hook, stream)) \
-  Y(cu, StreamDestroy, streams_destroy, (hipmm_stream_t stream), (hook, stream)) \
-  Y(cu, DevicePrimaryCtxReset_v2, release_reset_primary, (int device), (hook, device)) \
-  Y(cu, DevicePrimaryCtxReset, release_reset_primary, (int device), (hook, device)) \
-  X(cu, DevicePrimaryCtxRetain, streams_retain_context, (void **context, int device), (hook, context, device)) \
-  X(cu, DeviceGetDefaultMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (hook, pool, device)) \
-  X(cu, DeviceGetMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (hook, pool, device)) \
-  X(cu, DeviceSetMemPool, pools_set_current, (int device, hipmm_hip_mempool_t pool), (hook, device, pool)) \
+    (hipmm_stream_t *stream, unsigned flags, int priority), (stream, flags, priority)) \
+  Y(cu, StreamDestroy_v2, streams_destroy, (hipmm_stream_t stream), (stream)) \
+  Y(cu, StreamDestroy, streams_destroy, (hipmm_stream_t stream), (stream)) \
+  Y(cu, DevicePrimaryCtxReset_v2, release_reset_primary, (int device), (device)) \
+  Y(cu, DevicePrimaryCtxReset, release_reset_primary, (int device), (device)) \
+  X(cu, DevicePrimaryCtxRetain, streams_retain_context, (void **context, int device), (context, device)) \
+  X(cu, DeviceGetDefaultMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (pool, device)) \
+  X(cu, DeviceGetMemPool, pools_of_device, (hipmm_hip_mempool_t *pool, int device), (pool, device)) \
+  X(cu, DeviceSetMemPool, pools_set_current, (int device, hipmm_hip_mempool_t pool), (device, pool)) \
   X(cu, MemPoolGetAttribute, pools_get_attribute, (hipmm_hip_mempool_t pool, int attribute, void *value), \
-    (hook, pool, attribute, value)) \
+    (pool, attribute, value)) \
   X(cu, MemPoolSetAttribute, pools_set_attribute, (hipmm_hip_mempool_t pool, int attribute, void *value), \
-    (hook, pool, attribute, value)) \
+    (pool, attribute, value)) \
   X(cu, MemPoolSetAccess, access_set, (hipmm_hip_mempool_t pool, const void *access, size_t count), \
-    (hook, pool, access, count)) \
-  X(cu, MemPoolTrimTo, pools_trim, (hipmm_hip_mempool_t pool, size_t keep_bytes), (hook, pool, keep_bytes)) \
+    (pool, access, count)) \
+  X(cu, MemPoolTrimTo, pools_trim, (hipmm_hip_mempool_t pool, size_t keep_bytes), (pool, keep_bytes)) \
   HOOKS_OF_LOCATIONS(X, cu) \
-  X(cu, CtxEnablePeerAccess, access_enable_context, (void *peer, unsigned flags), (hook, peer, flags)) \
-  X(cu, CtxDisablePeerAccess, access_disable_context, (void *peer), (hook, peer)) \
+  X(cu, CtxEnablePeerAccess, access_enable_context, (void *peer, unsigned flags), (peer, flags)) \
+  X(cu, CtxDisablePeerAccess, access_disable_context, (void *peer), (peer)) \
   X(cu, GetProcAddress_v2, exports_find_in_driver, \
     (const char *name, void **function, int version, uint64_t flags, int *status), \
-    (hook, name, function, version, flags, status)) \
-  X(cu, GetProcAddress, exports_find_in_driver, (const char *name, void **function, int version, uint64_t flags), \
-    (hook, name, function, version, flags, NULL)) \
+    (name, function, version, flags, status)) \
+  X(cu, GetProcAddress, exports_find_in_old_driver, (const char *name, void **function, int version, uint64_t flags), \
+    (name, function, version, flags)) \
   F(cu, CtxGetCurrent) \
   F(cu, CtxSetCurrent) \
   F(cu, DevicePrimaryCtxGetState) \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* next_symbol.c: finds the functions of runtimes and of NVIDIA's driver: in the library that comes after this one in the
- * search order of the process, or in one that the program opened later and that is not in that order (RTLD_LOCAL). Never
- * loads a library. */
+ * search order of the process, or in one that the program opened later and that is not in that order (RTLD_LOCAL). And it
+ * finds functions of these names that are no runtime's: an object's own ones, such as those of CuPy for ROCm, which call
+ * HIP. Never loads a library. */
 #include "next_symbol.h"
 
 #include <dlfcn.h>
@@ -28,34 +29,52 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) next_lookup *next
   return lookup;
 }
 
+/* A search for a library by the family's name, or, where `stem` is NULL, for the object after the first `skip` ones. */
 struct loaded {
   const char *stem;
-  char file[4096];
+  unsigned skip;
+  char file[4096]; /* that the object was loaded from */
 };
 
-/* A library of the right name, by the file that it was loaded from. */
+/* "-" and a checksum: in wheels. */
+static bool next_symbol_has_stem(const char *file, const char *stem)
+{
+  const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+  size_t length = strlen(stem);
+  return !strncmp(name, stem, length) && (name[length] == '.' || name[length] == '-');
+}
+
+/* The program itself has an empty name. */
 static int next_symbol_look_at(struct dl_phdr_info *info, size_t bytes, void *closure)
 {
   struct loaded *loaded = closure;
-  const char *slash = strrchr(info->dlpi_name, '/'), *name = slash ? slash + 1 : info->dlpi_name;
-  size_t length = strlen(loaded->stem);
   (void)bytes;
-  if (strncmp(name, loaded->stem, length) || !strchr(".-", name[length])) return 0; /* "-" and a checksum: in wheels */
-  if (!name[length] || strlen(info->dlpi_name) >= sizeof loaded->file) return 0;
+  if (!info->dlpi_name[0] || strlen(info->dlpi_name) >= sizeof loaded->file) return 0;
+  if (loaded->stem ? !next_symbol_has_stem(info->dlpi_name, loaded->stem) : loaded->skip-- != 0) return 0;
   strcpy(loaded->file, info->dlpi_name);
   return 1;
 }
 
-static void *next_symbol_find_in_loaded_library(enum family family, const char *name)
+static const char *next_symbol_stem(enum family family)
 {
   static const char *const stems[] = {
       [FAMILY_HIP] = "libamdhip64", [FAMILY_CUDA] = "libcudart", [FAMILY_DRIVER] = "libcuda"};
-  struct loaded loaded = {.stem = stems[family]};
-  if (!dl_iterate_phdr(next_symbol_look_at, &loaded)) return NULL;
-  void *library = dlopen(loaded.file, RTLD_LAZY | RTLD_NOLOAD);
+  return stems[family];
+}
+
+/* What the loaded object and the libraries that it needs have. */
+static void *next_symbol_find_in(const char *file, const char *name)
+{
+  void *library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
   void *address = library ? next_dlsym()(library, name) : NULL;
   if (library) dlclose(library); /* the program's own handle keeps it */
   return address;
+}
+
+static void *next_symbol_find_in_loaded_library(enum family family, const char *name)
+{
+  struct loaded loaded = {.stem = next_symbol_stem(family)};
+  return dl_iterate_phdr(next_symbol_look_at, &loaded) ? next_symbol_find_in(loaded.file, name) : NULL;
 }
 
 next_function next_find(enum hook hook)
@@ -83,6 +102,120 @@ next_function next_function_of(enum hook hook)
                      "%s: no library of this process has this function besides hipmm, so the call is refused",
                      hook_name(hook));
   return (next_function)next_symbol_refuse_missing;
+}
+
+/* ---- Functions that are no runtime's ---- */
+
+/* The file of the object that `address` is in; NULL for hipmm's own. */
+static const char *next_symbol_file(const void *address, Dl_info *info)
+{
+  Dl_info own;
+  bool is_known = dladdr(address, info) && info->dli_fname && dladdr(&found, &own);
+  return is_known && info->dli_fbase != own.dli_fbase ? info->dli_fname : NULL;
+}
+
+/* Whether the function is made of HIP's: a library that gives CUDA's names to programs on AMD's GPUs. */
+static bool next_symbol_is_over_hip(enum hook hook, const void *address)
+{
+  Dl_info info;
+  const char *file = hook_family(hook) == FAMILY_HIP ? NULL : next_symbol_file(address, &info);
+  return file && next_symbol_find_in(file, hook_name(HOOK_hipMalloc));
+}
+
+/* Where a call jumps to its function, the return address is in another object: then any that has the function. */
+static void *next_symbol_find_anywhere(const char *name)
+{
+  struct loaded loaded;
+  Dl_info info;
+  void *address = NULL;
+  for (unsigned i = 0; !address; i++) {
+    loaded = (struct loaded){.skip = i};
+    if (!dl_iterate_phdr(next_symbol_look_at, &loaded)) return NULL;
+    address = next_symbol_find_in(loaded.file, name);
+    if (address && !next_symbol_file(address, &info)) address = NULL;
+  }
+  return address;
+}
+
+/* A function that is not in the search order of the process; *is_runtime_out: the runtime's. The caller's object sees its own
+ * one and those of the libraries that it needs. */
+static void *next_symbol_find_out_of_order(enum hook hook, const void *caller, bool *is_runtime_out)
+{
+  Dl_info info;
+  const char *name = hook_name(hook), *file = next_symbol_file(caller, &info);
+  void *address = file ? next_symbol_find_in(file, name) : NULL;
+  file = address ? next_symbol_file(address, &info) : NULL;
+  *is_runtime_out = file && next_symbol_has_stem(file, next_symbol_stem(hook_family(hook)));
+  if (file) return address;
+  address = next_symbol_find_in_loaded_library(hook_family(hook), name);
+  *is_runtime_out = address != NULL;
+  return address ? address : next_symbol_find_anywhere(name);
+}
+
+void *next_in_order(const char *name, void *given)
+{
+  Dl_info info;
+  const char *stem = next_symbol_stem(FAMILY_HIP), *file = given ? next_symbol_file(given, &info) : NULL;
+  if (strncmp(name, "hip", 3) || !file || !next_symbol_has_stem(file, stem)) return given;
+  void *first = next_dlsym()(RTLD_NEXT, name);
+  if (!first) (void)dlerror(); /* the program's call has not failed */
+  file = first ? next_symbol_file(first, &info) : NULL;
+  return file && !next_symbol_has_stem(file, stem) ? first : given;
+}
+
+/* What the thread found for a place in the code. Holds until an object is closed, whose addresses another one may get. */
+struct memo {
+  const void *caller;
+  enum hook hook;
+  unsigned long long closed;
+  bool is_apart;
+  next_function function;
+};
+
+static int next_symbol_count_closed(struct dl_phdr_info *info, size_t bytes, void *closure)
+{
+  (void)bytes;
+  *(unsigned long long *)closure = info->dlpi_subs;
+  return 1;
+}
+
+static next_function next_symbol_search_own(enum hook hook, const void *caller)
+{
+  enum { MEMOS = 16 };
+  static _Thread_local struct memo memos[MEMOS];
+  struct memo *memo = &memos[((uintptr_t)caller >> 2) % MEMOS];
+  unsigned long long closed = 0;
+  dl_iterate_phdr(next_symbol_count_closed, &closed);
+  if (memo->function && memo->caller == caller && memo->hook == hook && memo->closed == closed)
+    return memo->is_apart ? memo->function : NULL;
+  bool is_runtime = false;
+  void *address = next_symbol_find_out_of_order(hook, caller, &is_runtime);
+  if (!address) return NULL;
+  *memo = (struct memo){caller, hook, closed, !is_runtime || next_symbol_is_over_hip(hook, address), NULL};
+  memcpy(&memo->function, &address, sizeof address);
+  return memo->is_apart ? memo->function : NULL;
+}
+
+next_function next_own(enum hook hook, const void *caller)
+{
+  enum { UNKNOWN, OF_RUNTIME, OVER_HIP };
+  static atomic_uchar places[HOOK_COUNT]; /* of functions in the search order */
+  int place = atomic_load_explicit(&places[hook], memory_order_relaxed);
+  if (place == UNKNOWN) {
+    const void *address = next_dlsym()(RTLD_NEXT, hook_name(hook));
+    if (!address) return next_symbol_search_own(hook, caller);
+    place = next_symbol_is_over_hip(hook, address) ? OVER_HIP : OF_RUNTIME;
+    atomic_store_explicit(&places[hook], (unsigned char)place, memory_order_relaxed);
+  }
+  return place == OVER_HIP ? next_find(hook) : NULL;
+}
+
+next_function next_apart(enum hook hook, const void *caller)
+{
+  next_function own = next_own(hook, caller);
+  if (own || next_find(hook)) return own;
+  if (!reentry_depth()) hook_count(hook, OUTCOME_FAILED);
+  return next_function_of(hook); /* for its message */
 }
 
 /* ---- Calling ---- */

@@ -15,6 +15,19 @@ next_function next_find(enum hook hook);
 /* The same; instead of NULL, after a message, a function that takes any arguments and returns "not supported". */
 next_function next_function_of(enum hook hook);
 
+/* The function of the hook's name that the code at the address `caller` has of its own: of its object, or of another that is no
+ * runtime, but may be made of HIP's functions, which hipmm serves in turn. NULL: it has none, or the runtime's. */
+next_function next_own(enum hook hook, const void *caller);
+
+/* What a call of the hook from `caller` must go to, without any part of hipmm's: next_own(); or, where the process has no such
+ * function at all, one that refuses the call, which is counted as failed, after a message. NULL: the hook serves the call, or
+ * passes it on. */
+next_function next_apart(enum hook hook, const void *caller);
+
+/* What dlsym() gives for HIP's function `name` where the library has `given` (NULL for none). A program that opens AMD's library gets
+ * the runtime that is in front of that library for programs which are linked to it: the software device. */
+void *next_in_order(const char *name, void *given);
+
 /* The loader's own dlsym(): the preload object hooks that function too. */
 typedef void *next_lookup(void *library, const char *name);
 next_lookup *next_dlsym(void);

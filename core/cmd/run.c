@@ -109,10 +109,22 @@ static int run_without(const char *why, const struct run_settings *settings, con
   return settings->is_strict ? CMD_USAGE : run_start(file, words);
 }
 
+/* A pipe gives its text once, and standard input is the program's. */
+static bool run_can_read_again(const char *config)
+{
+  struct stat status;
+  bool is_input = config && !strcmp(config, "-"), is_there = config && !stat(config, &status);
+  if (!is_input && (!is_there || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))) return true;
+  say("run: --config %s: every process of the program reads the graph, so it must be a file, and not %s", config,
+      is_input ? "standard input" : "a pipe or a device");
+  return false;
+}
+
 static int run_program(const struct source *source, struct run_settings *settings, char **words)
 {
   char file[PATH_MAX], why[PATH_MAX + 256];
   struct run_answer answer;
+  if (!run_can_read_again(source->file)) return CMD_USAGE;
   if (!run_find_program(words[0], file, sizeof file)) {
     int code = errno; /* which say() may change */
     say("run: %s: %s", words[0], strerror(code));

@@ -18,6 +18,20 @@ static bool run_environment_set(const char *name, const char *value)
   return false;
 }
 
+/* Puts a word before those of the variable, which colons separate. */
+static bool run_environment_put_before(const char *name, const char *word)
+{
+  char *all;
+  const char *others = getenv(name);
+  if (asprintf(&all, "%s%s%s", word, others && *others ? ":" : "", others ? others : "") < 0) {
+    say("run: out of memory");
+    return false;
+  }
+  bool is_set = run_environment_set(name, all);
+  free(all);
+  return is_set;
+}
+
 /* ---- The preload object ---- */
 
 /* The object is in the folder of the plugins. `file` has PATH_MAX bytes. */
@@ -42,16 +56,16 @@ static bool run_environment_can_name(const char *file)
 
 static bool run_environment_preload(const char *object, const char *library)
 {
-  char *all = NULL;
-  const char *others = getenv("LD_PRELOAD");
   if (!run_environment_can_name(object) || !run_environment_can_name(library)) return false;
-  if (asprintf(&all, "%s%s%s%s%s", object, *library ? ":" : "", library, others && *others ? ":" : "",
-               others ? others : "") < 0)
-    all = NULL;
-  bool is_set = all && run_environment_set("LD_PRELOAD", all);
-  if (!all) say("run: out of memory");
-  free(all);
-  return is_set;
+  return (!*library || run_environment_put_before("LD_PRELOAD", library)) &&
+         run_environment_put_before("LD_PRELOAD", object);
+}
+
+/* gcc's -fsanitize=address ends a program before main() where a preloaded library comes before the sanitizer's, unless the
+ * options say not to look. Those of the user come later, and hold. */
+static bool run_environment_set_sanitizer(void)
+{
+  return run_environment_put_before("ASAN_OPTIONS", "verify_asan_link_order=0");
 }
 
 /* ---- Python ---- */
@@ -61,20 +75,13 @@ static bool run_environment_preload(const char *object, const char *library)
 static bool run_environment_set_python(const char *object, bool is_without)
 {
   static const char *const names[] = {"preload/python/sitecustomize.py", "../preload/python/sitecustomize.py"};
-  char found[PATH_MAX], file[PATH_MAX], *all;
-  const char *others = getenv("PYTHONPATH");
+  char found[PATH_MAX], file[PATH_MAX];
   unsetenv("HIPMM_RUN_PYTHON");
   unsetenv("HIPMM_RUN_HOOK");
   if (is_without || !plugin_find_beside(names, sizeof names / sizeof *names, found) || !realpath(found, file))
     return true;
   *strrchr(file, '/') = '\0';
-  if (asprintf(&all, "%s%s%s", file, others && *others ? ":" : "", others ? others : "") < 0) {
-    say("run: out of memory");
-    return false;
-  }
-  bool is_set = run_environment_set("PYTHONPATH", all) && run_environment_set("HIPMM_RUN_PYTHON", object);
-  free(all);
-  return is_set;
+  return run_environment_put_before("PYTHONPATH", file) && run_environment_set("HIPMM_RUN_PYTHON", object);
 }
 
 /* ---- Folders and files ---- */
@@ -218,6 +225,6 @@ bool run_prepare(const struct run_settings *settings, const struct run_answer *a
          run_environment_set_device(answer) &&
          run_environment_set("HIPMM_RUN_STRICT", settings->is_strict ? "1" : "0") &&
          run_environment_set("HIPMM_RUN_DRIVER", settings->is_without_driver ? "0" : "1") &&
-         run_environment_set_python(object, settings->is_without_python) &&
+         run_environment_set_python(object, settings->is_without_python) && run_environment_set_sanitizer() &&
          run_environment_preload(object, answer->library);
 }

@@ -109,6 +109,13 @@ says_once '^hipmm: device 0: .*; program goes on without hipmm$'
 reports hipMalloc 1 1 0
 run 2 run --strict --config large.json -- "$here/program" unready
 says '^hipmm: device 0: .*; program is stopped, since it is to run --strict$'
+# A graph that only one process could read. /dev/stdin may be a file.
+for graph in - pipe /dev/fd/3; do
+  printf '{ "stack": ["device"] }' | "$hipmm" run --config $graph -- "$here/program" memory >"$work/out" 2>"$work/err" &&
+    fail "a program whose graph only one process can read is started"
+  says "^hipmm: run: --config $graph: every process of the program reads the graph, so it must be a file, and not "
+done 3<>pipe
+"$hipmm" run --strict --config /dev/stdin -- "$here/program" memory >"$work/out" <pool.json || fail "a graph in standard input"
 # No setting is cut off on its way to the program.
 echo '{ "runtime": { "type": "software", "memory": "1GiB" }, "stack": ["pool", "device"] }' >sized.json
 HIPMM_SOFTWARE=$(printf 'memory=1GiB,%.0s' $(seq 200))memory=1GiB
@@ -210,6 +217,35 @@ grep -q '^hipmm: report of program, ' "$work/err" || fail "no report on standard
 echo 'old' >report
 run 0 run --config pool.json --report=report -- "$here/program" leak
 grep -q old report && fail "the report is added to an old one"
+
+# A sanitizer that is a library need not come first; it still finds what it looks for.
+cat >checked.c <<'END'
+#include <stdlib.h>
+int hipMalloc(void **ptr, unsigned long bytes);
+int hipFree(void *ptr);
+int main(int argc, char **argv)
+{
+  void *ptr = 0;
+  char *volatile host = malloc(10);
+  int bad = hipMalloc(&ptr, 1000) || hipFree(ptr) || !argv[0];
+  host[argc > 1 ? 10 : 9] = 1;
+  free(host);
+  return bad;
+}
+END
+if [ -z "${SANITIZER_FLAGS-}" ] && gcc -fsanitize=address -o checked checked.c "$here/.libs/libamdhip64.so" 2>"$work/err"; then
+  scenario=checked options=$ASAN_OPTIONS
+  LD_LIBRARY_PATH=$here/.libs
+  export LD_LIBRARY_PATH
+  unset ASAN_OPTIONS
+  run 0 run --config pool.json --report="$work/report" -- sh -c 'exec ./checked'
+  reports hipMalloc 1 0 0
+  ASAN_OPTIONS=exitcode=9 run 9 run --config pool.json -- ./checked wrong
+  says 'heap-buffer-overflow'
+  ASAN_OPTIONS=$options
+  export ASAN_OPTIONS
+  unset LD_LIBRARY_PATH
+fi
 
 # Other preloaded libraries stay.
 printf 'int other(void) { return 1; }\n' | ${CC:-cc} -shared -fPIC -x c -o other.so -

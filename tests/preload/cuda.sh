@@ -98,5 +98,29 @@ if $cc -shared -fPIC -o libcudart.so.12 stub.c && $cc -o plain plain.c ./libcuda
   [ $? = 2 ] || fail "another runtime, strictly"
   says_once 'plain is stopped, since it is to run --strict$'
 fi
+
+# An object's own functions with CUDA's names are its own: what they call in HIP is served. So it is where Python opens such an
+# object, and where a program is linked with it.
+printf 'int use(void);\nint main(void) { return use(); }\n' >linked.c
+cp "$here/.libs/opener" "$here/.libs/names.so" . 2>/dev/null || cp "$here/opener" "$here/.libs/names.so" .
+$cc -o linked linked.c ./names.so -Wl,--allow-shlib-undefined || fail "a program that is linked with its own CUDA"
+LD_LIBRARY_PATH=$here/.libs
+export LD_LIBRARY_PATH
+for program in './opener ./names.so' ./linked; do
+  for option in --strict --no-driver --no-python --check-streams; do
+    scenario="$program under $option"
+    # shellcheck disable=SC2086 # several words
+    "$hipmm" run $option --config pool.json --report=report -- $program >"$work/out" 2>"$work/err" ||
+      fail "$scenario: exit status $?"
+    reports hipMalloc 2 0 1
+    reports hipFree 1 0 0
+    reports hipMemGetInfo 1 0 0
+    reports cudaDeviceReset 1 0 1
+    grep -q 'cudaMalloc\|cudaFree\|cuMem' report && fail "$scenario: a function of its own is counted"
+    says_once '^hipmm: cudaDeviceReset: no library of this process has this function besides hipmm, so the call is refused$'
+    [ "$(wc -l <"$work/err")" = 1 ] || fail "$scenario: $(cat "$work/err")"
+  done
+done
+unset LD_LIBRARY_PATH
 HIPMM_RUNTIME=$real
 finish

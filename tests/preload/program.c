@@ -55,6 +55,7 @@ static const struct scenario scenarios[] = {
     {"pool_reuse", scenario_pool_reuse},
     {"pool_trim", scenario_pool_trim},
     {"proc_address", scenario_proc_address},
+    {"opened", scenario_opened},
     {"attributes", scenario_attributes},
     {"registered", scenario_registered},
     {"reserved", scenario_reserved},

@@ -70,6 +70,7 @@ void scenario_pool_limits(void);
 void scenario_pool_reuse(void);
 void scenario_pool_trim(void);
 void scenario_proc_address(void);
+void scenario_opened(void);
 void scenario_attributes(void);
 void scenario_registered(void);
 void scenario_reserved(void);

@@ -2,6 +2,7 @@
 /* program_queries.c: queries and wrong calls of the HIP program, and memory of other kinds. */
 #include "program.h"
 
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,27 @@ void scenario_proc_address(void)
   EXPECT(hipErrorInvalidValue, hipGetProcAddress("hipNothing", &function, 500, 0, NULL));
   EXPECT(hipErrorInvalidValue, hipGetProcAddress(NULL, &function, 500, 0, NULL));
   EXPECT(hipErrorInvalidValue, hipGetProcAddress("hipMalloc", NULL, 500, 0, NULL));
+}
+
+/* The library that the program opens is the one that it is linked to, so its functions know one another's memory. */
+void scenario_opened(void)
+{
+  hipError_t (*allocate)(void **, size_t) = NULL, (*enter)(void *, size_t, unsigned) = NULL;
+  static unsigned char host[64 * KIB];
+  void *memory, *mapped, *library = dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_LOCAL);
+  *(void **)&allocate = library ? dlsym(library, "hipMalloc") : NULL;
+  *(void **)&enter = library ? dlsym(library, "hipHostRegister") : NULL; /* has no hook */
+  CHECK(allocate && enter && !dlerror());
+  CHECK(!dlsym(library, "hipNothing") && strstr(dlerror(), "hipNothing"));
+  GOOD(allocate(&memory, 64 * KIB));
+  GOOD(hipMemset(memory, 3, 64 * KIB));
+  GOOD(enter(host, sizeof host, 0));
+  GOOD(hipMemcpy(host, memory, sizeof host, hipMemcpyDeviceToHost));
+  CHECK(all_are(host, sizeof host, 3));
+  GOOD(hipHostGetDevicePointer(&mapped, host, 0));
+  GOOD(hipHostUnregister(host));
+  GOOD(hipFree(memory));
+  dlclose(library);
 }
 
 static unsigned attribute_of(hipPointer_attribute attribute, void *ptr)

@@ -234,10 +234,12 @@ done
 
 # Functions by their names, and attributes of pointers.
 options='--config pool.json'
-good proc_address
+good proc_address opened
 silent
 reports hipMalloc 1 0 0
 reports hipFree 1 0 0
+good proc_address
+reports hipMalloc 1 0 0
 for graph in device pool segments; do
   options="--config $graph.json"
   good attributes

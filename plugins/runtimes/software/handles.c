@@ -8,6 +8,8 @@
 
 #define HANDLES_FIRST_CHUNK ((size_t)64) /* objects; each further chunk holds twice as many */
 
+static struct software_handles *handles_all; /* those that have a chunk */
+
 static struct software_handle *handles_object(const struct software_handles *handles, unsigned chunk, size_t index)
 {
   return (struct software_handle *)((char *)handles->chunks[chunk] + index * handles->object_bytes);
@@ -20,7 +22,10 @@ static bool handles_grow(struct software_handles *handles)
   size_t count = HANDLES_FIRST_CHUNK << chunk;
   handles->chunks[chunk] = calloc(count, handles->object_bytes);
   if (!handles->chunks[chunk]) return false;
-  handles->n_chunks++;
+  if (!handles->n_chunks++) {
+    handles->next = handles_all;
+    handles_all = handles;
+  }
   for (size_t i = count; i-- > 0;) {
     struct software_handle *object = handles_object(handles, chunk, i);
     object->next_free = handles->free_list;
@@ -73,4 +78,11 @@ void *software_handle_next(const struct software_handles *handles, const void *o
       if (handles_object(handles, chunk, i)->live) return handles_object(handles, chunk, i);
   }
   return NULL;
+}
+
+bool software_handles_exist(const struct software_handles *except)
+{
+  for (const struct software_handles *handles = handles_all; handles; handles = handles->next)
+    if (handles != except && software_handle_next(handles, NULL)) return true;
+  return false;
 }

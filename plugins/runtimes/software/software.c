@@ -43,7 +43,8 @@ static enum hipmm_status software_create(const struct hipmm_services *services, 
   if (!software_configure(&config)) {
     hipmm_software_fail_none();
     return services->fail(services, HIPMM_E_STATE, NULL,
-                          "the software device cannot be configured while memory is allocated from it; free it first");
+                          "the software device cannot be configured while the program has memory, streams, events, graphs or pools of "
+                          "it; free them first");
   }
   *self_out = &software;
   return HIPMM_OK;

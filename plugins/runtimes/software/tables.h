@@ -65,6 +65,7 @@ struct software_handles {
   unsigned n_chunks;
   void *chunks[26];
   struct software_handle *free_list;
+  struct software_handles *next; /* of all */
 };
 
 /* A zeroed object; NULL when there is no memory. The object freed last is allocated first. */
@@ -74,6 +75,8 @@ void software_handle_free(struct software_handles *handles, void *object);
 bool software_handle_is_live(const struct software_handles *handles, const void *pointer);
 /* The live object after `object` in memory; the first for NULL. */
 void *software_handle_next(const struct software_handles *handles, const void *object);
+/* Whether there is a live object of any kind but that of `except`. */
+bool software_handles_exist(const struct software_handles *except);
 
 /* ---- advice_ranges.c ------------------------------------------------------------------------------------------- */
 
