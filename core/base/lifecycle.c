@@ -2,8 +2,9 @@
 /* lifecycle.c: hipmm's state in this process. A GPU runtime does not survive fork, and threads that the child does not
  * have may hold locks: a child refuses every call. Called at the start of every public function. */
 #include "lifecycle.h"
-#include "cancel.h"
 #include "error.h"
+
+#include <pthread.h>
 
 atomic_int lifecycle_now = LIFECYCLE_BEFORE;
 atomic_uint lifecycle_bars;
@@ -16,8 +17,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static _Thread_local bool is_in_change; /* the thread initialises or finalizes */
-
-static int change_cancel; /* for cancel_allow(), by the thread that holds the lock */
 
 static atomic_int changing;         /* threads that hold the lock, wait for it, or are about to */
 static atomic_bool is_runtime_open; /* it stays, and resources may still be held after hipmm_finalize() */
@@ -123,10 +122,8 @@ enum hipmm_status lifecycle_begin_change(void)
   if (caller_depth(here) || here->walks || is_in_change) return lifecycle_refuse_inner_change();
   pthread_once(&once, lifecycle_watch_forks);
   asymmetric_fence_prepare();
-  int cancel = cancel_forbid();
   atomic_fetch_add(&changing, 1);
   pthread_mutex_lock(&lock);
-  change_cancel = cancel;
   is_in_change = true;
   return HIPMM_OK;
 }
@@ -170,10 +167,8 @@ enum hipmm_status lifecycle_await_calls(void (*tell)(int thread))
 void lifecycle_end_change(enum lifecycle now)
 {
   if (now == LIFECYCLE_READY) lifecycle_mark_runtime();
-  int cancel = change_cancel;
   is_in_change = false;
   atomic_store_explicit(&lifecycle_now, now, memory_order_release);
   pthread_mutex_unlock(&lock);
   atomic_fetch_sub(&changing, 1);
-  cancel_allow(cancel);
 }

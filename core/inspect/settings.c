@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* settings.c: reads values and sets options by path while resources are in use. An option is read in the same way as in a
  * graph, so that nothing can be set that a file could not say. */
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/text.h"
@@ -148,13 +147,11 @@ static enum hipmm_status settings_set(const struct path *target, const char *pat
   const struct hipmm_option *row = NULL;
   enum hipmm_status status = settings_find_option(target, path, &row);
   if (status) return status;
-  int cancel = cancel_forbid();
   status = settings_begin(target->instance, path);
   if (!status) {
     status = settings_change(target->instance, row, text, path_of(target->instance, source, sizeof source));
     pthread_mutex_unlock(&target->instance->setting);
   }
-  cancel_allow(cancel);
   return status;
 }
 

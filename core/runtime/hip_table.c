@@ -3,7 +3,6 @@
  * whose structs or numbers changed between HIP's releases. Called by hip.c, which chooses the library. The only file of
  * the core that includes HIP's headers. */
 #include "hip_table.h"
-#include "../base/cancel.h"
 #include "../base/own_symbol.h"
 #include "peer_access.h"
 
@@ -123,25 +122,6 @@ static int runtime_version;
   X(EventQuery, (hipmm_hip_event_t event), (event))                                                        \
   X(EventSynchronize, (hipmm_hip_event_t event), (event))
 
-/* Further calls in which a driver may wait, or take what the caller would lose if its thread ended there. */
-#define MAY_WAIT(X)                                                                                               \
-  X(Memcpy, (void *to, const void *from, size_t bytes, int kind), (to, from, bytes, kind))                        \
-  X(MemcpyAsync, (void *to, const void *from, size_t bytes, int kind, hipmm_stream_t stream),                     \
-    (to, from, bytes, kind, stream))                                                                              \
-  X(MemcpyPeerAsync,                                                                                              \
-    (void *to, int to_device, const void *from, int from_device, size_t bytes, hipmm_stream_t stream),            \
-    (to, to_device, from, from_device, bytes, stream))                                                            \
-  X(MemsetAsync, (void *ptr, int value, size_t bytes, hipmm_stream_t stream), (ptr, value, bytes, stream))        \
-  X(MemPrefetchAsync, (const void *ptr, size_t bytes, int device, hipmm_stream_t stream),                         \
-    (ptr, bytes, device, stream))                                                                                 \
-  X(MemPoolExportPointer, (void *data, void *ptr), (data, ptr))                                                   \
-  X(MemPoolImportPointer, (void **ptr, hipmm_hip_mempool_t pool, void *data), (ptr, pool, data))                  \
-  X(StreamCreateWithFlags, (hipmm_stream_t * stream, unsigned flags), (stream, flags))                            \
-  X(StreamCreateWithPriority, (hipmm_stream_t * stream, unsigned flags, int priority), (stream, flags, priority)) \
-  X(StreamDestroy, (hipmm_stream_t stream), (stream))                                                             \
-  X(EventCreateWithFlags, (hipmm_hip_event_t * event, unsigned flags), (event, flags))                            \
-  X(EventDestroy, (hipmm_hip_event_t event), (event))
-
 /* The functions behind the adapted entries of the table. */
 static struct {
   int (*MemPoolSetAccess)(hipmm_hip_mempool_t pool, const hipMemAccessDesc *access, size_t count);
@@ -160,64 +140,42 @@ static struct {
   int (*ThreadExchangeStreamCaptureMode)(hipStreamCaptureMode *mode);
 #define MEMBER(name, parameters, arguments) int(*name) parameters;
   UNSAFE_IN_CAPTURE(MEMBER)
-  MAY_WAIT(MEMBER)
 #undef MEMBER
 } raw;
 
-/* ---- Captures and cancellation ---- */
+/* ---- Captures ---- */
 
 enum { MODE_UNCHANGED = -1 };
 
-/* What a call changes of its thread. */
-struct hip_table_thread {
-  int mode;   /* of captures; MODE_UNCHANGED if it could not be changed */
-  int cancel; /* of cancel_forbid(): no thread ends in a call that may wait */
-};
-
-/* Sets hipStreamCaptureModeRelaxed for the calling thread. Returns what was before. */
-static struct hip_table_thread hip_table_relax(void)
+/* Sets hipStreamCaptureModeRelaxed for the calling thread. Returns the mode before; MODE_UNCHANGED if it could not be changed. */
+static int hip_table_relax(void)
 {
-  struct hip_table_thread before = {MODE_UNCHANGED, cancel_forbid()};
   hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
-  if (!raw.ThreadExchangeStreamCaptureMode) return before;
-  if (!raw.ThreadExchangeStreamCaptureMode(&mode))
-    before.mode = (int)mode;
-  else
-    hip_table_functions.GetLastError();
-  return before;
+  if (!raw.ThreadExchangeStreamCaptureMode) return MODE_UNCHANGED;
+  if (!raw.ThreadExchangeStreamCaptureMode(&mode)) return (int)mode;
+  hip_table_functions.GetLastError();
+  return MODE_UNCHANGED;
 }
 
 /* Restores the mode, which is the program's: a failed call is tried twice. */
-static void hip_table_restore(struct hip_table_thread before)
+static void hip_table_restore(int before)
 {
-  hipStreamCaptureMode exchanged = (hipStreamCaptureMode)before.mode;
-  if (before.mode != MODE_UNCHANGED && raw.ThreadExchangeStreamCaptureMode(&exchanged)) {
-    exchanged = (hipStreamCaptureMode)before.mode;
-    raw.ThreadExchangeStreamCaptureMode(&exchanged);
-    hip_table_functions.GetLastError();
-  }
-  cancel_allow(before.cancel);
+  hipStreamCaptureMode exchanged = (hipStreamCaptureMode)before;
+  if (before == MODE_UNCHANGED || !raw.ThreadExchangeStreamCaptureMode(&exchanged)) return;
+  exchanged = (hipStreamCaptureMode)before;
+  raw.ThreadExchangeStreamCaptureMode(&exchanged);
+  hip_table_functions.GetLastError();
 }
 
-#define RELAXED(name, parameters, arguments)            \
-  static int relaxed_##name parameters                  \
-  {                                                     \
-    struct hip_table_thread before = hip_table_relax(); \
-    int code = raw.name arguments;                      \
-    hip_table_restore(before);                          \
-    return code;                                        \
+#define RELAXED(name, parameters, arguments) \
+  static int relaxed_##name parameters       \
+  {                                          \
+    int before = hip_table_relax();          \
+    int code = raw.name arguments;           \
+    hip_table_restore(before);               \
+    return code;                             \
   }
 UNSAFE_IN_CAPTURE(RELAXED)
-
-#define WHOLE(name, parameters, arguments) \
-  static int whole_##name parameters       \
-  {                                        \
-    int cancel = cancel_forbid();          \
-    int code = raw.name arguments;         \
-    cancel_allow(cancel);                  \
-    return code;                           \
-  }
-MAY_WAIT(WHOLE)
 
 /* ---- Structs and numbers ---- */
 
@@ -247,7 +205,7 @@ static int hip_table_create_pool_of_type(hipmm_hip_mempool_t *pool, int device, 
   props.handleTypes = (hipMemAllocationHandleType)handle_type;
   props.location.type = hipMemLocationTypeDevice;
   props.location.id = device;
-  struct hip_table_thread before = hip_table_relax();
+  int before = hip_table_relax();
   int code = raw.MemPoolCreate(pool, &props);
   hip_table_restore(before);
   return code;
@@ -390,13 +348,13 @@ static const struct symbol symbols[] = {
     {"hipHostRegister", &raw.HostRegister, false},
     {"hipHostUnregister", &raw.HostUnregister, false},
     {"hipMemAdvise", &raw.MemAdvise, false},
-    {"hipMemPrefetchAsync", &raw.MemPrefetchAsync, false},
-    {"hipMemcpy", &raw.Memcpy, true},
-    {"hipMemcpyAsync", &raw.MemcpyAsync, true},
-    {"hipMemsetAsync", &raw.MemsetAsync, true},
+    {"hipMemPrefetchAsync", &hip_table_functions.MemPrefetchAsync, false},
+    {"hipMemcpy", &hip_table_functions.Memcpy, true},
+    {"hipMemcpyAsync", &hip_table_functions.MemcpyAsync, true},
+    {"hipMemsetAsync", &hip_table_functions.MemsetAsync, true},
     {"hipLaunchHostFunc", &hip_table_functions.LaunchHostFunc, false},
-    {"hipStreamCreateWithFlags", &raw.StreamCreateWithFlags, true},
-    {"hipStreamDestroy", &raw.StreamDestroy, true},
+    {"hipStreamCreateWithFlags", &hip_table_functions.StreamCreateWithFlags, true},
+    {"hipStreamDestroy", &hip_table_functions.StreamDestroy, true},
     {"hipStreamSynchronize", &raw.StreamSynchronize, true},
     {"hipStreamQuery", &raw.StreamQuery, true},
     {"hipStreamWaitEvent", &hip_table_functions.StreamWaitEvent, true},
@@ -404,12 +362,12 @@ static const struct symbol symbols[] = {
     {"hipStreamGetDevice", &hip_table_functions.StreamGetDevice, false},
     {"hipStreamIsCapturing", &hip_table_functions.StreamIsCapturing, false},
     {"hipThreadExchangeStreamCaptureMode", &raw.ThreadExchangeStreamCaptureMode, false},
-    {"hipMemcpyPeerAsync", &raw.MemcpyPeerAsync, false},
+    {"hipMemcpyPeerAsync", &hip_table_functions.MemcpyPeerAsync, false},
     {"hipDriverGetVersion", &hip_table_functions.DriverGetVersion, false},
     {"hipDeviceCanAccessPeer", &hip_table_functions.DeviceCanAccessPeer, false},
     {"hipDeviceEnablePeerAccess", &raw.DeviceEnablePeerAccess, false},
-    {"hipEventCreateWithFlags", &raw.EventCreateWithFlags, true},
-    {"hipEventDestroy", &raw.EventDestroy, true},
+    {"hipEventCreateWithFlags", &hip_table_functions.EventCreateWithFlags, true},
+    {"hipEventDestroy", &hip_table_functions.EventDestroy, true},
     {"hipEventRecord", &hip_table_functions.EventRecord, true},
     {"hipEventQuery", &raw.EventQuery, true},
     {"hipEventSynchronize", &raw.EventSynchronize, true},
@@ -428,8 +386,8 @@ static const struct symbol symbols[] = {
     {"hipMemPoolGetAccess", &raw.MemPoolGetAccess, false},
     {"hipMemPoolExportToShareableHandle", &raw.MemPoolExport, false},
     {"hipMemPoolImportFromShareableHandle", &raw.MemPoolImport, false},
-    {"hipMemPoolExportPointer", &raw.MemPoolExportPointer, false},
-    {"hipMemPoolImportPointer", &raw.MemPoolImportPointer, false},
+    {"hipMemPoolExportPointer", &hip_table_functions.MemPoolExportPointer, false},
+    {"hipMemPoolImportPointer", &hip_table_functions.MemPoolImportPointer, false},
     {"hipMemGetAllocationGranularity", &raw.MemGetAllocationGranularity, false},
     {"hipMemAddressReserve", &raw.MemAddressReserve, false},
     {"hipMemAddressFree", &hip_table_functions.MemAddressFree, false},
@@ -440,7 +398,7 @@ static const struct symbol symbols[] = {
     {"hipMemMap", &raw.MemMap, false},
     {"hipMemUnmap", &hip_table_functions.MemUnmap, false},
     {"hipMemSetAccess", &raw.MemSetAccess, false},
-    {"hipStreamCreateWithPriority", &raw.StreamCreateWithPriority, false},
+    {"hipStreamCreateWithPriority", &hip_table_functions.StreamCreateWithPriority, false},
     {"hipDeviceGetStreamPriorityRange", &hip_table_functions.DeviceGetStreamPriorityRange, false},
     {"hipMemGetAddressRange", &hip_table_functions.MemGetAddressRange, false},
 };
@@ -475,11 +433,8 @@ static void hip_table_put_adapters(void)
   hip_table_functions.MemSetAccess = raw.MemSetAccess ? hip_table_set_access : NULL;
   hip_table_functions.DeviceEnablePeerAccess = raw.DeviceEnablePeerAccess ? hip_table_enable_peer_access : NULL;
 #define PUT_RELAXED(name, parameters, arguments) hip_table_functions.name = raw.name ? relaxed_##name : NULL;
-#define PUT_WHOLE(name, parameters, arguments)   hip_table_functions.name = raw.name ? whole_##name : NULL;
   UNSAFE_IN_CAPTURE(PUT_RELAXED)
-  MAY_WAIT(PUT_WHOLE)
 #undef PUT_RELAXED
-#undef PUT_WHOLE
 }
 
 const char *hip_table_find(void *library)

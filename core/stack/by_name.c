@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* by_name.c: the resources of a stack that the program asks for by name, in the table of devices and beside it. A resource
  * that no device's top needs is built at the first request. Called by applications. */
-#include "../base/cancel.h"
 #include "../base/text.h"
 #include "neighbours.h"
 #include "resource_calls.h"
@@ -30,7 +29,6 @@ static enum hipmm_status by_name_build_alone(void *building_)
   const struct by_name_building *building = building_;
   struct stack *stack = building->stack;
   int node = building->node;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   enum hipmm_status status = by_name_await_builder(stack);
   if (!status && !stack->instances[node].created) {
@@ -43,7 +41,6 @@ static enum hipmm_status by_name_build_alone(void *building_)
     pthread_cond_broadcast(&extension_over);
   }
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -3,7 +3,6 @@
  * resource that is replaced is released once all calls that may have borrowed it have ended: at the latest when the table
  * closes. */
 #include "device_table.h"
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../runtime/hip.h"
@@ -124,7 +123,6 @@ static enum hipmm_status device_table_build_stack(int device, enum stack_user us
 {
   struct device_table_entry *entry = &entries[device];
   struct hipmm_resource *none = NULL;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   enum hipmm_status status = device_table_await_builder(entry);
   if (!status && !atomic_load(&entry->stack)) {
@@ -142,7 +140,6 @@ static enum hipmm_status device_table_build_stack(int device, enum stack_user us
     }
   }
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -48,7 +48,6 @@ struct instance {
   atomic_bool is_suspended; /* suspend.c: it has no memory */
   pthread_mutex_t setting;  /* inspect/settings.c: an option is being set */
   pthread_mutex_t lock;     /* locked_ops.c: for a plugin that is not thread-safe */
-  int cancel;               /* locked_ops.c: for cancel_allow(), of the thread that has the lock */
   struct instance_user_data user_data;
   struct hipmm_resource **upstreams;
   size_t n_upstreams;

@@ -4,7 +4,6 @@
  *
  * A resource below may call a function of the program, and that function may call this resource again. The plugin is within
  * an op then, so the call is refused. */
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "instance.h"
 
@@ -22,20 +21,13 @@ void locked_ops_init_lock(pthread_mutex_t *lock)
 /* NULL, and the lock is not taken, if the calling thread has it. */
 static const struct hipmm_ops *locked_ops_try_enter(struct instance *instance)
 {
-  int cancel = cancel_forbid();
-  if (pthread_mutex_lock(&instance->lock) == EDEADLK) {
-    cancel_allow(cancel);
-    return NULL;
-  }
-  instance->cancel = cancel;
+  if (pthread_mutex_lock(&instance->lock) == EDEADLK) return NULL;
   return instance->node->plugin->descriptor.ops;
 }
 
 static enum hipmm_status locked_ops_leave(struct instance *instance, enum hipmm_status status)
 {
-  int cancel = instance->cancel;
   pthread_mutex_unlock(&instance->lock);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -2,7 +2,6 @@
 /* resource_calls.c: the public functions that a resource of any type has: values, actions, trim. A NULL resource is the
  * one in force on the current device. */
 #include "resource_calls.h"
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/text.h"
 
@@ -20,7 +19,6 @@ static enum hipmm_status resource_call_begin_with(struct hipmm_resource *resourc
                                        : device_table_enter_call(&resource, &call.thread);
   if (status) return status;
   call.instance = instance_from(resource);
-  call.cancel = cancel_forbid();
   *call_out = call;
   return HIPMM_OK;
 }
@@ -40,7 +38,6 @@ enum hipmm_status resource_call_begin_free(struct hipmm_resource *resource, cons
 enum hipmm_status resource_call_end(const struct resource_call *call, enum hipmm_status status)
 {
   if (call->thread) lifecycle_leave_here(call->thread);
-  cancel_allow(call->cancel);
   return status;
 }
 

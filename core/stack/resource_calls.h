@@ -8,7 +8,6 @@
 struct resource_call {
   struct instance *instance;
   struct caller_here *thread; /* that entered a call; NULL: none did, since the caller holds the resource */
-  int cancel;                 /* for cancel_allow(): until its end the calling thread cannot be cancelled */
 };
 
 /* Begins a call on `resource`, NULL for the one in force on the current device. HIPMM_E_STATE where every call is

@@ -2,7 +2,6 @@
 /* stack_list.c: all stacks of the process, to tell all of them about a stream and to inspect them. A caller that walks the
  * list pins the stack it is at, so that nothing is called under the lock. */
 #include "stack_list.h"
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "stack.h"
@@ -22,21 +21,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Stacks without a reference that are pinned, until they are destroyed. Never less than there are. */
 static atomic_uint orphans;
 
-static _Thread_local int walk_cancel; /* for cancel_allow(), of a thread that has pins */
-
 /* Around each pin, so that hipmm_finalize() knows the threads that have pins. */
 static void stack_list_begin_walk(void)
 {
-  struct caller_here *here = caller_self();
-  caller_begin_walk(here);
-  if (here->walks == 1) walk_cancel = cancel_forbid();
+  caller_begin_walk(caller_self());
 }
 
 static void stack_list_end_walk(void)
 {
-  struct caller_here *here = caller_self();
-  caller_end_walk(here);
-  if (!here->walks) cancel_allow(walk_cancel);
+  caller_end_walk(caller_self());
 }
 
 static inline unsigned stack_list_references_in(uint64_t holds)

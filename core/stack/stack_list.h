@@ -27,7 +27,7 @@ void stack_release(struct stack *stack);
 unsigned stack_references(const struct stack *stack);
 
 /* A pin keeps a stack for a part of a call of one thread. hipmm_finalize() waits for pins (stack_await_pins()), and the thread
- * cannot finalize or be cancelled while it has one: it is in a walk (callers.h). A function of the program that never returns
+ * cannot finalize while it has one: it is in a walk (callers.h). A function of the program that never returns
  * leaves the pin, and so the stack, to the end of the process. No function runs meanwhile that is promised to be free in that,
  * or that may wait for hipmm_finalize(). pin: false when the last reference is gone. unpin destroys a stack that has lost its
  * last reference meanwhile. */

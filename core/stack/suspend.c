@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): finds the resources below that have the ops, and
  * makes calls fail that need their memory (logged_ops.c). Called by applications between phases of their work. */
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"
 #include "resource_calls.h"
@@ -82,11 +81,9 @@ static struct suspend_result suspend_each(const struct instance *top, const enum
 
 static struct suspend_result suspend_each_locked(const struct instance *top, const enum hipmm_content *content)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&suspend_lock);
   struct suspend_result result = suspend_each(top, content);
   pthread_mutex_unlock(&suspend_lock);
-  cancel_allow(cancel);
   return result;
 }
 

@@ -24,9 +24,6 @@
  *     sizeof. Other structs never grow. doc/abi.md says what else is promised.
  *   - It is thread-safe. It never aborts and never writes to standard output.
  *   - After fork(), every call in the child is HIPMM_E_STATE: a GPU runtime does not survive fork.
- *   - A thread may be cancelled (pthread_cancel()) with deferred cancelability, the default. It does not end in a function
- *     of hipmm, where memory would be lost or a lock stay held, but at the first cancellation point after that; and not
- *     in a function of the program that hipmm calls under a lock.
  *   - Signals may arrive in any call, and are not held back for long. Their handlers must not call hipmm, nor jump out of it.
  */
 #ifndef HIPMM_HIPMM_H

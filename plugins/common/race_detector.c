@@ -2,10 +2,10 @@
 /* race_detector.c: see race_detector.h. Called in any thread, also with locks of a runtime held. The detector's
  * lock is the last in the order, and no call of HIP or of the program is made under it. */
 #include "race_detector.h"
-#include "../../core/base/cancel.h"
 #include "race_memory.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static _Thread_local unsigned depth; /* calls of resources that the thread is in
 
 /* What a call of the detector puts back. */
 struct race_call {
-  int cancel, error;
+  int error;
 };
 
 /* False when there is nothing to do. */
@@ -29,7 +29,6 @@ static bool races_begin(struct race_call *call)
 {
   if (!atomic_load_explicit(&is_on, memory_order_relaxed)) return false; /* the lock orders the rest */
   call->error = errno;
-  call->cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   is_fed = true;
   if (!race_order_is_lost()) return true;
@@ -37,20 +36,17 @@ static bool races_begin(struct race_call *call)
   atomic_store(&is_on, false);
   pthread_mutex_unlock(&lock);
   if (write(STDERR_FILENO, message, sizeof message - 1) < 0) errno = call->error; /* there is no other place for it */
-  cancel_allow(call->cancel);
   return false;
 }
 
 static void races_end(const struct race_call *call)
 {
   pthread_mutex_unlock(&lock);
-  cancel_allow(call->cancel);
   errno = call->error;
 }
 
 void races_start(bool all_work)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   if (!is_forked) {
     if (!atomic_load(&is_on)) race_report_open();
@@ -58,7 +54,6 @@ void races_start(bool all_work)
     atomic_store_explicit(&is_on, true, memory_order_release);
   }
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
 }
 
 /* What is known is the parent's, and another thread may have been about to change it. */
@@ -298,7 +293,6 @@ static bool races_try_lock(void)
 void races_summarise(void)
 {
   char text[400];
-  int cancel = cancel_forbid();
   if (races_count() && races_try_lock()) {
     bool is_wanted = !is_told;
     if (is_wanted) race_report_summary(text, sizeof text);
@@ -306,5 +300,4 @@ void races_summarise(void)
     pthread_mutex_unlock(&lock);
     if (is_wanted) dprintf(STDERR_FILENO, "%s\n", text);
   }
-  cancel_allow(cancel);
 }

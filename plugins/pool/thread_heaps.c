@@ -2,6 +2,7 @@
 /* thread_heaps.c: decides which threads get a heap, and makes the arena. */
 #include "thread_heaps.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* A wait costs as much as many entries without one. A thread gets a heap once it has waited in more than about one of

@@ -10,6 +10,8 @@
 #include "../arena/options.h"
 #include "cache.h"
 
+#include <pthread.h>
+
 struct thread_heaps {
   _Atomic(void *) arena;           /* NULL: none yet */
   struct hipmm_resource upstream;  /* of the arena: the pool */

@@ -37,18 +37,6 @@ static void *failed_frames[MOST_FRAMES];
 static int n_failed_frames;
 static _Atomic int64_t live_blocks, mapped_bytes;
 
-static _Thread_local void (*tell_of_point)(const char *call, bool can_end);
-static int interpose_set_state(int state, int *before_out);
-
-static void interpose_point(const char *name)
-{
-  int state = PTHREAD_CANCEL_DISABLE;
-  if (!tell_of_point) return;
-  interpose_set_state(PTHREAD_CANCEL_DISABLE, &state);
-  tell_of_point(name, state == PTHREAD_CANCEL_ENABLE);
-  interpose_set_state(state, &state);
-}
-
 static bool interpose_leaves_out(const void *caller)
 {
   for (size_t i = 0; i < n_ranges; i++)
@@ -59,7 +47,6 @@ static bool interpose_leaves_out(const void *caller)
 /* The errno that the call is to fail with; 0: it is to be done. */
 static int interpose_code(enum interpose_kind kind, const char *name, const void *caller)
 {
-  if (kind == INTERPOSE_FILES) interpose_point(name);
   if (!atomic_load(&is_counting) || counted_kind != (int)kind) return 0;
   if ((kind == INTERPOSE_MEMORY && !is_counted_thread) || interpose_leaves_out(caller)) return 0;
   uint64_t call = atomic_fetch_add(&n_calls, 1) + 1, failing = atomic_load(&failing_call);
@@ -222,19 +209,6 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
   return CODE(INTERPOSE_MEMORY, "pthread_create") ? EAGAIN : next(thread, attributes, run, argument);
 }
 
-static int interpose_set_state(int state, int *before_out)
-{
-  NEXT(pthread_setcancelstate);
-  return next(state, before_out);
-}
-
-/* Each call of the software device forbids its thread to end before it takes the device's lock. */
-int pthread_setcancelstate(int state, int *before_out)
-{
-  if (state == PTHREAD_CANCEL_DISABLE && interpose_leaves_out(__builtin_return_address(0))) interpose_point("HIP");
-  return interpose_set_state(state, before_out);
-}
-
 /* ---- Files ---- */
 
 int open(const char *name, int flags, ...)
@@ -352,11 +326,6 @@ void interpose_begin(enum interpose_kind kind, uint64_t nth, int code)
   atomic_store(&failed_call, NULL);
   is_counted_thread = true;
   atomic_store(&is_counting, true);
-}
-
-void interpose_watch_cancellation(void (*tell)(const char *call, bool can_end))
-{
-  tell_of_point = tell;
 }
 
 uint64_t interpose_end(void)

@@ -27,10 +27,6 @@ void interpose_begin(enum interpose_kind kind, uint64_t nth, int code);
 /* The same; all calls after the nth fail too. */
 void interpose_begin_lasting(enum interpose_kind kind, uint64_t nth, int code);
 
-/* From now on `tell` is called at each cancellation point (pthread_cancel()) of the calling thread: at calls on
- * files, and at HIP calls, in which a driver may have some. `can_end`: the thread would end there. NULL: no more. */
-void interpose_watch_cancellation(void (*tell)(const char *call, bool can_end));
-
 /* Ends what interpose_begin() began. The number of calls since the begin. */
 uint64_t interpose_end(void);
 

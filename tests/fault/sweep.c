@@ -26,7 +26,6 @@ static struct {
   uint64_t nth;         /* 0: nothing fails */
   const char *reason;   /* as in the scenario */
   bool is_in_call;      /* of hipmm */
-  bool is_over;         /* a cancelled thread has run the scenario */
   char failure[1000];   /* the first thing that must not be; empty if none */
 } run;
 
@@ -174,81 +173,7 @@ static void sweep_check_device(void)
   if (faults) sweep_note("%llu times work ran on memory that was gone", (unsigned long long)faults);
 }
 
-/* ---- Cancellation ---- */
-
-/* The HIP function whose count has grown since the last call here. */
-static const char *sweep_hip_call(void)
-{
-  static uint64_t counts[MOST_CALLS];
-  const char *name, *found = "HIP";
-  uint64_t count;
-  for (size_t i = 0; i < MOST_CALLS && (name = software()->call(i, &count)); i++) {
-    if (count > counts[i]) found = name;
-    counts[i] = count;
-  }
-  return found;
-}
-
-/* Calls that ask, or order streams, wait for nothing: no driver has a cancellation point in them. */
-static bool sweep_may_wait(const char *call)
-{
-  static const char *const names_of_others[] = {"hipStreamIsCapturing",
-                                                "hipStreamGetId",
-                                                "hipStreamGetDevice",
-                                                "hipStreamWaitEvent",
-                                                "hipEventRecord",
-                                                "hipMemGetInfo",
-                                                "hipMemGetAddressRange",
-                                                "hipMemGetAllocationGranularity",
-                                                "hipDeviceGetAttribute",
-                                                "hipDeviceGetName",
-                                                "hipDeviceGetMemPool",
-                                                "hipDeviceGetDefaultMemPool",
-                                                "hipThreadExchangeStreamCaptureMode"};
-  for (size_t i = 0; i < sizeof names_of_others / sizeof *names_of_others; i++)
-    if (!strcmp(call, names_of_others[i])) return false;
-  return true;
-}
-
-static void sweep_tell_of_point(const char *call, bool can_end)
-{
-  if (!strcmp(call, "HIP")) call = sweep_hip_call();
-  if (!can_end || !run.is_in_call || !sweep_may_wait(call)) return;
-  sweep_note("a cancelled thread would end in %s, at a call of %s", names[last_name], call);
-}
-
-/* The thread is cancelled before it begins, and ends when the scenario is over. */
-static void *sweep_run_cancelled(void *closure)
-{
-  const struct sweep_scenario *scenario = closure;
-  sweep_hip_call(); /* counts from here */
-  interpose_watch_cancellation(sweep_tell_of_point);
-  pthread_cancel(pthread_self());
-  scenario->run(scenario->argument);
-  interpose_watch_cancellation(NULL);
-  run.is_over = true;
-  pthread_testcancel();
-  return NULL;
-}
-
-static void sweep_cancelled(const struct sweep_scenario *scenario)
-{
-  pthread_t thread;
-  void *result = NULL;
-  run.failure[0] = '\0';
-  run.is_over = false;
-  if (scenario->begin) scenario->begin(scenario->argument);
-  if (pthread_create(&thread, NULL, sweep_run_cancelled, (void *)(uintptr_t)scenario)) fail_msg("no thread");
-  pthread_join(thread, &result);
-  if (!run.is_over) sweep_note("a cancelled thread ends in %s", names[last_name]);
-  if (result != PTHREAD_CANCELED) sweep_note("a cancelled thread goes on");
-  if (scenario->end) scenario->end(scenario->argument);
-  sweep_check_device();
-  software()->reset();
-  if (!run.failure[0]) return;
-  print_error("%s/cancelled: %s\n", scenario->name, run.failure);
-  failures++;
-}
+/* ---- Runs ---- */
 
 /* Returns the number of steps. */
 static uint64_t sweep_run(const struct sweep_scenario *scenario)
@@ -383,7 +308,6 @@ void sweep_over(const struct sweep_scenario *scenario)
     else
       sweep_steps(scenario, count, &usual);
   }
-  sweep_cancelled(scenario);
   if (failures) fail_msg("%s: %u steps went wrong", scenario->name, failures);
 }
 

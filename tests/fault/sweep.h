@@ -5,7 +5,6 @@
  *   - the call that it hits fails with a status for it and a message that names it, or succeeds all the same;
  *   - no output was written by a call that failed;
  *   - the same call then succeeds, and so does the rest of the scenario, which looks after its own data;
- *   - a cancelled thread does not end in the call;
  *   - in the end nothing is left: device memory, host memory, mappings, files; the same device is current.
  *
  * HIPMM_TEST_FAULTS=N makes at most N steps of each kind, or calls of a HIP function, fail, evenly spread from a

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what resources do for threads that come and end: nothing of a thread stays behind, a thread may end while
- * resources come and go, and one that is cancelled leaves no lock held. Threads that look at resources and change them
- * may do so while others allocate. */
+ * resources come and go. Threads that look at resources and change them may do so while others allocate. */
 #include "../support/fixture.h"
 #include <hipmm/inspect.h>
 
@@ -202,17 +201,12 @@ static void come_and_go_while_threads_end(void **state)
   assert_int_equal(atomic_load(&failures), 0);
 }
 
-/* ---- Cancelled threads ---- */
+/* ---- Each call beside each other one ---- */
 
-enum { HANG_SECONDS = 20, WORK_MICROSECONDS = 30000 };
-
-static int failed_calls; /* of the thread */
-
-/* A function of the program's with a cancellation point, called under the locks of resources above. */
+/* Functions of the program. */
 static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   (void)unused, (void)stream;
-  pthread_testcancel();
   *ptr_out = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   return *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
 }
@@ -220,139 +214,8 @@ static enum hipmm_status give(void *unused, size_t bytes, size_t alignment, hipm
 static void take_back(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   (void)unused, (void)bytes, (void)alignment, (void)stream;
-  pthread_testcancel();
   free(ptr);
 }
-
-static void allocate_and_trim(void)
-{
-  void *ptr = NULL;
-  failed_calls += hipmm_allocate(NULL, 1000, NULL, &ptr) || hipmm_deallocate(NULL, ptr, 1000, NULL);
-  struct hipmm_resource *resource = NULL;
-  failed_calls += hipmm_resource_get_current(&resource) || hipmm_resource_trim(resource, 0);
-  hipmm_resource_release(resource);
-}
-
-static void work(void *unused)
-{
-  (void)unused;
-  usleep(WORK_MICROSECONDS);
-}
-
-/* The device is busy, so that calls wait for it. */
-static void wait_for_the_device(void)
-{
-  failed_calls += fixture_hip()->LaunchHostFunc(NULL, work, NULL) != 0;
-  allocate_and_trim();
-}
-
-static void flush(void)
-{
-  struct hipmm_resource *resource = NULL;
-  use(1000);
-  failed_calls += hipmm_resource_get_current(&resource) || hipmm_resource_perform(resource, "flush");
-  hipmm_resource_release(resource);
-}
-
-static char graph_file[256];
-
-static void begin_again(void)
-{
-  failed_calls += hipmm_finalize() || hipmm_init_from_file(graph_file);
-}
-
-static void ignore_line(void *unused, enum hipmm_log_level level, const char *about, const char *message)
-{
-  (void)unused, (void)level, (void)about, (void)message;
-  pthread_testcancel();
-}
-
-/* The thread is to end at the first cancellation point, and ends after the calls. */
-static void *run_cancelled(void *body)
-{
-  void (*run)(void);
-  memcpy(&run, &body, sizeof run);
-  pthread_cancel(pthread_self());
-  run();
-  pthread_testcancel();
-  return NULL;
-}
-
-/* Then another thread does the same. */
-static void runs_cancelled(void (*run)(void))
-{
-  pthread_t thread;
-  void *body, *result = NULL;
-  memcpy(&body, &run, sizeof body);
-  failed_calls = 0;
-  alarm(HANG_SECONDS);
-  assert_int_equal(pthread_create(&thread, NULL, run_cancelled, body), 0);
-  pthread_join(thread, &result);
-  assert_ptr_equal(result, PTHREAD_CANCELED);
-  run();
-  alarm(0);
-  assert_int_equal(failed_calls, 0);
-}
-
-static void leave_no_lock_held_by_a_cancelled_thread(void **state)
-{
-  static const char *const types[] = {
-      "'pool'",      "'arena'",       "'fixed_size'",
-      "'monotonic'", "'thread_safe'", "{'type': 'guard', 'quarantine_size': '1MiB'}, 'pool'",
-  };
-  const struct hipmm_allocator allocator = {sizeof allocator, give, take_back, NULL};
-  (void)state;
-  assert_ok(hipmm_allocator_register("cancelled", &allocator));
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-    char graph[200];
-    snprintf(graph, sizeof graph, "'stack': [%s, {'type': 'callback', 'allocator': 'cancelled'}]", types[i]);
-    fixture_start(graph);
-    runs_cancelled(allocate_and_trim);
-    assert_ok(hipmm_finalize());
-  }
-  assert_ok(hipmm_allocator_register("cancelled", NULL));
-}
-
-static void leave_no_lock_of_a_runtime_held(void **state)
-{
-  static const char *const stacks[] = {"'pool', 'device'", "'arena', 'device'", "'device'"};
-  (void)state;
-  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-    char graph[200];
-    snprintf(graph, sizeof graph, "'stack': [%s]", stacks[i]);
-    fixture_start(graph);
-    runs_cancelled(wait_for_the_device);
-    assert_ok(hipmm_finalize());
-  }
-}
-
-static void leave_no_lock_of_a_file_held(void **state)
-{
-  char graph[400];
-  char *folder = new_folder();
-  (void)state;
-  snprintf(graph, sizeof graph, "'stack': [{'type': 'logging', 'file': '%s/log.csv'}, 'device']", folder);
-  fixture_start(graph);
-  runs_cancelled(flush);
-  assert_ok(hipmm_finalize());
-  remove_folder(folder);
-}
-
-static void leave_no_lock_of_the_core_held(void **state)
-{
-  static const char graph[] = "{\"runtime\": \"software\", \"stack\": [\"pool\", \"device\"]}";
-  char *folder = new_folder();
-  (void)state;
-  snprintf(graph_file, sizeof graph_file, "%s/hipmm.json", folder);
-  assert_true(write_file(graph_file, graph, sizeof graph - 1));
-  fixture_start("'stack': ['pool', 'device']");
-  assert_ok(hipmm_log_set_sink(ignore_line, NULL, HIPMM_LOG_TRACE));
-  runs_cancelled(begin_again);
-  assert_ok(hipmm_log_set_sink(NULL, NULL, HIPMM_LOG_ERROR));
-  remove_folder(folder);
-}
-
-/* ---- Each call beside each other one ---- */
 
 enum { OBSERVERS = 2, ALLOCATING = 3, ROUNDS = 25, HELD = 8 };
 
@@ -538,10 +401,6 @@ int main(int count, char **arguments)
       TEST(write_for_threads_whose_destructors_use_them),
       TEST(leave_the_programs_values_of_threads_alone),
       TEST(come_and_go_while_threads_end),
-      TEST(leave_no_lock_held_by_a_cancelled_thread),
-      TEST(leave_no_lock_of_a_runtime_held),
-      TEST(leave_no_lock_of_a_file_held),
-      TEST(leave_no_lock_of_the_core_held),
       TEST(take_each_call_beside_each_other_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -982,36 +982,6 @@ static void is_refused_from_within_a_walk(void **state)
 }
 
 /* A thread that ended in a walk would keep the stack from hipmm_finalize(). */
-static void *be_cancelled_in_a_walk(void *went_on)
-{
-  struct stack *stack = stack_next(NULL);
-  pthread_cancel(pthread_self());
-  pthread_testcancel();
-  *(bool *)went_on = true;
-  while (stack) stack = stack_next(stack);
-  pthread_testcancel();
-  return NULL;
-}
-
-static void cancels_no_thread_in_a_walk(void **state)
-{
-  pthread_t thread;
-  void *result;
-  bool went_on = false;
-  struct hipmm_resource *built;
-  (void)state;
-  assert_ok(hipmm_init_from_string(graph));
-  assert_ok(hipmm_resource_get_current(&built));
-  hipmm_resource_release(built);
-  assert_int_equal(pthread_create(&thread, NULL, be_cancelled_in_a_walk, &went_on), 0);
-  pthread_join(thread, &result);
-  alarm(HANG_SECONDS);
-  assert_ok(hipmm_finalize());
-  alarm(0);
-  assert_true(went_on);
-  assert_ptr_equal(result, PTHREAD_CANCELED);
-}
-
 /* ---- Visitors of resources, for which hipmm_finalize() does not wait ---- */
 
 static struct hipmm_resource *visited_last, *visited_top;
@@ -1026,14 +996,6 @@ static void start_to_visit(void)
   hipmm_resource_release(built);
 }
 
-static void be_cancelled(void *unused, struct hipmm_resource *visited)
-{
-  (void)unused;
-  visited_last = visited;
-  pthread_cancel(pthread_self());
-  pthread_testcancel();
-}
-
 static void end_the_thread(void *unused, struct hipmm_resource *visited)
 {
   (void)unused;
@@ -1046,12 +1008,6 @@ static void jump_out(void *unused, struct hipmm_resource *visited)
   (void)unused;
   visited_last = visited;
   longjmp(past_the_visit, 1);
-}
-
-static void *visit_until_cancelled(void *unused)
-{
-  hipmm_resource_visit(-1, be_cancelled, NULL);
-  return unused;
 }
 
 static void *visit_until_the_end(void *unused)
@@ -1115,7 +1071,6 @@ static void finalizes_after(void *(*visit)(void *unused), bool is_elsewhere)
 static void ends_after_a_visitor_that_did_not_return(void **state)
 {
   (void)state;
-  finalizes_after(visit_until_cancelled, true);
   finalizes_after(visit_until_the_end, true);
   finalizes_after(visit_and_jump_out, true);
   finalizes_after(visit_and_jump_out, false);
@@ -1669,7 +1624,6 @@ int main(int argc, char **argv)
       cmocka_unit_test_teardown(waits_for_walks_over_all_stacks, finish),
       cmocka_unit_test_teardown(is_refused_from_within_a_call, finish),
       cmocka_unit_test_teardown(is_refused_from_within_a_walk, finish),
-      cmocka_unit_test_teardown(cancels_no_thread_in_a_walk, finish),
       cmocka_unit_test_teardown(ends_after_a_visitor_that_did_not_return, finish),
       cmocka_unit_test_teardown(ends_while_a_visitor_waits_for_the_end, finish),
       cmocka_unit_test(ends_after_functions_that_did_not_return),

@@ -461,57 +461,6 @@ static void refuses_the_host_allocator_s_calls(void **state)
   assert_int_equal(run_forked(refuses_calls_of_the_program_s_allocator, NULL).status, 0);
 }
 
-/* Not the main thread, which sets the functions. */
-static void cancel_the_other_thread(void)
-{
-  if (gettid() == getpid()) return;
-  pthread_cancel(pthread_self());
-  pthread_testcancel();
-}
-
-static void *give_while_cancelled(void *arg, size_t bytes)
-{
-  cancel_the_other_thread();
-  return allocate_host_memory(arg, bytes);
-}
-
-static void free_while_cancelled(void *arg, void *ptr, size_t bytes)
-{
-  cancel_the_other_thread();
-  free_host_memory(arg, ptr, bytes);
-}
-
-static void *use_os_memory(void *unused)
-{
-  (void)unused;
-  os_memory_free(os_memory_allocate(4096), 4096);
-  pthread_testcancel();
-  return NULL;
-}
-
-static int ends_no_thread_in_the_program_s_allocator(const void *frees)
-{
-  struct host_memory memory = {.bytes = 0};
-  const struct hipmm_host_allocator allocator = {sizeof allocator, frees ? allocate_host_memory : give_while_cancelled,
-                                                 frees ? free_while_cancelled : free_host_memory, &memory};
-  pthread_t thread;
-  void *result = NULL;
-  alarm(20); /* a lock that a thread took with it */
-  if (hipmm_host_allocator_set(&allocator)) return 1;
-  memory.allocations = 0;
-  if (pthread_create(&thread, NULL, use_os_memory, NULL)) return 1;
-  if (pthread_join(thread, &result) || result != PTHREAD_CANCELED) return 2;
-  if (memory.allocations != 1 || memory.bytes) return 3;
-  return hipmm_host_allocator_set(NULL) ? 4 : 0;
-}
-
-static void keeps_no_lock_where_a_thread_is_cancelled(void **state)
-{
-  (void)state;
-  assert_int_equal(run_forked(ends_no_thread_in_the_program_s_allocator, NULL).status, 0);
-  assert_int_equal(run_forked(ends_no_thread_in_the_program_s_allocator, "frees").status, 0);
-}
-
 enum { SETTINGS = 300 };
 
 static void *use_os_memory_often(void *failures)
@@ -680,7 +629,6 @@ int main(void)
   use_test_plugins();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(takes_host_memory_from_the_program), /* before there is any */
-      cmocka_unit_test(keeps_no_lock_where_a_thread_is_cancelled),
       cmocka_unit_test(changes_the_host_allocator_beside_others),
       cmocka_unit_test(refuses_the_host_allocator_s_calls),
       cmocka_unit_test(gives_no_buffer_at_once_without_host_memory),
