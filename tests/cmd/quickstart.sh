@@ -136,4 +136,35 @@ configures() {
 configures build-new ../configure
 configures linked "$work/clone/configure"
 configures . "$work/clone/configure"
+rm clone/config.status
+
+# Where NVIDIA's driver is and CUDA's headers are not, they are fetched; without them hipmm is built all the same.
+cat >>clone/configure <<'END'
+case "$*" in
+'--prefix=/x --with-cuda='*/cuda/nvidia/cuda_runtime) found="yes, CUDA 12.9" ;;
+*) found="no: cuda.h is missing; install it" ;;
+esac
+printf 'configure:1: checking for CUDA headers\nconfigure:3: result: %s\n' "$found" >config.log
+END
+DRIVER=yes CONFIGURE_FLAGS=--prefix=/x
+export DRIVER CONFIGURE_FLAGS
+for status in 0 1; do
+  mkdir "clone/build-$status"
+  ln -s "$work/clone/build/hipmm" "clone/build-$status/hipmm"
+  printf '#!/bin/sh\nexit %s\n' $status >tools/python3
+  chmod +x tools/python3
+  BUILD=build-$status quickstart
+  grep -q '^WARNING: ' "$work/out" && warned=1 || warned=0
+  [ $warned = $status ] || fail "fetching with status $status: the warning is given $warned times"
+done
+prints "^fetching CUDA's headers .*failed\$"
+unset DRIVER CONFIGURE_FLAGS
+
+# Who cannot install is told what is missing.
+printf '#!/bin/sh\necho 1000\n' >tools/id
+printf '#!/bin/sh\necho "sudo: no" >&2; exit 1\n' >tools/sudo
+printf '#!/bin/sh\nprintf not-installed\n' >tools/dpkg-query
+chmod +x tools/id tools/sudo
+sh clone/etc/quickstart >"$work/out" 2>"$work/err" </dev/null && fail "it goes on without packages"
+prints '^  apt-get install gcc libc6-dev '
 finish
