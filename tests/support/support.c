@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -305,21 +306,25 @@ static void set_variables(const char *const *environment)
   }
 }
 
+static char own_file[PATH_MAX]; /* the program, whatever folder it is in by then */
+
+__attribute__((constructor)) static void find_own_file(void)
+{
+  if (!realpath((const char *)(uintptr_t)getauxval(AT_EXECFN), own_file)) *own_file = '\0';
+}
+
 struct outcome run_again(const char *const *arguments, const char *const *environment)
 {
   FILE *out = tmpfile(), *error = tmpfile();
-  char self[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  self[length > 0 ? length : 0] = '\0';
   fflush(NULL);
   pid_t child = fork();
   if (!child) {
-    char *argv[16] = {self};
+    char *argv[16] = {own_file};
     for (int i = 0; i < 14 && arguments[i]; i++) argv[i + 1] = (char *)(uintptr_t)arguments[i];
     start_child(out, error);
     set_variables(environment);
-    execv(self, argv);
-    perror(self);
+    execv(own_file, argv);
+    perror(own_file);
     _exit(127);
   }
   return finish_child(child, out, error);
