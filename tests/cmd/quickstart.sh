@@ -125,6 +125,18 @@ prints 'build/quickstart.failed.log$'
 grep -q '^second$' clone/build/quickstart.failed.log || fail "the log of a build that failed is not kept"
 printf '#!/bin/sh\nexit 0\n' >tools/make
 
+# What it runs ends with it.
+printf '#!/bin/sh\necho $$ >%s/process\nexec sleep 60\n' "$work" >tools/make
+sh clone/etc/quickstart >"$work/out" 2>&1 </dev/null &
+for pause in 1 2 3 4 5 6 7 8 9 10; do [ -s process ] || sleep .$pause; done
+kill $!
+wait $!
+[ $? = 130 ] || fail "an interrupted quickstart does not end with 130"
+prints 'interrupted$'
+kill -0 "$(cat process)" 2>/dev/null && sleep .5
+kill "$(cat process)" 2>/dev/null && fail "make goes on after an interruption"
+printf '#!/bin/sh\nexit 0\n' >tools/make
+
 # What configure found of CUDA is told: in a line, and loudly where NVIDIA's driver is.
 config_log() {
   printf 'configure:1: checking for CUDA headers\nconfigure:2: gcc x\nconfigure:3: result: %s\n' "$1" >clone/build/config.log
