@@ -4,6 +4,7 @@
 #include "../support/behaviour.h"
 #include "../support/stream_program.h"
 
+#include <hipmm/inspect.h>
 #include <hipmm/stream.h>
 
 #include <pthread.h>
@@ -614,6 +615,157 @@ static void an_allocator_is_refused_what_it_would_wait_for(void **state)
     }
 }
 
+/* One thread in an allocator below `low`, and another in a call of `high`, which is over `low` or beside it. */
+static struct {
+  pthread_barrier_t both;
+  struct hipmm_resource *low, *high;
+  enum hipmm_status status; /* of the first thread's call of `high` */
+} crossing;
+
+static _Thread_local bool crosses; /* the thread, in its next allocator */
+
+static enum hipmm_status call_high(void *unused, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+{
+  int64_t value;
+  (void)unused, (void)alignment, (void)stream;
+  if (crosses) {
+    crosses = false;
+    pthread_barrier_wait(&crossing.both);
+    usleep(20000); /* for the other thread to enter */
+    crossing.status = hipmm_resource_query(crossing.high, "live_bytes", &value);
+  }
+  return fixture_hip()->Malloc(ptr_out, bytes) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
+}
+
+static void free_to_hip(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  (void)unused, (void)bytes, (void)alignment, (void)stream;
+  if (fixture_hip()->Free(ptr)) print_error("a block is lost\n");
+}
+
+static void *allocate_from_low(void *unused)
+{
+  void *ptr = NULL;
+  (void)unused;
+  crosses = true;
+  bool is_good = !hipmm_allocate(crossing.low, MIB, NULL, &ptr) && !hipmm_deallocate(crossing.low, ptr, MIB, NULL);
+  return is_good ? NULL : &crossing;
+}
+
+static void *allocate_from_high(void *unused)
+{
+  void *ptr = NULL;
+  (void)unused;
+  pthread_barrier_wait(&crossing.both);
+  bool is_good = !hipmm_allocate(crossing.high, MIB, NULL, &ptr) && !hipmm_deallocate(crossing.high, ptr, MIB, NULL);
+  return is_good ? NULL : &crossing;
+}
+
+static void rest_for_a_while(void *unused, const struct hipmm_extent *extent)
+{
+  (void)unused, (void)extent;
+  usleep(60000);
+}
+
+/* Holds the lock of `high`. */
+static void *look_at_high(void *unused)
+{
+  void *ptr = NULL;
+  (void)unused;
+  if (hipmm_allocate(crossing.high, MIB, NULL, &ptr)) return &crossing;
+  pthread_barrier_wait(&crossing.both);
+  bool is_good = !hipmm_resource_visit_blocks(crossing.high, rest_for_a_while, NULL);
+  return is_good && !hipmm_deallocate(crossing.high, ptr, MIB, NULL) ? NULL : &crossing;
+}
+
+static void cross(const char *high_upstream, void *(*other)(void *unused))
+{
+  const struct hipmm_allocator allocator = {sizeof allocator, call_high, free_to_hip, NULL};
+  char graph[400];
+  pthread_t threads[2];
+  snprintf(
+      graph, sizeof graph,
+      "'resources': {'both': {'type': 'fallback', 'upstream': ['high', 'low']}, 'high': {'type': 'pool', 'upstream': "
+      "'%s'}, 'low': {'type': 'pool', 'upstream': 'own'}, 'own': {'type': 'callback', 'allocator': 'calls'}, "
+      "'memory': {'type': 'device'}, 'all': {'type': 'fallback', 'upstream': ['both', 'memory']}}, 'devices': "
+      "{'default': 'all'}",
+      high_upstream);
+  assert_ok(hipmm_allocator_register("calls", &allocator));
+  fixture_start(graph);
+  crossing.low = fixture_resource("low");
+  crossing.high = fixture_resource("high");
+  crossing.status = HIPMM_E_INTERNAL;
+  pthread_barrier_init(&crossing.both, NULL, 2);
+  alarm(HANG_SECONDS);
+  assert_int_equal(pthread_create(&threads[0], NULL, allocate_from_low, NULL), 0);
+  assert_int_equal(pthread_create(&threads[1], NULL, other, NULL), 0);
+  for (int i = 0; i < 2; i++) {
+    void *failed;
+    pthread_join(threads[i], &failed);
+    assert_null(failed);
+  }
+  alarm(0);
+  pthread_barrier_destroy(&crossing.both);
+}
+
+/* The other thread holds the lock of `high` and waits for that of `low`, around which the allocator runs. */
+static void an_allocator_does_not_wait_for_one_that_waits_for_it(void **state)
+{
+  (void)state;
+  cross("low", allocate_from_high);
+  assert_true(crossing.status == HIPMM_E_STATE || !crossing.status); /* the other thread may have come late */
+}
+
+/* No allocator runs below `high`, so that its lock is left soon. */
+static void an_allocator_waits_for_a_thread_that_goes_on(void **state)
+{
+  (void)state;
+  cross("memory", look_at_high);
+  assert_ok(crossing.status);
+}
+
+/* ---- Within other calls ---- */
+
+static void is_called_while_a_resource_is_created(void **state)
+{
+  struct hipmm_resource *made, *calls;
+  (void)state;
+  fixture_start(limited);
+  calls = fixture_resource("failure_callback");
+  keep(MIB);
+  assert_ok(hipmm_resource_create(0, "monotonic", "{\"initial_size\": \"1MiB\"}", &calls, 1, &made));
+  assert_int_equal(spill.calls, 1);
+  assert_int_equal(spill.bytes, MIB);
+  assert_int_equal(fixture_value("failure_callback", "rescues"), 1);
+  assert_status(hipmm_resource_create(0, "monotonic", "{\"initial_size\": \"1MiB\"}", &calls, 1, &made),
+                HIPMM_E_OUT_OF_MEMORY);
+  assert_message("the upstream does not have 1048576 bytes");
+  assert_int_equal(spill.calls, 2);
+  hipmm_resource_release(made);
+}
+
+static int set_the_same(void *unused, size_t bytes)
+{
+  (void)unused, (void)bytes;
+  spill.calls++;
+  tried[0] = hipmm_set("devices/0/binning/extra_bins", "[{\"size\": \"64KiB\"}]");
+  return free_one(&spill, bytes);
+}
+
+/* The setting is not under way meanwhile. */
+static void is_called_while_an_option_is_set(void **state)
+{
+  (void)state;
+  use("spill", set_the_same, NULL);
+  fixture_start(
+      "'stack': [{'type': 'binning', 'bins': [{'size': '1KiB'}], 'blocks_per_chunk': 1, 'blocks_to_preallocate': "
+      "1}, " CALLS ", " LIMITED ", 'device']");
+  keep(MIB - 4096);
+  assert_ok(hipmm_set("devices/0/binning/extra_bins", "[{\"size\": \"64KiB\"}, {\"size\": \"128KiB\"}]"));
+  assert_int_equal(spill.n_blocks, 0);
+  assert_int_equal(tried[0], HIPMM_E_LIMIT);
+}
+
 /* ---- Threads that end ---- */
 
 /* A thread that used the resource at the top and ends when it is told to; and what the program's function, which is
@@ -815,6 +967,10 @@ int main(void)
       TEST(asks_in_the_order_of_the_attempts),
       TEST(does_not_wait_for_another_thread_that_is_out_of_memory),
       TEST(an_allocator_is_refused_what_it_would_wait_for),
+      TEST(an_allocator_does_not_wait_for_one_that_waits_for_it),
+      TEST(an_allocator_waits_for_a_thread_that_goes_on),
+      TEST(is_called_while_a_resource_is_created),
+      TEST(is_called_while_an_option_is_set),
       TEST(lasts_as_long_as_the_stack),
       TEST(can_be_given_another_function),
       TEST(refuses_graphs_without_its_function),
