@@ -768,9 +768,11 @@ static void is_called_while_an_option_is_set(void **state)
 
 /* ---- Threads that end ---- */
 
-/* A thread that used the resource at the top and ends when it is told to; and what the program's function, which is
+/* A thread that used the resource at the top and ends when it is told to; and what the program's allocator, which is
  * called under the lock of that resource, does besides. */
 static struct {
+  void (*act)(void);
+  const char *type; /* of the resource at the top */
   pthread_t thread;
   pthread_barrier_t has_used, may_end;
   struct hipmm_resource *other;
@@ -787,13 +789,28 @@ static void *use_then_end(void *unused)
   return NULL;
 }
 
-static int wait_for_its_end(void *argument, size_t bytes)
+static enum hipmm_status act_under_a_lock(void *unused, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                          void **ptr_out)
 {
-  (void)argument, (void)bytes;
-  if (ending.calls++) return 0;
+  (void)unused, (void)alignment, (void)stream;
+  if (bytes >= 8 * MIB && !ending.calls++) ending.act();
+  if (bytes >= 50 * MIB) return HIPMM_E_LIMIT;
+  return fixture_hip()->Malloc(ptr_out, bytes) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
+}
+
+static void start_over_allocator(const char *graph, void (*act)(void))
+{
+  const struct hipmm_allocator allocator = {sizeof allocator, act_under_a_lock, free_to_hip, NULL};
+  assert_ok(hipmm_allocator_register("acts", &allocator));
+  ending.act = act;
+  ending.calls = 0;
+  fixture_start(graph);
+}
+
+static void wait_for_its_end(void)
+{
   pthread_barrier_wait(&ending.may_end);
   pthread_join(ending.thread, NULL);
-  return 0;
 }
 
 static struct hipmm_resource *new_resource(const char *type)
@@ -806,27 +823,23 @@ static struct hipmm_resource *new_resource(const char *type)
 }
 
 /* Long enough for the thread to be at its end, where it may wait for the lock of the resource at the top. */
-static int exchange_resources(void *type, size_t bytes)
+static void exchange_resources(void)
 {
-  (void)bytes;
-  if (ending.calls++) return 0;
   pthread_barrier_wait(&ending.may_end);
   usleep(50000);
   hipmm_resource_release(ending.other);
-  ending.other = new_resource(type);
-  return 0;
+  ending.other = new_resource(ending.type);
 }
 
-/* `callback` is called under the lock of the resource at the top, of `type`, while a thread that used it ends. */
-static void call_beside_a_thread_that_ends(const char *type, int (*callback)(void *, size_t), bool is_joined_there)
+/* `act` is called under the lock of the resource at the top, of `type`, while a thread that used it ends. */
+static void call_beside_a_thread_that_ends(const char *type, void (*act)(void), bool is_joined_there)
 {
   char graph[200];
   void *ptr;
-  snprintf(graph, sizeof graph, "'stack': ['%s', " CALLS ", {'type': 'limiting', 'limit': '4MiB'}, 'device']", type);
-  use("spill", callback, (void *)(uintptr_t)type);
-  fixture_start(graph);
+  snprintf(graph, sizeof graph, "'stack': ['%s', {'type': 'callback', 'allocator': 'acts'}]", type);
+  start_over_allocator(graph, act);
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
-  ending.calls = 0;
+  ending.type = type;
   ending.other = new_resource(type);
   pthread_barrier_init(&ending.has_used, NULL, 2);
   pthread_barrier_init(&ending.may_end, NULL, 2);
@@ -876,30 +889,27 @@ static void *set_maximum(void *unused)
 }
 
 /* While another thread sets an option of the pool, and waits for it. */
-static int set_options(void *unused, size_t bytes)
+static void set_options(void)
 {
-  (void)unused, (void)bytes;
-  if (ending.calls++) return 0;
   pthread_create(&ending.thread, NULL, set_maximum, NULL);
   usleep(50000);
   set_above = hipmm_set("devices/0/pool/maximum_size", "50MiB");
   set_below = hipmm_set("devices/0/limiting/limit", "16MiB");
-  return 1;
 }
 
-static void may_set_options(void **state)
+static void an_allocator_may_set_options_of_what_is_not_in_use(void **state)
 {
   (void)state;
-  use("spill", set_options, NULL);
-  fixture_start("'stack': ['pool', " CALLS ", " LIMITED ", 'device']");
-  ending.calls = 0;
+  start_over_allocator("'stack': [{'type': 'pool', 'growth': 'segments'}, {'type': 'limiting', 'limit': '100MiB'}, "
+                       "{'type': 'callback', 'allocator': 'acts'}]",
+                       set_options);
   alarm(HANG_SECONDS);
   void *ptr = fixture_allocate(8 * MIB, NULL);
   pthread_join(ending.thread, NULL);
   alarm(0);
   assert_ok(set_below);
   assert_ok(set_elsewhere);
-  assert_ok(set_above);
+  assert_int_equal(set_above, HIPMM_E_STATE);
   fixture_free(ptr, 8 * MIB, NULL);
 }
 
@@ -978,7 +988,7 @@ int main(void)
       TEST(serves_threads_that_compete),
       TEST(exchanges_resources_while_a_thread_ends),
       TEST(waits_for_a_thread_that_ends),
-      TEST(may_set_options),
+      TEST(an_allocator_may_set_options_of_what_is_not_in_use),
       TEST(agrees_with_a_model),
       TEST(loses_nothing_whatever_call_fails),
   };
