@@ -534,7 +534,8 @@ static const char *const lockers[] = {"'pool'",
                                       "'monotonic'",
                                       "'binning', 'bins': [{'size': '256KiB'}], 'blocks_per_chunk': 1",
                                       "'thread_safe'",
-                                      "'single'"};
+                                      "'single'",
+                                      "'hoarder'"};
 
 enum { LOCKERS = sizeof lockers / sizeof *lockers };
 
@@ -992,5 +993,6 @@ int main(void)
       TEST(agrees_with_a_model),
       TEST(loses_nothing_whatever_call_fails),
   };
+  use_test_plugins();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
