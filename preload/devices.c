@@ -3,7 +3,6 @@
  * lock. */
 #include "devices.h"
 
-#include "../core/base/cancel.h"
 #include "../core/base/error.h"
 #include "../core/runtime/hip.h"
 #include "../core/stack/device_table.h"
@@ -118,11 +117,9 @@ struct served_device *devices_get(enum family family, int device)
 {
   if (device < 0 || device >= DEVICES_MOST) return NULL;
   if (atomic_load_explicit(&states[device], memory_order_acquire) == STATE_NEW) {
-    int cancel = cancel_forbid();
     pthread_mutex_lock(&lock);
     if (atomic_load(&states[device]) == STATE_NEW) atomic_store(&states[device], devices_open_locked(family, device));
     pthread_mutex_unlock(&lock);
-    cancel_allow(cancel);
   }
   return devices_if_served(device);
 }
@@ -172,11 +169,9 @@ static void devices_each(devices_visitor *visit, void *closure, const bool *is_e
 void devices_visit(devices_visitor *visit, void *closure)
 {
   const bool never = false;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   devices_each(visit, closure, &never);
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
 }
 
 static void devices_look_up_start(void *closure, int device, struct instance *instance)
@@ -262,10 +257,8 @@ static void devices_close_device(struct served_device *served)
 
 void devices_close(void)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   for (int device = 0; device < DEVICES_MOST; device++)
     if (devices_if_served(device)) devices_close_device(&devices[device]);
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
 }

@@ -3,7 +3,6 @@
  * meanwhile are passed on. */
 #include "init.h"
 
-#include "../core/base/cancel.h"
 #include "../core/base/environment.h"
 #include "../core/inspect/report.h"
 #include "../core/plugin/plugin.h"
@@ -147,14 +146,12 @@ static enum state init_decide(enum family family)
 /* Calls `open` for a family, one thread at a time. What it returns. */
 static bool init_change(bool (*open)(enum family family), enum family family)
 {
-  int cancel = cancel_forbid();
   atomic_store(&is_changing, true);
   pthread_mutex_lock(&lock);
   bool is_ready = open(family);
   if (is_ready) atomic_store(&was_ready, true);
   pthread_mutex_unlock(&lock);
   atomic_store(&is_changing, false);
-  cancel_allow(cancel);
   if (is_ready && when_ready) when_ready();
   return is_ready;
 }
@@ -242,12 +239,10 @@ bool init_was_ready(void)
 
 void init_close(void)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   if (atomic_load(&is_open) && hipmm_finalize()) message_write("%s", hipmm_last_error_message());
   atomic_store(&is_open, false);
   for (int family = 0; family < FAMILY_COUNT; family++)
     if (atomic_load(&states[family]) == STATE_READY) atomic_store(&states[family], STATE_UNKNOWN);
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
 }

@@ -2,7 +2,6 @@
 /* lifecycle.c: hipmm's state in this process. A GPU runtime does not survive fork, and threads that the child does not
  * have may hold locks: a child refuses every call. Called at the start of every public function. */
 #include "lifecycle.h"
-#include "cancel.h"
 #include "error.h"
 
 atomic_int lifecycle_now = LIFECYCLE_BEFORE;
@@ -123,7 +122,6 @@ enum hipmm_status lifecycle_begin_change(void)
   if (caller_depth(here) || here->walks || is_in_change) return lifecycle_refuse_inner_change();
   pthread_once(&once, lifecycle_watch_forks);
   asymmetric_fence_prepare();
-  int cancel = cancel_forbid();
   atomic_fetch_add(&changing, 1);
   pthread_mutex_lock(&lock);
   change_cancel = cancel;
@@ -175,5 +173,4 @@ void lifecycle_end_change(enum lifecycle now)
   atomic_store_explicit(&lifecycle_now, now, memory_order_release);
   pthread_mutex_unlock(&lock);
   atomic_fetch_sub(&changing, 1);
-  cancel_allow(cancel);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* log.c: the debug log. Set up from the environment at the first line. Never called on the allocation path. */
 #include "log.h"
-#include "cancel.h"
 #include "environment.h"
 #include "error.h"
 #include "lifecycle.h"
@@ -113,7 +112,6 @@ static int log_take_file(int opened, const struct output_file_identity *identity
 static bool log_open_file(const char *path)
 {
   struct output_file_identity identity;
-  int cancel = cancel_forbid();
   int opened = output_file_open(path, OUTPUT_FILE_APPEND);
   int code = opened < 0 || !output_file_identify(opened, &identity) ? errno : 0;
   if (!code) {
@@ -123,19 +121,16 @@ static bool log_open_file(const char *path)
   } else if (opened >= 0) {
     close(opened);
   }
-  cancel_allow(cancel);
   errno = code;
   return !code;
 }
 
 static void log_use_standard_error(void)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   uint64_t now = output;
   while (!log_leave_file(&now)) continue;
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
 }
 
 static void log_open(void)
@@ -230,13 +225,11 @@ static void log_write_output(enum hipmm_log_level level, const char *about, cons
 void log_line_arguments(enum hipmm_log_level level, const char *about, const char *format, va_list arguments)
 {
   char message[LINE_BYTES];
-  int cancel = cancel_forbid(); /* the caller may hold locks */
   if (log_wants(level) && vsnprintf(message, sizeof message, format, arguments) >= 0) {
     text_make_plain(message);
     if (log_output_wants(level)) log_write_output(level, about, message);
     if (log_sink_wants(level)) log_sink_write(level, about, message);
   }
-  cancel_allow(cancel);
 }
 
 void log_line(enum hipmm_log_level level, const char *about, const char *format, ...)

@@ -2,7 +2,6 @@
 /* os_memory.c: see os_memory.h. The program may put functions of its own in place of the operating system, before there is
  * any such memory: what one gave cannot be freed by the other. */
 #include "os_memory.h"
-#include "cancel.h"
 #include "error.h"
 #include "lifecycle.h"
 #include "lock_order.h"
@@ -52,7 +51,6 @@ static const char *os_memory_fault(const struct hipmm_host_allocator *allocator)
   enum { BYTES = 4096 };
   static const char zeros[BYTES];
   const char *fault = NULL;
-  int cancel = cancel_forbid();
   for (int i = 0; i < 2 && !fault; i++) {
     char *ptr = os_memory_ask(allocator, BYTES);
     if (!ptr) break;
@@ -61,7 +59,6 @@ static const char *os_memory_fault(const struct hipmm_host_allocator *allocator)
     memset(ptr, 0xa5, BYTES);
     os_memory_return(allocator, ptr, BYTES);
   }
-  cancel_allow(cancel);
   return fault;
 }
 
@@ -70,12 +67,10 @@ static const char *os_memory_fault(const struct hipmm_host_allocator *allocator)
 void *os_memory_allocate(size_t bytes)
 {
   if (!bytes) return NULL;
-  int cancel = cancel_forbid();
   pthread_rwlock_rdlock(&lock);
   void *ptr = functions.allocate ? os_memory_ask(&functions, bytes) : os_memory_map(bytes);
   if (ptr) atomic_fetch_add(&held_bytes, bytes);
   pthread_rwlock_unlock(&lock);
-  cancel_allow(cancel);
   return ptr;
 }
 
@@ -83,13 +78,11 @@ void *os_memory_allocate(size_t bytes)
 void os_memory_free(void *ptr, size_t bytes)
 {
   if (!ptr) return;
-  int cancel = cancel_forbid();
   if (functions.allocate)
     os_memory_return(&functions, ptr, bytes);
   else
     munmap(ptr, bytes);
   atomic_fetch_sub(&held_bytes, bytes);
-  cancel_allow(cancel);
 }
 
 static enum hipmm_status os_memory_check_held(void)

@@ -2,7 +2,6 @@
 /* pinned_resource.c: pinned memory for host buffers whose caller names no resource. Each device's is a stack of its own,
  * built at first use from a graph of one resource, and let go by hipmm_finalize(). */
 #include "pinned_resource.h"
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../stack/device_table.h"
@@ -37,7 +36,6 @@ static enum hipmm_status pinned_resource_build(int device, struct stack **stack_
 static enum hipmm_status pinned_resource_find(int device, struct hipmm_resource **resource_out)
 {
   enum hipmm_status status = HIPMM_OK;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   struct stack **stack = &stacks[device];
   if (!*stack) status = pinned_resource_build(device, stack);
@@ -46,7 +44,6 @@ static enum hipmm_status pinned_resource_find(int device, struct hipmm_resource 
     hipmm_resource_retain(*resource_out);
   }
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -2,7 +2,6 @@
 /* framework_device.c: devices as the hooks of frameworks see them; the fast path is in the header. Called by torch.c,
  * torch_pools.c and cupy.c only. */
 #include "framework_device.h"
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"
 
@@ -35,7 +34,6 @@ void framework_fail_allocation(const char *framework)
 enum hipmm_status framework_initialise(void)
 {
   if (lifecycle_is_forked()) return lifecycle_check();
-  int cancel = cancel_forbid();
   lifecycle_begin_opening();
   pthread_mutex_lock(&lock);
   enum hipmm_status status = HIPMM_OK;
@@ -52,7 +50,6 @@ enum hipmm_status framework_initialise(void)
   }
   pthread_mutex_unlock(&lock);
   lifecycle_end_opening();
-  cancel_allow(cancel);
   return status;
 }
 

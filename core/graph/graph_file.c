@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_file.c: reads a graph file. Called by graph.c. Must return soon, with an error message, whatever the file is: a
  * folder, a pipe, a gigabyte of spaces. */
-#include "../base/cancel.h"
 #include "graph_build.h"
 
 #include <errno.h>
@@ -89,11 +88,9 @@ static bool graph_file_read_all(int descriptor, struct bytes *bytes, struct diag
 bool graph_file_read(const char *file, struct diagnostics *diagnostics, char **text_out, size_t *bytes_out)
 {
   struct bytes bytes = {0};
-  int cancel = cancel_forbid();
   int descriptor = file ? graph_file_open(file, diagnostics) : STDIN_FILENO;
   bool is_good = descriptor >= 0 && graph_file_read_all(descriptor, &bytes, diagnostics);
   if (file && descriptor >= 0) close(descriptor);
-  cancel_allow(cancel);
   if (is_good) {
     *text_out = bytes.data;
     *bytes_out = bytes.count;

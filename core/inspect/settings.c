@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* settings.c: reads values and sets options by path while resources are in use. An option is read in the same way as in a
  * graph, so that nothing can be set that a file could not say. */
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/text.h"
@@ -158,9 +157,7 @@ static enum hipmm_status settings_set(const struct path *target, const char *pat
   struct settings_request request = {.instance = target->instance, .path = path, .text = text};
   enum hipmm_status status = settings_find_option(target, path, &request.row);
   if (status) return status;
-  int cancel = cancel_forbid();
   status = neighbours_repeat(settings_change_alone, &request);
-  cancel_allow(cancel);
   return status;
 }
 

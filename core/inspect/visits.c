@@ -2,7 +2,6 @@
 /* visits.c: live resources, and their values, options and blocks as C structs. Called by applications. Reads only. */
 #include <hipmm/inspect.h>
 
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../option/option_value.h"
@@ -61,9 +60,7 @@ static void visits_show_value(const struct instance *instance, uint32_t row,
       .struct_size = sizeof value, .name = feature->name, .unit = feature->unit, .doc = feature->doc};
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
-  int cancel = cancel_forbid();
   value.is_known = !instance->resource.ops->query(instance->resource.self, row, &value.value);
-  cancel_allow(cancel);
   if (!value.is_known) error_set_located(&before);
   if (!value.is_known) value.value = 0;
   visitor(arg, &value);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* plugin_load.c: loads plugin files with libltdl and keeps them. Called by graph, the runtime and the command. Never
  * executes a function of a plugin; descriptor.c decides whether its descriptor can be used. */
-#include "../base/cancel.h"
 #include "../base/environment.h"
 #include "../base/error.h"
 #include "../base/log.h"
@@ -141,12 +140,10 @@ static enum hipmm_status plugin_load_new(const char *file, const char *type, con
 /* Loads the file unless it is loaded already. */
 static enum hipmm_status plugin_load_file(const char *file, const char *type, const struct plugin **plugin_out)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   *plugin_out = plugin_load_find(file);
   enum hipmm_status status = *plugin_out ? HIPMM_OK : plugin_load_new(file, type, plugin_out);
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
   return status;
 }
 

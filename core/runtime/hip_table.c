@@ -3,7 +3,6 @@
  * whose structs or numbers changed between HIP's releases. Called by hip.c, which chooses the library. The only file of
  * the core that includes HIP's headers. */
 #include "hip_table.h"
-#include "../base/cancel.h"
 #include "../base/own_symbol.h"
 #include "peer_access.h"
 
@@ -212,7 +211,6 @@ UNSAFE_IN_CAPTURE(RELAXED)
 #define WHOLE(name, parameters, arguments) \
   static int whole_##name parameters       \
   {                                        \
-    int cancel = cancel_forbid();          \
     int code = raw.name arguments;         \
     cancel_allow(cancel);                  \
     return code;                           \

@@ -3,7 +3,6 @@
  * resource that is replaced is released once all calls that may have borrowed it have ended: at the latest when the table
  * closes. */
 #include "device_table.h"
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../runtime/hip.h"
@@ -129,7 +128,6 @@ static enum hipmm_status device_table_await(const struct building *building)
 enum hipmm_status device_table_build_alone(struct building *building, enum hipmm_status (*build)(void *closure),
                                            void *closure)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   enum hipmm_status status = device_table_await(building);
   if (!status) {
@@ -143,7 +141,6 @@ enum hipmm_status device_table_build_alone(struct building *building, enum hipmm
     pthread_cond_broadcast(&building_over);
   }
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* held_watch.c: tells resources of what the sources below them take from the runtime and give back (services->watch_held).
  * Called at each change; without a watch that costs one load. */
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "instance.h"
 
@@ -20,12 +19,10 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* held for reading w
 void held_watch_notify(const struct instance *source, int64_t bytes, int64_t held_bytes)
 {
   if (!bytes || !atomic_load_explicit(&watches, memory_order_acquire)) return;
-  int cancel = cancel_forbid();
   pthread_rwlock_rdlock(&lock);
   for (const struct held_watch *watch = atomic_load(&watches); watch; watch = watch->next)
     if (links_stand_on(watch->watcher, source)) watch->changed(watch->closure, source->node->name, bytes, held_bytes);
   pthread_rwlock_unlock(&lock);
-  cancel_allow(cancel);
 }
 
 enum hipmm_status held_watch_add(const struct instance *watcher,
@@ -35,24 +32,20 @@ enum hipmm_status held_watch_add(const struct instance *watcher,
   struct held_watch *watch = malloc(sizeof *watch);
   if (!watch) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   *watch = (struct held_watch){.watcher = watcher, .changed = changed, .closure = closure};
-  int cancel = cancel_forbid();
   pthread_rwlock_wrlock(&lock);
   watch->next = atomic_load(&watches);
   atomic_store(&watches, watch);
   pthread_rwlock_unlock(&lock);
-  cancel_allow(cancel);
   return HIPMM_OK;
 }
 
 void held_watch_remove(const struct instance *watcher)
 {
-  int cancel = cancel_forbid();
   pthread_rwlock_wrlock(&lock);
   struct held_watch *before = NULL, *watch = atomic_load(&watches);
   for (; watch && watch->watcher != watcher; watch = watch->next) before = watch;
   if (watch && before) before->next = watch->next;
   if (watch && !before) atomic_store(&watches, watch->next);
   pthread_rwlock_unlock(&lock);
-  cancel_allow(cancel);
   free(watch);
 }

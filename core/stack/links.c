@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* links.c: which live resources stand on which, of one stack or several. Called when a resource is built, and when one gains
  * a dependency while it is in use. */
-#include "../base/cancel.h"
 #include "../graph/graph_build.h"
 #include "stack.h"
 
@@ -261,7 +260,6 @@ static bool links_has(const struct instance *instance, const struct instance *de
 enum hipmm_status links_add(struct instance *instance, struct instance *dependency)
 {
   enum hipmm_status status = HIPMM_OK;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   if (dependency == instance || links_stand_on(dependency, instance))
     status = error_set(HIPMM_E_CONFIG, "%s stands on %s, so that %s cannot stand on it", dependency->node->name,
@@ -269,16 +267,13 @@ enum hipmm_status links_add(struct instance *instance, struct instance *dependen
   else if (!links_has(instance, dependency))
     status = links_change(instance, links_of(instance)->n_dependencies, dependency);
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
   return status;
 }
 
 void links_truncate(struct instance *instance, size_t n)
 {
   if (links_of(instance)->n_dependencies == n) return;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   links_change(instance, n, NULL);
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
 }

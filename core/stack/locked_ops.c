@@ -4,7 +4,6 @@
  *
  * A resource below may call a function of the program, and that function may call this resource again. The plugin is within
  * an op then, so the call is refused; so is one that would wait for a thread that may wait for this one. */
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "neighbours.h"
 
@@ -29,9 +28,7 @@ static bool locked_ops_take(struct instance *instance)
 /* NULL, and the lock is not taken, if the calling thread is refused. */
 static const struct hipmm_ops *locked_ops_try_enter(struct instance *instance)
 {
-  int cancel = cancel_forbid();
   if (!locked_ops_take(instance)) {
-    cancel_allow(cancel);
     return NULL;
   }
   instance->cancel = cancel;
@@ -42,7 +39,6 @@ static enum hipmm_status locked_ops_leave(struct instance *instance, enum hipmm_
 {
   int cancel = instance->cancel;
   pthread_mutex_unlock(&instance->lock);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -6,7 +6,6 @@
  * suspend.c when a resource was suspended or resumed.
  *
  * The ops have the plugin's own `self`, which other ops and an upstream's mapping get too. A tree finds the rest by it. */
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../base/memory_observer.h"
@@ -38,12 +37,10 @@ static int logged_ops_compare(const void *left, const void *right)
 static const struct logged *logged_ops_of(void *self)
 {
   const struct logged key = {.self = self};
-  int cancel = cancel_forbid();
   pthread_rwlock_rdlock(&lock);
   struct logged **found = tfind(&key, &logged_by_self, logged_ops_compare);
   const struct logged *logged = *found;
   pthread_rwlock_unlock(&lock);
-  cancel_allow(cancel);
   return logged;
 }
 
@@ -179,11 +176,9 @@ static void logged_ops_visit(const void *node, VISIT order, int depth)
 
 void logged_ops_choose_all(void)
 {
-  int cancel = cancel_forbid();
   pthread_rwlock_wrlock(&lock);
   twalk(logged_by_self, logged_ops_visit);
   pthread_rwlock_unlock(&lock);
-  cancel_allow(cancel);
 }
 
 /* The log may call a function of the program, so nothing is served at once. Not NULL: a caller tests an op in one table, and

@@ -3,7 +3,6 @@
  * path of allocations, after one has failed, and around the building of resources. */
 #include "neighbours.h"
 #include "../base/callers.h"
-#include "../base/cancel.h"
 #include "../base/deadline.h"
 #include "../base/error.h"
 #include "../plugin/descriptor.h"
@@ -328,13 +327,11 @@ static bool neighbours_take_turn(pthread_mutex_t *turn)
 static enum hipmm_status neighbours_try_in_turn(struct trial *trial, const struct exhausted *exhausted)
 {
   static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-  int cancel = cancel_forbid();
   bool is_in_turn = neighbours_take_turn(&turn);
   enum hipmm_status status = neighbours_try(trial, exhausted, HIPMM_EFFORT_IDLE);
   if (neighbours_is_exhausted(status) && !hip_is_captured(exhausted->device, trial->stream))
     status = neighbours_try(trial, exhausted, HIPMM_EFFORT_WAIT);
   if (is_in_turn) pthread_mutex_unlock(&turn);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -2,7 +2,6 @@
 /* resource_calls.c: the public functions that a resource of any type has: values, actions, trim. A NULL resource is the
  * one in force on the current device. */
 #include "resource_calls.h"
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/text.h"
 #include "neighbours.h"

@@ -2,7 +2,6 @@
 /* stack.c: builds the live resources of one device from a graph, bottom up, and destroys them. Not on the allocation path:
  * resources call their upstreams directly. */
 #include "stack.h"
-#include "../base/cancel.h"
 #include "../base/lifecycle.h"
 #include "../base/log.h"
 #include "../base/memory_observer.h"
@@ -62,11 +61,9 @@ static void stack_destroy(struct stack *stack)
   stack_unlist(stack);
   if (stack->is_admitted) atomic_fetch_sub(&admitted_of[stack->device], 1);
   atomic_fetch_sub(&stacks_of[stack->device], 1);
-  int cancel = cancel_forbid();
   int previous = hip_enter_device(stack->device);
   stack_destroy_instances(stack);
   hip_leave_device(stack->device, previous);
-  cancel_allow(cancel);
   for (size_t i = 0; i < stack->external.n; i++) stack_release(instance_from(stack->external.resources[i])->stack);
   free((void *)(uintptr_t)stack->external.resources);
   if (stack->external.is_whole) atomic_fetch_sub(&lifecycle_own_stacks, 1);
@@ -338,13 +335,11 @@ static void stack_show_instances(struct stack *stack)
 
 enum hipmm_status stack_extend(struct stack *stack, int node)
 {
-  int cancel = cancel_forbid();
   enum hipmm_status status = stack_create_on_device(stack, node);
   if (!status) {
     stack_show_instances(stack);
     status = stack_admit_others(stack);
   }
-  cancel_allow(cancel);
   if (!status) log_line(HIPMM_LOG_DEBUG, NULL, "device %d: %s built", stack->device, stack->graph->nodes[node].name);
   return status;
 }
@@ -354,14 +349,12 @@ enum hipmm_status stack_build(struct graph *graph, int device, int top, const st
 {
   struct stack *stack = stack_new(graph, device, top, user);
   if (!stack) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  int cancel = cancel_forbid();
   enum hipmm_status status = stack_enter_list(stack, external);
   if (!status) status = stack_create_on_device(stack, top);
   if (!status) {
     stack_show_instances(stack);
     status = stack_admit_devices(stack);
   }
-  cancel_allow(cancel);
   if (status) {
     stack_release(stack);
     return status;

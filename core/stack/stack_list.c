@@ -2,7 +2,6 @@
 /* stack_list.c: all stacks of the process, to tell all of them about a stream and to inspect them. A caller that walks the
  * list pins the stack it is at, so that nothing is called under the lock. */
 #include "stack_list.h"
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "stack.h"

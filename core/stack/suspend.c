@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): finds the resources below that have the ops, and
  * makes calls fail that need their memory (logged_ops.c). Called by applications between phases of their work. */
-#include "../base/cancel.h"
 #include "../base/error.h"
 #include "../base/log.h"
 #include "neighbours.h"
@@ -84,7 +83,6 @@ static struct suspend_result suspend_each(const struct instance *top, const enum
 /* The other thread may wait for a resource that this one is in. */
 static struct suspend_result suspend_refuse(const struct instance *top, int cancel)
 {
-  cancel_allow(cancel);
   return (struct suspend_result){
       .status = error_set(HIPMM_E_STATE,
                           "%s: another thread suspends or resumes a resource, and a function of the program that is "
@@ -94,14 +92,12 @@ static struct suspend_result suspend_refuse(const struct instance *top, int canc
 
 static struct suspend_result suspend_each_locked(const struct instance *top, const enum hipmm_content *content)
 {
-  int cancel = cancel_forbid();
   if (pthread_mutex_trylock(&suspend_lock)) {
     if (neighbours_are_in_program()) return suspend_refuse(top, cancel);
     pthread_mutex_lock(&suspend_lock);
   }
   struct suspend_result result = suspend_each(top, content);
   pthread_mutex_unlock(&suspend_lock);
-  cancel_allow(cancel);
   return result;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stream_pool.c: pools of streams. Called by applications. Takes no lock: the
  * creation of a stream is told to resources, which take locks of their own and may call functions of the program. */
-#include "../base/cancel.h"
 #include "../base/lifecycle.h"
 #include "../stack/device_table.h"
 #include "../stack/handle.h"
@@ -87,11 +86,9 @@ static enum hipmm_status stream_pool_create_stream(struct hipmm_stream_pool *poo
                                                    hipmm_stream_t *stream_out)
 {
   hipmm_stream_t created = NULL, there = NULL;
-  int cancel = cancel_forbid();
   enum hipmm_status status = stream_create(pool->device, pool->flags, NULL, STREAM_OF_POOL, &created);
   if (!status && !atomic_compare_exchange_strong(&pool->streams[index], &there, created))
     status = stream_destroy(created, pool->device, STREAM_OF_POOL);
-  cancel_allow(cancel);
   if (!status) *stream_out = there ? there : created;
   return status;
 }

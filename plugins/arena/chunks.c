@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* chunks.c: see chunks.h. */
 #include "chunks.h"
-#include "../../core/base/cancel.h"
 
 #include <string.h>
 
@@ -65,9 +64,7 @@ enum hipmm_status arena_chunks_allocate_exactly(struct chunks *chunks, uint64_t 
 {
   void *ptr = NULL;
   if (bytes > arena_chunks_room(chunks)) return HIPMM_E_LIMIT;
-  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(chunks->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
-  cancel_allow(cancel);
   if (!status) *chunk_out = arena_chunks_enter(chunks, ptr, bytes);
   return status;
 }
@@ -85,10 +82,8 @@ enum hipmm_status arena_chunks_allocate(struct chunks *chunks, uint64_t bytes, h
 
 enum hipmm_status arena_chunks_free(struct chunks *chunks, struct chunk *chunk)
 {
-  int cancel = cancel_forbid();
   enum hipmm_status status =
       hipmm_upstream_deallocate(chunks->upstream, chunk->ptr, chunk->bytes, HIPMM_ALIGNMENT, NULL);
-  cancel_allow(cancel);
   if (status) return status;
   chunks->bytes -= chunk->bytes;
   chunks->count--;

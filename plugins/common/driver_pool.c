@@ -5,7 +5,6 @@
  * is allocated from it. The driver is asked after each allocation and each trim. What the driver releases by itself at a
  * synchronisation (release_threshold) is counted at the next of these, or when reserved_bytes is read. */
 #include "driver_pool.h"
-#include "../../core/base/cancel.h"
 
 #include <string.h>
 
@@ -33,7 +32,6 @@ static enum hipmm_status driver_pool_set_attribute(const struct driver_pool *poo
 static enum hipmm_status driver_pool_count_reserved(struct driver_pool *pool, uint64_t *reserved_out)
 {
   uint64_t reserved = 0;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
   enum hipmm_status status = driver_pool_get_attribute(pool, HIPMM_HIP_POOL_RESERVED_CURRENT, &reserved);
   if (!status && pool->counts_reserve) {
@@ -41,7 +39,6 @@ static enum hipmm_status driver_pool_count_reserved(struct driver_pool *pool, ui
     pool->counted_bytes = reserved;
   }
   pthread_mutex_unlock(&pool->lock);
-  cancel_allow(cancel);
   if (!status) *reserved_out = reserved;
   return status;
 }
@@ -107,12 +104,10 @@ static enum hipmm_status driver_pool_release(const struct hipmm_services *servic
 /* With the lock, so that no import runs meanwhile: it might be of the same block, or get the same address. */
 static enum hipmm_status driver_pool_release_import(struct driver_pool *pool, void *ptr, hipmm_stream_t stream)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
   enum hipmm_status status = driver_pool_release(pool->services, ptr, stream);
   if (!status) driver_pool_forget_import(pool, ptr);
   pthread_mutex_unlock(&pool->lock);
-  cancel_allow(cancel);
   return status;
 }
 

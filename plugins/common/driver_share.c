@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* driver_share.c: access of other devices to a driver's pool, and its export to and import from other processes. */
-#include "../../core/base/cancel.h"
 #include "device_reach.h"
 #include "driver_pool.h"
 
@@ -118,12 +117,10 @@ static enum hipmm_status driver_share_export_once(struct driver_pool *pool)
 {
   const struct hipmm_services *services = pool->services;
   int fd = -1, code = 0;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&pool->lock);
   if (pool->exported_fd < 0) code = services->hip->MemPoolExport(&fd, pool->pool);
   if (!code && pool->exported_fd < 0) pool->exported_fd = fd;
   pthread_mutex_unlock(&pool->lock);
-  cancel_allow(cancel);
   return code ? services->refuse_hip(services, "hipMemPoolExportToShareableHandle", code, 0) : HIPMM_OK;
 }
 
@@ -302,13 +299,11 @@ static enum hipmm_status driver_share_import_pointer(void *self, const struct hi
   enum hipmm_status status =
       source_require_function(services, !!services->hip->MemPoolImportPointer, "hipMemPoolImportPointer");
   if (status) return status;
-  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   pthread_mutex_lock(&pool->lock);
   status = driver_share_open_pointer(pool, *pointer, ptr_out);
   pthread_mutex_unlock(&pool->lock);
   services->leave_device(services, previous);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -8,7 +8,6 @@
 #define HIPMM_PLUGINS_COMMON_GATE_H
 
 #include "../../core/base/asymmetric_fence.h"
-#include "../../core/base/cancel.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -57,9 +56,7 @@ static inline bool gate_is_shut(const struct gate *gate)
 
 static inline void gate_await(const struct gate *gate)
 {
-  int cancel = cancel_forbid();
   for (unsigned turn = 0; atomic_load(&gate->inside); turn++) asymmetric_fence_pause(turn);
-  cancel_allow(cancel);
 }
 
 static inline void gate_open(struct gate *gate)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* log_file.c: see log_file.h. */
 #include "log_file.h"
-#include "../../core/base/cancel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,11 +71,9 @@ bool log_file_lock(const struct log_file *file)
 
 int log_file_write(struct log_file *file, const char *text, size_t bytes)
 {
-  int cancel = cancel_forbid(); /* the caller holds a lock */
   size_t written = 0;
   int code = log_file_is_open(file) ? output_file_write(file->descriptor, text, bytes, &written) : EBADF;
   file->bytes += written;
-  cancel_allow(cancel);
   return code;
 }
 

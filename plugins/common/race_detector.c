@@ -2,7 +2,6 @@
 /* race_detector.c: see race_detector.h. Called in any thread, also with locks of a runtime held. The detector's
  * lock is the last in the order, and no call of HIP or of the program is made under it. */
 #include "race_detector.h"
-#include "../../core/base/cancel.h"
 #include "race_memory.h"
 
 #include <errno.h>
@@ -50,7 +49,6 @@ static void races_end(const struct race_call *call)
 
 void races_start(bool all_work)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&lock);
   if (!is_forked) {
     if (!atomic_load(&is_on)) race_report_open();
@@ -58,7 +56,6 @@ void races_start(bool all_work)
     atomic_store_explicit(&is_on, true, memory_order_release);
   }
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
 }
 
 /* What is known is the parent's, and another thread may have been about to change it. */
@@ -298,7 +295,6 @@ static bool races_try_lock(void)
 void races_summarise(void)
 {
   char text[400];
-  int cancel = cancel_forbid();
   if (races_count() && races_try_lock()) {
     bool is_wanted = !is_told;
     if (is_wanted) race_report_summary(text, sizeof text);
@@ -306,5 +302,4 @@ void races_summarise(void)
     pthread_mutex_unlock(&lock);
     if (is_wanted) dprintf(STDERR_FILENO, "%s\n", text);
   }
-  cancel_allow(cancel);
 }

@@ -2,7 +2,6 @@
 /* source.c: every block that a source has allocated is in the core's block map, so that a foreign pointer, a second free and
  * a wrong size are refused before the runtime sees them. */
 #include "source.h"
-#include "../../core/base/cancel.h"
 
 #include <search.h>
 #include <stdlib.h>
@@ -165,11 +164,9 @@ enum hipmm_status source_allocate(void *self, size_t bytes, size_t alignment, hi
     *ptr_out = NULL;
     return HIPMM_OK;
   }
-  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   status = source_obtain_and_track(source, bytes, alignment, ptr_out);
   services->leave_device(services, previous);
-  cancel_allow(cancel);
   return status;
 }
 
@@ -198,14 +195,12 @@ enum hipmm_status source_deallocate(void *self, void *ptr, size_t bytes, size_t 
   if (!ptr) return HIPMM_OK;
   enum hipmm_status status = services->untrack(services, ptr, bytes, &held_bytes);
   if (status) return status;
-  int cancel = cancel_forbid(); /* the block is in no record meanwhile */
   int previous = services->enter_device(services);
   status = source_wait_for_work(services, stream);
   if (!status) status = source_release(source, ptr, held_bytes);
   services->leave_device(services, previous);
   if (status && services->track(services, ptr, held_bytes))
     services->log(services, HIPMM_LOG_ERROR, "%p could not be freed and cannot be recorded either: it is lost", ptr);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stream_order.c: streams by handle, their epochs and events. All HIP calls about stream order are here. */
 #include "stream_order.h"
-#include "../../core/base/cancel.h"
 #include "thread_cache.h"
 
 enum { TABLE = 4 * MAX_STREAMS };
@@ -68,9 +67,7 @@ static enum hipmm_status stream_order_check_device(const struct streams *streams
   const struct hipmm_hip *hip = services->hip;
   int device = services->device;
   if (!hip->StreamGetDevice || handle == NULL || handle == PER_THREAD) return HIPMM_OK;
-  int cancel = cancel_forbid();
   if (hip->StreamGetDevice(handle, &device)) hip->GetLastError();
-  cancel_allow(cancel);
   if (device == services->device) return HIPMM_OK;
   return services->refuse(services, HIPMM_E_ARGUMENT, "stream {0:hex} is of device {1}, not of device {2}",
                           (uintptr_t)handle, (uint64_t)device, (uint64_t)services->device);
@@ -95,11 +92,9 @@ static bool stream_order_is_captured(const struct streams *streams, hipmm_stream
 {
   const struct hipmm_services *services = streams->services;
   bool is_by_name = handle == NULL || handle == PER_THREAD;
-  int cancel = cancel_forbid();
   int previous = is_by_name ? services->enter_device(services) : services->device;
   bool captured = hipmm_stream_is_captured(services->hip, handle);
   if (is_by_name) services->leave_device(services, previous);
-  cancel_allow(cancel);
   return captured;
 }
 
@@ -111,9 +106,7 @@ static unsigned long long stream_order_number_of(const struct streams *streams, 
   unsigned long long number = 0;
   if (!hip->StreamGetId || handle == NULL || handle == PER_THREAD || stream_order_is_captured(streams, handle))
     return 0;
-  int cancel = cancel_forbid();
   if (hip->StreamGetId(handle, &number)) hip->GetLastError();
-  cancel_allow(cancel);
   return number;
 }
 
@@ -219,7 +212,6 @@ static bool stream_order_record_event(const struct streams *streams, const struc
 {
   const struct hipmm_services *services = streams->services;
   const struct hipmm_hip *hip = services->hip;
-  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   bool is_captured = hipmm_stream_is_captured(hip, stream->handle);
   int code = *event || is_captured ? 0 : hip->EventCreateWithFlags(event, HIPMM_HIP_EVENT_DISABLE_TIMING);
@@ -227,7 +219,6 @@ static bool stream_order_record_event(const struct streams *streams, const struc
   if (code) hip->GetLastError();
   *is_spoilt_out = !code && !is_captured && hipmm_stream_is_captured(hip, stream->handle);
   services->leave_device(services, previous);
-  cancel_allow(cancel);
   return !code && !is_captured && !*is_spoilt_out;
 }
 
@@ -255,13 +246,11 @@ void stream_poll(struct streams *streams, uint32_t id)
 {
   struct stream *stream = &streams->items[id];
   if (stream->completed == stream->recorded) return;
-  int cancel = cancel_forbid();
   int code = streams->services->hip->EventQuery(stream->event);
   if (code)
     streams->services->hip->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
   else
     stream->completed = stream->recorded;
-  cancel_allow(cancel);
 }
 
 bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t epoch)
@@ -271,12 +260,10 @@ bool stream_wait(struct streams *streams, uint32_t waiter, uint32_t id, uint64_t
   if (epoch <= stream->completed) return true;
   if (stream_is_captured(streams, waiter)) return false;
   if (epoch > stream->recorded && !stream_cover(streams, id)) return false;
-  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   int code = services->hip->StreamWaitEvent(streams->items[waiter].handle, stream->event, 0);
   if (code) services->hip->GetLastError();
   services->leave_device(services, previous);
-  cancel_allow(cancel);
   streams->waits++;
   return !code;
 }
@@ -286,10 +273,8 @@ bool stream_host_wait(struct streams *streams, uint32_t id)
   struct stream *stream = &streams->items[id];
   if (stream->completed == stream->frees) return true;
   if (!stream_cover(streams, id)) return false;
-  int cancel = cancel_forbid();
   int code = streams->services->hip->EventSynchronize(stream->event);
   if (code) streams->services->hip->GetLastError();
-  cancel_allow(cancel);
   streams->waits++;
   return !code;
 }
@@ -329,7 +314,6 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
   stream->marks_ahead = MARKS_AFTER_WAIT;
   const struct mark *mark = stream_order_mark_for(stream, epoch);
   if (!mark) return stream_host_wait(streams, id);
-  int cancel = cancel_forbid();
   int code = hip->EventQuery(mark->event);
   if (code) {
     hip->GetLastError(); /* HIP keeps even "not ready" as the thread's last error */
@@ -337,7 +321,6 @@ bool stream_host_wait_for(struct streams *streams, uint32_t id, uint64_t epoch)
     code = hip->EventSynchronize(mark->event);
     if (code) hip->GetLastError();
   }
-  cancel_allow(cancel);
   return !code;
 }
 
@@ -389,22 +372,18 @@ enum hipmm_status streams_wait_for_device(const struct streams *streams, uint32_
   if (streams_any_captured(streams, user))
     return services->refuse(services, HIPMM_E_STATE,
                             "a graph is being captured, and until that ends the device cannot be waited for", 0, 0, 0);
-  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   int code = services->hip->DeviceSynchronize();
   enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
   services->leave_device(services, previous);
-  cancel_allow(cancel);
   return status;
 }
 
 bool streams_wait_for_handle(const struct hipmm_services *services, hipmm_stream_t handle)
 {
-  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   int code = services->hip->StreamSynchronize(handle);
   if (code) services->hip->GetLastError();
   services->leave_device(services, previous);
-  cancel_allow(cancel);
   return !code;
 }

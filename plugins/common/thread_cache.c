@@ -2,7 +2,6 @@
 /* thread_cache.c: numbers and memories of threads, and one thread-specific key for all watches, whose destructor runs when
  * a thread ends. The plugin is never unloaded, so the destructor always exists. */
 #include "thread_cache.h"
-#include "../../core/base/cancel.h"
 #include "../../core/base/lock_order.h"
 
 #include <pthread.h>
@@ -101,7 +100,6 @@ void thread_watch_open(struct thread_watch *watch)
 
 void thread_watch_close(struct thread_watch *watch)
 {
-  int cancel = cancel_forbid();
   lock_order_check(watch); /* it waits for calls of `ended`, as for a lock */
   lock_order_forget(watch);
   pthread_mutex_lock(&lock);
@@ -113,5 +111,4 @@ void thread_watch_close(struct thread_watch *watch)
     break;
   }
   pthread_mutex_unlock(&lock);
-  cancel_allow(cancel);
 }

@@ -2,7 +2,6 @@
 /* import.c: see import.h. Each import reserves addresses of its own and maps the chunks there, one behind the other. The
  * imported handles are released at once: a mapping keeps its memory. */
 #include "import.h"
-#include "../../core/base/cancel.h"
 #include "mapping.h"
 
 #include <hipmm/share.h>
@@ -98,7 +97,6 @@ static enum hipmm_status import_block(void *self, const struct hipmm_share_block
   if (status) return status;
   struct device_import *import = calloc(1, sizeof *import + block->n_parts * sizeof *import->part_bytes);
   if (!import) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory to record the import");
-  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   status = import_map(device, import, block, parts);
   services->leave_device(services, previous);
@@ -108,7 +106,6 @@ static enum hipmm_status import_block(void *self, const struct hipmm_share_block
   } else {
     free(import);
   }
-  cancel_allow(cancel);
   return status;
 }
 

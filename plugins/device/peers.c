@@ -4,7 +4,6 @@
  *
  * To give a device access to a chunk takes a driver as long as all other calls for it together. */
 #include "peers.h"
-#include "../../core/base/cancel.h"
 
 #include <stdio.h>
 
@@ -188,7 +187,6 @@ enum hipmm_status peers_admit(void *self, int peer)
   uint64_t bit = device_reach_bit(peer);
   enum hipmm_status status = HIPMM_OK;
   if (!device->is_announced) return HIPMM_OK;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&device->lock);
   if (!(device->admitted & bit)) {
     int previous = services->enter_device(services);
@@ -199,6 +197,5 @@ enum hipmm_status peers_admit(void *self, int peer)
   }
   if (!status) device->admitted |= bit;
   pthread_mutex_unlock(&device->lock);
-  cancel_allow(cancel);
   return status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* chunks.c: see chunks.h. The records of the blocks of a chunk are an array in host memory. */
 #include "chunks.h"
-#include "../../core/base/cancel.h"
 #include "../common/host_array.h"
 
 #include <string.h>
@@ -130,9 +129,7 @@ static enum hipmm_status chunks_add(struct fixed *fixed, uint32_t n_blocks, hipm
     return fixed->services->refuse(fixed->services, HIPMM_E_OUT_OF_MEMORY,
                                    "cannot have more than {0} chunks; raise blocks_per_chunk", FIXED_MOST_CHUNKS, 0, 0);
   if (!*link && !chunks_make_records(fixed, n_blocks)) return chunks_refuse_host_memory(fixed, n_blocks);
-  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(fixed->upstream, bytes, HIPMM_ALIGNMENT, stream, &ptr);
-  cancel_allow(cancel);
   if (status) return status;
   if (!address_map_cover(&fixed->starts, (uintptr_t)ptr, bytes)) {
     hipmm_upstream_deallocate(fixed->upstream, ptr, bytes, HIPMM_ALIGNMENT, stream);
@@ -166,10 +163,8 @@ static enum hipmm_status chunks_release(struct fixed *fixed, uint32_t slot)
   uint64_t bytes = chunk->n_blocks * fixed->block_bytes;
   uint32_t at = chunks_count_up_to(fixed, chunk->start) - 1;
   chunks_map_blocks(fixed, slot, false);
-  int cancel = cancel_forbid();
   enum hipmm_status status =
       hipmm_upstream_deallocate(fixed->upstream, (void *)(uintptr_t)chunk->start, bytes, HIPMM_ALIGNMENT, NULL);
-  cancel_allow(cancel);
   if (status) {
     chunks_map_blocks(fixed, slot, true);
     return status;

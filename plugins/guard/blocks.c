@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.c: see blocks.h. */
 #include "blocks.h"
-#include "../../core/base/cancel.h"
 #include "check.h"
 #include "quarantine.h"
 
@@ -152,7 +151,6 @@ static enum hipmm_status blocks_check_and_quarantine(struct guard *guard, struct
   if (hipmm_stream_is_captured(guard->services->hip, stream)) return HIPMM_OK;
   enum hipmm_status status = blocks_wait_for_work(guard, record, stream);
   if (status) return status;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&guard->lock);
   status = check_block(guard, record, false, "it was freed", &result);
   if (!status && check_is_damaged(&result) && guard_is_on(&guard->options.on_damage))
@@ -164,7 +162,6 @@ static enum hipmm_status blocks_check_and_quarantine(struct guard *guard, struct
     status = blocks_quarantine(guard, record, is_quarantined_out);
   }
   pthread_mutex_unlock(&guard->lock);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -7,7 +7,6 @@
  * and until the zones were filled, so all writes to the block have ended. Not detected:
  * writes of the pattern itself, writes beyond the zones, and damage to a block freed on a captured stream. Damage to the
  * zones of a block allocated on one is told as a doubt. */
-#include "../../core/base/cancel.h"
 #include "blocks.h"
 #include "check.h"
 #include "quarantine.h"
@@ -50,7 +49,6 @@ static enum hipmm_status guard_verify(struct guard *guard, uint64_t *damaged_out
   struct guard_verifying verifying = {.guard = guard};
   enum hipmm_status status = memory_wait_for_device(&guard->memory);
   if (status) return status;
-  int cancel = cancel_forbid();
   live_blocks_lock(&guard->live);
   verifying.status = memory_wait_for_device(&guard->memory);
   pthread_mutex_lock(&guard->lock);
@@ -58,7 +56,6 @@ static enum hipmm_status guard_verify(struct guard *guard, uint64_t *damaged_out
   if (!verifying.status) verifying.status = quarantine_verify(guard, &verifying.damaged);
   pthread_mutex_unlock(&guard->lock);
   live_blocks_unlock(&guard->live);
-  cancel_allow(cancel);
   *damaged_out = verifying.damaged;
   return verifying.status;
 }

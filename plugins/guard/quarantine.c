@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* quarantine.c: see quarantine.h. */
 #include "quarantine.h"
-#include "../../core/base/cancel.h"
 #include "check.h"
 
 enum { FIRST_CAPACITY = 64 };
@@ -110,11 +109,9 @@ static enum hipmm_status quarantine_release_oldest(struct guard *guard, hipmm_st
 enum hipmm_status quarantine_shrink(struct guard *guard, uint64_t bytes, hipmm_stream_t stream)
 {
   enum hipmm_status status = HIPMM_OK;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&guard->lock);
   while (!status && guard->quarantine.bytes > bytes) status = quarantine_release_oldest(guard, stream);
   pthread_mutex_unlock(&guard->lock);
-  cancel_allow(cancel);
   return status;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* bump.c: see bump.h. */
 #include "bump.h"
-#include "../../core/base/cancel.h"
 
 #include "../common/host_array.h"
 
@@ -147,9 +146,7 @@ enum hipmm_status bump_add_chunk(struct bump *bump, uint64_t bytes, hipmm_stream
   void *ptr = NULL;
   if (bump->n_chunks == MOST_CHUNKS || bytes > bump->maximum_bytes || bump->bytes > bump->maximum_bytes - bytes)
     return HIPMM_E_LIMIT;
-  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(bump->upstream, bytes, HIPMM_ALIGNMENT, handle, &ptr);
-  cancel_allow(cancel);
   if (status) return status;
   if (!address_map_cover(&bump->starts, (uintptr_t)ptr, bytes)) {
     hipmm_upstream_deallocate(bump->upstream, ptr, bytes, HIPMM_ALIGNMENT, handle);
@@ -206,10 +203,8 @@ void bump_trim_records(struct bump *bump)
 static enum hipmm_status bump_release_chunk(struct bump *bump, uint32_t index)
 {
   const struct bump_chunk *chunk = &bump->chunks[index];
-  int cancel = cancel_forbid();
   enum hipmm_status status =
       hipmm_upstream_deallocate(bump->upstream, (void *)(uintptr_t)chunk->start, chunk->bytes, HIPMM_ALIGNMENT, NULL);
-  cancel_allow(cancel);
   if (status) return status;
   bump->bytes -= chunk->bytes;
   bump->chunks[index] = bump->chunks[--bump->n_chunks];

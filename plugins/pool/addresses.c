@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* addresses.c: see addresses.h. */
 #include "addresses.h"
-#include "../../core/base/cancel.h"
 
 /* ---- Ranges ---- */
 
@@ -41,14 +40,12 @@ static enum hipmm_status addresses_reserve_range(const struct addresses *address
 {
   void *address;
   enum hipmm_status status;
-  int cancel = cancel_forbid();
   for (;;) {
     status = addresses->upstream->ops->mapping->reserve(addresses->upstream->self, range->bytes, &address);
     if (!status || range->bytes == least_bytes) break;
     uint64_t half = addresses_round_up(addresses, range->bytes / 2);
     range->bytes = half > least_bytes ? half : least_bytes;
   }
-  cancel_allow(cancel);
   if (!status) range->start = (uintptr_t)address;
   return status;
 }
@@ -58,10 +55,8 @@ static void addresses_free_range(const struct addresses *addresses, const struct
 {
   const struct hipmm_mapping *ops = addresses->upstream->ops->mapping;
   void *address = (void *)(uintptr_t)range->start, *self = addresses->upstream->self;
-  int cancel = cancel_forbid();
   addresses_free_tables(addresses, range);
   if (ops->unreserve(self, address, range->bytes)) ops->unreserve(self, address, range->bytes);
-  cancel_allow(cancel);
 }
 
 enum hipmm_status addresses_reserve(struct addresses *addresses, uint64_t usual_bytes, uint64_t least_bytes,

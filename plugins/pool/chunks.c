@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* chunks.c: creates chunks, maps them, and takes both back. */
 #include "chunks.h"
-#include "../../core/base/cancel.h"
 #include "../common/sizes.h"
 
 enum { MAX_CHUNKS = 1 << 20 };
@@ -14,12 +13,10 @@ static const uint64_t UNKNOWN_RANGE_BYTES = 1ull << 40;
 bool chunks_query_device(const struct chunks *chunks, size_t *free_bytes_out, size_t *total_bytes_out)
 {
   const struct hipmm_services *services = chunks->services;
-  int cancel = cancel_forbid();
   int previous = services->enter_device(services);
   int code = services->hip->MemGetInfo(free_bytes_out, total_bytes_out);
   if (code) services->hip->GetLastError();
   services->leave_device(services, previous);
-  cancel_allow(cancel);
   return !code;
 }
 
@@ -78,18 +75,14 @@ static enum hipmm_status chunks_map(const struct chunks *chunks, uint32_t id, ui
 {
   void *address = (void *)(uintptr_t)addresses_of_mapping(&chunks->addresses, mapping),
        *handle = chunk_of(chunks, id)->handle;
-  int cancel = cancel_forbid();
   enum hipmm_status status = chunks->ops->map(chunks->upstream->self, address, chunk_bytes(chunks, id), handle);
-  cancel_allow(cancel);
   return status;
 }
 
 static enum hipmm_status chunks_unmap(const struct chunks *chunks, uint32_t id, uint32_t mapping)
 {
   void *address = (void *)(uintptr_t)addresses_of_mapping(&chunks->addresses, mapping);
-  int cancel = cancel_forbid();
   enum hipmm_status status = chunks->ops->unmap(chunks->upstream->self, address, chunk_bytes(chunks, id));
-  cancel_allow(cancel);
   return status;
 }
 
@@ -174,9 +167,7 @@ static bool chunks_device_has(const struct chunks *chunks, uint64_t bytes)
 /* The driver's part of a chunk. */
 static enum hipmm_status chunks_create(const struct chunks *chunks, uint64_t bytes, void **handle_out)
 {
-  int cancel = cancel_forbid();
   enum hipmm_status status = chunks->ops->create(chunks->upstream->self, bytes, handle_out);
-  cancel_allow(cancel);
   return status;
 }
 
@@ -184,9 +175,7 @@ static enum hipmm_status chunks_destroy(struct chunks *chunks, uint32_t id)
 {
   struct chunk *chunk = chunk_of(chunks, id);
   if (!chunk->handle) return HIPMM_OK;
-  int cancel = cancel_forbid();
   enum hipmm_status status = chunks->ops->destroy(chunks->upstream->self, chunk->handle, chunk_bytes(chunks, id));
-  cancel_allow(cancel);
   if (status) return status;
   chunk->handle = NULL;
   chunks->away_bytes += chunk_bytes(chunks, id);

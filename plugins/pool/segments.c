@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* segments.c: adds segments, and releases them. */
 #include "segments.h"
-#include "../../core/base/cancel.h"
 
 enum { MAX_SEGMENTS = 1 << 16 };
 
@@ -17,10 +16,8 @@ bool segments_open(struct segments *segments, const struct hipmm_services *servi
 static enum hipmm_status segments_release(struct segments *segments, uint32_t index)
 {
   const struct segment *segment = &segments->items[index];
-  int cancel = cancel_forbid();
   enum hipmm_status status =
       hipmm_upstream_deallocate(segments->upstream, segment->ptr, segment->bytes, HIPMM_ALIGNMENT, NULL);
-  cancel_allow(cancel);
   if (status) return status;
   segments->held.bytes -= segment->bytes;
   segments->items[index] = segments->items[--segments->count];
@@ -39,9 +36,7 @@ static enum hipmm_status segments_add(struct segments *segments, struct heap *he
 {
   struct segment *segment = &segments->items[segments->count];
   hipmm_stream_t handle = stream_of(&heap->streams, stream)->handle;
-  int cancel = cancel_forbid();
   enum hipmm_status status = hipmm_upstream_allocate(segments->upstream, bytes, HIPMM_ALIGNMENT, handle, &segment->ptr);
-  cancel_allow(cancel);
   if (status) return status;
   segment->bytes = bytes;
   bool added = heap_add_region(heap, (uintptr_t)segment->ptr, bytes, 0, stream);

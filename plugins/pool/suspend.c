@@ -9,7 +9,6 @@
  * not: between the two calls another thread's mmap() can get the addresses, and every pointer into them would be
  * lost. Instead, the pool asks the device for its free memory before and after, and warns if the memory did not come
  * back. On ROCm, growth `auto` maps no memory, so that only a graph that asks for mapped memory gets there. */
-#include "../../core/base/cancel.h"
 #include "allocate.h"
 #include "idle.h"
 
@@ -124,13 +123,11 @@ enum hipmm_status pool_suspend(void *self, enum hipmm_content content)
                           "\"growth\": \"mapped\", with the pool directly over a `device` resource");
   enum hipmm_status status = thread_heaps_trim(&pool->heaps);
   if (status) return status;
-  int cancel = cancel_forbid();
   status = biased_lock_enter(&pool->lock, services);
   if (!status) {
     status = suspend_locked(pool, content);
     biased_lock_release(&pool->lock);
   }
-  cancel_allow(cancel);
   return status;
 }
 
@@ -170,7 +167,6 @@ enum hipmm_status pool_resume(void *self)
 {
   struct pool *pool = self;
   const struct hipmm_services *services = pool->services;
-  int cancel = cancel_forbid();
   enum hipmm_status status = biased_lock_enter(&pool->lock, services);
   if (!status) {
     status = pool->backing.granules.chunks.is_suspended
@@ -178,6 +174,5 @@ enum hipmm_status pool_resume(void *self)
                  : services->refuse(services, HIPMM_E_STATE, "is not suspended", 0, 0, 0);
     biased_lock_release(&pool->lock);
   }
-  cancel_allow(cancel);
   return status;
 }

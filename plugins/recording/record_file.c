@@ -2,7 +2,6 @@
 /* record_file.c: see record_file.h. The disk space of a mapped block is allocated first: writing to a mapping without
  * space would raise SIGBUS. */
 #include "record_file.h"
-#include "../../core/base/cancel.h"
 #include "clock.h"
 
 #include <errno.h>
@@ -119,20 +118,17 @@ struct record_block *record_file_map_block(struct record_file *file, uint32_t th
                                            uint32_t *generation_out)
 {
   void *block = NULL;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&file->lock);
   int code = record_file_map(&file->file, &file->bytes, &block);
   if (block) record_file_begin_block(file, block, thread, lost_events);
   record_file_tell(file, code);
   *generation_out = file->generation;
   pthread_mutex_unlock(&file->lock);
-  cancel_allow(cancel);
   return block;
 }
 
 bool record_file_copy_block(struct record_file *file, const struct record_block *block)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&file->lock);
   if (file->rotate_bytes && file->copied_bytes + RECORD_BLOCK_BYTES > file->rotate_bytes) record_file_rotate(file);
   int code = log_file_is_open(&file->file)
@@ -146,7 +142,6 @@ bool record_file_copy_block(struct record_file *file, const struct record_block 
   }
   record_file_tell(file, code);
   pthread_mutex_unlock(&file->lock);
-  cancel_allow(cancel);
   return !code;
 }
 
@@ -177,11 +172,9 @@ void record_block_release(struct record_block *block, bool is_copied)
 
 int record_file_flush(struct record_file *file)
 {
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&file->lock);
   int code = log_file_is_open(&file->file) && !fdatasync(file->file.descriptor) ? 0 : errno;
   pthread_mutex_unlock(&file->lock);
-  cancel_allow(cancel);
   return code;
 }
 

@@ -2,7 +2,6 @@
 /* thread_safe.c: an adaptor that admits one thread at a time to its upstream. Every type of hipmm is thread-safe, and the
  * core serialises plugins that declare that they are not. So this is for a plugin with a wrong declaration, and for
  * locating a race. It protects only the calls that come through it. */
-#include "../../core/base/cancel.h"
 #include "../common/biased_lock.h"
 
 struct thread_safe {
@@ -17,9 +16,7 @@ static enum hipmm_status thread_safe_allocate(void *self, size_t bytes, size_t a
   struct thread_safe *thread_safe = self;
   enum hipmm_status status = biased_lock_enter(&thread_safe->lock, thread_safe->services);
   if (status) return status;
-  int cancel = cancel_forbid();
   status = hipmm_upstream_allocate(thread_safe->upstream, bytes, alignment, stream, ptr_out);
-  cancel_allow(cancel);
   biased_lock_release(&thread_safe->lock);
   return status;
 }
@@ -30,9 +27,7 @@ static enum hipmm_status thread_safe_deallocate(void *self, void *ptr, size_t by
   struct thread_safe *thread_safe = self;
   enum hipmm_status status = biased_lock_enter(&thread_safe->lock, thread_safe->services);
   if (status) return status;
-  int cancel = cancel_forbid();
   status = hipmm_upstream_deallocate(thread_safe->upstream, ptr, bytes, alignment, stream);
-  cancel_allow(cancel);
   biased_lock_release(&thread_safe->lock);
   return status;
 }
@@ -42,9 +37,7 @@ static enum hipmm_status thread_safe_find(void *self, const void *ptr, struct hi
   struct thread_safe *thread_safe = self;
   enum hipmm_status status = biased_lock_enter(&thread_safe->lock, thread_safe->services);
   if (status) return status;
-  int cancel = cancel_forbid();
   status = thread_safe->services->find_below(thread_safe->services, ptr, block_out);
-  cancel_allow(cancel);
   biased_lock_release(&thread_safe->lock);
   return status;
 }

@@ -3,7 +3,6 @@
  * stands for its primary context, so both runtimes see each other's choice and share memory, streams and events. Called
  * by applications, and by nvidia_again(). A query of the current device never creates a context, since a context takes
  * hundreds of megabytes of the device. */
-#include "../../../core/base/cancel.h"
 #include "nvidia.h"
 
 #include <pthread.h>
@@ -28,12 +27,10 @@ CUresult nvidia_primary_context(int device, CUcontext *context_out)
   if (!nvidia_device_exists(device)) return CUDA_ERROR_INVALID_DEVICE;
   *context_out = atomic_load_explicit(&nvidia_contexts[device], memory_order_acquire);
   if (*context_out) return CUDA_SUCCESS;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&context_lock);
   *context_out = atomic_load(&nvidia_contexts[device]);
   CUresult result = *context_out ? CUDA_SUCCESS : context_retain(device, context_out);
   pthread_mutex_unlock(&context_lock);
-  cancel_allow(cancel);
   return result;
 }
 

@@ -2,7 +2,6 @@
 /* driver.c: finds NVIDIA's driver and fills the table of its functions, when a HIP function is called for the first time
  * or when hipmm creates the runtime. Called by every file of the HIP API through nvidia_ready(). A machine without a
  * driver gives an error code and a sentence that says why. A loaded driver is never unloaded. */
-#include "../../../core/base/cancel.h"
 #include "../../../core/base/own_symbol.h"
 #include "nvidia.h"
 
@@ -146,14 +145,12 @@ static hipError_t driver_open(void)
 hipError_t nvidia_load(void)
 {
   hipError_t error = hipSuccess;
-  int cancel = cancel_forbid();
   pthread_mutex_lock(&driver_lock);
   if (!atomic_load(&nvidia_is_loaded)) {
     error = driver_open();
     if (error == hipSuccess) atomic_store_explicit(&nvidia_is_loaded, true, memory_order_release);
   }
   pthread_mutex_unlock(&driver_lock);
-  cancel_allow(cancel);
   return error == hipSuccess ? error : nvidia_fail(error);
 }
 

@@ -2,7 +2,6 @@
 /* call.c: what every HIP function does first and last: it counts the call, fails if a failure is scheduled, takes the
  * lock, and stores its error for hipGetLastError. Nothing here belongs to one HIP function alone, but for those that
  * read an error. */
-#include "../../../core/base/cancel.h"
 #include "graph.h"
 
 static atomic_bool call_forked;
@@ -82,7 +81,6 @@ hipError_t software_check_captures(void)
 hipError_t software_begin(enum software_call call)
 {
   hipError_t error = software_enter(call);
-  int cancel = cancel_forbid(); /* waits are cancellation points, and end with the lock held */
   pthread_mutex_lock(&software.lock);
   call_cancel = cancel;
   if (error == hipSuccess && software.captures && software_call_is_unsafe(call)) error = software_check_captures();
@@ -93,7 +91,6 @@ hipError_t software_end(hipError_t error)
 {
   int cancel = call_cancel;
   pthread_mutex_unlock(&software.lock);
-  cancel_allow(cancel);
   return software_leave(error);
 }
 
