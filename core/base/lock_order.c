@@ -216,6 +216,23 @@ void lock_order_check_site(const void *lock, const struct lock_order_site *site)
   }
 }
 
+/* A function of the program that runs under locks must not wait for a lock that another thread may hold around such a
+ * function: that thread may wait for this one. */
+void lock_order_wait_site(const void *lock, const struct lock_order_site *site)
+{
+  const struct lock_row *row = lock_order_find_row(site);
+  bool is_in_program = false;
+  lock_order_check_site(lock, site);
+  if (!row || row->flags & (LOCK_UNCHECKED | LOCK_REFUSES) || !(LOCK_OF_RESOURCE & LOCK_BIT(row->rank))) return;
+  for (int i = n_held - 1; i >= 0; i--) {
+    const struct lock_order_held *other = &held[i];
+    if (!other->lock) is_in_program = true;
+    if (is_in_program && other->lock && LOCK_OF_RESOURCE & LOCK_BIT(other->row->rank))
+      lock_order_fail("a function of the program under a lock of a resource waits for another", site, row, other->row,
+                      &other->trace);
+  }
+}
+
 static void lock_order_add(const void *lock, const struct lock_row *row, const struct lock_order_site *site)
 {
   if (n_held == MOST_HELD) lock_order_fail("too many locks at once", site, row, NULL, NULL);

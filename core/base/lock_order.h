@@ -28,8 +28,9 @@ struct lock_order_site {
     &lock_order_site;                                                                             \
   })
 
-/* Before a thread may wait for the lock; once it has the lock; before it leaves it; when the lock is destroyed. */
+/* Before a thread may wait for the lock, unless it is refused then (services->check_wait), or in any case; once it has the lock; before it leaves it; when the lock is destroyed. */
 LOCK_ORDER_EXPORT void lock_order_check_site(const void *lock, const struct lock_order_site *site);
+LOCK_ORDER_EXPORT void lock_order_wait_site(const void *lock, const struct lock_order_site *site);
 LOCK_ORDER_EXPORT void lock_order_push_site(const void *lock, const struct lock_order_site *site);
 LOCK_ORDER_EXPORT void lock_order_pop(const void *lock);
 LOCK_ORDER_EXPORT void lock_order_forget(const void *lock);

@@ -15,7 +15,7 @@ static int lock_order_taken(int code, const void *lock, const struct lock_order_
 
 int lock_order_mutex_lock(pthread_mutex_t *lock, const struct lock_order_site *site)
 {
-  if (!lock_order_is_refused(lock, site)) lock_order_check_site(lock, site);
+  if (!lock_order_is_refused(lock, site)) lock_order_wait_site(lock, site);
   return lock_order_taken(pthread_mutex_lock(lock), lock, site);
 }
 

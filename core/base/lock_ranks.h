@@ -58,7 +58,7 @@ static const struct lock_rank_text {
   [LOCK_LIFECYCLE] = {"lifecycle", "init and finalize, one at a time; around the destruction of stacks"},
   [LOCK_PINNED] = {"pinned resource", "the stacks for host buffers; around their building"},
   [LOCK_TURN] = {"turn to ask for memory", "one thread that is out of memory at a time; waited for at most 50 ms; around calls of the resources of a device, and the building of a stack"},
-  [LOCK_DEVICE_TABLE] = {"device table, resources by name", "entries and resources in force, who extends a stack; not while a stack is built"},
+  [LOCK_DEVICE_TABLE] = {"device table", "entries and resources in force, who builds or extends a stack; not while that is built"},
   [LOCK_TORCH] = {"private pools", "PyTorch's private pools; around no resource"},
   [LOCK_TORCH_BLOCKS] = {"block records", "records of PyTorch's blocks; around no resource"},
   [LOCK_SETTING] = {"setting, suspending", "one `hipmm_set()` of a resource at a time, one suspend or resume in all; around those ops"},
@@ -92,7 +92,7 @@ enum {
   LOCK_NESTS = 1,    /* several of the rank may be held, always in one order */
   LOCK_ASCENDS = 2,  /* several of the rank may be held, taken in the order of their addresses */
   LOCK_GUARDED = 4, /* several of the rank may be held, by a thread that holds one of the rank before */
-  LOCK_REFUSES = 8,  /* taking it twice is refused with an error, and does not wait */
+  LOCK_REFUSES = 8,  /* taking it twice, or waiting for a circle of threads, is refused with an error */
   LOCK_UNCHECKED = 16 /* a part of a lock that has a row itself */
 };
 
@@ -109,13 +109,12 @@ static const struct lock_row {
   {"core/base/lifecycle.c", NULL, LOCK_LIFECYCLE, 0},
   {"core/container/pinned_resource.c", NULL, LOCK_PINNED, 0},
   {"core/stack/device_table.c", NULL, LOCK_DEVICE_TABLE, 0},
-  {"core/stack/by_name.c", NULL, LOCK_DEVICE_TABLE, 0},
   {"core/framework/torch_pools.c", NULL, LOCK_TORCH, 0},
   {"core/framework/torch_blocks.c", NULL, LOCK_TORCH_BLOCKS, 0},
   {"core/framework/framework_owners.c", NULL, LOCK_TORCH_BLOCKS, 0},
   {"core/stack/neighbours.c", NULL, LOCK_TURN, 0},
   {"core/inspect/settings.c", NULL, LOCK_SETTING, LOCK_NESTS | LOCK_REFUSES},
-  {"core/stack/suspend.c", NULL, LOCK_SETTING, 0},
+  {"core/stack/suspend.c", NULL, LOCK_SETTING, LOCK_REFUSES},
   {"core/stack/locked_ops.c", NULL, LOCK_INSTANCE, LOCK_NESTS | LOCK_REFUSES},
 
   {"plugins/common/biased_lock.c", NULL, LOCK_PLUGIN, LOCK_UNCHECKED},
@@ -213,11 +212,13 @@ static const struct lock_row {
 
 #define LOCK_BIT(rank) (UINT64_C(1) << (rank))
 
-/* The locks that are held around calls of resources, and so around the program's functions below them. The calls of
- * hipmm that these functions make begin the order anew; a call that needs a lock of the thread is refused. */
-#define LOCK_AROUND_UPSTREAM                                                                                   \
-  (LOCK_BIT(LOCK_LIFECYCLE) | LOCK_BIT(LOCK_TURN) | LOCK_BIT(LOCK_SETTING) | LOCK_BIT(LOCK_INSTANCE) |         \
-   LOCK_BIT(LOCK_THREAD_END) | LOCK_BIT(LOCK_PLUGIN))
+/* The locks of resources that are held around calls of other resources, and all locks that are, and so around an allocator of
+ * the program below. The calls of hipmm that such a function makes begin the order anew. A call that needs a lock of the
+ * thread is refused, and so is one that would wait for a lock of a resource (neighbours_check_wait()). A failure handler
+ * runs under none of them. */
+#define LOCK_OF_RESOURCE (LOCK_BIT(LOCK_SETTING) | LOCK_BIT(LOCK_INSTANCE) | LOCK_BIT(LOCK_PLUGIN))
+#define LOCK_AROUND_UPSTREAM \
+  (LOCK_OF_RESOURCE | LOCK_BIT(LOCK_LIFECYCLE) | LOCK_BIT(LOCK_TURN) | LOCK_BIT(LOCK_THREAD_END))
 
 /* Where functions of the program are called, and the locks that may be held then. Functions that may run under any lock
  * make no call of hipmm: each is refused (lifecycle_bar()). */
@@ -230,7 +231,7 @@ static const struct lock_program {
   {"plugins/hooks/hooks.c", UINT64_MAX},
   {"core/framework/torch.c", 0},
   {"plugins/callback/callback.c", LOCK_AROUND_UPSTREAM},
-  {"plugins/failure_callback/failure_callback.c", LOCK_AROUND_UPSTREAM},
+  {"plugins/failure_callback/failure_callback.c", 0},
   {"plugins/runtimes/software/execute.c", UINT64_MAX & ~LOCK_BIT(LOCK_SOFTWARE)},
   {NULL, 0},
 };

@@ -5,6 +5,7 @@
 #include "../base/lifecycle.h"
 #include "../base/text.h"
 #include "../stack/instance_options.h"
+#include "../stack/neighbours.h"
 #include "inspect.h"
 
 #include <errno.h>
@@ -95,7 +96,7 @@ static enum hipmm_status settings_put_in_force(struct instance *instance, const 
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
               hipmm_status_string(status));
-  status = instance_finish_op(instance, status, "reconfigure");
+  if (status != HIPMM_CALL_AGAIN) status = instance_finish_op(instance, status, "reconfigure");
   if (!status) error_set_located(&before);
   if (status) links_truncate(instance, n_dependencies);
   if (status && !is_known) instance_options_free(&instance->node->plugin->descriptor, set);
@@ -120,38 +121,43 @@ static enum hipmm_status settings_change(struct instance *instance, const struct
   return settings_put_in_force(instance, row, set, is_known);
 }
 
-/* Whether the calling thread is in a call of the resource, which refuses it then: in a function of the program that a
- * resource below calls. The thread that sets an option may be waiting for that call. */
-static bool settings_is_in_call(const struct instance *instance)
-{
-  int64_t value;
-  const struct hipmm_resource *resource = &instance->resource;
-  if (!instance->node->plugin->descriptor.n_values) return false;
-  return resource->ops->query(resource->self, 0, &value) == HIPMM_E_STATE;
-}
-
 /* One setting at a time, as ops->reconfigure is promised. The options of other resources may be set meanwhile: a call of
  * this resource may wait for a function of the program that sets them. */
 static enum hipmm_status settings_begin(struct instance *instance, const char *path)
 {
   if (!pthread_mutex_trylock(&instance->setting)) return HIPMM_OK;
-  if (settings_is_in_call(instance)) return HIPMM_E_STATE;
+  enum hipmm_status status = neighbours_check_wait(instance);
+  if (status) return status;
   if (pthread_mutex_lock(&instance->setting) != EDEADLK) return HIPMM_OK;
   return error_set(HIPMM_E_STATE, "%.300s: this is called from within a setting of an option, which must end first",
                    path);
 }
 
+struct settings_request {
+  struct instance *instance;
+  const struct hipmm_option *row;
+  const char *path, *text;
+};
+
+static enum hipmm_status settings_change_alone(void *request_)
+{
+  const struct settings_request *request = request_;
+  char source[PATH_BYTES];
+  enum hipmm_status status = settings_begin(request->instance, request->path);
+  if (status) return status;
+  status = settings_change(request->instance, request->row, request->text,
+                           path_of(request->instance, source, sizeof source));
+  pthread_mutex_unlock(&request->instance->setting);
+  return status;
+}
+
+/* What is set may take memory from an upstream. */
 static enum hipmm_status settings_set(const struct path *target, const char *path, const char *text)
 {
-  char source[PATH_BYTES];
-  const struct hipmm_option *row = NULL;
-  enum hipmm_status status = settings_find_option(target, path, &row);
+  struct settings_request request = {.instance = target->instance, .path = path, .text = text};
+  enum hipmm_status status = settings_find_option(target, path, &request.row);
   if (status) return status;
-  status = settings_begin(target->instance, path);
-  if (!status) {
-    status = settings_change(target->instance, row, text, path_of(target->instance, source, sizeof source));
-    pthread_mutex_unlock(&target->instance->setting);
-  }
+  status = neighbours_repeat(settings_change_alone, &request);
   return status;
 }
 

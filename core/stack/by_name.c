@@ -5,43 +5,21 @@
 #include "neighbours.h"
 #include "resource_calls.h"
 
-/* Not held while a stack is extended, which may call functions of the program. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t extension_over = PTHREAD_COND_INITIALIZER;
-
-/* Waits until no other thread extends the stack; the lock is held. Refuses the thread that does, in a function of the
- * program. */
-static enum hipmm_status by_name_await_builder(const struct stack *stack)
-{
-  while (stack->is_extending && !pthread_equal(stack->extender, pthread_self()))
-    pthread_cond_wait(&extension_over, &lock);
-  if (!stack->is_extending) return HIPMM_OK;
-  return error_set(HIPMM_E_STATE, "this is called from within the building of a device's stack, which must end first");
-}
-
 struct by_name_building {
   struct stack *stack;
   int node;
 };
 
-static enum hipmm_status by_name_build_alone(void *building_)
+static enum hipmm_status by_name_extend(void *building_)
 {
   const struct by_name_building *building = building_;
-  struct stack *stack = building->stack;
-  int node = building->node;
-  pthread_mutex_lock(&lock);
-  enum hipmm_status status = by_name_await_builder(stack);
-  if (!status && !stack->instances[node].created) {
-    stack->is_extending = true;
-    stack->extender = pthread_self();
-    pthread_mutex_unlock(&lock);
-    status = stack_extend(stack, node);
-    pthread_mutex_lock(&lock);
-    stack->is_extending = false;
-    pthread_cond_broadcast(&extension_over);
-  }
-  pthread_mutex_unlock(&lock);
-  return status;
+  return building->stack->instances[building->node].created ? HIPMM_OK : stack_extend(building->stack, building->node);
+}
+
+static enum hipmm_status by_name_build_alone(void *building)
+{
+  struct stack *stack = ((const struct by_name_building *)building)->stack;
+  return device_table_build_alone(&stack->extension, by_name_extend, building);
 }
 
 enum hipmm_status by_name_build(struct stack *stack, int node)

@@ -22,8 +22,7 @@ struct device_table_entry {
   struct stack *_Atomic stack;             /* NULL: not built yet */
   struct hipmm_resource *_Atomic resource; /* in force; NULL while there is no stack */
   struct retained *retained;               /* of `resource`; NULL: the stack has it. Under the lock, like the rest */
-  bool is_building;
-  pthread_t builder;
+  struct building building;                /* of the stack */
 };
 
 atomic_uint device_table_generation = 2;
@@ -33,10 +32,12 @@ static struct graph *graph_in_use;
 static struct retained *replaced; /* no longer in force; the last one first, so that numbers fall */
 static uint64_t last_number;
 
-/* Taken to build a stack and to put a resource in force. Not held while a stack is built, which may call functions of the
- * program. */
+/* Taken to say who builds what, and to put a resource in force. Not held while something is built, which may call functions
+ * of the program. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t building_over = PTHREAD_COND_INITIALIZER;
+
+static _Thread_local unsigned n_buildings; /* that the thread has under way */
 
 int device_table_count(void)
 {
@@ -75,7 +76,7 @@ void device_table_close(bool keeps_stacks)
   for (int device = 0; device < STACK_MOST_DEVICES; device++) {
     stacks[device] = atomic_exchange(&entries[device].stack, NULL);
     atomic_store(&entries[device].resource, NULL);
-    entries[device].is_building = false; /* left by a thread that ended in a function of the program */
+    entries[device].building.is_under_way = false; /* left by a thread that ended in a function of the program */
     device_table_replace(entries[device].retained);
     entries[device].retained = NULL;
   }
@@ -109,38 +110,60 @@ const struct graph *device_table_graph_in_use(void)
   return graph_in_use;
 }
 
-/* Waits until no other thread builds the stack; the lock is held. Refuses the thread that builds it, in a function of
- * the program. */
-static enum hipmm_status device_table_await_builder(struct device_table_entry *entry)
+/* Waits until no thread builds it; the lock is held. Refuses the thread that builds it, in a function of the program. Refuses
+ * others that cannot wait: the builder may wait for what this thread builds, or for a resource that it is in. */
+static enum hipmm_status device_table_await(const struct building *building)
 {
-  while (entry->is_building && !pthread_equal(entry->builder, pthread_self())) pthread_cond_wait(&building_over, &lock);
-  if (!entry->is_building) return HIPMM_OK;
-  return error_set(HIPMM_E_STATE, "this is called from within the building of a device's stack, which must end first");
+  bool may_wait = !n_buildings && !neighbours_are_in_program();
+  while (building->is_under_way && may_wait) pthread_cond_wait(&building_over, &lock);
+  if (!building->is_under_way) return HIPMM_OK;
+  if (pthread_equal(building->builder, pthread_self()))
+    return error_set(HIPMM_E_STATE,
+                     "this is called from within the building of a device's stack, which must end first");
+  return error_set(HIPMM_E_STATE,
+                   "another thread builds it, and a function of the program that is called while memory is "
+                   "allocated, or a stack is built, does not wait for that");
 }
 
-/* A resource that the program put in force meanwhile stays in force. */
-static enum hipmm_status device_table_build_stack(int device, enum stack_user user)
+enum hipmm_status device_table_build_alone(struct building *building, enum hipmm_status (*build)(void *closure),
+                                           void *closure)
 {
-  struct device_table_entry *entry = &entries[device];
-  struct hipmm_resource *none = NULL;
   pthread_mutex_lock(&lock);
-  enum hipmm_status status = device_table_await_builder(entry);
-  if (!status && !atomic_load(&entry->stack)) {
-    struct stack *stack;
-    entry->is_building = true;
-    entry->builder = pthread_self();
+  enum hipmm_status status = device_table_await(building);
+  if (!status) {
+    *building = (struct building){true, pthread_self()};
     pthread_mutex_unlock(&lock);
-    status = stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, user, &stack);
+    n_buildings++;
+    status = build(closure);
+    n_buildings--;
     pthread_mutex_lock(&lock);
-    entry->is_building = false;
+    building->is_under_way = false;
     pthread_cond_broadcast(&building_over);
-    if (!status) {
-      atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
-      atomic_store(&entry->stack, stack);
-    }
   }
   pthread_mutex_unlock(&lock);
   return status;
+}
+
+struct device_table_building {
+  int device;
+  enum stack_user user;
+};
+
+/* A resource that the program put in force meanwhile stays in force. */
+static enum hipmm_status device_table_build_stack(void *building_)
+{
+  const struct device_table_building *building = building_;
+  int device = building->device;
+  struct device_table_entry *entry = &entries[device];
+  struct hipmm_resource *none = NULL;
+  struct stack *stack;
+  if (atomic_load(&entry->stack)) return HIPMM_OK; /* another thread has built it */
+  enum hipmm_status status =
+      stack_build(graph_in_use, device, graph_top(graph_in_use, device), NULL, building->user, &stack);
+  if (status) return status;
+  atomic_compare_exchange_strong(&entry->resource, &none, &stack->instances[stack->top].resource);
+  atomic_store(&entry->stack, stack);
+  return HIPMM_OK;
 }
 
 struct stack *device_table_stack_if_built(int device)
@@ -149,15 +172,10 @@ struct stack *device_table_stack_if_built(int device)
   return atomic_load_explicit(&entries[device].stack, memory_order_acquire);
 }
 
-struct device_table_building {
-  int device;
-  enum stack_user user;
-};
-
-static enum hipmm_status device_table_build(void *building_)
+static enum hipmm_status device_table_build(void *building)
 {
-  const struct device_table_building *building = building_;
-  return device_table_build_stack(building->device, building->user);
+  int device = ((const struct device_table_building *)building)->device;
+  return device_table_build_alone(&entries[device].building, device_table_build_stack, building);
 }
 
 static enum hipmm_status device_table_stack_for(int device, enum stack_user user, struct stack **stack_out)
@@ -310,7 +328,7 @@ enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *r
   if (resource && !retained) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   struct device_table_entry *entry = &entries[device];
   pthread_mutex_lock(&lock);
-  status = device_table_await_builder(entry);
+  status = device_table_await(&entry->building);
   if (!status) {
     struct stack *stack = device_table_stack_if_built(device);
     if (retained) {

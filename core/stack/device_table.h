@@ -40,6 +40,12 @@ enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, stru
 enum hipmm_status device_table_stack(int device, struct stack **stack_out);
 struct stack *device_table_stack_if_built(int device);
 
+/* Calls `build`, unless another thread builds the same: then waits, and calls it. Both may find that it is built. HIPMM_E_STATE
+ * for the thread that builds it, and for a thread that would have to wait in a function of the program within an allocation
+ * or within a building. */
+enum hipmm_status device_table_build_alone(struct building *building, enum hipmm_status (*build)(void *closure),
+                                           void *closure);
+
 /* Puts a resource in force. NULL: the top of the device's stack, or the top that it will have. The stack is built only if
  * the caller asks for the previous resource, to which the caller then owns a reference. */
 enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,

@@ -38,16 +38,25 @@ static enum hipmm_effort instance_services_effort(const struct hipmm_services *s
 
 static void instance_services_enter_program(const struct hipmm_services *services)
 {
-  (void)services;
   caller_enter_program(caller_self(), true);
-  neighbours_enter_inner();
+  neighbours_enter_program(instance_services_of(services));
 }
 
 static void instance_services_leave_program(const struct hipmm_services *services)
 {
-  (void)services;
-  neighbours_leave_inner();
+  neighbours_leave_program(instance_services_of(services));
   caller_leave_program(caller_self());
+}
+
+static enum hipmm_status instance_services_ask_program(const struct hipmm_services *services, enum hipmm_status status,
+                                                       const struct hipmm_question *question, size_t bytes)
+{
+  return neighbours_ask_program(instance_services_of(services), status, question, bytes);
+}
+
+static enum hipmm_status instance_services_check_wait(const struct hipmm_services *services)
+{
+  return neighbours_check_wait(instance_services_of(services));
 }
 
 static int instance_services_enter_device(const struct hipmm_services *services)
@@ -189,5 +198,7 @@ void instance_services_fill(struct instance *instance)
   services.effort = instance_services_effort;
   services.enter_program = instance_services_enter_program;
   services.leave_program = instance_services_leave_program;
+  services.ask_program = instance_services_ask_program;
+  services.check_wait = instance_services_check_wait;
   instance->services = services;
 }

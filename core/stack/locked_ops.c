@@ -3,9 +3,9 @@
  * plugin's. Such a plugin offers no virtual memory.
  *
  * A resource below may call a function of the program, and that function may call this resource again. The plugin is within
- * an op then, so the call is refused. */
+ * an op then, so the call is refused; so is one that would wait for a thread that may wait for this one. */
 #include "../base/error.h"
-#include "instance.h"
+#include "neighbours.h"
 
 #include <errno.h>
 
@@ -18,11 +18,17 @@ void locked_ops_init_lock(pthread_mutex_t *lock)
   pthread_mutexattr_destroy(&knows_owner);
 }
 
-/* NULL, and the lock is not taken, if the calling thread has it. */
+/* Whether the calling thread has the lock now. If it had it before, or must not wait for it, it is refused. */
+static bool locked_ops_take(struct instance *instance)
+{
+  if (!pthread_mutex_trylock(&instance->lock)) return true;
+  return !neighbours_check_wait(instance) && pthread_mutex_lock(&instance->lock) != EDEADLK;
+}
+
+/* NULL, and the lock is not taken, if the calling thread is refused. */
 static const struct hipmm_ops *locked_ops_try_enter(struct instance *instance)
 {
-  if (pthread_mutex_lock(&instance->lock) == EDEADLK) return NULL;
-  return instance->node->plugin->descriptor.ops;
+  return locked_ops_take(instance) ? instance->node->plugin->descriptor.ops : NULL;
 }
 
 static enum hipmm_status locked_ops_leave(struct instance *instance, enum hipmm_status status)
@@ -34,10 +40,11 @@ static enum hipmm_status locked_ops_leave(struct instance *instance, enum hipmm_
 /* Ops without a status do nothing instead. */
 static enum hipmm_status locked_ops_refuse(const struct instance *instance)
 {
-  return error_refuse(HIPMM_E_STATE, instance->node->name,
-                      "this thread is in a call of it already, and it is not thread-safe: a function that is called "
-                      "from below cannot use it; put failure_callback, and the like, on top of it",
-                      0, 0, 0);
+  return error_refuse(
+      HIPMM_E_STATE, instance->node->name,
+      "it is not thread-safe, and a thread is in a call of it that this call cannot wait for: a function "
+      "of the program that is called from below cannot use it",
+      0, 0, 0);
 }
 
 static enum hipmm_status locked_ops_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,

@@ -98,7 +98,7 @@ static enum hipmm_status logged_ops_allocate(void *self, size_t bytes, size_t al
     observer->allocated(&event);
   }
   hip_observer_leave();
-  if (log_wants(HIPMM_LOG_DEBUG))
+  if (status != HIPMM_CALL_AGAIN && log_wants(HIPMM_LOG_DEBUG))
     logged_ops_tell_log_of_allocation(logged, status, bytes, stream, status ? NULL : *ptr_out);
   return status;
 }

@@ -2,6 +2,7 @@
 /* neighbours.c: asks the resources of a device for idle memory, and tries again. See neighbours.h. Called on the
  * path of allocations, after one has failed, and around the building of resources. */
 #include "neighbours.h"
+#include "../base/callers.h"
 #include "../base/deadline.h"
 #include "../base/error.h"
 #include "../plugin/descriptor.h"
@@ -11,18 +12,38 @@
 #include <stdlib.h>
 
 enum {
-  MOST_ROUNDS = 64, /* while other threads take the memory that was given back */
-  TURN_MS = 50      /* the longest wait for another thread that asks */
+  MOST_ROUNDS = 64,    /* while other threads take the memory that was given back */
+  TURN_MS = 50,        /* the longest wait for another thread that asks */
+  MOST_REFUSALS = 128, /* of the program, in one call; then it is not asked again */
+};
+
+/* What a resource below asks the program. */
+struct question {
+  const struct instance *asker; /* NULL: none */
+  const struct hipmm_question *functions;
+  size_t bytes;
+};
+
+/* The questions of a call to which the program has answered no, in their order. The call that is made again comes to them
+ * again, and then gets further. */
+struct refusals {
+  const struct instance *askers[MOST_REFUSALS];
+  unsigned n;
+  unsigned n_passed; /* by the call that is under way */
+  unsigned n_inner;  /* of the call, so that calls within it do not take them for their own */
 };
 
 static _Thread_local struct neighbours_thread {
   struct exhausted exhausted; /* as of the last HIP call of a source that failed so */
-  unsigned n_inner;           /* neighbours_enter_inner() */
+  unsigned n_inner;           /* neighbours_enter_inner(), and the next */
+  unsigned n_programs;        /* neighbours_enter_program() */
   enum hipmm_effort effort;   /* of the attempt that is under way; 0: of the first, or there is none */
   bool is_building;           /* within neighbours_build() */
   size_t most_bytes;          /* that a HIP call asked for in vain since it began */
   bool holds_back;            /* a resource was told to fail at once, */
   struct exhausted told;      /* for this; a later call of the same op may have failed for something else */
+  struct question question;   /* the last one */
+  struct refusals refusals;
 } here;
 
 /* ---- Who can be asked ---- */
@@ -80,6 +101,7 @@ void neighbours_note_exhausted(const struct instance *source, size_t bytes)
 
 enum hipmm_effort neighbours_effort(const struct instance *instance, enum hipmm_status status)
 {
+  if (status == HIPMM_CALL_AGAIN) return HIPMM_EFFORT_IDLE;
   if (here.effort && !here.n_inner) return here.effort;
   if (here.n_inner || !neighbours_is_exhausted(status)) return HIPMM_EFFORT_ALL;
   if (!here.holds_back && neighbours_exist(instance, &here.exhausted)) {
@@ -139,6 +161,101 @@ static void neighbours_ask(const struct exhausted *exhausted, uint64_t bytes)
   free(stacks);
 }
 
+/* ---- Functions of the program ---- */
+
+void neighbours_enter_program(struct instance *source)
+{
+  here.n_inner++;
+  here.n_programs++;
+  atomic_fetch_add(&source->in_program, 1);
+}
+
+void neighbours_leave_program(struct instance *source)
+{
+  atomic_fetch_sub(&source->in_program, 1);
+  here.n_programs--;
+  here.n_inner--;
+}
+
+bool neighbours_are_in_program(void)
+{
+  return here.n_programs;
+}
+
+enum hipmm_status neighbours_check_wait(const struct instance *instance)
+{
+  const struct instance_links *links = links_of(instance);
+  size_t i = here.n_programs ? 0 : links->n_closure;
+  while (i < links->n_closure && !atomic_load(&links->closure[i]->in_program)) i++;
+  if (i == links->n_closure) return HIPMM_OK;
+  return error_refuse(
+      HIPMM_E_STATE, instance->node->name,
+      "another thread is in a call of it, and this thread is in a function of the program that was called "
+      "in the middle of an allocation: such a function does not wait for a resource, since a thread in "
+      "another such function may have it",
+      0, 0, 0);
+}
+
+enum hipmm_status neighbours_ask_program(const struct instance *asker, enum hipmm_status status,
+                                         const struct hipmm_question *question, size_t bytes)
+{
+  struct refusals *refusals = &here.refusals;
+  unsigned n = refusals->n_inner == here.n_inner ? refusals->n : 0, i = refusals->n_passed;
+  while (i < n && refusals->askers[i] != asker) i++;
+  if (i < n) refusals->n_passed = i + 1;
+  if (i < n || n == MOST_REFUSALS) return status;
+  here.question = (struct question){asker, question, bytes};
+  return HIPMM_CALL_AGAIN;
+}
+
+/* The thread holds nothing that it took in the call. The function may leave by longjmp() or an exception, against the
+ * contract: then the thread is as in no call. */
+static bool neighbours_put_question(const struct question *question)
+{
+  const struct neighbours_thread outer = here;
+  here = (struct neighbours_thread){.n_inner = outer.n_inner, .n_programs = outer.n_programs};
+  caller_enter_program(caller_self(), true);
+  bool is_yes = question->functions->ask(question->asker->self, question->bytes);
+  caller_leave_program(caller_self());
+  here = outer;
+  return is_yes;
+}
+
+/* After a yes, what the asker asks anew includes what the resources below it asked in its last attempt. */
+static void neighbours_note_answer(const struct instance *asker, bool is_yes)
+{
+  struct refusals *refusals = &here.refusals;
+  while (is_yes && refusals->n && links_stand_on(asker, refusals->askers[refusals->n - 1])) refusals->n--;
+  if (!is_yes) refusals->askers[refusals->n++] = asker;
+  refusals->n_passed = 0;
+}
+
+/* `call` has returned `status`. */
+static enum hipmm_status neighbours_repeat_after(enum hipmm_status status, enum hipmm_status (*call)(void *closure),
+                                                 void *closure)
+{
+  if (status != HIPMM_CALL_AGAIN) return status;
+  struct question tried = {.asker = NULL};
+  const struct refusals outer = here.refusals;
+  here.refusals = (struct refusals){.n_inner = here.n_inner};
+  while (status == HIPMM_CALL_AGAIN) {
+    const struct question question = here.question;
+    bool is_yes = neighbours_put_question(&question);
+    if (is_yes) tried = question;
+    if (!is_yes && tried.asker == question.asker) tried.asker = NULL;
+    neighbours_note_answer(question.asker, is_yes);
+    status = call(closure);
+  }
+  here.refusals = outer;
+  if (tried.asker) tried.functions->tried(tried.asker->self, status);
+  return status;
+}
+
+enum hipmm_status neighbours_repeat(enum hipmm_status (*call)(void *closure), void *closure)
+{
+  return neighbours_repeat_after(call(closure), call, closure);
+}
+
 /* ---- Trying again ---- */
 
 /* What is tried: an allocation, or the building of resources. */
@@ -151,13 +268,19 @@ struct trial {
   hipmm_stream_t stream;
 };
 
-static enum hipmm_status neighbours_attempt(const struct trial *trial, enum hipmm_effort effort)
+static enum hipmm_status neighbours_make(void *trial_)
 {
+  const struct trial *trial = trial_;
   const struct neighbours_call *call = trial->call;
+  return call ? call->resource->ops->allocate(call->resource->self, call->bytes, trial->alignment, call->stream,
+                                              call->ptr_out)
+              : trial->build(trial->closure);
+}
+
+static enum hipmm_status neighbours_attempt(struct trial *trial, enum hipmm_effort effort)
+{
   here.effort = effort;
-  enum hipmm_status status = call ? call->resource->ops->allocate(call->resource->self, call->bytes, trial->alignment,
-                                                                  call->stream, call->ptr_out)
-                                  : trial->build(trial->closure);
+  enum hipmm_status status = neighbours_repeat(neighbours_make, trial);
   here.effort = (enum hipmm_effort)0;
   return status;
 }
@@ -165,7 +288,7 @@ static enum hipmm_status neighbours_attempt(const struct trial *trial, enum hipm
 /* Asks first for the missing bytes and then for all idle memory, until the allocation succeeds, or until nothing was
  * given and nothing was taken meanwhile. Another thread may take what a neighbour gave, and may hold it idle when
  * this thread asks again. */
-static enum hipmm_status neighbours_try(const struct trial *trial, const struct exhausted *exhausted,
+static enum hipmm_status neighbours_try(struct trial *trial, const struct exhausted *exhausted,
                                         enum hipmm_effort effort)
 {
   enum hipmm_status status = HIPMM_E_OUT_OF_MEMORY;
@@ -201,7 +324,7 @@ static bool neighbours_take_turn(pthread_mutex_t *turn)
 }
 
 /* A captured stream forbids waits for the device. */
-static enum hipmm_status neighbours_try_in_turn(const struct trial *trial, const struct exhausted *exhausted)
+static enum hipmm_status neighbours_try_in_turn(struct trial *trial, const struct exhausted *exhausted)
 {
   static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
   bool is_in_turn = neighbours_take_turn(&turn);
@@ -213,7 +336,7 @@ static enum hipmm_status neighbours_try_in_turn(const struct trial *trial, const
 }
 
 /* The first attempt has failed with `status`. */
-static enum hipmm_status neighbours_try_again(const struct trial *trial, enum hipmm_status status)
+static enum hipmm_status neighbours_try_again(struct trial *trial, enum hipmm_status status)
 {
   bool is_promised = here.holds_back && status == HIPMM_E_OUT_OF_MEMORY; /* or an earlier op succeeded after all */
   here.holds_back = false;
@@ -229,7 +352,8 @@ static enum hipmm_status neighbours_try_again(const struct trial *trial, enum hi
 
 enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status)
 {
-  const struct trial trial = {.call = call, .alignment = alignment, .bytes = call->bytes, .stream = call->stream};
+  struct trial trial = {.call = call, .alignment = alignment, .bytes = call->bytes, .stream = call->stream};
+  status = neighbours_repeat_after(status, neighbours_make, &trial);
   if (!here.n_inner && !here.effort)
     status = neighbours_try_again(&trial, status);
   else
@@ -244,7 +368,7 @@ enum hipmm_status neighbours_build(enum hipmm_status (*build)(void *closure), vo
   here.holds_back = false;
   here.most_bytes = 0;
   enum hipmm_status status = build(closure);
-  const struct trial trial = {.build = build, .closure = closure, .bytes = here.most_bytes};
+  struct trial trial = {.build = build, .closure = closure, .bytes = here.most_bytes};
   if (status) status = neighbours_try_again(&trial, status);
   here.is_building = false;
   return status;

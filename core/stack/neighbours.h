@@ -18,7 +18,7 @@ struct neighbours_call {
   void **ptr_out;
 };
 
-/* An allocation has failed with `status`. If the runtime had no memory for it, tries again with what the neighbours
+/* An allocation has failed with `status`. If a resource below asks the program, does so and tries again. If the runtime had no memory for it, tries again with what the neighbours
  * give (HIPMM_EFFORT_IDLE), then waiting for work (HIPMM_EFFORT_WAIT), then by every way that the graph has
  * (HIPMM_EFFORT_ALL). If that fails, the message says who holds the memory. The status is that of instance_finish_op(). The
  * second also does what error_count_allocation() does. */
@@ -63,6 +63,28 @@ enum hipmm_effort neighbours_effort(const struct instance *instance, enum hipmm_
 /* Around a call in which this thread may hold locks of resources: no neighbour is asked until it is left. */
 void neighbours_enter_inner(void);
 void neighbours_leave_inner(void);
+
+/* ---- Functions of the program ---- */
+
+/* See services->ask_program. */
+enum hipmm_status neighbours_ask_program(const struct instance *asker, enum hipmm_status status,
+                                         const struct hipmm_question *question, size_t bytes);
+
+/* Calls `call`, which leaves nothing behind where it fails, and calls it again each time that a resource below has asked the
+ * program: HIPMM_CALL_AGAIN. The program is asked here. */
+enum hipmm_status neighbours_repeat(enum hipmm_status (*call)(void *closure), void *closure);
+
+/* Around a function of the program that `source` calls within an op: this thread may hold locks of resources. */
+void neighbours_enter_program(struct instance *source);
+void neighbours_leave_program(struct instance *source);
+bool neighbours_are_in_program(void);
+
+/* HIPMM_E_STATE, with the thread's error, if this thread must not wait for a lock of the instance, which is held around calls
+ * of upstreams. A thread in a function of the program as above must not while such a function of a resource below the
+ * instance runs, in any thread: that thread may hold the lock, or one that the lock's holder waits for. Other threads take
+ * locks from the top of a stack down, so a circle of threads that wait for each other has threads in such functions, each
+ * of which waits for the next one below; the last of these to ask sees the others, and is refused. */
+enum hipmm_status neighbours_check_wait(const struct instance *instance);
 
 /* ---- holders.c ---- */
 

@@ -121,6 +121,31 @@ static enum hipmm_status stack_find_upstreams(struct instance *instance)
   return HIPMM_OK;
 }
 
+struct stack_creation {
+  struct instance *instance;
+  void *self; /* `nothing` if the plugin has written none */
+  char nothing;
+};
+
+static enum hipmm_status stack_call_create(void *creation_)
+{
+  struct stack_creation *creation = creation_;
+  struct instance *instance = creation->instance;
+  creation->self = &creation->nothing;
+  error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
+  bool kept_reason = services_keep_reason(true);
+  bool is_tried_once = !neighbours_are_building(); /* nobody would try again what the new resource allocates */
+  if (is_tried_once) neighbours_enter_inner();
+  hip_observer_enter();
+  enum hipmm_status status =
+      instance->node->plugin->descriptor.create(&instance->services, atomic_load(&instance->options)->options,
+                                                instance->upstreams, instance->n_upstreams, &creation->self);
+  hip_observer_leave();
+  if (is_tried_once) neighbours_leave_inner();
+  services_keep_reason(kept_reason);
+  return status;
+}
+
 static enum hipmm_status stack_create_instance(struct instance *instance)
 {
   const struct graph_node *node = instance->node;
@@ -129,28 +154,19 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   if (!status) status = links_open(instance);
   if (!status) status = stack_fill_options(instance);
   if (status) return status;
-  char nothing;
-  void *self = &nothing;
-  error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
-  bool kept_reason = services_keep_reason(true);
-  bool is_tried_once = !neighbours_are_building(); /* nobody would try again what the new resource allocates */
-  if (is_tried_once) neighbours_enter_inner();
-  hip_observer_enter();
-  status = plugin->create(&instance->services, atomic_load(&instance->options)->options, instance->upstreams,
-                          instance->n_upstreams, &self);
-  hip_observer_leave();
-  if (is_tried_once) neighbours_leave_inner();
-  services_keep_reason(kept_reason);
+  struct stack_creation creation = {.instance = instance};
+  status = neighbours_repeat(stack_call_create, &creation);
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));
-  if (!status && self == &nothing)
+  if (!status && creation.self == &creation.nothing)
     status = error_set(HIPMM_E_PLUGIN, "%s: its plugin reports success, but created no resource", node->name);
   if (status) return stack_locate(instance, status);
   instance->is_owed = true;
-  instance->self = self;
-  instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE ? (struct hipmm_resource){&locked_ops, instance}
-                                                                    : (struct hipmm_resource){plugin->ops, self};
+  instance->self = creation.self;
+  instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE
+                           ? (struct hipmm_resource){&locked_ops, instance}
+                           : (struct hipmm_resource){plugin->ops, creation.self};
   if (logged_ops_install(instance)) return HIPMM_OK;
   return stack_locate(instance, error_set(HIPMM_E_OUT_OF_MEMORY, "%s: no host memory left for its record", node->name));
 }

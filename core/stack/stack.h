@@ -26,6 +26,12 @@ enum stack_user {
 /* The most devices that hipmm serves; further devices of a runtime do not exist for it. */
 enum { STACK_MOST_DEVICES = 64 };
 
+/* Something that one thread at a time builds: device_table.c, under its lock. */
+struct building {
+  bool is_under_way;
+  pthread_t builder;
+};
+
 struct stack {
   int device;
   enum stack_user user;
@@ -36,8 +42,7 @@ struct stack {
   struct external external;   /* with a reference to each */
   struct stack_entry entry;   /* in the list of all stacks */
   bool is_admitted;           /* the device has access to the memory of the other stacks */
-  bool is_extending;          /* by_name.c, under its lock, like `extender` */
-  pthread_t extender;
+  struct building extension;
 };
 
 /* Builds the stack of a device with node `top` of the graph at the top; with `external` one that is not the table's, and

@@ -3,6 +3,7 @@
  * makes calls fail that need their memory (logged_ops.c). Called by applications between phases of their work. */
 #include "../base/error.h"
 #include "../base/log.h"
+#include "neighbours.h"
 #include "resource_calls.h"
 
 /* Held around the ops, so that two calls never work on the same resource. Taken before the locks of resources. */
@@ -79,9 +80,22 @@ static struct suspend_result suspend_each(const struct instance *top, const enum
   return result;
 }
 
+/* The other thread may wait for a resource that this one is in. */
+static struct suspend_result suspend_refuse(const struct instance *top)
+{
+  return (struct suspend_result){
+      .status = error_set(HIPMM_E_STATE,
+                          "%s: another thread suspends or resumes a resource, and a function of the program that is "
+                          "called in the middle of an allocation does not wait for it",
+                          top->node->name)};
+}
+
 static struct suspend_result suspend_each_locked(const struct instance *top, const enum hipmm_content *content)
 {
-  pthread_mutex_lock(&suspend_lock);
+  if (pthread_mutex_trylock(&suspend_lock)) {
+    if (neighbours_are_in_program()) return suspend_refuse(top);
+    pthread_mutex_lock(&suspend_lock);
+  }
   struct suspend_result result = suspend_each(top, content);
   pthread_mutex_unlock(&suspend_lock);
   return result;

@@ -517,7 +517,15 @@ void hipmm_string_free(char *text);
  * two, at least 256), or returns another status. `deallocate` cannot fail, and gets the pointer and sizes of the
  * allocation; work on `stream` may still use the memory. The resource's device is current. Any thread calls them,
  * several at once. Neither may allocate from the resource that calls it (HIPMM_E_STATE), nor from a resource above
- * it. */
+ * it.
+ *
+ * Both run within an allocation or a free: resources above that grow, a `thread_safe`, and a plugin that is not
+ * thread-safe hold their locks meanwhile. A call of the function on such a resource is HIPMM_E_STATE. So is a call that
+ * would wait for a resource which another thread holds in the same way, or for a stack that another thread builds, since
+ * that thread may wait for this one; hipmm_trim() and hipmm_device_trim() pass such a resource over, and hipmm_list() and
+ * hipmm_snapshot() leave out what they would have to wait for. Calls of other threads wait for the function. A resource
+ * that is in use is not told of a stream that the function retires: it must not destroy streams. What frees memory for
+ * an allocation belongs into a failure handler, which runs under no lock. */
 struct hipmm_allocator {
   size_t struct_size;
   enum hipmm_status (*allocate)(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
@@ -526,13 +534,12 @@ struct hipmm_allocator {
 };
 
 /* Called after an allocation of `bytes` failed for want of memory. Nonzero: try again; 0: let the allocation fail
- * (RMM's contract). The callback may free memory, allocate, create and release resources, and wait for threads that
- * end.
- *
- * A resource above it that grows, a `thread_safe`, and a plugin that is not thread-safe hold their locks meanwhile.
- * Calls of the callback on such a resource are HIPMM_E_STATE, and calls of other threads on it wait. It is not told of
- * a stream that the callback retires: the callback must not destroy streams. A resource in which a call of the thread
- * is under way must not lose its last reference. */
+ * (RMM's contract). It is called where the allocation has entered hipmm, and the allocation is then made again: the thread
+ * holds no lock of a resource. So the callback may use every resource, those above this one too: free memory, trim,
+ * allocate, create and release resources, set options, and wait for other threads. Only within the building of a stack it
+ * is HIPMM_E_STATE to need that stack, or one that another thread builds. An allocation of its own that is out of
+ * memory here fails without another call. The resource from which the program allocates must not lose its last
+ * reference meanwhile. Below an allocator of the program that allocates, what is said of the allocator holds. */
 struct hipmm_failure_handler {
   size_t struct_size;
   int (*callback)(void *arg, size_t bytes);

@@ -252,6 +252,11 @@ static inline int hipmm_is_out_of_memory(enum hipmm_status status)
   return status == HIPMM_E_OUT_OF_MEMORY || status == HIPMM_E_LIMIT;
 }
 
+/* What a resource below returns after services->ask_program: the core asks the program, once all resources above have
+ * returned, and then makes the call again. A resource returns it to its caller as it returns other failures that are no
+ * want of memory, and makes no further attempt. The program never sees it. */
+#define HIPMM_CALL_AGAIN ((enum hipmm_status)1)
+
 /* ---- The HIP functions ------------------------------------------------------------------------------------------ */
 
 /* HIP's hipEvent_t, hipMemPool_t and hipMemGenericAllocationHandle_t, to which HIP's types convert without a cast. */
@@ -453,6 +458,15 @@ enum hipmm_effort {
   HIPMM_EFFORT_FORCE_32BIT = 0x7fffffff
 };
 
+/* How a resource asks the program what to do about an allocation that failed for want of memory, and what it learns of the
+ * answer. `self` is the resource's. The thread holds no lock of a resource, unless a function of the program that was
+ * called in the middle of an op has made the call. */
+struct hipmm_question {
+  int (*ask)(void *self, size_t bytes); /* calls the program's function; nonzero: the allocation is to be tried again */
+  void (*tried)(void *self,
+                enum hipmm_status status); /* what the call came to that was made again after the last yes */
+};
+
 /* The core's services for one resource: passed to create, valid until destroy returns. All functions are thread-safe
  * and take the table as their first argument. */
 struct hipmm_services {
@@ -557,9 +571,21 @@ struct hipmm_services {
   enum hipmm_effort (*effort)(const struct hipmm_services *services, enum hipmm_status status);
 
   /* Around each call of a function of the program that may call hipmm: resources above may hold locks then, so the core
-   * asks no resource for what the function allocates. */
+   * asks no resource for what the function allocates, and refuses waits (check_wait). */
   void (*enter_program)(const struct hipmm_services *services);
   void (*leave_program)(const struct hipmm_services *services);
+
+  /* Within allocate, create or reconfigure: an upstream's allocate of `bytes` has failed with `status`, for want of memory,
+   * and hipmm_is_tried_again() says no. The resource returns what this returns. HIPMM_CALL_AGAIN: the core calls
+   * question->ask where the call has entered hipmm, and makes the call again, whether the answer is yes or no. `status`:
+   * the program has answered no, so that the resource fails. `question` is constant. */
+  enum hipmm_status (*ask_program)(const struct hipmm_services *services, enum hipmm_status status,
+                                   const struct hipmm_question *question, size_t bytes);
+
+  /* Before an op waits for a lock that is held around calls of upstreams, and that another thread holds. HIPMM_E_STATE: the
+   * op returns it and does not wait: the thread is in a function of the program, below a resource whose lock it holds,
+   * and the other thread may be so too, and wait for this one. */
+  enum hipmm_status (*check_wait)(const struct hipmm_services *services);
 };
 
 /* For a resource that has free memory which work may still use: whether to wait for the work. */

@@ -194,8 +194,8 @@ static __attribute__((noinline)) enum hipmm_status arena_deallocate_slowly(struc
 
 static __attribute__((noinline)) void arena_return_surplus(struct arena *arena, struct local *local)
 {
-  if (biased_lock_is_held(&arena->lock)) return; /* called from the upstream: a later free does it */
-  biased_lock_acquire(&arena->lock);
+  if (biased_lock_is_held(&arena->lock)) return;                /* called from the upstream: a later free does it */
+  if (biased_lock_enter(&arena->lock, arena->services)) return; /* the same */
   arena_return_idle(arena, local, ARENA_SUPERBLOCK_BYTES);
   biased_lock_release(&arena->lock);
 }

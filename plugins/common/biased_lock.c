@@ -32,24 +32,13 @@ bool biased_lock_is_held(const struct biased_lock *lock)
          atomic_load_explicit(&lock->taker, memory_order_relaxed) == biased_lock_me();
 }
 
-/* `busy` is held, as wherever the gate is shut or opened. */
-static void biased_lock_shut_out_owner(struct biased_lock *lock)
+/* Whether the owner is inside. `busy` is held, as wherever the gate is shut or opened. */
+static bool biased_lock_shut_gate(struct biased_lock *lock)
 {
-  if (gate_is_shut(&lock->gate)) return;
+  if (gate_is_shut(&lock->gate)) return false;
   gate_shut(&lock->gate);
   asymmetric_fence_heavy();
-  gate_await(&lock->gate);
-}
-
-/* The same without a wait: false, and the gate is open again, if the owner is inside. */
-static bool biased_lock_try_shut_out_owner(struct biased_lock *lock)
-{
-  if (gate_is_shut(&lock->gate)) return true;
-  gate_shut(&lock->gate);
-  asymmetric_fence_heavy();
-  bool is_out = !atomic_load(&lock->gate.inside);
-  if (!is_out) gate_open(&lock->gate);
-  return is_out;
+  return atomic_load(&lock->gate.inside);
 }
 
 static bool biased_lock_is_long_alone(struct biased_lock *lock)
@@ -59,19 +48,45 @@ static bool biased_lock_is_long_alone(struct biased_lock *lock)
   return lock->n_alone == LONG_ALONE;
 }
 
-void biased_lock_acquire_busy(struct biased_lock *lock)
+/* The owner is inside: what the gate is to wait for. */
+static void biased_lock_reopen(struct biased_lock *lock)
+{
+  gate_open(&lock->gate);
+  biased_lock_release_busy(lock);
+}
+
+/* NULL: waits in any case. */
+static enum hipmm_status biased_lock_check_wait(const struct hipmm_services *services)
+{
+  return services ? services->check_wait(services) : HIPMM_OK;
+}
+
+static enum hipmm_status biased_lock_take_busy(struct biased_lock *lock, const struct hipmm_services *services)
 {
   bool waits = pthread_mutex_trylock(&lock->busy) != 0;
+  enum hipmm_status status = waits ? biased_lock_check_wait(services) : HIPMM_OK;
+  if (status) return status;
   if (waits) pthread_mutex_lock(&lock->busy);
   atomic_store_explicit(&lock->taker, biased_lock_me(), memory_order_relaxed);
   bool is_own = biased_lock_is_own(lock);
-  if (!is_own) biased_lock_shut_out_owner(lock);
+  if (!is_own && biased_lock_shut_gate(lock)) {
+    status = biased_lock_check_wait(services);
+    if (status) biased_lock_reopen(lock);
+    if (status) return status;
+    gate_await(&lock->gate);
+  }
   lock->has_waited = waits; /* not earlier: the owner reads it inside the gate */
-  if (!biased_lock_is_long_alone(lock)) return;
+  if (!biased_lock_is_long_alone(lock)) return HIPMM_OK;
   if (is_own)
     gate_open(&lock->gate); /* for the next time */
   else
     biased_lock_own(lock);
+  return HIPMM_OK;
+}
+
+void biased_lock_acquire_busy(struct biased_lock *lock)
+{
+  (void)biased_lock_take_busy(lock, NULL);
 }
 
 bool(biased_lock_try)(struct biased_lock *lock)
@@ -79,8 +94,8 @@ bool(biased_lock_try)(struct biased_lock *lock)
   if (biased_lock_enter_gate(lock)) return true;
   if (biased_lock_is_held(lock) || pthread_mutex_trylock(&lock->busy)) return false;
   atomic_store_explicit(&lock->taker, biased_lock_me(), memory_order_relaxed);
-  if (biased_lock_is_own(lock) || biased_lock_try_shut_out_owner(lock)) return true;
-  biased_lock_release_busy(lock);
+  if (biased_lock_is_own(lock) || !biased_lock_shut_gate(lock)) return true;
+  biased_lock_reopen(lock);
   return false;
 }
 
@@ -89,11 +104,10 @@ enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struc
   if (biased_lock_is_held(lock))
     return services->refuse(
         services, HIPMM_E_STATE,
-        "this thread is already in a call of this resource, and a callback from below cannot use it; put "
-        "failure_callback above it",
+        "this thread is already in a call of this resource, and a function of the program that is called from below "
+        "cannot use it",
         0, 0, 0);
-  biased_lock_acquire_busy(lock);
-  return HIPMM_OK;
+  return biased_lock_take_busy(lock, services);
 }
 
 /* The owner that passes the gate next has not waited. */

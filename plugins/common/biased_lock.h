@@ -60,7 +60,7 @@ static inline void biased_lock_acquire(struct biased_lock *lock)
 bool biased_lock_try(struct biased_lock *lock);
 
 /* For the ops of a resource that calls its upstream with the lock held. Acquires the lock, but refuses a thread that holds
- * it: a resource below has called back one above. */
+ * it, since a resource below has called back one above, and a thread that must not wait for another (services->check_wait). */
 enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struct hipmm_services *services);
 
 static inline enum hipmm_status biased_lock_enter(struct biased_lock *lock, const struct hipmm_services *services)
@@ -85,11 +85,11 @@ void biased_lock_disown(struct biased_lock *lock);
 
 #ifdef HIPMM_CHECKS
 #define BIASED_LOCK_SITE(lock) LOCK_ORDER_SITE_OF(#lock, "plugins/common/biased_lock.h")
-#define biased_lock_acquire(lock)                        \
-  __extension__({                                        \
-    lock_order_check_site(lock, BIASED_LOCK_SITE(lock)); \
-    (biased_lock_acquire)(lock);                         \
-    lock_order_push_site(lock, BIASED_LOCK_SITE(lock));  \
+#define biased_lock_acquire(lock)                       \
+  __extension__({                                       \
+    lock_order_wait_site(lock, BIASED_LOCK_SITE(lock)); \
+    (biased_lock_acquire)(lock);                        \
+    lock_order_push_site(lock, BIASED_LOCK_SITE(lock)); \
   })
 #define biased_lock_enter(lock, services)                                                \
   __extension__({                                                                        \

@@ -2,11 +2,10 @@
 /* failure_callback.c: an adaptor that calls a function of the program when its upstream is out of memory, and retries as
  * long as the function asks for it (RMM's contract: without a limit). Other failures are passed on.
  *
- * This resource holds no lock while the program's function runs: the function may free and allocate through hipmm,
- * through this resource too. If its own allocation is out of memory here, that allocation fails: a thread that is in the
- * function never enters it again for the same resource. Resources above may hold locks meanwhile: those that grow, and
- * thread_safe, refuse what the function asks of them (../common/biased_lock.h). A failure inside of the function leaves
- * its own reason in place of the upstream's. */
+ * The core calls the program's function, where the allocation has entered hipmm and no resource is in a call of the
+ * thread any more, and then repeats the allocation (services->ask_program). So the function may use every resource, this
+ * one and those above too. If its own allocation is out of memory here, that allocation fails: a thread that is in the
+ * function never enters it again for the same resource. */
 #include "../../core/base/lock_order.h"
 #include "../common/program_calls.h"
 
@@ -29,30 +28,43 @@ struct failure_callback {
   atomic_uint_fast64_t calls, rescues, failures;
 };
 
-/* Calls the program's function, which may be replaced meanwhile. True: try again. */
-static bool failure_callback_call(struct failure_callback *self, size_t bytes)
+static void failure_callback_count(struct failure_callback *self, enum hipmm_status status)
 {
+  atomic_fetch_add_explicit(status ? &self->failures : &self->rescues, 1, memory_order_relaxed);
+}
+
+/* Calls the program's function, which may be replaced meanwhile. */
+static int failure_callback_ask(void *resource, size_t bytes)
+{
+  struct failure_callback *self = resource;
   pthread_mutex_lock(&self->lock);
   struct hipmm_failure_handler failure = self->failure;
   pthread_mutex_unlock(&self->lock);
   atomic_fetch_add_explicit(&self->calls, 1, memory_order_relaxed);
   unsigned before = program_calls_enter(self->number);
-  self->services->enter_program(self->services);
   lock_order_enter_program();
   int again = failure.callback(failure.arg, bytes);
   lock_order_leave_program();
-  self->services->leave_program(self->services);
   program_calls_leave(before);
-  return again != 0;
+  if (!again) failure_callback_count(self, HIPMM_E_OUT_OF_MEMORY);
+  return again;
 }
 
-static enum hipmm_status failure_callback_retry(struct failure_callback *self, enum hipmm_status status, size_t bytes,
-                                                size_t alignment, hipmm_stream_t stream, void **ptr_out)
+static void failure_callback_tried(void *resource, enum hipmm_status status)
 {
-  if (hipmm_is_tried_again(self->services, status)) return status;
-  while (hipmm_is_out_of_memory(status) && !program_calls_bar(self->number) && failure_callback_call(self, bytes))
-    status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
-  atomic_fetch_add_explicit(status ? &self->failures : &self->rescues, 1, memory_order_relaxed);
+  failure_callback_count(resource, status);
+}
+
+static const struct hipmm_question failure_callback_question = {failure_callback_ask, failure_callback_tried};
+
+static __attribute__((noinline)) enum hipmm_status failure_callback_fail(struct failure_callback *self,
+                                                                         enum hipmm_status status, size_t bytes)
+{
+  const struct hipmm_services *services = self->services;
+  if (hipmm_is_tried_again(services, status)) return status;
+  if (!program_calls_bar(self->number))
+    return services->ask_program(services, status, &failure_callback_question, bytes);
+  failure_callback_count(self, status);
   return status;
 }
 
@@ -61,9 +73,7 @@ static enum hipmm_status failure_callback_allocate(void *resource, size_t bytes,
 {
   struct failure_callback *self = resource;
   enum hipmm_status status = hipmm_upstream_allocate(self->upstream, bytes, alignment, stream, ptr_out);
-  return __builtin_expect(hipmm_is_out_of_memory(status), 0)
-             ? failure_callback_retry(self, status, bytes, alignment, stream, ptr_out)
-             : status;
+  return __builtin_expect(hipmm_is_out_of_memory(status), 0) ? failure_callback_fail(self, status, bytes) : status;
 }
 
 static enum hipmm_status failure_callback_deallocate(void *resource, void *ptr, size_t bytes, size_t alignment,
@@ -135,11 +145,8 @@ static const struct hipmm_option failure_callback_option_table[] = {
      .flags = HIPMM_OPTION_REQUIRED | HIPMM_OPTION_RELOADABLE,
      .offset = offsetof(struct failure_callback_options, callback),
      .unit = "failure",
-     .doc =
-         "Name of the function that the program registered with hipmm_failure_handler_register(); nonzero from it "
-         "means: try "
-         "again. It may free and allocate through this resource and through resources above that only forward. A pool, "
-         "another resource that grows, or thread_safe above refuses such calls: put failure_callback on top of them"},
+     .doc = "Name of the function that the program registered with hipmm_failure_handler_register(); nonzero from it "
+            "means: try again. It may use every resource, those above this one too"},
 };
 
 static const struct hipmm_ops failure_callback_ops = {

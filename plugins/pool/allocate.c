@@ -34,14 +34,15 @@ BLOCK_INLINE void pool_count_entry(struct pool *pool, struct cache *cache, hipmm
     thread_heaps_count_entry(cache, biased_lock_has_waited(&pool->lock));
 }
 
-/* Whether the thread's heap served the request. While memory is short, the threads share it. */
-static __attribute__((noinline)) bool pool_allocate_in_heap(struct pool *pool, struct cache *cache, size_t bytes,
-                                                            size_t alignment, hipmm_stream_t stream, void **ptr_out)
+/* From the thread's heap. HIPMM_OK and HIPMM_CALL_AGAIN are the call's. While memory is short, the threads share it. */
+static __attribute__((noinline)) enum hipmm_status pool_allocate_in_heap(struct pool *pool, struct cache *cache,
+                                                                         size_t bytes, size_t alignment,
+                                                                         hipmm_stream_t stream, void **ptr_out)
 {
   if (cache->wants_heap && cache_serves(cache, stream)) thread_heaps_admit(&pool->heaps, pool->services, cache, stream);
-  if (__atomic_load_n(&pool->heap.is_short, __ATOMIC_RELAXED) || !cache->has_heap) return false;
-  if (bytes > THREAD_HEAPS_MOST_BYTES || alignment != HIPMM_ALIGNMENT) return false;
-  return !thread_heaps_ops()->allocate(thread_heaps_arena(&pool->heaps), bytes, alignment, stream, ptr_out);
+  if (__atomic_load_n(&pool->heap.is_short, __ATOMIC_RELAXED) || !cache->has_heap) return HIPMM_E_NOT_SUPPORTED;
+  if (bytes > THREAD_HEAPS_MOST_BYTES || alignment != HIPMM_ALIGNMENT) return HIPMM_E_NOT_SUPPORTED;
+  return thread_heaps_ops()->allocate(thread_heaps_arena(&pool->heaps), bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Misses ---- */
@@ -117,9 +118,10 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct p
   if (__builtin_expect(((bytes - 1) | (alignment - 1)) >= SIZES_MOST_BYTES, 0))
     return pool_allocate_unusual(pool, bytes, alignment, ptr_out);
   struct cache *cache = cache_of_thread(&pool->caches, stream);
-  if (cache && (cache->wants_heap || cache->has_heap) &&
-      pool_allocate_in_heap(pool, cache, bytes, alignment, stream, ptr_out))
-    return HIPMM_OK;
+  if (cache && (cache->wants_heap || cache->has_heap)) {
+    enum hipmm_status status = pool_allocate_in_heap(pool, cache, bytes, alignment, stream, ptr_out);
+    if (!status || status == HIPMM_CALL_AGAIN) return status;
+  }
   struct request request = {
       .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
   enum hipmm_status status = pool_allocate_request(pool, cache, &request, stream, ptr_out);

@@ -116,7 +116,8 @@ enum hipmm_status pool_allocate_from_heap(struct pool *pool, const struct reques
     if (pool_needs(pool, attempts[i].need)) attempts[i].make(pool, &miss);
     if (miss.status && !hipmm_is_out_of_memory(miss.status)) miss.is_over = true;
   }
-  if (!miss.id) pool_try_any(pool, &miss); /* an error, such as that of a capture, concerns new mappings alone */
+  /* An error, such as that of a capture, concerns new mappings alone. */
+  if (!miss.id && miss.status != HIPMM_CALL_AGAIN) pool_try_any(pool, &miss);
   *id_out = miss.id;
   if (miss.id) return HIPMM_OK;
   /* Other users of the upstream may need what the attempts have added in vain. */

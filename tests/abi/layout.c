@@ -365,6 +365,12 @@ AT(hipmm_services, unwatch_held, 192);
 AT(hipmm_services, effort, 200);
 AT(hipmm_services, enter_program, 208);
 AT(hipmm_services, leave_program, 216);
+AT(hipmm_services, ask_program, 224);
+AT(hipmm_services, check_wait, 232);
+
+NEVER_GROWS(hipmm_question, 16);
+AT(hipmm_question, ask, 0);
+AT(hipmm_question, tried, 8);
 
 NEVER_GROWS(hipmm_setting, 16);
 AT(hipmm_setting, name, 0);

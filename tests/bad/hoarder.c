@@ -12,12 +12,21 @@ struct hoarder {
   size_t kept_bytes;
 };
 
+/* A function of the program may be in a call of its upstream, in this thread or in another. */
+static enum hipmm_status hoarder_enter(struct hoarder *hoarder)
+{
+  if (!pthread_mutex_trylock(&hoarder->lock)) return HIPMM_OK;
+  enum hipmm_status status = hoarder->services->check_wait(hoarder->services);
+  if (!status) pthread_mutex_lock(&hoarder->lock);
+  return status;
+}
+
 static enum hipmm_status hoarder_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
                                           void **ptr_out)
 {
   struct hoarder *hoarder = self;
-  enum hipmm_status status = HIPMM_OK;
-  pthread_mutex_lock(&hoarder->lock);
+  enum hipmm_status status = hoarder_enter(hoarder);
+  if (status) return status;
   if (hoarder->kept && hoarder->kept_bytes == bytes) {
     *ptr_out = hoarder->kept;
     hoarder->kept = NULL;
@@ -32,8 +41,8 @@ static enum hipmm_status hoarder_deallocate(void *self, void *ptr, size_t bytes,
                                             hipmm_stream_t stream)
 {
   struct hoarder *hoarder = self;
-  enum hipmm_status status = HIPMM_OK;
-  pthread_mutex_lock(&hoarder->lock);
+  enum hipmm_status status = hoarder_enter(hoarder);
+  if (status) return status;
   if (!hoarder->kept && !hoarder->services->hip->StreamSynchronize(stream)) {
     hoarder->kept = ptr;
     hoarder->kept_bytes = bytes;

@@ -92,6 +92,12 @@ static enum hipmm_effort device_effort(const struct hipmm_services *services, en
   return HIPMM_EFFORT_ALL;
 }
 
+static enum hipmm_status device_check_wait(const struct hipmm_services *services)
+{
+  (void)services;
+  return HIPMM_OK;
+}
+
 /* ---- A runtime ---- */
 
 static int device_synchronize(void)
@@ -180,7 +186,8 @@ const struct hipmm_services device_services = {.struct_size = sizeof device_serv
                                                .host_free = device_host_free,
                                                .enter_device = device_enter,
                                                .leave_device = device_leave,
-                                               .effort = device_effort};
+                                               .effort = device_effort,
+                                               .check_wait = device_check_wait};
 
 /* ---- An upstream ---- */
 

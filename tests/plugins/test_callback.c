@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -405,6 +406,121 @@ static void withstands_functions_that_jump_out(void **state)
   assert_int_equal(outcome.status, 0);
 }
 
+/* What each op of the top came to, called from below it. */
+static struct {
+  struct hipmm_resource *top;
+  const char *value;
+  hipmm_stream_t stream;
+  void *block; /* a live one */
+  enum hipmm_status allocate, trim, query, perform, visit, set, deallocate, find, locate;
+  uint64_t hip_calls; /* of the streams' ends */
+  size_t given_bytes;
+  int visited;
+  bool is_covered; /* the block */
+} above;
+
+static void count_visit(void *closure, const struct hipmm_extent *extent)
+{
+  (void)closure, (void)extent;
+  above.visited++;
+}
+
+static void use_all_above(struct hipmm_resource *top)
+{
+  struct hipmm_location location = {.struct_size = sizeof location};
+  hipmm_stream_t stream = above.stream;
+  struct hipmm_block found;
+  char option[100];
+  void *ptr = NULL;
+  int64_t value;
+  software()->reset_calls();
+  top->ops->stream_retain(top->self, stream);
+  top->ops->stream_retire(top->self, stream);
+  above.hip_calls += fixture_all_calls();
+  above.trim = hipmm_resource_trim(top, 0);
+  above.query = hipmm_resource_query(top, above.value, &value);
+  above.perform = hipmm_resource_perform(top, "reset_peaks");
+  above.visit = top->ops->visit(top->self, count_visit, NULL);
+  snprintf(option, sizeof option, "devices/0/%s/maximum_size", hipmm_resource_type(top));
+  above.set = hipmm_set(option, "300MiB");
+  above.deallocate = hipmm_deallocate(NULL, above.block, MIB / 4, NULL); /* on another stream */
+  above.find = top->ops->find ? top->ops->find(top->self, above.block, &found) : HIPMM_OK;
+  above.locate = top->ops->locate ? top->ops->locate(top->self, above.block, &location) : HIPMM_OK;
+  above.is_covered = top->ops->covers && top->ops->covers(top->self, above.block);
+  above.allocate = hipmm_allocate(NULL, MIB / 4, stream, &ptr);
+}
+
+/* Up to 1 MiB. */
+static enum hipmm_status allocate_below(void *unused, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                        void **ptr_out)
+{
+  (void)unused, (void)alignment, (void)stream;
+  if (above.top) use_all_above(above.top);
+  if (above.given_bytes + bytes > MIB) return HIPMM_E_LIMIT;
+  above.given_bytes += bytes;
+  return fixture_hip()->Malloc(ptr_out, bytes) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
+}
+
+static void free_below(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  (void)unused, (void)alignment, (void)stream;
+  above.given_bytes -= bytes;
+  if (fixture_hip()->Free(ptr)) print_error("a block is lost\n");
+}
+
+/* Each allocates until there is no more. The stream is known above, and has free blocks. */
+static void is_refused_by_all_that_lock_above_it(void **state)
+{
+  static const struct {
+    const char *type, *options;
+    enum { EACH_OP, NO_ACTION, ALLOCATION } refuses;
+    bool has_maximum, finds, locates;
+  } tops[] = {
+      {"pool", "", EACH_OP, true, false, true},
+      {"pool", ", 'growth': 'segments'", EACH_OP, true, false, true},
+      {"arena", "", EACH_OP, true, false, false},
+      {"fixed_size", ", 'block_size': '256KiB', 'blocks_per_chunk': 1", EACH_OP, false, false, false},
+      {"monotonic", "", EACH_OP, true, true, false},
+      {"binning", ", 'bins': [{'size': '256KiB'}], 'blocks_per_chunk': 1", NO_ACTION, false, false, false},
+      {"thread_safe", "", ALLOCATION, false, true, false},
+  };
+  const struct hipmm_allocator allocator = {sizeof allocator, allocate_below, free_below, NULL};
+  (void)state;
+  needs_software();
+  assert_ok(hipmm_allocator_register("below", &allocator));
+  for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
+    char text[300];
+    void *blocks[8], *ptr = NULL;
+    int n = 0;
+    snprintf(text, sizeof text, "'stack': [{'type': '%s'%s}, {'type': 'callback', 'allocator': 'below'}]", tops[i].type,
+             tops[i].options);
+    memset(&above, 0, sizeof above);
+    fixture_start(text);
+    hipmm_stream_t stream = fixture_stream();
+    fixture_free(fixture_allocate(MIB / 4, stream), MIB / 4, stream);
+    above.stream = stream;
+    above.value = tops[i].refuses == NO_ACTION ? "bins_live_bytes" : "live_bytes";
+    above.block = fixture_allocate(MIB / 4, stream);
+    above.top = fixture_resource(tops[i].type);
+    while (n < 8 && !hipmm_allocate(NULL, MIB / 4, stream, &ptr)) blocks[n++] = ptr;
+    assert_in_range(n, 1, 3);
+    assert_int_equal(above.allocate, HIPMM_E_STATE);
+    assert_int_equal(above.deallocate, HIPMM_E_STATE);
+    assert_true(!tops[i].has_maximum || (above.set == HIPMM_E_STATE && !above.is_covered));
+    assert_true(!tops[i].finds || above.find == HIPMM_E_STATE);
+    assert_true(!tops[i].locates || above.locate == HIPMM_E_STATE);
+    bool refuses_others = tops[i].refuses != ALLOCATION;
+    assert_true(!refuses_others || (above.trim == HIPMM_E_STATE && above.visit == HIPMM_E_STATE));
+    assert_true(!refuses_others || (above.query == HIPMM_E_STATE && !above.hip_calls && !above.visited));
+    assert_true(tops[i].refuses != EACH_OP || above.perform == HIPMM_E_STATE);
+    fixture_free(above.block, MIB / 4, stream);
+    while (n) fixture_free(blocks[--n], MIB / 4, stream);
+    fixture_free(fixture_allocate(MIB / 4, stream), MIB / 4, stream);
+    fixture_drop_stream(stream);
+    assert_ok(hipmm_finalize());
+  }
+}
+
 /* Another resource is no way round: only the same one is refused. */
 static void lets_the_program_use_other_resources(void **state)
 {
@@ -466,6 +582,7 @@ int main(void)
       TEST(stands_under_a_pool_with_percentages),
       TEST(refuses_what_the_program_does_wrong),
       TEST(refuses_calls_that_come_back),
+      TEST(is_refused_by_all_that_lock_above_it),
       TEST(lets_the_program_use_other_resources),
       TEST(needs_functions_that_are_registered),
       TEST(loses_nothing_whatever_call_fails),

@@ -4,6 +4,9 @@
 #include "../support/behaviour.h"
 #include "../support/stream_program.h"
 
+#include <hipmm/inspect.h>
+#include <hipmm/stream.h>
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -231,8 +234,8 @@ static int try_the_pool_above(void *argument, size_t bytes)
   return 0;
 }
 
-/* The pool's lock is held by a thread that has just come, or has long been alone. */
-static void is_refused_by_a_pool_above_it(void **state)
+/* By a thread that has just come, or has long been alone: it has no lock of the pool any more. */
+static void may_use_a_pool_above_it(void **state)
 {
   struct hipmm_block block = {.bytes = MIB / 2};
   (void)state;
@@ -245,114 +248,27 @@ static void is_refused_by_a_pool_above_it(void **state)
     spill.calls = 0;
     assert_status(hipmm_allocate(NULL, 8 * MIB, NULL, &ptr), HIPMM_E_LIMIT);
     assert_true(spill.calls > 0);
-    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) assert_int_equal(tried[i], HIPMM_E_STATE);
-    assert_int_equal(fixture_value("pool", "live_bytes"), block.bytes);
-    fixture_free(block.ptr, block.bytes, NULL); /* its own again */
+    assert_int_equal(tried[0], HIPMM_E_LIMIT);
+    assert_int_equal(tried[1], spill.calls == 1 ? HIPMM_OK : HIPMM_E_POINTER); /* in the last call */
+    assert_ok(tried[2]);
+    assert_ok(tried[3]);
     assert_int_equal(fixture_value("pool", "live_bytes"), 0);
+    assert_int_equal(fixture_value("pool", "reserved_bytes"), 0);
     hipmm_finalize();
   }
 }
 
-/* What each op of the top came to, called from below it. */
-static struct {
-  struct hipmm_resource *top;
-  const char *value;
-  hipmm_stream_t stream;
-  void *block; /* a live one */
-  enum hipmm_status allocate, trim, query, perform, visit, set, deallocate, find, locate;
-  uint64_t hip_calls; /* of the streams' ends */
-  int visited;
-  bool is_covered; /* the block */
-} above;
-
-static void count_visit(void *closure, const struct hipmm_extent *extent)
+/* The program frees what the pool above then serves the allocation with. */
+static void lets_a_pool_above_it_be_served_from_what_was_freed(void **state)
 {
-  (void)closure, (void)extent;
-  above.visited++;
-}
-
-static int use_all_above(void *argument, size_t bytes)
-{
-  struct hipmm_resource *top = above.top;
-  struct hipmm_location location = {.struct_size = sizeof location};
-  hipmm_stream_t stream = above.stream;
-  struct hipmm_block found;
-  char option[100];
-  void *ptr = NULL;
-  int64_t value;
-  (void)argument, (void)bytes;
-  if (!top) return 0;
-  spill.calls++;
-  software()->reset_calls();
-  top->ops->stream_retain(top->self, stream);
-  top->ops->stream_retire(top->self, stream);
-  above.hip_calls += fixture_all_calls();
-  above.trim = hipmm_resource_trim(top, 0);
-  above.query = hipmm_resource_query(top, above.value, &value);
-  above.perform = hipmm_resource_perform(top, "reset_peaks");
-  above.visit = top->ops->visit(top->self, count_visit, NULL);
-  snprintf(option, sizeof option, "devices/0/%s/maximum_size", hipmm_resource_type(top));
-  above.set = hipmm_set(option, "300MiB");
-  above.deallocate = hipmm_deallocate(NULL, above.block, MIB / 4, NULL); /* on another stream */
-  above.find = top->ops->find ? top->ops->find(top->self, above.block, &found) : HIPMM_OK;
-  above.locate = top->ops->locate ? top->ops->locate(top->self, above.block, &location) : HIPMM_OK;
-  above.is_covered = top->ops->covers && top->ops->covers(top->self, above.block);
-  above.allocate = hipmm_allocate(NULL, MIB / 4, stream, &ptr);
-  return 0;
-}
-
-/* Each allocates until there is no more. The stream is known above, and has free blocks. */
-static void is_refused_by_all_that_lock_above_it(void **state)
-{
-  static const struct {
-    const char *type, *options;
-    enum { EACH_OP, NO_ACTION, ALLOCATION } refuses;
-    bool has_maximum, finds, locates;
-  } tops[] = {
-      {"pool", "", EACH_OP, true, false, true},
-      {"pool", ", 'growth': 'segments'", EACH_OP, true, false, true},
-      {"arena", "", EACH_OP, true, false, false},
-      {"fixed_size", ", 'block_size': '256KiB', 'blocks_per_chunk': 1", EACH_OP, false, false, false},
-      {"monotonic", "", EACH_OP, true, true, false},
-      {"binning", ", 'bins': [{'size': '256KiB'}], 'blocks_per_chunk': 1", NO_ACTION, false, false, false},
-      {"thread_safe", "", ALLOCATION, false, true, false},
-  };
   (void)state;
-  needs_software();
-  use("spill", use_all_above, NULL);
-  for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
-    char graph[300];
-    void *blocks[8], *ptr = NULL;
-    int n = 0;
-    snprintf(graph, sizeof graph, "'stack': [{'type': '%s'%s}, " CALLS ", " LIMITED ", 'device']", tops[i].type,
-             tops[i].options);
-    memset(&above, 0, sizeof above);
-    fixture_start(graph);
-    hipmm_stream_t stream = fixture_stream();
-    fixture_free(fixture_allocate(MIB / 4, stream), MIB / 4, stream);
-    spill.calls = 0;
-    above.stream = stream;
-    above.value = tops[i].refuses == NO_ACTION ? "bins_live_bytes" : "live_bytes";
-    above.block = fixture_allocate(MIB / 4, stream);
-    above.top = fixture_resource(tops[i].type);
-    while (n < 8 && !hipmm_allocate(NULL, MIB / 4, stream, &ptr)) blocks[n++] = ptr;
-    assert_in_range(n, 1, 3);
-    assert_true(spill.calls > 0);
-    assert_int_equal(above.allocate, HIPMM_E_STATE);
-    assert_int_equal(above.deallocate, HIPMM_E_STATE);
-    assert_true(!tops[i].has_maximum || (above.set == HIPMM_E_STATE && !above.is_covered));
-    assert_true(!tops[i].finds || above.find == HIPMM_E_STATE);
-    assert_true(!tops[i].locates || above.locate == HIPMM_E_STATE);
-    bool refuses_others = tops[i].refuses != ALLOCATION;
-    assert_true(!refuses_others || (above.trim == HIPMM_E_STATE && above.visit == HIPMM_E_STATE));
-    assert_true(!refuses_others || (above.query == HIPMM_E_STATE && !above.hip_calls && !above.visited));
-    assert_true(tops[i].refuses != EACH_OP || above.perform == HIPMM_E_STATE);
-    fixture_free(above.block, MIB / 4, stream);
-    while (n) fixture_free(blocks[--n], MIB / 4, stream);
-    fixture_free(fixture_allocate(MIB / 4, stream), MIB / 4, stream);
-    fixture_drop_stream(stream);
-    assert_ok(hipmm_finalize());
-  }
+  fixture_start("'stack': [{'type': 'pool', 'growth': 'segments'}, " CALLS ", " LIMITED ", 'device']");
+  for (int i = 0; i < 2; i++) spill.blocks[i] = (struct hipmm_block){fixture_allocate(MIB / 2, NULL), MIB / 2};
+  spill.n_blocks = 2;
+  void *ptr = fixture_allocate(MIB, NULL);
+  assert_int_equal(spill.n_blocks, 0);
+  assert_int_equal(fixture_value("pool", "live_bytes"), MIB);
+  fixture_free(ptr, MIB, NULL);
 }
 
 static int replace_itself(void *argument, size_t bytes)
@@ -488,13 +404,376 @@ static void serves_threads_that_compete(void **state)
   assert_int_equal(fixture_value("limiting", "allocated_bytes"), 0);
 }
 
-/* ---- Threads that end ---- */
+/* Below a pool, which makes one attempt after the other. Each resource asks once for each attempt that reaches it, and after a
+ * yes those below it are asked anew. */
+static char asked[200];
+
+static int note_question(void *name, size_t bytes)
+{
+  size_t used = strlen(asked);
+  snprintf(asked + used, sizeof asked - used, "%s %zu, ", (const char *)name, bytes >> 10);
+  return ++spill.calls == spill.give_up_after;
+}
+
+static void asks_in_the_order_of_the_attempts(void **state)
+{
+  static const char *const orders[] = {
+      "low 2048, high 2048, low 2048, high 2048, low 2048, high 2048, ",
+      "low 2048, low 2048, high 2048, low 2048, high 2048, low 2048, high 2048, ",
+      "low 2048, high 2048, low 2048, high 2048, low 2048, high 2048, low 2048, high 2048, "};
+  (void)state;
+  use("high", note_question, (void *)(uintptr_t) "high");
+  use("low", note_question, (void *)(uintptr_t) "low");
+  for (int yes = 0; yes < 3; yes++) {
+    void *ptr = NULL;
+    fixture_start("'stack': ['pool', {'type': 'failure_callback', 'callback': 'high'}, {'type': 'failure_callback', "
+                  "'callback': 'low'}, " LIMITED ", 'device']");
+    asked[0] = '\0';
+    spill.calls = 0;
+    spill.give_up_after = yes;
+    void *held = fixture_allocate(MIB / 2, NULL);
+    assert_status(hipmm_allocate(NULL, 2 * MIB, NULL, &ptr), HIPMM_E_LIMIT);
+    assert_message("limiting: ");
+    assert_string_equal(asked, orders[yes]);
+    fixture_free(held, MIB / 2, NULL);
+    hipmm_finalize();
+  }
+}
+
+/* ---- Threads that are out of memory at once ---- */
 
 enum { HANG_SECONDS = 20 };
 
-/* A thread that used the resource at the top and ends when it is told to; and what the program's function, which is
+enum what { TRIM, TRIM_DEVICE, ALLOCATE, QUERY, PEAKS, SET, SNAPSHOT, LIST, VISIT, STREAM, WHATS };
+
+/* Two threads, each in the program's function below a resource of its own, which use the other's resource there. */
+static struct meeting {
+  pthread_barrier_t both;
+  struct hipmm_resource *tops[2];
+  enum what what;
+  enum hipmm_status statuses[2];
+} meeting;
+
+static _Thread_local int my_top = -1; /* of the thread, until it has met the other */
+
+static void look_at(void *unused, struct hipmm_resource *resource)
+{
+  int64_t value;
+  (void)unused;
+  if (hipmm_resource_query(resource, "live_bytes", &value)) return; /* it has none, or is busy */
+}
+
+static enum hipmm_status use_other(struct hipmm_resource *other)
+{
+  char option[100], *text = NULL;
+  enum hipmm_status status = HIPMM_E_INTERNAL;
+  hipmm_stream_t stream;
+  void *ptr = NULL;
+  int64_t value;
+  switch (meeting.what) {
+  case TRIM: return hipmm_trim(0);
+  case TRIM_DEVICE: return hipmm_device_trim(0, 0);
+  case ALLOCATE: return hipmm_allocate(other, MIB / 4, NULL, &ptr);
+  case QUERY: return hipmm_resource_query(other, "live_bytes", &value);
+  case PEAKS: return hipmm_resource_reset_peaks(other);
+  case SET:
+    snprintf(option, sizeof option, "devices/0/%s/maximum_size", hipmm_resource_name(other));
+    return hipmm_set(option, "50MiB");
+  case SNAPSHOT: status = hipmm_snapshot(&text); break;
+  case LIST: status = hipmm_list(NULL, &text); break;
+  case VISIT: return hipmm_resource_visit(0, look_at, NULL);
+  default:
+    status = hipmm_stream_create(0, 0, &stream);
+    if (!status) status = hipmm_stream_destroy(stream);
+  }
+  hipmm_string_free(text);
+  return status;
+}
+
+static void meet_the_other(void)
+{
+  int me = my_top;
+  if (me < 0) return;
+  my_top = -1;
+  pthread_barrier_wait(&meeting.both);
+  meeting.statuses[me] = use_other(meeting.tops[1 - me]);
+  pthread_barrier_wait(&meeting.both);
+}
+
+static int meet_in_handler(void *unused, size_t bytes)
+{
+  (void)unused, (void)bytes;
+  meet_the_other();
+  return 0;
+}
+
+static enum hipmm_status meet_in_allocator(void *unused, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                           void **ptr_out)
+{
+  (void)unused, (void)bytes, (void)alignment, (void)stream, (void)ptr_out;
+  meet_the_other();
+  return HIPMM_E_OUT_OF_MEMORY;
+}
+
+static void free_nothing(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  (void)unused, (void)ptr, (void)bytes, (void)alignment, (void)stream;
+}
+
+static void *allocate_too_much(void *me)
+{
+  void *ptr = NULL;
+  my_top = (int)(uintptr_t)me;
+  enum hipmm_status status = hipmm_allocate(meeting.tops[my_top], MIB / 4, NULL, &ptr);
+  return hipmm_is_out_of_memory(status) ? NULL : &meeting;
+}
+
+static const char *const lockers[] = {"'pool'",
+                                      "'arena'",
+                                      "'fixed_size', 'block_size': '256KiB', 'blocks_per_chunk': 1",
+                                      "'monotonic'",
+                                      "'binning', 'bins': [{'size': '256KiB'}], 'blocks_per_chunk': 1",
+                                      "'thread_safe'",
+                                      "'single'",
+                                      "'hoarder'"};
+
+enum { LOCKERS = sizeof lockers / sizeof *lockers };
+
+/* `below` stands below both resources; a name of a resource in it ends with %d. */
+static void meet_over(const char *locker, const char *below, enum what what)
+{
+  char graph[900];
+  pthread_t threads[2];
+  int used = snprintf(graph, sizeof graph, "'resources': {'both': {'type': 'fallback', 'upstream': ['top0', 'top1']}");
+  for (int i = 0; i < 2; i++) {
+    used += snprintf(graph + used, sizeof graph - (size_t)used,
+                     ", 'top%d': {'type': %s, 'upstream': 'below%d'}, 'below%d': ", i, locker, i, i);
+    used += snprintf(graph + used, sizeof graph - (size_t)used, "%s", below);
+  }
+  snprintf(
+      graph + used, sizeof graph - (size_t)used,
+      ", 'full': {'type': 'limiting', 'limit': 0, 'upstream': 'memory'}, 'memory': {'type': 'device'}}, 'devices': "
+      "{'default': 'both'}");
+  fixture_start(graph);
+  meeting.what = what;
+  meeting.tops[0] = fixture_resource("top0");
+  meeting.tops[1] = fixture_resource("top1");
+  pthread_barrier_init(&meeting.both, NULL, 2);
+  alarm(HANG_SECONDS);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_too_much, (void *)(uintptr_t)i), 0);
+  for (int i = 0; i < 2; i++) {
+    void *failed;
+    pthread_join(threads[i], &failed);
+    assert_null(failed);
+  }
+  alarm(0);
+  pthread_barrier_destroy(&meeting.both);
+  assert_ok(hipmm_finalize());
+}
+
+/* Only what the types offer: SET and QUERY are an error of another kind elsewhere. */
+static bool offers(const char *locker, enum what what)
+{
+  return what != SET || !strcmp(locker, "'pool'") || !strcmp(locker, "'arena'") || !strcmp(locker, "'monotonic'");
+}
+
+static void does_not_wait_for_another_thread_that_is_out_of_memory(void **state)
+{
+  (void)state;
+  use("spill", meet_in_handler, NULL);
+  for (size_t i = 0; i < LOCKERS; i++)
+    for (enum what what = 0; what < WHATS; what++) {
+      if (!offers(lockers[i], what)) continue;
+      meet_over(lockers[i], "{'type': 'failure_callback', 'callback': 'spill', 'upstream': 'full'}", what);
+      for (int me = 0; me < 2; me++) {
+        enum hipmm_status status = meeting.statuses[me];
+        bool is_good =
+            what == ALLOCATE ? hipmm_is_out_of_memory(status) : !status || (what == QUERY && status != HIPMM_E_STATE);
+        if (!is_good) fail_msg("%d of %s: %d", (int)what, lockers[i], (int)status);
+      }
+    }
+}
+
+/* An allocator runs within the allocation, under the locks of what is above. What needs the other thread's lock is refused,
+ * and what is for all resources passes it over. */
+static void an_allocator_is_refused_what_it_would_wait_for(void **state)
+{
+  const struct hipmm_allocator allocator = {sizeof allocator, meet_in_allocator, free_nothing, NULL};
+  (void)state;
+  assert_ok(hipmm_allocator_register("meets", &allocator));
+  for (size_t i = 0; i < LOCKERS; i++)
+    for (enum what what = 0; what < WHATS; what++) {
+      if (!offers(lockers[i], what)) continue;
+      meet_over(lockers[i], "{'type': 'callback', 'allocator': 'meets'}", what);
+      bool is_refused = what == ALLOCATE || what == SET;
+      bool may_be_refused = what == QUERY || what == PEAKS;
+      for (int me = 0; me < 2; me++) {
+        enum hipmm_status status = meeting.statuses[me];
+        if (!(is_refused ? status == HIPMM_E_STATE : !status || may_be_refused))
+          fail_msg("%d of %s: %d", (int)what, lockers[i], (int)status);
+      }
+    }
+}
+
+/* One thread in an allocator below `low`, and another in a call of `high`, which is over `low` or beside it. */
+static struct {
+  pthread_barrier_t both;
+  struct hipmm_resource *low, *high;
+  enum hipmm_status status; /* of the first thread's call of `high` */
+} crossing;
+
+static _Thread_local bool crosses; /* the thread, in its next allocator */
+
+static enum hipmm_status call_high(void *unused, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+{
+  int64_t value;
+  (void)unused, (void)alignment, (void)stream;
+  if (crosses) {
+    crosses = false;
+    pthread_barrier_wait(&crossing.both);
+    usleep(20000); /* for the other thread to enter */
+    crossing.status = hipmm_resource_query(crossing.high, "live_bytes", &value);
+  }
+  return fixture_hip()->Malloc(ptr_out, bytes) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
+}
+
+static void free_to_hip(void *unused, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  (void)unused, (void)bytes, (void)alignment, (void)stream;
+  if (fixture_hip()->Free(ptr)) print_error("a block is lost\n");
+}
+
+static void *allocate_from_low(void *unused)
+{
+  void *ptr = NULL;
+  (void)unused;
+  crosses = true;
+  bool is_good = !hipmm_allocate(crossing.low, MIB, NULL, &ptr) && !hipmm_deallocate(crossing.low, ptr, MIB, NULL);
+  return is_good ? NULL : &crossing;
+}
+
+static void *allocate_from_high(void *unused)
+{
+  void *ptr = NULL;
+  (void)unused;
+  pthread_barrier_wait(&crossing.both);
+  bool is_good = !hipmm_allocate(crossing.high, MIB, NULL, &ptr) && !hipmm_deallocate(crossing.high, ptr, MIB, NULL);
+  return is_good ? NULL : &crossing;
+}
+
+static void rest_for_a_while(void *unused, const struct hipmm_extent *extent)
+{
+  (void)unused, (void)extent;
+  usleep(60000);
+}
+
+/* Holds the lock of `high`. */
+static void *look_at_high(void *unused)
+{
+  void *ptr = NULL;
+  (void)unused;
+  if (hipmm_allocate(crossing.high, MIB, NULL, &ptr)) return &crossing;
+  pthread_barrier_wait(&crossing.both);
+  bool is_good = !hipmm_resource_visit_blocks(crossing.high, rest_for_a_while, NULL);
+  return is_good && !hipmm_deallocate(crossing.high, ptr, MIB, NULL) ? NULL : &crossing;
+}
+
+static void cross(const char *high_upstream, void *(*other)(void *unused))
+{
+  const struct hipmm_allocator allocator = {sizeof allocator, call_high, free_to_hip, NULL};
+  char graph[400];
+  pthread_t threads[2];
+  snprintf(
+      graph, sizeof graph,
+      "'resources': {'both': {'type': 'fallback', 'upstream': ['high', 'low']}, 'high': {'type': 'pool', 'upstream': "
+      "'%s'}, 'low': {'type': 'pool', 'upstream': 'own'}, 'own': {'type': 'callback', 'allocator': 'calls'}, "
+      "'memory': {'type': 'device'}, 'all': {'type': 'fallback', 'upstream': ['both', 'memory']}}, 'devices': "
+      "{'default': 'all'}",
+      high_upstream);
+  assert_ok(hipmm_allocator_register("calls", &allocator));
+  fixture_start(graph);
+  crossing.low = fixture_resource("low");
+  crossing.high = fixture_resource("high");
+  crossing.status = HIPMM_E_INTERNAL;
+  pthread_barrier_init(&crossing.both, NULL, 2);
+  alarm(HANG_SECONDS);
+  assert_int_equal(pthread_create(&threads[0], NULL, allocate_from_low, NULL), 0);
+  assert_int_equal(pthread_create(&threads[1], NULL, other, NULL), 0);
+  for (int i = 0; i < 2; i++) {
+    void *failed;
+    pthread_join(threads[i], &failed);
+    assert_null(failed);
+  }
+  alarm(0);
+  pthread_barrier_destroy(&crossing.both);
+}
+
+/* The other thread holds the lock of `high` and waits for that of `low`, around which the allocator runs. */
+static void an_allocator_does_not_wait_for_one_that_waits_for_it(void **state)
+{
+  (void)state;
+  cross("low", allocate_from_high);
+  assert_true(crossing.status == HIPMM_E_STATE || !crossing.status); /* the other thread may have come late */
+}
+
+/* No allocator runs below `high`, so that its lock is left soon. */
+static void an_allocator_waits_for_a_thread_that_goes_on(void **state)
+{
+  (void)state;
+  cross("memory", look_at_high);
+  assert_ok(crossing.status);
+}
+
+/* ---- Within other calls ---- */
+
+static void is_called_while_a_resource_is_created(void **state)
+{
+  struct hipmm_resource *made, *calls;
+  (void)state;
+  fixture_start(limited);
+  calls = fixture_resource("failure_callback");
+  keep(MIB);
+  assert_ok(hipmm_resource_create(0, "monotonic", "{\"initial_size\": \"1MiB\"}", &calls, 1, &made));
+  assert_int_equal(spill.calls, 1);
+  assert_int_equal(spill.bytes, MIB);
+  assert_int_equal(fixture_value("failure_callback", "rescues"), 1);
+  assert_status(hipmm_resource_create(0, "monotonic", "{\"initial_size\": \"1MiB\"}", &calls, 1, &made),
+                HIPMM_E_OUT_OF_MEMORY);
+  assert_message("the upstream does not have 1048576 bytes");
+  assert_int_equal(spill.calls, 2);
+  hipmm_resource_release(made);
+}
+
+static int set_the_same(void *unused, size_t bytes)
+{
+  (void)unused, (void)bytes;
+  spill.calls++;
+  tried[0] = hipmm_set("devices/0/binning/extra_bins", "[{\"size\": \"64KiB\"}]");
+  return free_one(&spill, bytes);
+}
+
+/* The setting is not under way meanwhile. */
+static void is_called_while_an_option_is_set(void **state)
+{
+  (void)state;
+  use("spill", set_the_same, NULL);
+  fixture_start(
+      "'stack': [{'type': 'binning', 'bins': [{'size': '1KiB'}], 'blocks_per_chunk': 1, 'blocks_to_preallocate': "
+      "1}, " CALLS ", " LIMITED ", 'device']");
+  keep(MIB - 4096);
+  assert_ok(hipmm_set("devices/0/binning/extra_bins", "[{\"size\": \"64KiB\"}, {\"size\": \"128KiB\"}]"));
+  assert_int_equal(spill.n_blocks, 0);
+  assert_int_equal(tried[0], HIPMM_E_LIMIT);
+}
+
+/* ---- Threads that end ---- */
+
+/* A thread that used the resource at the top and ends when it is told to; and what the program's allocator, which is
  * called under the lock of that resource, does besides. */
 static struct {
+  void (*act)(void);
+  const char *type; /* of the resource at the top */
   pthread_t thread;
   pthread_barrier_t has_used, may_end;
   struct hipmm_resource *other;
@@ -511,13 +790,28 @@ static void *use_then_end(void *unused)
   return NULL;
 }
 
-static int wait_for_its_end(void *argument, size_t bytes)
+static enum hipmm_status act_under_a_lock(void *unused, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                          void **ptr_out)
 {
-  (void)argument, (void)bytes;
-  if (ending.calls++) return 0;
+  (void)unused, (void)alignment, (void)stream;
+  if (bytes >= 8 * MIB && !ending.calls++) ending.act();
+  if (bytes >= 50 * MIB) return HIPMM_E_LIMIT;
+  return fixture_hip()->Malloc(ptr_out, bytes) ? HIPMM_E_OUT_OF_MEMORY : HIPMM_OK;
+}
+
+static void start_over_allocator(const char *graph, void (*act)(void))
+{
+  const struct hipmm_allocator allocator = {sizeof allocator, act_under_a_lock, free_to_hip, NULL};
+  assert_ok(hipmm_allocator_register("acts", &allocator));
+  ending.act = act;
+  ending.calls = 0;
+  fixture_start(graph);
+}
+
+static void wait_for_its_end(void)
+{
   pthread_barrier_wait(&ending.may_end);
   pthread_join(ending.thread, NULL);
-  return 0;
 }
 
 static struct hipmm_resource *new_resource(const char *type)
@@ -530,27 +824,23 @@ static struct hipmm_resource *new_resource(const char *type)
 }
 
 /* Long enough for the thread to be at its end, where it may wait for the lock of the resource at the top. */
-static int exchange_resources(void *type, size_t bytes)
+static void exchange_resources(void)
 {
-  (void)bytes;
-  if (ending.calls++) return 0;
   pthread_barrier_wait(&ending.may_end);
   usleep(50000);
   hipmm_resource_release(ending.other);
-  ending.other = new_resource(type);
-  return 0;
+  ending.other = new_resource(ending.type);
 }
 
-/* `callback` is called under the lock of the resource at the top, of `type`, while a thread that used it ends. */
-static void call_beside_a_thread_that_ends(const char *type, int (*callback)(void *, size_t), bool is_joined_there)
+/* `act` is called under the lock of the resource at the top, of `type`, while a thread that used it ends. */
+static void call_beside_a_thread_that_ends(const char *type, void (*act)(void), bool is_joined_there)
 {
   char graph[200];
   void *ptr;
-  snprintf(graph, sizeof graph, "'stack': ['%s', " CALLS ", {'type': 'limiting', 'limit': '4MiB'}, 'device']", type);
-  use("spill", callback, (void *)(uintptr_t)type);
-  fixture_start(graph);
+  snprintf(graph, sizeof graph, "'stack': ['%s', {'type': 'callback', 'allocator': 'acts'}]", type);
+  start_over_allocator(graph, act);
   fixture_free(fixture_allocate(1000, NULL), 1000, NULL);
-  ending.calls = 0;
+  ending.type = type;
   ending.other = new_resource(type);
   pthread_barrier_init(&ending.has_used, NULL, 2);
   pthread_barrier_init(&ending.may_end, NULL, 2);
@@ -600,23 +890,20 @@ static void *set_maximum(void *unused)
 }
 
 /* While another thread sets an option of the pool, and waits for it. */
-static int set_options(void *unused, size_t bytes)
+static void set_options(void)
 {
-  (void)unused, (void)bytes;
-  if (ending.calls++) return 0;
   pthread_create(&ending.thread, NULL, set_maximum, NULL);
   usleep(50000);
   set_above = hipmm_set("devices/0/pool/maximum_size", "50MiB");
   set_below = hipmm_set("devices/0/limiting/limit", "16MiB");
-  return 1;
 }
 
-static void may_set_options_of_what_is_below(void **state)
+static void an_allocator_may_set_options_of_what_is_not_in_use(void **state)
 {
   (void)state;
-  use("spill", set_options, NULL);
-  fixture_start("'stack': ['pool', " CALLS ", " LIMITED ", 'device']");
-  ending.calls = 0;
+  start_over_allocator("'stack': [{'type': 'pool', 'growth': 'segments'}, {'type': 'limiting', 'limit': '100MiB'}, "
+                       "{'type': 'callback', 'allocator': 'acts'}]",
+                       set_options);
   alarm(HANG_SECONDS);
   void *ptr = fixture_allocate(8 * MIB, NULL);
   pthread_join(ending.thread, NULL);
@@ -686,8 +973,15 @@ int main(void)
       TEST(passes_frees_on),
       TEST(is_not_entered_again_from_within),
       TEST(ends_between_two_resources),
-      TEST(is_refused_by_a_pool_above_it),
-      TEST(is_refused_by_all_that_lock_above_it),
+      TEST(may_use_a_pool_above_it),
+      TEST(lets_a_pool_above_it_be_served_from_what_was_freed),
+      TEST(asks_in_the_order_of_the_attempts),
+      TEST(does_not_wait_for_another_thread_that_is_out_of_memory),
+      TEST(an_allocator_is_refused_what_it_would_wait_for),
+      TEST(an_allocator_does_not_wait_for_one_that_waits_for_it),
+      TEST(an_allocator_waits_for_a_thread_that_goes_on),
+      TEST(is_called_while_a_resource_is_created),
+      TEST(is_called_while_an_option_is_set),
       TEST(lasts_as_long_as_the_stack),
       TEST(can_be_given_another_function),
       TEST(refuses_graphs_without_its_function),
@@ -695,9 +989,10 @@ int main(void)
       TEST(serves_threads_that_compete),
       TEST(exchanges_resources_while_a_thread_ends),
       TEST(waits_for_a_thread_that_ends),
-      TEST(may_set_options_of_what_is_below),
+      TEST(an_allocator_may_set_options_of_what_is_not_in_use),
       TEST(agrees_with_a_model),
       TEST(loses_nothing_whatever_call_fails),
   };
+  use_test_plugins();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

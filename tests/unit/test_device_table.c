@@ -8,8 +8,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char graph[] = "{\"runtime\": {\"type\": \"software\", \"devices\": 2, \"memory\": \"64MiB\"}, "
                             "\"stack\": [\"statistics\", {\"type\": \"pool\", \"growth\": \"segments\"}, \"device\"]}";
@@ -394,6 +396,80 @@ static void a_resource_of_an_earlier_time_may_be_put_in_force(void **state)
 
 #define device_test(name) cmocka_unit_test_setup_teardown(name, start, finish)
 
+/* ---- Threads that build ---- */
+
+/* Two threads that build on a device each, and what the program's function below gets from the other device meanwhile. */
+static struct {
+  pthread_barrier_t both;
+  const char *name; /* of what they build; NULL: the devices' stacks */
+  enum hipmm_status others[2];
+} builders;
+
+static _Thread_local int built_device = -1;
+
+static enum hipmm_status get_built(int device)
+{
+  struct hipmm_resource *resource;
+  enum hipmm_status status = builders.name ? hipmm_resource_get_by_name(device, builders.name, &resource)
+                                           : hipmm_resource_get_for_device(device, &resource);
+  if (!status) hipmm_resource_release(resource);
+  return status;
+}
+
+static int get_from_the_other(void *unused, size_t bytes)
+{
+  int device = built_device;
+  (void)unused, (void)bytes;
+  if (device < 0) return 0;
+  built_device = -1;
+  pthread_barrier_wait(&builders.both);
+  builders.others[device] = get_built(1 - device);
+  pthread_barrier_wait(&builders.both);
+  return 0;
+}
+
+static void *build_too_large(void *device)
+{
+  built_device = (int)(uintptr_t)device;
+  return get_built(built_device) == HIPMM_E_OUT_OF_MEMORY ? NULL : &builders;
+}
+
+static void builders_do_not_wait_for_each_other(void **state)
+{
+  static const char *const graphs[] = {"'large'", "'calls'"};
+  const struct hipmm_failure_handler handler = {sizeof handler, get_from_the_other, NULL};
+  (void)state;
+  assert_ok(hipmm_failure_handler_register("meets", &handler));
+  for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+    pthread_t threads[2];
+    char text[500];
+    snprintf(
+        text, sizeof text,
+        "{'runtime': {'type': 'software', 'devices': 2, 'memory': '64MiB'}, 'resources': {'large': {'type': 'pool', "
+        "'initial_size': '100MiB', 'upstream': 'calls'}, 'calls': {'type': 'failure_callback', 'callback': 'meets', "
+        "'upstream': 'memory'}, 'memory': {'type': 'device'}}, 'devices': {'default': %s}}",
+        graphs[i]);
+    for (char *quote = text; (quote = strchr(quote, '\''));) *quote = '"';
+    hipmm_finalize();
+    assert_ok(hipmm_init_from_string(text));
+    builders.name = i ? "large" : NULL;
+    for (int device = 0; i && device < 2; device++) hipmm_resource_release(held(device, NULL));
+    pthread_barrier_init(&builders.both, NULL, 2);
+    alarm(20);
+    for (int device = 0; device < 2; device++)
+      assert_int_equal(pthread_create(&threads[device], NULL, build_too_large, (void *)(uintptr_t)device), 0);
+    for (int device = 0; device < 2; device++) {
+      void *failed;
+      pthread_join(threads[device], &failed);
+      assert_null(failed);
+      assert_int_equal(builders.others[device], HIPMM_E_STATE);
+    }
+    alarm(0);
+    pthread_barrier_destroy(&builders.both);
+  }
+  assert_ok(hipmm_failure_handler_register("meets", NULL));
+}
+
 int main(void)
 {
   log_to_file("error");
@@ -414,6 +490,7 @@ int main(void)
       device_test(serves_threads_while_it_changes),
       device_test(a_held_resource_works_past_finalize),
       device_test(a_resource_of_an_earlier_time_may_be_put_in_force),
+      device_test(builders_do_not_wait_for_each_other),
   };
   return cmocka_run_group_tests_name("device", tests, NULL, NULL);
 }

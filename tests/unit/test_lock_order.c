@@ -26,6 +26,7 @@ static const struct lock_order_site at_software = {"plugins/runtimes/software/ca
 static const struct lock_order_site at_nothing = {"core/stack/new_file.c", 14, "&lock", NULL};
 static const struct lock_order_site at_test = {"tests/unit/test_lock_order.c", 15, "&lock", NULL};
 static const struct lock_order_site at_failure = {"plugins/failure_callback/failure_callback.c", 16, NULL, NULL};
+static const struct lock_order_site at_allocator = {"plugins/callback/callback.c", 18, NULL, NULL};
 static const struct lock_order_site at_torch = {"core/framework/torch.c", 17, NULL, NULL};
 
 static pthread_mutex_t locks[4] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
@@ -119,7 +120,7 @@ static int do_right(const void *unused)
   take(0, &at_lifecycle);
   take(1, &at_pool);
   take(2, &at_pool);
-  lock_order_enter_program_site(&at_failure);
+  lock_order_enter_program_site(&at_allocator);
   take(3, &at_lifecycle); /* the order begins anew */
   leave(3);
   lock_order_leave_program();
@@ -262,10 +263,24 @@ static void throw_through_a_lock(void)
   lock_order_enter_program_site(&at_torch);
 }
 
-static void take_again_in_the_program(void)
+static void call_a_failure_handler_under_a_lock(void)
 {
   take(0, &at_pool);
   lock_order_enter_program_site(&at_failure);
+}
+
+/* Another thread may be in such a function under that lock, and wait for this one's. */
+static void wait_in_an_allocator(void)
+{
+  take(0, &at_pool);
+  lock_order_enter_program_site(&at_allocator);
+  take(1, &at_pool);
+}
+
+static void take_again_in_the_program(void)
+{
+  take(0, &at_pool);
+  lock_order_enter_program_site(&at_allocator);
   take(0, &at_pool);
 }
 
@@ -326,6 +341,10 @@ static const struct violation violations[] = {
      "handle.c:12"},
     {"notices a call of the program under a lock", call_the_program, "the program is called under a lock",
      "failure_callback.c:16", "os_memory.c:11"},
+    {"notices a failure handler under a lock", call_a_failure_handler_under_a_lock,
+     "the program is called under a lock", "failure_callback.c:16", "allocate.c:4"},
+    {"notices a wait in an allocator", wait_in_an_allocator, "under a lock of a resource waits for another",
+     "&pool->lock", "allocate.c:4"},
     {"notices an exception through a lock", throw_through_a_lock, "the program is called under a lock", "torch.c:17",
      "allocate.c:4"},
     {"notices a lock that a function of the program takes again", take_again_in_the_program, "taken twice",

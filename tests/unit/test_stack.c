@@ -419,13 +419,11 @@ struct return_call {
   int calls, covered;
 };
 
-static int come_back(void *argument, size_t bytes)
+static void come_back(struct return_call *it, size_t bytes)
 {
-  struct return_call *it = argument;
   void *memory;
   int64_t value;
   size_t shown = 0;
-  if (it->calls++) return 0;
   it->allocated = hipmm_allocate(it->resource, bytes, NULL, &memory);
   snprintf(it->reason, sizeof it->reason, "%s", hipmm_last_error_message());
   it->freed = hipmm_deallocate(it->resource, it->block, 1000, NULL);
@@ -439,7 +437,24 @@ static int come_back(void *argument, size_t bytes)
   it->covered = ops->covers(it->resource->self, it->block);
   ops->stream_retain(it->resource->self, NULL); /* these two nobody refuses */
   hipmm_stream_retire(0, NULL);
-  return 0;
+}
+
+/* The second call comes back. */
+static enum hipmm_status allocate_and_come_back(void *argument, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                                void **ptr_out)
+{
+  struct return_call *it = argument;
+  (void)stream;
+  if (it->calls++) come_back(it, bytes);
+  if (it->calls > 1) return HIPMM_E_LIMIT;
+  *ptr_out = aligned_alloc(alignment, bytes + alignment - bytes % alignment);
+  return *ptr_out ? HIPMM_OK : HIPMM_E_OUT_OF_MEMORY;
+}
+
+static void free_block(void *argument, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+{
+  (void)argument, (void)bytes, (void)alignment, (void)stream;
+  free(ptr);
 }
 
 static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **state)
@@ -447,18 +462,17 @@ static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **stat
   (void)state;
   void *memory;
   struct return_call it = {.calls = 0};
-  const struct hipmm_failure_handler failure = {sizeof failure, come_back, &it};
-  assert_ok(hipmm_failure_handler_register("back", &failure));
-  start("\"stack\": [\"single\", {\"type\": \"failure_callback\", \"callback\": \"back\"}, "
-        "{\"type\": \"limiting\", \"limit\": \"1MiB\"}, \"host\"]");
+  const struct hipmm_allocator allocator = {sizeof allocator, allocate_and_come_back, free_block, &it};
+  assert_ok(hipmm_allocator_register("back", &allocator));
+  start("\"stack\": [\"single\", {\"type\": \"callback\", \"allocator\": \"back\"}]");
   it.resource = resource_of(0);
   assert_ok(hipmm_allocate(it.resource, 1000, NULL, &it.block));
   alarm(20);
   assert_status(hipmm_allocate(it.resource, 2 << 20, NULL, &memory), HIPMM_E_LIMIT);
   alarm(0);
-  assert_int_equal(it.calls, 1);
+  assert_int_equal(it.calls, 2);
   assert_int_equal(it.allocated, HIPMM_E_STATE);
-  assert_contains(it.reason, "single: this thread is in a call of it already");
+  assert_contains(it.reason, "single: it is not thread-safe, and a thread is in a call of it");
   assert_int_equal(it.freed, HIPMM_E_STATE);
   assert_int_equal(it.looked, HIPMM_E_STATE);
   const enum hipmm_status others[] = {it.suspended, it.resumed, it.admitted, it.ended, it.visited};
@@ -466,7 +480,7 @@ static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **stat
   assert_int_equal(it.covered, 0);
   assert_int_equal(resource_value(it.resource, "overlaps"), 0);
   assert_ok(hipmm_deallocate(it.resource, it.block, 1000, NULL)); /* which is there still */
-  assert_ok(hipmm_failure_handler_register("back", NULL));
+  assert_ok(hipmm_allocator_register("back", NULL));
 }
 
 /* ---- Building by many ---- */

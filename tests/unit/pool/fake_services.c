@@ -86,6 +86,12 @@ static enum hipmm_effort go_all_the_way(const struct hipmm_services *services, e
   return HIPMM_EFFORT_ALL;
 }
 
+static enum hipmm_status may_wait(const struct hipmm_services *services)
+{
+  (void)services;
+  return HIPMM_OK;
+}
+
 static const struct hipmm_services services = {.struct_size = sizeof services,
                                                .name = "fake",
                                                .hip = &fake_hip,
@@ -98,7 +104,8 @@ static const struct hipmm_services services = {.struct_size = sizeof services,
                                                .host_free = host_free,
                                                .enter_device = enter_device,
                                                .leave_device = leave_device,
-                                               .effort = go_all_the_way};
+                                               .effort = go_all_the_way,
+                                               .check_wait = may_wait};
 
 void fake_fail_host_allocation(unsigned nth)
 {
