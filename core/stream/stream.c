@@ -32,16 +32,20 @@ enum hipmm_status hipmm_stream_retain(int device, hipmm_stream_t stream)
 {
   enum hipmm_status status = hipmm_is_initialized() ? stream_build_device(device) : lifecycle_check_use("", "");
   if (!status) status = device_table_check(device);
-  if (!status) stream_notify_all(device, stream, STREAM_RETAINED);
-  return status;
+  if (status) return status;
+  if (!stream_is_by_name(stream)) stream_registry_retain(stream, device);
+  stream_notify_all(device, stream, STREAM_RETAINED);
+  return HIPMM_OK;
 }
 
 enum hipmm_status hipmm_stream_retire(int device, hipmm_stream_t stream)
 {
   enum hipmm_status status = lifecycle_check_runtime();
   if (!status) status = device_table_check(device);
-  if (!status) stream_notify_all(device, stream, STREAM_RETIRED);
-  return status;
+  if (status) return status;
+  stream_notify_all(device, stream, STREAM_RETIRED);
+  stream_registry_retire(stream);
+  return HIPMM_OK;
 }
 
 /* ---- Which stream ---- */
