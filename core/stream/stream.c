@@ -10,9 +10,25 @@
 
 /* ---- Events ---- */
 
+enum { MOST_WATCHERS = 2 };
+
+static stream_end_watcher *_Atomic watchers[MOST_WATCHERS];
+
+void stream_watch_ends(stream_end_watcher *watcher)
+{
+  for (int i = 0; i < MOST_WATCHERS; i++) {
+    stream_end_watcher *there = NULL;
+    if (atomic_compare_exchange_strong(&watchers[i], &there, watcher) || there == watcher) return;
+  }
+}
+
 /* Every stack of the device: also stacks that the program holds past hipmm_finalize(), or has made in code. */
 static void stream_notify_all(int device, hipmm_stream_t stream, enum stream_event event)
 {
+  for (int i = 0; event == STREAM_RETIRED && i < MOST_WATCHERS; i++) {
+    stream_end_watcher *watcher = atomic_load(&watchers[i]);
+    if (watcher) watcher(device, stream);
+  }
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
     if (stack->device == device) stack_notify(stack, stream, event);
 }
