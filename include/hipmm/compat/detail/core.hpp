@@ -4,6 +4,7 @@
 #ifndef HIPMM_COMPAT_DETAIL_CORE_HPP
 #define HIPMM_COMPAT_DETAIL_CORE_HPP
 
+#include <hipmm/buffer.h>
 #include <hipmm/compat/detail/runtime.hpp>
 #include <hipmm/cpp/graph.hpp>
 #include <hipmm/cpp/library.hpp>
