@@ -9,6 +9,7 @@
 #include "base/rank.h"
 #include "base/trust.h"
 #include "container/pinned_resource.h"
+#include "container/storage.h"
 #include "inspect/publish.h"
 #include "inspect/report.h"
 #include "runtime/hip.h"
@@ -171,6 +172,7 @@ static void init_close(void)
   bool has_lost_threads = init_has_lost_threads();
   if (!has_lost_threads) publish_end();
   report_write(device_table_graph_in_use());
+  if (!has_lost_threads) storage_free_waiting();
   if (!has_lost_threads) pinned_resource_close();
   device_table_close(has_lost_threads);
   handle_release_idle();

@@ -49,19 +49,66 @@ static void storage_store_stream(struct storage *storage, hipmm_stream_t stream)
   storage->stream_number = stream_registry_number(stream);
 }
 
+static bool storage_stream_is_gone(const struct storage *storage)
+{
+  return storage->stream_number && stream_registry_number(storage->stream) != storage->stream_number;
+}
+
 /* The stream to free on. If the program destroyed the stored stream, against the contract, no stream is left to order the
  * free, and this waits for the whole device. A later stream may have the same handle. */
 static enum hipmm_status storage_find_stream(const struct storage *storage, hipmm_stream_t *stream_out)
 {
   int previous = 0;
   *stream_out = storage->stream;
-  if (!storage->stream_number || stream_registry_number(storage->stream) == storage->stream_number) return HIPMM_OK;
+  if (!storage_stream_is_gone(storage)) return HIPMM_OK;
   enum hipmm_status status = device_table_enter(storage->device, &previous);
   if (status) return status;
   int code = hip_table()->DeviceSynchronize();
   hip_leave_device(storage->device, previous);
   *stream_out = HIPMM_DEFAULT_STREAM;
   return code ? hip_refuse(NULL, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+}
+
+/* ---- Blocks that wait for the end of a capture ---- */
+
+static struct storage *_Atomic waiting;
+
+static void storage_wait(struct storage *storage)
+{
+  storage->next = atomic_load(&waiting);
+  while (!atomic_compare_exchange_weak(&waiting, &storage->next, storage)) continue;
+}
+
+static enum hipmm_status storage_free_block(const struct storage *storage)
+{
+  hipmm_stream_t stream;
+  enum hipmm_status status = storage_find_stream(storage, &stream);
+  return status ? status : storage_deallocate(storage->resource, storage->data, storage->capacity_bytes, stream);
+}
+
+/* Frees the blocks whose captures have ended. The calls of the objects' owners are over: the thread's error stays. */
+void storage_free_waiting(void)
+{
+  if (__builtin_expect(!atomic_load_explicit(&waiting, memory_order_relaxed), 1) || lifecycle_is_forked()) return;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  for (struct storage *storage = atomic_exchange(&waiting, NULL), *next; storage; storage = next) {
+    next = storage->next;
+    if (storage_free_block(storage))
+      storage_wait(storage);
+    else
+      handle_free(storage);
+  }
+  error_set_located(&error);
+}
+
+/* Destructors of C++ and Python could do nothing about the refusal, and the block would be lost. */
+static bool storage_waits_for_capture(struct storage *storage, enum hipmm_status status)
+{
+  if (status != HIPMM_E_STATE || lifecycle_is_forked()) return false;
+  if (!storage_stream_is_gone(storage) && !hip_is_captured(storage->device, storage->stream)) return false;
+  storage_wait(storage);
+  return true;
 }
 
 /* ---- Life ---- */
@@ -99,6 +146,7 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
                               struct storage **storage_out)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
+  storage_free_waiting();
   enum hipmm_status status = resource ? resource_check(resource) : lifecycle_enter();
   if (resource && !status) return storage_new_from_resource(resource, bytes, stream, storage_out);
   if (status) return status;
@@ -137,7 +185,7 @@ struct storage *storage_try_new(struct hipmm_resource *resource, size_t bytes, h
 {
   int device;
   struct storage *storage = NULL;
-  struct caller_here *here = lifecycle_enter_here();
+  struct caller_here *here = atomic_load_explicit(&waiting, memory_order_relaxed) ? NULL : lifecycle_enter_here();
   if (!here) return NULL;
   if (!resource && !device_table_current(&device)) resource = device_table_resource_in_force(device);
   if (instance_is_live(resource) && storage_knows_stream(resource, stream))
@@ -197,10 +245,10 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
   struct storage *storage = container;
   if (lifecycle_is_barred()) return lifecycle_check();
   if (!storage) return HIPMM_OK;
+  storage_free_waiting();
   if (!handle_close(storage, kind)) return handle_refuse(kind);
-  hipmm_stream_t stream;
-  enum hipmm_status status = storage_find_stream(storage, &stream);
-  if (!status) status = storage_deallocate(storage->resource, storage->data, storage->capacity_bytes, stream);
+  enum hipmm_status status = storage_free_block(storage);
+  if (storage_waits_for_capture(storage, status)) return HIPMM_OK;
   if (status) {
     handle_open(storage, kind);
     return status;
@@ -222,7 +270,7 @@ static bool storage_try_deallocate(const struct storage *storage)
 bool storage_try_destroy(void *container, enum handle_kind kind)
 {
   struct storage *storage = container;
-  struct caller_here *here = lifecycle_enter_here();
+  struct caller_here *here = atomic_load_explicit(&waiting, memory_order_relaxed) ? NULL : lifecycle_enter_here();
   if (!here) return false;
   bool is_closed = handle_close(storage, kind), is_empty = is_closed && storage_try_deallocate(storage);
   if (is_empty) {

@@ -16,6 +16,7 @@ struct storage {
   uint64_t stream_number; /* of a stream that hipmm created: shows whether the stream is destroyed; 0 of others */
   void *data;
   size_t bytes, capacity_bytes;
+  struct storage *next; /* of those that wait for the end of a capture */
 };
 
 _Static_assert(sizeof(struct storage) <= HANDLE_OBJECT_BYTES, "struct storage");
@@ -40,8 +41,11 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
 /* Frees a container that was never opened, after a failure whose error stays the thread's. */
 void storage_abandon(struct storage *storage);
 
-/* Frees the block, releases the stack and ends the object. On failure all is as it was. NULL has no effect. */
+/* Frees the block, releases the stack and ends the object. On failure all is as it was. NULL has no effect. A block that cannot
+ * be freed while its stream is being captured is freed by a later call, of this function or of one of those above, or of
+ * storage_free_waiting(). */
 enum hipmm_status storage_destroy(void *container, enum handle_kind kind);
+void storage_free_waiting(void);
 
 /* As storage_new() and storage_destroy(), but only where the resource does its part at once (hipmm_ops.try_allocate) and
  * nothing else has to wait, nor to ask the runtime for more than the current device. NULL and false: not done, and the

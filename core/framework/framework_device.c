@@ -4,6 +4,7 @@
 #include "framework_device.h"
 #include "../base/error.h"
 #include "../base/log.h"
+#include "../stream/stream.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -58,6 +59,7 @@ static void framework_set_resource(struct framework_device *device, int number, 
 {
   unsigned generation = atomic_load(&device_table_generation);
   device_table_keep(resource);
+  stream_watch_ends(framework_forget_stream);
   pthread_mutex_lock(&lock);
   unsigned before = atomic_load(&device->generation);
   if (!before) atomic_store(&device->limit, SIZE_MAX);
@@ -109,19 +111,32 @@ struct framework_call framework_enter_slowly(int number, enum framework framewor
 
 /* ---- Streams ---- */
 
+enum { PROBES = 16 };
+
+#define FORGOTTEN ((hipmm_stream_t)1) /* a slot that is free again; others may be behind it */
+
 void framework_retain_stream(struct framework_device *device, hipmm_stream_t stream)
 {
-  enum { PROBES = 16 };
   size_t home = framework_stream_slot(stream);
   for (size_t i = 0; i < PROBES; i++) {
     hipmm_stream_t _Atomic *slot = &device->streams[(home + i) % FRAMEWORK_STREAMS];
     hipmm_stream_t there = atomic_load_explicit(slot, memory_order_relaxed);
-    if (!there && atomic_compare_exchange_strong(slot, &there, stream))
-      break; /* this thread added it, so this thread retains the stream */
+    if ((uintptr_t)there <= (uintptr_t)FORGOTTEN && atomic_compare_exchange_strong(slot, &there, stream))
+      break; /* this thread added it, so this thread retains the stream; a second time does no harm */
     if (there == stream) return;
     if (i + 1 == PROBES) return; /* the table is full here; the stream works without it */
   }
   if (hipmm_stream_retain(device->device, stream)) framework_log_failure("torch", "a stream cannot be retained");
+}
+
+void framework_forget_stream(int device, hipmm_stream_t stream)
+{
+  size_t home = framework_stream_slot(stream);
+  for (size_t i = 0; i < PROBES; i++) {
+    hipmm_stream_t there = stream;
+    atomic_compare_exchange_strong(&framework_devices[device].streams[(home + i) % FRAMEWORK_STREAMS], &there,
+                                   FORGOTTEN);
+  }
 }
 
 /* ---- Memory ---- */

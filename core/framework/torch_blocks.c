@@ -157,6 +157,17 @@ void torch_uses_free(struct torch_use *uses)
   }
 }
 
+bool torch_uses_have(struct torch_use **uses, hipmm_stream_t stream, bool removes)
+{
+  while (*uses && (*uses)->stream != stream) uses = &(*uses)->next;
+  struct torch_use *found = *uses;
+  if (found && removes) {
+    *uses = found->next;
+    free(found);
+  }
+  return found != NULL;
+}
+
 static void torch_blocks_wait_for_device(int device)
 {
   int previous = hip_enter_device(device);

@@ -62,6 +62,9 @@ struct torch_use *torch_block_remove(void *ptr);
 
 void torch_uses_free(struct torch_use *uses);
 
+/* Whether the stream is among the uses. `removes`: it is not any more. */
+bool torch_uses_have(struct torch_use **uses, hipmm_stream_t stream, bool removes);
+
 /* Makes work that `stream` of `device` is given from now on wait for the work that the streams of `uses` have been given
  * so far, and frees `uses`. Waits for the devices concerned where events fail. */
 void torch_uses_settle(struct torch_use *uses, int device, hipmm_stream_t stream);

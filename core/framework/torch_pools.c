@@ -5,6 +5,7 @@
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../runtime/hip.h"
+#include "../stream/stream.h"
 #include "torch_blocks.h"
 
 #include <stdlib.h>
@@ -130,11 +131,48 @@ static void torch_pools_remove_if_over(struct torch_pool *pool)
   free(pool);
 }
 
+/* ---- Streams that end ---- */
+
+/* Whether blocks of the list were freed on the stream, or are used by it; forgets it in them. The lock is held. */
+static bool torch_pools_end_stream_in(struct cached *list, int device, hipmm_stream_t stream, bool forgets)
+{
+  bool any = false;
+  for (struct cached *cached = list; cached; cached = cached->next) {
+    bool is_own = cached->device == device && cached->stream == stream;
+    if (is_own && forgets) cached->stream = NULL;
+    any = torch_uses_have(&cached->uses, stream, forgets) || is_own || any;
+  }
+  return any;
+}
+
+static bool torch_pools_end_stream_in_all(int device, hipmm_stream_t stream, bool forgets)
+{
+  torch_pools_lock();
+  bool any = torch_pools_end_stream_in(waiting, device, stream, forgets);
+  for (struct torch_pool *pool = pools; pool; pool = pool->next)
+    any = torch_pools_end_stream_in(pool->idle, device, stream, forgets) || any;
+  pthread_mutex_unlock(&lock);
+  return any;
+}
+
+/* The cached blocks stay where they are, and a later stream with this handle must not take them for its own. So their work is
+ * waited for while there is a stream to wait for, and from then on they are of the default stream. */
+static void torch_pools_end_stream(int device, hipmm_stream_t stream)
+{
+  if (!torch_pools_end_stream_in_all(device, stream, false)) return;
+  int previous = hip_enter_device(device);
+  if (!hipmm_stream_is_captured(hip_table(), stream) && hip_table()->StreamSynchronize(stream))
+    hip_table()->GetLastError();
+  hip_leave_device(device, previous);
+  torch_pools_end_stream_in_all(device, stream, true);
+}
+
 /* ---- Begin, end, release ---- */
 
 void torch_pool_begin(struct framework_device *device, struct hipmm_torch_pool id, const void *filter)
 {
   struct begun *one = calloc(1, sizeof *one);
+  stream_watch_ends(torch_pools_end_stream);
   torch_pools_lock();
   struct torch_pool *pool = one ? *torch_pools_find(device->device, id) : NULL;
   if (one && !pool && (pool = calloc(1, sizeof *pool))) {

@@ -217,6 +217,11 @@ bool hip_is_captured(int device, hipmm_stream_t stream)
   return is_captured;
 }
 
+void hip_guard_waits(bool (*any_captured)(int device))
+{
+  hip_table_guard_waits(any_captured);
+}
+
 enum hipmm_status hip_status(int code)
 {
   switch (code) {
@@ -225,6 +230,7 @@ enum hipmm_status hip_status(int code)
   case HIPMM_HIP_ERROR_NOT_SUPPORTED: return HIPMM_E_NOT_SUPPORTED;
   case HIPMM_HIP_ERROR_NO_DEVICE:
   case HIPMM_HIP_ERROR_INVALID_DEVICE: return HIPMM_E_NO_DEVICE;
+  case HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED: return HIPMM_E_STATE;
   default: return HIPMM_E_HIP;
   }
 }

@@ -45,6 +45,9 @@ void hip_leave_device(int device, int previous);
 /* hipmm_stream_is_captured() of a stream of the device: a default stream is that of the current device. */
 bool hip_is_captured(int device, hipmm_stream_t stream);
 
+/* The table's DeviceSynchronize asks `any_captured` first, and does not wait if a stream of the device is captured. */
+void hip_guard_waits(bool (*any_captured)(int device));
+
 /* The status for a HIP error code. */
 enum hipmm_status hip_status(int code);
 

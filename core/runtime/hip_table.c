@@ -9,7 +9,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <hip/hip_runtime_api.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,6 +25,7 @@ SAME(HIPMM_HIP_ERROR_NOT_READY, hipErrorNotReady);
 SAME(HIPMM_HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED, hipErrorPeerAccessAlreadyEnabled);
 SAME(HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED, hipErrorPeerAccessNotEnabled);
 SAME(HIPMM_HIP_ERROR_NOT_SUPPORTED, hipErrorNotSupported);
+SAME(HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED, hipErrorStreamCaptureUnsupported);
 SAME(HIPMM_HIP_ERROR_STREAM_CAPTURE_IMPLICIT, hipErrorStreamCaptureImplicit);
 SAME(HIPMM_HIP_EVENT_DISABLE_TIMING, hipEventDisableTiming);
 SAME(HIPMM_HIP_STREAM_NON_BLOCKING, hipStreamNonBlocking);
@@ -176,6 +177,25 @@ static void hip_table_restore(int before)
     return code;                             \
   }
 UNSAFE_IN_CAPTURE(RELAXED)
+
+static bool (*_Atomic any_captured)(int device);
+
+void hip_table_guard_waits(bool (*function)(int device))
+{
+  atomic_store_explicit(&any_captured, function, memory_order_relaxed);
+}
+
+/* The wait would end the captures. Of the default stream the runtime tells whether a stream is captured that it waits
+ * for. */
+static int guarded_DeviceSynchronize(void)
+{
+  int device;
+  bool (*function)(int) = atomic_load_explicit(&any_captured, memory_order_relaxed);
+  if (hipmm_stream_is_captured(&hip_table_functions, NULL)) return HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (function && !hip_table_functions.GetDevice(&device) && function(device))
+    return HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return relaxed_DeviceSynchronize();
+}
 
 /* ---- Structs and numbers ---- */
 
@@ -434,6 +454,7 @@ static void hip_table_put_adapters(void)
   hip_table_functions.DeviceEnablePeerAccess = raw.DeviceEnablePeerAccess ? hip_table_enable_peer_access : NULL;
 #define PUT_RELAXED(name, parameters, arguments) hip_table_functions.name = raw.name ? relaxed_##name : NULL;
   UNSAFE_IN_CAPTURE(PUT_RELAXED)
+  hip_table_functions.DeviceSynchronize = guarded_DeviceSynchronize;
 #undef PUT_RELAXED
 }
 

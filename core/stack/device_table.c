@@ -7,6 +7,7 @@
 #include "../base/lifecycle.h"
 #include "../runtime/hip.h"
 #include "neighbours.h"
+#include "stream_registry.h"
 
 #include <stdlib.h>
 
@@ -72,6 +73,7 @@ static void device_table_release_list(struct retained *list, bool keeps_stacks)
 void device_table_close(bool keeps_stacks)
 {
   atomic_fetch_add(&device_table_generation, 1);
+  stream_registry_retire_all(); /* a program may end its streams without a word from now on */
   struct stack *stacks[STACK_MOST_DEVICES];
   for (int device = 0; device < STACK_MOST_DEVICES; device++) {
     stacks[device] = atomic_exchange(&entries[device].stack, NULL);

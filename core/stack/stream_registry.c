@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stream_registry.c: a hash table of stream handles. Every container that is given a stream looks it up, so a lookup takes
- * no lock: entries are never freed, but reused. Calls HIP only to ask whether a handle still is a stream.
+ * no lock: entries are never freed, but reused. Calls HIP only to ask whether a handle still is a stream, and is captured.
  *
- * The lock is held around no call: a visitor calls resources, which take locks of their own and may call functions of the
+ * The lock is held around no other call: a visitor calls resources, which take locks of their own and may call functions of the
  * program, and those create and destroy streams. */
 #include "stream_registry.h"
 #include "../runtime/hip.h"
@@ -39,6 +39,13 @@ static struct entry *stream_registry_find_entry(hipmm_stream_t stream)
   return entry;
 }
 
+/* NULL for a stream that hipmm did not create. */
+static struct entry *stream_registry_find_own(hipmm_stream_t stream)
+{
+  struct entry *entry = stream ? stream_registry_find_entry(stream) : NULL;
+  return entry && atomic_load(&entry->owner) != STREAM_OF_OTHERS ? entry : NULL;
+}
+
 /* An unused entry, or a new one, in the bucket of a stream. */
 static struct entry *stream_registry_new_entry(hipmm_stream_t stream)
 {
@@ -52,10 +59,24 @@ static struct entry *stream_registry_new_entry(hipmm_stream_t stream)
   return entry;
 }
 
+static bool stream_registry_any_captured(int device)
+{
+  bool is_captured = false;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < BUCKETS && !is_captured; i++)
+    for (struct entry *entry = atomic_load(&buckets[i]); entry && !is_captured; entry = entry->next) {
+      hipmm_stream_t stream = atomic_load(&entry->stream);
+      is_captured = stream && atomic_load(&entry->device) == device && hipmm_stream_is_captured(hip_table(), stream);
+    }
+  pthread_mutex_unlock(&lock);
+  return is_captured;
+}
+
 bool stream_registry_add(hipmm_stream_t stream, int device, enum stream_owner owner)
 {
   static uint64_t last_number;
   pthread_mutex_lock(&lock);
+  hip_guard_waits(stream_registry_any_captured);
   struct entry *entry = stream_registry_find_entry(stream); /* a runtime that was restarted reuses handles */
   if (!entry) entry = stream_registry_new_entry(stream);
   if (entry) {
@@ -70,7 +91,7 @@ bool stream_registry_add(hipmm_stream_t stream, int device, enum stream_owner ow
 
 enum stream_owner stream_registry_find(hipmm_stream_t stream, int *device_out)
 {
-  struct entry *entry = stream ? stream_registry_find_entry(stream) : NULL;
+  struct entry *entry = stream_registry_find_own(stream);
   if (!entry) return 0;
   *device_out = atomic_load(&entry->device);
   return (enum stream_owner)atomic_load(&entry->owner);
@@ -78,7 +99,7 @@ enum stream_owner stream_registry_find(hipmm_stream_t stream, int *device_out)
 
 uint64_t stream_registry_number(hipmm_stream_t stream)
 {
-  const struct entry *entry = stream ? stream_registry_find_entry(stream) : NULL;
+  const struct entry *entry = stream_registry_find_own(stream);
   return entry ? atomic_load(&entry->number) : 0;
 }
 
@@ -94,6 +115,29 @@ enum stream_removal stream_registry_remove(hipmm_stream_t stream, enum stream_ow
   }
   pthread_mutex_unlock(&lock);
   return removal;
+}
+
+/* ---- Streams of the program ---- */
+
+void stream_registry_retain(hipmm_stream_t stream, int device)
+{
+  int own_device;
+  if (!stream_registry_find(stream, &own_device)) stream_registry_add(stream, device, STREAM_OF_OTHERS);
+}
+
+/* With the lock, since another thread may be asking about the stream, which the caller destroys next. */
+void stream_registry_retire(hipmm_stream_t stream)
+{
+  stream_registry_remove(stream, STREAM_OF_OTHERS, NULL);
+}
+
+void stream_registry_retire_all(void)
+{
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < BUCKETS; i++)
+    for (struct entry *entry = atomic_load(&buckets[i]); entry; entry = entry->next)
+      if (atomic_load(&entry->owner) == STREAM_OF_OTHERS) atomic_store(&entry->stream, NULL);
+  pthread_mutex_unlock(&lock);
 }
 
 /* ---- Visits ---- */
@@ -125,7 +169,7 @@ void stream_registry_visit(int device, void (*visit)(void *closure, hipmm_stream
   for (size_t i = 0; i < BUCKETS; i++)
     for (struct entry *entry = atomic_load(&buckets[i]); entry; entry = entry->next) {
       hipmm_stream_t stream = atomic_load(&entry->stream);
-      if (!stream || atomic_load(&entry->device) != device) continue;
+      if (!stream || atomic_load(&entry->device) != device || atomic_load(&entry->owner) == STREAM_OF_OTHERS) continue;
       uint64_t number = atomic_load(&entry->number);
       entry->visits++;
       pthread_mutex_unlock(&lock);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stream_registry.h: the streams that hipmm created and has not destroyed yet, by handle. */
+/* stream_registry.h: the streams that last, by handle: those that hipmm created and has not destroyed yet, and those that
+ * the program has retained and not retired. No wait for a device ends the capture of one. */
 #ifndef HIPMM_CORE_STACK_STREAM_REGISTRY_H
 #define HIPMM_CORE_STACK_STREAM_REGISTRY_H
 
@@ -8,10 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum stream_owner { STREAM_OF_PROGRAM = 1, STREAM_OF_POOL };
+enum stream_owner { STREAM_OF_PROGRAM = 1, STREAM_OF_POOL, STREAM_OF_OTHERS };
 
 /* False when there is no host memory. */
 bool stream_registry_add(hipmm_stream_t stream, int device, enum stream_owner owner);
+
+/* Adds a stream that the program retains, and forgets it: no function but the last below knows such streams. A stream that
+ * hipmm created stays as it is. Without host memory the stream is not added. */
+void stream_registry_retain(hipmm_stream_t stream, int device);
+void stream_registry_retire(hipmm_stream_t stream);
+void stream_registry_retire_all(void);
 
 /* The owner and the device; 0 for a stream that hipmm did not create. Takes no lock. */
 enum stream_owner stream_registry_find(hipmm_stream_t stream, int *device_out);

@@ -10,9 +10,25 @@
 
 /* ---- Events ---- */
 
+enum { MOST_WATCHERS = 2 };
+
+static stream_end_watcher *_Atomic watchers[MOST_WATCHERS];
+
+void stream_watch_ends(stream_end_watcher *watcher)
+{
+  for (int i = 0; i < MOST_WATCHERS; i++) {
+    stream_end_watcher *there = NULL;
+    if (atomic_compare_exchange_strong(&watchers[i], &there, watcher) || there == watcher) return;
+  }
+}
+
 /* Every stack of the device: also stacks that the program holds past hipmm_finalize(), or has made in code. */
 static void stream_notify_all(int device, hipmm_stream_t stream, enum stream_event event)
 {
+  for (int i = 0; event == STREAM_RETIRED && i < MOST_WATCHERS; i++) {
+    stream_end_watcher *watcher = atomic_load(&watchers[i]);
+    if (watcher) watcher(device, stream);
+  }
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
     if (stack->device == device) stack_notify(stack, stream, event);
 }
@@ -32,16 +48,20 @@ enum hipmm_status hipmm_stream_retain(int device, hipmm_stream_t stream)
 {
   enum hipmm_status status = hipmm_is_initialized() ? stream_build_device(device) : lifecycle_check_use("", "");
   if (!status) status = device_table_check(device);
-  if (!status) stream_notify_all(device, stream, STREAM_RETAINED);
-  return status;
+  if (status) return status;
+  if (!stream_is_by_name(stream)) stream_registry_retain(stream, device);
+  stream_notify_all(device, stream, STREAM_RETAINED);
+  return HIPMM_OK;
 }
 
 enum hipmm_status hipmm_stream_retire(int device, hipmm_stream_t stream)
 {
   enum hipmm_status status = lifecycle_check_runtime();
   if (!status) status = device_table_check(device);
-  if (!status) stream_notify_all(device, stream, STREAM_RETIRED);
-  return status;
+  if (status) return status;
+  stream_notify_all(device, stream, STREAM_RETIRED);
+  stream_registry_retire(stream);
+  return HIPMM_OK;
 }
 
 /* ---- Which stream ---- */

@@ -31,6 +31,11 @@ static inline hipmm_stream_t stream_for_hip(hipmm_stream_t stream)
   return stream == HIPMM_LEGACY_STREAM ? NULL : stream;
 }
 
+/* Has `watcher` called whenever a stream is retired or about to be destroyed, while it still can be waited for. For the
+ * frameworks, which are two. */
+typedef void stream_end_watcher(int device, hipmm_stream_t stream);
+void stream_watch_ends(stream_end_watcher *watcher);
+
 static inline bool stream_is_by_name(hipmm_stream_t stream)
 {
   return (uintptr_t)stream <= (uintptr_t)HIPMM_PER_THREAD_STREAM;

@@ -70,7 +70,9 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_create_from(struct hipmm_resourc
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_copy(const struct hipmm_buffer *source, struct hipmm_resource *resource,
                                                      hipmm_stream_t stream, struct hipmm_buffer **buffer_out);
 
-/* Frees the block on the buffer's stream. NULL has no effect. After a failure the buffer still exists. */
+/* Frees the block on the buffer's stream. NULL has no effect. After a failure the buffer still exists. While the stream is
+ * being captured a source frees nothing: the buffer ends all the same, and the block is freed after the capture, when a
+ * container is next made or destroyed, or by hipmm_finalize(). So it is for all containers. */
 enum hipmm_status hipmm_buffer_destroy(struct hipmm_buffer *buffer);
 
 /* For a caller that holds a lock which other threads may wait for in a function of the program, such as the interpreter

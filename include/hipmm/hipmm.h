@@ -251,8 +251,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resourc
  * on the stream is reused in the same capture; memory that other streams freed, only once their work has completed. A
  * call that must wait is HIPMM_E_STATE: a free to a source, hipmm_resource_trim(), an allocation of `monotonic`, and an
  * allocation of `pool` that must unmap memory which work on a stream that was not retained may still use. With `async`,
- * allocations and frees become nodes of the graph, as in HIP, and hipmm_resource_trim() ends the capture. The caller
- * keeps the memory that the graph uses allocated as long as the graph may run, and launches the graph after the work
+ * allocations and frees become nodes of the graph, as in HIP. The caller keeps the memory that the graph uses allocated as long as the graph may run, and launches the graph after the work
  * that was submitted to the stream before. */
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream);
 
@@ -351,8 +350,10 @@ enum hipmm_content {
  * those below it, is suspended; other memory stays where it is, and a warning in the log says why. If there is no such
  * pool: HIPMM_E_NOT_SUPPORTED, and the message has the remedy.
  *
- * suspend releases idle memory, and waits for all work of the resource's device; with a graph capture under way it is
- * HIPMM_E_STATE. The caller sees to it that until resume returns no other work uses the memory, of this device, another one,
+ * suspend releases idle memory, and waits for all work of the resource's device. With a graph capture under way it is
+ * HIPMM_E_STATE, and the capture goes on: that of a stream that hipmm made or that was retained, of a stream that the
+ * default stream waits for, and with AMD's runtime of any stream that the resource has served. NVIDIA's driver cannot be
+ * asked about a handle that may name no stream any more: there the capture of another stream ends. The caller sees to it that until resume returns no other work uses the memory, of this device, another one,
  * or another process: such work fails as on memory that was never mapped. Too little host memory to keep the content:
  * HIPMM_E_OUT_OF_MEMORY, and the resource is not suspended. Memory that was exported to another process
  * (hipmm_share_export_block()) stays where it is, for as long as the block, or another one beside it, is allocated. Devices

@@ -276,6 +276,7 @@ enum {
   HIPMM_HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
   HIPMM_HIP_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
   HIPMM_HIP_ERROR_NOT_SUPPORTED = 801,
+  HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
   HIPMM_HIP_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
 
   HIPMM_HIP_EVENT_DISABLE_TIMING = 2,
@@ -324,7 +325,13 @@ enum {
  * that the runtime lacks is NULL: create must test it, and fail with HIPMM_E_NOT_SUPPORTED and the function's name.
  * Signatures are HIP's, except where HIP's releases differ in a struct or a number: there the core adapts, and the
  * comment says so. A call that a graph capture in another thread forbids (hipStreamCaptureModeGlobal) is made in the
- * relaxed mode, which disturbs neither. The table is constant and lives until the process exits. Thread-safe. */
+ * relaxed mode, which disturbs neither. The table is constant and lives until the process exits. Thread-safe.
+ *
+ * To wait for a device ends every graph capture on it, of any thread. So DeviceSynchronize does not wait while a stream of
+ * the current device is being captured that hipmm made, that the program retained (hipmm_stream_retain()), or that the
+ * default stream waits for: it returns HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED, for which refuse_hip() returns
+ * HIPMM_E_STATE. The memory is still in use then: keep it. A call on a single stream is not held back: ask
+ * hipmm_stream_is_captured() before each wait for the stream, EventRecord, and StreamWaitEvent. */
 struct hipmm_hip {
   size_t struct_size;
 

@@ -3,6 +3,8 @@
 #include "stream_order.h"
 #include "thread_cache.h"
 
+#include <string.h>
+
 enum { TABLE = 4 * MAX_STREAMS };
 
 #define PER_THREAD ((hipmm_stream_t)2)
@@ -199,6 +201,15 @@ bool streams_any_captured(const struct streams *streams, uint32_t user)
   return false;
 }
 
+bool streams_any_may_be_captured(const struct streams *streams)
+{
+  const char *runtime = streams->services->hip->runtime;
+  if (!runtime || (strcmp(runtime, "amd") != 0 && strcmp(runtime, "software") != 0)) return false;
+  for (uint32_t id = STREAM_FIRST; id < streams->count; id++)
+    if (streams->items[id].in_use && !streams->items[id].gone && stream_is_captured(streams, id)) return true;
+  return false;
+}
+
 void stream_retain(struct streams *streams, uint32_t id)
 {
   streams->items[id].lasts = true;
@@ -369,12 +380,17 @@ void streams_forget_gone(struct streams *streams)
 enum hipmm_status streams_wait_for_device(const struct streams *streams, uint32_t user)
 {
   const struct hipmm_services *services = streams->services;
-  if (streams_any_captured(streams, user))
-    return services->refuse(services, HIPMM_E_STATE,
-                            "a graph is being captured, and until that ends the device cannot be waited for", 0, 0, 0);
   int previous = services->enter_device(services);
-  int code = services->hip->DeviceSynchronize();
-  enum hipmm_status status = code ? services->refuse_hip(services, "hipDeviceSynchronize", code, 0) : HIPMM_OK;
+  bool is_captured = streams_any_captured(streams, user);
+  int code = is_captured ? HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED : services->hip->DeviceSynchronize();
+  enum hipmm_status status = HIPMM_OK;
+  if (code) services->hip->GetLastError();
+  if (code == HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    status =
+        services->refuse(services, HIPMM_E_STATE,
+                         "a graph is being captured, and until that ends the device cannot be waited for", 0, 0, 0);
+  else if (code)
+    status = services->refuse_hip(services, "hipDeviceSynchronize", code, 0);
   services->leave_device(services, previous);
   return status;
 }

@@ -117,6 +117,10 @@ bool stream_is_captured(const struct streams *streams, uint32_t id);
  * handle of `user` is valid during this call. */
 bool streams_any_captured(const struct streams *streams, uint32_t user);
 
+/* The same, also of streams whose handles may name no stream any more, where that does no harm: AMD's runtime looks a
+ * handle up, and NVIDIA's driver follows it. */
+bool streams_any_may_be_captured(const struct streams *streams);
+
 /* The stream ends and could not be waited for: its handle may name another stream from now on. The record remains until
  * the device is waited for. */
 void stream_lose(struct streams *streams, uint32_t id);

@@ -32,7 +32,7 @@ static void suspend_find_exported(struct pool *pool)
   for (uint32_t id = 1; id < chunks->count; id++) chunk_of(chunks, id)->is_exported = false;
   for (uint32_t id = 1; id < blocks->count; id++) {
     const struct block *block = block_of(blocks, id);
-    if (block_state(block) <= BLOCK_FREE || !block->is_exported) continue;
+    if (block_state(block) <= BLOCK_FREE || !__atomic_load_n(&block->is_exported, __ATOMIC_RELAXED)) continue;
     uint64_t at = block->start, end = at + block->bytes, begin;
     for (uint32_t chunk; (chunk = chunks_next(chunks, &at, end, &begin));) chunk_of(chunks, chunk)->is_exported = true;
   }
@@ -94,6 +94,9 @@ static enum hipmm_status suspend_locked(struct pool *pool, enum hipmm_content co
   struct chunks *chunks = &pool->backing.granules.chunks;
   if (chunks->is_suspended)
     return services->refuse(services, HIPMM_E_STATE, "is suspended already; resume it first", 0, 0, 0);
+  if (streams_any_may_be_captured(&pool->heap.streams))
+    return services->refuse(services, HIPMM_E_STATE, "a graph is being captured; suspend it after the capture", 0, 0,
+                            0);
   double start = suspend_seconds();
   caches_flush(&pool->caches, &pool->heap);
   enum hipmm_status status = pool_synchronize_device(pool, STREAM_READY);

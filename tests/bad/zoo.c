@@ -11,6 +11,7 @@ enum zoo_mistake {
   ZOO_NONE,
   ZOO_CRASHES,
   ZOO_DOUBLE_FREE,
+  ZOO_ENDS_CAPTURES,
   ZOO_FAILS_AT_END,
   ZOO_FAILS_SILENTLY,
   ZOO_FOREIGN_STATUS,
@@ -39,6 +40,7 @@ static const char *const zoo_mistakes[] = {
     [ZOO_NONE] = "none",
     [ZOO_CRASHES] = "crashes",
     [ZOO_DOUBLE_FREE] = "double_free",
+    [ZOO_ENDS_CAPTURES] = "ends_captures",
     [ZOO_FAILS_AT_END] = "fails_at_end",
     [ZOO_FAILS_SILENTLY] = "fails_silently",
     [ZOO_FOREIGN_STATUS] = "foreign_status",
@@ -156,6 +158,7 @@ static enum hipmm_status zoo_deallocate(void *self, void *ptr, size_t bytes, siz
   struct zoo *zoo = self;
   if (zoo->mistake == ZOO_NEEDS_SIZE && ptr && !bytes) return zoo_refuse(zoo, HIPMM_E_SIZE);
   if (zoo->mistake == ZOO_KEEPS_BLOCKS && bytes > 1u << 18 && atomic_fetch_add(&zoo->calls, 1) % 2) return HIPMM_OK;
+  if (zoo->mistake == ZOO_ENDS_CAPTURES) (void)zoo->services->hip->StreamSynchronize(stream);
   if (zoo->mistake == ZOO_MISALIGNS && ptr) ptr = (char *)ptr - 16;
   if (zoo->mistake == ZOO_FORGETS_SIZE || zoo->mistake == ZOO_ROUNDS || zoo->mistake == ZOO_OVERFLOWS) bytes = 0;
   enum hipmm_status status = hipmm_upstream_deallocate(zoo->upstream, ptr, bytes, alignment, stream);

@@ -52,6 +52,7 @@ done <<END
 crashes values the process [a-z]*ed
 double_free second_free a second free succeeds
 double_free foreign_pointer a free of a foreign pointer succeeds
+ends_captures captures a free on the stream that is captured ends the capture
 fails_at_end values process_end
 fails_silently huge_sizes gave no reason
 foreign_status huge_sizes its allocate returned 7, which is not a status of hipmm

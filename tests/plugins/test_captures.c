@@ -4,6 +4,7 @@
 #include "../support/captures.h"
 #include "../support/graph_functions.h"
 #include "../support/random.h"
+#include "../support/stream_watch.h"
 
 #include <hipmm/memory.h>
 #include <hipmm/stream.h>
@@ -187,6 +188,61 @@ static void is_not_ended_from_another_device(void **state)
   fixture_start("'stack': ['device']"); /* for the teardown */
 }
 
+/* Whichever function waits, of a plugin or of the core: the table of HIP's functions does not let it. */
+static void is_not_ended_by_a_wait_for_the_device(void **state)
+{
+  enum { MADE, RETAINED, BLOCKING, WAYS };
+  const struct hipmm_hip *hip = fixture_hip();
+  struct graph_functions graphs;
+  (void)state;
+  needs_software();
+  fixture_start("'stack': ['async']");
+  assert_true(graph_functions_find(&graphs));
+  for (int way = 0; way < WAYS; way++) {
+    void *graph = NULL;
+    hipmm_stream_t stream;
+    if (way == MADE) assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
+    if (way != MADE) assert_int_equal(hip->StreamCreateWithFlags(&stream, way == RETAINED), 0);
+    if (way == RETAINED) assert_ok(hipmm_stream_retain(0, stream));
+    fixture_free(fixture_allocate(MIB, NULL), MIB, NULL);
+    assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
+    assert_int_equal(hip->DeviceSynchronize(), HIPMM_HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_status(hipmm_resource_trim(NULL, 0), HIPMM_E_STATE);
+    assert_int_equal(hip->SetDevice(1), 0);
+    assert_int_equal(hip->DeviceSynchronize(), 0);
+    assert_int_equal(hip->SetDevice(0), 0);
+    assert_int_equal(graphs.end(stream, &graph), 0);
+    assert_int_equal(graphs.destroy_graph(graph), 0);
+    assert_ok(hipmm_resource_trim(NULL, 0));
+    if (way == RETAINED) assert_ok(hipmm_stream_retire(0, stream));
+    if (way == MADE)
+      assert_ok(hipmm_stream_destroy(stream));
+    else
+      fixture_drop_stream(stream);
+  }
+}
+
+/* A stream is not asked about any more once it is retired, or hipmm is finalised. */
+static void no_retired_stream_is_asked_about(void **state)
+{
+  (void)state;
+  for (int ends = 0; ends < 2; ends++) {
+    fixture_start("'stack': ['device']");
+    hipmm_stream_t stream = fixture_stream();
+    assert_ok(hipmm_stream_retain(0, stream));
+    assert_ok(ends ? hipmm_finalize() : hipmm_stream_retire(0, stream));
+    fixture_drop_stream(stream);
+    if (ends) fixture_start("'stack': ['device']");
+    watch_begin();
+    watch_stream(stream);
+    assert_int_equal(fixture_hip()->DeviceSynchronize(), 0);
+    assert_int_equal(watch_count(), 0);
+    fixture_take_hip_back();
+    assert_ok(hipmm_finalize());
+  }
+  fixture_start("'stack': ['device']"); /* for the teardown */
+}
+
 static struct graph_functions capturer;
 static hipmm_stream_t captured_late; /* when an event is recorded on it; NULL: no more */
 
@@ -285,12 +341,16 @@ static const struct row rows[] = {
 int main(void)
 {
   enum { COUNT = sizeof rows / sizeof *rows };
-  struct CMUnitTest tests[COUNT + 3] = {[COUNT] = {"device: a free to the driver is refused",
+  struct CMUnitTest tests[COUNT + 5] = {[COUNT] = {"device: a free to the driver is refused",
                                                    is_not_ended_by_a_free_to_the_driver, fixture_setup, teardown, NULL},
                                         [COUNT + 1] = {"calls while another device is current",
                                                        is_not_ended_from_another_device, fixture_setup,
                                                        fixture_teardown, NULL},
                                         [COUNT + 2] = {"a capture that begins meanwhile", draws_no_other_stream_in,
+                                                       fixture_setup, fixture_teardown, NULL},
+                                        [COUNT + 3] = {"waits for the device", is_not_ended_by_a_wait_for_the_device,
+                                                       fixture_setup, fixture_teardown, NULL},
+                                        [COUNT + 4] = {"waits after a stream's end", no_retired_stream_is_asked_about,
                                                        fixture_setup, fixture_teardown, NULL}};
   for (int i = 0; i < COUNT; i++)
     tests[i] = (struct CMUnitTest){rows[i].text, goes_on, fixture_setup, teardown, (void *)(uintptr_t)&rows[i]};

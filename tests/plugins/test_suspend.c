@@ -455,7 +455,7 @@ static void replays_a_captured_graph_afterwards(void **state)
   needs_software();
   both_start(state, mapped);
   assert_true(graph_functions_find(&graphs));
-  hipmm_stream_t stream = both_stream(0);
+  hipmm_stream_t stream = fixture_stream(); /* of which hipmm knows only that it was used */
   void *ptr = fixture_allocate(3 * MIB, stream), *scratch = fixture_allocate(3 * MIB, stream);
   void *program = capture(stream, ptr, scratch, 3 * MIB);
   for (int round = 0; round < 2; round++) {
@@ -470,7 +470,7 @@ static void replays_a_captured_graph_afterwards(void **state)
   assert_int_equal(graphs.destroy_program(program), 0);
   fixture_free(ptr, 3 * MIB, stream);
   fixture_free(scratch, 3 * MIB, stream);
-  assert_ok(hipmm_stream_destroy(stream));
+  fixture_drop_stream(stream);
 }
 
 /* As work on addresses where nothing was ever mapped. */
@@ -1005,6 +1005,21 @@ static void an_exported_block_that_was_freed_keeps_nothing(void **state)
   }
 }
 
+/* The thread's cache gives the block out again. */
+static void the_next_owner_of_an_exported_block_is_not_exported(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(shareable);
+  void *shared = fixture_allocate(1000, NULL);
+  assert_ok(export_and_close(shared));
+  fixture_free(shared, 1000, NULL);
+  struct content content = {fixture_allocate(1000, NULL), 1000};
+  assert_ptr_equal(content.ptr, shared);
+  gives_all_back(&content, 7);
+  fixture_free(content.ptr, content.bytes, NULL);
+}
+
 /* What is freed while the pool is suspended can be trimmed. */
 static void an_exported_block_can_be_freed_meanwhile(void **state)
 {
@@ -1072,6 +1087,7 @@ int main(void)
       ONCE(threads_go_on_meanwhile),
       ONCE(threads_suspend_it_in_rivalry),
       ONCE(leaves_exported_memory_where_it_is),
+      ONCE(the_next_owner_of_an_exported_block_is_not_exported),
       ONCE(an_export_that_failed_keeps_nothing),
       ONCE(an_export_that_failed_halfway_keeps_nothing),
       ONCE(no_block_is_exported_that_loses_its_memory_meanwhile),

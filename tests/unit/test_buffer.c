@@ -2,6 +2,7 @@
 /* Tests of core/container/buffer.c and storage.c: contents through every change of size, on the stream
  * and the device that is meant; what is refused; and what is left when a call fails. */
 #include "../support/both_schedulers.h"
+#include "../support/graph_functions.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -234,6 +235,42 @@ static void outlives_its_stream(void **state)
 /* ---- Calls that are served at once or not at all ---- */
 
 /* After this the pool has memory, and the thread has a cache. */
+/* A source frees nothing then, and a destructor could do nothing about a refusal. */
+static void frees_a_block_after_the_capture_of_its_stream(void **state)
+{
+  enum { LATER_NEW, LATER_DESTROY, LATER_FINALIZE, WAYS };
+  for (int way = 0; way < WAYS; way++) {
+    struct graph_functions graphs;
+    struct hipmm_buffer *buffer, *other;
+    void *graph = NULL;
+    both_start(state, "'stack': ['statistics', 'device']");
+    assert_true(graph_functions_find(&graphs));
+    hipmm_stream_t stream = fixture_stream();
+    assert_ok(hipmm_buffer_create(NULL, MIB, stream, &buffer));
+    assert_ok(hipmm_buffer_create(NULL, MIB, NULL, &other));
+    assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
+    assert_int_equal(fixture_hip()->MemsetAsync(hipmm_buffer_data(buffer), 1, MIB, stream), 0);
+    assert_ok(hipmm_buffer_destroy(buffer));
+    assert_status(hipmm_buffer_destroy(buffer), HIPMM_E_POINTER);
+    assert_ok(hipmm_buffer_destroy(other));
+    assert_ok(hipmm_buffer_create(NULL, MIB, NULL, &other));
+    assert_int_equal(fixture_held_bytes(), 2 * MIB);
+    assert_int_equal(graphs.end(stream, &graph), 0);
+    assert_int_equal(graphs.destroy_graph(graph), 0);
+    if (way == LATER_NEW) {
+      assert_true(hipmm_buffer_create(NULL, SIZE_MAX, NULL, &buffer) != HIPMM_OK);
+      assert_message("cannot allocate");
+      assert_int_equal(fixture_held_bytes(), MIB);
+    }
+    assert_ok(hipmm_buffer_destroy(other));
+    if (way == LATER_DESTROY) assert_int_equal(fixture_held_bytes(), 0);
+    assert_ok(hipmm_finalize());
+    assert_string_equal(logged(), "");
+    fixture_drop_stream(stream);
+  }
+  both_start(state, "'stack': ['device']"); /* for the teardown */
+}
+
 static void warm_up(size_t bytes, hipmm_stream_t stream)
 {
   struct hipmm_buffer *buffer = NULL;
@@ -823,6 +860,7 @@ int main(void)
       BOTH(reserves_and_shrinks),
       BOTH(frees_on_the_stream_that_it_has_last),
       BOTH(outlives_its_stream),
+      BOTH(frees_a_block_after_the_capture_of_its_stream),
       BOTH(serves_at_once_what_the_pool_has),
       BOTH(serves_at_once_on_no_stack_that_cannot),
       BOTH(destroys_no_stack_at_once),

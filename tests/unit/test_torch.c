@@ -810,6 +810,71 @@ static void puts_waiting_off_until_the_end(void **state)
   fixture_drop_stream(other);
 }
 
+static void use_most_memory(hipmm_stream_t stream)
+{
+  hipmm_torch_free(hipmm_torch_malloc(3 * BYTES, 0, stream), 3 * BYTES, 0, stream);
+}
+
+/* A retired stream's successor, which has its handle on the software device, is retained too: so it is known to be captured
+ * when the other stream can have memory only after a wait for the device. */
+static void retains_the_successor_of_a_retired_stream(void **state)
+{
+  static const char *const types[] = {"'pool', 'growth': 'mapped'", "'pool', 'growth': 'segments'", "'arena'"};
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    char text[200];
+    struct graph_functions graphs;
+    snprintf(text, sizeof text, "'stack': [{'type': %s, 'maximum_size': '4MiB'}, 'device']", types[i]);
+    fixture_start(text);
+    hipmm_stream_t stream = fixture_stream(), other = fixture_stream(), before = stream;
+    use_most_memory(stream);
+    assert_ok(hipmm_stream_retire(0, stream));
+    fixture_drop_stream(stream);
+    stream = fixture_stream();
+    assert_ptr_equal(stream, before);
+    use_most_memory(stream);
+    begin_capture(&graphs, stream);
+    use_most_memory(other);
+    hipmm_torch_reset();
+    end_capture(&graphs, stream);
+    logged();
+    fixture_drop_stream(stream);
+    fixture_drop_stream(other);
+    assert_ok(hipmm_finalize());
+  }
+  fixture_start(stack); /* for the teardown */
+}
+
+/* Its blocks in private pools, and of blocks that it uses. A later stream with its handle must not take them as its own. */
+static void a_retired_stream_leaves_private_pools(void **state)
+{
+  (void)state;
+  atomic_uint lost = 0;
+  fixture_start_with("'scheduler': 'stepped'", stack);
+  hipmm_stream_t stream = fixture_stream(), before = stream;
+  hipmm_torch_begin_allocate_to_pool(0, one, NULL);
+  void *block = torch_allocate(BYTES, stream), *used = torch_allocate(BYTES, NULL);
+  assert_int_equal(fixture_hip()->MemsetAsync(block, 1, BYTES, stream), 0);
+  assert_int_equal(fixture_look(block, 1, BYTES, stream, &lost), 0);
+  hipmm_torch_record_stream(used, stream);
+  hipmm_torch_free(block, BYTES, 0, stream);
+  hipmm_torch_free(used, BYTES, 0, NULL);
+  assert_ok(hipmm_stream_retire(0, stream));
+  fixture_drop_stream(stream);
+  stream = fixture_stream();
+  assert_ptr_equal(stream, before);
+  void *next = torch_allocate(BYTES, stream);
+  assert_true(next != block && next != used);
+  void *blocks[2] = {torch_allocate(BYTES, NULL), torch_allocate(BYTES, NULL)};
+  assert_true((blocks[0] == block && blocks[1] == used) || (blocks[0] == used && blocks[1] == block));
+  assert_int_equal(fixture_hip()->MemsetAsync(block, 2, BYTES, NULL), 0);
+  assert_true(fixture_holds(block, 2, BYTES));
+  assert_int_equal(lost, 0);
+  hipmm_torch_release_pool(0, one);
+  assert_not_logged();
+  fixture_drop_stream(stream);
+}
+
 /* Threads that capture at the same time. */
 struct capturing {
   struct hipmm_torch_pool pool;
@@ -1299,6 +1364,8 @@ int main(int n_arguments, char **arguments)
       fixture_test(frees_what_outlives_its_pool),
       fixture_test(allocates_for_the_pool_begun_last),
       fixture_test(puts_waiting_off_until_the_end),
+      fixture_test(retains_the_successor_of_a_retired_stream),
+      fixture_test(a_retired_stream_leaves_private_pools),
       fixture_test(takes_what_its_own_thread_allocates),
       fixture_test(takes_only_captures_after_one_that_failed),
       fixture_test(nested_begins_of_a_pool_end_one_by_one),

@@ -6,6 +6,7 @@
 #include "kit.h"
 #include "model.h"
 
+#include <hipmm/stream.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,59 @@ static void checks_stack_threads(void)
       .name = "4 threads", .scheduler = "threads", .threads = 4, .streams = 4, .operations = 200, .most_bytes = 65536});
 }
 
+/* ---- Graph captures ----------------------------------------------------------------------------------------------- */
+
+/* A function of the software device; hipmm itself captures nothing. */
+static int checks_stack_capture(const char *name, hipmm_stream_t stream, void *argument)
+{
+  int (*call)(hipmm_stream_t, void *);
+  void *address = hip_symbol(name);
+  memcpy(&call, &address, sizeof call);
+  return call ? call(stream, argument) : HIPMM_HIP_ERROR_NOT_SUPPORTED;
+}
+
+/* A call may be refused in a capture. */
+static void checks_stack_expect_capture(hipmm_stream_t stream, enum hipmm_status status, const char *what)
+{
+  enum { ACTIVE = 1 };
+  int state = 0;
+  if (status && status != HIPMM_E_STATE && !hipmm_is_out_of_memory(status))
+    kit_expect_refusal(status, HIPMM_E_STATE, what);
+  if (hip_table()->StreamIsCapturing(stream, &state) || state != ACTIVE) kit_fail("%s ends the capture", what);
+}
+
+static void checks_stack_captures(void)
+{
+  enum { ON_IT, ELSEWHERE, INSIDE, N };
+  static const char *const frees[N] = {"a free on the stream that is captured", "a free on another stream",
+                                       "a free of what was allocated in the capture"};
+  void *ptrs[N] = {NULL}, *graph = NULL;
+  hipmm_stream_t stream;
+  kit_open("threads");
+  kit_expect_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream), "stream_create");
+  ptrs[ON_IT] = kit_allocate(1000, HIPMM_ALIGNMENT, stream);
+  ptrs[ELSEWHERE] = kit_allocate(1000, HIPMM_ALIGNMENT, NULL);
+  kit_expect_hip(checks_stack_capture("hipStreamBeginCapture", stream, NULL), "hipStreamBeginCapture");
+  enum hipmm_status status = hipmm_allocate(kit_resource, 1000, stream, &ptrs[INSIDE]);
+  checks_stack_expect_capture(stream, status, "an allocation on the stream that is captured");
+  for (int i = 0; i < N; i++) {
+    if (!ptrs[i]) continue;
+    status = hipmm_deallocate(kit_resource, ptrs[i], 1000, i == ELSEWHERE ? NULL : stream);
+    checks_stack_expect_capture(stream, status, frees[i]);
+    if (!status) ptrs[i] = NULL;
+  }
+  status = hipmm_allocate(kit_resource, 1000, NULL, &ptrs[ELSEWHERE]);
+  checks_stack_expect_capture(stream, status, "an allocation on another stream");
+  checks_stack_expect_capture(stream, hipmm_resource_trim(kit_resource, 0), "trim");
+  kit_expect_hip(checks_stack_capture("hipStreamEndCapture", stream, &graph), "hipStreamEndCapture");
+  kit_expect_hip(checks_stack_capture("hipGraphDestroy", graph, NULL), "hipGraphDestroy");
+  for (int i = 0; i < N; i++)
+    if (ptrs[i]) kit_free(ptrs[i], 1000, i == ELSEWHERE ? NULL : stream);
+  kit_expect_ok(hipmm_resource_trim(kit_resource, 0), "trim");
+  kit_expect_ok(hipmm_stream_destroy(stream), "stream_destroy");
+  kit_close(0);
+}
+
 /* ---- The end --------------------------------------------------------------------------------------------------- */
 
 /* Blocks that are the upstream's are left to it; all other resources free what is live. */
@@ -184,6 +238,11 @@ const struct kit_check kit_checks_stack[] = {
      checks_stack_streams},
     {"threads", "all ops can be called by several threads at once",
      "take a lock around shared data, or set HIPMM_PLUGIN_NOT_THREAD_SAFE", checks_stack_threads},
+    {"captures", "no call ends a graph capture of a stream",
+     "ask hipmm_stream_is_captured() before each call of HIP that waits for the stream, records an event there, or "
+     "makes it "
+     "wait; then refuse with HIPMM_E_STATE, keep the block aside, or ask the upstream",
+     checks_stack_captures},
     {"leaks", "destroy gives all memory back, also of blocks that are still live",
      "free in destroy every block of the upstream, and all memory of services->host_allocate with its size",
      checks_stack_leaks},

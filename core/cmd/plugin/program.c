@@ -18,7 +18,8 @@ static void program_free_host(void *arg, void *ptr, size_t bytes, size_t alignme
 {
   const struct hipmm_hip *hip = hip_table();
   (void)arg, (void)bytes, (void)alignment;
-  if (hip->StreamSynchronize(stream) && hip->DeviceSynchronize()) hip->DeviceSynchronize();
+  bool waits = !hipmm_stream_is_captured(hip, stream); /* what is captured does not run now */
+  if (waits && hip->StreamSynchronize(stream) && hip->DeviceSynchronize()) hip->DeviceSynchronize();
   if (hip->HostFree(ptr)) hip->HostFree(ptr);
 }
 

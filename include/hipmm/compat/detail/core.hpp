@@ -4,6 +4,7 @@
 #ifndef HIPMM_COMPAT_DETAIL_CORE_HPP
 #define HIPMM_COMPAT_DETAIL_CORE_HPP
 
+#include <hipmm/buffer.h>
 #include <hipmm/compat/detail/runtime.hpp>
 #include <hipmm/cpp/graph.hpp>
 #include <hipmm/cpp/library.hpp>
@@ -82,9 +83,18 @@ inline void *allocate(const backing &from, std::size_t bytes, rmm::cuda_stream_v
   return ptr;
 }
 
+/* A block that cannot be freed while its stream is being captured becomes a buffer's, whose end waits for the end of the
+ * capture. */
 inline void deallocate(const backing &from, void *ptr, std::size_t bytes, rmm::cuda_stream_view stream) noexcept
 {
-  static_cast<void>(::hipmm_deallocate(from.resource.get(), ptr, bytes, to_hipmm(stream.value())));
+  ::hipmm_buffer *left = nullptr;
+  if (::hipmm_deallocate(from.resource.get(), ptr, bytes, to_hipmm(stream.value())) != HIPMM_E_STATE) return;
+  ::hipmm_memory memory{sizeof(::hipmm_memory), ptr, bytes, bytes, from.resource.get(), to_hipmm(stream.value())};
+  ::hipmm_resource_retain(memory.resource);
+  if (::hipmm_buffer_adopt(&memory, &left) == HIPMM_OK)
+    static_cast<void>(::hipmm_buffer_destroy(left));
+  else
+    ::hipmm_resource_release(memory.resource);
 }
 
 /* An object that an option of the resource names. */
