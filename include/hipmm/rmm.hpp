@@ -31,6 +31,7 @@
 #else
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
+#include <rmm/version_config.hpp>
 #endif
 
 #include <cstddef>
@@ -71,7 +72,7 @@ public:
   rmm_device_resource() : from_{current_resource()}
   {
   }
-  explicit rmm_device_resource(resource from) : from_{from ? std::move(from) : current_resource()}
+  explicit rmm_device_resource(const resource &from) : from_{from ? from : current_resource()}
   {
   }
   explicit rmm_device_resource(const std::string &name) : from_{named_resource(name)}
@@ -134,11 +135,16 @@ private:
 class rmm_resource
 {
 public:
+  /* RMM's sources refuse other alignments than powers of two up to 256 bytes since 26.08, so this resource does too, with
+   * rmm::bad_alloc. With an earlier RMM an alignment is served if the resource can. */
+  static constexpr bool is_alignment_limited = RMM_VERSION_MAJOR > 26 ||
+                                               (RMM_VERSION_MAJOR == 26 && RMM_VERSION_MINOR >= 8);
+
   /* The resource in force on the current device, another one, or the one that the graph calls `name`. */
   rmm_resource() : from_{current_resource()}
   {
   }
-  explicit rmm_resource(resource from) : from_{from ? std::move(from) : current_resource()}
+  explicit rmm_resource(const resource &from) : from_{from ? from : current_resource()}
   {
   }
   explicit rmm_resource(const std::string &name) : from_{named_resource(name)}
@@ -147,6 +153,7 @@ public:
 
   [[nodiscard]] void *allocate(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment = default_alignment)
   {
+    check_alignment(bytes, alignment);
     return detail::allocate_for_rmm(from_, bytes, wide(alignment), stream.get());
   }
   void deallocate(cuda::stream_ref stream, void *ptr, std::size_t bytes,
@@ -158,6 +165,7 @@ public:
   /* On the default stream, for which the call waits. */
   [[nodiscard]] void *allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment)
   {
+    check_alignment(bytes, alignment);
     void *ptr = detail::allocate_for_rmm(from_, bytes, wide(alignment), nullptr);
     const status waited = ::hipmm_stream_synchronize(from_.device(), nullptr);
     if (waited == HIPMM_OK) return ptr;
@@ -188,9 +196,17 @@ public:
   }
 
 private:
+  /* Zero bytes have no address, so their alignment does not matter. */
+  static void check_alignment(std::size_t bytes, std::size_t alignment)
+  {
+    const bool is_served = alignment != 0 && alignment <= default_alignment && (alignment & (alignment - 1)) == 0;
+    if (!is_alignment_limited || is_served || bytes == 0) return;
+    throw rmm::bad_alloc{"cannot align to " + std::to_string(alignment) +
+                         " bytes: RMM's resources align to powers of two up to 256; aligned_resource_adaptor to more"};
+  }
   static constexpr std::size_t wide(std::size_t alignment) noexcept
   {
-    return alignment < default_alignment ? default_alignment : alignment;
+    return is_alignment_limited || alignment < default_alignment ? default_alignment : alignment;
   }
 
   resource from_;
@@ -206,7 +222,7 @@ public:
   rmm_host_resource() : rmm_host_resource{resource{}}
   {
   }
-  explicit rmm_host_resource(resource from) : rmm_resource{std::move(from)}
+  explicit rmm_host_resource(const resource &from) : rmm_resource{from}
   {
     if (get_resource().is_host_accessible()) return;
     throw rmm::logic_error{"the host cannot access memory of \"" + get_resource().name() + "\""};

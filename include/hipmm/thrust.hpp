@@ -42,8 +42,8 @@ public:
   };
 
   /* `from` without a resource of its own: the resource in force on the current device now. */
-  explicit thrust_allocator(stream_ref stream = {}, resource from = {})
-      : from_{from ? std::move(from) : current_resource()}, stream_{stream}
+  explicit thrust_allocator(stream_ref stream = {}, const resource &from = {})
+      : from_{from ? from : current_resource()}, stream_{stream}
   {
   }
   template <typename U>
@@ -98,8 +98,8 @@ inline auto thrust_policy_of(const thrust_allocator<char> &temporary)
 class exec_policy : public decltype(detail::thrust_policy_of(std::declval<const thrust_allocator<char> &>()))
 {
 public:
-  explicit exec_policy(stream_ref submit_to = {}, resource from = {})
-      : exec_policy{thrust_allocator<char>{submit_to, std::move(from)}}
+  explicit exec_policy(stream_ref submit_to = {}, const resource &from = {})
+      : exec_policy{thrust_allocator<char>{submit_to, from}}
   {
   }
 

@@ -138,6 +138,15 @@ void takes_resources_of_other_classes()
   rmm::device_uvector<int> vector{100, stream, &pinned};
   vector.set_element(99, 3, stream);
   CHECK(vector.element(99, stream) == 3 && vector.data()[99] == 3);
+
+  rmm::device_async_resource_ref moved{pinned}; /* as allocators are moved with their containers */
+  {
+    const rmm::device_async_resource_ref taken{std::move(moved)};
+    CHECK(moved == taken);
+  }
+  rmm::device_uvector<int> later{100, stream, moved};
+  later.data()[99] = 4;
+  CHECK(later.element(99, stream) == 4 && later.memory_resource() == moved);
 #ifdef HIPMM_COMPAT_OWN_CUDA_MR
   const auto make = [&stream](cuda::mr::async_resource_ref<cuda::mr::device_accessible> from) {
     return rmm::device_buffer{10, stream, from};

@@ -53,7 +53,8 @@ build() {
 
 # shellcheck disable=SC2016,SC2086 # $ORIGIN is for the dynamic linker
 if [ -e "$packages/librmm/lib64/librmm.so" ]; then
-  libraries="$libraries $top_builddir/.libs/libhipmm.so -L$cuda/lib64 -lcudart_static -ldl -lrt"
+  # RMM's library does not say where the logger's is, so the program must need both, also with a linker that drops one.
+  libraries="-Wl,--no-as-needed $libraries $top_builddir/.libs/libhipmm.so -L$cuda/lib64 -lcudart_static -ldl -lrt"
   where="-Wl,-rpath,$packages/librmm/lib64:$packages/rapids_logger/lib64:$top_builddir/.libs"
   build cpp/rmm_resources.cpp "$work/resources" $libraries "$where" &&
     { HIPMM_RUNTIME=software "$work/resources" || failed=1; }

@@ -22,8 +22,8 @@ tests := $(ONLY)
 endif
 programs := $(addprefix bin/,$(notdir $(tests)))
 
-# RMM's library without the classes that hipmm stands in for.
-replaced := pool arena fixed_size binning cuda_async cuda_async_managed
+# RMM's library without the classes that hipmm stands in for. Since 26.08 each has a source of its own.
+replaced := cuda managed pinned_host system pool arena fixed_size binning cuda_async cuda_async_managed
 library := $(wildcard $(RMM)/src/*.cpp $(RMM)/src/mr/*.cpp $(RMM)/src/mr/detail/*.cpp)
 library := $(filter-out $(foreach class,$(replaced),%/$(class)_memory_resource.cpp),$(library))
 library := $(filter-out $(foreach class,$(replaced),%/$(class)_memory_resource_impl.cpp),$(library))

@@ -78,9 +78,20 @@ void serves_what_asks_rmm(over_hipmm &main)
   CHECK(main.get_resource().statistics().current_bytes == 4096);
   in_force.deallocate(stream, block, 4096, 256);
 
-  void *now = main.allocate_sync(100, 512);
-  main.deallocate_sync(now, 100, 512);
-  CHECK_THROWS(rmm::logic_error, "alignment", (void)main.allocate(stream, 100, 768));
+  const std::size_t largest = hipmm::rmm_resource::is_alignment_limited ? 256 : 512;
+  void *now = main.allocate_sync(100, largest);
+  main.deallocate_sync(now, 100, largest);
+  if constexpr (hipmm::rmm_resource::is_alignment_limited) {
+    for (const std::size_t wrong : {0, 3, 512, 768}) {
+      const std::string message = "align to " + std::to_string(wrong) + " bytes";
+      CHECK_THROWS(rmm::bad_alloc, message, (void)main.allocate(stream, 100, wrong));
+      CHECK_THROWS(rmm::bad_alloc, message, (void)main.allocate_sync(100, wrong));
+      CHECK(main.allocate(stream, 0, wrong) == nullptr);
+      main.deallocate(stream, nullptr, 0, wrong);
+    }
+  } else {
+    CHECK_THROWS(rmm::logic_error, "alignment", (void)main.allocate(stream, 100, 768));
+  }
   rmm::mr::reset_per_device_resource(device); /* it owns a reference to the stack */
 }
 #endif
@@ -95,6 +106,8 @@ void resources_serve_rmm()
   deallocate(same, block, 1000);
   CHECK(main.get_resource().statistics().current_count == 0);
   serves_what_asks_rmm(main);
+  const over_hipmm taken{std::move(weights)};
+  CHECK(is_equal(weights, taken));
   CHECK(main.get_resource().statistics().current_count == 0);
 }
 

@@ -154,6 +154,10 @@ void standard_containers_use_resources()
     for (int i = 0; i < 200; i++) map[i] = std::pmr::string(100, static_cast<char>('a' + i % 26));
     CHECK(map[27] == std::pmr::string(100, 'b') && pinned.statistics().current_count == 400);
     CHECK(memory.is_equal(hipmm::pmr_resource{pinned, stream}) && !memory.is_equal(hipmm::pmr_resource{pinned}));
+    void *const empty = memory.allocate(0, 1), *const other_empty = memory.allocate(0, 1); /* never null, nor equal */
+    CHECK(empty && other_empty && empty != other_empty && pinned.statistics().current_count == 402);
+    memory.deallocate(empty, 0, 1);
+    memory.deallocate(other_empty, 0, 1);
   }
   CHECK(pinned.statistics().current_count == 0);
   CHECK_THROWS(std::invalid_argument, "host cannot", hipmm::pmr_resource{stack.top()});
@@ -261,6 +265,52 @@ void unequal_allocators_copy()
   CHECK(first.statistics().current_count == 0 && second.statistics().current_count == 0);
 }
 
+/* The standard wants a moved-from allocator to equal its copy. The same holds for all that names a resource. */
+void moved_allocators_keep_their_resource()
+{
+  const counted_stack stack;
+  const hipmm::resource own = hipmm::make_resource(0, "statistics", "{}", {hipmm::make_resource(0, "managed")});
+  {
+    using bound = hipmm::stream_allocator_adaptor<hipmm::polymorphic_allocator<int>>;
+    std::vector<int, bound> one(100, 5, bound{hipmm::polymorphic_allocator<int>{own}, {}}), other{std::move(one)};
+    CHECK(one.get_allocator() == other.get_allocator());
+    one.resize(1000, 6);
+    CHECK(other[99] == 5 && own.statistics().current_bytes == 4400);
+    const hipmm::scoped_resource scope{hipmm::named_resource("pool")}; /* frees do not depend on what is in force */
+    std::vector<int, bound>{one.get_allocator()}.swap(one);
+    CHECK(own.statistics().current_bytes == 400);
+
+    hipmm::pmr_resource from{own}, to{std::move(from)};
+    std::pmr::vector<int> numbers(50, 7, &from);
+    CHECK(from.is_equal(to) && own.statistics().current_bytes == 600);
+
+    hipmm::unique_ptr<int[]> first = hipmm::make_unique<int[]>({}, own, 10), second{std::move(first)};
+    CHECK(own.statistics().current_bytes == 640);
+    first.reset(second.release());
+    first.reset();
+    CHECK(own.statistics().current_bytes == 600);
+  }
+  CHECK(own.statistics().current_count == 0 && stack.top().statistics().total_count == 0);
+}
+
+/* An allocator without a resource of its own takes the one in force once, not at each call. */
+void allocators_stay_with_one_resource()
+{
+  const counted_stack stack;
+  const hipmm::polymorphic_allocator<int> allocator{hipmm::resource{}};
+  int *const block = allocator.allocate(100, {});
+  const hipmm::scoped_resource scope{hipmm::make_resource(0, "statistics", "{}", {hipmm::make_resource(0, "managed")})};
+  allocator.deallocate(block, 100, {});
+  CHECK(allocator.get_resource() == stack.top() && stack.top().statistics().current_count == 0);
+
+  hipmm::pmr_resource memory{hipmm::resource{}};
+  const hipmm::resource managed = hipmm::current_resource();
+  void *const bytes = memory.allocate(100);
+  const hipmm::scoped_resource other{stack.top()};
+  memory.deallocate(bytes, 100);
+  CHECK(memory.get_resource() == managed && managed.statistics().current_count == 0);
+}
+
 void other_devices_and_dead_streams_are_refused()
 {
   const counted_stack stack;
@@ -297,6 +347,8 @@ int main()
       {"assignments free what was there", assignments_free_what_was_there},
       {"containers outlive their stream", containers_outlive_their_stream},
       {"unequal allocators copy", unequal_allocators_copy},
+      {"moved allocators keep their resource", moved_allocators_keep_their_resource},
+      {"allocators stay with one resource", allocators_stay_with_one_resource},
       {"other devices and dead streams are refused", other_devices_and_dead_streams_are_refused},
   };
   return run_tests(tests);

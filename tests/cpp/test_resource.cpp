@@ -104,7 +104,7 @@ void resources_are_references()
   CHECK(top.statistics().current_count == 0);
 
   hipmm::resource moved = std::move(const_cast<hipmm::resource &>(same));
-  CHECK(!same && moved == top);
+  CHECK(same == top && moved == top);
   moved = pool;
   CHECK(moved == pool && hipmm::resource::retain(pool.get()) == pool);
 }
@@ -402,6 +402,39 @@ void private_pools_ask_their_filters()
   for (const ::hipmm_torch_pool &pool : pools) ::hipmm_torch_release_pool(0, pool);
 }
 
+/* The name is that of the object which was registered last, whichever is destroyed first. */
+void names_pass_to_the_latest_object()
+{
+  const hipmm::library library{stack()};
+  const auto is_registered = [](const char *options, const char *type, const std::vector<hipmm::resource> &below) {
+    try {
+      return static_cast<bool>(hipmm::make_resource(0, type, options, below));
+    } catch (const hipmm::error &) {
+      return false;
+    }
+  };
+  const std::vector<hipmm::resource> below{hipmm::named_resource("memory")};
+  const auto has_handler = [&] { return is_registered(R"({"callback": "spill"})", "failure_callback", below); };
+  const auto refuse = [](std::size_t) { return false; };
+  auto handler = std::make_unique<hipmm::failure_handler>("spill", refuse);
+  auto renewed = std::make_unique<hipmm::failure_handler>("spill", refuse);
+  handler = std::move(renewed);
+  CHECK(has_handler());
+  const hipmm::failure_handler again{"spill", refuse};
+  *handler = hipmm::failure_handler{"other", refuse};
+  CHECK(has_handler() && is_registered(R"({"callback": "other"})", "failure_callback", below));
+  handler.reset();
+  CHECK(has_handler() && !is_registered(R"({"callback": "other"})", "failure_callback", below));
+
+  alignas(256) static char memory[4096];
+  const auto has_region = [&] { return is_registered(R"({"region": "mine"})", "fixed_buffer", {}); };
+  auto region = std::make_unique<hipmm::region>("mine", memory, sizeof memory);
+  region = std::make_unique<hipmm::region>("mine", memory, sizeof memory);
+  CHECK(has_region());
+  region.reset();
+  CHECK(!has_region());
+}
+
 } // namespace
 
 int main()
@@ -425,6 +458,7 @@ int main()
       {"graphs name functions", graphs_name_functions},
       {"graphs name memory", graphs_name_memory},
       {"private pools ask their filters", private_pools_ask_their_filters},
+      {"names pass to the latest object", names_pass_to_the_latest_object},
   };
   return run_tests(tests);
 }

@@ -12,7 +12,6 @@
 #include <new>
 #include <stdexcept>
 #include <type_traits>
-#include <utility>
 
 namespace hipmm
 {
@@ -25,7 +24,9 @@ namespace hipmm
 class pmr_resource : public std::pmr::memory_resource
 {
 public:
-  explicit pmr_resource(resource from, stream_ref stream = {}) : from_{std::move(from)}, stream_{stream}
+  /* `from` without a resource of its own: the resource in force on the current device now. */
+  explicit pmr_resource(const resource &from, stream_ref stream = {})
+      : from_{from ? from : current_resource()}, stream_{stream}
   {
     if (from_.is_host_accessible()) return;
     throw std::invalid_argument{"the host cannot access memory of \"" + from_.name() +
@@ -38,8 +39,14 @@ public:
   }
 
 private:
+  /* The standard library promises its callers an address for zero bytes too. */
+  static constexpr std::size_t at_least_one(std::size_t bytes) noexcept
+  {
+    return bytes == 0 ? 1 : bytes;
+  }
   void *do_allocate(std::size_t bytes, std::size_t alignment) override
   {
+    bytes = at_least_one(bytes);
     alignment = wide(alignment);
     void *ptr = from_.allocate(bytes, stream_, alignment);
     const status waited = ::hipmm_stream_synchronize(from_.device(), stream_.get());
@@ -49,7 +56,7 @@ private:
   }
   void do_deallocate(void *ptr, std::size_t bytes, std::size_t alignment) override
   {
-    from_.deallocate(ptr, bytes, stream_, wide(alignment));
+    from_.deallocate(ptr, at_least_one(bytes), stream_, wide(alignment));
   }
   [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
   {
@@ -77,7 +84,8 @@ public:
   polymorphic_allocator() : from_{current_resource()}
   {
   }
-  explicit polymorphic_allocator(resource from) noexcept : from_{std::move(from)}
+  /* `from` without a resource of its own: the resource in force on the current device now. */
+  explicit polymorphic_allocator(const resource &from) : from_{from ? from : current_resource()}
   {
   }
   template <typename U>
@@ -177,8 +185,8 @@ public:
   using pointer = std::remove_extent_t<T> *;
 
   deleter() noexcept = default;
-  deleter(resource from, std::size_t count, stream_ref stream) noexcept
-      : from_{std::move(from)}, count_{count}, stream_{stream}
+  deleter(const resource &from, std::size_t count, stream_ref stream) noexcept
+      : from_{from}, count_{count}, stream_{stream}
   {
   }
 
@@ -201,9 +209,8 @@ template <typename T>
 {
   using element = std::remove_extent_t<T>;
   static_assert(std::is_trivially_destructible_v<element>, "no destructor runs on the device's memory");
-  resource owner = from ? from : current_resource();
-  auto *ptr = polymorphic_allocator<element>{owner}.allocate(count, stream);
-  return unique_ptr<T>{ptr, deleter<T>{std::move(owner), count, stream}};
+  const polymorphic_allocator<element> allocator{from};
+  return unique_ptr<T>{allocator.allocate(count, stream), deleter<T>{allocator.get_resource(), count, stream}};
 }
 
 } // namespace hipmm

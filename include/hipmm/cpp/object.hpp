@@ -5,7 +5,8 @@
  *     auto library = hipmm::library::from_string(
  *         R"({"stack": [{"type": "failure_callback", "callback": "spill"}, "pool", "device"]})");
  *
- * Each object is registered while it lives, and must outlive the stacks that use it: declare it before the library.
+ * Each object is registered while it lives, and must outlive the stacks that use it: declare it before the library. A
+ * later object of the same name replaces it for the stacks that are built from then on.
  * Registration is possible before initialisation. Any thread may call the functions, several at once. An exception does
  * not leave a function: the comments say what becomes of it. */
 #ifndef HIPMM_CPP_OBJECT_HPP
@@ -16,7 +17,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <type_traits>
@@ -32,8 +35,20 @@ namespace detail
 struct no_state {
 };
 
-/* A name that is registered while the object lives. `State` is what the C functions get as their argument: it stays where
- * it is when the object is moved. */
+/* The state of the object that has each name of a kind. Registering locks it, so that it agrees with the C interface. */
+template <typename Object> struct name_table {
+  std::mutex lock;
+  std::map<std::string, const void *> states;
+
+  static name_table &shared()
+  {
+    static name_table &table = *new name_table; /* reachable for ever: static objects may be destroyed later */
+    return table;
+  }
+};
+
+/* A name that is registered while the object lives, or until another object takes it. `State` is what the C functions get
+ * as their argument: it stays where it is when the object is moved. */
 template <typename Object, status (*Register)(const char *, const Object *), typename State> class registration
 {
 public:
@@ -43,7 +58,6 @@ public:
     registration taken{std::move(other)};
     std::swap(name_, taken.name_);
     std::swap(state_, taken.state_);
-    if (taken.name_ == name_) taken.state_.reset(); /* the name is that of the new functions now */
     return *this;
   }
 
@@ -58,14 +72,27 @@ protected:
   {
     object.struct_size = sizeof object;
     if constexpr (!std::is_same_v<State, no_state>) object.arg = state_.get();
+    const std::lock_guard<std::mutex> guard{names().lock};
+    const void *&current = names().states[name_];
     check(Register(name_.c_str(), &object));
+    current = state_.get();
   }
   ~registration()
   {
-    if (state_) static_cast<void>(Register(name_.c_str(), nullptr));
+    if (!state_) return;
+    const std::lock_guard<std::mutex> guard{names().lock};
+    const auto found = names().states.find(name_);
+    if (found == names().states.end() || found->second != state_.get()) return;
+    static_cast<void>(Register(name_.c_str(), nullptr));
+    names().states.erase(found);
   }
 
 private:
+  static name_table<Object> &names()
+  {
+    return name_table<Object>::shared();
+  }
+
   std::string name_;
   std::unique_ptr<State> state_;
 };

@@ -21,7 +21,9 @@ namespace hipmm
 inline constexpr std::size_t default_alignment = HIPMM_ALIGNMENT;
 
 /* A reference to a resource, which keeps its whole stack alive. Copies refer to the same resource, and compare equal. A
- * default-constructed or moved-from one stands for the resource in force on the current device at each call. */
+ * default-constructed one stands for the resource in force on the current device at each call.
+ *
+ * A move is a copy, so that a moved-from allocator still frees what it has allocated. `r = {}` gives the reference back. */
 class resource
 {
 public:
@@ -41,9 +43,6 @@ public:
   resource(const resource &other) noexcept : raw_{other.raw_}
   {
     ::hipmm_resource_retain(raw_);
-  }
-  resource(resource &&other) noexcept : raw_{std::exchange(other.raw_, nullptr)}
-  {
   }
   resource &operator=(resource other) noexcept
   {

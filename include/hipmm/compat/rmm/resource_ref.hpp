@@ -19,6 +19,10 @@ namespace rmm
 class device_async_resource_ref
 {
 public:
+  /* A move is a copy: allocators have references, and a moved-from allocator equals its copy. */
+  device_async_resource_ref(const device_async_resource_ref &) = default;
+  device_async_resource_ref &operator=(const device_async_resource_ref &) = default;
+
   device_async_resource_ref(mr::device_memory_resource *resource) : resource_{resource}
   {
     RMM_EXPECTS(resource != nullptr, "Unexpected null resource pointer.");
