@@ -16,6 +16,7 @@ import pytest
 import hipmm
 import hipmm.rmm as rmm
 from hipmm.rmm import mr
+from hipmm.rmm._cuda import gpu
 from hipmm.rmm.pylibrmm.cuda_stream_pool import CudaStreamPool
 from hipmm.rmm.pylibrmm.device_buffer import copy_device_to_ptr, copy_host_to_ptr, copy_ptr_to_host
 from hipmm.rmm.pylibrmm.stream import DEFAULT_STREAM, CudaStreamFlags, Stream
@@ -462,6 +463,62 @@ def test_logging(tmp_path, monkeypatch):
     assert os.path.exists(tmp_path / "second.dev0")
 
 
+def rows(file):
+    """(action, size) of each row of a log."""
+    mr._flush_logs()
+    return [(line.split(",")[2], int(line.split(",")[4])) for line in file.read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("name", ["again.csv", "link.csv"])
+def test_a_log_begins_anew_while_blocks_of_the_one_before_live(tmp_path, name):
+    """A cell of a notebook that is run twice, and logging that is switched off and on."""
+    file, again = tmp_path / "again.dev0.csv", tmp_path / name
+    (tmp_path / "link.dev0.csv").symlink_to(file)
+    for size in (1000, 2000, 3000):
+        rmm.reinitialize(pool_allocator=True, initial_pool_size="1MiB", logging=True, log_file_name=str(again))
+        kept = rmm.DeviceBuffer(size=size), rmm.DeviceBuffer(size=1)
+        adaptor = mr.get_current_device_resource()
+        assert isinstance(adaptor, mr.LoggingResourceAdaptor) and adaptor.get_upstream().pool_size() >= 1 << 20
+        assert rows(file) == [("allocate", size), ("allocate", 1)]
+    for size in (4, 5):
+        rmm.disable_logging()
+        rmm.enable_logging(str(again))
+        work = rmm.DeviceBuffer(size=size)
+        assert rows(file) == [("allocate", size)]
+    del kept  # whose rows are in no file that has a name
+    assert rows(file) == [("allocate", 5)] and (tmp_path / "link.dev0.csv").is_symlink()
+    del work
+    assert rows(file) == [("allocate", 5), ("free", 5)]
+
+
+def test_a_log_of_somebody_else_stays(tmp_path):
+    file = tmp_path / "theirs.dev0.csv"
+    rmm.reinitialize()
+    theirs = hipmm.create("logging", hipmm.create("device"), file=file)
+    with pytest.raises(RuntimeError, match="is written already by another"):
+        rmm.enable_logging(str(tmp_path / "theirs.csv"))
+    theirs.deallocate(theirs.allocate(7), 7)
+    theirs.perform("flush")
+    assert rows(file) == [("allocate", 7), ("free", 7)]
+
+
+def test_a_refused_reinitialize_changes_nothing(monkeypatch):
+    monkeypatch.delenv("RMM_LOG_FILE", raising=False)
+    rmm.reinitialize(pool_allocator=True, initial_pool_size="64MiB")
+    pool = mr.get_current_device_resource()
+    for wrong, error in (
+        (dict(devices=[0, 7]), gpu.CUDARuntimeError),
+        (dict(devices="0"), TypeError),
+        (dict(logging=True), ValueError),
+        (dict(pool_allocator=True, initial_pool_size=100), RuntimeError),
+        (dict(pool_allocator=True, initial_pool_size="2MiB", maximum_pool_size="1MiB"), RuntimeError),
+        (dict(pool_allocator=True, maximum_pool_size="much"), ValueError),
+    ):
+        with pytest.raises(error):
+            rmm.reinitialize(**wrong)
+        assert mr.get_current_device_resource() is pool and gpu.getDevice() == 0
+
+
 # ---- DeviceBuffer
 
 
@@ -561,6 +618,7 @@ def test_what_is_no_size(text):
 def test_the_debug_log_needs_its_variable_alone(run, tmp_path):
     program = """
 from hipmm.rmm import mr
+from hipmm.rmm._cuda import gpu
 tracking = mr.TrackingResourceAdaptor(mr.CudaMemoryResource())
 ptr = tracking.allocate(10)
 tracking.log_outstanding_allocations()
