@@ -39,7 +39,8 @@ def fresh(graph):
 MODULES = {
     "": "DeviceBuffer RMMError enable_logging disable_logging flush_logger get_flush_level get_log_filenames "
     "get_logging_level is_initialized level_enum mr register_reinitialize_hook reinitialize set_flush_level "
-    "set_logging_level should_log unregister_reinitialize_hook __version__ __git_commit__ logging_level statistics",
+    "set_logging_level should_log unregister_reinitialize_hook __version__ __git_commit__ logging_level statistics "
+    "auto_device device_array device_array_like get_ipc_handle to_device",
     "mr": "ArenaMemoryResource BinningMemoryResource CallbackMemoryResource CudaAsyncMemoryResource "
     "CudaAsyncViewMemoryResource CudaMemoryResource DeviceMemoryResource FailureCallbackResourceAdaptor "
     "FixedSizeMemoryResource LimitingResourceAdaptor LoggingResourceAdaptor ManagedMemoryResource "
@@ -629,6 +630,53 @@ tracking.deallocate(ptr, 10)
     assert "[warning] tracking: device 0: 1 allocation outstanding, 10 bytes" in log.read_text() and not ended.stderr
     ended = run(program, env={"RMM_DEBUG_LOG_FILE": str(tmp_path / "nowhere" / "log")})
     assert "RMM_DEBUG_LOG_FILE: [Errno 2]" in ended.stderr and "1 allocation outstanding" in ended.stderr
+
+
+# ---- The arrays of RMM 0.12
+
+
+def test_arrays_of_numba_are_in_memory_of_the_current_resource(run):
+    """With stand-ins for Numba: rmm.sh has them too."""
+    run(f"""
+import sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+import standins, numpy, hipmm.rmm as rmm
+from hipmm.rmm import mr
+
+mr.set_current_device_resource(mr.StatisticsResourceAdaptor(mr.CudaMemoryResource()))
+live = lambda: mr.get_current_device_resource().allocation_counts["current_bytes"]
+sources = [numpy.arange(6).astype(kind) for kind in ("i1", "f4", "f8", "?", "M8[ms]")]
+sources += [numpy.zeros(3, [("a", "i4"), ("b", "f8")]), numpy.arange(12.0).reshape(3, 4), numpy.asfortranarray(numpy.eye(3))]
+for source in sources:
+    array = rmm.to_device(source)
+    back = rmm.device_array_like(array)
+    assert live() == 2 * source.nbytes and (array.shape, array.dtype) == (source.shape, source.dtype)
+    back.copy_to_device(array)
+    numpy.testing.assert_array_equal(back.copy_to_host(), source)
+    assert back.copy_to_host().strides == source.strides
+    again = rmm.to_device(source[::-1].copy(), to=back)
+    assert again is back
+    numpy.testing.assert_array_equal(back.copy_to_host(), source[::-1])
+    del array, back, again
+    assert live() == 0
+
+kept = rmm.device_array((2, 5), "i4", order="F")
+assert kept.strides == (4, 8) and live() == 40
+assert rmm.auto_device(kept) == (kept, False) and rmm.get_ipc_handle(kept) == ("handle", kept.address)
+copied, is_new = rmm.auto_device(rmm.DeviceBuffer.to_device(b"abc"))
+assert not is_new and bytes(copied.copy_to_host()) == b"abc"
+new, is_new = rmm.auto_device([1, 2, 3], stream=rmm.pylibrmm.stream.Stream())
+assert is_new and new.copy_to_host().tolist() == [1, 2, 3] and rmm.to_device(numpy.float64(7)).shape == (1,)
+assert rmm.device_array(0).shape == (0,) and rmm.device_array(3, strides=(8,)).strides == (8,)
+for wrong in (dict(shape=-1), dict(shape=(2, 3), strides=(8,)), dict(shape=2, strides=(-8,)), dict(shape=(2, 2), order="K")):
+    try:
+        rmm.device_array(**wrong)
+    except ValueError:
+        continue
+    raise AssertionError(wrong)
+del kept, copied, new
+assert live() == 0
+""")
 
 
 # ---- The name rmm

@@ -24,6 +24,10 @@ class Statistics:
     total_bytes: int
     total_count: int
 
+    def __getitem__(self, name: str) -> int:
+        """As of the dict that hipMM 23.12 has."""
+        return vars(self)[name]
+
 
 # ---- Of the resource in force
 
