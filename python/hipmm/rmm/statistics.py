@@ -26,7 +26,8 @@ class Statistics:
 
     def __getitem__(self, name: str) -> int:
         """As of the dict that hipMM 23.12 has."""
-        return vars(self)[name]
+        value: int = vars(self)[name]
+        return value
 
 
 # ---- Of the resource in force

@@ -36,8 +36,8 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
         initial_pool_size: int | str | None = None,
         maximum_pool_size: int | str | None = None,
     ) -> None:
-        initial = half_of_free_memory() if initial_pool_size is None else initial_pool_size
-        initial, maximum = self._sizes(initial, maximum_pool_size)
+        given = half_of_free_memory() if initial_pool_size is None else initial_pool_size
+        initial, maximum = self._sizes(given, maximum_pool_size)
         self._resource = create("pool", upstream_mr, initial_size=initial, maximum_size=maximum)
 
     @staticmethod
