@@ -258,15 +258,27 @@ def test_wrong_input_raises_what_rmm_raises(make, error, monkeypatch):
 
 
 class Interface:
-    def __init__(self, typestr, length, address):
-        self.__cuda_array_interface__ = {"typestr": typestr, "shape": (length,), "data": (address, False), "version": 3}
+    def __init__(self, typestr, length, address, **more):
+        self.__cuda_array_interface__ = {"typestr": typestr, "shape": (length,), "data": (address, False), "version": 3, **more}
 
 
 @pytest.mark.parametrize("typestr", ["<M8[ns]", "<U2", "<f8", "|V8"])
 def test_elements_of_every_type_are_copied_whole(typestr):
     source, buffer = rmm.DeviceBuffer.to_device(b"12345678"), rmm.DeviceBuffer.to_device(bytes(8))
-    buffer.copy_from_device(Interface(typestr, 1, source.ptr))
+    buffer.copy_from_device(Interface(typestr, 1, source.ptr, stream=2))
     assert buffer.tobytes() == b"12345678"
+
+
+def test_an_interface_that_no_array_has_is_not_copied():
+    source, buffer = rmm.DeviceBuffer.to_device(b"12345678"), rmm.DeviceBuffer.to_device(bytes(8))
+    shapes = dict(shape=(-1,)), dict(shape=(2, 4)), dict(strides=(2,)), dict(strides=(1, 1))
+    for wrong in (*shapes, dict(stream=0), dict(mask=buffer)):
+        with pytest.raises(ValueError):
+            buffer.copy_from_device(Interface("|u1", 8, source.ptr, **wrong))
+    for wrong in (dict(data=None), dict(shape=8), dict(data=("address", False))):
+        with pytest.raises(TypeError, match="of Interface is none"):
+            buffer.copy_from_device(Interface("|u1", 8, source.ptr, **wrong))
+    assert buffer.tobytes() == bytes(8)
 
 
 def test_limits_that_mean_no_limit():
