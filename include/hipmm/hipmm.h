@@ -170,9 +170,9 @@ enum hipmm_status hipmm_log_set_sink(void (*sink)(void *arg, enum hipmm_log_leve
  *
  * Initialisation is counted, so that a program and the libraries in it can use hipmm independently. A second
  * initialisation with the same graph (the same JSON, wherever it was read, and the same runtime) succeeds and counts;
- * with another graph it is HIPMM_E_STATE, and the message names both sources. Every user calls hipmm_finalize() as often
- * as it has initialised hipmm. A library that needs a graph of its own builds a stack beside it: see
- * hipmm_stack_build_from_file().
+ * with another graph it is HIPMM_E_STATE, and the message names both sources, and how many calls of hipmm_finalize() it
+ * would take. Every user calls hipmm_finalize() as often as it has initialised hipmm. A library that needs a graph of its
+ * own builds a stack beside it: see hipmm_stack_build_from_file().
  *
  * hipmm_init() takes the graph from the file that HIPMM_CONFIG names, else from ./hipmm.json, else from the system's
  * hipmm/hipmm.json (under the configured sysconfdir). Without any of these files, every device gets a plain `device`

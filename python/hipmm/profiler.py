@@ -14,9 +14,8 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from . import _hipmm
 from ._errors import Error
@@ -24,11 +23,17 @@ from ._hipmm import Resource
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-Statistics = namedtuple(
-    "Statistics", ["current_bytes", "current_count", "peak_bytes", "peak_count", "total_bytes", "total_count"]
-)
-Statistics.__doc__ = """Bytes as requested, and allocations: now, at most, and in all. Inside a pushed scope the current
-ones may be negative: memory from before was freed."""
+
+class Statistics(NamedTuple):
+    """Bytes as requested, and allocations: now, at most, and in all. Inside a pushed scope the current ones may be negative:
+    memory from before was freed."""
+
+    current_bytes: int
+    current_count: int
+    peak_bytes: int
+    peak_count: int
+    total_bytes: int
+    total_count: int
 
 
 def _counters(resource: Resource | None, what: int) -> Statistics:

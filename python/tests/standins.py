@@ -145,37 +145,55 @@ class MemoryPointer:
 
 
 class DeviceArray:
-    """An array on the device, in memory of the manager in force."""
+    """An array on the device, in memory of the manager in force, or of its `owner`."""
 
-    def __init__(self, shape, dtype):
-        self.shape, self.dtype = shape, numpy.dtype(dtype)
+    __cuda_memory__ = True
+
+    def __init__(self, shape, dtype, owner=None, strides=None):
+        self.shape, self.dtype, self.strides, self.ndim = shape, numpy.dtype(dtype), strides, len(shape)
         self.nbytes = int(numpy.prod(shape)) * self.dtype.itemsize
-        self.memory = _manager().memalloc(self.nbytes)
+        self.memory = owner or _manager().memalloc(self.nbytes)
+        self.address = owner.__cuda_array_interface__["data"][0] if owner else self.memory.address
+        self.flags = self._of_host().flags
+
+    def _of_host(self):
+        return numpy.ndarray(self.shape, self.dtype, strides=self.strides)
 
     @property
     def __cuda_array_interface__(self):
         return {
-            "data": (self.memory.address, False),
+            "data": (self.address, False),
             "shape": self.shape,
-            "strides": None,
+            "strides": self.strides,
             "typestr": self.dtype.str,
             "version": 3,
         }
 
-    def copy_to_device(self, source):
+    def view(self, dtype):
+        return DeviceArray(self.shape, dtype, self.memory, self.strides)
+
+    def get_ipc_handle(self):
+        return "handle", self.address
+
+    def copy_to_device(self, source, stream=0):
         if isinstance(source, DeviceArray):
-            address = source.memory.address
+            address = source.address
         else:
-            source = numpy.ascontiguousarray(source)
+            source = numpy.asarray(source, order="F" if self.flags.f_contiguous else "C")
             address = source.ctypes.data
-        _runtime.copy(self.memory.address, address, self.nbytes, 0)
+        _runtime.copy(self.address, address, self.nbytes, 0)
         hipmm.synchronize()
 
     def copy_to_host(self):
-        result = numpy.empty(self.shape, self.dtype)
-        _runtime.copy(result.ctypes.data, self.memory.address, self.nbytes, 0)
+        result = self._of_host()
+        _runtime.copy(result.ctypes.data, self.address, self.nbytes, 0)
         hipmm.synchronize()
         return result
+
+
+def _as_cuda_array(source):
+    interface = source.__cuda_array_interface__
+    return DeviceArray(interface["shape"], interface["typestr"], source, interface["strides"])
 
 
 _in_force = {}
@@ -223,6 +241,7 @@ _module(
     MemoryPointer=MemoryPointer,
     set_memory_manager=_set_memory_manager,
     to_device=_to_device,
+    as_cuda_array=_as_cuda_array,
     device_array_like=lambda array: DeviceArray(array.shape, array.dtype),
     default_stream=lambda: _Stream(None),
     stream=_new_stream,

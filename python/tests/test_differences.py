@@ -128,7 +128,9 @@ def a_pool_of_hip():
 @row("StatisticsResourceAdaptor")
 def an_object():
     counts = mr.StatisticsResourceAdaptor(mr.CudaMemoryResource()).allocation_counts
-    assert isinstance(counts, rmm.statistics.Statistics) and counts.total_count == 0
+    assert isinstance(counts, rmm.statistics.Statistics) and counts.total_count == counts["total_count"] == 0
+    with pytest.raises(KeyError):
+        counts["no_count"]
 
 
 @row("TrackingResourceAdaptor")
@@ -167,7 +169,11 @@ def log_levels(tmp_path, monkeypatch):
     from hipmm.rmm.pylibrmm import logger
 
     monkeypatch.setenv("RMM_DEBUG_LOG_FILE", str(tmp_path / "log"))
-    rmm.set_logging_level(rmm.level_enum.debug)
+    rmm.set_logging_level("debug")
+    assert rmm.get_logging_level() is rmm.logging_level.DEBUG is rmm.level_enum.debug and rmm.logging_level.ERR == 4
+    for wrong in ("DEBUG", "INFO", "verbose", ""):
+        with pytest.raises(TypeError):
+            rmm.set_logging_level(wrong)
     mr.PoolMemoryResource(mr.CudaMemoryResource(), 0).allocate(1)
     rmm.flush_logger()
     text = (tmp_path / "log").read_text()

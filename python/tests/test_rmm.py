@@ -16,6 +16,7 @@ import pytest
 import hipmm
 import hipmm.rmm as rmm
 from hipmm.rmm import mr
+from hipmm.rmm._cuda import gpu
 from hipmm.rmm.pylibrmm.cuda_stream_pool import CudaStreamPool
 from hipmm.rmm.pylibrmm.device_buffer import copy_device_to_ptr, copy_host_to_ptr, copy_ptr_to_host
 from hipmm.rmm.pylibrmm.stream import DEFAULT_STREAM, CudaStreamFlags, Stream
@@ -38,7 +39,8 @@ def fresh(graph):
 MODULES = {
     "": "DeviceBuffer RMMError enable_logging disable_logging flush_logger get_flush_level get_log_filenames "
     "get_logging_level is_initialized level_enum mr register_reinitialize_hook reinitialize set_flush_level "
-    "set_logging_level should_log unregister_reinitialize_hook __version__ __git_commit__ logging_level statistics",
+    "set_logging_level should_log unregister_reinitialize_hook __version__ __git_commit__ logging_level statistics "
+    "auto_device device_array device_array_like get_ipc_handle to_device",
     "mr": "ArenaMemoryResource BinningMemoryResource CallbackMemoryResource CudaAsyncMemoryResource "
     "CudaAsyncViewMemoryResource CudaMemoryResource DeviceMemoryResource FailureCallbackResourceAdaptor "
     "FixedSizeMemoryResource LimitingResourceAdaptor LoggingResourceAdaptor ManagedMemoryResource "
@@ -256,15 +258,27 @@ def test_wrong_input_raises_what_rmm_raises(make, error, monkeypatch):
 
 
 class Interface:
-    def __init__(self, typestr, length, address):
-        self.__cuda_array_interface__ = {"typestr": typestr, "shape": (length,), "data": (address, False), "version": 3}
+    def __init__(self, typestr, length, address, **more):
+        self.__cuda_array_interface__ = {"typestr": typestr, "shape": (length,), "data": (address, False), "version": 3, **more}
 
 
 @pytest.mark.parametrize("typestr", ["<M8[ns]", "<U2", "<f8", "|V8"])
 def test_elements_of_every_type_are_copied_whole(typestr):
     source, buffer = rmm.DeviceBuffer.to_device(b"12345678"), rmm.DeviceBuffer.to_device(bytes(8))
-    buffer.copy_from_device(Interface(typestr, 1, source.ptr))
+    buffer.copy_from_device(Interface(typestr, 1, source.ptr, stream=2))
     assert buffer.tobytes() == b"12345678"
+
+
+def test_an_interface_that_no_array_has_is_not_copied():
+    source, buffer = rmm.DeviceBuffer.to_device(b"12345678"), rmm.DeviceBuffer.to_device(bytes(8))
+    shapes = dict(shape=(-1,)), dict(shape=(2, 4)), dict(strides=(2,)), dict(strides=(1, 1))
+    for wrong in (*shapes, dict(stream=0), dict(mask=buffer)):
+        with pytest.raises(ValueError):
+            buffer.copy_from_device(Interface("|u1", 8, source.ptr, **wrong))
+    for wrong in (dict(data=None), dict(shape=8), dict(data=("address", False))):
+        with pytest.raises(TypeError, match="of Interface is none"):
+            buffer.copy_from_device(Interface("|u1", 8, source.ptr, **wrong))
+    assert buffer.tobytes() == bytes(8)
 
 
 def test_limits_that_mean_no_limit():
@@ -462,6 +476,62 @@ def test_logging(tmp_path, monkeypatch):
     assert os.path.exists(tmp_path / "second.dev0")
 
 
+def rows(file):
+    """(action, size) of each row of a log."""
+    mr._flush_logs()
+    return [(line.split(",")[2], int(line.split(",")[4])) for line in file.read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("name", ["again.csv", "link.csv"])
+def test_a_log_begins_anew_while_blocks_of_the_one_before_live(tmp_path, name):
+    """A cell of a notebook that is run twice, and logging that is switched off and on."""
+    file, again = tmp_path / "again.dev0.csv", tmp_path / name
+    (tmp_path / "link.dev0.csv").symlink_to(file)
+    for size in (1000, 2000, 3000):
+        rmm.reinitialize(pool_allocator=True, initial_pool_size="1MiB", logging=True, log_file_name=str(again))
+        kept = rmm.DeviceBuffer(size=size), rmm.DeviceBuffer(size=1)
+        adaptor = mr.get_current_device_resource()
+        assert isinstance(adaptor, mr.LoggingResourceAdaptor) and adaptor.get_upstream().pool_size() >= 1 << 20
+        assert rows(file) == [("allocate", size), ("allocate", 1)]
+    for size in (4, 5):
+        rmm.disable_logging()
+        rmm.enable_logging(str(again))
+        work = rmm.DeviceBuffer(size=size)
+        assert rows(file) == [("allocate", size)]
+    del kept  # whose rows are in no file that has a name
+    assert rows(file) == [("allocate", 5)] and (tmp_path / "link.dev0.csv").is_symlink()
+    del work
+    assert rows(file) == [("allocate", 5), ("free", 5)]
+
+
+def test_a_log_of_somebody_else_stays(tmp_path):
+    file = tmp_path / "theirs.dev0.csv"
+    rmm.reinitialize()
+    theirs = hipmm.create("logging", hipmm.create("device"), file=file)
+    with pytest.raises(RuntimeError, match="is written already by another"):
+        rmm.enable_logging(str(tmp_path / "theirs.csv"))
+    theirs.deallocate(theirs.allocate(7), 7)
+    theirs.perform("flush")
+    assert rows(file) == [("allocate", 7), ("free", 7)]
+
+
+def test_a_refused_reinitialize_changes_nothing(monkeypatch):
+    monkeypatch.delenv("RMM_LOG_FILE", raising=False)
+    rmm.reinitialize(pool_allocator=True, initial_pool_size="64MiB")
+    pool = mr.get_current_device_resource()
+    for wrong, error in (
+        (dict(devices=[0, 7]), gpu.CUDARuntimeError),
+        (dict(devices="0"), TypeError),
+        (dict(logging=True), ValueError),
+        (dict(pool_allocator=True, initial_pool_size=100), RuntimeError),
+        (dict(pool_allocator=True, initial_pool_size="2MiB", maximum_pool_size="1MiB"), RuntimeError),
+        (dict(pool_allocator=True, maximum_pool_size="much"), ValueError),
+    ):
+        with pytest.raises(error):
+            rmm.reinitialize(**wrong)
+        assert mr.get_current_device_resource() is pool and gpu.getDevice() == 0
+
+
 # ---- DeviceBuffer
 
 
@@ -561,6 +631,7 @@ def test_what_is_no_size(text):
 def test_the_debug_log_needs_its_variable_alone(run, tmp_path):
     program = """
 from hipmm.rmm import mr
+from hipmm.rmm._cuda import gpu
 tracking = mr.TrackingResourceAdaptor(mr.CudaMemoryResource())
 ptr = tracking.allocate(10)
 tracking.log_outstanding_allocations()
@@ -571,6 +642,53 @@ tracking.deallocate(ptr, 10)
     assert "[warning] tracking: device 0: 1 allocation outstanding, 10 bytes" in log.read_text() and not ended.stderr
     ended = run(program, env={"RMM_DEBUG_LOG_FILE": str(tmp_path / "nowhere" / "log")})
     assert "RMM_DEBUG_LOG_FILE: [Errno 2]" in ended.stderr and "1 allocation outstanding" in ended.stderr
+
+
+# ---- The arrays of RMM 0.12
+
+
+def test_arrays_of_numba_are_in_memory_of_the_current_resource(run):
+    """With stand-ins for Numba: rmm.sh has them too."""
+    run(f"""
+import sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+import standins, numpy, hipmm.rmm as rmm
+from hipmm.rmm import mr
+
+mr.set_current_device_resource(mr.StatisticsResourceAdaptor(mr.CudaMemoryResource()))
+live = lambda: mr.get_current_device_resource().allocation_counts["current_bytes"]
+sources = [numpy.arange(6).astype(kind) for kind in ("i1", "f4", "f8", "?", "M8[ms]")]
+sources += [numpy.zeros(3, [("a", "i4"), ("b", "f8")]), numpy.arange(12.0).reshape(3, 4), numpy.asfortranarray(numpy.eye(3))]
+for source in sources:
+    array = rmm.to_device(source)
+    back = rmm.device_array_like(array)
+    assert live() == 2 * source.nbytes and (array.shape, array.dtype) == (source.shape, source.dtype)
+    back.copy_to_device(array)
+    numpy.testing.assert_array_equal(back.copy_to_host(), source)
+    assert back.copy_to_host().strides == source.strides
+    again = rmm.to_device(source[::-1].copy(), to=back)
+    assert again is back
+    numpy.testing.assert_array_equal(back.copy_to_host(), source[::-1])
+    del array, back, again
+    assert live() == 0
+
+kept = rmm.device_array((2, 5), "i4", order="F")
+assert kept.strides == (4, 8) and live() == 40
+assert rmm.auto_device(kept) == (kept, False) and rmm.get_ipc_handle(kept) == ("handle", kept.address)
+copied, is_new = rmm.auto_device(rmm.DeviceBuffer.to_device(b"abc"))
+assert not is_new and bytes(copied.copy_to_host()) == b"abc"
+new, is_new = rmm.auto_device([1, 2, 3], stream=rmm.pylibrmm.stream.Stream())
+assert is_new and new.copy_to_host().tolist() == [1, 2, 3] and rmm.to_device(numpy.float64(7)).shape == (1,)
+assert rmm.device_array(0).shape == (0,) and rmm.device_array(3, strides=(8,)).strides == (8,)
+for wrong in (dict(shape=-1), dict(shape=(2, 3), strides=(8,)), dict(shape=2, strides=(-8,)), dict(shape=(2, 2), order="K")):
+    try:
+        rmm.device_array(**wrong)
+    except ValueError:
+        continue
+    raise AssertionError(wrong)
+del kept, copied, new
+assert live() == 0
+""")
 
 
 # ---- The name rmm

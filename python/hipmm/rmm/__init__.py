@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""RMM's Python API over hipmm, with the modules and names of RMM 26.x and those of hipMM 23.12 besides.
+"""RMM's Python API over hipmm, with the modules and names of RMM 26.x, those of hipMM 23.12, and the arrays of RMM 0.12.
 
     import hipmm.rmm as rmm                     # in a program of one's own
     hipmm.rmm.install()                         # from here on `import rmm` finds this package
@@ -26,19 +26,28 @@ from hipmm.rmm.pylibrmm.logger import (
 )
 from hipmm.rmm.rmm import (
     RMMError,
+    auto_device,
+    device_array,
+    device_array_like,
+    get_ipc_handle,
     is_initialized,
     register_reinitialize_hook,
     reinitialize,
+    to_device,
     unregister_reinitialize_hook,
 )
 
 __all__ = [
     "DeviceBuffer",
     "RMMError",
+    "auto_device",
+    "device_array",
+    "device_array_like",
     "disable_logging",
     "enable_logging",
     "flush_logger",
     "get_flush_level",
+    "get_ipc_handle",
     "get_log_filenames",
     "get_logging_level",
     "install",
@@ -51,5 +60,6 @@ __all__ = [
     "set_flush_level",
     "set_logging_level",
     "should_log",
+    "to_device",
     "unregister_reinitialize_hook",
 ]

@@ -24,6 +24,11 @@ class Statistics:
     total_bytes: int
     total_count: int
 
+    def __getitem__(self, name: str) -> int:
+        """As of the dict that hipMM 23.12 has."""
+        value: int = vars(self)[name]
+        return value
+
 
 # ---- Of the resource in force
 

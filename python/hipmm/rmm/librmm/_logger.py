@@ -14,5 +14,7 @@ class level_enum(IntEnum):
     off = 6
     n_levels = 7
 
+    TRACE, DEBUG, INFO, WARN, ERR, CRITICAL, OFF = range(7)  # the names in hipMM 23.12
+
 
 __all__ = ["level_enum"]

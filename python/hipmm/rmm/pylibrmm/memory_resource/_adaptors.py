@@ -36,14 +36,20 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
         initial_pool_size: int | str | None = None,
         maximum_pool_size: int | str | None = None,
     ) -> None:
-        initial = half_of_free_memory() if initial_pool_size is None else bytes_of(initial_pool_size)
-        maximum = None if maximum_pool_size is None else bytes_of(maximum_pool_size)
+        given = half_of_free_memory() if initial_pool_size is None else initial_pool_size
+        initial, maximum = self._sizes(given, maximum_pool_size)
+        self._resource = create("pool", upstream_mr, initial_size=initial, maximum_size=maximum)
+
+    @staticmethod
+    def _sizes(*given: int | str | None) -> list[int | None]:
+        """The initial and the maximum size in bytes, checked."""
+        initial, maximum = sizes = [None if size is None else bytes_of(size) for size in given]
         for name, size in (("Initial", initial), ("Maximum", maximum)):
             if size is not None and size % 256:
                 raise RuntimeError(f"{name} pool size is required to be a multiple of 256 bytes")
-        if maximum is not None and initial > maximum:
+        if initial is not None and maximum is not None and initial > maximum:
             raise RuntimeError("Initial pool size exceeds the maximum pool size!")
-        self._resource = create("pool", upstream_mr, initial_size=initial, maximum_size=maximum)
+        return sizes
 
     def pool_size(self) -> int:
         """The bytes that the pool holds from its upstream."""
@@ -161,17 +167,44 @@ def _append_id(filename: str, id: int) -> str:
     return f"{name}.dev{id}{extension}"
 
 
+def _identity(file: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 class LoggingResourceAdaptor(UpstreamResourceAdaptor):
-    """Writes a row for each allocation and free into a file; None: the one that RMM_LOG_FILE names."""
+    """Writes a row for each allocation and free into a file, which it begins anew; None: the one that RMM_LOG_FILE names."""
+
+    _written: dict[str, tuple[int, int] | None] = {}  # the files of all adaptors so far
 
     def __init__(self, upstream_mr: DeviceMemoryResource, log_file_name: str | None = None) -> None:
+        name = self._wanted(log_file_name)
+        self._log_file_name = os.path.abspath(_append_id(os.fspath(name), _hipmm.current_device()))
+        file = os.path.realpath(self._log_file_name)
+        try:
+            self._resource = self._open()
+        except RuntimeError as error:
+            cause, identity = error.__cause__, self._written.get(file)
+            if not isinstance(cause, hipmm.ConfigError) or cause.path != "/file" or identity != _identity(file):
+                raise
+            os.unlink(file)  # an earlier adaptor, whose blocks live, writes it: its further rows have no name
+            self._resource = self._open()
+        self._written[file] = _identity(file)
+
+    def _open(self) -> hipmm.Resource:
+        return create("logging", self.upstream_mr, file=self._log_file_name.replace("%", "%%"))
+
+    @staticmethod
+    def _wanted(log_file_name: str | None) -> str:
         name = log_file_name or os.getenv("RMM_LOG_FILE")
         if not name:
             raise ValueError(
                 "RMM log file must be specified either using log_file_name= argument or RMM_LOG_FILE environment variable"
             )
-        self._log_file_name = os.path.abspath(_append_id(os.fspath(name), _hipmm.current_device()))
-        self._resource = create("logging", upstream_mr, file=self._log_file_name.replace("%", "%%"))
+        return name
 
     def flush(self) -> None:
         """Writes all rows so far."""

@@ -7,7 +7,6 @@ from typing import Any
 import hipmm
 from hipmm import _hipmm
 from hipmm.rmm import _runtime
-from hipmm.rmm.pylibrmm.helper import parse_bytes
 from hipmm.rmm.pylibrmm.memory_resource._adaptors import LoggingResourceAdaptor, PoolMemoryResource
 from hipmm.rmm.pylibrmm.memory_resource._base import DeviceMemoryResource
 from hipmm.rmm.pylibrmm.memory_resource._sources import CudaMemoryResource, ManagedMemoryResource
@@ -87,15 +86,19 @@ def _initialize(
     from hipmm.rmm._cuda.gpu import setDevice
 
     _runtime.ensure()
-    if pool_allocator:
-        initial_pool_size = None if initial_pool_size is None else parse_bytes(initial_pool_size)
-        maximum_pool_size = None if maximum_pool_size is None else parse_bytes(maximum_pool_size)
+    devices = [0] if devices is None else [devices] if isinstance(devices, int) else [*devices]
     before = _hipmm.current_device()
-    for device in _per_device_mrs:
-        hipmm.reset_resource(device)
-    _per_device_mrs.clear()
-    try:
-        for device in [0] if devices is None else [devices] if isinstance(devices, int) else devices:
+    try:  # mistakes are found before anything changes
+        for device in devices:
+            setDevice(device)
+        if pool_allocator:
+            PoolMemoryResource._sizes(initial_pool_size, maximum_pool_size)
+        if logging:
+            LoggingResourceAdaptor._wanted(log_file_name)
+        for device in _per_device_mrs:
+            hipmm.reset_resource(device)
+        _per_device_mrs.clear()
+        for device in devices:
             setDevice(device)
             mr = _make(pool_allocator, managed_memory, initial_pool_size, maximum_pool_size)
             set_per_device_resource(device, LoggingResourceAdaptor(mr, log_file_name) if logging else mr)
