@@ -34,13 +34,21 @@ BLOCK_INLINE void pool_count_entry(struct pool *pool, struct cache *cache, hipmm
     thread_heaps_count_entry(cache, biased_lock_has_waited(&pool->lock));
 }
 
+/* What other processes may get begins and ends with a granule, so that nothing else is in its chunks. */
+BLOCK_INLINE struct request pool_request(const struct pool *pool, size_t bytes, size_t alignment)
+{
+  uint64_t unit = __builtin_expect(bytes >= pool->whole_bytes, 0) ? pool->whole_bytes : HIPMM_ALIGNMENT;
+  return (struct request){
+      .bytes = sizes_round_up(bytes, unit), .alignment = alignment < unit ? unit : alignment, .requested = bytes};
+}
+
 /* Whether the thread's heap served the request. While memory is short, the threads share it. */
 static __attribute__((noinline)) bool pool_allocate_in_heap(struct pool *pool, struct cache *cache, size_t bytes,
                                                             size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   if (cache->wants_heap && cache_serves(cache, stream)) thread_heaps_admit(&pool->heaps, pool->services, cache, stream);
   if (__atomic_load_n(&pool->heap.is_short, __ATOMIC_RELAXED) || !cache->has_heap) return false;
-  if (bytes > THREAD_HEAPS_MOST_BYTES || alignment != HIPMM_ALIGNMENT) return false;
+  if (bytes > THREAD_HEAPS_MOST_BYTES || bytes >= pool->whole_bytes || alignment != HIPMM_ALIGNMENT) return false;
   return !thread_heaps_ops()->allocate(thread_heaps_arena(&pool->heaps), bytes, alignment, stream, ptr_out);
 }
 
@@ -120,8 +128,7 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct p
   if (cache && (cache->wants_heap || cache->has_heap) &&
       pool_allocate_in_heap(pool, cache, bytes, alignment, stream, ptr_out))
     return HIPMM_OK;
-  struct request request = {
-      .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
+  struct request request = pool_request(pool, bytes, alignment);
   enum hipmm_status status = pool_allocate_request(pool, cache, &request, stream, ptr_out);
   return status ? pool_allocate_again(pool, cache, &request, stream, status, ptr_out) : HIPMM_OK;
 }
@@ -163,10 +170,8 @@ int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t
   if (pool_hit(pool, bytes, alignment, stream, ptr_out)) return 1;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   if (alignment != HIPMM_ALIGNMENT || !pool_try_enter(pool, cache, stream, bytes)) return 0;
-  struct request request = {.bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT),
-                            .alignment = alignment,
-                            .requested = bytes,
-                            .stream = cache->stream};
+  struct request request = pool_request(pool, bytes, alignment);
+  request.stream = cache->stream;
   uint32_t id = heap_allocate_ready(&pool->heap, &request);
   if (id) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   biased_lock_release(&pool->lock);

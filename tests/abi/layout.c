@@ -219,6 +219,7 @@ AT(hipmm_mapping, unmap, 56);
 AT(hipmm_mapping, may_alias, 64);
 AT(hipmm_mapping, discouraged_reason, 72);
 AT(hipmm_mapping, export_chunk, 80);
+AT(hipmm_mapping, may_export, 88);
 
 NEVER_GROWS(hipmm_chunk, 24);
 AT(hipmm_chunk, handle, 0);
