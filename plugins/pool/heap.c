@@ -314,12 +314,14 @@ static __attribute__((noinline)) uint32_t heap_allocate_packed(struct heap *heap
   return heap_allocate(heap, id, request);
 }
 
-/* A free block that begins at a multiple of the request's alignment needs no room for it. */
+/* For a request of whole multiples of its alignment, as blocks with chunks of their own are: such blocks leave free blocks that
+ * begin at a multiple, which need no room for the alignment. */
 static __attribute__((noinline)) uint32_t heap_fit_aligned(const struct heap *heap, enum kind kind,
                                                            const struct request *request)
 {
   struct request unaligned = *request;
   unaligned.alignment = HIPMM_ALIGNMENT;
+  if (request->bytes % request->alignment) return BLOCK_NONE;
   if (kind < free_index_first_kind(&heap->blocks, request->bytes)) kind = KIND_WHOLE;
   for (; kind < KINDS; kind++) {
     uint32_t id = heap_fit_ready(heap, kind, &unaligned, free_index_list_of(request->bytes));
