@@ -11,8 +11,11 @@
 #include "../base/thread.h"
 #include "inspect.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +188,46 @@ static void publish_close_descriptor(void)
   publish.descriptor = -1;
 }
 
+bool publish_identify(int file, const char *name, struct publish_file *file_out)
+{
+  struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+  struct stat status;
+  char expected[64], magic[sizeof LIVE_MAGIC - 1];
+  unsigned long long space;
+  unsigned user, process;
+  if (sscanf(name, "hipmm.%u.%llu.%u", &user, &space, &process) != 3 || process > INT_MAX) return false;
+  snprintf(expected, sizeof expected, LIVE_NAME, user, space, (long)process);
+  if (strcmp(expected + sizeof LIVE_FOLDER, name) != 0 || fstat(file, &status)) return false;
+  if (!S_ISREG(status.st_mode) || status.st_uid != user) return false;
+  if (pread(file, magic, sizeof magic, 0) != (ssize_t)sizeof magic || memcmp(magic, LIVE_MAGIC, sizeof magic) != 0)
+    return false;
+  bool is_left_over = !fcntl(file, F_OFD_GETLK, &lock) && lock.l_type == F_UNLCK;
+  *file_out = (struct publish_file){user, space == publish_namespace() ? 0 : space, process, is_left_over};
+  return true;
+}
+
+/* Removes what processes of this user left that were killed, some at each beginning. A process that begins now may have got the
+ * number of one of them, and puts its own file in place of that one's. */
+static void publish_remove_left_over(void)
+{
+  enum { MOST_FILES = 64 };
+  char own[32];
+  struct publish_file found;
+  int n_files = 0;
+  DIR *folder = opendir(LIVE_FOLDER);
+  if (!folder) return;
+  size_t length = (size_t)snprintf(own, sizeof own, "hipmm.%u.", (unsigned)geteuid());
+  for (struct dirent *entry; n_files < MOST_FILES && (entry = readdir(folder));) {
+    if (strncmp(entry->d_name, own, length) != 0) continue;
+    int file = openat(dirfd(folder), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    n_files += file >= 0;
+    bool is_dead = file >= 0 && publish_identify(file, entry->d_name, &found) && found.is_left_over;
+    if (is_dead && (found.space || kill((pid_t)found.process, 0))) (void)unlinkat(dirfd(folder), entry->d_name, 0);
+    if (file >= 0) close(file);
+  }
+  closedir(folder);
+}
+
 /* The file gets its name when it is locked and whole: a reader removes files that are not locked. Files of these names are
  * left over from a process that had the same number. An errno; 0: opened. */
 static int publish_open(void)
@@ -241,6 +284,7 @@ void publish_begin(void)
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, publish_watch_forks);
   if (publish.file) return;
+  publish_remove_left_over();
   int code = publish_open();
   if (!code) {
     publish.ends = false;

@@ -4,6 +4,7 @@
 #define HIPMM_CORE_INSPECT_PUBLISH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Whether to publish: HIPMM_PUBLISH is 1 or 0, or else the graph's "publish" says it. */
 bool publish_is_wanted(bool by_graph);
@@ -12,5 +13,17 @@ bool publish_is_wanted(bool by_graph);
  * counters ten times a second. Without the file or the thread a warning says why, and nothing is published. */
 void publish_begin(void);
 void publish_end(void);
+
+/* A file in LIVE_FOLDER that hipmm made. */
+struct publish_file {
+  unsigned user;            /* its owner, whose name it bears */
+  unsigned long long space; /* the namespace of its process's number; 0: that of this process */
+  uint32_t process;
+  bool is_left_over; /* no process holds its lock */
+};
+
+/* False if it is none, going by its name and its beginning: other programs keep files in the folder too, and a user may write a
+ * file in the name of another. */
+bool publish_identify(int file, const char *name, struct publish_file *file_out);
 
 #endif

@@ -185,9 +185,9 @@ static enum hipmm_status share_export_part(const struct hipmm_resource *upstream
 struct share_export {
   const struct hipmm_resource *upstream; /* of the chunks */
   struct hipmm_share_part *parts;        /* NULL: nothing is exported */
-  const void *start;                     /* of the first chunk */
-  size_t n, n_exported;                  /* chunks that were visited; the first of them that have a part */
-  size_t n_chunks;                       /* that the block has */
+  struct hipmm_chunk first;
+  size_t n, n_exported; /* chunks that were visited; the first of them that have a part */
+  size_t n_chunks;      /* that the block has */
   enum hipmm_status status;
 };
 
@@ -196,11 +196,24 @@ struct share_export {
 static int share_export_chunk(void *closure, const struct hipmm_chunk *chunk)
 {
   struct share_export *export = closure;
-  if (!export->n++) export->start = chunk->ptr;
+  if (!export->n++) export->first = *chunk;
   if (!export->parts || export->status || export->n > export->n_chunks) return 0;
   export->status = share_export_part(export->upstream, chunk, &export->parts[export->n_exported]);
   if (!export->status) export->n_exported++;
   return export->n_exported == export->n_chunks;
+}
+
+/* Refuses a block that other blocks share a chunk with, which the other process would reach too. Blocks of a chunk's size and
+ * more have chunks of their own, where the chunks are for other processes (hipmm_mapping.may_export). */
+static enum hipmm_status share_check_alone(const struct instance *owner, const struct hipmm_block *block,
+                                           const struct hipmm_chunk *first)
+{
+  if (block->ptr == first->ptr && block->bytes >= first->bytes) return HIPMM_OK;
+  return error_set(
+      HIPMM_E_NOT_SUPPORTED,
+      "%s: the block at %p, of %zu bytes, shares a chunk of %zu bytes with other blocks, and another process would "
+      "reach them too; allocate at least %zu bytes for what is exported",
+      owner->node->name, block->ptr, block->bytes, first->bytes, first->bytes);
 }
 
 /* All parts, or none. The block is the caller's, so that it has the same chunks in each visit. */
@@ -215,10 +228,11 @@ static enum hipmm_status share_export_mapped(const struct instance *owner, const
   if (!status && export.n != n_chunks)
     status = error_set(HIPMM_E_POINTER, "%s: the block at %p was freed while it was exported", owner->node->name,
                        block->ptr);
+  if (!status) status = share_check_alone(owner, block, &export.first);
   while (status && export.n_exported) close(parts_out[--export.n_exported].fd);
   if (status) return status;
   *block_out = (struct hipmm_share_block){
-      .bytes = block->bytes, .offset = (uintptr_t)block->ptr - (uintptr_t) export.start, .n_parts = n_chunks};
+      .bytes = block->bytes, .offset = (uintptr_t)block->ptr - (uintptr_t) export.first.ptr, .n_parts = n_chunks};
   return HIPMM_OK;
 }
 

@@ -78,6 +78,10 @@ struct hipmm_mapping {
   /* A file descriptor of the chunk for another process, which the caller closes. HIPMM_E_NOT_SUPPORTED if the chunks were
    * not created for that. NULL: they never are. */
   enum hipmm_status (*export_chunk)(void *self, void *chunk, int *fd_out);
+
+  /* Nonzero if chunks are created for other processes. Such a process reaches all of a chunk, so a resource above should give
+   * the blocks that it may export chunks of their own. NULL: no. */
+  int (*may_export)(void *self);
 };
 
 /* A chunk of a struct hipmm_mapping, and where it is mapped. */

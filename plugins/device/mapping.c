@@ -124,6 +124,11 @@ static enum hipmm_status mapping_export_chunk(void *self, void *chunk, int *fd_o
   return status;
 }
 
+static int mapping_may_export(void *self)
+{
+  return ((const struct device *)self)->is_shared;
+}
+
 static bool mapping_is_runtime(const struct source *source, const char *name)
 {
   return !strcmp(source->services->hip->runtime, name);
@@ -179,4 +184,5 @@ const struct hipmm_mapping device_mapping = {.struct_size = sizeof device_mappin
                                              .unmap = mapping_unmap,
                                              .may_alias = mapping_may_alias,
                                              .discouraged_reason = mapping_discouraged_reason,
-                                             .export_chunk = mapping_export_chunk};
+                                             .export_chunk = mapping_export_chunk,
+                                             .may_export = mapping_may_export};

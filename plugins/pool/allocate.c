@@ -34,6 +34,14 @@ BLOCK_INLINE void pool_count_entry(struct pool *pool, struct cache *cache, hipmm
     thread_heaps_count_entry(cache, biased_lock_has_waited(&pool->lock));
 }
 
+/* What other processes may get begins and ends with a granule, so that nothing else is in its chunks. */
+BLOCK_INLINE struct request pool_request(const struct pool *pool, size_t bytes, size_t alignment)
+{
+  uint64_t unit = __builtin_expect(bytes >= pool->whole_bytes, 0) ? pool->whole_bytes : HIPMM_ALIGNMENT;
+  return (struct request){
+      .bytes = sizes_round_up(bytes, unit), .alignment = alignment < unit ? unit : alignment, .requested = bytes};
+}
+
 /* From the thread's heap. HIPMM_OK and HIPMM_CALL_AGAIN are the call's. While memory is short, the threads share it. */
 static __attribute__((noinline)) enum hipmm_status pool_allocate_in_heap(struct pool *pool, struct cache *cache,
                                                                          size_t bytes, size_t alignment,
@@ -41,7 +49,8 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_in_heap(struct 
 {
   if (cache->wants_heap && cache_serves(cache, stream)) thread_heaps_admit(&pool->heaps, pool->services, cache, stream);
   if (__atomic_load_n(&pool->heap.is_short, __ATOMIC_RELAXED) || !cache->has_heap) return HIPMM_E_NOT_SUPPORTED;
-  if (bytes > THREAD_HEAPS_MOST_BYTES || alignment != HIPMM_ALIGNMENT) return HIPMM_E_NOT_SUPPORTED;
+  if (bytes > THREAD_HEAPS_MOST_BYTES || bytes >= pool->whole_bytes || alignment != HIPMM_ALIGNMENT)
+    return HIPMM_E_NOT_SUPPORTED;
   return thread_heaps_ops()->allocate(thread_heaps_arena(&pool->heaps), bytes, alignment, stream, ptr_out);
 }
 
@@ -122,8 +131,7 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct p
     enum hipmm_status status = pool_allocate_in_heap(pool, cache, bytes, alignment, stream, ptr_out);
     if (!status || status == HIPMM_CALL_AGAIN) return status;
   }
-  struct request request = {
-      .bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT), .alignment = alignment, .requested = bytes};
+  struct request request = pool_request(pool, bytes, alignment);
   enum hipmm_status status = pool_allocate_request(pool, cache, &request, stream, ptr_out);
   return status ? pool_allocate_again(pool, cache, &request, stream, status, ptr_out) : HIPMM_OK;
 }
@@ -165,10 +173,8 @@ int pool_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t
   if (pool_hit(pool, bytes, alignment, stream, ptr_out)) return 1;
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   if (alignment != HIPMM_ALIGNMENT || !pool_try_enter(pool, cache, stream, bytes)) return 0;
-  struct request request = {.bytes = sizes_round_up(bytes, HIPMM_ALIGNMENT),
-                            .alignment = alignment,
-                            .requested = bytes,
-                            .stream = cache->stream};
+  struct request request = pool_request(pool, bytes, alignment);
+  request.stream = cache->stream;
   uint32_t id = heap_allocate_ready(&pool->heap, &request);
   if (id) *ptr_out = (void *)(uintptr_t)block_of(&pool->heap.blocks, id)->start;
   biased_lock_release(&pool->lock);

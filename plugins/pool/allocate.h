@@ -14,6 +14,7 @@ struct pool {
   struct biased_lock lock; /* of heap and backing, and of the list of caches */
   struct heap heap;
   struct backing backing;
+  uint64_t whole_bytes; /* blocks from this size on have chunks of their own, of this size; UINT64_MAX: none have */
   struct thread_watch threads;
   struct thread_heaps heaps;
   struct saved saved; /* while the pool is suspended */

@@ -324,6 +324,7 @@ enum hipmm_status chunks_open(struct chunks *chunks, const struct hipmm_services
   chunks->held.least_bytes = granule_bytes;
   held_set_maximum(&chunks->held, maximum_bytes);
   if (KNOWS(ops, may_alias)) chunks->may_alias = ops->may_alias(upstream->self);
+  if (KNOWS(ops, may_export)) chunks->may_export = ops->may_export(upstream->self);
   chunks->items = services->host_allocate(services, MAX_CHUNKS * sizeof *chunks->items);
   return chunks->items
              ? HIPMM_OK

@@ -29,7 +29,8 @@ struct chunks {
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
   const struct hipmm_mapping *ops;
-  bool may_alias; /* a chunk may have several mappings */
+  bool may_alias;  /* a chunk may have several mappings */
+  bool may_export; /* another process may get a chunk: each chunk is one granule, and no large block shares one */
   struct held held;
   bool is_suspended;   /* nothing may be created or mapped (suspend.c) */
   uint64_t away_bytes; /* of the memory held: given back, and needed to resume */

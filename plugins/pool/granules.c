@@ -145,6 +145,7 @@ static enum hipmm_status granules_create(struct granules *granules, const struct
   uint64_t most = slack_chunk_limit(&granules->slack, &granules->chunks);
   uint64_t fill = target->block->uncommitted / MOST_CHUNKS;
   if (target->effort == EFFORT_FILL && most < fill) most = fill;
+  if (granules->chunks.may_export) most = 1;
   return chunk_create(&granules->chunks, hole->granules < most ? hole->granules : most, chunk_out);
 }
 

@@ -314,11 +314,29 @@ static __attribute__((noinline)) uint32_t heap_allocate_packed(struct heap *heap
   return heap_allocate(heap, id, request);
 }
 
+/* For a request of whole multiples of its alignment, as blocks with chunks of their own are: such blocks leave free blocks that
+ * begin at a multiple, which need no room for the alignment. */
+static __attribute__((noinline)) uint32_t heap_fit_aligned(const struct heap *heap, enum kind kind,
+                                                           const struct request *request)
+{
+  struct request unaligned = *request;
+  unaligned.alignment = HIPMM_ALIGNMENT;
+  if (request->bytes % request->alignment) return BLOCK_NONE;
+  if (kind < free_index_first_kind(&heap->blocks, request->bytes)) kind = KIND_WHOLE;
+  for (; kind < KINDS; kind++) {
+    uint32_t id = heap_fit_ready(heap, kind, &unaligned, free_index_list_of(request->bytes));
+    if (id && heap_start_in(heap, id, request) == heap_block(heap, id)->start) return id;
+  }
+  return BLOCK_NONE;
+}
+
 /* The best fit, of the kinds from `kind` on. */
 BLOCK_INLINE uint32_t heap_allocate_kind(struct heap *heap, enum kind kind, const struct request *request)
 {
   uint64_t bytes = request_fit_bytes(request);
   uint32_t list = free_index_list_of(bytes), id = BLOCK_NONE;
+  if (__builtin_expect(request->alignment > HIPMM_ALIGNMENT, 0)) id = heap_fit_aligned(heap, kind, request);
+  if (id) return heap_allocate_from(heap, id, request);
   if (kind < free_index_first_kind(&heap->blocks, bytes)) kind = KIND_WHOLE;
   if (kind == KIND_BUSY) id = heap_fit_ready(heap, KIND_BUSY, request, list);
   if (!id) id = heap_fit_ready(heap, KIND_WHOLE, request, list);

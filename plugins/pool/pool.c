@@ -212,6 +212,7 @@ static enum hipmm_status pool_create(const struct hipmm_services *services, cons
   if (!heap_open(&pool->heap, services, (enum record)wanted->record) || !opened)
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory left for the pool's records");
   if (!status) status = backing_open(&pool->backing, &pool->heap, services, upstreams[0], wanted);
+  pool->whole_bytes = pool->backing.granules.chunks.may_export ? pool->heap.blocks.granule_bytes : UINT64_MAX;
   if (!status) status = pool_fill(pool, wanted->initial_size);
   if (status) {
     pool_destroy(pool);

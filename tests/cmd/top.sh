@@ -80,8 +80,8 @@ run 0 top
 grep -q "^ *$two " "$work/out" && fail "a process that was killed is shown"
 [ ! -e "$published.$two" ] || fail "what the killed process published is still there"
 junk="$published.9$beyond $published.99$beyond"
-newer="$published.7$beyond"
-trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk $newer' EXIT
+newer="$published."
+trap 'kill $one $quiet $three $holder 2>/dev/null; rm -rf "$work" $junk "$newer$holder"' EXIT
 # Their writers live as long as they are tested: a shell that holds the locks of random bytes, and of what a process of a later
 # release would publish, whose head and rows are larger.
 "$python3" - $junk "$newer" "$published.$one" <<'END' &
@@ -90,11 +90,13 @@ held = []
 head = open(sys.argv[4], "rb").read()
 file_bytes, row_bytes, process, n_rows, n_wanted, offset = struct.unpack_from("<6I", head, 8)
 rows = [head[offset + i * row_bytes:][:row_bytes] + b"\xff" * 40 for i in range(n_rows)]
-number = int(sys.argv[3].rsplit(".", 1)[1])
+number = os.getpid()
+newer = sys.argv[3] + str(number)
 sizes = struct.pack("<6I", offset + 128 + 300 * (row_bytes + 40), row_bytes + 40, number, n_rows, n_wanted, offset + 128)
 sequence = struct.pack("<Q", 2) # of a process that writes nothing now
+rows[-1] = rows[0] # which would be two series with the same labels
 later = head[:8] + sizes + head[32:48] + sequence + head[56:offset] + b"\xff" * 128 + b"".join(rows)
-for name, content in zip(sys.argv[1:], (b"HIPMMLV1" + os.urandom(70000), b"HIPMMLV1" + os.urandom(10), later)):
+for name, content in zip(sys.argv[1:3] + [newer], (b"HIPMMLV1" + os.urandom(70000), b"HIPMMLV1" + os.urandom(10), later)):
     file = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
     os.write(file, content)
     fcntl.fcntl(file, 37, struct.pack("hhqqhxxxxxx", fcntl.F_WRLCK, 0, 0, 0, 0)[:32].ljust(32, b"\0"))  # F_OFD_SETLK
@@ -107,7 +109,9 @@ tries=0
 until [ -e held ] || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
 run 0 top
 prints "^ *$one devices/0 "
-prints "^ *7$beyond   devices/0/pool "
+prints "^ *$holder   devices/0/pool "
+run 0 export
+[ "$(grep '^hipmm_' "$work/out" | sed 's/ [^ ]*$//' | sort | uniq -d)" = "" ] || fail "two series have the same labels"
 kill "$holder"
 ln -sf "$work/hipmm.json" "$published.link-$$"
 run 0 top
@@ -123,6 +127,38 @@ cp "$published.$one" "/dev/shm/hipmm.9$user.$space.$$"
 run 0 top
 for file in $foreign; do [ -f "$file" ] || fail "hipmm top removed $file"; done
 rm -f $foreign
+
+# A user who speaks of another user's process is not heard, and speaks of its own beside that.
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 "$@"; }
+if [ "$user" = 0 ] && as_nobody -c '' 2>/dev/null; then
+  cp "$published.$one" copy
+  chmod 755 "$work"
+  chmod 644 copy
+  setpriv --reuid 65534 --regid 65534 --clear-groups /usr/bin/python3 - "$space" "$one" "$work/copy" <<'END' &
+import fcntl, os, struct, sys, time
+held, copy = [], open(sys.argv[3], "rb").read()
+names = ["/dev/shm/hipmm.65534.%s.%d" % (sys.argv[1], process) for process in (int(sys.argv[2]), os.getpid())]
+for name in names:
+    file = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+    process = struct.pack("<I", int(name.rsplit(".", 1)[1]))
+    os.write(file, copy[:16] + process + copy[20:48] + struct.pack("<Q", 2) + copy[56:])
+    fcntl.fcntl(file, 37, struct.pack("hhqqhxxxxxx", fcntl.F_WRLCK, 0, 0, 0, 0)[:32].ljust(32, b"\0"))  # F_OFD_SETLK
+    held.append(file)
+for _ in range(200):
+    time.sleep(0.05)
+    if os.getppid() == 1 or not os.path.exists(sys.argv[3]): break
+for name in names: os.unlink(name)
+END
+  liar=$!
+  tries=0
+  until "$hipmm" export | grep -q "process=\"$liar\",user=\"65534\"" || [ $tries = 100 ]; do sleep 0.05 && tries=$((tries + 1)); done
+  run 0 export
+  rm copy
+  prints "^hipmm_process_info{process=\"$liar\",user=\"65534\","
+  prints "^hipmm_live_bytes{process=\"$one\",user=\"0\",device=\"0\",resource=\"pool\",type=\"pool\"} "
+  grep -q "process=\"$one\",user=\"65534\"" "$work/out" && fail "a user speaks of another user's process"
+  wait $liar
+fi
 
 # ---- Containers: processes of the same number ----
 
@@ -187,8 +223,8 @@ END
 # ---- Monitors ----
 
 run 0 export --prometheus
-prints "^hipmm_live_bytes{process=\"$one\",device=\"0\",resource=\"pool\",type=\"pool\"} [0-9]*$"
-prints "^hipmm_allocations_total{process=\"$one\",device=\"0\",resource=\"statistics\",type=\"statistics\"} [0-9]*$"
+prints "^hipmm_live_bytes{process=\"$one\",user=\"$user\",device=\"0\",resource=\"pool\",type=\"pool\"} [0-9]*$"
+prints "^hipmm_allocations_total{process=\"$one\",user=\"$user\",device=\"0\",resource=\"statistics\",type=\"statistics\"} [0-9]*$"
 prints '^# EOF$'
 cp "$work/out" metrics
 command -v promtool >/dev/null && {
@@ -216,9 +252,9 @@ start odd "$(printf 'a\302\233b\033.json')"
 value $odd devices/0/pool live_blocks 1 || fail "the program with an odd name does not publish"
 run 0 export
 kill $odd
-prints "^hipmm_process_info{process=\"$odd\",command=\".* a?b?.json .*\"} 1$"
+prints "^hipmm_process_info{process=\"$odd\",user=\"$user\",command=\".* a?b?.json .*\"} 1$"
 run 0 export # OpenMetrics text is the default
-prints "^hipmm_live_bytes{process=\"$one\",device=\"0\",resource=\"pool\",type=\"pool\"} [0-9]*$"
+prints "^hipmm_live_bytes{process=\"$one\",user=\"$user\",device=\"0\",resource=\"pool\",type=\"pool\"} [0-9]*$"
 prints '^# EOF$'
 "$hipmm" export --prometheus --listen 0 2>said &
 server=$!

@@ -5,18 +5,20 @@
 #include "../support/fixture.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <hipmm/share.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 static const char owner[] = "'stack': ['statistics', {'type': 'async', 'handle_type': 'posix_fd'}]";
 
-enum { BYTES = 300000 };
+enum { BYTES = 300000, LARGE_BYTES = 3000000 }; /* the latter in mapped memory: it has two chunks */
 
 static int open_files(void)
 {
@@ -219,11 +221,11 @@ static int be_the_importer_of_blocks(int socket)
   return problem != NULL;
 }
 
-/* Blocks that begin inside a chunk, fill one, and extend over several; their neighbours stay as they are. */
+/* Blocks of several chunks; their neighbours stay as they are. */
 static void two_processes_use_blocks_of_a_mapped_pool(void **state)
 {
   (void)state;
-  static const size_t sizes[] = {1000, 300, BYTES, 700, 9 * MIB};
+  static const size_t sizes[] = {2 * MIB, 300, LARGE_BYTES, 700, 9 * MIB};
   unsigned char *blocks[5];
   int sockets[2];
   char socket[20];
@@ -246,6 +248,109 @@ static void two_processes_use_blocks_of_a_mapped_pool(void **state)
   assert_int_equal(outcome.status, 0);
   for (int i = 0; i < 5; i++) assert_true(fixture_holds(blocks[i], i % 2 ? 7 : 2, sizes[i]));
   for (int i = 0; i < 5; i++) fixture_free(blocks[i], sizes[i], NULL);
+}
+
+/* Whether [ptr, ptr + bytes) has a byte of the chunks from `start` on. */
+static bool is_within(const char *start, uint64_t chunk_bytes, const char *ptr, size_t bytes)
+{
+  return ptr < start + chunk_bytes && start < ptr + bytes;
+}
+
+/* What a process gets for a block has no byte of another block. A block less than a chunk is not exported. */
+static void assert_alone(char *const *blocks, const size_t *sizes, size_t n, size_t which)
+{
+  struct hipmm_share_block block = {.bytes = 77};
+  struct hipmm_share_part parts[MOST_PARTS];
+  enum hipmm_status status = hipmm_share_export_block(NULL, blocks[which], &block, parts, MOST_PARTS);
+  if (sizes[which] < 2 * MIB) {
+    assert_status(status, HIPMM_E_NOT_SUPPORTED);
+    assert_message(
+        "bytes, shares a chunk of 2097152 bytes with other blocks, and another process would reach them too");
+    assert_int_equal(block.bytes, 77);
+    return;
+  }
+  uint64_t chunk_bytes = 0;
+  assert_ok(status);
+  for (size_t i = 0; i < block.n_parts; i++) {
+    chunk_bytes += parts[i].bytes;
+    close(parts[i].fd);
+  }
+  assert_int_equal(block.offset, 0);
+  for (size_t i = 0; i < n; i++)
+    if (i != which && blocks[i] && is_within(blocks[which], chunk_bytes, blocks[i], sizes[i]))
+      fail_msg("block %zu is in a chunk of block %zu", i, which);
+}
+
+/* Also where the memory was another block's, larger or smaller, and had chunks in it. */
+static void an_exported_block_has_its_chunks_alone(void **state)
+{
+  enum { BLOCKS = 40, ROUNDS = 400, AT_ONCE = 7 };
+  static const size_t classes[] = {300, 5000, MIB, 2 * MIB - 256, 2 * MIB, 2 * MIB + 1, LARGE_BYTES, 9 * MIB};
+  char *blocks[BLOCKS] = {NULL};
+  size_t sizes[BLOCKS] = {0};
+  unsigned seed = 7;
+  (void)state;
+  needs_software();
+  fixture_start(mapped);
+  for (int round = 0; round < ROUNDS; round++) {
+    size_t i = (size_t)rand_r(&seed) % BLOCKS;
+    if (blocks[i]) fixture_free(blocks[i], sizes[i], NULL);
+    sizes[i] = classes[(size_t)rand_r(&seed) % (sizeof classes / sizeof *classes)];
+    blocks[i] = fixture_allocate(sizes[i], NULL);
+    for (size_t n = i; round % AT_ONCE == 0 && n < BLOCKS; n++)
+      if (blocks[n]) assert_alone(blocks, sizes, BLOCKS, n);
+  }
+  int64_t live = 0;
+  for (size_t i = 0; i < BLOCKS; i++) live += (int64_t)sizes[i];
+  assert_true((int64_t)fixture_held_bytes() <= 3 * live);
+  for (size_t i = 0; i < BLOCKS; i++)
+    if (blocks[i]) fixture_free(blocks[i], sizes[i], NULL);
+}
+
+/* A block of whole chunks takes the place of one that was freed, without more memory. */
+static void whole_chunks_are_used_again(void **state)
+{
+  enum { BLOCKS = 8 };
+  void *blocks[BLOCKS];
+  (void)state;
+  needs_software();
+  fixture_start(mapped);
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = fixture_allocate(2 * MIB, NULL);
+  int64_t held = (int64_t)fixture_held_bytes(), moves = fixture_value("pool", "moves");
+  for (int round = 0; round < 20; round++) {
+    int i = round * 3 % BLOCKS;
+    fixture_free(blocks[i], 2 * MIB, NULL);
+    blocks[i] = fixture_allocate(2 * MIB, NULL);
+  }
+  assert_int_equal(fixture_held_bytes(), held);
+  assert_int_equal(fixture_value("pool", "moves"), moves);
+  for (int i = 0; i < BLOCKS; i++) fixture_free(blocks[i], 2 * MIB, NULL);
+}
+
+/* Its owner would end by SIGBUS, or could map the memory no more. */
+static void nobody_takes_memory_away_from_its_owner(void **state)
+{
+  (void)state;
+  needs_software();
+  fixture_start(mapped);
+  unsigned char *ptr = fixture_allocate(LARGE_BYTES, NULL);
+  fixture_fill(ptr, 5, LARGE_BYTES);
+  struct sent_block sent = exported_block(ptr);
+  assert_int_equal(ftruncate(sent.parts[0].fd, 0), -1);
+  assert_int_equal(errno, EPERM);
+  assert_int_equal(fcntl(sent.parts[0].fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
+  assert_true(fixture_holds(ptr, 5, LARGE_BYTES));
+  /* Nor from who imports a file that only looks like one of the device. */
+  void *there = &there;
+  int other = memfd_create("hipmm-software", MFD_ALLOW_SEALING), before = sent.parts[0].fd;
+  assert_int_equal(ftruncate(other, (off_t)sent.parts[0].bytes), 0);
+  sent.parts[0].fd = other;
+  assert_status(hipmm_share_import_block(fixture_resource("device"), &sent.block, sent.parts, MOST_PARTS, &there),
+                HIPMM_E_HIP);
+  sent.parts[0].fd = before;
+  close(other);
+  close_parts(&sent);
+  fixture_free(ptr, LARGE_BYTES, NULL);
 }
 
 /* In one process, into a resource made in code: each import has addresses of its own. */
@@ -283,27 +388,27 @@ static void only_mapped_memory_for_others_is_exported(void **state)
   struct hipmm_share_part parts[MOST_PARTS];
   char *ptr;
   fixture_start(mapped);
-  ptr = fixture_allocate(BYTES, NULL);
+  ptr = fixture_allocate(LARGE_BYTES, NULL);
   fixture_lend_hip()->MemExport = NULL;
   assert_status(hipmm_share_export_block(NULL, ptr, &block, parts, MOST_PARTS), HIPMM_E_NOT_SUPPORTED);
   assert_message("does not export hipMemExportToShareableHandle");
   fixture_take_hip_back();
-  fixture_free(ptr, BYTES, NULL);
+  fixture_free(ptr, LARGE_BYTES, NULL);
   fixture_teardown(state);
   fixture_start("'stack': [{'type': 'pool', 'growth': 'mapped'}, 'device']");
-  ptr = fixture_allocate(BYTES, NULL);
+  ptr = fixture_allocate(LARGE_BYTES, NULL);
   assert_status(hipmm_share_export_block(NULL, ptr, &block, parts, MOST_PARTS), HIPMM_E_NOT_SUPPORTED);
   assert_message("\"handle_type\": \"posix_fd\"");
   assert_status(hipmm_share_export_block(NULL, ptr + 256, &block, parts, MOST_PARTS), HIPMM_E_POINTER);
   assert_status(hipmm_share_export_block(NULL, NULL, &block, parts, MOST_PARTS), HIPMM_E_ARGUMENT);
   assert_status(hipmm_share_export_block(NULL, ptr, NULL, parts, MOST_PARTS), HIPMM_E_ARGUMENT);
-  fixture_free(ptr, BYTES, NULL);
+  fixture_free(ptr, LARGE_BYTES, NULL);
   fixture_teardown(state);
   fixture_start("'stack': [{'type': 'pool', 'growth': 'segments'}, 'device']");
-  ptr = fixture_allocate(BYTES, NULL);
+  ptr = fixture_allocate(LARGE_BYTES, NULL);
   assert_status(hipmm_share_export_block(NULL, ptr, &block, parts, MOST_PARTS), HIPMM_E_NOT_SUPPORTED);
   assert_message("is not in mapped memory");
-  fixture_free(ptr, BYTES, NULL);
+  fixture_free(ptr, LARGE_BYTES, NULL);
   assert_status(hipmm_share_export_block(NULL, ptr, &block, parts, MOST_PARTS), HIPMM_E_POINTER);
   assert_int_equal(block.bytes, 77);
 }
@@ -313,7 +418,7 @@ static void what_is_no_block_is_not_imported(void **state)
   (void)state;
   void *there = &there;
   fixture_start(mapped);
-  char *ptr = fixture_allocate(BYTES, NULL);
+  char *ptr = fixture_allocate(LARGE_BYTES, NULL);
   struct sent_block good = exported_block(ptr), bad = good;
   struct hipmm_resource *device = fixture_resource("device");
   assert_status(hipmm_share_import_block(NULL, &good.block, good.parts, MOST_PARTS, &there), HIPMM_E_NOT_SUPPORTED);
@@ -357,7 +462,7 @@ static void what_is_no_block_is_not_imported(void **state)
   if (status != HIPMM_E_NOT_SUPPORTED) assert_int_equal(status, HIPMM_E_HIP); /* by driver */
   assert_ptr_equal(there, &there);
   close_parts(&good);
-  fixture_free(ptr, BYTES, NULL);
+  fixture_free(ptr, LARGE_BYTES, NULL);
 }
 
 /* ---- What an imported pool is ---- */
@@ -624,11 +729,11 @@ static void a_block_is_exported_with_its_own_size(void **state)
   fixture_start(
       "'stack': [{'type': 'aligned', 'alignment': 512}, {'type': 'pool', 'growth': 'mapped'}, {'type': 'device', "
       "'handle_type': 'posix_fd'}]");
-  void *ptr = fixture_allocate(BYTES, NULL); /* the first of the pool: where the pool's block begins */
+  void *ptr = fixture_allocate(LARGE_BYTES, NULL); /* the first of the pool: where the pool's block begins */
   struct sent_block sent = exported_block(ptr);
-  assert_int_equal(sent.block.bytes, BYTES);
+  assert_int_equal(sent.block.bytes, LARGE_BYTES);
   close_parts(&sent);
-  fixture_free(ptr, BYTES, NULL);
+  fixture_free(ptr, LARGE_BYTES, NULL);
 }
 
 static void no_chunk_is_exported_for_a_block(void **state)
@@ -971,6 +1076,9 @@ int main(int count, char **arguments)
   const struct CMUnitTest tests[] = {
       TEST(two_processes_use_one_block),
       TEST(two_processes_use_blocks_of_a_mapped_pool),
+      TEST(an_exported_block_has_its_chunks_alone),
+      TEST(whole_chunks_are_used_again),
+      TEST(nobody_takes_memory_away_from_its_owner),
       TEST(an_imported_mapped_block_is_freed_like_any_other),
       TEST(only_mapped_memory_for_others_is_exported),
       TEST(what_is_no_block_is_not_imported),

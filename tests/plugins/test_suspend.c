@@ -951,7 +951,7 @@ static void a_block_keeps_its_memory_while_it_is_exported(bool resumes)
   void *imported = NULL;
   needs_software();
   fixture_start(shareable);
-  struct content content = {fixture_allocate(MIB, NULL), MIB};
+  struct content content = {fixture_allocate(2 * MIB, NULL), 2 * MIB};
   write_content(&content, 7);
   struct hipmm_hip *hip = (struct hipmm_hip *)(uintptr_t)fixture_hip();
   export_before = hip->MemExport;
@@ -964,11 +964,11 @@ static void a_block_keeps_its_memory_while_it_is_exported(bool resumes)
   pthread_join(meanwhile.thread, NULL);
   assert_ok(status);
   assert_ok(meanwhile.suspend_status);
-  assert_true(fixture_held_bytes() >= MIB);
+  assert_true(fixture_held_bytes() >= 2 * MIB);
   assert_ok(resumes ? meanwhile.resume_status : resume(NULL));
   assert_ok(hipmm_share_import_block(fixture_resource("memory"), &block, parts, 32, &imported));
   for (uint64_t i = 0; i < block.n_parts; i++) close(parts[i].fd);
-  struct content theirs = {imported, MIB};
+  struct content theirs = {imported, 2 * MIB};
   assert_true(has_content(&theirs, 7));
   write_content(&theirs, 8);
   assert_true(has_content(&content, 8));
@@ -994,7 +994,7 @@ static void an_exported_block_that_was_freed_keeps_nothing(void **state)
   (void)state;
   needs_software();
   fixture_start(shareable);
-  for (size_t bytes = 1000; bytes <= 8 * MIB; bytes *= 89) {
+  for (size_t bytes = 2 * MIB; bytes <= 8 * MIB; bytes += 2 * MIB - 1000) {
     void *shared = fixture_allocate(bytes, NULL);
     assert_ok(export_and_close(shared));
     assert_ok(export_and_close(shared));

@@ -15,7 +15,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TIMES = 2, ROUNDS = 8, OF_EACH = 2, OBJECTS = 10, LOGGED = 200, REGION_BYTES = 1 << 20 };
+enum {
+  TIMES = 2,
+  ROUNDS = 8,
+  OF_EACH = 2,
+  OBJECTS = 10,
+  LOGGED = 200,
+  REGION_BYTES = 1 << 20,
+  EXPORTED_BYTES = 2 << 20
+};
 
 /* "below" is suspended by nobody; "sleeper" is used by nobody else. */
 static const char graph[] = "'resources': {'memory': {'type': 'device', 'handle_type': 'posix_fd'},"
@@ -183,12 +191,13 @@ static bool import_blocks(void)
   struct hipmm_share_block block;
   struct hipmm_share_part parts[MOST_PARTS];
   void *imported = NULL;
-  if (!exported[number] && hipmm_allocate(sleeper, 1000, NULL, &exported[number])) return true; /* it is suspended */
+  if (!exported[number] && hipmm_allocate(sleeper, EXPORTED_BYTES, NULL, &exported[number]))
+    return true; /* it is suspended */
   enum hipmm_status status = hipmm_share_export_block(sleeper, exported[number], &block, parts, MOST_PARTS);
   if (status) return status == HIPMM_E_STATE;
   bool is_good = !hipmm_share_import_block(memory, &block, parts, block.n_parts, &imported);
   for (uint64_t i = 0; i < block.n_parts; i++) close(parts[i].fd);
-  return is_good && !hipmm_deallocate(memory, imported, 1000, NULL);
+  return is_good && !hipmm_deallocate(memory, imported, EXPORTED_BYTES, NULL);
 }
 
 /* Each of its own file, while others begin files anew. */
@@ -352,7 +361,7 @@ static void each_function_is_good_beside_each_other(void **state)
     logged_twice = new_log("logging", "128KiB", logged_once);
     do_all_at_once();
     for (int j = 0; j < OF_EACH; j++) {
-      assert_ok(hipmm_deallocate(sleeper, exported[j], 1000, NULL));
+      assert_ok(hipmm_deallocate(sleeper, exported[j], EXPORTED_BYTES, NULL));
       exported[j] = NULL;
     }
     struct hipmm_resource *all[] = {logged_twice, logged_once, top, below, memory, sleeper, shared, other};

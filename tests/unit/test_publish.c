@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char *name, *draft;
@@ -95,6 +96,47 @@ static void shows_what_resources_count(void **state)
   fixture_free(second, 5000, NULL);
 }
 
+/* Makes a file as a process leaves it that is killed; with its lock if `is_held`. Returns its descriptor. */
+static int leave(const char *file, const char *magic, bool is_held)
+{
+  const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  int descriptor = open(file, O_RDWR | O_CREAT | O_EXCL, 0600);
+  assert_true(descriptor >= 0);
+  assert_int_equal(write(descriptor, magic, strlen(magic)), strlen(magic));
+  if (is_held) assert_int_equal(fcntl(descriptor, F_OFD_SETLK, &whole), 0);
+  return descriptor;
+}
+
+/* Of this user: not what a process holds, in whatever container, nor what another program calls so. */
+static void removes_what_killed_processes_left(void **state)
+{
+  enum { DEAD, FAR, HELD, OTHERS, FILES };
+  static const bool stays[FILES] = {[HELD] = true, [OTHERS] = true};
+  char files[FILES][64];
+  int descriptors[FILES];
+  (void)state;
+  if (access(LIVE_FOLDER, W_OK)) skip();
+  find_names();
+  pid_t dead = fork();
+  if (!dead) _exit(0);
+  assert_int_equal(waitpid(dead, NULL, 0), dead);
+  for (int i = 0; i < FILES; i++) {
+    unsigned long long space = strtoull(strchr(strchr(name, '.') + 1, '.') + 1, NULL, 10);
+    snprintf(files[i], sizeof files[i], LIVE_NAME, (unsigned)geteuid(), i == DEAD ? space : space + (unsigned)i,
+             (long)(i == DEAD ? dead : getpid()));
+    descriptors[i] = leave(files[i], i == OTHERS ? "notes of somebody" : LIVE_MAGIC, i == HELD);
+  }
+  start_published("'stack': ['pool', 'device']");
+  for (int i = 0; i < FILES; i++) {
+    if (access(files[i], F_OK) == (stays[i] ? 0 : -1)) continue;
+    fail_msg("%s %s", files[i], stays[i] ? "is gone" : "is still there");
+  }
+  for (int i = 0; i < FILES; i++) {
+    unlink(files[i]);
+    close(descriptors[i]);
+  }
+}
+
 /* Nobody can name what belonged to the device before. */
 static void leaves_out_what_has_no_path(void **state)
 {
@@ -161,9 +203,9 @@ int main(void)
   unlink(name); /* what a process that was killed has left, before this one got its number */
   unlink(draft);
   const struct CMUnitTest tests[] = {
-      publish_test(shows_what_resources_count),        publish_test(leaves_out_what_has_no_path),
-      publish_test(counts_the_rows_that_have_no_room), publish_test(says_why_nothing_is_published),
-      publish_test(ends_with_the_last_user),
+      publish_test(shows_what_resources_count),         publish_test(leaves_out_what_has_no_path),
+      publish_test(removes_what_killed_processes_left), publish_test(counts_the_rows_that_have_no_room),
+      publish_test(says_why_nothing_is_published),      publish_test(ends_with_the_last_user),
   };
   int failed = cmocka_run_group_tests_name("publish", tests, NULL, NULL);
   free(name);

@@ -62,15 +62,22 @@ static void export_put_label(FILE *file, const char *name, const char *text)
   json_decref(safe);
 }
 
-static void export_put_row(FILE *file, const struct export_metric *metric, const struct live_file *process,
+/* The labels that every series has. Processes of several users and containers can have one number. */
+static void export_put_process(FILE *file, const struct export_metric *metric, const struct processes_item *process)
+{
+  fprintf(file, "%s%s{process=\"%" PRIu32 "\",user=\"%u\"", metric->name,
+          strcmp(metric->type, "counter") == 0 ? "_total" : "", process->file.process, process->user);
+  if (process->space) fprintf(file, ",namespace=\"%llu\"", process->space);
+}
+
+static void export_put_row(FILE *file, const struct export_metric *metric, const struct processes_item *process,
                            const struct live_row *row)
 {
   int device = processes_device_of(row);
   char number[16] = "";
   if (row->counters[metric->counter] == LIVE_UNKNOWN) return;
   if (device >= 0) snprintf(number, sizeof number, "%d", device);
-  fprintf(file, "%s%s{process=\"%" PRIu32 "\"", metric->name, strcmp(metric->type, "counter") == 0 ? "_total" : "",
-          process->process);
+  export_put_process(file, metric, process);
   export_put_label(file, "device", number);
   export_put_label(file, "resource", processes_resource_of(row));
   export_put_label(file, "type", row->type);
@@ -83,14 +90,14 @@ static void export_put_metric(FILE *file, const struct export_metric *metric, co
   if (metric->unit) fprintf(file, "# UNIT %s %s\n", metric->name, metric->unit);
   fprintf(file, "# HELP %s %s.\n", metric->name, metric->help);
   for (size_t i = 0; i < processes->n; i++) {
-    const struct live_file *process = &processes->items[i];
+    const struct processes_item *process = &processes->items[i];
     if (metric->counter == LIVE_COUNTERS) {
-      fprintf(file, "%s{process=\"%" PRIu32 "\"", metric->name, process->process);
-      export_put_label(file, "command", process->command);
+      export_put_process(file, metric, process);
+      export_put_label(file, "command", process->file.command);
       fputs("} 1\n", file);
     }
-    for (uint32_t row = 0; metric->counter != LIVE_COUNTERS && row < process->n_rows; row++)
-      export_put_row(file, metric, process, &process->rows[row]);
+    for (uint32_t row = 0; metric->counter != LIVE_COUNTERS && row < process->file.n_rows; row++)
+      export_put_row(file, metric, process, &process->file.rows[row]);
   }
 }
 
@@ -280,6 +287,8 @@ const struct command export_command = {
     "export", "give the memory of running programs to a monitor", "",
     "Prints the counters that processes publish (see `hipmm top`) as OpenMetrics text, once; with --output into a "
     "file; "
-    "with --listen to everyone on this machine who asks, until it is killed. etc/grafana.json is a dashboard for "
+    "with --listen to everyone on this machine who asks, until it is killed. A series has the numbers of its process "
+    "and user, "
+    "and of the namespace of a process in another container. etc/grafana.json is a dashboard for "
     "Grafana.",
     export_run};

@@ -2,12 +2,14 @@
 /* processes.c: see processes.h. The files are written by other programs: nothing in them is trusted. */
 #include "processes.h"
 #include "../../base/text.h"
+#include "../../inspect/publish.h"
 #include "../array.h"
 #include "../cmd.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,13 +23,6 @@ const char *const processes_counters[LIVE_COUNTERS] = {
     [LIVE_PEAK_BYTES] = "peak_bytes",     [LIVE_TOTAL_BLOCKS] = "allocations",
     [LIVE_STREAM_WAITS] = "stream_waits", [LIVE_METADATA] = "metadata_bytes",
 };
-
-/* Whether no process holds the lock. */
-static bool processes_is_left_over(int file)
-{
-  struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-  return fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
-}
 
 /* Whether the file has this release's structs, or larger ones. */
 static bool processes_is_readable(const struct live_file *head)
@@ -74,17 +69,31 @@ static bool processes_copy(int file, struct live_file *copy)
   return false;
 }
 
-/* Ends texts. */
-static void processes_make_safe(struct live_file *copy)
+static bool processes_has_row(const struct live_file *copy, uint32_t n, const struct live_row *row)
 {
-  copy->command[sizeof copy->command - 1] = '\0';
-  for (uint32_t i = 0; i < copy->n_rows; i++) {
-    copy->rows[i].path[sizeof copy->rows[i].path - 1] = '\0';
-    copy->rows[i].type[sizeof copy->rows[i].type - 1] = '\0';
-  }
+  for (uint32_t i = 0; i < n; i++)
+    if (processes_device_of(&copy->rows[i]) == processes_device_of(row) &&
+        strcmp(processes_resource_of(&copy->rows[i]), processes_resource_of(row)) == 0 &&
+        strcmp(copy->rows[i].type, row->type) == 0)
+      return true;
+  return false;
 }
 
-static struct live_file *processes_next(struct processes *processes)
+/* Ends texts, and leaves out what is there twice, for which a monitor would refuse the page. */
+static void processes_make_safe(struct live_file *copy)
+{
+  uint32_t n = 0;
+  copy->command[sizeof copy->command - 1] = '\0';
+  for (uint32_t i = 0; i < copy->n_rows; i++) {
+    struct live_row *row = &copy->rows[i];
+    row->path[sizeof row->path - 1] = '\0';
+    row->type[sizeof row->type - 1] = '\0';
+    if (!processes_has_row(copy, n, row)) copy->rows[n++] = *row;
+  }
+  copy->n_rows = n;
+}
+
+static struct processes_item *processes_next(struct processes *processes)
 {
   if (!array_grow(&processes->items, processes->n, &processes->capacity, sizeof *processes->items)) {
     processes->is_short = true;
@@ -93,35 +102,37 @@ static struct live_file *processes_next(struct processes *processes)
   return &processes->items[processes->n];
 }
 
-/* Whether a process of the file's user published it, going by its name and its beginning. Other programs keep files in the
- * folder too, and a user may write a file in the name of another. */
-static bool processes_is_published(int file, const char *name, const struct stat *status, uint32_t *process_out)
+/* Whether the process is one of the user's, as the system tells it: its effective user when it published, or one that it can
+ * take again. Root needs no disguise. Of a number in another namespace nothing is known here; its user's name stands by it. */
+static bool processes_is_of(uint32_t process, unsigned user)
 {
-  char expected[64], magic[sizeof LIVE_MAGIC - 1];
-  const char *dot = strrchr(name, '.'), *space = strchr(name + strlen("hipmm."), '.');
-  int process;
-  if (!space || !dot || !text_parse_ordinal(dot + 1, &process)) return false;
-  if (!S_ISREG(status->st_mode) || (geteuid() && status->st_uid != geteuid())) return false;
-  snprintf(expected, sizeof expected, LIVE_NAME, (unsigned)status->st_uid, strtoull(space + 1, NULL, 10),
-           (long)process);
-  *process_out = (uint32_t)process;
-  return strcmp(expected + sizeof LIVE_FOLDER, name) == 0 &&
-         pread(file, magic, sizeof magic, 0) == (ssize_t)sizeof magic && memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
+  char name[64], line[256];
+  unsigned ids[4];
+  bool is_of = false;
+  if (user == 0) return true;
+  snprintf(name, sizeof name, "/proc/%" PRIu32 "/status", process);
+  FILE *file = fopen(name, "re");
+  while (file && fgets(line, sizeof line, file))
+    if (sscanf(line, "Uid: %u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) == 4)
+      for (int i = 0; i < 4; i++) is_of = is_of || ids[i] == user;
+  if (file) fclose(file);
+  return is_of;
 }
 
 static void processes_read_file(struct processes *processes, int folder, const char *name, uint32_t only)
 {
-  struct stat status;
-  uint32_t process;
+  struct publish_file found;
   int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return;
-  if (fstat(file, &status) == 0 && processes_is_published(file, name, &status, &process) &&
-      (!only || process == only)) {
-    struct live_file *copy = processes_next(processes);
-    if (processes_is_left_over(file)) {
-      if (status.st_uid == geteuid()) unlinkat(folder, name, 0);
-    } else if (copy && processes_copy(file, copy) && copy->process == process) {
-      processes_make_safe(copy);
+  if (publish_identify(file, name, &found) && (!geteuid() || found.user == geteuid()) &&
+      (!only || found.process == only)) {
+    struct processes_item *item = processes_next(processes);
+    bool is_real = !found.is_left_over && (found.space || processes_is_of(found.process, found.user));
+    if (found.is_left_over && found.user == geteuid()) unlinkat(folder, name, 0);
+    if (is_real && item && processes_copy(file, &item->file) && item->file.process == found.process) {
+      item->user = found.user;
+      item->space = found.space;
+      processes_make_safe(&item->file);
       processes->n++;
     }
   }
@@ -130,8 +141,8 @@ static void processes_read_file(struct processes *processes, int folder, const c
 
 static int processes_compare(const void *one, const void *other)
 {
-  const struct live_file *a = one, *b = other;
-  return a->process < b->process ? -1 : a->process > b->process;
+  const struct processes_item *a = one, *b = other;
+  return a->file.process < b->file.process ? -1 : a->file.process > b->file.process;
 }
 
 void processes_read(struct processes *processes, uint32_t only)
@@ -186,15 +197,16 @@ json_t *processes_json(const struct processes *processes)
 {
   json_t *array = json_array();
   for (size_t i = 0; i < processes->n; i++) {
-    const struct live_file *process = &processes->items[i];
+    const struct processes_item *item = &processes->items[i];
+    const struct live_file *process = &item->file;
     json_t *rows = json_array();
     for (uint32_t row = 0; row < process->n_rows; row++)
       json_array_append_new(rows, processes_row_json(&process->rows[row]));
-    json_array_append_new(array, json_pack("{s:I, s:o, s:I, s:I, s:I, s:o}", "process", (json_int_t)process->process,
-                                           "command", output_json_string(process->command), "started_ns",
-                                           (json_int_t)process->started_ns, "updated_ns",
-                                           (json_int_t)process->updated_ns, "omitted_resources",
-                                           (json_int_t)(process->n_wanted - process->n_rows), "resources", rows));
+    json_array_append_new(
+        array, json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:o}", "process", (json_int_t)process->process, "user",
+                         (json_int_t)item->user, "command", output_json_string(process->command), "started_ns",
+                         (json_int_t)process->started_ns, "updated_ns", (json_int_t)process->updated_ns,
+                         "omitted_resources", (json_int_t)(process->n_wanted - process->n_rows), "resources", rows));
   }
   return array;
 }

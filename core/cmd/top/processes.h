@@ -9,13 +9,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct processes_item {
+  unsigned user;            /* the file's owner, whose process it is */
+  unsigned long long space; /* the namespace of its number; 0: the reader's */
+  struct live_file file;    /* a copy: whole, checked, with texts that end, each resource once */
+};
+
 struct processes {
-  struct live_file *items; /* copies: whole, checked, with texts that end */
+  struct processes_item *items;
   size_t n, capacity;
   bool is_short; /* there was no host memory for all */
 };
 
-/* Reads all that the user may read; `only` is a process, or 0. Removes files that killed processes of the user left
+/* Reads all that the user may read; `only` is a process, or 0. A file that speaks of another user's process is left out. Removes files that killed processes of the user left
  * over. */
 void processes_read(struct processes *processes, uint32_t only);
 void processes_clear(struct processes *processes);

@@ -68,8 +68,8 @@ void screen_note(struct screen *screen, const struct processes *processes)
   size_t kept = 0;
   for (size_t i = 0; i < screen->n_memories; i++) screen->memories[i].is_seen = false;
   for (size_t i = 0; i < processes->n; i++)
-    for (uint32_t row = 0; row < processes->items[i].n_rows; row++)
-      screen_note_row(screen, &processes->items[i], &processes->items[i].rows[row]);
+    for (uint32_t row = 0; row < processes->items[i].file.n_rows; row++)
+      screen_note_row(screen, &processes->items[i].file, &processes->items[i].file.rows[row]);
   for (size_t i = 0; i < screen->n_memories; i++)
     if (screen->memories[i].is_seen) screen->memories[kept++] = screen->memories[i];
   screen->n_memories = kept;
@@ -97,12 +97,12 @@ static int screen_compare(const void *one, const void *other, void *closure)
 static struct screen_row *screen_rows(struct screen *screen, const struct processes *processes, size_t *n_out)
 {
   size_t n = 0;
-  for (size_t i = 0; i < processes->n; i++) n += processes->items[i].n_rows;
+  for (size_t i = 0; i < processes->n; i++) n += processes->items[i].file.n_rows;
   struct screen_row *rows = calloc(n + 1, sizeof *rows);
   if (!rows) return NULL;
   *n_out = 0;
   for (size_t i = 0; i < processes->n; i++) {
-    const struct live_file *process = &processes->items[i];
+    const struct live_file *process = &processes->items[i].file;
     for (uint32_t row = 0; row < process->n_rows; row++)
       rows[(*n_out)++] = (struct screen_row){process, &process->rows[row],
                                              screen_memory_of(screen, process->process, process->rows[row].path)};

@@ -67,10 +67,16 @@ static bool heap_keep_file(int fd, struct software_file *file_out)
   return is_kept;
 }
 
-/* Without the number 0, which means "no file" here. */
+/* Without the number 0, which means "no file" here. Another process that gets a descriptor can take nothing away below the
+ * mappings of this one, nor seal the file against them. */
 bool software_file_create(struct software_file *file_out)
 {
-  return heap_keep_file(output_file_spare_standard(memfd_create(HEAP_FILE_NAME, MFD_CLOEXEC)), file_out);
+  int fd = output_file_spare_standard(memfd_create(HEAP_FILE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL)) {
+    close(fd);
+    return false;
+  }
+  return heap_keep_file(fd, file_out);
 }
 
 bool software_file_duplicate(int fd, struct software_file *file_out)
@@ -83,6 +89,8 @@ bool software_file_is_ours(int fd)
   char link[64], target[64] = "";
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t length = readlink(link, target, sizeof target - 1);
+  int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || !(seals & F_SEAL_SHRINK)) return false;
   return length > 0 && strncmp(target, "/memfd:" HEAP_FILE_NAME, sizeof "/memfd:" HEAP_FILE_NAME - 1) == 0;
 }
 
