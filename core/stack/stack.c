@@ -401,13 +401,6 @@ void stack_notify(const struct stack *stack, hipmm_stream_t stream, enum stream_
 
 /* ---- Searching ---- */
 
-int64_t stack_held_bytes(const struct stack *stack)
-{
-  for (size_t i = 0; i < stack->graph->n_nodes; i++)
-    if (atomic_load(&stack->instances[i].created)) instance_held_bytes(&stack->instances[i]);
-  return atomic_load(&stack->held_bytes);
-}
-
 struct instance *stack_find(const struct stack *stack, const char *name, const char **nearest_out)
 {
   struct text_near near = text_near(name);

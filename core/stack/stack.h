@@ -59,9 +59,6 @@ enum hipmm_status stack_build_beside(struct graph *graph, int device, const stru
  * calls on its resources go on meanwhile. A failure leaves the stack as it was. */
 enum hipmm_status stack_extend(struct stack *stack, int node);
 
-/* What the sources of the stack hold from the runtime now: see instance_held_bytes(). */
-int64_t stack_held_bytes(const struct stack *stack);
-
 /* The resource called `name`; NULL if there is none, and then the name nearest to that, NULL if none is near. A resource
  * that is built by name is near before it is built. */
 struct instance *stack_find(const struct stack *stack, const char *name, const char **nearest_out);
