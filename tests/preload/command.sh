@@ -113,7 +113,7 @@ says '^hipmm: device 0: .*; program is stopped, since it is to run --strict$'
 for graph in - pipe /dev/fd/3; do
   printf '{ "stack": ["device"] }' | "$hipmm" run --config $graph -- "$here/program" memory >"$work/out" 2>"$work/err" &&
     fail "a program whose graph only one process can read is started"
-  says "^hipmm: run: --config $graph: every process of the program reads the graph, so it must be a file, and not "
+  says "^hipmm: run: the graph $graph: every process of the program reads it, so it must be a file, and not "
 done 3<>pipe
 "$hipmm" run --strict --config /dev/stdin -- "$here/program" memory >"$work/out" <pool.json || fail "a graph in standard input"
 # No setting is cut off on its way to the program.

@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The latest release of each number that a library of AMD's has. For an unknown program the latest of all. */
+/* Of the releases that a library of AMD's with that number is of, the one that the device was compiled for, else the last. For
+ * an unknown program the last of all. */
 static int version_of_library(long number)
 {
-  static const int latest[] = {[5] = 50700000, [6] = 60400000, [7] = HIP_LAYOUT_7_1};
-  const long n = sizeof latest / sizeof *latest;
-  if (number == HIP_VERSION_MAJOR || HIP_VERSION_MAJOR >= n) return HIP_VERSION;
-  return number >= 5 && number < n ? latest[number] : latest[n - 1];
+  if (number == HIP_VERSION_MAJOR) return HIP_VERSION;
+  if (number == 5) return 50700000;
+  if (number == 6) return 60400000;
+  return HIP_VERSION > HIP_LAYOUT_7_1 ? HIP_VERSION : HIP_LAYOUT_7_1;
 }
 
 /* 0: the name is not that of AMD's library with a number. */
