@@ -32,6 +32,7 @@ AC_DEFUN([HIPMM_TRY_HIP_HEADERS], [
     [echo '#include <hip/hip_version.h>
 hipmm_version HIP_VERSION_MAJOR.HIP_VERSION_MINOR.HIP_VERSION_PATCH' >conftest.$ac_ext
      hipmm_hip=`$CC -E -P $CFLAGS conftest.$ac_ext 2>/dev/null | tr -d '\n ' | $SED 's/.*hipmm_version//'`
+     AC_SUBST([HIP_MAJOR], [`echo "$hipmm_hip" | $SED 's/[[.]].*//'`])
      hipmm_hip="yes, $hipmm_hip in $1"
      HIP_CFLAGS="$2 -D__HIP_PLATFORM_AMD__"])
   CFLAGS=$hipmm_saved_CFLAGS

@@ -5,6 +5,8 @@
  * HIP. Never loads a library. */
 #include "next_symbol.h"
 
+#include "../core/plugin/loaded_object.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
@@ -29,32 +31,6 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) next_lookup *next
   return lookup;
 }
 
-/* A search for a library by the family's name, or, where `stem` is NULL, for the object after the first `skip` ones. */
-struct loaded {
-  const char *stem;
-  unsigned skip;
-  char file[4096]; /* that the object was loaded from */
-};
-
-/* "-" and a checksum: in wheels. */
-static bool next_symbol_has_stem(const char *file, const char *stem)
-{
-  const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-  size_t length = strlen(stem);
-  return !strncmp(name, stem, length) && (name[length] == '.' || name[length] == '-');
-}
-
-/* The program itself has an empty name. */
-static int next_symbol_look_at(struct dl_phdr_info *info, size_t bytes, void *closure)
-{
-  struct loaded *loaded = closure;
-  (void)bytes;
-  if (!info->dlpi_name[0] || strlen(info->dlpi_name) >= sizeof loaded->file) return 0;
-  if (loaded->stem ? !next_symbol_has_stem(info->dlpi_name, loaded->stem) : loaded->skip-- != 0) return 0;
-  strcpy(loaded->file, info->dlpi_name);
-  return 1;
-}
-
 static const char *next_symbol_stem(enum family family)
 {
   static const char *const stems[] = {
@@ -73,8 +49,8 @@ static void *next_symbol_find_in(const char *file, const char *name)
 
 static void *next_symbol_find_in_loaded_library(enum family family, const char *name)
 {
-  struct loaded loaded = {.stem = next_symbol_stem(family)};
-  return dl_iterate_phdr(next_symbol_look_at, &loaded) ? next_symbol_find_in(loaded.file, name) : NULL;
+  char file[LOADED_FILE_BYTES];
+  return loaded_find(next_symbol_stem(family), 0, file) ? next_symbol_find_in(file, name) : NULL;
 }
 
 next_function next_find(enum hook hook)
@@ -125,13 +101,11 @@ static bool next_symbol_is_over_hip(enum hook hook, const void *address)
 /* Where a call jumps to its function, the return address is in another object: then any that has the function. */
 static void *next_symbol_find_anywhere(const char *name)
 {
-  struct loaded loaded;
+  char file[LOADED_FILE_BYTES];
   Dl_info info;
   void *address = NULL;
-  for (unsigned i = 0; !address; i++) {
-    loaded = (struct loaded){.skip = i};
-    if (!dl_iterate_phdr(next_symbol_look_at, &loaded)) return NULL;
-    address = next_symbol_find_in(loaded.file, name);
+  for (unsigned i = 0; !address && loaded_find(NULL, i, file); i++) {
+    address = next_symbol_find_in(file, name);
     if (address && !next_symbol_file(address, &info)) address = NULL;
   }
   return address;
@@ -145,7 +119,7 @@ static void *next_symbol_find_out_of_order(enum hook hook, const void *caller, b
   const char *name = hook_name(hook), *file = next_symbol_file(caller, &info);
   void *address = file ? next_symbol_find_in(file, name) : NULL;
   file = address ? next_symbol_file(address, &info) : NULL;
-  *is_runtime_out = file && next_symbol_has_stem(file, next_symbol_stem(hook_family(hook)));
+  *is_runtime_out = file && loaded_has_stem(file, next_symbol_stem(hook_family(hook)));
   if (file) return address;
   address = next_symbol_find_in_loaded_library(hook_family(hook), name);
   *is_runtime_out = address != NULL;
@@ -156,11 +130,11 @@ void *next_in_order(const char *name, void *given)
 {
   Dl_info info;
   const char *stem = next_symbol_stem(FAMILY_HIP), *file = given ? next_symbol_file(given, &info) : NULL;
-  if (strncmp(name, "hip", 3) || !file || !next_symbol_has_stem(file, stem)) return given;
+  if (strncmp(name, "hip", 3) || !file || !loaded_has_stem(file, stem)) return given;
   void *first = next_dlsym()(RTLD_NEXT, name);
   if (!first) (void)dlerror(); /* the program's call has not failed */
   file = first ? next_symbol_file(first, &info) : NULL;
-  return file && !next_symbol_has_stem(file, stem) ? first : given;
+  return file && !loaded_has_stem(file, stem) ? first : given;
 }
 
 /* What the thread found for a place in the code. Holds until an object is closed, whose addresses another one may get. */

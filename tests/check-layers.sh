@@ -36,7 +36,7 @@ xargs grep -H '^#include "' <"$work/sources" | sed 's/:#include "\([^"]*\)".*/ \
 [ "$(wc -l <"$work/includes")" -gt 300 ] || { echo "found too few includes"; exit 1; }
 
 # What is about the operating system alone, and so is for plugins too.
-helpers='^core/base/(asymmetric_fence|deadline|host_memory|lock_order|memory_observer|output_file|own_symbol|record_format|text|thread|units)[.]h$'
+helpers='^core/base/(asymmetric_fence|deadline|hip_layout|host_memory|lock_order|memory_observer|output_file|own_symbol|record_format|text|thread|units)[.]h$'
 
 # Types that are made of another type, whose files they compile.
 made_of="binning:fixed_size fixed_buffer:pool pool:arena"

@@ -115,7 +115,7 @@ static bool run_can_read_again(const char *config)
   struct stat status;
   bool is_input = config && !strcmp(config, "-"), is_there = config && !stat(config, &status);
   if (!is_input && (!is_there || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))) return true;
-  say("run: --config %s: every process of the program reads the graph, so it must be a file, and not %s", config,
+  say("run: the graph %s: every process of the program reads it, so it must be a file, and not %s", config,
       is_input ? "standard input" : "a pipe or a device");
   return false;
 }

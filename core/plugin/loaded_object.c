@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* loaded_object.c: finds the segments of loaded objects. Called by descriptor.c. Never reads outside of every
+/* loaded_object.c: finds loaded objects and their segments. Called by descriptor.c, runtime_library.c and preload/. Never reads outside of every
  * segment. */
 #include "loaded_object.h"
 
@@ -59,4 +59,37 @@ bool loaded_has_texts(struct loaded *loaded, const char *const *texts, size_t *n
     if (!loaded_has_text(loaded, texts[n])) return false;
   }
   return false;
+}
+
+/* ---- By name ---- */
+
+struct loaded_named {
+  const char *stem;
+  unsigned skip;
+  char *file;
+};
+
+bool loaded_has_stem(const char *file, const char *stem)
+{
+  const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+  size_t length = strlen(stem);
+  return !strncmp(name, stem, length) && (name[length] == '.' || name[length] == '-');
+}
+
+/* The program itself has an empty name. */
+static int loaded_look_at(struct dl_phdr_info *object, size_t bytes, void *closure)
+{
+  struct loaded_named *named = closure;
+  const char *file = object->dlpi_name;
+  (void)bytes;
+  if (!*file || strlen(file) >= LOADED_FILE_BYTES || (named->stem && !loaded_has_stem(file, named->stem))) return 0;
+  if (named->skip-- != 0) return 0;
+  strcpy(named->file, file);
+  return 1;
+}
+
+bool loaded_find(const char *stem, unsigned skip, char file_out[LOADED_FILE_BYTES])
+{
+  struct loaded_named named = {stem, skip, file_out};
+  return dl_iterate_phdr(loaded_look_at, &named);
 }

@@ -3,6 +3,7 @@
  * whose structs or numbers changed between HIP's releases. Called by hip.c, which chooses the library. The only file of
  * the core that includes HIP's headers. */
 #include "hip_table.h"
+#include "../base/hip_layout.h"
 #include "../base/own_symbol.h"
 #include "peer_access.h"
 
@@ -59,37 +60,9 @@ SAME(HIPMM_HIP_DEVICE_MEMORY_POOLS, hipDeviceAttributeMemoryPoolsSupported);
 SAME(HIPMM_HIP_DEVICE_VIRTUAL_MEMORY, hipDeviceAttributeVirtualMemoryManagementSupported);
 #endif
 
-/* hipMemAllocationProp as HIP up to 5.2 declares it, and from 5.3 on. The library's version decides which one it takes,
- * not the header that hipmm is built with. */
-struct allocation_prop_5_2 {
-  unsigned char compression_type;
-  hipMemLocation location;
-  int handle_type;
-  int type;
-  unsigned short usage;
-  void *win32_handle_meta_data;
-};
-
-struct allocation_prop_5_3 {
-  int type;
-  int handle_type;
-  hipMemLocation location;
-  void *win32_handle_meta_data;
-  struct {
-    unsigned char compression_type, gpu_direct_rdma_capable;
-    unsigned short usage;
-  } flags;
-};
-
-union allocation_prop {
-  struct allocation_prop_5_2 up_to_5_2;
-  struct allocation_prop_5_3 from_5_3;
-};
-
-enum { VERSION_5_3 = 50300000 };
-
-_Static_assert(sizeof(hipMemAllocationProp) == (HIP_VERSION < VERSION_5_3 ? sizeof(struct allocation_prop_5_2)
-                                                                          : sizeof(struct allocation_prop_5_3)),
+_Static_assert(sizeof(hipMemLocation) == sizeof(struct hip_layout_location) &&
+                   sizeof(hipMemAllocationProp) == (HIP_VERSION < HIP_LAYOUT_5_3 ? sizeof(struct hip_layout_prop_5_2)
+                                                                                 : sizeof(struct hip_layout_prop_5_3)),
                "hipMemAllocationProp has changed again");
 
 struct hipmm_hip hip_table_functions;
@@ -199,12 +172,12 @@ static int guarded_DeviceSynchronize(void)
 
 /* ---- Structs and numbers ---- */
 
-static union allocation_prop hip_table_allocation_prop(int device, int handle_type)
+static union hip_layout_prop hip_table_allocation_prop(int device, int handle_type)
 {
-  hipMemLocation location = {.type = hipMemLocationTypeDevice, .id = device};
-  union allocation_prop prop;
+  struct hip_layout_location location = {.type = hipMemLocationTypeDevice, .id = device};
+  union hip_layout_prop prop;
   memset(&prop, 0, sizeof prop);
-  if (runtime_version < VERSION_5_3) {
+  if (runtime_version < HIP_LAYOUT_5_3) {
     prop.up_to_5_2.type = hipMemAllocationTypePinned;
     prop.up_to_5_2.location = location;
     prop.up_to_5_2.handle_type = handle_type;
@@ -274,10 +247,16 @@ static int hip_table_export_pool(int *fd, hipmm_hip_mempool_t pool)
   return code;
 }
 
-/* The descriptor is passed as a pointer's value, and NULL is refused: descriptor 0 is duplicated first. */
+/* A descriptor that is passed as a pointer's value, of which NULL is refused: descriptor 0 is duplicated. The caller closes
+ * the copy. -1: there is none. */
+static int hip_table_copy_descriptor(int fd)
+{
+  return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
 static int hip_table_import_pool(hipmm_hip_mempool_t *pool, int fd)
 {
-  int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  int copy = hip_table_copy_descriptor(fd);
   if (copy < 0) return hipErrorInvalidValue;
   hipmm_hip_mempool_t imported = NULL;
   int code = raw.MemPoolImport(&imported, (void *)(intptr_t)copy, hipMemHandleTypePosixFileDescriptor, 0);
@@ -289,7 +268,7 @@ static int hip_table_import_pool(hipmm_hip_mempool_t *pool, int fd)
 
 static int hip_table_allocation_granularity(size_t *bytes, int device)
 {
-  union allocation_prop prop = hip_table_allocation_prop(device, hipMemHandleTypeNone);
+  union hip_layout_prop prop = hip_table_allocation_prop(device, hipMemHandleTypeNone);
   return raw.MemGetAllocationGranularity(bytes, &prop, hipMemAllocationGranularityMinimum);
 }
 
@@ -300,13 +279,13 @@ static int hip_table_reserve_addresses(void **ptr, size_t bytes, size_t alignmen
 
 static int hip_table_create_memory(hipmm_hip_chunk_t *handle, size_t bytes, int device)
 {
-  union allocation_prop prop = hip_table_allocation_prop(device, hipMemHandleTypeNone);
+  union hip_layout_prop prop = hip_table_allocation_prop(device, hipMemHandleTypeNone);
   return raw.MemCreate(handle, bytes, &prop, 0);
 }
 
 static int hip_table_create_shared_memory(hipmm_hip_chunk_t *handle, size_t bytes, int device)
 {
-  union allocation_prop prop = hip_table_allocation_prop(device, hipMemHandleTypePosixFileDescriptor);
+  union hip_layout_prop prop = hip_table_allocation_prop(device, hipMemHandleTypePosixFileDescriptor);
   return raw.MemCreate(handle, bytes, &prop, 0);
 }
 
@@ -315,10 +294,14 @@ static int hip_table_export_memory(int *fd, hipmm_hip_chunk_t handle)
   return raw.MemExport(fd, handle, hipMemHandleTypePosixFileDescriptor, 0);
 }
 
-/* ROCm takes the address of the descriptor, and the runtimes of hipmm take either. */
 static int hip_table_import_memory(hipmm_hip_chunk_t *handle, int fd)
 {
-  return raw.MemImport(handle, &fd, hipMemHandleTypePosixFileDescriptor);
+  if (runtime_version < HIP_LAYOUT_7_1) return raw.MemImport(handle, &fd, hipMemHandleTypePosixFileDescriptor);
+  int copy = hip_table_copy_descriptor(fd);
+  if (copy < 0) return hipErrorInvalidValue;
+  int code = raw.MemImport(handle, (void *)(intptr_t)copy, hipMemHandleTypePosixFileDescriptor);
+  close(copy);
+  return code;
 }
 
 static int hip_table_map_memory(void *ptr, size_t bytes, hipmm_hip_chunk_t handle)

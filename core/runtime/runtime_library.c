@@ -7,6 +7,7 @@
 #include "../base/text.h"
 #include "../base/trust.h"
 #include "../option/option.h"
+#include "../plugin/loaded_object.h"
 #include "../plugin/plugin.h"
 #include "../plugin/services.h"
 
@@ -29,20 +30,23 @@ static enum hipmm_status runtime_library_open(const char *file, void **library_o
   return HIPMM_OK;
 }
 
-#define AMD_LIBRARY "libamdhip64.so"
+#define AMD_STEM    "libamdhip64"
+#define AMD_LIBRARY AMD_STEM ".so"
 
-static const char *const runtime_library_amd[] = {AMD_LIBRARY ".7", AMD_LIBRARY ".6", AMD_LIBRARY ".5"};
+/* Of ROCm 10 and before, the latest first. */
+static const char *const runtime_library_amd[] = {AMD_LIBRARY ".8", AMD_LIBRARY ".7", AMD_LIBRARY ".6",
+                                                  AMD_LIBRARY ".5"};
 
 static enum hipmm_status runtime_library_open_amd(void **library_out)
 {
-  const char *const *files = runtime_library_amd;
-  /* A library that the program uses already comes first: the program cannot use memory of another release. */
+  char file[LOADED_FILE_BYTES];
+  /* A library that the program uses already comes first, of whatever release: the program can use no other's memory. */
+  if (loaded_find(AMD_STEM, 0, file) && (*library_out = dlopen(file, RTLD_NOW | RTLD_NOLOAD))) return HIPMM_OK;
   for (size_t i = 0; i < sizeof runtime_library_amd / sizeof *runtime_library_amd; i++)
-    if ((*library_out = dlopen(files[i], RTLD_NOW | RTLD_NOLOAD))) return HIPMM_OK;
-  for (size_t i = 0; i < sizeof runtime_library_amd / sizeof *runtime_library_amd; i++)
-    if (!runtime_library_open(files[i], library_out)) return HIPMM_OK;
-  return error_set(HIPMM_E_NO_DEVICE, "runtime amd: libamdhip64.so.7, .6 and .5 cannot be loaded; install ROCm's HIP "
-                                      "runtime, or add its folder to LD_LIBRARY_PATH");
+    if (!runtime_library_open(runtime_library_amd[i], library_out)) return HIPMM_OK;
+  return error_set(HIPMM_E_NO_DEVICE,
+                   "runtime amd: libamdhip64.so.8, .7, .6 and .5 cannot be loaded; install ROCm's HIP "
+                   "runtime, or add its folder to LD_LIBRARY_PATH");
 }
 
 /* Where there is no such file, the loader's message begins with the name as it was given; else with the path of the file, or

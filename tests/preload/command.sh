@@ -113,7 +113,7 @@ says '^hipmm: device 0: .*; program is stopped, since it is to run --strict$'
 for graph in - pipe /dev/fd/3; do
   printf '{ "stack": ["device"] }' | "$hipmm" run --config $graph -- "$here/program" memory >"$work/out" 2>"$work/err" &&
     fail "a program whose graph only one process can read is started"
-  says "^hipmm: run: --config $graph: every process of the program reads the graph, so it must be a file, and not "
+  says "^hipmm: run: the graph $graph: every process of the program reads it, so it must be a file, and not "
 done 3<>pipe
 "$hipmm" run --strict --config /dev/stdin -- "$here/program" memory >"$work/out" <pool.json || fail "a graph in standard input"
 # No setting is cut off on its way to the program.
@@ -132,14 +132,14 @@ if [ -z "${SANITIZER_FLAGS-}" ]; then
     [ "$(wc -l <"$work/err")" = $([ $graph = wrong ] && echo 1 || echo 0) ] || fail "not the lines of $graph.json"
   done
   HIPMM_CONFIG=pool.json LD_PRELOAD=$object "$here/program" unready >"$work/out" 2>"$work/err" || fail "alone"
-  says_once "^hipmm: the program's HIP functions are those of .*libamdhip64.so.5, which is not hipmm's runtime software; "
+  says_once "^hipmm: the program's HIP functions are those of .*libamdhip64.so.[0-9], which is not hipmm's runtime software; "
 fi
 
 # AMD's runtime, or a library of that name, is the program's own; chosen by its name or by its path.
 LD_LIBRARY_PATH=$real_libraries
 export LD_LIBRARY_PATH
 options='--config pool.json'
-for HIPMM_RUNTIME in amd "$(realpath "$real_libraries/libamdhip64.so.5")"; do
+for HIPMM_RUNTIME in amd "$(realpath "$real_libraries/libamdhip64.so")"; do
   good nested
   silent
   reports hipMemAllocHost 1 1 0
@@ -153,6 +153,51 @@ HIPMM_RUNTIME=amd HIPMM_LOG=info run 0 run --config pool.json -- "$here/program"
 says_once "growth segments: ROCm's virtual memory is known to lose"
 HIPMM_RUNTIME=software
 unset LD_LIBRARY_PATH
+
+# The latest release is tried first. The library that the program has opened is the program's, of whatever release it is.
+cat >opens.c <<'END'
+#include <dlfcn.h>
+int main(void)
+{
+  void *library = dlopen("libamdhip64.so.9", RTLD_NOW), *ptr;
+  int (*allocate)(void **, unsigned long) = library ? (int (*)(void **, unsigned long))dlsym(library, "hipMalloc") : 0;
+  int (*release)(void *) = library ? (int (*)(void *))dlsym(library, "hipFree") : 0;
+  return !allocate || !release || allocate(&ptr, 1000) || release(ptr);
+}
+END
+mkdir -p amd
+cp "$real_libraries/libamdhip64.so" amd/libamdhip64.so.8
+cp amd/libamdhip64.so.8 amd/libamdhip64.so.9
+printf 'int none;\n' | ${CC:-cc} -shared -fPIC -x c -o amd/libamdhip64.so.7 -
+if ${CC:-cc} -o opens opens.c; then
+  scenario=opens
+  LD_LIBRARY_PATH=$work/amd HIPMM_RUNTIME=amd \
+    run 0 run --strict --config pool.json --report="$work/report" -- ./opens
+  reports hipMalloc 1 0 0
+fi
+
+# The software device answers a program in the numbers of the HIP that the program is linked to, of which it knows the name.
+cat >numbers.c <<'END'
+int hipMalloc(void **ptr, unsigned long bytes);
+int hipPointerGetAttributes(void *attributes, const void *ptr);
+int hipFree(void *ptr);
+int main(void)
+{
+  void *ptr;
+  int attributes[20] = {-1}, local;
+  int bad = hipMalloc(&ptr, 1000) || hipPointerGetAttributes(attributes, ptr) || hipFree(ptr);
+  return bad ? 99 : 10 * attributes[0] + !!hipPointerGetAttributes(attributes, &local);
+}
+END
+printf 'int hipMalloc(void) { return 1; }\nint hipPointerGetAttributes(void) { return 1; }\nint hipFree(void) { return 1; }\n' >stubs.c
+mkdir -p linked
+for row in 5:11 6:20 7:20 8:20; do
+  release=${row%:*} library=linked/libamdhip64.so.${row%:*}
+  ${CC:-cc} -shared -fPIC -o "$library" stubs.c -Wl,-soname,"${library#linked/}" -Wl,-z,lazy 2>"$work/err" &&
+    ${CC:-cc} -o "numbers_$release" numbers.c "$library" 2>>"$work/err" || continue
+  LD_LIBRARY_PATH=$work/linked run "${row#*:}" run --strict --config pool.json -- "./numbers_$release"
+  HIPMM_SOFTWARE=hip=5.7 LD_LIBRARY_PATH=$work/linked run 11 run --strict --config pool.json -- "./numbers_$release"
+done
 
 # A runtime that calls its own functions through the hooks is not called without end.
 cat >own.c <<'END'

@@ -65,7 +65,7 @@ visible() {
   sed 's/"runtime": [^}]*}/"runtime": "auto"/' hipmm.json >other.json
   rank=$1
   shift
-  env "$@" HIPMM_SOFTWARE=devices=2 HIPMM_RUNTIME="$here/.libs/libamdhip64.so.5" RANK="$rank" LOCAL_RANK="$rank" \
+  env "$@" HIPMM_SOFTWARE=devices=2 HIPMM_RUNTIME="$here/.libs/libamdhip64.so" RANK="$rank" LOCAL_RANK="$rank" \
     "$hipmm" run --config other.json -- sh -c 'echo "$HIP_VISIBLE_DEVICES $CUDA_VISIBLE_DEVICES"' 2>err </dev/null
 }
 [ "$(visible 1)" = "1 " ] || fail "no list: $(visible 1) $(cat err)"

@@ -150,12 +150,16 @@ void scenario_proc_address(void)
   EXPECT(hipErrorInvalidValue, hipGetProcAddress("hipMalloc", NULL, 500, 0, NULL));
 }
 
+#define TEXT_OF(number) #number
+#define NAME_OF(number) "libamdhip64.so." TEXT_OF(number)
+#define LIBRARY         NAME_OF(HIP_VERSION_MAJOR)
+
 /* The library that the program opens is the one that it is linked to, so its functions know one another's memory. */
 void scenario_opened(void)
 {
   hipError_t (*allocate)(void **, size_t) = NULL, (*enter)(void *, size_t, unsigned) = NULL;
   static unsigned char host[64 * KIB];
-  void *memory, *mapped, *library = dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_LOCAL);
+  void *memory, *mapped, *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
   *(void **)&allocate = library ? dlsym(library, "hipMalloc") : NULL;
   *(void **)&enter = library ? dlsym(library, "hipHostRegister") : NULL; /* has no hook */
   CHECK(allocate && enter && !dlerror());

@@ -9,7 +9,7 @@ program=program
 
 echo '{ "stack": ["pool", "device"] }' >pool.json
 echo '{ "stack": ["async"] }' >async.json
-printf '{ "runtime": "%s", "stack": ["pool", "device"] }' "$here/.libs/libamdhip64.so.5" >path.json
+printf '{ "runtime": "%s", "stack": ["pool", "device"] }' "$here/.libs/libamdhip64.so" >path.json
 
 # finds WORD TEXT SCENARIO: exit status 66, a report of this kind, a summary
 finds() {
@@ -27,7 +27,7 @@ finds() {
 
 for graph in pool path; do
   options="--config $graph.json"
-  [ $graph = pool ] && HIPMM_RUNTIME=software || HIPMM_RUNTIME=$here/.libs/libamdhip64.so.5
+  [ $graph = pool ] && HIPMM_RUNTIME=software || HIPMM_RUNTIME=$here/.libs/libamdhip64.so
   finds use_after_free 'work on memory that was freed: 20000 bytes' races_after_free
   finds free_in_use 'memory is freed on a stream' races_in_use
   finds free_in_use 'memory is freed on a stream' races_fork
@@ -54,7 +54,7 @@ silent
 
 # A second free of memory that the runtime has back, which refuses it.
 echo '{ "stack": ["device"] }' >device.json
-for HIPMM_RUNTIME in software "$here/.libs/libamdhip64.so.5"; do
+for HIPMM_RUNTIME in software "$here/.libs/libamdhip64.so"; do
   timeout 60 "$hipmm" run --config device.json --check-streams -- "$here/$program" races_free_twice >"$work/out" \
     2>"$work/err"
   [ $? = 66 ] && grep -q 'memory is freed a second time: 20000 bytes.* of resource "device"$' "$work/err" ||

@@ -25,7 +25,6 @@ SUCCEEDS(hipDeviceGetAttribute)
 SUCCEEDS(hipDeviceGetName)
 SUCCEEDS(hipDeviceSynchronize)
 SUCCEEDS(hipMemGetInfo)
-SUCCEEDS(hipRuntimeGetVersion)
 SUCCEEDS(hipGetLastError)
 SUCCEEDS(hipGetErrorName)
 SUCCEEDS(hipGetErrorString)
@@ -56,6 +55,26 @@ int hipMemPoolImportFromShareableHandle(void **pool, void *handle, int handle_ty
   n_imports++;
   imported_handle = handle;
   return 0;
+}
+
+static int version;
+
+HIPMM_EXPORT int hipRuntimeGetVersion(int *version_out);
+int hipRuntimeGetVersion(int *version_out)
+{
+  *version_out = version;
+  return 0;
+}
+
+static int imported_fd; /* that the handle points to, or that it is */
+
+HIPMM_EXPORT int hipMemImportFromShareableHandle(void **memory, void *shareable, int handle_type);
+int hipMemImportFromShareableHandle(void **memory, void *shareable, int handle_type)
+{
+  (void)memory, (void)handle_type;
+  n_imports++;
+  imported_fd = version < 70100000 ? *(int *)shareable : (int)(intptr_t)shareable;
+  return fcntl(imported_fd, F_GETFD) < 0;
 }
 
 static int find(void **state)
@@ -114,6 +133,26 @@ static void imports_nothing_from_a_closed_descriptor(void **state)
   assert_int_equal(n_imports, 0);
 }
 
+/* The address of a descriptor up to HIP 7.0, and its value from 7.1 on, of which no value may be NULL. */
+static void imports_memory_as_the_runtime_takes_it(void **state)
+{
+  (void)state;
+  static const int versions[] = {50221153, 60443482, 70051831, 70100000, 70226015};
+  hipmm_hip_chunk_t memory = NULL;
+  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+    version = versions[i];
+    assert_int_equal(hip_table_read_version(), 0);
+    assert_int_equal(hip_table_functions.MemImport(&memory, STDIN_FILENO), 0);
+    if (version < 70100000)
+      assert_int_equal(imported_fd, STDIN_FILENO);
+    else
+      assert_true(imported_fd > STDERR_FILENO && fcntl(imported_fd, F_GETFD) < 0); /* the copy is closed */
+    assert_int_equal(n_imports, i + 1);
+  }
+  assert_int_equal(hip_table_functions.MemImport(&memory, -1), HIPMM_HIP_ERROR_INVALID_VALUE);
+  assert_int_equal(n_imports, sizeof versions / sizeof *versions);
+}
+
 static void remembers_the_peers_of_devices_that_there_may_be(void **state)
 {
   (void)state;
@@ -142,6 +181,7 @@ int main(void)
       cmocka_unit_test_setup(calls_a_runtime_without_captures, find),
       cmocka_unit_test_setup(takes_no_success_for_a_pool, find),
       cmocka_unit_test_setup(imports_nothing_from_a_closed_descriptor, find),
+      cmocka_unit_test_setup(imports_memory_as_the_runtime_takes_it, find),
       cmocka_unit_test(remembers_the_peers_of_devices_that_there_may_be),
   };
   return cmocka_run_group_tests_name("hip table", tests, NULL, NULL);

@@ -91,7 +91,7 @@ static int remove_folders(void **state)
 /* "@" in graphs, variables and expectations stands for the folder. */
 struct runtime_case {
   const char *name;
-  const char *amd;   /* what the folder has as libamdhip64.so.7, .6 and .5 */
+  const char *amd;   /* what the folder has as libamdhip64.so.8, .7, .6 and .5 */
   const char *amd_5; /* what it has as .5 instead */
   const char *graph, *then;
   const char *variables[3];
@@ -102,8 +102,8 @@ struct runtime_case {
   "hipmm: warning: no GPU found, using the software device (HIPMM_RUNTIME=software silences this; " \
   "HIPMM_LOG=info says why)\n"
 #define NO_AMD                                                                                         \
-  "runtime amd: libamdhip64.so.7, .6 and .5 cannot be loaded; install ROCm's HIP runtime, or add its " \
-  "folder to LD_LIBRARY_PATH"
+  "runtime amd: libamdhip64.so.8, .7, .6 and .5 cannot be loaded; install ROCm's HIP runtime, or add " \
+  "its folder to LD_LIBRARY_PATH"
 
 static const struct runtime_case cases[] = {
     {.name = "auto without AMD's library falls to software with a warning",
@@ -333,6 +333,7 @@ static void takes_a_runtime(void **state)
   char *variables[3] = {expand(row->variables[0]), expand(row->variables[1])};
   assert_true(asprintf(&path, "LD_LIBRARY_PATH=%s", folder) > 0);
   const char *amd = row->amd ? row->amd : "no_device.so";
+  set_amd(amd, "libamdhip64.so.8");
   set_amd(amd, "libamdhip64.so.7");
   set_amd(amd, "libamdhip64.so.6");
   set_amd(row->amd_5 ? row->amd_5 : amd, "libamdhip64.so.5");

@@ -29,6 +29,7 @@ static void call_in_child(void)
 
 static void call_initialise(void)
 {
+  software_version_find();
   software_options_initialise();
   for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++) software_state_reset_device(device);
   pthread_atfork(call_before_fork, call_after_fork, call_in_child);

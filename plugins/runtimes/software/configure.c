@@ -93,8 +93,8 @@ static bool configure_is_same(const struct software_config *one, const struct so
          one->seed == other->seed && one->virtual_memory == other->virtual_memory &&
          one->memory_pools == other->memory_pools && one->managed_memory == other->managed_memory &&
          one->pageable_memory_access == other->pageable_memory_access && one->no_host_access == other->no_host_access &&
-         one->check_streams == other->check_streams && one->peer_group == other->peer_group &&
-         one->granularity_bytes == other->granularity_bytes;
+         one->check_streams == other->check_streams && one->hip_version == other->hip_version &&
+         one->peer_group == other->peer_group && one->granularity_bytes == other->granularity_bytes;
 }
 
 /* The configuration in force may be requested again at any time, and changes nothing. */

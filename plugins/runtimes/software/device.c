@@ -20,7 +20,7 @@ hipError_t hipInit(unsigned int flags)
 static hipError_t device_version(int *version_out)
 {
   if (!version_out) return hipErrorInvalidValue;
-  *version_out = HIP_VERSION;
+  *version_out = software_version();
   return hipSuccess;
 }
 

@@ -23,6 +23,7 @@
  *   watch                                                        what the race detector is told
  *   call                                                         the start and end of each HIP function
  *   options environment error call_table                         options; names, counts and failures of calls
+ *   version                                                      in which HIP's numbers the device answers
  *   state                                                        the state, and the current device
  *
  * One mutex guards every object. It is not held while data is copied, while a host function runs, or during a wait.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memory.c: device memory, and queries about any memory. Called by applications. A free waits for the work of the device
  * of the memory, as HIP up to release 6 does. An allocation waits only when it needs memory that pools hold. */
+#include "../../../core/base/hip_layout.h"
 #include "graph.h"
 #include <string.h>
 
@@ -148,50 +149,49 @@ static bool memory_find(const void *pointer, struct memory_facts *facts_out)
   return true;
 }
 
-static hipMemoryType memory_type(const struct memory_facts *facts)
+/* hipMemoryType, by its numbers up to HIP 5 and from HIP 6 on. */
+static int memory_type(const struct memory_facts *facts)
 {
-#if HIP_VERSION_MAJOR >= 6
-  if (facts->is_managed) return hipMemoryTypeManaged;
-#endif
-  return facts->is_host ? hipMemoryTypeHost : hipMemoryTypeDevice;
+  enum { HOST, DEVICE, UNREGISTERED_6 = 0, HOST_6, DEVICE_6, MANAGED_6 };
+  if (software_version() < HIP_LAYOUT_6_0) return facts->is_host ? HOST : DEVICE;
+  if (facts->is_managed) return MANAGED_6;
+  return facts->is_host ? HOST_6 : DEVICE_6;
 }
 
-/* From HIP 6 on, memory of the application itself has a type, too. */
-static hipError_t memory_attributes_of_none(hipPointerAttribute_t *attributes_out)
-{
-#if HIP_VERSION_MAJOR >= 6
-  *attributes_out = (hipPointerAttribute_t){.type = hipMemoryTypeUnregistered, .device = hipInvalidDeviceId};
-  return hipSuccess;
-#else
-  (void)attributes_out;
-  return hipErrorInvalidValue;
-#endif
-}
+/* hipPointerAttribute_t, whose first member HIP 6 renamed. */
+struct memory_attributes {
+  int type, device;
+  void *device_pointer, *host_pointer;
+  int is_managed;
+  unsigned flags;
+};
 
-static hipError_t memory_attributes(const void *pointer, hipPointerAttribute_t *attributes_out)
+_Static_assert(sizeof(struct memory_attributes) == sizeof(hipPointerAttribute_t), "hipPointerAttribute_t has changed");
+
+/* From HIP 6 on, memory of the application itself has a type, too: 0. */
+static hipError_t memory_attributes(const void *pointer, struct memory_attributes *attributes_out)
 {
   struct memory_facts facts;
-  if (!memory_find(pointer, &facts)) return memory_attributes_of_none(attributes_out);
+  if (!memory_find(pointer, &facts)) {
+    if (software_version() < HIP_LAYOUT_6_0) return hipErrorInvalidValue;
+    *attributes_out = (struct memory_attributes){.device = hipInvalidDeviceId};
+    return hipSuccess;
+  }
   void *address = (void *)(uintptr_t)pointer;
-  *attributes_out = (hipPointerAttribute_t)
-  {
-#if HIP_VERSION_MAJOR >= 6
-    .type = memory_type(&facts),
-#else
-    .memoryType = memory_type(&facts),
-#endif
-    .device = facts.device, .devicePointer = address, .hostPointer = facts.is_host || facts.is_managed ? address : NULL,
-    .isManaged = facts.is_managed, .allocationFlags = facts.allocation ? facts.allocation->flags : 0
-  };
+  *attributes_out = (struct memory_attributes){.type = memory_type(&facts),
+                                               .device = facts.device,
+                                               .device_pointer = address,
+                                               .host_pointer = facts.is_host || facts.is_managed ? address : NULL,
+                                               .is_managed = facts.is_managed,
+                                               .flags = facts.allocation ? facts.allocation->flags : 0};
   return hipSuccess;
 }
 
-/* In the layout of the headers that this file is compiled with, since the layout changed with HIP 6. */
 hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *pointer)
 {
   hipError_t error = software_begin(SOFTWARE_hipPointerGetAttributes);
   if (error == hipSuccess && (!attributes || !pointer)) error = hipErrorInvalidValue;
-  return software_end(error != hipSuccess ? error : memory_attributes(pointer, attributes));
+  return software_end(error != hipSuccess ? error : memory_attributes(pointer, (struct memory_attributes *)attributes));
 }
 
 /* The value of one attribute, in as many bytes as HIP writes. */

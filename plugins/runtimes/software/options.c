@@ -10,6 +10,10 @@
 /* In the order of enum software_scheduler. */
 static const char *const options_schedulers[] = {"threads", "stepped", NULL};
 
+/* The releases that differ, and the version of each; the first stands for that of the program. */
+static const char *const options_hips[] = {"program", "5.2", "5.7", "6.4", "7.0", "7.1", NULL};
+static const int options_hip_versions[] = {0, 50200000, 50700000, 60400000, 70000000, 70100000};
+
 const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
     {.name = "devices",
      .type = HIPMM_OPTION_INTEGER,
@@ -95,6 +99,14 @@ const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS] = {
      .minimum = "4KiB",
      .maximum = "1GiB",
      .doc = "Granularity of virtual memory management, a power of two"},
+    {.name = "hip",
+     .type = HIPMM_OPTION_ENUM,
+     .offset = offsetof(struct software_options, hip),
+     .initial = "program",
+     .choices = options_hips,
+     .doc =
+         "The release of HIP in whose numbers and structs the device answers; program: that of the libamdhip64.so.5, "
+         ".6 or .7 that the program is linked to, else the latest"},
     {.name = "peer_group",
      .type = HIPMM_OPTION_INTEGER,
      .offset = offsetof(struct software_options, peer_group),
@@ -154,6 +166,7 @@ struct software_config software_options_config(const struct software_options *op
                                   .no_host_access = !options->host_access,
                                   .check_streams = options->check_streams,
                                   .granularity_bytes = options->granularity,
+                                  .hip_version = options_hip_versions[options->hip],
                                   .peer_group = (int)options->peer_group};
 }
 

@@ -26,28 +26,59 @@ bool software_virtual_is_granular(size_t bytes)
 
 /* ---- Physical memory ------------------------------------------------------------------------------------------- */
 
-static hipError_t physical_check_properties(const hipMemAllocationProp *properties)
+/* What the device heeds of hipMemAllocationProp, in either layout. */
+struct physical_request {
+  int type, handle_type;
+  struct hip_layout_location location;
+};
+
+static struct physical_request physical_read(const union hip_layout_prop *prop)
 {
-  if (!properties || properties->type != hipMemAllocationTypePinned ||
-      properties->location.type != hipMemLocationTypeDevice || !software_device_exists(properties->location.id))
-    return hipErrorInvalidValue;
-  return hipSuccess;
+  if (software_version() < HIP_LAYOUT_5_3)
+    return (struct physical_request){prop->up_to_5_2.type, prop->up_to_5_2.handle_type, prop->up_to_5_2.location};
+  return (struct physical_request){prop->from_5_3.type, prop->from_5_3.handle_type, prop->from_5_3.location};
 }
 
-static hipError_t physical_check_handle_type(const hipMemAllocationProp *properties)
+/* Of imported memory. */
+static union hip_layout_prop physical_write(int device)
 {
-  bool is_known = properties->requestedHandleType == hipMemHandleTypeNone ||
-                  properties->requestedHandleType == hipMemHandleTypePosixFileDescriptor;
+  const struct hip_layout_location location = {hipMemLocationTypeDevice, device};
+  const int type = hipMemAllocationTypePinned, handle_type = hipMemHandleTypePosixFileDescriptor;
+  union hip_layout_prop prop;
+  memset(&prop, 0, sizeof prop);
+  if (software_version() < HIP_LAYOUT_5_3)
+    prop.up_to_5_2 = (struct hip_layout_prop_5_2){.location = location, .handle_type = handle_type, .type = type};
+  else
+    prop.from_5_3 = (struct hip_layout_prop_5_3){.type = type, .handle_type = handle_type, .location = location};
+  return prop;
+}
+
+static hipError_t physical_check_properties(const hipMemAllocationProp *properties,
+                                            struct physical_request *request_out)
+{
+  if (!properties) return hipErrorInvalidValue;
+  *request_out = physical_read((const union hip_layout_prop *)properties);
+  bool is_right = request_out->type == hipMemAllocationTypePinned &&
+                  request_out->location.type == hipMemLocationTypeDevice &&
+                  software_device_exists(request_out->location.id);
+  return is_right ? hipSuccess : hipErrorInvalidValue;
+}
+
+static hipError_t physical_check_handle_type(const struct physical_request *request)
+{
+  bool is_known =
+      request->handle_type == hipMemHandleTypeNone || request->handle_type == hipMemHandleTypePosixFileDescriptor;
   return is_known ? hipSuccess : hipErrorNotSupported;
 }
 
 hipError_t hipMemGetAllocationGranularity(size_t *granularity, const hipMemAllocationProp *properties,
                                           hipMemAllocationGranularity_flags option)
 {
+  struct physical_request request;
   hipError_t error = software_virtual_begin(SOFTWARE_hipMemGetAllocationGranularity);
   bool is_known = option == hipMemAllocationGranularityMinimum || option == hipMemAllocationGranularityRecommended;
   if (error == hipSuccess && (!granularity || !is_known)) error = hipErrorInvalidValue;
-  if (error == hipSuccess) error = physical_check_properties(properties);
+  if (error == hipSuccess) error = physical_check_properties(properties, &request);
   if (error == hipSuccess) *granularity = software.config.granularity_bytes;
   return software_end(error);
 }
@@ -80,18 +111,18 @@ void software_physical_free_if_unused(struct software_physical *physical)
   software_handle_free(&software_physicals, physical);
 }
 
-static hipError_t physical_create(size_t bytes, const hipMemAllocationProp *properties,
-                                  hipMemGenericAllocationHandle_t *handle_out)
+static hipError_t physical_create(size_t bytes, const struct physical_request *request,
+                                  const hipMemAllocationProp *properties, hipMemGenericAllocationHandle_t *handle_out)
 {
-  int device = properties->location.id;
+  int device = request->location.id;
   if (bytes > software.config.memory_bytes || !software_charge(device, bytes)) return hipErrorOutOfMemory;
   hipError_t error = hipErrorOutOfMemory;
   struct software_physical *physical = software_handle_allocate(&software_physicals);
   if (!physical) goto uncharge;
   physical->device = device;
   physical->bytes = bytes;
-  physical->properties = *properties;
-  error = physical_back(physical, properties->requestedHandleType != hipMemHandleTypeNone);
+  memcpy(&physical->properties, properties, sizeof physical->properties);
+  error = physical_back(physical, request->handle_type != hipMemHandleTypeNone);
   if (error != hipSuccess) goto give_handle;
   physical->handle_references = 1;
   physical_count_live(physical, true);
@@ -109,12 +140,13 @@ uncharge:
 hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes, const hipMemAllocationProp *properties,
                         unsigned long long flags)
 {
+  struct physical_request request;
   hipError_t error = software_virtual_begin(SOFTWARE_hipMemCreate);
   if (error == hipSuccess && (!handle || !software_virtual_is_granular(bytes) || flags != 0))
     error = hipErrorInvalidValue;
-  if (error == hipSuccess) error = physical_check_properties(properties);
-  if (error == hipSuccess) error = physical_check_handle_type(properties);
-  return software_end(error != hipSuccess ? error : physical_create(bytes, properties, handle));
+  if (error == hipSuccess) error = physical_check_properties(properties, &request);
+  if (error == hipSuccess) error = physical_check_handle_type(&request);
+  return software_end(error != hipSuccess ? error : physical_create(bytes, &request, properties, handle));
 }
 
 struct software_physical *software_physical_of(hipMemGenericAllocationHandle_t handle)
@@ -144,7 +176,7 @@ hipError_t hipMemGetAllocationPropertiesFromHandle(hipMemAllocationProp *propert
   hipError_t error = software_virtual_begin(SOFTWARE_hipMemGetAllocationPropertiesFromHandle);
   const struct software_physical *physical = software_physical_of(handle);
   if (error == hipSuccess && (!properties || !physical)) error = hipErrorInvalidValue;
-  if (error == hipSuccess) *properties = physical->properties;
+  if (error == hipSuccess) memcpy(properties, &physical->properties, sizeof physical->properties);
   return software_end(error);
 }
 
@@ -181,22 +213,19 @@ static hipError_t physical_import(int fd, int device, hipMemGenericAllocationHan
   physical->handle_references = 1;
   physical->device = device;
   physical->bytes = (size_t)status.st_size;
-  physical->properties = (hipMemAllocationProp){.type = hipMemAllocationTypePinned,
-                                                .location = {hipMemLocationTypeDevice, device},
-                                                .requestedHandleType = hipMemHandleTypePosixFileDescriptor};
+  physical->properties = physical_write(device);
   physical_count_live(physical, true);
   *handle_out = (hipMemGenericAllocationHandle_t)physical;
   return hipSuccess;
 }
 
-/* The descriptor is the value of the pointer, as in CUDA and in HIP's pools, or an int that it points to, as in ROCm:
- * whichever is a file of the software device. The caller still owns it. */
+/* From HIP 7.1 on the descriptor is the value of the pointer, as in CUDA and in HIP's pools; before, the pointer is the address
+ * of the descriptor. The caller still owns it. */
 static int physical_descriptor(const void *shareable, int device)
 {
   int fd = -1;
   struct software_span span;
-  uintptr_t value = (uintptr_t)shareable;
-  if (value <= INT_MAX && software_file_is_ours((int)value)) return (int)value;
+  if (software_version() >= HIP_LAYOUT_7_1) return (uintptr_t)shareable <= INT_MAX ? (int)(uintptr_t)shareable : -1;
   if (software_span_open(shareable, sizeof fd, false, device, &span) != hipSuccess) return -1;
   if (software_span_is_host(&span)) memcpy(&fd, shareable, sizeof fd);
   software_span_close(&span);

@@ -7,6 +7,12 @@
 /* HIP deprecates different names for pinned memory in different versions. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
+#if HIP_VERSION_MAJOR >= 6
+#include <hip/hip_deprecated.h>
+#undef hipGetDeviceProperties /* HIP's header gives the name to the function of HIP 6 */
+HIPMM_EXPORT hipError_t hipGetDeviceProperties(hipDeviceProp_tR0000 *properties, int device);
+#endif
+
 #define PROPERTIES_VERSION 600 /* hundred times the major plus the minor: from here on, properties are HIP 6's */
 
 #define PROC_ENTRY(name, allocates) {#name, (void (*)(void))name},

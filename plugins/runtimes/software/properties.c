@@ -6,6 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The layout up to HIP 5, and the function that writes it, have had these names since HIP 6. */
+#if HIP_VERSION_MAJOR < 6
+typedef hipDeviceProp_t hipDeviceProp_tR0000;
+#else
+#include <hip/hip_deprecated.h>
+#undef hipGetDeviceProperties
+HIPMM_EXPORT hipError_t hipGetDeviceProperties(hipDeviceProp_tR0000 *properties, int device);
+#endif
+
 /* The layout of HIP 6 and later. */
 struct properties_6 {
   char name[256];
@@ -160,8 +169,7 @@ hipError_t hipGetDevicePropertiesR0600(void *properties, int device)
   return software_end(error);
 }
 
-#if HIP_VERSION_MAJOR < 6
-#define ROW_5(attribute, member) ROW(hipDeviceProp_t, attribute, member)
+#define ROW_5(attribute, member) ROW(hipDeviceProp_tR0000, attribute, member)
 
 static const struct property_row property_rows_5[] = {
     ROW_5(MaxSharedMemoryPerBlock, sharedMemPerBlock),
@@ -195,7 +203,7 @@ static const struct property_row property_rows_5[] = {
     ROW_5(PageableMemoryAccessUsesHostPageTables, pageableMemoryAccessUsesHostPageTables),
 };
 
-static void properties_fill_5(hipDeviceProp_t *properties, int device)
+static void properties_fill_5(hipDeviceProp_tR0000 *properties, int device)
 {
   memset(properties, 0, sizeof *properties);
   properties_fill(properties, property_rows_5, sizeof property_rows_5 / sizeof *property_rows_5, device);
@@ -204,10 +212,9 @@ static void properties_fill_5(hipDeviceProp_t *properties, int device)
   snprintf(properties->gcnArchName, sizeof properties->gcnArchName, "%s", software_device_architecture);
 }
 
-hipError_t hipGetDeviceProperties(hipDeviceProp_t *properties, int device)
+hipError_t hipGetDeviceProperties(hipDeviceProp_tR0000 *properties, int device)
 {
   hipError_t error = properties_begin(SOFTWARE_hipGetDeviceProperties, properties, device);
   if (error == hipSuccess) properties_fill_5(properties, device);
   return software_end(error);
 }
-#endif

@@ -8,6 +8,9 @@
  * HIPMM_SOFTWARE=devices=2,memory=16GiB configures the device when it is first called, with or without hipmm;
  * `hipmm describe software` lists the settings. While the variable is not valid every call fails.
  *
+ * A program of HIP 5, 6 or 7 gets the numbers and structs of its HIP, whatever headers the device was compiled with: the name
+ * of the libamdhip64.so.5, .6 or .7 that the program is linked to tells which, or the setting "hip".
+ *
  * How the device differs from a GPU, where a test must know it:
  *   - Device memory can be read and written by the host, at the same address.
  *   - hipMalloc rounds to 4 KiB and aligns to 4 KiB; hipMemGetInfo counts rounded bytes. A device never runs out of memory

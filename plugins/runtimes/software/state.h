@@ -34,6 +34,7 @@ struct software_config {
   bool virtual_memory, memory_pools, managed_memory, pageable_memory_access;
   bool no_host_access;      /* the host cannot touch device memory */
   bool check_streams;       /* the race detector is on */
+  int hip_version;          /* 0: that of the program (see version.c) */
   int peer_group;           /* the number of consecutive devices that can access each other's memory */
   size_t granularity_bytes; /* of virtual memory; a power of two, a page or more */
 };
@@ -279,6 +280,7 @@ struct software_state {
   struct software_config config;
   atomic_int n_devices;         /* config.devices, for readers without the lock */
   atomic_bool is_misconfigured; /* HIPMM_SOFTWARE is not valid, and no other configuration was requested */
+  int program_version;          /* of HIP; constant from the first call on */
   uint64_t random;              /* state of the random numbers of the stepped scheduler */
   uint64_t (*choose)(void *arg, uint64_t limit); /* takes their place; NULL: none */
   void *choose_arg;
@@ -310,6 +312,13 @@ hipStreamCaptureMode software_capture_mode(void);
 hipStreamCaptureMode software_exchange_capture_mode(hipStreamCaptureMode mode);
 /* Whether `device` can be given access to the memory of `peer`; both exist. */
 bool software_device_reaches(int device, int peer);
+
+/* ---- version.c ------------------------------------------------------------------------------------------------- */
+
+/* Once, before the configuration: looks for the program's HIP. */
+void software_version_find(void);
+/* Of HIP, as HIP_VERSION: the numbers and structs that the program knows; needs no lock. */
+int software_version(void);
 
 /* ---- call_table.c: needs no lock ------------------------------------------------------------------------------- */
 
@@ -350,12 +359,12 @@ struct software_options {
   int64_t seed;
   struct hipmm_strings fail;
   uint32_t virtual_memory, memory_pools, managed_memory, pageable_memory_access, host_access;
-  uint32_t check_streams;
+  uint32_t check_streams, hip;
   uint64_t granularity;
   int64_t peer_group;
 };
 
-#define SOFTWARE_N_OPTIONS 14
+#define SOFTWARE_N_OPTIONS 15
 extern const struct hipmm_option software_option_table[SOFTWARE_N_OPTIONS];
 
 /* Once, before anything else: puts the configuration of HIPMM_SOFTWARE into force. Needs no lock. */

@@ -4,6 +4,7 @@
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_VIRTUAL_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_VIRTUAL_H
 
+#include "../../../core/base/hip_layout.h"
 #include "internal.h"
 
 struct software_physical {
@@ -14,7 +15,7 @@ struct software_physical {
   struct software_file file; /* of its own; none if it is a part of the device's */
   uint64_t offset;
   size_t bytes;
-  hipMemAllocationProp properties;
+  union hip_layout_prop properties;
 };
 
 struct software_reservation {

@@ -185,6 +185,31 @@ static void properties_have_the_layout_of_hip_6(void **state)
   assert_hip(hipGetDevicePropertiesR0600((void *)&properties, 2), hipErrorInvalidDevice);
 }
 
+/* Programs of HIP 5 call the function that has kept the plain name. */
+static void properties_have_the_layout_of_hip_5(void **state)
+{
+  (void)state;
+  union {
+    char bytes[4096];
+    size_t aligned;
+  } properties;
+  hipError_t (*get)(void *, int) = NULL;
+  void *function = NULL;
+  size_t total;
+  int warp;
+  memset(&properties, 1, sizeof properties);
+  assert_ok(hipGetProcAddress("hipGetDeviceProperties", &function, 500, 0, NULL));
+  memcpy(&get, &function, sizeof get);
+  assert_ok(get(&properties, 1));
+  assert_string_equal(properties.bytes, "hipmm software device");
+  memcpy(&total, properties.bytes + 256, sizeof total);
+  memcpy(&warp, properties.bytes + 276, sizeof warp);
+  assert_int_equal(total, 64 * MIB);
+  assert_int_equal(warp, 64);
+  assert_int_equal(properties.bytes[792], 1); /* nothing is written behind it */
+  assert_hip(get(NULL, 0), hipErrorInvalidValue);
+}
+
 static void functions_are_found_by_name(void **state)
 {
   (void)state;
@@ -503,6 +528,7 @@ int main(void)
       {"flags are a devices own", flags_are_a_devices_own, start_threads, finish, NULL},
       {"limits are kept", limits_are_kept, start_threads, finish, NULL},
       {"properties have the layout of HIP 6", properties_have_the_layout_of_hip_6, start_threads, finish, NULL},
+      {"properties have the layout of HIP 5", properties_have_the_layout_of_hip_5, start_threads, finish, NULL},
       {"functions are found by name", functions_are_found_by_name, start_threads, finish, NULL},
       {"a device tells how pools can be shared", tells_how_pools_can_be_shared, start_threads, finish, NULL},
       {"attributes and properties agree", attributes_and_properties_agree, start_threads, finish, NULL},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_exhausted_handles.c: objects of the software device when the host has no memory and no thread left: each handle is given, or
  * the call fails as a whole, and then succeeds. */
+#include "../../../core/base/hip_layout.h"
 #include "failures.h"
 
 #include <unistd.h>
@@ -78,7 +79,8 @@ static hipError_t destroy_an_instance(void *object)
 
 static hipError_t create_physical_memory(void **object)
 {
-  return hipMemImportFromShareableHandle((hipMemGenericAllocationHandle_t *)object, (void *)(intptr_t)shared_fd,
+  void *shareable = software_version() < HIP_LAYOUT_7_1 ? (void *)&shared_fd : (void *)(intptr_t)shared_fd;
+  return hipMemImportFromShareableHandle((hipMemGenericAllocationHandle_t *)object, shareable,
                                          hipMemHandleTypePosixFileDescriptor);
 }
 

@@ -177,6 +177,45 @@ static void managed_memory_has_a_type_of_its_own(void **state)
   assert_ok(hipFree(managed));
 }
 
+/* The headers of a program decide, and not those of the device. */
+static void programs_get_the_numbers_of_their_hip(void **state)
+{
+  (void)state;
+  static const struct {
+    int version, device, pinned, managed;
+    hipError_t unknown;
+  } rows[] = {{50200000, 1, 0, 1, hipErrorInvalidValue},
+              {50700000, 1, 0, 1, hipErrorInvalidValue},
+              {60400000, 2, 1, 3, hipSuccess},
+              {70100000, 2, 1, 3, hipSuccess}};
+  int version, local, attributes[2 * sizeof(hipPointerAttribute_t) / sizeof(int)];
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct software_config config = small_config(SOFTWARE_THREADS);
+    void *memory[3];
+    const int wanted[] = {rows[i].device, rows[i].pinned, rows[i].managed};
+    config.hip_version = rows[i].version;
+    restart(&config);
+    assert_ok(hipRuntimeGetVersion(&version));
+    assert_int_equal(version, rows[i].version);
+    assert_ok(hipMalloc(&memory[0], 100));
+    assert_ok(hipHostMalloc(&memory[1], 100, 0));
+    assert_ok(hipMallocManaged(&memory[2], 100, hipMemAttachGlobal));
+    for (int kind = 0; kind < 3; kind++) {
+      unsigned number;
+      assert_ok(hipPointerGetAttributes((void *)attributes, memory[kind]));
+      assert_int_equal(attributes[0], wanted[kind]);
+      assert_ok(hipPointerGetAttribute(&number, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, memory[kind]));
+      assert_int_equal(number, wanted[kind]);
+    }
+    attributes[0] = -1;
+    assert_hip(hipPointerGetAttributes((void *)attributes, &local), rows[i].unknown);
+    assert_int_equal(attributes[0], rows[i].unknown ? -1 : 0);
+    assert_ok(hipFree(memory[0]));
+    assert_ok(hipHostFree(memory[1]));
+    assert_ok(hipFree(memory[2]));
+  }
+}
+
 /* One attribute as an unsigned number, or the error that HIP returns instead. */
 static hipError_t pointer_number(const void *pointer, hipPointer_attribute attribute, unsigned *number_out)
 {
@@ -349,6 +388,7 @@ int main(void)
       {"outputs are written on success only", outputs_are_written_on_success_only, start_threads, finish, NULL},
       {"pointers can be asked about", pointers_can_be_asked_about, start_threads, finish, NULL},
       {"managed memory has a type of its own", managed_memory_has_a_type_of_its_own, start_threads, finish, NULL},
+      {"programs get the numbers of their HIP", programs_get_the_numbers_of_their_hip, start_threads, finish, NULL},
       {"a pointer has single attributes", a_pointer_has_single_attributes, start_threads, finish, NULL},
       {"rows have a pitch", rows_have_a_pitch, start_threads, finish, NULL},
       {"live memory is counted", live_memory_is_counted, start_threads, finish, NULL},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_process.c: more than one process: memory shared through handles, the child of a fork, and exit with streams
  * live. The program starts itself again in another role, since a forked child cannot use the device. */
+#include "../../../core/base/hip_layout.h"
 #include "device.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -110,20 +111,24 @@ static int role_open_pool(const struct message *message)
   return 0;
 }
 
+/* In the form that the device's HIP has. */
+static hipError_t import_handle(hipMemGenericAllocationHandle_t *handle, int *fd)
+{
+  void *shareable = software_version() < HIP_LAYOUT_7_1 ? (void *)fd : (void *)(intptr_t)*fd;
+  return hipMemImportFromShareableHandle(handle, shareable, hipMemHandleTypePosixFileDescriptor);
+}
+
 static int role_open_handle(const struct message *message)
 {
   hipMemGenericAllocationHandle_t handle;
   void *start;
-  int by_address = message->handle_fd, none = -1;
+  int fd = message->handle_fd, none = -1;
   hipMemAccessDesc access = {{hipMemLocationTypeDevice, 0}, hipMemAccessFlagsProtReadWrite};
-  CHECK(hipMemImportFromShareableHandle(&handle, &by_address, hipMemHandleTypePosixFileDescriptor) == hipSuccess);
-  CHECK(hipMemRelease(handle) == hipSuccess);
-  CHECK(hipMemImportFromShareableHandle(&handle, &none, hipMemHandleTypePosixFileDescriptor) == hipErrorInvalidValue);
+  CHECK(import_handle(&handle, &none) == hipErrorInvalidValue);
   CHECK(hipMemImportFromShareableHandle(&handle, NULL, hipMemHandleTypePosixFileDescriptor) == hipErrorInvalidValue);
   CHECK(hipMemImportFromShareableHandle(&handle, (void *)(intptr_t)4096, hipMemHandleTypePosixFileDescriptor) ==
         hipErrorInvalidValue);
-  CHECK(hipMemImportFromShareableHandle(&handle, (void *)(intptr_t)message->handle_fd,
-                                        hipMemHandleTypePosixFileDescriptor) == hipSuccess);
+  CHECK(import_handle(&handle, &fd) == hipSuccess);
   CHECK(hipMemAddressReserve(&start, 2 * MIB, 0, NULL, 0) == hipSuccess);
   CHECK(hipMemMap(start, 2 * MIB, 0, handle, 0) == hipSuccess);
   CHECK(hipMemSetAccess(start, 2 * MIB, &access, 1) == hipSuccess);
@@ -361,8 +366,7 @@ static void physical_memory_is_shared_through_its_handle(void **state)
   assert_int_equal(run_role("open_handle", &message), 0);
   assert_true(is_filled(start, 42, 2 * MIB));
   close(message.handle_fd);
-  assert_hip(hipMemImportFromShareableHandle(&plain, (void *)(intptr_t)1, hipMemHandleTypePosixFileDescriptor),
-             hipErrorInvalidValue);
+  assert_hip(import_handle(&plain, &(int){1}), hipErrorInvalidValue);
   assert_ok(hipMemUnmap(start, 2 * MIB));
   assert_ok(hipMemRelease(handle));
   assert_ok(hipMemAddressFree(start, 2 * MIB));

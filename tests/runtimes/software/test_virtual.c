@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_virtual.c: virtual memory management: physical memory keeps its data wherever it is mapped, access is enforced
  * for operations and for the host, and every invalid argument is refused. */
+#include "../../../core/base/hip_layout.h"
 #include "device.h"
 #include "virtual.h"
 #include <fcntl.h>
@@ -330,6 +331,45 @@ static void wrong_reservations_are_refused(void **state)
   assert_ok(hipMemRelease(handle));
 }
 
+/* A descriptor is passed by its address up to HIP 7.0, and by its value from HIP 7.1 on; a program that passes it in the other
+ * form is refused, as by ROCm. */
+static void check_import(int version, int fd)
+{
+  hipMemGenericAllocationHandle_t handle;
+  void *value = (void *)(intptr_t)fd;
+  bool is_by_value = version >= HIP_LAYOUT_7_1;
+  assert_ok(hipMemImportFromShareableHandle(&handle, is_by_value ? value : &fd, hipMemHandleTypePosixFileDescriptor));
+  assert_ok(hipMemRelease(handle));
+  assert_hip(hipMemImportFromShareableHandle(&handle, is_by_value ? &fd : value, hipMemHandleTypePosixFileDescriptor),
+             hipErrorInvalidValue);
+}
+
+static void physical_memory_is_described_as_in_the_programs_hip(void **state)
+{
+  (void)state;
+  const struct hip_layout_location location = {hipMemLocationTypeDevice, 1};
+  const union hip_layout_prop old = {.up_to_5_2 = {.location = location, .type = 1, .handle_type = 1}},
+                              new = {.from_5_3 = {.location = location, .type = 1, .handle_type = 1}};
+  static const int versions[] = {50200000, 50300000, 70000000, 70100000};
+  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+    bool is_old = versions[i] < HIP_LAYOUT_5_3;
+    struct software_config config = small_config(SOFTWARE_THREADS);
+    union hip_layout_prop found;
+    hipMemGenericAllocationHandle_t handle;
+    int fd = -1;
+    config.hip_version = versions[i];
+    restart(&config);
+    assert_hip(hipMemCreate(&handle, 2 * MIB, (const void *)(is_old ? &new : &old), 0), hipErrorInvalidValue);
+    assert_ok(hipMemCreate(&handle, 2 * MIB, (const void *)(is_old ? &old : &new), 0));
+    assert_ok(hipMemGetAllocationPropertiesFromHandle((void *)&found, handle));
+    assert_memory_equal(&found, is_old ? &old : &new, sizeof found);
+    assert_ok(hipMemExportToShareableHandle(&fd, handle, hipMemHandleTypePosixFileDescriptor, 0));
+    check_import(versions[i], fd);
+    close(fd);
+    assert_ok(hipMemRelease(handle));
+  }
+}
+
 static void wrong_physical_memory_is_refused(void **state)
 {
   (void)state;
@@ -458,6 +498,8 @@ int main(void)
        NULL},
       {"changes wait for work that runs", changes_wait_for_work_that_runs, start_threads, finish, NULL},
       {"wrong reservations are refused", wrong_reservations_are_refused, start_threads, finish, NULL},
+      {"physical memory is described as in the programs HIP", physical_memory_is_described_as_in_the_programs_hip,
+       start_threads, finish, NULL},
       {"wrong physical memory is refused", wrong_physical_memory_is_refused, start_threads, finish, NULL},
       {"wrong mappings are refused", wrong_mappings_are_refused, start_threads, finish, NULL},
       {"physical memory beyond all files is refused", physical_memory_beyond_all_files_is_refused, start_threads,
