@@ -90,7 +90,7 @@ static bool report_ends_is_json(void)
 
 static void report_ends_now(void)
 {
-  struct report_text text = {NULL};
+  struct report_text text = {0};
   report_make(&(struct report_request){REPORT_RUNNING, NULL, report_ends_is_json(), true}, &text);
   report_ends_write(&text);
   report_text_free(&text);
@@ -100,7 +100,7 @@ static void report_ends_last(void)
 {
   const char *signal = atomic_load(&ending_signal);
   struct report_request request = {signal ? REPORT_SIGNAL : REPORT_EXIT, signal, report_ends_is_json(), false};
-  struct report_text text = {NULL};
+  struct report_text text = {0};
   report_make(&request, &prepared);
   atomic_store(&is_prepared, true);
   request.has_resources = true;

@@ -148,7 +148,7 @@ void lifecycle_drop_surplus(void)
 {
   if (lifecycle_begin_change()) return;
   if (lifecycle_users > 1) lifecycle_users--;
-  lifecycle_end_change(atomic_load(&lifecycle_now));
+  lifecycle_end_change((enum lifecycle)atomic_load(&lifecycle_now));
 }
 
 enum hipmm_status lifecycle_await_calls(void (*tell)(int thread))

@@ -114,7 +114,7 @@ size_t choices_shrink(struct choices *choices, bool (*fails)(void *arg, struct c
 {
   struct choices_search search = {fails, arg, 0, most_runs};
   choices_keep_taken(choices);
-  while (choices_cut(&search, choices) | choices_lower(&search, choices)) continue;
+  while (choices_cut(&search, choices) + choices_lower(&search, choices)) continue; /* both, each time */
   return search.runs;
 }
 

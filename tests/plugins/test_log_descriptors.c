@@ -19,7 +19,9 @@ static char messages[2000];
 
 /* ---- The program ---- */
 
-static enum { NEVER, WHEN_IT_IS_LOCKED, WHEN_IT_IS_WRITTEN } moment; /* of the program's call of closefrom() */
+enum { NEVER, WHEN_IT_IS_LOCKED, WHEN_IT_IS_WRITTEN };
+
+static int moment; /* of the program's call of closefrom() */
 
 /* The descriptor becomes the program's. */
 static void take(int descriptor)
