@@ -20,11 +20,6 @@
 #include <limits.h>
 #include <string.h>
 
-int hipmm_is_initialized(void)
-{
-  return atomic_load(&lifecycle_now) == LIFECYCLE_READY;
-}
-
 /* ---- Within a change (lifecycle.h) ---- */
 
 /* Makes the device of the process's rank on its host current, if the graph asks for that and a launcher tells the rank. A

@@ -115,6 +115,11 @@ static enum hipmm_status lifecycle_refuse_inner_change(void)
                                   "longjmp() or an exception has not ended it");
 }
 
+int hipmm_is_initialized(void)
+{
+  return atomic_load(&lifecycle_now) == LIFECYCLE_READY;
+}
+
 enum hipmm_status lifecycle_begin_change(void)
 {
   if (lifecycle_is_barred()) return lifecycle_check();

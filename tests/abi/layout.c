@@ -180,7 +180,7 @@ AT(hipmm_location, unused, 28);
 
 ENUM(hipmm_log_level);
 
-MAY_GROW(hipmm_mapping, 88);
+MAY_GROW(hipmm_mapping, 96);
 AT(hipmm_mapping, struct_size, 0);
 AT(hipmm_mapping, granularity, 8);
 AT(hipmm_mapping, reserve, 16);
@@ -192,6 +192,7 @@ AT(hipmm_mapping, unmap, 56);
 AT(hipmm_mapping, may_alias, 64);
 AT(hipmm_mapping, discouraged_reason, 72);
 AT(hipmm_mapping, export_chunk, 80);
+AT(hipmm_mapping, may_export, 88);
 
 MAY_GROW(hipmm_memory, 48);
 AT(hipmm_memory, struct_size, 0);
@@ -303,6 +304,10 @@ AT(hipmm_pointer, stream, 72);
 
 ENUM(hipmm_process_end);
 
+NEVER_GROWS(hipmm_question, 16);
+AT(hipmm_question, ask, 0);
+AT(hipmm_question, tried, 8);
+
 MAY_GROW(hipmm_recipe, 96);
 AT(hipmm_recipe, struct_size, 0);
 AT(hipmm_recipe, type, 8);
@@ -335,7 +340,7 @@ NEVER_GROWS(hipmm_resource, 16);
 AT(hipmm_resource, ops, 0);
 AT(hipmm_resource, self, 8);
 
-MAY_GROW(hipmm_services, 224);
+MAY_GROW(hipmm_services, 240);
 AT(hipmm_services, struct_size, 0);
 AT(hipmm_services, name, 8);
 AT(hipmm_services, device, 16);
@@ -367,10 +372,6 @@ AT(hipmm_services, enter_program, 208);
 AT(hipmm_services, leave_program, 216);
 AT(hipmm_services, ask_program, 224);
 AT(hipmm_services, check_wait, 232);
-
-NEVER_GROWS(hipmm_question, 16);
-AT(hipmm_question, ask, 0);
-AT(hipmm_question, tried, 8);
 
 NEVER_GROWS(hipmm_setting, 16);
 AT(hipmm_setting, name, 0);
