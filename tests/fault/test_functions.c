@@ -46,7 +46,8 @@ void begin(const void *argument)
     sweep_note("begin: %s", hipmm_last_error_message());
   for (int i = 0; i < BYSTANDERS; i++) {
     void *block = NULL;
-    if (hipmm_allocate_sync(resource, (size_t)BYTES << 3 * i, &block)) sweep_note("begin: %s", hipmm_last_error_message());
+    if (hipmm_allocate_sync(resource, (size_t)BYTES << 3 * i, &block))
+      sweep_note("begin: %s", hipmm_last_error_message());
     bystanders[i] = block;
     if (block) memset(block, 0x50 + i, BYTES);
   }
