@@ -148,7 +148,7 @@ static void take_place_of_records(int own)
     CHECK(dup2(own, file) == file);
     return;
   }
-  CHECK(!"there is such a file");
+  CHECK(false && "there is such a file");
 }
 
 /* Opens one handle that was made before the files were closed, and one made afterwards. */
@@ -163,7 +163,7 @@ static int open_what_is_left(int pipe_end)
   MUST(!hipIpcOpenMemHandle(&parts[1], handles[1], hipIpcMemLazyEnablePeerAccess));
   MUST(device_holds(parts[1], 2, PART_BYTES));
   MUST(!hipIpcCloseMemHandle(parts[1]));
-  return hipFree(own);
+  return hipFree(own) != hipSuccess;
 }
 
 /* Run with a pool that holds segments. */
@@ -211,7 +211,7 @@ static int open_blocks_of_two_segments(int pipe_end)
     MUST(device_holds(blocks[i], i + 1, MIB));
     MUST(!hipIpcCloseMemHandle(blocks[i]));
   }
-  return hipFree(own);
+  return hipFree(own) != hipSuccess;
 }
 
 /* Run with a pool that holds segments. The new file for handles fails at first. */
