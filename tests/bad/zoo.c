@@ -136,7 +136,8 @@ static enum hipmm_status zoo_allocate(void *self, size_t bytes, size_t alignment
   size_t asked = bytes;
   if (zoo->mistake == ZOO_REFUSES_ZERO && !bytes) return zoo_refuse(zoo, HIPMM_E_ARGUMENT);
   if (zoo->mistake == ZOO_FAILS_SILENTLY && bytes > 1u << 30) return HIPMM_E_OUT_OF_MEMORY;
-  if (zoo->mistake == ZOO_FOREIGN_STATUS && bytes > 1u << 30) return (enum hipmm_status)7;
+  if (zoo->mistake == ZOO_FOREIGN_STATUS && bytes > 1u << 30)
+    return bytes == (1u << 31) + 1 ? HIPMM_CALL_AGAIN : (enum hipmm_status)7;
   if (zoo->mistake == ZOO_ROUNDS) asked = (bytes + 511) / 512 * 512;
   if (zoo->mistake == ZOO_OVERFLOWS && bytes) asked = bytes + 1000;
   enum hipmm_status status = hipmm_upstream_allocate(zoo->upstream, asked, alignment, stream, &ptr);

@@ -405,6 +405,8 @@ static void gives_a_status_where_an_op_gives_none(void **state)
   assert_status(hipmm_allocate(NULL, 2048 * MIB, NULL, &ptr), HIPMM_E_INTERNAL);
   assert_string_equal(hipmm_last_error_message(), "zoo: its allocate returned 7, which is not a status of hipmm");
   assert_status(hipmm_allocate_sync(NULL, 2048 * MIB, &ptr), HIPMM_E_INTERNAL);
+  assert_status(hipmm_allocate(NULL, 2048 * MIB + 1, NULL, &ptr), HIPMM_E_INTERNAL); /* nobody has asked the program */
+  assert_message("zoo: its allocate returned 1, which is not a status of hipmm");
 }
 
 /* ---- Arguments that are missing, and calls from where there may be none ---- */
