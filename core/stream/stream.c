@@ -46,7 +46,8 @@ static enum hipmm_status stream_build_device(int device)
 
 enum hipmm_status hipmm_stream_retain(int device, hipmm_stream_t stream)
 {
-  enum hipmm_status status = hipmm_is_initialized() ? stream_build_device(device) : lifecycle_check_use("", "");
+  bool is_ready = atomic_load(&lifecycle_now) == LIFECYCLE_READY;
+  enum hipmm_status status = is_ready ? stream_build_device(device) : lifecycle_check_use("", "");
   if (!status) status = device_table_check(device);
   if (status) return status;
   if (!stream_is_by_name(stream)) stream_registry_retain(stream, device);
