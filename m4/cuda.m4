@@ -21,8 +21,9 @@ AC_DEFUN([HIPMM_CUDA_HEADERS], [
     [hipmm_folder=$with_cuda
      HIPMM_TRY_CUDA_FOLDER])
   AS_VAR_IF([hipmm_cuda], [no],
-    [hipmm_cuda="no: cuda.h of CUDA 12 or newer is missing (Debian and Ubuntu nvidia-cuda-toolkit or NVIDIA's cuda-cudart-dev; --with-cuda=DIR)"])
+    [hipmm_cuda="no: cuda.h of CUDA 12 or newer is missing; install nvidia-cuda-toolkit (Debian 13, Ubuntu 24.04, or later) or NVIDIA's cuda-cudart-dev, or run: pip install --target DIR nvidia-cuda-runtime-cu12, and configure --with-cuda=DIR/nvidia/cuda_runtime"])
   AC_MSG_RESULT([$hipmm_cuda])
+  AC_DEFINE_UNQUOTED([HIPMM_NVIDIA], ["$hipmm_cuda"], [whether the nvidia runtime is built, and if "no: ", why not])
   AS_CASE([$with_cuda:$hipmm_cuda],
     [auto:*|no:*|*:yes*], [],
     [AC_MSG_ERROR([--with-cuda=$with_cuda: DIR/include/cuda.h of CUDA 12 or newer is not there; config.log says more])])

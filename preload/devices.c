@@ -229,7 +229,7 @@ int64_t devices_idle_bytes(const struct served_device *served)
 {
   const struct instance_links *top = links_of(instance_from(served->resources[KIND_DEVICE]));
   int64_t idle = 0;
-  for (size_t i = 0; i < top->n_closure; i++) idle += atomic_load(&top->closure[i]->held_bytes);
+  for (size_t i = 0; i < top->n_closure; i++) idle += instance_held_bytes(top->closure[i]);
   for (int kind = 0; kind < KIND_COUNT; kind++)
     if (kind == KIND_DEVICE || devices_is_with_device(served, (enum kind)kind))
       idle -= atomic_load(&served->usage[kind].bytes);

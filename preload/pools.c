@@ -244,6 +244,13 @@ enum { REUSE_FIRST = 1, REUSE_LAST = 3, RELEASE_THRESHOLD, RESERVED_CURRENT, RES
 
 typedef int attribute_function(hipmm_hip_mempool_t pool, int attribute, void *value);
 
+/* Of what the program freed, at most so many bytes are reserved from now on. */
+static void pools_keep_freed(struct pool_account *account, int64_t bytes)
+{
+  int_fast64_t freed = atomic_load(&account->freed_bytes);
+  while (freed > bytes && !atomic_compare_exchange_weak(&account->freed_bytes, &freed, bytes)) continue;
+}
+
 /* Memory that the program freed stays reserved up to the release threshold, which the runtime has stored, as long as the
  * stack holds it. Memory that the program had by other functions, such as hipMalloc(), is not the pool's. */
 static int64_t pools_reserved_bytes(enum family family, hipmm_hip_mempool_t pool, struct pool_account *account,
@@ -295,19 +302,22 @@ static void pools_set_reuse(struct pool_account *account, int attribute, const v
     atomic_fetch_or(&account->forbidden, 1U << attribute);
 }
 
-/* A peak can only be set to 0, which makes it what is in use now. */
+/* A peak can only be set to 0, which makes it what is in use now. A higher threshold brings nothing back that the lower one
+ * has let go. */
 int pools_set_attribute(enum hook hook, hipmm_hip_mempool_t pool, int attribute, void *value)
 {
   int device;
   bool is_outermost = init_enter();
-  int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
   bool is_reuse = attribute >= REUSE_FIRST && attribute <= REUSE_LAST;
-  bool is_known = is_reuse || attribute == RESERVED_HIGH || attribute == USED_HIGH;
-  struct pool_account *account = !code && is_outermost && is_known ? pools_find_any(pool, &device) : NULL;
-  if (account && is_reuse) pools_set_reuse(account, attribute, value);
-  if (account && attribute == USED_HIGH) atomic_store(&account->used_peak_bytes, atomic_load(&account->bytes));
-  if (account && attribute == RESERVED_HIGH)
-    atomic_store(&account->reserved_peak_bytes, pools_reserved_bytes(hook_family(hook), pool, account, device));
+  bool is_known = is_reuse || attribute == RELEASE_THRESHOLD || attribute == RESERVED_HIGH || attribute == USED_HIGH;
+  struct pool_account *account = is_outermost && is_known ? pools_find_any(pool, &device) : NULL;
+  int64_t reserved = account ? pools_reserved_bytes(hook_family(hook), pool, account, device) : 0;
+  int code = ((attribute_function *)next_function_of(hook))(pool, attribute, value);
+  if (!code && account && is_reuse) pools_set_reuse(account, attribute, value);
+  if (!code && account && attribute == USED_HIGH) atomic_store(&account->used_peak_bytes, atomic_load(&account->bytes));
+  if (!code && account && attribute == RESERVED_HIGH) atomic_store(&account->reserved_peak_bytes, reserved);
+  if (!code && account && attribute == RELEASE_THRESHOLD)
+    pools_keep_freed(account, reserved - atomic_load(&account->bytes));
   pools_release(account);
   reentry_leave();
   return code;
@@ -323,8 +333,8 @@ static int pools_trim_stack(enum hook hook, struct pool_account *account, const 
   size_t kept = others > 0 && keep < SIZE_MAX - (size_t)others ? keep + (size_t)others : keep;
   if (!streams_are_idle(served->device)) return 0;
   if (hipmm_resource_trim(served->resources[KIND_DEVICE], kept)) return failure_of_hipmm(hook, 0);
-  int64_t left = keep > (size_t)used ? (int64_t)(keep - (size_t)used) : 0, freed = atomic_load(&account->freed_bytes);
-  if (left >= 0 && freed > left) atomic_store(&account->freed_bytes, left);
+  int64_t left = keep > (size_t)used ? (int64_t)(keep - (size_t)used) : 0;
+  if (left >= 0) pools_keep_freed(account, left);
   return 0;
 }
 

@@ -14,7 +14,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 jobs=$(getconf _NPROCESSORS_ONLN)
 cuda=${CUDA_HOME:-/usr/local/cuda}/include
-printf '#define PACKAGE_VERSION "0"\n' >"$work/config.h"
+printf '#define %s\n' 'PACKAGE_VERSION "0"' 'HIPMM_NVIDIA "no: missing"' >"$work/config.h"
 : >"$work/functions.inc" # which make writes for preload/frameworks.c
 
 python=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null || :)

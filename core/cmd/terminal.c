@@ -117,7 +117,7 @@ void wrap_end(struct wrap *wrap)
 
 /* ---- Progress -------------------------------------------------------------------------------------------------- */
 
-enum { PROGRESS_CELLS = 30, PROGRESS_PAUSE_NS = 100 * 1000 * 1000 };
+enum { PROGRESS_CELLS = 30, PROGRESS_FIGURES = 7 /* and blanks */, PROGRESS_PAUSE_NS = 100 * 1000 * 1000 };
 
 void progress_start(struct progress *progress, const char *label)
 {
@@ -128,19 +128,29 @@ void progress_start(struct progress *progress, const char *label)
                         .shown_ns = cmd_now_ns()};
 }
 
+/* What a line of the terminal has, but for its last column: a line that wraps could not be overwritten. */
+static int progress_columns(void)
+{
+  struct winsize size = {0};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col - 1 : TERMINAL_DEFAULT_WIDTH;
+}
+
 void progress_show(struct progress *progress, uint64_t done, uint64_t total)
 {
   if (!progress->visible) return;
   int64_t now_ns = cmd_now_ns();
   if (now_ns - progress->shown_ns < PROGRESS_PAUSE_NS) return;
   progress->shown_ns = now_ns;
+  int room = progress_columns() - PROGRESS_FIGURES, label = (int)strlen(progress->label);
+  if (label > room) label = room > 0 ? room : 0;
+  fprintf(stderr, "\r\033[K%.*s  ", label, progress->label);
   if (total == 0) {
-    fprintf(stderr, "\r\033[K%s  %llu MiB", progress->label, (unsigned long long)(done >> 20));
+    fprintf(stderr, "%llu MiB", (unsigned long long)(done >> 20));
     return;
   }
   double share = done < total ? (double)done / (double)total : 1;
-  fprintf(stderr, "\r\033[K%s  ", progress->label);
-  for (int i = 0; i < PROGRESS_CELLS; i++) fputs(i < (int)(share * PROGRESS_CELLS) ? "█" : "░", stderr);
+  int cells = room - label < PROGRESS_CELLS ? room - label : PROGRESS_CELLS;
+  for (int i = 0; i < cells; i++) fputs(i < (int)(share * cells) ? "█" : "░", stderr);
   fprintf(stderr, " %3d%%", (int)(share * 100));
 }
 

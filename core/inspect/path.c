@@ -17,7 +17,7 @@ const struct hipmm_feature path_device_values[] = {
 
 int64_t path_device_value(const struct stack *stack, size_t row)
 {
-  return atomic_load(row ? &stack->peak_held_bytes : &stack->held_bytes);
+  return row ? atomic_load(&stack->peak_held_bytes) : stack_held_bytes(stack);
 }
 
 /* Names the nearest thing that exists, if one is near. `what` is the kind of thing. */

@@ -83,7 +83,8 @@ static struct live_row *publish_next_row(struct live_file *file, const char *pat
   return row;
 }
 
-/* Values that come from the driver are not asked for ten times a second. */
+/* Values that come from the driver are not asked for ten times a second, by a thread that the program does not know. So what a
+ * stack with a driver's pool holds is what was counted last, here alone. */
 static bool publish_asks_driver(const struct hipmm_plugin *plugin)
 {
   return plugin->role == HIPMM_ROLE_SOURCE;
@@ -110,8 +111,8 @@ static void publish_stack(struct live_file *file, const struct stack *stack)
   if (*path_of(&stack->instances[stack->top], path, sizeof path)) {
     *strrchr(path, '/') = '\0';
     struct live_row *row = publish_next_row(file, path, "");
-    if (row) row->counters[LIVE_RESERVED] = path_device_value(stack, 0);
-    if (row) row->counters[LIVE_PEAK_RESERVED] = path_device_value(stack, 1);
+    if (row) row->counters[LIVE_RESERVED] = atomic_load(&stack->held_bytes);
+    if (row) row->counters[LIVE_PEAK_RESERVED] = atomic_load(&stack->peak_held_bytes);
   }
   for (size_t i = stack->graph->n_nodes; i-- > 0;)
     if (stack->instances[i].created) publish_instance(file, &stack->instances[i]);

@@ -10,7 +10,7 @@
 enum {
   DESCRIPTOR_FLAGS = HIPMM_PLUGIN_NOT_THREAD_SAFE | HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_HANDS_ON |
                      HIPMM_PLUGIN_KEEPS_MEMORY | HIPMM_PLUGIN_DEVICE_MEMORY | HIPMM_PLUGIN_HOST_ALONE |
-                     HIPMM_PLUGIN_FREE_WAITS | HIPMM_PLUGIN_ACCESSES_MEMORY
+                     HIPMM_PLUGIN_FREE_WAITS | HIPMM_PLUGIN_ACCESSES_MEMORY | HIPMM_PLUGIN_RECOUNTS
 };
 
 /* Checks `foreign`, the descriptor in `file`, which must describe `type`, and copies it to `descriptor_out`: tables

@@ -120,7 +120,7 @@ static void holders_add_source(struct holders *holders, const struct instance *s
                                const struct exhausted *exhausted)
 {
   if (!exhausted_is_same_memory(exhausted, source)) return;
-  int64_t divided = 0, held = atomic_load_explicit(&source->held_bytes, memory_order_relaxed);
+  int64_t divided = 0, held = instance_held_bytes(source);
   for (size_t i = 0; i < holders->n; i++)
     if (holders->items[i].source == source) divided += holders->items[i].held;
   holders_add(holders, source, source, held - divided, holders_value(source, "used_bytes", held) - divided);

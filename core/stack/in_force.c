@@ -89,7 +89,7 @@ enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *p
   enum hipmm_status status = lifecycle_enter();
   if (status) return status;
   status = device_table_stack(device, &stack);
-  if (!status && now_out) *now_out = (size_t)atomic_load(&stack->held_bytes);
+  if (!status && now_out) *now_out = (size_t)stack_held_bytes(stack);
   if (!status && peak_out) *peak_out = (size_t)atomic_load(&stack->peak_held_bytes);
   return in_force_leave(status);
 }

@@ -110,6 +110,19 @@ const struct instance *instance_with_action(const struct instance *instance, con
 
 /* ---- What programs ask and keep ---- */
 
+int64_t instance_held_bytes(const struct instance *instance)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  size_t row;
+  int64_t value;
+  if (plugin->flags & HIPMM_PLUGIN_RECOUNTS && instance_with_value(instance, "reserved_bytes", &row) == instance) {
+    struct hipmm_error before = {.struct_size = sizeof before};
+    hipmm_last_error(&before);
+    if (instance->resource.ops->query(instance->resource.self, row, &value)) error_set_located(&before);
+  }
+  return atomic_load(&instance->held_bytes);
+}
+
 unsigned instance_access(const struct instance *instance)
 {
   unsigned access = HIPMM_ACCESS_HOST | HIPMM_ACCESS_DEVICE;

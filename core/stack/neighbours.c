@@ -111,7 +111,7 @@ static int64_t neighbours_held_bytes(int device)
 {
   int64_t bytes = 0;
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
-    if (stack->device == device) bytes += atomic_load_explicit(&stack->held_bytes, memory_order_relaxed);
+    if (stack->device == device) bytes += stack_held_bytes(stack);
   return bytes;
 }
 
@@ -131,10 +131,10 @@ static void neighbours_ask(const struct exhausted *exhausted, uint64_t bytes)
   size_t n;
   struct stack **stacks = stack_collect(exhausted->device, &n);
   for (size_t i = n; i-- > 0; stack_unpin(stacks[i])) {
-    int64_t held = atomic_load_explicit(&stacks[i]->held_bytes, memory_order_relaxed);
     if (!bytes) continue;
+    int64_t held = stack_held_bytes(stacks[i]);
     neighbours_ask_stack(stacks[i], exhausted, (uint64_t)held > bytes ? (size_t)((uint64_t)held - bytes) : 0);
-    int64_t given = held - atomic_load_explicit(&stacks[i]->held_bytes, memory_order_relaxed);
+    int64_t given = held - stack_held_bytes(stacks[i]);
     if (given > 0) bytes -= (uint64_t)given < bytes ? (uint64_t)given : bytes;
   }
   free(stacks);

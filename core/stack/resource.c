@@ -75,7 +75,7 @@ void resource_warn_of_held(void)
     log_line(HIPMM_LOG_WARNING, "finalize",
              "device %d: still held: %s; %s of device memory stay with it until the last "
              "reference is released",
-             stack->device, list, units_format_bytes((uint64_t)atomic_load(&stack->held_bytes), bytes, sizeof bytes));
+             stack->device, list, units_format_bytes((uint64_t)stack_held_bytes(stack), bytes, sizeof bytes));
   }
 }
 

@@ -361,3 +361,10 @@ struct stack *stack_named_pinned(const char *name)
   if (!stack) stack_list_end_walk();
   return stack;
 }
+
+int64_t stack_held_bytes(const struct stack *stack)
+{
+  for (size_t i = 0; i < stack->graph->n_nodes; i++)
+    if (atomic_load(&stack->instances[i].created)) instance_held_bytes(&stack->instances[i]);
+  return atomic_load(&stack->held_bytes);
+}

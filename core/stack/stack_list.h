@@ -68,4 +68,7 @@ struct stack **stack_collect(int device, size_t *n_out);
 struct stack *stack_named(const char *name);
 struct stack *stack_named_pinned(const char *name);
 
+/* What the sources of the stack hold from the runtime now: see instance_held_bytes(). */
+int64_t stack_held_bytes(const struct stack *stack);
+
 #endif

@@ -334,7 +334,8 @@ enum hipmm_status hipmm_trim(size_t keep_bytes);
  * resources that have the action "reset_peaks", and the peak of hipmm_device_held_bytes(). */
 enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource);
 
-/* The bytes that all sources of the device's stack hold from the runtime: now, and at most so far. */
+/* The bytes that all sources of the device's stack hold from the runtime: now, and at most so far. Of a driver's pool (`async`)
+ * the driver is asked what it holds now. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out);
 
 /* ---- Suspending -------------------------------------------------------------------------------------------------- */
@@ -450,7 +451,7 @@ struct hipmm_statistics {
 
 /* Read the counters of the nearest `statistics` resource at or below `resource`. push also starts a scope with zeroed
  * counters, and writes the counters of the outer scope. pop also ends the scope, and adds its counters to the outer
- * one. Popping the last scope is HIPMM_E_STATE. `statistics_out` may be NULL in push and pop. */
+ * one; its peaks are those of the whole scope, also from before hipmm_resource_reset_peaks(). Popping the last scope is HIPMM_E_STATE. `statistics_out` may be NULL in push and pop. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource,
                                                         struct hipmm_statistics *statistics_out);
 enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);

@@ -697,7 +697,10 @@ enum {
   HIPMM_PLUGIN_HOST_ALONE = 32,    /* a source: kernels of a device may be unable to use the memory that it gives */
   HIPMM_PLUGIN_FREE_WAITS = 64,    /* a source: a free waits for its stream; refused in a capture of the stream */
   HIPMM_PLUGIN_ACCESSES_MEMORY =
-      128 /* reads or writes its upstream's blocks by itself, so that they cannot be suspended */
+      128, /* reads or writes its upstream's blocks by itself, so that they cannot be suspended */
+  HIPMM_PLUGIN_RECOUNTS =
+      256 /* a source whose driver gives memory back by itself: a query of the value reserved_bytes counts that
+             (count_held). The core makes the query before it tells what is held */
 };
 
 /* A value that a resource offers to query(), or an action that it offers to perform(). Its size is in the descriptor:

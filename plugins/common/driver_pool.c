@@ -2,14 +2,15 @@
 /* driver_pool.c: memory, values, creation and destruction of a driver's pool.
  *
  * For a pool that this resource has made, the stack counts the memory that the driver's pool reserves, not the memory that
- * is allocated from it. The driver is asked after each allocation and each trim. What the driver releases by itself at a
- * synchronisation (release_threshold) is counted at the next of these, or when reserved_bytes is read. */
+ * is allocated from it. The driver is asked after each allocation and each trim. What the driver releases by itself, at a
+ * synchronisation (release_threshold) or before an allocation fails, is counted at the next of these, or when reserved_bytes
+ * is read, as the core does before it tells what is held (HIPMM_PLUGIN_RECOUNTS). */
 #include "driver_pool.h"
 #include "../../core/base/cancel.h"
 
 #include <string.h>
 
-/* ---- Attributes of the driver's pool; the device is current ---- */
+/* ---- Attributes of the driver's pool ---- */
 
 static enum hipmm_status driver_pool_get_attribute(const struct driver_pool *pool, int attribute, uint64_t *value_out)
 {
@@ -227,7 +228,7 @@ static const int attributes[DRIVER_POOL_VALUES] = {
     [MAKES_STREAMS_WAIT] = HIPMM_HIP_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
 };
 
-/* An unlimited threshold is more than a value can hold. The device is current. */
+/* An unlimited threshold is more than a value can hold. */
 static enum hipmm_status driver_pool_read_value(struct driver_pool *pool, size_t index, int64_t *value_out)
 {
   uint64_t value = (uintptr_t)pool->pool;
@@ -238,13 +239,11 @@ static enum hipmm_status driver_pool_read_value(struct driver_pool *pool, size_t
   return status;
 }
 
+/* The core may ask in a thread in which the program has another context of NVIDIA's driver: which device is current does not
+ * matter to the driver, and stays as it is. */
 enum hipmm_status driver_pool_query(void *self, size_t index, int64_t *value_out)
 {
-  struct driver_pool *pool = self;
-  int previous = pool->services->enter_device(pool->services);
-  enum hipmm_status status = driver_pool_read_value(pool, index, value_out);
-  pool->services->leave_device(pool->services, previous);
-  return status;
+  return driver_pool_read_value(self, index, value_out);
 }
 
 const struct hipmm_feature driver_pool_actions[DRIVER_POOL_ACTIONS] = {

@@ -16,12 +16,15 @@ enum statistics_value { CURRENT_BYTES, CURRENT_COUNT, PEAK_BYTES, PEAK_COUNT, TO
 /* An enclosing scope: its counters when the inner scope was pushed. */
 struct scope {
   struct sums sums;
+  struct amount most;
   struct scope *parent;
 };
 
+/* What is not constant changes while the counters are stopped. */
 struct statistics {
   struct counters counters; /* of the innermost scope */
-  struct scope *scopes;     /* the enclosing scopes, innermost first; changes while counters are stopped */
+  struct amount most;       /* its peaks before they were reset; a scope ends with the peaks of all its time */
+  struct scope *scopes;     /* the enclosing scopes, innermost first */
   const struct hipmm_services *services;
   struct hipmm_resource *upstream;
 };
@@ -131,7 +134,9 @@ enum statistics_action { PUSH, POP, RESET_PEAKS };
 static const struct hipmm_feature statistics_actions[] = {
     [PUSH] = {.name = "push",
               .doc = "Starts a scope: all counters begin again at 0. Returns the counters of the enclosing scope"},
-    [POP] = {.name = "pop", .doc = "Ends a scope: returns its counters and adds them to the enclosing scope"},
+    [POP] = {.name = "pop",
+             .doc = "Ends a scope: returns its counters, with the peaks of all its time, and adds them to the "
+                    "enclosing scope"},
     [RESET_PEAKS] = {.name = "reset_peaks", .doc = "Starts both peaks of this scope again from what is allocated now"},
 };
 
@@ -141,20 +146,25 @@ static enum hipmm_status statistics_push(struct statistics *statistics, int64_t 
   struct scope *scope = services->host_allocate(services, sizeof *scope);
   if (!scope) return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for another scope");
   counters_stop(&statistics->counters);
-  *scope = (struct scope){counters_read(&statistics->counters), statistics->scopes};
+  *scope = (struct scope){counters_read(&statistics->counters), statistics->most, statistics->scopes};
   statistics_values_of(scope->sums, values_out);
   statistics->scopes = scope;
+  statistics->most = (struct amount){0, 0};
   counters_set(&statistics->counters, (struct sums){0});
   counters_resume(&statistics->counters);
   return HIPMM_OK;
 }
 
+static void statistics_raise(struct amount *peak, struct amount to)
+{
+  if (to.bytes > peak->bytes) peak->bytes = to.bytes;
+  if (to.count > peak->count) peak->count = to.count;
+}
+
 /* The parent's current amount at the push plus the child's peak may be the parent's new peak. */
 static struct sums statistics_merged(struct sums parent, struct sums child)
 {
-  struct amount peak = amount_sum(parent.now, child.peak);
-  if (peak.bytes > parent.peak.bytes) parent.peak.bytes = peak.bytes;
-  if (peak.count > parent.peak.count) parent.peak.count = peak.count;
+  statistics_raise(&parent.peak, amount_sum(parent.now, child.peak));
   parent.now = amount_sum(parent.now, child.now);
   parent.total = amount_sum(parent.total, child.total);
   return parent;
@@ -167,8 +177,10 @@ static enum hipmm_status statistics_pop(struct statistics *statistics, int64_t *
   struct scope *scope = statistics->scopes;
   if (scope) {
     struct sums sums = counters_read(&statistics->counters);
+    statistics_raise(&sums.peak, statistics->most);
     statistics_values_of(sums, values_out);
     statistics->scopes = scope->parent;
+    statistics->most = scope->most;
     counters_set(&statistics->counters, statistics_merged(scope->sums, sums));
   }
   counters_resume(&statistics->counters);
@@ -183,6 +195,7 @@ static enum hipmm_status statistics_reset_peaks(struct statistics *statistics, i
   counters_stop(&statistics->counters);
   struct sums sums = counters_read(&statistics->counters);
   statistics_values_of(sums, values_out);
+  statistics_raise(&statistics->most, sums.peak);
   sums.peak = sums.now;
   counters_set(&statistics->counters, sums);
   counters_resume(&statistics->counters);

@@ -50,7 +50,8 @@ def push(resource: Resource | None = None) -> Statistics:
 
 
 def pop(resource: Resource | None = None) -> Statistics:
-    """The counters of the scope that ends here, which are added to those of the outer one."""
+    """The counters of the scope that ends here, which are added to those of the outer one. The peaks are those of the whole
+    scope: Resource.reset_peaks() in it does not change them."""
     return _counters(resource, 2)
 
 

@@ -35,6 +35,18 @@ def test_without_a_statistics_resource():
     assert len(records) == 0 and "statistics" in records.report()
 
 
+def test_profile_of_a_loop_that_resets_peaks():
+    records = Records()
+    with hipmm.profile("steps", records):
+        for _ in range(3):
+            hipmm.resource().reset_peaks()
+            Buffer(1000)
+            assert hipmm.statistics().peak_bytes == 1000
+        hipmm.resource().reset_peaks()
+    assert records["steps"].peak_bytes == 1000
+    assert hipmm.statistics().peak_bytes == 1000
+
+
 def test_profiles_are_nested():
     records = Records()
 

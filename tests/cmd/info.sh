@@ -71,6 +71,16 @@ for number in 0 x 3601; do
   says "^hipmm: info: --timeout \"$number\" is not a whole number from 1 to 3600$"
 done
 
+# On a narrow terminal, the line that says so is overwritten, and not repeated.
+if command -v script >/dev/null; then
+  TERM=xterm script -qec "stty cols 40; HIPMM_RUNTIME=$hanging $hipmm info --timeout 1 >text" /dev/null >"$work/out" </dev/null
+  python3 - "$work/out" <<'END' || fail "progress goes beyond 40 columns"
+import sys
+lines = open(sys.argv[1], encoding="utf-8", newline="").read().replace("\033[K", "").split("\r")
+sys.exit(not any("%" in line for line in lines) or any(len(line) >= 40 for line in lines))
+END
+fi
+
 # Without any other runtime there is no warning that the software device is used.
 unset HIPMM_RUNTIME HIPMM_SOFTWARE
 mkdir alone alone/plugins
@@ -85,6 +95,16 @@ if [ -z "${SANITIZER_FLAGS-}" ] && ! "$hipmm" plugins | grep -q '^nvidia '; then
   [ ! -s "$work/err" ] || fail "a warning, although only software was built: $(cat "$work/err")"
   LD_PRELOAD=$top_builddir/tests/cmd/loader/.libs/no_amd.so run 0 info
   prints 'nvidia cannot be used: '
+  # Without the nvidia runtime, the last line says why, and what to install.
+  if tail -n 1 "$work/out" | grep -q '^nvidia    this runtime was not built: '; then
+    prints 'nvidia cannot be used: hipmm was built without it$'
+    LD_PRELOAD=$top_builddir/tests/cmd/loader/.libs/no_amd.so run 0 info --json
+    [ "$(value nvidia_missing)" != null ] || fail "the object does not say why"
+  elif [ -f "$top_builddir/plugins/runtimes/nvidia/nvidia.la" ]; then
+    ! grep -q 'not built' "$work/out" || fail "it says that the nvidia runtime was not built"
+  else
+    fail "it does not say why the nvidia runtime is missing"
+  fi
 fi
 hipmm=$usual
 

@@ -27,10 +27,10 @@ chmod +x clone/build/config.status tools/*
 PATH=$work/tools:$PATH
 export PATH
 
-# quickstart: in $work/out and $work/err
+# quickstart ARGUMENT...: in $work/out and $work/err
 quickstart() {
-  sh clone/etc/quickstart >"$work/out" 2>"$work/err" </dev/null || {
-    fail "quickstart fails"
+  sh clone/etc/quickstart "$@" >"$work/out" 2>"$work/err" </dev/null || {
+    fail "quickstart $* fails"
     sed 's/^/  /' "$work/out" "$work/err"
   }
 }
@@ -47,40 +47,80 @@ prints '^CONFIGURE_FLAGS has no effect: build is configured already, with: --as-
 prints 'BUILD=build-other'
 unset CONFIGURE_FLAGS
 
-# Of the log of the tests, what failed is shown, and nothing that a skipped test wrote.
-mv tools/make tools/make-nothing
+# The first run ends with something to look at.
+prints "^Open in a browser: $work/clone/build/report.html\$"
+grep -q '<html' clone/build/report.html || fail "the report is no page"
+
+# On a terminal no line with progress reaches the last column: it would not be overwritten, but stay.
+printf '#!/bin/sh\nsleep .3\n' >tools/make
+if command -v script >/dev/null; then
+  for columns in 30 60 100; do
+    script -qec "stty cols $columns; sh clone/etc/quickstart" /dev/null >"$work/out" 2>&1 </dev/null ||
+      fail "quickstart fails on a terminal of $columns columns"
+    grep "$(printf '\r')." "$work/out" | grep -v 'resnet50_train.csv' | tr '\r' '\n' >"$work/lines"
+    grep -q '^compiling .*0 files, . s' "$work/lines" || [ $columns = 30 ] || fail "no progress is shown"
+    awk -v most="$columns" 'length >= most { print "too long for " most " columns: " $0; bad = 1 } END { exit bad }' \
+      "$work/lines" || fail "progress goes beyond $columns columns"
+  done
+fi
+
+# The logs of a run that failed stay, whatever is run after it.
 cat >tools/make <<'END'
 #!/bin/sh
-case $* in *check) ;; *) exit 0 ;; esac
-cat >build/test-suite.log <<'LOG'
-# PASS:  7
-# XFAIL: 0
-# SKIP:  1
-# FAIL:  1
-# XPASS: 0
-# ERROR: 0
-
-SKIP: tests/asks.sh
-===================
-
-ERROR: No matching distribution found
-SKIP tests/asks.sh (exit status: 77)
-
-FAIL: tests/fails.sh
-====================
-
-FAIL: the detail
-FAIL tests/fails.sh (exit status: 1)
-LOG
-exit 1
+case "$*" in
+*check)
+  printf '# %s\n' 'PASS:  1' 'FAIL:  1' 'XFAIL: 0' 'XPASS: 0' 'ERROR: 0' 'SKIP:  0' >"$2/test-suite.log"
+  printf '%s\n' 'SKIP: tests/asks' '================' 'ERROR: a tool said' '' 'FAIL: tests/one' '===============' >>"$2/test-suite.log"
+  echo "first test"
+  exit 1
+  ;;
+esac
 END
-chmod +x tools/make
-! sh clone/etc/quickstart check >"$work/out" 2>"$work/err" </dev/null || fail "quickstart check passes with a failure"
-prints '^FAIL: tests/fails.sh$'
-prints '^FAIL: the detail$'
-prints '^7 passed, 1 failed$'
+sh clone/etc/quickstart check >"$work/out" 2>&1 </dev/null && fail "it succeeds although a test failed"
+prints '^FAIL: tests/one$'
 ! grep -q '^ERROR' "$work/out" || fail "what a skipped test wrote is among the failures"
-mv tools/make-nothing tools/make
+[ "$(tail -n 1 "$work/out")" = "1 passed, 1 failed" ] || fail "the last line is $(tail -n 1 "$work/out")"
+sed -i "s/'PASS:  1' 'FAIL:  1'/'PASS:  2' 'FAIL:  0'/; /tests.one/d; /exit 1/d" tools/make
+quickstart check
+[ "$(tail -n 1 "$work/out")" = "2 passed, 0 failed" ] || fail "the last line is $(tail -n 1 "$work/out")"
+grep -q '^first test$' clone/build/quickstart.failed.log || fail "the log of the run that failed is lost"
+grep -q '^FAIL: tests/one$' clone/build/test-suite.failed.log || fail "the tests' log of the run that failed is lost"
+printf '#!/bin/sh\necho second; exit 1\n' >tools/make
+sh clone/etc/quickstart >"$work/out" 2>&1 </dev/null && fail "it succeeds although make failed"
+prints 'build/quickstart.failed.log$'
+grep -q '^second$' clone/build/quickstart.failed.log || fail "the log of a build that failed is not kept"
+printf '#!/bin/sh\nexit 0\n' >tools/make
+
+# What it runs ends with it.
+printf '#!/bin/sh\necho $$ >%s/process\nexec sleep 60\n' "$work" >tools/make
+sh clone/etc/quickstart >"$work/out" 2>&1 </dev/null &
+for pause in 1 2 3 4 5 6 7 8 9 10; do [ -s process ] || sleep .$pause; done
+kill $!
+wait $!
+[ $? = 130 ] || fail "an interrupted quickstart does not end with 130"
+prints 'interrupted$'
+kill -0 "$(cat process)" 2>/dev/null && sleep .5
+kill "$(cat process)" 2>/dev/null && fail "make goes on after an interruption"
+printf '#!/bin/sh\nexit 0\n' >tools/make
+
+# What configure found of CUDA is told: in a line, and loudly where NVIDIA's driver is.
+config_log() {
+  printf 'configure:1: checking for CUDA headers\nconfigure:2: gcc x\nconfigure:3: result: %s\n' "$1" >clone/build/config.log
+}
+printf '#!/bin/sh\n[ ! "$DRIVER" ] || echo "	libcuda.so.1 (libc6,x86-64) => /lib/libcuda.so.1"\n' >tools/ldconfig
+chmod +x tools/ldconfig
+config_log "no: cuda.h is missing; install it"
+quickstart
+prints '^The nvidia runtime, for NVIDIA GPUs, was not built: cuda.h is missing; install it$'
+DRIVER=yes
+export DRIVER
+quickstart
+prints "^WARNING: this machine has NVIDIA's driver, "
+prints '^  cuda.h is missing; install it$'
+config_log "yes, CUDA 12.9 in here"
+quickstart
+! grep -qi nvidia "$work/out" || fail "it speaks of NVIDIA although the runtime was built"
+unset DRIVER
 
 # A folder of the clone names the sources relative to itself, and any other folder by their path.
 mkdir clone/m4 elsewhere
@@ -109,4 +149,35 @@ configures() {
 configures build-new ../configure
 configures linked "$work/clone/configure"
 configures . "$work/clone/configure"
+rm clone/config.status
+
+# Where NVIDIA's driver is and CUDA's headers are not, they are fetched; without them hipmm is built all the same.
+cat >>clone/configure <<'END'
+case "$*" in
+'--prefix=/x --with-cuda='*/cuda/nvidia/cuda_runtime) found="yes, CUDA 12.9" ;;
+*) found="no: cuda.h is missing; install it" ;;
+esac
+printf 'configure:1: checking for CUDA headers\nconfigure:3: result: %s\n' "$found" >config.log
+END
+DRIVER=yes CONFIGURE_FLAGS=--prefix=/x
+export DRIVER CONFIGURE_FLAGS
+for status in 0 1; do
+  mkdir "clone/build-$status"
+  ln -s "$work/clone/build/hipmm" "clone/build-$status/hipmm"
+  printf '#!/bin/sh\nexit %s\n' $status >tools/python3
+  chmod +x tools/python3
+  BUILD=build-$status quickstart
+  grep -q '^WARNING: ' "$work/out" && warned=1 || warned=0
+  [ $warned = $status ] || fail "fetching with status $status: the warning is given $warned times"
+done
+prints "^fetching CUDA's headers .*failed\$"
+unset DRIVER CONFIGURE_FLAGS
+
+# Who cannot install is told what is missing.
+printf '#!/bin/sh\necho 1000\n' >tools/id
+printf '#!/bin/sh\necho "sudo: no" >&2; exit 1\n' >tools/sudo
+printf '#!/bin/sh\nprintf not-installed\n' >tools/dpkg-query
+chmod +x tools/id tools/sudo
+sh clone/etc/quickstart >"$work/out" 2>"$work/err" </dev/null && fail "it goes on without packages"
+prints '^  apt-get install gcc libc6-dev '
 finish

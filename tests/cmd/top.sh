@@ -157,9 +157,9 @@ import os, pty, select, struct, fcntl, termios, sys, time
 def look(columns, keys):
     process, terminal = pty.fork()
     if process == 0:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
         os.environ.update(TERM="xterm")
         os.execv(sys.argv[1], [sys.argv[1], "top", "--interval", "0.1"])
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
     shown, until = b"", time.time() + 10
     keys = list(keys)
     while time.time() < until:

@@ -5,6 +5,7 @@
 #include "../support/fixture.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void counts_what_the_driver_reserves(void **state)
 {
@@ -75,8 +76,72 @@ static void releases_above_its_threshold_at_synchronisations(void **state)
   fixture_start("'stack': [{'type': 'async', 'release_threshold': 0}]");
   fixture_free(fixture_allocate(64 * MIB, NULL), 64 * MIB, NULL);
   fixture_hip()->StreamSynchronize(NULL);
-  assert_int_equal(fixture_value("async", "reserved_bytes"), 0);
   assert_int_equal(fixture_held_bytes(), 0);
+  assert_int_equal(fixture_value("async", "reserved_bytes"), 0);
+  assert_ok(hipmm_set("devices/0/async/release_threshold", "unlimited"));
+  assert_int_equal(fixture_held_bytes(), 0);
+}
+
+/* What the driver gives back by itself is counted when it is asked for, in every way that there is to ask. */
+static void counts_when_it_is_asked(void **state)
+{
+  char *text = NULL;
+  (void)state;
+  fixture_start("'stack': [{'type': 'async', 'release_threshold': 0}]");
+  for (int way = 0; way < 4; way++) {
+    int64_t held = -1;
+    fixture_free(fixture_allocate(64 * MIB, NULL), 64 * MIB, NULL);
+    fixture_hip()->StreamSynchronize(NULL);
+    switch (way) {
+    case 0: held = (int64_t)fixture_held_bytes(); break;
+    case 1: assert_ok(hipmm_query("devices/0/held_bytes", &held)); break;
+    case 2:
+      assert_ok(hipmm_list("devices/0/held_bytes", &text));
+      held = strstr(text, "\"value\": 0") ? 0 : 1;
+      break;
+    default:
+      assert_ok(hipmm_snapshot(&text));
+      held = strstr(text, "\"held_bytes\": 0,") ? 0 : 1;
+      break;
+    }
+    assert_int_equal(held, 0);
+    hipmm_string_free(text);
+    text = NULL;
+  }
+}
+
+/* An allocation that fails makes the driver give idle memory back first. The message adds up to the device. */
+static void counts_again_after_a_failure(void **state)
+{
+  void *ptr = NULL;
+  size_t unused = 0, total = 0;
+  needs_software();
+  (void)state;
+  fixture_start("'stack': ['async']");
+  void *first = fixture_allocate(160 * MIB, NULL), *second = fixture_allocate(80 * MIB, NULL);
+  fixture_free(first, 160 * MIB, NULL);
+  fixture_free(second, 80 * MIB, NULL);
+  void *kept = fixture_allocate(88 * MIB, NULL); /* of the larger part, which stays */
+  assert_status(hipmm_allocate(NULL, 120 * MIB, NULL, &ptr), HIPMM_E_OUT_OF_MEMORY);
+  assert_message("async holds 160 MiB (88 MiB used, 72 MiB idle); ");
+  assert_message("has 256 MiB, 96 MiB of it free; ");
+  assert_int_equal(fixture_hip()->MemGetInfo(&unused, &total), 0);
+  assert_int_equal(fixture_held_bytes(), total - unused);
+  fixture_free(kept, 88 * MIB, NULL);
+}
+
+/* Where the driver does not tell, the last count stands, and the thread's error is what it was. */
+static void keeps_its_count_if_the_driver_does_not_tell(void **state)
+{
+  needs_software();
+  (void)state;
+  fixture_start("'stack': ['async']");
+  void *ptr = fixture_allocate(64 * MIB, NULL);
+  assert_status(hipmm_query("devices/0/nothing", &(int64_t){0}), HIPMM_E_ARGUMENT);
+  fixture_fail_call("hipMemPoolGetAttribute", 1, 0);
+  assert_int_equal(fixture_held_bytes(), 64 * MIB);
+  assert_message("there is no value \"nothing\"");
+  fixture_free(ptr, 64 * MIB, NULL);
 }
 
 static void starts_its_peaks_again(void **state)
@@ -342,6 +407,9 @@ int main(void)
       TEST(says_that_the_initial_pool_size_is_too_large),
       TEST(gives_idle_memory_back_when_trimmed),
       TEST(releases_above_its_threshold_at_synchronisations),
+      TEST(counts_when_it_is_asked),
+      TEST(counts_again_after_a_failure),
+      TEST(keeps_its_count_if_the_driver_does_not_tell),
       TEST(starts_its_peaks_again),
       TEST(needs_a_device_with_pools),
       TEST(takes_every_option),

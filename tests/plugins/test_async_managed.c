@@ -61,6 +61,9 @@ static void takes_the_options_of_its_pool(void **state)
   assert_int_equal(fixture_value("async_managed", "is_opportunistic"), 0);
   assert_ok(hipmm_resource_trim(fixture_resource("async_managed"), 0));
   assert_int_equal(fixture_held_bytes(), 0);
+  fixture_free(fixture_allocate(128 * MIB, NULL), 128 * MIB, NULL);
+  fixture_hip()->StreamSynchronize(NULL); /* gives back what is above the threshold */
+  assert_true(fixture_held_bytes() <= 64 * MIB);
 }
 
 static int lacks_managed_pools(hipmm_hip_mempool_t *pool, int device)

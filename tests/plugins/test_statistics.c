@@ -133,6 +133,40 @@ static void merges_a_scope_that_freed_older_memory(void **state)
   fixture_free(small, 10, NULL);
 }
 
+/* Peaks that start again in a scope are those that a query shows: the scope ends with its own, and no outer scope loses any. */
+static void resets_no_peak_of_a_whole_scope(void **state)
+{
+  struct hipmm_statistics popped = {0};
+  (void)state;
+  fixture_start(counted);
+  void *outer = fixture_allocate(100, NULL);
+  assert_ok(hipmm_statistics_push(fixture_resource("statistics"), NULL));
+  void *middle = fixture_allocate(10, NULL);
+  assert_ok(hipmm_statistics_push(fixture_resource("statistics"), NULL));
+  for (size_t bytes = 300; bytes >= 100; bytes -= 100) {
+    assert_ok(hipmm_resource_reset_peaks(NULL));
+    fixture_free(fixture_allocate(bytes, NULL), bytes, NULL);
+    assert_int_equal(counters().peak_bytes, bytes);
+  }
+  assert_ok(hipmm_resource_reset_peaks(NULL));
+  assert_counters(counters(), (struct hipmm_statistics){0, 0, 0, 0, 600, 3});
+  assert_ok(hipmm_statistics_pop(fixture_resource("statistics"), &popped));
+  assert_counters(popped, (struct hipmm_statistics){0, 0, 300, 1, 600, 3});
+  assert_counters(counters(), (struct hipmm_statistics){10, 1, 310, 2, 610, 4});
+  assert_ok(hipmm_resource_reset_peaks(NULL));
+  assert_counters(counters(), (struct hipmm_statistics){10, 1, 10, 1, 610, 4});
+  assert_ok(hipmm_statistics_pop(fixture_resource("statistics"), &popped));
+  assert_counters(popped, (struct hipmm_statistics){10, 1, 310, 2, 610, 4});
+  assert_counters(counters(), (struct hipmm_statistics){110, 2, 410, 3, 710, 5});
+  assert_ok(hipmm_resource_reset_peaks(NULL));
+  assert_ok(hipmm_statistics_push(fixture_resource("statistics"), NULL));
+  assert_ok(hipmm_statistics_pop(fixture_resource("statistics"), &popped));
+  assert_counters(popped, (struct hipmm_statistics){0});
+  assert_counters(counters(), (struct hipmm_statistics){110, 2, 110, 2, 710, 5});
+  fixture_free(middle, 10, NULL);
+  fixture_free(outer, 100, NULL);
+}
+
 static struct hipmm_statistics counters_of(const char *name)
 {
   struct hipmm_statistics now = {0};
@@ -428,6 +462,7 @@ int main(void)
       TEST(gives_the_scope_before_when_pushed),
       TEST(merges_a_scope_into_the_one_before),
       TEST(merges_a_scope_that_freed_older_memory),
+      TEST(resets_no_peak_of_a_whole_scope),
       TEST(counts_what_goes_past_one_of_two),
       TEST(cannot_pop_the_last_scope),
       TEST(is_taken_down_with_scopes_open),

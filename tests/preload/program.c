@@ -13,6 +13,7 @@ static const struct scenario scenarios[] = {
     {"shortage", scenario_shortage},
     {"wrong", scenario_wrong},
     {"info", scenario_info},
+    {"info_released", scenario_info_released},
     {"ranges", scenario_ranges},
     {"host", scenario_host},
     {"kinds", scenario_kinds},

@@ -28,6 +28,7 @@ void scenario_streams(void);
 void scenario_shortage(void);
 void scenario_wrong(void);
 void scenario_info(void);
+void scenario_info_released(void);
 void scenario_ranges(void);
 void scenario_host(void);
 void scenario_kinds(void);

@@ -148,7 +148,8 @@ static void check_reserved(int line, hipMemPool_t pool, uint64_t bytes, uint64_t
 
 #define RESERVED(pool, bytes, peak) check_reserved(__LINE__, pool, bytes, peak)
 
-/* What a pool has reserved is its own: hipMalloc() does not change it. Freed memory is reserved up to the threshold. */
+/* What a pool has reserved is its own: hipMalloc() does not change it. Freed memory is reserved up to the threshold. What was
+ * above the threshold is not reserved again when the threshold rises. */
 void scenario_pool_reserved(void)
 {
   hipMemPool_t pool;
@@ -168,11 +169,21 @@ void scenario_pool_reserved(void)
   GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrReservedMemHigh, &zero));
   RESERVED(pool, 0, 0);
   GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &threshold));
+  RESERVED(pool, 0, 0);
+  GOOD(hipMallocAsync(&memory, 64 * KIB, NULL));
+  GOOD(hipFreeAsync(memory, NULL));
+  GOOD(hipStreamSynchronize(NULL));
   RESERVED(pool, 64 * KIB, 64 * KIB);
   GOOD(hipMallocAsync(&memory, 16 * KIB, NULL));
   RESERVED(pool, 64 * KIB, 64 * KIB);
   GOOD(hipFreeAsync(memory, NULL));
   GOOD(hipStreamSynchronize(NULL));
+  threshold = 16 * KIB;
+  GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &threshold));
+  RESERVED(pool, 16 * KIB, 64 * KIB);
+  threshold = MIB;
+  GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &threshold));
+  RESERVED(pool, 16 * KIB, 64 * KIB);
   GOOD(hipMemPoolTrimTo(pool, 0));
   RESERVED(pool, 0, 64 * KIB);
 }

@@ -67,6 +67,25 @@ void scenario_info(void)
   CHECK(free_bytes == 16 * MIB);
 }
 
+/* Run with `async` on a device of 64 MiB: a failed allocation makes the driver give idle memory back, which is free once. */
+void scenario_info_released(void)
+{
+  size_t free_bytes, total_bytes;
+  void *first, *second, *third;
+  GOOD(hipMallocAsync(&first, 40 * MIB, NULL));
+  GOOD(hipMallocAsync(&second, 20 * MIB, NULL));
+  GOOD(hipFreeAsync(first, NULL));
+  GOOD(hipFreeAsync(second, NULL));
+  GOOD(hipMallocAsync(&first, 22 * MIB, NULL));
+  EXPECT(hipErrorOutOfMemory, hipMallocAsync(&third, 30 * MIB, NULL));
+  GOOD(hipMemGetInfo(&free_bytes, &total_bytes));
+  CHECK(total_bytes == 64 * MIB && free_bytes == 42 * MIB);
+  GOOD(hipFreeAsync(first, NULL));
+  GOOD(hipStreamSynchronize(NULL));
+  GOOD(hipMemGetInfo(&free_bytes, &total_bytes));
+  CHECK(free_bytes == 64 * MIB);
+}
+
 /* Run with a pool that holds more memory than the program allocates. */
 void scenario_ranges(void)
 {

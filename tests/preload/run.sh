@@ -115,6 +115,8 @@ cat >limited.json <<'END'
   "devices": { "default": "bins" } }
 END
 good info
+options='--config async.json'
+good info_released
 unset HIPMM_SOFTWARE
 options='--config pool.json'
 good ranges

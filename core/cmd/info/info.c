@@ -2,6 +2,7 @@
 /* info.c: `hipmm info`: what hipmm finds here: versions, the graph in force, runtimes with their devices, and folders with
  * plugins. All of it is one JSON object, which print.c prints for people. */
 #include "info.h"
+#include "config.h"
 
 #include "../../base/environment.h"
 #include <hipmm/plugin.h>
@@ -30,9 +31,25 @@ static json_t *info_graph(const struct source *source, const char *from, const s
 
 /* ---- Runtimes -------------------------------------------------------------------------------------------------- */
 
-static json_t *info_runtime(const struct source *source, const char *name, unsigned timeout_s, bool may_be_in_force)
+struct info_search {
+  const struct source *source; /* NULL: none, or it is not valid */
+  const struct plugin_path *path;
+  unsigned timeout_s;
+};
+
+/* Why there is no nvidia runtime here; NULL if there is one, or configure did not leave it out. */
+static const char *info_nvidia_missing(const struct plugin_path *path)
 {
-  json_t *runtime = info_probe(source, name, timeout_s);
+  static const char no[] = "no: ";
+  bool was_left_out = strncmp(HIPMM_NVIDIA, no, sizeof no - 1) == 0;
+  return was_left_out && !plugin_exists(path, "nvidia") ? HIPMM_NVIDIA + sizeof no - 1 : NULL;
+}
+
+static json_t *info_runtime(const struct info_search *search, const char *name, bool may_be_in_force)
+{
+  bool is_left_out = !strcmp(name, "nvidia") && info_nvidia_missing(search->path);
+  json_t *runtime = is_left_out ? json_pack("{s:s}", "reason", "hipmm was built without it")
+                                : info_probe(search->source, name, search->timeout_s);
   bool is_good = json_is_null(json_object_get(runtime, "reason"));
   json_object_set_new(runtime, "name", output_json_string(name));
   json_object_set_new(runtime, "in_force", json_boolean(is_good && may_be_in_force));
@@ -40,19 +57,19 @@ static json_t *info_runtime(const struct source *source, const char *name, unsig
 }
 
 /* The runtimes that "auto" tries, in its order, and `wanted` if that is another one. */
-static json_t *info_runtimes(const struct source *source, const char *wanted, unsigned timeout_s)
+static json_t *info_runtimes(const struct info_search *search, const char *wanted)
 {
   bool is_auto = strcmp(wanted, "auto") == 0, is_listed = is_auto, any = false;
   json_t *runtimes = json_array();
   for (size_t i = 0; i < GRAPH_AUTO_RUNTIMES; i++) {
     const char *name = graph_auto_runtimes[i];
     bool is_wanted = strcmp(wanted, name) == 0;
-    json_t *runtime = info_runtime(source, name, timeout_s, is_auto ? !any : is_wanted);
+    json_t *runtime = info_runtime(search, name, is_auto ? !any : is_wanted);
     any = any || json_is_true(json_object_get(runtime, "in_force"));
     is_listed = is_listed || is_wanted;
     json_array_append_new(runtimes, runtime);
   }
-  if (!is_listed) json_array_append_new(runtimes, info_runtime(source, wanted, timeout_s, true));
+  if (!is_listed) json_array_append_new(runtimes, info_runtime(search, wanted, true));
   return runtimes;
 }
 
@@ -118,13 +135,14 @@ static json_t *info_folders(const struct plugin_path *path)
 
 static json_t *info_make(const struct source *source, const char *from, const struct graph *graph, unsigned timeout_s)
 {
-  const struct plugin_path none = {0};
+  const struct plugin_path none = {0}, *path = graph ? &graph->plugin_path : &none;
   const char *wanted = environment_get("HIPMM_RUNTIME");
+  const struct info_search search = {graph ? source : NULL, path, timeout_s};
   if (!wanted || !*wanted) wanted = graph ? graph->runtime : "auto";
-  return json_pack("{s:s, s:i, s:o, s:s, s:o, s:o}", "version", hipmm_version(), "plugin_abi", HIPMM_PLUGIN_ABI,
+  return json_pack("{s:s, s:i, s:o, s:s, s:o, s:s?, s:o}", "version", hipmm_version(), "plugin_abi", HIPMM_PLUGIN_ABI,
                    "graph", info_graph(source, from, graph), "runtime", wanted, "runtimes",
-                   info_runtimes(graph ? source : NULL, wanted, timeout_s), "plugin_folders",
-                   info_folders(graph ? &graph->plugin_path : &none));
+                   info_runtimes(&search, wanted), "nvidia_missing", info_nvidia_missing(path), "plugin_folders",
+                   info_folders(path));
 }
 
 /* 1 if a program would not get far: the graph is not valid, or no runtime can be used. */
@@ -173,8 +191,9 @@ const struct command info_command = {"info", "tell what hipmm finds here: graph,
                                      "Prints the versions; the graph file in force and where it comes from; each "
                                      "runtime, whether it can be used here, and "
                                      "if not, why; the devices of the runtime in force with their memory and what they "
-                                     "support; and the folders that are "
-                                     "searched for plugins. Each runtime is asked in a process of its own, "
+                                     "support; the folders that are "
+                                     "searched for plugins; and what to install if hipmm was built without the nvidia "
+                                     "runtime. Each runtime is asked in a process of its own, "
                                      "which is ended if it does not answer in time.\n"
                                      "\n"
                                      "Exit status 1 if the graph is not valid or no runtime can be used.",

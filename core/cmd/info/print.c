@@ -4,6 +4,7 @@
 
 #include "../../base/text.h"
 #include "../../base/units.h"
+#include <dlfcn.h>
 #include <string.h>
 
 enum { PRINT_LABEL = 10, PRINT_CELL = 32, PRINT_LINE = 256 };
@@ -131,6 +132,18 @@ static void print_folder(const json_t *folder, const char *label)
   wrap_end(&wrap);
 }
 
+/* A machine without NVIDIA's driver lacks nothing. */
+static void print_nvidia_missing(const char *why)
+{
+  bool has_driver =
+      dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != NULL; /* for the rest of the process, which ends */
+  struct wrap wrap = print_begin("nvidia");
+  if (has_driver) wrap_words(&wrap, STYLE_WARNING, "NVIDIA's driver is here, but hipmm cannot use it:");
+  wrap_words(&wrap, STYLE_OFF, "this runtime was not built:");
+  wrap_words(&wrap, STYLE_OFF, why);
+  wrap_end(&wrap);
+}
+
 void info_print(const json_t *info)
 {
   const json_t *item, *runtimes = json_object_get(info, "runtimes"), *folders = json_object_get(info, "plugin_folders");
@@ -147,4 +160,5 @@ void info_print(const json_t *info)
     for (k = 0; k < json_array_size(devices); k++) print_device(json_array_get(devices, k));
   }
   for (i = 0; i < json_array_size(folders); i++) print_folder(json_array_get(folders, i), i ? "" : "plugins");
+  if (*print_string(info, "nvidia_missing")) print_nvidia_missing(print_string(info, "nvidia_missing"));
 }
