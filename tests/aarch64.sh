@@ -7,7 +7,7 @@
 #
 # Left out is what needs the kernel to run a program for aarch64 by itself: tests that start their own program again
 # (run_again(), such as tests/unit/pool/test_order), scripts, and all that interposes (`hipmm run`, tests/preload). So is what
-# takes minutes there: test_backing and test_free_index of the pool, interleavings of the pool, sweeps over all types, random models.
+# takes minutes there: test_backing, test_free_index and interleavings of the pool, sweeps over all types, random models.
 set -eu
 cd "$(dirname "$0")/.."
 
