@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* configure.c: puts a configuration into force, and resets what belongs to one device or to all. Called by software.c
- * for the options of a graph, by applications (hipDeviceReset), and by tests. A configuration never changes while the
- * program has memory or an object of the device. */
+ * for the options of a graph, by applications (hipDeviceReset), and by tests. A configuration never changes while memory
+ * is allocated. */
 #include "pool.h"
 
 /* ---- Reset ----------------------------------------------------------------------------------------------------- */
@@ -74,16 +74,11 @@ void hipmm_software_reset(void)
 
 /* ---- Configuration --------------------------------------------------------------------------------------------- */
 
-/* The pools that a device makes by itself are no object of the program. */
 static bool configure_is_idle(void)
 {
-  for (int i = 0; i < SOFTWARE_MAX_DEVICES; i++) {
-    const struct software_device *device = &software.devices[i];
-    if (device->live_count > 0) return false;
-    for (const struct software_pool *pool = device->pools; pool; pool = pool->next)
-      if (pool != device->default_pool && pool != device->graph_pool) return false;
-  }
-  return !software.reservations && !software_handles_exist(&software_pool_handles);
+  for (int device = 0; device < SOFTWARE_MAX_DEVICES; device++)
+    if (software.devices[device].live_count > 0) return false;
+  return !software.reservations;
 }
 
 static bool configure_is_same(const struct software_config *one, const struct software_config *other)
@@ -97,18 +92,19 @@ static bool configure_is_same(const struct software_config *one, const struct so
          one->peer_group == other->peer_group && one->granularity_bytes == other->granularity_bytes;
 }
 
-/* The configuration in force may be requested again at any time, and changes nothing. */
+/* The configuration in force may be requested again at any time: memory that is still allocated stays, and so do the objects
+ * of a program that has used the device before hipmm did. */
 bool software_configure(const struct software_config *config)
 {
   software_prepare();
   pthread_mutex_lock(&software.lock);
-  bool is_same = configure_is_same(config, &software.config), is_new = !is_same && configure_is_idle();
-  if (is_new) {
+  bool is_idle = configure_is_idle(), is_same = configure_is_same(config, &software.config);
+  if (is_idle && !(is_same && software_handles_exist(&software_pool_handles))) {
     configure_reset(-1);
     software_state_configure(config);
     software_watch_configure(config);
   }
-  if (is_new || is_same) atomic_store(&software.is_misconfigured, false);
+  if (is_idle) atomic_store(&software.is_misconfigured, false);
   pthread_mutex_unlock(&software.lock);
-  return is_new || is_same;
+  return is_idle || is_same;
 }

@@ -69,8 +69,8 @@ void software_virtual_reset(int device); /* virtual.c; -1: all */
 
 /* ---- configure.c ----------------------------------------------------------------------------------------------- */
 
-/* Puts a configuration into force and resets everything, unless it is the one in force; false while the program still has
- * memory or an object of the device. Takes the lock. */
+/* Puts a configuration into force and resets everything; false while memory is still allocated, unless the configuration is
+ * the one in force, which destroys nothing. Takes the lock. */
 bool software_configure(const struct software_config *config);
 
 #endif

@@ -42,10 +42,8 @@ static enum hipmm_status software_create(const struct hipmm_services *services, 
   if (status != HIPMM_OK) return status;
   if (!software_configure(&config)) {
     hipmm_software_fail_none();
-    return services->fail(
-        services, HIPMM_E_STATE, NULL,
-        "the software device cannot be configured while the program has memory, streams, events, graphs or pools of "
-        "it; free them first");
+    return services->fail(services, HIPMM_E_STATE, NULL,
+                          "the software device cannot be configured while memory is allocated from it; free it first");
   }
   *self_out = &software;
   return HIPMM_OK;

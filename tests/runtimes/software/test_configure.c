@@ -273,32 +273,7 @@ static void the_same_configuration_keeps_what_the_program_has(void **state)
   assert_ok(hipEventSynchronize(event));
   assert_ok(hipEventDestroy(event));
   assert_ok(hipStreamDestroy(stream));
-  put(&options, "devices", &(int64_t){2}, 8);
-  assert_int_equal(create(&options), HIPMM_E_STATE);
   assert_ok(hipGraphDestroy(graph));
-  assert_int_equal(create(&options), HIPMM_OK);
-}
-
-/* Each of these is lost with the old configuration. */
-static void objects_forbid_another_configuration(void **state)
-{
-  (void)state;
-  union options options = usual_options();
-  const hipMemPoolProps props = {.allocType = hipMemAllocationTypePinned, .location = {hipMemLocationTypeDevice, 0}};
-  hipStream_t stream;
-  hipEvent_t event;
-  hipMemPool_t pool;
-  assert_ok(hipStreamCreate(&stream));
-  assert_int_equal(create(&options), HIPMM_E_STATE);
-  assert_ok(hipStreamDestroy(stream));
-  assert_ok(hipEventCreate(&event));
-  assert_int_equal(create(&options), HIPMM_E_STATE);
-  assert_ok(hipEventDestroy(event));
-  assert_ok(hipMemPoolCreate(&pool, &props));
-  assert_int_equal(create(&options), HIPMM_E_STATE);
-  assert_ok(hipMemPoolDestroy(pool));
-  assert_ok(hipDeviceGetDefaultMemPool(&pool, 0));
-  assert_int_equal(create(&options), HIPMM_OK);
 }
 
 static void a_current_device_that_is_gone_gives_way_to_the_first(void **state)
@@ -365,7 +340,6 @@ int main(void)
        NULL},
       {"the same configuration keeps what the program has", the_same_configuration_keeps_what_the_program_has,
        start_threads, finish, NULL},
-      {"objects forbid another configuration", objects_forbid_another_configuration, start_threads, finish, NULL},
       {"a current device that is gone gives way to the first", a_current_device_that_is_gone_gives_way_to_the_first,
        start_threads, finish, NULL},
       {"a reset drops everything (threads)", a_reset_drops_everything, start_threads, finish, NULL},
