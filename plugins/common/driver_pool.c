@@ -8,6 +8,7 @@
 #include "driver_pool.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Attributes of the driver's pool ---- */
 
@@ -102,12 +103,21 @@ static enum hipmm_status driver_pool_release(const struct hipmm_services *servic
   return code ? services->refuse_hip(services, "hipFreeAsync", code, 0) : HIPMM_OK;
 }
 
+/* Under the lock, from here on. */
+struct driver_import *driver_pool_import_of(const struct driver_pool *pool, const void *ptr)
+{
+  for (size_t i = 0; i < pool->n_imports; i++)
+    if (pool->imports[i].ptr == ptr) return &pool->imports[i];
+  return NULL;
+}
+
 /* With the lock, so that no import runs meanwhile: it might be of the same block, or get the same address. */
 static enum hipmm_status driver_pool_release_import(struct driver_pool *pool, void *ptr, hipmm_stream_t stream)
 {
   pthread_mutex_lock(&pool->lock);
   enum hipmm_status status = driver_pool_release(pool->services, ptr, stream);
-  if (!status) driver_pool_forget_import(pool, ptr);
+  struct driver_import *import = status ? NULL : driver_pool_import_of(pool, ptr);
+  if (import) *import = pool->imports[--pool->n_imports];
   pthread_mutex_unlock(&pool->lock);
   return status;
 }
@@ -368,7 +378,9 @@ void driver_pool_destroy(void *self)
     driver_pool_release(services, block.ptr, NULL);
   }
   device_wait_at_end(services);
-  driver_pool_close_share(pool);
+  if (pool->exported_fd >= 0) close(pool->exported_fd);
+  if (pool->imports)
+    pool->services->host_free(pool->services, pool->imports, pool->most_imports * sizeof *pool->imports);
   driver_pool_destroy_handle(pool);
   services->count_held(services, -(int64_t)pool->counted_bytes);
   pthread_mutex_destroy(&pool->lock);

@@ -10,6 +10,12 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+/* Recorded, since a driver imports the same pointer twice at the same address, and fails at the second free. */
+struct driver_import {
+  void *ptr;
+  unsigned char data[HIPMM_HIP_POINTER_BYTES];
+};
+
 /* `self` of the plugins. */
 struct driver_pool {
   const struct hipmm_services *services;
@@ -118,11 +124,8 @@ extern const struct hipmm_feature driver_pool_actions[DRIVER_POOL_ACTIONS];
 
 extern const struct hipmm_sharing driver_pool_sharing;
 
-/* An imported block was freed; the lock is held. */
-void driver_pool_forget_import(struct driver_pool *pool, const void *ptr);
-
-/* Closes the exported descriptor, and releases the records of imports. */
-void driver_pool_close_share(struct driver_pool *pool);
+/* The record of an imported block, under the lock; NULL if it is none. */
+struct driver_import *driver_pool_import_of(const struct driver_pool *pool, const void *ptr);
 
 /* Adds a block to the block map, with or without counting its bytes. */
 enum hipmm_status driver_pool_track(const struct driver_pool *pool, void *ptr, size_t bytes);

@@ -183,21 +183,7 @@ static enum hipmm_status driver_share_export_pointer(void *self, const void *ptr
 
 /* ---- What is imported ---- */
 
-/* Recorded, since a driver imports the same pointer twice at the same address, and fails at the second free. */
-struct driver_import {
-  void *ptr;
-  unsigned char data[HIPMM_HIP_POINTER_BYTES];
-};
-
 _Static_assert(sizeof((struct hipmm_share_pointer *)NULL)->data == HIPMM_HIP_POINTER_BYTES, "hipmm_share_pointer");
-
-/* Under the lock, from here on. */
-static struct driver_import *driver_share_import_of(const struct driver_pool *pool, const void *ptr)
-{
-  for (size_t i = 0; i < pool->n_imports; i++)
-    if (pool->imports[i].ptr == ptr) return &pool->imports[i];
-  return NULL;
-}
 
 static const struct driver_import *driver_share_import_like(const struct driver_pool *pool,
                                                             const struct driver_import *import)
@@ -260,7 +246,7 @@ static enum hipmm_status driver_share_open_pointer(struct driver_pool *pool, str
   int code = services->hip->MemPoolImportPointer(&import.ptr, pool->pool, pointer.data);
   if (code) return services->refuse_hip(services, "hipMemPoolImportPointer", code, pointer.bytes);
   if (!import.ptr) return driver_share_refuse_silence(services, "hipMemPoolImportPointer");
-  if (driver_share_import_of(pool, import.ptr)) return driver_share_refuse_import(pool, import.ptr);
+  if (driver_pool_import_of(pool, import.ptr)) return driver_share_refuse_import(pool, import.ptr);
   enum hipmm_status status = driver_share_check_size(services, import.ptr, pointer.bytes);
   if (!status) status = driver_pool_track(pool, import.ptr, pointer.bytes);
   if (status) {
@@ -270,19 +256,6 @@ static enum hipmm_status driver_share_open_pointer(struct driver_pool *pool, str
   pool->imports[pool->n_imports++] = import;
   *ptr_out = import.ptr;
   return HIPMM_OK;
-}
-
-void driver_pool_forget_import(struct driver_pool *pool, const void *ptr)
-{
-  struct driver_import *import = driver_share_import_of(pool, ptr);
-  if (import) *import = pool->imports[--pool->n_imports];
-}
-
-void driver_pool_close_share(struct driver_pool *pool)
-{
-  if (pool->exported_fd >= 0) close(pool->exported_fd);
-  if (pool->imports)
-    pool->services->host_free(pool->services, pool->imports, pool->most_imports * sizeof *pool->imports);
 }
 
 static enum hipmm_status driver_share_import_pointer(void *self, const struct hipmm_share_pointer *pointer,
