@@ -16,7 +16,7 @@ bad=0
 # From the top down: a folder of core/, or a file in core/ itself without its suffix.
 layers="cmd compat init api framework inspect container stream stack runtime graph plugin option base"
 
-find core plugins preload -name '*.[ch]' | sort >"$work/sources"
+find core plugins tools -name '*.[ch]' | sort >"$work/sources"
 
 # ---- Includes ----
 
@@ -77,10 +77,10 @@ only() {
   [ ! -s "$work/users" ] || { echo "<$header> is for $*, and is included by:"; cat "$work/users"; bad=1; }
 }
 
-only jansson.h core/graph core/option core/inspect core/cmd
+only jansson.h core/graph core/option core/inspect tools/command
 only ltdl.h core/plugin
-only hip/ core/runtime plugins/runtimes preload
-only cuda plugins/runtimes/nvidia preload
+only hip/ core/runtime plugins/runtimes tools/preload
+only cuda plugins/runtimes/nvidia tools/preload
 
 # ---- Calls ----
 
@@ -111,9 +111,9 @@ circle() {
   bad=1
 }
 
-circle core $(find "$top_builddir/core" -name .libs -not -path "$top_builddir/core/cmd/*")
-circle "hipmm command" "$top_builddir/core/cmd"
-circle preload "$top_builddir/preload"
+circle core $(find "$top_builddir/core" -name .libs)
+circle "hipmm command" "$top_builddir/tools/command"
+circle preload "$top_builddir/tools/preload"
 for folder in plugins/[a-z]*/ plugins/runtimes/[a-z]*/; do
   case $folder in plugins/runtimes/ | plugins/common/) continue ;; esac
   circle "${folder%/}" "$top_builddir/$folder"

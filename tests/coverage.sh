@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Lines of core/, plugins/ and preload/ that the test suite runs, for each file and in all (Debian: gcovr). A build with
+# Lines of core/, plugins/ and tools/ that the test suite runs, for each file and in all (Debian: gcovr). A build with
 # instrumentation in a folder of its own, one `make check`, and a report; it takes about twice as long as the tests.
 #
 #     sh tests/coverage.sh [FOLDER]          in FOLDER, build-coverage by default
@@ -41,9 +41,9 @@ test_all() {
 report() {
   mkdir -p coverage
   gcovr --root "$top" --object-directory . -j "$jobs" --gcov-ignore-parse-errors \
-    --filter "$top/core/" --filter "$top/plugins/" --filter "$top/preload/" \
+    --filter "$top/core/" --filter "$top/plugins/" --filter "$top/tools/" \
     --exclude "$top/core/plugin/builtin.c" \
-    --json-summary coverage.json --txt coverage.txt --html-details coverage/index.html core plugins preload \
+    --json-summary coverage.json --txt coverage.txt --html-details coverage/index.html core plugins tools \
     >gcovr.log 2>&1 || { tail -n 5 gcovr.log; exit 1; }
 }
 
@@ -60,7 +60,7 @@ for file in low:
 others = [file for file in files if file not in held]
 percent = f"{100 * covered / total:.1f} %"
 print(f"core and plugins: {len(held)} files, {covered} of {total} lines, {percent}; {len(low)} below 90 %")
-print(f"preload: {len(others)} files, {sum(file['line_covered'] for file in others)} of",
+print(f"tools: {len(others)} files, {sum(file['line_covered'] for file in others)} of",
       f"{sum(file['line_total'] for file in others)} lines")
 sys.exit(bool(low) or covered < total * 0.95)
 END

@@ -19,4 +19,4 @@ case ${1-} in
 --apply) mode=-i ;;
 *) mode='--dry-run --Werror' ;;
 esac
-find include core plugins preload python tests etc \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec $formatter $mode --style=file {} +
+find include core plugins tools python tests etc \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec $formatter $mode --style=file {} +

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Static analysis: clang-tidy 14, as .clang-tidy says, and cppcheck find nothing in core, plugins, preload and python/src,
+# Static analysis: clang-tidy 14, as .clang-tidy says, and cppcheck find nothing in core, plugins, tools and python/src,
 # and the patches of tests/mutation apply.
 # Run by .ci/run; `make check` does not need the tools. The nvidia runtime is looked at where CUDA's headers are.
 set -eu
@@ -15,10 +15,10 @@ trap 'rm -rf "$work"' EXIT
 jobs=$(getconf _NPROCESSORS_ONLN)
 cuda=${CUDA_HOME:-/usr/local/cuda}/include
 printf '#define %s\n' 'PACKAGE_VERSION "0"' 'HIPMM_NVIDIA "no: missing"' >"$work/config.h"
-: >"$work/functions.inc" # which make writes for preload/frameworks.c
+: >"$work/functions.inc" # which make writes for tools/preload/frameworks.c
 
 python=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null || :)
-find core plugins preload python/src -name '*.c' | sort >"$work/sources"
+find core plugins tools python/src -name '*.c' | sort >"$work/sources"
 [ -f "$python/Python.h" ] || sed -i '\|^python/src/|d' "$work/sources"
 [ -f "$cuda/cuda.h" ] || sed -i '\|^plugins/runtimes/nvidia/|d' "$work/sources"
 set -- -D_GNU_SOURCE -D__HIP_PLATFORM_AMD__ '-DHIPMM_PLUGIN_DIR=""' '-DHIPMM_SYSCONFDIR=""' '-DHIPMM_PLUGIN_ABI_TEXT=""' \
@@ -32,7 +32,7 @@ grep -A 3 -E '(error|warning): ' "$work/tidy" >"$work/found" || true
 
 # What cppcheck 2.10 does not follow: output parameters that are set on success alone, and lists of macros.
 cppcheck --quiet -j "$jobs" --std=c11 --enable=warning,performance,portability --inline-suppr --suppress=uninitvar \
-  --suppress=uninitStructMember --suppress=preprocessorErrorDirective '-Djson_object_foreach(object,key,value)=for(;;)' "$@" core plugins preload python/src \
+  --suppress=uninitStructMember --suppress=preprocessorErrorDirective '-Djson_object_foreach(object,key,value)=for(;;)' "$@" core plugins tools python/src \
   >>"$work/found" 2>&1 || echo "cppcheck ended with $?" >>"$work/found"
 
 # The defects that tests/mutation/defects.py puts back still apply.

@@ -99,11 +99,11 @@ static _Noreturn void lock_order_fail(const char *what, const struct lock_order_
 
 /* ---- The table ---- */
 
-/* The part of a path from core/, plugins/ or preload/ on; NULL: a file that the table does not concern. */
+/* The part of a path from core/, plugins/ or tools/ on; NULL: a file that the table does not concern. */
 static const char *lock_order_own_file(const char *file)
 {
-  static const char *const folders[] = {"core/", "plugins/", "preload/"};
-  if (strstr(file, "tests/") || strstr(file, "core/cmd/")) return NULL;
+  static const char *const folders[] = {"core/", "plugins/", "tools/"};
+  if (strstr(file, "tests/") || strstr(file, "tools/command/")) return NULL;
   for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
     const char *part = strstr(file, folders[i]);
     if (part && (part == file || part[-1] == '/')) return part;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* own_symbol.h: the functions of a runtime or a driver that hipmm itself calls. Under `hipmm run`, dlsym() gives a program
- * the functions that hipmm puts in front of them (preload/exports.c); hipmm's own calls must never be served. Plugins
+ * the functions that hipmm puts in front of them (tools/preload/exports.c); hipmm's own calls must never be served. Plugins
  * include this header too. */
 #ifndef HIPMM_CORE_BASE_OWN_SYMBOL_H
 #define HIPMM_CORE_BASE_OWN_SYMBOL_H

@@ -2,7 +2,7 @@
 /* report.c: the report that the graph's key "report" asks for: one line of JSON with the process's place in its job, the
  * memory of each stack and the allocations that failed. Written at the last hipmm_finalize(), or when the process exits
  * without one; then other threads may still run, and some may be stopped for ever, so only values are read that no lock
- * protects. The preload object writes a report of its own (preload/report.c), which has the same keys, and "functions". */
+ * protects. The preload object writes a report of its own (tools/preload/report.c), which has the same keys, and "functions". */
 #include "report.h"
 
 #include "../base/error.h"

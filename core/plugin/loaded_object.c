@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* loaded_object.c: finds loaded objects and their segments. Called by descriptor.c, runtime_library.c and preload/. Never reads outside of every
+/* loaded_object.c: finds loaded objects and their segments. Called by descriptor.c, runtime_library.c and tools/preload/. Never reads outside of every
  * segment. */
 #include "loaded_object.h"
 

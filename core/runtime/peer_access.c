@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* peer_access.c: a bit per pair of devices. Called by hip_table.c, and by preload/access.c, which reads it. */
+/* peer_access.c: a bit per pair of devices. Called by hip_table.c, and by tools/preload/access.c, which reads it. */
 #include "peer_access.h"
 
 #include <stdatomic.h>

@@ -188,7 +188,7 @@ static enum hipmm_status locked_ops_device_admit(void *self, int device)
   return ops ? locked_ops_leave(instance, ops->device_admit(instance->self, device)) : locked_ops_refuse(instance);
 }
 
-/* Not called where the plugin has none (preload/report_ends.c). */
+/* Not called where the plugin has none (tools/preload/report_ends.c). */
 static enum hipmm_status locked_ops_process_end(void *self, enum hipmm_process_end moment)
 {
   struct instance *instance = self;

@@ -6,7 +6,7 @@
  *     host_malloc pair|random [THREADS [LIVE [MAX_BYTES [SECONDS]]]]
  *
  * Prints one JSON line; ns_per_op is what one thread sees, where an allocation and a free count one each. */
-#include "../../core/cmd/bench/draw.h"
+#include "../../tools/command/bench/draw.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  *
  * THREADS, STREAMS and LIVE are totals, or nearly: each thread has its share of streams and of blocks. Prints one JSON
  * line: live_count, metadata_bytes and reserved_bytes as the pool says, resident_bytes as the process grew by. */
-#include "../../core/cmd/bench/draw.h"
 #include "../../core/runtime/hip.h"
+#include "../../tools/command/bench/draw.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -136,7 +136,7 @@ hipmm=$usual
 
 # `hipmm run` preloads nothing that another user put beside a folder of plugins.
 mkdir -p open/preload/.libs open/preload/python open/plugins
-cp "$top_builddir/preload/.libs/preload.so" open/preload/.libs/
+cp "$top_builddir/tools/preload/.libs/preload.so" open/preload/.libs/
 echo >open/preload/python/sitecustomize.py
 preloaded() {
   HIPMM_PLUGIN_PATH=$work/open/plugins:$top_builddir/plugins HIPMM_RUNTIME=software run 0 run -- env

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_bench.c: the random steps of `hipmm bench`, and its statistics of times. */
-#include "../../core/cmd/bench/draw.h"
+#include "../../tools/command/bench/draw.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_doctor.c: each probe of `hipmm doctor` is good on the software device, and finds the defect that it is for: a
  * function of HIP is replaced by one with that defect. */
-#include "../../core/cmd/doctor/probes.h"
+#include "../../tools/command/doctor/probes.h"
 #include "../support/fixture.h"
 
 #include <stdint.h>

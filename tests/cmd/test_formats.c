@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_formats.c: the logs of other tools: their rows, what is said of a file that is another, and damage of every kind. */
 #include "../../core/base/record_format.h"
-#include "../../core/cmd/trace/rows.h"
-#include "../../core/cmd/trace/stack_frames.h"
+#include "../../tools/command/trace/rows.h"
+#include "../../tools/command/trace/stack_frames.h"
 
 #include <inttypes.h>
 #include <limits.h>

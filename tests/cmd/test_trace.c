@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_trace.c: the reader of allocation logs: events of good logs, messages about bad ones. */
-#include "../../core/cmd/trace/pointer_map.h"
-#include "../../core/cmd/trace/trace.h"
+#include "../../tools/command/trace/pointer_map.h"
+#include "../../tools/command/trace/trace.h"
 
 #include <limits.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_interleave_publish.c: the counters in shared memory, from core/inspect/publish.c to core/cmd/top/processes.c, both as they are:
+/* test_interleave_publish.c: the counters in shared memory, from core/inspect/publish.c to tools/command/top/processes.c, both as they are:
  * one thread writes rows, the other reads word after word. What the reader takes is what was written at one time. Mistakes must be
  * found. */
 #include "interleave.h"
@@ -14,8 +14,8 @@ static enum { NO_MISTAKE, NO_ODD, NO_RECHECK, MISTAKES } mistake;
        ? 1                                          \
        : __atomic_fetch_add(at, (order) == __ATOMIC_RELEASE && mistake == NO_ODD ? 2 : by, order))
 
-#include "../../core/cmd/top/processes.c"
 #include "../../core/inspect/publish.c"
+#include "../../tools/command/top/processes.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

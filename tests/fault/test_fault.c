@@ -6,9 +6,9 @@
  * The workload's own HIP calls are of functions that hipmm does not use in it (`own_calls`), so that a failure on
  * schedule always hits hipmm. It works on device 1 while device 0 is current, with streams that run as late as they
  * can. */
-#include "../../core/cmd/plugin/program.h"
 #include "../../core/plugin/plugin.h"
 #include "../../core/runtime/hip.h"
+#include "../../tools/command/plugin/program.h"
 #include "../support/support.h"
 #include "sweep.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_log.c: allocation logs of every format: hipmm's record, RMM's CSV, and those of other tools. */
-#include "../../core/cmd/trace/rows.h"
-#include "../../core/cmd/trace/trace.h"
+#include "../../tools/command/trace/rows.h"
+#include "../../tools/command/trace/trace.h"
 #include "fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -51,10 +51,10 @@ for library in $libraries; do
   stem=$(dirname "$library")/.libs/$(basename "$library" .la).so
   [ ! -e "$build/$stem" ] || carry "$build/$stem" "$stem"
 done
-for object in "$build"/preload/.libs/*.so; do
+for object in "$build"/tools/preload/.libs/*.so; do
   [ ! -e "$object" ] || carry "$object" "plugins/preload/$(basename "$object")"
 done
-carry "$source/preload/sitecustomize.py" plugins/preload/python/sitecustomize.py
+carry "$source/tools/preload/sitecustomize.py" plugins/preload/python/sitecustomize.py
 # By the name that programs load: links do not survive every way of copying, and two files would be two libraries.
 for library in "$build"/.libs/lib*.so; do carry "$library" "lib/$(basename "$library").0"; done
 

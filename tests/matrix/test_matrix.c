@@ -6,8 +6,8 @@
  *
  * HIPMM_TEST_SEED repeats a run with the seed that a failure named, HIPMM_TEST_ONLY those combinations whose name
  * contains it, and HIPMM_TEST_OPERATIONS makes runs longer or shorter. */
-#include "../../core/cmd/plugin/model.h"
 #include "../../core/plugin/plugin.h"
+#include "../../tools/command/plugin/model.h"
 #include "../support/support.h"
 
 #include <stdio.h>

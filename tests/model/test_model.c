@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Random work over stacks of every allocating type, under both schedulers, in one thread and in many; see model.h.
  * HIPMM_TEST_SEED repeats a run with the seed that a failure named; HIPMM_TEST_RUNS makes more of them or fewer. */
-#include "../../core/cmd/plugin/model.h"
+#include "../../tools/command/plugin/model.h"
 #include "../support/support.h"
 
 #include <stdio.h>

@@ -65,7 +65,7 @@ def tests_of(rows, name):
 def all_sites(tree, rows, patterns=(), kinds=KINDS):
     """In the order of the patterns and, of each, in that of the kinds."""
     found_files = subprocess.run(["find", "core", "plugins", "-name", "*.[ch]"], cwd=tree, capture_output=True, check=True)
-    names = [name for name in sorted(found_files.stdout.decode().split()) if "/cmd/" not in name and tests_of(rows, name)]
+    names = [name for name in sorted(found_files.stdout.decode().split()) if tests_of(rows, name)]
     ranked = []
     for name in names:
         ranks = [rank for rank, pattern in enumerate(patterns or ["*"]) if fnmatch.fnmatch(name, pattern)]

@@ -2,8 +2,8 @@
 /* Tests of recording, and of the reader of its files: what is recorded is what was done, whatever the threads, the size and
  * the end of the process; a damaged file is read as far as it is whole. */
 #include "../../core/base/record_format.h"
-#include "../../core/cmd/trace/rows.h"
 #include "../../plugins/recording/clock.h"
+#include "../../tools/command/trace/rows.h"
 #include "../support/fixture.h"
 #include "../support/random.h"
 

@@ -48,7 +48,7 @@ fi
 mkfifo pipe
 run 2 run --report=pipe -- true
 says '^hipmm: run: --report=pipe: it is a pipe that nobody reads, or a socket$'
-HIPMM_RUN_REPORT=$work/pipe HIPMM_RUN_PID=0 LD_PRELOAD=$top_builddir/preload/.libs/preload.so \
+HIPMM_RUN_REPORT=$work/pipe HIPMM_RUN_PID=0 LD_PRELOAD=$top_builddir/tools/preload/.libs/preload.so \
   timeout 20 "$here/program" memory >"$work/out" 2>"$work/err"
 says_once "^hipmm: the report cannot be written: $work/pipe: it is a pipe that nobody reads, or a socket\$"
 
@@ -124,7 +124,7 @@ says '^hipmm: run: HIPMM_SOFTWARE and the graph.s settings .* are longer togethe
 unset HIPMM_SOFTWARE
 
 # Without `hipmm run`, by LD_PRELOAD alone, everything works as well; one line says what is wrong.
-object=$top_builddir/preload/.libs/preload.so
+object=$top_builddir/tools/preload/.libs/preload.so
 if [ -z "${SANITIZER_FLAGS-}" ]; then
   for graph in pool wrong; do
     HIPMM_CONFIG=$graph.json LD_PRELOAD=$object:$top_builddir/plugins/runtimes/software/.libs/software.so \
@@ -336,10 +336,10 @@ fi
 ${NM:-nm} -D -P --defined-only "$object" | awk '$2 != "A" { print $1 }' | sort >exported
 printf '%s\n' '#include "hooks.h"' '#define ROW(api, name, ...) "row" #api #name' '#define NONE(...)' \
   'HOOKS(ROW, ROW, ROW, ROW, NONE)' >rows.c
-${CC:-cc} -E -P -I"$top_srcdir/include" -I"$top_srcdir/preload" rows.c | tr -d '\n' |
+${CC:-cc} -E -P -I"$top_srcdir/include" -I"$top_srcdir/tools/preload" rows.c | tr -d '\n' |
   grep -o '"row" "[a-z]*" "[A-Za-z0-9_]*"' | sed 's/"row" "\(.*\)" "\(.*\)"/\1\2/' >declared
 printf '%s\n' _Exit _exit dlsym hipmm_run_symbol >>declared
-sed -n 's/^[a-z_ ]* \**\(hipmm_run_[a-z_]*\)(.*);$/\1/p' "$top_srcdir/preload/frameworks.c" "$top_srcdir/preload/checks_hip.c" \
+sed -n 's/^[a-z_ ]* \**\(hipmm_run_[a-z_]*\)(.*);$/\1/p' "$top_srcdir/tools/preload/frameworks.c" "$top_srcdir/tools/preload/checks_hip.c" \
   >>declared
 sort -o declared declared
 [ "$(wc -l <declared)" -gt 80 ] && diff declared exported || fail "what is exported is not what is declared"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* soak.c: random work for any time: stack after stack, of random types and limits. 8 threads start and end with each
  * stack, and use it on streams that are destroyed and created again. Another thread changes options and reads
- * values. Every block is checked against the naive model of core/cmd/plugin/model.h, and after each stack the
+ * values. Every block is checked against the naive model of tools/command/plugin/model.h, and after each stack the
  * runtime must have everything back.
  *
  *     tests/soak/soak [SECONDS [SEED]]        5 seconds without; a failure names the seed, which repeats that stack
  *
  * In runs of a minute or more: after the first tenth of the time, the resident memory of the process and hipmm's own
  * host memory must not grow, and an operation must not become slower. Ends with 0 if all was well. */
-#include "../../core/cmd/plugin/model.h"
-#include "../../core/cmd/plugin/random.h"
+#include "../../tools/command/plugin/model.h"
+#include "../../tools/command/plugin/random.h"
 
 #include <malloc.h>
 #include <pthread.h>

@@ -3,6 +3,6 @@
 #ifndef HIPMM_TESTS_SUPPORT_RANDOM_H
 #define HIPMM_TESTS_SUPPORT_RANDOM_H
 
-#include "../../core/cmd/plugin/random.h"
+#include "../../tools/command/plugin/random.h"
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef HIPMM_TESTS_SUPPORT_SUPPORT_H
 #define HIPMM_TESTS_SUPPORT_SUPPORT_H
 
-#include "../../core/cmd/plugin/software.h"
+#include "../../tools/command/plugin/software.h"
 #include <hipmm/plugin.h>
 
 #include <setjmp.h>

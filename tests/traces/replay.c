@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* replay.c: `hipmm replay` as a program has it that registers the objects which a graph may name: the command itself
  * cannot play through a failure_callback or hooks. Run by adaptors.sh. */
-#include "../../core/cmd/cmd.h"
+#include "../../tools/command/cmd.h"
 
 /* Memory is never short in these replays; if it is, this gives up. */
 static int give_up(void *arg, size_t bytes)

@@ -4,8 +4,8 @@
  *
  * tests/graphs/valid/CASE.json has CASE.tree, the expected graph (see dump below). tests/graphs/invalid/CASE.json has
  * CASE.expect, the expected diagnostics, in order. */
-#include "../../core/cmd/schema/schema.h"
 #include "../../core/graph/graph.h"
+#include "../../tools/command/schema/schema.h"
 #include "fake_plugins.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/option: reading JSON into a plugin's option struct, with a table that has every type. */
-#include "../../core/cmd/schema/schema.h"
 #include "../../core/option/option.h"
+#include "../../tools/command/schema/schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

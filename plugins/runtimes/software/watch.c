@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* watch.c: tells the race detector (plugins/common/race_detector.h) of operations, waits and memory. Unless
+/* watch.c: tells the race detector (plugins/race/race_detector.h) of operations, waits and memory. Unless
  * "check_streams" is on, the detector takes no note of it. Called by submit.c, event.c, stream.c and the tables of memory. An
  * operation is reported to the detector when it is submitted, so the result does not depend on when the scheduler runs it. */
 #include "watch.h"

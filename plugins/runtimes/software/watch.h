@@ -3,7 +3,7 @@
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_WATCH_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_WATCH_H
 
-#include "../../common/race_detector.h"
+#include "../../race/race_detector.h"
 #include "internal.h"
 
 /* Expects the lock held. */

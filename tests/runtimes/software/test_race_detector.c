@@ -4,8 +4,8 @@
  * whole programs.
  *
  * The detector is on until its process ends. So each test runs in a child, and this process never calls the detector. */
-#include "../../../plugins/common/race_detector.h"
-#include "../../../plugins/common/race_unwritten.h"
+#include "../../../plugins/race/race_detector.h"
+#include "../../../plugins/race/race_unwritten.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_threads.c: many threads use the device at once, under both schedulers. Each thread has its own memory and checks
  * it; the threads share the device. Mainly for ThreadSanitizer. */
-#include "../../../plugins/common/race_detector.h"
+#include "../../../plugins/race/race_detector.h"
 #include "device.h"
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* convert.c: `hipmm convert`: reads allocation logs of any format and writes one log, in order of time. */
+#include "convert.h"
+#include "../../../core/base/output_file.h"
+#include "../../../core/base/text.h"
+#include "../cmd.h"
+#include "../inputs.h"
+#include "../trace/logs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CONVERT_TELL_ROWS = 1 << 14 };
+
+struct convert {
+  const char *output_file; /* NULL, "-": standard output */
+  struct convert_output output;
+  struct trace_logs logs;
+  char *const *files;
+  size_t n_files;
+  uint64_t rows;
+};
+
+/* ---- Output ---------------------------------------------------------------------------------------------------- */
+
+static bool convert_fail_output(const struct convert *convert, int code)
+{
+  say("convert: cannot write \"%s\": %s", convert->output_file ? convert->output_file : "standard output",
+      output_file_reason(code));
+  return false;
+}
+
+static bool convert_open_output(struct convert *convert)
+{
+  convert->output.file = stdout;
+  if (!convert->output_file) return true;
+  int descriptor = output_file_open(convert->output_file, OUTPUT_FILE_RESULT);
+  if (descriptor < 0) return convert_fail_output(convert, errno);
+  convert->output.file = fdopen(descriptor, "w");
+  if (convert->output.file) return true;
+  int code = errno;
+  close(descriptor);
+  return convert_fail_output(convert, code);
+}
+
+static bool convert_close_output(struct convert *convert, bool good)
+{
+  bool ended = convert->output.end(&convert->output);
+  int code = errno;
+  if (convert->output_file && fclose(convert->output.file) && ended) {
+    ended = false;
+    code = errno;
+  }
+  return good && (ended || convert_fail_output(convert, code));
+}
+
+/* ---- The command ----------------------------------------------------------------------------------------------- */
+
+static bool convert_rows(struct convert *convert)
+{
+  struct progress progress;
+  const struct trace_row *row;
+  const struct trace_rows *rows;
+  uint64_t done, total;
+  bool good = true;
+  progress_start(&progress, "converting");
+  for (; good && trace_logs_next(&convert->logs, &row, &rows); convert->rows++) {
+    good = convert->output.row(&convert->output, row, rows) || convert_fail_output(convert, errno);
+    if (convert->rows % CONVERT_TELL_ROWS) continue;
+    trace_logs_progress(&convert->logs, &done, &total);
+    progress_show(&progress, done, total);
+  }
+  progress_end(&progress);
+  return good && !convert->logs.has_failed;
+}
+
+static int convert_all(struct convert *convert)
+{
+  bool good = false;
+  if (!trace_logs_open(&convert->logs, convert->files, convert->n_files)) return CMD_BAD;
+  if (convert_open_output(convert)) {
+    good = convert->output.begin(&convert->output) || convert_fail_output(convert, errno);
+    good = good && convert_rows(convert);
+    good = convert_close_output(convert, good);
+  }
+  trace_logs_close(&convert->logs);
+  if (good) note("%llu row%s", (unsigned long long)convert->rows, text_plural(convert->rows));
+  return good ? CMD_GOOD : CMD_BAD;
+}
+
+struct convert_name {
+  const char *format, *ending;         /* no ending: the format shares that of another */
+  const struct convert_output *output; /* NULL: the format is read and not written */
+};
+
+static const struct convert_name convert_names[] = {{"csv", ".csv", &convert_csv},
+                                                    {"record", ".record", &convert_record},
+                                                    {"pytorch", ".pickle", &convert_snapshot},
+                                                    {"umpire", ".json", NULL},
+                                                    {"nsys", ".sqlite", NULL},
+                                                    {"rocprof", NULL, NULL}};
+
+enum { CONVERT_NAMES = sizeof convert_names / sizeof *convert_names };
+
+/* The format that is asked for, or that the file's name has; NULL: the error was printed. */
+static const struct convert_output *convert_format(const char *format, const char *file)
+{
+  size_t length = file ? strlen(file) : 0;
+  for (size_t i = 0; i < CONVERT_NAMES; i++) {
+    const struct convert_name *name = &convert_names[i];
+    size_t ending = name->ending ? strlen(name->ending) : length;
+    bool is_meant = format ? strcmp(format, name->format) == 0
+                           : length > ending && strcmp(file + length - ending, name->ending) == 0;
+    if (!is_meant) continue;
+    if (!name->output && format)
+      say("convert: --format \"%s\" can be read and not written; write csv, record or pytorch", format);
+    else if (!name->output)
+      say("convert: logs whose names end in %s can be read and not written; end the name in .csv, .record or .pickle, "
+          "or say --format",
+          name->ending);
+    return name->output;
+  }
+  if (format) say("convert: --format \"%s\" is not csv, record or pytorch", format);
+  if (format) return NULL;
+  return file ? &convert_record : &convert_csv;
+}
+
+static int convert_run(int argc, char **argv)
+{
+  static const char *const formats[] = {"csv", "record", "pytorch", NULL};
+  struct convert convert = {0};
+  const char *format = NULL;
+  int status;
+  const struct argument rows[] = {
+      {.name = "output",
+       .letter = 'o',
+       .value_name = "FILE",
+       .doc = "the log that is written; standard output by default",
+       .value = &convert.output_file},
+      {.name = "format",
+       .value_name = "NAME",
+       .doc = "csv, record or pytorch; by default csv for standard output and for names that end in .csv, pytorch for "
+              "names "
+              "that end in .pickle, else record",
+       .value = &format,
+       .choices = formats},
+  };
+  struct arguments arguments = {&convert_command, rows, sizeof rows / sizeof *rows, 1, TRACE_MOST_LOGS, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  if (convert.output_file && strcmp(convert.output_file, "-") == 0) convert.output_file = NULL;
+  const struct convert_output *output = convert_format(format, convert.output_file);
+  if (!output) return CMD_USAGE;
+  convert.output = *output;
+  convert.files = arguments.operands;
+  convert.n_files = arguments.n_operands;
+  const struct inputs inputs = {"convert", convert.files, convert.n_files};
+  if (!inputs_spared_by_output(&inputs, convert.output_file)) return CMD_USAGE;
+  status = convert_all(&convert);
+  return status == CMD_GOOD && !convert.output_file ? output_finish(status) : status;
+}
+
+const struct command convert_command = {
+    "convert", "turn an allocation log into another format", "LOG…",
+    "Reads allocation logs and writes one log with all their rows, in order of time.\n"
+    "\n"
+    "LOG: `-` is standard input; several, such as the files of a record that was rotated, become one. Every command "
+    "that "
+    "reads logs reads these formats: RMM's CSV, as the `logging` resource writes it; the binary record of the "
+    "`recording` resource, also of a program that was killed or still runs; PyTorch's snapshot, the pickle that "
+    "torch.cuda.memory._dump_snapshot() writes, in which nothing is run, or torch.cuda.memory._snapshot() as JSON; "
+    "Umpire's replay log of release 1.0 and later (UMPIRE_REPLAY=On; a file umpire.PID.N.stats, or .replay before "
+    "Umpire 2022.10), without its "
+    "host memory; the "
+    "SQLite export of NVIDIA Nsight Systems, of a profile with "
+    "--cuda-memory-usage=true; the CSV of AMD's rocprofv3 --memory-allocation-trace.\n"
+    "\n"
+    "Three formats can be written. csv: what RMM's tools read. It has no call stacks, and times in microseconds of the "
+    "day. record: about 10 bytes a row. pytorch: a pickle, as torch.cuda.memory._dump_snapshot() writes it, for "
+    "https://pytorch.org/memory_viz. Exit status 1 if a log is malformed or the output cannot be written.",
+    convert_run};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* plugin.c: `hipmm plugin`: what authors of plugins need. new.c begins a plugin, test.c tests one. */
+#include "plugin.h"
+
+#include "../../../core/base/text.h"
+#include <string.h>
+
+static int plugin_refuse_action(const char *action)
+{
+  static const char *const actions[] = {"new", "test"};
+  char hint[TEXT_HINT_BYTES];
+  if (!action)
+    say("plugin: write `hipmm plugin new NAME` or `hipmm plugin test FILE.so`");
+  else
+    say("plugin: unknown action \"%s\"%s", action, text_hint(text_nearest(action, actions, 2), hint, sizeof hint));
+  return CMD_USAGE;
+}
+
+static int plugin_run(int argc, char **argv)
+{
+  struct plugin_words words = {0};
+  int status;
+  const struct argument rows[] = {
+      {.name = "role",
+       .value_name = "ROLE",
+       .doc = "new: adaptor (the default), which stands on another resource and forwards; sub-allocator, which divides "
+              "blocks of another resource; or source",
+       .value = &words.role},
+      {.name = "over",
+       .value_name = "TYPE",
+       .doc = "test: the type of the resource below the plugin; device by default",
+       .value = &words.over},
+      {.name = "options",
+       .value_name = "JSON",
+       .doc = "test: the options of the resource, as an object in a graph; those that must be given have a "
+              "value by themselves",
+       .value = &words.options},
+      {.name = "only", .value_name = "CHECK", .doc = "test: run this check alone", .value = &words.only},
+      {.name = "timeout",
+       .value_name = "TIME",
+       .doc = "test: the most seconds that a check may take; 60 by default",
+       .value = &words.timeout},
+      {.name = "json", .doc = "test: print one JSON object", .flag = &words.json},
+  };
+  struct arguments arguments = {&plugin_command, rows, sizeof rows / sizeof *rows, 0, 2, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  const char *action = arguments_operand(&arguments, 0);
+  if (action && !strcmp(action, "new")) return plugin_new(&arguments, &words);
+  if (action && !strcmp(action, "test")) return plugin_test(&arguments, &words);
+  return plugin_refuse_action(action);
+}
+
+const struct command plugin_command = {
+    "plugin", "begin a plugin of your own, or test one", "new NAME | test FILE.so",
+    "new: writes a folder NAME with a plugin that works: its source, a Makefile, a test and a README.\n"
+    "\n"
+    "test: runs the conformance kit on a plugin, on the software device, which needs no GPU. It prints one line for "
+    "each "
+    "check: the rule, and for a check that fails what came instead and how to mend it. Each check runs in a process of "
+    "its own, so that a crash or a hang is a finding too. The plugin stands on a resource of the type that --over "
+    "names, "
+    "and that on `device`.\n"
+    "\n"
+    "Exit status 1 if a check failed.",
+    plugin_run};

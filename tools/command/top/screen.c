@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* screen.c: see screen.h. */
+#include "screen.h"
+#include "../../../core/base/text.h"
+#include "../../../core/base/units.h"
+#include "../array.h"
+#include "../cmd.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SCREEN_WORDS = 64, SCREEN_NUMBER = 11, SCREEN_NAME = 22 };
+
+/* A row of a process. */
+struct screen_row {
+  const struct live_file *process;
+  const struct live_row *row;
+  const struct screen_memory *memory; /* NULL: none */
+};
+
+/* ---- Memory ---------------------------------------------------------------------------------------------------- */
+
+static struct screen_memory *screen_memory_of(const struct screen *screen, uint32_t process, const char *path)
+{
+  for (size_t i = 0; i < screen->n_memories; i++)
+    if (screen->memories[i].process == process && strcmp(screen->memories[i].path, path) == 0)
+      return &screen->memories[i];
+  return NULL;
+}
+
+/* NULL: out of memory. */
+static struct screen_memory *screen_new_memory(struct screen *screen, uint32_t process, const char *path)
+{
+  if (!array_grow(&screen->memories, screen->n_memories, &screen->capacity, sizeof *screen->memories)) return NULL;
+  struct screen_memory *memory = &screen->memories[screen->n_memories++];
+  *memory = (struct screen_memory){.process = process, .allocations = LIVE_UNKNOWN, .rate = -1};
+  snprintf(memory->path, sizeof memory->path, "%s", path);
+  return memory;
+}
+
+/* What a row holds: reserved, or what is live where nothing is reserved. */
+static int64_t screen_held(const struct live_row *row)
+{
+  return row->counters[LIVE_RESERVED] != LIVE_UNKNOWN ? row->counters[LIVE_RESERVED] : row->counters[LIVE_BYTES];
+}
+
+static void screen_note_row(struct screen *screen, const struct live_file *process, const struct live_row *row)
+{
+  struct screen_memory *memory = screen_memory_of(screen, process->process, row->path);
+  if (!memory) memory = screen_new_memory(screen, process->process, row->path);
+  if (!memory) return;
+  int64_t allocations = row->counters[LIVE_TOTAL_BLOCKS];
+  double passed = (double)process->updated_ns - (double)memory->at_ns; /* numbers of another process: they may be any */
+  if (allocations != LIVE_UNKNOWN && memory->allocations != LIVE_UNKNOWN && passed > 0)
+    memory->rate = ((double)allocations - (double)memory->allocations) * 1e9 / passed;
+  memory->allocations = allocations;
+  memory->at_ns = process->updated_ns;
+  if (memory->n_held == SCREEN_HISTORY)
+    memmove(memory->held, memory->held + 1, (SCREEN_HISTORY - 1) * sizeof *memory->held);
+  else
+    memory->n_held++;
+  memory->held[memory->n_held - 1] = screen_held(row);
+  memory->is_seen = true;
+}
+
+void screen_note(struct screen *screen, const struct processes *processes)
+{
+  size_t kept = 0;
+  for (size_t i = 0; i < screen->n_memories; i++) screen->memories[i].is_seen = false;
+  for (size_t i = 0; i < processes->n; i++)
+    for (uint32_t row = 0; row < processes->items[i].file.n_rows; row++)
+      screen_note_row(screen, &processes->items[i].file, &processes->items[i].file.rows[row]);
+  for (size_t i = 0; i < screen->n_memories; i++)
+    if (screen->memories[i].is_seen) screen->memories[kept++] = screen->memories[i];
+  screen->n_memories = kept;
+}
+
+/* ---- Order ----------------------------------------------------------------------------------------------------- */
+
+static double screen_key(const struct screen_row *row, enum screen_order order)
+{
+  if (order == SCREEN_BY_RATE) return row->memory ? row->memory->rate : -1;
+  return (double)row->row->counters[order == SCREEN_BY_LIVE ? LIVE_BYTES : LIVE_RESERVED];
+}
+
+static int screen_compare(const void *one, const void *other, void *closure)
+{
+  const struct screen_row *a = one, *b = other;
+  const enum screen_order order = *(const enum screen_order *)closure;
+  if (order != SCREEN_BY_PROCESS && screen_key(a, order) != screen_key(b, order))
+    return screen_key(a, order) > screen_key(b, order) ? -1 : 1;
+  if (a->process != b->process) return a->process < b->process ? -1 : 1;
+  return a->row < b->row ? -1 : a->row > b->row; /* as the process wrote them: from the top of a stack down */
+}
+
+/* All rows in order; NULL: out of memory. */
+static struct screen_row *screen_rows(struct screen *screen, const struct processes *processes, size_t *n_out)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < processes->n; i++) n += processes->items[i].file.n_rows;
+  struct screen_row *rows = calloc(n + 1, sizeof *rows);
+  if (!rows) return NULL;
+  *n_out = 0;
+  for (size_t i = 0; i < processes->n; i++) {
+    const struct live_file *process = &processes->items[i].file;
+    for (uint32_t row = 0; row < process->n_rows; row++)
+      rows[(*n_out)++] = (struct screen_row){process, &process->rows[row],
+                                             screen_memory_of(screen, process->process, process->rows[row].path)};
+  }
+  qsort_r(rows, n, sizeof *rows, screen_compare, &screen->order);
+  return rows;
+}
+
+/* ---- Printing -------------------------------------------------------------------------------------------------- */
+
+/* A line of text that ends at the last column. */
+struct screen_line {
+  char text[1024];
+  size_t used, columns;
+};
+
+static void screen_put(struct screen_line *line, const char *text, int width)
+{
+  char cell[256];
+  int pad = (width < 0 ? -width : width) - (int)text_width(text);
+  snprintf(cell, sizeof cell, width < 0 ? "%2$s%1$*3$s" : "%1$*3$s%2$s", "", text, pad > 0 ? pad : 0);
+  size_t bytes = strlen(cell);
+  if (line->used + bytes + 2 >= sizeof line->text) return;
+  memcpy(line->text + line->used, cell, bytes);
+  line->used += bytes;
+  line->text[line->used++] = ' ';
+  line->text[line->used] = '\0';
+}
+
+static void screen_end(struct screen_line *line, enum style kind)
+{
+  while (line->used && line->text[line->used - 1] == ' ') line->text[--line->used] = '\0';
+  text_cut(line->text, line->columns);
+  print_padded(kind, line->text, 0);
+  putchar('\n');
+  *line = (struct screen_line){.columns = line->columns};
+}
+
+static void screen_put_bytes(struct screen_line *line, int64_t bytes)
+{
+  char words[SCREEN_WORDS] = "-";
+  if (bytes != LIVE_UNKNOWN) units_format_bytes(bytes > 0 ? (uint64_t)bytes : 0, words, sizeof words);
+  screen_put(line, words, SCREEN_NUMBER);
+}
+
+static void screen_put_count(struct screen_line *line, double count)
+{
+  char words[SCREEN_WORDS] = "-";
+  if (count >= 0) snprintf(words, sizeof words, count >= 1e6 ? "%.3g M" : "%.0f", count >= 1e6 ? count / 1e6 : count);
+  screen_put(line, words, 8);
+}
+
+/* What the row held recently, against the most of it. */
+static void screen_put_history(struct screen_line *line, const struct screen_memory *memory)
+{
+  static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  char text[SCREEN_HISTORY * 4] = "";
+  int64_t most = 1;
+  for (unsigned i = 0; memory && i < memory->n_held; i++)
+    if (memory->held[i] > most) most = memory->held[i];
+  for (unsigned i = 0; memory && i < memory->n_held; i++)
+    strcat(text, memory->held[i] < 0 ? " " : bars[(int)(7.0 * (double)memory->held[i] / (double)most + 0.5)]);
+  screen_put(line, text, -SCREEN_HISTORY);
+}
+
+static void screen_print_row(const struct screen_row *row, size_t columns)
+{
+  struct screen_line line = {.columns = columns};
+  char text[LIVE_PATH_BYTES + 8];
+  const int64_t *counters = row->row->counters;
+  snprintf(text, sizeof text, "%u", (unsigned)row->process->process);
+  screen_put(&line, text, 8);
+  snprintf(text, sizeof text, "%s%s", *row->row->type ? "  " : "", row->row->path);
+  text_cut(text, SCREEN_NAME);
+  screen_put(&line, text, -SCREEN_NAME);
+  screen_put_bytes(&line, counters[LIVE_BYTES]);
+  screen_put_bytes(&line, counters[LIVE_RESERVED]);
+  screen_put_bytes(&line, counters[LIVE_PEAK_RESERVED] != LIVE_UNKNOWN ? counters[LIVE_PEAK_RESERVED]
+                                                                       : counters[LIVE_PEAK_BYTES]);
+  screen_put_count(&line, (double)(counters[LIVE_BLOCKS] == LIVE_UNKNOWN ? -1 : counters[LIVE_BLOCKS]));
+  screen_put_count(&line, row->memory ? row->memory->rate : -1);
+  screen_put_history(&line, row->memory);
+  screen_put(&line, row->row->type, -12);
+  screen_put(&line, *row->row->type ? "" : row->process->command, -1);
+  screen_end(&line, *row->row->type ? STYLE_OFF : STYLE_TYPE);
+}
+
+void screen_print(struct screen *screen, const struct processes *processes, size_t rows, size_t columns)
+{
+  static const char *const orders[] = {"process", "live bytes", "reserved bytes", "allocations a second"};
+  struct screen_line line = {.columns = columns};
+  char text[SCREEN_WORDS * 2];
+  size_t n = 0, shown = 0;
+  struct screen_row *all = screen_rows(screen, processes, &n);
+  snprintf(text, sizeof text, "hipmm: %zu process%s, by %s", processes->n, processes->n == 1 ? "" : "es",
+           orders[screen->order]);
+  screen_put(&line, text, -1);
+  screen_end(&line, STYLE_NAME);
+  static const struct {
+    const char *name;
+    int width;
+  } heads[] = {{"PROCESS", 8},          {"DEVICE / RESOURCE", -SCREEN_NAME},
+               {"LIVE", SCREEN_NUMBER}, {"RESERVED", SCREEN_NUMBER},
+               {"PEAK", SCREEN_NUMBER}, {"BLOCKS", 8},
+               {"ALLOC/S", 8},          {"RECENTLY HELD", -SCREEN_HISTORY},
+               {"TYPE", -12},           {"COMMAND", -1}};
+  for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) screen_put(&line, heads[i].name, heads[i].width);
+  screen_end(&line, STYLE_FAINT);
+  for (; all && shown < n && (!rows || shown + 3 < rows); shown++) screen_print_row(&all[shown], columns);
+  if (shown < n) {
+    snprintf(text, sizeof text, "… and %zu more", n - shown);
+    screen_put(&line, text, -1);
+    screen_end(&line, STYLE_FAINT);
+  }
+  if (!processes->n)
+    printf("No process publishes: run programs with HIPMM_PUBLISH=1, or write \"publish\": true in hipmm.json\n");
+  free(all);
+}
+
+void screen_clear(struct screen *screen)
+{
+  free(screen->memories);
+  *screen = (struct screen){0};
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* rmm.c: reads RMM's CSV, as the `logging` resource writes it too. It is the format of a file that is no other. */
+#include "../../../core/base/text.h"
+#include "csv.h"
+#include "format.h"
+
+#include <stdlib.h>
+
+/* The index of each column. */
+struct rmm_columns {
+  int action, pointer, size;
+  int stream;       /* -1: the log has none, all is on the default stream */
+  int thread, time; /* -1: the log has none */
+  int count;
+};
+
+/* Counts the days of a log, whose rows have the time of day alone. */
+struct rmm_clock {
+  int64_t day, last; /* nanoseconds */
+};
+
+struct rmm_reader {
+  struct rmm_columns columns;
+  struct rmm_clock clock;
+};
+
+/* RMM's order, for a log without a header. */
+static const struct rmm_columns rmm_default_columns = {
+    .thread = 0, .time = 1, .action = 2, .pointer = 3, .size = 4, .stream = 5, .count = 6};
+
+static bool rmm_read_action(struct csv_field field, enum trace_action *action_out)
+{
+  if (csv_field_is(field, "allocate"))
+    *action_out = TRACE_ALLOCATE;
+  else if (csv_field_is(field, "free"))
+    *action_out = TRACE_FREE;
+  else if (csv_field_is(field, "allocate failure"))
+    *action_out = TRACE_ALLOCATE_FAILURE;
+  else if (csv_field_is(field, "free failure"))
+    *action_out = TRACE_FREE_FAILURE;
+  else
+    return false;
+  return true;
+}
+
+/* Whether a line is a header rather than a row: it has a column "Action". */
+static bool rmm_is_header(const char *line, const char *end)
+{
+  struct csv_field fields[CSV_MOST_COLUMNS];
+  return csv_find_column(fields, csv_split(line, end, fields), "Action") >= 0;
+}
+
+/* On false `message` tells which column is missing. */
+static bool rmm_read_header(const char *line, const char *end, struct rmm_columns *columns_out, char *message,
+                            size_t message_bytes)
+{
+  struct csv_field fields[CSV_MOST_COLUMNS];
+  int n = csv_split(line, end, fields);
+  struct rmm_columns columns = {.action = csv_find_column(fields, n, "Action"),
+                                .pointer = csv_find_column(fields, n, "Pointer"),
+                                .size = csv_find_column(fields, n, "Size"),
+                                .stream = csv_find_column(fields, n, "Stream"),
+                                .thread = csv_find_column(fields, n, "Thread"),
+                                .time = csv_find_column(fields, n, "Time"),
+                                .count = n};
+  if (n > CSV_MOST_COLUMNS) {
+    snprintf(message, message_bytes, "the header has %d columns; at most %d are allowed", n, CSV_MOST_COLUMNS);
+    return false;
+  }
+  if (columns.pointer < 0 || columns.size < 0) {
+    snprintf(message, message_bytes,
+             "the header has no column \"%s\"; RMM writes Thread,Time,Action,Pointer,Size,Stream",
+             columns.pointer < 0 ? "Pointer" : "Size");
+    return false;
+  }
+  *columns_out = columns;
+  return true;
+}
+
+/* A time of day, as "14:46:40.115854" or, of older releases, "14:46:40:115854". */
+static bool rmm_read_time(struct csv_field field, int64_t *nanoseconds_out)
+{
+  static const int64_t units[] = {INT64_C(3600000000000), INT64_C(60000000000), INT64_C(1000000000)};
+  const char *at = field.start;
+  *nanoseconds_out = 0;
+  for (int i = 0; i < 3; i++) {
+    if (field.end - at < 2 || at[0] < '0' || at[0] > '9' || at[1] < '0' || at[1] > '9') return false;
+    *nanoseconds_out += ((at[0] - '0') * 10 + (at[1] - '0')) * units[i];
+    at += 2;
+    if (i < 2 && (at == field.end || *at++ != ':')) return false;
+  }
+  if (at < field.end && *at != '.' && *at != ':') return false;
+  int64_t unit = 100000000;
+  for (at += at < field.end; at < field.end && *at >= '0' && *at <= '9'; at++, unit /= 10)
+    *nanoseconds_out += (*at - '0') * unit;
+  return at == field.end;
+}
+
+/* A time that is half a day earlier than the row before is of the next day. */
+static int64_t rmm_time(struct csv_field field, struct rmm_clock *clock)
+{
+  const int64_t half_day = INT64_C(43200000000000);
+  int64_t time;
+  if (!rmm_read_time(field, &time)) return TRACE_NO_TIME;
+  bool is_later_day = clock->day + time < clock->last - half_day;
+  if (is_later_day && clock->day < INT64_MAX / 2) clock->day += 2 * half_day;
+  clock->last = clock->day + time;
+  return clock->last;
+}
+
+/* Reads a row. A time or thread that is not understood is not known: replay needs neither. */
+static bool rmm_read_row(const struct rmm_columns *columns, struct rmm_clock *clock, const char *line, const char *end,
+                         struct trace_row *row_out, char *message, size_t message_bytes)
+{
+  struct csv_field fields[CSV_MOST_COLUMNS];
+  int n = csv_split(line, end, fields);
+  if (n != columns->count) {
+    snprintf(message, message_bytes, "%d column%s instead of %d", n, text_plural((uint64_t)n), columns->count);
+    return false;
+  }
+  struct trace_row row = {.nanoseconds = TRACE_NO_TIME};
+  uint64_t thread = 0;
+  if (!rmm_read_action(fields[columns->action], &row.action))
+    return csv_refuse(message, message_bytes, fields[columns->action],
+                      "is no action; allowed are allocate, free, allocate failure and free failure");
+  if (!csv_read_address(fields[columns->pointer], &row.pointer))
+    return csv_refuse(message, message_bytes, fields[columns->pointer], "is no pointer; write it as 0x302000000");
+  if (!csv_read_decimal(fields[columns->size].start, fields[columns->size].end, &row.bytes))
+    return csv_refuse(message, message_bytes, fields[columns->size], "is no size; write it in bytes, as 4096");
+  if (columns->stream >= 0 && !csv_read_address(fields[columns->stream], &row.stream))
+    return csv_refuse(message, message_bytes, fields[columns->stream],
+                      "is no stream; write it as 0x0 or 0x7f41c40036a0");
+  if (columns->thread >= 0 && csv_read_address(fields[columns->thread], &thread)) row.thread = (uint32_t)thread;
+  if (columns->time >= 0) row.nanoseconds = rmm_time(fields[columns->time], clock);
+  *row_out = row;
+  return true;
+}
+
+static void *rmm_open(struct trace_lines *lines, char *message, size_t message_bytes)
+{
+  struct rmm_reader *reader = calloc(1, sizeof *reader);
+  (void)lines;
+  if (!reader) return snprintf(message, message_bytes, "out of memory"), NULL;
+  reader->columns = rmm_default_columns;
+  return reader;
+}
+
+static enum trace_line rmm_line(void *state, uint32_t number, const char *line, const char *end,
+                                struct trace_row *row_out, char *message, size_t message_bytes)
+{
+  struct rmm_reader *reader = state;
+  if (number == 1 && rmm_is_header(line, end))
+    return rmm_read_header(line, end, &reader->columns, message, message_bytes) ? TRACE_LINE_END : TRACE_LINE_ERROR;
+  if (rmm_read_row(&reader->columns, &reader->clock, line, end, row_out, message, message_bytes)) return TRACE_LINE;
+  size_t length = strlen(message);
+  if (number == 1) /* perhaps another kind of file */
+    snprintf(message + length, message_bytes - length, "; a log begins with Thread,Time,Action,Pointer,Size,Stream");
+  return TRACE_LINE_ERROR;
+}
+
+static bool rmm_is(const char *start, size_t bytes)
+{
+  (void)start, (void)bytes;
+  return true;
+}
+
+const struct trace_format trace_format_rmm = {.is = rmm_is, .open = rmm_open, .line = rmm_line, .close = free};

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* tune.c: `hipmm tune`: searches the graph that serves the programs of some logs best. space.c has the graphs, search.c tries
+ * them, choose.c takes the best, print.c shows it. */
+#include "tune.h"
+#include "../../../core/base/units.h"
+#include "../inputs.h"
+#include "../trace/logs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TUNE_MOST_SECONDS = 86400, TUNE_MOST_PASSES = 1000 };
+
+struct tune_options {
+  const char *goal, *output, *seconds, *repeat, *costs, *device;
+  bool is_quick, is_exhaustive, lists_costs, as_json;
+  long seconds_number, passes;
+};
+
+/* ---- Reading --------------------------------------------------------------------------------------------------- */
+
+static bool tune_read_log(const char *file, struct trace *trace)
+{
+  if (!trace_load(file, trace)) return false;
+  if (trace->allocations) return true;
+  say("tune: %s: the log has no allocations", file);
+  trace_clear(trace);
+  return false;
+}
+
+static bool tune_read(struct tune *tune, const struct arguments *arguments)
+{
+  tune->traces = calloc(arguments->n_operands, sizeof *tune->traces);
+  if (!tune->traces) {
+    say("tune: out of memory");
+    return false;
+  }
+  for (; tune->n_traces < arguments->n_operands; tune->n_traces++)
+    if (!tune_read_log(arguments->operands[tune->n_traces], &tune->traces[tune->n_traces])) return false;
+  return true;
+}
+
+static void tune_clear(struct tune *tune)
+{
+  search_clear(&tune->search);
+  for (size_t i = 0; i < tune->n_traces; i++) trace_clear(&tune->traces[i]);
+  free(tune->traces);
+  json_decref(tune->reasons);
+}
+
+/* ---- The search ------------------------------------------------------------------------------------------------ */
+
+/* Streams of the stepped scheduler are as late in every run. Without --device-memory, the device is no limit. */
+static void tune_choose_runtime(const struct tune *tune)
+{
+  char settings[64];
+  snprintf(settings, sizeof settings, "memory=%llu,scheduler=stepped",
+           tune->device_bytes ? (unsigned long long)tune->device_bytes : 1ull << 40);
+  setenv("HIPMM_RUNTIME", "software", 1);
+  setenv("HIPMM_SOFTWARE", settings, 1);
+}
+
+/* Why there is nothing to compare with. */
+static void tune_say_default_fails(const struct tune *tune)
+{
+  char device[64], where[128] = "";
+  const struct point *stack = tune->search.points;
+  if (tune->device_bytes)
+    snprintf(where, sizeof where, " on a device of %s", units_format_bytes(tune->device_bytes, device, sizeof device));
+  if (stack->line)
+    say("tune: the log does not run through the default stack%s: line %u: %s", where, stack->line, stack->reason);
+  else
+    say("tune: the default stack cannot be built%s: %s", where, stack->reason);
+  if (tune->device_bytes) say("tune: `hipmm plan` says what the program needs, and what to shrink");
+}
+
+/* False: the error was printed. */
+static bool tune_search(struct tune *tune, const struct tune_options *options)
+{
+  struct search *search = &tune->search;
+  *search = (struct search){.traces = tune->traces,
+                            .n_traces = tune->n_traces,
+                            .space = &tune->space,
+                            .costs = &tune->costs,
+                            .passes = options->passes};
+  bool good = space_make(&tune->space, tune->traces, tune->n_traces, options->is_quick);
+  if (tune->device_bytes) space_limit(&tune->space, tune->device_bytes);
+  search_open(search, options->seconds_number);
+  good = good && (options->is_exhaustive ? search_run_all(search) : search_run(search));
+  bool runs = good && search->points->is_good; /* the default stack */
+  good = good && (!runs || (tune_choose(tune) && tune_explain(tune)));
+  search_close(search);
+  if (!good)
+    say("tune: out of memory");
+  else if (!runs)
+    tune_say_default_fails(tune);
+  return good && runs;
+}
+
+/* ---- Output ---------------------------------------------------------------------------------------------------- */
+
+static bool tune_write(const struct tune *tune, const char *name)
+{
+  json_t *graph = space_graph(&tune->space, tune->search.points[tune->winner].choice);
+  char *text = graph ? json_dumps(graph, JSON_INDENT(2)) : NULL;
+  FILE *file = text ? output_open_result(name) : NULL;
+  bool good = text && output_close_result("tune", name, file, file && fprintf(file, "%s\n", text) > 0);
+  if (!text) say("tune: out of memory");
+  free(text);
+  json_decref(graph);
+  return good;
+}
+
+static int tune_make(struct tune *tune, const struct arguments *arguments, const struct tune_options *options)
+{
+  if (!tune_read(tune, arguments)) return CMD_BAD;
+  tune_choose_runtime(tune);
+  if (!tune_search(tune, options)) return CMD_BAD;
+  int status = options->output && !tune_write(tune, options->output) ? CMD_BAD : CMD_GOOD;
+  if (options->as_json) return output_json(tune_json(tune), status);
+  if (!options->output || strcmp(options->output, "-")) tune_print(tune);
+  return output_finish(status);
+}
+
+/* ---- The command ----------------------------------------------------------------------------------------------- */
+
+static const char *const tune_goals[] = {[GOAL_BOTH] = "both", [GOAL_MEMORY] = "memory", [GOAL_SPEED] = "speed", NULL};
+
+static bool tune_read_goal(const char *word, enum goal *goal_out)
+{
+  for (size_t i = 0; tune_goals[i]; i++) {
+    *goal_out = (enum goal)i;
+    if (strcmp(tune_goals[i], word) == 0) return true;
+  }
+  say("tune: --goal \"%s\" is none of memory, speed and both", word);
+  return false;
+}
+
+/* Nothing that the command writes is one of its inputs. False: the error was printed. */
+static bool tune_check_output(const struct arguments *arguments, const struct tune_options *options)
+{
+  char *costs = (char *)options->costs;
+  const struct inputs logs = {"tune", arguments->operands, arguments->n_operands},
+                      prices = {"tune", &costs, costs != NULL};
+  if (!inputs_spared_by_log(&logs)) return false;
+  if (!options->output) return true;
+  if (!output_spares_result("tune", options->output, options->as_json ? "--json" : NULL)) return false;
+  const char *name = strcmp(options->output, "-") ? options->output : NULL;
+  return inputs_spared_by_output(&logs, name) && inputs_spared_by_output(&prices, name);
+}
+
+static int tune_with(struct tune *tune, const struct arguments *arguments, struct tune_options *options)
+{
+  if (!tune_read_goal(options->goal, &tune->goal)) return CMD_USAGE;
+  if (!arguments_number(arguments, "seconds", options->seconds, 1, TUNE_MOST_SECONDS, &options->seconds_number))
+    return CMD_USAGE;
+  if (!arguments_number(arguments, "repeat", options->repeat, 1, TUNE_MOST_PASSES, &options->passes)) return CMD_USAGE;
+  if (options->device &&
+      !arguments_size(arguments, "device-memory", options->device, 1, INT64_MAX, &tune->device_bytes))
+    return CMD_USAGE;
+  if (!tune_check_output(arguments, options)) return CMD_USAGE;
+  if (!costs_read(&tune->costs, options->costs)) return CMD_BAD;
+  if (options->lists_costs) return output_json(costs_json(&tune->costs), CMD_GOOD);
+  if (arguments->n_operands) return tune_make(tune, arguments, options);
+  say("tune: LOG… is missing; usage: hipmm tune [OPTION]… LOG…");
+  return CMD_USAGE;
+}
+
+static int tune_run(int argc, char **argv)
+{
+  struct tune tune = {.goal = GOAL_BOTH};
+  struct tune_options options = {.goal = "both", .seconds = "60", .repeat = "1"};
+  int status;
+  const struct argument rows[] = {
+      {.name = "goal",
+       .value_name = "GOAL",
+       .doc =
+           "what counts: memory, the least; speed, the least time; both, the least time with at most 2 % more memory "
+           "than the default stack, which is the default",
+       .value = &options.goal,
+       .choices = tune_goals},
+      {.name = "output",
+       .letter = 'o',
+       .value_name = "FILE",
+       .doc = "write the graph; - is standard output, in place of the table",
+       .value = &options.output},
+      {.name = "device-memory",
+       .value_name = "SIZE",
+       .doc = "the memory of the device that a program's stack can have, such as 16GiB: a graph with which a log does "
+              "not run in it is no winner; by default any",
+       .value = &options.device},
+      {.name = "seconds",
+       .value_name = "N",
+       .doc = "search for so long at most; 60 by default",
+       .value = &options.seconds},
+      {.name = "repeat",
+       .value_name = "N",
+       .doc = "play the logs N times on the same stack, as for a program that repeats itself; 1 by default",
+       .value = &options.repeat},
+      {.name = "quick", .doc = "choose among fewer sizes and bins", .flag = &options.is_quick},
+      {.name = "exhaustive", .doc = "try all graphs, not the promising ones alone", .flag = &options.is_exhaustive},
+      {.name = "costs",
+       .value_name = "FILE",
+       .doc = "what calls of the driver cost, in the form of --list-costs; those that the file lacks stay",
+       .value = &options.costs},
+      {.name = "list-costs",
+       .doc = "print the nanoseconds that each call costs, and end",
+       .flag = &options.lists_costs},
+      {.name = "json", .doc = "print one JSON object", .flag = &options.as_json},
+  };
+  struct arguments arguments = {&tune_command, rows, sizeof rows / sizeof *rows, 0, TRACE_MOST_LOGS, NULL, 0};
+  if (!arguments_read(&arguments, argc, argv, &status)) return status;
+  status = tune_with(&tune, &arguments, &options);
+  tune_clear(&tune);
+  return status;
+}
+
+const struct command tune_command = {
+    "tune", "search the graph that serves a program best", "LOG…",
+    "Searches the graph that serves the programs of some allocation logs best, by playing the logs through many "
+    "graphs on the software device: pool with mapped memory or with segments, arena, bins for the sizes that the "
+    "logs have, what is allocated at once, and the maximum. Prints which graphs need least memory for their time, "
+    "the best of them for the goal, and a sentence for each choice. The graph is one for all logs, each of which "
+    "is a process.\n"
+    "\n"
+    "With --device-memory the logs are played on a device that has no more, where a stack that is short of memory "
+    "gives back what it holds idle: so the winner never needs more, for any goal. What the driver and the "
+    "program's code take is not in the logs: leave it out of SIZE. Without the option, the last line names the "
+    "smallest card on which the winner fits.\n"
+    "\n"
+    "Memory is what the stack holds at most, in the log where that is most. Time is what the host waits for the "
+    "driver: the calls that the stack made, each with the cost that it was measured to have on an H200 "
+    "(--list-costs; --costs for other machines). Both are the same in every run. The host's own time is measured "
+    "for the default stack and for the best graph alone, which may not lose by it. Streams run as late as they "
+    "may, so that what one stream freed is ready for another only when it is waited for.\n"
+    "\n"
+    "The search begins at the default stack, { \"stack\": [\"pool\", \"device\"] }, and tries what differs in one "
+    "choice from the best graphs so far, until none of that is better. `async` is not tried: what the driver's "
+    "pool does is not known to the model. The maximum that a graph is given is enough for these logs; a run that "
+    "needs more would fail.\n"
+    "\n"
+    "LOG: in any format that `hipmm convert` reads; `-` is standard input. Exit status 1 if a log is malformed or "
+    "does not run, or the graph cannot be written.",
+    tune_run};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* checks.h: what `hipmm run --check-streams` tells the race detector (plugins/race/race_detector.h): the work, the
+ * events and the waits of the program, from the hooks of hooks.h, and those of hipmm itself, from its table of HIP
+ * functions. Where the runtime is the software device, that has a detector of its own, which sees more, and this one
+ * stays off.
+ *
+ * What kernels do with memory cannot be seen, nor work of functions that have no hook. */
+#ifndef HIPMM_PRELOAD_CHECKS_H
+#define HIPMM_PRELOAD_CHECKS_H
+
+#include "../../plugins/race/race_detector.h"
+#include "hooks.h"
+
+bool checks_are_on(void);
+
+/* ---- Of hooks; nothing while it is off ---- */
+
+void checks_copy(enum hook hook, void *to, const void *from, size_t bytes,
+                 hipmm_stream_t stream); /* from NULL: a fill */
+void checks_copy_rows(enum hook hook, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                      size_t height, hipmm_stream_t stream);
+void checks_record(enum hook hook, hipmm_hip_event_t event, hipmm_stream_t stream);
+void checks_wait(enum hook hook, hipmm_stream_t stream, hipmm_hip_event_t event);
+void checks_end_event(hipmm_hip_event_t event);
+void checks_host_after_event(hipmm_hip_event_t event);
+void checks_host_after_events(hipmm_hip_event_t event, hipmm_hip_event_t other);
+void checks_host_after_stream(enum hook hook, hipmm_stream_t stream);
+/* A copy to memory of the host that the runtime does not know has waited, whatever its name says. */
+void checks_host_after_copy(enum hook hook, void *to, hipmm_stream_t stream);
+void checks_host_after_device(enum hook hook);
+
+void checks_add_stream(int device, hipmm_stream_t stream, unsigned flags);
+void checks_end_stream(hipmm_stream_t stream);
+
+/* ---- Of hipmm itself ---- */
+
+/* A stream as hipmm's core names it, on `device`. */
+struct race_stream checks_stream(int device, hipmm_stream_t stream);
+
+/* ---- What was found, by the detector that is on ---- */
+
+const char *checks_report(size_t index, const char **kind_out);
+/* Finds what checks_finish() calls, since _exit() in a signal's handler may look for nothing. For when hipmm is ready. */
+void checks_find_end(void);
+/* The summary, where this detector is the one, and then the exit status of the process that was to exit with `status`. */
+int checks_finish(int status);
+
+#endif

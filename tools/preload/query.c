@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* query.c: what the program asks about memory; see operations.h. */
+#include "operations.h"
+
+#include "../../core/stack/instance_options.h"
+#include "blocks.h"
+#include "contexts.h"
+#include "failure.h"
+#include "init.h"
+#include "next_symbol.h"
+
+#include <string.h>
+
+enum { ERROR_NOT_FOUND = 500 };
+
+/* ---- How much there is ----
+ *
+ * A limit counts if every path from the top of the stack to a source leads through it: the value "limit_bytes" (of
+ * `limiting`), or the option "maximum_size" (of `pool` and others like it). */
+
+static bool query_value(const struct instance *instance, const char *name, uint64_t *value_out)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  int64_t value;
+  for (uint32_t row = 0; row < plugin->n_values; row++) {
+    if (strcmp(plugin->values[row].name, name)) continue;
+    if (instance->resource.ops->query(instance->resource.self, row, &value) || value < 0) return false;
+    *value_out = (uint64_t)value;
+    return true;
+  }
+  return false;
+}
+
+static bool query_size_option(const struct instance *instance, const char *name, uint64_t *bytes_out)
+{
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  for (uint32_t row = 0; row < plugin->n_options; row++) {
+    if (plugin->options[row].type != HIPMM_OPTION_BYTES || strcmp(plugin->options[row].name, name)) continue;
+    const struct instance_options *set = atomic_load(&instance->options);
+    memcpy(bytes_out, (const char *)set->options + plugin->options[row].offset, sizeof *bytes_out);
+    return *bytes_out != HIPMM_UNLIMITED;
+  }
+  return false;
+}
+
+/* What this resource lets through at most, and how much of it is taken. */
+static bool query_limit(const struct instance *instance, uint64_t *limit_out, uint64_t *taken_out)
+{
+  if (query_value(instance, "limit_bytes", limit_out) && query_value(instance, "allocated_bytes", taken_out))
+    return true;
+  return query_size_option(instance, "maximum_size", limit_out) && query_value(instance, "live_bytes", taken_out);
+}
+
+/* Whether no source can be reached from the top but through `node`. */
+static bool query_all_paths_cross(const struct stack *stack, int node)
+{
+  bool is_reached[GRAPH_MAX_NODES] = {false};
+  is_reached[stack->top] = true;
+  for (int i = stack->top; i >= 0; i--) {
+    const struct graph_node *at = &stack->graph->nodes[i];
+    if (!is_reached[i] || i == node) continue;
+    if (at->plugin->descriptor.role == HIPMM_ROLE_SOURCE) return false;
+    for (size_t r = 0; r < at->n_references; r++) is_reached[at->references[r]] = true;
+  }
+  return true;
+}
+
+static uint64_t query_least(uint64_t a, uint64_t b)
+{
+  return a < b ? a : b;
+}
+
+static void query_apply_limits(const struct served_device *served, size_t *free_bytes, size_t *total_bytes)
+{
+  const struct stack *stack = served->stack;
+  uint64_t total = *total_bytes, left = *free_bytes + (uint64_t)devices_idle_bytes(served), limit, taken;
+  for (int i = 0; i <= stack->top; i++) {
+    const struct instance *instance = &stack->instances[i];
+    if (!instance->created || !query_limit(instance, &limit, &taken) || !query_all_paths_cross(stack, i)) continue;
+    total = query_least(total, limit);
+    left = query_least(left, limit > taken ? limit - taken : 0);
+  }
+  *total_bytes = total;
+  *free_bytes = query_least(left, total);
+}
+
+int query_memory_info(enum hook hook, size_t *free_bytes, size_t *total_bytes)
+{
+  enum family family = hook_family(hook);
+  bool is_outermost = reentry_enter();
+  bool is_driver = family == FAMILY_DRIVER; /* which refuses the call where no context is current */
+  bool is_for_us = is_outermost && (!is_driver || (!init_is_off(family) && contexts_current_device(family) >= 0));
+  bool is_served = is_for_us && init_ready(family);
+  struct served_device *served = is_served ? devices_get(family, contexts_current_device(family)) : NULL;
+  int code = next_two_pointers(hook, free_bytes, total_bytes);
+  if (served && !code && free_bytes && total_bytes) query_apply_limits(served, free_bytes, total_bytes);
+  return reentry_finish(hook, served ? code ? OUTCOME_FAILED : OUTCOME_SERVED : OUTCOME_PASSED, code);
+}
+
+/* ---- Where it is ---- */
+
+static bool query_find_block(bool is_outermost, const void *ptr, struct block *block_out)
+{
+  return is_outermost && ptr && init_was_ready() && !init_is_forked() && blocks_find(ptr, block_out);
+}
+
+/* Whether the stack holds `ptr` as free memory. The runtime knows such memory; for the program, which has no block there,
+ * the pointer is unknown. */
+static bool query_is_idle(bool is_outermost, const void *ptr)
+{
+  return is_outermost && ptr && init_was_ready() && !init_is_forked() && devices_hold_at(ptr);
+}
+
+/* The end of a call that was passed on and returned `code`. */
+static int query_finish_passed(enum hook hook, bool is_outermost, const void *ptr, int code, int unknown_code)
+{
+  bool is_idle = !code && query_is_idle(is_outermost, ptr);
+  return reentry_finish(hook, OUTCOME_PASSED, is_idle ? failure_set(hook_family(hook), unknown_code) : code);
+}
+
+int query_address_range(enum hook hook, void **base, size_t *bytes, void *ptr)
+{
+  typedef int range_function(void **base, size_t *bytes, void *ptr);
+  struct block block;
+  bool is_outermost = reentry_enter();
+  if ((!base && !bytes) || !query_find_block(is_outermost, ptr, &block))
+    return query_finish_passed(hook, is_outermost, ptr, ((range_function *)next_function_of(hook))(base, bytes, ptr),
+                               ERROR_NOT_FOUND);
+  if (base) *base = block_start(&block);
+  if (bytes) *bytes = block_bytes(&block);
+  return reentry_finish(hook, OUTCOME_SERVED, 0);
+}
+
+int query_size(enum hook hook, void *ptr, size_t *bytes)
+{
+  struct block block;
+  bool is_outermost = reentry_enter();
+  if (!bytes || !query_find_block(is_outermost, ptr, &block) || block_start(&block) != ptr)
+    return query_finish_passed(hook, is_outermost, ptr, next_two_pointers(hook, ptr, bytes),
+                               HIPMM_HIP_ERROR_INVALID_VALUE);
+  *bytes = block_bytes(&block);
+  return reentry_finish(hook, OUTCOME_SERVED, 0);
+}
+
+/* As hipPointer_attribute and CUpointer_attribute number them. */
+enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_BUFFER_ID = 7, ATTRIBUTE_RANGE_START = 11, ATTRIBUTE_RANGE_SIZE = 12 };
+
+/* Writes as many bytes as HIP and the driver do: numbers have 32 bits in HIP, and 64 in the driver, which are the same
+ * bytes first. The driver knows no context of mapped memory. False for attributes that are those of the runtime's
+ * allocation. */
+static bool query_answer_attribute(enum family family, const struct block *block, int attribute, void *data)
+{
+  bool is_driver = family == FAMILY_DRIVER;
+  uint64_t id = block->id, bytes = block_bytes(block);
+  void *start = block_start(block), *context = NULL;
+  size_t width = is_driver ? sizeof id : sizeof block->id;
+  switch (attribute) {
+  case ATTRIBUTE_BUFFER_ID: memcpy(data, &id, width); return true;
+  case ATTRIBUTE_RANGE_START: memcpy(data, &start, sizeof start); return true;
+  case ATTRIBUTE_RANGE_SIZE: memcpy(data, &bytes, width); return true;
+  case ATTRIBUTE_CONTEXT:
+    if (is_driver && block->kind == KIND_DEVICE) context = contexts_primary(block->served->device);
+    if (context) memcpy(data, &context, sizeof context);
+    return context != NULL;
+  default: return false;
+  }
+}
+
+int query_attribute(enum hook hook, void *data, int attribute, void *ptr)
+{
+  struct block block;
+  bool is_outermost = reentry_enter(), is_ours = data && query_find_block(is_outermost, ptr, &block);
+  if (is_ours && query_answer_attribute(hook_family(hook), &block, attribute, data))
+    return reentry_finish(hook, OUTCOME_SERVED, 0);
+  int code = ((int (*)(void *, int, void *))next_function_of(hook))(data, attribute, ptr);
+  if (is_ours) return reentry_finish(hook, OUTCOME_SERVED, code);
+  return query_finish_passed(hook, is_outermost, ptr, code, HIPMM_HIP_ERROR_INVALID_VALUE);
+}
+
+/* An address that the runtime does not know. Its answer for such an address differs between releases. */
+static char unknown;
+
+/* Whether the runtime knows the pointer at all: many that it is asked for are of the host. */
+static bool query_is_known(enum family family, void *ptr)
+{
+  enum { MEMORY_TYPE = 2 };
+  int type = 0;
+  next_function next = family == FAMILY_DRIVER ? next_find(HOOK_cuPointerGetAttribute) : NULL;
+  return !next || !((int (*)(void *, int, void *))next)(&type, MEMORY_TYPE, ptr);
+}
+
+int query_attribute_list(enum hook hook, unsigned count, int *attributes, void **data, void *ptr)
+{
+  typedef int list_function(unsigned count, int *attributes, void **data, void *ptr);
+  struct block block;
+  bool is_outermost = reentry_enter(), is_ours = attributes && data && query_find_block(is_outermost, ptr, &block);
+  bool is_idle = !is_ours && is_outermost && query_is_known(hook_family(hook), ptr) && query_is_idle(is_outermost, ptr);
+  int code = ((list_function *)next_function_of(hook))(count, attributes, data, is_idle ? &unknown : ptr);
+  for (unsigned i = 0; is_ours && !code && i < count; i++)
+    query_answer_attribute(hook_family(hook), &block, attributes[i], data[i]);
+  return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
+}
+
+/* The beginning of hipPointerAttribute_t and cudaPointerAttributes; CUDA's ends before is_managed. */
+struct pointer_attributes {
+  int type, device;
+  void *device_pointer, *host_pointer;
+  int is_managed;
+  unsigned flags;
+};
+
+/* An address without a device pointer is not even looked up: libraries ask for each of their host buffers. */
+int query_attributes(enum hook hook, void *attributes, const void *ptr)
+{
+  struct block block;
+  struct pointer_attributes *found = attributes, before;
+  bool is_outermost = reentry_enter(), is_ours = found && query_find_block(is_outermost, ptr, &block);
+  bool is_hip = hook_family(hook) == FAMILY_HIP;
+  size_t bytes = is_hip ? sizeof before : offsetof(struct pointer_attributes, is_managed);
+  if (found) memcpy(&before, found, bytes);
+  int code = next_two_pointers(hook, attributes, ptr);
+  if (is_ours && !code && is_hip && block.kind == KIND_PINNED) found->flags = block.flags;
+  if (!is_ours && !code && found->device_pointer && query_is_idle(is_outermost, ptr)) {
+    memcpy(found, &before, bytes); /* what a call that fails leaves */
+    code = next_two_pointers(hook, attributes, &unknown);
+  }
+  return reentry_finish(hook, is_ours ? OUTCOME_SERVED : OUTCOME_PASSED, code);
+}
+
+/* The flags are the program's: the resource may have allocated with others. */
+int query_host_flags(enum hook hook, unsigned *flags, void *ptr)
+{
+  struct block block;
+  bool is_outermost = reentry_enter();
+  if (!flags || !query_find_block(is_outermost, ptr, &block) || block.kind != KIND_PINNED)
+    return reentry_finish(hook, OUTCOME_PASSED, next_two_pointers(hook, flags, ptr));
+  *flags = block.flags;
+  return reentry_finish(hook, OUTCOME_SERVED, 0);
+}
