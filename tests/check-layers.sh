@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # The tree keeps its shape: an include of core/ goes down the list of layers or stays in its folder, a plugin includes
-# itself and plugins/common alone, a library is used in the folders that it is named for, no files call each other in a
-# circle, and each header compiles alone. doc/architecture.md says what each layer is. Run by `make check`.
+# only itself and plugins/common, a tool only itself and the headers that are listed here, a library is used in the folders that
+# it is named for, no files call each other in a circle, and each header compiles alone. doc/architecture.md says what each
+# layer is. Run by `make check`.
 set -eu
 
 : "${top_srcdir:?set it to the source folder}" "${top_builddir:?set it to the build folder}"
@@ -14,7 +15,7 @@ cd "$top_srcdir"
 bad=0
 
 # From the top down: a folder of core/, or a file in core/ itself without its suffix.
-layers="cmd compat init api framework inspect container stream stack runtime graph plugin option base"
+layers="compat init api framework inspect container stream stack runtime graph plugin option base"
 
 find core plugins tools -name '*.[ch]' | sort >"$work/sources"
 
@@ -38,10 +39,16 @@ xargs grep -H '^#include "' <"$work/sources" | sed 's/:#include "\([^"]*\)".*/ \
 # What is about the operating system alone, and so is for plugins too.
 helpers='^core/base/(asymmetric_fence|deadline|hip_layout|host_memory|lock_order|memory_observer|output_file|own_symbol|record_format|text|thread|units)[.]h$'
 
+# The headers of core/ that tools may include.
+for_tools='^core/(base/(environment|error|live_format|memory_observer|output_file|rank|record_format|text|trust|units)|graph/(graph|graph_build)|inspect/(publish|report)|option/(option|option_value|registry)|plugin/(builtin|descriptor|elf_file|loaded_object|plugin)|runtime/(hip|peer_access)|stack/(device_table|instance|instance_options|stack))[.]h$'
+
+# The race detector is compiled into two objects: the software device and what `hipmm run` puts in front of a program.
+races='^(plugins/runtimes/software|tools/preload)/'
+
 # Types that are made of another type, whose files they compile.
 made_of="binning:fixed_size fixed_buffer:pool pool:arena"
 
-awk -v layers="$layers" -v helpers="$helpers" -v made_of="$made_of" '
+awk -v layers="$layers" -v helpers="$helpers" -v for_tools="$for_tools" -v races="$races" -v made_of="$made_of" '
   function layer(path, part) {
     split(path, part, "/")
     sub(/\.[ch]$/, "", part[2])
@@ -58,6 +65,10 @@ awk -v layers="$layers" -v helpers="$helpers" -v made_of="$made_of" '
   BEGIN { n = split(layers, name, " "); for (i = 1; i <= n; i++) rank[name[i]] = i }
   $1 ~ /^core\// && $2 !~ /^core\// { print $1 ": includes " $2 ", which is outside of core/"; bad = 1; next }
   $1 ~ /^plugins\// && $2 ~ helpers { next }
+  $2 ~ /^plugins\/race\// && $1 ~ races { next }
+  $1 ~ /^tools\// && $2 !~ /^plugins\/common\/address_tree[.]h$/ && $2 !~ for_tools && home($2) != home($1) {
+    print $1 ": includes " $2 ", which is not for tools"; bad = 1
+  }
   $1 ~ /^core\// && layer($2) < layer($1) { print $1 ": includes " $2 ", which is above it"; bad = 1 }
   $1 ~ /^plugins\// && home($2) != "plugins/common" && home($2) != home($1) &&
     !is_made_of(home($1), home($2)) {
@@ -115,7 +126,7 @@ circle core $(find "$top_builddir/core" -name .libs)
 circle "hipmm command" "$top_builddir/tools/command"
 circle preload "$top_builddir/tools/preload"
 for folder in plugins/[a-z]*/ plugins/runtimes/[a-z]*/; do
-  case $folder in plugins/runtimes/ | plugins/common/) continue ;; esac
+  [ "$folder" != plugins/runtimes/ ] || continue
   circle "${folder%/}" "$top_builddir/$folder"
 done
 
