@@ -238,7 +238,8 @@ static enum hipmm_status neighbours_repeat_after(enum hipmm_status status, enum 
   struct question tried = {.asker = NULL};
   const struct refusals outer = here.refusals;
   here.refusals = (struct refusals){.n_inner = here.n_inner};
-  while (status == HIPMM_CALL_AGAIN && here.question.asker) { /* a defective plugin may return it by itself */
+  /* A defective plugin may return it by itself, or each time. */
+  while (status == HIPMM_CALL_AGAIN && here.question.asker && here.refusals.n < MOST_REFUSALS) {
     const struct question question = here.question;
     here.question.asker = NULL;
     bool is_yes = neighbours_put_question(&question);

@@ -134,14 +134,11 @@ static enum hipmm_status stack_call_create(void *creation_)
   creation->self = &creation->nothing;
   error_set(HIPMM_OK, "%s", ""); /* a message that is set afterwards is the plugin's */
   bool kept_reason = services_keep_reason(true);
-  bool is_tried_once = !neighbours_are_building(); /* nobody would try again what the new resource allocates */
-  if (is_tried_once) neighbours_enter_inner();
   hip_observer_enter();
   enum hipmm_status status =
       instance->node->plugin->descriptor.create(&instance->services, atomic_load(&instance->options)->options,
                                                 instance->upstreams, instance->n_upstreams, &creation->self);
   hip_observer_leave();
-  if (is_tried_once) neighbours_leave_inner();
   services_keep_reason(kept_reason);
   return status;
 }
@@ -155,7 +152,10 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   if (!status) status = stack_fill_options(instance);
   if (status) return status;
   struct stack_creation creation = {.instance = instance};
+  bool is_tried_once = !neighbours_are_building(); /* nobody would try again what the new resource allocates */
+  if (is_tried_once) neighbours_enter_inner();
   status = neighbours_repeat(stack_call_create, &creation);
+  if (is_tried_once) neighbours_leave_inner();
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));

@@ -914,6 +914,33 @@ static void an_allocator_may_set_options_of_what_is_not_in_use(void **state)
   fixture_free(ptr, 8 * MIB, NULL);
 }
 
+/* ---- Resources that an allocator creates ---- */
+
+static enum hipmm_status created;
+
+static void create_over_calls(void)
+{
+  struct hipmm_resource *calls = fixture_resource("failure_callback"), *made;
+  created = hipmm_resource_create(0, "monotonic", "{\"initial_size\": \"2MiB\"}", &calls, 1, &made);
+}
+
+/* The program answers no, and is not asked again. */
+static void is_called_once_while_an_allocator_creates_a_resource(void **state)
+{
+  (void)state;
+  start_over_allocator("'resources': {'all': {'type': 'fallback', 'upstream': ['pool', 'failure_callback']}, "
+                       "'pool': {'type': 'pool', 'growth': 'segments', 'upstream': 'own'}, "
+                       "'own': {'type': 'callback', 'allocator': 'acts'}, "
+                       "'failure_callback': {'type': 'failure_callback', 'callback': 'spill', 'upstream': 'limit'}, "
+                       "'limit': {'type': 'limiting', 'limit': '1MiB', 'upstream': 'memory'}, "
+                       "'memory': {'type': 'device'}}, 'devices': {'default': 'all'}",
+                       create_over_calls);
+  fixture_free(fixture_allocate(8 * MIB, NULL), 8 * MIB, NULL);
+  assert_int_equal(ending.calls, 1);
+  assert_int_equal(created, HIPMM_E_OUT_OF_MEMORY);
+  assert_int_equal(spill.calls, 1);
+}
+
 /* ---- Random programs, and failing calls ---- */
 
 static int trim_then_give_up(void *argument, size_t bytes)
@@ -990,6 +1017,7 @@ int main(void)
       TEST(exchanges_resources_while_a_thread_ends),
       TEST(waits_for_a_thread_that_ends),
       TEST(an_allocator_may_set_options_of_what_is_not_in_use),
+      TEST(is_called_once_while_an_allocator_creates_a_resource),
       TEST(agrees_with_a_model),
       TEST(loses_nothing_whatever_call_fails),
   };
