@@ -28,7 +28,9 @@ struct lock_order_site {
     &lock_order_site;                                                                             \
   })
 
-/* Before a thread may wait for the lock, unless it is refused then (services->check_wait), or in any case; once it has the lock; before it leaves it; when the lock is destroyed. */
+/* check: before a thread may wait for the lock, where it may be refused instead (services->check_wait). wait: before it
+ * may wait and is not refused. push: once it has the lock. pop: before it leaves it. forget: when the lock is
+ * destroyed. */
 LOCK_ORDER_EXPORT void lock_order_check_site(const void *lock, const struct lock_order_site *site);
 LOCK_ORDER_EXPORT void lock_order_wait_site(const void *lock, const struct lock_order_site *site);
 LOCK_ORDER_EXPORT void lock_order_push_site(const void *lock, const struct lock_order_site *site);

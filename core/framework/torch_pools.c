@@ -91,7 +91,6 @@ static void torch_pools_drop_filter(struct filter *filter)
 
 /* ---- What is begun ---- */
 
-/* Those before the link that is passed on are left. */
 static void torch_pools_drop_begun(struct begun **link)
 {
   struct begun *one = *link;

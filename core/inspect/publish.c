@@ -86,8 +86,8 @@ static struct live_row *publish_next_row(struct live_file *file, const char *pat
   return row;
 }
 
-/* Values that come from the driver are not asked for ten times a second, by a thread that the program does not know. So what a
- * stack with a driver's pool holds is what was counted last, here alone. */
+/* Values that come from the driver are not asked for ten times a second, by a thread that the program does not know. So
+ * what a stack with a driver's pool holds is what was counted last, here alone. */
 static bool publish_asks_driver(const struct hipmm_plugin *plugin)
 {
   return plugin->role == HIPMM_ROLE_SOURCE;
@@ -206,8 +206,8 @@ bool publish_identify(int file, const char *name, struct publish_file *file_out)
   return true;
 }
 
-/* Removes what processes of this user left that were killed, some at each beginning. A process that begins now may have got the
- * number of one of them, and puts its own file in place of that one's. */
+/* Removes what processes of this user left that were killed, some at each beginning. A process that begins now may have
+ * got the number of one of them, and puts its own file in place of that one's. */
 static void publish_remove_left_over(void)
 {
   enum { MOST_FILES = 64 };

@@ -22,8 +22,8 @@ struct publish_file {
   bool is_left_over; /* no process holds its lock */
 };
 
-/* False if it is none, going by its name and its beginning: other programs keep files in the folder too, and a user may write a
- * file in the name of another. */
+/* False if it is none, going by its name and its beginning: other programs keep files in the folder too, and a user may
+ * write a file in the name of another. */
 bool publish_identify(int file, const char *name, struct publish_file *file_out);
 
 #endif

@@ -156,9 +156,7 @@ static enum hipmm_status settings_set(const struct path *target, const char *pat
 {
   struct settings_request request = {.instance = target->instance, .path = path, .text = text};
   enum hipmm_status status = settings_find_option(target, path, &request.row);
-  if (status) return status;
-  status = neighbours_repeat(settings_change_alone, &request);
-  return status;
+  return status ? status : neighbours_repeat(settings_change_alone, &request);
 }
 
 enum hipmm_status hipmm_set(const char *path, const char *value)

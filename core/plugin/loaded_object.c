@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* loaded_object.c: finds loaded objects and their segments. Called by descriptor.c, runtime_library.c and tools/preload/. Never reads outside of every
- * segment. */
+/* loaded_object.c: finds loaded objects and their segments. Called by descriptor.c, runtime_library.c and
+ * tools/preload/. Reads nothing that lies in no segment. */
 #include "loaded_object.h"
 
 #include <link.h>

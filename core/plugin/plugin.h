@@ -55,8 +55,8 @@ enum hipmm_status plugin_check_file(const char *file);
 
 /* ---- Files beside the plugins ---- */
 
-/* Finds the first readable file of these names, relative to the folders that are searched for plugins; a name that leads out of
- * them ("../…") counts if no other user can change the file. `file` has PATH_MAX bytes. */
+/* Finds the first readable file of these names, relative to the folders that are searched for plugins; a name that
+ * leads out of them ("../…") counts if no other user can change the file. `file` has PATH_MAX bytes. */
 bool plugin_find_beside(const char *const *names, size_t n, char *file);
 
 /* Says where the plugins lie, relative to the folder of the file that this code is linked into: a list of folders ended

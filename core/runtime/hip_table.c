@@ -121,7 +121,8 @@ static struct {
 
 enum { MODE_UNCHANGED = -1 };
 
-/* Sets hipStreamCaptureModeRelaxed for the calling thread. Returns the mode before; MODE_UNCHANGED if it could not be changed. */
+/* Sets hipStreamCaptureModeRelaxed for the calling thread. Returns the mode before; MODE_UNCHANGED if it could not be
+ * changed. */
 static int hip_table_relax(void)
 {
   hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;

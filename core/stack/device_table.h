@@ -40,9 +40,9 @@ enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, stru
 enum hipmm_status device_table_stack(int device, struct stack **stack_out);
 struct stack *device_table_stack_if_built(int device);
 
-/* Calls `build`, unless another thread builds the same: then waits, and calls it. Both may find that it is built. HIPMM_E_STATE
- * for the thread that builds it, and for a thread that would have to wait in a function of the program within an allocation
- * or within a building. */
+/* Calls `build`, unless another thread builds the same: then waits, and calls it. Both may find that it is built.
+ * HIPMM_E_STATE for the thread that builds it, and for a thread that would have to wait in a function of the program
+ * within an allocation or within a building. */
 enum hipmm_status device_table_build_alone(struct building *building, enum hipmm_status (*build)(void *closure),
                                            void *closure);
 

@@ -144,8 +144,8 @@ bool instance_may_cut_up(const struct instance *other, const struct instance *in
 const struct instance *instance_with_value(const struct instance *instance, const char *name, size_t *row_out);
 const struct instance *instance_with_action(const struct instance *instance, const char *name, size_t *row_out);
 
-/* What a source holds from the runtime now. One with HIPMM_PLUGIN_RECOUNTS is asked for that, so this may call the runtime, and
- * tell watches of held memory; if it fails, nothing is reported, and the last count stands. */
+/* What a source holds from the runtime now. One with HIPMM_PLUGIN_RECOUNTS is asked for that, so this may call the
+ * runtime, and tell watches of held memory; if it fails, nothing is reported, and the last count stands. */
 int64_t instance_held_bytes(const struct instance *instance);
 
 /* HIPMM_ACCESS_… for memory of all sources of the closure. */

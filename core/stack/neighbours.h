@@ -18,10 +18,11 @@ struct neighbours_call {
   void **ptr_out;
 };
 
-/* An allocation has failed with `status`. If a resource below asks the program, does so and tries again. If the runtime had no memory for it, tries again with what the neighbours
- * give (HIPMM_EFFORT_IDLE), then waiting for work (HIPMM_EFFORT_WAIT), then by every way that the graph has
- * (HIPMM_EFFORT_ALL). If that fails, the message says who holds the memory. The status is that of instance_finish_op(). The
- * second also does what error_count_allocation() does. */
+/* An allocation has failed with `status`. If a resource below wants the program asked, asks it and tries again. If the
+ * runtime had no memory for it, tries again with what the neighbours give (HIPMM_EFFORT_IDLE), then waiting for work
+ * (HIPMM_EFFORT_WAIT), then by every way that the graph has (HIPMM_EFFORT_ALL). If that fails, the message says who
+ * holds the memory. The status is that of instance_finish_op(). The second also does what error_count_allocation()
+ * does. */
 enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status);
 enum hipmm_status neighbours_allocate_and_count(const struct neighbours_call *call, size_t alignment,
                                                 enum hipmm_status status);

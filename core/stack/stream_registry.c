@@ -2,8 +2,8 @@
 /* stream_registry.c: a hash table of stream handles. Every container that is given a stream looks it up, so a lookup takes
  * no lock: entries are never freed, but reused. Calls HIP only to ask whether a handle still is a stream, and is captured.
  *
- * The lock is held around no other call: a visitor calls resources, which take locks of their own and may call functions of the
- * program, and those create and destroy streams. */
+ * The lock is held around no other call: a visitor calls resources, which take locks of their own and may call
+ * functions of the program, and those create and destroy streams. */
 #include "stream_registry.h"
 #include "../runtime/hip.h"
 

@@ -251,8 +251,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resourc
  * on the stream is reused in the same capture; memory that other streams freed, only once their work has completed. A
  * call that must wait is HIPMM_E_STATE: a free to a source, hipmm_resource_trim(), an allocation of `monotonic`, and an
  * allocation of `pool` that must unmap memory which work on a stream that was not retained may still use. With `async`,
- * allocations and frees become nodes of the graph, as in HIP. The caller keeps the memory that the graph uses allocated as long as the graph may run, and launches the graph after the work
- * that was submitted to the stream before. */
+ * allocations and frees become nodes of the graph, as in HIP. The caller keeps the memory that the graph uses allocated
+ * as long as the graph may run, and launches the graph after the work that was submitted to the stream before. */
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream);
 
 /* The same with an alignment in bytes, a power of two. Sources of device memory support up to 256; `pool`, `host` and
@@ -331,8 +331,8 @@ enum hipmm_status hipmm_trim(size_t keep_bytes);
  * resources that have the action "reset_peaks", and the peak of hipmm_device_held_bytes(). */
 enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource);
 
-/* The bytes that all sources of the device's stack hold from the runtime: now, and at most so far. Of a driver's pool (`async`)
- * the driver is asked what it holds now. */
+/* The bytes that all sources of the device's stack hold from the runtime: now, and at most so far. Of a driver's pool
+ * (`async`) the driver is asked what it holds now. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out);
 
 /* ---- Suspending -------------------------------------------------------------------------------------------------- */
@@ -352,12 +352,13 @@ enum hipmm_content {
  *
  * suspend releases idle memory, and waits for all work of the resource's device. With a graph capture under way it is
  * HIPMM_E_STATE, and the capture goes on: that of a stream that hipmm made or that was retained, of a stream that the
- * default stream waits for, and with AMD's runtime of any stream that the resource has served. NVIDIA's driver cannot be
- * asked about a handle that may name no stream any more: there the capture of another stream ends. The caller sees to it that until resume returns no other work uses the memory, of this device, another one,
- * or another process: such work fails as on memory that was never mapped. Too little host memory to keep the content:
- * HIPMM_E_OUT_OF_MEMORY, and the resource is not suspended. Memory that was exported to another process
- * (hipmm_share_export_block()) stays where it is, for as long as the block, or another one beside it, is allocated. Devices
- * that had access to the memory have it again afterwards.
+ * default stream waits for, and with AMD's runtime of any stream that the resource has served. NVIDIA's driver cannot
+ * be asked about a handle that may name no stream any more: there the capture of another stream ends. The caller sees
+ * to it that until resume returns no other work uses the memory, of this device, another one, or another process: such
+ * work fails as on memory that was never mapped. Too little host memory to keep the content: HIPMM_E_OUT_OF_MEMORY, and
+ * the resource is not suspended. Memory that was exported to another process (hipmm_share_export_block()) stays where
+ * it is, for as long as the block, or another one beside it, is allocated. Devices that had access to the memory have
+ * it again afterwards.
  *
  * While it is suspended, an allocation from the resource, or from one that stands on it, is HIPMM_E_STATE. Frees, queries,
  * hipmm_snapshot() ("suspended": true), trims and the end of streams work; what is freed needs no memory to resume. The last
@@ -450,7 +451,8 @@ struct hipmm_statistics {
 
 /* Read the counters of the nearest `statistics` resource at or below `resource`. push also starts a scope with zeroed
  * counters, and writes the counters of the outer scope. pop also ends the scope, and adds its counters to the outer
- * one; its peaks are those of the whole scope, also from before hipmm_resource_reset_peaks(). Popping the last scope is HIPMM_E_STATE. `statistics_out` may be NULL in push and pop. */
+ * one; its peaks are those of the whole scope, also from before hipmm_resource_reset_peaks(). Popping the last scope is
+ * HIPMM_E_STATE. `statistics_out` may be NULL in push and pop. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource,
                                                         struct hipmm_statistics *statistics_out);
 enum hipmm_status hipmm_statistics_push(struct hipmm_resource *resource, struct hipmm_statistics *statistics_out);

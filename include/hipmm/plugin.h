@@ -473,9 +473,10 @@ enum hipmm_effort {
  * answer. `self` is the resource's. The thread holds no lock of a resource, unless a function of the program that was
  * called in the middle of an op has made the call. */
 struct hipmm_question {
-  int (*ask)(void *self, size_t bytes); /* calls the program's function; nonzero: the allocation is to be tried again */
-  void (*tried)(void *self,
-                enum hipmm_status status); /* what the call came to that was made again after the last yes */
+  /* Calls the program's function. Nonzero: the allocation is to be tried again. */
+  int (*ask)(void *self, size_t bytes);
+  /* After the last yes: the status of the call that was made again. */
+  void (*tried)(void *self, enum hipmm_status status);
 };
 
 /* The core's services for one resource: passed to create, valid until destroy returns. All functions are thread-safe

@@ -59,8 +59,9 @@ static inline void biased_lock_acquire(struct biased_lock *lock)
 /* Acquires the lock if that needs no wait; false, and nothing done, otherwise. */
 bool biased_lock_try(struct biased_lock *lock);
 
-/* For the ops of a resource that calls its upstream with the lock held. Acquires the lock, but refuses a thread that holds
- * it, since a resource below has called back one above, and a thread that must not wait for another (services->check_wait). */
+/* For the ops of a resource that calls its upstream with the lock held. Acquires the lock, but refuses a thread that
+ * holds it, since a resource below has called back one above, and a thread that must not wait for another
+ * (services->check_wait). */
 enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struct hipmm_services *services);
 
 static inline enum hipmm_status biased_lock_enter(struct biased_lock *lock, const struct hipmm_services *services)

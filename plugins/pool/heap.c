@@ -314,8 +314,8 @@ static __attribute__((noinline)) uint32_t heap_allocate_packed(struct heap *heap
   return heap_allocate(heap, id, request);
 }
 
-/* For a request of whole multiples of its alignment, as blocks with chunks of their own are: such blocks leave free blocks that
- * begin at a multiple, which need no room for the alignment. */
+/* For a request of whole multiples of its alignment, as blocks with chunks of their own are: such blocks leave free
+ * blocks that begin at a multiple, which need no room for the alignment. */
 static __attribute__((noinline)) uint32_t heap_fit_aligned(const struct heap *heap, enum kind kind,
                                                            const struct request *request)
 {

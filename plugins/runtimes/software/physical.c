@@ -219,8 +219,8 @@ static hipError_t physical_import(int fd, int device, hipMemGenericAllocationHan
   return hipSuccess;
 }
 
-/* From HIP 7.1 on the descriptor is the value of the pointer, as in CUDA and in HIP's pools; before, the pointer is the address
- * of the descriptor. The caller still owns it. */
+/* From HIP 7.1 on the descriptor is the value of the pointer, as in CUDA and in HIP's pools; before, the pointer is the
+ * address of the descriptor. The caller still owns it. */
 static int physical_descriptor(const void *shareable, int device)
 {
   int fd = -1;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the releases that a library of AMD's with that number is of, the one that the device was compiled for, else the last. For
- * an unknown program the last of all. */
+/* Of the releases that a library of AMD's with that number is of, the one that the device was compiled for, else the
+ * last. For an unknown program the last of all. */
 static int version_of_library(long number)
 {
   if (number == HIP_VERSION_MAJOR) return HIP_VERSION;
