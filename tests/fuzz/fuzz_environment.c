@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_environment.c: environment strings. An input is lines "NAME=VALUE"; names that hipmm does not read are passed over. */
 #include "../../core/base/environment.h"
-#include "../../core/base/trust.h"
 #include "../../core/base/rank.h"
+#include "../../core/base/trust.h"
 #include "../../core/graph/graph.h"
 #include "../../core/plugin/plugin.h"
 #include "../../plugins/runtimes/software/state.h"
