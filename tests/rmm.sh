@@ -21,7 +21,7 @@ named() {
   hipmm.*) [ -f "$top_srcdir/python/hipmm/${1#hipmm.}.py" ] || [ -d "$top_srcdir/python/hipmm/${1#hipmm.}" ] ;;
   hipmm/*.h) [ -f "$top_srcdir/include/$1" ] ;;
   "struct "* | "enum "*) grep -q "^$1 {\|^$1;" "$top_srcdir"/include/hipmm/*.h ;;
-  hipmm_*"()") grep -q "^  ${1%??};\$" "$top_srcdir/core/libhipmm.map" ;;
+  hipmm_*"()") grep -q "^  ${1%??};\$" "$top_srcdir/core/libhipmm.map" || grep -q "inline.* \**${1%??}(" "$top_srcdir/include/hipmm/vector.h" ;;
   HIPMM_LOG) grep -rq '"HIPMM_LOG"' "$top_srcdir/core" ;;
   HIPMM_*) grep -q "^#define $1 \|^ *$1 =\|{ *$1 =" "$top_srcdir"/include/hipmm/*.h ;;
   *) grep -Fqx "$1" known ;;

@@ -22,6 +22,7 @@ struct question {
   const struct instance *asker; /* NULL: none */
   const struct hipmm_question *functions;
   size_t bytes;
+  enum hipmm_status status; /* of its upstream */
 };
 
 /* The questions of a call to which the program has answered no, in their order. The call that is made again comes to them
@@ -204,20 +205,23 @@ enum hipmm_status neighbours_ask_program(const struct instance *asker, enum hipm
   while (i < n && refusals->askers[i] != asker) i++;
   if (i < n) refusals->n_passed = i + 1;
   if (i < n || n == MOST_REFUSALS) return status;
-  here.question = (struct question){asker, question, bytes};
+  here.question = (struct question){asker, question, bytes, status};
   return HIPMM_CALL_AGAIN;
 }
 
 /* The thread holds nothing that it took in the call. The function may leave by longjmp() or an exception, against the
- * contract: then the thread is as in no call. */
+ * contract: then the thread is as in no call. The thread's error stays that of the upstream. */
 static bool neighbours_put_question(const struct question *question)
 {
   const struct neighbours_thread outer = here;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
   here = (struct neighbours_thread){.n_inner = outer.n_inner, .n_programs = outer.n_programs};
   caller_enter_program(caller_self(), true);
   bool is_yes = question->functions->ask(question->asker->self, question->bytes);
   caller_leave_program(caller_self());
   here = outer;
+  error_set_located(&error);
   return is_yes;
 }
 
@@ -230,9 +234,10 @@ static void neighbours_note_answer(const struct instance *asker, bool is_yes)
   refusals->n_passed = 0;
 }
 
-/* `call` has returned `status`. */
-static enum hipmm_status neighbours_repeat_after(enum hipmm_status status, enum hipmm_status (*call)(void *closure),
-                                                 void *closure)
+/* `call` has returned `status`. It entered hipmm at `top`, which has no other way than what it asks; NULL: not known. Such a
+ * call ends with a no: another try of the upstream would be one more than there was before the question. */
+static enum hipmm_status neighbours_repeat_after(enum hipmm_status status, const struct instance *top,
+                                                 enum hipmm_status (*call)(void *closure), void *closure)
 {
   if (status != HIPMM_CALL_AGAIN) return status;
   struct question tried = {.asker = NULL};
@@ -246,7 +251,7 @@ static enum hipmm_status neighbours_repeat_after(enum hipmm_status status, enum 
     if (is_yes) tried = question;
     if (!is_yes && tried.asker == question.asker) tried.asker = NULL;
     neighbours_note_answer(question.asker, is_yes);
-    status = call(closure);
+    status = is_yes || question.asker != top ? call(closure) : question.status;
   }
   here.refusals = outer;
   if (tried.asker) tried.functions->tried(tried.asker->self, status);
@@ -255,7 +260,7 @@ static enum hipmm_status neighbours_repeat_after(enum hipmm_status status, enum 
 
 enum hipmm_status neighbours_repeat(enum hipmm_status (*call)(void *closure), void *closure)
 {
-  return neighbours_repeat_after(call(closure), call, closure);
+  return neighbours_repeat_after(call(closure), NULL, call, closure);
 }
 
 /* ---- Trying again ---- */
@@ -279,10 +284,16 @@ static enum hipmm_status neighbours_make(void *trial_)
               : trial->build(trial->closure);
 }
 
+static const struct instance *neighbours_top(const struct trial *trial)
+{
+  return trial->call ? instance_from(trial->call->resource) : NULL;
+}
+
 static enum hipmm_status neighbours_attempt(struct trial *trial, enum hipmm_effort effort)
 {
   here.effort = effort;
-  enum hipmm_status status = neighbours_repeat(neighbours_make, trial);
+  enum hipmm_status status =
+      neighbours_repeat_after(neighbours_make(trial), neighbours_top(trial), neighbours_make, trial);
   here.effort = (enum hipmm_effort)0;
   return status;
 }
@@ -355,7 +366,7 @@ static enum hipmm_status neighbours_try_again(struct trial *trial, enum hipmm_st
 enum hipmm_status neighbours_allocate(const struct neighbours_call *call, size_t alignment, enum hipmm_status status)
 {
   struct trial trial = {.call = call, .alignment = alignment, .bytes = call->bytes, .stream = call->stream};
-  status = neighbours_repeat_after(status, neighbours_make, &trial);
+  status = neighbours_repeat_after(status, neighbours_top(&trial), neighbours_make, &trial);
   if (!here.n_inner && !here.effort)
     status = neighbours_try_again(&trial, status);
   else

@@ -135,15 +135,15 @@ chown "$(id -u)" alone/plugins
 hipmm=$usual
 
 # `hipmm run` preloads nothing that another user put beside a folder of plugins.
-mkdir -p open/preload/.libs open/preload/python open/plugins
-cp "$top_builddir/tools/preload/.libs/preload.so" open/preload/.libs/
-echo >open/preload/python/sitecustomize.py
+mkdir -p open/tools/preload/.libs open/tools/preload/python open/plugins
+cp "$top_builddir/tools/preload/.libs/preload.so" open/tools/preload/.libs/
+echo >open/tools/preload/python/sitecustomize.py
 preloaded() {
   HIPMM_PLUGIN_PATH=$work/open/plugins:$top_builddir/plugins HIPMM_RUNTIME=software run 0 run -- env
-  grep -c "^LD_PRELOAD=$work/open/preload/.libs\|^PYTHONPATH=$work/open/preload/python" "$work/out"
+  grep -c "^LD_PRELOAD=$work/open/tools/preload/.libs\|^PYTHONPATH=$work/open/tools/preload/python" "$work/out"
 }
 [ -n "${SANITIZER_FLAGS-}" ] || [ "$(preloaded)" = 2 ] || fail "what is the user's own is not preloaded"
-chmod 777 open/preload/.libs open/preload/python
+chmod 777 open/tools/preload/.libs open/tools/preload/python
 [ -n "${SANITIZER_FLAGS-}" ] || [ "$(preloaded)" = 0 ] || fail "what everybody can write is preloaded"
 
 finish

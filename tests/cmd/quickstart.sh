@@ -47,27 +47,6 @@ prints '^CONFIGURE_FLAGS has no effect: build is configured already, with: --as-
 prints 'BUILD=build-other'
 unset CONFIGURE_FLAGS
 
-
-ERROR: No matching distribution found
-SKIP tests/asks.sh (exit status: 77)
-
-FAIL: tests/fails.sh
-====================
-
-FAIL: the detail
-FAIL tests/fails.sh (exit status: 1)
-LOG
-exit 1
-END
-chmod +x tools/make
-! sh clone/etc/quickstart check >"$work/out" 2>"$work/err" </dev/null || fail "quickstart check passes with a failure"
-prints '^FAIL: tests/fails.sh$'
-prints '^FAIL: the detail$'
-prints '^7 passed, 1 failed$'
-! grep -q '^ERROR' "$work/out" || fail "what a skipped test wrote is among the failures"
-mv tools/make-nothing tools/make
-
-=======
 # The first run ends with something to look at.
 prints "^Open in a browser: $work/clone/build/report.html\$"
 grep -q '<html' clone/build/report.html || fail "the report is no page"

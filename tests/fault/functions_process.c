@@ -49,10 +49,10 @@ static void share(const void *argument)
   keep_to_close(fd);
   hipmm_resource_release(imported);
   hipmm_resource_release(shared);
-  SWEEP(hipmm_share_export_block, NULL, bystanders[1], &block, parts, 8);
+  SWEEP(hipmm_share_export_block, NULL, bystanders[2], &block, parts, 8);
   SWEEP_OUT(memory, hipmm_resource_get_by_name, 0, "memory");
   SWEEP_OUT(seen, hipmm_share_import_block, memory, &block, parts, block.n_parts);
-  expect(seen && holds(seen, BYTES, 0x51), "an imported block has other data");
+  expect(seen && holds(seen, BYTES, 0x52), "an imported block has other data");
   for (size_t i = 0; i < block.n_parts; i++) keep_to_close(parts[i].fd);
   SWEEP(hipmm_deallocate, memory, seen, block.bytes, NULL);
   hipmm_resource_release(memory);

@@ -31,11 +31,14 @@ run() {
   [ "$printed" = "$wanted" ] || { echo "the example of $name.h prints \"$printed\", not \"$wanted\""; exit 1; }
 }
 
-for name in stream buffer; do
+for name in stream buffer vector; do
   example "$name.h" >"$name.source"
   grep -q 'int main' "$name.source" || { echo "$name.h has no example"; exit 1; }
-  wanted=
-  [ "$name" = stream ] || wanted='3 of 1000'
+  case $name in
+  buffer) wanted='hello in 1000 bytes' ;;
+  vector) wanted='3 of 1000' ;;
+  *) wanted= ;;
+  esac
   run "$name" "$wanted" ${CC:-cc} -std=gnu11 -x c
   [ -z "${CXX-}" ] || run "$name" "$wanted" $CXX -std=c++17 -x c++
   echo "the example of $name.h works"

@@ -290,9 +290,11 @@ static CUresult stream_get_id(CUstream stream, unsigned long long *id)
   return fake_call(false, "cuStreamGetId", (uintptr_t)stream, 0, 0, 0, 0);
 }
 
+/* No capture is of the default stream. */
 static CUresult stream_is_capturing(CUstream stream, CUstreamCaptureStatus *status)
 {
-  *status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+  bool is_default = !stream || stream == (CUstream)CU_STREAM_LEGACY;
+  *status = is_default ? CU_STREAM_CAPTURE_STATUS_NONE : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
   return fake_call(false, "cuStreamIsCapturing", (uintptr_t)stream, 0, 0, 0, 0);
 }
 
