@@ -182,27 +182,6 @@ static enum hipmm_status share_export_part(const struct hipmm_resource *upstream
   return status;
 }
 
-struct share_export {
-  const struct hipmm_resource *upstream; /* of the chunks */
-  struct hipmm_share_part *parts;        /* NULL: nothing is exported */
-  struct hipmm_chunk first;
-  size_t n, n_exported; /* chunks that were visited; the first of them that have a part */
-  size_t n_chunks;      /* that the block has */
-  enum hipmm_status status;
-};
-
-/* Within the visit, since a handle alone says little: once the pool is suspended and resumed, another chunk may have it. The
- * block is marked once all its chunks are exported. */
-static int share_export_chunk(void *closure, const struct hipmm_chunk *chunk)
-{
-  struct share_export *export = closure;
-  if (!export->n++) export->first = *chunk;
-  if (!export->parts || export->status || export->n > export->n_chunks) return 0;
-  export->status = share_export_part(export->upstream, chunk, &export->parts[export->n_exported]);
-  if (!export->status) export->n_exported++;
-  return export->n_exported == export->n_chunks;
-}
-
 /* Refuses a block that other blocks share a chunk with, which the other process would reach too. Blocks of a chunk's size and
  * more have chunks of their own, where the chunks are for other processes (hipmm_mapping.may_export). */
 static enum hipmm_status share_check_alone(const struct instance *owner, const struct hipmm_block *block,
@@ -216,23 +195,47 @@ static enum hipmm_status share_check_alone(const struct instance *owner, const s
       owner->node->name, block->ptr, block->bytes, first->bytes, first->bytes);
 }
 
+struct share_export {
+  const struct instance *owner; /* its upstream has the chunks */
+  const struct hipmm_block *block;
+  struct hipmm_share_part *parts; /* NULL: nothing is exported */
+  const void *start;              /* of the first chunk */
+  size_t n, n_exported;           /* chunks that were visited; the first of them that have a part */
+  size_t n_chunks;                /* that the block has */
+  enum hipmm_status status;
+};
+
+/* Within the visit, since a handle alone says little: once the pool is suspended and resumed, another chunk may have it. The
+ * block is marked once all its chunks are exported. */
+static int share_export_chunk(void *closure, const struct hipmm_chunk *chunk)
+{
+  struct share_export *export = closure;
+  if (!export->n++) {
+    export->start = chunk->ptr;
+    export->status = share_check_alone(export->owner, export->block, chunk);
+  }
+  if (!export->parts || export->status || export->n > export->n_chunks) return 0;
+  export->status = share_export_part(export->owner->upstreams[0], chunk, &export->parts[export->n_exported]);
+  if (!export->status) export->n_exported++;
+  return export->n_exported == export->n_chunks;
+}
+
 /* All parts, or none. The block is the caller's, so that it has the same chunks in each visit. */
 static enum hipmm_status share_export_mapped(const struct instance *owner, const struct hipmm_block *block,
                                              size_t n_chunks, struct hipmm_share_block *block_out,
                                              struct hipmm_share_part *parts_out)
 {
-  struct share_export export = {.upstream = owner->upstreams[0], .parts = parts_out, .n_chunks = n_chunks};
+  struct share_export export = {.owner = owner, .block = block, .parts = parts_out, .n_chunks = n_chunks};
   enum hipmm_status status =
       owner->resource.ops->visit_chunks(owner->resource.self, block->ptr, share_export_chunk, &export);
   if (!status) status = export.status;
   if (!status && export.n != n_chunks)
     status = error_set(HIPMM_E_POINTER, "%s: the block at %p was freed while it was exported", owner->node->name,
                        block->ptr);
-  if (!status) status = share_check_alone(owner, block, &export.first);
   while (status && export.n_exported) close(parts_out[--export.n_exported].fd);
   if (status) return status;
   *block_out = (struct hipmm_share_block){
-      .bytes = block->bytes, .offset = (uintptr_t)block->ptr - (uintptr_t) export.first.ptr, .n_parts = n_chunks};
+      .bytes = block->bytes, .offset = (uintptr_t)block->ptr - (uintptr_t) export.start, .n_parts = n_chunks};
   return HIPMM_OK;
 }
 

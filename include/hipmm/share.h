@@ -67,7 +67,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_share_import_pointer(struct hipmm_resou
  * "handle_type": "posix_fd". The other process can read and write all of each chunk that it gets, for as long as it keeps a
  * descriptor or a mapping, also once the owner has freed the block and uses the chunk again: share with processes that you
  * trust with what the pool will hold there. While the block lives, its chunks have nothing else in them: with "handle_type"
- * the pool gives each block of a granule and more (hipMemGetAllocationGranularity, usually 2 MiB) whole granules, a chunk
+ * the pool gives each block of 2 MiB and more (or of hipMemGetAllocationGranularity, if that is more) whole granules, a chunk
  * each. Smaller blocks share chunks and are not exported.
  *
  * The owner sends the block as plain bytes, and its parts with their descriptors (at most 253 in one message with
@@ -91,7 +91,7 @@ struct hipmm_share_part {
 /* Describes the live block that starts at `ptr`, of `resource` or of one below it. With parts_out NULL nothing is exported,
  * and block_out tells how many parts there are. Otherwise parts_out has room for `n_parts`, and gets a new descriptor for
  * each part, which the caller closes; too little room is HIPMM_E_SIZE. HIPMM_E_NOT_SUPPORTED: the block is in no mapped
- * memory, its memory was not created for other processes, or it is less than a granule and shares a chunk with other blocks.
+ * memory, its memory was not created for other processes, or it is too small, and shares a chunk with other blocks.
  * HIPMM_E_POINTER: it is not live, or a resource above the mapped pool divides it into blocks of its own. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, const void *ptr,
                                                             struct hipmm_share_block *block_out,

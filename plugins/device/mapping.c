@@ -25,9 +25,14 @@ static enum hipmm_status mapping_end(const struct hipmm_services *services, int 
   return status;
 }
 
+/* The least granule where other processes may get chunks. A pool gives them a granule each, and each has a descriptor; AMD's
+ * granule is a page. */
+enum { SHARED_LEAST_BYTES = 2 << 20 };
+
 static enum hipmm_status mapping_granularity(void *self, size_t *bytes_out)
 {
-  const struct hipmm_services *services = ((struct source *)self)->services;
+  const struct device *device = self;
+  const struct hipmm_services *services = device->source.services;
   size_t bytes = 0;
   if (!mapping_has_virtual_memory(services))
     return services->refuse(services, HIPMM_E_NOT_SUPPORTED, "this runtime or device has no virtual memory management",
@@ -35,15 +40,24 @@ static enum hipmm_status mapping_granularity(void *self, size_t *bytes_out)
   int previous = services->enter_device(services);
   int code = services->hip->MemGetAllocationGranularity(&bytes, services->device);
   enum hipmm_status status = mapping_end(services, previous, "hipMemGetAllocationGranularity", code, 0);
-  if (!status) *bytes_out = bytes;
+  if (!status) *bytes_out = device->is_shared && bytes < SHARED_LEAST_BYTES ? SHARED_LEAST_BYTES : bytes;
   return status;
 }
 
+/* A runtime may ignore the alignment; a pool's granules would not begin where it takes them to. */
 static enum hipmm_status mapping_reserve(void *self, size_t bytes, void **address_out)
 {
-  const struct hipmm_services *services = ((struct source *)self)->services;
+  const struct device *device = self;
+  const struct hipmm_services *services = device->source.services;
+  size_t alignment = 0;
+  enum hipmm_status status = device->is_shared ? mapping_granularity(self, &alignment) : HIPMM_OK;
+  if (status) return status;
   int previous = services->enter_device(services);
-  int code = services->hip->MemAddressReserve(address_out, bytes, 0);
+  int code = services->hip->MemAddressReserve(address_out, bytes, alignment);
+  if (!code && alignment && (uintptr_t)*address_out % alignment) {
+    services->hip->MemAddressFree(*address_out, bytes);
+    code = HIPMM_HIP_ERROR_NOT_SUPPORTED;
+  }
   return mapping_end(services, previous, "hipMemAddressReserve", code, bytes);
 }
 

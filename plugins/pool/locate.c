@@ -40,21 +40,8 @@ enum hipmm_status pool_locate(void *self, const void *ptr, struct hipmm_location
   return arena ? thread_heaps_ops()->locate(arena, ptr, location_out) : pool_refuse_pointer(pool, ptr);
 }
 
-/* The block that is live to the heap and holds the address, with the pool's lock. A block of a heap of threads is a part of
- * one that was lent; only an export searches for it. */
-static struct block *locate_holder(const struct pool *pool, uint64_t address)
-{
-  const struct blocks *blocks = &pool->heap.blocks;
-  uint32_t id = block_at(blocks, (const void *)(uintptr_t)address, 0);
-  if (id) return block_of(blocks, id);
-  for (id = 1; id < blocks->count; id++)
-    if (block_state(block_of(blocks, id)) == BLOCK_LENT && block_holds(block_of(blocks, id), address, address + 1))
-      return block_of(blocks, id);
-  return NULL;
-}
-
-/* The chunks of a live block are mapped without a gap. A block that is exported stays marked until it is freed; a lent one
- * with such a block in it, until it is back in the heap. */
+/* The chunks of a live block are mapped without a gap. A block that is exported stays marked until it is freed. It has chunks
+ * of its own (whole_bytes), so that it is in no cache of a thread, nor a part of a block that was lent to a heap. */
 enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
                                     int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure)
 {
@@ -73,8 +60,8 @@ enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
                                                chunk_bytes(chunks, id)}))
       is_exported = true;
   }
-  struct block *holder = is_exported ? locate_holder(pool, (uintptr_t)ptr) : NULL;
-  if (holder) __atomic_store_n(&holder->is_exported, true, __ATOMIC_RELAXED);
+  uint32_t exported = is_exported ? block_at(&pool->heap.blocks, ptr, 0) : BLOCK_NONE;
+  if (exported) block_of(&pool->heap.blocks, exported)->is_exported = true;
   biased_lock_release(&pool->lock);
   return HIPMM_OK;
 }

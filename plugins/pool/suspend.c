@@ -32,7 +32,7 @@ static void suspend_find_exported(struct pool *pool)
   for (uint32_t id = 1; id < chunks->count; id++) chunk_of(chunks, id)->is_exported = false;
   for (uint32_t id = 1; id < blocks->count; id++) {
     const struct block *block = block_of(blocks, id);
-    if (block_state(block) <= BLOCK_FREE || !__atomic_load_n(&block->is_exported, __ATOMIC_RELAXED)) continue;
+    if (block_state(block) <= BLOCK_FREE || !block->is_exported) continue;
     uint64_t at = block->start, end = at + block->bytes, begin;
     for (uint32_t chunk; (chunk = chunks_next(chunks, &at, end, &begin));) chunk_of(chunks, chunk)->is_exported = true;
   }

@@ -46,7 +46,7 @@ void begin(const void *argument)
     sweep_note("begin: %s", hipmm_last_error_message());
   for (int i = 0; i < BYSTANDERS; i++) {
     void *block = NULL;
-    if (hipmm_allocate_sync(resource, (size_t)BYTES << 3 * i, &block))
+    if (hipmm_allocate_sync(resource, (size_t)BYTES << 5 * i, &block))
       sweep_note("begin: %s", hipmm_last_error_message());
     bystanders[i] = block;
     if (block) memset(block, 0x50 + i, BYTES);
@@ -59,7 +59,7 @@ void end(const void *argument)
   for (int i = 0; i < BYSTANDERS && bystanders[i]; i++) {
     for (size_t j = 0; j < BYTES; j++)
       if (bystanders[i][j] != 0x50 + i) sweep_note("byte %zu of live block %d was changed", j, i);
-    if (hipmm_deallocate_sync(resource, bystanders[i], (size_t)BYTES << 3 * i)) sweep_note("live block %d is gone", i);
+    if (hipmm_deallocate_sync(resource, bystanders[i], (size_t)BYTES << 5 * i)) sweep_note("live block %d is gone", i);
   }
   if (stream && hipmm_stream_destroy(stream)) sweep_note("end: %s", hipmm_last_error_message());
   hipmm_resource_release(resource);

@@ -1005,18 +1005,32 @@ static void an_exported_block_that_was_freed_keeps_nothing(void **state)
   }
 }
 
-/* The thread's cache gives the block out again. */
-static void the_next_owner_of_an_exported_block_is_not_exported(void **state)
+/* It shares a chunk with other blocks. */
+static void an_export_that_is_refused_keeps_nothing(void **state)
 {
   (void)state;
   needs_software();
   fixture_start(shareable);
-  void *shared = fixture_allocate(1000, NULL);
-  assert_ok(export_and_close(shared));
-  fixture_free(shared, 1000, NULL);
   struct content content = {fixture_allocate(1000, NULL), 1000};
-  assert_ptr_equal(content.ptr, shared);
+  assert_status(export_and_close(content.ptr), HIPMM_E_NOT_SUPPORTED);
   gives_all_back(&content, 7);
+  fixture_free(content.ptr, content.bytes, NULL);
+}
+
+/* Small granules, as of AMD's runtime, are put together: the block has few chunks, and is in no cache of a thread. */
+static void exports_few_chunks_where_granules_are_small(void **state)
+{
+  struct hipmm_share_block block;
+  (void)state;
+  needs_software();
+  fixture_start_with("'granularity': '4KiB'", shareable);
+  struct content content = {fixture_allocate(4096, NULL), 4096};
+  assert_status(export_and_close(content.ptr), HIPMM_E_NOT_SUPPORTED);
+  fixture_free(content.ptr, content.bytes, NULL);
+  content = (struct content){fixture_allocate(8 * MIB, NULL), 8 * MIB};
+  assert_ok(hipmm_share_export_block(NULL, content.ptr, &block, NULL, 0));
+  assert_int_equal(block.n_parts, 4);
+  assert_ok(export_and_close(content.ptr));
   fixture_free(content.ptr, content.bytes, NULL);
 }
 
@@ -1087,7 +1101,8 @@ int main(void)
       ONCE(threads_go_on_meanwhile),
       ONCE(threads_suspend_it_in_rivalry),
       ONCE(leaves_exported_memory_where_it_is),
-      ONCE(the_next_owner_of_an_exported_block_is_not_exported),
+      ONCE(an_export_that_is_refused_keeps_nothing),
+      ONCE(exports_few_chunks_where_granules_are_small),
       ONCE(an_export_that_failed_keeps_nothing),
       ONCE(an_export_that_failed_halfway_keeps_nothing),
       ONCE(no_block_is_exported_that_loses_its_memory_meanwhile),
