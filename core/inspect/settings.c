@@ -156,7 +156,8 @@ static enum hipmm_status settings_set(const struct path *target, const char *pat
 {
   struct settings_request request = {.instance = target->instance, .path = path, .text = text};
   enum hipmm_status status = settings_find_option(target, path, &request.row);
-  return status ? status : neighbours_repeat(settings_change_alone, &request);
+  if (!status) status = neighbours_repeat(settings_change_alone, &request);
+  return status == HIPMM_CALL_AGAIN ? instance_finish_op(target->instance, status, "reconfigure") : status;
 }
 
 enum hipmm_status hipmm_set(const char *path, const char *value)

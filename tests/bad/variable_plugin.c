@@ -150,6 +150,8 @@ static void variable_plugin_call(const struct variable_plugin_options *options)
 static enum hipmm_status variable_plugin_reconfigure(void *self, const char *option, const void *options)
 {
   struct variable_plugin *variable_plugin = self;
+  if (!strcmp(option, "stubborn") && !((const struct variable_plugin_options *)options)->stubborn)
+    return HIPMM_CALL_AGAIN; /* and has asked nothing */
   if (!strcmp(option, "stubborn"))
     return variable_plugin->services->fail(variable_plugin->services, HIPMM_E_ARGUMENT, option, "will not be moved");
   variable_plugin->options = options;
