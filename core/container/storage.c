@@ -102,7 +102,8 @@ void storage_free_waiting(void)
   error_set_located(&error);
 }
 
-/* Destructors of C++ and Python could do nothing about the refusal, and the block would be lost. */
+/* Whether the free was refused because of a capture; the block is kept then until a later call frees it. Destructors of C++
+ * and Python could do nothing about the refusal. */
 static bool storage_waits_for_capture(struct storage *storage, enum hipmm_status status)
 {
   if (status != HIPMM_E_STATE || lifecycle_is_forked()) return false;
