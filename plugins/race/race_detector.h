@@ -11,8 +11,8 @@
  *   - and, where all work is known, bytes that are read and were never written.
  *
  * All functions are thread-safe and keep errno. They do nothing before races_start(). */
-#ifndef HIPMM_PLUGINS_COMMON_RACE_DETECTOR_H
-#define HIPMM_PLUGINS_COMMON_RACE_DETECTOR_H
+#ifndef HIPMM_PLUGINS_RACE_RACE_DETECTOR_H
+#define HIPMM_PLUGINS_RACE_RACE_DETECTOR_H
 
 #include "../../core/base/memory_observer.h"
 #include "race_order.h"

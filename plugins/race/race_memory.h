@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* race_memory.h: the blocks that a program has, and the last work of each stream on them. Compiled into the race
  * detector (race_detector.h), whose lock is held. */
-#ifndef HIPMM_PLUGINS_COMMON_RACE_MEMORY_H
-#define HIPMM_PLUGINS_COMMON_RACE_MEMORY_H
+#ifndef HIPMM_PLUGINS_RACE_RACE_MEMORY_H
+#define HIPMM_PLUGINS_RACE_RACE_MEMORY_H
 
 #include "race_detector.h"
 #include "race_remains.h"

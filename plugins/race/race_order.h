@@ -6,8 +6,8 @@
  * over before the next work of this one. The host is one clock for all threads: how threads of a program order
  * themselves cannot be seen, so what one thread has waited for counts as over for all. Only calls count, never the
  * time at which work happens to run: one run of a program shows a missing wait, whatever the schedule was. */
-#ifndef HIPMM_PLUGINS_COMMON_RACE_ORDER_H
-#define HIPMM_PLUGINS_COMMON_RACE_ORDER_H
+#ifndef HIPMM_PLUGINS_RACE_RACE_ORDER_H
+#define HIPMM_PLUGINS_RACE_RACE_ORDER_H
 
 #include "../common/address_tree.h"
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* race_remains.h: what is known of addresses that hold no block: that the runtime has given them, and the last free of
  * each. Compiled into the race detector (race_detector.h), whose lock is held. */
-#ifndef HIPMM_PLUGINS_COMMON_RACE_REMAINS_H
-#define HIPMM_PLUGINS_COMMON_RACE_REMAINS_H
+#ifndef HIPMM_PLUGINS_RACE_RACE_REMAINS_H
+#define HIPMM_PLUGINS_RACE_RACE_REMAINS_H
 
 #include "../common/address_tree.h"
 #include "race_order.h"

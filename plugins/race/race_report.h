@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* race_report.h: what the race detector has found, as text: each pair of call stacks once, and not more of them than a
  * person reads. Compiled into the race detector (race_detector.h), whose lock is held. */
-#ifndef HIPMM_PLUGINS_COMMON_RACE_REPORT_H
-#define HIPMM_PLUGINS_COMMON_RACE_REPORT_H
+#ifndef HIPMM_PLUGINS_RACE_RACE_REPORT_H
+#define HIPMM_PLUGINS_RACE_RACE_REPORT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* race_unwritten.h: the parts of a block that were never written, as a short sorted list of offsets. Where a block
  * would have more parts than the list may have, the smallest counts as written. Compiled into the race detector. */
-#ifndef HIPMM_PLUGINS_COMMON_RACE_UNWRITTEN_H
-#define HIPMM_PLUGINS_COMMON_RACE_UNWRITTEN_H
+#ifndef HIPMM_PLUGINS_RACE_RACE_UNWRITTEN_H
+#define HIPMM_PLUGINS_RACE_RACE_UNWRITTEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
