@@ -143,7 +143,6 @@ static inline bool cache_add(struct cache *cache, struct blocks *blocks, hipmm_s
   cache_set_bytes(cache, cache->bytes + block->bytes);
   cache->requested -= (int64_t)block->requested;
   block->requested = 0; /* heap_free() subtracts it from the heap's count */
-  __atomic_store_n(&block->is_exported, false, __ATOMIC_RELAXED);
   cache->live--;
   return true;
 }

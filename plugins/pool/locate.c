@@ -53,8 +53,8 @@ static struct block *locate_holder(const struct pool *pool, uint64_t address)
   return NULL;
 }
 
-/* The chunks of a live block are mapped without a gap. A block that is exported stays marked until it is freed; a lent one
- * with such a block in it, until it is back in the heap. */
+/* The chunks of a live block are mapped without a gap. A block that is exported, and a lent one with such a block in it, stays
+ * marked until it is back in the heap: of a small block that can be later than its free (cache.h). */
 enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
                                     int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure)
 {
@@ -74,7 +74,7 @@ enum hipmm_status pool_visit_chunks(void *self, const void *ptr,
       is_exported = true;
   }
   struct block *holder = is_exported ? locate_holder(pool, (uintptr_t)ptr) : NULL;
-  if (holder) __atomic_store_n(&holder->is_exported, true, __ATOMIC_RELAXED);
+  if (holder) holder->is_exported = true;
   biased_lock_release(&pool->lock);
   return HIPMM_OK;
 }

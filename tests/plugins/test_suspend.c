@@ -1005,21 +1005,6 @@ static void an_exported_block_that_was_freed_keeps_nothing(void **state)
   }
 }
 
-/* The thread's cache gives the block out again. */
-static void the_next_owner_of_an_exported_block_is_not_exported(void **state)
-{
-  (void)state;
-  needs_software();
-  fixture_start(shareable);
-  void *shared = fixture_allocate(1000, NULL);
-  assert_ok(export_and_close(shared));
-  fixture_free(shared, 1000, NULL);
-  struct content content = {fixture_allocate(1000, NULL), 1000};
-  assert_ptr_equal(content.ptr, shared);
-  gives_all_back(&content, 7);
-  fixture_free(content.ptr, content.bytes, NULL);
-}
-
 /* What is freed while the pool is suspended can be trimmed. */
 static void an_exported_block_can_be_freed_meanwhile(void **state)
 {
@@ -1087,7 +1072,6 @@ int main(void)
       ONCE(threads_go_on_meanwhile),
       ONCE(threads_suspend_it_in_rivalry),
       ONCE(leaves_exported_memory_where_it_is),
-      ONCE(the_next_owner_of_an_exported_block_is_not_exported),
       ONCE(an_export_that_failed_keeps_nothing),
       ONCE(an_export_that_failed_halfway_keeps_nothing),
       ONCE(no_block_is_exported_that_loses_its_memory_meanwhile),
