@@ -1,6 +1,6 @@
 dnl SPDX-License-Identifier: MIT
 dnl
-dnl HIP's headers, which core/runtime/hip_table.c, the runtimes in plugins/ and preload/ include. Nothing of HIP is linked: the
+dnl HIP's headers, which core/runtime/hip_table.c, the runtimes in plugins/ and tools/preload include. Nothing of HIP is linked: the
 dnl core loads the runtime when the program runs. Sets HIP_CFLAGS; the caller may set it instead.
 
 AC_DEFUN([HIPMM_HIP_HEADERS], [

@@ -25,6 +25,7 @@
  *   - It is thread-safe. It never aborts and never writes to standard output.
  *   - After fork(), every call in the child is HIPMM_E_STATE: a GPU runtime does not survive fork.
  *   - Signals may arrive in any call, and are not held back for long. Their handlers must not call hipmm, nor jump out of it.
+ *   - doc/undefined.md lists what hipmm does not survive, and what a program does instead.
  */
 #ifndef HIPMM_HIPMM_H
 #define HIPMM_HIPMM_H

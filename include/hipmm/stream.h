@@ -17,7 +17,7 @@
  * streams from hipmm_stream_create() (RMM: cuda_stream).
  *
  * The conventions of hipmm.h hold; all functions are thread-safe. Functions that take a stream, except create, also
- * work after hipmm_finalize(), since the runtime stays in the process. / */
+ * work after hipmm_finalize(), since the runtime stays in the process. */
 #ifndef HIPMM_STREAM_H
 #define HIPMM_STREAM_H
 

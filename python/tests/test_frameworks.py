@@ -271,7 +271,7 @@ def test_out_of_memory_is_pytorchs_own_exception(run, tmp_path, flags):
     import shutil
     import subprocess
 
-    compiler = os.environ.get("CXX", "c++").split()
+    compiler = (os.environ.get("CXX") or "c++").split()  # empty where configure found none
     if not shutil.which(compiler[0]):
         pytest.skip("no C++ compiler")
     library = str(tmp_path / "libc10.so")

@@ -70,7 +70,8 @@ cat >tools/make <<'END'
 case "$*" in
 *check)
   printf '# %s\n' 'PASS:  1' 'FAIL:  1' 'XFAIL: 0' 'XPASS: 0' 'ERROR: 0' 'SKIP:  0' >"$2/test-suite.log"
-  printf '%s\n' 'SKIP: tests/asks' '================' 'ERROR: a tool said' '' 'FAIL: tests/one' '===============' >>"$2/test-suite.log"
+  printf '%s\n' 'SKIP: tests/asks' '=====' 'ERROR: a tool said' '' 'FAIL: tests/one' '=====' '' 'FAIL: the detail' \
+    >>"$2/test-suite.log"
   echo "first test"
   exit 1
   ;;
@@ -78,6 +79,7 @@ esac
 END
 sh clone/etc/quickstart check >"$work/out" 2>&1 </dev/null && fail "it succeeds although a test failed"
 prints '^FAIL: tests/one$'
+prints '^FAIL: the detail$'
 ! grep -q '^ERROR' "$work/out" || fail "what a skipped test wrote is among the failures"
 [ "$(tail -n 1 "$work/out")" = "1 passed, 1 failed" ] || fail "the last line is $(tail -n 1 "$work/out")"
 sed -i "s/'PASS:  1' 'FAIL:  1'/'PASS:  2' 'FAIL:  0'/; /tests.one/d; /exit 1/d" tools/make

@@ -12,21 +12,6 @@
 
 /* ---- Other processes ---- */
 
-/* close() is a cancellation point, and not hipmm's. */
-static int to_close[16];
-static size_t n_to_close;
-
-static void keep_to_close(int fd)
-{
-  to_close[n_to_close++] = fd;
-}
-
-static void end_share(const void *argument)
-{
-  while (n_to_close) close(to_close[--n_to_close]);
-  end(argument);
-}
-
 static void share(const void *argument)
 {
   struct hipmm_resource *shared = NULL, *imported = NULL, *memory = NULL;
@@ -46,14 +31,15 @@ static void share(const void *argument)
   SWEEP_OUT(seen, hipmm_share_import_pointer, imported, &pointer);
   SWEEP(hipmm_deallocate, imported, seen, 0, NULL);
   SWEEP(hipmm_deallocate, shared, ptr, BYTES, NULL);
-  keep_to_close(fd);
+  close(fd);
   hipmm_resource_release(imported);
   hipmm_resource_release(shared);
   SWEEP(hipmm_share_export_block, NULL, bystanders[2], &block, parts, 8);
+  seen = NULL;
   SWEEP_OUT(memory, hipmm_resource_get_by_name, 0, "memory");
   SWEEP_OUT(seen, hipmm_share_import_block, memory, &block, parts, block.n_parts);
   expect(seen && holds(seen, BYTES, 0x52), "an imported block has other data");
-  for (size_t i = 0; i < block.n_parts; i++) keep_to_close(parts[i].fd);
+  for (size_t i = 0; i < block.n_parts; i++) close(parts[i].fd);
   SWEEP(hipmm_deallocate, memory, seen, block.bytes, NULL);
   hipmm_resource_release(memory);
 }
@@ -173,7 +159,7 @@ static void end_log(const void *argument)
 /* ---- Scenarios ---- */
 
 const struct sweep_scenario process_scenarios[] = {
-    {.name = "sharing", .begin = begin, .run = share, .end = end_share},
+    {.name = "sharing", .begin = begin, .run = share, .end = end},
     {.name = "torch", .begin = begin, .run = use_torch, .end = end},
     {.name = "registration", .begin = begin, .run = register_objects, .end = end},
     {.name = "log", .begin = begin, .run = use_the_log, .end = end_log},

@@ -25,12 +25,11 @@ static struct {
   const char *hip_call; /* that is to fail; NULL: none */
   uint64_t nth;         /* 0: nothing fails */
   const char *reason;   /* as in the scenario */
-  bool is_in_call;      /* of hipmm */
   char failure[1000];   /* the first thing that must not be; empty if none */
 } run;
 
 static const char *names[MOST_NAMES]; /* functions that were called */
-static size_t n_names, last_name;     /* that was called last */
+static size_t n_names;
 static uint64_t n_scenarios, n_steps[SWEEP_KINDS];
 static unsigned failures; /* steps of this scenario that went wrong */
 
@@ -64,9 +63,7 @@ bool sweep_has_called(const char *function)
 
 void sweep_mark(const char *function)
 {
-  run.is_in_call = true;
-  for (last_name = 0; last_name < n_names && strcmp(names[last_name], function); last_name++) continue;
-  if (last_name == n_names && n_names < MOST_NAMES) names[n_names++] = function;
+  if (!sweep_has_called(function) && n_names < MOST_NAMES) names[n_names++] = function;
 }
 
 bool sweep_may_fail(void)
@@ -104,7 +101,6 @@ static bool sweep_names_the_place(const char *message)
 
 bool sweep_has_failed(const char *function, enum hipmm_status status)
 {
-  run.is_in_call = false;
   if (!status) return false;
   const char *message = hipmm_last_error_message();
   if (!sweep_may_fail())

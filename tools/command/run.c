@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c: `hipmm run`: starts a program whose GPU memory calls hipmm serves. preload/ has the code that serves them. Here
+/* run.c: `hipmm run`: starts a program whose GPU memory calls hipmm serves. tools/preload has the code that serves them. Here
  * the program and the graph are checked, the environment is set, and this process becomes the program. */
 #include "run.h"
 
