@@ -89,7 +89,7 @@ static enum hipmm_status storage_free_block(const struct storage *storage)
 /* Frees the blocks whose captures have ended. The calls of the objects' owners are over: the thread's error stays. */
 void storage_free_waiting(void)
 {
-  if (__builtin_expect(!atomic_load_explicit(&waiting, memory_order_relaxed), 1) || lifecycle_is_forked()) return;
+  if (lifecycle_is_forked()) return;
   struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
   for (struct storage *storage = atomic_exchange(&waiting, NULL), *next; storage; storage = next) {
@@ -100,6 +100,13 @@ void storage_free_waiting(void)
       handle_free(storage);
   }
   error_set_located(&error);
+}
+
+/* A free may wait for the whole device, which would end the capture of the stream that the caller works on. */
+static void storage_free_waiting_beside(int device, hipmm_stream_t stream)
+{
+  bool is_any = atomic_load_explicit(&waiting, memory_order_relaxed);
+  if (__builtin_expect(is_any, 0) && !hip_is_captured(device, stream)) storage_free_waiting();
 }
 
 /* Destructors of C++ and Python could do nothing about the refusal, and the block would be lost. */
@@ -128,7 +135,9 @@ static enum hipmm_status storage_new_from_resource(struct hipmm_resource *resour
                                                    struct storage **storage_out)
 {
   void *data = NULL;
-  enum hipmm_status status = stream_check(instance_from(resource)->stack->device, stream);
+  int device = instance_from(resource)->stack->device;
+  enum hipmm_status status = stream_check(device, stream);
+  if (!status) storage_free_waiting_beside(device, stream);
   if (!status) status = storage_allocate(resource, bytes, stream, &data);
   if (status) return status;
   struct storage *storage = handle_new(instance_from(resource)->stack);
@@ -146,7 +155,6 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
                               struct storage **storage_out)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
-  storage_free_waiting();
   enum hipmm_status status = resource ? resource_check(resource) : lifecycle_enter();
   if (resource && !status) return storage_new_from_resource(resource, bytes, stream, storage_out);
   if (status) return status;
@@ -245,8 +253,8 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
   struct storage *storage = container;
   if (lifecycle_is_barred()) return lifecycle_check();
   if (!storage) return HIPMM_OK;
-  storage_free_waiting();
   if (!handle_close(storage, kind)) return handle_refuse(kind);
+  if (!storage_stream_is_gone(storage)) storage_free_waiting_beside(storage->device, storage->stream);
   enum hipmm_status status = storage_free_block(storage);
   if (storage_waits_for_capture(storage, status)) return HIPMM_OK;
   if (status) {

@@ -42,8 +42,8 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
 void storage_abandon(struct storage *storage);
 
 /* Frees the block, releases the stack and ends the object. On failure all is as it was. NULL has no effect. A block that cannot
- * be freed while its stream is being captured is freed by a later call, of this function or of one of those above, or of
- * storage_free_waiting(). */
+ * be freed while its stream is being captured is freed by a later call, of this function or of one of those above with a stream
+ * that is not, or of storage_free_waiting(). */
 enum hipmm_status storage_destroy(void *container, enum handle_kind kind);
 void storage_free_waiting(void);
 
