@@ -73,6 +73,11 @@ static enum hipmm_status storage_find_stream(const struct storage *storage, hipm
 
 static struct storage *_Atomic waiting;
 
+static bool storage_any_waits(void)
+{
+  return __builtin_expect(atomic_load_explicit(&waiting, memory_order_relaxed) != NULL, 0);
+}
+
 static void storage_wait(struct storage *storage)
 {
   storage->next = atomic_load(&waiting);
@@ -89,7 +94,7 @@ static enum hipmm_status storage_free_block(const struct storage *storage)
 /* Frees the blocks whose captures have ended. The calls of the objects' owners are over: the thread's error stays. */
 void storage_free_waiting(void)
 {
-  if (lifecycle_is_forked()) return;
+  if (!storage_any_waits() || lifecycle_is_forked()) return;
   struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
   for (struct storage *storage = atomic_exchange(&waiting, NULL), *next; storage; storage = next) {
@@ -105,8 +110,7 @@ void storage_free_waiting(void)
 /* A free may wait for the whole device, which would end the capture of the stream that the caller works on. */
 static void storage_free_waiting_beside(int device, hipmm_stream_t stream)
 {
-  bool is_any = atomic_load_explicit(&waiting, memory_order_relaxed);
-  if (__builtin_expect(is_any, 0) && !hip_is_captured(device, stream)) storage_free_waiting();
+  if (storage_any_waits() && !hip_is_captured(device, stream)) storage_free_waiting();
 }
 
 /* Destructors of C++ and Python could do nothing about the refusal, and the block would be lost. */
@@ -193,7 +197,7 @@ struct storage *storage_try_new(struct hipmm_resource *resource, size_t bytes, h
 {
   int device;
   struct storage *storage = NULL;
-  struct caller_here *here = atomic_load_explicit(&waiting, memory_order_relaxed) ? NULL : lifecycle_enter_here();
+  struct caller_here *here = storage_any_waits() ? NULL : lifecycle_enter_here();
   if (!here) return NULL;
   if (!resource && !device_table_current(&device)) resource = device_table_resource_in_force(device);
   if (instance_is_live(resource) && storage_knows_stream(resource, stream))
@@ -254,7 +258,8 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
   if (lifecycle_is_barred()) return lifecycle_check();
   if (!storage) return HIPMM_OK;
   if (!handle_close(storage, kind)) return handle_refuse(kind);
-  if (!storage_stream_is_gone(storage)) storage_free_waiting_beside(storage->device, storage->stream);
+  if (storage_any_waits() && !storage_stream_is_gone(storage))
+    storage_free_waiting_beside(storage->device, storage->stream);
   enum hipmm_status status = storage_free_block(storage);
   if (storage_waits_for_capture(storage, status)) return HIPMM_OK;
   if (status) {
@@ -278,7 +283,7 @@ static bool storage_try_deallocate(const struct storage *storage)
 bool storage_try_destroy(void *container, enum handle_kind kind)
 {
   struct storage *storage = container;
-  struct caller_here *here = atomic_load_explicit(&waiting, memory_order_relaxed) ? NULL : lifecycle_enter_here();
+  struct caller_here *here = storage_any_waits() ? NULL : lifecycle_enter_here();
   if (!here) return false;
   bool is_closed = handle_close(storage, kind), is_empty = is_closed && storage_try_deallocate(storage);
   if (is_empty) {
