@@ -73,6 +73,11 @@ static enum hipmm_status storage_find_stream(const struct storage *storage, hipm
 
 static struct storage *_Atomic waiting;
 
+static bool storage_any_waits(void)
+{
+  return __builtin_expect(atomic_load_explicit(&waiting, memory_order_relaxed) != NULL, 0);
+}
+
 static void storage_wait(struct storage *storage)
 {
   storage->next = atomic_load(&waiting);
@@ -89,7 +94,7 @@ static enum hipmm_status storage_free_block(const struct storage *storage)
 /* Frees the blocks whose captures have ended. The calls of the objects' owners are over: the thread's error stays. */
 void storage_free_waiting(void)
 {
-  if (__builtin_expect(!atomic_load_explicit(&waiting, memory_order_relaxed), 1) || lifecycle_is_forked()) return;
+  if (!storage_any_waits() || lifecycle_is_forked()) return;
   struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
   for (struct storage *storage = atomic_exchange(&waiting, NULL), *next; storage; storage = next) {
@@ -102,8 +107,18 @@ void storage_free_waiting(void)
   error_set_located(&error);
 }
 
+<<<<<<< HEAD
 /* Whether the free was refused because of a capture; the block is kept then until a later call frees it. Destructors of C++
  * and Python could do nothing about the refusal. */
+=======
+/* A free may wait for the whole device, which would end the capture of the stream that the caller works on. */
+static void storage_free_waiting_beside(int device, hipmm_stream_t stream)
+{
+  if (storage_any_waits() && !hip_is_captured(device, stream)) storage_free_waiting();
+}
+
+/* Destructors of C++ and Python could do nothing about the refusal, and the block would be lost. */
+>>>>>>> h-at
 static bool storage_waits_for_capture(struct storage *storage, enum hipmm_status status)
 {
   if (status != HIPMM_E_STATE || lifecycle_is_forked()) return false;
@@ -129,7 +144,9 @@ static enum hipmm_status storage_new_from_resource(struct hipmm_resource *resour
                                                    struct storage **storage_out)
 {
   void *data = NULL;
-  enum hipmm_status status = stream_check(instance_from(resource)->stack->device, stream);
+  int device = instance_from(resource)->stack->device;
+  enum hipmm_status status = stream_check(device, stream);
+  if (!status) storage_free_waiting_beside(device, stream);
   if (!status) status = storage_allocate(resource, bytes, stream, &data);
   if (status) return status;
   struct storage *storage = handle_new(instance_from(resource)->stack);
@@ -147,7 +164,6 @@ enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hip
                               struct storage **storage_out)
 {
   if (lifecycle_is_barred()) return lifecycle_check();
-  storage_free_waiting();
   enum hipmm_status status = resource ? resource_check(resource) : lifecycle_enter();
   if (resource && !status) return storage_new_from_resource(resource, bytes, stream, storage_out);
   if (status) return status;
@@ -186,7 +202,7 @@ struct storage *storage_try_new(struct hipmm_resource *resource, size_t bytes, h
 {
   int device;
   struct storage *storage = NULL;
-  struct caller_here *here = atomic_load_explicit(&waiting, memory_order_relaxed) ? NULL : lifecycle_enter_here();
+  struct caller_here *here = storage_any_waits() ? NULL : lifecycle_enter_here();
   if (!here) return NULL;
   if (!resource && !device_table_current(&device)) resource = device_table_resource_in_force(device);
   if (instance_is_live(resource) && storage_knows_stream(resource, stream))
@@ -246,8 +262,9 @@ enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
   struct storage *storage = container;
   if (lifecycle_is_barred()) return lifecycle_check();
   if (!storage) return HIPMM_OK;
-  storage_free_waiting();
   if (!handle_close(storage, kind)) return handle_refuse(kind);
+  if (storage_any_waits() && !storage_stream_is_gone(storage))
+    storage_free_waiting_beside(storage->device, storage->stream);
   enum hipmm_status status = storage_free_block(storage);
   if (storage_waits_for_capture(storage, status)) return HIPMM_OK;
   if (status) {
@@ -271,7 +288,7 @@ static bool storage_try_deallocate(const struct storage *storage)
 bool storage_try_destroy(void *container, enum handle_kind kind)
 {
   struct storage *storage = container;
-  struct caller_here *here = atomic_load_explicit(&waiting, memory_order_relaxed) ? NULL : lifecycle_enter_here();
+  struct caller_here *here = storage_any_waits() ? NULL : lifecycle_enter_here();
   if (!here) return false;
   bool is_closed = handle_close(storage, kind), is_empty = is_closed && storage_try_deallocate(storage);
   if (is_empty) {

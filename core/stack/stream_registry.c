@@ -142,9 +142,10 @@ void stream_registry_retire_all(void)
 
 /* ---- Visits ---- */
 
-/* A runtime that was restarted has destroyed its streams. */
+/* A runtime that was restarted has destroyed its streams. A query would end the capture of a stream. */
 static bool stream_registry_is_stream(hipmm_stream_t stream)
 {
+  if (hipmm_stream_is_captured(hip_table(), stream)) return true;
   int code = hip_table()->StreamQuery(stream);
   if (code) hip_table()->GetLastError();
   return code != HIPMM_HIP_ERROR_INVALID_HANDLE;

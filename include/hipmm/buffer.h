@@ -72,7 +72,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_copy(const struct hipmm_buffer *
 
 /* Frees the block on the buffer's stream. NULL has no effect. After a failure the buffer still exists. While the stream is
  * being captured a source frees nothing: the buffer ends all the same, and the block is freed after the capture, when a
- * container is next made or destroyed, or by hipmm_finalize(). So it is for all containers. */
+ * container is next made or destroyed on a stream that is not being captured, or by hipmm_finalize(). A stream that hipmm did
+ * not create and that was not retained must live until then. So it is for all containers. */
 enum hipmm_status hipmm_buffer_destroy(struct hipmm_buffer *buffer);
 
 /* For a caller that holds a lock which other threads may wait for in a function of the program, such as the interpreter

@@ -541,9 +541,10 @@ struct hipmm_allocator {
  * (RMM's contract). It is called where the allocation has entered hipmm, and the allocation is then made again: the thread
  * holds no lock of a resource. So the callback may use every resource, those above this one too: free memory, trim,
  * allocate, create and release resources, set options, and wait for other threads. Only within the building of a stack it
- * is HIPMM_E_STATE to need that stack, or one that another thread builds. An allocation of its own that is out of
- * memory here fails without another call. The resource from which the program allocates must not lose its last
- * reference meanwhile. Below an allocator of the program that allocates, what is said of the allocator holds. */
+ * is HIPMM_E_STATE to need that stack, or one that another thread builds. Threads that ask for that stack wait for the
+ * callback, so it must not wait for them. An allocation of its own that is out of memory here fails without another call.
+ * The resource from which the program allocates must not lose its last reference meanwhile. Below an allocator of the
+ * program that allocates, what is said of the allocator holds. */
 struct hipmm_failure_handler {
   size_t struct_size;
   int (*callback)(void *arg, size_t bytes);

@@ -298,7 +298,7 @@ LD_PRELOAD=$work/other.so run 0 run --config pool.json -- sh -c 'echo "$LD_PRELO
 prints "preload.so:.*software.so:$work/other.so\$"
 
 # dlsym() looks from where it is called: a library that is preloaded behind hipmm finds the next function of a name, and one
-# that was opened by itself what its own libraries have.
+# that was opened by itself what its own libraries have. A program finds its own functions, also where hipmm has such names.
 cat >next.c <<'END'
 #include <dlfcn.h>
 int atoi(const char *text)
@@ -322,14 +322,16 @@ int main(void)
 {
   void *library = dlopen("./opened.so", RTLD_NOW | RTLD_LOCAL);
   int (*use)(void) = library ? (int (*)(void))dlsym(library, "use") : NULL;
-  printf("%d %d\n", atoi("5"), use ? use() : -1);
+  int (*own)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "cudaDeviceReset");
+  printf("%d %d %d\n", atoi("5"), use ? use() : -1, own ? own() : -1);
 }
+int cudaDeviceReset(void) { return 8; }
 END
 compile="${CC:-cc} -D_GNU_SOURCE -fno-builtin"
 if $compile -shared -fPIC -o next.so next.c && $compile -shared -fPIC -o libdeep.so deep.c &&
-  $compile -shared -fPIC -o opened.so opened.c ./libdeep.so && $compile -o looks looks.c; then
+  $compile -shared -fPIC -o opened.so opened.c ./libdeep.so && $compile -rdynamic -o looks looks.c; then
   LD_PRELOAD=$work/next.so run 0 run --config pool.json -- ./looks
-  prints '^6 0$'
+  prints '^6 0 8$'
 fi
 
 # The object exports the functions of its table, those that end a process at once, those for Python, and nothing else.

@@ -271,6 +271,53 @@ static void frees_a_block_after_the_capture_of_its_stream(void **state)
   both_start(state, "'stack': ['device']"); /* for the teardown */
 }
 
+/* The stream of a block that waits may end once its capture is over: then the free waits for the device. */
+static void frees_no_waiting_block_in_a_capture(void **state)
+{
+  struct graph_functions graphs;
+  struct hipmm_buffer *buffer, *other;
+  void *graph = NULL;
+  both_start(state, "'stack': ['device']");
+  assert_true(graph_functions_find(&graphs));
+  hipmm_stream_t stream = fixture_stream(), next = fixture_stream();
+  assert_ok(hipmm_buffer_create(NULL, MIB, stream, &buffer));
+  assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
+  assert_ok(hipmm_buffer_destroy(buffer));
+  assert_int_equal(graphs.end(stream, &graph), 0);
+  assert_int_equal(graphs.destroy_graph(graph), 0);
+  fixture_drop_stream(stream);
+  assert_int_equal(graphs.begin(next, GRAPH_MODE_GLOBAL), 0);
+  assert_ok(hipmm_buffer_create(NULL, MIB, next, &buffer));
+  assert_ok(hipmm_buffer_destroy(buffer));
+  assert_int_equal(fixture_held_bytes(), 2 * MIB);
+  assert_int_equal(graphs.end(next, &graph), 0);
+  assert_int_equal(graphs.destroy_graph(graph), 0);
+  assert_ok(hipmm_buffer_create(NULL, 1, NULL, &other));
+  assert_ok(hipmm_buffer_destroy(other));
+  assert_int_equal(fixture_held_bytes(), 0);
+  fixture_drop_stream(next);
+}
+
+/* A new stack is told of all streams of hipmm. */
+static void builds_stacks_beside_captures(void **state)
+{
+  struct graph_functions graphs;
+  struct hipmm_resource *resource;
+  hipmm_stream_t stream;
+  void *graph = NULL, *ptr;
+  both_start(state, "'stack': ['device']");
+  assert_true(graph_functions_find(&graphs));
+  assert_ok(hipmm_stream_create(0, HIPMM_STREAM_NON_BLOCKING, &stream));
+  assert_int_equal(graphs.begin(stream, GRAPH_MODE_GLOBAL), 0);
+  assert_ok(hipmm_stack_build_from_string(0, "beside", "{\"stack\": [\"pool\", \"device\"]}", &resource));
+  assert_ok(hipmm_allocate(resource, MIB, stream, &ptr));
+  assert_ok(hipmm_deallocate(resource, ptr, MIB, stream));
+  assert_int_equal(graphs.end(stream, &graph), 0);
+  assert_int_equal(graphs.destroy_graph(graph), 0);
+  hipmm_resource_release(resource);
+  assert_ok(hipmm_stream_destroy(stream));
+}
+
 static void warm_up(size_t bytes, hipmm_stream_t stream)
 {
   struct hipmm_buffer *buffer = NULL;
@@ -861,6 +908,8 @@ int main(void)
       BOTH(frees_on_the_stream_that_it_has_last),
       BOTH(outlives_its_stream),
       BOTH(frees_a_block_after_the_capture_of_its_stream),
+      BOTH(frees_no_waiting_block_in_a_capture),
+      BOTH(builds_stacks_beside_captures),
       BOTH(serves_at_once_what_the_pool_has),
       BOTH(serves_at_once_on_no_stack_that_cannot),
       BOTH(destroys_no_stack_at_once),

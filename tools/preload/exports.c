@@ -211,6 +211,8 @@ static void *exports_look_up(void *library, const char *name)
   void *own = NULL;
   if (hook < HOOK_COUNT && hooks[hook]) memcpy(&own, &hooks[hook], sizeof own);
   bool is_there = own && next_find(hook);
+  /* hipmm is linked symbolically: it would be searched before the program, which may have functions of these names. */
+  if (library == RTLD_DEFAULT) library = dlopen(NULL, RTLD_LAZY);
   void *given = next_in_order(name, next_dlsym()(library, name));
   if (own && given == own && !is_there) {
     given = next_dlsym()(RTLD_NEXT, name); /* for its message */
