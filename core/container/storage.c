@@ -107,18 +107,14 @@ void storage_free_waiting(void)
   error_set_located(&error);
 }
 
-<<<<<<< HEAD
-/* Whether the free was refused because of a capture; the block is kept then until a later call frees it. Destructors of C++
- * and Python could do nothing about the refusal. */
-=======
 /* A free may wait for the whole device, which would end the capture of the stream that the caller works on. */
 static void storage_free_waiting_beside(int device, hipmm_stream_t stream)
 {
   if (storage_any_waits() && !hip_is_captured(device, stream)) storage_free_waiting();
 }
 
-/* Destructors of C++ and Python could do nothing about the refusal, and the block would be lost. */
->>>>>>> h-at
+/* Whether the free was refused because of a capture; the block is kept then until a later call frees it. Destructors of C++
+ * and Python could do nothing about the refusal. */
 static bool storage_waits_for_capture(struct storage *storage, enum hipmm_status status)
 {
   if (status != HIPMM_E_STATE || lifecycle_is_forked()) return false;

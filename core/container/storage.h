@@ -41,15 +41,9 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
 /* Frees a container that was never opened, after a failure whose error stays the thread's. */
 void storage_abandon(struct storage *storage);
 
-<<<<<<< HEAD
-/* Frees the block, releases the stack and ends the object. On failure all is as it was. NULL has no effect. A block
- * that cannot be freed while its stream is being captured is freed by a later call, of this function or of one of those
- * above, or of storage_free_waiting(). */
-=======
 /* Frees the block, releases the stack and ends the object. On failure all is as it was. NULL has no effect. A block that cannot
  * be freed while its stream is being captured is freed by a later call, of this function or of one of those above with a stream
  * that is not, or of storage_free_waiting(). */
->>>>>>> h-at
 enum hipmm_status storage_destroy(void *container, enum handle_kind kind);
 void storage_free_waiting(void);
 

@@ -42,7 +42,7 @@ static const char *info_nvidia_missing(const struct plugin_path *path)
 {
   static const char no[] = "no: ";
   bool was_left_out = strncmp(HIPMM_NVIDIA, no, sizeof no - 1) == 0;
-  return was_left_out && !plugin_exists(path, "nvidia") ? HIPMM_NVIDIA + sizeof no - 1 : NULL;
+  return was_left_out && !plugin_exists(path, "nvidia") ? &HIPMM_NVIDIA[sizeof no - 1] : NULL;
 }
 
 static json_t *info_runtime(const struct info_search *search, const char *name, bool may_be_in_force)
