@@ -81,8 +81,8 @@ static struct live_row *publish_next_row(struct live_file *file, const char *pat
   if (file->n_rows == LIVE_ROWS) return NULL;
   struct live_row *row = &file->rows[file->n_rows++];
   for (int i = 0; i < LIVE_COUNTERS; i++) row->counters[i] = LIVE_UNKNOWN;
-  snprintf(row->path, sizeof row->path, "%s", path);
-  snprintf(row->type, sizeof row->type, "%s", type);
+  snprintf(row->path, sizeof row->path, "%.*s", (int)sizeof row->path - 1, path);
+  snprintf(row->type, sizeof row->type, "%.*s", (int)sizeof row->type - 1, type);
   return row;
 }
 

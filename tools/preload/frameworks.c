@@ -78,7 +78,7 @@ static void frameworks_end(struct frameworks_call *call)
 }
 
 #define FRAMEWORK_CALL(row, device, bytes) \
-  __attribute__((cleanup(frameworks_end))) struct frameworks_call call = frameworks_begin(row, device, bytes)
+  __attribute__((unused, cleanup(frameworks_end))) struct frameworks_call call = frameworks_begin(row, device, bytes)
 
 #pragma GCC visibility push(default)
 
