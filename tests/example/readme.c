@@ -156,7 +156,7 @@ static void copy_to_the_device_and_back(void)
 static void use_vectors(struct hipmm_resource *mine)
 {
   int32_t values[100] = {0}, last = -1;
-  struct hipmm_vector v, v2;
+  struct hipmm_vector v = {NULL, 0}, v2 = {NULL, 0};
   must(hipmm_vector_create(NULL, sizeof *values, 100, HIPMM_DEFAULT_STREAM, &v));
   must(hipmm_vector_write(&v, 0, values, 100, HIPMM_DEFAULT_STREAM)); /* the elements begin without a value */
   must(hipmm_vector_get(&v, 99, HIPMM_DEFAULT_STREAM, &last));
