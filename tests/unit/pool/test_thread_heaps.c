@@ -212,34 +212,6 @@ static void has_the_blocks_of_all_heaps(void **state)
   close_pool();
 }
 
-static int export_chunk(void *closure, const struct hipmm_chunk *chunk)
-{
-  (void)closure, (void)chunk;
-  return 1;
-}
-
-/* The block that the pool has lent to the heap keeps its memory, until the heap gives it back. */
-static void keeps_an_exported_block_of_a_heap_while_suspended(void **state)
-{
-  (void)state;
-  open_pool(GROWTH_MAPPED, UINT64_MAX);
-  start_worker();
-  have_it_wait();
-  have_done(allocate_all);
-  assert_ok(plugin->ops->visit_chunks(pool, blocks[7], export_chunk, NULL));
-  assert_ok(plugin->ops->suspend(pool, HIPMM_CONTENT_DISCARD));
-  assert_true(value("suspended_bytes") < value("reserved_bytes"));
-  assert_ok(plugin->ops->resume(pool));
-  free_all();
-  void *own = allocate(3 * MIB);
-  assert_ok(plugin->ops->suspend(pool, HIPMM_CONTENT_DISCARD));
-  assert_int_equal(value("suspended_bytes"), 4 * MIB);
-  assert_ok(plugin->ops->resume(pool));
-  assert_ok(deallocate(own, 3 * MIB));
-  end_worker();
-  close_pool();
-}
-
 /* What the heap of a thread holds and does not use is no reason to fail. */
 static void gives_idle_memory_back_when_memory_is_short(void **state)
 {
@@ -443,7 +415,6 @@ int main(void)
       cmocka_unit_test(shares_one_heap_among_threads_that_do_not_wait),
       cmocka_unit_test(serves_a_thread_that_has_waited_without_the_lock),
       cmocka_unit_test(has_the_blocks_of_all_heaps),
-      cmocka_unit_test(keeps_an_exported_block_of_a_heap_while_suspended),
       cmocka_unit_test(gives_idle_memory_back_when_memory_is_short),
       cmocka_unit_test(outlives_streams_and_threads),
       cmocka_unit_test(makes_no_heap_for_a_stream_that_has_ended),
