@@ -346,25 +346,25 @@ static void take_each_call_beside_each_other_one(void **state)
     const char *top;
     struct setting setting;
   } rows[] = {
-      {"'pool'", {NULL}},
-      {"{'type': 'arena', 'dump_log_on_failure': true, 'dump_log_file': '%s/arena'}", {NULL}},
-      {"{'type': 'fixed_size', 'block_size': '1MiB'}", {NULL}},
-      {"{'type': 'binning', 'bins': [{'size': '1KiB'}, {'size': '16KiB'}]}, 'pool'", {NULL}},
-      {"'monotonic'", {NULL}},
+      {"'pool'", {0}},
+      {"{'type': 'arena', 'dump_log_on_failure': true, 'dump_log_file': '%s/arena'}", {0}},
+      {"{'type': 'fixed_size', 'block_size': '1MiB'}", {0}},
+      {"{'type': 'binning', 'bins': [{'size': '1KiB'}, {'size': '16KiB'}]}, 'pool'", {0}},
+      {"'monotonic'", {0}},
       {"{'type': 'guard', 'quarantine_size': '1MiB'}, 'pool'", {"devices/0/guard/capture_stacks", {"true", "false"}}},
-      {"{'type': 'tracking', 'capture_stacks': true}, 'pool'", {NULL}},
+      {"{'type': 'tracking', 'capture_stacks': true}, 'pool'", {0}},
       {"{'type': 'limiting', 'limit': '100MiB'}, 'statistics', 'pool'",
        {"devices/0/limiting/limit", {"90MiB", "100MiB"}}},
-      {"{'type': 'aligned', 'alignment': 4096}, 'pool'", {NULL}},
+      {"{'type': 'aligned', 'alignment': 4096}, 'pool'", {0}},
       {"{'type': 'logging', 'file': '%s/log.csv'}, {'type': 'recording', 'file': '%s/log.rec', 'stack_interval': 1}, "
        "'pool'",
-       {NULL}},
+       {0}},
       {"{'type': 'advise', 'read_mostly': true}, 'managed'", {"devices/0/advise/read_mostly", {"false", "true"}}},
-      {"'async'", {NULL}},
-      {"'thread_safe', 'device'", {NULL}},
-      {"{'type': 'callback', 'allocator': 'beside'}", {NULL}},
-      {"'pool', {'type': 'device', 'handle_type': 'posix_fd'}", {NULL}},
-      {"'host'", {NULL}},
+      {"'async'", {0}},
+      {"'thread_safe', 'device'", {0}},
+      {"{'type': 'callback', 'allocator': 'beside'}", {0}},
+      {"'pool', {'type': 'device', 'handle_type': 'posix_fd'}", {0}},
+      {"'host'", {0}},
   };
   const struct hipmm_allocator allocator = {sizeof allocator, give, take_back, NULL};
   char *folder = new_folder();
