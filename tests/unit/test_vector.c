@@ -39,7 +39,8 @@ static void assert_element(const struct hipmm_vector *vector, size_t index, uint
 {
   struct element got, wanted = element(number);
   assert_ok(hipmm_vector_get(vector, index, hipmm_buffer_stream(vector->buffer), &got));
-  assert_memory_equal(&got, &wanted, sizeof got);
+  assert_int_equal(got.number, wanted.number); /* what is between the members is a compiler's */
+  assert_memory_equal(got.letters, wanted.letters, sizeof got.letters);
 }
 
 static void gets_and_sets_elements(void **state)
