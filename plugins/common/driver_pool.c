@@ -103,7 +103,6 @@ static enum hipmm_status driver_pool_release(const struct hipmm_services *servic
   return code ? services->refuse_hip(services, "hipFreeAsync", code, 0) : HIPMM_OK;
 }
 
-/* Under the lock, from here on. */
 struct driver_import *driver_pool_import_of(const struct driver_pool *pool, const void *ptr)
 {
   for (size_t i = 0; i < pool->n_imports; i++)

@@ -185,6 +185,7 @@ static enum hipmm_status driver_share_export_pointer(void *self, const void *ptr
 
 _Static_assert(sizeof((struct hipmm_share_pointer *)NULL)->data == HIPMM_HIP_POINTER_BYTES, "hipmm_share_pointer");
 
+/* Under the lock, from here on. */
 static const struct driver_import *driver_share_import_like(const struct driver_pool *pool,
                                                             const struct driver_import *import)
 {

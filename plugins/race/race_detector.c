@@ -19,30 +19,25 @@ static bool is_fed, is_forked; /* something is known; of the parent, and not of 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local unsigned depth; /* calls of resources that the thread is in */
 
-/* What a call of the detector puts back. */
-struct race_call {
-  int error;
-};
-
-/* False when there is nothing to do. */
-static bool races_begin(struct race_call *call)
+/* False when there is nothing to do. races_end() puts errno back. */
+static bool races_begin(int *error_out)
 {
   if (!atomic_load_explicit(&is_on, memory_order_relaxed)) return false; /* the lock orders the rest */
-  call->error = errno;
+  *error_out = errno;
   pthread_mutex_lock(&lock);
   is_fed = true;
   if (!race_order_is_lost()) return true;
   static const char message[] = "hipmm: race: out of host memory, so that no more races are found\n";
   atomic_store(&is_on, false);
   pthread_mutex_unlock(&lock);
-  if (write(STDERR_FILENO, message, sizeof message - 1) < 0) errno = call->error; /* there is no other place for it */
+  if (write(STDERR_FILENO, message, sizeof message - 1) < 0) errno = *error_out; /* there is no other place for it */
   return false;
 }
 
-static void races_end(const struct race_call *call)
+static void races_end(int error)
 {
   pthread_mutex_unlock(&lock);
-  errno = call->error;
+  errno = error;
 }
 
 void races_start(bool all_work)
@@ -86,108 +81,108 @@ static struct race_site races_site(const char *name, const struct race_stream *s
 
 void races_work(const struct race_stream *stream, const char *name, struct race_access to, struct race_access from)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   struct race_line *line = race_order_line(stream);
   if (line) {
     struct race_use use = {race_order_advance(line), races_site(name, stream)};
     if (!depth) race_memory_work(line, &use, to, from);
   }
-  races_end(&call);
+  races_end(error);
 }
 
 void races_record(const struct race_stream *stream, const void *event)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   struct race_line *line = race_order_line(stream);
   if (line) race_order_record(line, event);
-  races_end(&call);
+  races_end(error);
 }
 
 void races_wait(const struct race_stream *stream, const void *event)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   struct race_line *line = race_order_line(stream);
   if (line) race_order_wait(line, event);
-  races_end(&call);
+  races_end(error);
 }
 
 void races_end_event(const void *event)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   race_order_end_event(event);
-  races_end(&call);
+  races_end(error);
 }
 
 void races_add_stream(const struct race_stream *stream)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   race_order_end_stream(stream->key); /* one that ended out of sight */
   race_order_line(stream);
-  races_end(&call);
+  races_end(error);
 }
 
 void races_end_stream(const void *key)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   race_order_end_stream(key);
-  races_end(&call);
+  races_end(error);
 }
 
 void races_host_after_event(const void *event)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   race_order_host_after_event(event);
-  races_end(&call);
+  races_end(error);
 }
 
 void races_host_after_stream(const struct race_stream *stream)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   struct race_line *line = race_order_line(stream);
   if (line) race_order_host_after_stream(line);
-  races_end(&call);
+  races_end(error);
 }
 
 void races_host_after_device(int device)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   race_order_host_after_device(device);
-  races_end(&call);
+  races_end(error);
 }
 
 /* ---- Memory ---- */
 
 void races_driver_gave(const void *start, size_t bytes)
 {
-  struct race_call call;
-  if (!bytes || !races_begin(&call)) return;
+  int error;
+  if (!bytes || !races_begin(&error)) return;
   race_memory_driver_gave((uintptr_t)start, bytes);
-  races_end(&call);
+  races_end(error);
 }
 
 void races_driver_took(const void *start, size_t bytes)
 {
-  struct race_call call;
-  if (!start || !races_begin(&call)) return;
+  int error;
+  if (!start || !races_begin(&error)) return;
   race_memory_driver_took((uintptr_t)start, bytes ? bytes : race_remains_given_bytes((uintptr_t)start));
-  races_end(&call);
+  races_end(error);
 }
 
 void races_share(const void *start, size_t bytes)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   race_memory_share((uintptr_t)start, bytes);
-  races_end(&call);
+  races_end(error);
 }
 
 bool races_enter(void)
@@ -202,8 +197,8 @@ void races_leave(void)
 
 void races_allocated(const struct memory_event *event, const struct race_stream *stream)
 {
-  struct race_call call;
-  if (!event->ptr || !event->bytes || !races_begin(&call)) return;
+  int error;
+  if (!event->ptr || !event->bytes || !races_begin(&error)) return;
   struct race_line *line = race_order_line(stream);
   if (line) {
     race_order_reach(line);
@@ -211,7 +206,7 @@ void races_allocated(const struct memory_event *event, const struct race_stream 
     use.site.trace = race_report_trace();
     race_memory_allocate(event, line, &use, knows_all_work && !event->is_host_accessible);
   }
-  races_end(&call);
+  races_end(error);
 }
 
 /* A free under way. */
@@ -223,9 +218,9 @@ struct race_free {
 
 void *races_freeing(const struct memory_event *event, const struct race_stream *stream)
 {
-  struct race_call call;
+  int error;
   struct race_free *going_on = event->ptr ? malloc(sizeof *going_on) : NULL;
-  if (!going_on || !races_begin(&call)) {
+  if (!going_on || !races_begin(&error)) {
     free(going_on);
     return NULL;
   }
@@ -236,31 +231,31 @@ void *races_freeing(const struct memory_event *event, const struct race_stream *
     const struct race_use use = {race_order_advance(line), going_on->site};
     going_on->block = race_memory_free(event->ptr, line, &use, !stream->is_captured);
   }
-  races_end(&call);
+  races_end(error);
   return going_on;
 }
 
 void races_freed(void *token, bool is_refused)
 {
-  struct race_call call;
+  int error;
   struct race_free *going_on = token;
-  if (!going_on || !races_begin(&call)) return;
+  if (!going_on || !races_begin(&error)) return;
   if (!going_on->block)
     race_memory_free_again(going_on->ptr, &going_on->site, is_refused);
   else if (is_refused)
     race_memory_undo_free(going_on->block);
   else
     race_memory_end_free(going_on->block, &going_on->site);
-  races_end(&call);
+  races_end(error);
   free(going_on);
 }
 
 void races_destroyed(const void *owner)
 {
-  struct race_call call;
-  if (!races_begin(&call)) return;
+  int error;
+  if (!races_begin(&error)) return;
   race_memory_forget_owner(owner);
-  races_end(&call);
+  races_end(error);
 }
 
 /* ---- What was found ---- */
