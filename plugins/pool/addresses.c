@@ -195,9 +195,8 @@ uint32_t addresses_chunk_at(const struct addresses *addresses, uint64_t address,
 
 uint32_t addresses_last_mapping(const struct addresses *addresses, uint64_t start, uint64_t end)
 {
-  uint64_t begin;
   const struct range *range = addresses_range_of(addresses, start);
-  uint64_t last = addresses_last_bit(addresses, range, range->mapped, 0, start, end);
+  uint64_t last = addresses_last_bit(addresses, range, range->mapped, 0, start, end), begin = last;
   if (last == end) return 0;
   addresses_chunk_at(addresses, last, &begin);
   return addresses_mapping_at(addresses, begin);
