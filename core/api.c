@@ -2,10 +2,10 @@
 /* api.c: the allocation path's entrance: arguments are checked here once, then the top of the stack is called. */
 #include "base/error.h"
 #include "base/lifecycle.h"
+#include "call/device_table.h"
 #include "config.h"
+#include "reclaim/reclaim.h"
 #include "runtime/hip.h"
-#include "stack/device_table.h"
-#include "stack/neighbours.h"
 
 const char *hipmm_version(void)
 {

@@ -8,13 +8,13 @@
 #include "base/log.h"
 #include "base/rank.h"
 #include "base/trust.h"
+#include "call/device_table.h"
+#include "call/handle.h"
 #include "container/pinned_resource.h"
 #include "container/storage.h"
 #include "inspect/publish.h"
 #include "inspect/report.h"
 #include "runtime/hip.h"
-#include "stack/device_table.h"
-#include "stack/handle.h"
 #include "stack/stack_list.h"
 
 #include <limits.h>

@@ -15,7 +15,7 @@ cd "$top_srcdir"
 bad=0
 
 # From the top down: a folder of core/, or a file in core/ itself without its suffix.
-layers="compat init api framework inspect container stream stack runtime graph plugin option base"
+layers="compat init api framework inspect container stream call reclaim stack runtime graph plugin option base"
 
 find core plugins tools -name '*.[ch]' | sort >"$work/sources"
 
@@ -40,7 +40,7 @@ xargs grep -H '^#include "' <"$work/sources" | sed 's/:#include "\([^"]*\)".*/ \
 helpers='^core/base/(asymmetric_fence|deadline|hip_layout|host_memory|lock_order|memory_observer|output_file|own_symbol|record_format|text|thread|units)[.]h$'
 
 # The headers of core/ that tools may include.
-for_tools='^core/(base/(environment|error|live_format|memory_observer|output_file|rank|record_format|text|trust|units)|graph/(graph|graph_build)|inspect/(publish|report)|option/(option|option_value|registry)|plugin/(builtin|descriptor|elf_file|loaded_object|plugin)|runtime/(hip|peer_access)|stack/(device_table|instance|instance_options|stack))[.]h$'
+for_tools='^core/(base/(environment|error|live_format|memory_observer|output_file|rank|record_format|text|trust|units)|call/device_table|graph/(graph|graph_build)|inspect/(publish|report)|option/(option|option_value|registry)|plugin/(builtin|descriptor|elf_file|loaded_object|plugin)|runtime/(hip|peer_access)|stack/(instance|instance_options|stack))[.]h$'
 
 # The race detector is compiled into two objects: the software device and what `hipmm run` puts in front of a program.
 races='^(plugins/runtimes/software|tools/preload)/'

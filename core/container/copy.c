@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* copy.c: the HIP calls that move data. Called by storage.c, which has checked pointers and sizes. */
 #include "../base/error.h"
+#include "../call/device_table.h"
 #include "../runtime/hip.h"
-#include "../stack/device_table.h"
 #include "../stream/stream.h"
 #include "storage.h"
 

@@ -2,7 +2,7 @@
 /* host_buffer.c: buffers of the host, the public functions. A host buffer is a storage over memory that the host can
  * use; whenever its contents move, the caller waits, so that it may look at them at once. */
 #include "../base/lifecycle.h"
-#include "../stack/device_table.h"
+#include "../call/device_table.h"
 #include "pinned_resource.h"
 #include "storage.h"
 

@@ -4,7 +4,7 @@
 #include "pinned_resource.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
-#include "../stack/device_table.h"
+#include "../call/device_table.h"
 
 static struct stack *stacks[STACK_MOST_DEVICES]; /* NULL: not built yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -5,9 +5,9 @@
 #include "storage.h"
 #include "../base/lifecycle.h"
 #include "../base/log.h"
+#include "../call/device_table.h"
+#include "../reclaim/reclaim.h"
 #include "../runtime/hip.h"
-#include "../stack/device_table.h"
-#include "../stack/neighbours.h"
 #include "../stack/stack.h"
 #include "../stream/stream.h"
 

@@ -4,7 +4,7 @@
 #ifndef HIPMM_CORE_CONTAINER_STORAGE_H
 #define HIPMM_CORE_CONTAINER_STORAGE_H
 
-#include "../stack/handle.h"
+#include "../call/handle.h"
 
 #include <stdbool.h>
 

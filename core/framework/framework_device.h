@@ -6,8 +6,8 @@
 #define HIPMM_CORE_FRAMEWORK_FRAMEWORK_DEVICE_H
 
 #include "../base/lifecycle.h"
-#include "../stack/device_table.h"
-#include "../stack/neighbours.h"
+#include "../call/device_table.h"
+#include "../reclaim/reclaim.h"
 #include "framework_owners.h"
 
 enum { FRAMEWORK_STREAMS = 512 };

@@ -2,7 +2,7 @@
 /* framework_owners.c: a tree from block to resource. Called by framework_device.h and framework_device.c only, for blocks
  * that have a record. */
 #include "framework_owners.h"
-#include "../stack/device_table.h"
+#include "../call/device_table.h"
 
 #include <pthread.h>
 #include <search.h>

@@ -2,8 +2,8 @@
 /* torch_blocks.c: records of single blocks. Called by torch.c and torch_pools.c, never for a block without a record. */
 #include "torch_blocks.h"
 #include "../base/log.h"
+#include "../call/device_table.h"
 #include "../runtime/hip.h"
-#include "../stack/device_table.h"
 #include "../stream/stream.h"
 
 #include <search.h>

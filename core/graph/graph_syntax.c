@@ -4,7 +4,7 @@
  * the text, as its message advises, and the copy is parsed again. */
 #include "../base/text.h"
 #include "../option/option.h"
-#include "graph_mend.h"
+#include "graph_recover.h"
 
 #include <stdlib.h>
 #include <string.h>

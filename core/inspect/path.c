@@ -3,8 +3,8 @@
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/text.h"
+#include "../call/device_table.h"
 #include "../option/option.h"
-#include "../stack/device_table.h"
 #include "inspect.h"
 
 #include <stdio.h>

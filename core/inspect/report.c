@@ -10,8 +10,8 @@
 #include "../base/log.h"
 #include "../base/output_file.h"
 #include "../base/rank.h"
+#include "../call/device_table.h"
 #include "../runtime/hip.h"
-#include "../stack/device_table.h"
 #include "inspect.h"
 
 #include <errno.h>

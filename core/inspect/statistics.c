@@ -2,7 +2,7 @@
 /* statistics.c: the public functions on statistics. Called by applications. Reads the values of the type `statistics` by
  * name, in the order of struct hipmm_statistics. */
 #include "../base/error.h"
-#include "../stack/resource_calls.h"
+#include "../call/resource_calls.h"
 
 #include <string.h>
 

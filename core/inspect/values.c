@@ -3,8 +3,8 @@
  * only. A value that cannot be read is null and does not affect the others. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
+#include "../call/resource_calls.h"
 #include "../stack/instance_options.h"
-#include "../stack/resource_calls.h"
 #include "inspect.h"
 
 #include <stdio.h>

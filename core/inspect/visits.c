@@ -4,9 +4,9 @@
 
 #include "../base/error.h"
 #include "../base/lifecycle.h"
+#include "../call/resource_calls.h"
 #include "../option/option_value.h"
 #include "../stack/instance_options.h"
-#include "../stack/resource_calls.h"
 #include "inspect.h"
 
 #include <stdlib.h>

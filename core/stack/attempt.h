@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* attempt.h: what the resources of a stack ask about the attempt that the calling thread makes: how far it may go, whether
  * it may wait, and what to ask the program. The attempt is made again where the call enters hipmm: for memory in
- * neighbours.h, for a question to the program by attempt_repeat(). */
+ * reclaim.h, for a question to the program by attempt_repeat(). */
 #ifndef HIPMM_CORE_STACK_ATTEMPT_H
 #define HIPMM_CORE_STACK_ATTEMPT_H
 

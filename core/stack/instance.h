@@ -55,7 +55,7 @@ struct instance {
 
   atomic_uint_fast64_t number; /* among all stacks: higher than the number of each dependency */
   const struct instance_links *_Atomic links;
-  const struct instance_links *next_links; /* links.c, under its lock, like the next two */
+  const struct instance_links *next_links; /* dependencies.c, under its lock, like the next two */
   struct instance *previous_linked, *next_linked;
 
   struct instance *next_free; /* instance_memory.c */
@@ -92,7 +92,7 @@ bool instance_is_live(const struct hipmm_resource *resource);
 
 #define INSTANCE_NOT_LIVE "resource is not a live resource: it never was one, or its last reference was released"
 
-/* ---- links.c ---- */
+/* ---- dependencies.c ---- */
 
 /* Links a new instance to its upstreams and to what its options name, all of which exist. */
 enum hipmm_status links_open(struct instance *instance);
@@ -178,7 +178,7 @@ enum hipmm_status held_watch_add(const struct instance *watcher,
                                  void *closure);
 void held_watch_remove(const struct instance *watcher);
 
-/* ---- logged_ops.c: lines in the debug log for the calls of a resource, and refusals while it is suspended ---- */
+/* ---- wrapped_ops.c: lines in the debug log for the calls of a resource, and refusals while it is suspended ---- */
 
 /* From now on, ops that tell the log, and refuse allocations from a suspended instance, take the place of the instance's,
  * whose resource is complete, whenever they are needed. False: there is no host memory for that. */

@@ -3,8 +3,8 @@
  * applications. Retains nothing. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
+#include "../call/device_table.h"
 #include "../runtime/hip.h"
-#include "../stack/device_table.h"
 
 #include <hipmm/stream.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/log.h"
+#include "../call/device_table.h"
 #include "../runtime/hip.h"
-#include "../stack/device_table.h"
 
 /* ---- Events ---- */
 

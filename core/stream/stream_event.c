@@ -2,9 +2,9 @@
 /* stream_event.c: events, and the order between streams that they make. Called by applications, and for streams that wait
  * for each other. Never waits for work, but in hipmm_stream_event_synchronize(). */
 #include "../base/lifecycle.h"
+#include "../call/device_table.h"
+#include "../call/handle.h"
 #include "../runtime/hip.h"
-#include "../stack/device_table.h"
-#include "../stack/handle.h"
 #include "stream.h"
 
 struct hipmm_stream_event {

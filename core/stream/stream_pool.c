@@ -2,8 +2,8 @@
 /* stream_pool.c: pools of streams. Called by applications. Takes no lock: the
  * creation of a stream is told to resources, which take locks of their own and may call functions of the program. */
 #include "../base/lifecycle.h"
-#include "../stack/device_table.h"
-#include "../stack/handle.h"
+#include "../call/device_table.h"
+#include "../call/handle.h"
 #include "stream.h"
 
 #include <stdlib.h>

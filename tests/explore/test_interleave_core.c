@@ -3,8 +3,8 @@
  * stacks beside walks over all stacks, calls beside hipmm_finalize(), the registry of streams beside its visitors, and handles. A stack
  * or stream ends once, after its last user, and nothing is used after it was freed. Mistakes must be found. */
 #include "../../core/base/lifecycle.h"
+#include "../../core/call/handle.h"
 #include "../../core/runtime/hip.h"
-#include "../../core/stack/handle.h"
 #include "../../core/stack/stack.h"
 #include "../../core/stack/stream_registry.h"
 #include "interleave.h"

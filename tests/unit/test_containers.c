@@ -2,7 +2,7 @@
 /* Tests of what all containers and streams have in common: every HIP call that they make fails once, each in turn, and
  * what the call was for is as it was before and can be done when it is tried again; and threads that use containers of
  * their own on the same resource and the same streams. */
-#include "../../core/stack/handle.h"
+#include "../../core/call/handle.h"
 #include "../support/both_schedulers.h"
 
 #include <hipmm/vector.h>

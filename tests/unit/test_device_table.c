@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/stack/device_table.c: which resource is in force on which device, under threads, and what becomes of
+/* Tests of core/call/device_table.c: which resource is in force on which device, under threads, and what becomes of
  * resources that are held past the end. */
 #include "../../core/runtime/hip.h"
 #include "../support/support.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 static const struct lock_order_site at_lifecycle = {"core/base/lifecycle.c", 1, "&lock", NULL};
-static const struct lock_order_site at_table = {"../../core/stack/device_table.c", 2, "&lock", NULL};
+static const struct lock_order_site at_table = {"../../core/call/device_table.c", 2, "&lock", NULL};
 static const struct lock_order_site at_setting = {"core/inspect/settings.c", 3, "&instance->setting", NULL};
 static const struct lock_order_site at_pool = {"plugins/pool/allocate.c", 4, "&pool->lock",
                                                "plugins/common/biased_lock.h"};
@@ -21,7 +21,7 @@ static const struct lock_order_site at_shard = {"plugins/statistics/counters.h",
 static const struct lock_order_site at_spin = {"plugins/fixed_size/reuse.c", 10, "&list->busy",
                                                "plugins/common/spin_lock.h"};
 static const struct lock_order_site at_memory = {"core/base/os_memory.c", 11, "&lock", NULL};
-static const struct lock_order_site at_once = {"core/stack/handle.c", 12, "&once", NULL};
+static const struct lock_order_site at_once = {"core/call/handle.c", 12, "&once", NULL};
 static const struct lock_order_site at_software = {"plugins/runtimes/software/call.c", 13, "&software.lock", NULL};
 static const struct lock_order_site at_nothing = {"core/stack/new_file.c", 14, "&lock", NULL};
 static const struct lock_order_site at_test = {"tests/unit/test_lock_order.c", 15, "&lock", NULL};

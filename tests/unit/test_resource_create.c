@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/stack/resource_create.c and of what it needs of stack.c and device_table.c: resources made in code are
+/* Tests of core/call/resource_create.c and of what it needs of stack.c and device_table.c: resources made in code are
  * as those of a graph, keep alive what they stand on, and are refused with the place of the error. */
 #include "../../core/runtime/hip.h"
 #include "../../core/stack/stack.h"

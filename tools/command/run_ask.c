@@ -4,9 +4,9 @@
 
 #include "../../core/base/environment.h"
 #include "../../core/base/rank.h"
+#include "../../core/call/device_table.h"
 #include "../../core/option/option.h"
 #include "../../core/runtime/hip.h"
-#include "../../core/stack/device_table.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>

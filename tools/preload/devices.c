@@ -4,8 +4,8 @@
 #include "devices.h"
 
 #include "../../core/base/error.h"
+#include "../../core/call/device_table.h"
 #include "../../core/runtime/hip.h"
-#include "../../core/stack/device_table.h"
 #include "contexts.h"
 #include "init.h"
 #include "next_symbol.h"

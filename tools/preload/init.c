@@ -4,10 +4,10 @@
 #include "init.h"
 
 #include "../../core/base/environment.h"
+#include "../../core/call/device_table.h"
 #include "../../core/inspect/report.h"
 #include "../../core/plugin/plugin.h"
 #include "../../core/runtime/hip.h"
-#include "../../core/stack/device_table.h"
 #include "next_symbol.h"
 
 #include <dlfcn.h>

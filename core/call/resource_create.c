@@ -6,8 +6,8 @@
 #include "../base/text.h"
 #include "../option/option.h"
 #include "../option/registry.h"
+#include "../stack/instance_options.h"
 #include "device_table.h"
-#include "instance_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

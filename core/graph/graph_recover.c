@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_mend.c: what a syntax error of a graph's JSON is, and how the text would be without it. Called by graph_syntax.c.
- * Never inserts more than GRAPH_TEXT_MOST_INSERTED characters into a text, and never removes one. */
-#include "graph_mend.h"
+/* graph_recover.c: what a syntax error of a graph's JSON is, and how the text would be without it. Called by
+ * graph_syntax.c. Never inserts more than GRAPH_TEXT_MOST_INSERTED characters into a text, and never removes one. */
+#include "graph_recover.h"
 
 #include "../base/text.h"
 #include "../base/units.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* neighbours.h: an allocation for which the runtime has no memory left asks other resources of the process for their
+/* reclaim.h: an allocation for which the runtime has no memory left asks other resources of the process for their
  * idle memory on that device, and is tried again.
  *
  * The resources are asked where a call enters hipmm, when no resource is in a call of this thread: there the thread
@@ -8,7 +8,7 @@
 #ifndef HIPMM_CORE_STACK_NEIGHBOURS_H
 #define HIPMM_CORE_STACK_NEIGHBOURS_H
 
-#include "attempt.h"
+#include "../stack/attempt.h"
 
 /* A call of the ops' allocate, but for the alignment. */
 struct neighbours_call {
@@ -54,7 +54,7 @@ static inline enum hipmm_status neighbours_first_allocate_and_count(const struct
  * no other thread waits for it to build. Within an op of a resource no neighbour is asked. */
 enum hipmm_status neighbours_build(enum hipmm_status (*build)(void *closure), void *closure);
 
-/* ---- holders.c ---- */
+/* ---- memory_users.c ---- */
 
 /* Appends to the thread's error who holds how much of that memory, and what would have been enough for `bytes`. */
 void holders_explain(const struct exhausted *exhausted, size_t bytes);

@@ -2,7 +2,7 @@
 /* by_name.c: the resources of a stack that the program asks for by name, in the table of devices and beside it. A resource
  * that no device's top needs is built at the first request. Called by applications. */
 #include "../base/text.h"
-#include "neighbours.h"
+#include "../reclaim/reclaim.h"
 #include "resource_calls.h"
 
 struct by_name_building {

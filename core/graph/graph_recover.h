@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_mend.h: a syntax error of a graph's JSON: what it is, and a text without it. Included by graph_syntax.c. */
+/* graph_recover.h: a syntax error of a graph's JSON: what it is, and a text without it. Included by graph_syntax.c. */
 #ifndef HIPMM_CORE_GRAPH_GRAPH_MEND_H
 #define HIPMM_CORE_GRAPH_GRAPH_MEND_H
 

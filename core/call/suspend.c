@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* suspend.c: hipmm_resource_suspend() and hipmm_resource_resume(): finds the resources below that have the ops, and
- * makes calls fail that need their memory (logged_ops.c). Called by applications between phases of their work. */
+ * makes calls fail that need their memory (wrapped_ops.c). Called by applications between phases of their work. */
 #include "../base/error.h"
 #include "../base/log.h"
-#include "attempt.h"
+#include "../stack/attempt.h"
 #include "resource_calls.h"
 
 /* Held around the ops, so that two calls never work on the same resource. Taken before the locks of resources. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* memory_calls.c: the functions of hipmm/memory.h, made of allocations, frees and work on the stream. Called by
+/* allocate_ex.c: the functions of hipmm/memory.h, made of allocations, frees and work on the stream. Called by
  * applications. A failure undoes what the call has allocated. */
 #include <hipmm/memory.h>
 #include <hipmm/stream.h>
 
 #include "../base/error.h"
 #include "../base/log.h"
+#include "../reclaim/reclaim.h"
 #include "../runtime/hip.h"
-#include "neighbours.h"
 #include "resource_calls.h"
 
 #include <stdlib.h>

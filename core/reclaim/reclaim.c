@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* neighbours.c: asks the resources of a device for idle memory, and tries again. See neighbours.h. Called on the
+/* reclaim.c: asks the resources of a device for idle memory, and tries again. See reclaim.h. Called on the
  * path of allocations, after one has failed, and around the building of resources. */
-#include "neighbours.h"
+#include "reclaim.h"
 #include "../base/deadline.h"
 #include "../base/error.h"
 #include "../runtime/hip.h"
-#include "stack.h"
+#include "../stack/stack.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* links.c: which live resources stand on which, of one stack or several. Called when a resource is built, and when one gains
- * a dependency while it is in use. */
+/* dependencies.c: which live resources stand on which, of one stack or several. Called when a resource is built, and
+ * when one gains a dependency while it is in use. */
 #include "../graph/graph_build.h"
 #include "stack.h"
 

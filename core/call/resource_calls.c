@@ -4,7 +4,7 @@
 #include "resource_calls.h"
 #include "../base/error.h"
 #include "../base/text.h"
-#include "attempt.h"
+#include "../stack/attempt.h"
 
 #include <stdlib.h>
 #include <string.h>

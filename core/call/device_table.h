@@ -4,7 +4,7 @@
 #define HIPMM_CORE_STACK_DEVICE_TABLE_H
 
 #include "../base/lifecycle.h"
-#include "stack.h"
+#include "../stack/stack.h"
 
 /* Grows each time that the table is opened or closed: code that remembers something about a device can tell whether it is
  * about the present stack. Odd while the table is open; never 0. */
@@ -47,7 +47,7 @@ enum hipmm_status device_table_build_alone(struct building *building, enum hipmm
                                            void *closure);
 
 /* stack_build() of a whole graph for a stack that is not the table's: asks the neighbours if the device has no memory left for
- * it (neighbours.h). */
+ * it (reclaim.h). */
 enum hipmm_status device_table_build_beside(struct graph *graph, int device, const struct external *external,
                                             struct stack **stack_out);
 

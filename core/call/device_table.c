@@ -5,9 +5,9 @@
 #include "device_table.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
+#include "../reclaim/reclaim.h"
 #include "../runtime/hip.h"
-#include "neighbours.h"
-#include "stream_registry.h"
+#include "../stack/stream_registry.h"
 
 #include <stdlib.h>
 

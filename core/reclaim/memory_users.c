@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* holders.c: the holders of a device's memory, for the message of an allocation that failed. A holder is a resource
- * that divides memory of a source, or a source whose memory no resource divides. The figures are not of one moment,
- * since other threads go on. */
+/* memory_users.c: the holders of a device's memory, for the message of an allocation that failed. A holder is a
+ * resource that divides memory of a source, or a source whose memory no resource divides. The figures are not of one
+ * moment, since other threads go on. */
 #include "../base/error.h"
 #include "../base/host_memory.h"
 #include "../base/text.h"
 #include "../base/units.h"
 #include "../runtime/hip.h"
-#include "neighbours.h"
-#include "stack.h"
+#include "../stack/stack.h"
+#include "reclaim.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* upkeep.c: trim of a device and of all devices, and new peaks. Called by applications between phases of their work. */
+/* trim.c: trim of a device and of all devices, and new peaks. Called by applications between phases of their work. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
-#include "attempt.h"
+#include "../stack/attempt.h"
 #include "resource_calls.h"
 
 #include <stdlib.h>
