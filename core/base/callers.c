@@ -10,34 +10,34 @@
 #include <time.h>
 #include <unistd.h>
 
-static const unsigned TOLD_PART = 60; /* of the patience, after which the user is told of the wait */
+static const unsigned NOTIFY_PART = 60; /* of the timeout, after which the user is told of the wait */
 
-unsigned callers_patience_ms = 60000;
+unsigned callers_timeout_ms = 60000;
 
 static struct caller callers_rest; /* the place of all threads that have none of their own, being at their end */
 
-_Thread_local struct caller_here caller_here;
+_Thread_local struct caller_thread caller_this_thread;
 
 static struct caller *_Atomic first; /* slots are never freed, but used again */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-static atomic_uint lost;
+static atomic_uint abandoned;
 
-unsigned callers_lost(void)
+unsigned callers_abandoned(void)
 {
-  return atomic_load(&lost);
+  return atomic_load(&abandoned);
 }
 
 /* A thread that ends in a function of the program ends in a call. */
 static void callers_return_slot(void *caller_)
 {
   struct caller *caller = caller_;
-  caller_here = (struct caller_here){.place = &callers_rest};
+  caller_this_thread = (struct caller_thread){.place = &callers_rest};
   bool is_inside = atomic_exchange(&caller->inside, 0), is_walking = atomic_exchange(&caller->walks, 0);
   bool is_in_program = atomic_exchange(&caller->in_program, 0);
-  if (is_inside || is_walking || is_in_program) atomic_fetch_add(&lost, 1);
+  if (is_inside || is_walking || is_in_program) atomic_fetch_add(&abandoned, 1);
   atomic_fetch_add(&caller->walks_over, is_walking);
   atomic_store(&caller->is_taken, false);
 }
@@ -72,7 +72,7 @@ static struct caller *callers_new(void)
   return caller;
 }
 
-static void callers_find_place(struct caller_here *here)
+static void callers_find_place(struct caller_thread *this_thread)
 {
   asymmetric_fence_prepare();
   pthread_once(&once, callers_create_key);
@@ -83,60 +83,60 @@ static void callers_find_place(struct caller_here *here)
     caller = NULL;
   }
   if (caller) atomic_store(&caller->thread, gettid());
-  here->place = caller ? caller : &callers_rest;
-  here->light = atomic_load(&asymmetric_fence_is_light) ? caller : NULL;
+  this_thread->place = caller ? caller : &callers_rest;
+  this_thread->light = atomic_load(&asymmetric_fence_is_light) ? caller : NULL;
 }
 
 /* Only the outermost call of a thread is counted in a place that threads share. */
-void caller_enter_slowly(struct caller_here *here)
+void caller_enter_slow_path(struct caller_thread *this_thread)
 {
-  if (!here->place) callers_find_place(here);
-  if (here->light || !here->depth++) atomic_fetch_add(&here->place->inside, 1);
+  if (!this_thread->place) callers_find_place(this_thread);
+  if (this_thread->light || !this_thread->depth++) atomic_fetch_add(&this_thread->place->inside, 1);
 }
 
-void caller_leave_slowly(struct caller_here *here)
+void caller_leave_slow_path(struct caller_thread *this_thread)
 {
-  if (here->light || !--here->depth) atomic_fetch_sub(&here->place->inside, 1);
+  if (this_thread->light || !--this_thread->depth) atomic_fetch_sub(&this_thread->place->inside, 1);
 }
 
 /* Inside the place for all others are several threads, so a refusal of one tells nothing there. */
-void caller_leave_refused(struct caller_here *here)
+void caller_leave_refused(struct caller_thread *this_thread)
 {
-  struct caller *place = here->place;
-  bool is_outermost = caller_depth(here) == 1;
-  caller_leave(here);
+  struct caller *place = this_thread->place;
+  bool is_outermost = caller_depth(this_thread) == 1;
+  caller_leave(this_thread);
   if (is_outermost && place != &callers_rest) atomic_fetch_add(&place->refusals, 1);
 }
 
 /* ---- Walks and functions of the program ---- */
 
 /* Only the outermost walk of a thread is counted. */
-void caller_begin_walk(struct caller_here *here)
+void caller_begin_walk(struct caller_thread *this_thread)
 {
-  if (!here->place) callers_find_place(here);
-  if (!here->walks++) atomic_fetch_add(&here->place->walks, 1);
+  if (!this_thread->place) callers_find_place(this_thread);
+  if (!this_thread->walks++) atomic_fetch_add(&this_thread->place->walks, 1);
 }
 
-void caller_end_walk(struct caller_here *here)
+void caller_end_walk(struct caller_thread *this_thread)
 {
-  if (--here->walks) return;
-  if (here->place != &callers_rest) atomic_fetch_add(&here->place->walks_over, 1);
-  atomic_fetch_sub(&here->place->walks, 1);
+  if (--this_thread->walks) return;
+  if (this_thread->place != &callers_rest) atomic_fetch_add(&this_thread->place->walks_over, 1);
+  atomic_fetch_sub(&this_thread->place->walks, 1);
 }
 
 /* A function that was entered without a place is left without a count: those that were entered since then, with a place, are
  * left before. */
-void caller_enter_program(struct caller_here *here, bool has_place)
+void caller_enter_program(struct caller_thread *this_thread, bool has_place)
 {
-  if (has_place && !here->place) callers_find_place(here);
-  if (!here->place || here->place == &callers_rest) return;
-  atomic_store_explicit(&here->place->in_program, ++here->in_program, memory_order_relaxed);
+  if (has_place && !this_thread->place) callers_find_place(this_thread);
+  if (!this_thread->place || this_thread->place == &callers_rest) return;
+  atomic_store_explicit(&this_thread->place->in_program, ++this_thread->in_program, memory_order_relaxed);
 }
 
-void caller_leave_program(struct caller_here *here)
+void caller_leave_program(struct caller_thread *this_thread)
 {
-  if (!here->in_program) return;
-  atomic_store_explicit(&here->place->in_program, --here->in_program, memory_order_relaxed);
+  if (!this_thread->in_program) return;
+  atomic_store_explicit(&this_thread->place->in_program, --this_thread->in_program, memory_order_relaxed);
 }
 
 /* ---- Waiting ---- */
@@ -150,10 +150,10 @@ static bool callers_any_in_program(void)
 }
 
 struct callers_wait {
-  void (*tell)(int thread);
+  void (*notify)(int thread);
   unsigned turn;
   uint64_t since_ms; /* a function of the program has run all the time since then */
-  bool is_told;
+  bool is_notified;
 };
 
 static uint64_t callers_now_ms(void)
@@ -167,12 +167,12 @@ static uint64_t callers_now_ms(void)
 static bool callers_pause(int thread, struct callers_wait *wait)
 {
   uint64_t now_ms = callers_now_ms();
-  if (!wait->turn || !(callers_any_in_program() || callers_lost())) wait->since_ms = now_ms;
+  if (!wait->turn || !(callers_any_in_program() || callers_abandoned())) wait->since_ms = now_ms;
   uint64_t waited_ms = now_ms - wait->since_ms;
-  if (waited_ms >= callers_patience_ms) return false;
-  if (!wait->is_told && waited_ms > callers_patience_ms / TOLD_PART) {
-    wait->is_told = true;
-    wait->tell(thread);
+  if (waited_ms >= callers_timeout_ms) return false;
+  if (!wait->is_notified && waited_ms > callers_timeout_ms / NOTIFY_PART) {
+    wait->is_notified = true;
+    wait->notify(thread);
   }
   asymmetric_fence_pause(wait->turn++);
   return true;
@@ -207,18 +207,18 @@ static bool callers_was_left(const struct caller *caller, unsigned own)
 
 bool callers_have_left(void)
 {
-  const struct caller_here *here = caller_self();
-  if (caller_depth(here) > 1) return false;
+  const struct caller_thread *this_thread = caller_self();
+  if (caller_depth(this_thread) > 1) return false;
   asymmetric_fence_heavy();
   bool have_left = true;
   for (const struct caller *caller = atomic_load(&first); caller && have_left; caller = caller->next)
-    have_left = callers_was_left(caller, caller == here->place);
-  return have_left && callers_was_left(&callers_rest, here->place == &callers_rest);
+    have_left = callers_was_left(caller, caller == this_thread->place);
+  return have_left && callers_was_left(&callers_rest, this_thread->place == &callers_rest);
 }
 
-int callers_await(void (*tell)(int thread))
+int callers_await(void (*notify)(int thread))
 {
-  struct callers_wait wait = {.tell = tell};
+  struct callers_wait wait = {.notify = notify};
   asymmetric_fence_heavy();
   for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next)
     if (!callers_await_slot(caller, &wait)) return atomic_load(&caller->thread);
@@ -226,10 +226,10 @@ int callers_await(void (*tell)(int thread))
   return 0;
 }
 
-void callers_await_walks(const atomic_uint *awaited, void (*tell)(int thread))
+void callers_await_walks(const atomic_uint *awaited, void (*notify)(int thread))
 {
-  struct callers_wait wait = {.tell = tell};
+  struct callers_wait wait = {.notify = notify};
   for (const struct caller *caller = atomic_load(&first); caller; caller = caller->next)
-    if (!callers_await_walk(caller, awaited, &wait)) atomic_fetch_add(&lost, 1);
-  if (!callers_await_walk(&callers_rest, awaited, &wait)) atomic_fetch_add(&lost, 1);
+    if (!callers_await_walk(caller, awaited, &wait)) atomic_fetch_add(&abandoned, 1);
+  if (!callers_await_walk(&callers_rest, awaited, &wait)) atomic_fetch_add(&abandoned, 1);
 }

@@ -32,7 +32,7 @@ static _Thread_local struct hipmm_error record;
 static _Thread_local struct unformatted unformatted;
 static _Thread_local struct explanation explanations[MOST_EXPLANATIONS];
 static _Thread_local unsigned n_explanations;
-static _Thread_local bool is_told; /* the record is of an earlier failure, which the program knows */
+static _Thread_local bool is_reported; /* the record is of an earlier failure, which the program knows */
 
 static void error_copy_text(char *to, size_t bytes, const char *from)
 {
@@ -48,7 +48,7 @@ static void error_start_record(enum hipmm_status status, const char *resource)
   error_copy_text(record.resource, sizeof record.resource, resource);
   unformatted = (struct unformatted){0};
   n_explanations = 0;
-  is_told = false;
+  is_reported = false;
 }
 
 enum hipmm_status error_set(enum hipmm_status status, const char *format, ...)
@@ -108,13 +108,13 @@ enum hipmm_status error_explain(enum hipmm_status status, const char *resource, 
 enum hipmm_status error_of_op(enum hipmm_status status, const char *resource, const char *op)
 {
   bool is_status = strcmp(hipmm_status_string(status), unknown_status) != 0;
-  bool has_reason = !is_told && record.status == (int32_t)status && (unformatted.text || record.message[0]);
+  bool has_reason = !is_reported && record.status == (int32_t)status && (unformatted.text || record.message[0]);
   if (!is_status)
     status = error_set(HIPMM_E_INTERNAL, "%s: its %s returned %d, " ERROR_NO_STATUS, resource, op, (int)status);
   else if (!has_reason)
     error_set(status, "%s: its %s " ERROR_NO_REASON " (%s)", resource, op, hipmm_status_string(status));
   if (!is_status || !has_reason) error_copy_text(record.resource, sizeof record.resource, resource);
-  is_told = true;
+  is_reported = true;
   return status;
 }
 
@@ -190,9 +190,9 @@ static void error_finish_record(void)
   text_make_plain(record.message);
 }
 
-bool error_is_exhausted(void)
+bool error_is_out_of_device_memory(void)
 {
-  return record.status == HIPMM_E_OUT_OF_MEMORY && record.hip_code == HIPMM_HIP_ERROR_OUT_OF_MEMORY && !is_told;
+  return record.status == HIPMM_E_OUT_OF_MEMORY && record.hip_code == HIPMM_HIP_ERROR_OUT_OF_MEMORY && !is_reported;
 }
 
 void error_add(const char *text)

@@ -26,7 +26,7 @@ enum hipmm_status error_explain(enum hipmm_status status, const char *resource, 
                                 const uint64_t numbers[4]);
 
 /* Whether the record is of a HIP call that failed for want of memory, in an op that has not ended yet. */
-bool error_is_exhausted(void);
+bool error_is_out_of_device_memory(void);
 
 /* Appends `text` to the record's message, which is formatted now. */
 void error_add(const char *text);

@@ -7,11 +7,11 @@
 #include <pthread.h>
 
 atomic_int lifecycle_now = LIFECYCLE_BEFORE;
-atomic_uint lifecycle_bars;
+atomic_uint lifecycle_n_forbidding;
 unsigned lifecycle_users;
 atomic_uint lifecycle_own_stacks;
 
-static _Thread_local const char *barred_by; /* the function of the program that the thread is in */
+static _Thread_local const char *forbidden_by; /* the function of the program that the thread is in */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -38,35 +38,35 @@ static enum hipmm_status lifecycle_refuse_child(void)
                                   "anew (exec, or Python's \"spawn\") or fork before hipmm_init()");
 }
 
-static enum hipmm_status lifecycle_refuse_barred(void)
+static enum hipmm_status lifecycle_refuse_reentry(void)
 {
-  return error_set(HIPMM_E_STATE, "this is called from within %s, which must call nothing of hipmm", barred_by);
+  return error_set(HIPMM_E_STATE, "this is called from within %s, which must call nothing of hipmm", forbidden_by);
 }
 
-const char *lifecycle_barred_by(void)
+const char *lifecycle_forbidden_by(void)
 {
-  return barred_by;
+  return forbidden_by;
 }
 
-const char *lifecycle_bar(const char *function, bool has_place)
+const char *lifecycle_forbid_reentry(const char *function, bool has_place)
 {
-  const char *outer = barred_by;
-  barred_by = function;
+  const char *outer = forbidden_by;
+  forbidden_by = function;
   caller_enter_program(caller_self(), has_place);
-  atomic_fetch_add_explicit(&lifecycle_bars, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&lifecycle_n_forbidding, 1, memory_order_relaxed);
   return outer;
 }
 
-void lifecycle_unbar(const char *outer)
+void lifecycle_allow_reentry(const char *outer)
 {
-  atomic_fetch_sub_explicit(&lifecycle_bars, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&lifecycle_n_forbidding, 1, memory_order_relaxed);
   caller_leave_program(caller_self());
-  barred_by = outer;
+  forbidden_by = outer;
 }
 
 enum hipmm_status lifecycle_check(void)
 {
-  if (barred_by && !lifecycle_is_forked()) return lifecycle_refuse_barred();
+  if (forbidden_by && !lifecycle_is_forked()) return lifecycle_refuse_reentry();
   switch (atomic_load_explicit(&lifecycle_now, memory_order_acquire)) {
   case LIFECYCLE_READY: return HIPMM_OK;
   case LIFECYCLE_FORKED: return lifecycle_refuse_child();
@@ -78,7 +78,7 @@ enum hipmm_status lifecycle_check(void)
 
 enum hipmm_status lifecycle_check_runtime(void)
 {
-  return !lifecycle_is_barred() && atomic_load(&is_runtime_open) ? HIPMM_OK : lifecycle_check();
+  return !lifecycle_refuses_calls() && atomic_load(&is_runtime_open) ? HIPMM_OK : lifecycle_check();
 }
 
 enum hipmm_status lifecycle_check_argument(const void *argument, const char *name)
@@ -91,18 +91,18 @@ enum hipmm_status lifecycle_check_argument(const void *argument, const char *nam
 enum hipmm_status lifecycle_check_use(const void *argument, const char *name)
 {
   enum hipmm_status status =
-      !lifecycle_is_barred() && atomic_load(&lifecycle_own_stacks) ? HIPMM_OK : lifecycle_check();
+      !lifecycle_refuses_calls() && atomic_load(&lifecycle_own_stacks) ? HIPMM_OK : lifecycle_check();
   if (!status && !argument) status = error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   return status;
 }
 
 /* ---- Calls ---- */
 
-bool lifecycle_may_go_on(struct caller_here *here)
+bool lifecycle_may_go_on(struct caller_thread *this_thread)
 {
-  bool is_nested = caller_depth(here) > 1;
-  if ((is_nested && !lifecycle_is_barred()) || !lifecycle_check()) return true;
-  caller_leave_refused(here);
+  bool is_nested = caller_depth(this_thread) > 1;
+  if ((is_nested && !lifecycle_refuses_calls()) || !lifecycle_check()) return true;
+  caller_leave_refused(this_thread);
   return false;
 }
 
@@ -122,9 +122,9 @@ int hipmm_is_initialized(void)
 
 enum hipmm_status lifecycle_begin_change(void)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
-  const struct caller_here *here = caller_self();
-  if (caller_depth(here) || here->walks || is_in_change) return lifecycle_refuse_inner_change();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
+  const struct caller_thread *this_thread = caller_self();
+  if (caller_depth(this_thread) || this_thread->walks || is_in_change) return lifecycle_refuse_inner_change();
   pthread_once(&once, lifecycle_watch_forks);
   asymmetric_fence_prepare();
   atomic_fetch_add(&changing, 1);
@@ -156,17 +156,17 @@ void lifecycle_drop_surplus(void)
   lifecycle_end_change((enum lifecycle)atomic_load(&lifecycle_now));
 }
 
-enum hipmm_status lifecycle_await_calls(void (*tell)(int thread))
+enum hipmm_status lifecycle_await_calls(void (*notify)(int thread))
 {
   atomic_store(&lifecycle_now, LIFECYCLE_CLOSING);
-  int thread = callers_await(tell);
+  int thread = callers_await(notify);
   if (!thread) return HIPMM_OK;
   atomic_store(&lifecycle_now, LIFECYCLE_READY);
   return error_set(
       HIPMM_E_STATE,
       "a call of thread %d has not ended for %u s, while a function of the program did not return: hipmm stays "
       "initialised; such a function must neither end its thread nor leave by longjmp() or an exception",
-      thread, callers_patience_ms / 1000);
+      thread, callers_timeout_ms / 1000);
 }
 
 void lifecycle_end_change(enum lifecycle now)

@@ -23,12 +23,13 @@ extern __attribute__((visibility("hidden"))) atomic_int lifecycle_now;
 /* The number of threads inside functions of the program that may run under any lock of hipmm: the log's sink, the
  * function of `hooks`, the host allocator, visitors. Each call of such a thread is refused. The count spares other calls the
  * thread-local variable, whose access is a call where the library was opened with dlopen(). */
-extern atomic_uint lifecycle_bars;
-const char *lifecycle_barred_by(void); /* the function that the calling thread is inside, for messages; or NULL */
+extern atomic_uint lifecycle_n_forbidding;
+const char *lifecycle_forbidden_by(void); /* the function that the calling thread is inside, for messages; or NULL */
 
-/* Around such a function. bar returns what unbar needs; pairs may be nested. `has_place`: see caller_enter_program(). */
-const char *lifecycle_bar(const char *function, bool has_place);
-void lifecycle_unbar(const char *outer);
+/* Around such a function. forbid returns what allow needs; pairs may be nested. `has_place`: see
+ * caller_enter_program(). */
+const char *lifecycle_forbid_reentry(const char *function, bool has_place);
+void lifecycle_allow_reentry(const char *outer);
 
 /* Whether this process is the child of a fork that may not use hipmm. For calls on a resource that the caller holds,
  * which may outlive hipmm_finalize(). One load. */
@@ -39,10 +40,10 @@ static inline bool lifecycle_is_forked(void)
 
 /* Whether every call is refused: in a fork's child, and inside a function as above. lifecycle_check() then sets the
  * error. */
-static inline bool lifecycle_is_barred(void)
+static inline bool lifecycle_refuses_calls(void)
 {
   return lifecycle_is_forked() ||
-         (atomic_load_explicit(&lifecycle_bars, memory_order_relaxed) && lifecycle_barred_by());
+         (atomic_load_explicit(&lifecycle_n_forbidding, memory_order_relaxed) && lifecycle_forbidden_by());
 }
 
 /* HIPMM_E_STATE unless hipmm is initialised and the calling thread may use it. Another thread may finalize at any time
@@ -90,39 +91,39 @@ void lifecycle_mark_runtime(void);
 
 /* Within a change: refuses new calls that use the table, and waits for those under way. HIPMM_E_STATE if one of them does not
  * end (callers.h): then no new call is refused. */
-enum hipmm_status lifecycle_await_calls(void (*tell)(int thread));
+enum hipmm_status lifecycle_await_calls(void (*notify)(int thread));
 
 /* ---- Entering ---- */
 
 /* For a call that found hipmm not initialised, or a thread in a function as above: whether it may go on, being within
  * another call or not in the function itself. If not, it is over. */
-bool lifecycle_may_go_on(struct caller_here *here);
+bool lifecycle_may_go_on(struct caller_thread *this_thread);
 
 /* The same two for calls on the path of allocations, which find the thread's struct once. NULL: refused, with the
  * thread's error. The call is told of before it looks whether hipmm is initialised, and hipmm_finalize() says that it is
  * not before it looks for calls: one of the two sees the other. */
-static inline struct caller_here *lifecycle_enter_here(void)
+static inline struct caller_thread *lifecycle_enter_thread(void)
 {
-  struct caller_here *here = caller_self();
-  caller_enter(here);
-  bool is_ready =
-      atomic_load(&lifecycle_now) == LIFECYCLE_READY && !atomic_load_explicit(&lifecycle_bars, memory_order_relaxed);
-  return __builtin_expect(is_ready, 1) || lifecycle_may_go_on(here) ? here : NULL;
+  struct caller_thread *this_thread = caller_self();
+  caller_enter(this_thread);
+  bool is_ready = atomic_load(&lifecycle_now) == LIFECYCLE_READY &&
+                  !atomic_load_explicit(&lifecycle_n_forbidding, memory_order_relaxed);
+  return __builtin_expect(is_ready, 1) || lifecycle_may_go_on(this_thread) ? this_thread : NULL;
 }
 
-static inline void lifecycle_leave_here(struct caller_here *here)
+static inline void lifecycle_leave_thread(struct caller_thread *this_thread)
 {
-  caller_leave(here);
+  caller_leave(this_thread);
 }
 
 static inline enum hipmm_status lifecycle_enter(void)
 {
-  return lifecycle_enter_here() ? HIPMM_OK : HIPMM_E_STATE;
+  return lifecycle_enter_thread() ? HIPMM_OK : HIPMM_E_STATE;
 }
 
 static inline void lifecycle_leave(void)
 {
-  lifecycle_leave_here(caller_self());
+  lifecycle_leave_thread(caller_self());
 }
 
 #endif

@@ -221,7 +221,7 @@ static const struct lock_row {
   (LOCK_OF_RESOURCE | LOCK_BIT(LOCK_LIFECYCLE) | LOCK_BIT(LOCK_TURN) | LOCK_BIT(LOCK_THREAD_END))
 
 /* Where functions of the program are called, and the locks that may be held then. Functions that may run under any lock
- * make no call of hipmm: each is refused (lifecycle_bar()). */
+ * make no call of hipmm: each is refused (lifecycle_forbid_reentry()). */
 static const struct lock_program {
   const char *file;
   uint64_t ranks;

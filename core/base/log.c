@@ -156,20 +156,20 @@ static void log_open(void)
 
 enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (level < HIPMM_LOG_OFF || level > HIPMM_LOG_TRACE)
     return error_set(HIPMM_E_ARGUMENT, "%d is not a level of the log; it is HIPMM_LOG_OFF to HIPMM_LOG_TRACE",
                      (int)level);
   pthread_once(&once, log_open);
   highest_level = level;
   is_requested = true;
-  log_tell_change();
+  log_notify_change();
   return HIPMM_OK;
 }
 
 enum hipmm_status hipmm_log_set_file(const char *path)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   pthread_once(&once, log_open);
   char name[OUTPUT_FILE_NAME_BYTES];
   if (path && !*path) return error_set(HIPMM_E_ARGUMENT, "path is empty; NULL stands for standard error");
@@ -177,7 +177,7 @@ enum hipmm_status hipmm_log_set_file(const char *path)
   if (path && !log_open_file(name)) return error_set(HIPMM_E_IO, "%s: %s", name, output_file_reason(errno));
   if (!path) log_use_standard_error();
   is_requested = true; /* which lifts what a sink suppressed */
-  log_tell_change();
+  log_notify_change();
   return HIPMM_OK;
 }
 

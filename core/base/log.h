@@ -17,7 +17,7 @@ bool log_wants(enum hipmm_log_level level);
 
 /* The function that is called whenever the log may want other lines than before; there is one. */
 void log_watch(void (*changed)(void));
-void log_tell_change(void);
+void log_notify_change(void);
 
 /* ---- The sink ---- */
 

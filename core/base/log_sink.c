@@ -34,13 +34,13 @@ bool log_sink_wants(enum hipmm_log_level level)
 static void log_sink_leave(void *outer)
 {
   lock_order_leave_program();
-  lifecycle_unbar(outer);
+  lifecycle_allow_reentry(outer);
   pthread_rwlock_unlock(&lock);
 }
 
 static void log_sink_call(enum hipmm_log_level level, const char *about, const char *message)
 {
-  const char *outer = lifecycle_bar("a log sink", false);
+  const char *outer = lifecycle_forbid_reentry("a log sink", false);
   lock_order_enter_program();
   pthread_cleanup_push(log_sink_leave, (void *)outer);
   sink(sink_arg, level, about ? about : "", message);
@@ -49,7 +49,7 @@ static void log_sink_call(enum hipmm_log_level level, const char *about, const c
 
 void log_sink_write(enum hipmm_log_level level, const char *about, const char *message)
 {
-  if (lifecycle_barred_by() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
+  if (lifecycle_forbidden_by() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before); /* of the call that writes the line */
   pthread_rwlock_rdlock(&lock);
@@ -67,7 +67,7 @@ void log_watch(void (*changed)(void))
   atomic_store(&watcher, changed);
 }
 
-void log_tell_change(void)
+void log_notify_change(void)
 {
   void (*changed)(void) = atomic_load(&watcher);
   if (changed) changed();
@@ -77,7 +77,7 @@ enum hipmm_status hipmm_log_set_sink(void (*function)(void *arg, enum hipmm_log_
                                                       const char *message),
                                      void *arg, enum hipmm_log_level level)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (function && (level < HIPMM_LOG_ERROR || level > HIPMM_LOG_TRACE))
     return error_set(HIPMM_E_ARGUMENT, "level: %d is not a level of the log; it is HIPMM_LOG_ERROR to HIPMM_LOG_TRACE",
                      (int)level);
@@ -87,6 +87,6 @@ enum hipmm_status hipmm_log_set_sink(void (*function)(void *arg, enum hipmm_log_
   atomic_store_explicit(&process, getpid(), memory_order_relaxed);
   atomic_store_explicit(&highest_level, function ? (int)level : NO_LEVEL, memory_order_release);
   pthread_rwlock_unlock(&lock);
-  log_tell_change();
+  log_notify_change();
   return HIPMM_OK;
 }

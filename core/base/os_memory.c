@@ -27,21 +27,21 @@ static const char in_allocator[] = "the host allocator";
 
 static void *os_memory_ask(const struct hipmm_host_allocator *allocator, size_t bytes)
 {
-  const char *outer = lifecycle_bar(in_allocator, false);
+  const char *outer = lifecycle_forbid_reentry(in_allocator, false);
   lock_order_enter_program();
   void *ptr = allocator->allocate(allocator->arg, bytes);
   lock_order_leave_program();
-  lifecycle_unbar(outer);
+  lifecycle_allow_reentry(outer);
   return ptr;
 }
 
 static void os_memory_return(const struct hipmm_host_allocator *allocator, void *ptr, size_t bytes)
 {
-  const char *outer = lifecycle_bar(in_allocator, false);
+  const char *outer = lifecycle_forbid_reentry(in_allocator, false);
   lock_order_enter_program();
   allocator->deallocate(allocator->arg, ptr, bytes);
   lock_order_leave_program();
-  lifecycle_unbar(outer);
+  lifecycle_allow_reentry(outer);
 }
 
 /* What is wrong with the memory that the functions give; NULL: nothing. Asks twice, since malloc() gives a block with zeros
@@ -95,7 +95,7 @@ static enum hipmm_status os_memory_check_held(void)
 enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *allocator)
 {
   const struct hipmm_host_allocator none = {.struct_size = sizeof none};
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (allocator && allocator->struct_size < sizeof none)
     return error_set(HIPMM_E_ARGUMENT,
                      "struct_size of the allocator is %zu; set it to sizeof(struct "

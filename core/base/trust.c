@@ -184,14 +184,14 @@ static bool trust_is_misled(const char *file)
 }
 
 /* Says it once for each file and change of it, however often a process looks. */
-static void trust_tell_unused(const char *file, const char *what, const char *fault, bool is_installed)
+static void trust_notify_unused(const char *file, const char *what, const char *fault, bool is_installed)
 {
-  static atomic_ullong told[2];
+  static atomic_ullong notified[2];
   char folder[PATH_MAX] = "";
   struct stat status;
   if (stat(file, &status)) return;
   unsigned long long state = (unsigned long long)status.st_ino ^ (unsigned long long)status.st_ctim.tv_nsec << 32;
-  if (atomic_exchange(&told[is_installed], state) == state) return;
+  if (atomic_exchange(&notified[is_installed], state) == state) return;
   if (*file != '/' && getcwd(folder, sizeof folder - 1)) strcat(folder, "/");
   log_line(HIPMM_LOG_WARNING, "config",
            "%s%s is not used: nobody named it, and %s %s. A graph can run code; to use this one, set HIPMM_CONFIG=%s%s",
@@ -208,7 +208,7 @@ static bool trust_finds(const char *folder, const char *file, bool is_installed)
     what = "its folder";
     fault = trust_fault_at(folder, is_installed);
   }
-  if (fault) trust_tell_unused(file, what, fault, is_installed);
+  if (fault) trust_notify_unused(file, what, fault, is_installed);
   return !fault;
 }
 

@@ -15,8 +15,8 @@
 
 /* ---- One block ---- */
 
-static enum hipmm_status memory_calls_free(const struct instance *instance, void *ptr, size_t bytes,
-                                           hipmm_stream_t stream)
+static enum hipmm_status allocate_ex_free(const struct instance *instance, void *ptr, size_t bytes,
+                                          hipmm_stream_t stream)
 {
   const struct hipmm_resource *resource = &instance->resource;
   return instance_finish_op(instance, resource->ops->deallocate(resource->self, ptr, bytes, HIPMM_ALIGNMENT, stream),
@@ -25,7 +25,7 @@ static enum hipmm_status memory_calls_free(const struct instance *instance, void
 
 /* Whether a free of the block on `stream` would wait for the stream, which a graph capture of the stream forbids. The
  * resource that gave the block decides; adaptors pass frees on. */
-static bool memory_calls_cannot_free(const struct instance *instance, const void *ptr, hipmm_stream_t stream)
+static bool allocate_ex_cannot_free(const struct instance *instance, const void *ptr, hipmm_stream_t stream)
 {
   if (!hip_is_captured(instance->stack->device, stream)) return false;
   struct hipmm_error before = {.struct_size = sizeof before};
@@ -37,73 +37,72 @@ static bool memory_calls_cannot_free(const struct instance *instance, const void
 
 /* Frees a new block after a failure, which stays the caller's error. No work uses the block, so that where its stream cannot
  * be waited for, another can. */
-static void memory_calls_undo(const struct instance *instance, void *ptr, size_t bytes, hipmm_stream_t stream)
+static void allocate_ex_undo(const struct instance *instance, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
-  if (memory_calls_cannot_free(instance, ptr, stream)) stream = HIPMM_PER_THREAD_STREAM;
-  if (memory_calls_free(instance, ptr, bytes, stream))
+  if (allocate_ex_cannot_free(instance, ptr, stream)) stream = HIPMM_PER_THREAD_STREAM;
+  if (allocate_ex_free(instance, ptr, bytes, stream))
     log_line(HIPMM_LOG_WARNING, instance->node->name, "a block of %zu bytes is lost until its stack is destroyed: %s",
              bytes, hipmm_last_error_message());
   error_set_located(&error);
 }
 
-static enum hipmm_status memory_calls_wait(hipmm_stream_t stream)
+static enum hipmm_status allocate_ex_wait(hipmm_stream_t stream)
 {
   int code = hip_table()->StreamSynchronize(stream);
   return code ? hip_refuse(NULL, "hipStreamSynchronize", code, 0) : HIPMM_OK;
 }
 
 /* The device cannot write memory of the host alone; work of the stream may still copy to or from it. */
-static enum hipmm_status memory_calls_fill_on_host(void *ptr, size_t bytes, hipmm_stream_t stream)
+static enum hipmm_status allocate_ex_fill_on_host(void *ptr, size_t bytes, hipmm_stream_t stream)
 {
-  enum hipmm_status status = memory_calls_wait(stream);
+  enum hipmm_status status = allocate_ex_wait(stream);
   if (!status) memset(ptr, 0, bytes);
   return status;
 }
 
-static bool memory_calls_fills_on_host(const struct instance *instance, const struct hipmm_request *request)
+static bool allocate_ex_fills_on_host(const struct instance *instance, const struct hipmm_request *request)
 {
   return request->flags & HIPMM_ALLOCATE_ZEROED && !(instance_access(instance) & HIPMM_ACCESS_DEVICE);
 }
 
 /* The device is current. */
-static enum hipmm_status memory_calls_finish(const struct instance *instance, const struct hipmm_request *request,
-                                             void *ptr)
+static enum hipmm_status allocate_ex_finish(const struct instance *instance, const struct hipmm_request *request,
+                                            void *ptr)
 {
   enum hipmm_status status = HIPMM_OK;
-  if (memory_calls_fills_on_host(instance, request)) {
-    status = memory_calls_fill_on_host(ptr, request->bytes, request->stream);
+  if (allocate_ex_fills_on_host(instance, request)) {
+    status = allocate_ex_fill_on_host(ptr, request->bytes, request->stream);
   } else if (request->flags & HIPMM_ALLOCATE_ZEROED) {
     int code = hip_table()->MemsetAsync(ptr, 0, request->bytes, request->stream);
     if (code) status = hip_refuse(instance->node->name, "hipMemsetAsync", code, request->bytes);
   }
-  if (!status && request->flags & HIPMM_ALLOCATE_SYNCHRONOUS) status = memory_calls_wait(request->stream);
+  if (!status && request->flags & HIPMM_ALLOCATE_SYNCHRONOUS) status = allocate_ex_wait(request->stream);
   return status;
 }
 
-static enum hipmm_status memory_calls_allocate(const struct instance *instance, const struct hipmm_request *request,
-                                               void **ptr_out)
+static enum hipmm_status allocate_ex_one(const struct instance *instance, const struct hipmm_request *request,
+                                         void **ptr_out)
 {
   void *ptr = NULL;
   const struct hipmm_resource *resource = &instance->resource;
   size_t alignment = request->alignment > HIPMM_ALIGNMENT ? request->alignment : HIPMM_ALIGNMENT;
-  bool waits = request->flags & HIPMM_ALLOCATE_SYNCHRONOUS || memory_calls_fills_on_host(instance, request);
+  bool waits = request->flags & HIPMM_ALLOCATE_SYNCHRONOUS || allocate_ex_fills_on_host(instance, request);
   if (waits && hip_is_captured(instance->stack->device, request->stream))
     return error_set(HIPMM_E_STATE, "the stream is being captured and cannot be waited for");
-  enum hipmm_status status =
-      neighbours_first_allocate_and_count(resource, request->bytes, alignment, request->stream, &ptr);
+  enum hipmm_status status = reclaim_allocate_and_count(resource, request->bytes, alignment, request->stream, &ptr);
   if (!status && ptr && request->flags) {
     int previous = hip_enter_device(instance->stack->device);
-    status = memory_calls_finish(instance, request, ptr);
+    status = allocate_ex_finish(instance, request, ptr);
     hip_leave_device(instance->stack->device, previous);
-    if (status) memory_calls_undo(instance, ptr, request->bytes, request->stream);
+    if (status) allocate_ex_undo(instance, ptr, request->bytes, request->stream);
   }
   if (!status) *ptr_out = ptr;
   return status;
 }
 
-static enum hipmm_status memory_calls_check(const struct hipmm_request *request)
+static enum hipmm_status allocate_ex_check(const struct hipmm_request *request)
 {
   const uint32_t known = HIPMM_ALLOCATE_ZEROED | HIPMM_ALLOCATE_SYNCHRONOUS;
   size_t least = offsetof(struct hipmm_request, unused) + sizeof request->unused;
@@ -121,10 +120,10 @@ static enum hipmm_status memory_calls_check(const struct hipmm_request *request)
 enum hipmm_status hipmm_allocate_ex(const struct hipmm_request *request, void **ptr_out)
 {
   struct resource_call call;
-  if (!request && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "request is NULL");
-  enum hipmm_status status = request ? memory_calls_check(request) : HIPMM_OK;
+  if (!request && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "request is NULL");
+  enum hipmm_status status = request ? allocate_ex_check(request) : HIPMM_OK;
   if (!status) status = resource_call_begin(request ? request->resource : NULL, ptr_out, "ptr_out", &call);
-  return status ? status : resource_call_end(&call, memory_calls_allocate(call.instance, request, ptr_out));
+  return status ? status : resource_call_end(&call, allocate_ex_one(call.instance, request, ptr_out));
 }
 
 enum hipmm_status hipmm_allocate_zeroed(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
@@ -154,7 +153,7 @@ enum hipmm_status hipmm_deallocate_sync(struct hipmm_resource *resource, void *p
 
 /* The size of the block, which must be live: nothing is copied from another address. A resource that cannot tell takes the
  * caller's word. */
-static enum hipmm_status memory_calls_find_size(const struct instance *instance, const void *ptr, size_t *bytes)
+static enum hipmm_status allocate_ex_find_size(const struct instance *instance, const void *ptr, size_t *bytes)
 {
   struct hipmm_block block = {NULL, 0};
   struct hipmm_error before = {.struct_size = sizeof before};
@@ -173,8 +172,8 @@ static enum hipmm_status memory_calls_find_size(const struct instance *instance,
   return status;
 }
 
-static enum hipmm_status memory_calls_copy(const struct instance *instance, void *to, const void *from, size_t bytes,
-                                           hipmm_stream_t stream)
+static enum hipmm_status allocate_ex_copy(const struct instance *instance, void *to, const void *from, size_t bytes,
+                                          hipmm_stream_t stream)
 {
   int previous = hip_enter_device(instance->stack->device);
   int code = hip_table()->MemcpyAsync(to, from, bytes, HIPMM_HIP_MEMCPY_DEFAULT, stream);
@@ -183,27 +182,27 @@ static enum hipmm_status memory_calls_copy(const struct instance *instance, void
   return status;
 }
 
-static enum hipmm_status memory_calls_move(const struct instance *instance, void *ptr, size_t bytes, size_t new_bytes,
-                                           hipmm_stream_t stream, void **ptr_out)
+static enum hipmm_status allocate_ex_move(const struct instance *instance, void *ptr, size_t bytes, size_t new_bytes,
+                                          hipmm_stream_t stream, void **ptr_out)
 {
   void *moved = NULL;
   const struct hipmm_resource *resource = &instance->resource;
-  enum hipmm_status status = memory_calls_find_size(instance, ptr, &bytes);
+  enum hipmm_status status = allocate_ex_find_size(instance, ptr, &bytes);
   if (status) return status;
   if (bytes == new_bytes) {
     *ptr_out = ptr;
     return HIPMM_OK;
   }
-  if (memory_calls_cannot_free(instance, ptr, stream))
+  if (allocate_ex_cannot_free(instance, ptr, stream))
     return error_set(HIPMM_E_STATE,
                      "%s: the stream is being captured, and until that ends %p cannot be freed on it; reallocate "
                      "before or after the capture",
                      instance->node->name, ptr);
-  if (new_bytes) status = neighbours_first_allocate_and_count(resource, new_bytes, HIPMM_ALIGNMENT, stream, &moved);
+  if (new_bytes) status = reclaim_allocate_and_count(resource, new_bytes, HIPMM_ALIGNMENT, stream, &moved);
   if (status) return status;
-  if (new_bytes) status = memory_calls_copy(instance, moved, ptr, bytes < new_bytes ? bytes : new_bytes, stream);
-  if (!status) status = memory_calls_free(instance, ptr, bytes, stream);
-  if (status && moved) memory_calls_undo(instance, moved, new_bytes, stream);
+  if (new_bytes) status = allocate_ex_copy(instance, moved, ptr, bytes < new_bytes ? bytes : new_bytes, stream);
+  if (!status) status = allocate_ex_free(instance, ptr, bytes, stream);
+  if (status && moved) allocate_ex_undo(instance, moved, new_bytes, stream);
   if (!status) *ptr_out = moved;
   return status;
 }
@@ -215,24 +214,24 @@ enum hipmm_status hipmm_reallocate(struct hipmm_resource *resource, void *ptr, s
   if (!ptr) return hipmm_allocate(resource, new_bytes, stream, ptr_out);
   enum hipmm_status status = resource_call_begin_free(resource, ptr_out, "ptr_out", &call);
   if (status) return status;
-  status = memory_calls_move(call.instance, ptr, bytes, new_bytes, stream, ptr_out);
+  status = allocate_ex_move(call.instance, ptr, bytes, new_bytes, stream, ptr_out);
   return resource_call_end(&call, status);
 }
 
 /* ---- Several blocks ---- */
 
-static enum hipmm_status memory_calls_allocate_all(const struct instance *instance, size_t n, const size_t *bytes,
-                                                   hipmm_stream_t stream, void **ptrs)
+static enum hipmm_status allocate_ex_all(const struct instance *instance, size_t n, const size_t *bytes,
+                                         hipmm_stream_t stream, void **ptrs)
 {
   const struct hipmm_resource *resource = &instance->resource;
   enum hipmm_status status = HIPMM_OK;
   size_t done = 0;
   while (done < n && !status) {
-    status = neighbours_first_allocate_and_count(resource, bytes[done], HIPMM_ALIGNMENT, stream, &ptrs[done]);
+    status = reclaim_allocate_and_count(resource, bytes[done], HIPMM_ALIGNMENT, stream, &ptrs[done]);
     if (!status) done++;
   }
   while (status && done-- > 0)
-    if (ptrs[done]) memory_calls_undo(instance, ptrs[done], bytes[done], stream);
+    if (ptrs[done]) allocate_ex_undo(instance, ptrs[done], bytes[done], stream);
   return status;
 }
 
@@ -240,11 +239,11 @@ enum hipmm_status hipmm_allocate_batch(struct hipmm_resource *resource, size_t n
                                        hipmm_stream_t stream, void **ptrs_out)
 {
   struct resource_call call;
-  if (n && !bytes && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "bytes is NULL");
+  if (n && !bytes && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "bytes is NULL");
   enum hipmm_status status = resource_call_begin(resource, n ? (void *)ptrs_out : "", "ptrs_out", &call);
   if (status) return status;
   void **ptrs = calloc(n + !n, sizeof *ptrs);
-  status = ptrs ? memory_calls_allocate_all(call.instance, n, bytes, stream, ptrs)
+  status = ptrs ? allocate_ex_all(call.instance, n, bytes, stream, ptrs)
                 : error_set(HIPMM_E_OUT_OF_MEMORY, "no host memory for a batch of %zu blocks", n);
   if (!status && n) memcpy(ptrs_out, ptrs, n * sizeof *ptrs);
   free(ptrs);
@@ -259,7 +258,7 @@ enum hipmm_status hipmm_deallocate_batch(struct hipmm_resource *resource, size_t
   enum hipmm_status status = resource_call_begin_free(resource, n ? (const void *)ptrs : "", "ptrs", &call);
   if (status == HIPMM_E_POINTER && !n) return HIPMM_OK; /* there is no stack, and nothing to free */
   for (size_t i = 0; !status && i < n; i++) {
-    enum hipmm_status one = memory_calls_free(call.instance, ptrs[i], bytes ? bytes[i] : 0, stream);
+    enum hipmm_status one = allocate_ex_free(call.instance, ptrs[i], bytes ? bytes[i] : 0, stream);
     if (one && !first.status) hipmm_last_error(&first);
   }
   if (status) return status;

@@ -24,7 +24,7 @@ static enum hipmm_status by_name_build_alone(void *building)
 
 enum hipmm_status by_name_build(struct stack *stack, int node)
 {
-  return neighbours_build(by_name_build_alone, &(struct by_name_building){stack, node});
+  return reclaim_build(by_name_build_alone, &(struct by_name_building){stack, node});
 }
 
 static enum hipmm_status by_name_find(struct stack *stack, const char *name, struct hipmm_resource **resource_out)
@@ -64,7 +64,7 @@ enum hipmm_status hipmm_stack_get_by_name(struct hipmm_resource *resource, const
                                           struct hipmm_resource **resource_out)
 {
   struct resource_call call;
-  if (!name && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "name is NULL");
+  if (!name && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "name is NULL");
   enum hipmm_status status = resource_call_begin(resource, resource_out, "resource_out", &call);
   return status ? status : resource_call_end(&call, by_name_find(call.instance->stack, name, resource_out));
 }

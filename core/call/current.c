@@ -5,22 +5,22 @@
 #include "../base/lifecycle.h"
 #include "device_table.h"
 
-static enum hipmm_status in_force_leave(enum hipmm_status status)
+static enum hipmm_status current_leave(enum hipmm_status status)
 {
   lifecycle_leave();
   return status;
 }
 
 /* The caller owns a reference to the resource that was found. */
-static enum hipmm_status in_force_leave_with(enum hipmm_status status, struct hipmm_resource *resource,
-                                             struct hipmm_resource **resource_out)
+static enum hipmm_status current_leave_with(enum hipmm_status status, struct hipmm_resource *resource,
+                                            struct hipmm_resource **resource_out)
 {
   if (!status) hipmm_resource_retain(resource);
   if (!status) *resource_out = resource;
-  return in_force_leave(status);
+  return current_leave(status);
 }
 
-static enum hipmm_status in_force_begin_call(const void *argument, const char *name)
+static enum hipmm_status current_begin_call(const void *argument, const char *name)
 {
   enum hipmm_status status = lifecycle_check_argument(argument, name);
   return status ? status : lifecycle_enter();
@@ -29,26 +29,26 @@ static enum hipmm_status in_force_begin_call(const void *argument, const char *n
 enum hipmm_status hipmm_resource_get_for_device(int device, struct hipmm_resource **resource_out)
 {
   struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = in_force_begin_call(resource_out, "resource_out");
+  enum hipmm_status status = current_begin_call(resource_out, "resource_out");
   if (status) return status;
   status = device_table_resource(device, &resource);
-  return in_force_leave_with(status, resource, resource_out);
+  return current_leave_with(status, resource, resource_out);
 }
 
 enum hipmm_status hipmm_resource_get_current(struct hipmm_resource **resource_out)
 {
   struct hipmm_resource *resource = NULL;
-  enum hipmm_status status = in_force_begin_call(resource_out, "resource_out");
+  enum hipmm_status status = current_begin_call(resource_out, "resource_out");
   if (status) return status;
   status = device_table_current_resource(&resource);
-  return in_force_leave_with(status, resource, resource_out);
+  return current_leave_with(status, resource, resource_out);
 }
 
 enum hipmm_status hipmm_resource_set_for_device(int device, struct hipmm_resource *resource,
                                                 struct hipmm_resource **previous_out)
 {
   enum hipmm_status status = lifecycle_enter();
-  return status ? status : in_force_leave(device_table_put_in_force(device, resource, previous_out));
+  return status ? status : current_leave(device_table_set_resource(device, resource, previous_out));
 }
 
 enum hipmm_status hipmm_resource_set_current(struct hipmm_resource *resource, struct hipmm_resource **previous_out)
@@ -57,7 +57,7 @@ enum hipmm_status hipmm_resource_set_current(struct hipmm_resource *resource, st
   enum hipmm_status status = lifecycle_enter();
   if (status) return status;
   status = device_table_current(&device);
-  return in_force_leave(status ? status : device_table_put_in_force(device, resource, previous_out));
+  return current_leave(status ? status : device_table_set_resource(device, resource, previous_out));
 }
 
 enum hipmm_status hipmm_resource_reset_for_device(int device)
@@ -91,5 +91,5 @@ enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *p
   status = device_table_stack(device, &stack);
   if (!status && now_out) *now_out = (size_t)stack_held_bytes(stack);
   if (!status && peak_out) *peak_out = (size_t)atomic_load(&stack->peak_held_bytes);
-  return in_force_leave(status);
+  return current_leave(status);
 }

@@ -184,7 +184,7 @@ static enum hipmm_status device_table_stack_for(int device, enum stack_user user
 {
   struct device_table_building building = {device, user};
   enum hipmm_status status = device_table_check(device);
-  if (!status && !device_table_stack_if_built(device)) status = neighbours_build(device_table_build, &building);
+  if (!status && !device_table_stack_if_built(device)) status = reclaim_build(device_table_build, &building);
   if (!status) *stack_out = device_table_stack_if_built(device);
   return status;
 }
@@ -207,7 +207,7 @@ enum hipmm_status device_table_build_beside(struct graph *graph, int device, con
                                             struct stack **stack_out)
 {
   struct building_beside building = {graph, device, external, NULL};
-  enum hipmm_status status = neighbours_build(device_table_build_again, &building);
+  enum hipmm_status status = reclaim_build(device_table_build_again, &building);
   if (!status) *stack_out = building.stack;
   return status;
 }
@@ -217,7 +217,7 @@ enum hipmm_status device_table_stack(int device, struct stack **stack_out)
   return device_table_stack_for(device, STACK_FOR_ANY, stack_out);
 }
 
-struct hipmm_resource *device_table_resource_in_force(int device)
+struct hipmm_resource *device_table_resource_if_built(int device)
 {
   if (device < 0 || device >= STACK_MOST_DEVICES) return NULL;
   return atomic_load(&entries[device].resource); /* in one order with caller_enter(): see callers_have_left() */
@@ -226,9 +226,9 @@ struct hipmm_resource *device_table_resource_in_force(int device)
 enum hipmm_status device_table_resource_for(int device, enum stack_user user, struct hipmm_resource **resource_out)
 {
   struct stack *stack;
-  struct hipmm_resource *resource = device_table_resource_in_force(device);
+  struct hipmm_resource *resource = device_table_resource_if_built(device);
   enum hipmm_status status = resource ? HIPMM_OK : device_table_stack_for(device, user, &stack);
-  if (!status) *resource_out = resource ? resource : device_table_resource_in_force(device);
+  if (!status) *resource_out = resource ? resource : device_table_resource_if_built(device);
   return status;
 }
 
@@ -263,22 +263,22 @@ enum hipmm_status device_table_current_resource(struct hipmm_resource **resource
   return status ? status : device_table_resource(device, resource_out);
 }
 
-static enum hipmm_status device_table_enter_with(struct hipmm_resource **resource, struct caller_here **thread_out,
+static enum hipmm_status device_table_enter_with(struct hipmm_resource **resource, struct caller_thread **thread_out,
                                                  enum hipmm_status (*find)(struct hipmm_resource **resource_out))
 {
   *thread_out = NULL;
   if (*resource) return HIPMM_OK;
-  struct caller_here *thread = lifecycle_enter_here();
+  struct caller_thread *thread = lifecycle_enter_thread();
   if (!thread) return HIPMM_E_STATE;
   enum hipmm_status status = find(resource);
   if (status)
-    lifecycle_leave_here(thread);
+    lifecycle_leave_thread(thread);
   else
     *thread_out = thread;
   return status;
 }
 
-enum hipmm_status device_table_enter_call(struct hipmm_resource **resource, struct caller_here **thread_out)
+enum hipmm_status device_table_enter_call(struct hipmm_resource **resource, struct caller_thread **thread_out)
 {
   return device_table_enter_with(resource, thread_out, device_table_current_resource);
 }
@@ -288,13 +288,13 @@ static enum hipmm_status device_table_current_if_built(struct hipmm_resource **r
   int device = 0;
   enum hipmm_status status = device_table_current(&device);
   if (status) return status;
-  *resource_out = device_table_resource_in_force(device);
+  *resource_out = device_table_resource_if_built(device);
   if (*resource_out) return HIPMM_OK;
   return error_refuse(HIPMM_E_POINTER, NULL, "nothing was allocated from device {0}: it has no stack yet",
                       (uint64_t)device, 0, 0);
 }
 
-enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, struct caller_here **thread_out)
+enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, struct caller_thread **thread_out)
 {
   return device_table_enter_with(resource, thread_out, device_table_current_if_built);
 }
@@ -342,7 +342,7 @@ static enum hipmm_status device_table_check_resource(int device, const struct hi
                    hipmm_resource_name(resource), hipmm_resource_device(resource), device);
 }
 
-enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,
+enum hipmm_status device_table_set_resource(int device, struct hipmm_resource *resource,
                                             struct hipmm_resource **previous_out)
 {
   struct hipmm_resource *previous = NULL;

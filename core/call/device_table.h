@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* device_table.h: the per-device table: which stack each device has, and which resource is in force on it. */
-#ifndef HIPMM_CORE_STACK_DEVICE_TABLE_H
-#define HIPMM_CORE_STACK_DEVICE_TABLE_H
+#ifndef HIPMM_CORE_CALL_DEVICE_TABLE_H
+#define HIPMM_CORE_CALL_DEVICE_TABLE_H
 
 #include "../base/lifecycle.h"
 #include "../stack/stack.h"
@@ -24,17 +24,17 @@ enum hipmm_status device_table_resource_for(int device, enum stack_user user, st
 enum hipmm_status device_table_current_resource(struct hipmm_resource **resource_out);
 
 /* The same without building anything: NULL while the device has no stack. */
-struct hipmm_resource *device_table_resource_in_force(int device);
+struct hipmm_resource *device_table_resource_if_built(int device);
 
 /* Keeps a resource until the table is closed, for a caller that got it as the one in force and remembers it. */
 void device_table_keep(const struct hipmm_resource *resource);
 
 /* For a call on a resource that the program gives. NULL stands for the resource in force on the current device: it is
  * written to *resource, and *thread_out has entered a call (lifecycle.h), so that the resource lasts until
- * lifecycle_leave_here(). Otherwise *thread_out is NULL. enter_call builds the stack if need be; enter_free builds none:
- * HIPMM_E_POINTER if the device has no stack. */
-enum hipmm_status device_table_enter_call(struct hipmm_resource **resource, struct caller_here **thread_out);
-enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, struct caller_here **thread_out);
+ * lifecycle_leave_thread(). Otherwise *thread_out is NULL. enter_call builds the stack if need be; enter_free builds
+ * none: HIPMM_E_POINTER if the device has no stack. */
+enum hipmm_status device_table_enter_call(struct hipmm_resource **resource, struct caller_thread **thread_out);
+enum hipmm_status device_table_enter_free(struct hipmm_resource **resource, struct caller_thread **thread_out);
 
 /* The device's stack, built if need be, or only if it is there already (NULL when not). Borrowed likewise. */
 enum hipmm_status device_table_stack(int device, struct stack **stack_out);
@@ -46,14 +46,14 @@ struct stack *device_table_stack_if_built(int device);
 enum hipmm_status device_table_build_alone(struct building *building, enum hipmm_status (*build)(void *closure),
                                            void *closure);
 
-/* stack_build() of a whole graph for a stack that is not the table's: asks the neighbours if the device has no memory left for
- * it (reclaim.h). */
+/* stack_build() of a whole graph for a stack that is not the table's: asks other resources if the device has no memory
+ * left for it (reclaim.h). */
 enum hipmm_status device_table_build_beside(struct graph *graph, int device, const struct external *external,
                                             struct stack **stack_out);
 
 /* Puts a resource in force. NULL: the top of the device's stack, or the top that it will have. The stack is built only if
  * the caller asks for the previous resource, to which the caller then owns a reference. */
-enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,
+enum hipmm_status device_table_set_resource(int device, struct hipmm_resource *resource,
                                             struct hipmm_resource **previous_out);
 
 /* The graph in use, with a reference, if `device` exists. Without a reference, for a change: NULL while the table is

@@ -232,7 +232,7 @@ enum hipmm_status handle_refuse(enum handle_kind kind)
 
 enum hipmm_status handle_check_argument(const void *object, enum handle_kind kind, const char *name)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!object) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   return handle_is(object, kind) ? HIPMM_OK : handle_refuse_argument(kind, name);
 }

@@ -2,8 +2,8 @@
 /* handle.h: the opaque objects that programs hold: stream pools, events and containers. Handle memory is never unmapped,
  * so a stale handle, or one of another kind, can always be inspected safely. The object of a container also retains its
  * stack; threads that create and destroy containers do not share a counter for that. */
-#ifndef HIPMM_CORE_STACK_HANDLE_H
-#define HIPMM_CORE_STACK_HANDLE_H
+#ifndef HIPMM_CORE_CALL_HANDLE_H
+#define HIPMM_CORE_CALL_HANDLE_H
 
 #include "../base/error.h"
 

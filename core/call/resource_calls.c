@@ -13,7 +13,7 @@ static enum hipmm_status resource_call_begin_with(struct hipmm_resource *resourc
                                                   const char *name, bool is_free, struct resource_call *call_out)
 {
   struct resource_call call = {.instance = NULL};
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!argument) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   enum hipmm_status status = resource  ? resource_check(resource)
                              : is_free ? device_table_enter_free(&resource, &call.thread)
@@ -38,7 +38,7 @@ enum hipmm_status resource_call_begin_free(struct hipmm_resource *resource, cons
 
 enum hipmm_status resource_call_end(const struct resource_call *call, enum hipmm_status status)
 {
-  if (call->thread) lifecycle_leave_here(call->thread);
+  if (call->thread) lifecycle_leave_thread(call->thread);
   return status;
 }
 
@@ -47,9 +47,9 @@ static enum hipmm_status resource_calls_refuse_feature(const struct instance *to
 {
   char hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
-  const struct instance_links *links = links_of(top);
-  for (size_t i = 0; i < links->n_closure; i++) {
-    const struct hipmm_plugin *plugin = &links->closure[i]->node->plugin->descriptor;
+  const struct instance_dependencies *dependencies = dependencies_of(top);
+  for (size_t i = 0; i < dependencies->n_closure; i++) {
+    const struct hipmm_plugin *plugin = &dependencies->closure[i]->node->plugin->descriptor;
     const struct hipmm_feature *features = values ? plugin->values : plugin->actions;
     uint32_t n = values ? plugin->n_values : plugin->n_actions;
     for (uint32_t row = 0; row < n; row++) text_near_try(&near, features[row].name);
@@ -62,7 +62,7 @@ enum hipmm_status hipmm_resource_query(struct hipmm_resource *resource, const ch
 {
   size_t row;
   struct resource_call call;
-  if (!name && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "name is NULL");
+  if (!name && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "name is NULL");
   enum hipmm_status status = resource_call_begin(resource, value_out, "value_out", &call);
   if (status) return status;
   const struct instance *owner = instance_with_value(call.instance, name, &row);
@@ -99,9 +99,9 @@ enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t ke
   struct resource_call call;
   enum hipmm_status status = resource_call_begin(resource, &call, "", &call);
   if (status) return status;
-  const struct instance_links *links = links_of(call.instance);
-  for (size_t i = 0; i < links->n_closure; i++) {
-    const struct instance *below = links->closure[i];
+  const struct instance_dependencies *dependencies = dependencies_of(call.instance);
+  for (size_t i = 0; i < dependencies->n_closure; i++) {
+    const struct instance *below = dependencies->closure[i];
     enum hipmm_status one =
         instance_finish_op(below, below->resource.ops->trim(below->resource.self, keep_bytes), "trim");
     if (i && one == HIPMM_E_STATE && attempt_is_in_program()) continue; /* as hipmm_trim() passes it over */

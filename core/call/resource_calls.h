@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* resource_calls.h: a call of the program on a resource. */
-#ifndef HIPMM_CORE_STACK_RESOURCE_CALLS_H
-#define HIPMM_CORE_STACK_RESOURCE_CALLS_H
+#ifndef HIPMM_CORE_CALL_RESOURCE_CALLS_H
+#define HIPMM_CORE_CALL_RESOURCE_CALLS_H
 
 #include "device_table.h"
 
 struct resource_call {
   struct instance *instance;
-  struct caller_here *thread; /* that entered a call; NULL: none did, since the caller holds the resource */
+  struct caller_thread *thread; /* that entered a call; NULL: none did, since the caller holds the resource */
 };
 
 /* Begins a call on `resource`, NULL for the one in force on the current device. HIPMM_E_STATE where every call is

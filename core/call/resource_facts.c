@@ -13,7 +13,7 @@ enum hipmm_status hipmm_resource_upstream_count(struct hipmm_resource *resource,
   struct resource_call call;
   enum hipmm_status status = resource_call_begin(resource, count_out, "count_out", &call);
   if (status) return status;
-  *count_out = links_of(call.instance)->n_dependencies;
+  *count_out = dependencies_of(call.instance)->n_direct;
   return resource_call_end(&call, status);
 }
 
@@ -23,11 +23,11 @@ enum hipmm_status hipmm_resource_upstream(struct hipmm_resource *resource, size_
   struct resource_call call;
   enum hipmm_status status = resource_call_begin(resource, upstream_out, "upstream_out", &call);
   if (status) return status;
-  const struct instance_links *links = links_of(call.instance);
-  if (index >= links->n_dependencies)
+  const struct instance_dependencies *dependencies = dependencies_of(call.instance);
+  if (index >= dependencies->n_direct)
     return resource_call_end(&call, error_set(HIPMM_E_ARGUMENT, "index %zu: %s has %zu upstreams, numbered from 0",
-                                              index, call.instance->node->name, links->n_dependencies));
-  struct hipmm_resource *upstream = &links->dependencies[index]->resource;
+                                              index, call.instance->node->name, dependencies->n_direct));
+  struct hipmm_resource *upstream = &dependencies->direct[index]->resource;
   hipmm_resource_retain(upstream);
   *upstream_out = upstream;
   return resource_call_end(&call, status);

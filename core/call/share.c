@@ -18,9 +18,9 @@ static bool share_has_pool(const struct hipmm_sharing *sharing)
 static enum hipmm_status share_find_owner(const struct instance *top, const struct instance **owner_out)
 {
   const struct instance *found = NULL;
-  const struct instance_links *links = links_of(top);
-  for (size_t i = 0; !found && i < links->n_closure; i++)
-    if (share_has_pool(links->closure[i]->resource.ops->sharing)) found = links->closure[i];
+  const struct instance_dependencies *dependencies = dependencies_of(top);
+  for (size_t i = 0; !found && i < dependencies->n_closure; i++)
+    if (share_has_pool(dependencies->closure[i]->resource.ops->sharing)) found = dependencies->closure[i];
   if (!found)
     return error_set(HIPMM_E_NOT_SUPPORTED,
                      "%s: neither it nor a resource below it shares memory with other processes; use async with "
@@ -47,7 +47,7 @@ static enum hipmm_status share_check_not_cut_up(const struct stack *stack, const
 {
   for (size_t i = 0; i < stack->graph->n_nodes; i++) {
     const struct instance *instance = &stack->instances[i];
-    if (!instance->created || !links_stand_on(instance, owner)) continue;
+    if (!instance->created || !dependencies_include(instance, owner)) continue;
     if (!instance->resource.ops->covers(instance->resource.self, ptr)) continue;
     return error_set(HIPMM_E_POINTER,
                      "%p is in a chunk that %s cuts up, which can only be exported as a whole; allocate what is to be "
@@ -77,7 +77,7 @@ enum hipmm_status hipmm_share_export_pointer(struct hipmm_resource *resource, co
   const struct instance *owner = NULL;
   struct hipmm_share_pointer pointer = {.bytes = 0};
   struct hipmm_block block;
-  if (!ptr && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
+  if (!ptr && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
   enum hipmm_status status = resource_call_begin(resource, pointer_out, "pointer_out", &call);
   if (status) return status;
   status = share_find_owner(call.instance, &owner);
@@ -109,7 +109,7 @@ enum hipmm_status hipmm_share_import_pointer(struct hipmm_resource *resource, co
 {
   struct resource_call call;
   const struct instance *owner = NULL;
-  if (!pointer && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "pointer is NULL");
+  if (!pointer && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "pointer is NULL");
   enum hipmm_status status = resource_call_begin(resource, ptr_out, "ptr_out", &call);
   if (status) return status;
   status = share_check_pointer(pointer);
@@ -142,9 +142,9 @@ static int share_count_chunk(void *n_chunks, const struct hipmm_chunk *chunk)
 static enum hipmm_status share_find_mapped(const struct instance *top, const void *ptr, struct hipmm_block *block_out,
                                            const struct instance **owner_out, size_t *n_chunks_out)
 {
-  const struct instance_links *links = links_of(top);
-  for (size_t i = 0; i < links->n_closure; i++) {
-    const struct instance *instance = links->closure[i];
+  const struct instance_dependencies *dependencies = dependencies_of(top);
+  for (size_t i = 0; i < dependencies->n_closure; i++) {
+    const struct instance *instance = dependencies->closure[i];
     const struct hipmm_ops *ops = instance->resource.ops;
     size_t n_chunks = 0;
     if (!instance->node->plugin->descriptor.ops->visit_chunks) continue;
@@ -247,7 +247,7 @@ enum hipmm_status hipmm_share_export_block(struct hipmm_resource *resource, cons
   struct hipmm_block block = {NULL, 0};
   const struct instance *owner = NULL;
   size_t n_chunks = 0;
-  if (!ptr && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
+  if (!ptr && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "ptr is NULL");
   enum hipmm_status status = resource_call_begin(resource, block_out, "block_out", &call);
   if (status) return status;
   status = share_find_mapped(call.instance, ptr, &block, &owner, &n_chunks);
@@ -291,8 +291,8 @@ enum hipmm_status hipmm_share_import_block(struct hipmm_resource *resource, cons
                                            const struct hipmm_share_part *parts, size_t n_parts, void **ptr_out)
 {
   struct resource_call call;
-  if (!block && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "block is NULL");
-  if (!parts && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "parts is NULL");
+  if (!block && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "block is NULL");
+  if (!parts && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "parts is NULL");
   enum hipmm_status status = resource_call_begin(resource, ptr_out, "ptr_out", &call);
   if (status) return status;
   const struct hipmm_sharing *sharing = call.instance->resource.ops->sharing;

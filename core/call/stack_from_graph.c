@@ -46,7 +46,7 @@ static enum hipmm_status stack_from_graph(int device, const char *name, const ch
   struct graph *graph;
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!resource_out) return error_set(HIPMM_E_ARGUMENT, "resource_out is NULL");
   if (name && !text_is_name(name))
     return error_set(HIPMM_E_ARGUMENT, "name: %s is not a name; " TEXT_NAME_RULE, text_quote(name, shown, sizeof shown),
@@ -62,13 +62,13 @@ static enum hipmm_status stack_from_graph(int device, const char *name, const ch
 enum hipmm_status hipmm_stack_build_from_file(int device, const char *name, const char *path,
                                               struct hipmm_resource **resource_out)
 {
-  if (!path && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "path is NULL");
+  if (!path && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "path is NULL");
   return stack_from_graph(device, name, path, NULL, resource_out);
 }
 
 enum hipmm_status hipmm_stack_build_from_string(int device, const char *name, const char *json,
                                                 struct hipmm_resource **resource_out)
 {
-  if (!json && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "json is NULL");
+  if (!json && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "json is NULL");
   return stack_from_graph(device, name, NULL, json, resource_out);
 }

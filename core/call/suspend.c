@@ -33,14 +33,14 @@ static void suspend_count(struct suspend_result *result, enum hipmm_status statu
 static void suspend_mark(struct instance *instance, bool is_suspended)
 {
   atomic_store(&instance->is_suspended, is_suspended);
-  logged_ops_choose_all();
+  wrapped_ops_choose_all();
 }
 
 /* Allocations are refused before the memory goes. */
 static enum hipmm_status suspend_begin(struct instance *instance, enum hipmm_content content)
 {
   char accessor[128];
-  if (!links_find_accessor(instance, accessor, sizeof accessor)) {
+  if (!dependencies_find_accessor(instance, accessor, sizeof accessor)) {
     const struct hipmm_resource *resource = &instance->resource;
     suspend_mark(instance, true);
     enum hipmm_status status = instance_finish_op(instance, resource->ops->suspend(resource->self, content), "suspend");
@@ -49,7 +49,7 @@ static enum hipmm_status suspend_begin(struct instance *instance, enum hipmm_con
   }
   return error_set(
       HIPMM_E_NOT_SUPPORTED,
-      "%s: cannot be suspended while %s stands on it, which reads and writes the blocks itself; take %s out "
+      "%s: cannot be suspended while %s depends on it, which reads and writes the blocks itself; take %s out "
       "of the graph",
       instance->node->name, accessor, accessor);
 }
@@ -66,9 +66,9 @@ static enum hipmm_status suspend_end(struct instance *instance)
 static struct suspend_result suspend_each(const struct instance *top, const enum hipmm_content *content)
 {
   struct suspend_result result = {.failure = {.struct_size = sizeof result.failure}};
-  const struct instance_links *links = links_of(top);
-  for (size_t i = 0; i < links->n_closure; i++) {
-    struct instance *below = links->closure[i];
+  const struct instance_dependencies *dependencies = dependencies_of(top);
+  for (size_t i = 0; i < dependencies->n_closure; i++) {
+    struct instance *below = dependencies->closure[i];
     const struct hipmm_ops *ops = below->node->plugin->descriptor.ops;
     if (!ops->suspend || !ops->resume) continue;
     if (atomic_load(&below->is_suspended) == (content != NULL))

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* From the top down. Not hipmm_resource_trim() of the top, which would also trim other stacks below. */
-static enum hipmm_status upkeep_trim_stack(const struct stack *stack, size_t keep_bytes)
+static enum hipmm_status trim_stack(const struct stack *stack, size_t keep_bytes)
 {
   enum hipmm_status first = HIPMM_OK;
   for (size_t i = stack->graph->n_nodes; i-- > 0;) {
@@ -23,15 +23,15 @@ static enum hipmm_status upkeep_trim_stack(const struct stack *stack, size_t kee
   return first;
 }
 
-/* The stacks that were built last come first: they may stand on earlier ones, which get what they give back. */
-static enum hipmm_status upkeep_trim(int device, size_t keep_bytes)
+/* The stacks that were built last come first: they may depend on earlier ones, which get what they give back. */
+static enum hipmm_status trim_device(int device, size_t keep_bytes)
 {
   enum hipmm_status first = HIPMM_OK;
   size_t n;
   struct stack **stacks = stack_collect(device, &n);
   if (!stacks) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   for (size_t i = n; i-- > 0;) {
-    enum hipmm_status one = upkeep_trim_stack(stacks[i], keep_bytes);
+    enum hipmm_status one = trim_stack(stacks[i], keep_bytes);
     if (!first) first = one;
     stack_unpin(stacks[i]);
   }
@@ -43,18 +43,18 @@ enum hipmm_status hipmm_device_trim(int device, size_t keep_bytes)
 {
   enum hipmm_status status = lifecycle_check_runtime();
   if (!status) status = device_table_check(device);
-  return status ? status : upkeep_trim(device, keep_bytes);
+  return status ? status : trim_device(device, keep_bytes);
 }
 
 enum hipmm_status hipmm_trim(size_t keep_bytes)
 {
   enum hipmm_status status = lifecycle_check_runtime();
-  return status ? status : upkeep_trim(STACK_ALL_DEVICES, keep_bytes);
+  return status ? status : trim_device(STACK_ALL_DEVICES, keep_bytes);
 }
 
 /* ---- Peaks ---- */
 
-static enum hipmm_status upkeep_reset_peaks(const struct instance *instance)
+static enum hipmm_status trim_reset_peaks(const struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   for (uint32_t row = 0; row < plugin->n_actions; row++) {
@@ -74,11 +74,11 @@ enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource)
   struct resource_call call;
   enum hipmm_status first = HIPMM_OK, status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
-  const struct instance_links *links = links_of(call.instance);
-  for (size_t i = 0; i < links->n_closure; i++) {
-    struct instance *below = links->closure[i];
+  const struct instance_dependencies *dependencies = dependencies_of(call.instance);
+  for (size_t i = 0; i < dependencies->n_closure; i++) {
+    struct instance *below = dependencies->closure[i];
     struct stack *stack = below->stack;
-    enum hipmm_status one = upkeep_reset_peaks(below);
+    enum hipmm_status one = trim_reset_peaks(below);
     if (!first) first = one; /* the other peaks are reset all the same */
     atomic_store(&below->peak_held_bytes, atomic_load(&below->held_bytes));
     atomic_store(&stack->peak_held_bytes, atomic_load(&stack->held_bytes));

@@ -27,7 +27,7 @@ static enum hipmm_status buffer_open(struct storage *storage, struct hipmm_buffe
 
 static enum hipmm_status buffer_check_out(const void *argument)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   return argument ? HIPMM_OK : error_set(HIPMM_E_ARGUMENT, "buffer_out is NULL");
 }
 
@@ -180,7 +180,7 @@ enum { MEMORY_LEAST_BYTES = offsetof(struct hipmm_memory, stream) + sizeof(hipmm
 
 static enum hipmm_status buffer_check_memory(const struct hipmm_memory *memory, const char *name)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!memory) return error_set(HIPMM_E_ARGUMENT, "%s is NULL", name);
   if (memory->struct_size >= MEMORY_LEAST_BYTES) return HIPMM_OK;
   return error_set(HIPMM_E_ARGUMENT, "struct_size is %zu; set it to sizeof(struct hipmm_memory)", memory->struct_size);

@@ -28,7 +28,7 @@ static enum hipmm_status host_buffer_check(const struct hipmm_host_buffer *buffe
 static enum hipmm_status host_buffer_take_resource(struct hipmm_resource *given, struct hipmm_resource **resource_out)
 {
   int device = 0;
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!given) {
     enum hipmm_status status = lifecycle_check();
     if (!status) status = device_table_current(&device);

@@ -16,7 +16,7 @@
 static enum hipmm_status storage_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                           void **ptr_out)
 {
-  if (bytes) return neighbours_first_allocate_and_count(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+  if (bytes) return reclaim_allocate_and_count(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
   *ptr_out = NULL;
   return HIPMM_OK;
 }
@@ -159,7 +159,7 @@ static enum hipmm_status storage_new_from_resource(struct hipmm_resource *resour
 enum hipmm_status storage_new(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                               struct storage **storage_out)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   enum hipmm_status status = resource ? resource_check(resource) : lifecycle_enter();
   if (resource && !status) return storage_new_from_resource(resource, bytes, stream, storage_out);
   if (status) return status;
@@ -198,12 +198,12 @@ struct storage *storage_try_new(struct hipmm_resource *resource, size_t bytes, h
 {
   int device;
   struct storage *storage = NULL;
-  struct caller_here *here = storage_any_waits() ? NULL : lifecycle_enter_here();
-  if (!here) return NULL;
-  if (!resource && !device_table_current(&device)) resource = device_table_resource_in_force(device);
+  struct caller_thread *this_thread = storage_any_waits() ? NULL : lifecycle_enter_thread();
+  if (!this_thread) return NULL;
+  if (!resource && !device_table_current(&device)) resource = device_table_resource_if_built(device);
   if (instance_is_live(resource) && storage_knows_stream(resource, stream))
     storage = storage_try_new_from_resource(resource, bytes, stream);
-  lifecycle_leave_here(here);
+  lifecycle_leave_thread(this_thread);
   return storage;
 }
 
@@ -256,7 +256,7 @@ enum hipmm_status storage_new_copy(const struct storage *source, struct hipmm_re
 enum hipmm_status storage_destroy(void *container, enum handle_kind kind)
 {
   struct storage *storage = container;
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!storage) return HIPMM_OK;
   if (!handle_close(storage, kind)) return handle_refuse(kind);
   if (storage_any_waits() && !storage_stream_is_gone(storage))
@@ -284,8 +284,8 @@ static bool storage_try_deallocate(const struct storage *storage)
 bool storage_try_destroy(void *container, enum handle_kind kind)
 {
   struct storage *storage = container;
-  struct caller_here *here = storage_any_waits() ? NULL : lifecycle_enter_here();
-  if (!here) return false;
+  struct caller_thread *this_thread = storage_any_waits() ? NULL : lifecycle_enter_thread();
+  if (!this_thread) return false;
   bool is_closed = handle_close(storage, kind), is_empty = is_closed && storage_try_deallocate(storage);
   if (is_empty) {
     storage->data = NULL;
@@ -293,7 +293,7 @@ bool storage_try_destroy(void *container, enum handle_kind kind)
   }
   bool is_gone = is_empty && handle_try_free(storage);
   if (is_closed && !is_gone) handle_open(storage, kind);
-  lifecycle_leave_here(here);
+  lifecycle_leave_thread(this_thread);
   return is_gone;
 }
 

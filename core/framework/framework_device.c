@@ -99,11 +99,11 @@ struct framework_device *framework_open(int number, enum framework framework)
   return status ? NULL : &framework_devices[number];
 }
 
-struct framework_call framework_enter_slowly(int number, enum framework framework)
+struct framework_call framework_enter_slow_path(int number, enum framework framework)
 {
   struct framework_call call = {NULL, NULL};
   if (framework_initialise()) return call;
-  call.thread = lifecycle_enter_here();
+  call.thread = lifecycle_enter_thread();
   if (call.thread) call.device = framework_get(number, framework);
   if (call.thread && !call.device) framework_leave(call);
   return call;
@@ -145,7 +145,7 @@ enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_
                                           void **ptr_out)
 {
   void *ptr = NULL;
-  enum hipmm_status status = neighbours_first_allocate(resource, bytes, HIPMM_ALIGNMENT, stream, &ptr);
+  enum hipmm_status status = reclaim_allocate(resource, bytes, HIPMM_ALIGNMENT, stream, &ptr);
   if (status) return status;
   device_table_keep(resource); /* a framework frees its blocks whichever resource is in force then */
   if (ptr && !framework_owners_add(ptr, resource)) {

@@ -54,12 +54,12 @@ static inline struct framework_device *framework_get(int device, enum framework 
  * to leave. */
 struct framework_call {
   struct framework_device *device;
-  struct caller_here *thread;
+  struct caller_thread *thread;
 };
 
 static inline void framework_leave(struct framework_call call)
 {
-  lifecycle_leave_here(call.thread);
+  lifecycle_leave_thread(call.thread);
 }
 
 /* NULL where hipmm is not initialised or the device was not opened since. On the path of each block: no function call. */
@@ -67,7 +67,7 @@ __attribute__((always_inline)) static inline struct framework_call framework_ent
 {
   struct framework_call none = {NULL, NULL}, call;
   if (__builtin_expect(atomic_load_explicit(&lifecycle_now, memory_order_relaxed) != LIFECYCLE_READY, 0)) return none;
-  call.thread = lifecycle_enter_here();
+  call.thread = lifecycle_enter_thread();
   if (__builtin_expect(!call.thread, 0)) return none;
   call.device = framework_find(number);
   if (__builtin_expect(!call.device, 0)) framework_leave(call);
@@ -75,12 +75,12 @@ __attribute__((always_inline)) static inline struct framework_call framework_ent
 }
 
 /* NULL: the thread's error and the log say why. */
-struct framework_call framework_enter_slowly(int number, enum framework framework);
+struct framework_call framework_enter_slow_path(int number, enum framework framework);
 
 static inline struct framework_call framework_enter(int number, enum framework framework)
 {
   struct framework_call call = framework_enter_known(number);
-  return __builtin_expect(call.device != NULL, 1) ? call : framework_enter_slowly(number, framework);
+  return __builtin_expect(call.device != NULL, 1) ? call : framework_enter_slow_path(number, framework);
 }
 
 /* Initialises hipmm if the program has not. A failure is logged once, and is the status of later calls. */
@@ -131,10 +131,10 @@ enum hipmm_status framework_allocate_from(struct hipmm_resource *resource, size_
 static inline enum hipmm_status framework_allocate(const struct framework_device *device, size_t bytes,
                                                    hipmm_stream_t stream, void **ptr_out)
 {
-  struct hipmm_resource *resource = device_table_resource_in_force(device->device);
+  struct hipmm_resource *resource = device_table_resource_if_built(device->device);
   if (__builtin_expect(resource != device->resource, 0))
     return framework_allocate_from(resource, bytes, stream, ptr_out);
-  return neighbours_first_allocate(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
+  return reclaim_allocate(resource, bytes, HIPMM_ALIGNMENT, stream, ptr_out);
 }
 
 /* The resource that allocated a block. */

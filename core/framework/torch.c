@@ -140,10 +140,10 @@ void hipmm_torch_reset(void)
   for (int number = 0; number < STACK_MOST_DEVICES; number++) {
     struct framework_call call = framework_enter_known(number);
     if (!call.device) continue;
-    struct hipmm_resource *in_force = device_table_resource_in_force(number);
+    struct hipmm_resource *current = device_table_resource_if_built(number);
     torch_pool_free_waiting(call.device);
     if (hipmm_resource_trim(call.device->resource, 0) ||
-        (in_force != call.device->resource && hipmm_resource_trim(in_force, 0)))
+        (current != call.device->resource && hipmm_resource_trim(current, 0)))
       framework_log_failure("torch", "idle memory is not freed");
     framework_leave(call);
   }
@@ -189,36 +189,36 @@ enum hipmm_status hipmm_torch_reset_peak(int number)
 }
 
 /* PyTorch does not tell the device of the pointer. */
-static bool torch_find_block(void *ptr, struct hipmm_block *block_out, bool *sure_out)
+static bool torch_find_block(void *ptr, struct hipmm_block *block_out, bool *is_certain_out)
 {
-  *sure_out = true;
+  *is_certain_out = true;
   for (int number = 0; number < STACK_MOST_DEVICES; number++) {
     struct framework_call call = framework_enter_known(number);
     if (!call.device) continue;
     enum hipmm_status status = instance_find(instance_from(framework_owner(call.device, ptr)), ptr, block_out);
     framework_leave(call);
     if (!status) return true;
-    if (status != HIPMM_E_POINTER) *sure_out = false;
+    if (status != HIPMM_E_POINTER) *is_certain_out = false;
   }
   return false;
 }
 
 void *hipmm_torch_base_alloc(void *ptr, size_t *bytes_out)
 {
-  bool sure;
+  bool is_certain;
   struct hipmm_block block = {NULL, 0};
-  if (!ptr || !torch_find_block(ptr, &block, &sure)) block = (struct hipmm_block){NULL, 0};
+  if (!ptr || !torch_find_block(ptr, &block, &is_certain)) block = (struct hipmm_block){NULL, 0};
   if (bytes_out) *bytes_out = block.bytes;
   return block.ptr;
 }
 
 int hipmm_torch_is_allocation(void *ptr)
 {
-  bool sure;
+  bool is_certain;
   size_t bytes = 0;
   void *base = NULL;
   struct hipmm_block block;
-  if (!hip_table()->MemGetAddressRange || !torch_find_block(ptr, &block, &sure)) return 0;
+  if (!hip_table()->MemGetAddressRange || !torch_find_block(ptr, &block, &is_certain)) return 0;
   int code = hip_table()->MemGetAddressRange(&base, &bytes, ptr);
   if (code) hip_table()->GetLastError();
   return !code && base == ptr;
@@ -227,10 +227,10 @@ int hipmm_torch_is_allocation(void *ptr)
 /* PyTorch also records streams of foreign memory, whose record would never be removed. */
 void hipmm_torch_record_stream(void *ptr, hipmm_stream_t stream)
 {
-  bool sure;
+  bool is_certain;
   int current;
   struct hipmm_block block;
-  if (!ptr || (!torch_find_block(ptr, &block, &sure) && sure)) return;
+  if (!ptr || (!torch_find_block(ptr, &block, &is_certain) && is_certain)) return;
   torch_block_add_use(ptr, stream, device_table_current(&current) ? 0 : current);
 }
 

@@ -91,7 +91,7 @@ static enum hipmm_status graph_from_origin(const struct origin *origin, struct d
   if (root && !graph) diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
   if (graph) graph_read_origin(graph, origin, diagnostics);
   graph_position_all(&text, diagnostics);
-  free(text.mended);
+  free(text.recovered);
   if (!graph && !diagnostics->n_errors) /* not even for what is wrong */
     diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
   bool is_good = graph && diagnostics->n_errors == 0;

@@ -22,13 +22,13 @@ enum {
 
 #define GRAPH_TOO_LARGE "is larger than %d MiB, too large for a graph"
 
-/* The text of a graph. Start from {.given, .given_bytes, .is_check}; free `mended`. */
+/* The text of a graph. Start from {.given, .given_bytes, .is_check}; free `recovered`. */
 enum { GRAPH_TEXT_MOST_INSERTED = 64 };
 struct graph_text {
   const char *given; /* without an end */
   size_t given_bytes;
   bool is_check;                             /* all errors are wanted */
-  char *mended;                              /* a copy without the syntax errors that were reported; NULL: none were */
+  char *recovered;                           /* a copy without the syntax errors that were reported; NULL: none were */
   size_t bytes;                              /* of what was parsed */
   size_t inserted[GRAPH_TEXT_MOST_INSERTED]; /* characters of the copy that are not in the given text, in order */
   size_t n_inserted;

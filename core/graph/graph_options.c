@@ -33,7 +33,7 @@ static bool graph_options_find(void *closure, const char *name, const struct hip
   return true;
 }
 
-/* Marks all that the marked nodes stand on. */
+/* Marks all that the marked nodes depend on. */
 static void graph_options_mark_below(const struct graph *graph, bool *is_marked)
 {
   int waiting[GRAPH_MAX_NODES];
@@ -66,7 +66,7 @@ static bool graph_options_is_device_memory(void *closure)
   return has_source;
 }
 
-/* Marks the nodes that can be in one stack with `node`: those that stand on it, and all that these stand on. */
+/* Marks the nodes that can be in one stack with `node`: those that depend on it, and all that these depend on. */
 static void graph_options_mark_stacks(const struct graph *graph, size_t node, bool *is_marked)
 {
   bool has_changed = true;

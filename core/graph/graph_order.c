@@ -166,7 +166,7 @@ static void graph_order_check_depth(const struct walk *walk)
     depths[walk->order[i]] = depth;
     if (depth <= GRAPH_MAX_DEPTH) continue;
     graph_build_refuse(walk->build, node->path,
-                       "stands on more than %d resources, one on the other; the most is %d deep", GRAPH_MAX_DEPTH - 1,
+                       "depends on more than %d resources, one on the other; the most is %d deep", GRAPH_MAX_DEPTH - 1,
                        GRAPH_MAX_DEPTH);
     return;
   }

@@ -210,7 +210,7 @@ static void graph_position_sort(const struct graph_text *text, const json_t *wan
 void graph_position_all(const struct graph_text *text, struct diagnostics *diagnostics)
 {
   size_t n = 0;
-  const char *parsed = text->mended ? text->mended : text->given;
+  const char *parsed = text->recovered ? text->recovered : text->given;
   struct scan scan = {.text = parsed, .at = parsed, .end = parsed + text->bytes, .wanted = json_object()};
   for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next, n++)
     graph_position_want(scan.wanted, diagnostic);

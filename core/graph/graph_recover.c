@@ -22,11 +22,11 @@ size_t graph_text_given_offset(const struct graph_text *text, size_t offset)
 }
 
 /* Insertions come in the order of the text. */
-static bool graph_mend_insert(struct graph_text *text, size_t at, char character)
+static bool graph_recover_insert(struct graph_text *text, size_t at, char character)
 {
   if (text->n_inserted == GRAPH_TEXT_MOST_INSERTED) return false;
-  memmove(text->mended + at + 1, text->mended + at, text->bytes - at + 1);
-  text->mended[at] = character;
+  memmove(text->recovered + at + 1, text->recovered + at, text->bytes - at + 1);
+  text->recovered[at] = character;
   text->bytes++;
   text->inserted[text->n_inserted++] = at;
   return true;
@@ -34,20 +34,20 @@ static bool graph_mend_insert(struct graph_text *text, size_t at, char character
 
 /* ---- What is wrong --------------------------------------------------------------------------------------------- */
 
-static void graph_mend_advise(struct graph_mend_error *error, const char *hint, enum graph_mend mend)
+static void graph_recover_advise(struct graph_recover_error *error, const char *hint, enum graph_recovery recovery)
 {
   error->hint = hint;
-  error->mend = mend;
+  error->recovery = recovery;
 }
 
 /* A number of Python's that JSON does not have. */
-static bool graph_mend_is_no_number(const char *near)
+static bool graph_recover_is_no_number(const char *near)
 {
   return !strcmp(near, "NaN'") || !strcmp(near, "Infinity'") || !strcmp(near, "inf'") || !strcmp(near, "nan'");
 }
 
 /* Whether a blank and the token behind a number are its unit: `16 GB`. */
-static bool graph_mend_is_unit(const char *blank, const char *near)
+static bool graph_recover_is_unit(const char *blank, const char *near)
 {
   char size[16];
   uint64_t bytes;
@@ -56,37 +56,37 @@ static bool graph_mend_is_unit(const char *blank, const char *near)
 }
 
 /* How far the parser gets in the text with this inserted. */
-static size_t graph_mend_try(const char *text, size_t at, const char *inserted)
+static size_t graph_recover_try(const char *text, size_t at, const char *inserted)
 {
   json_error_t error = {.position = 0};
   size_t bytes = strlen(text), more = strlen(inserted);
-  char *mended = malloc(bytes + more + 1);
-  if (!mended) return 0;
-  memcpy(mended, text, at);
-  memcpy(mended + at, inserted, more);
-  memcpy(mended + at + more, text + at, bytes - at + 1);
-  json_t *value = json_loadb(mended, bytes + more, 0, &error);
+  char *recovered = malloc(bytes + more + 1);
+  if (!recovered) return 0;
+  memcpy(recovered, text, at);
+  memcpy(recovered + at, inserted, more);
+  memcpy(recovered + at + more, text + at, bytes - at + 1);
+  json_t *value = json_loadb(recovered, bytes + more, 0, &error);
   size_t reached = value ? bytes + 1 : (size_t)error.position - more;
   json_decref(value);
-  free(mended);
+  free(recovered);
   return reached;
 }
 
 /* In a list or an object the next part comes without a comma. The end of the list or object lacks too if the rest then makes
  * more sense: a forgotten "}," is one mistake. */
-static void graph_mend_judge_next(struct graph_mend_error *error, const char *text, char bracket)
+static void graph_recover_classify_next(struct graph_recover_error *error, const char *text, char bracket)
 {
   const char both[] = {bracket, ',', '\0'};
-  bool is_open = graph_mend_try(text, error->at, both) > graph_mend_try(text, error->at, ",");
+  bool is_open = graph_recover_try(text, error->at, both) > graph_recover_try(text, error->at, ",");
   if (is_open)
-    graph_mend_advise(error, bracket == '}' ? "; is \"},\" missing before it?" : "; is \"],\" missing before it?",
-                      MEND_CLOSE);
+    graph_recover_advise(error, bracket == '}' ? "; is \"},\" missing before it?" : "; is \"],\" missing before it?",
+                         RECOVER_CLOSE);
   else
-    graph_mend_advise(error, "; is a comma missing before it?", MEND_COMMA);
+    graph_recover_advise(error, "; is a comma missing before it?", RECOVER_COMMA);
 }
 
 /* Where the parser expects something else than the token. */
-static void graph_mend_judge_token(struct graph_mend_error *error, const char *text)
+static void graph_recover_classify_token(struct graph_recover_error *error, const char *text)
 {
   const char *near = error->near, *expected = error->report.text;
   bool is_end = *near == ']' || *near == '}', wants_end = expected[0] == '\'' && strchr("]}", expected[1]);
@@ -95,61 +95,61 @@ static void graph_mend_judge_token(struct graph_mend_error *error, const char *t
   size_t before = error->at;
   while (before && strchr(" \t\r\n", text[before - 1])) before--;
   if (*near == '\'') {
-    graph_mend_advise(error, "; JSON has double quotes only", MEND_QUOTES);
+    graph_recover_advise(error, "; JSON has double quotes only", RECOVER_QUOTES);
   } else if (*near == '/' || *near == '#') {
-    graph_mend_advise(error, "; JSON has no comments", MEND_COMMENT);
+    graph_recover_advise(error, "; JSON has no comments", RECOVER_COMMENT);
   } else if (is_end && before && text[before - 1] == ',') {
     error->at = before - 1;
-    graph_mend_advise(error, "; the comma before it is one too many", MEND_BLANK);
+    graph_recover_advise(error, "; the comma before it is one too many", RECOVER_BLANK);
   } else if (!is_end && wants_name) {
-    graph_mend_advise(error, "; names stand in double quotes", MEND_WORD);
+    graph_recover_advise(error, "; names stand in double quotes", RECOVER_WORD);
   } else if (!strncmp(expected, "':'", 3)) {
-    graph_mend_advise(error, is_word ? "; is a quote missing before it?" : "; is a colon missing before it?",
-                      is_word ? MEND_NONE : MEND_COLON);
+    graph_recover_advise(error, is_word ? "; is a quote missing before it?" : "; is a colon missing before it?",
+                         is_word ? RECOVER_NONE : RECOVER_COLON);
   } else if (is_word && !strncmp(expected, "invalid token", 13)) {
-    graph_mend_advise(error, "; a word is true, false or null, in lower case, or text in double quotes",
-                      graph_mend_is_no_number(near) ? MEND_NUMBER : MEND_WORD);
+    graph_recover_advise(error, "; a word is true, false or null, in lower case, or text in double quotes",
+                         graph_recover_is_no_number(near) ? RECOVER_NUMBER : RECOVER_WORD);
   } else if (wants_end && is_unit && before && isdigit((unsigned char)text[before - 1]) &&
-             (before == error->at || graph_mend_is_unit(text + before, near))) {
+             (before == error->at || graph_recover_is_unit(text + before, near))) {
     error->at = before;
     while (error->at && strchr("0123456789.+-", text[error->at - 1])) error->at--;
-    graph_mend_advise(error, "; a number with a unit stands in double quotes", MEND_WORD);
+    graph_recover_advise(error, "; a number with a unit stands in double quotes", RECOVER_WORD);
   } else if (wants_end && is_end) {
-    error->mend = MEND_BRACKET;
+    error->recovery = RECOVER_BRACKET;
   } else if (wants_end) {
-    graph_mend_judge_next(error, text, expected[1]);
+    graph_recover_classify_next(error, text, expected[1]);
   } else if (!strncmp(expected, "'[' or '{'", 10)) {
-    graph_mend_advise(error, "; write a JSON object, in braces", MEND_NONE);
+    graph_recover_advise(error, "; write a JSON object, in braces", RECOVER_NONE);
   } else if (error->code == json_error_numeric_overflow) {
-    error->mend = MEND_NUMBER;
+    error->recovery = RECOVER_NUMBER;
   }
 }
 
 /* The token ends where the parser stopped. */
-void graph_mend_judge(struct graph_mend_error *error, const char *text)
+void graph_recover_classify(struct graph_recover_error *error, const char *text)
 {
   size_t end = error->report.position > 0 ? (size_t)error->report.position : 0;
   const char *near = strstr(error->report.text, " near '");
   error->code = json_error_code(&error->report);
   error->at = end - (end > 0);
-  graph_mend_advise(error, "", MEND_NONE);
+  graph_recover_advise(error, "", RECOVER_NONE);
   if (error->code == json_error_null_character || error->code == json_error_null_byte_in_key) {
-    error->mend = MEND_ZERO;
+    error->recovery = RECOVER_ZERO;
   } else if (error->code == json_error_invalid_utf8) {
-    error->mend = MEND_BYTES;
+    error->recovery = RECOVER_BYTES;
   } else if (near) {
     error->near = near + strlen(" near '");
     size_t length = strlen(error->near) - 1;
     error->at = end - (length < end ? length : end);
-    graph_mend_judge_token(error, text);
+    graph_recover_classify_token(error, text);
   } else if (strstr(error->report.text, " near end of file")) {
-    error->mend = MEND_END;
+    error->recovery = RECOVER_END;
   }
 }
 
 /* ---- Mending --------------------------------------------------------------------------------------------------- */
 
-static bool graph_mend_blank_comment(char *at)
+static bool graph_recover_blank_comment(char *at)
 {
   const char *close = *at == '/' && at[1] == '*' ? strstr(at + 2, "*/") : NULL;
   size_t length = close ? (size_t)(close - at) + 2 : strcspn(at, "\n");
@@ -159,7 +159,7 @@ static bool graph_mend_blank_comment(char *at)
   return true;
 }
 
-static bool graph_mend_double_quotes(char *at)
+static bool graph_recover_double_quotes(char *at)
 {
   size_t length = strcspn(at + 1, "'\"\\\n");
   if (at[length + 1] != '\'') return false;
@@ -167,12 +167,12 @@ static bool graph_mend_double_quotes(char *at)
   return true;
 }
 
-static bool graph_mend_quote_word(struct graph_text *text, size_t at)
+static bool graph_recover_quote_word(struct graph_text *text, size_t at)
 {
   static const struct {
     const char *word, *meaning;
   } meanings[] = {{"true", "true"}, {"false", "false"}, {"null", "null"}, {"none", "null"}};
-  char *word = text->mended + at;
+  char *word = text->recovered + at;
   size_t length = 0;
   while (isalnum((unsigned char)word[length]) || (word[length] && strchr("_.-+%", word[length]))) length++;
   size_t unit = length + strspn(word + length, " \t");
@@ -183,16 +183,16 @@ static bool graph_mend_quote_word(struct graph_text *text, size_t at)
     memcpy(word, meanings[i].meaning, length);
     return true;
   }
-  return length && graph_mend_insert(text, at, '"') && graph_mend_insert(text, at + 1 + length, '"');
+  return length && graph_recover_insert(text, at, '"') && graph_recover_insert(text, at + 1 + length, '"');
 }
 
 /* Closes all brackets that are open at the end. */
-static bool graph_mend_close(struct graph_text *text)
+static bool graph_recover_close(struct graph_text *text)
 {
   char open[GRAPH_TEXT_MOST_INSERTED];
   size_t depth = 0;
   bool is_string = false;
-  for (const char *at = text->mended; *at; at++) {
+  for (const char *at = text->recovered; *at; at++) {
     if (is_string && *at == '\\' && at[1]) {
       at++;
     } else if (*at == '"') {
@@ -205,18 +205,18 @@ static bool graph_mend_close(struct graph_text *text)
     }
   }
   bool is_good = depth > 0 && !is_string;
-  while (is_good && depth) is_good = graph_mend_insert(text, text->bytes, open[--depth]);
+  while (is_good && depth) is_good = graph_recover_insert(text, text->bytes, open[--depth]);
   return is_good;
 }
 
-static bool graph_mend_replace_zero(char *text)
+static bool graph_recover_replace_zero(char *text)
 {
   char *zero = strstr(text, "\\u0000");
   if (zero) memcpy(zero, "\\u003f", 6);
   return zero != NULL;
 }
 
-static bool graph_mend_replace_bytes(char *text)
+static bool graph_recover_replace_bytes(char *text)
 {
   bool is_control, is_replaced = false;
   for (size_t n; *text; text += n) {
@@ -229,24 +229,25 @@ static bool graph_mend_replace_bytes(char *text)
   return is_replaced;
 }
 
-bool graph_mend_apply(const struct graph_mend_error *error, struct graph_text *text)
+bool graph_recover_apply(const struct graph_recover_error *error, struct graph_text *text)
 {
-  char *at = text->mended + error->at;
-  switch (error->mend) {
-  case MEND_NONE: break;
-  case MEND_COMMENT: return graph_mend_blank_comment(at);
-  case MEND_BLANK: *at = ' '; return true;
-  case MEND_COMMA: return graph_mend_insert(text, error->at, ',');
-  case MEND_COLON: return graph_mend_insert(text, error->at, ':');
-  case MEND_QUOTES: return graph_mend_double_quotes(at);
-  case MEND_WORD: return graph_mend_quote_word(text, error->at);
-  case MEND_CLOSE:
-    return graph_mend_insert(text, error->at, error->report.text[1]) && graph_mend_insert(text, error->at + 1, ',');
-  case MEND_BRACKET: return graph_mend_insert(text, error->at, error->report.text[1]);
-  case MEND_END: return graph_mend_close(text);
-  case MEND_NUMBER: *(char *)memset(at, ' ', strlen(error->near) - 1) = '1'; return true;
-  case MEND_ZERO: return graph_mend_replace_zero(text->mended);
-  case MEND_BYTES: return graph_mend_replace_bytes(text->mended);
+  char *at = text->recovered + error->at;
+  switch (error->recovery) {
+  case RECOVER_NONE: break;
+  case RECOVER_COMMENT: return graph_recover_blank_comment(at);
+  case RECOVER_BLANK: *at = ' '; return true;
+  case RECOVER_COMMA: return graph_recover_insert(text, error->at, ',');
+  case RECOVER_COLON: return graph_recover_insert(text, error->at, ':');
+  case RECOVER_QUOTES: return graph_recover_double_quotes(at);
+  case RECOVER_WORD: return graph_recover_quote_word(text, error->at);
+  case RECOVER_CLOSE:
+    return graph_recover_insert(text, error->at, error->report.text[1]) &&
+           graph_recover_insert(text, error->at + 1, ',');
+  case RECOVER_BRACKET: return graph_recover_insert(text, error->at, error->report.text[1]);
+  case RECOVER_END: return graph_recover_close(text);
+  case RECOVER_NUMBER: *(char *)memset(at, ' ', strlen(error->near) - 1) = '1'; return true;
+  case RECOVER_ZERO: return graph_recover_replace_zero(text->recovered);
+  case RECOVER_BYTES: return graph_recover_replace_bytes(text->recovered);
   }
   return false;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_syntax.c: parses the JSON of a graph, or of options. Called by graph.c and for resources made in code. The parser
- * stops at the first syntax error. For `hipmm check`, which lists all errors of a file, the error is mended in a copy of
- * the text, as its message advises, and the copy is parsed again. */
+ * stops at the first syntax error. For `hipmm check`, which lists all errors of a file, the error is removed in a copy
+ * of the text, as its message advises, and the copy is parsed again. */
 #include "../base/text.h"
 #include "../option/option.h"
 #include "graph_recover.h"
@@ -9,18 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A mended text may be parsed so many times: a file may have 16 MiB. */
-enum { GRAPH_SYNTAX_MOST_MENDED = 40 };
+/* A recovered text may be parsed so many times: a file may have 16 MiB. */
+enum { GRAPH_SYNTAX_MOST_RECOVERED = 40 };
 
 /* ---- Syntax errors --------------------------------------------------------------------------------------------- */
 
-static void graph_syntax_report(const struct graph_mend_error *error, const struct graph_text *text,
+static void graph_syntax_report(const struct graph_recover_error *error, const struct graph_text *text,
                                 struct diagnostics *diagnostics)
 {
   int line, column;
   graph_position_at(text->given, graph_text_given_offset(text, error->at), &line, &column);
   diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "%s%s",
-                     error->mend == MEND_ZERO ? "\\u0000 is not allowed" : error->report.text, error->hint);
+                     error->recovery == RECOVER_ZERO ? "\\u0000 is not allowed" : error->report.text, error->hint);
 }
 
 /* ---- Names that stand twice ------------------------------------------------------------------------------------ */
@@ -40,7 +40,7 @@ static void graph_syntax_report_duplicate(const struct graph_text *text, size_t 
 static void graph_syntax_find_duplicates(const struct graph_text *text, struct diagnostics *diagnostics)
 {
   json_t *open = json_array(); /* the names of each open object; null for a list */
-  for (const char *at = text->mended; *at; at++) {
+  for (const char *at = text->recovered; *at; at++) {
     if (*at == '{' || *at == '[') json_array_append_new(open, *at == '{' ? json_object() : json_null());
     if (*at == '}' || *at == ']') json_array_remove(open, json_array_size(open) - 1);
     if (*at != '"') continue;
@@ -50,7 +50,7 @@ static void graph_syntax_find_duplicates(const struct graph_text *text, struct d
     json_t *name = json_loadb(start, (size_t)(at + 1 - start), JSON_DECODE_ANY, NULL);
     json_t *names = json_array_get(open, json_array_size(open) - 1);
     if (name && json_object_get(names, json_string_value(name)))
-      graph_syntax_report_duplicate(text, (size_t)(start - text->mended), json_string_value(name), diagnostics);
+      graph_syntax_report_duplicate(text, (size_t)(start - text->recovered), json_string_value(name), diagnostics);
     else if (name)
       json_object_set_new(names, json_string_value(name), json_null());
     json_decref(name);
@@ -79,31 +79,31 @@ static bool graph_syntax_has_report(const json_error_t *report)
 
 /* Parses a text in which the parser has found an error: reports the first syntax error, or for a check all, and names that
  * stand twice. NULL unless it is for a check, and what is left says enough of what was meant. */
-static json_t *graph_syntax_read_mended(struct graph_text *text, struct diagnostics *diagnostics)
+static json_t *graph_syntax_read_recovered(struct graph_text *text, struct diagnostics *diagnostics)
 {
   json_t *value = NULL;
   size_t reported = SIZE_MAX;
-  bool is_guess = !text->is_check, is_mended = true, is_cut_off = false;
-  int most = text->is_check ? GRAPH_SYNTAX_MOST_MENDED : 1;
-  text->mended = malloc(text->bytes + GRAPH_TEXT_MOST_INSERTED + 1);
-  if (!text->mended) {
+  bool is_guess = !text->is_check, is_recovered = true, is_cut_off = false;
+  int most = text->is_check ? GRAPH_SYNTAX_MOST_RECOVERED : 1;
+  text->recovered = malloc(text->bytes + GRAPH_TEXT_MOST_INSERTED + 1);
+  if (!text->recovered) {
     diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
     return NULL;
   }
-  memcpy(text->mended, text->given, text->bytes);
-  text->mended[text->bytes] = '\0';
-  for (int i = 0; i < most && is_mended && !value; i++) {
-    struct graph_mend_error error = {.near = NULL};
-    value = graph_syntax_parse(text->mended, text->bytes, 0, &error.report, diagnostics);
+  memcpy(text->recovered, text->given, text->bytes);
+  text->recovered[text->bytes] = '\0';
+  for (int i = 0; i < most && is_recovered && !value; i++) {
+    struct graph_recover_error error = {.near = NULL};
+    value = graph_syntax_parse(text->recovered, text->bytes, 0, &error.report, diagnostics);
     if (value) continue;
     if (!graph_syntax_has_report(&error.report)) return NULL;
-    graph_mend_judge(&error, text->mended);
+    graph_recover_classify(&error, text->recovered);
     size_t place = graph_text_given_offset(text, error.at);
     if (place != reported && !is_cut_off) graph_syntax_report(&error, text, diagnostics);
     reported = place;
-    is_cut_off |= error.mend == MEND_END; /* what comes then is about the brackets that close it */
-    is_guess |= error.mend >= MEND_GUESS;
-    is_mended = graph_mend_apply(&error, text);
+    is_cut_off |= error.recovery == RECOVER_END; /* what comes then is about the brackets that close it */
+    is_guess |= error.recovery >= RECOVER_GUESS;
+    is_recovered = graph_recover_apply(&error, text);
   }
   if (value) graph_syntax_find_duplicates(text, diagnostics);
   if (!is_guess) return value;
@@ -148,7 +148,7 @@ static json_t *graph_syntax_read(struct graph_text *text, const char *is_empty, 
   if (!graph_syntax_is_text(text->given, text->bytes, is_empty, diagnostics)) return NULL;
   json_error_t report;
   json_t *value = graph_syntax_parse(text->given, text->bytes, JSON_REJECT_DUPLICATES, &report, diagnostics);
-  if (!value && graph_syntax_has_report(&report)) value = graph_syntax_read_mended(text, diagnostics);
+  if (!value && graph_syntax_has_report(&report)) value = graph_syntax_read_recovered(text, diagnostics);
   if (!value || json_is_object(value)) return value;
   diagnostics_add(diagnostics, HIPMM_E_CONFIG, "", "%s", is_other);
   json_decref(value);
@@ -168,6 +168,6 @@ json_t *graph_parse_options(const char *json, struct diagnostics *diagnostics)
   json_t *options =
       graph_syntax_read(&text, "is empty; write {} for no options",
                         "options are an object, not a list; write {\"initial_size\": \"1GiB\"}", diagnostics);
-  free(text.mended);
+  free(text.recovered);
   return options;
 }

@@ -67,7 +67,7 @@ enum { EXTENT_STATES = HIPMM_EXTENT_CACHED + 1 };
 struct memory_map {
   struct hipmm_extent *items;
   size_t n, capacity;
-  bool is_short;          /* there was no host memory for all */
+  bool is_truncated;      /* there was no host memory for all */
   uint64_t movable_bytes; /* free bytes that serve a request as if they were contiguous */
 };
 

@@ -13,10 +13,10 @@ static void memory_map_add(void *closure, const struct hipmm_extent *extent)
 {
   struct memory_map *map = closure;
   if (extent->state < HIPMM_EXTENT_LIVE || extent->state >= EXTENT_STATES) return;
-  if (map->n == map->capacity && !map->is_short) {
+  if (map->n == map->capacity && !map->is_truncated) {
     size_t capacity = map->capacity ? 2 * map->capacity : 64;
     void *items = reallocarray(map->items, capacity, sizeof *map->items);
-    map->is_short = !items;
+    map->is_truncated = !items;
     if (items) map->items = items;
     if (items) map->capacity = capacity;
   }
@@ -64,7 +64,7 @@ enum hipmm_status memory_map_gather(const struct instance *instance, struct memo
   *map_out = (struct memory_map){0};
   enum hipmm_status status = instance_finish_op(
       instance, instance->resource.ops->visit(instance->resource.self, memory_map_add, map_out), "visit");
-  if (!status && map_out->is_short) status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  if (!status && map_out->is_truncated) status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (map_out->n) qsort(map_out->items, map_out->n, sizeof *map_out->items, memory_map_by_address);
   memory_map_join_holes(map_out);
   return status;

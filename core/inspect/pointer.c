@@ -113,15 +113,15 @@ static struct hipmm_block pointer_find_base(const struct instance *owner, const 
 {
   const struct hipmm_hip *hip = hip_table();
   struct hipmm_block base = {NULL, 0};
-  const struct instance_links *links = links_of(owner);
-  for (size_t i = 0; !base.ptr && i < links->n_closure; i++) {
-    const struct instance *below = links->closure[i];
+  const struct instance_dependencies *dependencies = dependencies_of(owner);
+  for (size_t i = 0; !base.ptr && i < dependencies->n_closure; i++) {
+    const struct instance *below = dependencies->closure[i];
     if (below->node->plugin->descriptor.ops->visit_chunks)
       below->resource.ops->visit_chunks(below->resource.self, block->ptr, pointer_take_first_chunk, &base);
   }
   if (base.ptr) *flags_out |= HIPMM_POINTER_MAPPED;
-  for (size_t i = 0; !base.ptr && i < links->n_closure; i++)
-    block_map_find_holding(&links->closure[i]->block_map, block->ptr, &base);
+  for (size_t i = 0; !base.ptr && i < dependencies->n_closure; i++)
+    block_map_find_holding(&dependencies->closure[i]->block_map, block->ptr, &base);
   if (!base.ptr && hip->MemGetAddressRange && hip->MemGetAddressRange(&base.ptr, &base.bytes, block->ptr)) {
     hip->GetLastError();
     base.ptr = NULL;
@@ -132,9 +132,9 @@ static struct hipmm_block pointer_find_base(const struct instance *owner, const 
 /* From the owner down: it may be an adaptor that passes blocks on. */
 static struct hipmm_location pointer_locate(const struct instance *owner, const struct hipmm_block *block)
 {
-  const struct instance_links *links = links_of(owner);
-  for (size_t i = 0; i < links->n_closure; i++) {
-    const struct instance *below = links->closure[i];
+  const struct instance_dependencies *dependencies = dependencies_of(owner);
+  for (size_t i = 0; i < dependencies->n_closure; i++) {
+    const struct instance *below = dependencies->closure[i];
     struct hipmm_location location = {.struct_size = sizeof location, .usable_bytes = block->bytes};
     if (!below->node->plugin->descriptor.ops->locate) continue;
     if (!below->resource.ops->locate(below->resource.self, block->ptr, &location)) return location;

@@ -131,7 +131,7 @@ void report_write(const struct graph *graph)
 
 static void report_at_exit(void)
 {
-  if (lifecycle_is_barred() || lifecycle_enter()) return;
+  if (lifecycle_refuses_calls() || lifecycle_enter()) return;
   report_write(device_table_graph_in_use());
   lifecycle_leave();
 }

@@ -79,15 +79,15 @@ static enum hipmm_status settings_find_option(const struct path *target, const c
 }
 
 /* Asks the plugin, and puts the options in force once it agrees. `is_known`: they were in force before. */
-static enum hipmm_status settings_put_in_force(struct instance *instance, const struct hipmm_option *row,
-                                               struct instance_options *set, bool is_known)
+static enum hipmm_status settings_apply(struct instance *instance, const struct hipmm_option *row,
+                                        struct instance_options *set, bool is_known)
 {
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
-  size_t n_dependencies = links_of(instance)->n_dependencies;
+  size_t n_dependencies = dependencies_of(instance)->n_direct;
   enum hipmm_status status = instance_options_link(instance, set);
   if (status) {
-    links_truncate(instance, n_dependencies);
+    dependencies_truncate(instance, n_dependencies);
     if (!is_known) instance_options_free(&instance->node->plugin->descriptor, set);
     return status;
   }
@@ -98,7 +98,7 @@ static enum hipmm_status settings_put_in_force(struct instance *instance, const 
               hipmm_status_string(status));
   if (status != HIPMM_CALL_AGAIN) status = instance_finish_op(instance, status, "reconfigure");
   if (!status) error_set_located(&before);
-  if (status) links_truncate(instance, n_dependencies);
+  if (status) dependencies_truncate(instance, n_dependencies);
   if (status && !is_known) instance_options_free(&instance->node->plugin->descriptor, set);
   if (status) return status;
   if (!is_known) instance_options_add(instance, set);
@@ -118,7 +118,7 @@ static enum hipmm_status settings_change(struct instance *instance, const struct
   diagnostics_clear(&report); /* what is valid may have warnings */
   if (status) return status;
   if (set == atomic_load(&instance->options)) return HIPMM_OK;
-  return settings_put_in_force(instance, row, set, is_known);
+  return settings_apply(instance, row, set, is_known);
 }
 
 /* One setting at a time, as ops->reconfigure is promised. The options of other resources may be set meanwhile: a call of

@@ -135,9 +135,9 @@ static json_t *snapshot_reference(const struct instance *instance)
 static json_t *snapshot_references(const struct instance *instance)
 {
   json_t *list = json_array();
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 0; i < links->n_dependencies; i++)
-    json_array_append_new(list, snapshot_reference(links->dependencies[i]));
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  for (size_t i = 0; i < dependencies->n_direct; i++)
+    json_array_append_new(list, snapshot_reference(dependencies->direct[i]));
   return list;
 }
 

@@ -51,28 +51,28 @@ enum hipmm_status values_text(json_t *value, char **text_out)
 
 struct report_text {
   struct buffer buffer;
-  bool is_short; /* there was no host memory for all */
+  bool is_truncated; /* there was no host memory for all */
 };
 
 static void values_add_line(void *closure, const char *line)
 {
   struct report_text *text = closure;
-  text->is_short =
-      text->is_short || values_append(line, strlen(line), &text->buffer) || values_append("\n", 1, &text->buffer);
+  text->is_truncated =
+      text->is_truncated || values_append(line, strlen(line), &text->buffer) || values_append("\n", 1, &text->buffer);
 }
 
 /* The nearest resource that has a report. */
 static const struct instance *values_reporter(const struct instance *top)
 {
-  const struct instance_links *links = links_of(top);
-  for (size_t i = 0; i < links->n_closure; i++)
-    if (links->closure[i]->node->plugin->descriptor.ops->report) return links->closure[i];
+  const struct instance_dependencies *dependencies = dependencies_of(top);
+  for (size_t i = 0; i < dependencies->n_closure; i++)
+    if (dependencies->closure[i]->node->plugin->descriptor.ops->report) return dependencies->closure[i];
   return NULL;
 }
 
 enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **text_out)
 {
-  struct report_text text = {.is_short = false};
+  struct report_text text = {.is_truncated = false};
   struct resource_call call;
   enum hipmm_status status = resource_call_begin(resource, text_out, "text_out", &call);
   if (status) return status;
@@ -82,7 +82,7 @@ enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **
                  : error_set(HIPMM_E_NOT_SUPPORTED, "%s: neither it nor a resource below it has a text about its state",
                              call.instance->node->name);
   resource_call_end(&call, status);
-  if (!status && (text.is_short || values_append("", 0, &text.buffer)))
+  if (!status && (text.is_truncated || values_append("", 0, &text.buffer)))
     status = error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (status)
     free(text.buffer.text);
@@ -117,7 +117,7 @@ json_t *values_value(const struct instance *instance, size_t row)
 json_t *values_option(const struct instance *instance, const struct hipmm_option *row)
 {
   bool given;
-  json_t *value = option_copy_in_force(row, atomic_load(&instance->options)->object, &given);
+  json_t *value = option_copy_current(row, atomic_load(&instance->options)->object, &given);
   return json_pack("{s:o, s:b, s:b}", "value", value, "default", !given, "reloadable",
                    (row->flags & HIPMM_OPTION_RELOADABLE) != 0);
 }
@@ -219,7 +219,7 @@ enum hipmm_status hipmm_get(const char *path, char **json_out)
   const struct hipmm_option *row = plugin ? option_find(plugin->options, plugin->n_options, target.name) : NULL;
   if (!row) status = path_read(&target, path, &value);
   if (!status)
-    status = values_text(row ? option_copy_in_force(row, atomic_load(&target.instance->options)->object, &given)
+    status = values_text(row ? option_copy_current(row, atomic_load(&target.instance->options)->object, &given)
                              : json_integer(value),
                          json_out);
   path_release(&target);

@@ -28,7 +28,7 @@ static void visits_show_stack(struct stack *stack, void (*visitor)(void *arg, st
 enum hipmm_status hipmm_resource_visit(int device, void (*visitor)(void *arg, struct hipmm_resource *resource),
                                        void *arg)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!visitor) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
   enum hipmm_status status = lifecycle_check_runtime();
   if (!status && device >= 0) status = device_table_check(device);
@@ -70,7 +70,7 @@ enum hipmm_status hipmm_resource_visit_values(struct hipmm_resource *resource,
                                               void (*visitor)(void *arg, const struct hipmm_value *value), void *arg)
 {
   struct instance *instance = NULL;
-  if (!visitor && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
+  if (!visitor && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
   enum hipmm_status status = visits_begin(resource, &instance);
   if (status) return status;
   uint32_t n = instance->node->plugin->descriptor.n_values;
@@ -113,7 +113,7 @@ static void visits_show_option(const struct instance *instance, const struct hip
 {
   bool given;
   const struct instance_options *set = atomic_load(&instance->options);
-  json_t *value = option_copy_in_force(row, set->object, &given);
+  json_t *value = option_copy_current(row, set->object, &given);
   char *text = visits_text(value);
   struct hipmm_option_state state = {.struct_size = sizeof state,
                                      .name = row->name,
@@ -134,7 +134,7 @@ enum hipmm_status hipmm_resource_visit_options(struct hipmm_resource *resource,
                                                void *arg)
 {
   struct instance *instance = NULL;
-  if (!visitor && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
+  if (!visitor && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
   enum hipmm_status status = visits_begin(resource, &instance);
   if (status) return status;
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
@@ -164,13 +164,13 @@ enum hipmm_status hipmm_resource_visit_blocks(struct hipmm_resource *resource,
 {
   struct resource_call call;
   struct visits_blocks blocks = {visitor, arg};
-  if (!visitor && !lifecycle_is_barred()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
+  if (!visitor && !lifecycle_refuses_calls()) return error_set(HIPMM_E_ARGUMENT, "visitor is NULL");
   enum hipmm_status status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
-  const char *outer = lifecycle_bar("a visitor of blocks", true); /* under locks of the resource */
+  const char *outer = lifecycle_forbid_reentry("a visitor of blocks", true); /* under locks of the resource */
   status = instance_finish_op(call.instance,
                               call.instance->resource.ops->visit(call.instance->resource.self, visitor, arg), "visit");
   if (!status) block_map_visit(&call.instance->block_map, visits_show_block, &blocks);
-  lifecycle_unbar(outer);
+  lifecycle_allow_reentry(outer);
   return resource_call_end(&call, status);
 }

@@ -195,17 +195,17 @@ static bool option_read_missing(const struct filling *filling, const struct hipm
 /* ---- at_least -------------------------------------------------------------------------------------------------- */
 
 /* A size in force, with its conversion. */
-struct size_in_force {
+struct option_size {
   const struct hipmm_option *row;
   json_t *value;
   bool is_given, is_number;
   struct option_number number;
 };
 
-static struct size_in_force option_size_in_force(const struct filling *filling, const struct hipmm_option *row)
+static struct option_size option_find_size(const struct filling *filling, const struct hipmm_option *row)
 {
-  struct size_in_force size = {.row = row};
-  size.value = option_in_force(row, filling->object, &size.is_given);
+  struct option_size size = {.row = row};
+  size.value = option_current(row, filling->object, &size.is_given);
   bool is_number = size.is_given  ? option_number(row, size.value, &size.number)
                    : row->initial ? option_number_from_text(row, row->initial, &size.number)
                                   : false;
@@ -224,8 +224,8 @@ static bool option_is_below(struct option_number a, struct option_number b, uint
 }
 
 /* Reports the error at the option that the user wrote. */
-static bool option_refuse_below(const struct filling *filling, const struct size_in_force *small,
-                                const struct size_in_force *large)
+static bool option_refuse_below(const struct filling *filling, const struct option_size *small,
+                                const struct option_size *large)
 {
   char small_text[TEXT_QUOTE_BYTES], large_text[TEXT_QUOTE_BYTES];
   bool blames_large = !small->is_given && large->is_given;
@@ -246,7 +246,7 @@ static bool option_check_at_least(const struct filling *filling, const struct hi
 {
   const struct hipmm_option *other = row->at_least ? option_find(filling->table, filling->n, row->at_least) : NULL;
   if (!other) return true;
-  struct size_in_force size = option_size_in_force(filling, row), least = option_size_in_force(filling, other);
+  struct option_size size = option_find_size(filling, row), least = option_find_size(filling, other);
   bool is_good = !size.is_number || !least.is_number ||
                  !option_is_below(size.number, least.number, filling->context->free_bytes) ||
                  option_refuse_below(filling, &size, &least);

@@ -80,10 +80,10 @@ enum hipmm_status option_set_text(const struct hipmm_option *table, size_t n, co
 
 /* The value in force, as a user would write it in JSON: the one in `object` (`given_out` true), or the default (false),
  * null without one. The caller owns the reference. */
-json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out);
+json_t *option_current(const struct hipmm_option *row, const json_t *object, bool *given_out);
 
 /* The same as a copy, without changing a reference count in `object`, which other threads may read meanwhile. */
-json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out);
+json_t *option_copy_current(const struct hipmm_option *row, const json_t *object, bool *given_out);
 
 /* Shows a value in a message: a string in quotes, a list as "a list". Returns `buffer`. */
 const char *option_show(const json_t *value, char *buffer, size_t buffer_bytes);

@@ -152,7 +152,7 @@ enum hipmm_status option_set_text(const struct hipmm_option *table, size_t n, co
   return option_text_put(object, name, value);
 }
 
-json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out)
+json_t *option_current(const struct hipmm_option *row, const json_t *object, bool *given_out)
 {
   json_t *value = json_object_get(object, row->name);
   *given_out = value != NULL;
@@ -161,10 +161,10 @@ json_t *option_in_force(const struct hipmm_option *row, const json_t *object, bo
   return value ? value : json_null();
 }
 
-json_t *option_copy_in_force(const struct hipmm_option *row, const json_t *object, bool *given_out)
+json_t *option_copy_current(const struct hipmm_option *row, const json_t *object, bool *given_out)
 {
   json_t *value = json_object_get(object, row->name);
-  if (!value) return option_in_force(row, NULL, given_out);
+  if (!value) return option_current(row, NULL, given_out);
   *given_out = true;
   return json_deep_copy(value);
 }

@@ -77,7 +77,7 @@ static int option_validate_is_unknown(const struct hipmm_validation *validation,
   struct option_number number = {0};
   bool is_given;
   if (validating->context->free_bytes || !row) return 0;
-  json_t *value = option_in_force(row, validating->object, &is_given);
+  json_t *value = option_current(row, validating->object, &is_given);
   bool is_number = option_number(row, value, &number);
   json_decref(value);
   return is_number && number.is_percent;
@@ -108,7 +108,7 @@ static int option_validate_bytes_of(const struct hipmm_validation *validation, c
   if (!row || row->type != HIPMM_OPTION_BYTES) return 0;
   struct option_number number = {0};
   bool is_given;
-  json_t *value = option_in_force(row, object, &is_given);
+  json_t *value = option_current(row, object, &is_given);
   bool is_known = option_number(row, value, &number) && !number.is_percent;
   json_decref(value);
   if (is_known) *bytes_out = (uint64_t)number.value;

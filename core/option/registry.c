@@ -185,7 +185,7 @@ const char *registry_nearest(const char *kind, const char *name, char *buffer, s
 static enum hipmm_status registry_check_name(const struct object_kind *kind, const char *name)
 {
   char shown[TEXT_QUOTE_BYTES];
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!name) return error_set(HIPMM_E_ARGUMENT, "%s: name is NULL", kind->function);
   if (text_is_name(name)) return HIPMM_OK;
   return error_set(HIPMM_E_ARGUMENT, "%s: %s is not a name; " TEXT_NAME_RULE, kind->function,
@@ -222,9 +222,9 @@ static void registry_call_hooks(void *object, const struct hipmm_event *event)
   bool has_failed = event->kind == HIPMM_EVENT_OUT_OF_MEMORY || event->kind == HIPMM_EVENT_FREE_REFUSED;
   struct hipmm_error before = {.struct_size = sizeof before};
   if (has_failed) hipmm_last_error(&before);
-  const char *outer = lifecycle_bar("a function of hooks", true);
+  const char *outer = lifecycle_forbid_reentry("a function of hooks", true);
   hooks->callback(hooks->arg, event);
-  lifecycle_unbar(outer);
+  lifecycle_allow_reentry(outer);
   if (has_failed) error_set_located(&before);
 }
 

@@ -142,7 +142,7 @@ static enum hipmm_status runtime_library_locate(const struct graph *graph, const
 /* Fills the options and configures the runtime. The configuration lives until the next one replaces it. */
 static enum hipmm_status runtime_library_configure_with(const struct graph *graph, struct configuration *configuration)
 {
-  static struct configuration *in_force;
+  static struct configuration *current;
   const struct hipmm_plugin *descriptor = configuration->descriptor;
   struct diagnostics diagnostics = {.source = graph->source};
   void *options = calloc(1, descriptor->options_bytes + 1), *self;
@@ -160,8 +160,8 @@ static enum hipmm_status runtime_library_configure_with(const struct graph *grap
   configuration->options = options;
   status = descriptor->create(&configuration->services, options, NULL, 0, &self);
   if (status) return runtime_library_locate(graph, configuration, status);
-  runtime_library_free(in_force);
-  in_force = configuration;
+  runtime_library_free(current);
+  current = configuration;
   return HIPMM_OK;
 }
 

@@ -12,80 +12,80 @@ _Thread_local struct attempt this_attempt;
 /* ---- What memory is of one kind ---- */
 
 /* Device memory is one kind; managed and host memory are kinds of their own, by type. */
-bool exhausted_is_same_memory(const struct exhausted *exhausted, const struct instance *other)
+bool oom_source_is_same_memory(const struct oom_source *oom_source, const struct instance *other)
 {
   const struct hipmm_plugin *plugin = &other->node->plugin->descriptor;
   if (plugin->role != HIPMM_ROLE_SOURCE) return false;
-  return plugin == exhausted->source || !((plugin->flags | exhausted->source->flags) & HIPMM_PLUGIN_HOST_MEMORY);
+  return plugin == oom_source->source || !((plugin->flags | oom_source->source->flags) & HIPMM_PLUGIN_HOST_MEMORY);
 }
 
-bool exhausted_stands_on_same(const struct exhausted *exhausted, const struct instance *instance)
+bool oom_source_is_below(const struct oom_source *oom_source, const struct instance *instance)
 {
-  const struct instance_links *links = links_of(instance);
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
   bool stands = false;
-  for (size_t i = 0; !stands && i < links->n_closure; i++)
-    stands = exhausted_is_same_memory(exhausted, links->closure[i]);
+  for (size_t i = 0; !stands && i < dependencies->n_closure; i++)
+    stands = oom_source_is_same_memory(oom_source, dependencies->closure[i]);
   return stands;
 }
 
 /* ---- Who can be asked ---- */
 
-bool attempt_is_giver(const struct instance *instance, const struct exhausted *exhausted)
+bool attempt_is_donor(const struct instance *instance, const struct oom_source *oom_source)
 {
   if (!atomic_load(&instance->created)) return false; /* stack_extend() may be writing it */
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  return descriptor_trims(plugin) && exhausted_stands_on_same(exhausted, instance);
+  return descriptor_trims(plugin) && oom_source_is_below(oom_source, instance);
 }
 
 struct attempt_search {
   const struct instance *failed;
-  const struct exhausted *exhausted;
-  size_t n_givers;
+  const struct oom_source *oom_source;
+  size_t n_donors;
 };
 
-static bool attempt_has_giver(const struct stack *stack, void *search_)
+static bool attempt_has_donor(const struct stack *stack, void *search_)
 {
   struct attempt_search *search = search_;
-  if (stack->device != search->exhausted->device) return false;
+  if (stack->device != search->oom_source->device) return false;
   for (size_t i = 0; i < stack->graph->n_nodes; i++) {
     const struct instance *instance = &stack->instances[i];
     if (instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR) continue;
-    if (!attempt_is_giver(instance, search->exhausted)) continue;
-    if (search->n_givers++ || !search->failed) return true;
-    if (instance != search->failed && !links_stand_on(search->failed, instance)) return true;
+    if (!attempt_is_donor(instance, search->oom_source)) continue;
+    if (search->n_donors++ || !search->failed) return true;
+    if (instance != search->failed && !dependencies_include(search->failed, instance)) return true;
   }
   return false;
 }
 
-bool attempt_can_ask_others(const struct instance *failed, const struct exhausted *exhausted)
+bool attempt_can_ask_others(const struct instance *failed, const struct oom_source *oom_source)
 {
-  struct attempt_search search = {.failed = failed, .exhausted = exhausted};
-  return stack_any(attempt_has_giver, &search);
+  struct attempt_search search = {.failed = failed, .oom_source = oom_source};
+  return stack_any(attempt_has_donor, &search);
 }
 
-bool attempt_is_exhausted(enum hipmm_status status)
+bool attempt_is_out_of_memory(enum hipmm_status status)
 {
-  return status == HIPMM_E_OUT_OF_MEMORY && this_attempt.exhausted.source && error_is_exhausted();
+  return status == HIPMM_E_OUT_OF_MEMORY && this_attempt.oom_source.source && error_is_out_of_device_memory();
 }
 
-void attempt_note_exhausted(const struct instance *source, size_t bytes)
+void attempt_note_oom(const struct instance *source, size_t bytes)
 {
   if (bytes > this_attempt.most_bytes) this_attempt.most_bytes = bytes;
   const struct hipmm_plugin *plugin = &source->node->plugin->descriptor;
-  this_attempt.exhausted =
-      (struct exhausted){.device = source->stack->device, .source = plugin->role == HIPMM_ROLE_SOURCE ? plugin : NULL};
+  this_attempt.oom_source =
+      (struct oom_source){.device = source->stack->device, .source = plugin->role == HIPMM_ROLE_SOURCE ? plugin : NULL};
 }
 
-enum hipmm_effort attempt_effort(const struct instance *instance, enum hipmm_status status)
+enum hipmm_reclaim_level attempt_reclaim_level(const struct instance *instance, enum hipmm_status status)
 {
-  if (status == HIPMM_CALL_AGAIN) return HIPMM_EFFORT_IDLE;
-  if (this_attempt.effort && !this_attempt.n_inner) return this_attempt.effort;
-  if (this_attempt.n_inner || !attempt_is_exhausted(status)) return HIPMM_EFFORT_ALL;
-  if (!this_attempt.holds_back && attempt_can_ask_others(instance, &this_attempt.exhausted)) {
+  if (status == HIPMM_CALL_AGAIN) return HIPMM_RECLAIM_IDLE;
+  if (this_attempt.reclaim_level && !this_attempt.n_inner) return this_attempt.reclaim_level;
+  if (this_attempt.n_inner || !attempt_is_out_of_memory(status)) return HIPMM_RECLAIM_ALL;
+  if (!this_attempt.holds_back && attempt_can_ask_others(instance, &this_attempt.oom_source)) {
     this_attempt.holds_back = true;
-    this_attempt.told = this_attempt.exhausted;
+    this_attempt.held_back_for = this_attempt.oom_source;
   }
-  return this_attempt.holds_back ? HIPMM_EFFORT_IDLE : HIPMM_EFFORT_ALL;
+  return this_attempt.holds_back ? HIPMM_RECLAIM_IDLE : HIPMM_RECLAIM_ALL;
 }
 
 bool attempt_is_building(void)
@@ -126,10 +126,10 @@ bool attempt_is_in_program(void)
 
 enum hipmm_status attempt_check_wait(const struct instance *instance)
 {
-  const struct instance_links *links = links_of(instance);
-  size_t i = this_attempt.n_programs ? 0 : links->n_closure;
-  while (i < links->n_closure && !atomic_load(&links->closure[i]->in_program)) i++;
-  if (i == links->n_closure) return HIPMM_OK;
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  size_t i = this_attempt.n_programs ? 0 : dependencies->n_closure;
+  while (i < dependencies->n_closure && !atomic_load(&dependencies->closure[i]->in_program)) i++;
+  if (i == dependencies->n_closure) return HIPMM_OK;
   return error_refuse(
       HIPMM_E_STATE, instance->node->name,
       "another thread is in a call of it, and this thread is in a function of the program that was called "
@@ -170,7 +170,7 @@ static bool attempt_put_question(const struct question *question)
 static void attempt_note_answer(const struct instance *asker, bool is_yes)
 {
   struct refusals *refusals = &this_attempt.refusals;
-  while (is_yes && refusals->n && links_stand_on(asker, refusals->askers[refusals->n - 1])) refusals->n--;
+  while (is_yes && refusals->n && dependencies_include(asker, refusals->askers[refusals->n - 1])) refusals->n--;
   if (!is_yes) refusals->askers[refusals->n++] = asker;
   refusals->n_passed = 0;
 }

@@ -8,16 +8,16 @@
 #include "instance.h"
 
 /* Of which memory there is no more. */
-struct exhausted {
+struct oom_source {
   int device;
   const struct hipmm_plugin *source; /* its type; plugins stay loaded */
 };
 
 /* Whether the source that ran out gets from the device what `other`, a source of the same device, gives back. */
-bool exhausted_is_same_memory(const struct exhausted *exhausted, const struct instance *other);
+bool oom_source_is_same_memory(const struct oom_source *oom_source, const struct instance *other);
 
-/* Whether the instance stands on such a source, or is one. */
-bool exhausted_stands_on_same(const struct exhausted *exhausted, const struct instance *instance);
+/* Whether the instance depends on such a source, or is one. */
+bool oom_source_is_below(const struct oom_source *oom_source, const struct instance *instance);
 
 enum { MOST_REFUSALS = 128 }; /* of the program, in one call; then it is not asked again */
 
@@ -39,41 +39,41 @@ struct refusals {
 };
 
 struct attempt {
-  struct exhausted exhausted; /* as of the last HIP call of a source that failed so */
-  unsigned n_inner;           /* attempt_enter_inner(), and the next */
-  unsigned n_programs;        /* attempt_enter_program() */
-  enum hipmm_effort effort;   /* of the attempt that is under way; 0: of the first, or there is none */
-  bool is_building;           /* within neighbours_build() */
-  size_t most_bytes;          /* that a HIP call asked for in vain since it began */
-  bool holds_back;            /* a resource was told to fail at once, */
-  struct exhausted told;      /* for this; a later call of the same op may have failed for something else */
-  struct question question;   /* the last one */
+  struct oom_source oom_source;           /* as of the last HIP call of a source that failed so */
+  unsigned n_inner;                       /* attempt_enter_inner(), and the next */
+  unsigned n_programs;                    /* attempt_enter_program() */
+  enum hipmm_reclaim_level reclaim_level; /* of the attempt that is under way; 0: of the first, or there is none */
+  bool is_building;                       /* within reclaim_build() */
+  size_t most_bytes;                      /* that a HIP call asked for in vain since it began */
+  bool holds_back;                        /* a resource was told to fail at once, */
+  struct oom_source held_back_for;        /* for this; a later call of the same op may have failed for something else */
+  struct question question;               /* the last one */
   struct refusals refusals;
 };
 
 extern _Thread_local struct attempt this_attempt;
 
 /* Whether the failure that the thread's record tells is that of a runtime without memory. */
-bool attempt_is_exhausted(enum hipmm_status status);
+bool attempt_is_out_of_memory(enum hipmm_status status);
 
 /* Whether the instance may hold idle memory of that kind, and can give it. */
-bool attempt_is_giver(const struct instance *instance, const struct exhausted *exhausted);
+bool attempt_is_donor(const struct instance *instance, const struct oom_source *oom_source);
 
 /* Whether another resource than those that have failed can be asked. A resource has used what it holds itself. `failed` is NULL
  * if none of them is left. A resource that holds its lock may call this, so no reference to a stack is taken: the last one
  * destroys the stack. */
-bool attempt_can_ask_others(const struct instance *failed, const struct exhausted *exhausted);
+bool attempt_can_ask_others(const struct instance *failed, const struct oom_source *oom_source);
 
-/* Whether the thread is within neighbours_build(). */
+/* Whether the thread is within reclaim_build(). */
 bool attempt_is_building(void);
 
 /* The memory of a source ran out: the last HIP call of `source` in this thread failed for want of memory, of `bytes`. */
-void attempt_note_exhausted(const struct instance *source, size_t bytes);
+void attempt_note_oom(const struct instance *source, size_t bytes);
 
-/* See services->effort. */
-enum hipmm_effort attempt_effort(const struct instance *instance, enum hipmm_status status);
+/* See services->reclaim_level. */
+enum hipmm_reclaim_level attempt_reclaim_level(const struct instance *instance, enum hipmm_status status);
 
-/* Around a call in which this thread may hold locks of resources: no neighbour is asked until it is left. */
+/* Around a call in which this thread may hold locks of resources: no other resource is asked until it is left. */
 void attempt_enter_inner(void);
 void attempt_leave_inner(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dependencies.c: which live resources stand on which, of one stack or several. Called when a resource is built, and
+/* dependencies.c: which live resources depend on which, of one stack or several. Called when a resource is built, and
  * when one gains a dependency while it is in use. */
 #include "../graph/graph_build.h"
 #include "stack.h"
@@ -9,177 +9,181 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct instance *linked; /* all instances that have links */
+static struct instance *linked; /* all instances that have dependencies */
 static uint64_t last_number;
 
 /* ---- One instance; the lock is held ---- */
 
-/* The links of an instance, or those that it is about to get. */
-static const struct instance_links *links_next(const struct instance *instance)
+/* The dependencies of an instance, or those that it is about to get. */
+static const struct instance_dependencies *dependencies_next(const struct instance *instance)
 {
-  return instance->next_links ? instance->next_links : links_of(instance);
+  return instance->next_dependencies ? instance->next_dependencies : dependencies_of(instance);
 }
 
-int links_by_age(const void *left, const void *right)
+int dependencies_by_creation(const void *left, const void *right)
 {
   uint64_t a = (*(struct instance *const *)left)->number, b = (*(struct instance *const *)right)->number;
   return a < b ? 1 : a > b ? -1 : 0;
 }
 
 /* Sorts the instances, drops duplicates and returns how many are left. */
-static size_t links_sort(struct instance **instances, size_t n)
+static size_t dependencies_sort(struct instance **instances, size_t n)
 {
   size_t n_unique = 0;
-  qsort(instances, n, sizeof *instances, links_by_age);
+  qsort(instances, n, sizeof *instances, dependencies_by_creation);
   for (size_t i = 0; i < n; i++)
     if (!n_unique || instances[n_unique - 1] != instances[i]) instances[n_unique++] = instances[i];
   return n_unique;
 }
 
-bool links_forward_blocks(const struct instance *instance)
+bool dependencies_forward_blocks(const struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   return !plugin->ops->find || plugin->flags & HIPMM_PLUGIN_HANDS_ON;
 }
 
-bool links_stand_on(const struct instance *instance, const struct instance *below)
+bool dependencies_include(const struct instance *instance, const struct instance *below)
 {
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 1; i < links->n_closure; i++)
-    if (links->closure[i] == below) return true;
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  for (size_t i = 1; i < dependencies->n_closure; i++)
+    if (dependencies->closure[i] == below) return true;
   return false;
 }
 
 /* Whether the instance can be asked for a block, or ends the search because nothing is below it. */
-static bool links_is_finder(const struct instance *instance)
+static bool dependencies_is_finder(const struct instance *instance)
 {
-  return instance->node->plugin->descriptor.ops->find || !links_next(instance)->n_dependencies;
+  return instance->node->plugin->descriptor.ops->find || !dependencies_next(instance)->n_direct;
 }
 
 /* The instance itself and the closures of its dependencies. */
-static void links_fill_closure(struct instance_links *links, struct instance *instance)
+static void dependencies_fill_closure(struct instance_dependencies *dependencies, struct instance *instance)
 {
-  links->closure[links->n_closure++] = instance;
-  for (size_t i = 0; i < links->n_dependencies; i++) {
-    const struct instance_links *below = links_next(links->dependencies[i]);
-    memcpy(links->closure + links->n_closure, below->closure, below->n_closure * sizeof *links->closure);
-    links->n_closure += below->n_closure;
+  dependencies->closure[dependencies->n_closure++] = instance;
+  for (size_t i = 0; i < dependencies->n_direct; i++) {
+    const struct instance_dependencies *below = dependencies_next(dependencies->direct[i]);
+    memcpy(dependencies->closure + dependencies->n_closure, below->closure,
+           below->n_closure * sizeof *dependencies->closure);
+    dependencies->n_closure += below->n_closure;
   }
-  links->n_closure = links_sort(links->closure, links->n_closure);
+  dependencies->n_closure = dependencies_sort(dependencies->closure, dependencies->n_closure);
 }
 
 /* The dependencies that can be asked for a block, and the finders of those that forward blocks of others. */
-static void links_fill_finders(struct instance_links *links)
+static void dependencies_fill_finders(struct instance_dependencies *dependencies)
 {
-  for (size_t i = 0; i < links->n_dependencies; i++) {
-    struct instance *dependency = links->dependencies[i];
-    const struct instance_links *below = links_next(dependency);
-    if (links_is_finder(dependency)) links->finders[links->n_finders++] = dependency;
-    if (!links_forward_blocks(dependency)) continue;
-    memcpy(links->finders + links->n_finders, below->finders, below->n_finders * sizeof *links->finders);
-    links->n_finders += below->n_finders;
+  for (size_t i = 0; i < dependencies->n_direct; i++) {
+    struct instance *dependency = dependencies->direct[i];
+    const struct instance_dependencies *below = dependencies_next(dependency);
+    if (dependencies_is_finder(dependency)) dependencies->finders[dependencies->n_finders++] = dependency;
+    if (!dependencies_forward_blocks(dependency)) continue;
+    memcpy(dependencies->finders + dependencies->n_finders, below->finders,
+           below->n_finders * sizeof *dependencies->finders);
+    dependencies->n_finders += below->n_finders;
   }
-  links->n_finders = links_sort(links->finders, links->n_finders);
+  dependencies->n_finders = dependencies_sort(dependencies->finders, dependencies->n_finders);
 }
 
-static void links_free(const struct instance_links *links)
+static void dependencies_free(const struct instance_dependencies *dependencies)
 {
-  if (!links) return;
-  free(links->dependencies);
-  free(links->closure);
-  free(links->finders);
-  free((void *)(uintptr_t)links);
+  if (!dependencies) return;
+  free(dependencies->direct);
+  free(dependencies->closure);
+  free(dependencies->finders);
+  free((void *)(uintptr_t)dependencies);
 }
 
-/* Links to the `n` dependencies, one of which may be in `added` alone. NULL without host memory. */
-static struct instance_links *links_new(struct instance *instance, struct instance *const *dependencies, size_t n,
-                                        struct instance *added)
+/* The struct of the `n` dependencies, one of which may be in `added` alone. NULL without host memory. */
+static struct instance_dependencies *dependencies_new(struct instance *instance, struct instance *const *direct,
+                                                      size_t n, struct instance *added)
 {
-  struct instance_links *links = calloc(1, sizeof *links);
-  if (!links) return NULL;
+  struct instance_dependencies *dependencies = calloc(1, sizeof *dependencies);
+  if (!dependencies) return NULL;
   size_t n_closure = 1, n_finders = n + 1;
-  links->dependencies = calloc(n + 2, sizeof *links->dependencies);
-  if (links->dependencies && n) memcpy(links->dependencies, dependencies, n * sizeof *dependencies);
-  if (links->dependencies && added) links->dependencies[n++] = added;
-  links->n_dependencies = links->dependencies ? n : 0;
-  links->depth = 1;
-  for (size_t i = 0; i < links->n_dependencies; i++) {
-    const struct instance_links *below = links_next(links->dependencies[i]);
+  dependencies->direct = calloc(n + 2, sizeof *dependencies->direct);
+  if (dependencies->direct && n) memcpy(dependencies->direct, direct, n * sizeof *direct);
+  if (dependencies->direct && added) dependencies->direct[n++] = added;
+  dependencies->n_direct = dependencies->direct ? n : 0;
+  dependencies->depth = 1;
+  for (size_t i = 0; i < dependencies->n_direct; i++) {
+    const struct instance_dependencies *below = dependencies_next(dependencies->direct[i]);
     n_closure += below->n_closure;
     n_finders += below->n_finders;
-    if (below->depth >= links->depth) links->depth = below->depth + 1;
+    if (below->depth >= dependencies->depth) dependencies->depth = below->depth + 1;
   }
-  links->closure = calloc(n_closure, sizeof *links->closure);
-  links->finders = calloc(n_finders, sizeof *links->finders);
-  if (!links->dependencies || !links->closure || !links->finders) {
-    links_free(links);
+  dependencies->closure = calloc(n_closure, sizeof *dependencies->closure);
+  dependencies->finders = calloc(n_finders, sizeof *dependencies->finders);
+  if (!dependencies->direct || !dependencies->closure || !dependencies->finders) {
+    dependencies_free(dependencies);
     return NULL;
   }
-  links_fill_closure(links, instance);
-  links_fill_finders(links);
-  return links;
+  dependencies_fill_closure(dependencies, instance);
+  dependencies_fill_finders(dependencies);
+  return dependencies;
 }
 
-static enum hipmm_status links_check(const struct instance *instance, const struct instance_links *links,
-                                     enum hipmm_status too_deep)
+static enum hipmm_status dependencies_check(const struct instance *instance,
+                                            const struct instance_dependencies *dependencies,
+                                            enum hipmm_status too_deep)
 {
-  if (!links) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  if (links->depth <= GRAPH_MAX_DEPTH) return HIPMM_OK;
-  return error_set(too_deep, "%s: stands on more than %d resources, one on the other; the most is %d deep",
+  if (!dependencies) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  if (dependencies->depth <= GRAPH_MAX_DEPTH) return HIPMM_OK;
+  return error_set(too_deep, "%s: depends on more than %d resources, one on the other; the most is %d deep",
                    instance->node->name, GRAPH_MAX_DEPTH - 1, GRAPH_MAX_DEPTH);
 }
 
 /* ---- Life ---- */
 
-static void links_enter(struct instance *instance, const struct instance_links *links)
+static void dependencies_enter(struct instance *instance, const struct instance_dependencies *dependencies)
 {
-  atomic_store_explicit(&instance->links, links, memory_order_release);
+  atomic_store_explicit(&instance->dependencies, dependencies, memory_order_release);
   instance->next_linked = linked;
   if (linked) linked->previous_linked = instance;
   linked = instance;
 }
 
-enum hipmm_status links_open(struct instance *instance)
+enum hipmm_status dependencies_open(struct instance *instance)
 {
   const struct graph_node *node = instance->node;
   const struct external *external = &instance->stack->external;
   size_t n = 0;
-  struct instance **dependencies = calloc(node->n_references + external->n + 1, sizeof(struct instance *));
-  if (!dependencies) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  for (size_t i = 0; i < node->n_references; i++) dependencies[n++] = &instance->stack->instances[node->references[i]];
-  for (size_t i = 0; i < external->n; i++) dependencies[n++] = instance_from(external->resources[i]);
+  struct instance **direct = calloc(node->n_references + external->n + 1, sizeof(struct instance *));
+  if (!direct) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  for (size_t i = 0; i < node->n_references; i++) direct[n++] = &instance->stack->instances[node->references[i]];
+  for (size_t i = 0; i < external->n; i++) direct[n++] = instance_from(external->resources[i]);
   pthread_mutex_lock(&lock);
   instance->number = ++last_number;
-  struct instance_links *links = links_new(instance, dependencies, n, NULL);
-  enum hipmm_status status = links_check(instance, links, HIPMM_E_ARGUMENT);
-  if (!status) links_enter(instance, links);
+  struct instance_dependencies *dependencies = dependencies_new(instance, direct, n, NULL);
+  enum hipmm_status status = dependencies_check(instance, dependencies, HIPMM_E_ARGUMENT);
+  if (!status) dependencies_enter(instance, dependencies);
   pthread_mutex_unlock(&lock);
-  if (status) links_free(links);
-  free(dependencies);
+  if (status) dependencies_free(dependencies);
+  free(direct);
   return status;
 }
 
-void links_close(struct instance *instance)
+void dependencies_close(struct instance *instance)
 {
-  const struct instance_links *links = links_of(instance);
-  if (!links) return;
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  if (!dependencies) return;
   pthread_mutex_lock(&lock);
   *(instance->previous_linked ? &instance->previous_linked->next_linked : &linked) = instance->next_linked;
   if (instance->next_linked) instance->next_linked->previous_linked = instance->previous_linked;
   pthread_mutex_unlock(&lock);
-  while (links) {
-    const struct instance_links *older = links->older;
-    links_free(links);
-    links = older;
+  while (dependencies) {
+    const struct instance_dependencies *older = dependencies->older;
+    dependencies_free(dependencies);
+    dependencies = older;
   }
 }
 
-bool links_find_accessor(const struct instance *below, char *name_out, size_t name_bytes)
+bool dependencies_find_accessor(const struct instance *below, char *name_out, size_t name_bytes)
 {
   const struct instance *found = NULL;
   pthread_mutex_lock(&lock);
   for (const struct instance *one = linked; one && !found; one = one->next_linked)
-    if (one->node->plugin->descriptor.flags & HIPMM_PLUGIN_ACCESSES_MEMORY && links_stand_on(one, below)) found = one;
+    if (one->node->plugin->descriptor.flags & HIPMM_PLUGIN_ACCESSES_MEMORY && dependencies_include(one, below))
+      found = one;
   if (found) snprintf(name_out, name_bytes, "%s", found->node->name);
   pthread_mutex_unlock(&lock);
   return found != NULL;
@@ -187,16 +191,16 @@ bool links_find_accessor(const struct instance *below, char *name_out, size_t na
 
 /* ---- Changes ---- */
 
-/* Those that stand on the instance, itself included, with the lowest number first: NULL without host memory. */
-static struct instance **links_find_above(struct instance *instance, size_t *n_out)
+/* Those that depend on the instance, itself included, with the lowest number first: NULL without host memory. */
+static struct instance **dependencies_find_above(struct instance *instance, size_t *n_out)
 {
   size_t most = 1, n = 0;
   for (const struct instance *one = linked; one; one = one->next_linked) most++;
   struct instance **above = calloc(most, sizeof(struct instance *));
   if (!above) return NULL;
   for (struct instance *one = linked; one; one = one->next_linked)
-    if (one == instance || links_stand_on(one, instance)) above[n++] = one;
-  qsort(above, n, sizeof(struct instance *), links_by_age);
+    if (one == instance || dependencies_include(one, instance)) above[n++] = one;
+  qsort(above, n, sizeof(struct instance *), dependencies_by_creation);
   for (size_t i = 0; i < n / 2; i++) {
     struct instance *swapped = above[i];
     above[i] = above[n - 1 - i];
@@ -206,74 +210,75 @@ static struct instance **links_find_above(struct instance *instance, size_t *n_o
   return above;
 }
 
-/* Makes the links that the instances get, each after what it stands on. `n_dependencies` of the first, `added` besides. */
-static enum hipmm_status links_prepare(struct instance *const *above, size_t n, size_t n_dependencies,
-                                       struct instance *added)
+/* Makes the dependencies that the instances get, each after what it depends on. `n_direct` of the first, `added`
+ * besides. */
+static enum hipmm_status dependencies_prepare(struct instance *const *above, size_t n, size_t n_direct,
+                                              struct instance *added)
 {
   enum hipmm_status status = HIPMM_OK;
   for (size_t i = 0; i < n && !status; i++) {
-    const struct instance_links *now = links_of(above[i]);
-    above[i]->next_links =
-        links_new(above[i], now->dependencies, i ? now->n_dependencies : n_dependencies, i ? NULL : added);
-    status = links_check(above[i], above[i]->next_links, HIPMM_E_CONFIG);
+    const struct instance_dependencies *now = dependencies_of(above[i]);
+    above[i]->next_dependencies =
+        dependencies_new(above[i], now->direct, i ? now->n_direct : n_direct, i ? NULL : added);
+    status = dependencies_check(above[i], above[i]->next_dependencies, HIPMM_E_CONFIG);
   }
   return status;
 }
 
-/* Puts the new links in force, or drops them. */
-static void links_finish(struct instance *const *above, size_t n, bool is_good)
+/* Makes the new dependencies current, or drops them. */
+static void dependencies_finish(struct instance *const *above, size_t n, bool is_good)
 {
   for (size_t i = 0; i < n; i++) {
-    struct instance_links *links = (struct instance_links *)(uintptr_t)above[i]->next_links;
+    struct instance_dependencies *dependencies = (struct instance_dependencies *)(uintptr_t)above[i]->next_dependencies;
     if (is_good) {
-      links->older = links_of(above[i]);
-      atomic_store_explicit(&above[i]->links, links, memory_order_release);
+      dependencies->older = dependencies_of(above[i]);
+      atomic_store_explicit(&above[i]->dependencies, dependencies, memory_order_release);
     } else {
-      links_free(links);
+      dependencies_free(dependencies);
     }
-    above[i]->next_links = NULL;
+    above[i]->next_dependencies = NULL;
   }
 }
 
-/* The instance keeps the first `n_dependencies` of its dependencies, and gets `added`, if that is not NULL. */
-static enum hipmm_status links_change(struct instance *instance, size_t n_dependencies, struct instance *added)
+/* The instance keeps the first `n_direct` of its dependencies, and gets `added`, if that is not NULL. */
+static enum hipmm_status dependencies_change(struct instance *instance, size_t n_direct, struct instance *added)
 {
   size_t n = 0;
-  struct instance **above = links_find_above(instance, &n);
+  struct instance **above = dependencies_find_above(instance, &n);
   if (!above) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
   if (added && added->number > instance->number)
     for (size_t i = 0; i < n; i++) above[i]->number = ++last_number;
-  enum hipmm_status status = links_prepare(above, n, n_dependencies, added);
-  links_finish(above, n, !status);
+  enum hipmm_status status = dependencies_prepare(above, n, n_direct, added);
+  dependencies_finish(above, n, !status);
   free(above);
   return status;
 }
 
-static bool links_has(const struct instance *instance, const struct instance *dependency)
+static bool dependencies_has(const struct instance *instance, const struct instance *dependency)
 {
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 0; i < links->n_dependencies; i++)
-    if (links->dependencies[i] == dependency) return true;
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  for (size_t i = 0; i < dependencies->n_direct; i++)
+    if (dependencies->direct[i] == dependency) return true;
   return false;
 }
 
-enum hipmm_status links_add(struct instance *instance, struct instance *dependency)
+enum hipmm_status dependencies_add(struct instance *instance, struct instance *dependency)
 {
   enum hipmm_status status = HIPMM_OK;
   pthread_mutex_lock(&lock);
-  if (dependency == instance || links_stand_on(dependency, instance))
-    status = error_set(HIPMM_E_CONFIG, "%s stands on %s, so that %s cannot stand on it", dependency->node->name,
+  if (dependency == instance || dependencies_include(dependency, instance))
+    status = error_set(HIPMM_E_CONFIG, "%s depends on %s, so that %s cannot depend on it", dependency->node->name,
                        instance->node->name, instance->node->name);
-  else if (!links_has(instance, dependency))
-    status = links_change(instance, links_of(instance)->n_dependencies, dependency);
+  else if (!dependencies_has(instance, dependency))
+    status = dependencies_change(instance, dependencies_of(instance)->n_direct, dependency);
   pthread_mutex_unlock(&lock);
   return status;
 }
 
-void links_truncate(struct instance *instance, size_t n)
+void dependencies_truncate(struct instance *instance, size_t n)
 {
-  if (links_of(instance)->n_dependencies == n) return;
+  if (dependencies_of(instance)->n_direct == n) return;
   pthread_mutex_lock(&lock);
-  links_change(instance, n, NULL);
+  dependencies_change(instance, n, NULL);
   pthread_mutex_unlock(&lock);
 }

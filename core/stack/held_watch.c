@@ -21,7 +21,8 @@ void held_watch_notify(const struct instance *source, int64_t bytes, int64_t hel
   if (!bytes || !atomic_load_explicit(&watches, memory_order_acquire)) return;
   pthread_rwlock_rdlock(&lock);
   for (const struct held_watch *watch = atomic_load(&watches); watch; watch = watch->next)
-    if (links_stand_on(watch->watcher, source)) watch->changed(watch->closure, source->node->name, bytes, held_bytes);
+    if (dependencies_include(watch->watcher, source))
+      watch->changed(watch->closure, source->node->name, bytes, held_bytes);
   pthread_rwlock_unlock(&lock);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* instance.c: searches along what live resources stand on, and what a program asks of one. Never called on the path of
+/* instance.c: searches along what live resources depend on, and what a program asks of one. Never called on the path of
  * allocations. */
 #include "instance.h"
 #include "../base/error.h"
@@ -10,9 +10,9 @@
 
 bool instance_is_kept_below(const struct instance *instance)
 {
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 1; i < links->n_closure; i++) {
-    const struct hipmm_plugin *plugin = &links->closure[i]->node->plugin->descriptor;
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  for (size_t i = 1; i < dependencies->n_closure; i++) {
+    const struct hipmm_plugin *plugin = &dependencies->closure[i]->node->plugin->descriptor;
     if (plugin->role == HIPMM_ROLE_SUB_ALLOCATOR || plugin->flags & HIPMM_PLUGIN_KEEPS_MEMORY) return true;
   }
   return false;
@@ -21,10 +21,11 @@ bool instance_is_kept_below(const struct instance *instance)
 /* An adaptor may forward blocks of any instance in its closure. */
 bool instance_may_cut_up(const struct instance *other, const struct instance *instance)
 {
-  bool is_adaptor = links_forward_blocks(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 0; i < (is_adaptor ? links->n_closure : 1); i++)
-    if (links_stand_on(other, links->closure[i])) return true;
+  bool is_adaptor =
+      dependencies_forward_blocks(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  for (size_t i = 0; i < (is_adaptor ? dependencies->n_closure : 1); i++)
+    if (dependencies_include(other, dependencies->closure[i])) return true;
   return false;
 }
 
@@ -50,11 +51,11 @@ static enum hipmm_status instance_ask(const struct instance *instance, const voi
 
 enum hipmm_status instance_find_below(const struct instance *instance, const void *ptr, struct hipmm_block *block_out)
 {
-  const struct instance_links *links = links_of(instance);
-  enum hipmm_status status = links->n_finders ? HIPMM_E_POINTER : HIPMM_E_NOT_SUPPORTED;
-  for (size_t i = 0; i < links->n_finders; i++) {
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  enum hipmm_status status = dependencies->n_finders ? HIPMM_E_POINTER : HIPMM_E_NOT_SUPPORTED;
+  for (size_t i = 0; i < dependencies->n_finders; i++) {
     bool is_settled;
-    enum hipmm_status one = instance_ask(links->finders[i], ptr, block_out, &is_settled);
+    enum hipmm_status one = instance_ask(dependencies->finders[i], ptr, block_out, &is_settled);
     if (is_settled) return one;
     if (one == HIPMM_E_NOT_SUPPORTED) status = one;
   }
@@ -65,14 +66,14 @@ enum hipmm_status instance_find(const struct instance *instance, const void *ptr
 {
   bool is_settled;
   enum hipmm_status status = instance_ask(instance, ptr, block_out, &is_settled);
-  return is_settled || !links_forward_blocks(instance) ? status : instance_find_below(instance, ptr, block_out);
+  return is_settled || !dependencies_forward_blocks(instance) ? status : instance_find_below(instance, ptr, block_out);
 }
 
 const struct instance *instance_owner_of(const struct instance *instance, const void *ptr)
 {
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 0; i < links->n_closure; i++) {
-    const struct instance *below = links->closure[i];
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  for (size_t i = 0; i < dependencies->n_closure; i++) {
+    const struct instance *below = dependencies->closure[i];
     const struct hipmm_plugin *plugin = &below->node->plugin->descriptor;
     struct hipmm_block block;
     if (plugin->role == HIPMM_ROLE_ADAPTOR || !plugin->ops->find) continue;
@@ -84,15 +85,15 @@ const struct instance *instance_owner_of(const struct instance *instance, const 
 static const struct instance *instance_search_down(const struct instance *instance, const char *name, bool actions,
                                                    size_t *row_out)
 {
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 0; i < links->n_closure; i++) {
-    const struct hipmm_plugin *plugin = &links->closure[i]->node->plugin->descriptor;
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  for (size_t i = 0; i < dependencies->n_closure; i++) {
+    const struct hipmm_plugin *plugin = &dependencies->closure[i]->node->plugin->descriptor;
     const struct hipmm_feature *features = actions ? plugin->actions : plugin->values;
     uint32_t n = actions ? plugin->n_actions : plugin->n_values;
     for (uint32_t row = 0; row < n; row++) {
       if (strcmp(features[row].name, name)) continue;
       *row_out = row;
-      return links->closure[i];
+      return dependencies->closure[i];
     }
   }
   return NULL;
@@ -126,9 +127,9 @@ int64_t instance_held_bytes(const struct instance *instance)
 unsigned instance_access(const struct instance *instance)
 {
   unsigned access = HIPMM_ACCESS_HOST | HIPMM_ACCESS_DEVICE;
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 0; i < links->n_closure; i++) {
-    const struct hipmm_plugin *plugin = &links->closure[i]->node->plugin->descriptor;
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  for (size_t i = 0; i < dependencies->n_closure; i++) {
+    const struct hipmm_plugin *plugin = &dependencies->closure[i]->node->plugin->descriptor;
     if (plugin->role != HIPMM_ROLE_SOURCE) continue;
     if (!(plugin->flags & HIPMM_PLUGIN_HOST_MEMORY)) access &= ~(unsigned)HIPMM_ACCESS_HOST;
     if (plugin->flags & HIPMM_PLUGIN_HOST_ALONE) access &= ~(unsigned)HIPMM_ACCESS_DEVICE;
@@ -136,24 +137,25 @@ unsigned instance_access(const struct instance *instance)
   return access;
 }
 
-static const struct instance *instance_first_suspended(const struct instance_links *links, size_t n)
+static const struct instance *instance_first_suspended(const struct instance_dependencies *dependencies, size_t n)
 {
   for (size_t i = 0; i < n; i++)
-    if (atomic_load_explicit(&links->closure[i]->is_suspended, memory_order_relaxed)) return links->closure[i];
+    if (atomic_load_explicit(&dependencies->closure[i]->is_suspended, memory_order_relaxed))
+      return dependencies->closure[i];
   return NULL;
 }
 
 const struct instance *instance_suspended(const struct instance *instance)
 {
-  const struct instance_links *links = links_of(instance);
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
   bool keeps_memory = instance->node->plugin->descriptor.role == HIPMM_ROLE_SUB_ALLOCATOR;
-  return instance_first_suspended(links, keeps_memory ? links->n_closure : 1);
+  return instance_first_suspended(dependencies, keeps_memory ? dependencies->n_closure : 1);
 }
 
 const struct instance *instance_suspended_below(const struct instance *instance)
 {
-  const struct instance_links *links = links_of(instance);
-  return instance_first_suspended(links, links->n_closure);
+  const struct instance_dependencies *dependencies = dependencies_of(instance);
+  return instance_first_suspended(dependencies, dependencies->n_closure);
 }
 
 static pthread_mutex_t user_data_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -17,13 +17,13 @@ struct instance_user_data {
   void (*release)(void *data);
 };
 
-/* What an instance stands on. Never changed, so that it is read without a lock: a further dependency means another struct.
- * The older ones live as long as the instance, and so does everything that they name. */
-struct instance_links {
-  const struct instance_links *older;
-  unsigned depth;                 /* longest way down to a source, itself included */
-  struct instance **dependencies; /* its upstreams, then the resources that its options name */
-  size_t n_dependencies;
+/* What an instance depends on. Never changed, so that it is read without a lock: a further dependency means another
+ * struct. The older ones live as long as the instance, and so does everything that they name. */
+struct instance_dependencies {
+  const struct instance_dependencies *older;
+  unsigned depth;           /* longest way down to a source, itself included */
+  struct instance **direct; /* its upstreams, then the resources that its options name */
+  size_t n_direct;
   struct instance **closure; /* itself and all below it, each once, every one before its dependencies */
   size_t n_closure;
   struct instance **finders; /* asked for a block that this instance does not know: of `closure`, in its order */
@@ -54,8 +54,8 @@ struct instance {
   size_t n_upstreams;
 
   atomic_uint_fast64_t number; /* among all stacks: higher than the number of each dependency */
-  const struct instance_links *_Atomic links;
-  const struct instance_links *next_links; /* dependencies.c, under its lock, like the next two */
+  const struct instance_dependencies *_Atomic dependencies;
+  const struct instance_dependencies *next_dependencies; /* dependencies.c, under its lock, like the next two */
   struct instance *previous_linked, *next_linked;
 
   struct instance *next_free; /* instance_memory.c */
@@ -94,35 +94,36 @@ bool instance_is_live(const struct hipmm_resource *resource);
 
 /* ---- dependencies.c ---- */
 
-/* Links a new instance to its upstreams and to what its options name, all of which exist. */
-enum hipmm_status links_open(struct instance *instance);
-void links_close(struct instance *instance);
+/* Sets the dependencies of a new instance: its upstreams and what its options name, all of which exist. */
+enum hipmm_status dependencies_open(struct instance *instance);
+void dependencies_close(struct instance *instance);
 
-/* Adds a dependency to an instance that may be in use, and so to all that stands on it. Nothing if it is one already. On
- * failure nothing changes: HIPMM_E_CONFIG if `dependency` stands on the instance itself, or the stack gets too deep. */
-enum hipmm_status links_add(struct instance *instance, struct instance *dependency);
+/* Adds a dependency to an instance that may be in use, and so to all that depends on it. Nothing if it is one already.
+ * On failure nothing changes: HIPMM_E_CONFIG if `dependency` depends on the instance itself, or the stack gets too
+ * deep. */
+enum hipmm_status dependencies_add(struct instance *instance, struct instance *dependency);
 
 /* Keeps the first `n` dependencies, and takes those away that were added since, unless there is no host memory for that.
  * They must live as long as the instance all the same. */
-void links_truncate(struct instance *instance, size_t n);
+void dependencies_truncate(struct instance *instance, size_t n);
 
-/* What the instance stands on now. */
-static inline const struct instance_links *links_of(const struct instance *instance)
+/* What the instance depends on now. */
+static inline const struct instance_dependencies *dependencies_of(const struct instance *instance)
 {
-  return atomic_load_explicit(&instance->links, memory_order_acquire);
+  return atomic_load_explicit(&instance->dependencies, memory_order_acquire);
 }
 
 /* For qsort() of pointers to instances: a later one, which is nearer to the top, comes first. */
-int links_by_age(const void *left, const void *right);
+int dependencies_by_creation(const void *left, const void *right);
 
 /* Whether `below` is in the closure of `instance`, and another instance. */
-bool links_stand_on(const struct instance *instance, const struct instance *below);
+bool dependencies_include(const struct instance *instance, const struct instance *below);
 
-/* Whether an instance with HIPMM_PLUGIN_ACCESSES_MEMORY stands on this one. Then writes its name. */
-bool links_find_accessor(const struct instance *below, char *name_out, size_t name_bytes);
+/* Whether an instance with HIPMM_PLUGIN_ACCESSES_MEMORY depends on this one. Then writes its name. */
+bool dependencies_find_accessor(const struct instance *below, char *name_out, size_t name_bytes);
 
 /* Whether its blocks may be live blocks of a dependency, at the same addresses. */
-bool links_forward_blocks(const struct instance *instance);
+bool dependencies_forward_blocks(const struct instance *instance);
 
 /* ---- instance.c ---- */
 
@@ -182,11 +183,11 @@ void held_watch_remove(const struct instance *watcher);
 
 /* From now on, ops that tell the log, and refuse allocations from a suspended instance, take the place of the instance's,
  * whose resource is complete, whenever they are needed. False: there is no host memory for that. */
-bool logged_ops_install(struct instance *instance);
-void logged_ops_remove(struct instance *instance);
+bool wrapped_ops_install(struct instance *instance);
+void wrapped_ops_remove(struct instance *instance);
 
 /* The log wants other lines, or an instance was suspended or resumed. */
-void logged_ops_choose_all(void);
+void wrapped_ops_choose_all(void);
 
 /* ---- locked_ops.c: one thread at a time for a resource whose plugin is not thread-safe ---- */
 

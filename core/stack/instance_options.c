@@ -128,7 +128,7 @@ static bool instance_options_adopt(struct instance *instance, const char *name)
   struct stack *stack = instance->stack, *named = stack_named(name);
   struct external *external = &stack->external;
   bool fits = named && !named->external.is_whole && named->device == stack->device;
-  if (fits && links_stand_on(&named->instances[0], instance)) fits = false;
+  if (fits && dependencies_include(&named->instances[0], instance)) fits = false;
   struct hipmm_resource **grown = NULL;
   if (fits)
     grown = realloc((void *)(uintptr_t)external->resources, (external->n + 2) * sizeof(struct hipmm_resource *));
@@ -162,8 +162,8 @@ static void instance_options_refuse_named(const struct naming *naming, const str
   else if (!named->created)
     diagnostics_add(naming->report, HIPMM_E_CONFIG, path, "%s is not built yet; get it with %s()", name,
                     instance->stack->external.is_whole ? "hipmm_stack_get_by_name" : "hipmm_resource_get_by_name");
-  else if (links_stand_on(named, instance))
-    diagnostics_add(naming->report, HIPMM_E_CONFIG, path, "%s stands on %s, so that %s cannot stand on it", name,
+  else if (dependencies_include(named, instance))
+    diagnostics_add(naming->report, HIPMM_E_CONFIG, path, "%s depends on %s, so that %s cannot depend on it", name,
                     instance->node->name, instance->node->name);
 }
 
@@ -197,7 +197,7 @@ static void instance_options_link_named(void *closure, const char *name, const c
   struct linking *linking = closure;
   struct hipmm_resource *named = instance_options_resolve(linking->instance, name);
   (void)path;
-  if (!linking->status && named) linking->status = links_add(linking->instance, instance_from(named));
+  if (!linking->status && named) linking->status = dependencies_add(linking->instance, instance_from(named));
 }
 
 enum hipmm_status instance_options_link(struct instance *instance, const struct instance_options *set)

@@ -26,7 +26,7 @@ bool instance_options_changed(struct instance *instance, const struct hipmm_opti
                               struct diagnostics *report, struct instance_options **set_out, bool *is_known_out);
 
 /* Makes the resources that a new set names dependencies of the instance, as far as they are not. On failure, and after a
- * failure of what comes next, the caller takes those away again (links_truncate()). */
+ * failure of what comes next, the caller takes those away again (dependencies_truncate()). */
 enum hipmm_status instance_options_link(struct instance *instance, const struct instance_options *set);
 
 /* Adds a set, which the instance then owns. The caller serialises. */

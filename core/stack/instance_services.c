@@ -27,13 +27,14 @@ static enum hipmm_status instance_services_refuse_hip(const struct hipmm_service
                                                       size_t bytes)
 {
   enum hipmm_status status = hip_refuse(services->name, call, code, bytes);
-  if (status == HIPMM_E_OUT_OF_MEMORY) attempt_note_exhausted(instance_services_of(services), bytes);
+  if (status == HIPMM_E_OUT_OF_MEMORY) attempt_note_oom(instance_services_of(services), bytes);
   return status;
 }
 
-static enum hipmm_effort instance_services_effort(const struct hipmm_services *services, enum hipmm_status status)
+static enum hipmm_reclaim_level instance_services_reclaim_level(const struct hipmm_services *services,
+                                                                enum hipmm_status status)
 {
-  return attempt_effort(instance_services_of(services), status);
+  return attempt_reclaim_level(instance_services_of(services), status);
 }
 
 static void instance_services_enter_program(const struct hipmm_services *services)
@@ -195,7 +196,7 @@ void instance_services_fill(struct instance *instance)
   services.devices_are_announced = instance->stack->user == STACK_FOR_PYTORCH_WITH_INIT;
   services.watch_held = instance_services_watch_held;
   services.unwatch_held = instance_services_unwatch_held;
-  services.effort = instance_services_effort;
+  services.reclaim_level = instance_services_reclaim_level;
   services.enter_program = instance_services_enter_program;
   services.leave_program = instance_services_leave_program;
   services.ask_program = instance_services_ask_program;

@@ -181,11 +181,11 @@ static void locked_ops_stream_retain(void *self, hipmm_stream_t stream)
 }
 
 /* Not called where the plugin has none (stack_build()). */
-static enum hipmm_status locked_ops_device_admit(void *self, int device)
+static enum hipmm_status locked_ops_grant_access(void *self, int device)
 {
   struct instance *instance = self;
   const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->device_admit(instance->self, device)) : locked_ops_refuse(instance);
+  return ops ? locked_ops_leave(instance, ops->grant_access(instance->self, device)) : locked_ops_refuse(instance);
 }
 
 /* Not called where the plugin has none (tools/preload/report_ends.c). */
@@ -209,7 +209,7 @@ const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
                                      .visit = locked_ops_visit,
                                      .report = locked_ops_report,
                                      .covers = locked_ops_covers,
-                                     .device_admit = locked_ops_device_admit,
+                                     .grant_access = locked_ops_grant_access,
                                      .locate = locked_ops_locate,
                                      .visit_chunks = locked_ops_visit_chunks,
                                      .process_end = locked_ops_process_end,

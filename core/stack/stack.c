@@ -29,7 +29,7 @@ static void stack_destroy_instance(struct instance *instance)
                instance->stack->device, instance->block_map.count, text_plural(instance->block_map.count),
                units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
     }
-    logged_ops_remove(instance);
+    wrapped_ops_remove(instance);
     hip_observer_enter();
     plugin->destroy(instance->self);
     hip_observer_leave();
@@ -38,28 +38,28 @@ static void stack_destroy_instance(struct instance *instance)
   instance_set_user_data(instance, (struct instance_user_data){NULL, NULL});
   instance_options_free_all(instance);
   free(instance->upstreams);
-  links_close(instance);
+  dependencies_close(instance);
   block_map_close(&instance->block_map);
   pthread_mutex_destroy(&instance->setting);
   pthread_mutex_destroy(&instance->lock);
 }
 
-/* Stacks of each device: all, and those that are done with admitting their device to the memory of others. */
-static atomic_uint stacks_of[STACK_MOST_DEVICES], admitted_of[STACK_MOST_DEVICES];
+/* Stacks of each device: all, and those that have got their device access to the memory of others. */
+static atomic_uint stacks_of[STACK_MOST_DEVICES], granted_of[STACK_MOST_DEVICES];
 
-/* Each instance before what it stands on: that is not the order of the graph where a resource gained a dependency. */
+/* Each instance before what it depends on: that is not the order of the graph where a resource gained a dependency. */
 static void stack_destroy_instances(struct stack *stack)
 {
   struct instance *order[GRAPH_MAX_NODES];
   for (size_t i = 0; i < stack->graph->n_nodes; i++) order[i] = &stack->instances[i];
-  qsort(order, stack->graph->n_nodes, sizeof *order, links_by_age);
+  qsort(order, stack->graph->n_nodes, sizeof *order, dependencies_by_creation);
   for (size_t i = 0; i < stack->graph->n_nodes; i++) stack_destroy_instance(order[i]);
 }
 
 static void stack_destroy(struct stack *stack)
 {
   stack_unlist(stack);
-  if (stack->is_admitted) atomic_fetch_sub(&admitted_of[stack->device], 1);
+  if (stack->is_granted) atomic_fetch_sub(&granted_of[stack->device], 1);
   atomic_fetch_sub(&stacks_of[stack->device], 1);
   int previous = hip_enter_device(stack->device);
   stack_destroy_instances(stack);
@@ -148,7 +148,7 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   const struct graph_node *node = instance->node;
   const struct hipmm_plugin *plugin = &node->plugin->descriptor;
   enum hipmm_status status = stack_find_upstreams(instance);
-  if (!status) status = links_open(instance);
+  if (!status) status = dependencies_open(instance);
   if (!status) status = stack_fill_options(instance);
   if (status) return status;
   struct stack_creation creation = {.instance = instance};
@@ -167,7 +167,7 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   instance->resource = plugin->flags & HIPMM_PLUGIN_NOT_THREAD_SAFE
                            ? (struct hipmm_resource){&locked_ops, instance}
                            : (struct hipmm_resource){plugin->ops, creation.self};
-  if (logged_ops_install(instance)) return HIPMM_OK;
+  if (wrapped_ops_install(instance)) return HIPMM_OK;
   return stack_locate(instance, error_set(HIPMM_E_OUT_OF_MEMORY, "%s: no host memory left for its record", node->name));
 }
 
@@ -282,39 +282,39 @@ static enum hipmm_status stack_enter_list(struct stack *stack, const struct exte
 
 /* ---- Access of devices to memory ---- */
 
-static enum hipmm_status stack_admit(const struct stack *stack, int device)
+static enum hipmm_status stack_grant_access(const struct stack *stack, int device)
 {
   enum hipmm_status status = HIPMM_OK;
   if (stack->user != STACK_FOR_PYTORCH_WITH_INIT || stack->device == device) return HIPMM_OK;
   for (size_t i = 0; !status && i < stack->graph->n_nodes; i++) {
     const struct instance *instance = &stack->instances[i];
-    if (instance->created && instance->node->plugin->descriptor.ops->device_admit)
-      status = instance->resource.ops->device_admit(instance->resource.self, device);
+    if (instance->created && instance->node->plugin->descriptor.ops->grant_access)
+      status = instance->resource.ops->grant_access(instance->resource.self, device);
   }
   return status;
 }
 
 /* Admits the devices that have stacks to the memory of this stack. */
-static enum hipmm_status stack_admit_others(const struct stack *stack)
+static enum hipmm_status stack_grant_others(const struct stack *stack)
 {
   enum hipmm_status status = HIPMM_OK;
   for (int device = 0; !status && device < STACK_MOST_DEVICES; device++)
-    if (atomic_load(&stacks_of[device])) status = stack_admit(stack, device);
+    if (atomic_load(&stacks_of[device])) status = stack_grant_access(stack, device);
   return status;
 }
 
-/* For a new stack, which is shown: admits other devices to its memory, and its device to the memory of the other stacks,
- * unless an earlier stack of the device has done so. Of two stacks that are built at once, each is counted and shown
- * before it looks for the other, so at least one finds the other. */
-static enum hipmm_status stack_admit_devices(struct stack *stack)
+/* For a new stack, which is shown: grants other devices access to its memory, and its device access to the memory of
+ * the other stacks, unless an earlier stack of the device has done so. Of two stacks that are built at once, each is
+ * counted and shown before it looks for the other, so at least one finds the other. */
+static enum hipmm_status stack_grant_devices(struct stack *stack)
 {
-  enum hipmm_status status = stack_admit_others(stack);
-  if (!status && !atomic_load(&admitted_of[stack->device]))
+  enum hipmm_status status = stack_grant_others(stack);
+  if (!status && !atomic_load(&granted_of[stack->device]))
     for (struct stack *other = stack_next(NULL); other; other = stack_next(other))
-      if (!status) status = stack_admit(other, stack->device);
+      if (!status) status = stack_grant_access(other, stack->device);
   if (status) return status;
-  stack->is_admitted = true;
-  atomic_fetch_add(&admitted_of[stack->device], 1);
+  stack->is_granted = true;
+  atomic_fetch_add(&granted_of[stack->device], 1);
   return HIPMM_OK;
 }
 
@@ -338,7 +338,7 @@ enum hipmm_status stack_extend(struct stack *stack, int node)
   enum hipmm_status status = stack_create_on_device(stack, node);
   if (!status) {
     stack_show_instances(stack);
-    status = stack_admit_others(stack);
+    status = stack_grant_others(stack);
   }
   if (!status) log_line(HIPMM_LOG_DEBUG, NULL, "device %d: %s built", stack->device, stack->graph->nodes[node].name);
   return status;
@@ -353,7 +353,7 @@ enum hipmm_status stack_build(struct graph *graph, int device, int top, const st
   if (!status) status = stack_create_on_device(stack, top);
   if (!status) {
     stack_show_instances(stack);
-    status = stack_admit_devices(stack);
+    status = stack_grant_devices(stack);
   }
   if (status) {
     stack_release(stack);

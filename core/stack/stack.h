@@ -6,8 +6,8 @@
 #include "instance.h"
 #include "stack_list.h"
 
-/* What a stack that is not the table's has besides a graph. Made in code: the resources of other stacks that it stands on,
- * the upstreams of its top first, then what its options name. Built from a whole graph: nothing but a name. */
+/* What a stack that is not the table's has besides a graph. Made in code: the resources of other stacks that it depends
+ * on, the upstreams of its top first, then what its options name. Built from a whole graph: nothing but a name. */
 struct external {
   struct hipmm_resource *const *resources;
   size_t n, n_upstreams;
@@ -41,7 +41,7 @@ struct stack {
   struct instance *instances; /* one per node of the graph; those that this stack does not reach are not created */
   struct external external;   /* with a reference to each */
   struct stack_entry entry;   /* in the list of all stacks */
-  bool is_admitted;           /* the device has access to the memory of the other stacks */
+  bool is_granted;            /* the device has access to the memory of the other stacks */
   struct building extension;
 };
 

@@ -108,14 +108,14 @@ void stack_unpin(struct stack *stack)
   stack_list_end_walk();
 }
 
-void stack_await_walks(void (*tell)(int thread))
+void stack_await_walks(void (*notify)(int thread))
 {
-  callers_await_walks(NULL, tell);
+  callers_await_walks(NULL, notify);
 }
 
-void stack_await_pins(void (*tell)(int thread))
+void stack_await_pins(void (*notify)(int thread))
 {
-  callers_await_walks(&orphans, tell);
+  callers_await_walks(&orphans, notify);
 }
 
 /* ---- Names: two search trees, so that finding a name or a free number stays fast with many stacks ---- */

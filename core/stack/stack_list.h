@@ -35,10 +35,10 @@ bool stack_pin(struct stack *stack);
 void stack_unpin(struct stack *stack);
 
 /* Wait until the pins that there are now were released, of all stacks, and of stacks without a reference, which get no further
- * pins. Threads that have ended are not waited for. The calling thread has no pins. For the limits and `tell` see
+ * pins. Threads that have ended are not waited for. The calling thread has no pins. For the limits and `notify` see
  * callers_await_walks(). */
-void stack_await_walks(void (*tell)(int thread));
-void stack_await_pins(void (*tell)(int thread));
+void stack_await_walks(void (*notify)(int thread));
+void stack_await_pins(void (*notify)(int thread));
 
 /* Unless it is the last reference: then false, and nothing done. */
 bool stack_try_release(struct stack *stack);

@@ -27,25 +27,25 @@ struct logged {
 static void *logged_by_self;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
-static int logged_ops_compare(const void *left, const void *right)
+static int wrapped_ops_compare(const void *left, const void *right)
 {
   uintptr_t a = (uintptr_t)((const struct logged *)left)->self, b = (uintptr_t)((const struct logged *)right)->self;
   return a < b ? -1 : a > b;
 }
 
 /* The record lives as long as the resource, so it lasts for each call. */
-static const struct logged *logged_ops_of(void *self)
+static const struct logged *wrapped_ops_of(void *self)
 {
   const struct logged key = {.self = self};
   pthread_rwlock_rdlock(&lock);
-  struct logged **found = tfind(&key, &logged_by_self, logged_ops_compare);
+  struct logged **found = tfind(&key, &logged_by_self, wrapped_ops_compare);
   const struct logged *logged = *found;
   pthread_rwlock_unlock(&lock);
   return logged;
 }
 
 /* A suspended resource still serves what needs no memory. */
-static enum hipmm_status logged_ops_check_awake(const struct instance *instance, size_t bytes)
+static enum hipmm_status wrapped_ops_check_awake(const struct instance *instance, size_t bytes)
 {
   const struct instance *suspended = bytes ? instance_suspended(instance) : NULL;
   if (!suspended) return HIPMM_OK;
@@ -54,8 +54,8 @@ static enum hipmm_status logged_ops_check_awake(const struct instance *instance,
                       0);
 }
 
-static void logged_ops_tell_log_of_allocation(const struct logged *logged, enum hipmm_status status, size_t bytes,
-                                              hipmm_stream_t stream, const void *ptr)
+static void wrapped_ops_log_allocation(const struct logged *logged, enum hipmm_status status, size_t bytes,
+                                       hipmm_stream_t stream, const void *ptr)
 {
   if (status)
     log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "allocation of %zu bytes on stream %p failed: %s", bytes,
@@ -64,8 +64,8 @@ static void logged_ops_tell_log_of_allocation(const struct logged *logged, enum 
     log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "allocated %zu bytes on stream %p: %p", bytes, stream, ptr);
 }
 
-static void logged_ops_tell_log_of_free(const struct logged *logged, enum hipmm_status status, size_t bytes,
-                                        hipmm_stream_t stream, const void *ptr)
+static void wrapped_ops_log_free(const struct logged *logged, enum hipmm_status status, size_t bytes,
+                                 hipmm_stream_t stream, const void *ptr)
 {
   if (status)
     log_line(HIPMM_LOG_DEBUG, logged->instance->node->name, "free of %p (%zu bytes) on stream %p refused: %s", ptr,
@@ -74,7 +74,8 @@ static void logged_ops_tell_log_of_free(const struct logged *logged, enum hipmm_
     log_line(HIPMM_LOG_TRACE, logged->instance->node->name, "freed %p (%zu bytes) on stream %p", ptr, bytes, stream);
 }
 
-static struct memory_event logged_ops_event(const struct logged *logged, void *ptr, size_t bytes, hipmm_stream_t stream)
+static struct memory_event wrapped_ops_event(const struct logged *logged, void *ptr, size_t bytes,
+                                             hipmm_stream_t stream)
 {
   return (struct memory_event){.owner = logged->instance,
                                .resource = logged->instance->node->name,
@@ -85,71 +86,71 @@ static struct memory_event logged_ops_event(const struct logged *logged, void *p
                                .is_host_accessible = instance_access(logged->instance) & HIPMM_ACCESS_HOST};
 }
 
-static enum hipmm_status logged_ops_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
-                                             void **ptr_out)
+static enum hipmm_status wrapped_ops_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
+                                              void **ptr_out)
 {
-  const struct logged *logged = logged_ops_of(self);
+  const struct logged *logged = wrapped_ops_of(self);
   const struct memory_observer *observer = hip_observer();
-  bool is_told = hip_observer_enter();
-  enum hipmm_status status = logged_ops_check_awake(logged->instance, bytes);
+  bool is_observed = hip_observer_enter();
+  enum hipmm_status status = wrapped_ops_check_awake(logged->instance, bytes);
   if (!status) status = logged->plain->allocate(self, bytes, alignment, stream, ptr_out);
-  if (is_told && !status) {
-    const struct memory_event event = logged_ops_event(logged, *ptr_out, bytes, stream);
+  if (is_observed && !status) {
+    const struct memory_event event = wrapped_ops_event(logged, *ptr_out, bytes, stream);
     observer->allocated(&event);
   }
   hip_observer_leave();
   if (status != HIPMM_CALL_AGAIN && log_wants(HIPMM_LOG_DEBUG))
-    logged_ops_tell_log_of_allocation(logged, status, bytes, stream, status ? NULL : *ptr_out);
+    wrapped_ops_log_allocation(logged, status, bytes, stream, status ? NULL : *ptr_out);
   return status;
 }
 
-static enum hipmm_status logged_ops_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
-                                               hipmm_stream_t stream)
+static enum hipmm_status wrapped_ops_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
+                                                hipmm_stream_t stream)
 {
-  const struct logged *logged = logged_ops_of(self);
+  const struct logged *logged = wrapped_ops_of(self);
   const struct memory_observer *observer = hip_observer();
-  bool is_told = hip_observer_enter();
-  const struct memory_event event = logged_ops_event(logged, ptr, bytes, stream);
-  void *token = is_told ? observer->freeing(&event) : NULL;
+  bool is_observed = hip_observer_enter();
+  const struct memory_event event = wrapped_ops_event(logged, ptr, bytes, stream);
+  void *token = is_observed ? observer->freeing(&event) : NULL;
   enum hipmm_status status = logged->plain->deallocate(self, ptr, bytes, alignment, stream);
   if (token) observer->freed(token, status != HIPMM_OK);
   hip_observer_leave();
-  if (log_wants(HIPMM_LOG_DEBUG)) logged_ops_tell_log_of_free(logged, status, bytes, stream, ptr);
+  if (log_wants(HIPMM_LOG_DEBUG)) wrapped_ops_log_free(logged, status, bytes, stream, ptr);
   return status;
 }
 
 /* Calls in which a plugin may work on memory of its own, such as blocks that it keeps to look at: what it does there is no
  * work of the program. */
-static enum hipmm_status logged_ops_trim(void *self, size_t keep_bytes)
+static enum hipmm_status wrapped_ops_trim(void *self, size_t keep_bytes)
 {
-  const struct logged *logged = logged_ops_of(self);
+  const struct logged *logged = wrapped_ops_of(self);
   hip_observer_enter();
   enum hipmm_status status = logged->plain->trim(self, keep_bytes);
   hip_observer_leave();
   return status;
 }
 
-static enum hipmm_status logged_ops_perform(void *self, size_t index, int64_t *values_out)
+static enum hipmm_status wrapped_ops_perform(void *self, size_t index, int64_t *values_out)
 {
-  const struct logged *logged = logged_ops_of(self);
+  const struct logged *logged = wrapped_ops_of(self);
   hip_observer_enter();
   enum hipmm_status status = logged->plain->perform(self, index, values_out);
   hip_observer_leave();
   return status;
 }
 
-static enum hipmm_status logged_ops_reconfigure(void *self, const char *option, const void *options)
+static enum hipmm_status wrapped_ops_reconfigure(void *self, const char *option, const void *options)
 {
-  const struct logged *logged = logged_ops_of(self);
+  const struct logged *logged = wrapped_ops_of(self);
   hip_observer_enter();
   enum hipmm_status status = logged->plain->reconfigure(self, option, options);
   hip_observer_leave();
   return status;
 }
 
-static enum hipmm_status logged_ops_process_end(void *self, enum hipmm_process_end moment)
+static enum hipmm_status wrapped_ops_process_end(void *self, enum hipmm_process_end moment)
 {
-  const struct logged *logged = logged_ops_of(self);
+  const struct logged *logged = wrapped_ops_of(self);
   hip_observer_enter();
   enum hipmm_status status = logged->plain->process_end(self, moment);
   hip_observer_leave();
@@ -161,75 +162,75 @@ static enum hipmm_status logged_ops_process_end(void *self, enum hipmm_process_e
 /* Calls of other threads read the pointer meanwhile, without a lock and not as an atomic: it is in the plugins' ABI. Each
  * of them finds one table or the other, and both are complete and last as long as the resource. ThreadSanitizer is told
  * nothing of the store. */
-__attribute__((no_sanitize("thread"))) static void logged_ops_choose(struct logged *logged)
+__attribute__((no_sanitize("thread"))) static void wrapped_ops_choose(struct logged *logged)
 {
   bool is_needed = log_wants(HIPMM_LOG_DEBUG) || hip_observer() || instance_suspended(logged->instance);
   const struct hipmm_ops *ops = is_needed ? &logged->ops : logged->plain;
   if (logged->instance->resource.ops != ops) __atomic_store_n(&logged->instance->resource.ops, ops, __ATOMIC_RELEASE);
 }
 
-static void logged_ops_visit(const void *node, VISIT order, int depth)
+static void wrapped_ops_visit(const void *node, VISIT order, int depth)
 {
   (void)depth;
-  if (order == postorder || order == leaf) logged_ops_choose(*(struct logged *const *)node);
+  if (order == postorder || order == leaf) wrapped_ops_choose(*(struct logged *const *)node);
 }
 
-void logged_ops_choose_all(void)
+void wrapped_ops_choose_all(void)
 {
   pthread_rwlock_wrlock(&lock);
-  twalk(logged_by_self, logged_ops_visit);
+  twalk(logged_by_self, wrapped_ops_visit);
   pthread_rwlock_unlock(&lock);
 }
 
 /* The log may call a function of the program, so nothing is served at once. Not NULL: a caller tests an op in one table, and
  * may find the other table when it calls the op. */
-static int logged_ops_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
+static int wrapped_ops_try_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out)
 {
   (void)self, (void)bytes, (void)alignment, (void)stream, (void)ptr_out;
   return 0;
 }
 
-static int logged_ops_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
+static int wrapped_ops_try_deallocate(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream)
 {
   (void)self, (void)ptr, (void)bytes, (void)alignment, (void)stream;
   return 0;
 }
 
-bool logged_ops_install(struct instance *instance)
+bool wrapped_ops_install(struct instance *instance)
 {
-  log_watch(logged_ops_choose_all);
+  log_watch(wrapped_ops_choose_all);
   struct logged *logged = malloc(sizeof *logged);
   if (!logged) return false;
   *logged = (struct logged){.ops = *instance->resource.ops,
                             .plain = instance->resource.ops,
                             .self = instance->resource.self,
                             .instance = instance};
-  if (logged->ops.try_allocate) logged->ops.try_allocate = logged_ops_try_allocate;
-  if (logged->ops.try_deallocate) logged->ops.try_deallocate = logged_ops_try_deallocate;
-  logged->ops.allocate = logged_ops_allocate;
-  logged->ops.deallocate = logged_ops_deallocate;
-  logged->ops.trim = logged_ops_trim;
-  logged->ops.perform = logged_ops_perform;
-  logged->ops.reconfigure = logged_ops_reconfigure;
-  logged->ops.process_end = logged_ops_process_end;
+  if (logged->ops.try_allocate) logged->ops.try_allocate = wrapped_ops_try_allocate;
+  if (logged->ops.try_deallocate) logged->ops.try_deallocate = wrapped_ops_try_deallocate;
+  logged->ops.allocate = wrapped_ops_allocate;
+  logged->ops.deallocate = wrapped_ops_deallocate;
+  logged->ops.trim = wrapped_ops_trim;
+  logged->ops.perform = wrapped_ops_perform;
+  logged->ops.reconfigure = wrapped_ops_reconfigure;
+  logged->ops.process_end = wrapped_ops_process_end;
   pthread_rwlock_wrlock(&lock);
-  struct logged **entered = tsearch(logged, &logged_by_self, logged_ops_compare);
+  struct logged **entered = tsearch(logged, &logged_by_self, wrapped_ops_compare);
   bool is_entered = entered && *entered == logged;
-  if (is_entered) logged_ops_choose(logged);
+  if (is_entered) wrapped_ops_choose(logged);
   pthread_rwlock_unlock(&lock);
   if (!is_entered) free(logged); /* no host memory, or another instance has the same `self` */
   return entered;
 }
 
-void logged_ops_remove(struct instance *instance)
+void wrapped_ops_remove(struct instance *instance)
 {
   const struct logged key = {.self = instance->resource.self};
   pthread_rwlock_wrlock(&lock);
-  struct logged **found = tfind(&key, &logged_by_self, logged_ops_compare);
+  struct logged **found = tfind(&key, &logged_by_self, wrapped_ops_compare);
   struct logged *logged = found && (*found)->instance == instance ? *found : NULL;
   if (logged) {
     instance->resource.ops = logged->plain;
-    tdelete(logged, &logged_by_self, logged_ops_compare);
+    tdelete(logged, &logged_by_self, wrapped_ops_compare);
   }
   pthread_rwlock_unlock(&lock);
   free(logged);

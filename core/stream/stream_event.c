@@ -93,7 +93,7 @@ enum hipmm_status hipmm_stream_event_create(int device, struct hipmm_stream_even
 
 enum hipmm_status hipmm_stream_event_destroy(struct hipmm_stream_event *event)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!event) return HIPMM_OK;
   if (!handle_close(event, HANDLE_STREAM_EVENT)) return handle_refuse(HANDLE_STREAM_EVENT);
   int code = hip_table()->EventDestroy(event->event);

@@ -68,7 +68,7 @@ static enum hipmm_status stream_pool_destroy_streams(struct hipmm_stream_pool *p
 
 enum hipmm_status hipmm_stream_pool_destroy(struct hipmm_stream_pool *pool)
 {
-  if (lifecycle_is_barred()) return lifecycle_check();
+  if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!pool) return HIPMM_OK;
   if (!handle_close(pool, HANDLE_STREAM_POOL)) return handle_refuse(HANDLE_STREAM_POOL);
   enum hipmm_status status = stream_pool_destroy_streams(pool);

@@ -66,7 +66,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_create_from(struct hipmm_resourc
  * another device than the source. `stream` is of the new buffer's device: the caller orders it after the work that
  * writes the source, and orders work that changes or destroys the source after it. The caller waits for the copy if the
  * two devices cannot reach each other's memory and the runtime does not stage copies. HIPMM_E_STATE while the source's
- * resource, or one that it stands on, is suspended. */
+ * resource, or one that it depends on, is suspended. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_copy(const struct hipmm_buffer *source, struct hipmm_resource *resource,
                                                      hipmm_stream_t stream, struct hipmm_buffer **buffer_out);
 
@@ -100,7 +100,7 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_shrink_to_fit(struct hipmm_buffe
 
 /* Copy to the buffer from `source`, or from the buffer to `target_out`: memory of the host or of any device. The
  * `_async` functions return when the copy is submitted; the others wait. `offset` and `bytes`, in bytes, must lie
- * within the size. HIPMM_E_STATE while the block's resource, or one that it stands on, is suspended. */
+ * within the size. HIPMM_E_STATE while the block's resource, or one that it depends on, is suspended. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_write(struct hipmm_buffer *buffer, size_t offset, const void *source,
                                                       size_t bytes, hipmm_stream_t stream);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_buffer_write_async(struct hipmm_buffer *buffer, size_t offset,

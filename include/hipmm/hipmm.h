@@ -273,8 +273,8 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_for_device(int device, str
 
 /* The resource that the graph calls `name`, on `device`. In a "stack" array the name of a resource is its type; the
  * second one of a type, counted from the top, is "type.2", and so on. A resource that no device's stack needs is built at
- * the first request, with what it stands on as far as the device's stack has not got it; after a failure nothing new is
- * there. The caller owns a reference. An unknown name, and a resource of other devices' stacks alone, is
+ * the first request, with what it depends on as far as the device's stack has not got it; after a failure nothing new
+ * is there. The caller owns a reference. An unknown name, and a resource of other devices' stacks alone, is
  * HIPMM_E_ARGUMENT. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_by_name(int device, const char *name,
                                                               struct hipmm_resource **resource_out);
@@ -361,9 +361,9 @@ enum hipmm_content {
  * it is, for as long as the block, or another one beside it, is allocated. Devices that had access to the memory have
  * it again afterwards.
  *
- * While it is suspended, an allocation from the resource, or from one that stands on it, is HIPMM_E_STATE. Frees, queries,
- * hipmm_snapshot() ("suspended": true), trims and the end of streams work; what is freed needs no memory to resume. The last
- * reference frees what is saved.
+ * While it is suspended, an allocation from the resource, or from one that depends on it, is HIPMM_E_STATE. Frees,
+ * queries, hipmm_snapshot() ("suspended": true), trims and the end of streams work; what is freed needs no memory to
+ * resume. The last reference frees what is saved.
  *
  * resume waits for its copies, and on a full device first releases idle memory of the device's other resources, as
  * hipmm_device_trim() does. If it fails, as with HIPMM_E_OUT_OF_MEMORY, the resource stays suspended, nothing is lost, and

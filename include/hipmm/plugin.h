@@ -146,8 +146,8 @@ struct hipmm_ops {
   enum hipmm_status (*deallocate)(void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream);
 
   /* Returns free memory above `keep_bytes` to the upstreams. The core calls it from the top down, also in a thread that has
-   * found no memory in another resource of the device: then services->effort() may say not to wait. Default: nothing, and
-   * nobody asks the resource for memory. */
+   * found no memory in another resource of the device: then services->reclaim_level() may say not to wait. Default:
+   * nothing, and nobody asks the resource for memory. */
   enum hipmm_status (*trim)(void *self, size_t keep_bytes);
 
   /* The value in row `index` of the descriptor's values. */
@@ -197,7 +197,7 @@ struct hipmm_ops {
   /* Work of another device may access this resource's memory from now on, the memory that it has and later memory.
    * Called only where services->devices_are_announced, while a stack of that device is built, which a failure refuses;
    * maybe several times for one device. NULL: nothing needs to be done. */
-  enum hipmm_status (*device_admit)(void *self, int device);
+  enum hipmm_status (*grant_access)(void *self, int device);
 
   /* What else is known of the live block that starts at `ptr`. NULL: nothing else than ops->find tells. */
   enum hipmm_status (*locate)(void *self, const void *ptr, struct hipmm_location *location_out);
@@ -462,11 +462,11 @@ static inline int hipmm_stream_is_captured(const struct hipmm_hip *hip, hipmm_st
 /* ---- The core's services --------------------------------------------------------------------------------------- */
 
 /* How far a resource goes for want of memory. Each goes further than the one before. */
-enum hipmm_effort {
-  HIPMM_EFFORT_IDLE = 1, /* takes, or gives, what is idle */
-  HIPMM_EFFORT_WAIT = 2, /* also waits for work */
-  HIPMM_EFFORT_ALL = 3,  /* also asks other upstreams and the program, and tells of the failure */
-  HIPMM_EFFORT_FORCE_32BIT = 0x7fffffff
+enum hipmm_reclaim_level {
+  HIPMM_RECLAIM_IDLE = 1, /* takes, or gives, what is idle */
+  HIPMM_RECLAIM_WAIT = 2, /* also waits for work */
+  HIPMM_RECLAIM_ALL = 3,  /* also asks other upstreams and the program, and tells of the failure */
+  HIPMM_RECLAIM_FORCE_32BIT = 0x7fffffff
 };
 
 /* How a resource asks the program what to do about an allocation that failed for want of memory, and what it learns of the
@@ -563,7 +563,7 @@ struct hipmm_services {
   int32_t copies_are_ordered;
 
   /* Nonzero if a device's work accesses this resource's memory only after a stack of that device was built, as PyTorch's
-   * does, which allocates on a device before it works there. ops->device_admit then names each such device. If 0, the
+   * does, which allocates on a device before it works there. ops->grant_access then names each such device. If 0, the
    * work of any device may access the memory at any time. Set when the resource is made, and never changed. */
   int32_t devices_are_announced;
 
@@ -580,7 +580,7 @@ struct hipmm_services {
    * When the runtime has no memory left, the core asks the other resources of the device for what is idle, where the call
    * has entered hipmm, and then makes the call again. A resource that does not ask goes all the way. Costs some
    * instructions, so it is for failures. See hipmm_may_wait() and hipmm_is_tried_again(). */
-  enum hipmm_effort (*effort)(const struct hipmm_services *services, enum hipmm_status status);
+  enum hipmm_reclaim_level (*reclaim_level)(const struct hipmm_services *services, enum hipmm_status status);
 
   /* Around each call of a function of the program that may call hipmm: resources above may hold locks then, so the core
    * asks no resource for what the function allocates, and refuses waits (check_wait). */
@@ -603,14 +603,14 @@ struct hipmm_services {
 /* For a resource that has free memory which work may still use: whether to wait for the work. */
 static inline int hipmm_may_wait(const struct hipmm_services *services, enum hipmm_status status)
 {
-  return services->effort(services, status) != HIPMM_EFFORT_IDLE;
+  return services->reclaim_level(services, status) != HIPMM_RECLAIM_IDLE;
 }
 
 /* For a resource that would serve a failed allocation otherwise, or tell somebody: whether the core makes the call again, so
  * that the resource returns `status` and does nothing. */
 static inline int hipmm_is_tried_again(const struct hipmm_services *services, enum hipmm_status status)
 {
-  return services->effort(services, status) != HIPMM_EFFORT_ALL;
+  return services->reclaim_level(services, status) != HIPMM_RECLAIM_ALL;
 }
 
 /* ---- Options --------------------------------------------------------------------------------------------------- */

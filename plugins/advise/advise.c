@@ -26,7 +26,7 @@ static enum hipmm_status advise_follow(struct advise *advise, const void *ptr, s
   pthread_rwlock_rdlock(&advise->lock);
   for (size_t i = 0; !status && i < advise->plan->count; i++) {
     struct plan_step step = advise->plan->steps[i];
-    status = memory_hint_judge(&advise->hint, services->hip->MemAdvise(ptr, bytes, step.advice, step.device), bytes);
+    status = memory_hint_classify(&advise->hint, services->hip->MemAdvise(ptr, bytes, step.advice, step.device), bytes);
   }
   pthread_rwlock_unlock(&advise->lock);
   services->leave_device(services, previous);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* plan.h: the calls of hipMemAdvise that the options of `advise` stand for. Called by advise.c when the resource is
  * created and when an option changes. */
-#ifndef HIPMM_ADVISE_PLAN_H
-#define HIPMM_ADVISE_PLAN_H
+#ifndef HIPMM_PLUGINS_ADVISE_PLAN_H
+#define HIPMM_PLUGINS_ADVISE_PLAN_H
 
 #include <hipmm/plugin.h>
 

@@ -67,9 +67,9 @@ static enum hipmm_status arena_allocate_locked(struct arena *arena, struct arena
   return HIPMM_OK;
 }
 
-static __attribute__((noinline)) enum hipmm_status arena_allocate_slowly(struct arena *arena, size_t bytes,
-                                                                         size_t alignment, hipmm_stream_t handle,
-                                                                         void **ptr_out)
+static __attribute__((noinline)) enum hipmm_status arena_allocate_slow_path(struct arena *arena, size_t bytes,
+                                                                            size_t alignment, hipmm_stream_t handle,
+                                                                            void **ptr_out)
 {
   if (!bytes) {
     *ptr_out = NULL;
@@ -92,7 +92,7 @@ enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hip
 {
   struct arena *arena = self;
   struct ranges *ranges = &arena->global.ranges;
-  hipmm_stream_t handle = stream_usual_handle(stream);
+  hipmm_stream_t handle = stream_canonical_handle(stream);
   struct local *local = thread_recall(arena->serial, handle);
   uint32_t id = RANGE_NONE;
   if (local && bytes - 1 < arena->small_bytes && alignment == HIPMM_ALIGNMENT) {
@@ -101,7 +101,7 @@ enum hipmm_status arena_allocate(void *self, size_t bytes, size_t alignment, hip
     if (id) local_make_live(local, range_of(ranges, id), bytes, handle);
     biased_lock_release(&local->lock);
   }
-  if (__builtin_expect(!id, 0)) return arena_allocate_slowly(arena, bytes, alignment, handle, ptr_out);
+  if (__builtin_expect(!id, 0)) return arena_allocate_slow_path(arena, bytes, alignment, handle, ptr_out);
   *ptr_out = (void *)(uintptr_t)range_of(ranges, id)->start;
   return HIPMM_OK;
 }
@@ -175,9 +175,9 @@ static enum hipmm_status arena_free_range(struct arena *arena, uint32_t id, cons
   return HIPMM_OK;
 }
 
-static __attribute__((noinline)) enum hipmm_status arena_deallocate_slowly(struct arena *arena, uint32_t id,
-                                                                           const void *ptr, size_t bytes,
-                                                                           hipmm_stream_t handle)
+static __attribute__((noinline)) enum hipmm_status arena_deallocate_slow_path(struct arena *arena, uint32_t id,
+                                                                              const void *ptr, size_t bytes,
+                                                                              hipmm_stream_t handle)
 {
   uint32_t stream;
   enum hipmm_status status = biased_lock_enter(&arena->lock, arena->services);
@@ -206,15 +206,15 @@ enum hipmm_status arena_deallocate(void *self, void *ptr, size_t bytes, size_t a
   struct ranges *ranges = &arena->global.ranges;
   (void)alignment;
   if (!ptr) return HIPMM_OK;
-  hipmm_stream_t handle = stream_usual_handle(stream);
+  hipmm_stream_t handle = stream_canonical_handle(stream);
   uint32_t id = range_at(ranges, ptr), number = id ? range_arena(range_of(ranges, id)) : 0;
   if (!id) return arena_refuse_pointer(arena, ptr);
-  if (!number) return arena_deallocate_slowly(arena, id, ptr, bytes, handle);
+  if (!number) return arena_deallocate_slow_path(arena, id, ptr, bytes, handle);
   struct local *local = arena_local(arena, number);
   biased_lock_acquire(&local->lock);
   if (__builtin_expect(!arena_is_for(local, handle), 0)) {
     biased_lock_release(&local->lock);
-    return arena_deallocate_slowly(arena, id, ptr, bytes, handle);
+    return arena_deallocate_slow_path(arena, id, ptr, bytes, handle);
   }
   enum hipmm_status status = arena_check_free(arena, id, number, ptr, bytes);
   if (!status) {
@@ -278,7 +278,7 @@ void arena_stream_retire(void *self, hipmm_stream_t stream)
 {
   struct arena *arena = self;
   if (biased_lock_enter(&arena->lock, arena->services)) return;
-  arena_retire(arena, stream_usual_handle(stream));
+  arena_retire(arena, stream_canonical_handle(stream));
   biased_lock_release(&arena->lock);
 }
 
@@ -287,6 +287,6 @@ void arena_stream_retain(void *self, hipmm_stream_t stream)
   struct arena *arena = self;
   uint32_t id;
   if (biased_lock_enter(&arena->lock, arena->services)) return;
-  if (!arena_enter_stream(arena, stream_usual_handle(stream), &id)) global_retain_stream(&arena->global, id);
+  if (!arena_enter_stream(arena, stream_canonical_handle(stream), &id)) global_retain_stream(&arena->global, id);
   biased_lock_release(&arena->lock);
 }

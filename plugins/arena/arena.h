@@ -2,8 +2,8 @@
 /* arena.h: the parts of the resource. allocate.c has the ops, find_memory.c finds memory for an allocation,
  * stream_state.c knows which work may still use which memory, visit.c and dump.c report. Lock order: the global lock
  * before the lock of a local arena; no thread holds the locks of two local arenas. */
-#ifndef HIPMM_ARENA_ARENA_H
-#define HIPMM_ARENA_ARENA_H
+#ifndef HIPMM_PLUGINS_ARENA_ARENA_H
+#define HIPMM_PLUGINS_ARENA_ARENA_H
 
 #include "../common/biased_lock.h"
 #include "../common/stream_order.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* chunks.h: the memory that an arena holds from its upstream. The caller holds the global lock. */
-#ifndef HIPMM_ARENA_CHUNKS_H
-#define HIPMM_ARENA_CHUNKS_H
+#ifndef HIPMM_PLUGINS_ARENA_CHUNKS_H
+#define HIPMM_PLUGINS_ARENA_CHUNKS_H
 
 #include "../common/sizes.h"
 

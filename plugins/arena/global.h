@@ -2,8 +2,8 @@
 /* global.h: the global arena. Its ranges divide all chunks of the upstream; a range becomes a superblock of a local
  * arena, or a large allocation. Free ranges are merged, and indexed by the stream that they were freed on. The caller
  * holds the global lock. */
-#ifndef HIPMM_ARENA_GLOBAL_H
-#define HIPMM_ARENA_GLOBAL_H
+#ifndef HIPMM_PLUGINS_ARENA_GLOBAL_H
+#define HIPMM_PLUGINS_ARENA_GLOBAL_H
 
 #include "../common/stream_order.h"
 #include "chunks.h"

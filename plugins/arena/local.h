@@ -4,8 +4,8 @@
  * work of that stream is known to come first. An arena whose thread or stream is gone is used for the next one.
  *
  * The arena's own lock protects all fields but those under the global lock; the global lock is taken first. */
-#ifndef HIPMM_ARENA_LOCAL_H
-#define HIPMM_ARENA_LOCAL_H
+#ifndef HIPMM_PLUGINS_ARENA_LOCAL_H
+#define HIPMM_PLUGINS_ARENA_LOCAL_H
 
 #include "../common/biased_lock.h"
 #include "tlsf.h"

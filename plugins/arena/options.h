@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* options.h: the options of `arena`, for its own files and for the pool, which has an arena inside and sets all of them. */
-#ifndef HIPMM_ARENA_OPTIONS_H
-#define HIPMM_ARENA_OPTIONS_H
+#ifndef HIPMM_PLUGINS_ARENA_OPTIONS_H
+#define HIPMM_PLUGINS_ARENA_OPTIONS_H
 
 #include <hipmm/plugin.h>
 

@@ -295,7 +295,7 @@ static struct local *stream_state_local_for(struct arena *arena, uint32_t stream
 struct local *arena_enter_local(struct arena *arena, hipmm_stream_t handle, uint32_t stream)
 {
   struct streams *streams = &arena->global.streams;
-  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream) && thread_register();
+  bool is_open = streams->record != RECORD_ON_FREE && stream_has_stable_handle(streams, stream) && thread_register();
   uint64_t thread = is_open ? thread_number() : 0;
   struct local *local = stream_state_local_for(arena, stream, thread);
   bool is_new = !local;

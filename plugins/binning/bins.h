@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bins.h: the bins of `binning`, in order of size: read from the options, opened, found by the size of a request, and
  * added while in use. A table of bins never changes: another bin means another table, so that readers need no lock. */
-#ifndef HIPMM_BINNING_BINS_H
-#define HIPMM_BINNING_BINS_H
+#ifndef HIPMM_PLUGINS_BINNING_BINS_H
+#define HIPMM_PLUGINS_BINNING_BINS_H
 
 #include "../fixed_size/fixed.h"
 

@@ -32,7 +32,7 @@ struct callback_call {
 
 static enum hipmm_status callback_enter(const struct callback *self, struct callback_call *call)
 {
-  if (program_calls_bar(self->number))
+  if (program_calls_forbid_reentry(self->number))
     return self->services->refuse(
         self->services, HIPMM_E_STATE,
         "called by its own allocator: the program's functions must not allocate from this resource, nor leave by "

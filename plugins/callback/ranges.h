@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ranges.h: the live blocks of `callback` in order of addresses, so that overlaps are found. Records are in host memory
  * outside of the application's malloc. Thread-safe. */
-#ifndef HIPMM_CALLBACK_RANGES_H
-#define HIPMM_CALLBACK_RANGES_H
+#ifndef HIPMM_PLUGINS_CALLBACK_RANGES_H
+#define HIPMM_PLUGINS_CALLBACK_RANGES_H
 
 #include "../common/address_tree.h"
 

@@ -99,7 +99,7 @@ bool(biased_lock_try)(struct biased_lock *lock)
   return false;
 }
 
-enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struct hipmm_services *services)
+enum hipmm_status biased_lock_enter_slow_path(struct biased_lock *lock, const struct hipmm_services *services)
 {
   if (biased_lock_is_held(lock))
     return services->refuse(

@@ -62,11 +62,11 @@ bool biased_lock_try(struct biased_lock *lock);
 /* For the ops of a resource that calls its upstream with the lock held. Acquires the lock, but refuses a thread that
  * holds it, since a resource below has called back one above, and a thread that must not wait for another
  * (services->check_wait). */
-enum hipmm_status biased_lock_enter_slowly(struct biased_lock *lock, const struct hipmm_services *services);
+enum hipmm_status biased_lock_enter_slow_path(struct biased_lock *lock, const struct hipmm_services *services);
 
 static inline enum hipmm_status biased_lock_enter(struct biased_lock *lock, const struct hipmm_services *services)
 {
-  return biased_lock_enter_gate(lock) ? HIPMM_OK : biased_lock_enter_slowly(lock, services);
+  return biased_lock_enter_gate(lock) ? HIPMM_OK : biased_lock_enter_slow_path(lock, services);
 }
 
 static inline void biased_lock_release(struct biased_lock *lock)

@@ -285,8 +285,8 @@ static const struct driver_setting {
 
 enum { N_SETTINGS = sizeof settings / sizeof *settings };
 
-static enum hipmm_status driver_pool_put_in_force(const struct driver_pool *pool, const struct driver_setting *setting,
-                                                  const struct driver_pool_options *options)
+static enum hipmm_status driver_pool_apply_setting(const struct driver_pool *pool, const struct driver_setting *setting,
+                                                   const struct driver_pool_options *options)
 {
   switch (setting->attribute) {
   case HIPMM_HIP_POOL_RELEASE_THRESHOLD:
@@ -306,7 +306,7 @@ enum hipmm_status driver_pool_reconfigure(void *self, const char *option, const 
   for (size_t i = 0; i < N_SETTINGS; i++) {
     if (strcmp(settings[i].option, option) != 0) continue;
     int previous = services->enter_device(services);
-    enum hipmm_status status = driver_pool_put_in_force(pool, &settings[i], options);
+    enum hipmm_status status = driver_pool_apply_setting(pool, &settings[i], options);
     services->leave_device(services, previous);
     return status;
   }
@@ -327,7 +327,7 @@ static enum hipmm_status driver_pool_fill(struct driver_pool *pool, uint64_t byt
 enum hipmm_status driver_pool_prepare(struct driver_pool *pool, const struct driver_pool_options *options)
 {
   enum hipmm_status status = HIPMM_OK;
-  for (size_t i = 0; !status && i < N_SETTINGS; i++) status = driver_pool_put_in_force(pool, &settings[i], options);
+  for (size_t i = 0; !status && i < N_SETTINGS; i++) status = driver_pool_apply_setting(pool, &settings[i], options);
   return status ? status : driver_pool_fill(pool, options->initial_pool_size);
 }
 

@@ -94,19 +94,19 @@ static bool log_file_tag_name(char *name, const char *tag)
 
 enum hipmm_status log_file_open_own(const struct hipmm_services *services, const char *type, const char *pattern,
                                     enum hipmm_status (*open)(void *closure, const char *name,
-                                                              enum log_file_conflict *conflict_out),
+                                                              enum log_file_clash *clash_out),
                                     void *closure)
 {
   char name[OUTPUT_FILE_NAME_BYTES], tag[32];
-  enum log_file_conflict conflict = LOG_FILE_NO_CONFLICT;
+  enum log_file_clash clash = LOG_FILE_NO_CLASH;
   enum hipmm_status status = HIPMM_E_STATE;
   if (!output_file_expand(pattern, services->device, name))
     return services->fail(services, HIPMM_E_CONFIG, "file", "%s", name);
-  for (int tries = 0; tries < 3 && status == HIPMM_E_STATE && conflict != LOG_FILE_SAME_DEVICE; tries++) {
-    if (conflict == LOG_FILE_OTHER_DEVICE) snprintf(tag, sizeof tag, ".dev%d", services->device);
-    if (conflict == LOG_FILE_OTHER_PROCESS) snprintf(tag, sizeof tag, ".p%ld", (long)getpid());
-    if (conflict && !log_file_tag_name(name, tag)) break;
-    status = open(closure, name, &conflict);
+  for (int tries = 0; tries < 3 && status == HIPMM_E_STATE && clash != LOG_FILE_SAME_DEVICE; tries++) {
+    if (clash == LOG_FILE_OTHER_DEVICE) snprintf(tag, sizeof tag, ".dev%d", services->device);
+    if (clash == LOG_FILE_OTHER_PROCESS) snprintf(tag, sizeof tag, ".p%ld", (long)getpid());
+    if (clash && !log_file_tag_name(name, tag)) break;
+    status = open(closure, name, &clash);
   }
   if (status == HIPMM_E_STATE)
     return services->fail(services, HIPMM_E_CONFIG, "file",

@@ -18,7 +18,7 @@
   "file, .devN is inserted before its extension; if another process does, .pN"
 
 /* What the user wants of the file. */
-struct log_file_wish {
+struct log_file_spec {
   const char *name;
   uint32_t appends;      /* the contents stay */
   uint64_t rotate_bytes; /* the most that one file has; 0: any */
@@ -60,19 +60,19 @@ int log_file_write(struct log_file *file, const char *text, size_t bytes);
 /* ---- Names ---- */
 
 /* Why a file cannot be a log of its own. */
-enum log_file_conflict {
-  LOG_FILE_NO_CONFLICT,
+enum log_file_clash {
+  LOG_FILE_NO_CLASH,
   LOG_FILE_OTHER_DEVICE, /* this process writes it, for another device */
   LOG_FILE_SAME_DEVICE,
   LOG_FILE_OTHER_PROCESS
 };
 
 /* With several devices each has its own log, and with several processes each of those: the names of all but the first get
- * the device, the process, or both. Expands `pattern` and calls `open` until there is no conflict; `open` returns
- * HIPMM_E_STATE, not reported, with a conflict. All failures are reported; `type` is the type of the resource. */
+ * the device, the process, or both. Expands `pattern` and calls `open` until there is no clash; `open` returns
+ * HIPMM_E_STATE, not reported, with a clash. All failures are reported; `type` is the type of the resource. */
 enum hipmm_status log_file_open_own(const struct hipmm_services *services, const char *type, const char *pattern,
                                     enum hipmm_status (*open)(void *closure, const char *name,
-                                                              enum log_file_conflict *conflict_out),
+                                                              enum log_file_clash *clash_out),
                                     void *closure);
 
 /* Writes the absolute name into `name_out`, which has OUTPUT_FILE_NAME_BYTES: the program may change its folder. False if

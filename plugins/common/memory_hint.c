@@ -52,7 +52,7 @@ static void memory_hint_ignore(struct memory_hint *hint)
                         "%s does not apply to memory of its upstream: it is not managed", hint->call);
 }
 
-enum hipmm_status memory_hint_judge(struct memory_hint *hint, int code, size_t bytes)
+enum hipmm_status memory_hint_classify(struct memory_hint *hint, int code, size_t bytes)
 {
   if (code && code != HIPMM_HIP_ERROR_INVALID_VALUE)
     return hint->services->refuse_hip(hint->services, hint->call, code, bytes);

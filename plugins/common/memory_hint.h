@@ -31,7 +31,7 @@ enum hipmm_status memory_hint_open(struct memory_hint *hint, const struct hipmm_
 enum hipmm_status memory_hint_device_can(const struct hipmm_services *services, int device, bool *can_out);
 
 /* Counts a hint about `bytes` by HIP's result. Returns a failure that is not harmless. */
-enum hipmm_status memory_hint_judge(struct memory_hint *hint, int code, size_t bytes);
+enum hipmm_status memory_hint_classify(struct memory_hint *hint, int code, size_t bytes);
 
 /* Releases a block to the upstream after its allocation, since a hint about it failed with `status`. Returns `status`. */
 enum hipmm_status memory_hint_release(const struct memory_hint *hint, enum hipmm_status status,

@@ -30,7 +30,7 @@ static inline uint64_t program_calls_new_owner(void)
 }
 
 /* Whether a function for the resource runs, or the list is full. */
-static inline bool program_calls_bar(uint64_t owner)
+static inline bool program_calls_forbid_reentry(uint64_t owner)
 {
   const struct program_calls *calls = &program_calls;
   unsigned i = 0;
@@ -38,7 +38,7 @@ static inline bool program_calls_bar(uint64_t owner)
   return i < calls->count || calls->count == PROGRAM_CALLS_MOST;
 }
 
-/* Before a function that nothing bars. Returns what leave needs. */
+/* Before a function that nothing forbids. Returns what leave needs. */
 static inline unsigned program_calls_enter(uint64_t owner)
 {
   unsigned before = program_calls.count;

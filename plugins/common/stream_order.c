@@ -83,7 +83,7 @@ static uint32_t stream_order_unused_id(struct streams *streams)
   return id;
 }
 
-bool stream_is_sure(const struct streams *streams, uint32_t id)
+bool stream_has_stable_handle(const struct streams *streams, uint32_t id)
 {
   const struct stream *stream = &streams->items[id];
   return stream->lasts || stream->thread || streams->record == RECORD_LAZY || !streams->services->hip->StreamGetId;
@@ -148,7 +148,7 @@ void stream_lose(struct streams *streams, uint32_t id)
 static uint32_t stream_order_known_id(struct streams *streams, hipmm_stream_t handle, unsigned long long *number_out)
 {
   uint32_t id = *stream_order_entry_of(streams, handle, handle == PER_THREAD ? thread_number() : 0);
-  if (id && stream_is_sure(streams, id)) return id;
+  if (id && stream_has_stable_handle(streams, id)) return id;
   *number_out = stream_order_number_of(streams, handle);
   if (id && streams->items[id].number == *number_out) return id;
   if (id) stream_lose(streams, id);
@@ -158,14 +158,14 @@ static uint32_t stream_order_known_id(struct streams *streams, hipmm_stream_t ha
 uint32_t streams_known_id(struct streams *streams, hipmm_stream_t handle)
 {
   unsigned long long number;
-  return stream_order_known_id(streams, stream_usual_handle(handle), &number);
+  return stream_order_known_id(streams, stream_canonical_handle(handle), &number);
 }
 
 enum hipmm_status streams_enter(struct streams *streams, hipmm_stream_t handle, uint32_t *id_out)
 {
   unsigned long long number;
   enum hipmm_status status = HIPMM_OK;
-  handle = stream_usual_handle(handle);
+  handle = stream_canonical_handle(handle);
   uint32_t id = stream_order_known_id(streams, handle, &number);
   if (!id) {
     status = stream_order_check_device(streams, handle);

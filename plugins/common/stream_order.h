@@ -137,10 +137,10 @@ static inline bool stream_may_be_waited_for(const struct streams *streams, uint3
 }
 
 /* Whether the handle identifies the stream for as long as the stream is in use here. */
-bool stream_is_sure(const struct streams *streams, uint32_t id);
+bool stream_has_stable_handle(const struct streams *streams, uint32_t id);
 
 /* HIP has two names for the default stream. */
-static inline hipmm_stream_t stream_usual_handle(hipmm_stream_t handle)
+static inline hipmm_stream_t stream_canonical_handle(hipmm_stream_t handle)
 {
   return handle == (hipmm_stream_t)1 ? NULL : handle;
 }

@@ -102,7 +102,7 @@ static const struct hipmm_ops device_ops = {
     .find = source_find,
     .reconfigure = device_reconfigure,
     .mapping = &device_mapping,
-    .device_admit = peers_admit,
+    .grant_access = peers_grant_access,
     .sharing = &device_sharing,
 };
 

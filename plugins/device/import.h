@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* import.h: mapped memory of other processes as blocks of this resource. */
-#ifndef HIPMM_DEVICE_IMPORT_H
-#define HIPMM_DEVICE_IMPORT_H
+#ifndef HIPMM_PLUGINS_DEVICE_IMPORT_H
+#define HIPMM_PLUGINS_DEVICE_IMPORT_H
 
 #include "peers.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mapping.h: the virtual memory management of the device, for a pool above. */
-#ifndef HIPMM_DEVICE_MAPPING_H
-#define HIPMM_DEVICE_MAPPING_H
+#ifndef HIPMM_PLUGINS_DEVICE_MAPPING_H
+#define HIPMM_PLUGINS_DEVICE_MAPPING_H
 
 #include <hipmm/plugin.h>
 #include <stdbool.h>

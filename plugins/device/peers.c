@@ -163,7 +163,7 @@ enum hipmm_status peers_give_access(struct device *device, void *address, size_t
   if (!device->is_announced) return peers_grant(device, UINT64_MAX, address, bytes);
   pthread_mutex_lock(&device->lock);
   enum hipmm_status status = peers_record(device, address, bytes);
-  if (!status && (status = peers_grant(device, device->admitted, address, bytes))) peers_forget(device, address, bytes);
+  if (!status && (status = peers_grant(device, device->granted, address, bytes))) peers_forget(device, address, bytes);
   pthread_mutex_unlock(&device->lock);
   return status;
 }
@@ -179,8 +179,8 @@ int peers_unmap(struct device *device, void *address, size_t bytes)
   return code;
 }
 
-/* A device that access to some mapping cannot be given to is not admitted; the access that it got stays. */
-enum hipmm_status peers_admit(void *self, int peer)
+/* A device that access to some mapping cannot be given to is not granted access; what that it got stays. */
+enum hipmm_status peers_grant_access(void *self, int peer)
 {
   struct device *device = self;
   const struct hipmm_services *services = device->source.services;
@@ -188,14 +188,14 @@ enum hipmm_status peers_admit(void *self, int peer)
   enum hipmm_status status = HIPMM_OK;
   if (!device->is_announced) return HIPMM_OK;
   pthread_mutex_lock(&device->lock);
-  if (!(device->admitted & bit)) {
+  if (!(device->granted & bit)) {
     int previous = services->enter_device(services);
     struct address_tree_node *node = address_tree_at_least(device->mappings, 0, 0);
     for (; node && !status; node = address_tree_next(device->mappings, node))
       status = peers_grant(device, bit, (void *)node->major, node->minor);
     services->leave_device(services, previous);
   }
-  if (!status) device->admitted |= bit;
+  if (!status) device->granted |= bit;
   pthread_mutex_unlock(&device->lock);
   return status;
 }

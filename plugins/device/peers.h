@@ -2,8 +2,8 @@
 /* peers.h: the device resource itself, and the other devices that may access its memory: all devices that can reach it
  * access mapped memory (where devices are announced: from when they are), and the devices of the option "peers" access
  * memory of hipMalloc. */
-#ifndef HIPMM_DEVICE_PEERS_H
-#define HIPMM_DEVICE_PEERS_H
+#ifndef HIPMM_PLUGINS_DEVICE_PEERS_H
+#define HIPMM_PLUGINS_DEVICE_PEERS_H
 
 #include "../common/address_tree.h"
 #include "../common/device_reach.h"
@@ -34,7 +34,7 @@ struct device {
   /* For access that is given later; not used where no device is announced. */
   bool is_announced;
   pthread_mutex_t lock;               /* of the rest; held around calls of HIP that give access and unmap */
-  uint64_t admitted;                  /* devices */
+  uint64_t granted;                   /* devices */
   struct address_tree_node *mappings; /* by address: major is the address, minor the bytes */
   struct address_tree_node *unused;   /* linked by `right` */
   struct peers_block *blocks;         /* of nodes */
@@ -56,7 +56,7 @@ enum hipmm_status peers_give_access(struct device *device, void *address, size_t
 /* Unmaps memory that was given access to. Returns HIP's code. */
 int peers_unmap(struct device *device, void *address, size_t bytes);
 
-/* The op device_admit. */
-enum hipmm_status peers_admit(void *self, int peer);
+/* The op grant_access. */
+enum hipmm_status peers_grant_access(void *self, int peer);
 
 #endif

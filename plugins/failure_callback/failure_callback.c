@@ -62,7 +62,7 @@ static __attribute__((noinline)) enum hipmm_status failure_callback_fail(struct 
 {
   const struct hipmm_services *services = self->services;
   if (hipmm_is_tried_again(services, status)) return status;
-  if (!program_calls_bar(self->number))
+  if (!program_calls_forbid_reentry(self->number))
     return services->ask_program(services, status, &failure_callback_question, bytes);
   failure_callback_count(self, status);
   return status;

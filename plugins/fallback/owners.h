@@ -4,8 +4,8 @@
  * Every free asks whether its block is here, and nearly always it is not. A filter answers that without a lock: if the
  * slot of an address counts no block, the block is not here. The slot of a block is never missed, since the program
  * orders the allocation of a block before its free. */
-#ifndef HIPMM_FALLBACK_OWNERS_H
-#define HIPMM_FALLBACK_OWNERS_H
+#ifndef HIPMM_PLUGINS_FALLBACK_OWNERS_H
+#define HIPMM_PLUGINS_FALLBACK_OWNERS_H
 
 #include "../common/live_blocks.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* region.h: memory of the program as an upstream that allocates it once, as a whole. Called by fixed_buffer.c and by the
  * pool above it. Never frees the memory. */
-#ifndef HIPMM_FIXED_BUFFER_REGION_H
-#define HIPMM_FIXED_BUFFER_REGION_H
+#ifndef HIPMM_PLUGINS_FIXED_BUFFER_REGION_H
+#define HIPMM_PLUGINS_FIXED_BUFFER_REGION_H
 
 #include <hipmm/plugin.h>
 #include <stdbool.h>

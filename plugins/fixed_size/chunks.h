@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* chunks.h: the chunks of struct fixed, and the records of their blocks. When a block may be used again is decided in
  * reuse.c. The caller holds the lock of struct fixed, unless a function says that it needs none. */
-#ifndef HIPMM_FIXED_CHUNKS_H
-#define HIPMM_FIXED_CHUNKS_H
+#ifndef HIPMM_PLUGINS_FIXED_SIZE_CHUNKS_H
+#define HIPMM_PLUGINS_FIXED_SIZE_CHUNKS_H
 
 #include "fixed.h"
 

@@ -36,8 +36,8 @@ static enum hipmm_status fixed_allocate_locked(struct fixed *fixed, size_t bytes
 }
 
 /* Every allocation that the list of the stream cannot serve. */
-static __attribute__((noinline)) enum hipmm_status fixed_allocate_slowly(struct fixed *fixed, size_t bytes,
-                                                                         hipmm_stream_t handle, void **ptr_out)
+static __attribute__((noinline)) enum hipmm_status fixed_allocate_slow_path(struct fixed *fixed, size_t bytes,
+                                                                            hipmm_stream_t handle, void **ptr_out)
 {
   uint32_t number = FIXED_NONE;
   if (!bytes) {
@@ -69,10 +69,10 @@ static inline uint32_t fixed_allocate_from_list(struct fixed *fixed, struct fixe
 
 enum hipmm_status fixed_allocate(struct fixed *fixed, size_t bytes, hipmm_stream_t stream, void **ptr_out)
 {
-  hipmm_stream_t handle = stream_usual_handle(stream);
+  hipmm_stream_t handle = stream_canonical_handle(stream);
   struct fixed_list *list = thread_recall(fixed->serial, handle);
   uint32_t number = list && bytes ? fixed_allocate_from_list(fixed, list, bytes, handle) : FIXED_NONE;
-  if (__builtin_expect(!number, 0)) return fixed_allocate_slowly(fixed, bytes, handle, ptr_out);
+  if (__builtin_expect(!number, 0)) return fixed_allocate_slow_path(fixed, bytes, handle, ptr_out);
   *ptr_out = (void *)(uintptr_t)address_of(fixed, number);
   return HIPMM_OK;
 }
@@ -110,8 +110,8 @@ static enum hipmm_status fixed_deallocate_locked(struct fixed *fixed, uint32_t n
 }
 
 /* The block is claimed. If it cannot be freed, it is live again. */
-static __attribute__((noinline)) enum hipmm_status fixed_deallocate_slowly(struct fixed *fixed, uint32_t number,
-                                                                           uint64_t requested, hipmm_stream_t handle)
+static __attribute__((noinline)) enum hipmm_status fixed_deallocate_slow_path(struct fixed *fixed, uint32_t number,
+                                                                              uint64_t requested, hipmm_stream_t handle)
 {
   enum hipmm_status status = biased_lock_enter(&fixed->lock, fixed->services);
   if (!status) {
@@ -139,7 +139,7 @@ static inline bool fixed_free_to_list(struct fixed *fixed, struct fixed_list *li
 enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
   if (!ptr) return HIPMM_OK;
-  hipmm_stream_t handle = stream_usual_handle(stream);
+  hipmm_stream_t handle = stream_canonical_handle(stream);
   uint32_t number = fixed_block_at(fixed, ptr);
   uint64_t requested = number ? fixed_block_requested(fixed, number) : 0;
   if (!requested) return fixed_refuse_pointer(fixed, ptr);
@@ -147,7 +147,7 @@ enum hipmm_status fixed_deallocate(struct fixed *fixed, void *ptr, size_t bytes,
   if (!fixed_block_claim(fixed, number, requested)) return fixed_refuse_pointer(fixed, ptr);
   struct fixed_list *list = thread_recall(fixed->serial, handle);
   if (__builtin_expect(list && fixed_free_to_list(fixed, list, number, requested, handle), 1)) return HIPMM_OK;
-  return fixed_deallocate_slowly(fixed, number, requested, handle);
+  return fixed_deallocate_slow_path(fixed, number, requested, handle);
 }
 
 bool fixed_find(const struct fixed *fixed, const void *ptr, struct hipmm_block *block_out)
@@ -187,7 +187,7 @@ enum hipmm_status fixed_trim(struct fixed *fixed, size_t keep_bytes)
 
 void fixed_stream_retire(struct fixed *fixed, hipmm_stream_t stream)
 {
-  hipmm_stream_t handle = stream_usual_handle(stream);
+  hipmm_stream_t handle = stream_canonical_handle(stream);
   if (biased_lock_enter(&fixed->lock, fixed->services)) return;
   uint32_t id = streams_known_id(&fixed->streams, handle);
   if (id) reuse_end_stream(fixed, id, handle);
@@ -197,7 +197,7 @@ void fixed_stream_retire(struct fixed *fixed, hipmm_stream_t stream)
 void fixed_stream_retain(struct fixed *fixed, hipmm_stream_t stream)
 {
   if (biased_lock_enter(&fixed->lock, fixed->services)) return;
-  reuse_retain_stream(fixed, stream_usual_handle(stream));
+  reuse_retain_stream(fixed, stream_canonical_handle(stream));
   biased_lock_release(&fixed->lock);
 }
 

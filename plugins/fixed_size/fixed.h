@@ -5,8 +5,8 @@
  * Each stream has a list of the blocks that were freed on it, last in, first out; blocks that no work uses are in the
  * list of STREAM_READY (stream_order.h). A list has a lock of its own: threads on different streams do not contend as
  * long as their lists have blocks. One lock protects everything else. Device memory is never touched. */
-#ifndef HIPMM_FIXED_H
-#define HIPMM_FIXED_H
+#ifndef HIPMM_PLUGINS_FIXED_SIZE_FIXED_H
+#define HIPMM_PLUGINS_FIXED_SIZE_FIXED_H
 
 #include "../common/address_map.h"
 #include "../common/biased_lock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* options.h: the options of `fixed_size`. */
-#ifndef HIPMM_FIXED_OPTIONS_H
-#define HIPMM_FIXED_OPTIONS_H
+#ifndef HIPMM_PLUGINS_FIXED_SIZE_OPTIONS_H
+#define HIPMM_PLUGINS_FIXED_SIZE_OPTIONS_H
 
 #include <hipmm/plugin.h>
 

@@ -109,7 +109,7 @@ static void reuse_open_list(struct fixed *fixed, uint32_t stream)
   struct fixed_list *list = &fixed->lists[stream];
   const struct streams *streams = &fixed->streams;
   const struct stream *opened = stream_of(streams, stream);
-  bool is_open = streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
+  bool is_open = streams->record != RECORD_ON_FREE && stream_has_stable_handle(streams, stream);
   stream_set_add(&fixed->filled, stream);
   stream_set_add(&streams->sets->unfinished, stream); /* frees through the open list do not add it */
   if (stream_may_be_waited_for(streams, stream)) stream_set_add(&fixed->waitable, stream);

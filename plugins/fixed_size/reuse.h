@@ -2,8 +2,8 @@
 /* reuse.h: the lists of free blocks by stream, and the search for a block when the list of a stream is empty. The
  * caller holds the lock of struct fixed unless stated; meanwhile other threads use their lists under the locks of
  * these. */
-#ifndef HIPMM_FIXED_REUSE_H
-#define HIPMM_FIXED_REUSE_H
+#ifndef HIPMM_PLUGINS_FIXED_SIZE_REUSE_H
+#define HIPMM_PLUGINS_FIXED_SIZE_REUSE_H
 
 #include "../common/spin_lock.h"
 #include "../common/thread_cache.h"

@@ -2,8 +2,8 @@
 /* blocks.h: allocating and freeing. A free waits for the work on the block, checks the zones, fills the block with the
  * poison pattern and puts it into the quarantine. A block that the quarantine has no place for goes to the upstream as it
  * is. If a free fails, the block stays allocated as it was. */
-#ifndef HIPMM_GUARD_BLOCKS_H
-#define HIPMM_GUARD_BLOCKS_H
+#ifndef HIPMM_PLUGINS_GUARD_BLOCKS_H
+#define HIPMM_PLUGINS_GUARD_BLOCKS_H
 
 #include "guard.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* check.h: compares the zones of a block, and the bytes of a freed block, with their patterns, and reports differences. The
  * guard's lock is held, the device is current, and all work on the block has ended. */
-#ifndef HIPMM_GUARD_CHECK_H
-#define HIPMM_GUARD_CHECK_H
+#ifndef HIPMM_PLUGINS_GUARD_CHECK_H
+#define HIPMM_PLUGINS_GUARD_CHECK_H
 
 #include "guard.h"
 

@@ -3,8 +3,8 @@
  * alignment, a zone, the application's bytes, another zone. Records are in host memory, not in the block.
  *
  * Lock order: the locks of `live`, then `lock`. No upstream is called while one is held. */
-#ifndef HIPMM_GUARD_GUARD_H
-#define HIPMM_GUARD_GUARD_H
+#ifndef HIPMM_PLUGINS_GUARD_GUARD_H
+#define HIPMM_PLUGINS_GUARD_GUARD_H
 
 #include "../common/live_blocks.h"
 #include "../common/stack_traces.h"

@@ -2,8 +2,8 @@
 /* memory.h: fills and compares memory of any kind: device, managed, pinned or pageable. It uses its own stream, which no
  * work of the application waits for; work of the application on the memory must have ended. Only fills may run on a
  * stream of the application. The device is current in all calls. */
-#ifndef HIPMM_GUARD_MEMORY_H
-#define HIPMM_GUARD_MEMORY_H
+#ifndef HIPMM_PLUGINS_GUARD_MEMORY_H
+#define HIPMM_PLUGINS_GUARD_MEMORY_H
 
 #include <hipmm/plugin.h>
 

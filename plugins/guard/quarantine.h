@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* quarantine.h: freed blocks are kept for a while, so that a late write finds no data of others and is detected. The
  * device is current in all calls. */
-#ifndef HIPMM_GUARD_QUARANTINE_H
-#define HIPMM_GUARD_QUARANTINE_H
+#ifndef HIPMM_PLUGINS_GUARD_QUARANTINE_H
+#define HIPMM_PLUGINS_GUARD_QUARANTINE_H
 
 #include "guard.h"
 

@@ -64,7 +64,7 @@ static enum hipmm_status hooks_deallocate(void *self_, void *ptr, size_t bytes, 
 
 /* ---- Life ---- */
 
-static void hooks_tell_of_source(void *closure, const char *source, int64_t bytes, int64_t held_bytes)
+static void hooks_notify_of_source(void *closure, const char *source, int64_t bytes, int64_t held_bytes)
 {
   hooks_notify(closure, (struct hipmm_event){.kind = bytes > 0 ? HIPMM_EVENT_GREW : HIPMM_EVENT_SHRANK,
                                              .resource = source,
@@ -83,7 +83,7 @@ static enum hipmm_status hooks_create(const struct hipmm_services *services, con
   *self =
       (struct hooks){services, upstreams[0], wanted->hooks, wanted->hooks->kinds ? wanted->hooks->kinds : UINT64_MAX};
   enum hipmm_status status =
-      self->kinds & of_sources ? services->watch_held(services, hooks_tell_of_source, self) : HIPMM_OK;
+      self->kinds & of_sources ? services->watch_held(services, hooks_notify_of_source, self) : HIPMM_OK;
   if (status)
     services->host_free(services, self, sizeof *self);
   else

@@ -10,8 +10,8 @@
  * Invariant: reserve + shards + allocated == limit + excess, and the reserve is empty while there is an excess. Amounts
  * are multiples of HIPMM_ALIGNMENT, so one bit of a shard can say that the shard is closed: nothing is acquired from a
  * closed shard, but bytes may be released into it. */
-#ifndef HIPMM_LIMITING_CREDIT_H
-#define HIPMM_LIMITING_CREDIT_H
+#ifndef HIPMM_PLUGINS_LIMITING_CREDIT_H
+#define HIPMM_PLUGINS_LIMITING_CREDIT_H
 
 #include "../common/thread_slot.h"
 

@@ -199,13 +199,13 @@ int drain_take_error(struct drain *drain)
 /* ---- Life ---- */
 
 bool drain_open(struct drain *drain, const struct hipmm_services *services, struct log_file file,
-                const struct log_file_wish *wish)
+                const struct log_file_spec *spec)
 {
   drain->services = services;
   pthread_mutex_init(&drain->lock, NULL);
   atomic_store_explicit(&drain->spare.owner, UINT64_MAX, memory_order_relaxed); /* no thread's */
   atomic_init(&drain->rings, &drain->spare);
-  return output_open(&drain->output, services, file, wish);
+  return output_open(&drain->output, services, file, spec);
 }
 
 void drain_close(struct drain *drain)

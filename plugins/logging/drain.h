@@ -3,8 +3,8 @@
  *
  * The row of an allocation gets its time after the upstream returned the memory, the row of a free before the upstream
  * gets it. So whatever threads a block passes through, its rows have times in true order, and so has the file. */
-#ifndef HIPMM_LOGGING_DRAIN_H
-#define HIPMM_LOGGING_DRAIN_H
+#ifndef HIPMM_PLUGINS_LOGGING_DRAIN_H
+#define HIPMM_PLUGINS_LOGGING_DRAIN_H
 
 #include "output.h"
 #include "sink.h"
@@ -21,7 +21,7 @@ struct drain {
 
 /* Takes the file over. False without host memory; drain_close() is due all the same. */
 bool drain_open(struct drain *drain, const struct hipmm_services *services, struct log_file file,
-                const struct log_file_wish *wish);
+                const struct log_file_spec *spec);
 
 /* Rows not yet written are lost. */
 void drain_close(struct drain *drain);

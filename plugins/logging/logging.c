@@ -110,12 +110,12 @@ struct logging_opening {
   struct sink *sink;
 };
 
-static enum hipmm_status logging_open_log(void *closure, const char *name, enum log_file_conflict *conflict_out)
+static enum hipmm_status logging_open_log(void *closure, const char *name, enum log_file_clash *clash_out)
 {
   struct logging_opening *opening = closure;
   const struct logging_options *given = opening->given;
-  const struct log_file_wish wish = {name, given->append, given->rotate_size, given->rotate_files};
-  return sink_open(opening->logging->services, &wish, given->auto_flush, conflict_out, &opening->sink);
+  const struct log_file_spec spec = {name, given->append, given->rotate_size, given->rotate_files};
+  return sink_open(opening->logging->services, &spec, given->auto_flush, clash_out, &opening->sink);
 }
 
 /* The default is RMM's environment variable, as in RMM. */

@@ -16,15 +16,15 @@ static int output_write_header(struct log_file *file)
 }
 
 enum hipmm_status output_begin(struct log_file *file, const struct hipmm_services *services,
-                               const struct log_file_wish *wish)
+                               const struct log_file_spec *spec)
 {
-  if (file->is_regular && !wish->appends) {
+  if (file->is_regular && !spec->appends) {
     int code = output_file_truncate(file->descriptor, 0);
-    if (code) return log_file_refuse(services, wish->name, code);
+    if (code) return log_file_refuse(services, spec->name, code);
     file->bytes = 0;
   }
   int code = output_write_header(file);
-  return code ? log_file_refuse(services, wish->name, code) : HIPMM_OK;
+  return code ? log_file_refuse(services, spec->name, code) : HIPMM_OK;
 }
 
 /* ---- Rotation ---- */
@@ -60,16 +60,16 @@ static void output_rotate(struct output *output)
 /* ---- Rows ---- */
 
 bool output_open(struct output *output, const struct hipmm_services *services, struct log_file file,
-                 const struct log_file_wish *wish)
+                 const struct log_file_spec *spec)
 {
   output->services = services;
   output->file = file;
   output->end = output->text;
-  if (!wish->rotate_bytes || !file.is_regular) return true;
+  if (!spec->rotate_bytes || !file.is_regular) return true;
   output->name = services->host_allocate(services, OUTPUT_FILE_NAME_BYTES);
   if (!output->name) return false;
-  output->rotate_bytes = log_file_absolute_name(wish->name, output->name) ? wish->rotate_bytes : 0;
-  output->rotated_files = wish->rotated_files;
+  output->rotate_bytes = log_file_absolute_name(spec->name, output->name) ? spec->rotate_bytes : 0;
+  output->rotated_files = spec->rotated_files;
   return true;
 }
 

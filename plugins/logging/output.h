@@ -2,8 +2,8 @@
 /* output.h: the file of a log, and the rows on their way into it, in the order in which they come. When the file has
  * its size, it is renamed to NAME.1, NAME.1 to NAME.2, and so on, and a new one begins. One thread at a time. The
  * buffer is not the C library's, which a forked child would write again at its exit. */
-#ifndef HIPMM_LOGGING_OUTPUT_H
-#define HIPMM_LOGGING_OUTPUT_H
+#ifndef HIPMM_PLUGINS_LOGGING_OUTPUT_H
+#define HIPMM_PLUGINS_LOGGING_OUTPUT_H
 
 #include "../common/log_file.h"
 #include "row.h"
@@ -13,7 +13,7 @@
 /* Makes the file ready for rows: empties it unless `appends`, and writes the header if it is empty. A failure is
  * reported. */
 enum hipmm_status output_begin(struct log_file *file, const struct hipmm_services *services,
-                               const struct log_file_wish *wish);
+                               const struct log_file_spec *spec);
 
 enum { OUTPUT_BYTES = 1 << 16 };
 
@@ -33,7 +33,7 @@ struct output {
 
 /* Takes the file over. False without host memory. */
 bool output_open(struct output *output, const struct hipmm_services *services, struct log_file file,
-                 const struct log_file_wish *wish);
+                 const struct log_file_spec *spec);
 void output_close(struct output *output);
 
 void output_row(struct output *output, const struct row_thread *thread, const struct row *row);

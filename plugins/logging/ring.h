@@ -4,8 +4,8 @@
  *
  * A row gets its time under the ring's lock. So a reader that reads the clock and then takes the lock sees all rows of
  * the ring up to that time. Only such readers and the thread itself take the lock, each for a moment. */
-#ifndef HIPMM_LOGGING_RING_H
-#define HIPMM_LOGGING_RING_H
+#ifndef HIPMM_PLUGINS_LOGGING_RING_H
+#define HIPMM_PLUGINS_LOGGING_RING_H
 
 #include "../common/spin_lock.h"
 #include "row.h"

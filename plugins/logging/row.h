@@ -4,8 +4,8 @@
  *     Thread,Time,Action,Pointer,Size,Stream
  *     503,14:46:40.115854,allocate,0x302000000,154389504,0
  */
-#ifndef HIPMM_LOGGING_ROW_H
-#define HIPMM_LOGGING_ROW_H
+#ifndef HIPMM_PLUGINS_LOGGING_ROW_H
+#define HIPMM_PLUGINS_LOGGING_ROW_H
 
 #include <hipmm/plugin.h>
 #include <time.h>

@@ -181,18 +181,17 @@ static const struct log *sink_log_of_file(const struct log_file *file)
 }
 
 /* Empties the file only if no other log writes it. Under all_lock. */
-static enum hipmm_status sink_begin(struct log *log, const struct log_file_wish *wish,
-                                    enum log_file_conflict *conflict_out)
+static enum hipmm_status sink_begin(struct log *log, const struct log_file_spec *spec, enum log_file_clash *clash_out)
 {
   struct log_file *file = &log->drain.output.file;
   const struct log *other = sink_log_of_file(file);
-  *conflict_out = LOG_FILE_NO_CONFLICT;
+  *clash_out = LOG_FILE_NO_CLASH;
   if (other)
-    *conflict_out = other->services->device == log->services->device ? LOG_FILE_SAME_DEVICE : LOG_FILE_OTHER_DEVICE;
-  else if ((!wish->appends || wish->rotate_bytes) && !log_file_lock(file))
-    *conflict_out = LOG_FILE_OTHER_PROCESS;
-  if (*conflict_out) return HIPMM_E_STATE;
-  enum hipmm_status status = output_begin(file, log->services, wish);
+    *clash_out = other->services->device == log->services->device ? LOG_FILE_SAME_DEVICE : LOG_FILE_OTHER_DEVICE;
+  else if ((!spec->appends || spec->rotate_bytes) && !log_file_lock(file))
+    *clash_out = LOG_FILE_OTHER_PROCESS;
+  if (*clash_out) return HIPMM_E_STATE;
+  enum hipmm_status status = output_begin(file, log->services, spec);
   if (status) return status;
   log->next = all;
   all = log;
@@ -209,7 +208,7 @@ static void sink_discard(struct log *log)
 }
 
 static bool sink_prepare(struct log *log, const struct hipmm_services *services, struct log_file file,
-                         const struct log_file_wish *wish, uint32_t auto_flush)
+                         const struct log_file_spec *spec, uint32_t auto_flush)
 {
   pthread_condattr_t attributes;
   log->services = services;
@@ -220,23 +219,23 @@ static bool sink_prepare(struct log *log, const struct hipmm_services *services,
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&log->wake, &attributes);
   pthread_condattr_destroy(&attributes);
-  return drain_open(&log->drain, services, file, wish);
+  return drain_open(&log->drain, services, file, spec);
 }
 
-enum hipmm_status sink_open(const struct hipmm_services *services, const struct log_file_wish *wish,
-                            uint32_t auto_flush, enum log_file_conflict *conflict_out, struct sink **sink_out)
+enum hipmm_status sink_open(const struct hipmm_services *services, const struct log_file_spec *spec,
+                            uint32_t auto_flush, enum log_file_clash *clash_out, struct sink **sink_out)
 {
   struct log_file file;
-  enum hipmm_status status = log_file_open(services, wish->name, OUTPUT_FILE_APPEND, &file);
+  enum hipmm_status status = log_file_open(services, spec->name, OUTPUT_FILE_APPEND, &file);
   if (status) return status;
   struct log *log = services->host_allocate(services, sizeof *log);
   if (!log) {
     log_file_close(&file);
     return services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for a log");
   }
-  if (sink_prepare(log, services, file, wish, auto_flush)) {
+  if (sink_prepare(log, services, file, spec, auto_flush)) {
     pthread_mutex_lock(&all_lock);
-    status = sink_begin(log, wish, conflict_out);
+    status = sink_begin(log, spec, clash_out);
     pthread_mutex_unlock(&all_lock);
   } else {
     status = services->fail(services, HIPMM_E_OUT_OF_MEMORY, NULL, "no host memory for the name of a log");

@@ -3,8 +3,8 @@
  * writer thread of the log writes all rings to the file in order of time, some milliseconds later, or at once when a ring
  * is half full. When a ring is full, its thread writes the log itself or waits for the thread that does: no row is
  * dropped. Rows not yet written at exit are written then. A crash, and _exit, lose the rows of the last SINK_DELAY_MS. */
-#ifndef HIPMM_LOGGING_SINK_H
-#define HIPMM_LOGGING_SINK_H
+#ifndef HIPMM_PLUGINS_LOGGING_SINK_H
+#define HIPMM_PLUGINS_LOGGING_SINK_H
 
 #include "../common/thread_cache.h"
 #include "output.h"
@@ -25,10 +25,10 @@ struct sink {
 };
 
 /* Opens the file, empties it unless it is to be appended to, and writes the header. A regular file that another sink
- * writes is refused with HIPMM_E_STATE and no report; *conflict_out then says which. Several processes may append to one
+ * writes is refused with HIPMM_E_STATE and no report; *clash_out then says which. Several processes may append to one
  * file that is not rotated. Other failures are reported for the option "file". */
-enum hipmm_status sink_open(const struct hipmm_services *services, const struct log_file_wish *wish,
-                            uint32_t auto_flush, enum log_file_conflict *conflict_out, struct sink **sink_out);
+enum hipmm_status sink_open(const struct hipmm_services *services, const struct log_file_spec *spec,
+                            uint32_t auto_flush, enum log_file_clash *clash_out, struct sink **sink_out);
 
 /* Writes the remaining rows and closes the file. */
 void sink_close(struct sink *sink);

@@ -73,7 +73,7 @@ enum hipmm_status monotonic_allocate(void *self, size_t bytes, size_t alignment,
   if (status) return status;
   status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  status = monotonic_allocate_locked(monotonic, bytes, alignment, stream_usual_handle(stream), &number);
+  status = monotonic_allocate_locked(monotonic, bytes, alignment, stream_canonical_handle(stream), &number);
   if (!status) *ptr_out = (void *)(uintptr_t)monotonic->bump.blocks[number].start;
   biased_lock_release(&monotonic->lock);
   return status;
@@ -128,7 +128,7 @@ enum hipmm_status monotonic_deallocate(void *self, void *ptr, size_t bytes, size
   if (!ptr) return HIPMM_OK;
   enum hipmm_status status = biased_lock_enter(&monotonic->lock, monotonic->services);
   if (status) return status;
-  status = monotonic_free_locked(monotonic, ptr, bytes, stream_usual_handle(stream));
+  status = monotonic_free_locked(monotonic, ptr, bytes, stream_canonical_handle(stream));
   biased_lock_release(&monotonic->lock);
   return status;
 }
@@ -189,7 +189,7 @@ void monotonic_stream_retire(void *self, hipmm_stream_t stream)
 {
   struct monotonic *monotonic = self;
   if (biased_lock_enter(&monotonic->lock, monotonic->services)) return;
-  uses_retire(&monotonic->uses, stream_usual_handle(stream));
+  uses_retire(&monotonic->uses, stream_canonical_handle(stream));
   biased_lock_release(&monotonic->lock);
 }
 
@@ -197,6 +197,6 @@ void monotonic_stream_retain(void *self, hipmm_stream_t stream)
 {
   struct monotonic *monotonic = self;
   if (biased_lock_enter(&monotonic->lock, monotonic->services)) return;
-  uses_retain(&monotonic->uses, stream_usual_handle(stream));
+  uses_retain(&monotonic->uses, stream_canonical_handle(stream));
   biased_lock_release(&monotonic->lock);
 }

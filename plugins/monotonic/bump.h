@@ -4,8 +4,8 @@
  * device memory is never touched. The caller holds the lock.
  *
  * Invariant: chunks before the cursor are used up, chunks behind it are unused since the last rewind. */
-#ifndef HIPMM_MONOTONIC_BUMP_H
-#define HIPMM_MONOTONIC_BUMP_H
+#ifndef HIPMM_PLUGINS_MONOTONIC_BUMP_H
+#define HIPMM_PLUGINS_MONOTONIC_BUMP_H
 
 #include "../common/address_map.h"
 #include "../common/sizes.h"

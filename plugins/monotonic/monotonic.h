@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* monotonic.h: the resource, and the ops (hipmm/plugin.h) of allocate.c; `self` is a struct monotonic. */
-#ifndef HIPMM_MONOTONIC_MONOTONIC_H
-#define HIPMM_MONOTONIC_MONOTONIC_H
+#ifndef HIPMM_PLUGINS_MONOTONIC_MONOTONIC_H
+#define HIPMM_PLUGINS_MONOTONIC_MONOTONIC_H
 
 #include "../common/biased_lock.h"
 #include "bump.h"

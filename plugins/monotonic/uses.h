@@ -2,8 +2,8 @@
 /* uses.h: the streams that a stream must wait for before it uses memory: those that freed blocks before the last
  * rewind, and those that added chunks. Each stream waits once after a rewind, however much it allocates. The caller
  * holds the lock. */
-#ifndef HIPMM_MONOTONIC_USES_H
-#define HIPMM_MONOTONIC_USES_H
+#ifndef HIPMM_PLUGINS_MONOTONIC_USES_H
+#define HIPMM_PLUGINS_MONOTONIC_USES_H
 
 #include "../common/stream_order.h"
 

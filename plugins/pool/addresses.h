@@ -2,8 +2,8 @@
 /* addresses.h: reserved ranges of addresses, in granules, and the records of which chunk is mapped where. A granule is the
  * smallest chunk of the runtime. Knows a chunk by its id only, and calls the driver only to reserve addresses. Called by
  * chunks.c, granules.c, idle.c, suspend.c and saved.c. The caller holds the pool's lock. */
-#ifndef HIPMM_POOL_ADDRESSES_H
-#define HIPMM_POOL_ADDRESSES_H
+#ifndef HIPMM_PLUGINS_POOL_ADDRESSES_H
+#define HIPMM_PLUGINS_POOL_ADDRESSES_H
 
 #include <hipmm/plugin.h>
 

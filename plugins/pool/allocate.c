@@ -21,7 +21,7 @@ BLOCK_INLINE enum hipmm_status pool_enter_stream(struct pool *pool, const struct
 static bool pool_may_cache(const struct pool *pool, uint32_t stream)
 {
   const struct streams *streams = &pool->heap.streams;
-  return streams->record != RECORD_ON_FREE && stream_is_sure(streams, stream);
+  return streams->record != RECORD_ON_FREE && stream_has_stable_handle(streams, stream);
 }
 
 /* ---- Threads that wait ---- */
@@ -112,7 +112,7 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_again(struct po
 }
 
 /* Nothing, or more than any device has. */
-static __attribute__((noinline)) enum hipmm_status pool_allocate_unusual(const struct pool *pool, size_t bytes,
+static __attribute__((noinline)) enum hipmm_status pool_allocate_special(const struct pool *pool, size_t bytes,
                                                                          size_t alignment, void **ptr_out)
 {
   if (!bytes) *ptr_out = NULL;
@@ -120,12 +120,12 @@ static __attribute__((noinline)) enum hipmm_status pool_allocate_unusual(const s
 }
 
 /* Everything that is not a cache hit. */
-static __attribute__((noinline)) enum hipmm_status pool_allocate_slowly(struct pool *pool, size_t bytes,
-                                                                        size_t alignment, hipmm_stream_t stream,
-                                                                        void **ptr_out)
+static __attribute__((noinline)) enum hipmm_status pool_allocate_slow_path(struct pool *pool, size_t bytes,
+                                                                           size_t alignment, hipmm_stream_t stream,
+                                                                           void **ptr_out)
 {
   if (__builtin_expect(((bytes - 1) | (alignment - 1)) >= SIZES_MOST_BYTES, 0))
-    return pool_allocate_unusual(pool, bytes, alignment, ptr_out);
+    return pool_allocate_special(pool, bytes, alignment, ptr_out);
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   if (cache && (cache->wants_heap || cache->has_heap)) {
     enum hipmm_status status = pool_allocate_in_heap(pool, cache, bytes, alignment, stream, ptr_out);
@@ -152,7 +152,7 @@ enum hipmm_status pool_allocate(void *self, size_t bytes, size_t alignment, hipm
 {
   struct pool *pool = self;
   if (pool_hit(pool, bytes, alignment, stream, ptr_out)) return HIPMM_OK;
-  return pool_allocate_slowly(pool, bytes, alignment, stream, ptr_out);
+  return pool_allocate_slow_path(pool, bytes, alignment, stream, ptr_out);
 }
 
 /* ---- Calls that are served at once or not at all ---- */
@@ -258,8 +258,8 @@ BLOCK_INLINE enum hipmm_status pool_claim(struct pool *pool, uint32_t id, const 
 }
 
 /* Everything that does not go to a cache at once. */
-static __attribute__((noinline)) enum hipmm_status pool_deallocate_slowly(struct pool *pool, uint32_t id,
-                                                                          hipmm_stream_t stream)
+static __attribute__((noinline)) enum hipmm_status pool_deallocate_slow_path(struct pool *pool, uint32_t id,
+                                                                             hipmm_stream_t stream)
 {
   return pool_deallocate_claimed(pool, id, stream);
 }
@@ -275,7 +275,7 @@ static __attribute__((noinline)) enum hipmm_status pool_deallocate_small(struct 
   struct cache *cache = cache_of_thread(&pool->caches, stream);
   bool is_small = block_of(&pool->heap.blocks, id)->bytes <= CACHE_BLOCK_BYTES;
   if (cache && is_small && cache_free(cache, &pool->heap.blocks, stream, id)) return HIPMM_OK;
-  return pool_deallocate_slowly(pool, id, stream);
+  return pool_deallocate_slow_path(pool, id, stream);
 }
 
 static __attribute__((noinline)) enum hipmm_status pool_deallocate_large(struct pool *pool, void *ptr, size_t bytes,

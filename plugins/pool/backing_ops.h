@@ -2,8 +2,8 @@
 /* backing_ops.h: what the two kinds of memory behind a pool's addresses have in common: granules.c, which maps chunks under
  * ranges of addresses, and segments.c, which allocates blocks of the upstream. Each function takes the granules or the
  * segments as `self`. The caller holds the pool's lock. */
-#ifndef HIPMM_POOL_BACKING_OPS_H
-#define HIPMM_POOL_BACKING_OPS_H
+#ifndef HIPMM_PLUGINS_POOL_BACKING_OPS_H
+#define HIPMM_PLUGINS_POOL_BACKING_OPS_H
 
 #include "heap.h"
 

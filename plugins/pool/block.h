@@ -4,8 +4,8 @@
  *
  * Invariant: following `after` from the first block of a region visits its bytes once, in address order, and
  * blocks[b].start + blocks[b].bytes == blocks[after].start at each step. */
-#ifndef HIPMM_POOL_BLOCK_H
-#define HIPMM_POOL_BLOCK_H
+#ifndef HIPMM_PLUGINS_POOL_BLOCK_H
+#define HIPMM_PLUGINS_POOL_BLOCK_H
 
 #include "../common/host_array.h"
 

@@ -5,8 +5,8 @@
  *
  * A cached block prevents its neighbours from merging, so the caches are flushed before the heap gives up. The owner uses
  * its cache inside the cache's gate, or with the pool's lock; other threads hold the pool's lock and shut the gate. */
-#ifndef HIPMM_POOL_CACHE_H
-#define HIPMM_POOL_CACHE_H
+#ifndef HIPMM_PLUGINS_POOL_CACHE_H
+#define HIPMM_PLUGINS_POOL_CACHE_H
 
 #include "../common/gate.h"
 #include "../common/thread_cache.h"

@@ -4,7 +4,7 @@
 
 enum { HOLDING_STEPS = 256 };
 
-uint32_t free_index_fit_slowly(const struct blocks *blocks, uint32_t id, uint64_t bytes)
+uint32_t free_index_fit_slow_path(const struct blocks *blocks, uint32_t id, uint64_t bytes)
 {
   return free_index_search(blocks, id, bytes, UINT32_MAX);
 }

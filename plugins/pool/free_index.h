@@ -3,8 +3,8 @@
  * blocks there are. Lists below EXACT_LISTS have one size, the last freed first; the others have a sixteenth of a doubling,
  * roughly by size. Every allocation and free of a block that is in no cache takes the steps that are inline here. Called by
  * heap.c and idle.c. The caller holds the pool's lock. */
-#ifndef HIPMM_POOL_FREE_INDEX_H
-#define HIPMM_POOL_FREE_INDEX_H
+#ifndef HIPMM_PLUGINS_POOL_FREE_INDEX_H
+#define HIPMM_PLUGINS_POOL_FREE_INDEX_H
 
 #include "block.h"
 
@@ -145,7 +145,7 @@ BLOCK_INLINE uint32_t free_index_search(const struct blocks *blocks, uint32_t id
 }
 
 /* The first block of at least `bytes` from `id` on in its list; BLOCK_NONE if there is none. */
-uint32_t free_index_fit_slowly(const struct blocks *blocks, uint32_t id, uint64_t bytes);
+uint32_t free_index_fit_slow_path(const struct blocks *blocks, uint32_t id, uint64_t bytes);
 
 /* A block of the kind, of at least `bytes`, small if there is a choice; BLOCK_NONE if there is none. `list` is that of the
  * size. The whole of a list is searched only where the pool would have to grow otherwise. */
@@ -155,7 +155,7 @@ BLOCK_INLINE uint32_t free_index_fit_from(const struct free_index *index, const 
   uint32_t place = kind * FREE_LISTS + list, first = index->lists[place];
   uint32_t id = free_index_search(blocks, first, bytes, LIST_STEPS);
   if (!id) id = index->lists[free_index_place_behind(index, kind, place)]; /* no block is in list 0 */
-  return __builtin_expect(id || !first, 1) ? id : free_index_fit_slowly(blocks, first, bytes);
+  return __builtin_expect(id || !first, 1) ? id : free_index_fit_slow_path(blocks, first, bytes);
 }
 
 BLOCK_INLINE uint32_t free_index_fit(const struct free_index *index, const struct blocks *blocks, enum kind kind,

@@ -4,8 +4,8 @@
  * many. Called by backing.c and allocate.c. The caller holds the pool's lock.
  *
  * Invariant: an uncommitted granule lies wholly in one free block, and block.uncommitted counts them. */
-#ifndef HIPMM_POOL_GRANULES_H
-#define HIPMM_POOL_GRANULES_H
+#ifndef HIPMM_PLUGINS_POOL_GRANULES_H
+#define HIPMM_PLUGINS_POOL_GRANULES_H
 
 #include "chunks.h"
 #include "heap.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* heap.h: finds, splits and merges blocks, and moves free blocks between streams. Called by allocate.c, and by the files of
  * the backing. Knows nothing of where memory comes from. The caller holds the pool's lock. */
-#ifndef HIPMM_POOL_HEAP_H
-#define HIPMM_POOL_HEAP_H
+#ifndef HIPMM_PLUGINS_POOL_HEAP_H
+#define HIPMM_PLUGINS_POOL_HEAP_H
 
 #include "../common/stream_order.h"
 #include "free_index.h"

@@ -2,8 +2,8 @@
 /* idle.h: the idle chunks: those that lie wholly in free blocks. An idle chunk can be mapped elsewhere, or go back to the
  * upstream. Each idle_detach function detaches one of at most `most` granules, or returns HIPMM_E_OUT_OF_MEMORY if there
  * is none. Called by granules.c, backing.c and explain.c. The caller holds the pool's lock. */
-#ifndef HIPMM_POOL_IDLE_H
-#define HIPMM_POOL_IDLE_H
+#ifndef HIPMM_PLUGINS_POOL_IDLE_H
+#define HIPMM_PLUGINS_POOL_IDLE_H
 
 #include "chunks.h"
 #include "heap.h"

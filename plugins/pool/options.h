@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* options.h: the options of `pool`, for its own files and for fixed_buffer, which has a pool inside and sets all of them. */
-#ifndef HIPMM_POOL_OPTIONS_H
-#define HIPMM_POOL_OPTIONS_H
+#ifndef HIPMM_PLUGINS_POOL_OPTIONS_H
+#define HIPMM_PLUGINS_POOL_OPTIONS_H
 
 #include <hipmm/plugin.h>
 

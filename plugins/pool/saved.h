@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* saved.h: the content of a suspended pool, in pinned host memory. Called by suspend.c with the pool's lock. */
-#ifndef HIPMM_POOL_SAVED_H
-#define HIPMM_POOL_SAVED_H
+#ifndef HIPMM_PLUGINS_POOL_SAVED_H
+#define HIPMM_PLUGINS_POOL_SAVED_H
 
 #include <hipmm/plugin.h>
 #include <stdbool.h>

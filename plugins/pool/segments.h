@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* segments.h: a pool's memory as blocks of its upstream, each of which is a region of the heap. Called by backing.c. The
  * caller holds the pool's lock. */
-#ifndef HIPMM_POOL_SEGMENTS_H
-#define HIPMM_POOL_SEGMENTS_H
+#ifndef HIPMM_PLUGINS_POOL_SEGMENTS_H
+#define HIPMM_PLUGINS_POOL_SEGMENTS_H
 
 #include "../common/sizes.h"
 #include "backing_ops.h"

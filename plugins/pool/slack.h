@@ -4,8 +4,8 @@
  * that the pool may hold beyond the peak of its live memory. It shrinks with the room, and so do new chunks: near the end of
  * the memory every chunk is a granule, and idle chunks move to where they are needed. Called by granules.c. The caller holds
  * the pool's lock. */
-#ifndef HIPMM_POOL_SLACK_H
-#define HIPMM_POOL_SLACK_H
+#ifndef HIPMM_PLUGINS_POOL_SLACK_H
+#define HIPMM_PLUGINS_POOL_SLACK_H
 
 #include "chunks.h"
 

@@ -4,8 +4,8 @@
  * one of the type `arena`, with the pool as its upstream: what it holds is lent by the heap. It is made when the first
  * thread needs it. The arena's locks are taken before the pool's: no function here is called with the pool's lock held,
  * unless stated. */
-#ifndef HIPMM_POOL_THREAD_HEAPS_H
-#define HIPMM_POOL_THREAD_HEAPS_H
+#ifndef HIPMM_PLUGINS_POOL_THREAD_HEAPS_H
+#define HIPMM_PLUGINS_POOL_THREAD_HEAPS_H
 
 #include "../arena/options.h"
 #include "cache.h"

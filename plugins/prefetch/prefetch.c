@@ -11,7 +11,8 @@ static enum hipmm_status prefetch_start(struct memory_hint *prefetch, const void
   enum hipmm_status status = HIPMM_OK;
   int previous = services->enter_device(services); /* the default stream is the current device's */
   if (!hipmm_stream_is_captured(services->hip, stream))
-    status = memory_hint_judge(prefetch, services->hip->MemPrefetchAsync(ptr, bytes, services->device, stream), bytes);
+    status =
+        memory_hint_classify(prefetch, services->hip->MemPrefetchAsync(ptr, bytes, services->device, stream), bytes);
   services->leave_device(services, previous);
   return status;
 }

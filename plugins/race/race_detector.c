@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static atomic_bool is_on;
-static bool knows_all_work, is_told;
+static bool knows_all_work, is_reported;
 static bool is_fed, is_forked; /* something is known; of the parent, and not of this process */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local unsigned depth; /* calls of resources that the thread is in */
@@ -57,7 +57,7 @@ static void races_enter_child(void)
   if (!is_fed) return;
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   atomic_store(&is_on, false);
-  is_told = is_forked = true;
+  is_reported = is_forked = true;
   race_report_forget();
 }
 
@@ -289,9 +289,9 @@ void races_summarise(void)
 {
   char text[400];
   if (races_count() && races_try_lock()) {
-    bool is_wanted = !is_told;
+    bool is_wanted = !is_reported;
     if (is_wanted) race_report_summary(text, sizeof text);
-    is_told = true;
+    is_reported = true;
     pthread_mutex_unlock(&lock);
     if (is_wanted) dprintf(STDERR_FILENO, "%s\n", text);
   }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* clock.h: the clock of a record. Where the kernel trusts the processor's counter, it is the counter: reading it costs half
  * as much as clock_gettime(). Else it is the monotonic clock, in nanoseconds. */
-#ifndef HIPMM_RECORDING_CLOCK_H
-#define HIPMM_RECORDING_CLOCK_H
+#ifndef HIPMM_PLUGINS_RECORDING_CLOCK_H
+#define HIPMM_PLUGINS_RECORDING_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

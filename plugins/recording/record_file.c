@@ -181,7 +181,7 @@ int record_file_flush(struct record_file *file)
 /* ---- Life ---- */
 
 /* Why the opened file cannot be this record's. Under all_lock. */
-static enum log_file_conflict record_file_conflict(const struct record_file *file, const struct log_file *opened)
+static enum log_file_clash record_file_clash(const struct record_file *file, const struct log_file *opened)
 {
   for (struct record_file *other = all; other; other = other->next) {
     pthread_mutex_lock(&other->lock);
@@ -190,31 +190,31 @@ static enum log_file_conflict record_file_conflict(const struct record_file *fil
     if (is_same)
       return other->services->device == file->services->device ? LOG_FILE_SAME_DEVICE : LOG_FILE_OTHER_DEVICE;
   }
-  return log_file_lock(opened) ? LOG_FILE_NO_CONFLICT : LOG_FILE_OTHER_PROCESS;
+  return log_file_lock(opened) ? LOG_FILE_NO_CLASH : LOG_FILE_OTHER_PROCESS;
 }
 
 enum hipmm_status record_file_open(struct record_file *file, const struct hipmm_services *services,
-                                   const struct log_file_wish *wish, enum log_file_conflict *conflict_out)
+                                   const struct log_file_spec *spec, enum log_file_clash *clash_out)
 {
   struct log_file opened;
   file->services = services;
   file->uses_counter = clock_has_counter();
-  file->rotate_bytes = log_file_absolute_name(wish->name, file->name) ? wish->rotate_bytes : 0;
-  file->rotated_files = wish->rotated_files;
-  enum hipmm_status status = log_file_open(services, wish->name, OUTPUT_FILE_MAP, &opened);
+  file->rotate_bytes = log_file_absolute_name(spec->name, file->name) ? spec->rotate_bytes : 0;
+  file->rotated_files = spec->rotated_files;
+  enum hipmm_status status = log_file_open(services, spec->name, OUTPUT_FILE_MAP, &opened);
   if (status) return status;
   pthread_mutex_lock(&all_lock);
-  *conflict_out = record_file_conflict(file, &opened);
-  if (*conflict_out) {
+  *clash_out = record_file_clash(file, &opened);
+  if (*clash_out) {
     status = HIPMM_E_STATE;
   } else {
     int code = opened.is_regular ? record_file_begin(file, opened) : ESPIPE;
     if (code == ESPIPE)
       status = services->fail(services, HIPMM_E_CONFIG, "file",
                               "\"%.500s\" is not a regular file; a record is written into memory that maps its file",
-                              wish->name);
+                              spec->name);
     else if (code)
-      status = log_file_refuse(services, wish->name, code);
+      status = log_file_refuse(services, spec->name, code);
   }
   if (!status) {
     pthread_mutex_init(&file->lock, NULL);

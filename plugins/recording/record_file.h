@@ -2,8 +2,8 @@
 /* record_file.h: the file of a record. Each thread writes into a block that maps the file: what is written there survives
  * the end of the process, however it ends. A full block is copied to the end of the file, which is cheaper than to map
  * another. Thread-safe after record_file_open(). */
-#ifndef HIPMM_RECORDING_RECORD_FILE_H
-#define HIPMM_RECORDING_RECORD_FILE_H
+#ifndef HIPMM_PLUGINS_RECORDING_RECORD_FILE_H
+#define HIPMM_PLUGINS_RECORDING_RECORD_FILE_H
 
 #include "../../core/base/record_format.h"
 #include "../common/log_file.h"
@@ -27,10 +27,10 @@ struct record_file {
   char name[OUTPUT_FILE_NAME_BYTES];
 };
 
-/* Begins the file `wish->name`. HIPMM_E_STATE, not reported, with a conflict: another record is written there. Other
+/* Begins the file `spec->name`. HIPMM_E_STATE, not reported, with a clash: another record is written there. Other
  * failures are reported. */
 enum hipmm_status record_file_open(struct record_file *file, const struct hipmm_services *services,
-                                   const struct log_file_wish *wish, enum log_file_conflict *conflict_out);
+                                   const struct log_file_spec *spec, enum log_file_clash *clash_out);
 void record_file_close(struct record_file *file);
 
 /* A new block, mapped and begun for events of `thread`, and the generation of its file. NULL if the file cannot grow: an

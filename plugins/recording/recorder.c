@@ -195,9 +195,9 @@ uint32_t recorder_take_stack(struct recorder *recorder, const void *from)
 /* ---- Life ---- */
 
 enum hipmm_status recorder_open(struct recorder *recorder, const struct hipmm_services *services,
-                                const struct log_file_wish *wish, enum log_file_conflict *conflict_out)
+                                const struct log_file_spec *spec, enum log_file_clash *clash_out)
 {
-  enum hipmm_status status = record_file_open(&recorder->file, services, wish, conflict_out);
+  enum hipmm_status status = record_file_open(&recorder->file, services, spec, clash_out);
   if (status) return status;
   recorder->services = services;
   recorder->serial = thread_new_owner();

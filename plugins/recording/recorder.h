@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* recorder.h: where a thread records its events: at the end of its own block. To record is to read the clock and
  * to store some bytes; there is no lock and no other thread. */
-#ifndef HIPMM_RECORDING_RECORDER_H
-#define HIPMM_RECORDING_RECORDER_H
+#ifndef HIPMM_PLUGINS_RECORDING_RECORDER_H
+#define HIPMM_PLUGINS_RECORDING_RECORDER_H
 
 #include "../common/stack_traces.h"
 #include "../common/thread_cache.h"
@@ -42,7 +42,7 @@ struct recorder {
 
 /* Begins a record; see record_file_open(). */
 enum hipmm_status recorder_open(struct recorder *recorder, const struct hipmm_services *services,
-                                const struct log_file_wish *wish, enum log_file_conflict *conflict_out);
+                                const struct log_file_spec *spec, enum log_file_clash *clash_out);
 void recorder_close(struct recorder *recorder);
 
 struct recorder_counts {

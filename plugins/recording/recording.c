@@ -144,11 +144,11 @@ struct recording_opening {
   struct recording *recording;
 };
 
-static enum hipmm_status recording_open(void *closure, const char *name, enum log_file_conflict *conflict_out)
+static enum hipmm_status recording_open(void *closure, const char *name, enum log_file_clash *clash_out)
 {
   const struct recording_opening *opening = closure;
-  const struct log_file_wish wish = {name, 0, opening->given->rotate_size, opening->given->rotate_files};
-  return recorder_open(&opening->recording->recorder, opening->services, &wish, conflict_out);
+  const struct log_file_spec spec = {name, 0, opening->given->rotate_size, opening->given->rotate_files};
+  return recorder_open(&opening->recording->recorder, opening->services, &spec, clash_out);
 }
 
 static enum hipmm_status recording_create(const struct hipmm_services *services, const void *options,

@@ -8,8 +8,8 @@
  * its peak; an exact peak costs that.
  *
  * Invariant: base.now + the bounds of the open shards <= peak, unless stopped. */
-#ifndef HIPMM_STATISTICS_COUNTERS_H
-#define HIPMM_STATISTICS_COUNTERS_H
+#ifndef HIPMM_PLUGINS_STATISTICS_COUNTERS_H
+#define HIPMM_PLUGINS_STATISTICS_COUNTERS_H
 
 #include "../common/spin_lock.h"
 #include "../common/thread_slot.h"

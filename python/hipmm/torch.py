@@ -74,7 +74,7 @@ def allocator() -> Any:
     return pluggable
 
 
-_in_force: Any = None  # what use() returned
+_current: Any = None  # what use() returned
 
 
 def use(graph: Any = None) -> Any:
@@ -85,17 +85,17 @@ def use(graph: Any = None) -> Any:
     PyTorch 2.6 it raises RuntimeError with the same text. PyTorch's own figures, such as torch.cuda.memory_allocated(),
     memory_stats(), memory_summary() and memory._snapshot(), are those of the functions below from now on.
     """
-    global _in_force
+    global _current
     if graph is not None:
         hipmm.init(graph)
-    if _in_force is not None:
-        return _in_force
+    if _current is not None:
+        return _current
     pluggable = allocator()
     try:
         torch.cuda.memory.change_current_allocator(pluggable)
     except RuntimeError as error:
         raise RuntimeError(_TOO_LATE) from error
-    _in_force = pluggable
+    _current = pluggable
     on_failure = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_hipmm.function("hipmm_torch_on_failure"))
     on_failure(_hipmm.torch_failure(getattr(getattr(torch, "_C", None), "__file__", None) or ""))
     _answer_for_pytorch()

@@ -3,8 +3,8 @@
  * hipmm_buffer_create(). They are those of the package's own libhipmm; or, in a process of `hipmm run`, those of the object
  * that serves the process (preload.so has a core of its own), so that Python's memory and all other calls are served by one
  * stack, and are in one report. Included through extension.h. */
-#ifndef HIPMM_PYTHON_API_H
-#define HIPMM_PYTHON_API_H
+#ifndef HIPMM_PYTHON_SRC_API_H
+#define HIPMM_PYTHON_SRC_API_H
 
 #include <hipmm/buffer.h>
 #include <hipmm/hipmm.h>

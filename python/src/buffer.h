@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* buffer.h: what buffer.c, the object, and contents.c, the bytes, share. */
-#ifndef HIPMM_PYTHON_BUFFER_H
-#define HIPMM_PYTHON_BUFFER_H
+#ifndef HIPMM_PYTHON_SRC_BUFFER_H
+#define HIPMM_PYTHON_SRC_BUFFER_H
 
 #include "extension.h"
 

@@ -11,7 +11,7 @@
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
   int calls, callbacks;
   struct call_exception exception;
-} here;
+} this_thread;
 
 static PyObject *make_error; /* hipmm._errors.make() */
 
@@ -37,24 +37,24 @@ static void call_restore(struct call_exception exception)
 
 static void call_drop_exception(void)
 {
-  Py_CLEAR(here.exception.type);
-  Py_CLEAR(here.exception.value);
-  Py_CLEAR(here.exception.trace);
+  Py_CLEAR(this_thread.exception.type);
+  Py_CLEAR(this_thread.exception.value);
+  Py_CLEAR(this_thread.exception.trace);
 }
 
 /* ---- Calls ---- */
 
 PyThreadState *call_enter(void)
 {
-  if (__builtin_expect(!here.calls && here.exception.type, 0))
+  if (__builtin_expect(!this_thread.calls && this_thread.exception.type, 0))
     call_drop_exception(); /* of a call that raised nothing */
-  here.calls++;
+  this_thread.calls++;
   return PyEval_SaveThread();
 }
 
 static void call_free_deferred(void)
 {
-  while (n_deferred && !here.callbacks) {
+  while (n_deferred && !this_thread.callbacks) {
     struct hipmm_buffer *buffer = deferred[--n_deferred];
     Py_BEGIN_ALLOW_THREADS api.buffer_destroy(buffer);
     Py_END_ALLOW_THREADS
@@ -64,8 +64,9 @@ static void call_free_deferred(void)
 enum hipmm_status call_leave(PyThreadState *thread, enum hipmm_status status)
 {
   PyEval_RestoreThread(thread);
-  here.calls--;
-  if (__builtin_expect(!status && here.exception.type, 0)) call_drop_exception(); /* another resource served the call */
+  this_thread.calls--;
+  if (__builtin_expect(!status && this_thread.exception.type, 0))
+    call_drop_exception(); /* another resource served the call */
   if (__builtin_expect(n_deferred && !status, 0)) call_free_deferred();
   return status;
 }
@@ -99,7 +100,7 @@ void call_destroy_buffer(struct hipmm_buffer *buffer)
   if (api.buffer_try_destroy(buffer)) return;
   CALL(status, api.buffer_destroy(buffer));
   if (__builtin_expect(!status, 1)) return;
-  if (here.callbacks)
+  if (this_thread.callbacks)
     call_defer(buffer);
   else if (status != HIPMM_E_STATE) /* the child of a fork has no memory to free */
     call_warn();
@@ -116,9 +117,9 @@ PyObject *call_raise_on(int device)
 {
   struct hipmm_error error = {.struct_size = sizeof error};
   api.last_error(&error);
-  if (here.exception.type) {
-    call_restore(here.exception);
-    here.exception = (struct call_exception){NULL, NULL, NULL};
+  if (this_thread.exception.type) {
+    call_restore(this_thread.exception);
+    this_thread.exception = (struct call_exception){NULL, NULL, NULL};
     return NULL;
   }
   PyObject *exception =
@@ -152,19 +153,19 @@ bool call_enter_callback(struct call_callback *callback)
   if (atomic_load(&is_closed) || !Py_IsInitialized()) return false;
   callback->state = PyGILState_Ensure();
   callback->outer = call_fetch();
-  here.callbacks++;
+  this_thread.callbacks++;
   return true;
 }
 
 void call_leave_callback(const struct call_callback *callback)
 {
-  if (PyErr_Occurred() && here.calls) {
+  if (PyErr_Occurred() && this_thread.calls) {
     call_drop_exception(); /* of an earlier try in the same call */
-    here.exception = call_fetch();
+    this_thread.exception = call_fetch();
   } else if (PyErr_Occurred()) {
     PyErr_WriteUnraisable(NULL);
   }
-  here.callbacks--;
+  this_thread.callbacks--;
   call_restore(callback->outer);
   PyGILState_Release(callback->state);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* dlpack.h: DLPack's structs, of its ABI version 0 (capsule "dltensor") and 1 ("dltensor_versioned"), and what dlpack.c and
  * view.c share. */
-#ifndef HIPMM_PYTHON_DLPACK_H
-#define HIPMM_PYTHON_DLPACK_H
+#ifndef HIPMM_PYTHON_SRC_DLPACK_H
+#define HIPMM_PYTHON_SRC_DLPACK_H
 
 #include "extension.h"
 

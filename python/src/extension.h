@@ -4,8 +4,8 @@
  *
  * Every call of hipmm that may wait, take a lock or call a function of the program runs between call_enter() and
  * call_leave(), without the GIL: another thread may hold such a lock while it waits for the GIL. */
-#ifndef HIPMM_PYTHON_EXTENSION_H
-#define HIPMM_PYTHON_EXTENSION_H
+#ifndef HIPMM_PYTHON_SRC_EXTENSION_H
+#define HIPMM_PYTHON_SRC_EXTENSION_H
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030a0000

@@ -186,7 +186,7 @@ static PyObject *resource_counters(PyObject *self, PyObject *args)
 struct extents {
   struct hipmm_extent *items;
   size_t count, room;
-  bool is_short; /* of host memory */
+  bool is_truncated; /* of host memory */
 };
 
 static void resource_keep_extent(void *arg, const struct hipmm_extent *extent)
@@ -195,7 +195,7 @@ static void resource_keep_extent(void *arg, const struct hipmm_extent *extent)
   if (extents->count == extents->room) {
     size_t room = extents->room ? 2 * extents->room : 256;
     struct hipmm_extent *items = realloc(extents->items, room * sizeof *items);
-    extents->is_short |= !items;
+    extents->is_truncated |= !items;
     if (!items) return;
     extents->items = items;
     extents->room = room;
@@ -225,7 +225,7 @@ static PyObject *resource_blocks(PyObject *self, PyObject *unused)
   struct extents extents = {NULL, 0, 0, false};
   enum hipmm_status status;
   CALL(status, api.resource_visit_blocks(resource_of(self), resource_keep_extent, &extents));
-  PyObject *list = status ? call_raise() : extents.is_short ? PyErr_NoMemory() : resource_list_extents(&extents);
+  PyObject *list = status ? call_raise() : extents.is_truncated ? PyErr_NoMemory() : resource_list_extents(&extents);
   free(extents.items);
   return list;
 }

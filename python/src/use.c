@@ -25,9 +25,9 @@ static bool use_any_below(struct hipmm_resource *resource, use_test test, struct
   return holds;
 }
 
-static bool use_stands_on(struct hipmm_resource *resource, struct hipmm_resource *other)
+static bool use_depends_on(struct hipmm_resource *resource, struct hipmm_resource *other)
 {
-  return resource == other || use_any_below(resource, use_stands_on, other);
+  return resource == other || use_any_below(resource, use_depends_on, other);
 }
 
 /* Whether a sleep of `top` may take memory of `resource`: they have a resource in common. A source does not sleep, and is
@@ -36,7 +36,7 @@ static bool use_reaches(struct hipmm_resource *top, struct hipmm_resource *resou
 {
   size_t n = 0;
   if (api.resource_upstream_count(top, &n) || !n) return false;
-  return use_stands_on(resource, top) || use_any_below(top, use_reaches, resource);
+  return use_depends_on(resource, top) || use_any_below(top, use_reaches, resource);
 }
 
 static int use_refuse(const struct use *use, const struct use *other)

@@ -64,14 +64,14 @@ class _MemPool:
         self.allocator = allocator
 
 
-torch_in_force = []
+torch_current = []
 torch_has_started = False  # as after torch.cuda.set_device(), or any use of CUDA
 
 
 def _change_current_allocator(allocator):
     if torch_has_started:
         raise RuntimeError("Can't swap an already initialized allocator")
-    torch_in_force.append(allocator)
+    torch_current.append(allocator)
 
 
 class UntypedStorage:

@@ -196,19 +196,19 @@ def _as_cuda_array(source):
     return DeviceArray(interface["shape"], interface["typestr"], source, interface["strides"])
 
 
-_in_force = {}
+_current = {}
 
 
 def _set_memory_manager(kind):
-    _in_force.clear()
-    _in_force["kind"] = kind
+    _current.clear()
+    _current["kind"] = kind
 
 
 def _manager():
-    if "manager" not in _in_force:
-        _in_force["manager"] = _in_force["kind"](SimpleNamespace(device=SimpleNamespace(id=0)))
-        _in_force["manager"].initialize()
-    return _in_force["manager"]
+    if "manager" not in _current:
+        _current["manager"] = _current["kind"](SimpleNamespace(device=SimpleNamespace(id=0)))
+        _current["manager"].initialize()
+    return _current["manager"]
 
 
 def _to_device(array):

@@ -235,7 +235,7 @@ def test_use_says_what_to_do_when_it_is_too_late(torch, fakes, monkeypatch):
         torch.use()
     assert "with torch.cuda.use_mem_pool(hipmm.torch.pool()):" in str(caught.value)
     assert "already initialized" in str(caught.value.__cause__)
-    assert fakes.torch_in_force == []
+    assert fakes.torch_current == []
 
 
 def test_a_pool_shares_no_part_of_an_allocation(torch, fakes):
@@ -301,7 +301,7 @@ def test_use_raises_what_pytorch_knows(run):
     ended = run(
         "import sys; sys.path.insert(0, sys.argv[1]); import fakes; fakes.install(); import hipmm.torch\n"
         "hipmm.torch.use({'runtime': 'software', 'stack': ['pool', 'device']})\n"
-        "[allocator] = fakes.torch_in_force; print(bool(allocator.malloc(100, 0, None)), flush=True)\n"
+        "[allocator] = fakes.torch_current; print(bool(allocator.malloc(100, 0, None)), flush=True)\n"
         "allocator.malloc(1 << 50, 0, None)",
         os.path.dirname(__file__),
         code=-6,

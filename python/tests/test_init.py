@@ -164,7 +164,7 @@ def test_resources_by_name():
         "resources": {**BRANCHES["resources"], "main": {"type": "fallback", "upstream": ["weights", "memory"]}},
     }
 )
-def test_using_puts_a_resource_in_force():
+def test_using_makes_a_resource_current():
     before, weights = hipmm.resource(), hipmm.resource("weights")
     with hipmm.using(weights) as inside:
         assert inside == hipmm.resource() == weights

@@ -140,7 +140,7 @@ fakes.install("torch")
 
 class Model:
     def cuda(self):
-        self.weights = fakes.torch_in_force[-1].malloc(1 << 20, 0, None)
+        self.weights = fakes.torch_current[-1].malloc(1 << 20, 0, None)
         return self
 """
 

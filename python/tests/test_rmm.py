@@ -393,7 +393,7 @@ def test_the_first_resource_is_plain_device_memory_or_the_graphs():
     del buffer
 
 
-def test_what_rmm_puts_in_force_serves_hipmm_too():
+def test_what_rmm_makes_current_serves_hipmm_too():
     statistics = mr.StatisticsResourceAdaptor(mr.CudaMemoryResource())
     mr.set_current_device_resource(statistics)
     buffer = hipmm.Buffer(100)
@@ -430,7 +430,7 @@ def test_a_resource_that_was_replaced_is_gone():
     assert free - mr.available_device_memory()[0] < 64 << 20
 
 
-def test_a_resource_that_was_in_force_gives_its_memory_back():
+def test_a_resource_that_was_current_gives_its_memory_back():
     base = mr.CudaMemoryResource()
     before = hipmm.device_memory()[0]
     for make in (

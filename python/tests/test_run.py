@@ -66,7 +66,7 @@ def serve(folder):
 
 ALLOCATE = """
 import torch, fakes
-[allocator] = fakes.torch_in_force
+[allocator] = fakes.torch_current
 block = allocator.malloc(5 << 20, 0, None)
 """
 
@@ -110,7 +110,7 @@ def test_one_stack_serves_the_framework_and_the_other_calls_of_the_process(serve
 def test_a_failure_is_counted_once(serve):
     ended = serve("""
         import torch, fakes, hipmm
-        [allocator] = fakes.torch_in_force
+        [allocator] = fakes.torch_current
         hipmm._hipmm.function("hipmm_torch_on_failure")
         import ctypes
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(hipmm._hipmm.function("hipmm_torch_on_failure"))(None)
@@ -147,9 +147,9 @@ def test_cupy_and_numba_are_served(serve):
 def test_a_program_that_imports_hipmms_module_chooses_itself(serve):
     ended = serve("""
         import hipmm.torch, fakes
-        assert fakes.torch_in_force == []
+        assert fakes.torch_current == []
         hipmm.torch.use({"stack": ["device"]})
-        [allocator] = fakes.torch_in_force
+        [allocator] = fakes.torch_current
         assert allocator.malloc(100, 0, None)
         print(hipmm.resource().type)
     """)
@@ -160,7 +160,7 @@ def test_a_program_that_imports_hipmms_module_chooses_itself(serve):
 def test_use_after_the_hook_changes_nothing(serve):
     ended = serve(ALLOCATE + """
         import hipmm.torch
-        print(hipmm.torch.use() is allocator, len(fakes.torch_in_force))
+        print(hipmm.torch.use() is allocator, len(fakes.torch_current))
     """)
     assert ended.stdout == "True 1\n"
 
@@ -168,14 +168,14 @@ def test_use_after_the_hook_changes_nothing(serve):
 def test_no_python_leaves_python_alone(serve):
     program = """
         import sys, torch, fakes
-        print(fakes.torch_in_force, "hipmm" in sys.modules, len(sys.meta_path), "sitecustomize" in sys.modules)
+        print(fakes.torch_current, "hipmm" in sys.modules, len(sys.meta_path), "sitecustomize" in sys.modules)
     """
     assert serve(program, "--no-python").stdout.startswith("[] False ")
     assert serve(program).stdout.startswith("[<fakes.")
 
 
 def test_pytorch_without_a_gpus_support_is_left_alone(serve):
-    ended = serve("import torch, fakes; print(fakes.torch_in_force)", env={"FAKE_TORCH_CPU": "1"})
+    ended = serve("import torch, fakes; print(fakes.torch_current)", env={"FAKE_TORCH_CPU": "1"})
     assert (ended.stdout, ended.stderr) == ("[]\n", "")
 
 
@@ -200,7 +200,7 @@ def test_the_users_sitecustomize_is_kept(serve, folder):
 
 def test_the_users_sitecustomize_may_fail(serve, folder):
     (folder / "modules" / "sitecustomize.py").write_text("1 / 0")
-    ended = serve(ALLOCATE + "print(len(fakes.torch_in_force))")
+    ended = serve(ALLOCATE + "print(len(fakes.torch_current))")
     assert ended.stdout == "1\n" and "ZeroDivisionError" in ended.stderr and "hipmm" not in ended.stderr
 
 
@@ -213,7 +213,7 @@ def test_a_framework_that_cannot_be_imported_is_an_import_error_as_ever(serve, f
             except ModuleNotFoundError as error:
                 print(error.name)
         import torch, fakes
-        print(len(fakes.torch_in_force), type(torch.__loader__).__name__ if hasattr(torch, "__loader__") else "")
+        print(len(fakes.torch_current), type(torch.__loader__).__name__ if hasattr(torch, "__loader__") else "")
     """)
     assert ended.stdout.split()[:4] == ["no_such_module", "no_such_module", "no_such_framework", "1"]
     assert ended.stderr == ""
@@ -235,7 +235,7 @@ def test_a_finder_that_asks_all_finders(serve):
 
         sys.meta_path.insert(0, Finder())
         import torch, fakes
-        print(len(fakes.torch_in_force))
+        print(len(fakes.torch_current))
         sys.meta_path.insert(1, sys.meta_path.pop(0))
         Finder.asked.clear()
         import cupy
@@ -247,7 +247,7 @@ def test_a_finder_that_asks_all_finders(serve):
 def test_children_are_served(serve):
     ended = serve("""
         import multiprocessing, subprocess, sys
-        program = "import torch, fakes; [a] = fakes.torch_in_force; print(bool(a.malloc(1 << 20, 0, None)))"
+        program = "import torch, fakes; [a] = fakes.torch_current; print(bool(a.malloc(1 << 20, 0, None)))"
         if __name__ == "__main__":
             print(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout, end="")
             print(subprocess.run(["sh", "-c", '"$0" -c "$1"', sys.executable, program], capture_output=True, text=True).stdout)
@@ -262,7 +262,7 @@ def test_workers_are_served(serve, folder):
 
         def work(nbytes):
             import torch, fakes
-            [allocator] = fakes.torch_in_force
+            [allocator] = fakes.torch_current
             return bool(allocator.malloc(nbytes, 0, None))
 
         def main():
@@ -282,7 +282,7 @@ def test_the_interpreter_ends_with_live_objects(serve):
     from test_life import LIVE
 
     for end in ("", "hipmm.finalize()", "import os; os.abort()"):
-        ended = serve(LIVE + "import torch, fakes; sys.block = fakes.torch_in_force[0].malloc(1 << 20, 0, None)\n" + end,
+        ended = serve(LIVE + "import torch, fakes; sys.block = fakes.torch_current[0].malloc(1 << 20, 0, None)\n" + end,
                       code=-6 if "abort" in end else 0)
         assert "rror" not in ended.stderr, ended.stderr
         assert ended.report[0]["functions"]["torch: malloc"]["calls"] == 1
@@ -307,7 +307,7 @@ def test_a_python_that_ignores_the_hook_is_noticed(serve, flag):
     reason="the command of a wheel brings the package along",
 )
 def test_a_missing_package_is_one_line(serve, folder):
-    ended = serve("import torch, fakes; print(fakes.torch_in_force)", path=[folder / "modules"])
+    ended = serve("import torch, fakes; print(fakes.torch_current)", path=[folder / "modules"])
     assert ended.stdout == "[]\n"
     assert ended.stderr.count("\n") == 1 and "torch keeps its own allocator: hipmm's Python package" in ended.stderr
     ended = serve("import torch; print('not reached')", "--strict", path=[folder / "modules"], code=2)
@@ -316,7 +316,7 @@ def test_a_missing_package_is_one_line(serve, folder):
 
 def test_a_package_of_another_version_is_one_line(serve):
     ended = serve(
-        "import os\nos.environ['HIPMM_RUN_PYTHON'] = '/no/such/object.so'\nimport torch, fakes; print(fakes.torch_in_force)"
+        "import os\nos.environ['HIPMM_RUN_PYTHON'] = '/no/such/object.so'\nimport torch, fakes; print(fakes.torch_current)"
     )
     assert ended.stdout == "[]\n"
     assert ended.stderr.count("\n") == 1 and "does not go with this `hipmm run`" in ended.stderr
@@ -329,7 +329,7 @@ def test_a_framework_that_refuses_is_one_line(serve):
         import fakes
         fakes.torch_has_started = True
         import torch
-        print(fakes.torch_in_force)
+        print(fakes.torch_current)
     """ % str(TESTS))
     assert ended.stdout == "[]\n"
     assert ended.stderr.count("\n") == 1 and "torch keeps its own allocator: RuntimeError" in ended.stderr

@@ -38,7 +38,7 @@ AT(hipmm_chunk, bytes, 16);
 
 ENUM(hipmm_content);
 
-ENUM(hipmm_effort);
+ENUM(hipmm_reclaim_level);
 
 MAY_GROW(hipmm_error, 3224);
 AT(hipmm_error, struct_size, 0);
@@ -226,7 +226,7 @@ AT(hipmm_ops, visit, 88);
 AT(hipmm_ops, sharing, 96);
 AT(hipmm_ops, report, 104);
 AT(hipmm_ops, covers, 112);
-AT(hipmm_ops, device_admit, 120);
+AT(hipmm_ops, grant_access, 120);
 AT(hipmm_ops, locate, 128);
 AT(hipmm_ops, visit_chunks, 136);
 AT(hipmm_ops, process_end, 144);
@@ -367,7 +367,7 @@ AT(hipmm_services, copies_are_ordered, 176);
 AT(hipmm_services, devices_are_announced, 180);
 AT(hipmm_services, watch_held, 184);
 AT(hipmm_services, unwatch_held, 192);
-AT(hipmm_services, effort, 200);
+AT(hipmm_services, reclaim_level, 200);
 AT(hipmm_services, enter_program, 208);
 AT(hipmm_services, leave_program, 216);
 AT(hipmm_services, ask_program, 224);

@@ -44,7 +44,7 @@ typedef long generic(long a, long b, long c, long d, long e, long f, long g);
 static void *library;
 static char scratch[1024]; /* for outputs */
 static char graph_file[4096];
-static struct hipmm_resource *resource, *stale_resource, *in_force;
+static struct hipmm_resource *resource, *stale_resource, *current;
 static struct hipmm_memory memory = {.struct_size = sizeof memory};
 static const struct hipmm_request request = {.struct_size = sizeof request, .bytes = 1};
 static const struct hipmm_recipe recipe = {.struct_size = sizeof recipe, .type = "device"};
@@ -117,7 +117,7 @@ static long good_value(const struct argument *argument)
   size_t object = object_of(argument->kind);
   switch (argument->kind) {
   case 'A':
-  case 'R': return (long)(uintptr_t)in_force;
+  case 'R': return (long)(uintptr_t)current;
   case 'X': return (long)(uintptr_t)scratch;
   case 'o':
   case 'O': return good_pointer(strcmp(argument->name, "memory_out") ? "" : "memory_out");
@@ -262,7 +262,7 @@ static void every_function_has_a_row(void **state)
 static void check_uninitialised(enum needs least)
 {
   failures = 0;
-  in_force = NULL;
+  current = NULL;
   for (size_t i = 0; i < n_functions; i++) {
     if (functions[i].needs < least || functions[i].returns != RETURNS_STATUS) continue;
     struct call call = parse_row(&functions[i]);

@@ -170,7 +170,7 @@ static void is_listed_under_its_name(void **state)
   assert_ok(users[FIRST]->close());
 }
 
-static void is_not_in_force(void **state)
+static void is_not_current(void **state)
 {
   (void)state;
   void *ptr;
@@ -317,7 +317,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(has_streams_devices_and_named_resources),
       cmocka_unit_test(is_listed_under_its_name),
-      cmocka_unit_test(is_not_in_force),
+      cmocka_unit_test(is_not_current),
       cmocka_unit_test(refuses_wrong_arguments),
       cmocka_unit_test(leaves_the_runtime_as_it_is),
       cmocka_unit_test(share_the_programs_graph),

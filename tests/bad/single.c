@@ -129,7 +129,7 @@ static enum hipmm_status single_visit_chunks(void *self, const void *ptr,
   return HIPMM_OK;
 }
 
-static enum hipmm_status single_device_admit(void *self, int device)
+static enum hipmm_status single_grant_access(void *self, int device)
 {
   (void)device;
   return single_trim(self, 0);
@@ -180,7 +180,7 @@ static const struct hipmm_ops single_ops = {.struct_size = sizeof single_ops,
                                             .covers = single_covers,
                                             .locate = single_locate,
                                             .visit_chunks = single_visit_chunks,
-                                            .device_admit = single_device_admit,
+                                            .grant_access = single_grant_access,
                                             .process_end = single_process_end,
                                             .suspend = single_suspend,
                                             .resume = single_resume,

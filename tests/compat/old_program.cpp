@@ -42,15 +42,15 @@ static rmmError_t checked()
 
 static void memory(int mode, std::size_t initial_bytes)
 {
-  rmmOptions_t options, in_force;
+  rmmOptions_t options, current;
   options.allocation_mode = static_cast<rmmAllocationMode_t>(mode);
   options.initial_pool_size = initial_bytes;
   options.devices = {0, 1};
   CHECK(rmmInitialize(&options) == RMM_SUCCESS);
   rmmOptions_t ignored; /* a second initialisation does nothing */
   CHECK(rmmInitialize(&ignored) == RMM_SUCCESS);
-  CHECK(rmmIsInitialized(&in_force) && in_force.allocation_mode == options.allocation_mode);
-  CHECK(in_force.initial_pool_size == initial_bytes && in_force.devices == options.devices);
+  CHECK(rmmIsInitialized(&current) && current.allocation_mode == options.allocation_mode);
+  CHECK(current.initial_pool_size == initial_bytes && current.devices == options.devices);
 
   hipmm_resource *top = nullptr;
   CHECK(hipmm_resource_get_current(&top) == HIPMM_OK);

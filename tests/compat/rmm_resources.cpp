@@ -144,7 +144,7 @@ void logs_to_a_stream()
   CHECK_THROWS(rmm::logic_error, "RMM_LOG_FILE", rmm::mr::make_logging_adaptor(&memory));
 }
 
-void stands_on_the_programs_resource()
+void depends_on_the_programs_resource()
 {
   program_memory memory;
   {
@@ -409,7 +409,7 @@ int main(int argc, char **argv)
   const test tests[] = {
       {"is a chain in hipmm", is_a_chain_in_hipmm},
       {"logs to a stream", logs_to_a_stream},
-      {"stands on the program's resource", stands_on_the_programs_resource},
+      {"depends on the program's resource", depends_on_the_programs_resource},
       {"survives the end of the program's resource", survives_the_end_of_the_programs_resource},
       {"lets exceptions of the program pass", lets_exceptions_of_the_program_pass},
       {"calls back on its exception alone", calls_back_on_its_exception_alone},

@@ -45,11 +45,11 @@ void serves_what_asks_rmm(over_hipmm &main)
 {
   const rmm::cuda_device_id device{0};
   rmm::mr::device_memory_resource *before = rmm::mr::set_per_device_resource(device, &main);
-  rmm::mr::device_memory_resource *in_force = rmm::mr::get_per_device_resource(device);
-  CHECK(in_force == &main);
-  void *block = in_force->allocate(4096, rmm::cuda_stream_view{});
+  rmm::mr::device_memory_resource *current = rmm::mr::get_per_device_resource(device);
+  CHECK(current == &main);
+  void *block = current->allocate(4096, rmm::cuda_stream_view{});
   CHECK(main.get_resource().statistics().current_bytes == 4096);
-  in_force->deallocate(block, 4096, rmm::cuda_stream_view{});
+  current->deallocate(block, 4096, rmm::cuda_stream_view{});
   rmm::mr::set_per_device_resource(device, before);
 }
 #else
@@ -72,11 +72,11 @@ void serves_what_asks_rmm(over_hipmm &main)
 {
   const rmm::cuda_device_id device{0};
   rmm::mr::set_per_device_resource(device, main);
-  auto in_force = rmm::mr::get_per_device_resource_ref(device);
+  auto current = rmm::mr::get_per_device_resource_ref(device);
   const cuda::stream_ref stream{cudaStream_t{}};
-  void *block = in_force.allocate(stream, 4096, 256);
+  void *block = current.allocate(stream, 4096, 256);
   CHECK(main.get_resource().statistics().current_bytes == 4096);
-  in_force.deallocate(stream, block, 4096, 256);
+  current.deallocate(stream, block, 4096, 256);
 
   const std::size_t largest = hipmm::rmm_resource::is_alignment_limited ? 256 : 512;
   void *now = main.allocate_sync(100, largest);

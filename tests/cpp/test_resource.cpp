@@ -119,7 +119,7 @@ void memory_outlives_the_library()
   top.deallocate(block, 100);
 }
 
-void scopes_put_resources_in_force()
+void scopes_make_resources_current()
 {
   const hipmm::library library{stack()};
   const hipmm::resource top = hipmm::current_resource(), pool = hipmm::named_resource("pool");
@@ -446,7 +446,7 @@ int main()
       {"want of memory is bad_alloc", want_of_memory_is_bad_alloc},
       {"resources are references", resources_are_references},
       {"memory outlives the library", memory_outlives_the_library},
-      {"scopes put resources in force", scopes_put_resources_in_force},
+      {"scopes put resources in force", scopes_make_resources_current},
       {"streams are those of the runtimes", streams_are_those_of_the_runtimes},
       {"streams have owners", streams_have_owners},
       {"guards switch the device", guards_switch_the_device},

@@ -86,10 +86,10 @@ static void device_leave(const struct hipmm_services *services, int previous)
   (void)services, (void)previous;
 }
 
-static enum hipmm_effort device_effort(const struct hipmm_services *services, enum hipmm_status status)
+static enum hipmm_reclaim_level device_reclaim_level(const struct hipmm_services *services, enum hipmm_status status)
 {
   (void)services, (void)status;
-  return HIPMM_EFFORT_ALL;
+  return HIPMM_RECLAIM_ALL;
 }
 
 static enum hipmm_status device_check_wait(const struct hipmm_services *services)
@@ -186,7 +186,7 @@ const struct hipmm_services device_services = {.struct_size = sizeof device_serv
                                                .host_free = device_host_free,
                                                .enter_device = device_enter,
                                                .leave_device = device_leave,
-                                               .effort = device_effort,
+                                               .reclaim_level = device_reclaim_level,
                                                .check_wait = device_check_wait};
 
 /* ---- An upstream ---- */

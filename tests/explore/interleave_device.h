@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* interleave_device.h: what a sub-allocator stands on while interleave.h explores it: services, a runtime whose work is over at once, and
- * an upstream that gives addresses; and the blocks that a program has. The state is begun anew for each run. */
+/* interleave_device.h: what a sub-allocator depends on while interleave.h explores it: services, a runtime whose work
+ * is over at once, and an upstream that gives addresses; and the blocks that a program has. The state is begun anew for
+ * each run. */
 #ifndef HIPMM_TESTS_EXPLORE_INTERLEAVE_DEVICE_H
 #define HIPMM_TESTS_EXPLORE_INTERLEAVE_DEVICE_H
 

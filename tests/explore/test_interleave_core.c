@@ -111,7 +111,7 @@ static void try_and_release(void)
 }
 
 /* No function of the program runs, so that nothing is told. */
-static void tell(int thread)
+static void notify(int thread)
 {
   (void)thread;
   interleave_note("a wait is limited");
@@ -121,7 +121,7 @@ static void tell(int thread)
 static void finalize_stacks(void)
 {
   stack_release(stack);
-  if (mistake != NO_AWAIT) stack_await_pins(tell);
+  if (mistake != NO_AWAIT) stack_await_pins(notify);
   if (!atomic_load_explicit(&n_destroyed, memory_order_relaxed))
     interleave_note("a stack lives on after the wait for pins");
 }
@@ -151,7 +151,7 @@ static void end_with_two(void)
 /* ---- Calls beside hipmm_finalize() ---- */
 
 static int *data;
-static int *_Atomic in_force;
+static int *_Atomic current;
 
 static void begin_call(void)
 {
@@ -162,8 +162,8 @@ static void begin_call(void)
 
 static void enter_and_leave(void)
 {
-  struct caller_here *here = lifecycle_enter_here();
-  if (here) lifecycle_leave_here(here);
+  struct caller_thread *this_thread = lifecycle_enter_thread();
+  if (this_thread) lifecycle_leave_thread(this_thread);
 }
 
 /* The thread has its place among the callers. */
@@ -175,10 +175,10 @@ static void begin_known_call(void)
 
 static void call(void)
 {
-  struct caller_here *here = lifecycle_enter_here();
-  if (!here) return;
+  struct caller_thread *this_thread = lifecycle_enter_thread();
+  if (!this_thread) return;
   ++*data;
-  lifecycle_leave_here(here);
+  lifecycle_leave_thread(this_thread);
 }
 
 /* A thread that is at its end has no place of its own among the callers. */
@@ -196,11 +196,11 @@ static void call_twice(void)
 
 static void call_within_call(void)
 {
-  struct caller_here *here = lifecycle_enter_here();
-  if (!here) return;
+  struct caller_thread *this_thread = lifecycle_enter_thread();
+  if (!this_thread) return;
   call();
   ++*data;
-  lifecycle_leave_here(here);
+  lifecycle_leave_thread(this_thread);
 }
 
 static void call_and_end(void)
@@ -212,42 +212,42 @@ static void call_and_end(void)
 static void finalize(void)
 {
   if (lifecycle_begin_change()) interleave_note("a change is refused");
-  if (lifecycle_await_calls(tell)) interleave_note("a wait is given up");
+  if (lifecycle_await_calls(notify)) interleave_note("a wait is given up");
   free(data);
   lifecycle_end_change(LIFECYCLE_BEFORE);
 }
 
-static void begin_in_force(void)
+static void begin_current(void)
 {
   begin_known_call();
   free(data);
   data = NULL;
-  atomic_store(&in_force, calloc(1, sizeof *data));
+  atomic_store(&current, calloc(1, sizeof *data));
 }
 
 static void call_with_borrowed(void)
 {
-  struct caller_here *here = lifecycle_enter_here();
-  if (!here) return;
-  ++*atomic_load(&in_force); /* as device_table_resource_in_force() */
-  lifecycle_leave_here(here);
+  struct caller_thread *this_thread = lifecycle_enter_thread();
+  if (!this_thread) return;
+  ++*atomic_load(&current); /* as device_table_resource_if_built() */
+  lifecycle_leave_thread(this_thread);
 }
 
-/* As device_table_put_in_force(). */
-static void replace_in_force(void)
+/* As device_table_set_resource(). */
+static void replace_current(void)
 {
   int *after = calloc(1, sizeof *after), *before;
   if (!after) abort();
-  before = atomic_exchange(&in_force, after);
+  before = atomic_exchange(&current, after);
   if (callers_have_left())
     free(before);
   else
     data = before;
 }
 
-static void end_in_force(void)
+static void end_current(void)
 {
-  free(atomic_load(&in_force));
+  free(atomic_load(&current));
   free(data);
 }
 
@@ -433,7 +433,7 @@ static const struct interleave_scenario scenarios[] = {
     {"a call within a call beside it", begin_known_call, {call_within_call, finalize}, NULL, 6},
     {"a call at a thread's end beside it", begin_call_at_the_end, {call, finalize}, NULL, 6},
     {"a thread's end beside it", begin_known_call, {call_and_end, finalize}, NULL, 6},
-    {"a resource in force that is replaced", begin_in_force, {call_with_borrowed, replace_in_force}, end_in_force, 6},
+    {"a resource in force that is replaced", begin_current, {call_with_borrowed, replace_current}, end_current, 6},
     {"streams that are found beside changes", begin_streams, {find_stream, remove_and_add}, end_streams, 6},
     {"streams that are visited beside a removal", begin_streams, {visit_streams, remove_one}, end_streams, 6},
     {"streams that are visited twice", begin_streams, {visit_streams, visit_streams}, NULL, 6},

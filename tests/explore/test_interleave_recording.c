@@ -69,11 +69,11 @@ static void read_block(void)
 
 static void open_recorder(int64_t events)
 {
-  enum log_file_conflict conflict;
-  const struct log_file_wish wish = {.name = file_name};
+  enum log_file_clash clash;
+  const struct log_file_spec spec = {.name = file_name};
   memset(&recorder, 0, sizeof recorder);
   expected = events;
-  if (recorder_open(&recorder, &device_services, &wish, &conflict)) interleave_note("the record is not opened");
+  if (recorder_open(&recorder, &device_services, &spec, &clash)) interleave_note("the record is not opened");
   if (mistake == WEAK_LIST) interleave_weaken(&recorder.threads, sizeof recorder.threads);
 }
 

@@ -42,7 +42,7 @@ static void fill(const struct hipmm_plugin *plugin, json_t *object, struct diagn
     option_free(plugin->options, plugin->n_options, options);
   free(options);
   for (uint32_t i = 0; i < plugin->n_options; i++) {
-    json_t *value = option_in_force(&plugin->options[i], object, &given);
+    json_t *value = option_current(&plugin->options[i], object, &given);
     if (value) option_show(value, shown, sizeof shown);
     json_decref(value);
   }

@@ -84,7 +84,7 @@ void streams_keep_their_order_in_threads()
   CHECK(counters.total_count >= std::int64_t{2} * n_threads * n_rounds);
 }
 
-void containers_take_the_resource_in_force()
+void containers_take_the_current_resource()
 {
   const hipmm::library library = pool("1GiB");
   const hipmm::resource top = hipmm::current_resource();
@@ -123,7 +123,7 @@ void want_of_memory_is_rmms()
 int main()
 {
   const test tests[] = {
-      {"containers take the resource in force", containers_take_the_resource_in_force},
+      {"containers take the resource in force", containers_take_the_current_resource},
       {"want of memory is RMM's", want_of_memory_is_rmms},
       {"streams keep their order in threads", streams_keep_their_order_in_threads},
   };

@@ -133,7 +133,7 @@ def snapshot_is_read():
     return (kept.data_ptr(), kept.nbytes) in blocks and all(pages) and torch.cuda.memory_snapshot() is not None
 
 
-def in_force():
+def current():
     hipmm.torch.use()
     result = {"the memory is hipmm's": is_ours(full(0))}
     kept, _ = crosses(recorded=True)
@@ -175,7 +175,7 @@ def main():
     if not torch.cuda.is_available():
         print("no GPU that this PyTorch can use", file=sys.stderr)
         return 77
-    print(json.dumps(beside() if "--beside" in sys.argv[1:] else in_force()))
+    print(json.dumps(beside() if "--beside" in sys.argv[1:] else current()))
     return 0
 
 

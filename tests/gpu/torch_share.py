@@ -61,8 +61,8 @@ def share(tensors):
     return "right" if found == [True] * TENSORS else "wrong"
 
 
-def attempt(in_force):
-    if in_force:
+def attempt(current):
+    if current:
         hipmm.torch.use()
         return share(full())
     pool = hipmm.torch.pool()
@@ -72,12 +72,12 @@ def attempt(in_force):
     return share(tensors)
 
 
-def attempt_by_itself(in_force, stack):
+def attempt_by_itself(current, stack):
     """In a process of its own, since an allocator is chosen once."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
         json.dump({"stack": stack}, config)
         config.flush()
-        done = subprocess.run([sys.executable, "-B", __file__, str(int(in_force))], capture_output=True, text=True,
+        done = subprocess.run([sys.executable, "-B", __file__, str(int(current))], capture_output=True, text=True,
                               env={**os.environ, "HIPMM_CONFIG": config.name})
     lines = done.stdout.splitlines()
     return lines[-1] if lines else f"ended with {done.returncode}: {done.stderr[-300:]}"
@@ -90,7 +90,7 @@ def main():
         except RuntimeError as error:
             print(" ".join(str(error).split())[:300])
         return 0
-    found = {name: attempt_by_itself(in_force, stack) for name, (in_force, stack, _) in WAYS.items()}
+    found = {name: attempt_by_itself(current, stack) for name, (current, stack, _) in WAYS.items()}
     unexpected = [name for name, (_, _, allowed) in WAYS.items() if not any(word in found[name] for word in allowed)]
     print(json.dumps({**found, "unexpected": unexpected}))
     return 1 if unexpected else 0

@@ -19,12 +19,12 @@ enum { MOST_TYPES = 64, MOST_BYTES = 65536, NARROW_BYTES = 256 * 1024, REGION_BY
 /* ---- What types require ---- */
 
 struct requirement {
-  const char *type;    /* with several rows it takes part once with each */
-  const char *name;    /* of this variant in messages; NULL: the type */
-  const char *options; /* as they stand in the graph, each with a comma behind it; NULL: none */
-  const char *barred;  /* why the type has no place here; NULL: it has */
-  bool may_fail;       /* short of memory is to be expected */
-  bool is_single;      /* it cannot stand on another of its kind: both would have the same file */
+  const char *type;      /* with several rows it takes part once with each */
+  const char *name;      /* of this variant in messages; NULL: the type */
+  const char *options;   /* as they stand in the graph, each with a comma behind it; NULL: none */
+  const char *forbidden; /* why the type has no place here; NULL: it has */
+  bool may_fail;         /* short of memory is to be expected */
+  bool is_single;        /* it cannot depend on another of its kind: both would have the same file */
 };
 
 static char log_option[600], record_option[600]; /* for files in a folder of our own */
@@ -33,11 +33,11 @@ static const struct requirement requirements[] = {
     {"advise", .options = "\"read_mostly\": true, \"preferred_location\": \"device\", \"accessed_by\": [\"cpu\"], "},
     {"aligned", .options = "\"alignment\": 4096, "},
     {"arena", .options = "\"arena_size\": \"64MiB\", "},
-    {"async_import", .barred = "it allocates nothing by itself"},
+    {"async_import", .forbidden = "it allocates nothing by itself"},
     {"binning", .options = "\"bins\": [{\"size\": \"1KiB\"}, {\"size\": \"16KiB\"}], "},
     {"binning", .name = "binning that is filled",
      .options = "\"bins\": [{\"size\": \"2KiB\"}, {\"size\": \"64KiB\"}], \"blocks_to_preallocate\": 8, "},
-    {"no_wait_plugin", .barred = "it makes mistakes on purpose"},
+    {"no_wait_plugin", .forbidden = "it makes mistakes on purpose"},
     {"callback", .options = "\"allocator\": \"program\", "},
     {"failure_callback", .options = "\"callback\": \"matrix\", "},
     {"fault", .options = "\"every\": 9, ", .may_fail = true},
@@ -79,7 +79,7 @@ static struct types *types_of_role(uint32_t role)
 static void add_type(const struct hipmm_plugin *plugin, const struct requirement *requirement)
 {
   struct types *types = types_of_role(plugin->role);
-  if (!types || types->count == MOST_TYPES || requirement->barred) return;
+  if (!types || types->count == MOST_TYPES || requirement->forbidden) return;
   types->items[types->count++] = (struct type){.plugin = plugin, .requirement = requirement};
 }
 

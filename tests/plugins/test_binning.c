@@ -556,8 +556,8 @@ static void refuses_bins_of_resources_that_cannot_be(void **state)
     const char *bins, *message;
   } refusals[] = {
       {"[{\"size\": 4096, \"resource\": \"bins\"}]", "bins is this resource itself"},
-      {"[{\"size\": 4096, \"resource\": \"top\"}]", "top stands on bins"},
-      {"[{\"size\": 4096, \"resource\": \"above\"}]", "above stands on bins"},
+      {"[{\"size\": 4096, \"resource\": \"top\"}]", "top depends on bins"},
+      {"[{\"size\": 4096, \"resource\": \"above\"}]", "above depends on bins"},
       {"[{\"size\": 4096, \"resource\": \"latte\"}]", "no resource is called \"latte\""},
       {"[{\"size\": 1024, \"resource\": \"late\"}]", "the bin of 1024 bytes"},
       {"[{\"size\": 8192, \"resource\": \"passes\"}]", "the bin of 8192 bytes passes on blocks of the upstream"},
@@ -600,7 +600,7 @@ static void adds_a_bin_of_a_resource_made_in_code(void **state)
                                   &late));
   assert_status(hipmm_set("created/binning/extra_bins", "[{\"size\": 8192, \"resource\": \"statistics\"}]"),
                 HIPMM_E_CONFIG);
-  assert_message("statistics stands on binning");
+  assert_message("statistics depends on binning");
   assert_ok(hipmm_set("created/binning/extra_bins", "[{\"size\": 8192, \"resource\": \"fixed_size\"}]"));
   hipmm_resource_release(late);
   assert_string_equal(hipmm_resource_name(late), "fixed_size");
@@ -664,7 +664,7 @@ static void adds_bins_under_threads_that_allocate(void **state)
   assert_int_equal(fixture_value("pool", "live_bytes"), fixture_value("binning", "bins_reserved_bytes"));
 }
 
-/* The stack's other parts are asked for blocks meanwhile, through what the bins stand on. */
+/* The stack's other parts are asked for blocks meanwhile, through what the bins depend on. */
 static void adds_bins_of_resources_under_threads_that_allocate(void **state)
 {
   char bins[2000] = "[{\"size\": \"128KiB\"}";

@@ -222,7 +222,7 @@ static void says_what_is_wrong_with_a_size(void **state)
 
 /* The pool's first block has the address of a block of `memory`, the pool's own: it must not be taken for one that the
  * application freed. */
-static void never_frees_what_an_upstream_stands_on(void **state)
+static void never_frees_what_an_upstream_depends_on(void **state)
 {
   (void)state;
   fixture_start(shared);
@@ -440,7 +440,7 @@ int main(void)
       TEST(serves_nothing_and_the_largest_sizes),
       TEST(refuses_wrong_frees),
       TEST(says_what_is_wrong_with_a_size),
-      TEST(never_frees_what_an_upstream_stands_on),
+      TEST(never_frees_what_an_upstream_depends_on),
       TEST(frees_no_chunk_of_another_upstream),
       TEST(finds_blocks_of_every_upstream),
       TEST(keeps_a_block_whose_free_fails),

@@ -126,12 +126,12 @@ static void rotate_while_the_descriptor_is_taken(int when)
 {
   static struct output output;
   char *path = path_in(folder, "log.csv");
-  const struct log_file_wish wish = {path, 0, ROTATE_BYTES, 1};
+  const struct log_file_spec spec = {path, 0, ROTATE_BYTES, 1};
   struct log_file file;
   output = (struct output){0};
   assert_int_equal(log_file_try(path, OUTPUT_FILE_APPEND, &file), 0);
-  assert_int_equal(output_begin(&file, &services, &wish), HIPMM_OK);
-  assert_true(output_open(&output, &services, file, &wish));
+  assert_int_equal(output_begin(&file, &services, &spec), HIPMM_OK);
+  assert_true(output_open(&output, &services, file, &spec));
   output.file.bytes = ROTATE_BYTES;
   add_row(&output);
   moment = when;
@@ -163,11 +163,11 @@ static void a_record_is_taken_while_a_block_is_written(void **state)
 {
   static struct record_file file;
   static _Alignas(struct record_block) char block[RECORD_BLOCK_BYTES];
-  enum log_file_conflict conflict = LOG_FILE_NO_CONFLICT;
+  enum log_file_clash clash = LOG_FILE_NO_CLASH;
   char *path = path_in(folder, "log.record");
-  const struct log_file_wish wish = {path, 0, 0, 1};
+  const struct log_file_spec spec = {path, 0, 0, 1};
   (void)state;
-  assert_int_equal(record_file_open(&file, &services, &wish, &conflict), HIPMM_OK);
+  assert_int_equal(record_file_open(&file, &services, &spec, &clash), HIPMM_OK);
   moment = WHEN_IT_IS_WRITTEN;
   assert_false(record_file_copy_block(&file, (const struct record_block *)(const void *)block));
   assert_own_is_whole();

@@ -26,7 +26,7 @@ static int fill_from(int device, void *ptr, unsigned char value)
 }
 
 struct stack {
-  const char *name, *below; /* what stands on the device source */
+  const char *name, *below; /* what depends on the device source */
 };
 
 static const struct stack stacks[] = {{"device", ""},

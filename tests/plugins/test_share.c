@@ -763,7 +763,7 @@ static void no_chunk_is_exported_for_a_block(void **state)
   fixture_start(owner); /* for the teardown */
 }
 
-/* A resource made in code may stand on the pool as well. */
+/* A resource made in code may depend on the pool as well. */
 static void nor_for_one_of_a_resource_made_in_code(void **state)
 {
   (void)state;

@@ -261,7 +261,7 @@ static void assert_refused(const char *name, size_t bytes)
 }
 
 /* Every type that divides memory has some left, from before. */
-static void refuses_allocations_from_all_that_stands_on_it(void **state)
+static void refuses_allocations_from_all_that_depends_on_it(void **state)
 {
   static const char *const names[] = {"top", "arena", "fixed", "bump", "second", "bins", "pool"};
   enum { NAMES = sizeof names / sizeof *names };
@@ -1081,7 +1081,7 @@ int main(void)
       ONCE(keeps_weights_and_drops_a_cache),
       ONCE(lets_two_pools_use_a_device_by_turns),
       ONCE(wakes_with_what_others_do_not_use),
-      ONCE(refuses_allocations_from_all_that_stands_on_it),
+      ONCE(refuses_allocations_from_all_that_depends_on_it),
       BOTH(frees_and_trims_meanwhile),
       BOTH(no_content_is_read_or_written_meanwhile),
       ONCE(tells_that_it_is_suspended),

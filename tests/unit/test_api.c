@@ -479,12 +479,12 @@ static void moves_no_block_that_it_does_not_know(void **state)
   end_with_a_block(resource, ptr);
 }
 
-static int n_barred;
+static int n_forbidden;
 
 static void call_from_a_visitor(void *resource, const struct hipmm_extent *extent)
 {
   (void)extent;
-  n_barred = call_without_arguments(resource);
+  n_forbidden = call_without_arguments(resource);
 }
 
 static void refuses_calls_from_a_visitor(void **state)
@@ -493,8 +493,8 @@ static void refuses_calls_from_a_visitor(void **state)
   void *ptr;
   struct hipmm_resource *resource = begin_with_a_block(&ptr);
   assert_ok(hipmm_resource_visit_blocks(resource, call_from_a_visitor, resource));
-  assert_true(n_barred > 0);
-  for (int i = 0; i < n_barred; i++)
+  assert_true(n_forbidden > 0);
+  for (int i = 0; i < n_forbidden; i++)
     if (missing[i] != HIPMM_E_STATE) fail_msg("call %d: status %d", i, (int)missing[i]);
   end_with_a_block(resource, ptr);
 }

@@ -62,7 +62,7 @@ static bool make_buffers(void)
   return !failures;
 }
 
-static bool put_in_force(void)
+static bool make_current(void)
 {
   return !hipmm_resource_set_for_device(0, other, NULL) && !hipmm_resource_reset_for_device(0);
 }
@@ -254,7 +254,7 @@ struct deed {
 static const struct deed deeds[] = {
     {"host buffers", make_host_buffers},
     {"buffers", make_buffers},
-    {"the resource in force", put_in_force},
+    {"the resource in force", make_current},
     {"PyTorch's memory", allocate_for_pytorch},
     {"resources made in code", create_resources},
     {"all resources", look_at_all},

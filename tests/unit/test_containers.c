@@ -679,20 +679,20 @@ static void frees_at_once_on_no_stream_that_is_gone(void **state)
 
 /* ---- Calls from where there may be none ---- */
 
-enum { BARRED_CALLS = 6 };
+enum { FORBIDDEN_CALLS = 6 };
 
-static enum hipmm_status barred[BARRED_CALLS];
+static enum hipmm_status forbidden[FORBIDDEN_CALLS];
 
 /* With arguments that would be refused otherwise, or would be nothing to do. */
 static void call_from_a_visitor(void *resource, const struct hipmm_extent *extent)
 {
   (void)extent;
-  barred[0] = hipmm_buffer_create(resource, 100, NULL, NULL);
-  barred[1] = hipmm_host_buffer_create(resource, 100, NULL, &(struct hipmm_host_buffer *){NULL});
-  barred[2] = hipmm_buffer_destroy(NULL);
-  barred[3] = hipmm_buffer_adopt(NULL, NULL);
-  barred[4] = hipmm_buffer_create(resource, 100, NULL, &(struct hipmm_buffer *){NULL});
-  barred[5] = hipmm_buffer_fill(NULL, 0, 0, 0, NULL);
+  forbidden[0] = hipmm_buffer_create(resource, 100, NULL, NULL);
+  forbidden[1] = hipmm_host_buffer_create(resource, 100, NULL, &(struct hipmm_host_buffer *){NULL});
+  forbidden[2] = hipmm_buffer_destroy(NULL);
+  forbidden[3] = hipmm_buffer_adopt(NULL, NULL);
+  forbidden[4] = hipmm_buffer_create(resource, 100, NULL, &(struct hipmm_buffer *){NULL});
+  forbidden[5] = hipmm_buffer_fill(NULL, 0, 0, 0, NULL);
 }
 
 static void refuses_calls_from_a_visitor(void **state)
@@ -700,8 +700,8 @@ static void refuses_calls_from_a_visitor(void **state)
   both_start(state, "'stack': ['device']");
   void *ptr = fixture_allocate(1000, NULL);
   assert_ok(hipmm_resource_visit_blocks(fixture_resource(NULL), call_from_a_visitor, fixture_resource(NULL)));
-  for (int i = 0; i < BARRED_CALLS; i++)
-    if (barred[i] != HIPMM_E_STATE) fail_msg("call %d: status %d", i, (int)barred[i]);
+  for (int i = 0; i < FORBIDDEN_CALLS; i++)
+    if (forbidden[i] != HIPMM_E_STATE) fail_msg("call %d: status %d", i, (int)forbidden[i]);
   fixture_free(ptr, 1000, NULL);
 }
 

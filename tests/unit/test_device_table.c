@@ -43,7 +43,7 @@ static struct hipmm_resource *held(int device, const char *name)
   return resource;
 }
 
-static void assert_in_force(int device, const char *name)
+static void assert_current(int device, const char *name)
 {
   struct hipmm_resource *resource = held(device, NULL);
   assert_string_equal(hipmm_resource_name(resource), name);
@@ -150,7 +150,7 @@ static void finds_resources_by_name(void **state)
 
 /* ---- Set and reset ---- */
 
-static void puts_another_in_force_and_gives_the_one_before(void **state)
+static void makes_another_current_and_gives_the_one_before(void **state)
 {
   (void)state;
   struct hipmm_resource *pool = held(1, "pool"), *previous = NULL;
@@ -158,12 +158,12 @@ static void puts_another_in_force_and_gives_the_one_before(void **state)
   assert_string_equal(hipmm_resource_name(previous), "statistics");
   hipmm_resource_release(previous);
   hipmm_resource_release(pool); /* the table keeps its own */
-  assert_in_force(1, "pool");
-  assert_in_force(0, "statistics");
+  assert_current(1, "pool");
+  assert_current(0, "statistics");
   assert_ok(hipmm_resource_set_for_device(1, NULL, &previous));
   assert_string_equal(hipmm_resource_name(previous), "pool");
   hipmm_resource_release(previous);
-  assert_in_force(1, "statistics");
+  assert_current(1, "statistics");
 }
 
 static void sets_the_current_devices(void **state)
@@ -174,7 +174,7 @@ static void sets_the_current_devices(void **state)
   assert_ok(hipmm_resource_set_current(source, &previous));
   assert_int_equal(hipmm_resource_device(previous), 1);
   hipmm_resource_release(previous);
-  assert_in_force(1, "device");
+  assert_current(1, "device");
   void *memory;
   assert_ok(hipmm_allocate(NULL, 1000, NULL, &memory));
   struct hipmm_resource *pool = held(1, "pool");
@@ -182,8 +182,8 @@ static void sets_the_current_devices(void **state)
   hipmm_resource_release(pool);
   assert_ok(hipmm_deallocate(NULL, memory, 1000, NULL));
   assert_ok(hipmm_resource_reset_current());
-  assert_in_force(1, "statistics");
-  assert_in_force(0, "statistics");
+  assert_current(1, "statistics");
+  assert_current(0, "statistics");
   hipmm_resource_release(source);
 }
 
@@ -194,7 +194,7 @@ static void refuses_another_devices_resource(void **state)
   assert_status(hipmm_resource_set_for_device(1, pool, &previous), HIPMM_E_ARGUMENT);
   assert_message("resource pool serves device 0 and cannot be put in force on device 1");
   assert_null(previous);
-  assert_in_force(1, "statistics");
+  assert_current(1, "statistics");
   hipmm_resource_release(pool);
 }
 
@@ -207,7 +207,7 @@ static void may_be_set_and_reset_for_ever(void **state)
     assert_ok(hipmm_resource_reset_for_device(0));
   }
   hipmm_resource_release(pool);
-  assert_in_force(0, "statistics");
+  assert_current(0, "statistics");
 }
 
 /* A pool that holds memory from its creation on. */
@@ -241,7 +241,7 @@ static void a_resource_that_is_replaced_is_released(void **state)
   assert_int_equal(live_on(0), 0);
 }
 
-static int put_another_in_force(void *began_with, size_t bytes)
+static int make_another_current(void *began_with, size_t bytes)
 {
   struct hipmm_resource **above = began_with, *pool = new_pool(0);
   (void)bytes;
@@ -256,7 +256,7 @@ static void a_call_keeps_the_resource_that_it_began_with(void **state)
   (void)state;
   struct hipmm_resource *above = NULL, *pool = new_pool(0);
   const struct hipmm_failure_handler handler = {
-      .struct_size = sizeof handler, .callback = put_another_in_force, .arg = &above};
+      .struct_size = sizeof handler, .callback = make_another_current, .arg = &above};
   const struct hipmm_object object = {.option = "callback", .object = &handler};
   const struct hipmm_recipe recipe = {.struct_size = sizeof recipe,
                                       .type = "failure_callback",
@@ -280,7 +280,7 @@ static void a_call_keeps_the_resource_that_it_began_with(void **state)
 
 static atomic_bool stop;
 
-static void *allocate_from_the_resource_in_force(void *unused)
+static void *allocate_from_the_current_resource(void *unused)
 {
   (void)unused;
   while (!atomic_load(&stop)) {
@@ -301,7 +301,7 @@ static void serves_threads_while_resources_come_and_go(void **state)
   pthread_t threads[2];
   atomic_store(&stop, false);
   for (int i = 0; i < 2; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_from_the_resource_in_force, NULL), 0);
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_from_the_current_resource, NULL), 0);
   for (int i = 0; i < 30; i++) {
     struct hipmm_resource *pool = new_pool(0);
     assert_ok(hipmm_resource_set_for_device(0, pool, NULL));
@@ -317,7 +317,7 @@ static void serves_threads_while_resources_come_and_go(void **state)
   assert_int_equal(live_on(0), 0);
 }
 
-static void *allocate_from_whatever_is_in_force(void *unused)
+static void *allocate_from_whatever_is_current(void *unused)
 {
   (void)unused;
   while (!atomic_load(&stop)) {
@@ -338,7 +338,7 @@ static void serves_threads_while_it_changes(void **state)
   struct hipmm_resource *pool = held(0, "pool");
   atomic_store(&stop, false);
   for (int i = 0; i < 4; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, allocate_from_whatever_is_in_force, NULL), 0);
+    assert_int_equal(pthread_create(&threads[i], NULL, allocate_from_whatever_is_current, NULL), 0);
   for (int i = 0; i < 500; i++) {
     struct hipmm_resource *previous = NULL;
     assert_ok(hipmm_resource_set_for_device(0, i % 2 ? pool : NULL, &previous));
@@ -379,7 +379,7 @@ static void a_held_resource_works_past_finalize(void **state)
   hipmm_resource_release(pool);
 }
 
-static void a_resource_of_an_earlier_time_may_be_put_in_force(void **state)
+static void a_resource_of_an_earlier_time_may_be_made_current(void **state)
 {
   (void)state;
   struct hipmm_resource *old = held(0, "pool"), *previous = NULL;
@@ -480,7 +480,7 @@ int main(void)
       device_test(a_free_builds_no_stack),
       device_test(refuses_missing_arguments),
       device_test(finds_resources_by_name),
-      device_test(puts_another_in_force_and_gives_the_one_before),
+      device_test(makes_another_current_and_gives_the_one_before),
       device_test(sets_the_current_devices),
       device_test(refuses_another_devices_resource),
       device_test(may_be_set_and_reset_for_ever),
@@ -489,7 +489,7 @@ int main(void)
       device_test(serves_threads_while_resources_come_and_go),
       device_test(serves_threads_while_it_changes),
       device_test(a_held_resource_works_past_finalize),
-      device_test(a_resource_of_an_earlier_time_may_be_put_in_force),
+      device_test(a_resource_of_an_earlier_time_may_be_made_current),
       device_test(builders_do_not_wait_for_each_other),
   };
   return cmocka_run_group_tests_name("device", tests, NULL, NULL);

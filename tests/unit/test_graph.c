@@ -197,13 +197,13 @@ static void limits_the_depth(void **state)
   free(text.data);
   write_chain(&text, 101);
   assert_int_equal(check(text.data,
-                         "g:1:16: /resources/r0: stands on more than 99 resources, one on the other; the most is "
+                         "g:1:16: /resources/r0: depends on more than 99 resources, one on the other; the most is "
                          "100 deep\n"),
                    HIPMM_E_CONFIG);
   free(text.data);
   write_chain(&text, 1000);
   assert_int_equal(check(text.data,
-                         "g:1:46546: /resources/r899: stands on more than 99 resources, one on the other; the most "
+                         "g:1:46546: /resources/r899: depends on more than 99 resources, one on the other; the most "
                          "is 100 deep\n"),
                    HIPMM_E_CONFIG);
   free(text.data);
@@ -600,9 +600,9 @@ static void checks_behind_syntax_errors(void **state)
 }
 
 /* Texts that cannot be mended, or only in part, and what is wrong with them. */
-static const struct mended {
+static const struct recovered {
   const char *text, *said;
-} mended[] = {
+} recovered[] = {
     /* A slash that begins no comment, or one without an end; a quote without an end. */
     {"{ \"stack\": [\"device\"], / \"x\": 1,\n\"y\": 2 }",
      "g:1:24: string or '}' expected near '/'; JSON has no comments\n"},
@@ -635,7 +635,8 @@ static void assert_checked(const char *text, const char *said)
 static void mends_no_more_than_it_can(void **state)
 {
   (void)state;
-  for (size_t i = 0; i < sizeof mended / sizeof *mended; i++) assert_checked(mended[i].text, mended[i].said);
+  for (size_t i = 0; i < sizeof recovered / sizeof *recovered; i++)
+    assert_checked(recovered[i].text, recovered[i].said);
 }
 
 /* A comma and 63 brackets have room; then the name that stands twice is found. */

@@ -143,7 +143,7 @@ static void finds_blocks_of_every_type(void **state)
   }
 }
 
-/* A resource made in code stands on one of the device's stack, and both have a block at one address. */
+/* A resource made in code depends on one of the device's stack, and both have a block at one address. */
 static void finds_the_resource_nearest_to_the_program(void **state)
 {
   (void)state;

@@ -1156,7 +1156,7 @@ static bool prepare_to_leave(const struct leaving *leaving)
   const struct hipmm_hooks hooks = {sizeof hooks, 0, act_on_growth, NULL};
   struct hipmm_resource *callback = NULL;
   void *ptr = NULL;
-  callers_patience_ms = 120;
+  callers_timeout_ms = 120;
   if (hipmm_allocator_register("own", &allocator) || hipmm_hooks_register("growth", &hooks)) return false;
   bool grows = !strcmp(leaving->name, "grow");
   if (hipmm_init_from_string(grows ? "{\"runtime\": \"software\", \"stack\": [\"pool\", {\"type\": \"hooks\", "
@@ -1543,7 +1543,7 @@ static atomic_bool all_have_left;
 /* Is inside a call nearly all of the time, and each call is refused. */
 static void *call_again_and_again(void *unused)
 {
-  struct caller_here *here = caller_self();
+  struct caller_thread *here = caller_self();
   while (!atomic_load(&all_have_left) && atomic_load(&n_refusals) < MOST_REFUSALS) {
     caller_enter(here);
     usleep(5000);
@@ -1553,7 +1553,7 @@ static void *call_again_and_again(void *unused)
   return unused;
 }
 
-static void tell_nobody(int thread)
+static void notify_nobody(int thread)
 {
   (void)thread;
 }
@@ -1564,7 +1564,7 @@ static void does_not_wait_for_refused_calls(void **state)
   (void)state;
   assert_int_equal(pthread_create(&thread, NULL, call_again_and_again, NULL), 0);
   while (!atomic_load(&n_refusals)) usleep(100);
-  assert_int_equal(callers_await(tell_nobody), 0);
+  assert_int_equal(callers_await(notify_nobody), 0);
   int refusals = atomic_load(&n_refusals);
   atomic_store(&all_have_left, true);
   pthread_join(thread, NULL);
@@ -1575,7 +1575,7 @@ static void does_not_wait_for_refused_calls(void **state)
  * calls are not seen there. */
 static void *call_within_a_call(void *is_light)
 {
-  struct caller_here *here = caller_self();
+  struct caller_thread *here = caller_self();
   bool before = atomic_exchange(&asymmetric_fence_is_light, is_light != NULL), is_right = true;
   caller_enter(here);
   atomic_store(&asymmetric_fence_is_light, before);

@@ -380,7 +380,7 @@ static int end_in_sink(const void *unused)
   alarm(20);
   if (hipmm_log_set_sink(end_thread, NULL, HIPMM_LOG_ERROR)) return 1;
   if (pthread_create(&thread, NULL, speak_once, NULL) || pthread_join(thread, NULL)) return 2;
-  if (atomic_load(&lifecycle_bars)) return 3; /* or all calls of all threads would be slower for ever */
+  if (atomic_load(&lifecycle_n_forbidding)) return 3; /* or all calls of all threads would be slower for ever */
   if (hipmm_log_set_sink(note, &noted, HIPMM_LOG_ERROR)) return 4;
   speak_once(NULL);
   return noted.lines != 1;

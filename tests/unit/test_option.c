@@ -478,12 +478,12 @@ static void refuses_broken_environments(void **state)
   diagnostics_clear(&diagnostics);
 }
 
-static void assert_in_force(const char *name, const json_t *object, const char *expected, bool expected_given)
+static void assert_current(const char *name, const json_t *object, const char *expected, bool expected_given)
 {
   bool given = !expected_given;
   for (size_t i = 0; i < N_ROWS; i++) {
     if (strcmp(table[i].name, name)) continue;
-    json_t *value = option_in_force(&table[i], object, &given);
+    json_t *value = option_current(&table[i], object, &given);
     char *text = json_dumps(value, JSON_ENCODE_ANY);
     assert_string_equal(text, expected);
     free(text);
@@ -492,18 +492,18 @@ static void assert_in_force(const char *name, const json_t *object, const char *
   assert_int_equal(given, expected_given);
 }
 
-static void tells_what_is_in_force(void **state)
+static void tells_what_is_current(void **state)
 {
   json_t *object = json_loads("{\"count\": 3}", 0, NULL);
   (void)state;
-  assert_in_force("count", object, "3", true);
-  assert_in_force("count", NULL, "128", false);
-  assert_in_force("flag", object, "true", false);
-  assert_in_force("size", object, "\"1MiB\"", false);
-  assert_in_force("initial_size", object, "0", false);
-  assert_in_force("ratio", object, "0.5", false);
-  assert_in_force("names", object, "[\"one\", \"two\"]", false);
-  assert_in_force("note", object, "null", false);
+  assert_current("count", object, "3", true);
+  assert_current("count", NULL, "128", false);
+  assert_current("flag", object, "true", false);
+  assert_current("size", object, "\"1MiB\"", false);
+  assert_current("initial_size", object, "0", false);
+  assert_current("ratio", object, "0.5", false);
+  assert_current("names", object, "[\"one\", \"two\"]", false);
+  assert_current("note", object, "null", false);
   json_decref(object);
 }
 
@@ -583,7 +583,7 @@ int main(void)
       {"lays the environment over an object", lays_the_environment_over, NULL, NULL, NULL},
       {"writes an object as an environment", writes_an_object_as_an_environment, NULL, NULL, NULL},
       {"refuses broken environments", refuses_broken_environments, NULL, NULL, NULL},
-      {"tells what is in force", tells_what_is_in_force, NULL, NULL, NULL},
+      {"tells what is in force", tells_what_is_current, NULL, NULL, NULL},
       {"describes options as JSON Schema", describes_options_as_schema, NULL, NULL, NULL},
       {"names its types", names_its_types, NULL, NULL, NULL},
       {"refuses types that it does not know", refuses_types_that_it_does_not_know, NULL, NULL, NULL},

@@ -153,7 +153,7 @@ static void takes_it_when_a_stack_is_built(void **state)
   hipmm_resource_release(made);
 }
 
-/* A fallback below it is the graph's way, and comes after the neighbours. */
+/* A fallback below it is the graph's way, and comes after other resources. */
 static void takes_it_before_it_falls_back(void **state)
 {
   struct hipmm_resource *made;
@@ -195,7 +195,7 @@ static void tells_who_holds_what_a_new_resource_wants(void **state)
 }
 
 /* A stack above is asked too: what it gives back, the pool below has. */
-static void takes_it_from_what_stands_on_the_pool(void **state)
+static void takes_it_from_what_depends_on_the_pool(void **state)
 {
   (void)state;
   fixture_start("'resources': {'top': {'type': 'fixed_size', 'upstream': 'b', 'block_size': '50MiB', "
@@ -473,7 +473,7 @@ static void leaves_the_allocator_of_the_program_to_the_program(void **state)
 }
 
 /* Adaptors tell of what the program sees: one failure, or none. */
-static void tells_of_no_failure_that_was_mended(void **state)
+static void says_nothing_of_a_failure_that_was_recovered(void **state)
 {
   char graph[900], *folder = new_folder(), *log = path_in(folder, "log.csv");
   void *ptr;
@@ -710,7 +710,7 @@ int main(void)
       TEST(takes_it_when_a_stack_is_built),
       TEST(takes_it_before_it_falls_back),
       TEST(tells_who_holds_what_a_new_resource_wants),
-      TEST(takes_it_from_what_stands_on_the_pool),
+      TEST(takes_it_from_what_depends_on_the_pool),
       TEST(takes_no_more_than_it_needs),
       TEST(asks_nobody_below_a_limit),
       TEST(asks_nobody_for_what_no_device_has),
@@ -723,7 +723,7 @@ int main(void)
       TEST(asks_before_it_falls_back),
       TEST(asks_before_it_calls_the_program),
       TEST(leaves_the_allocator_of_the_program_to_the_program),
-      TEST(tells_of_no_failure_that_was_mended),
+      TEST(says_nothing_of_a_failure_that_was_recovered),
       TEST(says_who_holds_the_memory),
       TEST(counts_nothing_twice_and_nothing_else),
       TEST(does_not_guess_what_the_device_has),

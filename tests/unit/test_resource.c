@@ -104,7 +104,7 @@ static void hands_a_refusal_on(void **state)
 }
 
 /* NULL is the resource in force, in every function that takes one. */
-static void nothing_is_the_resource_in_force(void **state)
+static void nothing_is_the_current_resource(void **state)
 {
   (void)state;
   int64_t value = 77;
@@ -309,7 +309,7 @@ int main(void)
       resource_test(asks_the_nearest_below),
       resource_test(refuses_values_and_actions_that_nobody_has),
       resource_test(hands_a_refusal_on),
-      resource_test(nothing_is_the_resource_in_force),
+      resource_test(nothing_is_the_current_resource),
       resource_test(refuses_what_is_no_live_resource),
       resource_test(a_release_too_many_is_ignored),
       resource_test(refuses_missing_arguments),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/call/resource_create.c and of what it needs of stack.c and device_table.c: resources made in code are
- * as those of a graph, keep alive what they stand on, and are refused with the place of the error. */
+ * as those of a graph, keep alive what they depend on, and are refused with the place of the error. */
 #include "../../core/runtime/hip.h"
 #include "../../core/stack/stack.h"
 #include "../support/fixture.h"
@@ -47,14 +47,14 @@ static void makes_a_stack_bottom_up(void **state)
   assert_int_equal(resource_value(top, "current_bytes"), 0);
   hipmm_resource_release(device);
   hipmm_resource_release(pool);
-  assert_ok(hipmm_allocate(top, 1000, NULL, &memory)); /* what it stands on is still there */
+  assert_ok(hipmm_allocate(top, 1000, NULL, &memory)); /* what it depends on is still there */
   assert_ok(hipmm_deallocate(top, memory, 1000, NULL));
   assert_ok(hipmm_resource_trim(top, 0));
   assert_int_equal(live_on(0), 0);
   hipmm_resource_release(top);
 }
 
-static void stands_on_resources_of_the_graph(void **state)
+static void depends_on_resources_of_the_graph(void **state)
 {
   (void)state;
   void *memory;
@@ -90,7 +90,7 @@ static void is_destroyed_with_its_last_reference_on_its_device(void **state)
   assert_int_equal(current, 0);
 }
 
-static void is_put_in_force_without_building_the_graphs_stack(void **state)
+static void is_made_current_without_building_the_graphs_stack(void **state)
 {
   (void)state;
   struct hipmm_resource *previous = NULL, *device = create("device", NULL, NULL), *got = NULL;
@@ -114,7 +114,7 @@ static void is_put_in_force_without_building_the_graphs_stack(void **state)
   hipmm_resource_release(got);
 }
 
-static void is_put_in_force_over_the_graphs_own(void **state)
+static void is_made_current_over_the_graphs_own(void **state)
 {
   (void)state;
   struct hipmm_resource *top = NULL, *previous = NULL;
@@ -576,7 +576,7 @@ static void is_at_most_so_deep(void **state)
   }
   above = NULL;
   assert_status(hipmm_resource_create(0, "witness", NULL, &top, 1, &above), HIPMM_E_ARGUMENT);
-  assert_message("witness.100: stands on more than 99 resources");
+  assert_message("witness.100: depends on more than 99 resources");
   assert_null(above);
   assert_ok(hipmm_resource_trim(top, 77));
   int64_t bytes;
@@ -640,8 +640,8 @@ static void needs_hipmm_to_be_there(void **state)
   assert_null(made);
 }
 
-/* A library's own stack has plugins for what stands on it. */
-static void needs_hipmm_or_what_it_stands_on(void **state)
+/* A library's own stack has plugins for what depends on it. */
+static void needs_hipmm_or_what_it_depends_on(void **state)
 {
   (void)state;
   struct hipmm_resource *made = NULL, *none = (struct hipmm_resource *)(void *)&made, *own = NULL;
@@ -781,10 +781,10 @@ int main(void)
   log_to_file("info");
   const struct CMUnitTest tests[] = {
       create_test(makes_a_stack_bottom_up),
-      create_test(stands_on_resources_of_the_graph),
+      create_test(depends_on_resources_of_the_graph),
       create_test(is_destroyed_with_its_last_reference_on_its_device),
-      create_test(is_put_in_force_without_building_the_graphs_stack),
-      create_test(is_put_in_force_over_the_graphs_own),
+      create_test(is_made_current_without_building_the_graphs_stack),
+      create_test(is_made_current_over_the_graphs_own),
       create_test(takes_options_one_by_one),
       create_test(takes_objects_themselves),
       create_test(refuses_wrong_objects),
@@ -805,7 +805,7 @@ int main(void)
       create_test(trims_all_below_once_from_the_top_down),
       create_test(hears_of_streams_of_its_device),
       create_test(needs_hipmm_to_be_there),
-      create_test(needs_hipmm_or_what_it_stands_on),
+      create_test(needs_hipmm_or_what_it_depends_on),
       create_test(outlives_finalisation),
       create_test(is_refused_in_the_child_of_a_fork),
       create_test(a_callback_from_within_the_building_is_refused),

@@ -70,7 +70,7 @@ static void reads_values_of_created_resources(void **state)
   assert_int_equal(value, 5);
 }
 
-static void reads_options_in_force(void **state)
+static void reads_current_options(void **state)
 {
   (void)state;
   assert_text(PATH "/level", "7");
@@ -472,7 +472,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       control_test(reads_values_by_path),
       control_test(reads_values_of_created_resources),
-      control_test(reads_options_in_force),
+      control_test(reads_current_options),
       control_test(says_where_a_path_gets_lost),
       control_test(proposes_only_what_is_there),
       control_test(survives_an_endless_path),

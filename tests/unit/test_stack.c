@@ -385,7 +385,7 @@ static void *use_rare_ops_often(void *resource_)
   for (int i = 0; i < 200; i++) {
     is_good &= !ops->visit_chunks(resource->self, resource, count_chunk, &bytes);
     is_good &= ops->locate(resource->self, resource, &location) == HIPMM_E_POINTER;
-    is_good &= !ops->device_admit(resource->self, 0) && !ops->process_end(resource->self, HIPMM_PROCESS_EXITS);
+    is_good &= !ops->grant_access(resource->self, 0) && !ops->process_end(resource->self, HIPMM_PROCESS_EXITS);
     is_good &= !ops->suspend(resource->self, HIPMM_CONTENT_KEEP) && !ops->resume(resource->self);
   }
   return is_good && bytes == (size_t)200 * 256 ? NULL : resource_;
@@ -413,7 +413,7 @@ static void serialises_a_plugin_that_is_not_thread_safe(void **state)
 
 struct return_call {
   struct hipmm_resource *resource; /* that is not thread-safe */
-  enum hipmm_status allocated, freed, looked, suspended, resumed, admitted, ended, visited;
+  enum hipmm_status allocated, freed, looked, suspended, resumed, granted, ended, visited;
   void *block;
   char reason[200];
   int calls, covered;
@@ -431,7 +431,7 @@ static void come_back(struct return_call *it, size_t bytes)
   const struct hipmm_ops *ops = it->resource->ops;
   it->suspended = ops->suspend(it->resource->self, HIPMM_CONTENT_KEEP);
   it->resumed = ops->resume(it->resource->self);
-  it->admitted = ops->device_admit(it->resource->self, 1);
+  it->granted = ops->grant_access(it->resource->self, 1);
   it->ended = ops->process_end(it->resource->self, HIPMM_PROCESS_EXITS);
   it->visited = ops->visit_chunks(it->resource->self, it->block, count_chunk, &shown);
   it->covered = ops->covers(it->resource->self, it->block);
@@ -475,7 +475,7 @@ static void refuses_to_come_back_to_a_plugin_that_is_not_thread_safe(void **stat
   assert_contains(it.reason, "single: it is not thread-safe, and a thread is in a call of it");
   assert_int_equal(it.freed, HIPMM_E_STATE);
   assert_int_equal(it.looked, HIPMM_E_STATE);
-  const enum hipmm_status others[] = {it.suspended, it.resumed, it.admitted, it.ended, it.visited};
+  const enum hipmm_status others[] = {it.suspended, it.resumed, it.granted, it.ended, it.visited};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_int_equal(others[i], HIPMM_E_STATE);
   assert_int_equal(it.covered, 0);
   assert_int_equal(resource_value(it.resource, "overlaps"), 0);
@@ -569,7 +569,7 @@ static void builds_a_named_resource_again_after_a_failure(void **state)
   assert_null(resource);
   assert_int_equal(live_on(0), 0);
   assert_ok(hipmm_snapshot(&json));
-  assert_null(strstr(json, "\"name\": \"seen\"")); /* nor what it stands on */
+  assert_null(strstr(json, "\"name\": \"seen\"")); /* nor what it depends on */
   hipmm_string_free(json);
   while (hip_table()->Malloc(&ptr, 1)) continue;
   assert_int_equal(hip_table()->Free(ptr), 0);

@@ -812,16 +812,16 @@ static void says_nothing_of_devices_that_are_not_there(void **state)
 
 static struct {
   enum hipmm_status event, stream, none, pool, retained;
-} barred;
+} forbidden;
 
 static void call_from_a_visitor(void *stream, const struct hipmm_extent *extent)
 {
   (void)extent;
-  barred.event = hipmm_stream_event_destroy(NULL);
-  barred.stream = hipmm_stream_destroy(stream);
-  barred.none = hipmm_stream_destroy(NULL);
-  barred.pool = hipmm_stream_pool_destroy(NULL);
-  barred.retained = hipmm_stream_retain(0, stream);
+  forbidden.event = hipmm_stream_event_destroy(NULL);
+  forbidden.stream = hipmm_stream_destroy(stream);
+  forbidden.none = hipmm_stream_destroy(NULL);
+  forbidden.pool = hipmm_stream_pool_destroy(NULL);
+  forbidden.retained = hipmm_stream_retain(0, stream);
 }
 
 static void refuses_calls_from_a_visitor(void **state)
@@ -830,11 +830,11 @@ static void refuses_calls_from_a_visitor(void **state)
   hipmm_stream_t stream = make(0);
   void *ptr = fixture_allocate(1000, NULL);
   assert_ok(hipmm_resource_visit_blocks(fixture_resource(NULL), call_from_a_visitor, stream));
-  assert_status(barred.event, HIPMM_E_STATE);
-  assert_status(barred.stream, HIPMM_E_STATE);
-  assert_status(barred.none, HIPMM_E_STATE);
-  assert_status(barred.pool, HIPMM_E_STATE);
-  assert_status(barred.retained, HIPMM_E_STATE);
+  assert_status(forbidden.event, HIPMM_E_STATE);
+  assert_status(forbidden.stream, HIPMM_E_STATE);
+  assert_status(forbidden.none, HIPMM_E_STATE);
+  assert_status(forbidden.pool, HIPMM_E_STATE);
+  assert_status(forbidden.retained, HIPMM_E_STATE);
   fixture_free(ptr, 1000, NULL);
   assert_ok(hipmm_stream_destroy(stream));
 }

@@ -1040,13 +1040,13 @@ static void refuses_the_child_of_a_fork(void **state)
   hipmm_torch_free(block, BYTES, 0, NULL);
 }
 
-static void *barred_block;
+static void *forbidden_block;
 
 static void call_from_a_visitor(void *unused, const struct hipmm_extent *extent)
 {
   (void)unused, (void)extent;
   void *refused = hipmm_torch_malloc(1000, 0, NULL);
-  hipmm_torch_free(barred_block, BYTES, 0, NULL);
+  hipmm_torch_free(forbidden_block, BYTES, 0, NULL);
   assert_null(refused);
   assert_message("a visitor of blocks");
 }
@@ -1056,12 +1056,12 @@ static void refuses_calls_from_a_visitor(void **state)
   size_t bytes = 0;
   (void)state;
   fixture_start(stack);
-  barred_block = torch_allocate(BYTES, NULL);
+  forbidden_block = torch_allocate(BYTES, NULL);
   assert_ok(hipmm_resource_visit_blocks(NULL, call_from_a_visitor, NULL));
   assert_logged("a visitor of blocks");
-  assert_ptr_equal(hipmm_torch_base_alloc(barred_block, &bytes), barred_block);
+  assert_ptr_equal(hipmm_torch_base_alloc(forbidden_block, &bytes), forbidden_block);
   assert_int_equal(bytes, BYTES);
-  hipmm_torch_free(barred_block, BYTES, 0, NULL);
+  hipmm_torch_free(forbidden_block, BYTES, 0, NULL);
 }
 
 static void says_when_the_devices_differ(void **state)
@@ -1217,7 +1217,7 @@ static void serves_cupy(void **state)
 
 /* ---- The resource in force ---- */
 
-static struct hipmm_resource *put_in_force(const char *name)
+static struct hipmm_resource *make_current(const char *name)
 {
   struct hipmm_resource *resource;
   assert_ok(hipmm_resource_get_by_name(0, name, &resource));
@@ -1234,13 +1234,13 @@ static void start_with_weights(void)
 }
 
 /* The resource in force counts at each allocation, and a block goes back to where it is from. */
-static void follows_the_resource_in_force(void **state)
+static void follows_the_current_resource(void **state)
 {
   (void)state;
   size_t bytes;
   start_with_weights();
   void *first = torch_allocate(BYTES, NULL);
-  hipmm_resource_release(put_in_force("weights"));
+  hipmm_resource_release(make_current("weights"));
   void *second = torch_allocate(BYTES, NULL), *third = hipmm_cupy_malloc(NULL, 3000, 0);
   assert_int_equal(fixture_value("first", "live_count"), 1);
   assert_int_equal(fixture_value("weights", "live_count"), 2);
@@ -1262,7 +1262,7 @@ static void follows_the_resource_in_force(void **state)
   hipmm_torch_free(first, BYTES, 0, NULL);
   hipmm_torch_free(fourth, BYTES, 0, NULL);
   assert_int_equal(fixture_value("first", "live_count"), 0);
-  hipmm_resource_release(put_in_force("weights"));
+  hipmm_resource_release(make_current("weights"));
   hipmm_torch_reset();
   assert_int_equal(fixture_value("weights", "reserved_bytes"), 0);
   assert_int_equal(fixture_value("first", "reserved_bytes"), 0);
@@ -1300,7 +1300,7 @@ static void a_pool_may_have_blocks_of_several_resources(void **state)
   start_with_weights();
   hipmm_torch_begin_allocate_to_pool(0, id, NULL);
   void *first = torch_allocate(BYTES, NULL);
-  hipmm_resource_release(put_in_force("weights"));
+  hipmm_resource_release(make_current("weights"));
   void *second = torch_allocate(2 * BYTES, NULL);
   hipmm_torch_free(first, BYTES, 0, NULL);
   hipmm_torch_free(second, 2 * BYTES, 0, NULL);
@@ -1378,7 +1378,7 @@ int main(int n_arguments, char **arguments)
       cmocka_unit_test(initialises_from_the_environment),
       cmocka_unit_test(says_once_why_it_cannot_initialise),
       fixture_test(serves_cupy),
-      fixture_test(follows_the_resource_in_force),
+      fixture_test(follows_the_current_resource),
       fixture_test(a_resource_of_blocks_lives_on),
       fixture_test(a_pool_may_have_blocks_of_several_resources),
   };

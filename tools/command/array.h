@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* array.h: growing arrays for the commands. An array is a pointer, NULL at first, and the number of items that it
  * has memory for. The caller frees the pointer with free(). */
-#ifndef HIPMM_CORE_CMD_ARRAY_H
-#define HIPMM_CORE_CMD_ARRAY_H
+#ifndef HIPMM_TOOLS_COMMAND_ARRAY_H
+#define HIPMM_TOOLS_COMMAND_ARRAY_H
 
 #include <stdbool.h>
 #include <stddef.h>

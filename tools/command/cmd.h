@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd.h: what the sub-commands of `hipmm` share. A sub-command is one file, or one folder, with one `struct command`. It
  * prints its result on standard output and all messages on standard error, and returns its exit status. */
-#ifndef HIPMM_CMD_CMD_H
-#define HIPMM_CMD_CMD_H
+#ifndef HIPMM_TOOLS_COMMAND_CMD_H
+#define HIPMM_TOOLS_COMMAND_CMD_H
 
 #include "../../core/graph/graph.h"
 #include <jansson.h>
@@ -119,7 +119,7 @@ FILE *output_open_result(const char *name);
 bool output_close_result(const char *command, const char *name, FILE *file, bool is_written);
 
 /* Whether `option`, NULL if not given, leaves standard output to a result with that name. False: the error was printed. */
-bool output_spares_result(const char *command, const char *name, const char *option);
+bool output_check_result(const char *command, const char *name, const char *option);
 
 /* Closes standard output. Returns `status`, or CMD_BAD if something could not be written: with a
  * message, unless the reader has gone, as `head` does when it has read enough. */

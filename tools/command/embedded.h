@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* embedded.h: text files that are linked into the command. embedded.awk makes a list of them when hipmm is built: the files
  * that `hipmm plugin new` writes, and the parts of the page of `hipmm report`. */
-#ifndef HIPMM_CORE_CMD_EMBEDDED_H
-#define HIPMM_CORE_CMD_EMBEDDED_H
+#ifndef HIPMM_TOOLS_COMMAND_EMBEDDED_H
+#define HIPMM_TOOLS_COMMAND_EMBEDDED_H
 
 struct embedded_file {
   const char *name; /* without its folder; NULL in the row that ends a list */

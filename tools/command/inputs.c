@@ -32,7 +32,7 @@ static bool inputs_have_name(const struct inputs *inputs, const char *name)
 
 /* ---- Results --------------------------------------------------------------------------------------------------- */
 
-bool inputs_spared_by_output(const struct inputs *inputs, const char *name)
+bool inputs_check_output(const struct inputs *inputs, const char *name)
 {
   struct stat written;
   if (name ? stat(name, &written) : fstat(STDOUT_FILENO, &written)) return true;
@@ -46,7 +46,7 @@ bool inputs_spared_by_output(const struct inputs *inputs, const char *name)
 
 /* ---- The debug log --------------------------------------------------------------------------------------------- */
 
-bool inputs_spared_by_log(const struct inputs *inputs)
+bool inputs_check_log(const struct inputs *inputs)
 {
   char name[OUTPUT_FILE_NAME_BYTES];
   const char *wanted = environment_get("HIPMM_LOG"), *pattern = wanted ? strchr(wanted, ':') : NULL;
@@ -67,7 +67,7 @@ struct inputs_search {
 };
 
 /* False if the pattern at `path` names an input; the error was printed. */
-static bool inputs_spared_by_pattern(const struct inputs_search *search, const char *path, const char *pattern)
+static bool inputs_check_pattern(const struct inputs_search *search, const char *path, const char *pattern)
 {
   char name[OUTPUT_FILE_NAME_BYTES], old[OUTPUT_FILE_NAME_BYTES + 32];
   if (!output_file_expand(pattern, search->device, name)) return true;
@@ -96,23 +96,23 @@ static bool inputs_is_resource_key(const char *key)
 }
 
 /* Any option of a plugin may be a file's name: all that are text are looked at, those in lists too. */
-static bool inputs_spared_by_value(const struct inputs_search *search, const char *path, json_t *value)
+static bool inputs_check_value(const struct inputs_search *search, const char *path, json_t *value)
 {
   char inner[1024];
   const char *key;
   json_t *item;
   size_t i;
   bool is_good = true;
-  if (json_is_string(value)) return inputs_spared_by_pattern(search, path, json_string_value(value));
+  if (json_is_string(value)) return inputs_check_pattern(search, path, json_string_value(value));
   json_object_foreach(value, key, item)
   {
     snprintf(inner, sizeof inner, "%s/%s", path, key);
-    is_good = is_good && (inputs_is_resource_key(key) || inputs_spared_by_value(search, inner, item));
+    is_good = is_good && (inputs_is_resource_key(key) || inputs_check_value(search, inner, item));
   }
   json_array_foreach(value, i, item)
   {
     snprintf(inner, sizeof inner, "%s/%zu", path, i);
-    is_good = is_good && inputs_spared_by_value(search, inner, item);
+    is_good = is_good && inputs_check_value(search, inner, item);
   }
   return is_good;
 }
@@ -131,33 +131,33 @@ static long double inputs_node_number(const struct graph_node *node, const char 
 }
 
 /* RMM's variable is the default of the logging adaptor, as in RMM. */
-static bool inputs_spared_by_node(struct inputs_search *search, const struct graph_node *node)
+static bool inputs_check_node(struct inputs_search *search, const struct graph_node *node)
 {
   const char *variable = environment_get("RMM_LOG_FILE");
   bool is_default = !strcmp(node->plugin->descriptor.type, "logging") && !json_object_get(node->object, "file");
   long double files = inputs_node_number(node, "rotate_size") > 0 ? inputs_node_number(node, "rotate_files") : 0;
   search->rotated_files = files < INPUTS_MOST_ROTATED ? (int)files : INPUTS_MOST_ROTATED;
-  bool is_good = !(is_default && variable) || inputs_spared_by_pattern(search, "RMM_LOG_FILE", variable);
-  is_good = is_good && inputs_spared_by_value(search, node->path, node->object);
+  bool is_good = !(is_default && variable) || inputs_check_pattern(search, "RMM_LOG_FILE", variable);
+  is_good = is_good && inputs_check_value(search, node->path, node->object);
   search->rotated_files = 0;
   return is_good;
 }
 
-bool inputs_spared_by_graph(const struct inputs *inputs, const struct source *source, int device)
+bool inputs_check_graph(const struct inputs *inputs, const struct source *source, int device)
 {
   struct inputs_search search = {.inputs = inputs, .source = source, .device = device};
   struct diagnostics diagnostics = {.source = source_name(source)};
   struct graph *graph = NULL;
-  if (!inputs_spared_by_log(inputs)) return false;
+  if (!inputs_check_log(inputs)) return false;
   if (source->text)
     graph_from_string(source->text, source->file, &diagnostics, &graph);
   else if (source->file)
     graph_from_file(source->file, &diagnostics, &graph);
   diagnostics_clear(&diagnostics); /* who builds the stack prints them */
   if (!graph) return true;
-  bool is_good = (!graph->report || inputs_spared_by_pattern(&search, "/report", graph->report)) &&
-                 inputs_spared_by_value(&search, "/runtime", graph->runtime_object);
-  for (size_t i = 0; is_good && i < graph->n_nodes; i++) is_good = inputs_spared_by_node(&search, &graph->nodes[i]);
+  bool is_good = (!graph->report || inputs_check_pattern(&search, "/report", graph->report)) &&
+                 inputs_check_value(&search, "/runtime", graph->runtime_object);
+  for (size_t i = 0; is_good && i < graph->n_nodes; i++) is_good = inputs_check_node(&search, &graph->nodes[i]);
   graph_release(graph);
   return is_good;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* inputs.h: the files that a command reads, none of which it may write over: with a file that the user names for the
  * result, with what resources of a graph write, or with the debug log. */
-#ifndef HIPMM_CMD_INPUTS_H
-#define HIPMM_CMD_INPUTS_H
+#ifndef HIPMM_TOOLS_COMMAND_INPUTS_H
+#define HIPMM_TOOLS_COMMAND_INPUTS_H
 
 #include "cmd.h"
 
@@ -14,14 +14,14 @@ struct inputs {
 
 /* Whether a result can be written to that file; NULL: standard output, as when the shell has redirected it. False: it is an
  * input; the error was printed. A terminal or a pipe can be both. */
-bool inputs_spared_by_output(const struct inputs *inputs, const char *name);
+bool inputs_check_output(const struct inputs *inputs, const char *name);
 
 /* For a command that builds the stack of `device`: whether that leaves all inputs as they are. False: the graph, or a variable
  * of the environment, names one of them as a file that is written, or would rename it; the error was printed. True for a
  * graph with errors, of which no stack is built. */
-bool inputs_spared_by_graph(const struct inputs *inputs, const struct source *source, int device);
+bool inputs_check_graph(const struct inputs *inputs, const struct source *source, int device);
 
 /* The same for a command that makes the graphs itself: what the environment names. */
-bool inputs_spared_by_log(const struct inputs *inputs);
+bool inputs_check_log(const struct inputs *inputs);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lines.h: a command makes its result as JSON first, and prints what is in it as lines for people: a label, a figure and a
  * remark. */
-#ifndef HIPMM_CORE_CMD_LINES_H
-#define HIPMM_CORE_CMD_LINES_H
+#ifndef HIPMM_TOOLS_COMMAND_LINES_H
+#define HIPMM_TOOLS_COMMAND_LINES_H
 
 #include <jansson.h>
 #include <stddef.h>

@@ -116,7 +116,7 @@ bool output_close_result(const char *command, const char *name, FILE *file, bool
   return is_written;
 }
 
-bool output_spares_result(const char *command, const char *name, const char *option)
+bool output_check_result(const char *command, const char *name, const char *option)
 {
   if (!name || !output_is_standard(name) || !option) return true;
   say("%s: --output - and %s both write to standard output; name a file for one", command, option);

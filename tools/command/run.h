@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* run.h: what the files of `hipmm run` share. */
-#ifndef HIPMM_CMD_RUN_H
-#define HIPMM_CMD_RUN_H
+#ifndef HIPMM_TOOLS_COMMAND_RUN_H
+#define HIPMM_TOOLS_COMMAND_RUN_H
 
 #include "cmd.h"
 

@@ -133,13 +133,13 @@ static bool run_environment_make_absolute(const char *pattern, char *absolute_ou
 }
 
 /* The graph, and what the program's command line names, such as a script or a file of data. */
-static bool run_environment_spares_inputs(const struct run_settings *settings, const char *report)
+static bool run_environment_check_inputs(const struct run_settings *settings, const char *report)
 {
   char *config = (char *)settings->config;
   struct inputs inputs = {"run: --report", settings->words, 0};
   const struct inputs graph = {"run: --report", &config, config != NULL};
   while (settings->words[inputs.n]) inputs.n++;
-  return inputs_spared_by_output(&graph, report) && inputs_spared_by_output(&inputs, report);
+  return inputs_check_output(&graph, report) && inputs_check_output(&inputs, report);
 }
 
 /* The report file is emptied here, if its name is known: every process of the run appends to it. A file of each process's
@@ -157,7 +157,7 @@ static bool run_environment_set_report(const struct run_settings *settings)
     say("run: --report: %s", name);
     return false;
   }
-  if (!run_environment_spares_inputs(settings, name)) return false;
+  if (!run_environment_check_inputs(settings, name)) return false;
   /* Opened by the name that the processes get. */
   bool is_absolute = run_environment_make_absolute(report, pattern, sizeof pattern);
   if (is_absolute && output_file_expand(pattern, -1, name)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* show.h: a resource of a graph and all below it, drawn as a tree or written as JSON; and the values of options. */
-#ifndef HIPMM_CMD_SHOW_H
-#define HIPMM_CMD_SHOW_H
+#ifndef HIPMM_TOOLS_COMMAND_SHOW_H
+#define HIPMM_TOOLS_COMMAND_SHOW_H
 
 #include "../../core/graph/graph.h"
 #include <hipmm/plugin.h>

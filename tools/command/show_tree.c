@@ -95,7 +95,7 @@ static void show_tree_print_group(const struct tree *tree, const struct graph_no
   for (uint32_t i = 0; i < node->plugin->descriptor.n_options; i++) {
     const struct hipmm_option *row = &node->plugin->descriptor.options[i];
     bool given;
-    json_t *value = option_in_force(row, node->object, &given);
+    json_t *value = option_current(row, node->object, &given);
     enum tree_group group = given ? TREE_GIVEN : json_is_null(value) ? TREE_NOT_SET : TREE_DEFAULT;
     if (group == wanted) {
       if (wrap.column == 0) show_tree_begin_options(&wrap, tree_group_labels[group]);
@@ -189,7 +189,7 @@ json_t *show_json_node(const struct graph *graph, const struct graph_node *node)
     json_array_append_new(upstreams, json_string(graph->nodes[node->upstreams[i]].name));
   for (uint32_t i = 0; i < descriptor->n_options; i++) {
     bool given;
-    json_t *value = option_in_force(&descriptor->options[i], node->object, &given);
+    json_t *value = option_current(&descriptor->options[i], node->object, &given);
     json_object_set_new(options, descriptor->options[i].name,
                         json_pack("{s:o, s:b}", "value", value, "default", !given));
   }

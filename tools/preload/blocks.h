@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.h: the live blocks that hipmm gave to the program, by address. */
-#ifndef HIPMM_PRELOAD_BLOCKS_H
-#define HIPMM_PRELOAD_BLOCKS_H
+#ifndef HIPMM_TOOLS_PRELOAD_BLOCKS_H
+#define HIPMM_TOOLS_PRELOAD_BLOCKS_H
 
 #include "../../plugins/common/address_tree.h"
 #include "devices.h"

@@ -5,8 +5,8 @@
  * stays off.
  *
  * What kernels do with memory cannot be seen, nor work of functions that have no hook. */
-#ifndef HIPMM_PRELOAD_CHECKS_H
-#define HIPMM_PRELOAD_CHECKS_H
+#ifndef HIPMM_TOOLS_PRELOAD_CHECKS_H
+#define HIPMM_TOOLS_PRELOAD_CHECKS_H
 
 #include "../../plugins/race/race_detector.h"
 #include "hooks.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* contexts.h: which device is current, and the contexts of NVIDIA's driver. A device's primary context is the one that
  * runtimes use, and hipmm; hipmm serves no other context, whose memory ends with it. */
-#ifndef HIPMM_PRELOAD_CONTEXTS_H
-#define HIPMM_PRELOAD_CONTEXTS_H
+#ifndef HIPMM_TOOLS_PRELOAD_CONTEXTS_H
+#define HIPMM_TOOLS_PRELOAD_CONTEXTS_H
 
 #include "hooks.h"
 

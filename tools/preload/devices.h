@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* devices.h: the devices that hipmm serves, and the resource that serves each kind of memory. */
-#ifndef HIPMM_PRELOAD_DEVICES_H
-#define HIPMM_PRELOAD_DEVICES_H
+#ifndef HIPMM_TOOLS_PRELOAD_DEVICES_H
+#define HIPMM_TOOLS_PRELOAD_DEVICES_H
 
 #include "../../core/stack/stack.h"
 #include "hooks.h"

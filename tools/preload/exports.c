@@ -66,10 +66,10 @@ static next_function exports_next(enum hook hook)
   {                                                                         \
     EXPORT_BEGIN(api, name, parameters, arguments)                          \
     int(*next) parameters = (int(*) parameters)exports_next(hook);          \
-    const bool is_told = checks_are_on();                                   \
-    if (is_told) before;                                                    \
+    const bool is_observed = checks_are_on();                               \
+    if (is_observed) before;                                                \
     const int code = next arguments;                                        \
-    if (is_told && !code) after;                                            \
+    if (is_observed && !code) after;                                        \
     return code;                                                            \
   }
 

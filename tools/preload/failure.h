@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* failure.h: errors of hipmm as error codes of the API that the program called. */
-#ifndef HIPMM_PRELOAD_FAILURE_H
-#define HIPMM_PRELOAD_FAILURE_H
+#ifndef HIPMM_TOOLS_PRELOAD_FAILURE_H
+#define HIPMM_TOOLS_PRELOAD_FAILURE_H
 
 #include "hooks.h"
 #include <hipmm/plugin.h>

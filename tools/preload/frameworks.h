@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* frameworks.h: what PyTorch, CuPy and Numba allocate in a process of `hipmm run`, for the report. */
-#ifndef HIPMM_PRELOAD_FRAMEWORKS_H
-#define HIPMM_PRELOAD_FRAMEWORKS_H
+#ifndef HIPMM_TOOLS_PRELOAD_FRAMEWORKS_H
+#define HIPMM_TOOLS_PRELOAD_FRAMEWORKS_H
 
 #include "hooks.h"
 

@@ -2,8 +2,8 @@
 /* hooks.h: the functions of runtimes and of NVIDIA's driver that the preload object hooks, with what they do and their
  * counts; what is known of the calling thread; and messages. A function that is not in these lists can neither be counted
  * nor found. */
-#ifndef HIPMM_PRELOAD_HOOKS_H
-#define HIPMM_PRELOAD_HOOKS_H
+#ifndef HIPMM_TOOLS_PRELOAD_HOOKS_H
+#define HIPMM_TOOLS_PRELOAD_HOOKS_H
 
 #include <hipmm/plugin.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* init.h: whether hipmm serves this process. That is decided when the program first allocates. */
-#ifndef HIPMM_PRELOAD_INIT_H
-#define HIPMM_PRELOAD_INIT_H
+#ifndef HIPMM_TOOLS_PRELOAD_INIT_H
+#define HIPMM_TOOLS_PRELOAD_INIT_H
 
 #include "hooks.h"
 

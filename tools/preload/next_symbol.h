@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* next_symbol.h: the runtime's own functions, which the program would call without hipmm. */
-#ifndef HIPMM_PRELOAD_NEXT_SYMBOL_H
-#define HIPMM_PRELOAD_NEXT_SYMBOL_H
+#ifndef HIPMM_TOOLS_PRELOAD_NEXT_SYMBOL_H
+#define HIPMM_TOOLS_PRELOAD_NEXT_SYMBOL_H
 
 #include "hooks.h"
 #include <hipmm/plugin.h>

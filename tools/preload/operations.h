@@ -2,8 +2,8 @@
 /* operations.h: what the hooks do, the same for both APIs. `hook` is the function that the
  * program has called. Each operation serves the call or passes it on to the runtime, counts it where the report tells of
  * it, and returns a HIP or CUDA error code. Thread-safe, as the functions of the runtime. */
-#ifndef HIPMM_PRELOAD_OPERATIONS_H
-#define HIPMM_PRELOAD_OPERATIONS_H
+#ifndef HIPMM_TOOLS_PRELOAD_OPERATIONS_H
+#define HIPMM_TOOLS_PRELOAD_OPERATIONS_H
 
 #include "hooks.h"
 #include <hipmm/plugin.h>

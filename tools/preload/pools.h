@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pools.h: pools of the driver that the program uses. hipmm serves allocations from most of them out of the stack of
  * their device; answers about a pool then include the blocks that hipmm gave out in its place. */
-#ifndef HIPMM_PRELOAD_POOLS_H
-#define HIPMM_PRELOAD_POOLS_H
+#ifndef HIPMM_TOOLS_PRELOAD_POOLS_H
+#define HIPMM_TOOLS_PRELOAD_POOLS_H
 
 #include "hooks.h"
 #include <hipmm/plugin.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* report.h: the report of `hipmm run --report`: what the program called, and how much memory that took. */
-#ifndef HIPMM_PRELOAD_REPORT_H
-#define HIPMM_PRELOAD_REPORT_H
+#ifndef HIPMM_TOOLS_PRELOAD_REPORT_H
+#define HIPMM_TOOLS_PRELOAD_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* streams.h: the streams that the program creates, so that hipmm knows that they last, and until when; and the devices
  * that the program uses, so that their work can be waited for; and sets of handles, for streams and for pools. */
-#ifndef HIPMM_PRELOAD_STREAMS_H
-#define HIPMM_PRELOAD_STREAMS_H
+#ifndef HIPMM_TOOLS_PRELOAD_STREAMS_H
+#define HIPMM_TOOLS_PRELOAD_STREAMS_H
 
 #include "hooks.h"
 #include <pthread.h>

@@ -2,5 +2,5 @@
 /* stale_reuse.c: a fixed_size with an old mistake: it takes a new stream for a destroyed one with the same handle. */
 #include "../../../plugins/fixed_size/reuse.h"
 
-#define stream_is_sure(streams, id) ((void)(streams), (void)(id), true)
+#define stream_has_stable_handle(streams, id) ((void)(streams), (void)(id), true)
 #include "../../../plugins/fixed_size/reuse.c"

@@ -80,10 +80,10 @@ static void leave_device(const struct hipmm_services *services, int previous)
   if (previous != 100 + --entered) fake_note_mistake("a device is left that was not entered");
 }
 
-static enum hipmm_effort go_all_the_way(const struct hipmm_services *services, enum hipmm_status status)
+static enum hipmm_reclaim_level go_all_the_way(const struct hipmm_services *services, enum hipmm_status status)
 {
   (void)services, (void)status;
-  return HIPMM_EFFORT_ALL;
+  return HIPMM_RECLAIM_ALL;
 }
 
 static enum hipmm_status may_wait(const struct hipmm_services *services)
@@ -104,7 +104,7 @@ static const struct hipmm_services services = {.struct_size = sizeof services,
                                                .host_free = host_free,
                                                .enter_device = enter_device,
                                                .leave_device = leave_device,
-                                               .effort = go_all_the_way,
+                                               .reclaim_level = go_all_the_way,
                                                .check_wait = may_wait};
 
 void fake_fail_host_allocation(unsigned nth)

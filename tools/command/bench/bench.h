@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bench.h: what the files of `hipmm bench` share: the plan, made from the command line; the result of a configuration;
  * and the functions that turn a plan into a result. */
-#ifndef HIPMM_CORE_CMD_BENCH_BENCH_H
-#define HIPMM_CORE_CMD_BENCH_BENCH_H
+#ifndef HIPMM_TOOLS_COMMAND_BENCH_BENCH_H
+#define HIPMM_TOOLS_COMMAND_BENCH_BENCH_H
 
 #include "../cmd.h"
 #include "../trace/trace.h"

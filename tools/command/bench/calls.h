@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* calls.h: how often each function of the HIP API was called in a part of a run. Only the software runtime counts
  * its calls. */
-#ifndef HIPMM_CORE_CMD_BENCH_CALLS_H
-#define HIPMM_CORE_CMD_BENCH_CALLS_H
+#ifndef HIPMM_TOOLS_COMMAND_BENCH_CALLS_H
+#define HIPMM_TOOLS_COMMAND_BENCH_CALLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

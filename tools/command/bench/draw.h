@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* draw.h: the random steps of the workload `random`, drawn before the measured part. The same plan and thread give the
  * same steps on every machine. */
-#ifndef HIPMM_CORE_CMD_BENCH_DRAW_H
-#define HIPMM_CORE_CMD_BENCH_DRAW_H
+#ifndef HIPMM_TOOLS_COMMAND_BENCH_DRAW_H
+#define HIPMM_TOOLS_COMMAND_BENCH_DRAW_H
 
 #include "bench.h"
 

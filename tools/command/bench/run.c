@@ -31,7 +31,7 @@ bool bench_run(const struct bench_plan *plan, const struct source *source, int64
   struct hipmm_resource *resource;
   char *log = (char *)plan->trace_file;
   const struct inputs inputs = {"bench", &log, log ? 1 : 0};
-  if (!inputs_spared_by_graph(&inputs, source, BENCH_DEVICE)) return false;
+  if (!inputs_check_graph(&inputs, source, BENCH_DEVICE)) return false;
   if (source_initialise(source) != HIPMM_OK) return bench_run_fail();
   result->calls_are_known = bench_calls_find();
   bool good = false;

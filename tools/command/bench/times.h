@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* times.h: a histogram of the times of single operations: constant memory, 3 % resolution, the maximum exact. Times are
  * ticks of the processor's own counter, which is the cheapest clock. */
-#ifndef HIPMM_CORE_CMD_BENCH_TIMES_H
-#define HIPMM_CORE_CMD_BENCH_TIMES_H
+#ifndef HIPMM_TOOLS_COMMAND_BENCH_TIMES_H
+#define HIPMM_TOOLS_COMMAND_BENCH_TIMES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /* worker.h: a thread of a benchmark, and the operations of a workload in it. threads.c starts and measures the threads;
  * the workloads are in workloads.c and handoff.c. Between two readings of the clock a workload calls hipmm_allocate and
  * hipmm_deallocate as a program does, and does as little else as possible. */
-#ifndef HIPMM_CORE_CMD_BENCH_WORKER_H
-#define HIPMM_CORE_CMD_BENCH_WORKER_H
+#ifndef HIPMM_TOOLS_COMMAND_BENCH_WORKER_H
+#define HIPMM_TOOLS_COMMAND_BENCH_WORKER_H
 
 #include "bench.h"
 

@@ -156,7 +156,7 @@ static int convert_run(int argc, char **argv)
   convert.files = arguments.operands;
   convert.n_files = arguments.n_operands;
   const struct inputs inputs = {"convert", convert.files, convert.n_files};
-  if (!inputs_spared_by_output(&inputs, convert.output_file)) return CMD_USAGE;
+  if (!inputs_check_output(&inputs, convert.output_file)) return CMD_USAGE;
   status = convert_all(&convert);
   return status == CMD_GOOD && !convert.output_file ? output_finish(status) : status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* convert.h: the formats that `hipmm convert` writes. */
-#ifndef HIPMM_CORE_CMD_CONVERT_CONVERT_H
-#define HIPMM_CORE_CMD_CONVERT_CONVERT_H
+#ifndef HIPMM_TOOLS_COMMAND_CONVERT_CONVERT_H
+#define HIPMM_TOOLS_COMMAND_CONVERT_CONVERT_H
 
 #include "../trace/rows.h"
 

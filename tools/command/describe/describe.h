@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* describe.h: a plugin's descriptor as a page for people, and as part of a manual page. */
-#ifndef HIPMM_CORE_CMD_DESCRIBE_DESCRIBE_H
-#define HIPMM_CORE_CMD_DESCRIBE_DESCRIBE_H
+#ifndef HIPMM_TOOLS_COMMAND_DESCRIBE_DESCRIBE_H
+#define HIPMM_TOOLS_COMMAND_DESCRIBE_DESCRIBE_H
 
 #include "../../../core/plugin/plugin.h"
 

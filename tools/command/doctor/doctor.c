@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DOCTOR_MOST_DEVICES = 1023, DOCTOR_MOST_PATIENCE_S = 3600 };
+enum { DOCTOR_MOST_DEVICES = 1023, DOCTOR_MOST_TIMEOUT_S = 3600 };
 
 struct doctor {
   struct source source;
-  long device, patience_s;
+  long device, timeout_s;
   const char *only; /* the name of a probe; NULL: all */
   char runtime[128];
 };
@@ -82,7 +82,7 @@ static void doctor_await(const struct doctor *doctor, pid_t child, int end, stru
 {
   struct pollfd input = {.fd = end, .events = POLLIN};
   int ready;
-  do ready = poll(&input, 1, (int)doctor->patience_s * 1000);
+  do ready = poll(&input, 1, (int)doctor->timeout_s * 1000);
   while (ready < 0 && errno == EINTR);
   if (ready == 0) {
     kill(child, SIGKILL);
@@ -216,20 +216,20 @@ static bool doctor_knows(const char *name)
 static int doctor_run(int argc, char **argv)
 {
   struct doctor doctor = {.device = 0};
-  const char *config = NULL, *device = "0", *patience = "60";
+  const char *config = NULL, *device = "0", *timeout = "60";
   bool as_json = false;
   int status;
   const struct argument rows[] = {
       CONFIG_ARGUMENT(&config),
       {.name = "device", .value_name = "N", .doc = "the device that is tried; 0 by default", .value = &device},
       {.name = "only", .value_name = "PROBE", .doc = "run this probe alone", .value = &doctor.only},
-      {.name = "timeout", .value_name = "N", .doc = "seconds for each probe; 60 by default", .value = &patience},
+      {.name = "timeout", .value_name = "N", .doc = "seconds for each probe; 60 by default", .value = &timeout},
       {.name = "json", .doc = "print one JSON object", .flag = &as_json},
   };
   struct arguments arguments = {&doctor_command, rows, sizeof rows / sizeof *rows, 0, 0, NULL, 0};
   if (!arguments_read(&arguments, argc, argv, &status)) return status;
   if (!arguments_number(&arguments, "device", device, 0, DOCTOR_MOST_DEVICES, &doctor.device) ||
-      !arguments_number(&arguments, "timeout", patience, 1, DOCTOR_MOST_PATIENCE_S, &doctor.patience_s) ||
+      !arguments_number(&arguments, "timeout", timeout, 1, DOCTOR_MOST_TIMEOUT_S, &doctor.timeout_s) ||
       (doctor.only && !doctor_knows(doctor.only)))
     return CMD_USAGE;
   source_choose(&doctor.source, config);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* probes.h: what `hipmm doctor` tries on a device: each probe does what programs and hipmm rely on, with data that is
  * checked, and leaves nothing behind. Called by doctor.c, each in a process of its own. */
-#ifndef HIPMM_CORE_CMD_DOCTOR_PROBES_H
-#define HIPMM_CORE_CMD_DOCTOR_PROBES_H
+#ifndef HIPMM_TOOLS_COMMAND_DOCTOR_PROBES_H
+#define HIPMM_TOOLS_COMMAND_DOCTOR_PROBES_H
 
 #include <hipmm/plugin.h>
 

@@ -45,14 +45,14 @@ static const char *info_nvidia_missing(const struct plugin_path *path)
   return was_left_out && !plugin_exists(path, "nvidia") ? &HIPMM_NVIDIA[sizeof no - 1] : NULL;
 }
 
-static json_t *info_runtime(const struct info_search *search, const char *name, bool may_be_in_force)
+static json_t *info_runtime(const struct info_search *search, const char *name, bool may_be_current)
 {
   bool is_left_out = !strcmp(name, "nvidia") && info_nvidia_missing(search->path);
   json_t *runtime = is_left_out ? json_pack("{s:s}", "reason", "hipmm was built without it")
                                 : info_probe(search->source, name, search->timeout_s);
   bool is_good = json_is_null(json_object_get(runtime, "reason"));
   json_object_set_new(runtime, "name", output_json_string(name));
-  json_object_set_new(runtime, "in_force", json_boolean(is_good && may_be_in_force));
+  json_object_set_new(runtime, "in_force", json_boolean(is_good && may_be_current));
   return runtime;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* info.h: what the files of `hipmm info` share. */
-#ifndef HIPMM_CORE_CMD_INFO_INFO_H
-#define HIPMM_CORE_CMD_INFO_INFO_H
+#ifndef HIPMM_TOOLS_COMMAND_INFO_INFO_H
+#define HIPMM_TOOLS_COMMAND_INFO_INFO_H
 
 #include "../cmd.h"
 

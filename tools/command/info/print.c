@@ -46,7 +46,7 @@ static void print_runtime(const json_t *runtime, const char *label)
 {
   char text[PRINT_LINE];
   const char *reason = print_string(runtime, "reason"), *name = print_string(runtime, "name");
-  bool is_in_force = json_is_true(json_object_get(runtime, "in_force"));
+  bool is_current = json_is_true(json_object_get(runtime, "in_force"));
   size_t n = json_array_size(json_object_get(runtime, "devices"));
   struct wrap wrap = print_begin(label);
   wrap_item(&wrap, 0, STYLE_NAME, name);
@@ -56,7 +56,7 @@ static void print_runtime(const json_t *runtime, const char *label)
     wrap_words(&wrap, STYLE_BAD, "cannot be used:");
     wrap_words(&wrap, STYLE_OFF, strncmp(reason, text, strlen(text)) == 0 ? reason + strlen(text) : reason);
   } else {
-    wrap_words(&wrap, is_in_force ? STYLE_GOOD : STYLE_OFF, is_in_force ? "in force:" : "can be used:");
+    wrap_words(&wrap, is_current ? STYLE_GOOD : STYLE_OFF, is_current ? "in force:" : "can be used:");
     snprintf(text, sizeof text, "HIP %s, %zu device%s,", print_string(runtime, "version"), n, text_plural(n));
     wrap_words(&wrap, STYLE_OFF, text);
     wrap_item(&wrap, 1, STYLE_FAINT, print_string(runtime, "library"));

@@ -146,7 +146,7 @@ static int plan_run(int argc, char **argv)
   if (!plan_choose_graph(&plan, config)) return CMD_BAD;
   setenv("HIPMM_RUNTIME", "software", 0);
   const struct inputs inputs = {"plan", arguments.operands, arguments.n_operands};
-  status = inputs_spared_by_graph(&inputs, &plan.source, 0) ? plan_make(&plan, &arguments, as_json) : CMD_BAD;
+  status = inputs_check_graph(&inputs, &plan.source, 0) ? plan_make(&plan, &arguments, as_json) : CMD_BAD;
   plan_clear(&plan);
   return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* plan.h: what the files of `hipmm plan` share. */
-#ifndef HIPMM_CORE_CMD_PLAN_PLAN_H
-#define HIPMM_CORE_CMD_PLAN_PLAN_H
+#ifndef HIPMM_TOOLS_COMMAND_PLAN_PLAN_H
+#define HIPMM_TOOLS_COMMAND_PLAN_PLAN_H
 
 #include "../cmd.h"
 #include "savings.h"

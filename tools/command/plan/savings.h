@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* savings.h: by how much the peak of a log falls when blocks that are live at the peak are smaller, or gone. Another peak of
  * the same log bounds that, so it is less than what the blocks hold. */
-#ifndef HIPMM_CORE_CMD_PLAN_SAVINGS_H
-#define HIPMM_CORE_CMD_PLAN_SAVINGS_H
+#ifndef HIPMM_TOOLS_COMMAND_PLAN_SAVINGS_H
+#define HIPMM_TOOLS_COMMAND_PLAN_SAVINGS_H
 
 #include "../report/moment.h"
 

@@ -2,8 +2,8 @@
 /* kit.h: what the parts of the conformance kit share (`hipmm plugin test`). A check is a function that runs in a process
  * of its own (child.c): it returns if all is well, and ends the process with a finding otherwise. So it cleans up
  * nothing on the way out, and a crash or a hang is a finding too. */
-#ifndef HIPMM_CMD_PLUGIN_KIT_H
-#define HIPMM_CMD_PLUGIN_KIT_H
+#ifndef HIPMM_TOOLS_COMMAND_PLUGIN_KIT_H
+#define HIPMM_TOOLS_COMMAND_PLUGIN_KIT_H
 
 #include "../../../core/plugin/plugin.h"
 #include "../cmd.h"

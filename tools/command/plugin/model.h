@@ -2,8 +2,8 @@
 /* model.h: random work over a stack, checked against the naive model and by patterns that streams write into every
  * block and read back, in order, when it is freed. For `hipmm plugin test`, and for the tests of the types that come with
  * hipmm. */
-#ifndef HIPMM_CMD_PLUGIN_MODEL_H
-#define HIPMM_CMD_PLUGIN_MODEL_H
+#ifndef HIPMM_TOOLS_COMMAND_PLUGIN_MODEL_H
+#define HIPMM_TOOLS_COMMAND_PLUGIN_MODEL_H
 
 #include "software.h"
 

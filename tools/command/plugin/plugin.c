@@ -23,8 +23,9 @@ static int plugin_run(int argc, char **argv)
   const struct argument rows[] = {
       {.name = "role",
        .value_name = "ROLE",
-       .doc = "new: adaptor (the default), which stands on another resource and forwards; sub-allocator, which divides "
-              "blocks of another resource; or source",
+       .doc =
+           "new: adaptor (the default), which depends on another resource and forwards; sub-allocator, which divides "
+           "blocks of another resource; or source",
        .value = &words.role},
       {.name = "over",
        .value_name = "TYPE",
@@ -57,7 +58,7 @@ const struct command plugin_command = {
     "test: runs the conformance kit on a plugin, on the software device, which needs no GPU. It prints one line for "
     "each "
     "check: the rule, and for a check that fails what came instead and how to mend it. Each check runs in a process of "
-    "its own, so that a crash or a hang is a finding too. The plugin stands on a resource of the type that --over "
+    "its own, so that a crash or a hang is a finding too. The plugin depends on a resource of the type that --over "
     "names, "
     "and that on `device`.\n"
     "\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* plugin.h: what the parts of `hipmm plugin` share. */
-#ifndef HIPMM_CMD_PLUGIN_PLUGIN_H
-#define HIPMM_CMD_PLUGIN_PLUGIN_H
+#ifndef HIPMM_TOOLS_COMMAND_PLUGIN_PLUGIN_H
+#define HIPMM_TOOLS_COMMAND_PLUGIN_PLUGIN_H
 
 #include "../cmd.h"
 

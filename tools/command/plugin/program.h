@@ -2,8 +2,8 @@
 /* program.h: what a program brings to stacks that ask for it: functions that allocate ("program", for `callback`), one
  * that is told of failures (of the same name, for `failure_callback`), and a region of device memory ("region", for
  * `fixed_buffer`). */
-#ifndef HIPMM_CMD_PLUGIN_PROGRAM_H
-#define HIPMM_CMD_PLUGIN_PROGRAM_H
+#ifndef HIPMM_TOOLS_COMMAND_PLUGIN_PROGRAM_H
+#define HIPMM_TOOLS_COMMAND_PLUGIN_PROGRAM_H
 
 #include <stddef.h>
 

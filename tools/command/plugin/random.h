@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* random.h: numbers drawn from a seed, the same on every machine. */
-#ifndef HIPMM_CMD_PLUGIN_RANDOM_H
-#define HIPMM_CMD_PLUGIN_RANDOM_H
+#ifndef HIPMM_TOOLS_COMMAND_PLUGIN_RANDOM_H
+#define HIPMM_TOOLS_COMMAND_PLUGIN_RANDOM_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ranges.h: the naive model of an allocator: a sorted list of the ranges that are live. Thread-safe. */
-#ifndef HIPMM_CMD_PLUGIN_RANGES_H
-#define HIPMM_CMD_PLUGIN_RANGES_H
+#ifndef HIPMM_TOOLS_COMMAND_PLUGIN_RANGES_H
+#define HIPMM_TOOLS_COMMAND_PLUGIN_RANGES_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* software.h: the functions by which a test steers the software device (plugins/runtimes/software/software.h), and what
  * it counts. */
-#ifndef HIPMM_CMD_PLUGIN_SOFTWARE_H
-#define HIPMM_CMD_PLUGIN_SOFTWARE_H
+#ifndef HIPMM_TOOLS_COMMAND_PLUGIN_SOFTWARE_H
+#define HIPMM_TOOLS_COMMAND_PLUGIN_SOFTWARE_H
 
 #include <hipmm/plugin.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* use.h: work on a stream that fills memory, or copies it to where the test looks at it. */
-#ifndef HIPMM_CMD_PLUGIN_USE_H
-#define HIPMM_CMD_PLUGIN_USE_H
+#ifndef HIPMM_TOOLS_COMMAND_PLUGIN_USE_H
+#define HIPMM_TOOLS_COMMAND_PLUGIN_USE_H
 
 #include <hipmm/plugin.h>
 #include <stdbool.h>

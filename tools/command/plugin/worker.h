@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* worker.h: a run of the model, which all its threads share, and one of these threads. */
-#ifndef HIPMM_CMD_PLUGIN_WORKER_H
-#define HIPMM_CMD_PLUGIN_WORKER_H
+#ifndef HIPMM_TOOLS_COMMAND_PLUGIN_WORKER_H
+#define HIPMM_TOOLS_COMMAND_PLUGIN_WORKER_H
 
 #include "../../../core/runtime/hip.h"
 #include "model.h"

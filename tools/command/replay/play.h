@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* play.h: plays a log from its start through a new stack of a graph. Used by the commands that try several graphs. */
-#ifndef HIPMM_CORE_CMD_REPLAY_PLAY_H
-#define HIPMM_CORE_CMD_REPLAY_PLAY_H
+#ifndef HIPMM_TOOLS_COMMAND_REPLAY_PLAY_H
+#define HIPMM_TOOLS_COMMAND_REPLAY_PLAY_H
 
 #include "../bench/calls.h"
 #include "../trace/player.h"

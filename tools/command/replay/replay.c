@@ -128,7 +128,7 @@ static int replay_run(int argc, char **argv)
   replay.trace_file = arguments_operand(&arguments, 0);
   source_choose(&replay.source, config);
   const struct inputs inputs = {"replay", arguments.operands, 1};
-  if (!inputs_spared_by_graph(&inputs, &replay.source, (int)replay.device)) return CMD_BAD;
+  if (!inputs_check_graph(&inputs, &replay.source, (int)replay.device)) return CMD_BAD;
   if (!trace_load(replay.trace_file, &replay.trace)) return CMD_BAD;
   status = fit ? fit_run(&replay) : replay_play(&replay);
   trace_clear(&replay.trace);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* replay.h: what the files of `hipmm replay` share. */
-#ifndef HIPMM_CORE_CMD_REPLAY_REPLAY_H
-#define HIPMM_CORE_CMD_REPLAY_REPLAY_H
+#ifndef HIPMM_TOOLS_COMMAND_REPLAY_REPLAY_H
+#define HIPMM_TOOLS_COMMAND_REPLAY_REPLAY_H
 
 #include "../cmd.h"
 #include "../trace/player.h"

@@ -43,16 +43,16 @@ static const char *findings_event(const struct findings *findings, uint32_t even
 static void findings_groups(const struct moment_groups *groups, uint64_t whole, char *text, size_t text_bytes)
 {
   char words[FINDINGS_WORDS];
-  uint64_t told = 0;
+  uint64_t reported = 0;
   size_t used = 0;
   *text = '\0';
-  for (size_t i = 0; i < groups->n && i < FINDINGS_GROUPS && 2 * told < groups->bytes && used < text_bytes; i++) {
+  for (size_t i = 0; i < groups->n && i < FINDINGS_GROUPS && 2 * reported < groups->bytes && used < text_bytes; i++) {
     const struct moment_group *group = &groups->items[i];
     int n = snprintf(text + used, text_bytes - used, "%s%llu block%s of %s (%u %%)", i ? ", " : "",
                      (unsigned long long)group->blocks, text_plural(group->blocks), findings_bytes(group->key, words),
                      findings_percent(group->bytes, whole));
     used += n > 0 ? (size_t)n : 0;
-    told += group->bytes;
+    reported += group->bytes;
   }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* findings.h: sentences with the main findings of a log: where the peak is, and why. Called by summary.c. */
-#ifndef HIPMM_CORE_CMD_REPORT_FINDINGS_H
-#define HIPMM_CORE_CMD_REPORT_FINDINGS_H
+#ifndef HIPMM_TOOLS_COMMAND_REPORT_FINDINGS_H
+#define HIPMM_TOOLS_COMMAND_REPORT_FINDINGS_H
 
 #include "blocks.h"
 #include "pages.h"

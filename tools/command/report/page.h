@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* page.h: pages for browsers, which need no other file. Called by html.c and state_print.c. */
-#ifndef HIPMM_CORE_CMD_REPORT_PAGE_H
-#define HIPMM_CORE_CMD_REPORT_PAGE_H
+#ifndef HIPMM_TOOLS_COMMAND_REPORT_PAGE_H
+#define HIPMM_TOOLS_COMMAND_REPORT_PAGE_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -56,7 +56,7 @@ static int pages_compare_frees(const void *one, const void *other)
   return (*a)->to < (*b)->to ? -1 : (*a)->to > (*b)->to;
 }
 
-bool pages_count(const struct blocks *blocks, void (*told)(void *closure, uint32_t event, uint64_t bytes),
+bool pages_count(const struct blocks *blocks, void (*notify)(void *closure, uint32_t event, uint64_t bytes),
                  void *closure, struct pages_result *out)
 {
   struct pages pages = {.bytes = 0};
@@ -73,7 +73,7 @@ bool pages_count(const struct blocks *blocks, void (*told)(void *closure, uint32
     while (good && next < blocks->n && blocks->items[next].from == event)
       good = pages_change(&pages, &blocks->items[next++], false);
     pages_note(&pages, event, out);
-    if (told) told(closure, event, pages.bytes);
+    if (notify) notify(closure, event, pages.bytes);
   }
   free(by_free);
   pointer_map_clear(&pages.users);

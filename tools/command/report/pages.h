@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pages.h: how a log's live blocks are spread over pages of 2 MiB, the granularity of GPU memory: a page that holds any live
  * block cannot be used by the device for anything else, whatever the allocator. Called by summary.c. */
-#ifndef HIPMM_CORE_CMD_REPORT_PAGES_H
-#define HIPMM_CORE_CMD_REPORT_PAGES_H
+#ifndef HIPMM_TOOLS_COMMAND_REPORT_PAGES_H
+#define HIPMM_TOOLS_COMMAND_REPORT_PAGES_H
 
 #include "blocks.h"
 
@@ -14,8 +14,8 @@ struct pages_result {
   uint32_t worst_event;
 };
 
-/* Counts the bytes of pages after each event; `told` may be NULL. False: out of memory. */
-bool pages_count(const struct blocks *blocks, void (*told)(void *closure, uint32_t event, uint64_t bytes),
+/* Counts the bytes of pages after each event; `notify` may be NULL. False: out of memory. */
+bool pages_count(const struct blocks *blocks, void (*notify)(void *closure, uint32_t event, uint64_t bytes),
                  void *closure, struct pages_result *out);
 
 #endif

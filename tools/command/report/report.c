@@ -110,8 +110,8 @@ static int report_run(int argc, char **argv)
   }
   const struct inputs inputs = {"report", arguments.operands, arguments.n_operands};
   const char *other = report.as_text ? "--text" : report.as_json ? "--json" : NULL;
-  if (!output_spares_result("report", report.output, other)) return CMD_USAGE;
-  if (report.output && !inputs_spared_by_output(&inputs, strcmp(report.output, "-") ? report.output : NULL))
+  if (!output_check_result("report", report.output, other)) return CMD_USAGE;
+  if (report.output && !inputs_check_output(&inputs, strcmp(report.output, "-") ? report.output : NULL))
     return CMD_USAGE;
   report_title(arguments.operands, arguments.n_operands, report.title, sizeof report.title);
   return report_files(&report, arguments.operands, arguments.n_operands);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* report.h: the forms of a report. Each prints a summary (summary.h). */
-#ifndef HIPMM_CORE_CMD_REPORT_REPORT_H
-#define HIPMM_CORE_CMD_REPORT_REPORT_H
+#ifndef HIPMM_TOOLS_COMMAND_REPORT_REPORT_H
+#define HIPMM_TOOLS_COMMAND_REPORT_REPORT_H
 
 #include "blocks.h"
 #include <jansson.h>

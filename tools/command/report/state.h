@@ -2,8 +2,8 @@
 /* state.h: a report of what hipmm itself wrote of a process's memory: snapshots, and the reports of `hipmm run
  * --json`. They are sums of one moment or of a whole run, so that the report is sentences and tables. Called by
  * report.c. */
-#ifndef HIPMM_CORE_CMD_REPORT_STATE_H
-#define HIPMM_CORE_CMD_REPORT_STATE_H
+#ifndef HIPMM_TOOLS_COMMAND_REPORT_STATE_H
+#define HIPMM_TOOLS_COMMAND_REPORT_STATE_H
 
 #include <jansson.h>
 #include <stdbool.h>

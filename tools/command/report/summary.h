@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* summary.h: what a log tells about the memory of its program, as one JSON object, which the page, the text and --json
  * show. */
-#ifndef HIPMM_CORE_CMD_REPORT_SUMMARY_H
-#define HIPMM_CORE_CMD_REPORT_SUMMARY_H
+#ifndef HIPMM_TOOLS_COMMAND_REPORT_SUMMARY_H
+#define HIPMM_TOOLS_COMMAND_REPORT_SUMMARY_H
 
 #include "blocks.h"
 #include <jansson.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* schema.h: graph files and option tables as JSON Schema (draft 2020-12), for `hipmm schema`. */
-#ifndef HIPMM_CORE_CMD_SCHEMA_SCHEMA_H
-#define HIPMM_CORE_CMD_SCHEMA_SCHEMA_H
+#ifndef HIPMM_TOOLS_COMMAND_SCHEMA_SCHEMA_H
+#define HIPMM_TOOLS_COMMAND_SCHEMA_SCHEMA_H
 
 #include "../../../core/graph/graph.h"
 #include <hipmm/plugin.h>

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EXPORT_REQUEST = 4096, EXPORT_PATIENCE_MS = 2000, EXPORT_MOST_PORT = 65535 };
+enum { EXPORT_REQUEST = 4096, EXPORT_TIMEOUT_MS = 2000, EXPORT_MOST_PORT = 65535 };
 
 /* A metric is a counter of the rows, or, of LIVE_COUNTERS, 1 for each process. */
 struct export_metric {
@@ -201,8 +201,8 @@ static bool export_receive(const struct export_client *client, char *request, si
 static void export_answer(int socket)
 {
   char request[EXPORT_REQUEST], head[256], *body = NULL;
-  const int64_t patience_ns = EXPORT_PATIENCE_MS * INT64_C(1000000);
-  struct export_client client = {socket, cmd_now_ns() + patience_ns};
+  const int64_t timeout_ns = EXPORT_TIMEOUT_MS * INT64_C(1000000);
+  struct export_client client = {socket, cmd_now_ns() + timeout_ns};
   size_t bytes = 0;
   if (!export_receive(&client, request, sizeof request)) return;
   bool is_known = strncmp(request, "GET /metrics", 12) == 0 || strncmp(request, "GET / ", 6) == 0;
@@ -217,7 +217,7 @@ static void export_answer(int socket)
       snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
                is_known ? "200 OK" : "404 Not Found",
                is_known ? "application/openmetrics-text; version=1.0.0; charset=utf-8" : "text/plain", bytes);
-  client.deadline_ns = cmd_now_ns() + patience_ns;
+  client.deadline_ns = cmd_now_ns() + timeout_ns;
   export_send(&client, head, (size_t)length);
   if (strncmp(request, "HEAD", 4) != 0) export_send(&client, body, bytes);
   free(body);

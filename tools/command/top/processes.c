@@ -96,7 +96,7 @@ static void processes_make_safe(struct live_file *copy)
 static struct processes_item *processes_next(struct processes *processes)
 {
   if (!array_grow(&processes->items, processes->n, &processes->capacity, sizeof *processes->items)) {
-    processes->is_short = true;
+    processes->is_truncated = true;
     return NULL;
   }
   return &processes->items[processes->n];
@@ -149,7 +149,7 @@ void processes_read(struct processes *processes, uint32_t only)
 {
   DIR *folder = opendir(LIVE_FOLDER);
   processes->n = 0;
-  processes->is_short = false;
+  processes->is_truncated = false;
   if (!folder) return;
   for (struct dirent *entry; (entry = readdir(folder));)
     if (strncmp(entry->d_name, "hipmm.", 6) == 0) processes_read_file(processes, dirfd(folder), entry->d_name, only);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* processes.h: the processes that publish the counters of their resources (base/live_format.h), as they are now. */
-#ifndef HIPMM_CORE_CMD_TOP_PROCESSES_H
-#define HIPMM_CORE_CMD_TOP_PROCESSES_H
+#ifndef HIPMM_TOOLS_COMMAND_TOP_PROCESSES_H
+#define HIPMM_TOOLS_COMMAND_TOP_PROCESSES_H
 
 #include "../../../core/base/live_format.h"
 
@@ -18,7 +18,7 @@ struct processes_item {
 struct processes {
   struct processes_item *items;
   size_t n, capacity;
-  bool is_short; /* there was no host memory for all */
+  bool is_truncated; /* there was no host memory for all */
 };
 
 /* Reads all that the user may read; `only` is a process, or 0. A file that speaks of another user's process is left out. Removes files that killed processes of the user left

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* screen.h: what `hipmm top` shows of the processes: a table, sorted, with what each row held recently. */
-#ifndef HIPMM_CORE_CMD_TOP_SCREEN_H
-#define HIPMM_CORE_CMD_TOP_SCREEN_H
+#ifndef HIPMM_TOOLS_COMMAND_TOP_SCREEN_H
+#define HIPMM_TOOLS_COMMAND_TOP_SCREEN_H
 
 #include "processes.h"
 

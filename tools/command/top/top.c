@@ -115,8 +115,8 @@ static int top_show(struct top *top)
 static int top_once(struct top *top, bool as_json)
 {
   top_look(top);
-  if (top->processes.is_short) say("top: out of memory; not all processes are shown");
-  int status = top->processes.is_short ? CMD_BAD : CMD_GOOD;
+  if (top->processes.is_truncated) say("top: out of memory; not all processes are shown");
+  int status = top->processes.is_truncated ? CMD_BAD : CMD_GOOD;
   if (as_json) return output_json(processes_json(&top->processes), status);
   screen_print(&top->screen, &top->processes, 0, terminal_is_output() ? terminal_width() : 512);
   return output_finish(status);

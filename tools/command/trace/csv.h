@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* csv.h: the fields of a line of comma-separated values, which are not copied. Called by rmm.c and rocprof.c. */
-#ifndef HIPMM_CORE_CMD_TRACE_CSV_H
-#define HIPMM_CORE_CMD_TRACE_CSV_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_CSV_H
+#define HIPMM_TOOLS_COMMAND_TRACE_CSV_H
 
 #include <stdbool.h>
 #include <stddef.h>

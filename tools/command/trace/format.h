@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* format.h: the formats of allocation logs. A reader gets a file that nobody vouches for: it trusts no number in it, and
  * runs nothing. */
-#ifndef HIPMM_CORE_CMD_TRACE_FORMAT_H
-#define HIPMM_CORE_CMD_TRACE_FORMAT_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_FORMAT_H
+#define HIPMM_TOOLS_COMMAND_TRACE_FORMAT_H
 
 #include "rows.h"
 

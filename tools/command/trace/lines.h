@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lines.h: a log's file or standard input, in large reads: line by line, or whole. Called by rows.c and the readers of the
  * formats. */
-#ifndef HIPMM_CORE_CMD_TRACE_LINES_H
-#define HIPMM_CORE_CMD_TRACE_LINES_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_LINES_H
+#define HIPMM_TOOLS_COMMAND_TRACE_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* live.h: the blocks of a log that are live. Here, and nowhere else, a free meets its allocation: rows.c, trace.c and the report
  * each keep such a table while they read. */
-#ifndef HIPMM_CORE_CMD_TRACE_LIVE_H
-#define HIPMM_CORE_CMD_TRACE_LIVE_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_LIVE_H
+#define HIPMM_TOOLS_COMMAND_TRACE_LIVE_H
 
 #include "rows.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* logs.h: how commands read allocation logs: the rows of several as one, in order of time, and of equal times in the order of
  * the logs; or one log as events to play. Errors are printed, and so is what a log lacks or was left out. */
-#ifndef HIPMM_CORE_CMD_TRACE_LOGS_H
-#define HIPMM_CORE_CMD_TRACE_LOGS_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_LOGS_H
+#define HIPMM_TOOLS_COMMAND_TRACE_LOGS_H
 
 #include "rows.h"
 #include "trace.h"

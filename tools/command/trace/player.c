@@ -121,7 +121,7 @@ double player_play(struct player *player)
     int64_t start_ns = cmd_clock_ns(player->clock);
     trace_player_batch(player, first, end);
     spent_ns += cmd_clock_ns(player->clock) - start_ns;
-    if (player->watcher.tell) player->watcher.tell(player->watcher.closure, end, n);
+    if (player->watcher.notify) player->watcher.notify(player->watcher.closure, end, n);
     if (player->stops_at_failure && player->failures) {
       trace_player_stop(player, end);
       return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* player.h: plays a trace through a resource, pass by pass, and measures it. Uses hipmm's public interface only. */
-#ifndef HIPMM_CORE_CMD_TRACE_PLAYER_H
-#define HIPMM_CORE_CMD_TRACE_PLAYER_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_PLAYER_H
+#define HIPMM_TOOLS_COMMAND_TRACE_PLAYER_H
 
 #include "trace.h"
 #include <hipmm/hipmm.h>

@@ -2,8 +2,8 @@
 /* pointer_map.h: a hash map from address to number for the trace reader: open addressing, deletion without tombstones. The
  * plugins' common/live_blocks.h is no substitute: it maps to whole records, has a lock for each shard, and takes its
  * memory from a stack's services, all of which a reader of files lacks. */
-#ifndef HIPMM_CORE_CMD_TRACE_POINTER_MAP_H
-#define HIPMM_CORE_CMD_TRACE_POINTER_MAP_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_POINTER_MAP_H
+#define HIPMM_TOOLS_COMMAND_TRACE_POINTER_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* record_cursor.h: decodes the events of one block of a binary record (base/record_format.h). Nothing in the block is
  * trusted. Called by record.c. */
-#ifndef HIPMM_CORE_CMD_TRACE_RECORD_CURSOR_H
-#define HIPMM_CORE_CMD_TRACE_RECORD_CURSOR_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_RECORD_CURSOR_H
+#define HIPMM_TOOLS_COMMAND_TRACE_RECORD_CURSOR_H
 
 #include "../../../core/base/record_format.h"
 

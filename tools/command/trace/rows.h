@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* rows.h: the rows of an allocation log, in order, whatever its format (format.h). Used by trace.c, logs.c and the tests. */
-#ifndef HIPMM_CORE_CMD_TRACE_ROWS_H
-#define HIPMM_CORE_CMD_TRACE_ROWS_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_ROWS_H
+#define HIPMM_TOOLS_COMMAND_TRACE_ROWS_H
 
 #include "lines.h"
 

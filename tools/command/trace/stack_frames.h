@@ -4,8 +4,8 @@
  *   "  #0 in NAME+0x12 from FILE (+0x34)"   of a native function; without a symbol its name is "?"
  *   "  #1 in NAME from FILE:LINE"           where the line of the source is known, as in Python
  *   "  #2 in NAME" */
-#ifndef HIPMM_CORE_CMD_TRACE_STACK_FRAMES_H
-#define HIPMM_CORE_CMD_TRACE_STACK_FRAMES_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_STACK_FRAMES_H
+#define HIPMM_TOOLS_COMMAND_TRACE_STACK_FRAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

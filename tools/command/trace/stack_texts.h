@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stack_texts.h: the texts of call stacks, each once, by numbers from 1. Used by readers of logs that lack numbers,
  * and by what reads several logs, in which equal stacks have numbers of their own. */
-#ifndef HIPMM_CORE_CMD_TRACE_STACK_TEXTS_H
-#define HIPMM_CORE_CMD_TRACE_STACK_TEXTS_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_STACK_TEXTS_H
+#define HIPMM_TOOLS_COMMAND_TRACE_STACK_TEXTS_H
 
 #include "pointer_map.h"
 

@@ -100,7 +100,7 @@ static bool trace_reader_rows(struct reader *reader, const struct trace_watcher 
   while ((state = trace_rows_next(reader->rows, &row)) == TRACE_LINE) {
     if (!trace_reader_add_row(reader, &row)) return trace_reader_fail(reader, "out of memory while reading it");
     if (watcher && reader->trace.rows % TRACE_TELL_ROWS == 0)
-      watcher->tell(watcher->closure, trace_rows_done_bytes(reader->rows), trace_rows_total_bytes(reader->rows));
+      watcher->notify(watcher->closure, trace_rows_done_bytes(reader->rows), trace_rows_total_bytes(reader->rows));
   }
   if (state == TRACE_LINE_END) {
     snprintf(reader->trace.remark, sizeof reader->trace.remark, "%s", trace_rows_remark(reader->rows));

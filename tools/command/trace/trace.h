@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* trace.h: reads an allocation log (rows.h) into events that can be played without looking anything up. */
-#ifndef HIPMM_CORE_CMD_TRACE_TRACE_H
-#define HIPMM_CORE_CMD_TRACE_TRACE_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_TRACE_H
+#define HIPMM_TOOLS_COMMAND_TRACE_TRACE_H
 
 #include "live.h"
 
@@ -33,7 +33,7 @@ struct trace {
 
 /* Is told the progress of reading; total 0: unknown. */
 struct trace_watcher {
-  void (*tell)(void *closure, uint64_t done_bytes, uint64_t total_bytes);
+  void (*notify)(void *closure, uint64_t done_bytes, uint64_t total_bytes);
   void *closure;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tree.h: values as pickles and JSON have them: numbers, texts, lists and maps, in memory that is freed at once. A value can
  * be in several lists, even in itself, so a reader goes to a fixed depth. */
-#ifndef HIPMM_CORE_CMD_TRACE_TREE_H
-#define HIPMM_CORE_CMD_TRACE_TREE_H
+#ifndef HIPMM_TOOLS_COMMAND_TRACE_TREE_H
+#define HIPMM_TOOLS_COMMAND_TRACE_TREE_H
 
 #include <stdbool.h>
 #include <stddef.h>

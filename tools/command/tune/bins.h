@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bins.h: the bins for the requests of some logs: the sizes that waste least. Called by space.c. */
-#ifndef HIPMM_CORE_CMD_TUNE_BINS_H
-#define HIPMM_CORE_CMD_TUNE_BINS_H
+#ifndef HIPMM_TOOLS_COMMAND_TUNE_BINS_H
+#define HIPMM_TOOLS_COMMAND_TUNE_BINS_H
 
 #include "space.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* costs.h: what the calls of a driver cost the host, for a model of time: the software device counts calls, and each costs
  * what a driver was measured to take. */
-#ifndef HIPMM_CORE_CMD_TUNE_COSTS_H
-#define HIPMM_CORE_CMD_TUNE_COSTS_H
+#ifndef HIPMM_TOOLS_COMMAND_TUNE_COSTS_H
+#define HIPMM_TOOLS_COMMAND_TUNE_COSTS_H
 
 #include "../bench/calls.h"
 #include <jansson.h>

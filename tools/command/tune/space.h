@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* space.h: the graphs among which `hipmm tune` searches: a choice has one value in each of a few dimensions, and gives one
  * graph. The values are made from the logs. */
-#ifndef HIPMM_CORE_CMD_TUNE_SPACE_H
-#define HIPMM_CORE_CMD_TUNE_SPACE_H
+#ifndef HIPMM_TOOLS_COMMAND_TUNE_SPACE_H
+#define HIPMM_TOOLS_COMMAND_TUNE_SPACE_H
 
 #include "../trace/trace.h"
 #include <jansson.h>

@@ -142,11 +142,11 @@ static bool tune_check_output(const struct arguments *arguments, const struct tu
   char *costs = (char *)options->costs;
   const struct inputs logs = {"tune", arguments->operands, arguments->n_operands},
                       prices = {"tune", &costs, costs != NULL};
-  if (!inputs_spared_by_log(&logs)) return false;
+  if (!inputs_check_log(&logs)) return false;
   if (!options->output) return true;
-  if (!output_spares_result("tune", options->output, options->as_json ? "--json" : NULL)) return false;
+  if (!output_check_result("tune", options->output, options->as_json ? "--json" : NULL)) return false;
   const char *name = strcmp(options->output, "-") ? options->output : NULL;
-  return inputs_spared_by_output(&logs, name) && inputs_spared_by_output(&prices, name);
+  return inputs_check_output(&logs, name) && inputs_check_output(&prices, name);
 }
 
 static int tune_with(struct tune *tune, const struct arguments *arguments, struct tune_options *options)

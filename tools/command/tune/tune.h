@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tune.h: what the files of `hipmm tune` share. */
-#ifndef HIPMM_CORE_CMD_TUNE_TUNE_H
-#define HIPMM_CORE_CMD_TUNE_TUNE_H
+#ifndef HIPMM_TOOLS_COMMAND_TUNE_TUNE_H
+#define HIPMM_TOOLS_COMMAND_TUNE_TUNE_H
 
 #include "search.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/compat/detail/adaptor.hpp: the bases of the resources that stand on another one: each object owns one resource of
- * hipmm, made in code on the device that is current when the object is made. */
+/* hipmm/compat/detail/adaptor.hpp: the bases of the resources that depend on another one: each object owns one resource
+ * of hipmm, made in code on the device that is current when the object is made. */
 #ifndef HIPMM_COMPAT_DETAIL_ADAPTOR_HPP
 #define HIPMM_COMPAT_DETAIL_ADAPTOR_HPP
 

@@ -242,9 +242,9 @@ HIPMM_COMPAT_ONE inline hipmm::resource shared_resource(shared_source type, int 
     if (shared.initial.size() <= index) shared.initial.resize(index + 1);
     hipmm::resource &initial = shared.initial[index];
     if (initial) return initial;
-    ::hipmm_resource *in_force = nullptr;
-    check(::hipmm_resource_get_for_device(device, &in_force));
-    initial = hipmm::resource::adopt(in_force);
+    ::hipmm_resource *current = nullptr;
+    check(::hipmm_resource_get_for_device(device, &current));
+    initial = hipmm::resource::adopt(current);
     if (initial.type() != "device") return initial;
     if (!sources[index]) sources[index] = initial;
     return initial = sources[index];

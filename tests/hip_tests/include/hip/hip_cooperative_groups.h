@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* hip_cooperative_groups.h: stands in front of HIP's own, as hip_runtime.h does. The threads of a grid run one after the
  * other, so they know their rank, and cannot wait for each other. */
-#ifndef HIPMM_TESTS_HIP_TESTS_HIP_COOPERATIVE_GROUPS_H
-#define HIPMM_TESTS_HIP_TESTS_HIP_COOPERATIVE_GROUPS_H
+#ifndef HIPMM_TESTS_HIP_TESTS_INCLUDE_HIP_HIP_COOPERATIVE_GROUPS_H
+#define HIPMM_TESTS_HIP_TESTS_INCLUDE_HIP_HIP_COOPERATIVE_GROUPS_H
 
 #include <hip/hip_runtime.h>
 

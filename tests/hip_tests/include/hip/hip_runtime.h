@@ -2,8 +2,8 @@
 /* hip_runtime.h: stands in front of HIP's own for host programs of tests/hip_tests. A kernel is a function of the
  * host; its launch, which convert.py rewrites, is work of its stream that runs the function once for each thread of
  * the grid, one after the other. Cooperation of the threads of a block ends the program as "needs a GPU". */
-#ifndef HIPMM_TESTS_HIP_TESTS_HIP_RUNTIME_H
-#define HIPMM_TESTS_HIP_TESTS_HIP_RUNTIME_H
+#ifndef HIPMM_TESTS_HIP_TESTS_INCLUDE_HIP_HIP_RUNTIME_H
+#define HIPMM_TESTS_HIP_TESTS_INCLUDE_HIP_HIP_RUNTIME_H
 
 #include <hip/hip_version.h>
 

@@ -22,11 +22,11 @@ HIPMM_COMPAT_ONE inline device_memory_resource *exchange_resource(cuda_device_id
 {
   struct table {
     std::mutex lock;
-    std::map<int, device_memory_resource *> in_force;
+    std::map<int, device_memory_resource *> current;
   };
   static table &shared = *new table;
   const std::lock_guard<std::mutex> guard{shared.lock};
-  device_memory_resource *&entry = shared.in_force.try_emplace(device.value(), initial_resource()).first->second;
+  device_memory_resource *&entry = shared.current.try_emplace(device.value(), initial_resource()).first->second;
   return next ? std::exchange(entry, next) : entry;
 }
 
