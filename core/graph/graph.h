@@ -51,8 +51,8 @@ struct graph {
 };
 
 /* Reads, checks and orders a graph, from a file, from text, or the built-in one: a plain `device` for every device. All
- * errors go to the diagnostics, not only the first. `graph_out` NULL: only check. Returns HIPMM_OK, or the status of
- * the first error. The caller owns a reference to the graph. */
+ * errors go to the diagnostics, not only the first; a syntax error is the only one. `graph_out` NULL: only check. Returns
+ * HIPMM_OK, or the status of the first error. The caller owns a reference to the graph. */
 enum hipmm_status graph_from_file(const char *file, struct diagnostics *diagnostics, struct graph **graph_out);
 enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *diagnostics,
                                     struct graph **graph_out);
