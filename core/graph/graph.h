@@ -78,6 +78,9 @@ void graph_release(struct graph *graph);
 int graph_top(const struct graph *graph, int device);
 int graph_find(const struct graph *graph, const char *name);
 
+/* Marks all that the marked nodes need, in any order of the nodes. */
+void graph_mark_needed(const struct graph *graph, bool *is_marked);
+
 /* The forms of a runtime, for messages; and the word among them that is nearest to `word`, NULL if none is near. */
 #define GRAPH_RUNTIME_FORMS "write \"auto\", \"amd\", \"nvidia\", \"software\" or a library's path"
 const char *graph_near_runtime(const char *word);

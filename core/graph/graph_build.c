@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_build.c: what the steps of reading a graph share: reporting errors, finding plugins and nodes by name, adding
- * nodes. Called by the graph_ files only. */
+ * nodes, following references. */
 #include "graph_build.h"
 #include "../base/text.h"
 
@@ -153,4 +153,20 @@ int graph_build_add_node(struct graph_build *build, const char *name, const char
   json_decref(node.object);
   graph_build_lacks_memory(build, path);
   return -1;
+}
+
+void graph_mark_needed(const struct graph *graph, bool *is_marked)
+{
+  int waiting[GRAPH_MAX_NODES];
+  size_t n_waiting = 0;
+  for (size_t i = 0; i < graph->n_nodes; i++)
+    if (is_marked[i]) waiting[n_waiting++] = (int)i;
+  while (n_waiting) {
+    const struct graph_node *node = &graph->nodes[waiting[--n_waiting]];
+    for (size_t r = 0; r < node->n_references; r++) {
+      if (is_marked[node->references[r]]) continue;
+      is_marked[node->references[r]] = true;
+      waiting[n_waiting++] = node->references[r];
+    }
+  }
 }

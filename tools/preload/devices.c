@@ -36,13 +36,12 @@ const char *kind_name(enum kind kind)
 /* Whether the memory of every source at or below `node` is of a type among `types`. */
 static bool devices_named_is_of(const struct graph *graph, int node, const char *const *types)
 {
-  bool is_reached[GRAPH_MAX_NODES] = {false};
-  is_reached[node] = true;
-  for (int i = node; i >= 0; i--) {
+  bool is_needed[GRAPH_MAX_NODES] = {false};
+  is_needed[node] = true;
+  graph_mark_needed(graph, is_needed);
+  for (size_t i = 0; i < graph->n_nodes; i++) {
     const struct graph_node *at = &graph->nodes[i];
-    if (!is_reached[i]) continue;
-    for (size_t r = 0; r < at->n_references; r++) is_reached[at->references[r]] = true;
-    if (at->plugin->descriptor.role != HIPMM_ROLE_SOURCE) continue;
+    if (!is_needed[i] || at->plugin->descriptor.role != HIPMM_ROLE_SOURCE) continue;
     const char *const *type = types;
     while (*type && strcmp(*type, at->plugin->descriptor.type)) type++;
     if (!*type) return false;
