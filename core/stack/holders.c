@@ -32,20 +32,18 @@ struct holders {
 /* ---- What memory is of one kind ---- */
 
 /* Device memory is one kind; managed and host memory are kinds of their own, by type. */
-bool exhausted_is_same_memory(const struct exhausted *exhausted, const struct instance *other)
+static bool exhausted_is_same_memory(const struct exhausted *exhausted, const struct instance *other)
 {
   const struct hipmm_plugin *plugin = &other->node->plugin->descriptor;
   if (plugin->role != HIPMM_ROLE_SOURCE) return false;
   return plugin == exhausted->source || !((plugin->flags | exhausted->source->flags) & HIPMM_PLUGIN_HOST_MEMORY);
 }
 
-bool exhausted_stands_on_same(const struct exhausted *exhausted, const struct instance *instance)
+const struct instance *exhausted_source_of(const struct exhausted *exhausted, const struct instance *instance)
 {
-  const struct instance_links *links = links_of(instance);
-  bool stands = false;
-  for (size_t i = 0; !stands && i < links->n_closure; i++)
-    stands = exhausted_is_same_memory(exhausted, links->closure[i]);
-  return stands;
+  CLOSURE_EACH(one, instance)
+    if (exhausted_is_same_memory(exhausted, one)) return one;
+  return NULL;
 }
 
 /* ---- Holders ---- */
@@ -71,19 +69,9 @@ static bool holders_divides(const struct instance *instance)
 /* Whether it has its memory from a source as it is, perhaps through adaptors. */
 static bool holders_is_lowest(const struct instance *instance)
 {
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 1; i < links->n_closure; i++)
-    if (holders_divides(links->closure[i])) return false;
+  CLOSURE_EACH_BELOW(one, instance)
+    if (holders_divides(one)) return false;
   return true;
-}
-
-/* The first source of the kind that it stands on; NULL if there is none. */
-static const struct instance *holders_source_of(const struct instance *instance, const struct exhausted *exhausted)
-{
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 0; i < links->n_closure; i++)
-    if (exhausted_is_same_memory(exhausted, links->closure[i])) return links->closure[i];
-  return NULL;
 }
 
 /* Without host memory the holder is missing. */
@@ -108,7 +96,7 @@ static void holders_add(struct holders *holders, const struct instance *instance
 static void holders_add_divider(struct holders *holders, const struct instance *instance,
                                 const struct exhausted *exhausted)
 {
-  const struct instance *source = holders_source_of(instance, exhausted);
+  const struct instance *source = exhausted_source_of(exhausted, instance);
   if (!source || !holders_divides(instance) || !holders_is_lowest(instance)) return;
   int64_t held = holders_value(instance, "reserved_bytes", 0);
   int64_t idle = holders_value(instance, "free_bytes", held - holders_value(instance, "live_bytes", held));
@@ -130,8 +118,8 @@ static void holders_find(struct holders *holders, const struct exhausted *exhaus
                          void (*add)(struct holders *, const struct instance *, const struct exhausted *))
 {
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
-    for (size_t i = 0; stack->device == exhausted->device && i < stack->graph->n_nodes; i++)
-      if (atomic_load(&stack->instances[i].created)) add(holders, &stack->instances[i], exhausted);
+    if (stack->device == exhausted->device)
+      STACK_EACH(instance, stack) add(holders, instance, exhausted);
 }
 
 /* ---- The message ---- */

@@ -44,9 +44,8 @@ bool links_forward_blocks(const struct instance *instance)
 
 bool links_stand_on(const struct instance *instance, const struct instance *below)
 {
-  const struct instance_links *links = links_of(instance);
-  for (size_t i = 1; i < links->n_closure; i++)
-    if (links->closure[i] == below) return true;
+  CLOSURE_EACH_BELOW(one, instance)
+    if (one == below) return true;
   return false;
 }
 
@@ -66,6 +65,7 @@ static void links_fill_closure(struct instance_links *links, struct instance *in
     links->n_closure += below->n_closure;
   }
   links->n_closure = links_sort(links->closure, links->n_closure);
+  links->closure[links->n_closure] = NULL;
 }
 
 /* The dependencies that can be asked for a block, and the finders of those that forward blocks of others. */
@@ -109,7 +109,7 @@ static struct instance_links *links_new(struct instance *instance, struct instan
     n_finders += below->n_finders;
     if (below->depth >= links->depth) links->depth = below->depth + 1;
   }
-  links->closure = calloc(n_closure, sizeof *links->closure);
+  links->closure = calloc(n_closure + 1, sizeof *links->closure);
   links->finders = calloc(n_finders, sizeof *links->finders);
   if (!links->dependencies || !links->closure || !links->finders) {
     links_free(links);

@@ -52,9 +52,8 @@ static _Thread_local struct neighbours_thread {
 /* Whether the instance may hold idle memory of that kind, and can give it. */
 static bool neighbours_is_giver(const struct instance *instance, const struct exhausted *exhausted)
 {
-  if (!atomic_load(&instance->created)) return false; /* stack_extend() may be writing it */
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  return descriptor_trims(plugin) && exhausted_stands_on_same(exhausted, instance);
+  return descriptor_trims(plugin) && exhausted_source_of(exhausted, instance);
 }
 
 struct neighbours_search {
@@ -67,8 +66,7 @@ static bool neighbours_has_giver(const struct stack *stack, void *search_)
 {
   struct neighbours_search *search = search_;
   if (stack->device != search->exhausted->device) return false;
-  for (size_t i = 0; i < stack->graph->n_nodes; i++) {
-    const struct instance *instance = &stack->instances[i];
+  STACK_EACH(instance, stack) {
     if (instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR) continue;
     if (!neighbours_is_giver(instance, search->exhausted)) continue;
     if (search->n_givers++ || !search->failed) return true;
@@ -140,10 +138,8 @@ static int64_t neighbours_held_bytes(int device)
 /* From the top down, as hipmm_device_trim() does. A resource that fails gives nothing. */
 static void neighbours_ask_stack(const struct stack *stack, const struct exhausted *exhausted, size_t keep_bytes)
 {
-  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
-    const struct hipmm_resource *resource = &stack->instances[i].resource;
-    if (neighbours_is_giver(&stack->instances[i], exhausted)) resource->ops->trim(resource->self, keep_bytes);
-  }
+  STACK_EACH(instance, stack)
+    if (neighbours_is_giver(instance, exhausted)) instance->resource.ops->trim(instance->resource.self, keep_bytes);
 }
 
 /* Asks the stacks of the device until they have given `bytes`. The last built stacks come first: they may stand on
@@ -185,10 +181,10 @@ bool neighbours_are_in_program(void)
 
 enum hipmm_status neighbours_check_wait(const struct instance *instance)
 {
-  const struct instance_links *links = links_of(instance);
-  size_t i = here.n_programs ? 0 : links->n_closure;
-  while (i < links->n_closure && !atomic_load(&links->closure[i]->in_program)) i++;
-  if (i == links->n_closure) return HIPMM_OK;
+  bool is_entered = false;
+  if (!here.n_programs) return HIPMM_OK;
+  CLOSURE_EACH(one, instance) is_entered |= atomic_load(&one->in_program) > 0;
+  if (!is_entered) return HIPMM_OK;
   return error_refuse(
       HIPMM_E_STATE, instance->node->name,
       "another thread is in a call of it, and this thread is in a function of the program that was called "

@@ -95,11 +95,9 @@ struct exhausted {
   const struct hipmm_plugin *source; /* its type; plugins stay loaded */
 };
 
-/* Whether the source that ran out gets from the device what `other`, a source of the same device, gives back. */
-bool exhausted_is_same_memory(const struct exhausted *exhausted, const struct instance *other);
-
-/* Whether the instance stands on such a source, or is one. */
-bool exhausted_stands_on_same(const struct exhausted *exhausted, const struct instance *instance);
+/* The first source in the closure of the instance that, on the same device, gives back what the source that ran out can get;
+ * NULL if there is none. */
+const struct instance *exhausted_source_of(const struct exhausted *exhausted, const struct instance *instance);
 
 /* Appends to the thread's error who holds how much of that memory, and what would have been enough for `bytes`. */
 void holders_explain(const struct exhausted *exhausted, size_t bytes);

@@ -388,9 +388,7 @@ enum hipmm_status stack_build_beside(struct graph *graph, int device, const stru
 
 void stack_notify(const struct stack *stack, hipmm_stream_t stream, enum stream_event event)
 {
-  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
-    const struct instance *instance = &stack->instances[i];
-    if (!instance->created) continue; /* stack_extend() may be writing it */
+  STACK_EACH(instance, stack) {
     const struct hipmm_ops *ops = instance->resource.ops;
     (event == STREAM_RETIRED ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
   }

@@ -212,18 +212,16 @@ bool devices_hold_at(const void *ptr)
 static bool devices_is_with_device(const struct served_device *served, enum kind kind)
 {
   if (kind == KIND_DEVICE || !served->resources[kind]) return false;
-  const struct instance_links *one = links_of(instance_from(served->resources[KIND_DEVICE])),
-                              *other = links_of(instance_from(served->resources[kind]));
-  for (size_t i = 0; i < one->n_closure * other->n_closure; i++)
-    if (one->closure[i % one->n_closure] == other->closure[i / one->n_closure]) return true;
+  const struct instance *device = instance_from(served->resources[KIND_DEVICE]);
+  CLOSURE_EACH(one, instance_from(served->resources[kind]))
+    if (one == device || links_stand_on(device, one)) return true;
   return false;
 }
 
 int64_t devices_idle_bytes(const struct served_device *served)
 {
-  const struct instance_links *top = links_of(instance_from(served->resources[KIND_DEVICE]));
   int64_t idle = 0;
-  for (size_t i = 0; i < top->n_closure; i++) idle += instance_held_bytes(top->closure[i]);
+  CLOSURE_EACH(one, instance_from(served->resources[KIND_DEVICE])) idle += instance_held_bytes(one);
   for (int kind = 0; kind < KIND_COUNT; kind++)
     if (kind == KIND_DEVICE || devices_is_with_device(served, (enum kind)kind))
       idle -= atomic_load(&served->usage[kind].bytes);
@@ -233,9 +231,8 @@ int64_t devices_idle_bytes(const struct served_device *served)
 bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out)
 {
   if (!served->resources[kind] || devices_is_with_device(served, kind)) return false;
-  const struct instance_links *top = links_of(instance_from(served->resources[kind]));
   *bytes_out = 0;
-  for (size_t i = 0; i < top->n_closure; i++) *bytes_out += atomic_load(&top->closure[i]->peak_held_bytes);
+  CLOSURE_EACH(one, instance_from(served->resources[kind])) *bytes_out += atomic_load(&one->peak_held_bytes);
   return true;
 }
 
