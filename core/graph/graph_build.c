@@ -3,6 +3,7 @@
  * nodes, following references. */
 #include "graph_build.h"
 #include "../base/text.h"
+#include "../option/option.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,12 @@ void graph_build_refuse_key(struct graph_build *build, const char *parent, const
   diagnostics_add_arguments(build->diagnostics, HIPMM_E_CONFIG, path, format, arguments);
   va_end(arguments);
   free(path);
+}
+
+void graph_build_refuse_value(struct graph_build *build, const char *path, const json_t *value, const char *what)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  graph_build_refuse(build, path, "%s %s", option_show(value, shown, sizeof shown), what);
 }
 
 void graph_build_set_resource(struct graph_build *build, const struct diagnostic *before, const char *name)

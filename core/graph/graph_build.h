@@ -38,6 +38,9 @@ void graph_build_refuse(struct graph_build *build, const char *path, const char 
 void graph_build_refuse_key(struct graph_build *build, const char *parent, const char *key, const char *format, ...)
     HIPMM_PRINTF(4, 5);
 
+/* The same, of what the value "is …". */
+void graph_build_refuse_value(struct graph_build *build, const char *path, const json_t *value, const char *what);
+
 /* Sets the resource of the diagnostics after `before` (NULL: of all). */
 void graph_build_set_resource(struct graph_build *build, const struct diagnostic *before, const char *name);
 
