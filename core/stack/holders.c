@@ -29,25 +29,6 @@ struct holders {
   int64_t held, idle; /* of all */
 };
 
-/* ---- What memory is of one kind ---- */
-
-/* Device memory is one kind; managed and host memory are kinds of their own, by type. */
-static bool exhausted_is_same_memory(const struct exhausted *exhausted, const struct instance *other)
-{
-  const struct hipmm_plugin *plugin = &other->node->plugin->descriptor;
-  if (plugin->role != HIPMM_ROLE_SOURCE) return false;
-  return plugin == exhausted->source || !((plugin->flags | exhausted->source->flags) & HIPMM_PLUGIN_HOST_MEMORY);
-}
-
-const struct instance *exhausted_source_of(const struct exhausted *exhausted, const struct instance *instance)
-{
-  CLOSURE_EACH(one, instance)
-    if (exhausted_is_same_memory(exhausted, one)) return one;
-  return NULL;
-}
-
-/* ---- Holders ---- */
-
 /* A value of the instance by itself; `otherwise` if it has none of that name, or fails. */
 static int64_t holders_value(const struct instance *instance, const char *name, int64_t otherwise)
 {
