@@ -18,20 +18,21 @@ static void diagnostics_free_one(struct diagnostic *diagnostic)
 }
 
 /* Takes ownership of `message`. */
-static void diagnostics_append(struct diagnostics *diagnostics, struct diagnostic kind, const char *path,
-                               const char *resource, char *message)
+static void diagnostics_append(struct diagnostics *diagnostics, enum hipmm_status status, ptrdiff_t offset,
+                               const char *path, const char *resource, char *message)
 {
-  *(kind.status == HIPMM_OK ? &diagnostics->n_warnings : &diagnostics->n_errors) += 1;
+  *(status == HIPMM_OK ? &diagnostics->n_warnings : &diagnostics->n_errors) += 1;
   bool is_kept = diagnostics->n_errors + diagnostics->n_warnings <= DIAGNOSTICS_MOST_KEPT;
   struct diagnostic *diagnostic = is_kept ? malloc(sizeof *diagnostic) : NULL;
   if (!diagnostic) {
     free(message);
     return;
   }
-  *diagnostic = kind;
-  diagnostic->path = strdup(path ? path : "");
-  diagnostic->resource = strdup(resource ? resource : "");
-  diagnostic->message = message;
+  *diagnostic = (struct diagnostic){.status = status,
+                                    .offset = offset,
+                                    .path = strdup(path ? path : ""),
+                                    .resource = strdup(resource ? resource : ""),
+                                    .message = message};
   if (!diagnostic->path || !diagnostic->resource || !message) {
     diagnostics_free_one(diagnostic);
     return;
@@ -49,8 +50,7 @@ static char *diagnostics_format_message(const char *format, va_list arguments)
 enum hipmm_status diagnostics_add_arguments(struct diagnostics *diagnostics, enum hipmm_status status, const char *path,
                                             const char *format, va_list arguments)
 {
-  diagnostics_append(diagnostics, (struct diagnostic){.status = status}, path, NULL,
-                     diagnostics_format_message(format, arguments));
+  diagnostics_append(diagnostics, status, -1, path, NULL, diagnostics_format_message(format, arguments));
   return status;
 }
 
@@ -64,13 +64,12 @@ enum hipmm_status diagnostics_add(struct diagnostics *diagnostics, enum hipmm_st
   return status;
 }
 
-enum hipmm_status diagnostics_add_at(struct diagnostics *diagnostics, enum hipmm_status status, int line, int column,
+enum hipmm_status diagnostics_add_at(struct diagnostics *diagnostics, enum hipmm_status status, size_t offset,
                                      const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
-  struct diagnostic diagnostic = {.status = status, .line = line, .column = column};
-  diagnostics_append(diagnostics, diagnostic, NULL, NULL, diagnostics_format_message(format, arguments));
+  diagnostics_append(diagnostics, status, (ptrdiff_t)offset, NULL, NULL, diagnostics_format_message(format, arguments));
   va_end(arguments);
   return status;
 }
@@ -89,7 +88,7 @@ enum hipmm_status diagnostics_add_last_error(struct diagnostics *diagnostics, co
   hipmm_last_error(&error);
   enum hipmm_status status = error.status == HIPMM_OK ? HIPMM_E_INTERNAL : (enum hipmm_status)error.status;
   const char *message = error.message[0] ? error.message : hipmm_status_string(status);
-  diagnostics_append(diagnostics, (struct diagnostic){.status = status}, path, error.resource, strdup(message));
+  diagnostics_append(diagnostics, status, -1, path, error.resource, strdup(message));
   return status;
 }
 

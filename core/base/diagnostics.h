@@ -10,7 +10,8 @@
 /* One error or warning. */
 struct diagnostic {
   enum hipmm_status status; /* HIPMM_OK marks a warning */
-  int line, column;         /* from 1; 0 without a place in the file */
+  ptrdiff_t offset;         /* of its place in the text; -1: its path says the place */
+  int line, column;         /* from 1; 0 without a place in the file, and until the text was read */
   char *path;               /* JSON pointer, "" for the whole file */
   char *resource;           /* name of the resource, "" if none */
   char *message;            /* without file and path */
@@ -29,14 +30,14 @@ struct diagnostics {
   size_t n_errors, n_warnings;
 };
 
-/* Adds an error at a JSON pointer (add, add_arguments) or at a line and column from 1 (add_at), and returns `status`.
+/* Adds an error at a JSON pointer (add, add_arguments) or at an offset in the text (add_at), and returns `status`.
  * Without host memory for the text, the error still counts. */
 enum hipmm_status diagnostics_add(struct diagnostics *diagnostics, enum hipmm_status status, const char *path,
                                   const char *format, ...) HIPMM_PRINTF(4, 5);
 enum hipmm_status diagnostics_add_arguments(struct diagnostics *diagnostics, enum hipmm_status status, const char *path,
                                             const char *format, va_list arguments);
-enum hipmm_status diagnostics_add_at(struct diagnostics *diagnostics, enum hipmm_status status, int line, int column,
-                                     const char *format, ...) HIPMM_PRINTF(5, 6);
+enum hipmm_status diagnostics_add_at(struct diagnostics *diagnostics, enum hipmm_status status, size_t offset,
+                                     const char *format, ...) HIPMM_PRINTF(4, 5);
 
 /* Adds a warning. */
 void diagnostics_warn(struct diagnostics *diagnostics, const char *path, const char *format, ...) HIPMM_PRINTF(3, 4);

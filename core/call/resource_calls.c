@@ -47,9 +47,8 @@ static enum hipmm_status resource_calls_refuse_feature(const struct instance *to
 {
   char hint[TEXT_HINT_BYTES];
   struct text_near near = text_near(name);
-  const struct instance_dependencies *dependencies = dependencies_of(top);
-  for (size_t i = 0; i < dependencies->n_closure; i++) {
-    const struct hipmm_plugin *plugin = &dependencies->closure[i]->node->plugin->descriptor;
+  CLOSURE_EACH(one, top) {
+    const struct hipmm_plugin *plugin = &one->node->plugin->descriptor;
     const struct hipmm_feature *features = values ? plugin->values : plugin->actions;
     uint32_t n = values ? plugin->n_values : plugin->n_actions;
     for (uint32_t row = 0; row < n; row++) text_near_try(&near, features[row].name);
@@ -99,12 +98,11 @@ enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t ke
   struct resource_call call;
   enum hipmm_status status = resource_call_begin(resource, &call, "", &call);
   if (status) return status;
-  const struct instance_dependencies *dependencies = dependencies_of(call.instance);
-  for (size_t i = 0; i < dependencies->n_closure; i++) {
-    const struct instance *below = dependencies->closure[i];
+  CLOSURE_EACH(below, call.instance) {
     enum hipmm_status one =
         instance_finish_op(below, below->resource.ops->trim(below->resource.self, keep_bytes), "trim");
-    if (i && one == HIPMM_E_STATE && attempt_is_in_program()) continue; /* as hipmm_trim() passes it over */
+    if (below != call.instance && one == HIPMM_E_STATE && attempt_is_in_program())
+      continue;                /* as hipmm_trim() passes it over */
     if (!status) status = one; /* the first failure; the other resources are trimmed all the same */
   }
   return resource_call_end(&call, status);

@@ -17,17 +17,15 @@ static bool share_has_pool(const struct hipmm_sharing *sharing)
 /* The nearest resource, from this one down, that shares a pool of the driver. */
 static enum hipmm_status share_find_owner(const struct instance *top, const struct instance **owner_out)
 {
-  const struct instance *found = NULL;
-  const struct instance_dependencies *dependencies = dependencies_of(top);
-  for (size_t i = 0; !found && i < dependencies->n_closure; i++)
-    if (share_has_pool(dependencies->closure[i]->resource.ops->sharing)) found = dependencies->closure[i];
-  if (!found)
-    return error_set(HIPMM_E_NOT_SUPPORTED,
-                     "%s: neither it nor a resource below it shares memory with other processes; use async with "
-                     "\"handle_type\": \"posix_fd\"",
-                     top->node->name);
-  *owner_out = found;
-  return HIPMM_OK;
+  CLOSURE_EACH(one, top) {
+    if (!share_has_pool(one->resource.ops->sharing)) continue;
+    *owner_out = one;
+    return HIPMM_OK;
+  }
+  return error_set(HIPMM_E_NOT_SUPPORTED,
+                   "%s: neither it nor a resource below it shares memory with other processes; use async with "
+                   "\"handle_type\": \"posix_fd\"",
+                   top->node->name);
 }
 
 enum hipmm_status hipmm_share_export_fd(struct hipmm_resource *resource, int *fd_out)
@@ -142,9 +140,7 @@ static int share_count_chunk(void *n_chunks, const struct hipmm_chunk *chunk)
 static enum hipmm_status share_find_mapped(const struct instance *top, const void *ptr, struct hipmm_block *block_out,
                                            const struct instance **owner_out, size_t *n_chunks_out)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(top);
-  for (size_t i = 0; i < dependencies->n_closure; i++) {
-    const struct instance *instance = dependencies->closure[i];
+  CLOSURE_EACH(instance, top) {
     const struct hipmm_ops *ops = instance->resource.ops;
     size_t n_chunks = 0;
     if (!instance->node->plugin->descriptor.ops->visit_chunks) continue;

@@ -66,9 +66,7 @@ static enum hipmm_status suspend_end(struct instance *instance)
 static struct suspend_result suspend_each(const struct instance *top, const enum hipmm_content *content)
 {
   struct suspend_result result = {.failure = {.struct_size = sizeof result.failure}};
-  const struct instance_dependencies *dependencies = dependencies_of(top);
-  for (size_t i = 0; i < dependencies->n_closure; i++) {
-    struct instance *below = dependencies->closure[i];
+  CLOSURE_EACH(below, top) {
     const struct hipmm_ops *ops = below->node->plugin->descriptor.ops;
     if (!ops->suspend || !ops->resume) continue;
     if (atomic_load(&below->is_suspended) == (content != NULL))

@@ -12,9 +12,7 @@
 static enum hipmm_status trim_stack(const struct stack *stack, size_t keep_bytes)
 {
   enum hipmm_status first = HIPMM_OK;
-  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
-    const struct instance *instance = &stack->instances[i];
-    if (!instance->created) continue;
+  STACK_EACH(instance, stack) {
     enum hipmm_status one =
         instance_finish_op(instance, instance->resource.ops->trim(instance->resource.self, keep_bytes), "trim");
     if (one == HIPMM_E_STATE && attempt_is_in_program()) continue; /* a thread is in it, maybe this one */
@@ -74,9 +72,7 @@ enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource)
   struct resource_call call;
   enum hipmm_status first = HIPMM_OK, status = resource_call_begin(resource, "", NULL, &call);
   if (status) return status;
-  const struct instance_dependencies *dependencies = dependencies_of(call.instance);
-  for (size_t i = 0; i < dependencies->n_closure; i++) {
-    struct instance *below = dependencies->closure[i];
+  CLOSURE_EACH(below, call.instance) {
     struct stack *stack = below->stack;
     enum hipmm_status one = trim_reset_peaks(below);
     if (!first) first = one; /* the other peaks are reset all the same */

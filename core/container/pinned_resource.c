@@ -59,10 +59,8 @@ enum hipmm_status pinned_resource_get(int device, struct hipmm_resource **resour
 
 bool pinned_resource_is_one(const struct hipmm_resource *resource)
 {
-  const struct instance *instance = instance_from(resource);
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  for (size_t i = 0; i < dependencies->n_closure; i++) {
-    const struct hipmm_plugin *plugin = &dependencies->closure[i]->node->plugin->descriptor;
+  CLOSURE_EACH(one, instance_from(resource)) {
+    const struct hipmm_plugin *plugin = &one->node->plugin->descriptor;
     if (plugin->role == HIPMM_ROLE_SOURCE && !(plugin->flags & HIPMM_PLUGIN_HOST_MEMORY)) return false;
   }
   return true;

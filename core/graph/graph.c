@@ -85,13 +85,11 @@ static void graph_read_origin(struct graph *graph, const struct origin *origin, 
 static enum hipmm_status graph_from_origin(const struct origin *origin, struct diagnostics *diagnostics,
                                            struct graph **graph_out)
 {
-  struct graph_text text = {.given = origin->text, .given_bytes = origin->bytes, .is_check = origin->is_check};
-  json_t *root = graph_parse(&text, diagnostics);
+  json_t *root = graph_parse(origin->text, origin->bytes, diagnostics);
   struct graph *graph = root ? graph_new(root, origin->source, GRAPH_MAX_NODES) : NULL;
   if (root && !graph) diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory for the graph");
   if (graph) graph_read_origin(graph, origin, diagnostics);
-  graph_position_all(&text, diagnostics);
-  free(text.recovered);
+  graph_position_all(origin->text, root != NULL, diagnostics);
   if (!graph && !diagnostics->n_errors) /* not even for what is wrong */
     diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
   bool is_good = graph && diagnostics->n_errors == 0;

@@ -51,8 +51,8 @@ struct graph {
 };
 
 /* Reads, checks and orders a graph, from a file, from text, or the built-in one: a plain `device` for every device. All
- * errors go to the diagnostics, not only the first. `graph_out` NULL: only check. Returns HIPMM_OK, or the status of
- * the first error. The caller owns a reference to the graph. */
+ * errors go to the diagnostics, not only the first; a syntax error is the only one. `graph_out` NULL: only check. Returns
+ * HIPMM_OK, or the status of the first error. The caller owns a reference to the graph. */
 enum hipmm_status graph_from_file(const char *file, struct diagnostics *diagnostics, struct graph **graph_out);
 enum hipmm_status graph_from_string(const char *json, const char *source, struct diagnostics *diagnostics,
                                     struct graph **graph_out);
@@ -77,6 +77,9 @@ void graph_release(struct graph *graph);
 /* The index of the node at the top of a device's stack, and of the node called `name`, -1 if there is none. */
 int graph_top(const struct graph *graph, int device);
 int graph_find(const struct graph *graph, const char *name);
+
+/* Marks all that the marked nodes need, in any order of the nodes. */
+void graph_mark_needed(const struct graph *graph, bool *is_marked);
 
 /* The forms of a runtime, for messages; and the word among them that is nearest to `word`, NULL if none is near. */
 #define GRAPH_RUNTIME_FORMS "write \"auto\", \"amd\", \"nvidia\", \"software\" or a library's path"

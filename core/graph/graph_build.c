@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_build.c: what the steps of reading a graph share: reporting errors, finding plugins and nodes by name, adding
- * nodes. Called by the graph_ files only. */
+ * nodes, following references. */
 #include "graph_build.h"
 #include "../base/text.h"
+#include "../option/option.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,12 @@ void graph_build_refuse_key(struct graph_build *build, const char *parent, const
   diagnostics_add_arguments(build->diagnostics, HIPMM_E_CONFIG, path, format, arguments);
   va_end(arguments);
   free(path);
+}
+
+void graph_build_refuse_value(struct graph_build *build, const char *path, const json_t *value, const char *what)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  graph_build_refuse(build, path, "%s %s", option_show(value, shown, sizeof shown), what);
 }
 
 void graph_build_set_resource(struct graph_build *build, const struct diagnostic *before, const char *name)
@@ -153,4 +160,20 @@ int graph_build_add_node(struct graph_build *build, const char *name, const char
   json_decref(node.object);
   graph_build_lacks_memory(build, path);
   return -1;
+}
+
+void graph_mark_needed(const struct graph *graph, bool *is_marked)
+{
+  int waiting[GRAPH_MAX_NODES];
+  size_t n_waiting = 0;
+  for (size_t i = 0; i < graph->n_nodes; i++)
+    if (is_marked[i]) waiting[n_waiting++] = (int)i;
+  while (n_waiting) {
+    const struct graph_node *node = &graph->nodes[waiting[--n_waiting]];
+    for (size_t r = 0; r < node->n_references; r++) {
+      if (is_marked[node->references[r]]) continue;
+      is_marked[node->references[r]] = true;
+      waiting[n_waiting++] = node->references[r];
+    }
+  }
 }

@@ -5,7 +5,7 @@
  * The steps, in their order, one per file: graph_file and graph_syntax (file to JSON), graph_settings (what is not of
  * resources), graph_resources (nodes and their plugins), graph_link (names to indices, devices), graph_options (options
  * of all nodes), graph_order (cycles, order, default). Each step reports all errors that it finds, and leaves out the
- * values that it could not read. */
+ * values that it could not read; a syntax error ends the reading. At the end graph_position gives the errors their places. */
 #ifndef HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 #define HIPMM_CORE_GRAPH_GRAPH_BUILD_H
 
@@ -22,18 +22,6 @@ enum {
 
 #define GRAPH_TOO_LARGE "is larger than %d MiB, too large for a graph"
 
-/* The text of a graph. Start from {.given, .given_bytes, .is_check}; free `recovered`. */
-enum { GRAPH_TEXT_MOST_INSERTED = 64 };
-struct graph_text {
-  const char *given; /* without an end */
-  size_t given_bytes;
-  bool is_check;                             /* all errors are wanted */
-  char *recovered;                           /* a copy without the syntax errors that were reported; NULL: none were */
-  size_t bytes;                              /* of what was parsed */
-  size_t inserted[GRAPH_TEXT_MOST_INSERTED]; /* characters of the copy that are not in the given text, in order */
-  size_t n_inserted;
-};
-
 struct graph_build {
   struct graph *graph; /* until graph_order, nodes in the order of the file; plugin NULL where the type is unknown */
   struct diagnostics *diagnostics;
@@ -49,6 +37,9 @@ struct graph_build {
 void graph_build_refuse(struct graph_build *build, const char *path, const char *format, ...) HIPMM_PRINTF(3, 4);
 void graph_build_refuse_key(struct graph_build *build, const char *parent, const char *key, const char *format, ...)
     HIPMM_PRINTF(4, 5);
+
+/* The same, of what the value "is …". */
+void graph_build_refuse_value(struct graph_build *build, const char *path, const json_t *value, const char *what);
 
 /* Sets the resource of the diagnostics after `before` (NULL: of all). */
 void graph_build_set_resource(struct graph_build *build, const struct diagnostic *before, const char *name);
@@ -72,19 +63,15 @@ int graph_build_add_node(struct graph_build *build, const char *name, const char
 /* Reads a file (NULL: standard input) into `text_out`, which the caller frees. False after an error was reported. */
 bool graph_file_read(const char *file, struct diagnostics *diagnostics, char **text_out, size_t *bytes_out);
 
-/* Parses the text of a graph. For a check, the object may be there although errors were reported; it is what the rest of
- * the text says. NULL after an error that leaves nothing to read. */
-json_t *graph_parse(struct graph_text *text, struct diagnostics *diagnostics);
+/* Parses the text of a graph: an object. NULL after an error was reported. Names may stand twice in an object: the last
+ * counts, and graph_position_all() reports them. */
+json_t *graph_parse(const char *text, size_t bytes, struct diagnostics *diagnostics);
 
-/* The offset in the given text of an offset in the text that was parsed. */
-size_t graph_text_given_offset(const struct graph_text *text, size_t offset);
-
-/* The line and the column in characters, both from 1, of the byte at `offset`. */
-void graph_position_at(const char *text, size_t offset, int *line_out, int *column_out);
-
-/* Gives each diagnostic the line and column of its path in a text that was parsed, or of the innermost object or list
- * around it that is in the text; and sorts the diagnostics by their places. Those without a place come first. */
-void graph_position_all(const struct graph_text *text, struct diagnostics *diagnostics);
+/* Reports names that stand twice in an object. Gives each diagnostic the line, and the column in characters, of its offset,
+ * or of its path in the text, or of the innermost object or list around that which is in the text; and sorts the
+ * diagnostics by their places. Those without a place come first. `is_object`: the text was parsed as an object; false:
+ * it has a syntax error. */
+void graph_position_all(const char *text, bool is_object, struct diagnostics *diagnostics);
 
 void graph_read_settings(struct graph_build *build);
 void graph_read_resources(struct graph_build *build);

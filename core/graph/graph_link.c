@@ -36,9 +36,8 @@ static void graph_link_refuse_count(struct graph_build *build, const struct grap
 
 static int graph_link_find_upstream(struct graph_build *build, const json_t *value, const char *path)
 {
-  char shown[TEXT_QUOTE_BYTES];
   if (json_is_string(value)) return graph_build_find(build, json_string_value(value), path);
-  graph_build_refuse(build, path, "%s is not the name of a resource", option_show(value, shown, sizeof shown));
+  graph_build_refuse_value(build, path, value, "is not the name of a resource");
   return -1;
 }
 
@@ -160,13 +159,11 @@ static void graph_link_read_device(struct graph_build *build, const char *key, c
 
 static void graph_link_read_devices(struct graph_build *build)
 {
-  char shown[TEXT_QUOTE_BYTES];
   const char *key;
   json_t *value, *devices = json_object_get(build->graph->root, "devices");
   if (!devices) return;
   if (!json_is_object(devices)) {
-    graph_build_refuse(build, "/devices", "%s is not an object; write {\"default\": \"NAME\"}",
-                       option_show(devices, shown, sizeof shown));
+    graph_build_refuse_value(build, "/devices", devices, "is not an object; write {\"default\": \"NAME\"}");
     return;
   }
   build->graph->devices = graph_build_allocate(build, json_object_size(devices), sizeof *build->graph->devices);

@@ -33,30 +33,13 @@ static bool graph_options_find(void *closure, const char *name, const struct hip
   return true;
 }
 
-/* Marks all that the marked nodes depend on. */
-static void graph_options_mark_below(const struct graph *graph, bool *is_marked)
-{
-  int waiting[GRAPH_MAX_NODES];
-  size_t n_waiting = 0;
-  for (size_t i = 0; i < graph->n_nodes; i++)
-    if (is_marked[i]) waiting[n_waiting++] = (int)i;
-  while (n_waiting) {
-    const struct graph_node *node = &graph->nodes[waiting[--n_waiting]];
-    for (size_t r = 0; r < node->n_references; r++) {
-      if (is_marked[node->references[r]]) continue;
-      is_marked[node->references[r]] = true;
-      waiting[n_waiting++] = node->references[r];
-    }
-  }
-}
-
 static bool graph_options_is_device_memory(void *closure)
 {
   const struct surroundings *around = closure;
   const struct graph *graph = around->build->graph;
   bool is_below[GRAPH_MAX_NODES] = {false}, has_source = false;
   is_below[around->node - graph->nodes] = true;
-  graph_options_mark_below(graph, is_below);
+  graph_mark_needed(graph, is_below);
   for (size_t i = 0; i < graph->n_nodes; i++) {
     const struct plugin *plugin = graph->nodes[i].plugin;
     if (!is_below[i] || graph->nodes[i].n_references) continue;
@@ -77,7 +60,7 @@ static void graph_options_mark_stacks(const struct graph *graph, size_t node, bo
       for (size_t r = 0; !is_marked[i] && r < graph->nodes[i].n_references; r++)
         has_changed |= is_marked[i] = is_marked[graph->nodes[i].references[r]];
   }
-  graph_options_mark_below(graph, is_marked);
+  graph_mark_needed(graph, is_marked);
 }
 
 static const char *graph_options_same_as(void *closure, const char *option)

@@ -198,17 +198,13 @@ static void graph_order_sort_nodes(struct walk *walk)
   graph->nodes = sorted;
 }
 
-/* Nodes are in their final order, each after those that it needs. */
 static void graph_order_mark_by_name(struct graph *graph)
 {
-  bool is_reached[GRAPH_MAX_NODES] = {false};
-  is_reached[graph->default_node] = true;
-  for (size_t i = 0; i < graph->n_devices; i++) is_reached[graph->devices[i].node] = true;
-  for (size_t i = graph->n_nodes; i-- > 0;) {
-    const struct graph_node *node = &graph->nodes[i];
-    graph->nodes[i].is_by_name = !is_reached[i];
-    for (size_t r = 0; is_reached[i] && r < node->n_references; r++) is_reached[node->references[r]] = true;
-  }
+  bool is_needed[GRAPH_MAX_NODES] = {false};
+  is_needed[graph->default_node] = true;
+  for (size_t i = 0; i < graph->n_devices; i++) is_needed[graph->devices[i].node] = true;
+  graph_mark_needed(graph, is_needed);
+  for (size_t i = 0; i < graph->n_nodes; i++) graph->nodes[i].is_by_name = !is_needed[i];
 }
 
 void graph_order(struct graph_build *build)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_position.c: the lines and columns of diagnostics, found in the text of the graph, since the parser keeps no
- * positions. Called by graph.c once the graph was read, with the text that was parsed. The place of a member of an object
+/* graph_position.c: what the parser does not tell: the lines and columns of diagnostics, and names that stand twice in an
+ * object. One scan of the text finds both. Called once a graph or options were read. The place of a member of an object
  * is where its name begins. */
 #include "../base/text.h"
 #include "graph_build.h"
@@ -9,49 +9,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A scan over text that is known to be valid JSON. `wanted`: from path to offset in the text, -1 until found; a wanted
- * path comes with the paths of all values around it. */
+/* A scan over text that the parser has accepted: it ends behind the last bracket, and looks for no end before. `wanted`: from
+ * path to offset in the text, -1 until found; a wanted path comes with the paths of all values around it. */
 struct scan {
-  const char *text, *at, *end;
-  char *path; /* JSON pointer of the value that is scanned */
+  const char *text, *at;
+  char *path; /* JSON pointer of the wanted value that is scanned */
   size_t length, capacity;
   json_t *wanted;
+  struct diagnostics *diagnostics;
 };
 
 /* ---- Scanning -------------------------------------------------------------------------------------------------- */
 
 static void graph_position_skip_blanks(struct scan *scan)
 {
-  while (scan->at < scan->end && strchr(" \t\r\n", *scan->at)) scan->at++;
+  scan->at += strspn(scan->at, " \t\r\n");
 }
 
 static void graph_position_skip_string(struct scan *scan)
 {
-  for (scan->at++; scan->at < scan->end && *scan->at != '"'; scan->at++) scan->at += *scan->at == '\\';
+  for (scan->at++; *scan->at != '"'; scan->at++) scan->at += *scan->at == '\\';
   scan->at++;
 }
 
-/* A value of any kind, however deep. */
-static void graph_position_skip_value(struct scan *scan)
+/* The name at `at`, decoded: a new string, which is added to `names`; NULL without host memory. */
+static json_t *graph_position_read_name(struct scan *scan, json_t *names)
 {
-  size_t depth = 0;
-  do {
-    if (*scan->at == '"') {
-      graph_position_skip_string(scan);
-      continue;
-    }
-    depth += *scan->at == '{' || *scan->at == '[';
-    depth -= *scan->at == '}' || *scan->at == ']';
-    scan->at++;
-  } while (scan->at < scan->end && (depth || !strchr(",}] \t\r\n", *scan->at)));
-}
-
-/* The name at `at`, decoded: a new string; NULL without host memory. */
-static json_t *graph_position_read_name(struct scan *scan)
-{
+  char shown[TEXT_QUOTE_BYTES];
   const char *start = scan->at;
   graph_position_skip_string(scan);
-  return json_loadb(start, (size_t)(scan->at - start), JSON_DECODE_ANY, NULL);
+  json_t *name = json_loadb(start, (size_t)(scan->at - start), JSON_DECODE_ANY, NULL);
+  const char *text = json_string_value(name);
+  if (name && json_object_get(names, text)) {
+    diagnostics_add_at(scan->diagnostics, HIPMM_E_SYNTAX, (size_t)(start - scan->text),
+                       "duplicate object key near '%s'; a name can stand once in an object, so remove one",
+                       text_quote(text, shown, sizeof shown));
+  } else if (name && json_object_set_new(names, text, json_null())) {
+    json_decref(name);
+    return NULL;
+  }
+  return name;
 }
 
 /* Appends a name or the number of an item. False without host memory. */
@@ -66,49 +63,51 @@ static bool graph_position_enter(struct scan *scan, const char *name)
   return true;
 }
 
-static void graph_position_scan_items(struct scan *scan);
+static bool graph_position_scan_items(struct scan *scan, bool is_wanted);
 
-/* One member of an object, or item of a list. */
-static bool graph_position_scan_item(struct scan *scan, bool is_object, size_t index)
+/* One member of an object, or item of a list (`names` NULL). `is_wanted`: what is around it is. */
+static bool graph_position_scan_item(struct scan *scan, json_t *names, size_t index, bool is_wanted)
 {
   char number[24];
+  bool is_good = true;
   size_t length = scan->length, start = (size_t)(scan->at - scan->text);
-  json_t *name = is_object ? graph_position_read_name(scan) : NULL;
+  json_t *name = names ? graph_position_read_name(scan, names) : NULL;
   snprintf(number, sizeof number, "%zu", index);
-  const char *part = is_object ? json_string_value(name) : number;
-  bool is_good = part && graph_position_enter(scan, part);
+  if (is_wanted) is_good = graph_position_enter(scan, name ? json_string_value(name) : number);
+  is_good &= name || !names;
   json_decref(name);
   if (!is_good) return false;
-  graph_position_skip_blanks(scan);
-  if (is_object) scan->at++; /* the colon */
-  graph_position_skip_blanks(scan);
-  json_t *offset = json_object_get(scan->wanted, scan->path);
+  json_t *offset = is_wanted ? json_object_get(scan->wanted, scan->path) : NULL;
   if (offset) json_integer_set(offset, (json_int_t)start);
-  if (offset && (*scan->at == '{' || *scan->at == '['))
-    graph_position_scan_items(scan);
+  graph_position_skip_blanks(scan);
+  if (names) scan->at++; /* the colon */
+  graph_position_skip_blanks(scan);
+  if (*scan->at == '{' || *scan->at == '[')
+    is_good = graph_position_scan_items(scan, offset != NULL);
+  else if (*scan->at == '"')
+    graph_position_skip_string(scan);
   else
-    graph_position_skip_value(scan);
+    scan->at += strcspn(scan->at, ",}] \t\r\n");
   scan->length = length;
-  scan->path[length] = '\0';
-  return true;
+  if (scan->path) scan->path[length] = '\0';
+  return is_good;
 }
 
-/* An object or a list that holds wanted values. Recursive, as deep as the path of a diagnostic, which is not deep. */
-static void graph_position_scan_items(struct scan *scan)
+/* An object or a list. Recursive, as the parser is, and no deeper. False without host memory. */
+static bool graph_position_scan_items(struct scan *scan, bool is_wanted)
 {
-  bool is_object = *scan->at == '{';
-  scan->at++;
-  for (size_t index = 0;; index++) {
+  json_t *names = *scan->at == '{' ? json_object() : NULL;
+  bool is_good = names || *scan->at == '[';
+  for (size_t index = 0; is_good && *scan->at != '}' && *scan->at != ']'; index++) {
+    scan->at++; /* the bracket or a comma */
     graph_position_skip_blanks(scan);
-    if (scan->at >= scan->end || *scan->at == '}' || *scan->at == ']') break;
-    if (!graph_position_scan_item(scan, is_object, index)) {
-      scan->at = scan->end;
-      return;
-    }
+    if (*scan->at == '}' || *scan->at == ']') break;
+    is_good = graph_position_scan_item(scan, names, index, is_wanted);
     graph_position_skip_blanks(scan);
-    if (scan->at < scan->end && *scan->at == ',') scan->at++;
   }
   scan->at++;
+  json_decref(names);
+  return is_good;
 }
 
 /* ---- Diagnostics ----------------------------------------------------------------------------------------------- */
@@ -152,12 +151,6 @@ static void graph_position_advance(const char *text, size_t from, size_t to, int
   }
 }
 
-void graph_position_at(const char *text, size_t offset, int *line_out, int *column_out)
-{
-  *line_out = *column_out = 1;
-  graph_position_advance(text, 0, offset, line_out, column_out);
-}
-
 /* A diagnostic, its offset (-1: none), and its number in the order of finding. */
 struct placed {
   json_int_t offset;
@@ -172,33 +165,19 @@ static int graph_position_compare(const void *left, const void *right)
   return a->number < b->number ? -1 : 1;
 }
 
-/* The offset of a diagnostic's place in the given text; -1: it has none. */
-static json_int_t graph_position_offset(const struct graph_text *text, const json_t *wanted,
-                                        const struct diagnostic *diagnostic)
-{
-  int line = 1, column = 1;
-  json_int_t found = graph_position_found(wanted, diagnostic);
-  if (found >= 0) return (json_int_t)graph_text_given_offset(text, (size_t)found);
-  if (!diagnostic->line) return -1;
-  size_t at = 0;
-  for (; line < diagnostic->line || column < diagnostic->column; at++)
-    graph_position_advance(text->given, at, at + 1, &line, &column);
-  return (json_int_t)at;
-}
-
-static void graph_position_sort(const struct graph_text *text, const json_t *wanted, struct placed *placed,
+static void graph_position_sort(const char *text, const json_t *wanted, struct placed *placed,
                                 struct diagnostics *diagnostics)
 {
   size_t n = 0, from = 0;
   int line = 1, column = 1;
-  for (struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next, n++)
-    placed[n] = (struct placed){graph_position_offset(text, wanted, diagnostic), n, diagnostic};
+  for (struct diagnostic *one = diagnostics->first; one; one = one->next, n++)
+    placed[n] = (struct placed){one->path[0] ? graph_position_found(wanted, one) : one->offset, n, one};
   qsort(placed, n, sizeof *placed, graph_position_compare);
   for (size_t i = 0; i < n; i++) {
     struct diagnostic *diagnostic = placed[i].diagnostic;
     diagnostic->next = i + 1 < n ? placed[i + 1].diagnostic : NULL;
     if (placed[i].offset < 0) continue;
-    graph_position_advance(text->given, from, (size_t)placed[i].offset, &line, &column);
+    graph_position_advance(text, from, (size_t)placed[i].offset, &line, &column);
     from = (size_t)placed[i].offset;
     diagnostic->line = line;
     diagnostic->column = column;
@@ -207,18 +186,17 @@ static void graph_position_sort(const struct graph_text *text, const json_t *wan
   diagnostics->last = placed[n - 1].diagnostic;
 }
 
-void graph_position_all(const struct graph_text *text, struct diagnostics *diagnostics)
+void graph_position_all(const char *text, bool is_object, struct diagnostics *diagnostics)
 {
   size_t n = 0;
-  const char *parsed = text->recovered ? text->recovered : text->given;
-  struct scan scan = {.text = parsed, .at = parsed, .end = parsed + text->bytes, .wanted = json_object()};
-  for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next, n++)
+  struct scan scan = {.text = text, .at = text, .wanted = json_object(), .diagnostics = diagnostics};
+  for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next)
     graph_position_want(scan.wanted, diagnostic);
-  struct placed *placed = n && scan.wanted ? calloc(n, sizeof *placed) : NULL;
-  if (placed && json_object_size(scan.wanted) > 0) {
-    graph_position_skip_blanks(&scan);
-    graph_position_scan_items(&scan);
-  }
+  if (is_object) graph_position_skip_blanks(&scan);
+  if (is_object && !graph_position_scan_items(&scan, true) && !diagnostics->n_errors) /* a name may stand twice */
+    diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
+  for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next) n++;
+  struct placed *placed = n ? calloc(n, sizeof *placed) : NULL;
   if (placed) graph_position_sort(text, scan.wanted, placed, diagnostics);
   free(placed);
   free(scan.path);

@@ -30,7 +30,6 @@ static void graph_resources_refuse_no_type(struct graph_build *build, const json
 static const char *graph_resources_type_of(struct graph_build *build, const json_t *value, const char *path,
                                            char **path_out)
 {
-  char shown[TEXT_QUOTE_BYTES];
   bool is_object = json_is_object(value);
   json_t *type = is_object ? json_object_get(value, "type") : NULL;
   if (is_object && !type) {
@@ -47,8 +46,8 @@ static const char *graph_resources_type_of(struct graph_build *build, const json
     *path_out = word_path;
     return json_string_value(word);
   }
-  graph_build_refuse(build, word_path, "%s is not a type; write \"pool\" or another (`hipmm plugins` lists them)",
-                     option_show(word, shown, sizeof shown));
+  graph_build_refuse_value(build, word_path, word,
+                           "is not a type; write \"pool\" or another (`hipmm plugins` lists them)");
   free(word_path);
   return NULL;
 }
@@ -103,14 +102,12 @@ static void graph_resources_read_resource(struct graph_build *build, const char 
 
 static void graph_resources_read(struct graph_build *build, json_t *resources)
 {
-  char shown[TEXT_QUOTE_BYTES];
   const char *name;
   json_t *value;
   size_t n = json_object_size(resources);
   build->is_dangling = !json_is_object(resources) || n > GRAPH_MAX_RESOURCES;
   if (!json_is_object(resources))
-    graph_build_refuse(build, "/resources", "%s is not an object; write {\"NAME\": {\"type\": …}, …}",
-                       option_show(resources, shown, sizeof shown));
+    graph_build_refuse_value(build, "/resources", resources, "is not an object; write {\"NAME\": {\"type\": …}, …}");
   else if (n > GRAPH_MAX_RESOURCES)
     graph_build_refuse(build, "/resources", "%zu resources are too many; the most is %d", n, GRAPH_MAX_RESOURCES);
   if (!build->is_dangling)
@@ -131,15 +128,14 @@ static void graph_resources_name_element(const struct graph_build *build, const 
 
 static void graph_resources_read_element(struct graph_build *build, size_t index, json_t *value)
 {
-  char shown[TEXT_QUOTE_BYTES], name[TEXT_LONGEST_NAME + 16], path[32], *type_path = NULL;
+  char name[TEXT_LONGEST_NAME + 16], path[32], *type_path = NULL;
   const char *type = NULL;
   bool is_object = json_is_object(value);
   snprintf(path, sizeof path, "/stack/%zu", index);
   if (is_object || json_is_string(value))
     type = graph_resources_type_of(build, value, path, &type_path);
   else
-    graph_build_refuse(build, path, "%s is not a resource; write a type, or {\"type\": …}",
-                       option_show(value, shown, sizeof shown));
+    graph_build_refuse_value(build, path, value, "is not a resource; write a type, or {\"type\": …}");
   if (is_object && json_object_get(value, "upstream"))
     graph_build_refuse_key(build, path, "upstream",
                            "in a stack the next element is the upstream; leave \"upstream\" out");
@@ -150,12 +146,10 @@ static void graph_resources_read_element(struct graph_build *build, size_t index
 
 static void graph_resources_read_stack(struct graph_build *build, json_t *stack)
 {
-  char shown[TEXT_QUOTE_BYTES];
   size_t n = json_array_size(stack);
   if (!json_is_array(stack))
-    graph_build_refuse(build, "/stack",
-                       "%s is not a list; write resources from the top down, such as [\"pool\", \"device\"]",
-                       option_show(stack, shown, sizeof shown));
+    graph_build_refuse_value(build, "/stack", stack,
+                             "is not a list; write resources from the top down, such as [\"pool\", \"device\"]");
   else if (n == 0)
     graph_build_refuse(build, "/stack", "is empty; write at least a source, such as [\"device\"]");
   else if (n > GRAPH_MAX_DEPTH)

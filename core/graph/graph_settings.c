@@ -49,8 +49,7 @@ static void graph_settings_check_version(struct graph_build *build)
   json_t *schema = json_object_get(build->graph->root, "$schema");
   json_t *version = json_object_get(build->graph->root, "version");
   if (schema && !json_is_string(schema))
-    graph_build_refuse(build, "/$schema", "%s is not the address of a schema",
-                       option_show(schema, shown, sizeof shown));
+    graph_build_refuse_value(build, "/$schema", schema, "is not the address of a schema");
   if (version && !(json_is_number(version) && json_number_value(version) == 1))
     graph_build_refuse(build, "/version", "version %s is not known; this hipmm reads version 1",
                        option_show(version, shown, sizeof shown));
@@ -64,7 +63,7 @@ static void graph_settings_add_folder(struct graph_build *build, const json_t *v
   char shown[TEXT_QUOTE_BYTES], *folder = NULL;
   const char *text = json_string_value(value);
   if (!text || !*text) {
-    graph_build_refuse(build, path, "%s is not a folder's name", option_show(value, shown, sizeof shown));
+    graph_build_refuse_value(build, path, value, "is not a folder's name");
     return;
   }
   bool is_relative = text[0] != '/' && build->folder;
@@ -79,14 +78,13 @@ static void graph_settings_add_folder(struct graph_build *build, const json_t *v
 /* A string is a list of one folder. */
 static void graph_settings_read_plugin_path(struct graph_build *build)
 {
-  char shown[TEXT_QUOTE_BYTES], path[48] = "/plugin_path";
+  char path[48] = "/plugin_path";
   struct plugin_path *plugin_path = &build->graph->plugin_path;
   json_t *value = json_object_get(build->graph->root, "plugin_path");
   bool is_list = json_is_array(value);
   if (!value) return;
   if (!is_list && !json_is_string(value)) {
-    graph_build_refuse(build, path, "%s is not a folder's name, nor a list of them",
-                       option_show(value, shown, sizeof shown));
+    graph_build_refuse_value(build, path, value, "is not a folder's name, nor a list of them");
     return;
   }
   size_t n = is_list ? json_array_size(value) : 1;
@@ -180,7 +178,6 @@ static void graph_settings_check_runtime_options(struct graph_build *build, cons
 
 static void graph_settings_read_runtime(struct graph_build *build)
 {
-  char shown[TEXT_QUOTE_BYTES];
   struct graph *graph = build->graph;
   json_t *value = json_object_get(graph->root, "runtime");
   if (!value) return;
@@ -192,8 +189,7 @@ static void graph_settings_read_runtime(struct graph_build *build)
     return;
   }
   if (!json_is_string(type)) {
-    graph_build_refuse(build, path, "%s is not a runtime; " GRAPH_RUNTIME_FORMS,
-                       option_show(type, shown, sizeof shown));
+    graph_build_refuse_value(build, path, type, "is not a runtime; " GRAPH_RUNTIME_FORMS);
     return;
   }
   size_t n_errors = build->diagnostics->n_errors;
@@ -207,10 +203,8 @@ static void graph_settings_read_runtime(struct graph_build *build)
 
 static void graph_settings_read_publish(struct graph_build *build)
 {
-  char shown[TEXT_QUOTE_BYTES];
   json_t *value = json_object_get(build->graph->root, "publish");
-  if (value && !json_is_boolean(value))
-    graph_build_refuse(build, "/publish", "%s is not true or false", option_show(value, shown, sizeof shown));
+  if (value && !json_is_boolean(value)) graph_build_refuse_value(build, "/publish", value, "is not true or false");
   build->graph->publishes = json_is_true(value);
 }
 
@@ -218,13 +212,12 @@ static void graph_settings_read_publish(struct graph_build *build)
 
 static void graph_settings_read_report(struct graph_build *build)
 {
-  char shown[TEXT_QUOTE_BYTES], name[OUTPUT_FILE_NAME_BYTES];
+  char name[OUTPUT_FILE_NAME_BYTES];
   const json_t *value = json_object_get(build->graph->root, "report");
   const char *pattern = json_string_value(value);
   if (!value) return;
   if (!pattern || !*pattern)
-    graph_build_refuse(build, "/report", "%s is not a file's name; write one such as \"report.%%r.json\"",
-                       option_show(value, shown, sizeof shown));
+    graph_build_refuse_value(build, "/report", value, "is not a file's name; write one such as \"report.%r.json\"");
   else if (!output_file_expand(pattern, -1, name))
     graph_build_refuse(build, "/report", "%s", name);
   else
@@ -233,15 +226,14 @@ static void graph_settings_read_report(struct graph_build *build)
 
 static void graph_settings_read_current_device(struct graph_build *build)
 {
-  char shown[TEXT_QUOTE_BYTES];
   const json_t *value = json_object_get(build->graph->root, "current_device");
   const char *word = json_string_value(value);
   if (!value) return;
   build->graph->follows_local_rank = word && !strcmp(word, "local_rank");
   if (!build->graph->follows_local_rank)
-    graph_build_refuse(build, "/current_device",
-                       "%s is not known; write \"local_rank\", or leave it out: the program chooses its device then",
-                       option_show(value, shown, sizeof shown));
+    graph_build_refuse_value(
+        build, "/current_device", value,
+        "is not known; write \"local_rank\", or leave it out: the program chooses its device then");
 }
 
 void graph_read_settings(struct graph_build *build)

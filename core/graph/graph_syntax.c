@@ -1,120 +1,80 @@
 /* SPDX-License-Identifier: MIT */
 /* graph_syntax.c: parses the JSON of a graph, or of options. Called by graph.c and for resources made in code. The parser
- * stops at the first syntax error. For `hipmm check`, which lists all errors of a file, the error is removed in a copy
- * of the text, as its message advises, and the copy is parsed again. */
+ * stops at the first syntax error, and nothing is read of a text that has one. */
 #include "../base/text.h"
 #include "../option/option.h"
-#include "graph_recover.h"
+#include "graph_build.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* A recovered text may be parsed so many times: a file may have 16 MiB. */
-enum { GRAPH_SYNTAX_MOST_RECOVERED = 40 };
 
 /* ---- Syntax errors --------------------------------------------------------------------------------------------- */
 
-static void graph_syntax_report(const struct graph_recover_error *error, const struct graph_text *text,
-                                struct diagnostics *diagnostics)
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define BLANKS  " \t\r\n"
+
+/* What a syntax error often means. The first row that fits gives the hint. */
+static const struct graph_syntax_hint {
+  const char *report; /* how the parser's message begins */
+  const char *token;  /* how the token where it stopped can begin; NULL: as it likes */
+  const char *before; /* what can stand before the token, blanks aside: the error begins there then; NULL: anything */
+  const char *hint;
+} graph_syntax_hints[] = {
+    {"", "'", NULL, "; JSON has double quotes only"},
+    {"", "/#", NULL, "; JSON has no comments"},
+    {"':'", LETTERS, NULL, "; is a quote missing before it?"},
+    {"':'", NULL, NULL, "; is a colon missing before it?"},
+    {"", "]}", ",", "; the comma before it is one too many"},
+    {"", "]}", NULL, ""},
+    {"string or", NULL, NULL, "; names stand in double quotes"},
+    {"invalid token", LETTERS, NULL, "; a word is true, false or null, in lower case, or text in double quotes"},
+    {"'[' or '{'", NULL, NULL, "; write a JSON object, in braces"},
+    {"'", LETTERS "%", "0123456789.+-", "; a number with a unit stands in double quotes"},
+    {"'}'", NULL, NULL, "; is a comma or \"},\" missing before it?"},
+    {"']'", NULL, NULL, "; is a comma or \"],\" missing before it?"},
+};
+
+/* Moves `at`, the place of the token, to what stands before it if the hint is about that. */
+static bool graph_syntax_fits(const struct graph_syntax_hint *row, const char *report, const char *token,
+                              const char *text, size_t *at)
 {
-  int line, column;
-  graph_position_at(text->given, graph_text_given_offset(text, error->at), &line, &column);
-  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "%s%s",
-                     error->recovery == RECOVER_ZERO ? "\\u0000 is not allowed" : error->report.text, error->hint);
+  if (strncmp(report, row->report, strlen(row->report)) != 0 || (row->token && !strchr(row->token, *token)))
+    return false;
+  if (!row->before) return true;
+  size_t end = *at;
+  while (end && strchr(BLANKS, text[end - 1])) end--;
+  size_t begin = end;
+  while (begin && strchr(row->before, text[begin - 1])) begin--;
+  if (begin < end) *at = begin;
+  return begin < end;
 }
 
-/* ---- Names that stand twice ------------------------------------------------------------------------------------ */
-
-static void graph_syntax_report_duplicate(const struct graph_text *text, size_t at, const char *name,
-                                          struct diagnostics *diagnostics)
+/* The parser stopped behind a token, and names it if it is short; or behind a byte or character that cannot be. */
+static void graph_syntax_report(const json_error_t *error, const char *text, struct diagnostics *diagnostics)
 {
-  char shown[TEXT_QUOTE_BYTES];
-  int line, column;
-  graph_position_at(text->given, graph_text_given_offset(text, at), &line, &column);
-  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column,
-                     "duplicate object key near '%s'; a name can stand once in an object, so remove one",
-                     text_quote(name, shown, sizeof shown));
-}
-
-/* The text is valid JSON but for names that stand twice. A string before a colon is a name. */
-static void graph_syntax_find_duplicates(const struct graph_text *text, struct diagnostics *diagnostics)
-{
-  json_t *open = json_array(); /* the names of each open object; null for a list */
-  for (const char *at = text->recovered; *at; at++) {
-    if (*at == '{' || *at == '[') json_array_append_new(open, *at == '{' ? json_object() : json_null());
-    if (*at == '}' || *at == ']') json_array_remove(open, json_array_size(open) - 1);
-    if (*at != '"') continue;
-    const char *start = at;
-    for (at++; *at != '"'; at++) at += *at == '\\';
-    if (at[1 + strspn(at + 1, " \t\r\n")] != ':') continue;
-    json_t *name = json_loadb(start, (size_t)(at + 1 - start), JSON_DECODE_ANY, NULL);
-    json_t *names = json_array_get(open, json_array_size(open) - 1);
-    if (name && json_object_get(names, json_string_value(name)))
-      graph_syntax_report_duplicate(text, (size_t)(start - text->recovered), json_string_value(name), diagnostics);
-    else if (name)
-      json_object_set_new(names, json_string_value(name), json_null());
-    json_decref(name);
+  static const char near[] = " near '";
+  enum json_error_code code = json_error_code(error);
+  bool is_zero = code == json_error_null_character || code == json_error_null_byte_in_key;
+  size_t end = error->position > 0 ? (size_t)error->position : 0, at = end - (end > 0);
+  const char *token = strstr(error->text, near), *hint = "";
+  if (token && !is_zero && code != json_error_invalid_utf8) {
+    token += strlen(near);
+    size_t length = strlen(token) - 1;
+    at = end - (length < end ? length : end);
+    for (size_t i = 0; i < sizeof graph_syntax_hints / sizeof *graph_syntax_hints; i++) {
+      if (!graph_syntax_fits(&graph_syntax_hints[i], error->text, token, text, &at)) continue;
+      hint = graph_syntax_hints[i].hint;
+      break;
+    }
   }
-  json_decref(open);
+  diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, at, "%s%s", is_zero ? "\\u0000 is not allowed" : error->text, hint);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------------------------- */
 
-/* Without host memory that is the only error, and `report_out` has no text. */
-static json_t *graph_syntax_parse(const char *text, size_t bytes, size_t flags, json_error_t *report_out,
-                                  struct diagnostics *diagnostics)
-{
-  bool lacks_memory;
-  json_t *value = option_parse_json(text, bytes, flags, report_out, &lacks_memory);
-  if (!lacks_memory) return value;
-  report_out->text[0] = '\0';
-  diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
-  return NULL;
-}
-
-static bool graph_syntax_has_report(const json_error_t *report)
-{
-  return report->text[0] != '\0';
-}
-
-/* Parses a text in which the parser has found an error: reports the first syntax error, or for a check all, and names that
- * stand twice. NULL unless it is for a check, and what is left says enough of what was meant. */
-static json_t *graph_syntax_read_recovered(struct graph_text *text, struct diagnostics *diagnostics)
-{
-  json_t *value = NULL;
-  size_t reported = SIZE_MAX;
-  bool is_guess = !text->is_check, is_recovered = true, is_cut_off = false;
-  int most = text->is_check ? GRAPH_SYNTAX_MOST_RECOVERED : 1;
-  text->recovered = malloc(text->bytes + GRAPH_TEXT_MOST_INSERTED + 1);
-  if (!text->recovered) {
-    diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
-    return NULL;
-  }
-  memcpy(text->recovered, text->given, text->bytes);
-  text->recovered[text->bytes] = '\0';
-  for (int i = 0; i < most && is_recovered && !value; i++) {
-    struct graph_recover_error error = {.near = NULL};
-    value = graph_syntax_parse(text->recovered, text->bytes, 0, &error.report, diagnostics);
-    if (value) continue;
-    if (!graph_syntax_has_report(&error.report)) return NULL;
-    graph_recover_classify(&error, text->recovered);
-    size_t place = graph_text_given_offset(text, error.at);
-    if (place != reported && !is_cut_off) graph_syntax_report(&error, text, diagnostics);
-    reported = place;
-    is_cut_off |= error.recovery == RECOVER_END; /* what comes then is about the brackets that close it */
-    is_guess |= error.recovery >= RECOVER_GUESS;
-    is_recovered = graph_recover_apply(&error, text);
-  }
-  if (value) graph_syntax_find_duplicates(text, diagnostics);
-  if (!is_guess) return value;
-  json_decref(value);
-  return NULL;
-}
-
 static bool graph_syntax_is_blank(const char *text, size_t bytes)
 {
   for (size_t i = 0; i < bytes; i++)
-    if (!memchr(" \t\r\n", text[i], 4)) return false;
+    if (!memchr(BLANKS, text[i], strlen(BLANKS))) return false;
   return true;
 }
 
@@ -122,7 +82,6 @@ static bool graph_syntax_is_blank(const char *text, size_t bytes)
  * message for an empty text. */
 static bool graph_syntax_is_text(const char *text, size_t bytes, const char *is_empty, struct diagnostics *diagnostics)
 {
-  int line = 1, column = 1;
   const char *zero = memchr(text, '\0', bytes), *wrong = NULL;
   if (bytes > GRAPH_MAX_BYTES) {
     diagnostics_add(diagnostics, HIPMM_E_CONFIG, "", GRAPH_TOO_LARGE, GRAPH_MAX_BYTES >> 20);
@@ -134,40 +93,44 @@ static bool graph_syntax_is_text(const char *text, size_t bytes, const char *is_
     wrong = "begins with a byte order mark; save it as UTF-8 without one";
   else if (zero)
     wrong = "a zero byte; a graph is UTF-8 text";
-  if (zero && wrong) graph_position_at(text, (size_t)(zero - text), &line, &column);
-  if (wrong) diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, line, column, "%s", wrong);
+  if (wrong) diagnostics_add_at(diagnostics, HIPMM_E_SYNTAX, zero ? (size_t)(zero - text) : 0, "%s", wrong);
   return !wrong;
 }
 
-/* Parses a JSON object in UTF-8. `is_empty` and `is_other` are the messages for an empty text and for JSON that is no
- * object. */
-static json_t *graph_syntax_read(struct graph_text *text, const char *is_empty, const char *is_other,
+/* Parses a JSON object in UTF-8. `is_empty` and `is_other` are the messages for an empty
+ * text and for JSON that is no object. */
+static json_t *graph_syntax_read(const char *text, size_t bytes, const char *is_empty, const char *is_other,
                                  struct diagnostics *diagnostics)
 {
-  text->bytes = text->given_bytes;
-  if (!graph_syntax_is_text(text->given, text->bytes, is_empty, diagnostics)) return NULL;
-  json_error_t report;
-  json_t *value = graph_syntax_parse(text->given, text->bytes, JSON_REJECT_DUPLICATES, &report, diagnostics);
-  if (!value && graph_syntax_has_report(&report)) value = graph_syntax_read_recovered(text, diagnostics);
+  json_error_t error;
+  bool lacks_memory;
+  if (!graph_syntax_is_text(text, bytes, is_empty, diagnostics)) return NULL;
+  json_t *value = option_parse_json(text, bytes, 0, &error, &lacks_memory);
+  if (lacks_memory)
+    diagnostics_add(diagnostics, HIPMM_E_OUT_OF_MEMORY, "", "no host memory to read it");
+  else if (!value)
+    graph_syntax_report(&error, text, diagnostics);
   if (!value || json_is_object(value)) return value;
   diagnostics_add(diagnostics, HIPMM_E_CONFIG, "", "%s", is_other);
   json_decref(value);
   return NULL;
 }
 
-json_t *graph_parse(struct graph_text *text, struct diagnostics *diagnostics)
+json_t *graph_parse(const char *text, size_t bytes, struct diagnostics *diagnostics)
 {
-  return graph_syntax_read(text, "is empty; the smallest graph is {\"stack\": [\"device\"]}",
+  return graph_syntax_read(text, bytes, "is empty; the smallest graph is {\"stack\": [\"device\"]}",
                            "a graph is an object, not a list; write {\"stack\": […]}", diagnostics);
 }
 
 json_t *graph_parse_options(const char *json, struct diagnostics *diagnostics)
 {
   if (!json) return json_object();
-  struct graph_text text = {.given = json, .given_bytes = strlen(json)};
+  size_t bytes = strlen(json);
   json_t *options =
-      graph_syntax_read(&text, "is empty; write {} for no options",
+      graph_syntax_read(json, bytes, "is empty; write {} for no options",
                         "options are an object, not a list; write {\"initial_size\": \"1GiB\"}", diagnostics);
-  free(text.recovered);
-  return options;
+  graph_position_all(json, options != NULL, diagnostics);
+  if (!diagnostics->n_errors) return options;
+  json_decref(options);
+  return NULL;
 }

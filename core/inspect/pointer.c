@@ -69,7 +69,7 @@ static void pointer_ask(struct pointer_search *search, struct instance *instance
 {
   struct hipmm_block block = {NULL, 0};
   bool is_covered = false, decided = search->owner || search->is_covered;
-  if (!instance->created || (decided && instance->number < search->number)) return;
+  if (decided && instance->number < search->number) return;
   bool is_found = (search->is_inside ? pointer_find_inside : pointer_find_start)(instance, search, &block, &is_covered);
   if (!is_found && !is_covered) return;
   if (search->owner) stack_unpin(search->owner->stack);
@@ -82,7 +82,7 @@ static void pointer_ask(struct pointer_search *search, struct instance *instance
 static void pointer_ask_all(struct pointer_search *search)
 {
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
-    for (size_t i = 0; i < stack->graph->n_nodes; i++) pointer_ask(search, &stack->instances[i]);
+    STACK_EACH(instance, stack) pointer_ask(search, instance);
 }
 
 /* A pointer into a block leads to its start, and the start to the resource. */
@@ -113,15 +113,12 @@ static struct hipmm_block pointer_find_base(const struct instance *owner, const 
 {
   const struct hipmm_hip *hip = hip_table();
   struct hipmm_block base = {NULL, 0};
-  const struct instance_dependencies *dependencies = dependencies_of(owner);
-  for (size_t i = 0; !base.ptr && i < dependencies->n_closure; i++) {
-    const struct instance *below = dependencies->closure[i];
-    if (below->node->plugin->descriptor.ops->visit_chunks)
+  CLOSURE_EACH(below, owner)
+    if (!base.ptr && below->node->plugin->descriptor.ops->visit_chunks)
       below->resource.ops->visit_chunks(below->resource.self, block->ptr, pointer_take_first_chunk, &base);
-  }
   if (base.ptr) *flags_out |= HIPMM_POINTER_MAPPED;
-  for (size_t i = 0; !base.ptr && i < dependencies->n_closure; i++)
-    block_map_find_holding(&dependencies->closure[i]->block_map, block->ptr, &base);
+  CLOSURE_EACH(below, owner)
+    if (!base.ptr) block_map_find_holding(&below->block_map, block->ptr, &base);
   if (!base.ptr && hip->MemGetAddressRange && hip->MemGetAddressRange(&base.ptr, &base.bytes, block->ptr)) {
     hip->GetLastError();
     base.ptr = NULL;
@@ -132,9 +129,7 @@ static struct hipmm_block pointer_find_base(const struct instance *owner, const 
 /* From the owner down: it may be an adaptor that passes blocks on. */
 static struct hipmm_location pointer_locate(const struct instance *owner, const struct hipmm_block *block)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(owner);
-  for (size_t i = 0; i < dependencies->n_closure; i++) {
-    const struct instance *below = dependencies->closure[i];
+  CLOSURE_EACH(below, owner) {
     struct hipmm_location location = {.struct_size = sizeof location, .usable_bytes = block->bytes};
     if (!below->node->plugin->descriptor.ops->locate) continue;
     if (!below->resource.ops->locate(below->resource.self, block->ptr, &location)) return location;

@@ -117,8 +117,7 @@ static void publish_stack(struct live_file *file, const struct stack *stack)
     if (row) row->counters[LIVE_RESERVED] = atomic_load(&stack->held_bytes);
     if (row) row->counters[LIVE_PEAK_RESERVED] = atomic_load(&stack->peak_held_bytes);
   }
-  for (size_t i = stack->graph->n_nodes; i-- > 0;)
-    if (stack->instances[i].created) publish_instance(file, &stack->instances[i]);
+  STACK_EACH(instance, stack) publish_instance(file, instance);
 }
 
 static void publish_rows(struct live_file *file)

@@ -164,8 +164,7 @@ static json_t *snapshot_resource(struct instance *instance)
 static json_t *snapshot_stack_state(const struct stack *stack)
 {
   json_t *resources = json_array();
-  for (size_t i = stack->graph->n_nodes; i-- > 0;)
-    if (stack->instances[i].created) json_array_append_new(resources, snapshot_resource(&stack->instances[i]));
+  STACK_EACH(instance, stack) json_array_append_new(resources, snapshot_resource(instance));
   return json_pack("{s:i, s:o, s:o, s:I, s:I, s:o}", "device", stack->device, "source",
                    values_string(stack->graph->source), "top", snapshot_reference(&stack->instances[stack->top]),
                    "held_bytes", (json_int_t)path_device_value(stack, 0), "peak_held_bytes",

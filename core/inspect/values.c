@@ -64,9 +64,8 @@ static void values_add_line(void *closure, const char *line)
 /* The nearest resource that has a report. */
 static const struct instance *values_reporter(const struct instance *top)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(top);
-  for (size_t i = 0; i < dependencies->n_closure; i++)
-    if (dependencies->closure[i]->node->plugin->descriptor.ops->report) return dependencies->closure[i];
+  CLOSURE_EACH(one, top)
+    if (one->node->plugin->descriptor.ops->report) return one;
   return NULL;
 }
 
@@ -198,8 +197,7 @@ enum hipmm_status hipmm_list(const char *prefix, char **json_out)
   list.entries = json_array();
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
     values_add_stack(&list, stack);
-    for (size_t i = stack->graph->n_nodes; i-- > 0;)
-      if (stack->instances[i].created) values_add_instance(&list, &stack->instances[i]);
+    STACK_EACH(instance, stack) values_add_instance(&list, instance);
   }
   return values_text(list.entries, json_out);
 }

@@ -19,8 +19,7 @@ static void visits_show_stack(struct stack *stack, void (*visitor)(void *arg, st
 {
   stack_retain(stack);
   stack_unpin(stack);
-  for (size_t i = stack->graph->n_nodes; i-- > 0;)
-    if (stack->instances[i].created) visitor(arg, &stack->instances[i].resource);
+  STACK_EACH(instance, stack) visitor(arg, &instance->resource);
   stack_pin(stack);
   stack_release(stack);
 }

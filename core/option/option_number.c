@@ -130,44 +130,6 @@ static bool option_number_check_range(const struct option_reading *reading, cons
   return true;
 }
 
-static bool option_number_read_integer(const struct option_reading *reading, const json_t *value, int64_t *field)
-{
-  char shown[TEXT_QUOTE_BYTES];
-  struct option_number number;
-  if (!option_number(reading->row, value, &number))
-    return option_refuse(reading, "%s is not a whole number", option_show(value, shown, sizeof shown));
-  if (!option_number_check_range(reading, value, number)) return false;
-  *field = json_is_integer(value) ? json_integer_value(value) : (int64_t)number.value;
-  return true;
-}
-
-static bool option_number_read_ratio(const struct option_reading *reading, const json_t *value, double *field)
-{
-  char shown[TEXT_QUOTE_BYTES];
-  struct option_number number;
-  if (!option_number(reading->row, value, &number))
-    return option_refuse(reading, "%s is not a number", option_show(value, shown, sizeof shown));
-  if (!option_number_check_range(reading, value, number)) return false;
-  *field = json_number_value(value);
-  return true;
-}
-
-static bool option_number_read_duration(const struct option_reading *reading, const json_t *value, int64_t *field)
-{
-  char shown[TEXT_QUOTE_BYTES];
-  struct option_number number;
-  option_show(value, shown, sizeof shown);
-  if (!option_number(reading->row, value, &number))
-    return option_refuse(reading,
-                         errno == ERANGE ? "%s is too long a time"
-                                         : "%s is not a duration; write \"10ms\" or \"1.5s\""
-                                           " (units: ns, us, ms, s, min, h)",
-                         option_show(value, shown, sizeof shown));
-  if (!option_number_check_range(reading, value, number)) return false;
-  *field = (int64_t)number.value;
-  return true;
-}
-
 /* The forms of a size, as the end of a message. */
 static const char *option_number_size_forms(const struct hipmm_option *row, char *buffer, size_t buffer_bytes)
 {
@@ -218,12 +180,25 @@ static bool option_number_read_bytes(const struct option_reading *reading, const
   return true;
 }
 
+static const char *option_number_what_is_wrong(uint32_t type)
+{
+  if (type == HIPMM_OPTION_INTEGER) return "is not a whole number";
+  if (type == HIPMM_OPTION_RATIO) return "is not a number";
+  if (errno == ERANGE) return "is too long a time";
+  return "is not a duration; write \"10ms\" or \"1.5s\" (units: ns, us, ms, s, min, h)";
+}
+
 bool option_read_number(const struct option_reading *reading, const json_t *value, void *field)
 {
-  switch (reading->row->type) {
-  case HIPMM_OPTION_INTEGER: return option_number_read_integer(reading, value, field);
-  case HIPMM_OPTION_RATIO: return option_number_read_ratio(reading, value, field);
-  case HIPMM_OPTION_DURATION: return option_number_read_duration(reading, value, field);
-  default: return option_number_read_bytes(reading, value, field);
-  }
+  const struct hipmm_option *row = reading->row;
+  struct option_number number;
+  if (row->type == HIPMM_OPTION_BYTES) return option_number_read_bytes(reading, value, field);
+  if (!option_number(row, value, &number))
+    return option_refuse_value(reading, value, option_number_what_is_wrong(row->type));
+  if (!option_number_check_range(reading, value, number)) return false;
+  if (row->type == HIPMM_OPTION_RATIO)
+    *(double *)field = json_number_value(value);
+  else
+    *(int64_t *)field = json_is_integer(value) ? json_integer_value(value) : (int64_t)number.value;
+  return true;
 }

@@ -20,6 +20,12 @@ bool option_refuse(const struct option_reading *reading, const char *format, ...
   return false;
 }
 
+bool option_refuse_value(const struct option_reading *reading, const json_t *value, const char *what)
+{
+  char shown[TEXT_QUOTE_BYTES];
+  return option_refuse(reading, "%s %s", option_show(value, shown, sizeof shown), what);
+}
+
 bool option_refuse_memory(const struct option_reading *reading)
 {
   diagnostics_add(reading->context->diagnostics, HIPMM_E_OUT_OF_MEMORY, reading->path, "no host memory for this value");

@@ -12,9 +12,7 @@
 
 static bool option_value_read_bool(const struct option_reading *reading, const json_t *value, uint32_t *field)
 {
-  char shown[TEXT_QUOTE_BYTES];
-  if (!json_is_boolean(value))
-    return option_refuse(reading, "%s is neither true nor false", option_show(value, shown, sizeof shown));
+  if (!json_is_boolean(value)) return option_refuse_value(reading, value, "is neither true nor false");
   *field = json_is_true(value);
   return true;
 }
@@ -56,9 +54,7 @@ static bool option_value_read_enum(const struct option_reading *reading, const j
 
 static bool option_value_read_string(const struct option_reading *reading, const json_t *value, const char **field)
 {
-  char shown[TEXT_QUOTE_BYTES];
-  if (!json_is_string(value))
-    return option_refuse(reading, "%s is not a string", option_show(value, shown, sizeof shown));
+  if (!json_is_string(value)) return option_refuse_value(reading, value, "is not a string");
   *field = json_string_value(value);
   return true;
 }
@@ -88,8 +84,7 @@ static bool option_value_read_strings(const struct option_reading *reading, cons
   }
   for (size_t i = 0; i < n; i++)
     if (!json_is_string(json_array_get(value, i)))
-      return option_refuse(reading, "%s in the list is not a string",
-                           option_show(json_array_get(value, i), shown, sizeof shown));
+      return option_refuse_value(reading, json_array_get(value, i), "in the list is not a string");
   const char *const *items = option_value_copy_strings(value);
   if (!items) return option_refuse_memory(reading);
   *field = (struct hipmm_strings){n, items};
@@ -101,8 +96,7 @@ static bool option_value_read_resource(const struct option_reading *reading, con
 {
   char shown[TEXT_QUOTE_BYTES];
   const struct option_context *context = reading->context;
-  if (!json_is_string(value))
-    return option_refuse(reading, "%s is not the name of a resource", option_show(value, shown, sizeof shown));
+  if (!json_is_string(value)) return option_refuse_value(reading, value, "is not the name of a resource");
   if (!context->resolve) return true;
   struct hipmm_resource *resource = context->resolve(context->closure, json_string_value(value));
   if (!resource) return option_refuse(reading, "no resource is called %s", option_show(value, shown, sizeof shown));

@@ -21,6 +21,9 @@ struct option_number {
 /* Reports an error of the value. Always false. */
 bool option_refuse(const struct option_reading *reading, const char *format, ...) HIPMM_PRINTF(2, 3);
 
+/* The same, of what the value "is …". */
+bool option_refuse_value(const struct option_reading *reading, const json_t *value, const char *what);
+
 /* The same for want of host memory. */
 bool option_refuse_memory(const struct option_reading *reading);
 

@@ -50,20 +50,9 @@ static bool memory_users_divides(const struct instance *instance)
 /* Whether it has its memory from a source as it is, perhaps through adaptors. */
 static bool memory_users_is_lowest(const struct instance *instance)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  for (size_t i = 1; i < dependencies->n_closure; i++)
-    if (memory_users_divides(dependencies->closure[i])) return false;
+  CLOSURE_EACH_BELOW(one, instance)
+    if (memory_users_divides(one)) return false;
   return true;
-}
-
-/* The first source of the kind that it depends on; NULL if there is none. */
-static const struct instance *memory_users_source_of(const struct instance *instance,
-                                                     const struct oom_source *oom_source)
-{
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  for (size_t i = 0; i < dependencies->n_closure; i++)
-    if (oom_source_is_same_memory(oom_source, dependencies->closure[i])) return dependencies->closure[i];
-  return NULL;
 }
 
 /* Without host memory the user is missing. */
@@ -88,7 +77,7 @@ static void memory_users_add(struct memory_users *users, const struct instance *
 static void memory_users_add_divider(struct memory_users *users, const struct instance *instance,
                                      const struct oom_source *oom_source)
 {
-  const struct instance *source = memory_users_source_of(instance, oom_source);
+  const struct instance *source = exhausted_source_of(oom_source, instance);
   if (!source || !memory_users_divides(instance) || !memory_users_is_lowest(instance)) return;
   int64_t held = memory_users_value(instance, "reserved_bytes", 0);
   int64_t idle = memory_users_value(instance, "free_bytes", held - memory_users_value(instance, "live_bytes", held));
@@ -110,8 +99,8 @@ static void memory_users_find(struct memory_users *users, const struct oom_sourc
                               void (*add)(struct memory_users *, const struct instance *, const struct oom_source *))
 {
   for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack))
-    for (size_t i = 0; stack->device == oom_source->device && i < stack->graph->n_nodes; i++)
-      if (atomic_load(&stack->instances[i].created)) add(users, &stack->instances[i], oom_source);
+    if (stack->device == oom_source->device)
+      STACK_EACH(instance, stack) add(users, instance, oom_source);
 }
 
 /* ---- The message ---- */

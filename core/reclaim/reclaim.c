@@ -27,10 +27,8 @@ static int64_t reclaim_held_bytes(int device)
 /* From the top down, as hipmm_device_trim() does. A resource that fails gives nothing. */
 static void reclaim_from_stack(const struct stack *stack, const struct oom_source *oom_source, size_t keep_bytes)
 {
-  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
-    const struct hipmm_resource *resource = &stack->instances[i].resource;
-    if (attempt_is_donor(&stack->instances[i], oom_source)) resource->ops->trim(resource->self, keep_bytes);
-  }
+  STACK_EACH(instance, stack)
+    if (attempt_is_donor(instance, oom_source)) instance->resource.ops->trim(instance->resource.self, keep_bytes);
 }
 
 /* Asks the stacks of the device until they have given `bytes`. The last built stacks come first: they may depend on

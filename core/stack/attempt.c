@@ -5,7 +5,7 @@
 #include "../base/callers.h"
 #include "../base/error.h"
 #include "../plugin/descriptor.h"
-#include "stack.h"
+#include "stack_list.h"
 
 _Thread_local struct attempt this_attempt;
 
@@ -19,22 +19,19 @@ bool oom_source_is_same_memory(const struct oom_source *oom_source, const struct
   return plugin == oom_source->source || !((plugin->flags | oom_source->source->flags) & HIPMM_PLUGIN_HOST_MEMORY);
 }
 
-bool oom_source_is_below(const struct oom_source *oom_source, const struct instance *instance)
+const struct instance *exhausted_source_of(const struct oom_source *oom_source, const struct instance *instance)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  bool stands = false;
-  for (size_t i = 0; !stands && i < dependencies->n_closure; i++)
-    stands = oom_source_is_same_memory(oom_source, dependencies->closure[i]);
-  return stands;
+  CLOSURE_EACH(one, instance)
+    if (oom_source_is_same_memory(oom_source, one)) return one;
+  return NULL;
 }
 
 /* ---- Who can be asked ---- */
 
 bool attempt_is_donor(const struct instance *instance, const struct oom_source *oom_source)
 {
-  if (!atomic_load(&instance->created)) return false; /* stack_extend() may be writing it */
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
-  return descriptor_trims(plugin) && oom_source_is_below(oom_source, instance);
+  return descriptor_trims(plugin) && exhausted_source_of(oom_source, instance);
 }
 
 struct attempt_search {
@@ -47,8 +44,7 @@ static bool attempt_has_donor(const struct stack *stack, void *search_)
 {
   struct attempt_search *search = search_;
   if (stack->device != search->oom_source->device) return false;
-  for (size_t i = 0; i < stack->graph->n_nodes; i++) {
-    const struct instance *instance = &stack->instances[i];
+  STACK_EACH(instance, stack) {
     if (instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR) continue;
     if (!attempt_is_donor(instance, search->oom_source)) continue;
     if (search->n_donors++ || !search->failed) return true;
@@ -126,10 +122,10 @@ bool attempt_is_in_program(void)
 
 enum hipmm_status attempt_check_wait(const struct instance *instance)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  size_t i = this_attempt.n_programs ? 0 : dependencies->n_closure;
-  while (i < dependencies->n_closure && !atomic_load(&dependencies->closure[i]->in_program)) i++;
-  if (i == dependencies->n_closure) return HIPMM_OK;
+  bool is_entered = false;
+  if (!this_attempt.n_programs) return HIPMM_OK;
+  CLOSURE_EACH(one, instance) is_entered |= atomic_load(&one->in_program) > 0;
+  if (!is_entered) return HIPMM_OK;
   return error_refuse(
       HIPMM_E_STATE, instance->node->name,
       "another thread is in a call of it, and this thread is in a function of the program that was called "

@@ -16,8 +16,9 @@ struct oom_source {
 /* Whether the source that ran out gets from the device what `other`, a source of the same device, gives back. */
 bool oom_source_is_same_memory(const struct oom_source *oom_source, const struct instance *other);
 
-/* Whether the instance depends on such a source, or is one. */
-bool oom_source_is_below(const struct oom_source *oom_source, const struct instance *instance);
+/* The first source in the closure of the instance that, on the same device, gives back what the source that ran out can get;
+ * NULL if there is none. */
+const struct instance *exhausted_source_of(const struct oom_source *oom_source, const struct instance *instance);
 
 enum { MOST_REFUSALS = 128 }; /* of the program, in one call; then it is not asked again */
 

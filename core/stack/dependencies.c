@@ -44,9 +44,8 @@ bool dependencies_forward_blocks(const struct instance *instance)
 
 bool dependencies_include(const struct instance *instance, const struct instance *below)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  for (size_t i = 1; i < dependencies->n_closure; i++)
-    if (dependencies->closure[i] == below) return true;
+  CLOSURE_EACH_BELOW(one, instance)
+    if (one == below) return true;
   return false;
 }
 
@@ -67,6 +66,7 @@ static void dependencies_fill_closure(struct instance_dependencies *dependencies
     dependencies->n_closure += below->n_closure;
   }
   dependencies->n_closure = dependencies_sort(dependencies->closure, dependencies->n_closure);
+  dependencies->closure[dependencies->n_closure] = NULL;
 }
 
 /* The dependencies that can be asked for a block, and the finders of those that forward blocks of others. */
@@ -111,7 +111,7 @@ static struct instance_dependencies *dependencies_new(struct instance *instance,
     n_finders += below->n_finders;
     if (below->depth >= dependencies->depth) dependencies->depth = below->depth + 1;
   }
-  dependencies->closure = calloc(n_closure, sizeof *dependencies->closure);
+  dependencies->closure = calloc(n_closure + 1, sizeof *dependencies->closure);
   dependencies->finders = calloc(n_finders, sizeof *dependencies->finders);
   if (!dependencies->direct || !dependencies->closure || !dependencies->finders) {
     dependencies_free(dependencies);

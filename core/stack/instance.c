@@ -10,9 +10,8 @@
 
 bool instance_is_kept_below(const struct instance *instance)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  for (size_t i = 1; i < dependencies->n_closure; i++) {
-    const struct hipmm_plugin *plugin = &dependencies->closure[i]->node->plugin->descriptor;
+  CLOSURE_EACH_BELOW(below, instance) {
+    const struct hipmm_plugin *plugin = &below->node->plugin->descriptor;
     if (plugin->role == HIPMM_ROLE_SUB_ALLOCATOR || plugin->flags & HIPMM_PLUGIN_KEEPS_MEMORY) return true;
   }
   return false;
@@ -23,9 +22,9 @@ bool instance_may_cut_up(const struct instance *other, const struct instance *in
 {
   bool is_adaptor =
       dependencies_forward_blocks(instance) || instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR;
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  for (size_t i = 0; i < (is_adaptor ? dependencies->n_closure : 1); i++)
-    if (dependencies_include(other, dependencies->closure[i])) return true;
+  if (!is_adaptor) return dependencies_include(other, instance);
+  CLOSURE_EACH(one, instance)
+    if (dependencies_include(other, one)) return true;
   return false;
 }
 
@@ -71,9 +70,7 @@ enum hipmm_status instance_find(const struct instance *instance, const void *ptr
 
 const struct instance *instance_owner_of(const struct instance *instance, const void *ptr)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  for (size_t i = 0; i < dependencies->n_closure; i++) {
-    const struct instance *below = dependencies->closure[i];
+  CLOSURE_EACH(below, instance) {
     const struct hipmm_plugin *plugin = &below->node->plugin->descriptor;
     struct hipmm_block block;
     if (plugin->role == HIPMM_ROLE_ADAPTOR || !plugin->ops->find) continue;
@@ -85,15 +82,14 @@ const struct instance *instance_owner_of(const struct instance *instance, const 
 static const struct instance *instance_search_down(const struct instance *instance, const char *name, bool actions,
                                                    size_t *row_out)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  for (size_t i = 0; i < dependencies->n_closure; i++) {
-    const struct hipmm_plugin *plugin = &dependencies->closure[i]->node->plugin->descriptor;
+  CLOSURE_EACH(one, instance) {
+    const struct hipmm_plugin *plugin = &one->node->plugin->descriptor;
     const struct hipmm_feature *features = actions ? plugin->actions : plugin->values;
     uint32_t n = actions ? plugin->n_actions : plugin->n_values;
     for (uint32_t row = 0; row < n; row++) {
       if (strcmp(features[row].name, name)) continue;
       *row_out = row;
-      return dependencies->closure[i];
+      return one;
     }
   }
   return NULL;
@@ -127,9 +123,8 @@ int64_t instance_held_bytes(const struct instance *instance)
 unsigned instance_access(const struct instance *instance)
 {
   unsigned access = HIPMM_ACCESS_HOST | HIPMM_ACCESS_DEVICE;
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  for (size_t i = 0; i < dependencies->n_closure; i++) {
-    const struct hipmm_plugin *plugin = &dependencies->closure[i]->node->plugin->descriptor;
+  CLOSURE_EACH(one, instance) {
+    const struct hipmm_plugin *plugin = &one->node->plugin->descriptor;
     if (plugin->role != HIPMM_ROLE_SOURCE) continue;
     if (!(plugin->flags & HIPMM_PLUGIN_HOST_MEMORY)) access &= ~(unsigned)HIPMM_ACCESS_HOST;
     if (plugin->flags & HIPMM_PLUGIN_HOST_ALONE) access &= ~(unsigned)HIPMM_ACCESS_DEVICE;
@@ -137,25 +132,18 @@ unsigned instance_access(const struct instance *instance)
   return access;
 }
 
-static const struct instance *instance_first_suspended(const struct instance_dependencies *dependencies, size_t n)
-{
-  for (size_t i = 0; i < n; i++)
-    if (atomic_load_explicit(&dependencies->closure[i]->is_suspended, memory_order_relaxed))
-      return dependencies->closure[i];
-  return NULL;
-}
-
 const struct instance *instance_suspended(const struct instance *instance)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
   bool keeps_memory = instance->node->plugin->descriptor.role == HIPMM_ROLE_SUB_ALLOCATOR;
-  return instance_first_suspended(dependencies, keeps_memory ? dependencies->n_closure : 1);
+  if (keeps_memory) return instance_suspended_below(instance);
+  return atomic_load_explicit(&instance->is_suspended, memory_order_relaxed) ? instance : NULL;
 }
 
 const struct instance *instance_suspended_below(const struct instance *instance)
 {
-  const struct instance_dependencies *dependencies = dependencies_of(instance);
-  return instance_first_suspended(dependencies, dependencies->n_closure);
+  CLOSURE_EACH(one, instance)
+    if (atomic_load_explicit(&one->is_suspended, memory_order_relaxed)) return one;
+  return NULL;
 }
 
 static pthread_mutex_t user_data_lock = PTHREAD_MUTEX_INITIALIZER;

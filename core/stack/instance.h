@@ -24,7 +24,7 @@ struct instance_dependencies {
   unsigned depth;           /* longest way down to a source, itself included */
   struct instance **direct; /* its upstreams, then the resources that its options name */
   size_t n_direct;
-  struct instance **closure; /* itself and all below it, each once, every one before its dependencies */
+  struct instance **closure; /* itself and all below it, each once, every one before its dependencies; then NULL */
   size_t n_closure;
   struct instance **finders; /* asked for a block that this instance does not know: of `closure`, in its order */
   size_t n_finders;
@@ -112,6 +112,12 @@ static inline const struct instance_dependencies *dependencies_of(const struct i
 {
   return atomic_load_explicit(&instance->dependencies, memory_order_acquire);
 }
+
+/* A loop over the closure of an instance, and over all in it but the instance itself. */
+#define CLOSURE_EACH(one, top)       CLOSURE_EACH_FROM(0, one, top)
+#define CLOSURE_EACH_BELOW(one, top) CLOSURE_EACH_FROM(1, one, top)
+#define CLOSURE_EACH_FROM(first, one, top) \
+  for (struct instance *const *one##_at = dependencies_of(top)->closure + (first), *one; (one = *one##_at); one##_at++)
 
 /* For qsort() of pointers to instances: a later one, which is nearer to the top, comes first. */
 int dependencies_by_creation(const void *left, const void *right);

@@ -47,53 +47,39 @@ static enum hipmm_status locked_ops_refuse(const struct instance *instance)
       0, 0, 0);
 }
 
-static enum hipmm_status locked_ops_allocate(void *self, size_t bytes, size_t alignment, hipmm_stream_t stream,
-                                             void **ptr_out)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->allocate(instance->self, bytes, alignment, stream, ptr_out))
-             : locked_ops_refuse(instance);
-}
+/* The ops with a status: NAME, PARAMETERS, ARGUMENTS. Where the plugin lacks one of `find`, `locate`, `visit_chunks`, `suspend`,
+ * `resume`, `report`, `grant_access` and `process_end`, its users call none: they ask the descriptor. */
+#define LOCKED_OPS(X)                                                                                             \
+  X(allocate, (void *self, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out),                \
+    (self, bytes, alignment, stream, ptr_out))                                                                    \
+  X(deallocate, (void *self, void *ptr, size_t bytes, size_t alignment, hipmm_stream_t stream),                   \
+    (self, ptr, bytes, alignment, stream))                                                                        \
+  X(trim, (void *self, size_t keep_bytes), (self, keep_bytes))                                                    \
+  X(query, (void *self, size_t index, int64_t *value_out), (self, index, value_out))                              \
+  X(perform, (void *self, size_t index, int64_t *values_out), (self, index, values_out))                          \
+  X(find, (void *self, const void *ptr, struct hipmm_block *block_out), (self, ptr, block_out))                   \
+  X(reconfigure, (void *self, const char *option, const void *options), (self, option, options))                  \
+  X(visit, (void *self, void (*see)(void *closure, const struct hipmm_extent *extent), void *closure),            \
+    (self, see, closure))                                                                                         \
+  X(locate, (void *self, const void *ptr, struct hipmm_location *location_out), (self, ptr, location_out))        \
+  X(visit_chunks,                                                                                                 \
+    (void *self, const void *ptr, int (*visitor)(void *closure, const struct hipmm_chunk *chunk), void *closure), \
+    (self, ptr, visitor, closure))                                                                                \
+  X(suspend, (void *self, enum hipmm_content content), (self, content))                                           \
+  X(resume, (void *self), (self))                                                                                 \
+  X(report, (void *self, void (*write)(void *closure, const char *line), void *closure), (self, write, closure))  \
+  X(grant_access, (void *self, int device), (self, device))                                                       \
+  X(process_end, (void *self, enum hipmm_process_end moment), (self, moment))
 
-static enum hipmm_status locked_ops_deallocate(void *self, void *ptr, size_t bytes, size_t alignment,
-                                               hipmm_stream_t stream)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->deallocate(instance->self, ptr, bytes, alignment, stream))
-             : locked_ops_refuse(instance);
-}
-
-static enum hipmm_status locked_ops_trim(void *self, size_t keep_bytes)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->trim(instance->self, keep_bytes)) : locked_ops_refuse(instance);
-}
-
-static enum hipmm_status locked_ops_query(void *self, size_t index, int64_t *value_out)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->query(instance->self, index, value_out)) : locked_ops_refuse(instance);
-}
-
-static enum hipmm_status locked_ops_perform(void *self, size_t index, int64_t *values_out)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->perform(instance->self, index, values_out))
-             : locked_ops_refuse(instance);
-}
-
-/* Not called where the plugin has none (instance_find()). */
-static enum hipmm_status locked_ops_find(void *self, const void *ptr, struct hipmm_block *block_out)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->find(instance->self, ptr, block_out)) : locked_ops_refuse(instance);
-}
+#define LOCKED_OP(name, parameters, arguments)                                                  \
+  static enum hipmm_status locked_ops_##name parameters                                         \
+  {                                                                                             \
+    struct instance *instance = self;                                                           \
+    const struct hipmm_ops *ops = locked_ops_try_enter(instance);                               \
+    self = instance->self;                                                                      \
+    return ops ? locked_ops_leave(instance, ops->name arguments) : locked_ops_refuse(instance); \
+  }
+LOCKED_OPS(LOCKED_OP)
 
 static int locked_ops_covers(void *self, const void *ptr)
 {
@@ -103,63 +89,6 @@ static int locked_ops_covers(void *self, const void *ptr)
   int covers = ops->covers(instance->self, ptr);
   locked_ops_leave(instance, HIPMM_OK);
   return covers;
-}
-
-static enum hipmm_status locked_ops_reconfigure(void *self, const char *option, const void *options)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->reconfigure(instance->self, option, options))
-             : locked_ops_refuse(instance);
-}
-
-static enum hipmm_status locked_ops_visit(void *self, void (*see)(void *closure, const struct hipmm_extent *extent),
-                                          void *closure)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->visit(instance->self, see, closure)) : locked_ops_refuse(instance);
-}
-
-/* These two are not called where the plugin has none (inspect/pointer.c). */
-static enum hipmm_status locked_ops_locate(void *self, const void *ptr, struct hipmm_location *location_out)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->locate(instance->self, ptr, location_out)) : locked_ops_refuse(instance);
-}
-
-static enum hipmm_status locked_ops_visit_chunks(void *self, const void *ptr,
-                                                 int (*visitor)(void *closure, const struct hipmm_chunk *chunk),
-                                                 void *closure)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->visit_chunks(instance->self, ptr, visitor, closure))
-             : locked_ops_refuse(instance);
-}
-
-/* Not called where the plugin has none (suspend.c). */
-static enum hipmm_status locked_ops_suspend(void *self, enum hipmm_content content)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->suspend(instance->self, content)) : locked_ops_refuse(instance);
-}
-
-static enum hipmm_status locked_ops_resume(void *self)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->resume(instance->self)) : locked_ops_refuse(instance);
-}
-
-/* Not called where the plugin has none (hipmm_resource_report()). */
-static enum hipmm_status locked_ops_report(void *self, void (*write)(void *closure, const char *line), void *closure)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->report(instance->self, write, closure)) : locked_ops_refuse(instance);
 }
 
 static void locked_ops_stream_retire(void *self, hipmm_stream_t stream)
@@ -180,38 +109,9 @@ static void locked_ops_stream_retain(void *self, hipmm_stream_t stream)
   locked_ops_leave(instance, HIPMM_OK);
 }
 
-/* Not called where the plugin has none (stack_build()). */
-static enum hipmm_status locked_ops_grant_access(void *self, int device)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->grant_access(instance->self, device)) : locked_ops_refuse(instance);
-}
-
-/* Not called where the plugin has none (tools/preload/report_ends.c). */
-static enum hipmm_status locked_ops_process_end(void *self, enum hipmm_process_end moment)
-{
-  struct instance *instance = self;
-  const struct hipmm_ops *ops = locked_ops_try_enter(instance);
-  return ops ? locked_ops_leave(instance, ops->process_end(instance->self, moment)) : locked_ops_refuse(instance);
-}
-
+#define LOCKED_ENTRY(name, parameters, arguments) .name = locked_ops_##name,
 const struct hipmm_ops locked_ops = {.struct_size = sizeof locked_ops,
-                                     .allocate = locked_ops_allocate,
-                                     .deallocate = locked_ops_deallocate,
-                                     .trim = locked_ops_trim,
-                                     .query = locked_ops_query,
-                                     .perform = locked_ops_perform,
-                                     .find = locked_ops_find,
+                                     .covers = locked_ops_covers,
                                      .stream_retire = locked_ops_stream_retire,
                                      .stream_retain = locked_ops_stream_retain,
-                                     .reconfigure = locked_ops_reconfigure,
-                                     .visit = locked_ops_visit,
-                                     .report = locked_ops_report,
-                                     .covers = locked_ops_covers,
-                                     .grant_access = locked_ops_grant_access,
-                                     .locate = locked_ops_locate,
-                                     .visit_chunks = locked_ops_visit_chunks,
-                                     .process_end = locked_ops_process_end,
-                                     .suspend = locked_ops_suspend,
-                                     .resume = locked_ops_resume};
+                                     LOCKED_OPS(LOCKED_ENTRY)};

@@ -54,11 +54,11 @@ void hipmm_resource_release(struct hipmm_resource *resource)
 static void resource_list_held(const struct stack *stack, unsigned all, char *text, size_t bytes)
 {
   size_t used = 0;
-  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
-    unsigned held = atomic_load_explicit(&stack->instances[i].references, memory_order_relaxed);
+  STACK_EACH(instance, stack) {
+    unsigned held = atomic_load_explicit(&instance->references, memory_order_relaxed);
     if (!held || used >= bytes) continue;
-    used += (size_t)snprintf(text + used, bytes - used, "%s%s (%u reference%s)", used ? ", " : "",
-                             stack->graph->nodes[i].name, held, text_plural(held));
+    used += (size_t)snprintf(text + used, bytes - used, "%s%s (%u reference%s)", used ? ", " : "", instance->node->name,
+                             held, text_plural(held));
     all -= held < all ? held : all;
   }
   if (all && used < bytes)

@@ -196,19 +196,16 @@ static void stack_discard_hidden(struct stack *stack)
   error_set_located(&error);
 }
 
-/* Node `top` and what it needs, as far as that is not there. A node comes after its references, so one pass downwards
- * finds them. */
+/* Node `top` and what it needs, as far as that is not there. A node comes after its references. */
 static enum hipmm_status stack_create_instances(struct stack *stack, int top)
 {
   const struct graph *graph = stack->graph;
-  bool reached[GRAPH_MAX_NODES] = {false};
+  bool is_needed[GRAPH_MAX_NODES] = {false};
   enum hipmm_status status = HIPMM_OK;
-  reached[top] = true;
-  for (int i = top; i >= 0; i--)
-    for (size_t u = 0; reached[i] && u < graph->nodes[i].n_references; u++)
-      reached[graph->nodes[i].references[u]] = true;
+  is_needed[top] = true;
+  graph_mark_needed(graph, is_needed);
   for (int i = 0; !status && i <= top; i++) {
-    if (!reached[i] || stack->instances[i].is_owed) continue;
+    if (!is_needed[i] || stack->instances[i].is_owed) continue;
     instance_services_fill(&stack->instances[i]);
     status = stack_create_instance(&stack->instances[i]);
   }
@@ -368,9 +365,7 @@ enum hipmm_status stack_build(struct graph *graph, int device, int top, const st
 
 void stack_notify(const struct stack *stack, hipmm_stream_t stream, enum stream_event event)
 {
-  for (size_t i = stack->graph->n_nodes; i-- > 0;) {
-    const struct instance *instance = &stack->instances[i];
-    if (!instance->created) continue; /* stack_extend() may be writing it */
+  STACK_EACH(instance, stack) {
     const struct hipmm_ops *ops = instance->resource.ops;
     (event == STREAM_RETIRED ? ops->stream_retire : ops->stream_retain)(instance->resource.self, stream);
   }

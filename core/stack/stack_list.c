@@ -355,9 +355,16 @@ struct stack *stack_named_pinned(const char *name)
   return stack;
 }
 
+struct instance *stack_lower(const struct stack *stack, struct instance *instance)
+{
+  if (!instance) instance = stack->instances + stack->graph->n_nodes;
+  while (instance-- > stack->instances)
+    if (instance->created) return instance;
+  return NULL;
+}
+
 int64_t stack_held_bytes(const struct stack *stack)
 {
-  for (size_t i = 0; i < stack->graph->n_nodes; i++)
-    if (atomic_load(&stack->instances[i].created)) instance_held_bytes(&stack->instances[i]);
+  STACK_EACH(instance, stack) instance_held_bytes(instance);
   return atomic_load(&stack->held_bytes);
 }

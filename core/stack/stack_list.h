@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 struct stack;
+struct instance;
 
 /* The part of a stack that is stack_list.c's own. */
 struct stack_entry {
@@ -67,6 +68,13 @@ struct stack **stack_collect(int device, size_t *n_out);
 /* The stack made in code that has this name, retained, or pinned; NULL if there is none, or it is not built yet. */
 struct stack *stack_named(const char *name);
 struct stack *stack_named_pinned(const char *name);
+
+/* A loop over the resources that are there, from the top down. */
+#define STACK_EACH(one, stack) for (struct instance *one = stack_lower(stack, NULL); one; one = stack_lower(stack, one))
+
+/* The resource before `instance` in the order of the graph (NULL: the last) that is there; NULL if there is none. What
+ * stack_extend() may be writing is not there. */
+struct instance *stack_lower(const struct stack *stack, struct instance *instance);
 
 /* What the sources of the stack hold from the runtime now: see instance_held_bytes(). */
 int64_t stack_held_bytes(const struct stack *stack);

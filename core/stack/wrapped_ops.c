@@ -120,42 +120,23 @@ static enum hipmm_status wrapped_ops_deallocate(void *self, void *ptr, size_t by
 }
 
 /* Calls in which a plugin may work on memory of its own, such as blocks that it keeps to look at: what it does there is no
- * work of the program. */
-static enum hipmm_status wrapped_ops_trim(void *self, size_t keep_bytes)
-{
-  const struct logged *logged = wrapped_ops_of(self);
-  hip_observer_enter();
-  enum hipmm_status status = logged->plain->trim(self, keep_bytes);
-  hip_observer_leave();
-  return status;
-}
+ * work of the program. NAME, PARAMETERS, ARGUMENTS. */
+#define OBSERVED_OPS(X)                                                                          \
+  X(trim, (void *self, size_t keep_bytes), (self, keep_bytes))                                   \
+  X(perform, (void *self, size_t index, int64_t *values_out), (self, index, values_out))         \
+  X(reconfigure, (void *self, const char *option, const void *options), (self, option, options)) \
+  X(process_end, (void *self, enum hipmm_process_end moment), (self, moment))
 
-static enum hipmm_status wrapped_ops_perform(void *self, size_t index, int64_t *values_out)
-{
-  const struct logged *logged = wrapped_ops_of(self);
-  hip_observer_enter();
-  enum hipmm_status status = logged->plain->perform(self, index, values_out);
-  hip_observer_leave();
-  return status;
-}
-
-static enum hipmm_status wrapped_ops_reconfigure(void *self, const char *option, const void *options)
-{
-  const struct logged *logged = wrapped_ops_of(self);
-  hip_observer_enter();
-  enum hipmm_status status = logged->plain->reconfigure(self, option, options);
-  hip_observer_leave();
-  return status;
-}
-
-static enum hipmm_status wrapped_ops_process_end(void *self, enum hipmm_process_end moment)
-{
-  const struct logged *logged = wrapped_ops_of(self);
-  hip_observer_enter();
-  enum hipmm_status status = logged->plain->process_end(self, moment);
-  hip_observer_leave();
-  return status;
-}
+#define OBSERVED_OP(name, parameters, arguments)              \
+  static enum hipmm_status wrapped_ops_##name parameters      \
+  {                                                           \
+    const struct logged *logged = wrapped_ops_of(self);       \
+    hip_observer_enter();                                     \
+    enum hipmm_status status = logged->plain->name arguments; \
+    hip_observer_leave();                                     \
+    return status;                                            \
+  }
+OBSERVED_OPS(OBSERVED_OP)
 
 /* ---- Which ops are in force ---- */
 
@@ -209,10 +190,8 @@ bool wrapped_ops_install(struct instance *instance)
   if (logged->ops.try_deallocate) logged->ops.try_deallocate = wrapped_ops_try_deallocate;
   logged->ops.allocate = wrapped_ops_allocate;
   logged->ops.deallocate = wrapped_ops_deallocate;
-  logged->ops.trim = wrapped_ops_trim;
-  logged->ops.perform = wrapped_ops_perform;
-  logged->ops.reconfigure = wrapped_ops_reconfigure;
-  logged->ops.process_end = wrapped_ops_process_end;
+#define OBSERVED_ENTRY(name, parameters, arguments) logged->ops.name = wrapped_ops_##name;
+  OBSERVED_OPS(OBSERVED_ENTRY)
   pthread_rwlock_wrlock(&lock);
   struct logged **entered = tsearch(logged, &logged_by_self, wrapped_ops_compare);
   bool is_entered = entered && *entered == logged;

@@ -566,61 +566,6 @@ static void raises_syntax_errors_with_their_place(void **state)
   diagnostics_clear(&diagnostics);
 }
 
-static const char with_errors[] =
-    "{ // the stack\n \"resources\": { \"a\": { type: \"devise\" }, 'b': { \"type\": \"pool\" \"upstream\": \"a\", },\n"
-    "\"a\": { \"type\" \"pool\", \"upstream\": b, \"maximum_size\": 1KiB, \"initial_size\": None } } }";
-
-/* Also those behind a syntax error. Building stops at the first syntax error. */
-static void checks_behind_syntax_errors(void **state)
-{
-  struct diagnostics diagnostics = {.source = "g"};
-  char lines[TEXT_BYTES] = "", line[512];
-  (void)state;
-  assert_int_equal(graph_check("g", with_errors, &diagnostics, NULL), HIPMM_E_SYNTAX);
-  for (const struct diagnostic *one = diagnostics.first; one; one = one->next)
-    strcat(strcat(lines, diagnostics_line(&diagnostics, one, line, sizeof line)), "\n");
-  assert_string_equal(
-      lines,
-      "g:1:3: string or '}' expected near '/'; JSON has no comments\n"
-      "g:2:24: string or '}' expected near 'type'; names stand in double quotes\n"
-      "g:2:42: string or '}' expected near '''; JSON has double quotes only\n"
-      "g:2:64: '}' expected near '\"upstream\"'; is a comma missing before it?\n"
-      "g:2:79: string or '}' expected near '}'; the comma before it is one too many\n"
-      "g:3:1: duplicate object key near '\"a\"'; a name can stand once in an object, so remove one\n"
-      "g:3:1: /resources/a: cycle: a → b → a\n"
-      "g:3:15: ':' expected near '\"pool\"'; is a colon missing before it?\n"
-      "g:3:35: invalid token near 'b'; a word is true, false or null, in lower case, or text in double quotes\n"
-      "g:3:54: '}' expected near 'KiB'; a number with a unit stands in double quotes\n"
-      "g:3:60: /resources/a/initial_size: null is not a size; write bytes, \"512MiB\", \"2GB\" or \"50%\"\n"
-      "g:3:76: invalid token near 'None'; a word is true, false or null, in lower case, or text in double quotes\n");
-  diagnostics_clear(&diagnostics);
-  assert_int_equal(graph_from_string(with_errors, "g", &diagnostics, NULL), HIPMM_E_SYNTAX);
-  assert_int_equal(diagnostics.n_errors, 1);
-  diagnostics_clear(&diagnostics);
-}
-
-/* Texts that cannot be mended, or only in part, and what is wrong with them. */
-static const struct recovered {
-  const char *text, *said;
-} recovered[] = {
-    /* A slash that begins no comment, or one without an end; a quote without an end. */
-    {"{ \"stack\": [\"device\"], / \"x\": 1,\n\"y\": 2 }",
-     "g:1:24: string or '}' expected near '/'; JSON has no comments\n"},
-    {"{ \"stack\": [\"device\"], /* \"x\": 1,\n\"y\": 2 }",
-     "g:1:24: string or '}' expected near '/'; JSON has no comments\n"},
-    {"{ 'stack: [\n\"device\"] }", "g:1:3: string or '}' expected near '''; JSON has double quotes only\n"},
-    /* Two places that are not UTF-8. */
-    {"{ \"a\xff\xff\": 1, \"b\xff\": 2, \"stack\": [\"device\"] }", "g:1:4: unable to decode byte 0xff near '\"a'\n"
-                                                                    "g:1:14: unable to decode byte 0xff near '\"b'\n"},
-    /* A value that is like another is no name that stands twice. */
-    {"{ \"version\": 1 \"stack\": [{\"type\": \"logging\", \"file\": \"logging\"}, \"device\"] }",
-     "g:1:16: '}' expected near '\"stack\"'; is a comma missing before it?\n"},
-    /* The brackets that were closed before the end are not closed again. */
-    {"{ \"a\": { \"x\": [1] }, \"a\": 2, \"b\": [",
-     "g:1:22: duplicate object key near '\"a\"'; a name can stand once in an object, so remove one\n"
-     "g:1:35: ']' expected near end of file\n"},
-};
-
 static void assert_checked(const char *text, const char *said)
 {
   char lines[TEXT_BYTES] = "", line[4096];
@@ -632,34 +577,89 @@ static void assert_checked(const char *text, const char *said)
   assert_string_equal(lines, said);
 }
 
-static void mends_no_more_than_it_can(void **state)
+/* Each text has more than one syntax error, or errors in its meaning behind it. */
+static const struct {
+  const char *text, *said;
+} first_errors[] = {
+    {"{ // the stack\n \"stack\": [\"devise\",] }", "g:1:3: string or '}' expected near '/'; JSON has no comments\n"},
+    {"{ \"stack\": [\"device\"], / \"x\": 1,\n\"y\": 2 }",
+     "g:1:24: string or '}' expected near '/'; JSON has no comments\n"},
+    {"{ \"stack\": [\"device\"], /* \"x\": 1,\n\"y\": 2 }",
+     "g:1:24: string or '}' expected near '/'; JSON has no comments\n"},
+    {"{ # the stack\n \"stack\": [] }", "g:1:3: string or '}' expected near '#'; JSON has no comments\n"},
+    {"{ \"version\": 2, type: \"devise\", }",
+     "g:1:17: string or '}' expected near 'type'; names stand in double quotes\n"},
+    {"{ 'stack: [\n\"device\"] }", "g:1:3: string or '}' expected near '''; JSON has double quotes only\n"},
+    {"{ \"a\": 'b', \"c\": None }", "g:1:8: invalid token near '''; JSON has double quotes only\n"},
+    {"{ \"version\": 1 \"stack\": [None] }",
+     "g:1:16: '}' expected near '\"stack\"'; is a comma or \"},\" missing before it?\n"},
+    {"{ \"stack\": [\"devise\" ; \"x\": NaN ] }",
+     "g:1:22: ']' expected near ';'; is a comma or \"],\" missing before it?\n"},
+    {"{ \"stack\": [\"pool\", \"device\" \t, ], }",
+     "g:1:31: unexpected token near ']'; the comma before it is one too many\n"},
+    {"{ \"version\": 2,\n} }", "g:1:15: string or '}' expected near '}'; the comma before it is one too many\n"},
+    {"{ \"version\" 2, \"version\" 2 }", "g:1:13: ':' expected near '2'; is a colon missing before it?\n"},
+    {"{ \"version: 2, \"stack\": [] }", "g:1:17: ':' expected near 'stack'; is a quote missing before it?\n"},
+    {"{ \"stack\": pool, \"x\": True }",
+     "g:1:12: invalid token near 'pool'; a word is true, false or null, in lower case, or text in double quotes\n"},
+    {"{ \"a\": [-1.50 \t KiB, 2MB] }",
+     "g:1:9: ']' expected near 'KiB'; a number with a unit stands in double quotes\n"},
+    {"{ \"a\": 1KiB, \"b\": 2MB }", "g:1:8: '}' expected near 'KiB'; a number with a unit stands in double quotes\n"},
+    {"{ \"a\": 50%, \"b\": 2% }", "g:1:8: '}' expected near '%'; a number with a unit stands in double quotes\n"},
+    {"{ \"a\": [1}, \"b\": [ }", "g:1:10: ']' expected near '}'\n"},
+    {"{ \"a\": \"\\u0000\", \"\\u0000\": 1 }", "g:1:15: \\u0000 is not allowed\n"},
+    {"{ \"a\xff\xff\": 1, \"b\xff\": 2, \"stack\": [\"devise\"] }", "g:1:4: unable to decode byte 0xff near '\"a'\n"},
+    {"{ \"a\": { \"x\": [1] }, \"a\": 2, \"b\": [", "g:1:35: ']' expected near end of file\n"},
+    {"{ \"stack\": [\"device\"], \"stack\": [\"device\"] ] }", "g:1:44: '}' expected near ']'\n"},
+};
+
+/* In checking as in building. */
+static void stops_at_the_first_syntax_error(void **state)
 {
   (void)state;
-  for (size_t i = 0; i < sizeof recovered / sizeof *recovered; i++)
-    assert_checked(recovered[i].text, recovered[i].said);
+  for (size_t i = 0; i < sizeof first_errors / sizeof *first_errors; i++) {
+    assert_checked(first_errors[i].text, first_errors[i].said);
+    assert_int_equal(check(first_errors[i].text, first_errors[i].said), HIPMM_E_SYNTAX);
+  }
 }
 
-/* A comma and 63 brackets have room; then the name that stands twice is found. */
-static void closes_only_so_many_brackets(void **state)
+static const char with_duplicates[] =
+    "{ \"resources\": { \"a\": { \"type\": \"devise\" }, \"b\": { \"type\": \"pool\", \"upstream\": \"a\" },\n"
+    "\"\\u0061\": { \"type\": \"pool\", \"upstream\": \"b\", \"initial_size\": null, \"growth\": \"type\",\n"
+    "\"type\": \"pool\" } } }";
+
+/* The last of two counts. A value that is like a name is none. */
+static void reports_duplicates_beside_all_other_errors(void **state)
 {
-  static const char begin[] = "{ \"a\": 1 \"a\": ";
-  char text[2000], said[400];
+  static const char said[] =
+      "g:2:1: /resources/a: cycle: a → b → a\n"
+      "g:2:1: duplicate object key near '\"a\"'; a name can stand once in an object, so remove one\n"
+      "g:2:46: /resources/a/initial_size: null is not a size; write bytes, \"512MiB\", \"2GB\" or \"50%\"\n"
+      "g:2:68: /resources/a/growth: \"type\" is not allowed; write \"auto\", \"mapped\" or \"segments\"\n"
+      "g:3:1: duplicate object key near '\"type\"'; a name can stand once in an object, so remove one\n";
   (void)state;
-  for (size_t n = 62; n <= 64; n++) {
-    strcpy(text, begin);
-    memset(text + strlen(begin), '[', n);
-    text[strlen(begin) + n] = '\0';
-    snprintf(
-        said, sizeof said,
-        "g:1:10: '}' expected near '\"a\"'; is a comma missing before it?\n%sg:1:%zu: ']' expected near end of file\n",
-        n > 62 ? "" : "g:1:10: duplicate object key near '\"a\"'; a name can stand once in an object, so remove one\n",
-        strlen(text));
-    assert_checked(text, said);
-  }
-  memset(text, '[', sizeof text - 1);
-  text[sizeof text - 1] = '\0';
-  memcpy(text, "{\"a\":", 5);
-  assert_checked(text, "g:1:1999: ']' expected near end of file\n");
+  assert_checked(with_duplicates, said);
+  assert_int_equal(check(with_duplicates, said), HIPMM_E_CONFIG);
+}
+
+/* The parser goes 2048 levels deep. */
+static void finds_duplicates_at_any_depth(void **state)
+{
+  enum { DEPTH = 2000 };
+  struct text text;
+  (void)state;
+  open_text(&text);
+  fputs("{\"stack\": [\"device\",\n", text.stream);
+  for (int i = 0; i < DEPTH; i++) fputs(i % 2 ? "[1, " : "{\"x\":", text.stream);
+  fputs("\n{\"x\": [], \"x\": {}}", text.stream);
+  for (int i = DEPTH; i-- > 0;) fputs(i % 2 ? "]" : "}", text.stream);
+  fputs("]}", text.stream);
+  fclose(text.stream);
+  check(text.data,
+        "g:1:12: /stack/0: device takes no upstream, so it can only be the last of the stack\n"
+        "g:2:1: /stack/1: has no \"type\"; write \"type\": \"pool\" or another (`hipmm plugins` lists them)\n"
+        "g:3:11: duplicate object key near '\"x\"'; a name can stand once in an object, so remove one\n");
+  free(text.data);
 }
 
 /* A file that was cut off has one mistake, wherever that was. */
@@ -700,13 +700,13 @@ static void checks_files_and_libraries(void **state)
 static void survives_damaged_text(void **state)
 {
   static const char bytes[] = "{}[]\",:'/*#\\\xff\x01 u0nT1.e-\n";
-  char text[2 * sizeof with_errors];
+  char text[2 * sizeof with_duplicates];
   uint32_t random = 1;
   (void)state;
   for (int round = 0; round < 3000; round++) {
     struct diagnostics diagnostics = {.source = "g"};
     struct graph *graph = NULL;
-    size_t length = strlen(strcpy(text, with_errors));
+    size_t length = strlen(strcpy(text, with_duplicates));
     for (int i = 0; i < 1 + round % 8; i++) {
       random = random * 1664525 + 1013904223;
       size_t at = (random >> 8) % length;
@@ -799,9 +799,9 @@ int main(void)
       {"keeps the options of the runtime", keeps_the_options_of_the_runtime, NULL, NULL, NULL},
       {"raises the first error and counts the others", raises_the_first_error_and_counts_the_others, NULL, NULL, NULL},
       {"raises syntax errors with their place", raises_syntax_errors_with_their_place, NULL, NULL, NULL},
-      {"checks behind syntax errors", checks_behind_syntax_errors, NULL, NULL, NULL},
-      {"mends no more than it can", mends_no_more_than_it_can, NULL, NULL, NULL},
-      {"closes only so many brackets", closes_only_so_many_brackets, NULL, NULL, NULL},
+      {"stops at the first syntax error", stops_at_the_first_syntax_error, NULL, NULL, NULL},
+      {"reports duplicates beside all other errors", reports_duplicates_beside_all_other_errors, NULL, NULL, NULL},
+      {"finds duplicates at any depth", finds_duplicates_at_any_depth, NULL, NULL, NULL},
       {"says once that a text is cut off", a_text_that_is_cut_off_has_one_mistake, NULL, NULL, NULL},
       {"checks files and libraries", checks_files_and_libraries, NULL, NULL, NULL},
       {"survives damaged text", survives_damaged_text, NULL, NULL, NULL},

@@ -36,13 +36,12 @@ const char *kind_name(enum kind kind)
 /* Whether the memory of every source at or below `node` is of a type among `types`. */
 static bool devices_named_is_of(const struct graph *graph, int node, const char *const *types)
 {
-  bool is_reached[GRAPH_MAX_NODES] = {false};
-  is_reached[node] = true;
-  for (int i = node; i >= 0; i--) {
+  bool is_needed[GRAPH_MAX_NODES] = {false};
+  is_needed[node] = true;
+  graph_mark_needed(graph, is_needed);
+  for (size_t i = 0; i < graph->n_nodes; i++) {
     const struct graph_node *at = &graph->nodes[i];
-    if (!is_reached[i]) continue;
-    for (size_t r = 0; r < at->n_references; r++) is_reached[at->references[r]] = true;
-    if (at->plugin->descriptor.role != HIPMM_ROLE_SOURCE) continue;
+    if (!is_needed[i] || at->plugin->descriptor.role != HIPMM_ROLE_SOURCE) continue;
     const char *const *type = types;
     while (*type && strcmp(*type, at->plugin->descriptor.type)) type++;
     if (!*type) return false;
@@ -213,18 +212,16 @@ bool devices_hold_at(const void *ptr)
 static bool devices_is_with_device(const struct served_device *served, enum kind kind)
 {
   if (kind == KIND_DEVICE || !served->resources[kind]) return false;
-  const struct instance_dependencies *one = dependencies_of(instance_from(served->resources[KIND_DEVICE])),
-                                     *other = dependencies_of(instance_from(served->resources[kind]));
-  for (size_t i = 0; i < one->n_closure * other->n_closure; i++)
-    if (one->closure[i % one->n_closure] == other->closure[i / one->n_closure]) return true;
+  const struct instance *device = instance_from(served->resources[KIND_DEVICE]);
+  CLOSURE_EACH(one, instance_from(served->resources[kind]))
+    if (one == device || dependencies_include(device, one)) return true;
   return false;
 }
 
 int64_t devices_idle_bytes(const struct served_device *served)
 {
-  const struct instance_dependencies *top = dependencies_of(instance_from(served->resources[KIND_DEVICE]));
   int64_t idle = 0;
-  for (size_t i = 0; i < top->n_closure; i++) idle += instance_held_bytes(top->closure[i]);
+  CLOSURE_EACH(one, instance_from(served->resources[KIND_DEVICE])) idle += instance_held_bytes(one);
   for (int kind = 0; kind < KIND_COUNT; kind++)
     if (kind == KIND_DEVICE || devices_is_with_device(served, (enum kind)kind))
       idle -= atomic_load(&served->usage[kind].bytes);
@@ -234,9 +231,8 @@ int64_t devices_idle_bytes(const struct served_device *served)
 bool devices_peak_reserved(const struct served_device *served, enum kind kind, int64_t *bytes_out)
 {
   if (!served->resources[kind] || devices_is_with_device(served, kind)) return false;
-  const struct instance_dependencies *top = dependencies_of(instance_from(served->resources[kind]));
   *bytes_out = 0;
-  for (size_t i = 0; i < top->n_closure; i++) *bytes_out += atomic_load(&top->closure[i]->peak_held_bytes);
+  CLOSURE_EACH(one, instance_from(served->resources[kind])) *bytes_out += atomic_load(&one->peak_held_bytes);
   return true;
 }
 

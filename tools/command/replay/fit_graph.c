@@ -15,22 +15,14 @@ static const struct hipmm_option *fit_graph_option(const struct graph_node *node
   return row && row->type == HIPMM_OPTION_BYTES ? row : NULL;
 }
 
-/* Marks a node and all that it needs; every node comes after those. */
-static void fit_graph_mark(const struct graph *graph, int top, bool *is_needed)
-{
-  is_needed[top] = true;
-  for (size_t i = graph->n_nodes; i-- > 0;)
-    for (size_t k = 0; is_needed[i] && k < graph->nodes[i].n_references; k++)
-      is_needed[graph->nodes[i].references[k]] = true;
-}
-
 bool fit_graph_open(const struct fit_request *request, struct fit_graph *fit_graph)
 {
   bool is_needed[GRAPH_MAX_NODES] = {false};
   *fit_graph = (struct fit_graph){.graph = NULL};
   if (!source_read(request->source, &fit_graph->graph)) return false;
   const struct graph *graph = fit_graph->graph;
-  fit_graph_mark(graph, graph_top(graph, request->device), is_needed);
+  is_needed[graph_top(graph, request->device)] = true;
+  graph_mark_needed(graph, is_needed);
   fit_graph->pools = calloc(graph->n_nodes + 1, sizeof *fit_graph->pools);
   for (size_t i = graph->n_nodes; fit_graph->pools && i-- > 0;)
     if (is_needed[i] && fit_graph_option(&graph->nodes[i]))
