@@ -230,8 +230,7 @@ void holders_explain(const struct exhausted *exhausted, size_t bytes)
 {
   struct holders holders = {0};
   struct message message = {.length = 0};
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error); /* a resource that is asked may write another */
+  const struct error_record failure = error_mark(); /* a resource that is asked may write another */
   holders_find(&holders, exhausted, holders_add_divider);
   holders_find(&holders, exhausted, holders_add_source);
   if (holders.n) qsort(holders.items, holders.n, sizeof *holders.items, holders_compare);
@@ -240,6 +239,6 @@ void holders_explain(const struct exhausted *exhausted, size_t bytes)
   else
     holders_write_device(&message, &holders, exhausted->device, bytes);
   free(holders.items);
-  error_set_located(&error);
+  error_return_to_mark(&failure);
   error_add(message.text);
 }
