@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory_users.c: the users of a device's memory, for the message of an allocation that failed. A user is a
- * resource that divides memory of a source, or a source whose memory no resource divides. The figures are not of one
- * moment, since other threads go on. */
+/* memory_users.c: the users of a device's memory, for the message of an allocation that failed. A user is a resource
+ * that divides memory of a source, or a source whose memory no resource divides. The figures are not of one moment,
+ * since other threads go on. */
 #include "../base/error.h"
 #include "../base/host_memory.h"
 #include "../base/text.h"
@@ -212,8 +212,7 @@ void memory_users_explain(const struct oom_source *oom_source, size_t bytes)
 {
   struct memory_users users = {0};
   struct message message = {.length = 0};
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error); /* a resource that is asked may write another */
+  const struct error_record failure = error_mark(); /* a resource that is asked may write another */
   memory_users_find(&users, oom_source, memory_users_add_divider);
   memory_users_find(&users, oom_source, memory_users_add_source);
   if (users.n) qsort(users.items, users.n, sizeof *users.items, memory_users_compare);
@@ -222,6 +221,6 @@ void memory_users_explain(const struct oom_source *oom_source, size_t bytes)
   else
     memory_users_write_device(&message, &users, oom_source->device, bytes);
   free(users.items);
-  error_set_located(&error);
+  error_return_to_mark(&failure);
   error_add(message.text);
 }
