@@ -95,14 +95,13 @@ static enum hipmm_status init_read(const char *file, const char *json, bool is_a
  * `is_any`: whatever graph is in use will do, and the caller may be a framework: the thread's device stays. */
 static enum hipmm_status init_change(const char *file, const char *json, bool is_any)
 {
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   enum hipmm_status status = lifecycle_begin_change();
   if (status) return status;
   if (!is_any || !lifecycle_users) status = init_read(file, json, is_any);
   if (!status) lifecycle_users++;
   lifecycle_end_change(lifecycle_users ? LIFECYCLE_READY : LIFECYCLE_BEFORE);
-  if (!status) error_set_located(&before);
+  if (!status) error_return_to_mark(&before);
   return status;
 }
 

@@ -25,6 +25,31 @@ enum hipmm_status error_hip(enum hipmm_status status, const char *resource, cons
 enum hipmm_status error_explain(enum hipmm_status status, const char *resource, const char *text,
                                 const uint64_t numbers[4]);
 
+/* The thread's whole record. Only error.c reads its members. */
+enum { ERROR_NUMBERS = 4, ERROR_MOST_EXPLANATIONS = 4 };
+struct error_record {
+  struct error_unformatted { /* the message, if it is not formatted yet: `text` is not NULL */
+    const char *text;
+    uint64_t numbers[ERROR_NUMBERS];
+    const char *hip_call;
+    const char *hip_name;
+  } unformatted;
+  bool is_told; /* the record is of an earlier failure, which the program knows */
+  unsigned n_explanations;
+  struct error_explanation {
+    char resource[112];
+    const char *text;
+    uint64_t numbers[ERROR_NUMBERS];
+  } explanations[ERROR_MOST_EXPLANATIONS]; /* what other resources know of the failure */
+  struct hipmm_error shown;                /* what the program gets */
+};
+
+/* A function that runs something whose failure is not its caller's sets a mark first, and returns to it: the record is then
+ * as it was, and no message was formatted. Marks may be nested, and returned to in any order, or never. A mark is a copy on
+ * the caller's stack: spare records of each thread would be taken out of the stacks of all threads of the program. */
+struct error_record error_mark(void);
+void error_return_to_mark(const struct error_record *mark);
+
 /* Whether the record is of a HIP call that failed for want of memory, in an op that has not ended yet. */
 bool error_is_out_of_device_memory(void);
 
@@ -41,6 +66,10 @@ enum hipmm_status error_of_op(enum hipmm_status status, const char *resource, co
 
 /* Writes a complete record. */
 enum hipmm_status error_set_located(const struct hipmm_error *error);
+
+/* Says where the failure lies in the configuration: `path` comes before the record's path, and file and path before the
+ * message. `file` is empty if the value is not from a file. Returns `status`. */
+enum hipmm_status error_locate(enum hipmm_status status, const char *resource, const char *file, const char *path);
 
 /* Puts the name of the environment variable `variable` before the record's message, and removes the file from the record.
  * Does nothing if the message already begins with a variable of hipmm. Returns `status`. */

@@ -50,14 +50,13 @@ static void log_sink_call(enum hipmm_log_level level, const char *about, const c
 void log_sink_write(enum hipmm_log_level level, const char *about, const char *message)
 {
   if (lifecycle_forbidden_by() || atomic_load_explicit(&process, memory_order_relaxed) != getpid()) return;
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before); /* of the call that writes the line */
+  const struct error_record before = error_mark(); /* of the call that writes the line */
   pthread_rwlock_rdlock(&lock);
   if (sink && log_sink_wants(level))
     log_sink_call(level, about, message);
   else
     pthread_rwlock_unlock(&lock);
-  error_set_located(&before);
+  error_return_to_mark(&before);
 }
 
 static void (*_Atomic watcher)(void);

@@ -174,12 +174,11 @@ bool trust_installed(const char *path)
 /* A link of the user's own may lead where others decide. The walk's error is not the caller's. */
 static bool trust_is_misled(const char *file)
 {
-  struct hipmm_error before = {.struct_size = sizeof before};
   struct stat status;
   if (lstat(file, &status) || !S_ISLNK(status.st_mode)) return false;
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   bool is_misled = trust_walk(file) != HIPMM_OK;
-  error_set_located(&before);
+  error_return_to_mark(&before);
   return is_misled;
 }
 

@@ -28,10 +28,9 @@ static enum hipmm_status allocate_ex_free(const struct instance *instance, void 
 static bool allocate_ex_cannot_free(const struct instance *instance, const void *ptr, hipmm_stream_t stream)
 {
   if (!hip_is_captured(instance->stack->device, stream)) return false;
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   const struct instance *owner = instance_owner_of(instance, ptr);
-  error_set_located(&before); /* a resource that does not know the block is no failure */
+  error_return_to_mark(&before); /* a resource that does not know the block is no failure */
   return owner && owner->node->plugin->descriptor.flags & HIPMM_PLUGIN_FREE_WAITS;
 }
 
@@ -39,13 +38,12 @@ static bool allocate_ex_cannot_free(const struct instance *instance, const void 
  * be waited for, another can. */
 static void allocate_ex_undo(const struct instance *instance, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error);
+  const struct error_record failure = error_mark();
   if (allocate_ex_cannot_free(instance, ptr, stream)) stream = HIPMM_PER_THREAD_STREAM;
   if (allocate_ex_free(instance, ptr, bytes, stream))
     log_line(HIPMM_LOG_WARNING, instance->node->name, "a block of %zu bytes is lost until its stack is destroyed: %s",
              bytes, hipmm_last_error_message());
-  error_set_located(&error);
+  error_return_to_mark(&failure);
 }
 
 static enum hipmm_status allocate_ex_wait(hipmm_stream_t stream)
@@ -156,11 +154,10 @@ enum hipmm_status hipmm_deallocate_sync(struct hipmm_resource *resource, void *p
 static enum hipmm_status allocate_ex_find_size(const struct instance *instance, const void *ptr, size_t *bytes)
 {
   struct hipmm_block block = {NULL, 0};
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   enum hipmm_status status = instance_find(instance, ptr, &block);
   if (status == HIPMM_E_NOT_SUPPORTED && *bytes) {
-    error_set_located(&before);
+    error_return_to_mark(&before);
     return HIPMM_OK;
   }
   if (status == HIPMM_E_NOT_SUPPORTED)
@@ -254,14 +251,17 @@ enum hipmm_status hipmm_deallocate_batch(struct hipmm_resource *resource, size_t
                                          const size_t *bytes, hipmm_stream_t stream)
 {
   struct resource_call call;
-  struct hipmm_error first = {.struct_size = sizeof first};
+  struct error_record mark;
+  enum hipmm_status first = HIPMM_OK;
   enum hipmm_status status = resource_call_begin_free(resource, n ? (const void *)ptrs : "", "ptrs", &call);
   if (status == HIPMM_E_POINTER && !n) return HIPMM_OK; /* there is no stack, and nothing to free */
   for (size_t i = 0; !status && i < n; i++) {
     enum hipmm_status one = allocate_ex_free(call.instance, ptrs[i], bytes ? bytes[i] : 0, stream);
-    if (one && !first.status) hipmm_last_error(&first);
+    if (!one || first) continue;
+    first = one;
+    mark = error_mark();
   }
   if (status) return status;
-  if (first.status) error_set_located(&first);
-  return resource_call_end(&call, (enum hipmm_status)first.status);
+  if (first) error_return_to_mark(&mark);
+  return resource_call_end(&call, first);
 }

@@ -44,8 +44,7 @@ static enum hipmm_status stack_from_graph(int device, const char *name, const ch
 {
   char shown[TEXT_QUOTE_BYTES];
   struct graph *graph;
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   if (lifecycle_refuses_calls()) return lifecycle_check();
   if (!resource_out) return error_set(HIPMM_E_ARGUMENT, "resource_out is NULL");
   if (name && !text_is_name(name))
@@ -55,7 +54,7 @@ static enum hipmm_status stack_from_graph(int device, const char *name, const ch
   if (status) return status;
   status = stack_from_graph_build(graph, device, name, resource_out);
   graph_release(graph); /* the stack keeps it */
-  if (!status) error_set_located(&before);
+  if (!status) error_return_to_mark(&before);
   return status;
 }
 

@@ -14,11 +14,10 @@ struct suspend_result {
   unsigned n_changed, n_unchanged; /* by this call; before it */
   bool any_is_unable;              /* and has said why in the thread's record */
   enum hipmm_status status;        /* the first failure */
-  struct hipmm_error failure;
 };
 
-/* `status` is the outcome of an op. */
-static void suspend_count(struct suspend_result *result, enum hipmm_status status)
+/* `status` is the outcome of an op; the record of the first failure goes to `failure`. */
+static void suspend_count(struct suspend_result *result, struct error_record *failure, enum hipmm_status status)
 {
   if (!status) {
     result->n_changed++;
@@ -26,7 +25,7 @@ static void suspend_count(struct suspend_result *result, enum hipmm_status statu
     result->any_is_unable = true;
   } else if (!result->status) {
     result->status = status;
-    hipmm_last_error(&result->failure);
+    *failure = error_mark();
   }
 }
 
@@ -65,16 +64,17 @@ static enum hipmm_status suspend_end(struct instance *instance)
 /* Calls the op of each resource that is not yet in the wanted state, from the top down. `content` is NULL to resume. */
 static struct suspend_result suspend_each(const struct instance *top, const enum hipmm_content *content)
 {
-  struct suspend_result result = {.failure = {.struct_size = sizeof result.failure}};
+  struct suspend_result result = {0};
+  struct error_record failure;
   CLOSURE_EACH(below, top) {
     const struct hipmm_ops *ops = below->node->plugin->descriptor.ops;
     if (!ops->suspend || !ops->resume) continue;
     if (atomic_load(&below->is_suspended) == (content != NULL))
       result.n_unchanged++;
     else
-      suspend_count(&result, content ? suspend_begin(below, *content) : suspend_end(below));
+      suspend_count(&result, &failure, content ? suspend_begin(below, *content) : suspend_end(below));
   }
-  if (result.status) error_set_located(&result.failure);
+  if (result.status) error_return_to_mark(&failure);
   return result;
 }
 

@@ -33,12 +33,11 @@ static enum hipmm_status storage_deallocate(struct hipmm_resource *resource, voi
 /* Frees a new block after a failure, and leaves the error of that failure to the caller. */
 static void storage_undo_allocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream)
 {
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error);
+  const struct error_record failure = error_mark();
   if (storage_deallocate(resource, ptr, bytes, stream))
     log_line(HIPMM_LOG_WARNING, hipmm_resource_name(resource),
              "a block of %zu bytes is lost until its stack is destroyed: %s", bytes, hipmm_last_error_message());
-  error_set_located(&error);
+  error_return_to_mark(&failure);
 }
 
 /* ---- The stored stream ---- */
@@ -95,8 +94,7 @@ static enum hipmm_status storage_free_block(const struct storage *storage)
 void storage_free_waiting(void)
 {
   if (!storage_any_waits() || lifecycle_is_forked()) return;
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error);
+  const struct error_record failure = error_mark();
   for (struct storage *storage = atomic_exchange(&waiting, NULL), *next; storage; storage = next) {
     next = storage->next;
     if (storage_free_block(storage))
@@ -104,7 +102,7 @@ void storage_free_waiting(void)
     else
       handle_free(storage);
   }
-  error_set_located(&error);
+  error_return_to_mark(&failure);
 }
 
 /* A free may wait for the whole device, which would end the capture of the stream that the caller works on. */

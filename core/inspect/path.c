@@ -181,9 +181,9 @@ enum hipmm_status path_check_prefix(const char *prefix)
       length >= 0 && (size_t)length < sizeof longer ? path_resolve(longer, prefix, &target) : path_refuse_form(prefix);
   if (!status) path_release(&target);
   if (status != HIPMM_E_ARGUMENT) return status;
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error);
-  status = path_check_leaf(prefix);
-  if (status && !strstr(hipmm_last_error_message(), "did you mean")) status = error_set_located(&error);
+  const struct error_record failure = error_mark();
+  enum hipmm_status leaf = path_check_leaf(prefix);
+  if (!leaf || strstr(hipmm_last_error_message(), "did you mean")) return leaf;
+  error_return_to_mark(&failure);
   return status;
 }

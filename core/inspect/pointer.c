@@ -172,8 +172,7 @@ enum hipmm_status hipmm_pointer_lookup(const void *ptr, struct hipmm_pointer *po
   if (pointer_out->struct_size < offsetof(struct hipmm_pointer, device))
     return error_set(HIPMM_E_ARGUMENT, "struct_size of the pointer is %zu; set it to sizeof(struct hipmm_pointer), %zu",
                      pointer_out->struct_size, sizeof pointer);
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   pointer_find(&search);
   if (!search.owner) return pointer_refuse(&search);
   pointer_fill(&pointer, search.owner, &search.block);
@@ -182,6 +181,6 @@ enum hipmm_status hipmm_pointer_lookup(const void *ptr, struct hipmm_pointer *po
   size_t bytes = pointer_out->struct_size < sizeof pointer ? pointer_out->struct_size : sizeof pointer;
   pointer.struct_size = pointer_out->struct_size;
   memcpy(pointer_out, &pointer, bytes);
-  error_set_located(&before);
+  error_return_to_mark(&before);
   return HIPMM_OK;
 }

@@ -82,8 +82,7 @@ static enum hipmm_status settings_find_option(const struct path *target, const c
 static enum hipmm_status settings_apply(struct instance *instance, const struct hipmm_option *row,
                                         struct instance_options *set, bool is_known)
 {
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   size_t n_dependencies = dependencies_of(instance)->n_direct;
   enum hipmm_status status = instance_options_link(instance, set);
   if (status) {
@@ -97,7 +96,7 @@ static enum hipmm_status settings_apply(struct instance *instance, const struct 
     error_set(status, "%s: its plugin refused the new %s and gave no reason (%s)", instance->node->name, row->name,
               hipmm_status_string(status));
   if (status != HIPMM_CALL_AGAIN) status = instance_finish_op(instance, status, "reconfigure");
-  if (!status) error_set_located(&before);
+  if (!status) error_return_to_mark(&before);
   if (status) dependencies_truncate(instance, n_dependencies);
   if (status && !is_known) instance_options_free(&instance->node->plugin->descriptor, set);
   if (status) return status;

@@ -97,10 +97,9 @@ static json_t *snapshot_memory(struct memory_map *map)
 static void snapshot_add_memory(json_t *object, const struct instance *instance)
 {
   struct memory_map map;
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   enum hipmm_status status = memory_map_gather(instance, &map);
-  if (status) error_set_located(&before);
+  if (status) error_return_to_mark(&before);
   if (!status && map.n) json_object_set_new(object, "memory", snapshot_memory(&map));
   memory_map_free(&map);
 }

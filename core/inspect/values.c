@@ -106,10 +106,9 @@ json_t *values_string(const char *text)
 json_t *values_value(const struct instance *instance, size_t row)
 {
   int64_t value = 0;
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   enum hipmm_status status = instance->resource.ops->query(instance->resource.self, row, &value);
-  if (status) error_set_located(&before); /* null tells the caller */
+  if (status) error_return_to_mark(&before); /* null tells the caller */
   return status ? json_null() : json_integer(value);
 }
 

@@ -57,10 +57,9 @@ static void visits_show_value(const struct instance *instance, uint32_t row,
   const struct hipmm_feature *feature = &instance->node->plugin->descriptor.values[row];
   struct hipmm_value value = {
       .struct_size = sizeof value, .name = feature->name, .unit = feature->unit, .doc = feature->doc};
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   value.is_known = !instance->resource.ops->query(instance->resource.self, row, &value.value);
-  if (!value.is_known) error_set_located(&before);
+  if (!value.is_known) error_return_to_mark(&before);
   if (!value.is_known) value.value = 0;
   visitor(arg, &value);
 }

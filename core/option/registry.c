@@ -220,12 +220,12 @@ static void registry_call_hooks(void *object, const struct hipmm_event *event)
 {
   const struct hipmm_hooks *hooks = &((const struct object *)object)->hooks;
   bool has_failed = event->kind == HIPMM_EVENT_OUT_OF_MEMORY || event->kind == HIPMM_EVENT_FREE_REFUSED;
-  struct hipmm_error before = {.struct_size = sizeof before};
-  if (has_failed) hipmm_last_error(&before);
+  struct error_record before;
+  if (has_failed) before = error_mark();
   const char *outer = lifecycle_forbid_reentry("a function of hooks", true);
   hooks->callback(hooks->arg, event);
   lifecycle_allow_reentry(outer);
-  if (has_failed) error_set_located(&before);
+  if (has_failed) error_return_to_mark(&before);
 }
 
 static void registry_wrap_hooks(struct object *object)

@@ -201,8 +201,7 @@ void memory_users_explain(const struct oom_source *oom_source, size_t bytes)
 {
   struct memory_users users = {0};
   struct message message = {.length = 0};
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error); /* a resource that is asked may write another */
+  const struct error_record failure = error_mark(); /* a resource that is asked may write another */
   memory_users_find(&users, oom_source, memory_users_add_divider);
   memory_users_find(&users, oom_source, memory_users_add_source);
   if (users.n) qsort(users.items, users.n, sizeof *users.items, memory_users_compare);
@@ -211,6 +210,6 @@ void memory_users_explain(const struct oom_source *oom_source, size_t bytes)
   else
     memory_users_write_device(&message, &users, oom_source->device, bytes);
   free(users.items);
-  error_set_located(&error);
+  error_return_to_mark(&failure);
   error_add(message.text);
 }

@@ -126,17 +126,12 @@ static bool runtime_library_read_options(const struct graph *graph, struct confi
 static enum hipmm_status runtime_library_locate(const struct graph *graph, const struct configuration *configuration,
                                                 enum hipmm_status status)
 {
-  struct hipmm_error error = {.struct_size = sizeof error}, located;
+  struct hipmm_error error = {.struct_size = sizeof error};
   hipmm_last_error(&error);
   if (!error.path[0]) return status;
   bool is_variable = json_object_get(configuration->overlay, error.path + 1) != NULL;
-  located = error;
-  snprintf(located.file, sizeof located.file, "%s", is_variable ? "" : graph->source);
-  bool whole = snprintf(located.path, sizeof located.path, "%s%s", is_variable ? configuration->variable : "/runtime",
-                        error.path) >= 0 &&
-               snprintf(located.message, sizeof located.message, "%s%s%s: %s", located.file, is_variable ? "" : ": ",
-                        located.path, error.message) >= 0;
-  return error_set_located(whole ? &located : &error);
+  return error_locate(status, error.resource, is_variable ? "" : graph->source,
+                      is_variable ? configuration->variable : "/runtime");
 }
 
 /* Fills the options and configures the runtime. The configuration lives until the next one replaces it. */

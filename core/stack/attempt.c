@@ -5,6 +5,7 @@
 #include "../base/callers.h"
 #include "../base/error.h"
 #include "../plugin/descriptor.h"
+#include "stack.h"
 #include "stack_list.h"
 
 _Thread_local struct attempt this_attempt;
@@ -151,14 +152,13 @@ enum hipmm_status attempt_ask_program(const struct instance *asker, enum hipmm_s
 static bool attempt_put_question(const struct question *question)
 {
   const struct attempt outer = this_attempt;
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error);
+  const struct error_record failure = error_mark();
   this_attempt = (struct attempt){.n_inner = outer.n_inner, .n_programs = outer.n_programs};
   caller_enter_program(caller_self(), true);
   bool is_yes = question->functions->ask(question->asker->self, question->bytes);
   caller_leave_program(caller_self());
   this_attempt = outer;
-  error_set_located(&error);
+  error_return_to_mark(&failure);
   return is_yes;
 }
 

@@ -113,9 +113,8 @@ int64_t instance_held_bytes(const struct instance *instance)
   size_t row;
   int64_t value;
   if (plugin->flags & HIPMM_PLUGIN_RECOUNTS && instance_with_value(instance, "reserved_bytes", &row) == instance) {
-    struct hipmm_error before = {.struct_size = sizeof before};
-    hipmm_last_error(&before);
-    if (instance->resource.ops->query(instance->resource.self, row, &value)) error_set_located(&before);
+    const struct error_record before = error_mark();
+    if (instance->resource.ops->query(instance->resource.self, row, &value)) error_return_to_mark(&before);
   }
   return atomic_load(&instance->held_bytes);
 }

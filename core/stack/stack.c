@@ -77,17 +77,7 @@ static void stack_destroy(struct stack *stack)
 /* The thread's error says what is wrong; adds where in the graph. */
 static enum hipmm_status stack_locate(const struct instance *instance, enum hipmm_status status)
 {
-  const char *source = instance->stack->graph->source;
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error);
-  struct hipmm_error located = error;
-  located.status = status;
-  snprintf(located.resource, sizeof located.resource, "%s", instance->node->name);
-  bool whole = snprintf(located.file, sizeof located.file, "%s", source) >= 0 &&
-               snprintf(located.path, sizeof located.path, "%s%s", instance->node->path, error.path) >= 0 &&
-               snprintf(located.message, sizeof located.message, "%s: %s%s%s", source, located.path,
-                        located.path[0] ? ": " : "", error.message) >= 0;
-  return error_set_located(whole ? &located : &error);
+  return error_locate(status, instance->node->name, instance->stack->graph->source, instance->node->path);
 }
 
 static enum hipmm_status stack_fill_options(struct instance *instance)
@@ -184,8 +174,7 @@ static void stack_prepare_instance(struct stack *stack, size_t i)
 /* After a failure: destroys what nobody has seen yet, so that it can be created again. Keeps the thread's error. */
 static void stack_discard_hidden(struct stack *stack)
 {
-  struct hipmm_error error = {.struct_size = sizeof error};
-  hipmm_last_error(&error);
+  const struct error_record failure = error_mark();
   for (size_t i = stack->graph->n_nodes; i-- > 0;) {
     struct instance *instance = &stack->instances[i];
     if (instance->created || !instance->upstreams) continue;
@@ -193,7 +182,7 @@ static void stack_discard_hidden(struct stack *stack)
     instance_memory_clear(instance, 1);
     stack_prepare_instance(stack, i);
   }
-  error_set_located(&error);
+  error_return_to_mark(&failure);
 }
 
 /* Node `top` and what it needs, as far as that is not there. A node comes after its references. */
@@ -254,8 +243,7 @@ static enum hipmm_status stack_adopt_external(struct stack *stack, const struct 
 static enum hipmm_status stack_create_on_device(struct stack *stack, int top)
 {
   const struct hipmm_hip *hip = hip_table();
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   int previous = stack->device;
   const char *call = "hipGetDevice";
   int code = hip->GetDevice(&previous);
@@ -264,7 +252,7 @@ static enum hipmm_status stack_create_on_device(struct stack *stack, int top)
                                               call, hip->GetErrorName(code), hip->GetErrorString(code))
                                   : stack_create_instances(stack, top);
   hip_leave_device(stack->device, previous);
-  if (!status) error_set_located(&before); /* failures on the way to success are not reported */
+  if (!status) error_return_to_mark(&before); /* failures on the way to success are not reported */
   return status;
 }
 

@@ -179,11 +179,10 @@ static enum hipmm_status stream_end(hipmm_stream_t stream, int device, enum stre
 /* In a thread that builds a stack, for another that has destroyed the stream meanwhile. */
 static void stream_end_for_another(hipmm_stream_t stream, int device, enum stream_owner owner)
 {
-  struct hipmm_error before = {.struct_size = sizeof before};
-  hipmm_last_error(&before);
+  const struct error_record before = error_mark();
   if (stream_end(stream, device, owner))
     log_line(HIPMM_LOG_ERROR, NULL, "a stream that the program destroyed lives on: %s", hipmm_last_error_message());
-  error_set_located(&before);
+  error_return_to_mark(&before);
 }
 
 enum hipmm_status stream_destroy(hipmm_stream_t stream, int device, enum stream_owner owner)

@@ -53,16 +53,16 @@ enum hipmm_status hipmm_stream_pool_create(int device, size_t size, unsigned fla
 static enum hipmm_status stream_pool_destroy_streams(struct hipmm_stream_pool *pool)
 {
   enum hipmm_status first = HIPMM_OK;
-  struct hipmm_error error = {.struct_size = sizeof error};
+  struct error_record failure;
   for (size_t i = 0; i < pool->size; i++) {
     hipmm_stream_t stream = atomic_load(&pool->streams[i]);
     enum hipmm_status status = stream ? stream_destroy(stream, pool->device, STREAM_OF_POOL) : HIPMM_OK;
     if (!status) atomic_store(&pool->streams[i], NULL);
     if (!status || first) continue;
     first = status;
-    hipmm_last_error(&error);
+    failure = error_mark();
   }
-  if (first) error_set_located(&error);
+  if (first) error_return_to_mark(&failure);
   return first;
 }
 

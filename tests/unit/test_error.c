@@ -218,6 +218,87 @@ static void success_keeps_the_record(void **state)
   assert_string_equal(hipmm_last_error_message(), "before");
 }
 
+/* ---- Marks ---- */
+
+static void returns_to_a_mark(void **state)
+{
+  (void)state;
+  struct hipmm_error located = {.struct_size = sizeof located, .status = HIPMM_E_SYNTAX, .line = 3, .column = 4};
+  struct error_record mark;
+  strcpy(located.file, "a.json");
+  strcpy(located.path, "/pool");
+  strcpy(located.resource, "pool");
+  strcpy(located.message, "all of it");
+  error_set_located(&located);
+  mark = error_mark();
+  error_hip(HIPMM_E_OUT_OF_MEMORY, "device", "hipMalloc", 2, "hipErrorOutOfMemory", 1 << 20);
+  error_return_to_mark(&mark);
+  assert_int_equal(record().status, HIPMM_E_SYNTAX);
+  assert_int_equal(record().hip_code, 0);
+  assert_int_equal(record().line, 3);
+  assert_int_equal(record().column, 4);
+  assert_string_equal(record().file, "a.json");
+  assert_string_equal(record().path, "/pool");
+  assert_string_equal(record().resource, "pool");
+  assert_string_equal(record().message, "all of it");
+}
+
+static void nests_marks(void **state)
+{
+  (void)state;
+  struct error_record outer, inner, never;
+  error_set(HIPMM_E_IO, "first");
+  outer = error_mark();
+  error_set(HIPMM_E_LIMIT, "second");
+  inner = error_mark();
+  error_set(HIPMM_E_STATE, "third");
+  never = error_mark();
+  error_return_to_mark(&inner);
+  assert_string_equal(record().message, "second");
+  error_set(HIPMM_E_STATE, "fourth");
+  error_return_to_mark(&outer);
+  assert_int_equal(record().status, HIPMM_E_IO);
+  assert_string_equal(record().message, "first");
+  error_return_to_mark(&inner);
+  assert_string_equal(record().message, "second");
+}
+
+/* What is not formatted yet comes back as it was: its numbers, and what others explain, before and after the mark. */
+static void marks_what_is_not_formatted(void **state)
+{
+  (void)state;
+  const uint64_t numbers[] = {1, 2, 3, 4};
+  struct error_record mark;
+  error_refuse(HIPMM_E_LIMIT, "pool", "{0} of {1}", 5, 6, 0);
+  error_explain(HIPMM_E_LIMIT, "bins", "{0}", numbers);
+  mark = error_mark();
+  error_refuse(HIPMM_E_POINTER, "other", "{0:hex}", 16, 0, 0);
+  error_explain(HIPMM_E_POINTER, "another", "{1}", numbers);
+  assert_string_equal(record().message, "other: 0x10; another: 2");
+  error_return_to_mark(&mark);
+  error_explain(HIPMM_E_LIMIT, "top", "{3}", numbers);
+  assert_string_equal(record().message, "pool: 5 of 6; bins: 1; top: 4");
+}
+
+/* An error that the program knows is no later failure's reason, whether or not the thread has returned to it. */
+static void marks_what_the_program_knows(void **state)
+{
+  (void)state;
+  struct error_record mark;
+  error_hip(HIPMM_E_OUT_OF_MEMORY, "device", "hipMalloc", 2, "hipErrorOutOfMemory", 1);
+  mark = error_mark();
+  error_of_op(HIPMM_E_OUT_OF_MEMORY, "pool", "allocate");
+  assert_false(error_is_out_of_device_memory());
+  error_return_to_mark(&mark);
+  assert_true(error_is_out_of_device_memory());
+  error_of_op(HIPMM_E_OUT_OF_MEMORY, "pool", "allocate");
+  mark = error_mark();
+  error_return_to_mark(&mark);
+  assert_false(error_is_out_of_device_memory());
+  error_of_op(HIPMM_E_OUT_OF_MEMORY, "pool", "allocate");
+  assert_contains(hipmm_last_error_message(), "pool: its allocate " ERROR_NO_REASON);
+}
+
 /* A caller with an older, shorter struct gets that many bytes and not one more; a caller with a longer struct learns
  * how many bytes were filled. */
 static void fits_the_callers_struct(void **state)
@@ -319,6 +400,10 @@ int main(void)
       cmocka_unit_test(tells_a_hip_call),
       cmocka_unit_test(keeps_only_the_last_failure),
       cmocka_unit_test(success_keeps_the_record),
+      cmocka_unit_test(returns_to_a_mark),
+      cmocka_unit_test(nests_marks),
+      cmocka_unit_test(marks_what_is_not_formatted),
+      cmocka_unit_test(marks_what_the_program_knows),
       cmocka_unit_test(fits_the_callers_struct),
       cmocka_unit_test(refuses_a_struct_without_its_size),
       cmocka_unit_test(is_each_threads_own),
