@@ -5,6 +5,7 @@
 #include "replay.h"
 
 #include "../../../core/base/units.h"
+#include "../../../core/graph/graph.h"
 
 static json_t *fit_json(const struct fit *fit, uint64_t card_bytes)
 {
