@@ -104,14 +104,19 @@ json_t *values_string(const char *text)
 
 /* ---- Values and options ---- */
 
-json_t *values_value(const struct instance *instance, size_t row)
+enum hipmm_status values_read(const struct instance *instance, size_t row, int64_t *value_out)
 {
-  int64_t value = 0;
   struct hipmm_error before = {.struct_size = sizeof before};
   hipmm_last_error(&before);
-  enum hipmm_status status = instance->resource.ops->query(instance->resource.self, row, &value);
-  if (status) error_set_located(&before); /* null tells the caller */
-  return status ? json_null() : json_integer(value);
+  enum hipmm_status status = instance->resource.ops->query(instance->resource.self, row, value_out);
+  if (status) error_set_located(&before);
+  return status;
+}
+
+json_t *values_value(const struct instance *instance, size_t row)
+{
+  int64_t value;
+  return values_read(instance, row, &value) ? json_null() : json_integer(value);
 }
 
 json_t *values_option(const struct instance *instance, const struct hipmm_option *row)
