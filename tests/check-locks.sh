@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# core/base/lock_ranks.h is the table of locks: each file of the core, the plugins and tools that takes a lock has a
+# tests/lab/locks/lock_ranks.h is the table of locks: each file of the core, the plugins and tools that takes a lock has a
 # row there, each row is of a file that takes one, and the table in doc/locks.md says the same. `--apply` writes
 # that table. A build with --enable-checks asserts the order itself. Run by `make check`.
 set -eu
@@ -10,14 +10,14 @@ set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$top_srcdir"
-ranks=core/base/lock_ranks.h
+ranks=tests/lab/locks/lock_ranks.h
 page=doc/locks.md
 bad=0
 
 # ---- Files ----
 
 takes='pthread_(mutex|rwlock)_(lock|timedlock|trylock|rdlock|wrlock)\(|pthread_once\(|pthread_cond_wait\(|lock_order_enter_program\('
-find core plugins tools -name '*.[ch]' ! -path 'tools/command/*' ! -path "${ranks%ranks.h}order*" |
+find core plugins tools -name '*.[ch]' ! -path 'tools/command/*' ! -path core/base/lock_order.h |
   xargs grep -lE "$takes" | sort >"$work/takes"
 sed -n 's/^  {"\([^"]*\)", .*/\1/p' "$ranks" | sort -u >"$work/rows"
 [ "$(wc -l <"$work/rows")" -gt 50 ] || { echo "found too few rows in $ranks"; exit 1; }

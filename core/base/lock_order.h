@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* lock_order.h: the order of locks, as the table of doc/locks.md states it, checked by machine. A build with
  * --enable-checks includes this header before every source file: each call that takes or leaves a lock tells
- * lock_order.c, which aborts where a lock is taken that ranks no higher than one that the thread holds, where a lock is
- * taken twice, and where a function of the program is called under a lock that it must not run under. lock_ranks.h is
- * the table. In every other build all below is nothing. Plugins include this header too. */
+ * tests/lab/locks, where the table is: it aborts where a lock is taken that ranks no higher than one that the thread holds,
+ * where a lock is taken twice, and where a function of the program is called under a lock that it must not run under. In
+ * every other build all below is nothing. Plugins include this header too. */
 #ifndef HIPMM_CORE_BASE_LOCK_ORDER_H
 #define HIPMM_CORE_BASE_LOCK_ORDER_H
 

@@ -12,6 +12,10 @@
  * Returns `buffer`. */
 const char *units_format_bytes(uint64_t bytes, char *buffer, size_t buffer_bytes);
 
+/* The same in a buffer of its own, which lasts to the end of the block, as for one call of printf(). */
+#define UNITS_BYTES(bytes) units_format_bytes((bytes), (char[UNITS_TEXT_BYTES]){0}, UNITS_TEXT_BYTES)
+enum { UNITS_TEXT_BYTES = 32 };
+
 /* Each parser returns false on any other text and on overflow; errno is then ERANGE for an overflow, else EINVAL.
  *
  * Sizes: "4096", "512MiB", "1.5 GB". Units in any case: B, KB MB GB TB PB (1000^n) and KiB MiB GiB TiB PiB (1024^n), as

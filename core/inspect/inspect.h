@@ -46,7 +46,10 @@ int64_t path_device_value(const struct stack *stack, size_t row);
  * hipmm_string_free(). */
 enum hipmm_status values_text(json_t *value, char **text_out);
 
-/* A value of an instance: a number, or null where the query failed. */
+/* Reads a value of an instance; a failure leaves the thread's error as it was. */
+enum hipmm_status values_read(const struct instance *instance, size_t row, int64_t *value_out);
+
+/* The same as JSON: a number, or null where the query failed. */
 json_t *values_value(const struct instance *instance, size_t row);
 
 /* An option in force: {"value", "default", "reloadable"}. */

@@ -1,130 +1,216 @@
 /* SPDX-License-Identifier: MIT */
-/* report.c: the report that the graph's key "report" asks for: one line of JSON with the process's place in its job, the
- * memory of each stack and the allocations that failed. Written at the last hipmm_finalize(), or when the process exits
- * without one; then other threads may still run, and some may be stopped for ever, so only values are read that no lock
- * protects. The preload object writes a report of its own (tools/preload/report.c), which has the same keys, and "functions". */
+/* report.c: the report of a process, one line of JSON: its place in its job, the memory that it had and what failed. What is
+ * written for whoever makes one is above; below is the report that the graph's key "report" asks for. That is written at the
+ * last hipmm_finalize(), or when the process exits without one; then other threads may still run, and some may be stopped for
+ * ever, so only values are read that no lock protects. The preload object makes another (tools/preload/report.c), which also
+ * has "functions". */
 #include "report.h"
 
+#include "../base/environment.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/log.h"
 #include "../base/output_file.h"
 #include "../base/rank.h"
+#include "../base/text.h"
 #include "../call/device_table.h"
 #include "../runtime/hip.h"
 #include "inspect.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-static atomic_bool is_forbidden;
 static char folder[PATH_MAX]; /* where hipmm was initialised: a relative name starts there. Written within a change */
+
+/* ---- A draft ---- */
+
+static bool report_grow(struct report_draft *draft, size_t bytes)
+{
+  enum { PAGE = 4096 };
+  size_t room = (2 * draft->room + bytes + PAGE) / PAGE * PAGE;
+  void *start = draft->start ? mremap(draft->start, draft->room, room, MREMAP_MAYMOVE)
+                             : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) return false;
+  draft->start = start;
+  draft->room = room;
+  return true;
+}
+
+void report_free(struct report_draft *draft)
+{
+  if (draft->start) munmap(draft->start, draft->room);
+}
+
+void report_add(struct report_draft *draft, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  va_end(arguments);
+  if (length < 0 || (draft->used + (size_t)length + 1 > draft->room && !report_grow(draft, (size_t)length + 1))) return;
+  va_start(arguments, format);
+  vsnprintf(draft->start + draft->used, (size_t)length + 1, format, arguments);
+  va_end(arguments);
+  draft->used += (size_t)length;
+}
+
+void report_begin_item(struct report_draft *draft)
+{
+  if (draft->used && !strchr("[{", draft->start[draft->used - 1])) report_add(draft, ",");
+}
+
+void report_add_string(struct report_draft *draft, const char *string)
+{
+  bool is_control;
+  char escaped[TEXT_ESCAPE_BYTES];
+  if (!string) {
+    report_add(draft, "null");
+    return;
+  }
+  report_add(draft, "\"");
+  for (size_t length; *string; string += length) {
+    length = text_character(string, &is_control);
+    if (length == 1 && (unsigned char)*string >= 0x80) {
+      report_add(draft, "?");
+    } else if (is_control) {
+      text_escape(string, escaped);
+      report_add(draft, "%s", escaped);
+    } else {
+      report_add(draft, "%s%.*s", *string == '"' || *string == '\\' ? "\\" : "", (int)length, string);
+    }
+  }
+  report_add(draft, "\"");
+}
+
+/* ---- What every report has ---- */
+
+static void report_add_rank(struct report_draft *draft, const char *key, int rank)
+{
+  char number[16] = "null";
+  if (rank >= 0) snprintf(number, sizeof number, "%d", rank);
+  report_add(draft, ",\"%s\":%s", key, number);
+}
+
+void report_begin(struct report_draft *draft, const char *moment, const char *signal, const char *runtime,
+                  const char *graph)
+{
+  char host[RANK_HOST_BYTES];
+  const char *run_time = environment_get("HIPMM_RUN_TIME"); /* tells the reports of an earlier run apart in a file */
+  report_add(draft, "{\"program\":");
+  report_add_string(draft, program_invocation_short_name);
+  report_add(draft, ",\"process\":%ld,\"host\":", (long)getpid());
+  report_add_string(draft, rank_host(host));
+  report_add_rank(draft, "rank", rank_in_job());
+  report_add_rank(draft, "local_rank", rank_on_host());
+  report_add_rank(draft, "ranks", rank_count());
+  if (run_time) report_add(draft, ",\"run_time\":%lld", strtoll(run_time, NULL, 10));
+  report_add(draft, ",\"moment\":\"%s\",\"signal\":", moment);
+  report_add_string(draft, signal);
+  report_add(draft, ",\"runtime\":");
+  report_add_string(draft, runtime);
+  report_add(draft, ",\"graph\":");
+  report_add_string(draft, graph);
+}
+
+static void report_add_figure(struct report_draft *draft, const char *key, int64_t figure)
+{
+  if (figure != REPORT_UNKNOWN) report_add(draft, ",\"%s\":%lld", key, (long long)figure);
+}
+
+void report_add_memory(struct report_draft *draft, const struct report_memory *memory)
+{
+  report_begin_item(draft);
+  report_add(draft, "{\"device\":%d,\"kind\":\"%s\",\"stack\":", memory->device, memory->kind);
+  report_add_string(draft, memory->stack);
+  report_add_figure(draft, "peak_requested_bytes", memory->peak_requested_bytes);
+  report_add_figure(draft, "live_bytes", memory->live_bytes);
+  report_add_figure(draft, "live_blocks", memory->live_blocks);
+  report_add_figure(draft, "peak_reserved_bytes", memory->peak_reserved_bytes);
+  report_add_figure(draft, "driver_alone_bytes", memory->driver_alone_bytes);
+  report_add(draft, "}");
+}
+
+bool report_put(const struct report_draft *draft, const char *pattern, const char *own, char why[REPORT_WHY_BYTES])
+{
+  static atomic_bool was_written;
+  char expanded[OUTPUT_FILE_NAME_BYTES], name[OUTPUT_FILE_NAME_BYTES + PATH_MAX];
+  if (!strcmp(pattern, "-")) {
+    output_file_write(STDERR_FILENO, draft->start, draft->used, NULL); /* there is no other place for a message */
+    return true;
+  }
+  bool is_name = output_file_expand(pattern, -1, expanded), is_relative = *expanded != '/' && *folder;
+  snprintf(name, sizeof name, "%s%s%s", is_relative ? folder : "", is_relative ? "/" : "", expanded);
+  bool is_own = output_file_has_letter(pattern, own) && !atomic_exchange(&was_written, true);
+  int file = is_name ? output_file_open(name, is_own ? OUTPUT_FILE_EMPTY : OUTPUT_FILE_APPEND) : -1;
+  int code = file < 0 ? errno : output_file_write(file, draft->start, draft->used, NULL);
+  if (file >= 0) close(file);
+  if (!is_name)
+    snprintf(why, REPORT_WHY_BYTES, "%s", expanded);
+  else if (code)
+    snprintf(why, REPORT_WHY_BYTES, "%s: %s", name, output_file_reason(code));
+  return is_name && !code;
+}
+
+/* ---- The report that the graph asks for ---- */
+
+static atomic_bool is_forbidden;
 
 void report_forbid(void)
 {
   atomic_store(&is_forbidden, true);
 }
 
-/* ---- The text ---- */
-
-static json_t *report_number(int number)
+/* A counter of the nearest `statistics` at or below the top, whose reading takes no lock. */
+static int64_t report_counter(const struct instance *top, const char *name)
 {
-  return number < 0 ? json_null() : json_integer(number);
-}
-
-/* Adds the counters of the nearest `statistics` at or below the top, whose reading takes no lock. */
-static void report_add_counters(json_t *entry, const struct instance *top)
-{
-  static const char *const names[][2] = {
-      {"peak_requested_bytes", "peak_bytes"}, {"live_bytes", "current_bytes"}, {"live_blocks", "current_count"}};
+  int64_t value;
   size_t row;
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    const struct instance *owner = instance_with_value(top, names[i][1], &row);
-    if (owner && !strcmp(owner->node->plugin->descriptor.type, "statistics"))
-      json_object_set_new(entry, names[i][0], values_value(owner, row));
-  }
+  const struct instance *owner = instance_with_value(top, name, &row);
+  if (!owner || strcmp(owner->node->plugin->descriptor.type, "statistics")) return REPORT_UNKNOWN;
+  return values_read(owner, row, &value) ? REPORT_UNKNOWN : value;
 }
 
-/* An entry for each stack that has held memory of its own, or counts. */
-static json_t *report_memory(void)
+/* A stack that has held memory of its own, or counts. */
+static void report_add_stack(struct report_draft *draft, const struct stack *stack)
 {
-  json_t *list = json_array();
-  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) {
-    json_int_t peak = path_device_value(stack, 1);
-    json_t *entry =
-        json_pack("{s:i, s:s, s:o, s:I}", "device", stack->device, "kind", "device", "stack",
-                  stack->entry.name ? values_string(stack->entry.name) : json_null(), "peak_reserved_bytes", peak);
-    report_add_counters(entry, &stack->instances[stack->top]);
-    if (peak || json_object_size(entry) > 4)
-      json_array_append_new(list, entry);
-    else
-      json_decref(entry);
-  }
-  return list;
+  const struct instance *top = &stack->instances[stack->top];
+  const struct report_memory memory = {.device = stack->device,
+                                       .kind = "device",
+                                       .stack = stack->entry.name,
+                                       .peak_requested_bytes = report_counter(top, "peak_bytes"),
+                                       .live_bytes = report_counter(top, "current_bytes"),
+                                       .live_blocks = report_counter(top, "current_count"),
+                                       .peak_reserved_bytes = path_device_value(stack, 1),
+                                       .driver_alone_bytes = REPORT_UNKNOWN};
+  if (memory.peak_reserved_bytes || memory.peak_requested_bytes != REPORT_UNKNOWN) report_add_memory(draft, &memory);
 }
 
-static json_t *report_make(const struct graph *graph)
+static void report_make(struct report_draft *draft, const struct graph *graph)
 {
-  char host[RANK_HOST_BYTES];
   const char *first;
-  json_int_t failed = (json_int_t)error_failed_allocations(&first);
-  return json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:s, s:n, s:o, s:o, s:I, s:o, s:o}", "program",
-                   values_string(program_invocation_short_name), "process", (json_int_t)getpid(), "host",
-                   values_string(rank_host(host)), "rank", report_number(rank_in_job()), "local_rank",
-                   report_number(rank_on_host()), "ranks", report_number(rank_count()), "moment", "exit", "signal",
-                   "runtime", values_string(hip_name()), "graph", values_string(graph->source), "failed_allocations",
-                   failed, "first_failure", first ? values_string(first) : json_null(), "memory", report_memory());
-}
-
-/* ---- The file ---- */
-
-/* A file of this process or rank has reports of earlier runs; one that several processes share is appended to. */
-static bool report_is_own(const char *pattern)
-{
-  static atomic_bool was_written;
-  return output_file_has_letter(pattern, "pr") && !atomic_exchange(&was_written, true);
-}
-
-enum { REPORT_NAME_BYTES = OUTPUT_FILE_NAME_BYTES + PATH_MAX };
-
-/* Writes the file's name, or what is wrong with the pattern (false), into `name`. */
-static bool report_name(const char *pattern, char name[REPORT_NAME_BYTES])
-{
-  char expanded[OUTPUT_FILE_NAME_BYTES];
-  bool is_good = output_file_expand(strcmp(pattern, "-") ? pattern : "/dev/stderr", -1, expanded);
-  bool is_relative = is_good && *expanded != '/' && *folder;
-  snprintf(name, REPORT_NAME_BYTES, "%s%s%s", is_relative ? folder : "", is_relative ? "/" : "", expanded);
-  return is_good;
-}
-
-static void report_put(const char *pattern, const char *text)
-{
-  char name[REPORT_NAME_BYTES];
-  bool is_name = report_name(pattern, name);
-  int file = is_name ? output_file_open(name, report_is_own(pattern) ? OUTPUT_FILE_EMPTY : OUTPUT_FILE_APPEND) : -1;
-  int code = file < 0 ? errno : output_file_write(file, text, strlen(text), NULL);
-  if (file >= 0) close(file);
-  if (code || file < 0)
-    log_line(HIPMM_LOG_ERROR, "report", "cannot be written: %s%s%s", name, is_name ? ": " : "",
-             is_name ? output_file_reason(code) : "");
+  uint64_t failed = error_failed_allocations(&first);
+  report_begin(draft, "exit", NULL, hip_name(), graph->source);
+  report_add(draft, ",\"failed_allocations\":%llu,\"first_failure\":", (unsigned long long)failed);
+  report_add_string(draft, first);
+  report_add(draft, ",\"memory\":[");
+  for (struct stack *stack = stack_next(NULL); stack; stack = stack_next(stack)) report_add_stack(draft, stack);
+  report_add(draft, "]}\n");
 }
 
 void report_write(const struct graph *graph)
 {
-  json_t *report = graph->report && !atomic_load(&is_forbidden) ? report_make(graph) : NULL;
-  char *text = report ? json_dumps(report, JSON_COMPACT) : NULL;
-  size_t length = text ? strlen(text) : 0;
-  char *line = text ? realloc(text, length + 2) : NULL;
-  if (line) {
-    memcpy(line + length, "\n", 2);
-    report_put(graph->report, line);
-  }
-  free(line ? line : text);
-  json_decref(report);
+  struct report_draft draft = {0};
+  char why[REPORT_WHY_BYTES];
+  if (!graph->report || atomic_load(&is_forbidden)) return;
+  report_make(&draft, graph);
+  if (!report_put(&draft, graph->report, "pr", why)) log_line(HIPMM_LOG_ERROR, "report", "cannot be written: %s", why);
+  report_free(&draft);
 }
 
 /* ---- The process's exit ---- */

@@ -103,13 +103,18 @@ json_t *values_string(const char *text)
 
 /* ---- Values and options ---- */
 
+enum hipmm_status values_read(const struct instance *instance, size_t row, int64_t *value_out)
+{
+  const struct error_record before = error_mark();
+  enum hipmm_status status = instance->resource.ops->query(instance->resource.self, row, value_out);
+  if (status) error_return_to_mark(&before); /* the status tells the caller */
+  return status;
+}
+
 json_t *values_value(const struct instance *instance, size_t row)
 {
-  int64_t value = 0;
-  const struct error_record before = error_mark();
-  enum hipmm_status status = instance->resource.ops->query(instance->resource.self, row, &value);
-  if (status) error_return_to_mark(&before); /* null tells the caller */
-  return status ? json_null() : json_integer(value);
+  int64_t value;
+  return values_read(instance, row, &value) ? json_null() : json_integer(value);
 }
 
 json_t *values_option(const struct instance *instance, const struct hipmm_option *row)

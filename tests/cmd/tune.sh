@@ -55,7 +55,7 @@ done
 
 run 0 tune --quick --json -o hipmm.json --goal speed streams.csv
 names=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
-[ "$names" = "goal peak_requested_bytes device_memory_bytes default winner front reasons graphs replays is_complete costs " ] ||
+[ "$names" = "goal logs events streams peak_requested_bytes device_memory_bytes default winner front reasons graphs replays is_complete costs " ] ||
   fail "the names are: $names"
 python3 -c 'import json, sys
 sys.exit(json.load(open("hipmm.json")) != json.load(open(sys.argv[1]))["winner"]["graph"])' "$work/out" ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/base/lock_order.c: each kind of violation ends the process with both locks and where they were
+/* Tests of tests/lab/locks/lock_order.c: each kind of violation ends the process with both locks and where they were
  * taken, and what is right goes on. Each runs in a fork. The locks are the test's own, taken as if by files of
  * hipmm. */
 #include "../../core/base/lock_order.h"

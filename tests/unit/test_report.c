@@ -92,8 +92,8 @@ static void writes_the_report_at_exit_and_at_the_end(void **state)
     assert_contains(report, "\"runtime\":\"software\",\"graph\":\"<string>\",\"failed_allocations\":2,");
     assert_contains(report, "\"first_failure\":\"limiting: ");
     assert_contains(report,
-                    "\"memory\":[{\"device\":1,\"kind\":\"device\",\"stack\":null,\"peak_reserved_bytes\":2097152,"
-                    "\"peak_requested_bytes\":1000,\"live_bytes\":1000,\"live_blocks\":1}]}");
+                    "\"memory\":[{\"device\":1,\"kind\":\"device\",\"stack\":null,\"peak_requested_bytes\":1000,"
+                    "\"live_bytes\":1000,\"live_blocks\":1,\"peak_reserved_bytes\":2097152}]}");
     free(report);
     assert_int_equal(unlink("report.2.json"), 0);
   }

@@ -2,6 +2,7 @@
 /* check.c: `hipmm check`: prints every error and warning of a graph file. Loads the plugins that the file names, and
  * creates no resource. */
 #include "../../core/base/text.h"
+#include "../../core/graph/graph.h"
 #include "cmd.h"
 
 #include <string.h>

@@ -4,12 +4,17 @@
 #ifndef HIPMM_TOOLS_COMMAND_CMD_H
 #define HIPMM_TOOLS_COMMAND_CMD_H
 
-#include "../../core/graph/graph.h"
+#include <hipmm/plugin.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
+
+struct diagnostic;
+struct diagnostics;
+struct graph;
+struct plugin_path;
 
 /* Exit statuses. */
 enum { CMD_GOOD = 0, CMD_BAD = 1, CMD_USAGE = 2 };

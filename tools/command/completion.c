@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* completion.c: `hipmm completion`: the completions of bash and zsh, made from the tables of the commands and their options.
  * The types of resources are asked for when they are completed, so that plugins of others are among them. */
+#include "../../core/graph/graph.h"
 #include "cmd.h"
 
 #include <stdlib.h>

@@ -4,8 +4,7 @@
 #ifndef HIPMM_TOOLS_COMMAND_LINES_H
 #define HIPMM_TOOLS_COMMAND_LINES_H
 
-#include <jansson.h>
-#include <stddef.h>
+#include "cmd.h"
 #include <stdint.h>
 
 enum line_kind {
@@ -28,6 +27,23 @@ void lines_print(const json_t *result, const struct line *lines, size_t n);
 
 /* A label as those of lines. */
 void lines_print_label(const char *label);
+
+/* What is at a path in a result, such as "memory.live.bytes" or "blocks.0.address". NULL: nothing. */
+json_t *lines_at(const json_t *object, const char *path);
+
+/* A count there, 0 where it is none or below 0; a text, "" where it is none. */
+uint64_t lines_count(const json_t *object, const char *path);
+const char *lines_text(const json_t *object, const char *path);
+
+/* A line with this name alone. */
+void lines_heading(const char *heading);
+
+/* A paragraph, broken into lines. */
+void lines_say(enum style kind, const char *format, ...) HIPMM_PRINTF(2, 3);
+
+/* An item of a list, "- …"; and each sentence of an array as one. */
+void lines_item(const char *format, ...) HIPMM_PRINTF(1, 2);
+void lines_items(const json_t *sentences);
 
 enum { LINES_NUMBER_BYTES = 32 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* plugins.c: `hipmm plugins`: the plugins found, their files, and why others were refused. */
+#include "../../core/graph/graph.h"
 #include "cmd.h"
 
 #include <string.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* report_ends.c: when a report is made, and where it is written: at exit, at _exit(), when a signal ends the process, and
  * when SIGUSR1 asks for it. HIPMM_RUN_REPORT is a file, whose name is expanded (output_file.h), or "-" for standard error.
- * A process that called no hook writes no report, unless it is the one that `hipmm run` started. A report is one write(),
- * so that the reports of several processes do not mix.
+ * A process that called no hook writes no report, unless it is the one that `hipmm run` started.
  *
  * A signal's handler and _exit(), which such a handler may call, do only what is safe there: they wake a thread of the
  * preload object and wait for it, some seconds at most, since the thread may need a lock that is never released. Handlers
@@ -12,7 +11,6 @@
 #include "report.h"
 
 #include "../../core/base/environment.h"
-#include "../../core/base/output_file.h"
 #include "checks.h"
 #include "devices.h"
 #include "init.h"
@@ -42,7 +40,7 @@ static atomic_uint asked, answered;
 static atomic_int thread_process, thread_id; /* of the thread; 0: there is none */
 static atomic_bool has_ended, is_written;    /* the last report is being written, and is there */
 static const char *_Atomic ending_signal;    /* NULL: exit */
-static struct report_text prepared;          /* the last report without what resources say */
+static struct report_draft prepared;         /* the last report without what resources say */
 static atomic_bool is_prepared;
 
 /* ---- The file ---- */
@@ -59,25 +57,10 @@ static bool report_ends_is_wanted(void)
   return report_ends_where() && (report_has_calls() || (pid && strtol(pid, NULL, 10) == (long)getpid()));
 }
 
-static void report_ends_write(const struct report_text *text)
+static void report_ends_write(const struct report_draft *draft)
 {
-  static atomic_bool was_written;
-  char name[OUTPUT_FILE_NAME_BYTES];
-  const char *where = report_ends_where();
-  if (!strcmp(where, "-")) {
-    output_file_write(STDERR_FILENO, text->start, text->used, NULL); /* there is no other place for it */
-    return;
-  }
-  bool is_own =
-      output_file_has_letter(where, "p") && !atomic_exchange(&was_written, true); /* what it has is of another run */
-  if (!output_file_expand(where, -1, name)) {
-    message_write("the report cannot be written: %s", name);
-    return;
-  }
-  int file = output_file_open(name, is_own ? OUTPUT_FILE_EMPTY : OUTPUT_FILE_APPEND);
-  int code = file < 0 ? errno : output_file_write(file, text->start, text->used, NULL);
-  if (code) message_write("the report cannot be written: %s: %s", name, output_file_reason(code));
-  if (file >= 0) close(file);
+  char why[REPORT_WHY_BYTES];
+  if (!report_put(draft, report_ends_where(), "p", why)) message_write("the report cannot be written: %s", why);
 }
 
 /* ---- In the thread, or in a thread that exits ---- */
@@ -90,17 +73,17 @@ static bool report_ends_is_json(void)
 
 static void report_ends_now(void)
 {
-  struct report_text text = {0};
+  struct report_draft text = {0};
   report_make(&(struct report_request){REPORT_RUNNING, NULL, report_ends_is_json(), true}, &text);
   report_ends_write(&text);
-  report_text_free(&text);
+  report_free(&text);
 }
 
 static void report_ends_last(void)
 {
   const char *signal = atomic_load(&ending_signal);
   struct report_request request = {signal ? REPORT_SIGNAL : REPORT_EXIT, signal, report_ends_is_json(), false};
-  struct report_text text = {0};
+  struct report_draft text = {0};
   report_make(&request, &prepared);
   atomic_store(&is_prepared, true);
   request.has_resources = true;

@@ -7,8 +7,6 @@
 #include "../../../core/base/units.h"
 #include <string.h>
 
-enum { PRINT_CELL = 32 };
-
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
 /* The functions that were called, by name. */
@@ -149,13 +147,12 @@ static void bench_print_times_row(const struct bench_result *result, const struc
 
 static void bench_print_memory_row(const struct bench_result *result, const struct bench_result *first)
 {
-  char requested[PRINT_CELL], reserved[PRINT_CELL], calls[PRINT_CELL] = "unknown";
+  char calls[32] = "unknown";
   (void)first;
   if (result->calls_are_known && result->ops > 0)
     snprintf(calls, sizeof calls, "%.4f", (double)bench_calls_total(&result->calls) / (double)result->ops);
-  printf(" %12s %12s %7.3f %9s\n", units_format_bytes(result->peak_requested_bytes, requested, sizeof requested),
-         units_format_bytes(result->peak_reserved_bytes, reserved, sizeof reserved), bench_print_overhead(result),
-         calls);
+  printf(" %12s %12s %7.3f %9s\n", UNITS_BYTES(result->peak_requested_bytes), UNITS_BYTES(result->peak_reserved_bytes),
+         bench_print_overhead(result), calls);
 }
 
 /* One row for each configuration. A name that leaves no room for the figures has a line of its own. */

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "../../../core/base/environment.h"
+#include "../../../core/graph/graph.h"
 #include <hipmm/plugin.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* print.c: prints what `hipmm info` found, for people. Called by info.c. */
+#include "../lines.h"
 #include "info.h"
 
 #include "../../../core/base/text.h"
@@ -8,12 +9,6 @@
 #include <string.h>
 
 enum { PRINT_LABEL = 10, PRINT_CELL = 32, PRINT_LINE = 256 };
-
-static const char *print_string(const json_t *object, const char *key)
-{
-  const char *text = json_string_value(json_object_get(object, key));
-  return text ? text : "";
-}
 
 /* The label, and words beside it that are broken into lines. */
 static struct wrap print_begin(const char *label)
@@ -26,18 +21,18 @@ static void print_graph(const json_t *graph, const char *wanted)
 {
   char text[PRINT_LINE];
   struct wrap wrap = print_begin("graph");
-  const char *file = print_string(graph, "file");
+  const char *file = lines_text(graph, "file");
   wrap_item(&wrap, 0, STYLE_NAME, *file ? file : "built in");
   if (!json_is_true(json_object_get(graph, "ok"))) {
     wrap_words(&wrap, STYLE_BAD, "is not valid; `hipmm check` prints the errors");
   } else {
     json_int_t n = json_integer_value(json_object_get(graph, "resources"));
     snprintf(text, sizeof text, "(%s), %lld resource%s, runtime \"%s\"",
-             *file ? print_string(graph, "from") : "no graph file was found", (long long)n, text_plural((uint64_t)n),
-             print_string(graph, "runtime"));
+             *file ? lines_text(graph, "from") : "no graph file was found", (long long)n, text_plural((uint64_t)n),
+             lines_text(graph, "runtime"));
     wrap_words(&wrap, STYLE_OFF, text);
     snprintf(text, sizeof text, "(HIPMM_RUNTIME=%s overrides it)", wanted);
-    if (strcmp(wanted, print_string(graph, "runtime")) != 0) wrap_words(&wrap, STYLE_OFF, text);
+    if (strcmp(wanted, lines_text(graph, "runtime")) != 0) wrap_words(&wrap, STYLE_OFF, text);
   }
   wrap_end(&wrap);
 }
@@ -45,7 +40,7 @@ static void print_graph(const json_t *graph, const char *wanted)
 static void print_runtime(const json_t *runtime, const char *label)
 {
   char text[PRINT_LINE];
-  const char *reason = print_string(runtime, "reason"), *name = print_string(runtime, "name");
+  const char *reason = lines_text(runtime, "reason"), *name = lines_text(runtime, "name");
   bool is_current = json_is_true(json_object_get(runtime, "in_force"));
   size_t n = json_array_size(json_object_get(runtime, "devices"));
   struct wrap wrap = print_begin(label);
@@ -57,9 +52,9 @@ static void print_runtime(const json_t *runtime, const char *label)
     wrap_words(&wrap, STYLE_OFF, strncmp(reason, text, strlen(text)) == 0 ? reason + strlen(text) : reason);
   } else {
     wrap_words(&wrap, is_current ? STYLE_GOOD : STYLE_OFF, is_current ? "in force:" : "can be used:");
-    snprintf(text, sizeof text, "HIP %s, %zu device%s,", print_string(runtime, "version"), n, text_plural(n));
+    snprintf(text, sizeof text, "HIP %s, %zu device%s,", lines_text(runtime, "version"), n, text_plural(n));
     wrap_words(&wrap, STYLE_OFF, text);
-    wrap_item(&wrap, 1, STYLE_FAINT, print_string(runtime, "library"));
+    wrap_item(&wrap, 1, STYLE_FAINT, lines_text(runtime, "library"));
   }
   wrap_end(&wrap);
 }
@@ -84,25 +79,20 @@ static void print_peers(const json_t *peers, char *text)
 
 static void print_device(const json_t *device)
 {
-  char text[PRINT_LINE], label[PRINT_CELL], total[PRINT_CELL], available[PRINT_CELL], granularity[PRINT_CELL];
+  char text[PRINT_LINE], label[PRINT_CELL];
   snprintf(label, sizeof label, "device %lld", (long long)json_integer_value(json_object_get(device, "device")));
   struct wrap wrap = print_begin(label);
-  wrap_item(&wrap, 0, STYLE_NAME, print_string(device, "name"));
+  wrap_item(&wrap, 0, STYLE_NAME, lines_text(device, "name"));
   wrap_item(&wrap, 0, STYLE_OFF, ",");
-  snprintf(
-      text, sizeof text, "%s,",
-      units_format_bytes((uint64_t)json_integer_value(json_object_get(device, "memory_bytes")), total, sizeof total));
+  snprintf(text, sizeof text, "%s,", UNITS_BYTES(lines_count(device, "memory_bytes")));
   wrap_words(&wrap, STYLE_OFF, text);
-  snprintf(text, sizeof text, "%s free;",
-           units_format_bytes((uint64_t)json_integer_value(json_object_get(device, "free_bytes")), available,
-                              sizeof available));
+  snprintf(text, sizeof text, "%s free;", UNITS_BYTES(lines_count(device, "free_bytes")));
   wrap_words(&wrap, STYLE_OFF, text);
   text[0] = '\0';
   const json_t *mapping = json_object_get(device, "mapping_granularity");
   if (json_is_integer(mapping)) {
     char words[PRINT_CELL + 24];
-    snprintf(words, sizeof words, "virtual memory in %s",
-             units_format_bytes((uint64_t)json_integer_value(mapping), granularity, sizeof granularity));
+    snprintf(words, sizeof words, "virtual memory in %s", UNITS_BYTES((uint64_t)json_integer_value(mapping)));
     print_add(text, words);
   }
   if (json_is_true(json_object_get(device, "memory_pools"))) print_add(text, "memory pools");
@@ -118,8 +108,8 @@ static void print_folder(const json_t *folder, const char *label)
   json_int_t n = json_integer_value(json_object_get(folder, "plugins"));
   json_int_t refused = json_integer_value(json_object_get(folder, "refused"));
   struct wrap wrap = print_begin(label);
-  wrap_item(&wrap, 0, STYLE_NAME, print_string(folder, "folder"));
-  snprintf(text, sizeof text, "(%s)", print_string(folder, "from"));
+  wrap_item(&wrap, 0, STYLE_NAME, lines_text(folder, "folder"));
+  snprintf(text, sizeof text, "(%s)", lines_text(folder, "from"));
   wrap_words(&wrap, STYLE_FAINT, text);
   if (!json_is_true(json_object_get(folder, "exists")))
     snprintf(text, sizeof text, "does not exist");
@@ -149,9 +139,9 @@ void info_print(const json_t *info)
   const json_t *item, *runtimes = json_object_get(info, "runtimes"), *folders = json_object_get(info, "plugin_folders");
   size_t i, k;
   print_padded(STYLE_FAINT, "hipmm", PRINT_LABEL);
-  printf("%s%s%s, plugin ABI %lld\n", style(STYLE_NAME), print_string(info, "version"), style(STYLE_OFF),
+  printf("%s%s%s, plugin ABI %lld\n", style(STYLE_NAME), lines_text(info, "version"), style(STYLE_OFF),
          (long long)json_integer_value(json_object_get(info, "plugin_abi")));
-  print_graph(json_object_get(info, "graph"), print_string(info, "runtime"));
+  print_graph(json_object_get(info, "graph"), lines_text(info, "runtime"));
   for (i = 0; i < json_array_size(runtimes); i++) print_runtime(json_array_get(runtimes, i), i ? "" : "runtimes");
   for (i = 0; i < json_array_size(runtimes); i++) {
     item = json_array_get(runtimes, i);
@@ -160,5 +150,5 @@ void info_print(const json_t *info)
     for (k = 0; k < json_array_size(devices); k++) print_device(json_array_get(devices, k));
   }
   for (i = 0; i < json_array_size(folders); i++) print_folder(json_array_get(folders, i), i ? "" : "plugins");
-  if (*print_string(info, "nvidia_missing")) print_nvidia_missing(print_string(info, "nvidia_missing"));
+  if (*lines_text(info, "nvidia_missing")) print_nvidia_missing(lines_text(info, "nvidia_missing"));
 }

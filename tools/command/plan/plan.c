@@ -3,6 +3,7 @@
  * need of each is its least budget (replay/fit.h); savings.c says what would lower it. */
 #include "plan.h"
 #include "../inputs.h"
+#include "../lines.h"
 #include "../replay/fit.h"
 
 #include <errno.h>
@@ -43,67 +44,78 @@ static bool plan_rewind(const char *file)
   return !code;
 }
 
-/* The second reading. */
-static bool plan_read_blocks(const char *file, struct plan_log *log)
+/* The second reading, as JSON. NULL: the error was printed. */
+static json_t *plan_read_blocks(const char *file, const char *name)
 {
   char *files[] = {(char *)file};
   struct trace_logs logs;
-  if (!plan_rewind(file) || !trace_logs_open(&logs, files, 1)) return false;
+  struct blocks blocks;
+  struct savings savings;
+  if (!plan_rewind(file) || !trace_logs_open(&logs, files, 1)) return NULL;
   logs.is_quiet = true;
-  if (!blocks_read(&log->blocks, &logs)) return false;
-  if (savings_find(&log->blocks, &log->savings)) return true;
-  say("plan: out of memory");
-  return false;
+  if (!blocks_read(&blocks, &logs)) return NULL;
+  json_t *log = savings_find(&blocks, &savings) ? plan_log_json(name, &blocks, &savings) : NULL;
+  blocks_clear(&blocks);
+  if (!log) say("plan: out of memory");
+  return log;
 }
 
 /* ---- Needs ----------------------------------------------------------------------------------------------------- */
 
-static bool plan_fit(struct plan *plan, struct plan_log *log, const struct trace *trace)
+/* What one process needs; 0: the error was printed. */
+static uint64_t plan_fit(struct plan *plan, const char *name, const struct trace *trace, uint64_t *peak_out)
 {
   char command[PATH_MAX + 16];
   struct fit fit;
-  snprintf(command, sizeof command, "plan: %s", log->file);
+  snprintf(command, sizeof command, "plan: %s", name);
   const struct fit_request request = {command, trace, &plan->source, 0, 1};
-  if (!fit_find(&fit, &request)) return false;
-  log->peak_requested_bytes = fit.peak_requested_bytes;
-  log->needs_bytes = fit.held_bytes + plan->process_bytes;
-  plan->needs_bytes += log->needs_bytes;
+  if (!fit_find(&fit, &request)) return 0;
+  uint64_t needs_bytes = fit.held_bytes + plan->process_bytes;
+  *peak_out = fit.peak_requested_bytes;
   snprintf(plan->runtime, sizeof plan->runtime, "%s", fit.runtime);
   fit_clear(&fit);
-  if (!log->needs_bytes) say("%s: the log needs no memory: all its allocations have zero bytes", command);
-  return log->needs_bytes;
+  if (!needs_bytes) say("%s: the log needs no memory: all its allocations have zero bytes", command);
+  return needs_bytes;
 }
 
 static bool plan_add(struct plan *plan, const char *file)
 {
-  struct plan_log *log = &plan->logs[plan->n_logs++];
+  const char *name = strcmp(file, "-") == 0 ? "standard input" : file;
   struct trace trace;
-  log->file = strcmp(file, "-") == 0 ? "standard input" : file;
+  uint64_t peak_bytes;
   if (!plan_rewind(file) || !trace_load(file, &trace)) return false;
-  bool good = plan_fit(plan, log, &trace);
+  uint64_t needs_bytes = plan_fit(plan, name, &trace, &peak_bytes);
   trace_clear(&trace);
-  return good && plan_read_blocks(file, log);
+  json_t *log = needs_bytes ? plan_read_blocks(file, name) : NULL;
+  if (!log) return false;
+  json_object_set_new(log, "needs_bytes", json_integer((json_int_t)needs_bytes));
+  json_object_set_new(log, "peak_requested_bytes", json_integer((json_int_t)peak_bytes));
+  json_array_append_new(plan->logs, log);
+  plan->needs_bytes += needs_bytes;
+  return true;
 }
 
 static int plan_make(struct plan *plan, const struct arguments *arguments, bool as_json)
 {
-  plan->logs = calloc(arguments->n_operands, sizeof *plan->logs);
-  if (!plan->logs) {
-    say("plan: out of memory");
-    return CMD_BAD;
-  }
-  for (size_t i = 0; i < arguments->n_operands; i++)
+  size_t i;
+  json_t *log;
+  plan->logs = json_array();
+  for (i = 0; i < arguments->n_operands; i++)
     if (!plan_add(plan, arguments->operands[i])) return CMD_BAD;
   if (!plan->device_bytes) plan->device_bytes = fit_smallest_card(plan->needs_bytes);
-  for (size_t i = 0; i < plan->n_logs; i++) plan->logs[i].copies = plan->device_bytes / plan->logs[i].needs_bytes;
-  int status = plan_fits(plan) ? CMD_GOOD : CMD_BAD;
-  return as_json ? plan_print_json(plan, status) : plan_print(plan, status);
+  json_array_foreach(plan->logs, i, log) json_object_set_new(
+      log, "copies", json_integer((json_int_t)(plan->device_bytes / lines_count(log, "needs_bytes"))));
+  int status = plan->device_bytes >= plan->needs_bytes ? CMD_GOOD : CMD_BAD;
+  json_t *answer = plan_json(plan);
+  if (as_json || !answer) return output_json(answer, status);
+  plan_print(answer);
+  json_decref(answer);
+  return output_finish(status);
 }
 
 static void plan_clear(struct plan *plan)
 {
-  for (size_t i = 0; i < plan->n_logs; i++) blocks_clear(&plan->logs[i].blocks);
-  free(plan->logs);
+  json_decref(plan->logs);
   source_close(&plan->source);
 }
 
@@ -122,7 +134,7 @@ static bool plan_choose_graph(struct plan *plan, const char *config)
 
 static int plan_run(int argc, char **argv)
 {
-  struct plan plan = {.n_logs = 0};
+  struct plan plan = {.logs = NULL};
   const char *config = NULL, *device = NULL, *process = NULL;
   bool as_json = false;
   int status;

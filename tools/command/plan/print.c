@@ -1,83 +1,60 @@
 /* SPDX-License-Identifier: MIT */
-/* print.c: the answer of `hipmm plan`, as text and as JSON. Called by plan.c. */
+/* print.c: the answer of `hipmm plan` as JSON, and as text that is made of it. Called by plan.c. */
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
+#include "../lines.h"
 #include "plan.h"
-
-#include <string.h>
-
-enum { PLAN_WORDS = 64, PLAN_NAME = 256 };
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-static json_t *plan_list_json(const struct plan_log *log, const struct savings_list *list, enum moment_key by)
+static json_t *plan_list_json(const struct blocks *blocks, const struct savings_list *list, enum moment_key by)
 {
   json_t *array = json_array();
+  char name[BLOCKS_STACK_NAME_BYTES];
   for (size_t i = 0; i < list->n; i++) {
     const struct saving *saving = &list->items[i];
     json_t *row = json_pack("{s:I, s:I, s:I, s:I, s:I}", "blocks", (json_int_t)saving->at_peak.blocks, "bytes",
                             (json_int_t)saving->at_peak.bytes, "halved_saves_bytes", (json_int_t)saving->halved_bytes,
                             "gone_saves_bytes", (json_int_t)saving->gone_bytes, "together_save_bytes",
                             (json_int_t)saving->together_bytes);
-    if (by == MOMENT_BY_STACK)
-      json_object_set_new(row, "stack",
-                          output_json_string(stack_texts_get(&log->blocks.stacks, (uint32_t)saving->at_peak.key)));
-    else
+    if (by == MOMENT_BY_STACK) {
+      uint32_t stack = (uint32_t)saving->at_peak.key;
+      blocks_stack_name(blocks, stack, name, sizeof name);
+      json_object_set_new(row, "stack", output_json_string(stack_texts_get(&blocks->stacks, stack)));
+      json_object_set_new(row, "name", output_json_string(name));
+    } else {
       json_object_set_new(row, "size", json_integer((json_int_t)saving->at_peak.key));
+    }
     json_array_append_new(array, row);
   }
   return array;
 }
 
-static json_t *plan_log_json(const struct plan_log *log)
+json_t *plan_log_json(const char *file, const struct blocks *blocks, const struct savings *savings)
 {
-  return json_pack("{s:o, s:I, s:I, s:I, s:I, s:o, s:o}", "file", output_json_string(log->file), "needs_bytes",
-                   (json_int_t)log->needs_bytes, "peak_requested_bytes", (json_int_t)log->peak_requested_bytes,
-                   "copies", (json_int_t)log->copies, "peak_event", (json_int_t)log->savings.peak_event, "by_size",
-                   plan_list_json(log, &log->savings.by_size, MOMENT_BY_SIZE), "by_stack",
-                   plan_list_json(log, &log->savings.by_stack, MOMENT_BY_STACK));
+  return json_pack("{s:o, s:I, s:o, s:o}", "file", output_json_string(file), "peak_event",
+                   (json_int_t)savings->peak_event, "by_size",
+                   plan_list_json(blocks, &savings->by_size, MOMENT_BY_SIZE), "by_stack",
+                   plan_list_json(blocks, &savings->by_stack, MOMENT_BY_STACK));
 }
 
-int plan_print_json(const struct plan *plan, int status)
+json_t *plan_json(const struct plan *plan)
 {
-  json_t *logs = json_array();
-  for (size_t i = 0; i < plan->n_logs; i++) json_array_append_new(logs, plan_log_json(&plan->logs[i]));
   bool has_device = plan->device_bytes;
-  return output_json(
-      json_pack("{s:o, s:I, s:o, s:o, s:b, s:I, s:I, s:o, s:o}", "logs", logs, "needs_bytes",
-                (json_int_t)plan->needs_bytes, "device_memory_bytes",
-                has_device ? json_integer((json_int_t)plan->device_bytes) : json_null(), "spare_bytes",
-                has_device ? json_integer((json_int_t)plan->device_bytes - (json_int_t)plan->needs_bytes) : json_null(),
-                "fits", plan_fits(plan), "sets", (json_int_t)(plan->device_bytes / plan->needs_bytes),
-                "process_memory_bytes", (json_int_t)plan->process_bytes, "graph",
-                output_json_string(source_name(&plan->source)), "runtime", output_json_string(plan->runtime)),
-      status);
+  json_int_t device_bytes = (json_int_t)plan->device_bytes, needs_bytes = (json_int_t)plan->needs_bytes;
+  return json_pack("{s:O, s:I, s:o, s:o, s:b, s:I, s:I, s:o, s:o}", "logs", plan->logs, "needs_bytes", needs_bytes,
+                   "device_memory_bytes", has_device ? json_integer(device_bytes) : json_null(), "spare_bytes",
+                   has_device ? json_integer(device_bytes - needs_bytes) : json_null(), "fits",
+                   device_bytes >= needs_bytes, "sets", device_bytes / needs_bytes, "process_memory_bytes",
+                   (json_int_t)plan->process_bytes, "graph", output_json_string(source_name(&plan->source)), "runtime",
+                   output_json_string(plan->runtime));
 }
 
 /* ---- Text ------------------------------------------------------------------------------------------------------ */
 
-static void plan_say(enum style kind, const char *text)
-{
-  struct wrap wrap = {.prefix = ""};
-  wrap_words(&wrap, kind, text);
-  wrap_end(&wrap);
-}
-
-/* "2 blocks of 2.98 GiB", or the function that asked for them. */
-static void plan_row_name(const struct plan_log *log, const struct saving *saving, enum moment_key by, char *name)
-{
-  char words[PLAN_NAME - PLAN_WORDS];
-  if (by == MOMENT_BY_STACK)
-    blocks_stack_name(&log->blocks, (uint32_t)saving->at_peak.key, words, sizeof words);
-  else
-    units_format_bytes(saving->at_peak.key, words, sizeof words);
-  snprintf(name, PLAN_NAME, "%llu block%s %s %s", (unsigned long long)saving->at_peak.blocks,
-           text_plural(saving->at_peak.blocks), by == MOMENT_BY_STACK ? "from" : "of", words);
-}
-
 static void plan_row(const char *held, const char *halved, const char *gone, const char *name)
 {
-  char numbers[4 * PLAN_WORDS];
+  char numbers[128];
   struct wrap wrap = {.prefix = "      "};
   snprintf(numbers, sizeof numbers, "%12s  %15s  %16s ", held, halved, gone);
   wrap_item(&wrap, 0, STYLE_OFF, numbers);
@@ -85,99 +62,97 @@ static void plan_row(const char *held, const char *halved, const char *gone, con
   wrap_end(&wrap);
 }
 
-static void plan_list(const struct plan_log *log, const struct savings_list *list, enum moment_key by)
+static void plan_list(const json_t *list, const char *kind)
 {
-  char held[PLAN_WORDS], halved[PLAN_WORDS], gone[PLAN_WORDS], name[PLAN_NAME];
-  if (!list->n) return;
+  char name[BLOCKS_STACK_NAME_BYTES + 64];
+  size_t i;
+  json_t *row;
+  if (!json_array_size(list)) return;
   printf("\n%s", style(STYLE_FAINT));
-  plan_row("held at peak", "saved if halved", "saved if removed", by == MOMENT_BY_STACK ? "call stack" : "size");
+  plan_row("held at peak", "saved if halved", "saved if removed", kind);
   printf("%s", style(STYLE_OFF));
-  for (size_t i = 0; i < list->n; i++) {
-    const struct saving *saving = &list->items[i];
-    plan_row_name(log, saving, by, name);
-    plan_row(units_format_bytes(saving->at_peak.bytes, held, sizeof held),
-             units_format_bytes(saving->halved_bytes, halved, sizeof halved),
-             units_format_bytes(saving->gone_bytes, gone, sizeof gone), name);
+  json_array_foreach(list, i, row)
+  {
+    unsigned long long blocks = lines_count(row, "blocks");
+    const char *stack = lines_text(row, "name"); /* "2 blocks of 2.98 GiB", or the function that asked for them */
+    snprintf(name, sizeof name, "%llu block%s %s %s", blocks, text_plural(blocks), *stack ? "from" : "of",
+             *stack ? stack : UNITS_BYTES(lines_count(row, "size")));
+    plan_row(UNITS_BYTES(lines_count(row, "bytes")), UNITS_BYTES(lines_count(row, "halved_saves_bytes")),
+             UNITS_BYTES(lines_count(row, "gone_saves_bytes")), name);
   }
 }
 
-/* The fewest rows whose blocks must go before all fit; 0: no number of them is enough. */
-static size_t plan_rows_to_fit(const struct plan *plan, const struct savings_list *list)
+/* The fewest rows whose blocks must go before so many bytes are saved; 0: no number of them is enough, or nothing is
+ * missing. */
+static size_t plan_rows_to_save(const json_t *list, json_int_t missing_bytes)
 {
-  for (size_t i = 0; i < list->n; i++)
-    if (plan->needs_bytes <= plan->device_bytes + list->items[i].together_bytes) return i + 1;
+  for (size_t i = 0; missing_bytes > 0 && i < json_array_size(list); i++)
+    if (lines_count(json_array_get(list, i), "together_save_bytes") >= (uint64_t)missing_bytes) return i + 1;
   return 0;
 }
 
-static void plan_log_print(const struct plan *plan, const struct plan_log *log)
+static void plan_print_log(const json_t *plan, const json_t *log)
 {
-  char peak[PLAN_WORDS], needs[PLAN_WORDS], text[PATH_MAX + 4 * PLAN_WORDS];
-  units_format_bytes(log->peak_requested_bytes, peak, sizeof peak);
-  units_format_bytes(log->needs_bytes, needs, sizeof needs);
-  printf("%s", style(STYLE_NAME));
-  output_text(stdout, log->file);
-  printf("%s\n", style(STYLE_OFF));
-  snprintf(text, sizeof text, "Requests %s at its peak, which is event %u, and needs %s; %llu such process%s.", peak,
-           (unsigned)log->savings.peak_event, needs, (unsigned long long)log->copies,
-           log->copies == 1 ? " fits" : "es fit");
-  plan_say(STYLE_OFF, text);
-  if (log->savings.by_size.n) {
-    printf("\n");
-    plan_say(STYLE_OFF,
-             "What the blocks that are live at the peak hold, and by how much the peak falls if each of them has "
-             "half its size, or is not allocated at all:");
+  unsigned long long copies = lines_count(log, "copies");
+  const json_t *by_size = json_object_get(log, "by_size");
+  lines_heading(lines_text(log, "file"));
+  lines_say(STYLE_OFF, "Requests %s at its peak, which is event %llu, and needs %s; %llu such process%s.",
+            UNITS_BYTES(lines_count(log, "peak_requested_bytes")), (unsigned long long)lines_count(log, "peak_event"),
+            UNITS_BYTES(lines_count(log, "needs_bytes")), copies, copies == 1 ? " fits" : "es fit");
+  if (json_array_size(by_size)) {
+    putchar('\n');
+    lines_say(STYLE_OFF,
+              "What the blocks that are live at the peak hold, and by how much the peak falls if each of them has "
+              "half its size, or is not allocated at all:");
   }
-  plan_list(log, &log->savings.by_size, MOMENT_BY_SIZE);
-  plan_list(log, &log->savings.by_stack, MOMENT_BY_STACK);
-  size_t rows = plan_fits(plan) ? 0 : plan_rows_to_fit(plan, &log->savings.by_size);
+  plan_list(by_size, "size");
+  plan_list(json_object_get(log, "by_stack"), "call stack");
+  json_int_t spare = json_integer_value(json_object_get(plan, "spare_bytes"));
+  size_t rows = plan_rows_to_save(by_size, -spare);
   if (rows) {
-    const char *who = plan->n_logs > 1 ? "all" : "it";
+    const char *who = json_array_size(json_object_get(plan, "logs")) > 1 ? "all" : "it";
+    putchar('\n');
     if (rows == 1)
-      snprintf(text, sizeof text, "Without the blocks of the first size %s would fit.", who);
+      lines_say(STYLE_OFF, "Without the blocks of the first size %s would fit.", who);
     else
-      snprintf(text, sizeof text, "Without the blocks of the first %zu sizes %s would fit.", rows, who);
-    printf("\n");
-    plan_say(STYLE_OFF, text);
+      lines_say(STYLE_OFF, "Without the blocks of the first %zu sizes %s would fit.", rows, who);
   }
-  printf("\n");
+  putchar('\n');
 }
 
 /* "These 2 programs need 12.4 GiB together; they fit on a device of 16 GiB with 3.6 GiB to spare." */
-static void plan_verdict(const struct plan *plan)
+static void plan_print_verdict(const json_t *plan)
 {
-  char needs[PLAN_WORDS], device[PLAN_WORDS], rest[PLAN_WORDS], who[2 * PLAN_WORDS], text[8 * PLAN_WORDS];
-  bool fits = plan_fits(plan), several = plan->n_logs > 1;
-  uint64_t rest_bytes = fits ? plan->device_bytes - plan->needs_bytes : plan->needs_bytes - plan->device_bytes;
-  units_format_bytes(plan->needs_bytes, needs, sizeof needs);
-  units_format_bytes(plan->device_bytes, device, sizeof device);
-  units_format_bytes(rest_bytes, rest, sizeof rest);
-  if (several)
-    snprintf(who, sizeof who, "These %zu programs need %s together; they", plan->n_logs, needs);
+  char who[128];
+  const char *needs = UNITS_BYTES(lines_count(plan, "needs_bytes"));
+  const char *device = UNITS_BYTES(lines_count(plan, "device_memory_bytes"));
+  size_t n = json_array_size(json_object_get(plan, "logs"));
+  bool fits = json_is_true(json_object_get(plan, "fits"));
+  json_int_t spare = json_integer_value(json_object_get(plan, "spare_bytes"));
+  if (n > 1)
+    snprintf(who, sizeof who, "These %zu programs need %s together; they %s", n, needs, fits ? "fit" : "do not fit");
   else
-    snprintf(who, sizeof who, "This program needs %s; it", needs);
-  const char *verb = several ? (fits ? "fit" : "do not fit") : (fits ? "fits" : "does not fit");
-  if (!plan->device_bytes)
-    snprintf(text, sizeof text, "%s %s on any card.", who, verb);
+    snprintf(who, sizeof who, "This program needs %s; it %s", needs, fits ? "fits" : "does not fit");
+  if (!lines_count(plan, "device_memory_bytes"))
+    lines_say(STYLE_BAD, "%s on any card.", who);
   else if (fits)
-    snprintf(text, sizeof text, "%s %s on a device of %s with %s to spare.", who, verb, device, rest);
+    lines_say(STYLE_GOOD, "%s on a device of %s with %s to spare.", who, device, UNITS_BYTES((uint64_t)spare));
   else
-    snprintf(text, sizeof text, "%s %s on a device of %s: %s are missing.", who, verb, device, rest);
-  plan_say(fits ? STYLE_GOOD : STYLE_BAD, text);
+    lines_say(STYLE_BAD, "%s on a device of %s: %s are missing.", who, device, UNITS_BYTES((uint64_t)-spare));
 }
 
-int plan_print(const struct plan *plan, int status)
+void plan_print(const json_t *plan)
 {
-  char text[PATH_MAX + PLAN_NAME], words[PLAN_WORDS];
-  for (size_t i = 0; i < plan->n_logs; i++) plan_log_print(plan, &plan->logs[i]);
-  plan_verdict(plan);
-  int used = snprintf(text, sizeof text, "A need is the least memory with which the log runs through %s on runtime %s",
-                      source_name(&plan->source), plan->runtime);
-  if (plan->process_bytes)
-    snprintf(text + used, sizeof text - (size_t)used, ", and %s that each process takes besides.",
-             units_format_bytes(plan->process_bytes, words, sizeof words));
-  else
-    snprintf(text + used, sizeof text - (size_t)used,
-             "; what each process takes besides, such as the driver's context, is not counted (--process-memory).");
-  plan_say(STYLE_FAINT, text);
-  return output_finish(status);
+  size_t i;
+  json_t *log;
+  char more[64];
+  uint64_t process_bytes = lines_count(plan, "process_memory_bytes");
+  json_array_foreach(json_object_get(plan, "logs"), i, log) plan_print_log(plan, log);
+  plan_print_verdict(plan);
+  snprintf(more, sizeof more, ", and %s that each process takes besides.", UNITS_BYTES(process_bytes));
+  lines_say(STYLE_FAINT, "A need is the least memory with which the log runs through %s on runtime %s%s",
+            lines_text(plan, "graph"), lines_text(plan, "runtime"),
+            process_bytes ? more
+                          : "; what each process takes besides, such as the driver's context, is not counted "
+                            "(--process-memory).");
 }

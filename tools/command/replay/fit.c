@@ -5,6 +5,7 @@
  * With several pools, each gets its least maximum in turn, from the top of the stack down, while those that come later have
  * none: a pool asks less of the pool below it when it has less itself. */
 #include "fit.h"
+#include "../../../core/graph/graph.h"
 #include "play.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "fit.h"
 
 #include "../../../core/base/text.h"
+#include "../../../core/graph/graph.h"
 #include "../../../core/option/option_value.h"
 #include <stdlib.h>
 #include <string.h>

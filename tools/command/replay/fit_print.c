@@ -5,6 +5,7 @@
 #include "replay.h"
 
 #include "../../../core/base/units.h"
+#include "../../../core/graph/graph.h"
 
 static json_t *fit_json(const struct fit *fit, uint64_t card_bytes)
 {
@@ -22,20 +23,19 @@ static json_t *fit_json(const struct fit *fit, uint64_t card_bytes)
 }
 
 /* "This program needs 12.4 GiB; it fits on a 16 GiB card with 3.6 GiB to spare." */
-static void fit_print_verdict(const struct fit *fit, uint64_t card_bytes)
+static void fit_print_verdict(const json_t *json)
 {
-  char needs[64], card[64], rest[64];
-  bool fits = card_bytes >= fit->held_bytes;
-  units_format_bytes(fit->held_bytes, needs, sizeof needs);
-  units_format_bytes(card_bytes, card, sizeof card);
-  units_format_bytes(fits ? card_bytes - fit->held_bytes : fit->held_bytes - card_bytes, rest, sizeof rest);
-  printf("\n%sThis program needs %s", style(fits ? STYLE_GOOD : STYLE_BAD), needs);
-  if (!card_bytes)
+  bool fits = json_is_true(json_object_get(json, "fits"));
+  const char *card = UNITS_BYTES(lines_count(json, "card_bytes"));
+  json_int_t spare = json_integer_value(json_object_get(json, "spare_bytes"));
+  printf("\n%sThis program needs %s", style(fits ? STYLE_GOOD : STYLE_BAD),
+         UNITS_BYTES(lines_count(json, "needs_bytes")));
+  if (!lines_count(json, "card_bytes"))
     printf(", more than any card has");
   else if (fits)
-    printf("; it fits on a %s card with %s to spare", card, rest);
+    printf("; it fits on a %s card with %s to spare", card, UNITS_BYTES((uint64_t)spare));
   else
-    printf("; it does not fit on a %s card: %s are missing", card, rest);
+    printf("; it does not fit on a %s card: %s are missing", card, UNITS_BYTES((uint64_t)-spare));
   printf(".%s\n", style(STYLE_OFF));
 }
 
@@ -48,15 +48,15 @@ static const struct line fit_lines[] = {
 
 static int fit_print(const struct replay *replay, const struct fit *fit, uint64_t card_bytes, int status)
 {
-  json_t *json = fit_json(fit, card_bytes);
+  json_t *json = fit_json(fit, card_bytes), *pool;
+  size_t i;
   if (replay->json || !json) return output_json(json, status);
   replay_print_head(replay, fit->runtime);
   lines_print(json, fit_lines, sizeof fit_lines / sizeof *fit_lines);
-  fit_print_verdict(fit, card_bytes);
-  for (size_t i = 0; i < fit->graph.n_pools; i++) {
-    const struct fit_pool *pool = &fit->graph.pools[i];
-    printf("The least for %s: \"maximum_size\": %llu\n", pool->node->name, (unsigned long long)pool->maximum_bytes);
-  }
+  fit_print_verdict(json);
+  json_array_foreach(json_object_get(json, "pools"), i, pool)
+      printf("The least for %s: \"maximum_size\": %llu\n", lines_text(pool, "name"),
+             (unsigned long long)lines_count(pool, "maximum_size"));
   json_decref(json);
   return output_finish(status);
 }

@@ -20,11 +20,6 @@ struct findings {
   json_t *sentences;
 };
 
-static const char *findings_bytes(uint64_t bytes, char *words)
-{
-  return units_format_bytes(bytes, words, FINDINGS_WORDS);
-}
-
 static unsigned findings_percent(uint64_t part, uint64_t whole)
 {
   return whole ? (unsigned)((100.0 * (double)part) / (double)whole + 0.5) : 0;
@@ -42,14 +37,13 @@ static const char *findings_event(const struct findings *findings, uint32_t even
 /* "2 blocks of 1.17 GiB (62 %), 3 blocks of 1 MiB (1 %)": the largest groups, until they are half of all. */
 static void findings_groups(const struct moment_groups *groups, uint64_t whole, char *text, size_t text_bytes)
 {
-  char words[FINDINGS_WORDS];
   uint64_t reported = 0;
   size_t used = 0;
   *text = '\0';
   for (size_t i = 0; i < groups->n && i < FINDINGS_GROUPS && 2 * reported < groups->bytes && used < text_bytes; i++) {
     const struct moment_group *group = &groups->items[i];
     int n = snprintf(text + used, text_bytes - used, "%s%llu block%s of %s (%u %%)", i ? ", " : "",
-                     (unsigned long long)group->blocks, text_plural(group->blocks), findings_bytes(group->key, words),
+                     (unsigned long long)group->blocks, text_plural(group->blocks), UNITS_BYTES(group->key),
                      findings_percent(group->bytes, whole));
     used += n > 0 ? (size_t)n : 0;
     reported += group->bytes;
@@ -61,11 +55,11 @@ static void findings_groups(const struct moment_groups *groups, uint64_t whole, 
 static bool findings_tell_peak(struct findings *findings)
 {
   struct moment_groups groups;
-  char bytes[FINDINGS_WORDS], event[FINDINGS_WORDS], list[FINDINGS_SENTENCE / 2];
+  char event[FINDINGS_WORDS], list[FINDINGS_SENTENCE / 2];
   if (!moment_group(findings->blocks, (struct moment){.event = findings->peak}, MOMENT_BY_SIZE, &groups)) return false;
   findings_groups(&groups, groups.bytes, list, sizeof list);
   output_add_sentence(findings->sentences, "At most %s are live at once: after %s of %zu events, in %llu block%s.",
-                      findings_bytes(groups.bytes, bytes), findings_event(findings, findings->peak, event),
+                      UNITS_BYTES(groups.bytes), findings_event(findings, findings->peak, event),
                       findings->blocks->n_events, (unsigned long long)groups.blocks, text_plural(groups.blocks));
   if (groups.blocks) output_add_sentence(findings->sentences, "The largest part of the peak: %s.", list);
   free(groups.items);
@@ -87,7 +81,7 @@ static uint32_t findings_trough(const struct findings *findings)
 static bool findings_tell_climb(struct findings *findings)
 {
   struct moment_groups groups;
-  char from[FINDINGS_WORDS], added[FINDINGS_WORDS], event[FINDINGS_WORDS], list[FINDINGS_SENTENCE / 2];
+  char event[FINDINGS_WORDS], list[FINDINGS_SENTENCE / 2];
   uint64_t peak = findings->live[findings->peak];
   uint32_t trough = findings_trough(findings);
   if (trough == findings->peak) return true;
@@ -96,8 +90,8 @@ static bool findings_tell_climb(struct findings *findings)
   findings_groups(&groups, peak, list, sizeof list);
   output_add_sentence(findings->sentences,
                       "The climb to it begins after %s, with %s live. It adds %s (%u %% of the peak), above all %s.",
-                      findings_event(findings, trough, event), findings_bytes(findings->live[trough], from),
-                      findings_bytes(groups.bytes, added), findings_percent(groups.bytes, peak), list);
+                      findings_event(findings, trough, event), UNITS_BYTES(findings->live[trough]),
+                      UNITS_BYTES(groups.bytes), findings_percent(groups.bytes, peak), list);
   free(groups.items);
   return true;
 }
@@ -105,7 +99,6 @@ static bool findings_tell_climb(struct findings *findings)
 static void findings_tell_lasting(struct findings *findings)
 {
   const struct blocks *blocks = findings->blocks;
-  char words[FINDINGS_WORDS];
   uint64_t lasting = 0, peak = findings->live[findings->peak];
   for (size_t i = 0; i < blocks->n; i++) {
     const struct block *block = &blocks->items[i];
@@ -115,7 +108,7 @@ static void findings_tell_lasting(struct findings *findings)
   }
   if (lasting)
     output_add_sentence(findings->sentences, "%s of the peak (%u %%) live for more than half of the log.",
-                        findings_bytes(lasting, words), findings_percent(lasting, peak));
+                        UNITS_BYTES(lasting), findings_percent(lasting, peak));
 }
 
 /* How often the program comes near the peak, with lower times between. */
@@ -180,7 +173,6 @@ static bool findings_tell_rises(struct findings *findings)
   struct findings_tops tops = {NULL, 0, 0};
   struct moment_groups usual = {0}, most = {0};
   bool good = findings_find_tops(findings, &tops);
-  char words[FINDINGS_WORDS];
   if (tops.n) qsort(tops.items, tops.n, sizeof *tops.items, findings_compare_tops);
   const struct findings_top *middle = tops.n ? &tops.items[tops.n / 2] : NULL;
   double times = middle ? (double)findings->live[findings->peak] / (double)middle->live : 0;
@@ -193,7 +185,7 @@ static bool findings_tell_rises(struct findings *findings)
           findings->sentences,
           "Memory rises and falls %zu times, and half of the rises stay below %s. The peak is %.1f times as high, with "
           "%llu block%s where the middle one has %llu: %s.",
-          tops.n, findings_bytes(middle->live, words), times, (unsigned long long)most.blocks, text_plural(most.blocks),
+          tops.n, UNITS_BYTES(middle->live), times, (unsigned long long)most.blocks, text_plural(most.blocks),
           (unsigned long long)usual.blocks,
           more < 1.05                      ? "larger blocks, not more"
           : more < 1 + (times - 1) / 4     ? "mostly larger blocks"
@@ -210,30 +202,30 @@ static bool findings_tell_rises(struct findings *findings)
 
 static void findings_tell_pages(struct findings *findings, const struct pages_result *pages)
 {
-  char touched[FINDINGS_WORDS], live[FINDINGS_WORDS], event[FINDINGS_WORDS];
+  char event[FINDINGS_WORDS];
   uint64_t wasted = pages->worst_bytes - pages->worst_live_bytes;
   if (!wasted || 20 * wasted < findings->live[findings->peak]) return;
   output_add_sentence(
       findings->sentences,
       "Fragmentation is worst after %s: pages of 2 MiB with live blocks have %s, and the blocks in them %s.",
-      findings_event(findings, pages->worst_event, event), findings_bytes(pages->worst_bytes, touched),
-      findings_bytes(pages->worst_live_bytes, live));
+      findings_event(findings, pages->worst_event, event), UNITS_BYTES(pages->worst_bytes),
+      UNITS_BYTES(pages->worst_live_bytes));
 }
 
 static void findings_tell_end(struct findings *findings)
 {
   const struct blocks *blocks = findings->blocks;
-  char words[FINDINGS_WORDS], event[FINDINGS_WORDS];
+  char event[FINDINGS_WORDS];
   uint64_t live = 0;
   for (size_t i = 0; i < blocks->n; i++) live += blocks->items[i].to == BLOCK_IS_LIVE;
   if (live)
     output_add_sentence(findings->sentences, "At the end of the log %llu block%s with %s %s not freed.",
-                        (unsigned long long)live, text_plural(live),
-                        findings_bytes(findings->live[blocks->n_events - 1], words), live == 1 ? "is" : "are");
+                        (unsigned long long)live, text_plural(live), UNITS_BYTES(findings->live[blocks->n_events - 1]),
+                        live == 1 ? "is" : "are");
   if (blocks->failures)
     output_add_sentence(findings->sentences, "%llu operation%s failed; the first, of %s, at %s.",
                         (unsigned long long)blocks->failures, text_plural(blocks->failures),
-                        findings_bytes(blocks->first_failure.bytes, words),
+                        UNITS_BYTES(blocks->first_failure.bytes),
                         findings_event(findings, blocks->first_failure.event, event));
   if (blocks->impossible)
     output_add_sentence(findings->sentences,

@@ -43,7 +43,7 @@ static int report_show(const struct report *report, json_t *summary, const struc
   if (summary && report->as_json) status = output_json(json_incref(summary), status);
   if (summary && !report->as_json) {
     bool shows_text = report->as_text || !report->output;
-    if (shows_text && blocks) report_text(summary, blocks);
+    if (shows_text && blocks) report_text(summary);
     if (shows_text && !blocks) state_text(summary);
     status = output_finish(status);
   }

@@ -8,10 +8,7 @@
 #include <stdio.h>
 
 /* A page for terminals, on standard output. */
-void report_text(const json_t *summary, const struct blocks *blocks);
-
-/* Prints an array of sentences, an item of a list each. */
-void report_put_sentences(const json_t *sentences);
+void report_text(const json_t *summary);
 
 /* A page for browsers that needs nothing else. False: a write failed, with errno. */
 bool report_html(FILE *file, const json_t *summary, const struct blocks *blocks);

@@ -3,170 +3,115 @@
 #include "state.h"
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
-#include "../cmd.h"
-
-#include <string.h>
-
-enum { STATE_WORDS = 64 };
+#include "../lines.h"
+#include "../table.h"
 
 struct state {
   json_t *findings, *tables;
 };
 
-/* ---- Values ---------------------------------------------------------------------------------------------------- */
-
-/* The number at "key" of the object at "part", or of `object` itself if that is NULL; 0 where it is none, or below
- * 0. */
-static uint64_t state_number(const json_t *object, const char *part, const char *key)
+static json_t *state_table(struct state *state, const char *heading, const struct table_column *columns)
 {
-  json_int_t number = json_integer_value(json_object_get(part ? json_object_get(object, part) : object, key));
-  return number > 0 ? (uint64_t)number : 0;
-}
-
-static const char *state_words(const json_t *object, const char *key)
-{
-  const char *text = json_string_value(json_object_get(object, key));
-  return text ? text : "";
-}
-
-/* A number or a text as it is; null for anything else. */
-static json_t *state_copy(const json_t *object, const char *key)
-{
-  json_t *value = json_object_get(object, key);
-  return json_is_integer(value) || json_is_string(value) ? json_incref(value) : json_null();
-}
-
-static json_t *state_count(uint64_t number)
-{
-  return json_integer((json_int_t)number);
-}
-
-/* ---- Tables ---------------------------------------------------------------------------------------------------- */
-
-/* Adds a table; a column's name that ends in "*" is of bytes. Returns its rows. */
-static json_t *state_table(struct state *state, const char *heading, const char *const *columns)
-{
-  json_t *list = json_array(), *rows = json_array();
-  for (; *columns; columns++) {
-    size_t length = strlen(*columns);
-    bool is_bytes = (*columns)[length - 1] == '*';
-    json_array_append_new(list, json_pack("{s:s%, s:o}", "name", *columns, length - is_bytes, "unit",
-                                          is_bytes ? json_string("bytes") : json_null()));
-  }
-  json_array_append_new(state->tables, json_pack("{s:o, s:o, s:O}", "heading", output_json_string(heading), "columns",
-                                                 list, "rows", rows));
-  json_decref(rows); /* the table has it */
-  return rows;
+  json_t *table = table_make(heading, columns);
+  json_array_append_new(state->tables, table);
+  return table;
 }
 
 /* ---- Snapshots ------------------------------------------------------------------------------------------------- */
 
-static void state_find_memory(struct state *state, const json_t *resource, const char *name)
+static void state_find_memory(struct state *state, const json_t *memory, const char *name, bool is_suspended)
 {
-  char live[STATE_WORDS], idle[STATE_WORDS], largest[STATE_WORDS];
-  const json_t *memory = json_object_get(resource, "memory");
-  uint64_t blocks = state_number(memory, "live", "blocks"), free_bytes = state_number(memory, "free", "bytes");
-  units_format_bytes(state_number(memory, "live", "bytes"), live, sizeof live);
-  if (json_is_true(json_object_get(resource, "suspended"))) {
+  unsigned long long blocks = lines_count(memory, "live.blocks");
+  uint64_t live = lines_count(memory, "live.bytes"), free_bytes = lines_count(memory, "free.bytes");
+  if (is_suspended) {
     output_add_sentence(state->findings,
-                        "%s is suspended: its %llu live block%s of %s have no memory until it resumes.", name,
-                        (unsigned long long)blocks, text_plural(blocks), live);
+                        "%s is suspended: its %llu live block%s of %s have no memory until it resumes.", name, blocks,
+                        text_plural(blocks), UNITS_BYTES(live));
     return;
   }
-  units_format_bytes(free_bytes + state_number(memory, "pending", "bytes") + state_number(memory, "cached", "bytes"),
-                     idle, sizeof idle);
-  units_format_bytes(state_number(memory, NULL, "largest_free_bytes"), largest, sizeof largest);
-  output_add_sentence(state->findings, "%s has %s in %llu live block%s, and %s that no block uses.", name, live,
-                      (unsigned long long)blocks, text_plural(blocks), idle);
+  uint64_t idle = free_bytes + lines_count(memory, "pending.bytes") + lines_count(memory, "cached.bytes");
+  output_add_sentence(state->findings, "%s has %s in %llu live block%s, and %s that no block uses.", name,
+                      UNITS_BYTES(live), blocks, text_plural(blocks), UNITS_BYTES(idle));
   double fragmentation = json_number_value(json_object_get(memory, "fragmentation"));
   if (free_bytes && fragmentation > 0.05)
     output_add_sentence(state->findings, "Its free memory is fragmented: the largest free block has %s (%.0f %% less).",
-                        largest, 100 * fragmentation);
+                        UNITS_BYTES(lines_count(memory, "largest_free_bytes")), 100 * fragmentation);
 }
 
 /* The blocks whose free would join the most memory. */
-static void state_find_blockers(struct state *state, const json_t *resource, const char *name, json_t *rows)
+static void state_find_blocker(struct state *state, const json_t *blocker, const char *name)
 {
-  size_t i;
-  json_t *blocker;
-  char joined[STATE_WORDS];
-  json_array_foreach(json_object_get(json_object_get(resource, "memory"), "blockers"), i, blocker)
-  {
-    json_t *first = json_array_get(json_object_get(blocker, "blocks"), 0);
-    uint64_t blocks = state_number(blocker, NULL, "n_blocks");
-    json_array_append_new(rows,
-                          json_pack("[s, o, o, o, o]", name, state_copy(first, "address"), state_copy(first, "stream"),
-                                    state_count(blocks), state_count(state_number(blocker, NULL, "joined_bytes"))));
-    if (i) continue;
-    units_format_bytes(state_number(blocker, NULL, "joined_bytes"), joined, sizeof joined);
-    output_add_sentence(state->findings, "In %s %llu block%s from %s on keep%s %s of free memory apart.", name,
-                        (unsigned long long)blocks, text_plural(blocks), state_words(first, "address"),
-                        blocks == 1 ? "s" : "", joined);
-  }
+  unsigned long long blocks = lines_count(blocker, "n_blocks");
+  output_add_sentence(state->findings, "In %s %llu block%s from %s on keep%s %s of free memory apart.", name, blocks,
+                      text_plural(blocks), lines_text(blocker, "blocks.0.address"), blocks == 1 ? "s" : "",
+                      UNITS_BYTES(lines_count(blocker, "joined_bytes")));
 }
 
-static void state_add_streams(const json_t *resource, const char *name, json_t *rows)
-{
-  size_t i;
-  json_t *stream;
-  json_array_foreach(json_object_get(json_object_get(resource, "memory"), "streams"), i, stream)
-      json_array_append_new(rows, json_pack("[s, o, o, o, o, o]", name, state_copy(stream, "stream"),
-                                            state_count(state_number(stream, "live", "blocks")),
-                                            state_count(state_number(stream, "live", "bytes")),
-                                            state_count(state_number(stream, "pending", "bytes")),
-                                            state_count(state_number(stream, "cached", "bytes"))));
-}
+static const struct table_column stack_columns[] = {{"device", "device"},
+                                                    {"graph", "source"},
+                                                    {"top", "top"},
+                                                    {"held*", "held_bytes"},
+                                                    {"most held*", "peak_held_bytes"},
+                                                    {NULL, NULL}};
+static const struct table_column resource_columns[] = {{"resource", ""},
+                                                       {"type", "type"},
+                                                       {"live blocks", "memory.live.blocks"},
+                                                       {"live*", "memory.live.bytes"},
+                                                       {"free*", "memory.free.bytes"},
+                                                       {"pending*", "memory.pending.bytes"},
+                                                       {"cached*", "memory.cached.bytes"},
+                                                       {"largest free*", "memory.largest_free_bytes"},
+                                                       {NULL, NULL}};
+static const struct table_column stream_columns[] = {{"resource", ""},
+                                                     {"stream", "stream"},
+                                                     {"live blocks", "live.blocks"},
+                                                     {"live*", "live.bytes"},
+                                                     {"pending*", "pending.bytes"},
+                                                     {"cached*", "cached.bytes"},
+                                                     {NULL, NULL}};
+static const struct table_column blocker_columns[] = {
+    {"resource", ""},       {"from", "blocks.0.address"}, {"stream", "blocks.0.stream"},
+    {"blocks", "n_blocks"}, {"joins*", "joined_bytes"},   {NULL, NULL}};
 
-struct state_rows {
-  json_t *resources, *streams, *blockers;
+struct state_tables {
+  json_t *stacks, *resources, *streams, *blockers;
 };
 
-static void state_add_resource(struct state *state, const json_t *resource, const struct state_rows *rows)
+static void state_add_resource(struct state *state, const json_t *resource, const struct state_tables *tables)
 {
-  const char *name = *state_words(resource, "path") ? state_words(resource, "path") : state_words(resource, "name");
-  bool has_memory = json_is_object(json_object_get(resource, "memory"));
+  const char *path = lines_text(resource, "path"), *name = *path ? path : lines_text(resource, "name");
   const json_t *memory = json_object_get(resource, "memory");
-  json_array_append_new(
-      rows->resources,
-      json_pack("[s, s, o, o, o, o, o, o]", name, state_words(resource, "type"),
-                has_memory ? state_count(state_number(memory, "live", "blocks")) : json_null(),
-                has_memory ? state_count(state_number(memory, "live", "bytes")) : json_null(),
-                has_memory ? state_count(state_number(memory, "free", "bytes")) : json_null(),
-                has_memory ? state_count(state_number(memory, "pending", "bytes")) : json_null(),
-                has_memory ? state_count(state_number(memory, "cached", "bytes")) : json_null(),
-                has_memory ? state_count(state_number(memory, NULL, "largest_free_bytes")) : json_null()));
-  if (!has_memory) return;
-  state_find_memory(state, resource, name);
-  state_find_blockers(state, resource, name, rows->blockers);
-  state_add_streams(resource, name, rows->streams);
+  size_t i;
+  json_t *item;
+  table_add(tables->resources, resource_columns, name, resource);
+  if (!json_is_object(memory)) return;
+  state_find_memory(state, memory, name, json_is_true(json_object_get(resource, "suspended")));
+  json_array_foreach(json_object_get(memory, "blockers"), i, item)
+  {
+    table_add(tables->blockers, blocker_columns, name, item);
+    if (i == 0) state_find_blocker(state, item, name);
+  }
+  json_array_foreach(json_object_get(memory, "streams"), i, item)
+      table_add(tables->streams, stream_columns, name, item);
 }
 
 static void state_add_snapshot(struct state *state, const json_t *snapshot)
 {
-  static const char *const stack_columns[] = {"device", "graph", "top", "held*", "most held*", NULL};
-  static const char *const resource_columns[] = {"resource", "type",    "live blocks",   "live*", "free*",
-                                                 "pending*", "cached*", "largest free*", NULL};
-  static const char *const stream_columns[] = {"resource", "stream",  "live blocks", "live*",
-                                               "pending*", "cached*", NULL};
-  static const char *const blocker_columns[] = {"resource", "from", "stream", "blocks", "joins*", NULL};
   size_t i, j;
-  json_t *stack, *resource, *stacks = state_table(state, "Stacks", stack_columns);
-  char held[STATE_WORDS], most[STATE_WORDS];
-  const struct state_rows rows = {.resources = state_table(state, "Resources", resource_columns),
-                                  .streams = state_table(state, "Streams", stream_columns),
-                                  .blockers =
-                                      state_table(state, "Blocks that keep free memory apart", blocker_columns)};
+  json_t *stack, *resource;
+  const struct state_tables tables = {.stacks = state_table(state, "Stacks", stack_columns),
+                                      .resources = state_table(state, "Resources", resource_columns),
+                                      .streams = state_table(state, "Streams", stream_columns),
+                                      .blockers =
+                                          state_table(state, "Blocks that keep free memory apart", blocker_columns)};
   json_array_foreach(json_object_get(snapshot, "stacks"), i, stack)
   {
-    json_array_append_new(stacks,
-                          json_pack("[o, o, o, o, o]", state_copy(stack, "device"), state_copy(stack, "source"),
-                                    state_copy(stack, "top"), state_count(state_number(stack, NULL, "held_bytes")),
-                                    state_count(state_number(stack, NULL, "peak_held_bytes"))));
-    units_format_bytes(state_number(stack, NULL, "held_bytes"), held, sizeof held);
-    units_format_bytes(state_number(stack, NULL, "peak_held_bytes"), most, sizeof most);
+    table_add(tables.stacks, stack_columns, NULL, stack);
     output_add_sentence(state->findings, "The stack of %s holds %s of device %llu, and held at most %s.",
-                        state_words(stack, "top"), held, (unsigned long long)state_number(stack, NULL, "device"), most);
-    json_array_foreach(json_object_get(stack, "resources"), j, resource) state_add_resource(state, resource, &rows);
+                        lines_text(stack, "top"), UNITS_BYTES(lines_count(stack, "held_bytes")),
+                        (unsigned long long)lines_count(stack, "device"),
+                        UNITS_BYTES(lines_count(stack, "peak_held_bytes")));
+    json_array_foreach(json_object_get(stack, "resources"), j, resource) state_add_resource(state, resource, &tables);
   }
 }
 
@@ -174,66 +119,67 @@ static void state_add_snapshot(struct state *state, const json_t *snapshot)
 
 static void state_find_process(struct state *state, const json_t *report, const char *name)
 {
-  const char *failure = state_words(report, "first_failure"), *signal = state_words(report, "signal");
+  const char *failure = lines_text(report, "first_failure"), *signal = lines_text(report, "signal");
   size_t i;
   json_t *memory;
-  char requested[STATE_WORDS], live[STATE_WORDS];
   if (*signal) output_add_sentence(state->findings, "%s was ended by %s.", name, signal);
   json_array_foreach(json_object_get(report, "memory"), i, memory)
   {
-    uint64_t blocks = state_number(memory, NULL, "live_blocks"), device = state_number(memory, NULL, "device");
-    units_format_bytes(state_number(memory, NULL, "peak_requested_bytes"), requested, sizeof requested);
-    units_format_bytes(state_number(memory, NULL, "live_bytes"), live, sizeof live);
+    unsigned long long blocks = lines_count(memory, "live_blocks"), device = lines_count(memory, "device");
     if (json_object_get(memory, "peak_requested_bytes"))
-      output_add_sentence(state->findings, "%s had at most %s of %s memory at once on device %llu.", name, requested,
-                          state_words(memory, "kind"), (unsigned long long)device);
+      output_add_sentence(state->findings, "%s had at most %s of %s memory at once on device %llu.", name,
+                          UNITS_BYTES(lines_count(memory, "peak_requested_bytes")), lines_text(memory, "kind"), device);
     if (blocks)
-      output_add_sentence(state->findings, "%s had %llu block%s with %s of it when the report was made.", name,
-                          (unsigned long long)blocks, text_plural(blocks), live);
+      output_add_sentence(state->findings, "%s had %llu block%s with %s of it when the report was made.", name, blocks,
+                          text_plural(blocks), UNITS_BYTES(lines_count(memory, "live_bytes")));
   }
   if (*failure) output_add_sentence(state->findings, "The first failure of %s: %s", name, failure);
 }
 
+/* What the resources say of themselves. */
 static void state_add_lines(struct state *state, const json_t *report)
 {
-  static const char *const columns[] = {"line", NULL};
+  static const struct table_column columns[] = {{"line", ""}, {NULL, NULL}};
   size_t i, j;
   json_t *resource, *line;
   char heading[256];
   json_array_foreach(json_object_get(report, "resources"), i, resource)
   {
-    snprintf(heading, sizeof heading, "Device %llu, %.200s", (unsigned long long)state_number(resource, NULL, "device"),
-             state_words(resource, "name"));
-    json_t *rows = state_table(state, heading, columns);
+    snprintf(heading, sizeof heading, "Device %llu, %.200s", (unsigned long long)lines_count(resource, "device"),
+             lines_text(resource, "name"));
+    json_t *table = state_table(state, heading, columns);
     json_array_foreach(json_object_get(resource, "report"), j, line) if (json_is_string(line))
-        json_array_append_new(rows, json_pack("[O]", line));
+        table_add(table, columns, json_string_value(line), NULL);
   }
 }
 
 static void state_add_report(struct state *state, const json_t *report)
 {
-  static const char *const memory_columns[] = {
-      "device", "memory", "stack", "peak requested*", "peak reserved*", "driver alone*", "live*", "live blocks", NULL};
-  static const char *const function_columns[] = {"function", "calls", "passed on", "failed", NULL};
+  static const struct table_column memory_columns[] = {{"device", "device"},
+                                                       {"memory", "kind"},
+                                                       {"stack", "stack"},
+                                                       {"peak requested*", "peak_requested_bytes"},
+                                                       {"peak reserved*", "peak_reserved_bytes"},
+                                                       {"driver alone*", "driver_alone_bytes"},
+                                                       {"live*", "live_bytes"},
+                                                       {"live blocks", "live_blocks"},
+                                                       {NULL, NULL}};
+  static const struct table_column function_columns[] = {
+      {"function", ""}, {"calls", "calls"}, {"passed on", "passed"}, {"failed", "failed"}, {NULL, NULL}};
   size_t i;
   json_t *entry;
   const char *function;
   char name[192], heading[256];
-  snprintf(name, sizeof name, "%.120s (process %llu)", state_words(report, "program"),
-           (unsigned long long)state_number(report, NULL, "process"));
+  snprintf(name, sizeof name, "%.120s (process %llu)", lines_text(report, "program"),
+           (unsigned long long)lines_count(report, "process"));
   state_find_process(state, report, name);
   snprintf(heading, sizeof heading, "Memory of %s", name);
-  json_t *rows = state_table(state, heading, memory_columns);
-  json_array_foreach(json_object_get(report, "memory"), i, entry) json_array_append_new(
-      rows, json_pack("[o, o, o, o, o, o, o, o]", state_copy(entry, "device"), state_copy(entry, "kind"),
-                      state_copy(entry, "stack"), state_copy(entry, "peak_requested_bytes"),
-                      state_copy(entry, "peak_reserved_bytes"), state_copy(entry, "driver_alone_bytes"),
-                      state_copy(entry, "live_bytes"), state_copy(entry, "live_blocks")));
+  json_t *table = state_table(state, heading, memory_columns);
+  json_array_foreach(json_object_get(report, "memory"), i, entry) table_add(table, memory_columns, NULL, entry);
   snprintf(heading, sizeof heading, "Calls of %s", name);
-  rows = state_table(state, heading, function_columns);
+  table = state_table(state, heading, function_columns);
   json_object_foreach(json_object_get(report, "functions"), function, entry)
-      json_array_append_new(rows, json_pack("[s, o, o, o]", function, state_copy(entry, "calls"),
-                                            state_copy(entry, "passed"), state_copy(entry, "failed")));
+      table_add(table, function_columns, function, entry);
   state_add_lines(state, report);
 }
 

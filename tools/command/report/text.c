@@ -2,35 +2,17 @@
 /* text.c: a report as text: the findings, the live bytes over time, and tables. */
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
-#include "../cmd.h"
+#include "../lines.h"
 #include "report.h"
 
 #include <string.h>
 
-enum { TEXT_ROWS = 8, TEXT_GROUPS = 8, TEXT_WORDS = 64, TEXT_LABEL = 12, TEXT_NARROW = 64 };
-
-static uint64_t text_number(const json_t *object, const char *key)
-{
-  return (uint64_t)json_integer_value(json_object_get(object, key));
-}
+enum { TEXT_ROWS = 8, TEXT_GROUPS = 8, TEXT_LABEL = 12, TEXT_NARROW = 64 };
 
 static void text_heading(const char *heading)
 {
-  printf("\n%s%s%s\n", style(STYLE_NAME), heading, style(STYLE_OFF));
-}
-
-void report_put_sentences(const json_t *sentences)
-{
-  size_t i;
-  json_t *sentence;
-  json_array_foreach(sentences, i, sentence)
-  {
-    struct wrap wrap = {.prefix = "  "};
-    printf("- ");
-    wrap.column = 2;
-    wrap_words(&wrap, STYLE_OFF, json_string_value(sentence));
-    wrap_end(&wrap);
-  }
+  putchar('\n');
+  lines_heading(heading);
 }
 
 /* ---- The curve ------------------------------------------------------------------------------------------------- */
@@ -51,15 +33,13 @@ static uint64_t text_column(const json_t *most, size_t column, size_t columns)
 static void text_curve(const json_t *summary)
 {
   static const char *const bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  const json_t *most = json_object_get(json_object_get(summary, "timeline"), "most");
-  uint64_t peak = text_number(json_object_get(summary, "peak"), "bytes");
+  const json_t *most = lines_at(summary, "timeline.most");
+  uint64_t peak = lines_count(summary, "peak.bytes");
   size_t columns = terminal_width() > 40 ? terminal_width() - TEXT_LABEL - 1 : 28;
-  char words[TEXT_WORDS];
   if (columns > 160) columns = 160;
   text_heading("Live bytes, over the events of the log");
   for (int row = TEXT_ROWS - 1; row >= 0; row--) {
-    const char *label = row == TEXT_ROWS - 1 ? units_format_bytes(peak, words, sizeof words) : row ? "" : "0 B";
-    printf("%*s ", TEXT_LABEL - 1, label);
+    printf("%*s ", TEXT_LABEL - 1, row == TEXT_ROWS - 1 ? UNITS_BYTES(peak) : row ? "" : "0 B");
     for (size_t column = 0; column < columns; column++) {
       double eighths = peak ? (double)text_column(most, column, columns) / (double)peak * 8 * TEXT_ROWS - 8 * row : 0;
       printf("%s", bars[eighths <= 0 ? 0 : eighths >= 8 ? 8 : (int)(eighths + 0.5)]);
@@ -70,96 +50,72 @@ static void text_curve(const json_t *summary)
 
 /* ---- Tables ---------------------------------------------------------------------------------------------------- */
 
-/* The same in a narrow terminal: "   1.25 GiB  33 %  10 blocks of 128 MiB", in as many lines as that takes. */
-static void text_narrow_group(const json_t *group, uint64_t whole, const char *name)
+/* What a group of blocks has in common. */
+static void text_group_name(const json_t *group, char *name, size_t name_bytes)
 {
-  char words[TEXT_WORDS];
-  struct wrap wrap = {.prefix = "                  "};
-  uint64_t bytes = text_number(group, "bytes"), blocks = text_number(group, "blocks");
-  printf("%10s %3.0f %%  ", units_format_bytes(bytes, words, sizeof words),
+  uint64_t log2 = lines_count(group, "log2");
+  if (json_object_get(group, "log2"))
+    snprintf(name, name_bytes, "%s to %s", UNITS_BYTES(UINT64_C(1) << log2),
+             log2 < 63 ? UNITS_BYTES(UINT64_C(2) << log2) : "more");
+  else if (json_object_get(group, "size"))
+    snprintf(name, name_bytes, "of %s", UNITS_BYTES(lines_count(group, "size")));
+  else if (json_object_get(group, "stream"))
+    snprintf(name, name_bytes, "stream %s", lines_text(group, "stream"));
+  else
+    snprintf(name, name_bytes, "%s", lines_text(group, "name"));
+}
+
+/* "     6 MiB  85.7 %         2 blocks  of 3 MiB"; in a narrow terminal shorter, and in as many lines as that takes. */
+static void text_group(const json_t *group, uint64_t whole)
+{
+  char name[256], count[64];
+  bool is_narrow = terminal_width() < TEXT_NARROW;
+  struct wrap wrap = {.prefix = is_narrow ? "                  " : "                                       "};
+  uint64_t bytes = lines_count(group, "bytes"), blocks = lines_count(group, "blocks");
+  printf(is_narrow ? "%10s %3.0f %%  " : "  %10s %5.1f %%  ", UNITS_BYTES(bytes),
          whole ? 100.0 * (double)bytes / (double)whole : 0);
+  snprintf(count, sizeof count, is_narrow ? "%llu block%s" : "%8llu block%-1s ", (unsigned long long)blocks,
+           text_plural(blocks));
   wrap.column = strlen(wrap.prefix);
-  snprintf(words, sizeof words, "%llu block%s", (unsigned long long)blocks, text_plural(blocks));
-  wrap_item(&wrap, 0, STYLE_OFF, words);
+  if (is_narrow)
+    wrap_item(&wrap, 0, STYLE_OFF, count);
+  else
+    printf("%s ", count);
+  text_group_name(group, name, sizeof name);
   wrap_words(&wrap, STYLE_OFF, name);
   wrap_end(&wrap);
 }
 
-static void text_group(const json_t *group, uint64_t whole, const char *name)
+static void text_groups(const json_t *groups, uint64_t whole, size_t most)
 {
-  char words[TEXT_WORDS];
-  struct wrap wrap = {.prefix = "                                       "};
-  uint64_t bytes = text_number(group, "bytes");
-  if (terminal_width() < TEXT_NARROW) {
-    text_narrow_group(group, whole, name);
-    return;
-  }
-  printf("  %10s %5.1f %%  %8llu block%-1s  ", units_format_bytes(bytes, words, sizeof words),
-         whole ? 100.0 * (double)bytes / (double)whole : 0, (unsigned long long)text_number(group, "blocks"),
-         text_plural(text_number(group, "blocks")));
-  wrap.column = strlen(wrap.prefix);
-  wrap_words(&wrap, STYLE_OFF, name);
-  wrap_end(&wrap);
+  for (size_t i = 0; i < json_array_size(groups) && i < most; i++) text_group(json_array_get(groups, i), whole);
 }
 
-static void text_moment(const json_t *moment, const struct blocks *blocks, const char *heading)
+/* The blocks by size, and the same blocks by stream and by call stack. */
+static void text_moment(const json_t *moment, const char *heading)
 {
-  char name[BLOCKS_STACK_NAME_BYTES], words[TEXT_WORDS];
-  size_t i;
-  json_t *group;
-  uint64_t whole = text_number(moment, "bytes");
-  if (!text_number(moment, "blocks")) return;
+  uint64_t whole = lines_count(moment, "bytes");
+  const json_t *streams = json_object_get(moment, "by_stream"), *stacks = json_object_get(moment, "by_stack");
+  if (!lines_count(moment, "blocks")) return;
   text_heading(heading);
-  json_array_foreach(json_object_get(moment, "by_size"), i, group)
-  {
-    if (i == TEXT_GROUPS) break;
-    snprintf(name, sizeof name, "of %s", units_format_bytes(text_number(group, "size"), words, sizeof words));
-    text_group(group, whole, name);
-  }
-  if (json_array_size(json_object_get(moment, "by_stream")) > 1) {
-    printf("\n"); /* the same blocks in another way */
-    json_array_foreach(json_object_get(moment, "by_stream"), i, group)
-    {
-      snprintf(name, sizeof name, "stream %s", json_string_value(json_object_get(group, "stream")));
-      if (i < TEXT_GROUPS) text_group(group, whole, name);
-    }
-  }
-  if (json_array_size(json_object_get(moment, "by_stack"))) printf("\n");
-  json_array_foreach(json_object_get(moment, "by_stack"), i, group)
-  {
-    if (i == TEXT_GROUPS) break;
-    blocks_stack_name(blocks, (uint32_t)text_number(group, "stack"), name, sizeof name);
-    text_group(group, whole, name);
-  }
+  text_groups(json_object_get(moment, "by_size"), whole, TEXT_GROUPS);
+  if (json_array_size(streams) > 1) putchar('\n');
+  if (json_array_size(streams) > 1) text_groups(streams, whole, TEXT_GROUPS);
+  if (json_array_size(stacks)) putchar('\n');
+  text_groups(stacks, whole, TEXT_GROUPS);
 }
 
-static void text_sizes(const json_t *summary)
+void report_text(const json_t *summary)
 {
-  char from[TEXT_WORDS], to[TEXT_WORDS], name[2 * TEXT_WORDS];
-  size_t i;
-  json_t *bin;
-  text_heading("Sizes, of all allocations");
-  json_array_foreach(json_object_get(summary, "sizes"), i, bin)
-  {
-    uint64_t log2 = text_number(bin, "log2");
-    snprintf(name, sizeof name, "%s to %s", units_format_bytes(UINT64_C(1) << log2, from, sizeof from),
-             log2 < 63 ? units_format_bytes(UINT64_C(2) << log2, to, sizeof to) : "more");
-    text_group(bin, text_number(summary, "requested_bytes"), name);
-  }
-}
-
-void report_text(const json_t *summary, const struct blocks *blocks)
-{
-  printf("%s", style(STYLE_NAME));
-  output_text(stdout, json_string_value(json_object_get(summary, "title")));
-  printf("%s\n", style(STYLE_OFF));
-  if (!blocks->n_events) {
+  lines_heading(lines_text(summary, "title"));
+  if (!lines_count(summary, "events")) {
     printf("The log has no events.\n");
     return;
   }
-  report_put_sentences(json_object_get(summary, "findings"));
+  lines_items(json_object_get(summary, "findings"));
   text_curve(summary);
-  text_moment(json_object_get(summary, "peak"), blocks, "Live at the peak");
-  text_moment(json_object_get(summary, "end"), blocks, "Not freed at the end");
-  text_sizes(summary);
+  text_moment(json_object_get(summary, "peak"), "Live at the peak");
+  text_moment(json_object_get(summary, "end"), "Not freed at the end");
+  text_heading("Sizes, of all allocations");
+  text_groups(json_object_get(summary, "sizes"), lines_count(summary, "requested_bytes"), SIZE_MAX);
 }

@@ -108,13 +108,12 @@ bool tune_choose(struct tune *tune)
 /* "the driver would take 612.4 ns an event instead of 41.0, with 988 MiB held instead of 1.4 GiB". */
 static const char *choose_compare(const struct point *other, const struct point *winner, char *text)
 {
-  char held[CHOOSE_WORDS], winner_held[CHOOSE_WORDS], time[TUNE_NUMBER], winner_time[TUNE_NUMBER];
+  char time[TUNE_NUMBER], winner_time[TUNE_NUMBER];
+  const char *held = UNITS_BYTES(other->held_bytes), *winner_held = UNITS_BYTES(winner->held_bytes);
   if (!other->is_good) {
     snprintf(text, CHOOSE_TEXT, "the log would not run (line %u)", other->line);
     return text;
   }
-  units_format_bytes(other->held_bytes, held, sizeof held);
-  units_format_bytes(winner->held_bytes, winner_held, sizeof winner_held);
   int used = snprintf(text, CHOOSE_TEXT, "the driver would take %s ns an event instead of %s, with ",
                       tune_number(other->driver_ns, time), tune_number(winner->driver_ns, winner_time));
   if (strcmp(held, winner_held) == 0)
@@ -173,9 +172,9 @@ static bool choose_explain_bins(struct tune *tune)
 {
   size_t value = tune->search.points[tune->winner].choice.at[DIMENSION_BINS];
   const struct space_bins *bins = &tune->space.bins[value ? value : 1];
-  char words[CHOOSE_WORDS], does[CHOOSE_WORDS * 3], other[CHOOSE_WORDS * 2];
+  char does[CHOOSE_WORDS * 3], other[CHOOSE_WORDS * 2];
   if (!value && tune->space.sizes[DIMENSION_BINS] < 2) return true;
-  units_format_bytes(bins->sizes[bins->n - 1], words, sizeof words);
+  const char *words = UNITS_BYTES(bins->sizes[bins->n - 1]);
   if (value)
     snprintf(does, sizeof does, "%zu bins for the %.0f %% of requests up to %s, where they waste least", bins->n,
              100 * bins->share, words);
@@ -192,9 +191,9 @@ static bool choose_explain_size(struct tune *tune, enum dimension dimension, con
   size_t other_value = value                            ? 0
                        : dimension == DIMENSION_INITIAL ? space_level_from(&tune->space, winner->held_bytes)
                                                         : space_level_below(&tune->space, winner->held_bytes);
-  char words[CHOOSE_WORDS], does[CHOOSE_WORDS * 3], other[CHOOSE_WORDS * 2];
+  char does[CHOOSE_WORDS * 3], other[CHOOSE_WORDS * 2];
   if (!value && !other_value) return true;
-  units_format_bytes(tune->space.levels[value ? value : other_value], words, sizeof words);
+  const char *words = UNITS_BYTES(tune->space.levels[value ? value : other_value]);
   const char *remark = dimension == DIMENSION_MAXIMUM ? " (a run that needs more fails)" : " at once";
   snprintf(does, sizeof does, value ? "%s of %s%s" : "No %s", name, words, remark);
   snprintf(other, sizeof other, value ? "without it" : "with %s", words);

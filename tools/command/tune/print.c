@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* print.c: what `hipmm tune` found, as text and as JSON. Called by tune.c. */
+/* print.c: what `hipmm tune` found as JSON, and as text that is made of it. Called by tune.c. */
 #include "../../../core/base/text.h"
 #include "../../../core/base/units.h"
+#include "../lines.h"
 #include "../replay/fit.h"
 #include "tune.h"
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TUNE_WORDS = 64, TUNE_TEXT = 256, PLOT_ROWS = 10, PLOT_MOST_COLUMNS = 64, PLOT_LABEL = 9, FRONT_MOST = 16 };
+enum { TUNE_TEXT = 256, PLOT_ROWS = 10, PLOT_MOST_COLUMNS = 64, PLOT_LABEL = 9, FRONT_MOST = 16 };
 
 const char *tune_number(double number, char *buffer)
 {
@@ -17,27 +18,21 @@ const char *tune_number(double number, char *buffer)
   return buffer;
 }
 
-/* ---- Points ---------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-/* "binning(8) > pool segments, initial 1 GiB, maximum 2 GiB". */
-static const char *tune_words(const struct tune *tune, struct choice choice, char *text)
+/* "8 bins to 1 MiB, pool segments, initial 1 GiB, maximum 2 GiB". */
+static json_t *tune_words(const struct space *space, struct choice choice)
 {
   static const char *const allocators[] = {"pool", "pool segments", "arena"};
-  char words[TUNE_WORDS];
-  const struct space *space = &tune->space;
+  char bins_text[TUNE_TEXT / 4] = "", text[TUNE_TEXT];
   const struct space_bins *bins = &space->bins[choice.at[DIMENSION_BINS]];
   uint64_t initial = space->levels[choice.at[DIMENSION_INITIAL]], maximum = space->levels[choice.at[DIMENSION_MAXIMUM]];
-  size_t used = 0;
   if (bins->n)
-    used += (size_t)snprintf(text, TUNE_TEXT, "%zu bins to %s, ", bins->n,
-                             units_format_bytes(bins->sizes[bins->n - 1], words, sizeof words));
-  used += (size_t)snprintf(text + used, TUNE_TEXT - used, "%s", allocators[choice.at[DIMENSION_ALLOCATOR]]);
-  if (initial)
-    used += (size_t)snprintf(text + used, TUNE_TEXT - used, ", initial %s",
-                             units_format_bytes(initial, words, sizeof words));
-  if (maximum)
-    snprintf(text + used, TUNE_TEXT - used, ", maximum %s", units_format_bytes(maximum, words, sizeof words));
-  return text;
+    snprintf(bins_text, sizeof bins_text, "%zu bins to %s, ", bins->n, UNITS_BYTES(bins->sizes[bins->n - 1]));
+  snprintf(text, sizeof text, "%s%s%s%s%s%s", bins_text, allocators[choice.at[DIMENSION_ALLOCATOR]],
+           initial ? ", initial " : "", initial ? UNITS_BYTES(initial) : "", maximum ? ", maximum " : "",
+           maximum ? UNITS_BYTES(maximum) : "");
+  return json_string(text);
 }
 
 static double tune_overhead(const struct tune *tune, const struct point *point)
@@ -63,13 +58,11 @@ static const struct point **tune_front(const struct tune *tune, size_t *n_out)
   return front;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------ */
-
 static json_t *tune_point_json(const struct tune *tune, const struct point *point)
 {
-  return json_pack("{s:I, s:f, s:f, s:o, s:I, s:o}", "held_bytes", (json_int_t)point->held_bytes, "overhead",
-                   tune_overhead(tune, point), "driver_ns", point->driver_ns, "host_ns",
-                   point->host_ns > 0 ? json_real(point->host_ns) : json_null(), "driver_calls",
+  return json_pack("{s:o, s:I, s:f, s:f, s:o, s:I, s:o}", "name", tune_words(&tune->space, point->choice), "held_bytes",
+                   (json_int_t)point->held_bytes, "overhead", tune_overhead(tune, point), "driver_ns", point->driver_ns,
+                   "host_ns", point->host_ns > 0 ? json_real(point->host_ns) : json_null(), "driver_calls",
                    (json_int_t)point->calls, "graph", space_graph(&tune->space, point->choice));
 }
 
@@ -80,24 +73,18 @@ json_t *tune_json(const struct tune *tune)
   size_t n;
   const struct point **front = tune_front(tune, &n);
   json_t *points = json_array();
+  uint64_t events = 0;
+  for (size_t i = 0; i < tune->n_traces; i++) events += tune->traces[i].n_events;
   for (size_t i = 0; front && i < n; i++) json_array_append_new(points, tune_point_json(tune, front[i]));
   free(front);
-  return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:O, s:I, s:I, s:b, s:o}", "goal", goals[tune->goal],
-                   "peak_requested_bytes", (json_int_t)tune->space.peak_bytes, "device_memory_bytes",
-                   tune->device_bytes ? json_integer((json_int_t)tune->device_bytes) : json_null(), "default",
-                   tune_point_json(tune, search->points), "winner",
-                   tune_point_json(tune, &search->points[tune->winner]), "front", points, "reasons", tune->reasons,
-                   "graphs", (json_int_t)search->n_points, "replays", (json_int_t)search->replays, "is_complete",
-                   !search->is_out_of_time, "costs", costs_json(&tune->costs));
-}
-
-static void tune_say(enum style kind, const char *first, const char *text)
-{
-  struct wrap wrap = {.prefix = *first ? "  " : ""};
-  printf("%s", first);
-  wrap.column = text_width(first);
-  wrap_words(&wrap, kind, text);
-  wrap_end(&wrap);
+  return json_pack(
+      "{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:O, s:I, s:I, s:b, s:o}", "goal", goals[tune->goal], "logs",
+      (json_int_t)tune->n_traces, "events", (json_int_t)events, "streams", (json_int_t)tune->space.n_streams,
+      "peak_requested_bytes", (json_int_t)tune->space.peak_bytes, "device_memory_bytes",
+      tune->device_bytes ? json_integer((json_int_t)tune->device_bytes) : json_null(), "default",
+      tune_point_json(tune, search->points), "winner", tune_point_json(tune, &search->points[tune->winner]), "front",
+      points, "reasons", tune->reasons, "graphs", (json_int_t)search->n_points, "replays", (json_int_t)search->replays,
+      "is_complete", !search->is_out_of_time, "costs", costs_json(&tune->costs));
 }
 
 /* ---- The plot -------------------------------------------------------------------------------------------------- */
@@ -108,18 +95,22 @@ struct plot {
   char cells[PLOT_ROWS][PLOT_MOST_COLUMNS + 1];
 };
 
-static double plot_time(const struct point *point)
+static double plot_held(const json_t *point)
 {
-  return log10(point->driver_ns + 1);
+  return (double)lines_count(point, "held_bytes");
 }
 
-static void plot_widen(struct plot *plot, const struct point *point)
+static double plot_time(const json_t *point)
 {
-  double held = (double)point->held_bytes, time = plot_time(point);
-  plot->least_held = fmin(plot->least_held, held);
-  plot->most_held = fmax(plot->most_held, held);
-  plot->least_time = fmin(plot->least_time, time);
-  plot->most_time = fmax(plot->most_time, time);
+  return log10(json_number_value(json_object_get(point, "driver_ns")) + 1);
+}
+
+static void plot_widen(struct plot *plot, const json_t *point)
+{
+  plot->least_held = fmin(plot->least_held, plot_held(point));
+  plot->most_held = fmax(plot->most_held, plot_held(point));
+  plot->least_time = fmin(plot->least_time, plot_time(point));
+  plot->most_time = fmax(plot->most_time, plot_time(point));
 }
 
 static size_t plot_cell(double value, double least, double most, size_t cells)
@@ -127,16 +118,17 @@ static size_t plot_cell(double value, double least, double most, size_t cells)
   return most > least ? (size_t)((value - least) / (most - least) * (double)(cells - 1) + 0.5) : 0;
 }
 
-static void plot_mark(struct plot *plot, const struct point *point, char mark)
+static void plot_mark(struct plot *plot, const json_t *point, char mark)
 {
-  size_t column = plot_cell((double)point->held_bytes, plot->least_held, plot->most_held, plot->columns);
+  size_t column = plot_cell(plot_held(point), plot->least_held, plot->most_held, plot->columns);
   size_t row = plot_cell(plot_time(point), plot->least_time, plot->most_time, PLOT_ROWS);
   plot->cells[PLOT_ROWS - 1 - row][column] = mark;
 }
 
 static void plot_print(const struct plot *plot)
 {
-  char least[TUNE_WORDS], most[TUNE_WORDS], number[TUNE_NUMBER];
+  char number[TUNE_NUMBER];
+  const char *least = UNITS_BYTES((uint64_t)plot->least_held), *most = UNITS_BYTES((uint64_t)plot->most_held);
   for (size_t row = 0; row < PLOT_ROWS; row++) {
     double time = row == 0 ? plot->most_time : plot->least_time;
     if (row == 0 || row == PLOT_ROWS - 1)
@@ -145,123 +137,114 @@ static void plot_print(const struct plot *plot)
       printf("%*s ", PLOT_LABEL, "");
     printf("|%s\n", plot->cells[row]);
   }
-  units_format_bytes((uint64_t)plot->least_held, least, sizeof least);
-  units_format_bytes((uint64_t)plot->most_held, most, sizeof most);
   printf("%*s +", PLOT_LABEL, "");
   for (size_t i = 0; i < plot->columns; i++) putchar('-');
   printf("\n%*s  %s%*s\n", PLOT_LABEL, "", least, (int)(plot->columns - strlen(least)), most);
 }
 
 /* Memory to the right, time upwards. */
-static void plot_draw(const struct tune *tune, const struct point *const *front, size_t n)
+static void plot_draw(const json_t *result)
 {
-  const struct point *stack = tune->search.points, *winner = &stack[tune->winner];
-  size_t room = terminal_width() - PLOT_LABEL - 3;
+  const json_t *stack = json_object_get(result, "default"), *winner = json_object_get(result, "winner");
+  const json_t *front = json_object_get(result, "front");
+  size_t room = terminal_width() - PLOT_LABEL - 3, i;
+  json_t *point;
   struct plot plot = {
       .columns = room < PLOT_MOST_COLUMNS ? room : PLOT_MOST_COLUMNS, .least_held = INFINITY, .least_time = INFINITY};
   for (size_t row = 0; row < PLOT_ROWS; row++) memset(plot.cells[row], ' ', plot.columns);
   plot_widen(&plot, stack);
   plot_widen(&plot, winner);
-  for (size_t i = 0; i < n; i++) plot_widen(&plot, front[i]);
-  for (size_t i = 0; i < n; i++) plot_mark(&plot, front[i], '*');
+  json_array_foreach(front, i, point) plot_widen(&plot, point);
+  json_array_foreach(front, i, point) plot_mark(&plot, point, '*');
   plot_mark(&plot, stack, 'D');
   plot_mark(&plot, winner, 'W');
   printf("\n");
-  tune_say(STYLE_NAME, "", "Time of the driver for an event, against memory held");
+  lines_say(STYLE_NAME, "Time of the driver for an event, against memory held");
   plot_print(&plot);
-  tune_say(STYLE_OFF, "", "D default stack, W winner, * the least");
+  lines_say(STYLE_OFF, "D default stack, W winner, * the least");
 }
 
 /* ---- Text ------------------------------------------------------------------------------------------------------ */
 
-static void tune_row(const struct tune *tune, const struct point *point, const char *mark)
+static void tune_print_point(const json_t *point, char mark)
 {
-  char held[TUNE_WORDS], text[TUNE_TEXT], numbers[3 * TUNE_WORDS], time[TUNE_NUMBER];
+  char numbers[128], time[TUNE_NUMBER];
   struct wrap wrap = {.prefix = "      "};
-  snprintf(numbers, sizeof numbers, "%s %12s %8.3f %9s ns ", mark,
-           units_format_bytes(point->held_bytes, held, sizeof held), tune_overhead(tune, point),
-           tune_number(point->driver_ns, time));
+  snprintf(numbers, sizeof numbers, "%c %12s %8.3f %9s ns ", mark, UNITS_BYTES(lines_count(point, "held_bytes")),
+           json_number_value(json_object_get(point, "overhead")),
+           tune_number(json_number_value(json_object_get(point, "driver_ns")), time));
   wrap_item(&wrap, 0, STYLE_OFF, numbers);
-  wrap_words(&wrap, STYLE_OFF, tune_words(tune, point->choice, text));
+  wrap_words(&wrap, STYLE_OFF, lines_text(point, "name"));
   wrap_end(&wrap);
 }
 
-static void tune_print_front(const struct tune *tune, const struct point *const *front, size_t n)
+/* The front, of many points some; then the winner and the default stack if they are not on it. */
+static void tune_print_front(const json_t *result)
 {
-  const struct point *stack = tune->search.points, *winner = &stack[tune->winner];
+  const json_t *stack = json_object_get(result, "default"), *winner = json_object_get(result, "winner");
+  const json_t *front = json_object_get(result, "front");
+  size_t n = json_array_size(front), i;
+  bool has_winner = false, has_stack = json_equal(stack, winner);
+  json_t *point;
   printf("\n%s  held at most overhead  driver time  graph%s\n", style(STYLE_FAINT), style(STYLE_OFF));
-  for (size_t i = 0; i < n; i++) {
-    bool is_left_out = n > FRONT_MOST && i % (n / FRONT_MOST + 1) && front[i] != winner && front[i] != stack;
-    if (!is_left_out) tune_row(tune, front[i], front[i] == winner ? "W" : front[i] == stack ? "D" : "*");
+  json_array_foreach(front, i, point)
+  {
+    bool is_winner = json_equal(point, winner), is_stack = json_equal(point, stack);
+    has_winner |= is_winner;
+    has_stack |= is_stack;
+    if (is_winner || is_stack || n <= FRONT_MOST || i % (n / FRONT_MOST + 1) == 0)
+      tune_print_point(point, is_winner ? 'W' : is_stack ? 'D' : '*');
   }
-  if (!search_is_on_front(&tune->search, winner)) tune_row(tune, winner, "W");
-  if (winner != stack && !search_is_on_front(&tune->search, stack)) tune_row(tune, stack, "D");
+  if (!has_winner) tune_print_point(winner, 'W');
+  if (!has_stack) tune_print_point(stack, 'D');
 }
 
-static void tune_print_head(const struct tune *tune)
+static void tune_print_head(const json_t *result)
 {
-  const struct search *search = &tune->search;
-  uint64_t events = 0;
-  char peak[TUNE_WORDS], text[TUNE_TEXT];
-  for (size_t i = 0; i < tune->n_traces; i++) events += tune->traces[i].n_events;
-  snprintf(text, sizeof text, "%zu log%s, %llu events, %zu stream%s; %s requested at the peak.", tune->n_traces,
-           text_plural(tune->n_traces), (unsigned long long)events, tune->space.n_streams,
-           text_plural(tune->space.n_streams), units_format_bytes(tune->space.peak_bytes, peak, sizeof peak));
-  tune_say(STYLE_OFF, "", text);
-  snprintf(text, sizeof text, "%zu graphs were tried, in %llu replays; %s.", search->n_points,
-           (unsigned long long)search->replays,
-           search->is_out_of_time ? "then the time was over (--seconds)" : "no graph next to the best ones is better");
-  tune_say(STYLE_OFF, "", text);
+  uint64_t logs = lines_count(result, "logs"), streams = lines_count(result, "streams");
+  lines_say(STYLE_OFF, "%llu log%s, %llu events, %llu stream%s; %s requested at the peak.", (unsigned long long)logs,
+            text_plural(logs), (unsigned long long)lines_count(result, "events"), (unsigned long long)streams,
+            text_plural(streams), UNITS_BYTES(lines_count(result, "peak_requested_bytes")));
+  lines_say(STYLE_OFF, "%llu graphs were tried, in %llu replays; %s.",
+            (unsigned long long)lines_count(result, "graphs"), (unsigned long long)lines_count(result, "replays"),
+            json_is_true(json_object_get(result, "is_complete")) ? "no graph next to the best ones is better"
+                                                                 : "then the time was over (--seconds)");
 }
 
 /* "It needs 12.4 GiB, and fits on a device of 16 GiB with 3.6 GiB to spare." */
-static void tune_print_need(const struct tune *tune, const struct point *winner)
+static void tune_print_need(uint64_t needs_bytes, uint64_t device_bytes)
 {
-  char needs[TUNE_WORDS], device[TUNE_WORDS], rest[TUNE_WORDS], text[2 * TUNE_TEXT];
-  uint64_t device_bytes = tune->device_bytes ? tune->device_bytes : fit_smallest_card(winner->held_bytes);
-  units_format_bytes(winner->held_bytes, needs, sizeof needs);
-  units_format_bytes(device_bytes, device, sizeof device);
-  units_format_bytes(device_bytes - winner->held_bytes, rest, sizeof rest);
-  if (tune->device_bytes)
-    snprintf(text, sizeof text, "It needs %s, and fits on the device of %s (--device-memory) with %s to spare.", needs,
-             device, rest);
-  else if (device_bytes)
-    snprintf(text, sizeof text,
-             "It needs %s: the smallest card on which it fits has %s (--device-memory says what yours has).", needs,
-             device);
+  uint64_t card_bytes = fit_smallest_card(needs_bytes);
+  if (device_bytes)
+    lines_item("It needs %s, and fits on the device of %s (--device-memory) with %s to spare.",
+               UNITS_BYTES(needs_bytes), UNITS_BYTES(device_bytes), UNITS_BYTES(device_bytes - needs_bytes));
+  else if (card_bytes)
+    lines_item("It needs %s: the smallest card on which it fits has %s (--device-memory says what yours has).",
+               UNITS_BYTES(needs_bytes), UNITS_BYTES(card_bytes));
   else
-    snprintf(text, sizeof text, "It needs %s, more than any card has.", needs);
-  tune_say(STYLE_OFF, "- ", text);
+    lines_item("It needs %s, more than any card has.", UNITS_BYTES(needs_bytes));
 }
 
-static void tune_print_winner(const struct tune *tune)
+static void tune_print_winner(const json_t *result)
 {
-  const struct point *stack = tune->search.points, *winner = &stack[tune->winner];
-  char text[TUNE_TEXT];
-  size_t i;
-  json_t *reason;
-  json_t *graph = space_graph(&tune->space, winner->choice);
-  char *words = graph ? json_dumps(graph, JSON_INDENT(2)) : NULL;
-  printf("\n%sThe winner%s\n", style(STYLE_NAME), style(STYLE_OFF));
-  json_array_foreach(tune->reasons, i, reason) tune_say(STYLE_OFF, "- ", json_string_value(reason));
-  snprintf(text, sizeof text, "The host's own time for an event: %.0f ns, %.0f ns with the default stack.",
-           winner->host_ns, stack->host_ns);
-  tune_say(STYLE_OFF, "- ", text);
-  tune_print_need(tune, winner);
-  if (winner == stack)
-    tune_say(STYLE_OFF, "", "It is the default stack: nothing that was tried is better for this goal.");
+  char *words = json_dumps(lines_at(result, "winner.graph"), JSON_INDENT(2));
+  putchar('\n');
+  lines_heading("The winner");
+  lines_items(json_object_get(result, "reasons"));
+  lines_item("The host's own time for an event: %.0f ns, %.0f ns with the default stack.",
+             json_number_value(lines_at(result, "winner.host_ns")),
+             json_number_value(lines_at(result, "default.host_ns")));
+  tune_print_need(lines_count(result, "winner.held_bytes"), lines_count(result, "device_memory_bytes"));
+  if (json_equal(json_object_get(result, "winner"), json_object_get(result, "default")))
+    lines_say(STYLE_OFF, "It is the default stack: nothing that was tried is better for this goal.");
   printf("\n%s\n", words ? words : "");
   free(words);
-  json_decref(graph);
 }
 
-void tune_print(const struct tune *tune)
+void tune_print(const json_t *result)
 {
-  size_t n;
-  const struct point **front = tune_front(tune, &n);
-  tune_print_head(tune);
-  if (front) plot_draw(tune, front, n);
-  if (front) tune_print_front(tune, front, n);
-  tune_print_winner(tune);
-  free(front);
+  tune_print_head(result);
+  plot_draw(result);
+  tune_print_front(result);
+  tune_print_winner(result);
 }

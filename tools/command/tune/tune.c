@@ -63,10 +63,9 @@ static void tune_choose_runtime(const struct tune *tune)
 /* Why there is nothing to compare with. */
 static void tune_say_default_fails(const struct tune *tune)
 {
-  char device[64], where[128] = "";
+  char where[128] = "";
   const struct point *stack = tune->search.points;
-  if (tune->device_bytes)
-    snprintf(where, sizeof where, " on a device of %s", units_format_bytes(tune->device_bytes, device, sizeof device));
+  if (tune->device_bytes) snprintf(where, sizeof where, " on a device of %s", UNITS_BYTES(tune->device_bytes));
   if (stack->line)
     say("tune: the log does not run through the default stack%s: line %u: %s", where, stack->line, stack->reason);
   else
@@ -117,8 +116,10 @@ static int tune_make(struct tune *tune, const struct arguments *arguments, const
   tune_choose_runtime(tune);
   if (!tune_search(tune, options)) return CMD_BAD;
   int status = options->output && !tune_write(tune, options->output) ? CMD_BAD : CMD_GOOD;
-  if (options->as_json) return output_json(tune_json(tune), status);
-  if (!options->output || strcmp(options->output, "-")) tune_print(tune);
+  json_t *result = tune_json(tune);
+  if (options->as_json || !result) return output_json(result, status);
+  if (!options->output || strcmp(options->output, "-")) tune_print(result);
+  json_decref(result);
   return output_finish(status);
 }
 

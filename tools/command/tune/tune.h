@@ -32,10 +32,11 @@ bool tune_explain(struct tune *tune);
 
 /* ---- print.c --------------------------------------------------------------------------------------------------- */
 
-void tune_print(const struct tune *tune);
+/* The result, and the text that is made of it. */
+json_t *tune_json(const struct tune *tune);
+void tune_print(const json_t *result);
 
 /* "2043", "0.52". Returns `buffer`, which has TUNE_NUMBER bytes. */
 const char *tune_number(double number, char *buffer);
-json_t *tune_json(const struct tune *tune);
 
 #endif

@@ -9,7 +9,7 @@
 #define HIPMM_CHECKS
 #define LOCK_ORDER_IS_CHECKER
 #endif
-#include "lock_order.h"
+#include "../../../core/base/lock_order.h"
 #include "lock_ranks.h"
 
 #include <execinfo.h>
@@ -126,7 +126,7 @@ static const struct lock_row *lock_order_find_row(const struct lock_order_site *
   const struct lock_row *row = lock_order_find_row_of(file, site->expression);
   if (!row && site->kind) row = lock_order_find_row_of(site->kind, site->expression);
   if (row) return row;
-  lock_order_fail("this lock has no row in core/base/lock_ranks.h", site, NULL, NULL, NULL);
+  lock_order_fail("this lock has no row in tests/lab/locks/lock_ranks.h", site, NULL, NULL, NULL);
 }
 
 /* ---- Orders of locks of one rank ---- */
@@ -272,7 +272,7 @@ void lock_order_enter_program_site(const struct lock_order_site *site)
   const struct lock_program *program = lock_programs;
   while (program->file && strcmp(program->file, file ? file : "")) program++;
   if (!program->file)
-    lock_order_fail("this call of the program has no row in core/base/lock_ranks.h", site, NULL, NULL, NULL);
+    lock_order_fail("this call of the program has no row in tests/lab/locks/lock_ranks.h", site, NULL, NULL, NULL);
   for (int i = n_held - 1; i >= 0 && held[i].lock; i--)
     if (!(program->ranks >> held[i].row->rank & 1))
       lock_order_fail("a function of the program is called under a lock", site, NULL, held[i].row, &held[i].trace);

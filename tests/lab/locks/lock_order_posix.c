@@ -5,7 +5,7 @@
 #define HIPMM_CHECKS
 #define LOCK_ORDER_IS_CHECKER
 #endif
-#include "lock_order.h"
+#include "../../../core/base/lock_order.h"
 
 static int lock_order_taken(int code, const void *lock, const struct lock_order_site *site)
 {

@@ -3,8 +3,8 @@
  * this table. The table of doc/locks.md is this one (tests/check-locks.sh), and a build with --enable-checks
  * asserts it (lock_order.c). A new lock has a row among `lock_rows`; a new call of a function of the program has one
  * among `lock_programs`. */
-#ifndef HIPMM_CORE_BASE_LOCK_RANKS_H
-#define HIPMM_CORE_BASE_LOCK_RANKS_H
+#ifndef HIPMM_TESTS_LAB_LOCKS_LOCK_RANKS_H
+#define HIPMM_TESTS_LAB_LOCKS_LOCK_RANKS_H
 
 #include <stddef.h>
 #include <stdint.h>
