@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/base/key_tree.c and core/base/key_map.c: random operations against a plain array, and the keys at both
  * ends. */
+#include "../../core/base/key_map.h"
 #include "../../core/base/key_tree.h"
 #include "../support/random.h"
 #include "../support/support.h"
+
+#include <stdlib.h>
 
 /* ---- The tree ---- */
 
@@ -97,11 +100,123 @@ static void tree_stays_shallow(void **state)
   assert_int_equal(i, MANY);
 }
 
+/* ---- The map ---- */
+
+enum { KEYS = 700, MAP_STEPS = 200000 };
+
+/* Dense ones, ones that all have the same home, and the last of all. */
+static uint64_t map_key(size_t i)
+{
+  if (i == KEYS - 1) return UINT64_MAX;
+  return i % 2 ? i : i * UINT64_C(0xF1DE83E19937733D);
+}
+
+static int host_blocks, host_failures_from; /* the number of the first allocation that fails; 0: none fails */
+static size_t host_bytes;
+
+static void *host_allocate(const struct hipmm_services *services, size_t bytes)
+{
+  (void)services;
+  if (host_failures_from && host_blocks >= host_failures_from) return NULL;
+  host_blocks++;
+  host_bytes += bytes;
+  return calloc(1, bytes);
+}
+
+static void host_free(const struct hipmm_services *services, void *ptr, size_t bytes)
+{
+  (void)services;
+  host_bytes -= bytes;
+  free(ptr);
+}
+
+static const struct hipmm_services host_services = {.host_allocate = host_allocate, .host_free = host_free};
+
+/* Every entry is shown once. */
+static void check_entries(const struct key_map *map, const uint64_t *model)
+{
+  const struct key_map_entry *entry;
+  size_t n = 0, at = 0, expected = 0;
+  for (; (entry = key_map_next(map, &at)); n++) assert_int_equal(key_map_get(map, entry->key), entry->value);
+  for (size_t i = 0; i < KEYS; i++) expected += model[i] != 0;
+  for (size_t i = 0; i < KEYS; i++) assert_int_equal(key_map_get(map, map_key(i)), model[i]);
+  assert_int_equal(map->count, expected);
+  assert_int_equal(n, expected);
+}
+
+static void map_agrees_with_an_array(void **state)
+{
+  uint64_t model[KEYS] = {0}, random = 7;
+  struct key_map map = {.services = &host_services};
+  (void)state;
+  for (uint64_t step = 1; step <= MAP_STEPS; step++) {
+    size_t i = random_below(&random, KEYS);
+    unsigned what = (unsigned)random_below(&random, 400);
+    if (what < 200) {
+      assert_true(key_map_put(&map, map_key(i), step % 3 ? step : UINT64_MAX));
+      model[i] = step % 3 ? step : UINT64_MAX;
+    } else if (what < 399) {
+      assert_int_equal(key_map_extract(&map, map_key(i)), model[i]);
+      model[i] = 0;
+    } else {
+      key_map_trim(&map);
+      check_entries(&map, model);
+    }
+  }
+  assert_int_equal(host_bytes, key_map_bytes(&map));
+  key_map_clear(&map);
+  assert_int_equal(host_bytes, 0);
+}
+
+static void map_shrinks_when_most_is_gone(void **state)
+{
+  enum { MANY = 20000, KEPT = 10 };
+  struct key_map map = {0};
+  (void)state;
+  for (uint64_t i = 0; i < MANY; i++) assert_true(key_map_put(&map, i << 8, i + 1));
+  for (uint64_t i = KEPT; i < MANY; i++) {
+    assert_int_equal(key_map_extract(&map, i << 8), i + 1);
+    key_map_trim(&map);
+  }
+  assert_in_range(map.capacity, 2 * KEPT, 256);
+  for (uint64_t i = 0; i < MANY; i++) assert_int_equal(key_map_get(&map, i << 8), i < KEPT ? i + 1 : 0);
+  key_map_clear(&map);
+}
+
+/* A key that the map has can be set without memory, also in a table that is full. */
+static void map_loses_nothing_without_memory(void **state)
+{
+  struct key_map map = {.services = &host_services};
+  uint64_t n = 0;
+  (void)state;
+  for (int failures_from = 1; failures_from < 4; failures_from++) {
+    host_blocks = failures_from - 1;
+    host_failures_from = failures_from;
+    while (key_map_put(&map, n, n + 1)) n++;
+    assert_int_equal(map.count, n);
+    assert_int_equal(key_map_get(&map, n), 0);
+    for (uint64_t i = 0; i < n; i++) assert_int_equal(key_map_get(&map, i), i + 1);
+    for (uint64_t i = 0; i < n; i++) assert_true(key_map_put(&map, i, i + 1));
+    host_failures_from = 0;
+    assert_true(key_map_put(&map, n, n + 1));
+    n++;
+  }
+  for (uint64_t i = 16; i < n; i++) assert_int_equal(key_map_extract(&map, i), i + 1);
+  host_blocks = host_failures_from = 1;
+  key_map_trim(&map);
+  host_failures_from = 0;
+  for (uint64_t i = 0; i < 16; i++) assert_int_equal(key_map_extract(&map, i), i + 1);
+  assert_int_equal(map.count, 0);
+  key_map_clear(&map);
+  assert_int_equal(host_bytes, 0);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(tree_agrees_with_an_array),
-      cmocka_unit_test(tree_stays_shallow),
+      cmocka_unit_test(tree_agrees_with_an_array),        cmocka_unit_test(tree_stays_shallow),
+      cmocka_unit_test(map_agrees_with_an_array),         cmocka_unit_test(map_shrinks_when_most_is_gone),
+      cmocka_unit_test(map_loses_nothing_without_memory),
   };
   return cmocka_run_group_tests_name("keys", tests, NULL, NULL);
 }
