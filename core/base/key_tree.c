@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* key_tree.c: a treap. */
 #include "key_tree.h"
-#include <stdbool.h>
+#include "text.h"
 
 /* A node's priority is its own address, mixed: no random state, and no field to keep. */
 static uint64_t key_tree_weight(const struct key_tree_node *node)
@@ -109,4 +109,26 @@ struct key_tree_node *key_tree_holding(struct key_tree_node *root, uintptr_t add
 {
   struct key_tree_node *node = key_tree_at_most(root, address);
   return node && address - node->major < node->minor ? node : NULL;
+}
+
+/* ---- Texts ---- */
+
+void key_tree_insert_text(struct key_tree_node **root, struct key_tree_text *node, const char *text, size_t length)
+{
+  node->node.major = (uintptr_t)text_hash(text, length);
+  node->node.minor = (uintptr_t)node; /* other texts may have the hash */
+  node->text = text;
+  node->length = length;
+  key_tree_insert(root, &node->node);
+}
+
+struct key_tree_text *key_tree_find_text(struct key_tree_node *root, const char *text, size_t length)
+{
+  uintptr_t hash = (uintptr_t)text_hash(text, length);
+  struct key_tree_node *node = key_tree_at(root, hash);
+  for (; node && node->major == hash; node = key_tree_next(root, node)) {
+    struct key_tree_text *found = (struct key_tree_text *)node;
+    if (found->length == length && !memcmp(found->text, text, length)) return found;
+  }
+  return NULL;
 }

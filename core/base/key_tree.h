@@ -34,4 +34,17 @@ struct key_tree_node *key_tree_next(struct key_tree_node *root, const struct key
 /* In a tree of ranges: the range that holds `address`. */
 struct key_tree_node *key_tree_holding(struct key_tree_node *root, uintptr_t address);
 
+/* A node by a text of any bytes, which lasts as long as the node is in the tree. All nodes of that tree are such. */
+struct key_tree_text {
+  struct key_tree_node node; /* first; in the order of hashes */
+  const char *text;
+  size_t length;
+};
+
+/* key_tree_remove() removes such a node. */
+void key_tree_insert_text(struct key_tree_node **root, struct key_tree_text *node, const char *text, size_t length);
+
+/* A node with that text; NULL if none. */
+struct key_tree_text *key_tree_find_text(struct key_tree_node *root, const char *text, size_t length);
+
 #endif

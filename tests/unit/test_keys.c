@@ -3,6 +3,7 @@
  * ends. */
 #include "../../core/base/key_map.h"
 #include "../../core/base/key_tree.h"
+#include "../../core/base/text.h"
 #include "../support/random.h"
 #include "../support/support.h"
 
@@ -98,6 +99,28 @@ static void tree_stays_shallow(void **state)
   for (const struct key_tree_node *node = key_tree_at_least(root, 0, 0); node; node = key_tree_next(root, node))
     assert_ptr_equal(node, &nodes[i++]);
   assert_int_equal(i, MANY);
+}
+
+/* The second and the third have the same hash. */
+static void tree_finds_texts(void **state)
+{
+  enum { TEXTS = 5 };
+  static const char *const texts[TEXTS] = {"", "8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ", "a\0b", "a"};
+  static const size_t lengths[TEXTS] = {0, 20, 20, 3, 1};
+  static struct key_tree_text nodes[TEXTS];
+  struct key_tree_node *root = NULL;
+  (void)state;
+  assert_int_equal(text_hash(texts[1], 20), text_hash(texts[2], 20));
+  for (size_t i = 0; i < TEXTS; i++) {
+    assert_null(key_tree_find_text(root, texts[i], lengths[i]));
+    key_tree_insert_text(&root, &nodes[i], texts[i], lengths[i]);
+    for (size_t j = 0; j <= i; j++) assert_ptr_equal(key_tree_find_text(root, texts[j], lengths[j]), &nodes[j]);
+  }
+  for (size_t i = 0; i < TEXTS; i++) {
+    key_tree_remove(&root, &nodes[i].node);
+    for (size_t j = 0; j < TEXTS; j++)
+      assert_ptr_equal(key_tree_find_text(root, texts[j], lengths[j]), j > i ? &nodes[j] : NULL);
+  }
 }
 
 /* ---- The map ---- */
@@ -214,8 +237,11 @@ static void map_loses_nothing_without_memory(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(tree_agrees_with_an_array),        cmocka_unit_test(tree_stays_shallow),
-      cmocka_unit_test(map_agrees_with_an_array),         cmocka_unit_test(map_shrinks_when_most_is_gone),
+      cmocka_unit_test(tree_agrees_with_an_array),
+      cmocka_unit_test(tree_stays_shallow),
+      cmocka_unit_test(tree_finds_texts),
+      cmocka_unit_test(map_agrees_with_an_array),
+      cmocka_unit_test(map_shrinks_when_most_is_gone),
       cmocka_unit_test(map_loses_nothing_without_memory),
   };
   return cmocka_run_group_tests_name("keys", tests, NULL, NULL);
