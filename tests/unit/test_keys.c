@@ -13,67 +13,59 @@
 
 enum { NODES = 400, STEPS = 20000 };
 
-struct member {
+/* In the order of their keys: 20 majors with 20 minors each, of which the first and the last are the ends of all numbers. */
+static struct member {
   struct key_tree_node node;
   bool is_in;
-};
+} members[NODES];
 
-/* The first member with the key (major, minor) or more, or behind it. */
-static struct key_tree_node *model_first(struct member *members, uintptr_t major, uintptr_t minor, bool is_behind)
-{
-  struct key_tree_node *best = NULL;
-  for (size_t i = 0; i < NODES; i++) {
-    struct key_tree_node *node = &members[i].node;
-    bool is_less = node->major < major || (node->major == major && node->minor < minor);
-    bool is_equal = node->major == major && node->minor == minor;
-    if (!members[i].is_in || is_less || (is_behind && is_equal)) continue;
-    if (!best || node->major < best->major || (node->major == best->major && node->minor < best->minor)) best = node;
-  }
-  return best;
-}
-
-static struct key_tree_node *model_at_most(struct member *members, uintptr_t major)
-{
-  struct key_tree_node *best = NULL;
-  for (size_t i = 0; i < NODES; i++) {
-    struct key_tree_node *node = &members[i].node;
-    if (!members[i].is_in || node->major > major) continue;
-    if (!best || node->major > best->major || (node->major == best->major && node->minor > best->minor)) best = node;
-  }
-  return best;
-}
-
-/* 20 majors with 20 minors each; the first and the last of both are the ends of all numbers. */
 static uintptr_t end_or_number(size_t i)
 {
   return i == 0 ? 0 : i == 19 ? UINTPTR_MAX : (i << 20) + i % 3;
 }
 
+/* The first from the index on that is in the tree. */
+static struct key_tree_node *model_from(size_t i)
+{
+  while (i < NODES && !members[i].is_in) i++;
+  return i < NODES ? &members[i].node : NULL;
+}
+
+static struct key_tree_node *model_at_least(uintptr_t major, uintptr_t minor)
+{
+  size_t i = 0;
+  while (i < NODES &&
+         (members[i].node.major < major || (members[i].node.major == major && members[i].node.minor < minor)))
+    i++;
+  return model_from(i);
+}
+
+static struct key_tree_node *model_at_most(uintptr_t major)
+{
+  size_t i = NODES;
+  while (i && (!members[i - 1].is_in || members[i - 1].node.major > major)) i--;
+  return i ? &members[i - 1].node : NULL;
+}
+
 static void tree_agrees_with_an_array(void **state)
 {
-  static struct member members[NODES];
   struct key_tree_node *root = NULL;
   uint64_t random = 1;
   (void)state;
   for (size_t i = 0; i < NODES; i++)
     members[i].node = (struct key_tree_node){.major = end_or_number(i / 20), .minor = end_or_number(i % 20)};
   for (size_t step = 0; step < STEPS; step++) {
-    struct member *member = &members[random_below(&random, NODES)];
-    if (member->is_in)
-      key_tree_remove(&root, &member->node);
-    else
-      key_tree_insert(&root, &member->node);
-    member->is_in = !member->is_in;
+    size_t i = random_below(&random, NODES);
+    (members[i].is_in ? key_tree_remove : key_tree_insert)(&root, &members[i].node);
+    members[i].is_in = !members[i].is_in;
     const struct key_tree_node *asked = &members[random_below(&random, NODES)].node;
     uintptr_t major = asked->major + random_below(&random, 3) - 1, minor = asked->minor + random_below(&random, 3) - 1;
-    struct key_tree_node *first = model_first(members, major, 0, false), *last = model_at_most(members, major);
-    assert_ptr_equal(key_tree_at_least(root, major, minor), model_first(members, major, minor, false));
+    struct key_tree_node *first = model_at_least(major, 0), *last = model_at_most(major);
+    assert_ptr_equal(key_tree_at_least(root, major, minor), model_at_least(major, minor));
     assert_ptr_equal(key_tree_at_most(root, major), last);
     assert_ptr_equal(key_tree_at(root, major), first && first->major == major ? first : NULL);
     assert_ptr_equal(key_tree_holding(root, major), last && major - last->major < last->minor ? last : NULL);
-    if (member->is_in)
-      assert_ptr_equal(key_tree_next(root, &member->node),
-                       model_first(members, member->node.major, member->node.minor, true));
+    if (members[i].is_in) assert_ptr_equal(key_tree_next(root, &members[i].node), model_from(i + 1));
   }
 }
 
@@ -134,14 +126,13 @@ static uint64_t map_key(size_t i)
   return i % 2 ? i : i * UINT64_C(0xF1DE83E19937733D);
 }
 
-static int host_blocks, host_failures_from; /* the number of the first allocation that fails; 0: none fails */
+static bool host_is_full;
 static size_t host_bytes;
 
 static void *host_allocate(const struct hipmm_services *services, size_t bytes)
 {
   (void)services;
-  if (host_failures_from && host_blocks >= host_failures_from) return NULL;
-  host_blocks++;
+  if (host_is_full) return NULL;
   host_bytes += bytes;
   return calloc(1, bytes);
 }
@@ -212,22 +203,21 @@ static void map_loses_nothing_without_memory(void **state)
   struct key_map map = {.services = &host_services};
   uint64_t n = 0;
   (void)state;
-  for (int failures_from = 1; failures_from < 4; failures_from++) {
-    host_blocks = failures_from - 1;
-    host_failures_from = failures_from;
+  for (int round = 0; round < 4; round++) {
+    host_is_full = true;
     while (key_map_put(&map, n, n + 1)) n++;
     assert_int_equal(map.count, n);
     assert_int_equal(key_map_get(&map, n), 0);
     for (uint64_t i = 0; i < n; i++) assert_int_equal(key_map_get(&map, i), i + 1);
     for (uint64_t i = 0; i < n; i++) assert_true(key_map_put(&map, i, i + 1));
-    host_failures_from = 0;
+    host_is_full = false;
     assert_true(key_map_put(&map, n, n + 1));
     n++;
   }
   for (uint64_t i = 16; i < n; i++) assert_int_equal(key_map_extract(&map, i), i + 1);
-  host_blocks = host_failures_from = 1;
+  host_is_full = true;
   key_map_trim(&map);
-  host_failures_from = 0;
+  host_is_full = false;
   for (uint64_t i = 0; i < 16; i++) assert_int_equal(key_map_extract(&map, i), i + 1);
   assert_int_equal(map.count, 0);
   key_map_clear(&map);
