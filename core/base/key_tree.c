@@ -111,6 +111,13 @@ struct key_tree_node *key_tree_holding(struct key_tree_node *root, uintptr_t add
   return node && address - node->major < node->minor ? node : NULL;
 }
 
+struct key_tree_node *key_tree_overlapping(struct key_tree_node *root, uintptr_t start, size_t bytes)
+{
+  struct key_tree_node *node = key_tree_holding(root, start);
+  if (!node) node = key_tree_at_least(root, start, 0);
+  return node && (node->major < start || node->major - start < bytes) ? node : NULL;
+}
+
 /* ---- Texts ---- */
 
 void key_tree_insert_text(struct key_tree_node **root, struct key_tree_text *node, const char *text, size_t length)

@@ -31,8 +31,10 @@ struct key_tree_node *key_tree_at(struct key_tree_node *root, uintptr_t major);
 /* The node after `node`, which is in the tree; NULL after the last. */
 struct key_tree_node *key_tree_next(struct key_tree_node *root, const struct key_tree_node *node);
 
-/* In a tree of ranges: the range that holds `address`. */
+/* In a tree of ranges that do not overlap: the range that holds `address`, and the first one that shares a byte with
+ * [start, start + bytes); NULL if none. */
 struct key_tree_node *key_tree_holding(struct key_tree_node *root, uintptr_t address);
+struct key_tree_node *key_tree_overlapping(struct key_tree_node *root, uintptr_t start, size_t bytes);
 
 /* A node by a text of any bytes, which lasts as long as the node is in the tree. All nodes of that tree are such. */
 struct key_tree_text {

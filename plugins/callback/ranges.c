@@ -44,15 +44,6 @@ static struct range *ranges_new_record(struct ranges *ranges)
   return record;
 }
 
-/* The block that shares a byte with [start, start + bytes); NULL if none does. */
-static const struct key_tree_node *ranges_overlapping(const struct ranges *ranges, uintptr_t start, size_t bytes)
-{
-  const struct key_tree_node *before = key_tree_holding(ranges->blocks, start);
-  if (before) return before;
-  const struct key_tree_node *after = key_tree_at_least(ranges->blocks, start, 0);
-  return after && after->major - start < bytes ? after : NULL;
-}
-
 static struct range *ranges_block_at(const struct ranges *ranges, const void *ptr)
 {
   return (struct range *)key_tree_at(ranges->blocks, (uintptr_t)ptr);
@@ -72,7 +63,8 @@ static void ranges_remove_block(struct ranges *ranges, struct range *block)
 enum ranges_result ranges_add(struct ranges *ranges, const struct range *block, struct hipmm_block *other_out)
 {
   pthread_mutex_lock(&ranges->lock);
-  const struct key_tree_node *other = ranges_overlapping(ranges, block->by_address.major, block->by_address.minor);
+  const struct key_tree_node *other =
+      key_tree_overlapping(ranges->blocks, block->by_address.major, block->by_address.minor);
   struct range *record = other ? NULL : ranges_new_record(ranges);
   if (other) *other_out = (struct hipmm_block){(void *)other->major, other->minor};
   if (record) {

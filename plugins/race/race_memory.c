@@ -126,7 +126,7 @@ static void race_memory_displace(const struct race_block *block)
 {
   uintptr_t start = block->by_address.major, bytes = block->by_address.minor;
   struct race_block *other;
-  while ((other = (struct race_block *)race_range_overlapping(blocks, start, bytes))) {
+  while ((other = (struct race_block *)key_tree_overlapping(blocks, start, bytes))) {
     uintptr_t first = other->by_address.major, end = first + other->by_address.minor;
     bool holds = first <= start && end >= start + bytes && other->resource != block->resource;
     if (!holds) race_memory_report(RACE_OVERLAP, other, start, bytes, &block->allocated.site, &other->allocated.site);
@@ -179,7 +179,7 @@ void race_memory_undo_free(struct race_block *block)
 {
   uintptr_t start = block->by_address.major, bytes = block->by_address.minor;
   race_remains_cut(start, bytes, NULL, NULL);
-  if (race_range_overlapping(blocks, start, bytes))
+  if (key_tree_overlapping(blocks, start, bytes))
     race_memory_discard(block);
   else
     key_tree_insert(&blocks, &block->by_address);
@@ -293,7 +293,7 @@ void race_memory_forget_owner(const void *owner)
 static void race_memory_forget(uintptr_t start, size_t bytes)
 {
   struct race_block *block;
-  while ((block = (struct race_block *)race_range_overlapping(blocks, start, bytes))) {
+  while ((block = (struct race_block *)key_tree_overlapping(blocks, start, bytes))) {
     key_tree_remove(&blocks, &block->by_address);
     race_memory_discard(block);
   }
@@ -313,7 +313,7 @@ void race_memory_driver_took(uintptr_t start, size_t bytes)
 
 void race_memory_share(uintptr_t start, size_t bytes)
 {
-  struct key_tree_node *node = race_range_overlapping(blocks, start, bytes);
+  struct key_tree_node *node = key_tree_overlapping(blocks, start, bytes);
   for (; node && node->major < start + bytes; node = key_tree_next(blocks, node))
     race_unwritten_clear(&((struct race_block *)node)->unwritten);
   race_remains_share(start, bytes);

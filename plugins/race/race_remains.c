@@ -17,13 +17,6 @@ static struct key_tree_node *remains_by_address, *given;
 static struct race_remains *oldest, *newest;
 static size_t n_remains;
 
-struct key_tree_node *race_range_overlapping(struct key_tree_node *root, uintptr_t start, size_t bytes)
-{
-  struct key_tree_node *node = key_tree_holding(root, start);
-  if (!node) node = key_tree_at_least(root, start, 0);
-  return node && node->major < start + bytes ? node : NULL;
-}
-
 /* ---- Remains ---- */
 
 static void race_remains_insert(const struct race_remains *model, uintptr_t start, uintptr_t end)
@@ -52,7 +45,7 @@ void race_remains_cut(uintptr_t start, size_t bytes, void (*visit)(void *closure
                       void *closure)
 {
   struct race_remains *remains;
-  while ((remains = (struct race_remains *)race_range_overlapping(remains_by_address, start, bytes))) {
+  while ((remains = (struct race_remains *)key_tree_overlapping(remains_by_address, start, bytes))) {
     uintptr_t first = remains->by_address.major, end = first + remains->by_address.minor;
     if (visit) visit(closure, remains);
     race_remains_extract(remains);
@@ -75,7 +68,7 @@ void race_remains_add(const struct race_remains *model, uintptr_t start, size_t 
 
 const struct race_remains *race_remains_in(uintptr_t start, size_t bytes)
 {
-  return (const struct race_remains *)race_range_overlapping(remains_by_address, start, bytes);
+  return (const struct race_remains *)key_tree_overlapping(remains_by_address, start, bytes);
 }
 
 /* ---- What the runtime has given ---- */
@@ -91,7 +84,7 @@ static void race_remains_insert_given(uintptr_t start, uintptr_t end, bool is_sh
 static void race_remains_cut_given(uintptr_t start, size_t bytes)
 {
   struct key_tree_node *node;
-  while ((node = race_range_overlapping(given, start, bytes))) {
+  while ((node = key_tree_overlapping(given, start, bytes))) {
     uintptr_t first = node->major, end = first + node->minor;
     bool is_shared = ((struct race_given *)node)->is_shared;
     key_tree_remove(&given, node);
@@ -122,7 +115,7 @@ bool race_remains_is_shared(uintptr_t address)
 
 void race_remains_driver_took(uintptr_t start, size_t bytes)
 {
-  struct key_tree_node *node = race_range_overlapping(remains_by_address, start, bytes);
+  struct key_tree_node *node = key_tree_overlapping(remains_by_address, start, bytes);
   for (; node && node->major < start + bytes; node = key_tree_next(remains_by_address, node))
     ((struct race_remains *)node)->is_returned = true;
   race_remains_cut_given(start, bytes);

@@ -42,7 +42,4 @@ bool race_remains_is_shared(uintptr_t address);
 bool race_remains_is_given(uintptr_t address);
 size_t race_remains_given_bytes(uintptr_t start); /* 0 if nothing was given there */
 
-/* In a tree of ranges that do not overlap: the first one that overlaps [start, start + bytes); NULL if none. */
-struct key_tree_node *race_range_overlapping(struct key_tree_node *root, uintptr_t start, size_t bytes);
-
 #endif

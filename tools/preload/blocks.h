@@ -8,7 +8,7 @@
 #include "pools.h"
 
 struct block {
-  struct key_tree_node by_address; /* major: address; minor: bytes */
+  struct key_tree_node by_address; /* first; major: address; minor: bytes */
   struct served_device *served;
   enum kind kind;
   uint32_t id;                  /* unique; from 2^31 on, since the runtime numbers its own allocations from 0 on */

@@ -66,8 +66,7 @@ hipError_t hipMemAddressFree(void *pointer, size_t bytes)
   if (error == hipSuccess &&
       (!reservation || reservation->by_address.major != start || reservation->by_address.minor != bytes))
     error = hipErrorInvalidValue;
-  const struct key_tree_node *mapping = key_tree_at_least(software.mappings, start, 0);
-  if (error == hipSuccess && mapping && mapping->major - start < bytes) error = hipErrorInvalidValue;
+  if (error == hipSuccess && key_tree_overlapping(software.mappings, start, bytes)) error = hipErrorInvalidValue;
   if (error == hipSuccess) virtual_reservation_drop(reservation);
   return software_end(error);
 }
@@ -78,9 +77,7 @@ static bool virtual_is_free(uintptr_t start, size_t bytes)
 {
   const struct software_reservation *reservation = software_reservation_at(start);
   if (!reservation || bytes > reservation->by_address.minor - (start - reservation->by_address.major)) return false;
-  if (software_mapping_at(start)) return false;
-  const struct key_tree_node *after = key_tree_at_least(software.mappings, start, 0);
-  return !after || after->major - start >= bytes;
+  return !key_tree_overlapping(software.mappings, start, bytes);
 }
 
 static hipError_t virtual_map(uintptr_t start, size_t bytes, struct software_physical *physical)
