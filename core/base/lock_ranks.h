@@ -214,7 +214,7 @@ static const struct lock_row {
 
 /* The locks of resources that are held around calls of other resources, and all locks that are, and so around an allocator of
  * the program below. The calls of hipmm that such a function makes begin the order anew. A call that needs a lock of the
- * thread is refused, and so is one that would wait for a lock of a resource (neighbours_check_wait()). A failure handler
+ * thread is refused, and so is one that would wait for a lock of a resource (attempt_check_wait()). A failure handler
  * runs under none of them. */
 #define LOCK_OF_RESOURCE (LOCK_BIT(LOCK_SETTING) | LOCK_BIT(LOCK_INSTANCE) | LOCK_BIT(LOCK_PLUGIN))
 #define LOCK_AROUND_UPSTREAM \

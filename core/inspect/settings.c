@@ -4,8 +4,8 @@
 #include "../base/error.h"
 #include "../base/lifecycle.h"
 #include "../base/text.h"
+#include "../stack/attempt.h"
 #include "../stack/instance_options.h"
-#include "../stack/neighbours.h"
 #include "inspect.h"
 
 #include <errno.h>
@@ -126,7 +126,7 @@ static enum hipmm_status settings_change(struct instance *instance, const struct
 static enum hipmm_status settings_begin(struct instance *instance, const char *path)
 {
   if (!pthread_mutex_trylock(&instance->setting)) return HIPMM_OK;
-  enum hipmm_status status = neighbours_check_wait(instance);
+  enum hipmm_status status = attempt_check_wait(instance);
   if (status) return status;
   if (pthread_mutex_lock(&instance->setting) != EDEADLK) return HIPMM_OK;
   return error_set(HIPMM_E_STATE, "%.300s: this is called from within a setting of an option, which must end first",
@@ -156,7 +156,7 @@ static enum hipmm_status settings_set(const struct path *target, const char *pat
 {
   struct settings_request request = {.instance = target->instance, .path = path, .text = text};
   enum hipmm_status status = settings_find_option(target, path, &request.row);
-  if (!status) status = neighbours_repeat(settings_change_alone, &request);
+  if (!status) status = attempt_repeat(settings_change_alone, &request);
   return status == HIPMM_CALL_AGAIN ? instance_finish_op(target->instance, status, "reconfigure") : status;
 }
 

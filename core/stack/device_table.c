@@ -116,7 +116,7 @@ const struct graph *device_table_graph_in_use(void)
  * others that cannot wait: the builder may wait for what this thread builds, or for a resource that it is in. */
 static enum hipmm_status device_table_await(const struct building *building)
 {
-  bool may_wait = !n_buildings && !neighbours_are_in_program();
+  bool may_wait = !n_buildings && !attempt_is_in_program();
   while (building->is_under_way && may_wait) pthread_cond_wait(&building_over, &lock);
   if (!building->is_under_way) return HIPMM_OK;
   if (pthread_equal(building->builder, pthread_self()))
@@ -186,6 +186,29 @@ static enum hipmm_status device_table_stack_for(int device, enum stack_user user
   enum hipmm_status status = device_table_check(device);
   if (!status && !device_table_stack_if_built(device)) status = neighbours_build(device_table_build, &building);
   if (!status) *stack_out = device_table_stack_if_built(device);
+  return status;
+}
+
+struct building_beside {
+  struct graph *graph;
+  int device;
+  const struct external *external;
+  struct stack *stack;
+};
+
+static enum hipmm_status device_table_build_again(void *building_)
+{
+  struct building_beside *building = building_;
+  return stack_build(building->graph, building->device, graph_top(building->graph, building->device),
+                     building->external, STACK_FOR_ANY, &building->stack);
+}
+
+enum hipmm_status device_table_build_beside(struct graph *graph, int device, const struct external *external,
+                                            struct stack **stack_out)
+{
+  struct building_beside building = {graph, device, external, NULL};
+  enum hipmm_status status = neighbours_build(device_table_build_again, &building);
+  if (!status) *stack_out = building.stack;
   return status;
 }
 

@@ -46,6 +46,11 @@ struct stack *device_table_stack_if_built(int device);
 enum hipmm_status device_table_build_alone(struct building *building, enum hipmm_status (*build)(void *closure),
                                            void *closure);
 
+/* stack_build() of a whole graph for a stack that is not the table's: asks the neighbours if the device has no memory left for
+ * it (neighbours.h). */
+enum hipmm_status device_table_build_beside(struct graph *graph, int device, const struct external *external,
+                                            struct stack **stack_out);
+
 /* Puts a resource in force. NULL: the top of the device's stack, or the top that it will have. The stack is built only if
  * the caller asks for the previous resource, to which the caller then owns a reference. */
 enum hipmm_status device_table_put_in_force(int device, struct hipmm_resource *resource,
@@ -64,5 +69,10 @@ enum hipmm_status device_table_check(int device);
 
 /* Makes a device current, or says why that cannot be; hip_leave_device() makes `previous` current again. */
 enum hipmm_status device_table_enter(int device, int *previous_out);
+
+/* ---- by_name.c ---- */
+
+/* stack_extend(), unless the resource of the node is there. Of several threads one builds, and the others wait. */
+enum hipmm_status by_name_build(struct stack *stack, int node);
 
 #endif

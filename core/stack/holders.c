@@ -29,27 +29,6 @@ struct holders {
   int64_t held, idle; /* of all */
 };
 
-/* ---- What memory is of one kind ---- */
-
-/* Device memory is one kind; managed and host memory are kinds of their own, by type. */
-bool exhausted_is_same_memory(const struct exhausted *exhausted, const struct instance *other)
-{
-  const struct hipmm_plugin *plugin = &other->node->plugin->descriptor;
-  if (plugin->role != HIPMM_ROLE_SOURCE) return false;
-  return plugin == exhausted->source || !((plugin->flags | exhausted->source->flags) & HIPMM_PLUGIN_HOST_MEMORY);
-}
-
-bool exhausted_stands_on_same(const struct exhausted *exhausted, const struct instance *instance)
-{
-  const struct instance_links *links = links_of(instance);
-  bool stands = false;
-  for (size_t i = 0; !stands && i < links->n_closure; i++)
-    stands = exhausted_is_same_memory(exhausted, links->closure[i]);
-  return stands;
-}
-
-/* ---- Holders ---- */
-
 /* A value of the instance by itself; `otherwise` if it has none of that name, or fails. */
 static int64_t holders_value(const struct instance *instance, const char *name, int64_t otherwise)
 {

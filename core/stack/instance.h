@@ -46,7 +46,7 @@ struct instance {
   bool is_owed;             /* create succeeded, destroy is owed; the builder of the stack alone reads it */
   atomic_bool created;      /* complete with all that it needs, and may be visited */
   atomic_bool is_suspended; /* suspend.c: it has no memory */
-  atomic_uint in_program;   /* neighbours.c: threads in functions of the program that it has called */
+  atomic_uint in_program;   /* attempt.c: threads in functions of the program that it has called */
   pthread_mutex_t setting;  /* inspect/settings.c: an option is being set */
   pthread_mutex_t lock;     /* locked_ops.c: for a plugin that is not thread-safe */
   struct instance_user_data user_data;

@@ -6,7 +6,7 @@
 #include "../base/error.h"
 #include "../plugin/services.h"
 #include "../runtime/hip.h"
-#include "neighbours.h"
+#include "attempt.h"
 #include "stack.h"
 
 static const char not_here[] = "{0:hex} is not allocated here: it is foreign, or was freed before";
@@ -27,36 +27,36 @@ static enum hipmm_status instance_services_refuse_hip(const struct hipmm_service
                                                       size_t bytes)
 {
   enum hipmm_status status = hip_refuse(services->name, call, code, bytes);
-  if (status == HIPMM_E_OUT_OF_MEMORY) neighbours_note_exhausted(instance_services_of(services), bytes);
+  if (status == HIPMM_E_OUT_OF_MEMORY) attempt_note_exhausted(instance_services_of(services), bytes);
   return status;
 }
 
 static enum hipmm_effort instance_services_effort(const struct hipmm_services *services, enum hipmm_status status)
 {
-  return neighbours_effort(instance_services_of(services), status);
+  return attempt_effort(instance_services_of(services), status);
 }
 
 static void instance_services_enter_program(const struct hipmm_services *services)
 {
   caller_enter_program(caller_self(), true);
-  neighbours_enter_program(instance_services_of(services));
+  attempt_enter_program(instance_services_of(services));
 }
 
 static void instance_services_leave_program(const struct hipmm_services *services)
 {
-  neighbours_leave_program(instance_services_of(services));
+  attempt_leave_program(instance_services_of(services));
   caller_leave_program(caller_self());
 }
 
 static enum hipmm_status instance_services_ask_program(const struct hipmm_services *services, enum hipmm_status status,
                                                        const struct hipmm_question *question, size_t bytes)
 {
-  return neighbours_ask_program(instance_services_of(services), status, question, bytes);
+  return attempt_ask_program(instance_services_of(services), status, question, bytes);
 }
 
 static enum hipmm_status instance_services_check_wait(const struct hipmm_services *services)
 {
-  return neighbours_check_wait(instance_services_of(services));
+  return attempt_check_wait(instance_services_of(services));
 }
 
 static int instance_services_enter_device(const struct hipmm_services *services)

@@ -5,7 +5,7 @@
  * A resource below may call a function of the program, and that function may call this resource again. The plugin is within
  * an op then, so the call is refused; so is one that would wait for a thread that may wait for this one. */
 #include "../base/error.h"
-#include "neighbours.h"
+#include "attempt.h"
 
 #include <errno.h>
 
@@ -22,7 +22,7 @@ void locked_ops_init_lock(pthread_mutex_t *lock)
 static bool locked_ops_take(struct instance *instance)
 {
   if (!pthread_mutex_trylock(&instance->lock)) return true;
-  return !neighbours_check_wait(instance) && pthread_mutex_lock(&instance->lock) != EDEADLK;
+  return !attempt_check_wait(instance) && pthread_mutex_lock(&instance->lock) != EDEADLK;
 }
 
 /* NULL, and the lock is not taken, if the calling thread is refused. */

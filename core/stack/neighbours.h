@@ -8,7 +8,7 @@
 #ifndef HIPMM_CORE_STACK_NEIGHBOURS_H
 #define HIPMM_CORE_STACK_NEIGHBOURS_H
 
-#include "instance.h"
+#include "attempt.h"
 
 /* A call of the ops' allocate, but for the alignment. */
 struct neighbours_call {
@@ -53,53 +53,8 @@ static inline enum hipmm_status neighbours_first_allocate_and_count(const struct
  * runtime has no memory left for it, neighbours are asked as above, and `build` is called again. The caller holds no lock, and
  * no other thread waits for it to build. Within an op of a resource no neighbour is asked. */
 enum hipmm_status neighbours_build(enum hipmm_status (*build)(void *closure), void *closure);
-bool neighbours_are_building(void);
-
-/* The memory of a source ran out: the last HIP call of `source` in this thread failed for want of memory, of `bytes`. */
-void neighbours_note_exhausted(const struct instance *source, size_t bytes);
-
-/* See services->effort. */
-enum hipmm_effort neighbours_effort(const struct instance *instance, enum hipmm_status status);
-
-/* Around a call in which this thread may hold locks of resources: no neighbour is asked until it is left. */
-void neighbours_enter_inner(void);
-void neighbours_leave_inner(void);
-
-/* ---- Functions of the program ---- */
-
-/* See services->ask_program. */
-enum hipmm_status neighbours_ask_program(const struct instance *asker, enum hipmm_status status,
-                                         const struct hipmm_question *question, size_t bytes);
-
-/* Calls `call`, which leaves nothing behind where it fails, and calls it again each time that a resource below has asked the
- * program: HIPMM_CALL_AGAIN. The program is asked here. */
-enum hipmm_status neighbours_repeat(enum hipmm_status (*call)(void *closure), void *closure);
-
-/* Around a function of the program that `source` calls within an op: this thread may hold locks of resources. */
-void neighbours_enter_program(struct instance *source);
-void neighbours_leave_program(struct instance *source);
-bool neighbours_are_in_program(void);
-
-/* HIPMM_E_STATE, with the thread's error, if this thread must not wait for a lock of the instance, which is held around calls
- * of upstreams. A thread in a function of the program as above must not while such a function of a resource below the
- * instance runs, in any thread: that thread may hold the lock, or one that the lock's holder waits for. Other threads take
- * locks from the top of a stack down, so a circle of threads that wait for each other has threads in such functions, each
- * of which waits for the next one below; the last of these to ask sees the others, and is refused. */
-enum hipmm_status neighbours_check_wait(const struct instance *instance);
 
 /* ---- holders.c ---- */
-
-/* Of which memory there is no more. */
-struct exhausted {
-  int device;
-  const struct hipmm_plugin *source; /* its type; plugins stay loaded */
-};
-
-/* Whether the source that ran out gets from the device what `other`, a source of the same device, gives back. */
-bool exhausted_is_same_memory(const struct exhausted *exhausted, const struct instance *other);
-
-/* Whether the instance stands on such a source, or is one. */
-bool exhausted_stands_on_same(const struct exhausted *exhausted, const struct instance *instance);
 
 /* Appends to the thread's error who holds how much of that memory, and what would have been enough for `bytes`. */
 void holders_explain(const struct exhausted *exhausted, size_t bytes);

@@ -4,7 +4,7 @@
 #include "resource_calls.h"
 #include "../base/error.h"
 #include "../base/text.h"
-#include "neighbours.h"
+#include "attempt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +104,7 @@ enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t ke
     const struct instance *below = links->closure[i];
     enum hipmm_status one =
         instance_finish_op(below, below->resource.ops->trim(below->resource.self, keep_bytes), "trim");
-    if (i && one == HIPMM_E_STATE && neighbours_are_in_program()) continue; /* as hipmm_trim() passes it over */
+    if (i && one == HIPMM_E_STATE && attempt_is_in_program()) continue; /* as hipmm_trim() passes it over */
     if (!status) status = one; /* the first failure; the other resources are trimmed all the same */
   }
   return resource_call_end(&call, status);

@@ -217,7 +217,7 @@ static enum hipmm_status resource_create_build(struct creation *creation, struct
                                     .is_named = recipe->name != NULL};
   struct graph *graph = graph_single(external.name, creation->plugin, creation->options);
   if (!graph) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
-  enum hipmm_status status = stack_build_beside(graph, creation->device, &external, &stack);
+  enum hipmm_status status = device_table_build_beside(graph, creation->device, &external, &stack);
   graph_release(graph);
   if (status) return status;
   atomic_store(&stack->instances[0].references, 1); /* the caller's, which is the stack's own */

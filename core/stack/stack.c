@@ -9,8 +9,8 @@
 #include "../base/units.h"
 #include "../plugin/services.h"
 #include "../runtime/hip.h"
+#include "attempt.h"
 #include "instance_options.h"
-#include "neighbours.h"
 #include "stream_registry.h"
 
 #include <stdio.h>
@@ -152,10 +152,10 @@ static enum hipmm_status stack_create_instance(struct instance *instance)
   if (!status) status = stack_fill_options(instance);
   if (status) return status;
   struct stack_creation creation = {.instance = instance};
-  bool is_tried_once = !neighbours_are_building(); /* nobody would try again what the new resource allocates */
-  if (is_tried_once) neighbours_enter_inner();
-  status = neighbours_repeat(stack_call_create, &creation);
-  if (is_tried_once) neighbours_leave_inner();
+  bool is_tried_once = !attempt_is_building(); /* nobody would try again what the new resource allocates */
+  if (is_tried_once) attempt_enter_inner();
+  status = attempt_repeat(stack_call_create, &creation);
+  if (is_tried_once) attempt_leave_inner();
   if (status && !*hipmm_last_error_message())
     error_set(status, "%s: its plugin failed to create it and gave no reason (%s)", node->name,
               hipmm_status_string(status));
@@ -362,29 +362,6 @@ enum hipmm_status stack_build(struct graph *graph, int device, int top, const st
   log_line(HIPMM_LOG_DEBUG, NULL, "device %d: stack built, top is %s", device, graph->nodes[top].name);
   *stack_out = stack;
   return HIPMM_OK;
-}
-
-struct stack_building {
-  struct graph *graph;
-  int device;
-  const struct external *external;
-  struct stack *stack;
-};
-
-static enum hipmm_status stack_build_again(void *building_)
-{
-  struct stack_building *building = building_;
-  return stack_build(building->graph, building->device, graph_top(building->graph, building->device),
-                     building->external, STACK_FOR_ANY, &building->stack);
-}
-
-enum hipmm_status stack_build_beside(struct graph *graph, int device, const struct external *external,
-                                     struct stack **stack_out)
-{
-  struct stack_building building = {graph, device, external, NULL};
-  enum hipmm_status status = neighbours_build(stack_build_again, &building);
-  if (!status) *stack_out = building.stack;
-  return status;
 }
 
 /* ---- Streams ---- */

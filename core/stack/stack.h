@@ -51,10 +51,6 @@ struct stack {
 enum hipmm_status stack_build(struct graph *graph, int device, int top, const struct external *external,
                               enum stack_user user, struct stack **stack_out);
 
-/* The same for a stack that is not the table's: asks the neighbours if the device has no memory left for it (neighbours.h). */
-enum hipmm_status stack_build_beside(struct graph *graph, int device, const struct external *external,
-                                     struct stack **stack_out);
-
 /* Creates the resource of node `node` and the resources that it needs, unless they exist. One caller at a time for a stack;
  * calls on its resources go on meanwhile. A failure leaves the stack as it was. */
 enum hipmm_status stack_extend(struct stack *stack, int node);
@@ -66,11 +62,6 @@ struct instance *stack_find(const struct stack *stack, const char *name, const c
 /* Tells every resource of the stack about a stream. */
 enum stream_event { STREAM_RETAINED, STREAM_RETIRED };
 void stack_notify(const struct stack *stack, hipmm_stream_t stream, enum stream_event event);
-
-/* ---- by_name.c ---- */
-
-/* stack_extend(), unless the resource of the node is there. Of several threads one builds, and the others wait. */
-enum hipmm_status by_name_build(struct stack *stack, int node);
 
 /* ---- resource.c ---- */
 

@@ -29,7 +29,7 @@ static enum hipmm_status stack_from_graph_build(struct graph *graph, int device,
   enum hipmm_status status = stack_from_graph_open_runtime(graph);
   if (status) return status;
   status = device_table_check(device);
-  if (!status) status = stack_build_beside(graph, device, &external, &stack);
+  if (!status) status = device_table_build_beside(graph, device, &external, &stack);
   atomic_fetch_sub(&lifecycle_own_stacks, 1); /* the stack counts itself */
   if (status) return status;
   struct instance *top = &stack->instances[stack->top];

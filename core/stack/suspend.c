@@ -3,7 +3,7 @@
  * makes calls fail that need their memory (logged_ops.c). Called by applications between phases of their work. */
 #include "../base/error.h"
 #include "../base/log.h"
-#include "neighbours.h"
+#include "attempt.h"
 #include "resource_calls.h"
 
 /* Held around the ops, so that two calls never work on the same resource. Taken before the locks of resources. */
@@ -93,7 +93,7 @@ static struct suspend_result suspend_refuse(const struct instance *top)
 static struct suspend_result suspend_each_locked(const struct instance *top, const enum hipmm_content *content)
 {
   if (pthread_mutex_trylock(&suspend_lock)) {
-    if (neighbours_are_in_program()) return suspend_refuse(top);
+    if (attempt_is_in_program()) return suspend_refuse(top);
     pthread_mutex_lock(&suspend_lock);
   }
   struct suspend_result result = suspend_each(top, content);

@@ -2,7 +2,7 @@
 /* upkeep.c: trim of a device and of all devices, and new peaks. Called by applications between phases of their work. */
 #include "../base/error.h"
 #include "../base/lifecycle.h"
-#include "neighbours.h"
+#include "attempt.h"
 #include "resource_calls.h"
 
 #include <stdlib.h>
@@ -17,8 +17,8 @@ static enum hipmm_status upkeep_trim_stack(const struct stack *stack, size_t kee
     if (!instance->created) continue;
     enum hipmm_status one =
         instance_finish_op(instance, instance->resource.ops->trim(instance->resource.self, keep_bytes), "trim");
-    if (one == HIPMM_E_STATE && neighbours_are_in_program()) continue; /* a thread is in it, maybe this one */
-    if (!first) first = one; /* the other resources are trimmed all the same */
+    if (one == HIPMM_E_STATE && attempt_is_in_program()) continue; /* a thread is in it, maybe this one */
+    if (!first) first = one;                                       /* the other resources are trimmed all the same */
   }
   return first;
 }

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* attempt.c: the attempt that the calling thread makes. See attempt.h. Called on the path of allocations, after one has
+ * failed, around the building of resources, and around functions of the program. */
+#include "attempt.h"
+#include "../base/callers.h"
+#include "../base/error.h"
+#include "../plugin/descriptor.h"
+#include "stack.h"
+
+_Thread_local struct attempt this_attempt;
+
+/* ---- What memory is of one kind ---- */
+
+/* Device memory is one kind; managed and host memory are kinds of their own, by type. */
+bool exhausted_is_same_memory(const struct exhausted *exhausted, const struct instance *other)
+{
+  const struct hipmm_plugin *plugin = &other->node->plugin->descriptor;
+  if (plugin->role != HIPMM_ROLE_SOURCE) return false;
+  return plugin == exhausted->source || !((plugin->flags | exhausted->source->flags) & HIPMM_PLUGIN_HOST_MEMORY);
+}
+
+bool exhausted_stands_on_same(const struct exhausted *exhausted, const struct instance *instance)
+{
+  const struct instance_links *links = links_of(instance);
+  bool stands = false;
+  for (size_t i = 0; !stands && i < links->n_closure; i++)
+    stands = exhausted_is_same_memory(exhausted, links->closure[i]);
+  return stands;
+}
+
+/* ---- Who can be asked ---- */
+
+bool attempt_is_giver(const struct instance *instance, const struct exhausted *exhausted)
+{
+  if (!atomic_load(&instance->created)) return false; /* stack_extend() may be writing it */
+  const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
+  return descriptor_trims(plugin) && exhausted_stands_on_same(exhausted, instance);
+}
+
+struct attempt_search {
+  const struct instance *failed;
+  const struct exhausted *exhausted;
+  size_t n_givers;
+};
+
+static bool attempt_has_giver(const struct stack *stack, void *search_)
+{
+  struct attempt_search *search = search_;
+  if (stack->device != search->exhausted->device) return false;
+  for (size_t i = 0; i < stack->graph->n_nodes; i++) {
+    const struct instance *instance = &stack->instances[i];
+    if (instance->node->plugin->descriptor.role == HIPMM_ROLE_ADAPTOR) continue;
+    if (!attempt_is_giver(instance, search->exhausted)) continue;
+    if (search->n_givers++ || !search->failed) return true;
+    if (instance != search->failed && !links_stand_on(search->failed, instance)) return true;
+  }
+  return false;
+}
+
+bool attempt_can_ask_others(const struct instance *failed, const struct exhausted *exhausted)
+{
+  struct attempt_search search = {.failed = failed, .exhausted = exhausted};
+  return stack_any(attempt_has_giver, &search);
+}
+
+bool attempt_is_exhausted(enum hipmm_status status)
+{
+  return status == HIPMM_E_OUT_OF_MEMORY && this_attempt.exhausted.source && error_is_exhausted();
+}
+
+void attempt_note_exhausted(const struct instance *source, size_t bytes)
+{
+  if (bytes > this_attempt.most_bytes) this_attempt.most_bytes = bytes;
+  const struct hipmm_plugin *plugin = &source->node->plugin->descriptor;
+  this_attempt.exhausted =
+      (struct exhausted){.device = source->stack->device, .source = plugin->role == HIPMM_ROLE_SOURCE ? plugin : NULL};
+}
+
+enum hipmm_effort attempt_effort(const struct instance *instance, enum hipmm_status status)
+{
+  if (status == HIPMM_CALL_AGAIN) return HIPMM_EFFORT_IDLE;
+  if (this_attempt.effort && !this_attempt.n_inner) return this_attempt.effort;
+  if (this_attempt.n_inner || !attempt_is_exhausted(status)) return HIPMM_EFFORT_ALL;
+  if (!this_attempt.holds_back && attempt_can_ask_others(instance, &this_attempt.exhausted)) {
+    this_attempt.holds_back = true;
+    this_attempt.told = this_attempt.exhausted;
+  }
+  return this_attempt.holds_back ? HIPMM_EFFORT_IDLE : HIPMM_EFFORT_ALL;
+}
+
+bool attempt_is_building(void)
+{
+  return this_attempt.is_building;
+}
+
+void attempt_enter_inner(void)
+{
+  this_attempt.n_inner++;
+}
+
+void attempt_leave_inner(void)
+{
+  this_attempt.n_inner--;
+}
+
+/* ---- Functions of the program ---- */
+
+void attempt_enter_program(struct instance *source)
+{
+  this_attempt.n_inner++;
+  this_attempt.n_programs++;
+  atomic_fetch_add(&source->in_program, 1);
+}
+
+void attempt_leave_program(struct instance *source)
+{
+  atomic_fetch_sub(&source->in_program, 1);
+  this_attempt.n_programs--;
+  this_attempt.n_inner--;
+}
+
+bool attempt_is_in_program(void)
+{
+  return this_attempt.n_programs;
+}
+
+enum hipmm_status attempt_check_wait(const struct instance *instance)
+{
+  const struct instance_links *links = links_of(instance);
+  size_t i = this_attempt.n_programs ? 0 : links->n_closure;
+  while (i < links->n_closure && !atomic_load(&links->closure[i]->in_program)) i++;
+  if (i == links->n_closure) return HIPMM_OK;
+  return error_refuse(
+      HIPMM_E_STATE, instance->node->name,
+      "another thread is in a call of it, and this thread is in a function of the program that was called "
+      "in the middle of an allocation: such a function does not wait for a resource, since a thread in "
+      "another such function may have it",
+      0, 0, 0);
+}
+
+enum hipmm_status attempt_ask_program(const struct instance *asker, enum hipmm_status status,
+                                      const struct hipmm_question *question, size_t bytes)
+{
+  struct refusals *refusals = &this_attempt.refusals;
+  unsigned n = refusals->n_inner == this_attempt.n_inner ? refusals->n : 0, i = refusals->n_passed;
+  while (i < n && refusals->askers[i] != asker) i++;
+  if (i < n) refusals->n_passed = i + 1;
+  if (i < n || n == MOST_REFUSALS) return status;
+  this_attempt.question = (struct question){asker, question, bytes, status};
+  return HIPMM_CALL_AGAIN;
+}
+
+/* The thread holds nothing that it took in the call. The function may leave by longjmp() or an exception, against the
+ * contract: then the thread is as in no call. The thread's error stays that of the upstream. */
+static bool attempt_put_question(const struct question *question)
+{
+  const struct attempt outer = this_attempt;
+  struct hipmm_error error = {.struct_size = sizeof error};
+  hipmm_last_error(&error);
+  this_attempt = (struct attempt){.n_inner = outer.n_inner, .n_programs = outer.n_programs};
+  caller_enter_program(caller_self(), true);
+  bool is_yes = question->functions->ask(question->asker->self, question->bytes);
+  caller_leave_program(caller_self());
+  this_attempt = outer;
+  error_set_located(&error);
+  return is_yes;
+}
+
+/* After a yes, what the asker asks anew includes what the resources below it asked in its last attempt. */
+static void attempt_note_answer(const struct instance *asker, bool is_yes)
+{
+  struct refusals *refusals = &this_attempt.refusals;
+  while (is_yes && refusals->n && links_stand_on(asker, refusals->askers[refusals->n - 1])) refusals->n--;
+  if (!is_yes) refusals->askers[refusals->n++] = asker;
+  refusals->n_passed = 0;
+}
+
+enum hipmm_status attempt_repeat_after(enum hipmm_status status, const struct instance *top,
+                                       enum hipmm_status (*call)(void *closure), void *closure)
+{
+  if (status != HIPMM_CALL_AGAIN) return status;
+  struct question tried = {.asker = NULL};
+  const struct refusals outer = this_attempt.refusals;
+  this_attempt.refusals = (struct refusals){.n_inner = this_attempt.n_inner};
+  /* A defective plugin may return it by itself, or each time. */
+  while (status == HIPMM_CALL_AGAIN && this_attempt.question.asker && this_attempt.refusals.n < MOST_REFUSALS) {
+    const struct question question = this_attempt.question;
+    this_attempt.question.asker = NULL;
+    bool is_yes = attempt_put_question(&question);
+    if (is_yes) tried = question;
+    if (!is_yes && tried.asker == question.asker) tried.asker = NULL;
+    attempt_note_answer(question.asker, is_yes);
+    status = is_yes || question.asker != top ? call(closure) : question.status;
+  }
+  this_attempt.refusals = outer;
+  if (tried.asker) tried.functions->tried(tried.asker->self, status);
+  return status;
+}
+
+enum hipmm_status attempt_repeat(enum hipmm_status (*call)(void *closure), void *closure)
+{
+  return attempt_repeat_after(call(closure), NULL, call, closure);
+}
