@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* memory_users.c: the users of a device's memory, for the message of an allocation that failed. A user is a
- * resource that divides memory of a source, or a source whose memory no resource divides. The figures are not of one
- * moment, since other threads go on. */
+/* memory_users.c: the users of a device's memory, for the message of an allocation that failed. A user is a resource
+ * that divides memory of a source, or a source whose memory no resource divides. The figures are not of one moment,
+ * since other threads go on. */
 #include "../base/error.h"
 #include "../base/host_memory.h"
 #include "../base/text.h"
