@@ -33,7 +33,7 @@ HIPMM_PLUGIN_PATH=$PWD/plugins LD_LIBRARY_PATH=.libs HIPMM_RUNTIME=software \
 grep -q '4,069,464,592 bytes' replay || { echo "the replay counts otherwise than on x86-64" && exit 1; }
 
 tests=$(cd .. && ls tests/unit/pool/test_*.c | sed 's/\.c$//' | grep -vE '/test_(order|backing|free_index)$')
-for name in block_map error host_memory log option registry resource stack stream text; do
+for name in block_map error host_memory keys log option registry resource stack stream text; do
   tests="$tests tests/unit/test_$name"
 done
 tests="$tests tests/plugins/test_pool tests/explore/test_interleave"

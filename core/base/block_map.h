@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* block_map.h: the blocks that a source holds from the runtime: a hash map from address to size. Its memory comes from
+/* block_map.h: the blocks that a source holds from the runtime: a map from address to size. Its memory comes from
  * the operating system, never from the application's malloc. Thread-safe: one lock is enough, since a call of the
  * driver, which takes microseconds, goes with each change. */
 #ifndef HIPMM_CORE_BASE_BLOCK_MAP_H
 #define HIPMM_CORE_BASE_BLOCK_MAP_H
 
-#include <hipmm/plugin.h>
+#include "key_map.h"
+
 #include <pthread.h>
-#include <stdbool.h>
 
 struct block_map {
   pthread_mutex_t lock;
-  struct hipmm_block *slots; /* open addressing; ptr NULL: empty */
-  size_t capacity;           /* a power of two, or 0 */
-  size_t count;              /* at most half of capacity; at least a sixteenth, if the table has grown */
-  size_t bytes;              /* sum of all blocks */
-  size_t cursor;             /* every slot below is empty */
+  struct key_map sizes; /* address to bytes + 1 */
+  size_t bytes;         /* sum of all blocks */
+  size_t cursor;        /* every slot of `sizes` below is empty */
 };
 
 void block_map_open(struct block_map *map);

@@ -85,6 +85,20 @@ void os_memory_free(void *ptr, size_t bytes)
   atomic_fetch_sub(&held_bytes, bytes);
 }
 
+static void *os_memory_serve(const struct hipmm_services *services, size_t bytes)
+{
+  (void)services;
+  return os_memory_allocate(bytes);
+}
+
+static void os_memory_take_back(const struct hipmm_services *services, void *ptr, size_t bytes)
+{
+  (void)services;
+  os_memory_free(ptr, bytes);
+}
+
+const struct hipmm_services os_memory_services = {.host_allocate = os_memory_serve, .host_free = os_memory_take_back};
+
 static enum hipmm_status os_memory_check_held(void)
 {
   if (!atomic_load(&held_bytes)) return HIPMM_OK;

@@ -69,6 +69,14 @@ static inline bool text_parse_ordinal(const char *text, int *number_out)
   return true;
 }
 
+/* A key for a table of texts (FNV-1a). Other texts may have the same. */
+static inline uint64_t text_hash(const char *text, size_t length)
+{
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
 /* The ending of a noun after a count: "1 block", "2 blocks". Static string. */
 static inline const char *text_plural(uint64_t count)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* torch_blocks.c: records of single blocks. Called by torch.c and torch_pools.c, never for a block without a record. */
 #include "torch_blocks.h"
+#include "../base/key_tree.h"
 #include "../base/log.h"
 #include "../call/device_table.h"
 #include "../runtime/hip.h"
 #include "../stream/stream.h"
 
-#include <search.h>
 #include <stdlib.h>
 
 struct record {
-  const void *ptr; /* first: the key of the tree */
+  struct key_tree_node by_address; /* first */
   struct torch_block block;
 };
 
@@ -20,7 +20,7 @@ atomic_uint torch_filter_records;
 _Static_assert(TORCH_FILTER_SLOTS == 1 << (64 - 52), "torch_filter_slot() takes 12 bits");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static void *records;          /* a tree of tsearch() */
+static struct key_tree_node *records;
 static unsigned generation;    /* of the table of devices that the records are about */
 static atomic_bool is_missing; /* a use could not be recorded, of a block that is not known any more */
 
@@ -30,16 +30,10 @@ static void torch_filter_add(const void *ptr, int n)
   atomic_fetch_add(&torch_filter_records, (unsigned)n);
 }
 
-static int torch_blocks_compare(const void *left, const void *right)
+static void torch_blocks_remove_record(struct record *record)
 {
-  uintptr_t a = (uintptr_t)((const struct record *)left)->ptr, b = (uintptr_t)((const struct record *)right)->ptr;
-  return a < b ? -1 : a > b;
-}
-
-static void torch_blocks_free_record(void *argument)
-{
-  struct record *record = argument;
-  torch_filter_add(record->ptr, -1);
+  key_tree_remove(&records, &record->by_address);
+  torch_filter_add((const void *)record->by_address.major, -1);
   torch_uses_free(record->block.uses);
   free(record);
 }
@@ -49,19 +43,14 @@ static void torch_blocks_lock(void)
 {
   pthread_mutex_lock(&lock);
   unsigned now = atomic_load(&device_table_generation);
-  if (generation != now) {
-    tdestroy(records, torch_blocks_free_record);
-    records = NULL;
-    generation = now;
-  }
+  while (generation != now && records) torch_blocks_remove_record((struct record *)records);
+  generation = now;
 }
 
 /* The lock is held. */
 static struct record *torch_blocks_lookup(const void *ptr)
 {
-  struct record key = {.ptr = ptr};
-  struct record *const *found = tfind(&key, &records, torch_blocks_compare);
-  return found ? *found : NULL;
+  return (struct record *)key_tree_at(records, (uintptr_t)ptr);
 }
 
 /* The same; NULL when there is no host memory. */
@@ -70,13 +59,11 @@ static struct record *torch_blocks_lookup_or_add(void *ptr)
   struct record *record = torch_blocks_lookup(ptr);
   if (record) return record;
   record = calloc(1, sizeof *record);
-  if (record) record->ptr = ptr;
-  if (record && tsearch(record, &records, torch_blocks_compare)) {
-    torch_filter_add(ptr, 1);
-    return record;
-  }
-  free(record);
-  return NULL;
+  if (!record) return NULL;
+  record->by_address.major = (uintptr_t)ptr;
+  key_tree_insert(&records, &record->by_address);
+  torch_filter_add(ptr, 1);
+  return record;
 }
 
 struct torch_block torch_block_find(void *ptr)
@@ -138,9 +125,8 @@ struct torch_use *torch_block_remove(void *ptr)
   struct record *record = torch_blocks_lookup(ptr);
   struct torch_use *uses = record ? record->block.uses : NULL;
   if (record) {
-    tdelete(record, &records, torch_blocks_compare);
     record->block.uses = NULL;
-    torch_blocks_free_record(record);
+    torch_blocks_remove_record(record);
   }
   pthread_mutex_unlock(&lock);
   return uses;

@@ -62,18 +62,6 @@ static void services_write_log(const struct hipmm_services *services, enum hipmm
   va_end(arguments);
 }
 
-static void *services_host_allocate(const struct hipmm_services *services, size_t bytes)
-{
-  (void)services;
-  return os_memory_allocate(bytes);
-}
-
-static void services_host_free(const struct hipmm_services *services, void *ptr, size_t bytes)
-{
-  (void)services;
-  os_memory_free(ptr, bytes);
-}
-
 struct hipmm_services services_plain(const char *name)
 {
   return (struct hipmm_services){.struct_size = sizeof(struct hipmm_services),
@@ -82,6 +70,6 @@ struct hipmm_services services_plain(const char *name)
                                  .fail = services_fail,
                                  .refuse = services_refuse,
                                  .log = services_write_log,
-                                 .host_allocate = services_host_allocate,
-                                 .host_free = services_host_free};
+                                 .host_allocate = os_memory_services.host_allocate,
+                                 .host_free = os_memory_services.host_free};
 }

@@ -39,7 +39,7 @@ struct instance {
   struct block_map block_map;               /* of a source */
   struct instance_options *_Atomic options; /* instance_options.h: in force */
   struct instance_options *all_options;     /* that were ever in force, the newest first */
-  void *options_by_text;                    /* instance_options.c: the same in a search tree */
+  struct key_tree_node *options_by_text;    /* instance_options.c: the same by their texts */
   uint64_t free_bytes;                      /* what percentages in its options are of */
   void *self;                               /* the plugin's, as create gave it */
   atomic_int_fast64_t held_bytes, peak_held_bytes; /* of a source: from the runtime */

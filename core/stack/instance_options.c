@@ -4,7 +4,6 @@
 #include "../option/registry.h"
 #include "stack.h"
 
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,21 +86,14 @@ static bool instance_options_names_objects(const struct hipmm_plugin *plugin, co
   return false;
 }
 
-static int instance_options_compare_texts(const void *left, const void *right)
-{
-  const struct instance_options *a = left, *b = right;
-  return strcmp(a->text, b->text);
-}
-
 /* An earlier set with the same options. NULL where options name registered objects: a name may mean another object now. */
 static struct instance_options *instance_options_find_equal(const struct instance *instance, const json_t *object)
 {
   if (instance_options_names_objects(&instance->node->plugin->descriptor, object)) return NULL;
-  struct instance_options key = {.text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT)};
-  struct instance_options **found =
-      key.text ? tfind(&key, &instance->options_by_text, instance_options_compare_texts) : NULL;
-  free(key.text);
-  return found ? *found : NULL;
+  char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
+  struct key_tree_text *found = text ? key_tree_find_text(instance->options_by_text, text, strlen(text)) : NULL;
+  free(text);
+  return found ? (struct instance_options *)((char *)found - offsetof(struct instance_options, by_text)) : NULL;
 }
 
 /* The object in force with one option changed; NULL after a report. */
@@ -232,23 +224,17 @@ bool instance_options_changed(struct instance *instance, const struct hipmm_opti
   return true;
 }
 
-/* Without host memory for the tree the set is not found by its text, and is read again when the same options are set. */
 void instance_options_add(struct instance *instance, struct instance_options *set)
 {
   set->older = instance->all_options;
   instance->all_options = set;
-  tsearch(set, &instance->options_by_text, instance_options_compare_texts);
+  key_tree_insert_text(&instance->options_by_text, &set->by_text, set->text, strlen(set->text));
 }
 
 void instance_options_free(const struct hipmm_plugin *plugin, struct instance_options *set)
 {
   option_free(plugin->options, plugin->n_options, set->options);
   instance_options_free_memory(set);
-}
-
-static void instance_options_leave(void *set)
-{
-  (void)set;
 }
 
 void instance_options_forget_objects(const struct hipmm_plugin *plugin, const json_t *object)
@@ -262,7 +248,6 @@ void instance_options_forget_objects(const struct hipmm_plugin *plugin, const js
 
 void instance_options_free_all(struct instance *instance)
 {
-  tdestroy(instance->options_by_text, instance_options_leave);
   instance->options_by_text = NULL;
   while (instance->all_options) {
     struct instance_options *set = instance->all_options;

@@ -3,15 +3,17 @@
 #ifndef HIPMM_CORE_STACK_INSTANCE_OPTIONS_H
 #define HIPMM_CORE_STACK_INSTANCE_OPTIONS_H
 
+#include "../base/key_tree.h"
 #include "../option/option.h"
 #include "instance.h"
 
 /* Options that are or were in force. They live as long as their resource: its plugin, and ops under way, may still use
  * them. */
 struct instance_options {
-  json_t *object;                 /* as a user would write it; strings of `options` point into it */
-  void *options;                  /* the plugin's option struct */
-  char *text;                     /* `object` in canonical form: equal for equal objects */
+  json_t *object; /* as a user would write it; strings of `options` point into it */
+  void *options;  /* the plugin's option struct */
+  char *text;     /* `object` in canonical form: equal for equal objects */
+  struct key_tree_text by_text;
   struct instance_options *older; /* the set added before this one */
 };
 

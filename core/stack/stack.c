@@ -23,10 +23,10 @@ static void stack_destroy_instance(struct instance *instance)
 {
   const struct hipmm_plugin *plugin = &instance->node->plugin->descriptor;
   if (instance->is_owed) {
-    if (instance->block_map.count && plugin->role == HIPMM_ROLE_SOURCE) {
+    if (instance->block_map.sizes.count && plugin->role == HIPMM_ROLE_SOURCE) {
       char bytes[32];
       log_line(HIPMM_LOG_WARNING, instance->node->name, "device %d: %zu block%s (%s) still allocated, freed with it",
-               instance->stack->device, instance->block_map.count, text_plural(instance->block_map.count),
+               instance->stack->device, instance->block_map.sizes.count, text_plural(instance->block_map.sizes.count),
                units_format_bytes(instance->block_map.bytes, bytes, sizeof bytes));
     }
     wrapped_ops_remove(instance);

@@ -6,7 +6,6 @@
 #include "../base/lifecycle.h"
 #include "stack.h"
 
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,53 +117,31 @@ void stack_await_pins(void (*notify)(int thread))
   callers_await_walks(&orphans, notify);
 }
 
-/* ---- Names: two search trees, so that finding a name or a free number stays fast with many stacks ---- */
+/* ---- Names: two trees, so that finding a name or a free number stays fast with many stacks ---- */
 
 /* The stacks called "base.2", "base.3", … of one base, in the order of their numbers. */
 struct numbered {
-  const char *base; /* not terminated in a key that tfind() looks for */
-  size_t base_length;
+  struct key_tree_text by_base; /* first */
   struct stack *last;
+  char base[];
 };
 
-static void *names; /* of struct stack, by name */
-static void *bases; /* of struct numbered, by base; only bases that have a stack */
-
-static int stack_list_compare_names(const void *left, const void *right)
-{
-  const struct stack *a = left, *b = right;
-  return strcmp(a->entry.name, b->entry.name);
-}
-
-static int stack_list_compare_bases(const void *left, const void *right)
-{
-  const struct numbered *a = left, *b = right;
-  if (a->base_length != b->base_length) return a->base_length < b->base_length ? -1 : 1;
-  return memcmp(a->base, b->base, a->base_length);
-}
-
-static void stack_list_free_base(struct numbered *numbered)
-{
-  free((void *)(uintptr_t)numbered->base);
-  free(numbered);
-}
+static struct key_tree_node *names; /* of struct stack */
+static struct key_tree_node *bases; /* of struct numbered; only bases that have a stack */
 
 /* Adds a base to `bases`. NULL when there is no host memory. */
 static struct numbered *stack_list_add_base(const char *base, size_t length)
 {
-  struct numbered *numbered = calloc(1, sizeof *numbered);
+  struct numbered *numbered = calloc(1, sizeof *numbered + length);
   if (!numbered) return NULL;
-  *numbered = (struct numbered){.base = strndup(base, length), .base_length = length};
-  if (numbered->base && tsearch(numbered, &bases, stack_list_compare_bases)) return numbered;
-  stack_list_free_base(numbered);
-  return NULL;
+  memcpy(numbered->base, base, length);
+  key_tree_insert_text(&bases, &numbered->by_base, numbered->base, length);
+  return numbered;
 }
 
 static struct numbered *stack_list_find_base(const char *base, size_t length)
 {
-  const struct numbered key = {.base = base, .base_length = length};
-  struct numbered **found = tfind(&key, &bases, stack_list_compare_bases);
-  return found ? *found : NULL;
+  return (struct numbered *)key_tree_find_text(bases, base, length);
 }
 
 #define MOST_DIGITS 18
@@ -218,31 +195,28 @@ static void stack_list_unlist_number(const struct stack *stack)
   if (stack->entry.lower) stack->entry.lower->entry.higher = stack->entry.higher;
   *(stack->entry.higher ? &stack->entry.higher->entry.lower : &numbered->last) = stack->entry.lower;
   if (numbered->last) return;
-  tdelete(numbered, &bases, stack_list_compare_bases);
-  stack_list_free_base(numbered);
+  key_tree_remove(&bases, &numbered->by_base.node);
+  free(numbered);
 }
 
 static bool stack_list_name(struct stack *stack)
 {
-  struct stack **entered = tsearch(stack, &names, stack_list_compare_names);
-  if (!entered || *entered != stack) return false;
-  if (stack_list_number(stack)) return true;
-  tdelete(stack, &names, stack_list_compare_names);
-  return false;
+  if (!stack_list_number(stack)) return false;
+  key_tree_insert_text(&names, &stack->entry.by_name, stack->entry.name, strlen(stack->entry.name));
+  return true;
 }
 
 static void stack_list_unlist_name(struct stack *stack)
 {
   if (!stack->entry.name) return;
   stack_list_unlist_number(stack);
-  tdelete(stack, &names, stack_list_compare_names);
+  key_tree_remove(&names, &stack->entry.by_name.node);
 }
 
 static struct stack *stack_list_find_name(const char *name)
 {
-  const struct stack key = {.entry.name = (char *)(uintptr_t)name};
-  struct stack **found = tfind(&key, &names, stack_list_compare_names);
-  return found ? *found : NULL;
+  struct key_tree_text *found = key_tree_find_text(names, name, strlen(name));
+  return found ? (struct stack *)((char *)found - offsetof(struct stack, entry.by_name)) : NULL;
 }
 
 static enum hipmm_status stack_list_choose_name(struct stack *stack, const char *name, bool must_be_free)

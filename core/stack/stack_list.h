@@ -3,8 +3,9 @@
 #ifndef HIPMM_CORE_STACK_STACK_LIST_H
 #define HIPMM_CORE_STACK_STACK_LIST_H
 
-#include <hipmm/hipmm.h>
+#include "../base/key_tree.h"
 
+#include <hipmm/hipmm.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -16,7 +17,8 @@ struct stack_entry {
   atomic_uint_least64_t holds;          /* references, and pins above them; 1: one reference */
   void (*destroy)(struct stack *stack); /* called without the last reference; calls stack_unlist() */
   char *name;                           /* of a stack made in code; NULL: the device's own, from the graph */
-  bool is_listed, is_ready;             /* is_ready: built, and may be visited */
+  struct key_tree_text by_name;
+  bool is_listed, is_ready; /* is_ready: built, and may be visited */
   struct stack *next, *previous;
   unsigned long number;         /* of a name such as "pool.2"; 0: none */
   struct stack *lower, *higher; /* the stacks whose names differ only in the number, in its order */

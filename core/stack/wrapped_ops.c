@@ -7,39 +7,31 @@
  *
  * The ops have the plugin's own `self`, which other ops and an upstream's mapping get too. A tree finds the rest by it. */
 #include "../base/error.h"
+#include "../base/key_tree.h"
 #include "../base/log.h"
 #include "../base/memory_observer.h"
 #include "../runtime/hip.h"
 #include "stack.h"
 
 #include <hipmm/inspect.h>
-#include <search.h>
 #include <stdlib.h>
 
 /* The ops of an instance, and what they were. */
 struct logged {
+  struct key_tree_node by_self; /* first; major: the plugin's self */
   struct hipmm_ops ops;
   const struct hipmm_ops *plain;
-  void *self;
   struct instance *instance;
 };
 
-static void *logged_by_self;
+static struct key_tree_node *logged_by_self;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-
-static int wrapped_ops_compare(const void *left, const void *right)
-{
-  uintptr_t a = (uintptr_t)((const struct logged *)left)->self, b = (uintptr_t)((const struct logged *)right)->self;
-  return a < b ? -1 : a > b;
-}
 
 /* The record lives as long as the resource, so it lasts for each call. */
 static const struct logged *wrapped_ops_of(void *self)
 {
-  const struct logged key = {.self = self};
   pthread_rwlock_rdlock(&lock);
-  struct logged **found = tfind(&key, &logged_by_self, wrapped_ops_compare);
-  const struct logged *logged = *found;
+  const struct logged *logged = (const struct logged *)key_tree_at(logged_by_self, (uintptr_t)self);
   pthread_rwlock_unlock(&lock);
   return logged;
 }
@@ -150,16 +142,11 @@ __attribute__((no_sanitize("thread"))) static void wrapped_ops_choose(struct log
   if (logged->instance->resource.ops != ops) __atomic_store_n(&logged->instance->resource.ops, ops, __ATOMIC_RELEASE);
 }
 
-static void wrapped_ops_visit(const void *node, VISIT order, int depth)
-{
-  (void)depth;
-  if (order == postorder || order == leaf) wrapped_ops_choose(*(struct logged *const *)node);
-}
-
 void wrapped_ops_choose_all(void)
 {
   pthread_rwlock_wrlock(&lock);
-  twalk(logged_by_self, wrapped_ops_visit);
+  struct key_tree_node *node = key_tree_at_least(logged_by_self, 0, 0);
+  for (; node; node = key_tree_next(logged_by_self, node)) wrapped_ops_choose((struct logged *)node);
   pthread_rwlock_unlock(&lock);
 }
 
@@ -182,9 +169,9 @@ bool wrapped_ops_install(struct instance *instance)
   log_watch(wrapped_ops_choose_all);
   struct logged *logged = malloc(sizeof *logged);
   if (!logged) return false;
-  *logged = (struct logged){.ops = *instance->resource.ops,
+  *logged = (struct logged){.by_self.major = (uintptr_t)instance->resource.self,
+                            .ops = *instance->resource.ops,
                             .plain = instance->resource.ops,
-                            .self = instance->resource.self,
                             .instance = instance};
   if (logged->ops.try_allocate) logged->ops.try_allocate = wrapped_ops_try_allocate;
   if (logged->ops.try_deallocate) logged->ops.try_deallocate = wrapped_ops_try_deallocate;
@@ -193,23 +180,24 @@ bool wrapped_ops_install(struct instance *instance)
 #define OBSERVED_ENTRY(name, parameters, arguments) logged->ops.name = wrapped_ops_##name;
   OBSERVED_OPS(OBSERVED_ENTRY)
   pthread_rwlock_wrlock(&lock);
-  struct logged **entered = tsearch(logged, &logged_by_self, wrapped_ops_compare);
-  bool is_entered = entered && *entered == logged;
-  if (is_entered) wrapped_ops_choose(logged);
+  bool is_first = !key_tree_at(logged_by_self, logged->by_self.major);
+  if (is_first) {
+    key_tree_insert(&logged_by_self, &logged->by_self);
+    wrapped_ops_choose(logged);
+  }
   pthread_rwlock_unlock(&lock);
-  if (!is_entered) free(logged); /* no host memory, or another instance has the same `self` */
-  return entered;
+  if (!is_first) free(logged); /* another instance has the same `self` */
+  return true;
 }
 
 void wrapped_ops_remove(struct instance *instance)
 {
-  const struct logged key = {.self = instance->resource.self};
   pthread_rwlock_wrlock(&lock);
-  struct logged **found = tfind(&key, &logged_by_self, wrapped_ops_compare);
-  struct logged *logged = found && (*found)->instance == instance ? *found : NULL;
+  struct logged *logged = (struct logged *)key_tree_at(logged_by_self, (uintptr_t)instance->resource.self);
+  if (logged && logged->instance != instance) logged = NULL;
   if (logged) {
     instance->resource.ops = logged->plain;
-    tdelete(logged, &logged_by_self, wrapped_ops_compare);
+    key_tree_remove(&logged_by_self, &logged->by_self);
   }
   pthread_rwlock_unlock(&lock);
   free(logged);

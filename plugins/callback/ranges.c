@@ -44,24 +44,14 @@ static struct range *ranges_new_record(struct ranges *ranges)
   return record;
 }
 
-/* The block that shares a byte with [start, start + bytes); NULL if none does. */
-static const struct address_tree_node *ranges_overlapping(const struct ranges *ranges, uintptr_t start, size_t bytes)
-{
-  const struct address_tree_node *before = address_tree_holding(ranges->blocks, start);
-  if (before) return before;
-  const struct address_tree_node *after = address_tree_at_least(ranges->blocks, start, 0);
-  return after && after->major - start < bytes ? after : NULL;
-}
-
 static struct range *ranges_block_at(const struct ranges *ranges, const void *ptr)
 {
-  struct address_tree_node *node = address_tree_at_most(ranges->blocks, (uintptr_t)ptr);
-  return node && node->major == (uintptr_t)ptr ? (struct range *)node : NULL;
+  return (struct range *)key_tree_at(ranges->blocks, (uintptr_t)ptr);
 }
 
 static void ranges_remove_block(struct ranges *ranges, struct range *block)
 {
-  address_tree_remove(&ranges->blocks, &block->by_address);
+  key_tree_remove(&ranges->blocks, &block->by_address);
   ranges->count--;
   ranges->bytes -= block->by_address.minor;
   block->next_unused = ranges->unused;
@@ -73,12 +63,13 @@ static void ranges_remove_block(struct ranges *ranges, struct range *block)
 enum ranges_result ranges_add(struct ranges *ranges, const struct range *block, struct hipmm_block *other_out)
 {
   pthread_mutex_lock(&ranges->lock);
-  const struct address_tree_node *other = ranges_overlapping(ranges, block->by_address.major, block->by_address.minor);
+  const struct key_tree_node *other =
+      key_tree_overlapping(ranges->blocks, block->by_address.major, block->by_address.minor);
   struct range *record = other ? NULL : ranges_new_record(ranges);
   if (other) *other_out = (struct hipmm_block){(void *)other->major, other->minor};
   if (record) {
     *record = *block;
-    address_tree_insert(&ranges->blocks, &record->by_address);
+    key_tree_insert(&ranges->blocks, &record->by_address);
     ranges->count++;
     ranges->bytes += block->by_address.minor;
   }
@@ -109,7 +100,7 @@ bool ranges_find(struct ranges *ranges, const void *ptr, struct range *block_out
 
 bool ranges_remove_first(struct ranges *ranges, struct range *block_out)
 {
-  struct range *block = (struct range *)address_tree_at_least(ranges->blocks, 0, 0);
+  struct range *block = (struct range *)key_tree_at_least(ranges->blocks, 0, 0);
   if (block) *block_out = *block;
   if (block) ranges_remove_block(ranges, block);
   return block != NULL;
@@ -119,8 +110,8 @@ void ranges_visit(struct ranges *ranges, void (*visitor)(void *closure, const st
                   void *closure)
 {
   pthread_mutex_lock(&ranges->lock);
-  struct address_tree_node *node = address_tree_at_least(ranges->blocks, 0, 0);
-  for (; node; node = address_tree_next(ranges->blocks, node)) {
+  struct key_tree_node *node = key_tree_at_least(ranges->blocks, 0, 0);
+  for (; node; node = key_tree_next(ranges->blocks, node)) {
     const struct range *block = (const struct range *)node;
     struct hipmm_extent extent = {
         .ptr = (const void *)node->major, .bytes = node->minor, .state = HIPMM_EXTENT_LIVE, .stream = block->stream};

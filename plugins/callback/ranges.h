@@ -4,14 +4,14 @@
 #ifndef HIPMM_PLUGINS_CALLBACK_RANGES_H
 #define HIPMM_PLUGINS_CALLBACK_RANGES_H
 
-#include "../common/address_tree.h"
+#include "../../core/base/key_tree.h"
 
 #include <hipmm/plugin.h>
 #include <pthread.h>
 #include <stdbool.h>
 
 struct range {
-  struct address_tree_node by_address; /* first; major: start, minor: bytes as requested */
+  struct key_tree_node by_address; /* first; major: start, minor: bytes as requested */
   struct range *next_unused;
   size_t alignment;
   hipmm_stream_t stream;
@@ -20,7 +20,7 @@ struct range {
 struct ranges {
   const struct hipmm_services *services;
   pthread_mutex_t lock;
-  struct address_tree_node *blocks;
+  struct key_tree_node *blocks;
   struct range *unused;
   struct ranges_chunk *chunks;
   uint64_t count, bytes;

@@ -3,39 +3,28 @@
  * a wrong size are refused before the runtime sees them. */
 #include "source.h"
 
-#include <search.h>
 #include <stdlib.h>
 
 /* ---- Blocks that are aligned to more than the memory is ---- */
 
 struct source_shifted {
-  void *ptr;      /* of the block */
-  void *obtained; /* what contains it */
+  struct key_tree_node by_ptr; /* first; major: the block */
+  void *obtained;              /* what contains it */
 };
 
-static int source_compare_shifted(const void *left, const void *right)
-{
-  uintptr_t a = (uintptr_t)((const struct source_shifted *)left)->ptr;
-  uintptr_t b = (uintptr_t)((const struct source_shifted *)right)->ptr;
-  return a < b ? -1 : a > b;
-}
-
-static bool source_enter_shifted(struct source *source, struct source_shifted *shifted)
+static void source_enter_shifted(struct source *source, struct source_shifted *shifted)
 {
   pthread_mutex_lock(&source->lock);
-  struct source_shifted **found = tsearch(shifted, &source->shifted, source_compare_shifted);
+  key_tree_insert(&source->shifted, &shifted->by_ptr);
   pthread_mutex_unlock(&source->lock);
-  return found && *found == shifted;
 }
 
 /* NULL for a block that begins where the memory does. The caller frees it. */
 static struct source_shifted *source_take_shifted(struct source *source, void *ptr)
 {
-  const struct source_shifted key = {.ptr = ptr};
   pthread_mutex_lock(&source->lock);
-  struct source_shifted **found = tfind(&key, &source->shifted, source_compare_shifted);
-  struct source_shifted *shifted = found ? *found : NULL;
-  if (shifted) tdelete(shifted, &source->shifted, source_compare_shifted);
+  struct source_shifted *shifted = (struct source_shifted *)key_tree_at(source->shifted, (uintptr_t)ptr);
+  if (shifted) key_tree_remove(&source->shifted, &shifted->by_ptr);
   pthread_mutex_unlock(&source->lock);
   return shifted;
 }
@@ -43,19 +32,17 @@ static struct source_shifted *source_take_shifted(struct source *source, void *p
 static enum hipmm_status source_obtain_aligned(struct source *source, size_t bytes, size_t alignment, void **ptr_out)
 {
   const struct hipmm_services *services = source->services;
-  struct source_shifted *shifted = malloc(sizeof *shifted);
+  struct source_shifted *shifted = calloc(1, sizeof *shifted);
   if (!shifted)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to record an aligned block", 0, 0, 0);
   enum hipmm_status status = source->memory->obtain(source, bytes + alignment - HIPMM_ALIGNMENT, &shifted->obtained);
-  if (status) goto free_record;
-  shifted->ptr = (char *)shifted->obtained + (-(uintptr_t)shifted->obtained & (alignment - 1));
-  *ptr_out = shifted->ptr;
-  if (shifted->ptr == shifted->obtained) goto free_record;
-  if (source_enter_shifted(source, shifted)) return HIPMM_OK;
-  source->memory->release(source, shifted->obtained, bytes);
-  status = services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to record an aligned block", 0, 0, 0);
-free_record:
-  free(shifted);
+  uintptr_t shift = -(uintptr_t)shifted->obtained & (alignment - 1);
+  if (!status) *ptr_out = (char *)shifted->obtained + shift;
+  shifted->by_ptr.major = (uintptr_t)*ptr_out;
+  if (!status && shift)
+    source_enter_shifted(source, shifted);
+  else
+    free(shifted);
   return status;
 }
 
@@ -63,8 +50,10 @@ static enum hipmm_status source_release(struct source *source, void *ptr, size_t
 {
   struct source_shifted *shifted = source->memory->aligns_to_any ? source_take_shifted(source, ptr) : NULL;
   enum hipmm_status status = source->memory->release(source, shifted ? shifted->obtained : ptr, bytes);
-  bool stays = status && shifted && source_enter_shifted(source, shifted);
-  if (!stays) free(shifted);
+  if (status && shifted)
+    source_enter_shifted(source, shifted);
+  else
+    free(shifted);
   return status;
 }
 

@@ -4,6 +4,7 @@
 #ifndef HIPMM_PLUGINS_COMMON_SOURCE_H
 #define HIPMM_PLUGINS_COMMON_SOURCE_H
 
+#include "../../core/base/key_tree.h"
 #include "device_wait.h"
 
 #include <hipmm/plugin.h>
@@ -26,8 +27,8 @@ struct source {
   const struct hipmm_services *services;
   const struct source_memory *memory;
   size_t self_bytes;
-  pthread_mutex_t lock; /* of `shifted` */
-  void *shifted;        /* search tree of the blocks that begin inside what was obtained */
+  pthread_mutex_t lock;          /* of `shifted` */
+  struct key_tree_node *shifted; /* the blocks that begin inside what was obtained */
 };
 
 /* `self_bytes` is the size of `self`, which is zeroed behind its first member. */

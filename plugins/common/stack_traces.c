@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stack_traces.c: a hash table that doubles. The number of a trace is its index, so the table may move. */
+/* stack_traces.c: an array that doubles. The number of a trace is its index, so the array may move. */
 #include "stack_traces.h"
 #include "../../core/base/text.h"
 
@@ -18,7 +18,7 @@ enum { FIRST_CAPACITY = 64, MOST_OWN_FRAMES = 8 };
 void stack_traces_open(struct stack_traces *traces, const struct hipmm_services *services)
 {
   void *frame[1];
-  *traces = (struct stack_traces){.services = services, .used = 1};
+  *traces = (struct stack_traces){.services = services, .used = 1, .by_hash = {.services = services}};
   pthread_mutex_init(&traces->lock, NULL);
   *(void **)&traces->demangle = dlsym(RTLD_DEFAULT, "__cxa_demangle");
   backtrace(frame, 1); /* the first call loads a library, which must not happen during an allocation */
@@ -28,7 +28,7 @@ void stack_traces_close(struct stack_traces *traces)
 {
   const struct hipmm_services *services = traces->services;
   if (traces->items) services->host_free(services, traces->items, traces->capacity * sizeof *traces->items);
-  if (traces->buckets) services->host_free(services, traces->buckets, traces->capacity * sizeof *traces->buckets);
+  key_map_clear(&traces->by_hash);
   pthread_mutex_destroy(&traces->lock);
 }
 
@@ -54,79 +54,49 @@ static uint64_t stack_traces_hash_of(void *const *frames, uint32_t depth)
   return hash;
 }
 
-static uint32_t *stack_traces_bucket_of(const struct stack_traces *traces, uint64_t hash)
-{
-  return &traces->buckets[hash & (traces->capacity - 1)];
-}
-
-/* Puts all traces into the buckets: the table grows only while each is in use. */
-static void stack_traces_fill_buckets(struct stack_traces *traces)
-{
-  for (uint32_t number = 1; number < traces->used; number++) {
-    struct stack_trace *trace = &traces->items[number];
-    uint32_t *bucket = stack_traces_bucket_of(traces, trace->hash);
-    trace->next = *bucket;
-    *bucket = number;
-  }
-}
-
 static bool stack_traces_grow(struct stack_traces *traces)
 {
   const struct hipmm_services *services = traces->services;
   uint32_t capacity = traces->capacity ? 2 * traces->capacity : FIRST_CAPACITY;
   if (capacity > UINT32_MAX / 4) return false;
   struct stack_trace *items = services->host_allocate(services, capacity * sizeof *items);
-  uint32_t *buckets = services->host_allocate(services, capacity * sizeof *buckets);
-  if (!items || !buckets) {
-    if (items) services->host_free(services, items, capacity * sizeof *items);
-    if (buckets) services->host_free(services, buckets, capacity * sizeof *buckets);
-    return false;
-  }
+  if (!items) return false;
   if (traces->items) {
     memcpy(items, traces->items, traces->used * sizeof *items);
     services->host_free(services, traces->items, traces->capacity * sizeof *items);
-    services->host_free(services, traces->buckets, traces->capacity * sizeof *buckets);
   }
   traces->items = items;
-  traces->buckets = buckets;
   traces->capacity = capacity;
-  stack_traces_fill_buckets(traces);
   return true;
 }
 
 static uint32_t stack_traces_find(const struct stack_traces *traces, uint64_t hash, void *const *frames, uint32_t depth)
 {
-  uint32_t number = traces->capacity ? *stack_traces_bucket_of(traces, hash) : 0;
+  uint32_t number = (uint32_t)key_map_get(&traces->by_hash, hash);
   while (number) {
     const struct stack_trace *trace = &traces->items[number];
-    if (trace->hash == hash && trace->depth == depth && !memcmp(trace->frames, frames, depth * sizeof *frames)) break;
+    if (trace->depth == depth && !memcmp(trace->frames, frames, depth * sizeof *frames)) break;
     number = trace->next;
   }
   return number;
 }
 
-/* An unused number, or 0. */
-static uint32_t stack_traces_unused_number(struct stack_traces *traces)
-{
-  uint32_t number = traces->first_free;
-  if (number)
-    traces->first_free = traces->items[number].next;
-  else if (traces->used < traces->capacity || stack_traces_grow(traces))
-    number = traces->used++;
-  return number;
-}
-
+/* 0 without memory. */
 static uint32_t stack_traces_add(struct stack_traces *traces, uint64_t hash, void *const *frames, uint32_t depth)
 {
   uint32_t number = stack_traces_find(traces, hash, frames, depth);
   if (!number) {
-    number = stack_traces_unused_number(traces);
-    if (!number) return 0;
+    uint32_t next = (uint32_t)key_map_get(&traces->by_hash, hash);
+    number = traces->first_free ? traces->first_free : traces->used;
+    if (number >= traces->capacity && !stack_traces_grow(traces)) return 0;
+    if (!key_map_put(&traces->by_hash, hash, number)) return 0;
     struct stack_trace *trace = &traces->items[number];
-    uint32_t *bucket = stack_traces_bucket_of(traces, hash);
-    *trace = (struct stack_trace){.hash = hash, .next = *bucket, .depth = depth};
+    if (traces->first_free)
+      traces->first_free = trace->next;
+    else
+      traces->used++;
+    *trace = (struct stack_trace){.hash = hash, .next = next, .depth = depth};
     memcpy(trace->frames, frames, depth * sizeof *frames);
-    *bucket = number;
   }
   traces->items[number].users++;
   return number;
@@ -135,9 +105,10 @@ static uint32_t stack_traces_add(struct stack_traces *traces, uint64_t hash, voi
 static void stack_traces_forget(struct stack_traces *traces, uint32_t number)
 {
   struct stack_trace *trace = &traces->items[number];
-  uint32_t *link = stack_traces_bucket_of(traces, trace->hash);
+  uint32_t first = (uint32_t)key_map_extract(&traces->by_hash, trace->hash), *link = &first;
   while (*link != number) link = &traces->items[*link].next;
   *link = trace->next;
+  if (first) key_map_put(&traces->by_hash, trace->hash, first); /* cannot fail: the hash has had a place */
   trace->next = traces->first_free;
   traces->first_free = number;
 }
@@ -176,7 +147,7 @@ void stack_traces_drop(struct stack_traces *traces, uint32_t number)
 int64_t stack_traces_metadata_bytes(struct stack_traces *traces)
 {
   stack_traces_lock(traces);
-  int64_t bytes = (int64_t)(traces->capacity * (sizeof *traces->items + sizeof *traces->buckets));
+  int64_t bytes = (int64_t)(traces->capacity * sizeof *traces->items + key_map_bytes(&traces->by_hash));
   stack_traces_unlock(traces);
   return bytes;
 }

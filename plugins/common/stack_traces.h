@@ -5,17 +5,16 @@
 #ifndef HIPMM_PLUGINS_COMMON_STACK_TRACES_H
 #define HIPMM_PLUGINS_COMMON_STACK_TRACES_H
 
-#include <hipmm/plugin.h>
+#include "../../core/base/key_map.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 
 enum { STACK_TRACE_MOST_FRAMES = 64 /* as in RMM */ };
 
 struct stack_trace {
   uint64_t hash;
   uint32_t users; /* 0: free */
-  uint32_t next;  /* in the list of its bucket, or of free traces */
+  uint32_t next;  /* with the same hash, or in the list of free traces */
   uint32_t depth;
   uint32_t unused;
   void *frames[STACK_TRACE_MOST_FRAMES]; /* return addresses, the caller of hipmm's plugin first */
@@ -27,7 +26,7 @@ struct stack_traces {
   bool is_guarded;           /* by a lock of the caller: this one is not taken */
   struct stack_trace *items; /* [0] is unused: number 0 is no trace */
   uint32_t capacity, used, first_free;
-  uint32_t *buckets; /* as many as capacity */
+  struct key_map by_hash; /* to the first of the traces with that hash */
   /* A C++ program has the function that demangles its names; others need none. */
   char *(*demangle)(const char *name, char *buffer, size_t *bytes, int *status);
 };

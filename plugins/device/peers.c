@@ -63,10 +63,10 @@ enum { PEERS_BLOCK_BYTES = 64 << 10 };
 /* Host memory for the records of mappings, which the application's malloc does not give. */
 struct peers_block {
   struct peers_block *next;
-  struct address_tree_node nodes[];
+  struct key_tree_node nodes[];
 };
 
-static void peers_put_node(struct device *device, struct address_tree_node *node)
+static void peers_put_node(struct device *device, struct key_tree_node *node)
 {
   node->right = device->unused;
   device->unused = node;
@@ -87,22 +87,22 @@ static enum hipmm_status peers_record(struct device *device, const void *address
 {
   const struct hipmm_services *services = device->source.services;
   if (!device->unused) peers_add_block(device);
-  struct address_tree_node *node = device->unused;
+  struct key_tree_node *node = device->unused;
   if (!node)
     return services->refuse(services, HIPMM_E_OUT_OF_MEMORY, "no host memory left to record a mapping of {0:bytes}",
                             bytes, 0, 0);
   device->unused = node->right;
-  *node = (struct address_tree_node){.major = (uintptr_t)address, .minor = bytes};
-  address_tree_insert(&device->mappings, node);
+  *node = (struct key_tree_node){.major = (uintptr_t)address, .minor = bytes};
+  key_tree_insert(&device->mappings, node);
   return HIPMM_OK;
 }
 
 static void peers_forget(struct device *device, const void *address, size_t bytes)
 {
-  struct address_tree_node *node;
-  while ((node = address_tree_at_least(device->mappings, (uintptr_t)address, 0)) &&
+  struct key_tree_node *node;
+  while ((node = key_tree_at_least(device->mappings, (uintptr_t)address, 0)) &&
          node->major - (uintptr_t)address < bytes) {
-    address_tree_remove(&device->mappings, node);
+    key_tree_remove(&device->mappings, node);
     peers_put_node(device, node);
   }
 }
@@ -190,8 +190,8 @@ enum hipmm_status peers_grant_access(void *self, int peer)
   pthread_mutex_lock(&device->lock);
   if (!(device->granted & bit)) {
     int previous = services->enter_device(services);
-    struct address_tree_node *node = address_tree_at_least(device->mappings, 0, 0);
-    for (; node && !status; node = address_tree_next(device->mappings, node))
+    struct key_tree_node *node = key_tree_at_least(device->mappings, 0, 0);
+    for (; node && !status; node = key_tree_next(device->mappings, node))
       status = peers_grant(device, bit, (void *)node->major, node->minor);
     services->leave_device(services, previous);
   }

@@ -5,7 +5,7 @@
 #ifndef HIPMM_PLUGINS_DEVICE_PEERS_H
 #define HIPMM_PLUGINS_DEVICE_PEERS_H
 
-#include "../common/address_tree.h"
+#include "../../core/base/key_tree.h"
 #include "../common/device_reach.h"
 #include "../common/source.h"
 
@@ -33,11 +33,11 @@ struct device {
 
   /* For access that is given later; not used where no device is announced. */
   bool is_announced;
-  pthread_mutex_t lock;               /* of the rest; held around calls of HIP that give access and unmap */
-  uint64_t granted;                   /* devices */
-  struct address_tree_node *mappings; /* by address: major is the address, minor the bytes */
-  struct address_tree_node *unused;   /* linked by `right` */
-  struct peers_block *blocks;         /* of nodes */
+  pthread_mutex_t lock;           /* of the rest; held around calls of HIP that give access and unmap */
+  uint64_t granted;               /* devices */
+  struct key_tree_node *mappings; /* by address: major is the address, minor the bytes */
+  struct key_tree_node *unused;   /* linked by `right` */
+  struct peers_block *blocks;     /* of nodes */
 };
 
 /* For create: lets each peer reach the memory that hipMalloc gives on this device, now and later. Refuses devices

@@ -18,7 +18,7 @@ struct race_uses {
 };
 
 struct race_block {
-  struct address_tree_node by_address;
+  struct key_tree_node by_address;
   const char *resource;
   const void *owner;
   struct race_use allocated;
@@ -27,7 +27,7 @@ struct race_block {
   struct race_site unordered;      /* work that its free is not ordered after, if it has a call */
 };
 
-static struct address_tree_node *blocks;
+static struct key_tree_node *blocks;
 
 /* ---- Parts ---- */
 
@@ -126,11 +126,11 @@ static void race_memory_displace(const struct race_block *block)
 {
   uintptr_t start = block->by_address.major, bytes = block->by_address.minor;
   struct race_block *other;
-  while ((other = (struct race_block *)race_range_overlapping(blocks, start, bytes))) {
+  while ((other = (struct race_block *)key_tree_overlapping(blocks, start, bytes))) {
     uintptr_t first = other->by_address.major, end = first + other->by_address.minor;
     bool holds = first <= start && end >= start + bytes && other->resource != block->resource;
     if (!holds) race_memory_report(RACE_OVERLAP, other, start, bytes, &block->allocated.site, &other->allocated.site);
-    address_tree_remove(&blocks, &other->by_address);
+    key_tree_remove(&blocks, &other->by_address);
     race_memory_discard(other);
   }
 }
@@ -141,22 +141,21 @@ void race_memory_allocate(const struct memory_event *event, const struct race_li
   uintptr_t start = (uintptr_t)event->ptr;
   struct race_block *block = calloc(1, sizeof *block);
   if (!block) return;
-  block->by_address = (struct address_tree_node){.major = start, .minor = event->bytes};
+  block->by_address = (struct key_tree_node){.major = start, .minor = event->bytes};
   block->resource = race_memory_name(event->resource);
   block->owner = event->owner;
   block->allocated = *use;
   if (checks_written && !race_remains_is_shared(start)) race_unwritten_add(&block->unwritten, 0, event->bytes);
   race_memory_displace(block);
   race_remains_cut(start, event->bytes, race_memory_inherit, &(struct placement){block, line});
-  address_tree_insert(&blocks, &block->by_address);
+  key_tree_insert(&blocks, &block->by_address);
 }
 
 /* ---- Free ---- */
 
 static struct race_block *race_memory_at(const void *ptr)
 {
-  struct race_block *block = (struct race_block *)address_tree_holding(blocks, (uintptr_t)ptr);
-  return block && block->by_address.major == (uintptr_t)ptr ? block : NULL;
+  return (struct race_block *)key_tree_at(blocks, (uintptr_t)ptr);
 }
 
 struct race_block *race_memory_free(const void *ptr, const struct race_line *line, const struct race_use *use,
@@ -168,7 +167,7 @@ struct race_block *race_memory_free(const void *ptr, const struct race_line *lin
   const struct race_use *unordered = race_uses_find_unordered(&block->work, line);
   if (!unordered) unordered = race_uses_find_unordered(&block->before, line);
   block->unordered = unordered ? unordered->site : (struct race_site){NULL, NULL, 0, 0};
-  address_tree_remove(&blocks, &block->by_address);
+  key_tree_remove(&blocks, &block->by_address);
   if (!remembers || !race_remains_is_given(start)) return block;
   const struct race_remains remains = {
       .freed = *use, .block = start, .block_bytes = bytes, .resource = block->resource};
@@ -180,10 +179,10 @@ void race_memory_undo_free(struct race_block *block)
 {
   uintptr_t start = block->by_address.major, bytes = block->by_address.minor;
   race_remains_cut(start, bytes, NULL, NULL);
-  if (race_range_overlapping(blocks, start, bytes))
+  if (key_tree_overlapping(blocks, start, bytes))
     race_memory_discard(block);
   else
-    address_tree_insert(&blocks, &block->by_address);
+    key_tree_insert(&blocks, &block->by_address);
 }
 
 void race_memory_end_free(struct race_block *block, const struct race_site *site)
@@ -240,7 +239,7 @@ static void race_memory_work_outside(uintptr_t start, size_t bytes, struct race_
 static struct touched race_memory_touch(const struct race_line *line, struct race_use *use, struct race_access access)
 {
   uintptr_t start = (uintptr_t)access.start;
-  struct race_block *block = access.bytes ? (struct race_block *)address_tree_holding(blocks, start) : NULL;
+  struct race_block *block = access.bytes ? (struct race_block *)key_tree_holding(blocks, start) : NULL;
   if (access.bytes && !block) race_memory_work_outside(start, access.bytes, use);
   if (!block) return (struct touched){NULL, 0, 0};
   size_t offset = start - block->by_address.major, room = block->by_address.minor - offset;
@@ -281,12 +280,12 @@ void race_memory_work(const struct race_line *line, struct race_use *use, struct
 
 void race_memory_forget_owner(const void *owner)
 {
-  struct address_tree_node *next = address_tree_at_least(blocks, 0, 0);
+  struct key_tree_node *next = key_tree_at_least(blocks, 0, 0);
   while (next) {
     struct race_block *block = (struct race_block *)next;
-    next = address_tree_next(blocks, next);
+    next = key_tree_next(blocks, next);
     if (block->owner != owner) continue;
-    address_tree_remove(&blocks, &block->by_address);
+    key_tree_remove(&blocks, &block->by_address);
     race_memory_discard(block);
   }
 }
@@ -294,8 +293,8 @@ void race_memory_forget_owner(const void *owner)
 static void race_memory_forget(uintptr_t start, size_t bytes)
 {
   struct race_block *block;
-  while ((block = (struct race_block *)race_range_overlapping(blocks, start, bytes))) {
-    address_tree_remove(&blocks, &block->by_address);
+  while ((block = (struct race_block *)key_tree_overlapping(blocks, start, bytes))) {
+    key_tree_remove(&blocks, &block->by_address);
     race_memory_discard(block);
   }
 }
@@ -314,8 +313,8 @@ void race_memory_driver_took(uintptr_t start, size_t bytes)
 
 void race_memory_share(uintptr_t start, size_t bytes)
 {
-  struct address_tree_node *node = race_range_overlapping(blocks, start, bytes);
-  for (; node && node->major < start + bytes; node = address_tree_next(blocks, node))
+  struct key_tree_node *node = key_tree_overlapping(blocks, start, bytes);
+  for (; node && node->major < start + bytes; node = key_tree_next(blocks, node))
     race_unwritten_clear(&((struct race_block *)node)->unwritten);
   race_remains_share(start, bytes);
 }

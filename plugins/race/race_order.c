@@ -10,13 +10,13 @@
 
 /* An event keeps the clock of its stream at the last record. */
 struct race_event {
-  struct address_tree_node by_key;
+  struct key_tree_node by_key;
   struct race_clock clock;
 };
 
 enum { DEVICES_MOST = 64 };
 
-static struct address_tree_node *lines_by_key, *events_by_key;
+static struct key_tree_node *lines_by_key, *events_by_key;
 static struct race_line **lines; /* by number */
 static uint32_t n_lines;
 static const struct race_line *legacies[DEVICES_MOST]; /* the default streams of the devices */
@@ -76,7 +76,7 @@ static bool race_clock_join(struct race_clock *clock, const struct race_clock *o
 
 static struct race_line *race_order_find_line(const void *key)
 {
-  return (struct race_line *)address_tree_holding(lines_by_key, (uintptr_t)key);
+  return (struct race_line *)key_tree_at(lines_by_key, (uintptr_t)key);
 }
 
 static const struct race_line *race_order_legacy(int device)
@@ -112,13 +112,13 @@ struct race_line *race_order_line(const struct race_stream *stream)
     is_lost = true;
     return NULL;
   }
-  line->by_key = (struct address_tree_node){.major = (uintptr_t)stream->key, .minor = 1};
+  line->by_key = (struct key_tree_node){.major = (uintptr_t)stream->key};
   line->device = stream->device;
   line->kind = stream->kind;
   line->is_gone = false;
   line->host_seen = 0;
   if (line->clock.count) memset(line->clock.ticks, 0, line->clock.count * sizeof *line->clock.ticks);
-  address_tree_insert(&lines_by_key, &line->by_key);
+  key_tree_insert(&lines_by_key, &line->by_key);
   if (line->kind == RACE_STREAM_LEGACY && line->device < DEVICES_MOST) legacies[line->device] = line;
   return line;
 }
@@ -127,7 +127,7 @@ void race_order_end_stream(const void *key)
 {
   struct race_line *line = race_order_find_line(key);
   if (!line) return;
-  address_tree_remove(&lines_by_key, &line->by_key);
+  key_tree_remove(&lines_by_key, &line->by_key);
   line->is_gone = true;
   if (race_order_legacy(line->device) == line) legacies[line->device] = NULL;
 }
@@ -175,7 +175,7 @@ bool race_order_is_over(struct race_point point)
 
 static struct race_event *race_order_find_event(const void *event)
 {
-  return (struct race_event *)address_tree_holding(events_by_key, (uintptr_t)event);
+  return (struct race_event *)key_tree_at(events_by_key, (uintptr_t)event);
 }
 
 void race_order_record(struct race_line *line, const void *key)
@@ -188,8 +188,8 @@ void race_order_record(struct race_line *line, const void *key)
       is_lost = true;
       return;
     }
-    event->by_key = (struct address_tree_node){.major = (uintptr_t)key, .minor = 1};
-    address_tree_insert(&events_by_key, &event->by_key);
+    event->by_key = (struct key_tree_node){.major = (uintptr_t)key};
+    key_tree_insert(&events_by_key, &event->by_key);
   }
   if (event->clock.count) memset(event->clock.ticks, 0, event->clock.count * sizeof *event->clock.ticks);
   race_clock_join(&event->clock, &line->clock);
@@ -207,7 +207,7 @@ void race_order_end_event(const void *key)
 {
   struct race_event *event = race_order_find_event(key);
   if (!event) return;
-  address_tree_remove(&events_by_key, &event->by_key);
+  key_tree_remove(&events_by_key, &event->by_key);
   free(event->clock.ticks);
   free(event);
 }

@@ -9,7 +9,7 @@
 #ifndef HIPMM_PLUGINS_RACE_RACE_ORDER_H
 #define HIPMM_PLUGINS_RACE_RACE_ORDER_H
 
-#include "../common/address_tree.h"
+#include "../../core/base/key_tree.h"
 #include <stdbool.h>
 
 enum race_stream_kind {
@@ -40,7 +40,7 @@ struct race_point {
 
 /* A stream as the detector knows it. */
 struct race_line {
-  struct address_tree_node by_key; /* major: the key */
+  struct key_tree_node by_key; /* major: the key */
   uint32_t number;
   int device;
   enum race_stream_kind kind;

@@ -9,20 +9,13 @@ enum { REMAINS_MOST = 1 << 17 };
 
 /* A range that the runtime has given. */
 struct race_given {
-  struct address_tree_node by_address;
+  struct key_tree_node by_address;
   bool is_shared; /* with another process */
 };
 
-static struct address_tree_node *remains_by_address, *given;
+static struct key_tree_node *remains_by_address, *given;
 static struct race_remains *oldest, *newest;
 static size_t n_remains;
-
-struct address_tree_node *race_range_overlapping(struct address_tree_node *root, uintptr_t start, size_t bytes)
-{
-  struct address_tree_node *node = address_tree_holding(root, start);
-  if (!node) node = address_tree_at_least(root, start, 0);
-  return node && node->major < start + bytes ? node : NULL;
-}
 
 /* ---- Remains ---- */
 
@@ -31,12 +24,12 @@ static void race_remains_insert(const struct race_remains *model, uintptr_t star
   struct race_remains *remains = start < end ? malloc(sizeof *remains) : NULL;
   if (!remains) return;
   *remains = *model;
-  remains->by_address = (struct address_tree_node){.major = start, .minor = end - start};
+  remains->by_address = (struct key_tree_node){.major = start, .minor = end - start};
   remains->older = newest;
   remains->newer = NULL;
   *(newest ? &newest->newer : &oldest) = remains;
   newest = remains;
-  address_tree_insert(&remains_by_address, &remains->by_address);
+  key_tree_insert(&remains_by_address, &remains->by_address);
   n_remains++;
 }
 
@@ -44,7 +37,7 @@ static void race_remains_extract(struct race_remains *remains)
 {
   *(remains->older ? &remains->older->newer : &oldest) = remains->newer;
   *(remains->newer ? &remains->newer->older : &newest) = remains->older;
-  address_tree_remove(&remains_by_address, &remains->by_address);
+  key_tree_remove(&remains_by_address, &remains->by_address);
   n_remains--;
 }
 
@@ -52,7 +45,7 @@ void race_remains_cut(uintptr_t start, size_t bytes, void (*visit)(void *closure
                       void *closure)
 {
   struct race_remains *remains;
-  while ((remains = (struct race_remains *)race_range_overlapping(remains_by_address, start, bytes))) {
+  while ((remains = (struct race_remains *)key_tree_overlapping(remains_by_address, start, bytes))) {
     uintptr_t first = remains->by_address.major, end = first + remains->by_address.minor;
     if (visit) visit(closure, remains);
     race_remains_extract(remains);
@@ -75,7 +68,7 @@ void race_remains_add(const struct race_remains *model, uintptr_t start, size_t 
 
 const struct race_remains *race_remains_in(uintptr_t start, size_t bytes)
 {
-  return (const struct race_remains *)race_range_overlapping(remains_by_address, start, bytes);
+  return (const struct race_remains *)key_tree_overlapping(remains_by_address, start, bytes);
 }
 
 /* ---- What the runtime has given ---- */
@@ -85,16 +78,16 @@ static void race_remains_insert_given(uintptr_t start, uintptr_t end, bool is_sh
   struct race_given *range = start < end ? malloc(sizeof *range) : NULL;
   if (!range) return;
   *range = (struct race_given){{.major = start, .minor = end - start}, is_shared};
-  address_tree_insert(&given, &range->by_address);
+  key_tree_insert(&given, &range->by_address);
 }
 
 static void race_remains_cut_given(uintptr_t start, size_t bytes)
 {
-  struct address_tree_node *node;
-  while ((node = race_range_overlapping(given, start, bytes))) {
+  struct key_tree_node *node;
+  while ((node = key_tree_overlapping(given, start, bytes))) {
     uintptr_t first = node->major, end = first + node->minor;
     bool is_shared = ((struct race_given *)node)->is_shared;
-    address_tree_remove(&given, node);
+    key_tree_remove(&given, node);
     free(node);
     if (first < start) race_remains_insert_given(first, start, is_shared);
     if (end > start + bytes) race_remains_insert_given(start + bytes, end, is_shared);
@@ -116,25 +109,25 @@ void race_remains_share(uintptr_t start, size_t bytes)
 
 bool race_remains_is_shared(uintptr_t address)
 {
-  const struct race_given *range = (const struct race_given *)address_tree_holding(given, address);
+  const struct race_given *range = (const struct race_given *)key_tree_holding(given, address);
   return range && range->is_shared;
 }
 
 void race_remains_driver_took(uintptr_t start, size_t bytes)
 {
-  struct address_tree_node *node = race_range_overlapping(remains_by_address, start, bytes);
-  for (; node && node->major < start + bytes; node = address_tree_next(remains_by_address, node))
+  struct key_tree_node *node = key_tree_overlapping(remains_by_address, start, bytes);
+  for (; node && node->major < start + bytes; node = key_tree_next(remains_by_address, node))
     ((struct race_remains *)node)->is_returned = true;
   race_remains_cut_given(start, bytes);
 }
 
 bool race_remains_is_given(uintptr_t address)
 {
-  return address_tree_holding(given, address) != NULL;
+  return key_tree_holding(given, address) != NULL;
 }
 
 size_t race_remains_given_bytes(uintptr_t start)
 {
-  const struct address_tree_node *node = address_tree_holding(given, start);
-  return node && node->major == start ? node->minor : 0;
+  const struct key_tree_node *node = key_tree_at(given, start);
+  return node ? node->minor : 0;
 }

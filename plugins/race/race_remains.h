@@ -4,7 +4,7 @@
 #ifndef HIPMM_PLUGINS_RACE_RACE_REMAINS_H
 #define HIPMM_PLUGINS_RACE_RACE_REMAINS_H
 
-#include "../common/address_tree.h"
+#include "../../core/base/key_tree.h"
 #include "race_order.h"
 #include "race_report.h"
 
@@ -16,7 +16,7 @@ struct race_use {
 
 /* A range of a freed block; the range may be a part of it. */
 struct race_remains {
-  struct address_tree_node by_address;
+  struct key_tree_node by_address;
   struct race_remains *older, *newer;
   struct race_use freed;
   uintptr_t block; /* the whole one */
@@ -41,8 +41,5 @@ void race_remains_share(uintptr_t start, size_t bytes);
 bool race_remains_is_shared(uintptr_t address);
 bool race_remains_is_given(uintptr_t address);
 size_t race_remains_given_bytes(uintptr_t start); /* 0 if nothing was given there */
-
-/* In a tree of ranges that do not overlap: the first one that overlaps [start, start + bytes); NULL if none. */
-struct address_tree_node *race_range_overlapping(struct address_tree_node *root, uintptr_t start, size_t bytes);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* test_trace.c: the reader of allocation logs: events of good logs, messages about bad ones. */
-#include "../../tools/command/trace/pointer_map.h"
 #include "../../tools/command/trace/trace.h"
 
 #include <limits.h>
@@ -380,35 +379,6 @@ static void says_why_a_file_cannot_be_read(void **state)
   assert_string_equal(message, expected);
 }
 
-static void pointer_map_agrees_with_an_array(void **state)
-{
-  (void)state;
-  enum { KEYS = 700, STEPS = 200000 };
-  struct pointer_map map = {0};
-  uint32_t model[KEYS];
-  uint64_t draw = 88172645463325252u;
-  for (size_t i = 0; i < KEYS; i++) model[i] = POINTER_MAP_NONE;
-  for (uint32_t step = 0; step < STEPS; step++) {
-    draw ^= draw << 13, draw ^= draw >> 7, draw ^= draw << 17;
-    size_t at = (size_t)(draw >> 32) % KEYS;
-    uint64_t key =
-        at % 2 ? at : (uint64_t)at * UINT64_C(0xF1DE83E19937733D); /* dense ones, and ones that all hash alike */
-    if (draw & 1) {
-      assert_true(pointer_map_put(&map, key, step));
-      model[at] = step;
-    } else if (draw & 2) {
-      assert_int_equal(pointer_map_extract(&map, key), model[at]);
-      model[at] = POINTER_MAP_NONE;
-    } else {
-      assert_int_equal(pointer_map_get(&map, key), model[at]);
-    }
-  }
-  size_t live = 0;
-  for (size_t i = 0; i < KEYS; i++) live += model[i] != POINTER_MAP_NONE;
-  assert_int_equal(map.count, live);
-  pointer_map_clear(&map);
-}
-
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -433,7 +403,6 @@ int main(void)
       cmocka_unit_test(survives_bytes_that_are_no_text),
       cmocka_unit_test(refuses_a_line_without_an_end),
       cmocka_unit_test(says_why_a_file_cannot_be_read),
-      cmocka_unit_test(pointer_map_agrees_with_an_array),
   };
   return cmocka_run_group_tests_name("trace", tests, make_folder, remove_folder);
 }

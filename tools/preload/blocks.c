@@ -5,13 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static struct address_tree_node *root;
+static struct key_tree_node *root;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct block *blocks_from_node(struct address_tree_node *node)
-{
-  return (struct block *)node; /* it comes first */
-}
 
 /* ---- Counting ---- */
 
@@ -57,13 +52,13 @@ void blocks_insert(struct block *block)
   blocks_count(&block->served->usage[block->kind], (int64_t)block_bytes(block), 1);
   pools_count(block->account, (int64_t)block_bytes(block));
   pthread_mutex_lock(&lock);
-  address_tree_insert(&root, &block->by_address);
+  key_tree_insert(&root, &block->by_address);
   pthread_mutex_unlock(&lock);
 }
 
 static void blocks_remove_locked(struct block *block)
 {
-  address_tree_remove(&root, &block->by_address);
+  key_tree_remove(&root, &block->by_address);
   blocks_count(&block->served->usage[block->kind], (int64_t)block_bytes(block), -1);
   pools_count(block->account, -(int64_t)block_bytes(block));
 }
@@ -71,8 +66,7 @@ static void blocks_remove_locked(struct block *block)
 struct block *blocks_remove(const void *ptr, unsigned kinds, bool *other_kind_out)
 {
   pthread_mutex_lock(&lock);
-  struct address_tree_node *node = address_tree_at_least(root, (uintptr_t)ptr, 0);
-  struct block *block = node && node->major == (uintptr_t)ptr ? blocks_from_node(node) : NULL;
+  struct block *block = (struct block *)key_tree_at(root, (uintptr_t)ptr);
   *other_kind_out = block && !(kinds >> block->kind & 1);
   if (*other_kind_out) block = NULL;
   if (block) blocks_remove_locked(block);
@@ -83,7 +77,7 @@ struct block *blocks_remove(const void *ptr, unsigned kinds, bool *other_kind_ou
 struct block *blocks_remove_any(void)
 {
   pthread_mutex_lock(&lock);
-  struct block *block = root ? blocks_from_node(root) : NULL;
+  struct block *block = (struct block *)root;
   if (block) blocks_remove_locked(block);
   pthread_mutex_unlock(&lock);
   return block;
@@ -105,18 +99,17 @@ void blocks_free(struct block *block)
 bool blocks_find(const void *ptr, struct block *block_out)
 {
   pthread_mutex_lock(&lock);
-  struct address_tree_node *node = address_tree_holding(root, (uintptr_t)ptr);
-  if (node) *block_out = *blocks_from_node(node);
+  const struct block *block = (const struct block *)key_tree_holding(root, (uintptr_t)ptr);
+  if (block) *block_out = *block;
   pthread_mutex_unlock(&lock);
-  return node != NULL;
+  return block != NULL;
 }
 
 /* Stored plus one. */
 uint64_t blocks_set_share(const struct block *copy, uint64_t share)
 {
   pthread_mutex_lock(&lock);
-  struct address_tree_node *node = address_tree_holding(root, copy->by_address.major);
-  struct block *block = node ? blocks_from_node(node) : NULL;
+  struct block *block = (struct block *)key_tree_holding(root, copy->by_address.major);
   if (block && block->id == copy->id && block->share) share = block->share - 1;
   if (block && block->id == copy->id) block->share = share + 1;
   pthread_mutex_unlock(&lock);

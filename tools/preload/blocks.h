@@ -3,12 +3,12 @@
 #ifndef HIPMM_TOOLS_PRELOAD_BLOCKS_H
 #define HIPMM_TOOLS_PRELOAD_BLOCKS_H
 
-#include "../../plugins/common/address_tree.h"
+#include "../../core/base/key_tree.h"
 #include "devices.h"
 #include "pools.h"
 
 struct block {
-  struct address_tree_node by_address; /* major: address; minor: bytes */
+  struct key_tree_node by_address; /* first; major: address; minor: bytes */
   struct served_device *served;
   enum kind kind;
   uint32_t id;                  /* unique; from 2^31 on, since the runtime numbers its own allocations from 0 on */

@@ -20,7 +20,7 @@ enum { ERROR_STREAM_CAPTURE_UNSUPPORTED = 900 };
 /* ---- Deferred frees ---- */
 
 /* Blocks that the program has freed while a stream was being captured, when the device cannot be waited for. */
-static struct address_tree_node *deferred; /* linked through `left` */
+static struct key_tree_node *deferred; /* linked through `left` */
 static atomic_bool has_deferred;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -41,7 +41,7 @@ bool release_has_deferred(void)
 /* The list is taken before the wait: a block that another thread defers later was not waited for. */
 int release_synchronize(void)
 {
-  struct address_tree_node *all = NULL;
+  struct key_tree_node *all = NULL;
   if (release_has_deferred()) {
     pthread_mutex_lock(&lock);
     all = deferred;

@@ -18,14 +18,14 @@ hipError_t software_allocation_add(enum software_memory_kind kind, int device, v
 {
   struct software_allocation *allocation = calloc(1, sizeof *allocation);
   if (!allocation) return hipErrorOutOfMemory;
-  allocation->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
+  allocation->by_address = (struct key_tree_node){.major = (uintptr_t)start, .minor = bytes};
   allocation->kind = kind;
   allocation->device = device;
   allocation->references = 1;
   allocation->is_managed = kind == SOFTWARE_MANAGED;
   allocation->is_visible = true;
   allocation->id = ++software.last_allocation_id;
-  address_tree_insert(&software.allocations, &allocation->by_address);
+  key_tree_insert(&software.allocations, &allocation->by_address);
   software.devices[device].live_count++;
   software.devices[device].live_bytes += bytes;
   software_watch_gave(allocation);
@@ -51,7 +51,7 @@ hipError_t software_allocation_create(enum software_memory_kind kind, int device
 struct software_allocation *software_allocation_holding(const void *pointer)
 {
   struct software_allocation *allocation =
-      (struct software_allocation *)address_tree_holding(software.allocations, (uintptr_t)pointer);
+      (struct software_allocation *)key_tree_holding(software.allocations, (uintptr_t)pointer);
   return allocation && !allocation->closing ? allocation : NULL;
 }
 
@@ -65,7 +65,7 @@ void software_allocation_remove(struct software_allocation *allocation)
 {
   struct software_device *device = &software.devices[allocation->device];
   allocation->closing = true;
-  address_tree_remove(&software.allocations, &allocation->by_address);
+  key_tree_remove(&software.allocations, &allocation->by_address);
   device->live_count--;
   device->live_bytes -= allocation->by_address.minor;
   software_watch_took(allocation);
@@ -75,7 +75,7 @@ void software_allocation_restore(struct software_allocation *allocation)
 {
   struct software_device *device = &software.devices[allocation->device];
   allocation->closing = false;
-  address_tree_insert(&software.allocations, &allocation->by_address);
+  key_tree_insert(&software.allocations, &allocation->by_address);
   device->live_count++;
   device->live_bytes += allocation->by_address.minor;
   software_watch_gave(allocation);

@@ -21,8 +21,8 @@ static void configure_free(struct software_allocation *allocation)
 /* By address, since configure_free may release the lock. */
 static void configure_free_allocations(int device)
 {
-  const struct address_tree_node *node;
-  for (uintptr_t at = 0; (node = address_tree_at_least(software.allocations, at, 0));) {
+  const struct key_tree_node *node;
+  for (uintptr_t at = 0; (node = key_tree_at_least(software.allocations, at, 0));) {
     struct software_allocation *allocation = (struct software_allocation *)node;
     at = node->major + 1;
     if (device < 0 || allocation->device == device) configure_free(allocation);

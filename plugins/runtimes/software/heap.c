@@ -21,13 +21,13 @@
 #define HEAP_FILE_NAME "hipmm-software"
 
 struct software_arena {
-  struct address_tree_node by_address; /* in software.arenas; major: start; minor: bytes */
+  struct key_tree_node by_address; /* in software.arenas; major: start; minor: bytes */
   struct software_arena *next;
   struct software_heap *heap;
   uint64_t offset; /* in the file */
 };
 
-static struct software_block *heap_block_of(struct address_tree_node *by_size)
+static struct software_block *heap_block_of(struct key_tree_node *by_size)
 {
   return (struct software_block *)((char *)by_size - offsetof(struct software_block, by_size));
 }
@@ -134,14 +134,14 @@ static void heap_insert(struct software_heap *heap, struct software_block *block
 {
   block->by_size.major = block->by_address.minor;
   block->by_size.minor = block->by_address.major;
-  address_tree_insert(&heap->free_by_address, &block->by_address);
-  address_tree_insert(&heap->free_by_size, &block->by_size);
+  key_tree_insert(&heap->free_by_address, &block->by_address);
+  key_tree_insert(&heap->free_by_size, &block->by_size);
 }
 
 static void heap_remove(struct software_heap *heap, struct software_block *block)
 {
-  address_tree_remove(&heap->free_by_address, &block->by_address);
-  address_tree_remove(&heap->free_by_size, &block->by_size);
+  key_tree_remove(&heap->free_by_address, &block->by_address);
+  key_tree_remove(&heap->free_by_size, &block->by_size);
 }
 
 /* A new arena as one free block. */
@@ -157,12 +157,12 @@ static hipError_t heap_grow(struct software_heap *heap, size_t bytes, struct sof
   if (start == MAP_FAILED) error = hipErrorOutOfMemory;
   if (error != hipSuccess) goto free_arena;
   arena->heap = heap;
-  arena->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
+  arena->by_address = (struct key_tree_node){.major = (uintptr_t)start, .minor = bytes};
   arena->next = heap->arenas;
   heap->arenas = arena;
-  address_tree_insert(&software.arenas, &arena->by_address);
+  key_tree_insert(&software.arenas, &arena->by_address);
   block->arena = arena;
-  block->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
+  block->by_address = (struct key_tree_node){.major = (uintptr_t)start, .minor = bytes};
   heap_insert(heap, block);
   *block_out = block;
   return hipSuccess;
@@ -175,7 +175,7 @@ free_arena:
 
 bool software_heap_locate(uintptr_t address, struct software_file_range *range_out)
 {
-  const struct software_arena *arena = (struct software_arena *)address_tree_holding(software.arenas, address);
+  const struct software_arena *arena = (struct software_arena *)key_tree_holding(software.arenas, address);
   if (!arena || arena->heap->device < 0) return false;
   size_t before = address - arena->by_address.major;
   *range_out = (struct software_file_range){software_file_descriptor(&arena->heap->file), arena->offset + before,
@@ -188,7 +188,7 @@ static void heap_drop_arena(struct software_heap *heap, struct software_arena *a
   struct software_arena **link = &heap->arenas;
   while (*link != arena) link = &(*link)->next;
   *link = arena->next;
-  address_tree_remove(&software.arenas, &arena->by_address);
+  key_tree_remove(&software.arenas, &arena->by_address);
   munmap((void *)arena->by_address.major, arena->by_address.minor);
   software_heap_discard(heap, arena->offset, arena->by_address.minor);
   free(arena);
@@ -197,7 +197,7 @@ static void heap_drop_arena(struct software_heap *heap, struct software_arena *a
 /* The smallest free block of at least `bytes`, from a new arena if there is none. */
 static hipError_t heap_find_free(struct software_heap *heap, size_t bytes, struct software_block **block_out)
 {
-  struct address_tree_node *node = address_tree_at_least(heap->free_by_size, bytes, 0);
+  struct key_tree_node *node = key_tree_at_least(heap->free_by_size, bytes, 0);
   if (node) *block_out = heap_block_of(node);
   if (node || (bytes < ARENA_BYTES && heap_grow(heap, ARENA_BYTES, block_out) == hipSuccess)) return hipSuccess;
   return heap_grow(heap, bytes, block_out);
@@ -216,7 +216,7 @@ hipError_t software_heap_allocate(struct software_heap *heap, size_t bytes, stru
     if (!rest) error = hipErrorOutOfMemory;
     if (!rest) goto uncharge;
     rest->arena = block->arena;
-    rest->by_address = (struct address_tree_node){.major = block->by_address.major + bytes, .minor = rest_bytes};
+    rest->by_address = (struct key_tree_node){.major = block->by_address.major + bytes, .minor = rest_bytes};
     heap_remove(heap, block);
     heap_insert(heap, rest);
   } else {
@@ -245,9 +245,9 @@ void software_heap_free(struct software_heap *heap, struct software_block *block
   if (bytes >= DISCARD_BYTES) software_heap_discard(heap, software_block_offset(block), bytes);
   /* The address is the first field, so a node of the tree by address is its block. */
   struct software_block *before =
-      (struct software_block *)address_tree_at_most(heap->free_by_address, block->by_address.major);
+      (struct software_block *)key_tree_at_most(heap->free_by_address, block->by_address.major);
   struct software_block *after =
-      (struct software_block *)address_tree_at_least(heap->free_by_address, block->by_address.major + bytes, 0);
+      (struct software_block *)key_tree_at_least(heap->free_by_address, block->by_address.major + bytes, 0);
   if (after && after->arena == block->arena && after->by_address.major == block->by_address.major + bytes) {
     heap_remove(heap, after);
     heap_merge(block, after);

@@ -84,7 +84,7 @@ hipError_t hipFreeHost(void *pointer)
 
 static bool host_is_taken(uintptr_t start, size_t bytes)
 {
-  const struct address_tree_node *last = address_tree_at_most(software.allocations, start + bytes - 1);
+  const struct key_tree_node *last = key_tree_at_most(software.allocations, start + bytes - 1);
   return last && last->major + last->minor > start;
 }
 

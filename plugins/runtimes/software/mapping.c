@@ -5,12 +5,12 @@
 
 struct software_reservation *software_reservation_at(uintptr_t address)
 {
-  return (struct software_reservation *)address_tree_holding(software.reservations, address);
+  return (struct software_reservation *)key_tree_holding(software.reservations, address);
 }
 
 struct software_mapping *software_mapping_at(uintptr_t address)
 {
-  return (struct software_mapping *)address_tree_holding(software.mappings, address);
+  return (struct software_mapping *)key_tree_holding(software.mappings, address);
 }
 
 bool software_virtual_is_reserved(uintptr_t start)

@@ -17,7 +17,7 @@ struct software_pool {
   struct software_file imported; /* of a pool of another process; none for a pool of this process */
   struct software_heap *heap;    /* the device's, or own_heap if it can be exported */
   struct software_heap own_heap;
-  struct address_tree_node *idle; /* blocks that are not allocated, by size */
+  struct key_tree_node *idle; /* blocks that are not allocated, by size */
   uint64_t idle_bytes;
   size_t n_allocations;
   int follow_event_dependencies, allow_opportunistic, allow_internal_dependencies;
@@ -29,7 +29,7 @@ struct software_pool {
 
 /* A part of a chunk, in whole pages. */
 struct software_pool_block {
-  struct address_tree_node by_size; /* in idle; major: bytes; minor: start */
+  struct key_tree_node by_size; /* in idle; major: bytes; minor: start */
   struct software_block *chunk;
   struct software_pool_block *previous, *next; /* of the chunk, by address */
   bool is_idle;

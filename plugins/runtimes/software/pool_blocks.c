@@ -12,7 +12,7 @@
 /* The key of the tree is the first field. */
 static struct software_pool_block *pool_blocks_after(const struct software_pool *pool, uintptr_t bytes, uintptr_t start)
 {
-  return (struct software_pool_block *)address_tree_at_least(pool->idle, bytes, start);
+  return (struct software_pool_block *)key_tree_at_least(pool->idle, bytes, start);
 }
 
 bool software_pool_block_is_ready(const struct software_pool_block *block)
@@ -31,14 +31,14 @@ static void pool_blocks_insert(struct software_pool *pool, struct software_pool_
 {
   block->is_idle = true;
   pool->idle_bytes += block->by_size.major;
-  address_tree_insert(&pool->idle, &block->by_size);
+  key_tree_insert(&pool->idle, &block->by_size);
 }
 
 static void pool_blocks_remove(struct software_pool *pool, struct software_pool_block *block)
 {
   block->is_idle = false;
   pool->idle_bytes -= block->by_size.major;
-  address_tree_remove(&pool->idle, &block->by_size);
+  key_tree_remove(&pool->idle, &block->by_size);
 }
 
 /* ---- Chunks ---------------------------------------------------------------------------------------------------- */
@@ -102,8 +102,7 @@ static void pool_blocks_cut(struct software_pool *pool, struct software_pool_blo
   struct software_pool_block *rest = block->by_size.major > bytes ? calloc(1, sizeof *rest) : NULL;
   if (!rest) return;
   rest->chunk = block->chunk;
-  rest->by_size =
-      (struct address_tree_node){.major = block->by_size.major - bytes, .minor = block->by_size.minor + bytes};
+  rest->by_size = (struct key_tree_node){.major = block->by_size.major - bytes, .minor = block->by_size.minor + bytes};
   rest->queue = block->queue;
   rest->freed = block->freed ? software_marker_reference(block->freed) : NULL;
   rest->previous = block;

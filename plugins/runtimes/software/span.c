@@ -15,7 +15,7 @@ static bool span_is_mapped(uintptr_t start, size_t bytes)
 
 static bool span_is_ours(uintptr_t address)
 {
-  return address_tree_holding(software.arenas, address) || software_virtual_is_reserved(address);
+  return key_tree_holding(software.arenas, address) || software_virtual_is_reserved(address);
 }
 
 hipError_t software_span_open(const void *start, size_t bytes, bool is_write, int device,

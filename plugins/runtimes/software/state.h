@@ -5,8 +5,8 @@
 #ifndef HIPMM_PLUGINS_RUNTIMES_SOFTWARE_STATE_H
 #define HIPMM_PLUGINS_RUNTIMES_SOFTWARE_STATE_H
 
+#include "../../../core/base/key_tree.h"
 #include "../../../core/base/output_file.h"
-#include "../../common/address_tree.h"
 #include "calls.h"
 #include "software.h"
 #include <hip/hip_runtime_api.h>
@@ -115,7 +115,7 @@ enum software_memory_kind {
 /* A live block that operations may touch. It is in the table while the application may use it. Operations hold
  * references, so that an operation that executes too late finds that the block was freed. */
 struct software_allocation {
-  struct address_tree_node by_address; /* major: start; minor: bytes as requested */
+  struct key_tree_node by_address; /* major: start; minor: bytes as requested */
   enum software_memory_kind kind;
   int device;
   uint32_t id;    /* unique until it wraps around */
@@ -249,13 +249,13 @@ struct software_heap {
   int device;                /* to whose capacity it is charged; -1: to that of the host */
   struct software_file file; /* none until first used */
   uint64_t file_end, file_bytes;
-  struct address_tree_node *free_by_size, *free_by_address;
+  struct key_tree_node *free_by_size, *free_by_address;
   struct software_arena *arenas;
 };
 
 struct software_block {
-  struct address_tree_node by_address; /* major: start; minor: bytes */
-  struct address_tree_node by_size;    /* major: bytes; minor: start */
+  struct key_tree_node by_address; /* major: start; minor: bytes */
+  struct key_tree_node by_size;    /* major: bytes; minor: start */
   struct software_arena *arena;
 };
 
@@ -292,7 +292,7 @@ struct software_state {
   struct software_device devices[SOFTWARE_MAX_DEVICES];
   struct software_heap host_heap; /* of pinned and managed memory */
   size_t host_used_bytes;
-  struct address_tree_node *allocations, *arenas, *reservations, *mappings; /* by address */
+  struct key_tree_node *allocations, *arenas, *reservations, *mappings; /* by address */
 };
 
 extern struct software_state software;

@@ -34,8 +34,8 @@ static hipError_t virtual_address_reserve(void **pointer_out, size_t bytes, size
     free(reservation);
     return hipErrorOutOfMemory;
   }
-  reservation->by_address = (struct address_tree_node){.major = (uintptr_t)start, .minor = bytes};
-  address_tree_insert(&software.reservations, &reservation->by_address);
+  reservation->by_address = (struct key_tree_node){.major = (uintptr_t)start, .minor = bytes};
+  key_tree_insert(&software.reservations, &reservation->by_address);
   *pointer_out = start;
   return hipSuccess;
 }
@@ -53,7 +53,7 @@ hipError_t hipMemAddressReserve(void **pointer, size_t bytes, size_t alignment, 
 
 static void virtual_reservation_drop(struct software_reservation *reservation)
 {
-  address_tree_remove(&software.reservations, &reservation->by_address);
+  key_tree_remove(&software.reservations, &reservation->by_address);
   munmap((void *)reservation->by_address.major, reservation->by_address.minor);
   free(reservation);
 }
@@ -66,8 +66,7 @@ hipError_t hipMemAddressFree(void *pointer, size_t bytes)
   if (error == hipSuccess &&
       (!reservation || reservation->by_address.major != start || reservation->by_address.minor != bytes))
     error = hipErrorInvalidValue;
-  const struct address_tree_node *mapping = address_tree_at_least(software.mappings, start, 0);
-  if (error == hipSuccess && mapping && mapping->major - start < bytes) error = hipErrorInvalidValue;
+  if (error == hipSuccess && key_tree_overlapping(software.mappings, start, bytes)) error = hipErrorInvalidValue;
   if (error == hipSuccess) virtual_reservation_drop(reservation);
   return software_end(error);
 }
@@ -78,9 +77,7 @@ static bool virtual_is_free(uintptr_t start, size_t bytes)
 {
   const struct software_reservation *reservation = software_reservation_at(start);
   if (!reservation || bytes > reservation->by_address.minor - (start - reservation->by_address.major)) return false;
-  if (software_mapping_at(start)) return false;
-  const struct address_tree_node *after = address_tree_at_least(software.mappings, start, 0);
-  return !after || after->major - start >= bytes;
+  return !key_tree_overlapping(software.mappings, start, bytes);
 }
 
 static hipError_t virtual_map(uintptr_t start, size_t bytes, struct software_physical *physical)
@@ -95,11 +92,11 @@ static hipError_t virtual_map(uintptr_t start, size_t bytes, struct software_phy
     free(mapping);
     return hipErrorOutOfMemory;
   }
-  mapping->by_address = (struct address_tree_node){.major = start, .minor = bytes};
+  mapping->by_address = (struct key_tree_node){.major = start, .minor = bytes};
   mapping->physical = physical;
   mapping->sequence = software.sequence;
   physical->mappings++;
-  address_tree_insert(&software.mappings, &mapping->by_address);
+  key_tree_insert(&software.mappings, &mapping->by_address);
   software_watch_mapped(start, bytes, true);
   return hipSuccess;
 }
@@ -132,7 +129,7 @@ static bool virtual_is_whole(uintptr_t start, size_t bytes)
 static void virtual_mapping_drop(struct software_mapping *mapping)
 {
   struct software_physical *physical = mapping->physical;
-  address_tree_remove(&software.mappings, &mapping->by_address);
+  key_tree_remove(&software.mappings, &mapping->by_address);
   free(mapping);
   physical->mappings--;
   software_physical_free_if_unused(physical);
@@ -244,8 +241,8 @@ hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *loca
 
 static void virtual_drop_mappings(int device)
 {
-  const struct address_tree_node *node;
-  for (uintptr_t at = 0; (node = address_tree_at_least(software.mappings, at, 0));) {
+  const struct key_tree_node *node;
+  for (uintptr_t at = 0; (node = key_tree_at_least(software.mappings, at, 0));) {
     const struct software_mapping *mapping = (const struct software_mapping *)node;
     at = node->major + node->minor;
     if (device < 0 || mapping->physical->device == device) virtual_unmap(node->major, node->minor);

@@ -19,12 +19,12 @@ struct software_physical {
 };
 
 struct software_reservation {
-  struct address_tree_node by_address;
+  struct key_tree_node by_address;
   unsigned busy; /* operations that touch it right now */
 };
 
 struct software_mapping {
-  struct address_tree_node by_address;
+  struct key_tree_node by_address;
   struct software_physical *physical;
   uint64_t sequence; /* the last operation before it was mapped */
   uint8_t access[SOFTWARE_MAX_DEVICES];

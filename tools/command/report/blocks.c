@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.c: see blocks.h. */
 #include "blocks.h"
+#include "../../../core/base/key_map.h"
 #include "../array.h"
 #include "../cmd.h"
 #include "../trace/live.h"
-#include "../trace/pointer_map.h"
 #include "../trace/stack_frames.h"
 
 #include <stdlib.h>
@@ -14,26 +14,26 @@ enum { BLOCKS_TELL_EVENTS = 1 << 14 };
 
 struct blocks_reader {
   struct blocks *blocks;
-  struct trace_live live; /* items are the indices of blocks */
-  struct pointer_map streams, threads;
-  struct pointer_map logs; /* rows to number of the log */
+  struct trace_live live;          /* items are the indices of blocks */
+  struct key_map streams, threads; /* to index + 1 */
+  struct key_map logs;             /* rows to number of the log */
   uint32_t n_logs;
-  struct pointer_map stacks; /* of log and number, to index */
+  struct key_map stacks; /* of log and number, to index */
   int64_t first_time;
 };
 
 /* The index of a value. False: out of memory. */
-static bool blocks_name(struct block_names *names, struct pointer_map *map, uint64_t value, uint16_t *index_out)
+static bool blocks_name(struct block_names *names, struct key_map *map, uint64_t value, uint16_t *index_out)
 {
-  uint32_t index = pointer_map_get(map, value);
-  if (index == POINTER_MAP_NONE && names->n == BLOCKS_OTHERS) index = BLOCKS_OTHERS;
-  if (index == POINTER_MAP_NONE) {
-    index = (uint32_t)names->n;
+  uint64_t number = key_map_get(map, value);
+  if (!number && names->n == BLOCKS_OTHERS) number = BLOCKS_OTHERS + 1;
+  if (!number) {
+    number = names->n + 1;
     if (!array_grow(&names->values, names->n, &names->capacity, sizeof *names->values)) return false;
-    if (!pointer_map_put(map, value, index)) return false;
+    if (!key_map_put(map, value, number)) return false;
     names->values[names->n++] = value;
   }
-  *index_out = (uint16_t)index;
+  *index_out = (uint16_t)(number - 1);
   return true;
 }
 
@@ -44,15 +44,12 @@ static bool blocks_stack(struct blocks_reader *reader, const struct trace_row *r
   const char *text = row->stack ? trace_rows_stack(rows, row->stack) : NULL;
   *index_out = 0;
   if (!text) return true;
-  uint32_t log = pointer_map_get(&reader->logs, (uintptr_t)rows);
-  if (log == POINTER_MAP_NONE) {
-    log = reader->n_logs++;
-    if (!pointer_map_put(&reader->logs, (uintptr_t)rows, log)) return false;
-  }
-  uint64_t key = (uint64_t)log << 32 | row->stack;
-  *index_out = pointer_map_get(&reader->stacks, key);
-  return *index_out != POINTER_MAP_NONE || (stack_texts_add(&reader->blocks->stacks, text, index_out) &&
-                                            pointer_map_put(&reader->stacks, key, *index_out));
+  uint64_t log = key_map_get(&reader->logs, (uintptr_t)rows);
+  if (!log && !key_map_put(&reader->logs, (uintptr_t)rows, log = ++reader->n_logs)) return false;
+  uint64_t key = log << 32 | row->stack;
+  *index_out = (uint32_t)key_map_get(&reader->stacks, key);
+  return *index_out ||
+         (stack_texts_add(&reader->blocks->stacks, text, index_out) && key_map_put(&reader->stacks, key, *index_out));
 }
 
 static bool blocks_add_event(struct blocks_reader *reader, int64_t nanoseconds)
@@ -136,10 +133,10 @@ bool blocks_read(struct blocks *blocks, struct trace_logs *logs)
   bool good = blocks_read_logs(&reader, logs);
   trace_logs_close(logs);
   trace_live_clear(&reader.live);
-  pointer_map_clear(&reader.streams);
-  pointer_map_clear(&reader.threads);
-  pointer_map_clear(&reader.logs);
-  pointer_map_clear(&reader.stacks);
+  key_map_clear(&reader.streams);
+  key_map_clear(&reader.threads);
+  key_map_clear(&reader.logs);
+  key_map_clear(&reader.stacks);
   if (!good) blocks_clear(blocks);
   return good;
 }

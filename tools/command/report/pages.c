@@ -1,29 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* pages.c: see pages.h. */
 #include "pages.h"
-#include "../trace/pointer_map.h"
+#include "../../../core/base/key_map.h"
 
 #include <stdlib.h>
 
 struct pages {
-  struct pointer_map users; /* page to number of blocks, for pages that a block does not fill */
+  struct key_map users; /* page to number of blocks, for pages that a block does not fill */
   uint64_t bytes, live_bytes;
 };
 
 static bool pages_add(struct pages *pages, uint64_t page)
 {
-  uint32_t users = pointer_map_get(&pages->users, page);
-  if (users == POINTER_MAP_NONE) {
-    users = 0;
-    pages->bytes += 1u << PAGES_SHIFT;
-  }
-  return pointer_map_put(&pages->users, page, users + 1);
+  uint64_t users = key_map_get(&pages->users, page);
+  if (!users) pages->bytes += 1u << PAGES_SHIFT;
+  return key_map_put(&pages->users, page, users + 1);
 }
 
 static bool pages_remove(struct pages *pages, uint64_t page)
 {
-  uint32_t users = pointer_map_extract(&pages->users, page);
-  if (users > 1 && users != POINTER_MAP_NONE) return pointer_map_put(&pages->users, page, users - 1);
+  uint64_t users = key_map_extract(&pages->users, page);
+  if (users > 1) return key_map_put(&pages->users, page, users - 1);
   pages->bytes -= 1u << PAGES_SHIFT;
   return true;
 }
@@ -76,6 +73,6 @@ bool pages_count(const struct blocks *blocks, void (*notify)(void *closure, uint
     if (notify) notify(closure, event, pages.bytes);
   }
   free(by_free);
-  pointer_map_clear(&pages.users);
+  key_map_clear(&pages.users);
   return good;
 }

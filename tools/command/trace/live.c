@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* live.c: see live.h. A log has few spaces, and its rows mostly stay in one. */
 #include "live.h"
+#include "../../../core/base/key_map.h"
 #include "../array.h"
-#include "pointer_map.h"
 
 #include <stdlib.h>
 
 struct trace_live_space {
   struct trace_space space;
-  struct pointer_map slots; /* by address */
+  struct key_map slots; /* by address */
 };
 
 static bool trace_space_is(const struct trace_space *one, const struct trace_space *other)
@@ -17,7 +17,7 @@ static bool trace_space_is(const struct trace_space *one, const struct trace_spa
 }
 
 /* The addresses of a space, which becomes the first of the list. NULL: out of memory. */
-static struct pointer_map *trace_live_slots(struct trace_live *live, const struct trace_space *space)
+static struct key_map *trace_live_slots(struct trace_live *live, const struct trace_space *space)
 {
   size_t at = 0;
   while (at < live->n_spaces && !trace_space_is(&live->spaces[at].space, space)) at++;
@@ -41,7 +41,7 @@ static bool trace_live_take_slot(struct trace_live *live, uint32_t *slot_out)
     live->free_slot = live->blocks[slot].next_free;
   } else {
     slot = live->n_slots ? live->n_slots : 1;
-    if (slot == POINTER_MAP_NONE || !array_grow_zeroed(&live->blocks, slot, &live->capacity, sizeof *live->blocks))
+    if (slot == UINT32_MAX || !array_grow_zeroed(&live->blocks, slot, &live->capacity, sizeof *live->blocks))
       return false;
     live->n_slots = slot + 1;
   }
@@ -49,22 +49,20 @@ static bool trace_live_take_slot(struct trace_live *live, uint32_t *slot_out)
   return true;
 }
 
-static bool trace_live_allocate(struct trace_live *live, struct pointer_map *slots, const struct trace_row *row,
+static bool trace_live_allocate(struct trace_live *live, struct key_map *slots, const struct trace_row *row,
                                 struct trace_pair *pair_out)
 {
-  uint32_t older = pointer_map_get(slots, row->pointer);
-  if (older != POINTER_MAP_NONE) pair_out->older = older;
-  if (!trace_live_take_slot(live, &pair_out->slot) || !pointer_map_put(slots, row->pointer, pair_out->slot))
-    return false;
+  pair_out->older = (uint32_t)key_map_get(slots, row->pointer);
+  if (!trace_live_take_slot(live, &pair_out->slot) || !key_map_put(slots, row->pointer, pair_out->slot)) return false;
   live->blocks[pair_out->slot].bytes = row->bytes;
   return true;
 }
 
-static void trace_live_free(struct trace_live *live, struct pointer_map *slots, uint64_t pointer,
+static void trace_live_free(struct trace_live *live, struct key_map *slots, uint64_t pointer,
                             struct trace_pair *pair_out)
 {
-  uint32_t slot = pointer_map_extract(slots, pointer);
-  if (slot == POINTER_MAP_NONE) return;
+  uint32_t slot = (uint32_t)key_map_extract(slots, pointer);
+  if (!slot) return;
   struct trace_live_block *block = &live->blocks[slot];
   pair_out->slot = slot;
   pair_out->bytes = block->bytes;
@@ -76,7 +74,7 @@ bool trace_live_note(struct trace_live *live, const struct trace_row *row, struc
 {
   *pair_out = (struct trace_pair){TRACE_NULL_SLOT, TRACE_NULL_SLOT, 0};
   if (!row->pointer || (row->action != TRACE_ALLOCATE && row->action != TRACE_FREE)) return true;
-  struct pointer_map *slots = trace_live_slots(live, &row->space);
+  struct key_map *slots = trace_live_slots(live, &row->space);
   if (!slots) return false;
   if (row->action == TRACE_ALLOCATE) return trace_live_allocate(live, slots, row, pair_out);
   trace_live_free(live, slots, row->pointer, pair_out);
@@ -85,7 +83,7 @@ bool trace_live_note(struct trace_live *live, const struct trace_row *row, struc
 
 void trace_live_clear(struct trace_live *live)
 {
-  for (size_t i = 0; i < live->n_spaces; i++) pointer_map_clear(&live->spaces[i].slots);
+  for (size_t i = 0; i < live->n_spaces; i++) key_map_clear(&live->spaces[i].slots);
   free(live->spaces);
   free(live->blocks);
   *live = (struct trace_live){0};

@@ -2,10 +2,10 @@
 /* record.c: reads a binary record (base/record_format.h), also one whose writer was killed or runs, and merges the threads'
  * events in order of time. A block is read when the time of the merge reaches its beginning, so memory grows with the
  * number of threads and not with the file. Nothing in the file is trusted. */
+#include "../../../core/base/key_map.h"
 #include "../../../core/base/text.h"
 #include "../array.h"
 #include "format.h"
-#include "pointer_map.h"
 #include "record_cursor.h"
 
 #include <errno.h>
@@ -43,8 +43,8 @@ struct record {
   size_t n_runs, run_capacity;
   struct record_run *urgent; /* goes first, until an event of `urgent_ptr` */
   uint64_t urgent_ptr;
-  uint32_t looks;          /* at events to come, before more events are read */
-  struct pointer_map live; /* addresses that are allocated */
+  uint32_t looks;      /* at events to come, before more events are read */
+  struct key_map live; /* addresses that are allocated */
   struct record_stacks stacks;
   uint64_t damaged_blocks, cut_blocks, lost_events;
 };
@@ -222,7 +222,7 @@ static bool record_is_of_address(const struct record_event *event)
 static bool record_is_out_of_order(const struct record *record, const struct record_event *event)
 {
   if (!record_is_of_address(event)) return false;
-  bool is_live = pointer_map_get(&record->live, event->ptr) != POINTER_MAP_NONE;
+  bool is_live = key_map_get(&record->live, event->ptr);
   return is_live != record_is_free(event->action);
 }
 
@@ -261,8 +261,8 @@ static bool record_note(struct record *record, const struct record_event *event)
   if (record->urgent && event->ptr == record->urgent_ptr) record->urgent = NULL;
   if (record->looks < RECORD_MOST_LOOKS) record->looks += RECORD_LOOKS_PER_EVENT;
   if (!record_is_of_address(event)) return true;
-  if (event->action == RECORD_ALLOCATE) return pointer_map_put(&record->live, event->ptr, 1);
-  pointer_map_extract(&record->live, event->ptr);
+  if (event->action == RECORD_ALLOCATE) return key_map_put(&record->live, event->ptr, 1);
+  key_map_extract(&record->live, event->ptr);
   return true;
 }
 
@@ -342,7 +342,7 @@ static void record_close(void *reader)
   free(record->runs);
   record_stacks_clear(&record->stacks);
   free(record->blocks);
-  pointer_map_clear(&record->live);
+  key_map_clear(&record->live);
   free(record);
 }
 

@@ -11,7 +11,6 @@
 #include "../array.h"
 #include "format.h"
 #include "live.h"
-#include "pointer_map.h"
 #include "stack_texts.h"
 #include "tree.h"
 
@@ -33,8 +32,8 @@ struct snapshot {
   char *data;
   struct snapshot_event *events; /* in order of time; blocks of before the history first */
   size_t n_events, capacity, next_event;
-  struct trace_live live;    /* while the events are collected */
-  struct pointer_map stacks; /* place of the frames to number */
+  struct trace_live live; /* while the events are collected */
+  struct key_map stacks;  /* place of the frames to number */
   struct stack_texts texts;
   int32_t device; /* whose events or segments are collected */
   size_t n_devices, n_before, n_unknown;
@@ -108,12 +107,12 @@ static bool snapshot_stack_of(struct snapshot *snapshot, const struct tree_value
   uint64_t place = (uint64_t)(uintptr_t)frames;
   *number_out = 0;
   if (!frames || !frames->first) return true;
-  *number_out = pointer_map_get(&snapshot->stacks, place);
-  if (*number_out != POINTER_MAP_NONE) return true;
+  *number_out = (uint32_t)key_map_get(&snapshot->stacks, place);
+  if (*number_out) return true;
   char *text = snapshot_text(frames);
   bool good = text && stack_texts_add(&snapshot->texts, text, number_out);
   free(text);
-  return good && pointer_map_put(&snapshot->stacks, place, *number_out);
+  return good && key_map_put(&snapshot->stacks, place, *number_out);
 }
 
 /* ---- Events ---------------------------------------------------------------------------------------------------- */
@@ -281,7 +280,7 @@ static void snapshot_close(void *reader)
   stack_texts_clear(&snapshot->texts);
   free(snapshot->events);
   trace_live_clear(&snapshot->live);
-  pointer_map_clear(&snapshot->stacks);
+  key_map_clear(&snapshot->stacks);
   tree_clear(&snapshot->tree);
   free(snapshot->data);
   free(snapshot);

@@ -4,13 +4,13 @@
 #ifndef HIPMM_TOOLS_COMMAND_TRACE_STACK_TEXTS_H
 #define HIPMM_TOOLS_COMMAND_TRACE_STACK_TEXTS_H
 
-#include "pointer_map.h"
+#include "../../../core/base/key_map.h"
 
 /* All zero is empty. */
 struct stack_texts {
   char **items; /* by number; [0] is NULL, which stands for no stack */
   size_t n, capacity;
-  struct pointer_map by_hash;
+  struct key_map by_hash;
 };
 
 /* The number of a text, which is copied if it is new. False: out of memory, or more texts than can be counted. */

@@ -2,10 +2,10 @@
 /* trace.c: turns the rows of an allocation log into events. Called by
  * logs.c, for the commands that play logs. Never allocates device memory. */
 #include "trace.h"
+#include "../../../core/base/key_map.h"
 #include "../array.h"
 
 #include "live.h"
-#include "pointer_map.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct reader {
   struct trace trace;
   size_t capacity, line_capacity; /* of trace.events and trace.lines */
   struct trace_live live;
-  struct pointer_map streams;
+  struct key_map streams; /* to index + 1 */
   size_t stream_capacity;
   char *message;
   size_t message_bytes;
@@ -45,14 +45,14 @@ static bool trace_reader_add_event(struct reader *reader, struct trace_event eve
 static bool trace_reader_stream(struct reader *reader, uint64_t handle, uint32_t *index_out)
 {
   struct trace *trace = &reader->trace;
-  uint32_t index = pointer_map_get(&reader->streams, handle);
-  if (index == POINTER_MAP_NONE) {
-    index = (uint32_t)trace->n_streams;
+  uint64_t number = key_map_get(&reader->streams, handle);
+  if (!number) {
+    number = trace->n_streams + 1;
     if (!array_grow(&trace->streams, trace->n_streams, &reader->stream_capacity, sizeof *trace->streams)) return false;
-    if (!pointer_map_put(&reader->streams, handle, index)) return false;
+    if (!key_map_put(&reader->streams, handle, number)) return false;
     trace->streams[trace->n_streams++] = handle;
   }
-  *index_out = index;
+  *index_out = (uint32_t)(number - 1);
   return true;
 }
 
@@ -127,7 +127,7 @@ bool trace_read(const char *file, const struct trace_watcher *watcher, struct tr
   bool good = trace_reader_file(&reader, file, watcher);
   reader.trace.n_slots = reader.live.n_slots ? reader.live.n_slots : 1;
   trace_live_clear(&reader.live);
-  pointer_map_clear(&reader.streams);
+  key_map_clear(&reader.streams);
   if (good)
     *trace_out = reader.trace;
   else
