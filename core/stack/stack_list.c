@@ -4,6 +4,7 @@
 #include "stack_list.h"
 #include "../base/error.h"
 #include "../base/lifecycle.h"
+#include "../base/text.h"
 #include "stack.h"
 
 #include <stdio.h>
@@ -119,104 +120,58 @@ void stack_await_pins(void (*notify)(int thread))
 
 /* ---- Names: two trees, so that finding a name or a free number stays fast with many stacks ---- */
 
-/* The stacks called "base.2", "base.3", … of one base, in the order of their numbers. */
-struct numbered {
-  struct key_tree_text by_base; /* first */
-  struct stack *last;
-  char base[];
-};
-
-static struct key_tree_node *names; /* of struct stack */
-static struct key_tree_node *bases; /* of struct numbered; only bases that have a stack */
-
-/* Adds a base to `bases`. NULL when there is no host memory. */
-static struct numbered *stack_list_add_base(const char *base, size_t length)
-{
-  struct numbered *numbered = calloc(1, sizeof *numbered + length);
-  if (!numbered) return NULL;
-  memcpy(numbered->base, base, length);
-  key_tree_insert_text(&bases, &numbered->by_base, numbered->base, length);
-  return numbered;
-}
-
-static struct numbered *stack_list_find_base(const char *base, size_t length)
-{
-  return (struct numbered *)key_tree_find_text(bases, base, length);
-}
-
-#define MOST_DIGITS 18
-#define MOST_NUMBER 999999999999999999ul
-
-/* The number behind the last dot of a name; 0 if there is none, or if it is above MOST_NUMBER. */
-static unsigned long stack_list_number_in(const char *name, size_t *base_length_out)
-{
-  const char *dot = strrchr(name, '.');
-  size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
-  if (!digits || dot[1 + digits] || digits > MOST_DIGITS) return 0;
-  *base_length_out = (size_t)(dot - name);
-  return strtoul(dot + 1, NULL, 10);
-}
-
-/* The one after the highest number of a base; if there is none, because the program chose MOST_NUMBER, the highest that
- * is free. */
-static unsigned long stack_list_next_number(const struct numbered *numbered)
-{
-  if (!numbered) return 2;
-  const struct stack *stack = numbered->last;
-  if (stack->entry.number < MOST_NUMBER) return stack->entry.number + 1;
-  while (stack->entry.lower && stack->entry.lower->entry.number == stack->entry.number - 1) stack = stack->entry.lower;
-  return stack->entry.number - 1;
-}
-
-/* Inserts the stack by its number: at the end, unless the program chose the number. */
-static bool stack_list_number(struct stack *stack)
-{
-  size_t length = 0;
-  stack->entry.number = stack_list_number_in(stack->entry.name, &length);
-  if (!stack->entry.number) return true;
-  struct numbered *numbered = stack_list_find_base(stack->entry.name, length);
-  if (!numbered) numbered = stack_list_add_base(stack->entry.name, length);
-  if (!numbered) return false;
-  struct stack *lower = numbered->last, *higher = NULL;
-  for (; lower && lower->entry.number > stack->entry.number; lower = lower->entry.lower) higher = lower;
-  stack->entry.lower = lower;
-  stack->entry.higher = higher;
-  if (lower) lower->entry.higher = stack;
-  *(higher ? &higher->entry.lower : &numbered->last) = stack;
-  return true;
-}
-
-static void stack_list_unlist_number(const struct stack *stack)
-{
-  size_t length = 0;
-  if (!stack->entry.number) return;
-  stack_list_number_in(stack->entry.name, &length);
-  struct numbered *numbered = stack_list_find_base(stack->entry.name, length);
-  if (stack->entry.lower) stack->entry.lower->entry.higher = stack->entry.higher;
-  *(stack->entry.higher ? &stack->entry.higher->entry.lower : &numbered->last) = stack->entry.lower;
-  if (numbered->last) return;
-  key_tree_remove(&bases, &numbered->by_base.node);
-  free(numbered);
-}
-
-static bool stack_list_name(struct stack *stack)
-{
-  if (!stack_list_number(stack)) return false;
-  key_tree_insert_text(&names, &stack->entry.by_name, stack->entry.name, strlen(stack->entry.name));
-  return true;
-}
-
-static void stack_list_unlist_name(struct stack *stack)
-{
-  if (!stack->entry.name) return;
-  stack_list_unlist_number(stack);
-  key_tree_remove(&names, &stack->entry.by_name.node);
-}
+static struct key_tree_node *names;   /* by_name */
+static struct key_tree_node *numbers; /* by_number; major: the hash of a base; minor: a number of it */
 
 static struct stack *stack_list_find_name(const char *name)
 {
   struct key_tree_text *found = key_tree_find_text(names, name, strlen(name));
   return found ? (struct stack *)((char *)found - offsetof(struct stack, entry.by_name)) : NULL;
+}
+
+#define MOST_DIGITS 18
+#define MOST_NUMBER 999999999999999999ul
+
+/* The number behind the last dot of a name, as stack_list_next_name() writes it; 0 if there is none, or if it is above
+ * MOST_NUMBER. */
+static unsigned long stack_list_number_in(const char *name, size_t *base_length_out)
+{
+  const char *dot = strrchr(name, '.');
+  size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
+  if (!digits || dot[1] == '0' || dot[1 + digits] || digits > MOST_DIGITS) return 0;
+  *base_length_out = (size_t)(dot - name);
+  return strtoul(dot + 1, NULL, 10);
+}
+
+/* The base with the number after its highest; if there is none, because the program chose MOST_NUMBER, with the highest that is
+ * free. A number of a base with the same hash counts too, and does no harm. NULL when there is no host memory. */
+static char *stack_list_next_name(const char *base)
+{
+  uintptr_t hash = (uintptr_t)text_hash(base, strlen(base));
+  const struct key_tree_node *highest = key_tree_at_most(numbers, hash);
+  bool has_number = highest && highest->major == hash, is_full = has_number && highest->minor == MOST_NUMBER;
+  unsigned long number = has_number ? highest->minor : 1;
+  char *name = NULL;
+  do {
+    free(name);
+    number = is_full ? number - 1 : number + 1;
+    if (asprintf(&name, "%s.%lu", base, number) < 0) return NULL;
+  } while (stack_list_find_name(name));
+  return name;
+}
+
+/* A number that a base with the same hash has is not entered twice. */
+static void stack_list_enter_name(struct stack *stack)
+{
+  size_t length = 0;
+  const char *name = stack->entry.name;
+  unsigned long number = stack_list_number_in(name, &length);
+  uintptr_t hash = (uintptr_t)text_hash(name, length);
+  const struct key_tree_node *found = key_tree_at_least(numbers, hash, number);
+  stack->entry.is_numbered = number && !(found && found->major == hash && found->minor == number);
+  stack->entry.by_number = (struct key_tree_node){.major = hash, .minor = number};
+  if (stack->entry.is_numbered) key_tree_insert(&numbers, &stack->entry.by_number);
+  key_tree_insert_text(&names, &stack->entry.by_name, name, strlen(name));
 }
 
 static enum hipmm_status stack_list_choose_name(struct stack *stack, const char *name, bool must_be_free)
@@ -225,13 +180,10 @@ static enum hipmm_status stack_list_choose_name(struct stack *stack, const char 
   if (is_taken && must_be_free)
     return error_set(HIPMM_E_ARGUMENT,
                      "a resource called \"%s\" was created before and is still held; give another name, or none", name);
-  unsigned long number = stack_list_next_number(stack_list_find_base(name, strlen(name)));
-  int length =
-      is_taken ? asprintf(&stack->entry.name, "%s.%lu", name, number) : asprintf(&stack->entry.name, "%s", name);
-  if (length >= 0 && stack_list_name(stack)) return HIPMM_OK;
-  if (length >= 0) free(stack->entry.name);
-  stack->entry.name = NULL;
-  return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  stack->entry.name = is_taken ? stack_list_next_name(name) : strdup(name);
+  if (!stack->entry.name) return error_set(HIPMM_E_OUT_OF_MEMORY, "out of host memory");
+  stack_list_enter_name(stack);
+  return HIPMM_OK;
 }
 
 /* ---- The list ---- */
@@ -261,7 +213,8 @@ void stack_unlist(struct stack *stack)
 {
   if (!stack->entry.is_listed) return;
   pthread_mutex_lock(&lock);
-  stack_list_unlist_name(stack);
+  if (stack->entry.name) key_tree_remove(&names, &stack->entry.by_name.node);
+  if (stack->entry.is_numbered) key_tree_remove(&numbers, &stack->entry.by_number);
   *(stack->entry.previous ? &stack->entry.previous->entry.next : &first) = stack->entry.next;
   *(stack->entry.next ? &stack->entry.next->entry.previous : &last) = stack->entry.previous;
   pthread_mutex_unlock(&lock);

@@ -18,10 +18,9 @@ struct stack_entry {
   void (*destroy)(struct stack *stack); /* called without the last reference; calls stack_unlist() */
   char *name;                           /* of a stack made in code; NULL: the device's own, from the graph */
   struct key_tree_text by_name;
-  bool is_listed, is_ready; /* is_ready: built, and may be visited */
+  bool is_numbered, is_listed, is_ready; /* is_ready: built, and may be visited */
   struct stack *next, *previous;
-  unsigned long number;         /* of a name such as "pool.2"; 0: none */
-  struct stack *lower, *higher; /* the stacks whose names differ only in the number, in its order */
+  struct key_tree_node by_number; /* of a name such as "pool.2", if is_numbered */
 };
 
 /* A reference may last for any time. The caller of retain has a reference or a pin. */

@@ -230,12 +230,12 @@ static void numbers_those_of_one_type(void **state)
   hipmm_resource_release(again);
 }
 
-/* Names that the program chose count, and come in any order. */
+/* Names that the program chose count, unless their number has a zero in front, and come in any order. */
 static void numbers_on_from_the_highest_number_that_is_held(void **state)
 {
   (void)state;
   static const char *const chosen[] = {"device",   "device.9", "device.5", "device.12",
-                                       "device.x", "device.7", "device.1"};
+                                       "device.x", "device.7", "device.1", "device.05"};
   enum { CHOSEN = sizeof chosen / sizeof *chosen };
   struct hipmm_resource *held[CHOSEN];
   for (int i = 0; i < CHOSEN; i++) {
@@ -245,7 +245,8 @@ static void numbers_on_from_the_highest_number_that_is_held(void **state)
   static const struct {
     int released;
     const char *next;
-  } steps[] = {{4, "device.13"}, {1, "device.13"}, {3, "device.8"}, {5, "device.6"}, {2, "device.2"}, {6, "device.2"}};
+  } steps[] = {{4, "device.13"}, {1, "device.13"}, {3, "device.8"}, {5, "device.6"},
+               {2, "device.2"},  {6, "device.2"},  {7, "device.2"}};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     hipmm_resource_release(held[steps[i].released]);
     struct hipmm_resource *next = create("device", NULL, NULL);
