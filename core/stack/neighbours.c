@@ -5,7 +5,7 @@
 #include "../base/callers.h"
 #include "../base/deadline.h"
 #include "../base/error.h"
-#include "../plugin/descriptor.h"
+#include "../plugin/plugin.h"
 #include "../runtime/hip.h"
 #include "stack.h"
 
