@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* builtin.c: see builtin.h. Which plugins are linked in is decided by configure (--enable-builtin-plugins), which writes
- * HIPMM_BUILTIN_PLUGINS into config.h. Called by plugin_path.c and plugin_load.c. */
-#include "builtin.h"
+/* builtin.c: plugins that are linked in. Configure decides which (--enable-builtin-plugins), and writes HIPMM_BUILTIN_PLUGINS
+ * into config.h. Called by plugin_path.c and plugin_load.c. */
 #include "config.h"
+#include "plugin.h"
 
 #include <string.h>
 

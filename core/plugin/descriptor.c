@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* descriptor.c: checks a plugin's descriptor and copies it. Called by plugin_load.c for each file that it loads. Never
  * calls a function of the plugin, nor reads memory that is in no loaded object. */
-#include "descriptor.h"
 #include "../base/error.h"
 #include "../base/text.h"
 #include "../option/option.h"
 #include "../option/registry.h"
 #include "loaded_object.h"
+#include "plugin.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

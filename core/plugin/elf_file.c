@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* elf_file.c: see elf_file.h. Called before a plugin is loaded, and by `hipmm plugin test`. Reads with pread() alone: a
+/* elf_file.c: reads a shared object as a file. Called before a plugin is loaded, and by `hipmm plugin test`. Reads with pread() alone: a
  * mapping of a file that is cut off is what this file protects from. */
-#include "elf_file.h"
 #include "../base/error.h"
+#include "plugin.h"
 
 #include <fcntl.h>
 #include <link.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin.h: finds plugin files (plugin_path.c) and loads them (plugin_load.c). A plugin once loaded stays for the
- * process's life. All functions are thread-safe. */
+/* plugin.h: finds plugin files (plugin_path.c), loads them (plugin_load.c), and what that takes. A plugin once loaded stays
+ * for the process's life. All functions are thread-safe. */
 #ifndef HIPMM_CORE_PLUGIN_PLUGIN_H
 #define HIPMM_CORE_PLUGIN_PLUGIN_H
 
@@ -15,7 +15,7 @@ struct plugin {
 };
 
 /* The folders to search for plugins; the first hit counts. The order is HIPMM_PLUGIN_PATH, the folders here, the
- * plugins that are linked in (builtin.h), the build tree or installation around this library, the configured folder. A
+ * plugins that are linked in (builtin.c), the build tree or installation around this library, the configured folder. A
  * set-user-id process skips the environment. Where a function takes a path, NULL adds no folders. */
 struct plugin_path {
   const char *const *folders; /* the graph's plugin_path */
@@ -73,5 +73,61 @@ enum hipmm_status plugin_path_find(const struct plugin_path *path, const char *t
 void plugin_path_visit(const struct plugin_path *path,
                        void (*visit)(void *closure, const char *type, const char *file, bool is_shadowed),
                        void *closure);
+
+/* ---- builtin.c: plugins that are linked into the process, rather than loaded from files ---- */
+
+/* The place of these plugins among the folders that are searched, and what the name of their file begins with. */
+#define BUILTIN_FOLDER "(built in)"
+
+/* The descriptor of a type; NULL if it is not linked in. */
+const struct hipmm_plugin *builtin_find(const char *type);
+
+/* The type at `index`, from 0; NULL past the last. */
+const char *builtin_type(size_t index);
+
+/* Adds a plugin, which must last for the process's life; for programs that bring one of their own. To be called before
+ * any graph is read, by one thread; at most 4. */
+void builtin_add(const struct hipmm_plugin *descriptor);
+
+/* ---- elf_file.c: a shared object as a file, without loading it ---- */
+
+/* Whether the file has all that its headers promise. The dynamic linker maps what they promise, and a page behind the
+ * file's end would end the process with SIGBUS. HIPMM_E_PLUGIN, with the reason in the error record, if something is
+ * cut off. HIPMM_OK for a file that is no ELF file of this machine: the dynamic linker refuses it. */
+enum hipmm_status elf_file_check(const char *file);
+
+/* Visits the names that the file needs from others: undefined symbols, and libraries (`is_library`). Nothing of a file
+ * that cannot be read. */
+void elf_file_visit_imports(const char *file, void (*visit)(void *closure, const char *name, bool is_library),
+                            void *closure);
+
+/* ---- descriptor.c: checks a plugin's descriptor, and copies it into this hipmm's layout ---- */
+
+/* The flags that this hipmm knows. */
+enum {
+  DESCRIPTOR_FLAGS = HIPMM_PLUGIN_NOT_THREAD_SAFE | HIPMM_PLUGIN_HOST_MEMORY | HIPMM_PLUGIN_HANDS_ON |
+                     HIPMM_PLUGIN_KEEPS_MEMORY | HIPMM_PLUGIN_DEVICE_MEMORY | HIPMM_PLUGIN_HOST_ALONE |
+                     HIPMM_PLUGIN_FREE_WAITS | HIPMM_PLUGIN_ACCESSES_MEMORY | HIPMM_PLUGIN_RECOUNTS
+};
+
+/* Checks `foreign`, the descriptor in `file`, which must describe `type`, and copies it to `descriptor_out`: tables
+ * with this hipmm's strides, optional ops filled in. The tables are allocated; descriptor_release() frees them. */
+enum hipmm_status descriptor_adopt(const void *foreign, const char *file, const char *type,
+                                   struct hipmm_plugin *descriptor_out);
+
+/* Whether the type implements trim. */
+bool descriptor_trims(const struct hipmm_plugin *descriptor);
+
+/* Frees the tables of a copied descriptor. */
+void descriptor_release(const struct hipmm_plugin *descriptor);
+
+/* ---- services.c: the services that every plugin gets, runtime or resource ---- */
+
+/* A table without device, HIP and block map: fail, refuse, log and host memory only. `name` must outlive the table. */
+struct hipmm_services services_plain(const char *name);
+
+/* While it is set, fail() appends the thread's record to its message, as the reason: for `create`, at whose start there is
+ * no record. Returns what it was. */
+bool services_keep_reason(bool keeps);
 
 #endif

@@ -4,9 +4,6 @@
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../base/trust.h"
-#include "builtin.h"
-#include "descriptor.h"
-#include "elf_file.h"
 #include "plugin.h"
 
 #include <ctype.h>

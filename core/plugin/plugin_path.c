@@ -4,7 +4,6 @@
 #include "../base/environment.h"
 #include "../base/error.h"
 #include "../base/trust.h"
-#include "builtin.h"
 #include "plugin.h"
 
 #include <dirent.h>

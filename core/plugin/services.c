@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* services.c: the functions of struct hipmm_services that need no resource: errors, the log, host memory. Called by
  * runtimes and resources. The functions for resources alone are in instance_services.c. */
-#include "services.h"
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../base/os_memory.h"
+#include "plugin.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "../base/own_symbol.h"
 #include "../graph/graph.h"
 #include "hip_table.h"
-#include "runtime_library.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

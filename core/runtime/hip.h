@@ -55,4 +55,14 @@ enum hipmm_status hip_status(int code);
  * `resource`: the name of the resource that called; NULL for the core. */
 enum hipmm_status hip_refuse(const char *resource, const char *call, int code, size_t bytes);
 
+/* ---- runtime_library.c: the shared library of a runtime, which is configured if it is one of ours ---- */
+
+/* Whether there is anything that can be loaded for the runtime, be it good or bad: for "amd" a library of ROCm's, for
+ * another name a plugin. */
+bool runtime_library_exists(const struct graph *graph, const char *name);
+
+/* `name`: "amd", a plugin with the role of a runtime ("software", "nvidia"), or a library's path. The library stays
+ * open for the process's life. */
+enum hipmm_status runtime_library_load(const struct graph *graph, const char *name, void **library_out);
+
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* runtime_library.c: finds and opens the shared library of a runtime, and configures it if it is a plugin of hipmm.
  * Called by hip.c. Never calls the HIP API. */
-#include "runtime_library.h"
 #include "../base/environment.h"
 #include "../base/log.h"
 #include "../base/text.h"
 #include "../base/trust.h"
+#include "../graph/graph.h"
 #include "../option/option.h"
 #include "../plugin/loaded_object.h"
 #include "../plugin/plugin.h"
-#include "../plugin/services.h"
+#include "hip.h"
 
 #include <ctype.h>
 #include <dlfcn.h>

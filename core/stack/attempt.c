@@ -4,7 +4,7 @@
 #include "attempt.h"
 #include "../base/callers.h"
 #include "../base/error.h"
-#include "../plugin/descriptor.h"
+#include "../plugin/plugin.h"
 #include "stack.h"
 #include "stack_list.h"
 

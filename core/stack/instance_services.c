@@ -4,7 +4,7 @@
  * instances below, never how stacks are built. */
 #include "../base/callers.h"
 #include "../base/error.h"
-#include "../plugin/services.h"
+#include "../plugin/plugin.h"
 #include "../runtime/hip.h"
 #include "attempt.h"
 #include "stack.h"

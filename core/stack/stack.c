@@ -7,7 +7,7 @@
 #include "../base/memory_observer.h"
 #include "../base/text.h"
 #include "../base/units.h"
-#include "../plugin/services.h"
+#include "../plugin/plugin.h"
 #include "../runtime/hip.h"
 #include "attempt.h"
 #include "instance_options.h"

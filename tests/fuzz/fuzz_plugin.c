@@ -3,8 +3,7 @@
  * tables are constants of this program, as those of a plugin must be, and have the rows that they are said to have: to
  * AddressSanitizer the memory behind them is no table. An input that begins with "D" is texts and numbers for the
  * descriptor, any other is a file. */
-#include "../../core/plugin/descriptor.h"
-#include "../../core/plugin/elf_file.h"
+#include "../../core/plugin/plugin.h"
 #include "fuzz.h"
 
 enum { OPTIONS = 4, FIELDS = 2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/plugin/descriptor.c: which descriptors are accepted, and how they are copied. The descriptors are in
  * memory; test_plugin tests files of bad plugins. */
-#include "../../core/plugin/descriptor.h"
+#include "../../core/plugin/plugin.h"
 #include "../support/support.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of core/plugin/plugin_path.c and plugin_load.c: where plugins are searched, which of several is loaded, and why
  * a file that is not a plugin is refused. */
-#include "../../core/plugin/elf_file.h"
 #include "../../core/plugin/plugin.h"
 #include "../support/support.h"
 

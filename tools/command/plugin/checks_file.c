@@ -2,8 +2,7 @@
 /* checks_file.c: what can be said of a plugin without a device: whether it loads, what it imports, and whether its
  * descriptor says what can be. */
 #include "../../../core/option/option.h"
-#include "../../../core/plugin/descriptor.h"
-#include "../../../core/plugin/elf_file.h"
+#include "../../../core/plugin/plugin.h"
 #include "kit.h"
 
 #include <ctype.h>

@@ -2,7 +2,7 @@
 /* stack.c: the stack of a check: the tested resource over the probe over the resource that --over names, on the software
  * device; and the hooks in the plugin's create, which count its host memory. Called by checks, in a child. */
 #include "../../../core/option/option.h"
-#include "../../../core/plugin/builtin.h"
+#include "../../../core/plugin/plugin.h"
 #include "../../../core/runtime/hip.h"
 #include "kit.h"
 #include "program.h"
