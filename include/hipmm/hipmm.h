@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* hipmm/hipmm.h: the application's interface of hipmm.
+/* hipmm/hipmm.h: hipmm's interface for applications.
  *
  * A program describes its memory resources in a JSON graph, calls hipmm_init_from_file() once, and allocates device
- * memory through the stack that the graph describes for each device.
+ * memory from the graph's stack for each device.
  *
  * Conventions, for every function here unless it says otherwise:
  *   - It returns a status; 0 is success. hipmm_last_error() gives the reason of the calling thread's last failed call.
  *   - Output arguments come last, end in _out, and are written only on success.
  *   - Sizes are in bytes. A device is an ordinal from 0. A stream belongs to the device of the resource.
- *   - Without initialisation it is HIPMM_E_STATE, and so it is after the last hipmm_finalize(), except for calls on a
- *     resource to which the caller still has a reference.
- *   - A NULL argument is HIPMM_E_ARGUMENT, and the message names it. A NULL resource is the resource in force on the
- *     current device. A resource that is not live is HIPMM_E_ARGUMENT, as long as no new one has its place; a device that
+ *   - Before initialisation and after the last hipmm_finalize() it is HIPMM_E_STATE, except for calls on a resource to
+ *     which the caller still has a reference.
+ *   - A NULL argument is HIPMM_E_ARGUMENT, and the message names it. A NULL resource is the current device's current
+ *     resource. A resource that is not live is HIPMM_E_ARGUMENT, as long as no new one has its place. A device that
  *     does not exist is HIPMM_E_NO_DEVICE.
  *   - Memory may be copied with any device current. Kernels of another device may use it under the same condition as
- *     memory of hipMalloc: the program has enabled peer access. Mapped memory and memory of driver pools need no such
- *     call.
+ *     memory of hipMalloc: the program has enabled peer access. Mapped memory and driver pools need no such call.
  *   - A copy on the default stream waits for the default stream of another device whose memory it reads if that memory
- *     is hipMalloc's. Copies of mapped memory and of memory of driver pools do not wait: order them with events, or use
- *     hipMemcpyPeer(). A pool with "growth": "auto" maps no memory where the process has several devices, except for
+ *     is hipMalloc's. Copies of mapped memory and of driver pools' memory do not wait: order them with events, or use
+ *     hipMemcpyPeer(). A pool with "growth": "auto" maps no memory if the process has several devices, except for
  *     PyTorch (hipmm/torch.h).
- *   - A struct that begins with struct_size may grow at its end in a later release; the caller sets struct_size to its own
- *     sizeof. Other structs never grow. doc/abi.md says what else is promised.
+ *   - A struct that begins with struct_size may grow at its end in a later release; the caller sets struct_size to its
+ *     own sizeof. Other structs never grow. doc/abi.md has the other promises.
  *   - It is thread-safe. It never aborts and never writes to standard output.
  *   - After fork(), every call in the child is HIPMM_E_STATE: a GPU runtime does not survive fork.
- *   - Signals may arrive in any call, and are not held back for long. Their handlers must not call hipmm, nor jump out of it.
+ *   - Signals may arrive in any call, and are not delayed for long. Their handlers must not call hipmm, nor jump out of
+ *     it.
  *   - doc/undefined.md lists what hipmm does not survive, and what a program does instead.
  */
 #ifndef HIPMM_HIPMM_H
@@ -112,7 +112,7 @@ struct hipmm_error {
  * NULL is ignored. May be called at any time, as may hipmm_last_error_message() and the versions. */
 void hipmm_last_error(struct hipmm_error *error_out);
 
-/* The record's message alone. Never NULL; valid until the next failing call on this thread. */
+/* Only the record's message. Never NULL; valid until the next failing call on this thread. */
 const char *hipmm_last_error_message(void);
 
 /* The version of the library in use, as "major.minor.patch", and as a number like HIPMM_VERSION (hipmm/version.h). */
@@ -135,24 +135,24 @@ enum hipmm_log_level {
 /* Set up the debug log as the environment variable HIPMM_LOG=LEVEL:FILE does, in its place: lines up to `level` go to
  * standard error, or to the end of the file at `path`, which is created if need be (NULL: standard error). set_file
  * keeps the level. In the name %p stands for the process id, %h for the host's name, %r for the process's rank in its
- * job, %% for a percent sign. A value that is no level, and another letter in the name, are HIPMM_E_ARGUMENT, a file
- * that cannot be opened HIPMM_E_IO; so is one that another user may have put there, in a folder such as /tmp (SECURITY.md).
+ * job, %% for a percent sign. An invalid level, or another letter in the name, is HIPMM_E_ARGUMENT. A file that cannot
+ * be opened, or that another user may have put into a folder such as /tmp (SECURITY.md), is HIPMM_E_IO.
  *
- * Level debug tells of failed allocations with the reason, of refused frees and of growth; trace tells of every call of
- * every resource (RMM: set_logging_level). Allocations cost more while the log, or the sink, wants debug or trace, and only
- * then. May be called before initialisation. */
+ * Level debug logs failed allocations with the reason, refused frees and growth. Level trace logs every call of every
+ * resource (RMM: set_logging_level). Allocations cost more only while the log, or the sink, wants debug or trace. May
+ * be called before initialisation. */
 enum hipmm_status hipmm_log_set_level(enum hipmm_log_level level);
 enum hipmm_status hipmm_log_set_file(const char *path);
 
-/* The level in force. May be called at any time. */
+/* The current level. May be called at any time. */
 enum hipmm_log_level hipmm_log_get_level(void);
 
 /* Sets the function that receives each line of the debug log up to `level`. `about` is the name of the resource or of
  * the part of hipmm that writes the line ("" for none); `message` is the line without its end. Both texts last for the
- * call. NULL removes the sink; no thread is inside the old sink when the call returns. A value that is no level:
+ * call. NULL removes the sink; no thread is inside the old sink when the call returns. An invalid level is
  * HIPMM_E_ARGUMENT.
  *
- * With a sink, lines go to no other place unless the environment variable HIPMM_LOG (LEVEL or LEVEL:FILE) is set.
+ * With a sink, lines go only to the sink unless the environment variable HIPMM_LOG (LEVEL or LEVEL:FILE) is set.
  * Without both, warnings and errors go to standard error.
  *
  * Any thread calls the sink, several at once, from within hipmm and possibly under its locks. Inside the sink every
@@ -171,19 +171,19 @@ enum hipmm_status hipmm_log_set_sink(void (*sink)(void *arg, enum hipmm_log_leve
  *
  * Initialisation is counted, so that a program and the libraries in it can use hipmm independently. A second
  * initialisation with the same graph (the same JSON, wherever it was read, and the same runtime) succeeds and counts;
- * with another graph it is HIPMM_E_STATE, and the message names both sources, and how many calls of hipmm_finalize() it
- * would take. Every user calls hipmm_finalize() as often as it has initialised hipmm. A library that needs a graph of its
- * own builds a stack beside it: see hipmm_stack_build_from_file().
+ * with another graph it is HIPMM_E_STATE, and the message names both sources and the necessary number of
+ * hipmm_finalize() calls. Every user calls hipmm_finalize() as often as it has initialised hipmm. A library that needs
+ * its own graph builds a stack beside it: see hipmm_stack_build_from_file().
  *
  * hipmm_init() takes the graph from the file that HIPMM_CONFIG names, else from ./hipmm.json, else from the system's
  * hipmm/hipmm.json (under the configured sysconfdir). Without any of these files, every device gets a plain `device`
- * resource. Of the latter two, a file is passed over, with a warning, where another user than root owns or can write it
- * or its folder. A set-user-id program ignores the environment and the working directory.
- * HIPMM_RUNTIME overrides the runtime of every graph.
+ * resource. It ignores either of the latter two, with a warning, if a user other than root owns or can write the file
+ * or its folder. A set-user-id program ignores the environment and the working directory. HIPMM_RUNTIME overrides the
+ * runtime of every graph.
  *
- * With "current_device": "local_rank" in the graph, the first initialisation makes the device of the process's rank on its
- * host current for the calling thread, unless no launcher tells this rank; hipmm_init_if_needed() never does. With
- * "report", the last hipmm_finalize(), or the process's exit(), writes a report. */
+ * With "current_device": "local_rank" in the graph, the first initialisation makes the device of the process's local
+ * rank current for the calling thread, if a launcher gives this rank; hipmm_init_if_needed() never does. With "report",
+ * the last hipmm_finalize(), or the process's exit(), writes a report. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_init(void);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_file(const char *path);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_init_from_string(const char *json);
@@ -195,33 +195,33 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_init_if_needed(void);
 /* Whether hipmm is initialised: 1 or 0. Another thread may change that at any time. May be called at any time. */
 int hipmm_is_initialized(void);
 
-/* Undoes one initialisation. The last one releases the table of devices, and with it every stack of which no caller
- * holds a resource. Memory that is allocated from a destroyed stack is freed with it (a warning in the log counts it). A
- * stack of which a caller holds a resource lives on with its memory: the status is HIPMM_OK, and a warning in the log
- * names each such resource with its references and the bytes that its stack holds.
+/* Undoes one initialisation. The last call releases the device table, and with it every stack of which no caller holds
+ * a resource. Memory allocated from a destroyed stack is freed with it (a warning in the log counts it). A stack of
+ * which a caller holds a resource lives on with its memory: the status is HIPMM_OK, and a warning in the log names each
+ * such resource with its references and its stack's held bytes.
  *
- * Other threads may be inside hipmm meanwhile. The last call waits for calls that were given no resource, for calls
- * that look resources up or create them (new calls of these kinds are HIPMM_E_STATE), and for calls that use one stack
- * after the other, such as hipmm_list(), hipmm_snapshot() and hipmm_trim(). A call on a resource needs a
- * reference until it returns, so no such call may be under way in a stack that is being destroyed. Inside a function of
- * the program that hipmm calls, except visitors of resources, values and options, finalisation and initialisation are
- * HIPMM_E_STATE. A process may exit without calling it.
+ * Other threads may be inside hipmm meanwhile. The last call waits for calls without a resource, for calls that look
+ * resources up or create them (new calls of these kinds are HIPMM_E_STATE), and for calls that use one stack after the
+ * other, such as hipmm_list(), hipmm_snapshot() and hipmm_trim(). A call on a resource needs a reference until it
+ * returns, so no such call may be under way in a stack that is being destroyed. Inside a function of the program that
+ * hipmm calls, except visitors of resources, values and options, finalisation and initialisation are HIPMM_E_STATE. A
+ * process may exit without calling it.
  *
- * Functions of the program return to the call of hipmm that calls them. Of those that do not, a visitor of resources, values
- * or options leaves a reference. Any other one leaves locks, so that calls on the same resource may never return,
- * and stacks that stay to the end of the process:
- *   - One that has ended its thread (pthread_exit()) is not waited for.
- *   - One that has left by longjmp() or an exception looks as if it still ran. hipmm_finalize() warns that it waits, and waits
- *     for a minute at most. Then it is HIPMM_E_STATE, and hipmm stays initialised, if a call that was given no resource is under
- *     way. In the thread itself it is HIPMM_E_STATE.
- * After either, the last hipmm_finalize() destroys no stack of the table, and warns. */
+ * The program's functions return to the call of hipmm that calls them. If a visitor of resources, values or options
+ * does not return, it leaves a reference. Any other function that does not return leaves locks, so that calls on the
+ * same resource may never return, and stacks that stay to the end of the process:
+ *   - hipmm_finalize() does not wait for a function that has ended its thread (pthread_exit()).
+ *   - A function that has left by longjmp() or an exception looks as if it still ran. hipmm_finalize() warns that it
+ *     waits, and waits for a minute at most. Then it is HIPMM_E_STATE, and hipmm stays initialised, if a call that was
+ *     given no resource is under way. In the thread itself it is HIPMM_E_STATE. After either, the last hipmm_finalize()
+ *     destroys no stack of the table, and warns. */
 enum hipmm_status hipmm_finalize(void);
 
-/* Host memory for hipmm itself: what it knows of blocks and streams, caches, handles, the plugins' own memory. `allocate`
- * returns zeroed memory, aligned to 4096 bytes, or NULL; most requests are some KiB, but some are for hundreds of MiB of
- * which little is touched, such as mmap() gives. Any thread calls both, some under locks: they must not call hipmm. Not by
- * these functions: memory that grows with the number of streams and small blocks, such as texts and graphs (malloc), and
- * the arrays of records of pools, which are reserved addresses. */
+/* Host memory for hipmm itself: records of blocks and streams, caches, handles, the plugins' own memory. `allocate`
+ * returns zeroed memory, aligned to 4096 bytes, or NULL. Most requests are some KiB. Some are for hundreds of MiB of
+ * which little is touched, as mmap() gives. Any thread calls both, some under locks: they must not call hipmm. hipmm
+ * does not use them for memory that grows with the number of streams and small blocks, such as texts and graphs
+ * (malloc), and for pools' arrays of records, which are reserved addresses. */
 struct hipmm_host_allocator {
   size_t struct_size;
   void *(*allocate)(void *arg, size_t bytes);
@@ -229,16 +229,17 @@ struct hipmm_host_allocator {
   void *arg;
 };
 
-/* Puts it in force; NULL restores the operating system's memory. Possible while hipmm holds no such memory: before the
- * first use of hipmm. Later it is HIPMM_E_STATE (Vulkan: VkAllocationCallbacks). Tries the functions with 4096 bytes:
- * memory that is not zeroed or not aligned is HIPMM_E_ARGUMENT. */
+/* Installs it; NULL restores the operating system's memory. Possible while hipmm holds no such memory, before the first
+ * use of hipmm; later it is HIPMM_E_STATE (Vulkan: VkAllocationCallbacks). Tries the functions with 4096 bytes: memory
+ * that is not zeroed or not aligned is HIPMM_E_ARGUMENT. */
 enum hipmm_status hipmm_host_allocator_set(const struct hipmm_host_allocator *allocator);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Allocates `bytes` of memory, aligned to 256 bytes, for use on `stream`. Work that is submitted to `stream` may use
  * the memory at once; the caller orders other streams after it. Zero bytes give NULL and succeed. `resource` NULL means
- * the current device's resource. HIPMM_E_OUT_OF_MEMORY and HIPMM_E_LIMIT: out of memory; the message tells of what. */
+ * the current device's resource. HIPMM_E_OUT_OF_MEMORY and HIPMM_E_LIMIT: out of memory; the message says which memory.
+ * */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resource, size_t bytes, hipmm_stream_t stream,
                                                   void **ptr_out);
 
@@ -247,18 +248,18 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate(struct hipmm_resource *resourc
  * it; a resource that cannot find the size is HIPMM_E_NOT_SUPPORTED. NULL has no effect. A pointer of another resource,
  * one that was freed before (HIPMM_E_POINTER), and a wrong size (HIPMM_E_SIZE) change nothing.
  *
- * Graph capture: `stream` of an allocation or a free may be in a capture. Then nothing is done that ends the capture,
- * and other threads do nothing of the kind either if the stream was retained or created by hipmm. Memory that is freed
- * on the stream is reused in the same capture; memory that other streams freed, only once their work has completed. A
- * call that must wait is HIPMM_E_STATE: a free to a source, hipmm_resource_trim(), an allocation of `monotonic`, and an
+ * Graph capture: `stream` of an allocation or a free may be in a capture. Then hipmm makes no call that ends the
+ * capture, in this thread, and in other threads too if the stream was retained or created by hipmm. Memory freed on the
+ * stream is reused in the same capture; memory freed on other streams, only once their work has completed. A call that
+ * must wait is HIPMM_E_STATE: a free to a source, hipmm_resource_trim(), an allocation of `monotonic`, and an
  * allocation of `pool` that must unmap memory which work on a stream that was not retained may still use. With `async`,
  * allocations and frees become nodes of the graph, as in HIP. The caller keeps the memory that the graph uses allocated
  * as long as the graph may run, and launches the graph after the work that was submitted to the stream before. */
 enum hipmm_status hipmm_deallocate(struct hipmm_resource *resource, void *ptr, size_t bytes, hipmm_stream_t stream);
 
 /* The same with an alignment in bytes, a power of two. Sources of device memory support up to 256; `pool`, `host` and
- * `pinned` support any. hipmm remembers each block's alignment where it is of use: a free checks that `alignment` is a
- * power of two, and ignores it otherwise. */
+ * `pinned` support any. hipmm remembers each block's alignment if it needs it. A free only checks that `alignment` is a
+ * power of two. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_allocate_aligned(struct hipmm_resource *resource, size_t bytes,
                                                           size_t alignment, hipmm_stream_t stream, void **ptr_out);
 enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void *ptr, size_t bytes, size_t alignment,
@@ -266,35 +267,34 @@ enum hipmm_status hipmm_deallocate_aligned(struct hipmm_resource *resource, void
 
 /* ---- Resources --------------------------------------------------------------------------------------------------- */
 
-/* The resource in force for the current device, or for device `device`. Builds the device's stack at its first use. The
+/* The current resource of the current device, or of device `device`. Builds the device's stack at its first use. The
  * caller owns a reference. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_current(struct hipmm_resource **resource_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_for_device(int device, struct hipmm_resource **resource_out);
 
-/* The resource that the graph calls `name`, on `device`. In a "stack" array the name of a resource is its type; the
- * second one of a type, counted from the top, is "type.2", and so on. A resource that no device's stack needs is built at
- * the first request, with what it depends on as far as the device's stack has not got it; after a failure nothing new
- * is there. The caller owns a reference. An unknown name, and a resource of other devices' stacks alone, is
- * HIPMM_E_ARGUMENT. */
+/* The graph's resource `name`, on `device`. In a "stack" array a resource's name is its type; the second one of a type,
+ * counted from the top, is "type.2", and so on. A resource that no device's stack needs is built at the first request,
+ * with those of its dependencies that the device's stack does not have. A failure leaves nothing new. The caller owns a
+ * reference. An unknown name, or a resource only of other devices' stacks, is HIPMM_E_ARGUMENT. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_get_by_name(int device, const char *name,
                                                               struct hipmm_resource **resource_out);
 
-/* The same in the stack of `resource`, whichever resource of it that is (NULL: the resource in force on the current
- * device): for stacks of hipmm_stack_build_from_file(). */
+/* The same in the stack of `resource`, which may be any resource of the stack (NULL: the current device's current
+ * resource): for stacks of hipmm_stack_build_from_file(). */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stack_get_by_name(struct hipmm_resource *resource, const char *name,
                                                            struct hipmm_resource **resource_out);
 
-/* Put another resource of the same device in force. The table of devices retains it while it is in force, and until the
- * calls end that began with it: keep a reference as long as memory allocated from it is in use. NULL resets to the graph's
- * resource, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference
- * to the resource that was in force, and the device's stack is built if there was none yet. */
+/* Make another resource of the same device current. The device table retains it while it is current, and until calls
+ * that began with it end: keep a reference as long as memory allocated from it is in use. NULL resets to the graph's
+ * resource, as the reset functions do. `previous_out` may be NULL; otherwise the caller owns a reference to the
+ * previous current resource, and the device's stack is built if there was none yet. */
 enum hipmm_status hipmm_resource_set_current(struct hipmm_resource *resource, struct hipmm_resource **previous_out);
 enum hipmm_status hipmm_resource_set_for_device(int device, struct hipmm_resource *resource,
                                                 struct hipmm_resource **previous_out);
 enum hipmm_status hipmm_resource_reset_current(void);
 enum hipmm_status hipmm_resource_reset_for_device(int device);
 
-/* References. A reference keeps the whole stack alive, also after hipmm_finalize(). NULL is ignored; a resource that is
+/* References. A reference keeps the whole stack alive, even after hipmm_finalize(). NULL is ignored; a resource that is
  * not live, and a release without a reference, are ignored and logged as errors. */
 void hipmm_resource_retain(struct hipmm_resource *resource);
 void hipmm_resource_release(struct hipmm_resource *resource);
@@ -314,70 +314,70 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_query(struct hipmm_resource *r
  * action (`hipmm describe TYPE` lists the actions). HIPMM_E_ARGUMENT if none has it. */
 enum hipmm_status hipmm_resource_perform(struct hipmm_resource *resource, const char *action);
 
-/* The report on the state of the resource, or of the nearest resource below that has a report, as lines for people:
- * `tracking` lists all live blocks, with stack traces if it records them. The caller frees the text with
- * hipmm_string_free(). HIPMM_E_NOT_SUPPORTED if no resource has a report. */
+/* The state of the resource, or of the nearest resource below that has a report, as lines for people: `tracking` lists
+ * all live blocks, with stack traces if it records them. The caller frees the text with hipmm_string_free().
+ * HIPMM_E_NOT_SUPPORTED if no resource has a report. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_report(struct hipmm_resource *resource, char **text_out);
 
 /* Returns free memory to the upstreams, in this resource and in each one below it, until `keep_bytes` of free memory
  * are left in each. Waits for work that still uses the memory. */
 enum hipmm_status hipmm_resource_trim(struct hipmm_resource *resource, size_t keep_bytes);
 
-/* The same for every resource of a device, and of all devices (PyTorch: empty_cache): of the stacks that are built, and
- * of those made in code. */
+/* The same for every resource of a device, and of all devices (PyTorch: empty_cache), in built stacks and in stacks
+ * made in code. */
 enum hipmm_status hipmm_device_trim(int device, size_t keep_bytes);
 enum hipmm_status hipmm_trim(size_t keep_bytes);
 
-/* Starts the peaks of this resource and of each one below it again from what is held and allocated now: the values of the
+/* Resets the peaks of this resource and of each one below it to the amounts held and allocated now: the values of
  * resources that have the action "reset_peaks", and the peak of hipmm_device_held_bytes(). */
 enum hipmm_status hipmm_resource_reset_peaks(struct hipmm_resource *resource);
 
-/* The bytes that all sources of the device's stack hold from the runtime: now, and at most so far. Of a driver's pool
- * (`async`) the driver is asked what it holds now. */
+/* The bytes that all sources of the device's stack hold from the runtime: now, and their peak. For a driver's pool
+ * (`async`) hipmm asks the driver for the bytes held now. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_held_bytes(int device, size_t *now_out, size_t *peak_out);
 
 /* ---- Suspending -------------------------------------------------------------------------------------------------- */
 
-/* What becomes of the content of a resource that is suspended. */
+/* How to treat a suspended resource's content. */
 enum hipmm_content {
   HIPMM_CONTENT_KEEP = 1,    /* saved in pinned host memory, and restored */
-  HIPMM_CONTENT_DISCARD = 2, /* dropped: it is undefined afterwards, also if the suspend fails */
+  HIPMM_CONTENT_DISCARD = 2, /* dropped: it is undefined afterwards, even if the suspend fails */
   HIPMM_CONTENT_FORCE_32BIT = 0x7fffffff
 };
 
-/* suspend gives the device memory under `resource` back to the device, with all blocks allocated; resume puts memory under
- * the same addresses. Pointers, captured graphs and the order of streams stay valid. So two programs, or two parts of one,
- * use a device by turns. Each pool with mapped memory ("growth": "mapped", directly over `device`), the resource itself and
- * those below it, is suspended; other memory stays where it is, and a warning in the log says why. If there is no such
- * pool: HIPMM_E_NOT_SUPPORTED, and the message has the remedy.
+/* suspend returns the device memory under `resource` to the device while all blocks stay allocated. resume puts memory
+ * under the same addresses. Pointers, captured graphs and the order of streams stay valid. So two programs, or two
+ * parts of one, use a device by turns. Each pool with mapped memory ("growth": "mapped", directly over `device`), the
+ * resource itself and those below it, is suspended; other memory stays where it is, and a warning in the log says why.
+ * If there is no such pool: HIPMM_E_NOT_SUPPORTED, and the message has the remedy.
  *
- * suspend releases idle memory, and waits for all work of the resource's device. With a graph capture under way it is
- * HIPMM_E_STATE, and the capture goes on: that of a stream that hipmm made or that was retained, of a stream that the
- * default stream waits for, and with AMD's runtime of any stream that the resource has served. NVIDIA's driver cannot
- * be asked about a handle that may name no stream any more: there the capture of another stream ends. The caller sees
- * to it that until resume returns no other work uses the memory, of this device, another one, or another process: such
- * work fails as on memory that was never mapped. Too little host memory to keep the content: HIPMM_E_OUT_OF_MEMORY, and
- * the resource is not suspended. Memory that was exported to another process (hipmm_share_export_block()) stays where
- * it is, for as long as the block, or another one beside it, is allocated. Devices that had access to the memory have
- * it again afterwards.
+ * suspend releases idle memory, and waits for all work of the resource's device. During a graph capture it is
+ * HIPMM_E_STATE, and the capture goes on. That holds for a stream that hipmm created or that was retained, for a stream
+ * that the default stream waits for, and with AMD's runtime for any stream that the resource has served. NVIDIA's
+ * driver cannot be asked about a handle that may no longer name a stream: there another stream's capture ends. The
+ * caller ensures that until resume returns no other work uses the memory, on this device, on another one, or in another
+ * process: such work fails as on memory that was never mapped. Too little host memory to keep the content is
+ * HIPMM_E_OUT_OF_MEMORY, and the resource is not suspended. Memory that was exported to another process
+ * (hipmm_share_export_block()) stays where it is, for as long as the block, or another one beside it, is allocated.
+ * Devices that had access to the memory have it again afterwards.
  *
  * While it is suspended, an allocation from the resource, or from one that depends on it, is HIPMM_E_STATE. Frees,
- * queries, hipmm_snapshot() ("suspended": true), trims and the end of streams work; what is freed needs no memory to
- * resume. The last reference frees what is saved.
+ * queries, hipmm_snapshot() ("suspended": true), trims and the end of streams work. A freed block needs no memory to
+ * resume. Releasing the last reference frees the saved content.
  *
  * resume waits for its copies, and on a full device first releases idle memory of the device's other resources, as
- * hipmm_device_trim() does. If it fails, as with HIPMM_E_OUT_OF_MEMORY, the resource stays suspended, nothing is lost, and
- * the call can be repeated. Suspending twice, and resuming without suspending, is HIPMM_E_STATE. If several pools stand
- * below, each is suspended or resumed by itself, those that are so already are left out, and the status is the first
- * failure. Calls of other threads on a pool wait meanwhile: saving and restoring take as long as copying. */
+ * hipmm_device_trim() does. If it fails, as with HIPMM_E_OUT_OF_MEMORY, the resource stays suspended, nothing is lost,
+ * and the call can be repeated. Suspending twice, and resuming without suspending, is HIPMM_E_STATE. If several pools
+ * are below, each is suspended or resumed by itself, pools already in that state are skipped, and the status is the
+ * first failure. Other threads' calls on a pool wait meanwhile: saving and restoring take as long as copying. */
 enum hipmm_status hipmm_resource_suspend(struct hipmm_resource *resource, enum hipmm_content content);
 enum hipmm_status hipmm_resource_resume(struct hipmm_resource *resource);
 
 /* ---- Stacks made in code ----------------------------------------------------------------------------------------- */
 
 /* Creates a resource of a type on a device, as a graph would, over resources of that device that the caller holds. The
- * new resource retains its upstreams, and is destroyed with its last reference; the caller owns one. It can be put in
- * force with hipmm_resource_set_for_device(). The device's own stack is not built for it.
+ * new resource retains its upstreams, and is destroyed with its last reference; the caller owns one.
+ * hipmm_resource_set_for_device() makes it current. The device's own stack is not built for it.
  *
  * `options_json` is a JSON object with the options of the type (`hipmm describe TYPE`); NULL means {}. An error in it
  * is HIPMM_E_CONFIG or HIPMM_E_SYNTAX, with the file "<options>" and the path of the value. A percentage is a
@@ -423,15 +423,15 @@ struct hipmm_recipe {
 HIPMM_MUST_CHECK enum hipmm_status hipmm_resource_create_from(int device, const struct hipmm_recipe *recipe,
                                                               struct hipmm_resource **resource_out);
 
-/* Builds the stack of a whole graph on `device` beside the table of devices: for a library that has a graph of its own,
- * in a program that uses hipmm with another graph or not at all. hipmm need not be initialised, and no hipmm_finalize()
- * touches the stack: `resource_out` gets its top, the resource that the graph has for this device, with a reference that
- * the caller owns, and the last reference destroys the stack. The stack is never in force by itself. While it lives,
- * streams and events can be created and retained, devices counted, and resources created over it, without initialisation.
+/* Builds the stack of a whole graph on `device` beside the device table: for a library with its own graph, in a program
+ * that uses hipmm with another graph or not at all. hipmm need not be initialised, and no hipmm_finalize() touches the
+ * stack: `resource_out` gets its top, the resource that the graph has for this device, with a reference that the caller
+ * owns, and the last reference destroys the stack. The stack never becomes current by itself. While it lives, streams
+ * and events can be created and retained, devices counted, and resources created over it, without initialisation.
  *
- * A process uses one runtime: a graph that asks for another than the one in use is HIPMM_E_STATE, and options of the
- * runtime have no effect while another stack or the table uses it. `name` is for the paths of hipmm_list(), which begin
- * with "created/NAME/": a name as in a graph, and not that of another stack or resource that was created; NULL: "stack",
+ * A process uses one runtime: a graph that asks for another one is HIPMM_E_STATE, and the runtime's options have no
+ * effect while another stack or the table uses it. `name` is for hipmm_list()'s paths, which begin with
+ * "created/NAME/". It is a name as in a graph, and not another created stack's or resource's name; NULL: "stack",
  * "stack.2", … Inside a function of the program that hipmm calls: HIPMM_E_STATE. Other errors are those of
  * hipmm_init_from_file() and of the building of a stack. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_stack_build_from_file(int device, const char *name, const char *path,
@@ -450,9 +450,9 @@ struct hipmm_statistics {
   int64_t total_bytes, total_count;
 };
 
-/* Read the counters of the nearest `statistics` resource at or below `resource`. push also starts a scope with zeroed
- * counters, and writes the counters of the outer scope. pop also ends the scope, and adds its counters to the outer
- * one; its peaks are those of the whole scope, also from before hipmm_resource_reset_peaks(). Popping the last scope is
+/* Read the counters of the nearest `statistics` resource at or below `resource`. push starts a scope with zeroed
+ * counters too, and writes the outer scope's counters. pop ends the scope too, and adds its counters to the outer one;
+ * its peaks are those of the whole scope, even from before hipmm_resource_reset_peaks(). Popping the last scope is
  * HIPMM_E_STATE. `statistics_out` may be NULL in push and pop. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_statistics_get(struct hipmm_resource *resource,
                                                         struct hipmm_statistics *statistics_out);
@@ -462,16 +462,17 @@ enum hipmm_status hipmm_statistics_pop(struct hipmm_resource *resource, struct h
 /* ---- Inspection and settings ------------------------------------------------------------------------------------- */
 
 /* Values and options of live resources have paths: "devices/0/pool/reserved_bytes" is a value of the resource `pool` of
- * device 0's stack, "created/pool.2/maximum_size" an option of a resource made in code, "created/mine/pool/reserved_bytes"
- * a value in the stack `mine` of hipmm_stack_build_from_file(), "devices/0/held_bytes" a value of the device. A device
- * has paths once its stack is built; reading a path builds nothing (HIPMM_E_STATE). An unknown path is HIPMM_E_ARGUMENT,
- * and the message names the nearest one. These functions also work without initialisation while a stack of
- * hipmm_stack_build_from_file() lives. The caller owns the returned texts, and frees them with hipmm_string_free(). */
+ * device 0's stack, "created/pool.2/maximum_size" an option of a resource made in code,
+ * "created/mine/pool/reserved_bytes" a value in the stack `mine` of hipmm_stack_build_from_file(),
+ * "devices/0/held_bytes" a value of the device. A device has paths once its stack is built; reading a path builds
+ * nothing (HIPMM_E_STATE). An unknown path is HIPMM_E_ARGUMENT, and the message names the nearest one. Without
+ * initialisation these functions work while a stack of hipmm_stack_build_from_file() lives. The caller owns the
+ * returned texts, and frees them with hipmm_string_free(). */
 
 /* Reads a value of one resource, as hipmm_resource_query() does, without the resources below. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_query(const char *path, int64_t *value_out);
 
-/* Reads a value, or an option in force, as JSON: 4096, "50%", null for an option without a value. */
+/* Reads a value, or an option's current value, as JSON: 4096, "50%", null for an option without a value. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_get(const char *path, char **json_out);
 
 /* Sets an option of a live resource. `value` is JSON, or plain text where JSON would have a string ("2GiB"); NULL
@@ -490,18 +491,14 @@ HIPMM_MUST_CHECK enum hipmm_status hipmm_list(const char *prefix, char **json_ou
  * "source" (the graph's file), "top", "held_bytes", "peak_held_bytes" and "resources", from the top down. A resource
  * has "name", "type", "path" (null if it has none), "below" (the paths of its upstreams), "values" and "options" (each
  * {"value", "default", "reloadable"}); a source also has "held" ({"bytes", "blocks"}), a suspended resource "suspended"
- * (true); a resource that shows its memory also has "memory":
- *   "live", "free", "pending", "cached"   {"bytes", "blocks"} of blocks that are allocated, free on every stream, free
- *                                         on the stream where they were freed, kept for one thread
- *   "largest_free_bytes"                  the largest range that is free on every stream; memory that can be remapped
- *                                         counts as one range
- *   "fragmentation"                       1 - largest free / all free; 0 without free memory
- *   "streams"                             the same sums for each stream that has any
- *   "blockers"                            runs of blocks between two free blocks that could be joined,
- *                                         the run whose end would leave the largest hole first: "joined_bytes" of that
- *                                         hole, "below_bytes" and "above_bytes" free now, and "n_blocks" between, of
- *                                         which "blocks" has the first 16 ("address", "bytes", "state", "stream")
- * Other threads are not stopped: the snapshot may contain only a part of what they do meanwhile. */
+ * (true); a resource that shows its memory also has "memory": "live", "free", "pending", "cached" {"bytes", "blocks"}
+ * of blocks that are allocated, free on every stream, free on the stream where they were freed, kept for one thread
+ * "largest_free_bytes" the largest range that is free on every stream; memory that can be remapped counts as one range
+ * "fragmentation" 1 - largest free / all free; 0 without free memory "streams" the same sums for each stream that has
+ * any "blockers" runs of blocks between two free blocks that could be joined, the run whose end would leave the largest
+ * hole first: "joined_bytes" of that hole, "below_bytes" and "above_bytes" free now, and "n_blocks" between, of which
+ * "blocks" has the first 16 ("address", "bytes", "state", "stream") Other threads are not stopped: the snapshot may
+ * contain only a part of their work meanwhile. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_snapshot(char **json_out);
 
 /* Frees a text of the functions above. NULL is ignored. May be called at any time. */
@@ -512,10 +509,10 @@ void hipmm_string_free(char *text);
 /* A program registers its functions and its memory under names, and the graph names them in options of the types
  * `callback`, `failure_callback`, `fixed_buffer`, `async_view` and `hooks`. The struct is copied; what it points to
  * must live as long as a stack uses it. Registering a name of the same kind again replaces the object for stacks that
- * are built later; NULL removes the name. A name follows the rule for names of resources. Registration is possible
- * before initialisation and stays after hipmm_finalize(). An invalid name, an incomplete struct, and removing an
- * unknown name are HIPMM_E_ARGUMENT. A stack whose graph names an unknown object cannot be built (HIPMM_E_CONFIG). Each
- * struct begins with struct_size, its size. The functions return: see hipmm_finalize(). */
+ * are built later; NULL removes the name. A name follows the rule for resource names. Registration is possible before
+ * initialisation and stays after hipmm_finalize(). An invalid name, an incomplete struct, and removing an unknown name
+ * are HIPMM_E_ARGUMENT. A stack whose graph names an unknown object cannot be built (HIPMM_E_CONFIG). Each struct
+ * begins with struct_size, its size. The functions return: see hipmm_finalize(). */
 
 /* Functions that allocate. `allocate` returns HIPMM_OK and writes a pointer that is aligned to `alignment` (a power of
  * two, at least 256), or returns another status. `deallocate` cannot fail, and gets the pointer and sizes of the
@@ -524,12 +521,12 @@ void hipmm_string_free(char *text);
  * it.
  *
  * Both run within an allocation or a free: resources above that grow, a `thread_safe`, and a plugin that is not
- * thread-safe hold their locks meanwhile. A call of the function on such a resource is HIPMM_E_STATE. So is a call that
- * would wait for a resource which another thread holds in the same way, or for a stack that another thread builds, since
- * that thread may wait for this one; hipmm_trim() and hipmm_device_trim() pass such a resource over, and hipmm_list() and
- * hipmm_snapshot() leave out what they would have to wait for. Calls of other threads wait for the function. A resource
- * that is in use is not told of a stream that the function retires: it must not destroy streams. What frees memory for
- * an allocation belongs into a failure handler, which runs under no lock. */
+ * thread-safe hold their locks meanwhile. The function's call on such a resource is HIPMM_E_STATE. So is a call that
+ * would wait for a resource which another thread holds in the same way, or for a stack that another thread builds,
+ * since that thread may wait for this one. hipmm_trim() and hipmm_device_trim() skip such a resource, and hipmm_list()
+ * and hipmm_snapshot() omit the parts that they would wait for. Other threads' calls wait for the function. A resource
+ * in use does not learn of a stream that the function retires: the function must not destroy streams. Code that frees
+ * memory for an allocation belongs into a failure handler, which runs under no lock. */
 struct hipmm_allocator {
   size_t struct_size;
   enum hipmm_status (*allocate)(void *arg, size_t bytes, size_t alignment, hipmm_stream_t stream, void **ptr_out);
@@ -537,14 +534,14 @@ struct hipmm_allocator {
   void *arg;
 };
 
-/* Called after an allocation of `bytes` failed for want of memory. Nonzero: try again; 0: let the allocation fail
- * (RMM's contract). It is called where the allocation has entered hipmm, and the allocation is then made again: the thread
- * holds no lock of a resource. So the callback may use every resource, those above this one too: free memory, trim,
- * allocate, create and release resources, set options, and wait for other threads. Only within the building of a stack it
- * is HIPMM_E_STATE to need that stack, or one that another thread builds. Threads that ask for that stack wait for the
- * callback, so it must not wait for them. An allocation of its own that is out of memory here fails without another call.
- * The resource from which the program allocates must not lose its last reference meanwhile. Below an allocator of the
- * program that allocates, what is said of the allocator holds. */
+/* Called after an allocation of `bytes` found no memory. Nonzero: try again; 0: let the allocation fail (RMM's
+ * contract). It is called where the allocation has entered hipmm, and the allocation is then made again: the thread
+ * holds no resource's lock. So the callback may use every resource, even resources above this one: free memory, trim,
+ * allocate, create and release resources, set options, and wait for other threads. Only while a stack is being built, a
+ * call that needs that stack, or one that another thread builds, is HIPMM_E_STATE. Threads that ask for that stack wait
+ * for the callback, so it must not wait for them. If its own allocation runs out of memory here, that fails without
+ * another call. The resource from which the program allocates must not lose its last reference meanwhile. Below a
+ * program's allocator that allocates, the allocator's rules hold. */
 struct hipmm_failure_handler {
   size_t struct_size;
   int (*callback)(void *arg, size_t bytes);
@@ -564,7 +561,7 @@ struct hipmm_mempool {
   void *handle;
 };
 
-/* What a resource of the type `hooks` tells the program of (PyTorch: attachAllocatorTraceTracker, attachOutOfMemory-
+/* The events that a `hooks` resource reports to the program (PyTorch: attachAllocatorTraceTracker, attachOutOfMemory-
  * Observer). */
 enum hipmm_event_kind {
   HIPMM_EVENT_ALLOCATED = 1, /* `ptr` with `bytes` on `stream` */
@@ -573,7 +570,7 @@ enum hipmm_event_kind {
    * not know it, and no resource below does. FREE_REFUSED follows if the free fails, and changed nothing. */
   HIPMM_EVENT_FREED,
   HIPMM_EVENT_FREE_REFUSED,
-  HIPMM_EVENT_OUT_OF_MEMORY, /* `bytes` could not be allocated on `stream`, for want of memory or below a limit */
+  HIPMM_EVENT_OUT_OF_MEMORY, /* `bytes` could not be allocated on `stream`: no memory, or a limit */
 
   /* A source below has taken `bytes` more from the runtime, or given them back; the sources of its device hold
    * `held_bytes` now. */
@@ -593,7 +590,7 @@ struct hipmm_event {
   hipmm_stream_t stream;
 };
 
-/* The function of the program for events. Any thread calls it, several at once, and some under locks of hipmm: it must not
+/* The program's function for events. Any thread calls it, several at once, and some under hipmm's locks: it must not
  * call hipmm. `event` lasts for the call. */
 struct hipmm_hooks {
   size_t struct_size;
@@ -612,20 +609,20 @@ enum hipmm_status hipmm_mempool_register(const char *name, const struct hipmm_me
 
 /* Promises that `stream` lives until hipmm_stream_retire(). The promise makes the stream cheaper: its handle then names
  * the same stream in every call, threads may cache blocks for it, and an event on it suffices before another stream
- * gets one of its blocks. Without the promise a sub-allocator asks HIP at each call which stream the handle names
- * (where HIP can tell, since a new stream may have the handle of an old one), and blocks that were freed on it serve
- * other streams only after the device was synchronised. The default stream needs no promise. */
+ * gets one of its blocks. Without the promise a sub-allocator asks HIP at each call which stream the handle names (if
+ * HIP can tell, since a new stream may have an old one's handle), and blocks freed on it serve other streams only after
+ * the device was synchronised. The default stream needs no promise. */
 enum hipmm_status hipmm_stream_retain(int device, hipmm_stream_t stream);
 
 /* Tells every stack of the device that `stream` will be destroyed. Blocks that were freed on it become free on every
- * stream. To be called before hipStreamDestroy(). After hipmm_finalize() it tells the stacks of which callers still
- * hold a resource. */
+ * stream. Call it before hipStreamDestroy(). After hipmm_finalize() it tells the stacks of which callers still hold a
+ * resource. */
 enum hipmm_status hipmm_stream_retire(int device, hipmm_stream_t stream);
 
 /* ---- Devices ----------------------------------------------------------------------------------------------------- */
 
-/* The number of devices of the runtime in use, and the current device of the calling thread. Both also work without
- * initialisation while a stack of hipmm_stack_build_from_file() lives. */
+/* The number of devices of the runtime in use, and the calling thread's current device. Without initialisation both
+ * work while a stack of hipmm_stack_build_from_file() lives. */
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_count(int *count_out);
 HIPMM_MUST_CHECK enum hipmm_status hipmm_device_current(int *device_out);
 
