@@ -9,7 +9,7 @@
 #include <search.h>
 #include <stdlib.h>
 
-struct record {
+struct torch_record {
   const void *ptr; /* first: the key of the tree */
   struct torch_block block;
 };
@@ -32,13 +32,14 @@ static void torch_filter_add(const void *ptr, int n)
 
 static int torch_blocks_compare(const void *left, const void *right)
 {
-  uintptr_t a = (uintptr_t)((const struct record *)left)->ptr, b = (uintptr_t)((const struct record *)right)->ptr;
+  uintptr_t a = (uintptr_t)((const struct torch_record *)left)->ptr,
+            b = (uintptr_t)((const struct torch_record *)right)->ptr;
   return a < b ? -1 : a > b;
 }
 
 static void torch_blocks_free_record(void *argument)
 {
-  struct record *record = argument;
+  struct torch_record *record = argument;
   torch_filter_add(record->ptr, -1);
   torch_uses_free(record->block.uses);
   free(record);
@@ -57,17 +58,17 @@ static void torch_blocks_lock(void)
 }
 
 /* The lock is held. */
-static struct record *torch_blocks_lookup(const void *ptr)
+static struct torch_record *torch_blocks_lookup(const void *ptr)
 {
-  struct record key = {.ptr = ptr};
-  struct record *const *found = tfind(&key, &records, torch_blocks_compare);
+  struct torch_record key = {.ptr = ptr};
+  struct torch_record *const *found = tfind(&key, &records, torch_blocks_compare);
   return found ? *found : NULL;
 }
 
 /* The same; NULL when there is no host memory. */
-static struct record *torch_blocks_lookup_or_add(void *ptr)
+static struct torch_record *torch_blocks_lookup_or_add(void *ptr)
 {
-  struct record *record = torch_blocks_lookup(ptr);
+  struct torch_record *record = torch_blocks_lookup(ptr);
   if (record) return record;
   record = calloc(1, sizeof *record);
   if (record) record->ptr = ptr;
@@ -82,7 +83,7 @@ static struct record *torch_blocks_lookup_or_add(void *ptr)
 struct torch_block torch_block_find(void *ptr)
 {
   torch_blocks_lock();
-  const struct record *record = torch_blocks_lookup(ptr);
+  const struct torch_record *record = torch_blocks_lookup(ptr);
   struct torch_block block = record ? record->block : (struct torch_block){.pool = NULL};
   pthread_mutex_unlock(&lock);
   return block;
@@ -102,7 +103,7 @@ static bool torch_uses_add(struct torch_use **uses, hipmm_stream_t stream, int d
 void torch_block_add_use(void *ptr, hipmm_stream_t stream, int device)
 {
   torch_blocks_lock();
-  struct record *record = torch_blocks_lookup_or_add(ptr);
+  struct torch_record *record = torch_blocks_lookup_or_add(ptr);
   if (!record || !torch_uses_add(&record->block.uses, stream, device)) {
     if (!atomic_exchange(&is_missing, true))
       log_line(HIPMM_LOG_WARNING, "torch",
@@ -115,7 +116,7 @@ void torch_block_add_use(void *ptr, hipmm_stream_t stream, int device)
 bool torch_block_set_pool(void *ptr, struct torch_pool *pool)
 {
   torch_blocks_lock();
-  struct record *record = torch_blocks_lookup_or_add(ptr);
+  struct torch_record *record = torch_blocks_lookup_or_add(ptr);
   if (record) record->block.pool = pool;
   if (record) record->block.is_cached = false;
   pthread_mutex_unlock(&lock);
@@ -125,7 +126,7 @@ bool torch_block_set_pool(void *ptr, struct torch_pool *pool)
 struct torch_use *torch_block_set_cached(void *ptr)
 {
   torch_blocks_lock();
-  struct record *record = torch_blocks_lookup(ptr);
+  struct torch_record *record = torch_blocks_lookup(ptr);
   struct torch_use *uses = record ? record->block.uses : NULL;
   if (record) record->block = (struct torch_block){.is_cached = true};
   pthread_mutex_unlock(&lock);
@@ -135,7 +136,7 @@ struct torch_use *torch_block_set_cached(void *ptr)
 struct torch_use *torch_block_remove(void *ptr)
 {
   torch_blocks_lock();
-  struct record *record = torch_blocks_lookup(ptr);
+  struct torch_record *record = torch_blocks_lookup(ptr);
   struct torch_use *uses = record ? record->block.uses : NULL;
   if (record) {
     tdelete(record, &records, torch_blocks_compare);

@@ -11,7 +11,7 @@
 
 /* A scan over text that is known to be valid JSON. `wanted`: from path to offset in the text, -1 until found; a wanted
  * path comes with the paths of all values around it. */
-struct scan {
+struct position_scan {
   const char *text, *at, *end;
   char *path; /* JSON pointer of the value that is scanned */
   size_t length, capacity;
@@ -20,19 +20,19 @@ struct scan {
 
 /* ---- Scanning -------------------------------------------------------------------------------------------------- */
 
-static void graph_position_skip_blanks(struct scan *scan)
+static void graph_position_skip_blanks(struct position_scan *scan)
 {
   while (scan->at < scan->end && strchr(" \t\r\n", *scan->at)) scan->at++;
 }
 
-static void graph_position_skip_string(struct scan *scan)
+static void graph_position_skip_string(struct position_scan *scan)
 {
   for (scan->at++; scan->at < scan->end && *scan->at != '"'; scan->at++) scan->at += *scan->at == '\\';
   scan->at++;
 }
 
 /* A value of any kind, however deep. */
-static void graph_position_skip_value(struct scan *scan)
+static void graph_position_skip_value(struct position_scan *scan)
 {
   size_t depth = 0;
   do {
@@ -47,7 +47,7 @@ static void graph_position_skip_value(struct scan *scan)
 }
 
 /* The name at `at`, decoded: a new string; NULL without host memory. */
-static json_t *graph_position_read_name(struct scan *scan)
+static json_t *graph_position_read_name(struct position_scan *scan)
 {
   const char *start = scan->at;
   graph_position_skip_string(scan);
@@ -55,7 +55,7 @@ static json_t *graph_position_read_name(struct scan *scan)
 }
 
 /* Appends a name or the number of an item. False without host memory. */
-static bool graph_position_enter(struct scan *scan, const char *name)
+static bool graph_position_enter(struct position_scan *scan, const char *name)
 {
   size_t most = scan->length + 2 * strlen(name) + 2;
   char *larger = most > scan->capacity ? realloc(scan->path, 2 * most) : scan->path;
@@ -66,10 +66,10 @@ static bool graph_position_enter(struct scan *scan, const char *name)
   return true;
 }
 
-static void graph_position_scan_items(struct scan *scan);
+static void graph_position_scan_items(struct position_scan *scan);
 
 /* One member of an object, or item of a list. */
-static bool graph_position_scan_item(struct scan *scan, bool is_object, size_t index)
+static bool graph_position_scan_item(struct position_scan *scan, bool is_object, size_t index)
 {
   char number[24];
   size_t length = scan->length, start = (size_t)(scan->at - scan->text);
@@ -94,7 +94,7 @@ static bool graph_position_scan_item(struct scan *scan, bool is_object, size_t i
 }
 
 /* An object or a list that holds wanted values. Recursive, as deep as the path of a diagnostic, which is not deep. */
-static void graph_position_scan_items(struct scan *scan)
+static void graph_position_scan_items(struct position_scan *scan)
 {
   bool is_object = *scan->at == '{';
   scan->at++;
@@ -211,7 +211,7 @@ void graph_position_all(const struct graph_text *text, struct diagnostics *diagn
 {
   size_t n = 0;
   const char *parsed = text->recovered ? text->recovered : text->given;
-  struct scan scan = {.text = parsed, .at = parsed, .end = parsed + text->bytes, .wanted = json_object()};
+  struct position_scan scan = {.text = parsed, .at = parsed, .end = parsed + text->bytes, .wanted = json_object()};
   for (const struct diagnostic *diagnostic = diagnostics->first; diagnostic; diagnostic = diagnostic->next, n++)
     graph_position_want(scan.wanted, diagnostic);
   struct placed *placed = n && scan.wanted ? calloc(n, sizeof *placed) : NULL;

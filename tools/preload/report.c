@@ -24,7 +24,7 @@
 
 /* ---- Text in memory of its own ---- */
 
-static bool report_grow(struct report_text *text, size_t bytes)
+static bool report_grow(struct report_buffer *text, size_t bytes)
 {
   enum { PAGE = 4096 };
   size_t room = (2 * text->room + bytes + PAGE) / PAGE * PAGE;
@@ -36,12 +36,12 @@ static bool report_grow(struct report_text *text, size_t bytes)
   return true;
 }
 
-void report_text_free(struct report_text *text)
+void report_text_free(struct report_buffer *text)
 {
   if (text->start) munmap(text->start, text->room);
 }
 
-static HIPMM_PRINTF(2, 3) void report_add(struct report_text *text, const char *format, ...)
+static HIPMM_PRINTF(2, 3) void report_add(struct report_buffer *text, const char *format, ...)
 {
   va_list arguments;
   va_start(arguments, format);
@@ -55,7 +55,7 @@ static HIPMM_PRINTF(2, 3) void report_add(struct report_text *text, const char *
 }
 
 /* A JSON string; "null" for NULL. Bytes that are no characters become "?". */
-static void report_add_string(struct report_text *text, const char *string)
+static void report_add_string(struct report_buffer *text, const char *string)
 {
   bool is_control;
   char escaped[TEXT_ESCAPE_BYTES];
@@ -125,7 +125,7 @@ static bool report_get_memory(struct served_device *served, enum kind kind, stru
 enum { LINES_MOST = 1000 };
 
 struct report_lines {
-  struct report_text *text;
+  struct report_buffer *text;
   bool is_json;
   size_t resources, lines;
 };
@@ -164,14 +164,14 @@ static void report_add_resource(void *closure, int device, struct instance *inst
 
 /* ---- For people ---- */
 
-static void report_print_bytes(struct report_text *out, const char *label, int64_t bytes, const char *more)
+static void report_print_bytes(struct report_buffer *out, const char *label, int64_t bytes, const char *more)
 {
   char words[40], exact[40] = "";
   if (bytes >= 1024) snprintf(exact, sizeof exact, " (%lld bytes)", (long long)bytes);
   report_add(out, "    %-16s %s%s%s\n", label, units_format_bytes((uint64_t)bytes, words, sizeof words), exact, more);
 }
 
-static void report_print_calls(struct report_text *out)
+static void report_print_calls(struct report_buffer *out)
 {
   if (report_has_calls()) report_add(out, "  %-28s %12s %12s %12s\n", "function", "calls", "passed on", "failed");
   for (int row = 0; row < REPORT_ROWS; row++) {
@@ -183,7 +183,8 @@ static void report_print_calls(struct report_text *out)
   }
 }
 
-static void report_print_memory(struct report_text *out, struct served_device *served, enum kind kind, bool is_running)
+static void report_print_memory(struct report_buffer *out, struct served_device *served, enum kind kind,
+                                bool is_running)
 {
   struct report_memory memory;
   char more[64] = "";
@@ -199,7 +200,7 @@ static void report_print_memory(struct report_text *out, struct served_device *s
 }
 
 /* What the figures above mean. `has_device`: there is memory of a device, which has an estimate for the driver. */
-static void report_print_legend(struct report_text *out, bool has_memory, bool has_device, bool is_running)
+static void report_print_legend(struct report_buffer *out, bool has_memory, bool has_device, bool is_running)
 {
   if (!report_has_calls()) return;
   report_add(out, "  in these figures\n");
@@ -217,7 +218,7 @@ static void report_print_legend(struct report_text *out, bool has_memory, bool h
   report_add(out, "    %-16s what the program has not freed\n", is_running ? "now" : "left at exit");
 }
 
-static void report_print(const struct report_request *request, const char *program, struct report_text *out)
+static void report_print(const struct report_request *request, const char *program, struct report_buffer *out)
 {
   bool has_memory = false, has_device = false, is_served = !init_is_forked();
   char runtime[PATH_MAX], graph[PATH_MAX], host[RANK_HOST_BYTES], place[RANK_HOST_BYTES + 32] = "";
@@ -253,7 +254,7 @@ static void report_print(const struct report_request *request, const char *progr
 
 /* ---- For programs: one line, so that the reports of several processes can share a file ---- */
 
-static void report_print_json_memory(struct report_text *out, bool *any)
+static void report_print_json_memory(struct report_buffer *out, bool *any)
 {
   for (int i = 0; i < DEVICES_MOST * KIND_COUNT && !init_is_forked(); i++) {
     enum kind kind = (enum kind)(i % KIND_COUNT);
@@ -272,7 +273,7 @@ static void report_print_json_memory(struct report_text *out, bool *any)
 }
 
 /* A number with its key; null for -1. */
-static void report_add_number(struct report_text *out, const char *key, int number)
+static void report_add_number(struct report_buffer *out, const char *key, int number)
 {
   char text[16] = "null";
   if (number >= 0) snprintf(text, sizeof text, "%d", number);
@@ -281,7 +282,7 @@ static void report_add_number(struct report_text *out, const char *key, int numb
 
 /* Where the process is in its job; and the time when `hipmm run` began, which tells reports of an earlier run apart in a
  * file to which several processes append. */
-static void report_print_json_place(struct report_text *out)
+static void report_print_json_place(struct report_buffer *out)
 {
   char host[RANK_HOST_BYTES];
   const char *run = environment_get("HIPMM_RUN_TIME");
@@ -294,7 +295,7 @@ static void report_print_json_place(struct report_text *out)
 }
 
 /* What `hipmm run --check-streams` has found. */
-static void report_print_json_races(struct report_text *out)
+static void report_print_json_races(struct report_buffer *out)
 {
   const char *kind = NULL, *text;
   for (size_t i = 0; (text = checks_report(i, &kind)); i++) {
@@ -304,7 +305,7 @@ static void report_print_json_races(struct report_text *out)
   }
 }
 
-static void report_print_json(const struct report_request *request, const char *program, struct report_text *out)
+static void report_print_json(const struct report_request *request, const char *program, struct report_buffer *out)
 {
   static const char *const moments[] = {"running", "exit", "signal"};
   bool any = false;
@@ -339,7 +340,7 @@ static void report_print_json(const struct report_request *request, const char *
   report_add(out, "}\n");
 }
 
-void report_make(const struct report_request *request, struct report_text *text)
+void report_make(const struct report_request *request, struct report_buffer *text)
 {
   char program[256];
   snprintf(program, sizeof program, "%s", program_invocation_short_name);

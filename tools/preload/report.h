@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* A text in memory of its own: the program may have spoiled its heap. Starts as {0}. */
-struct report_text {
+struct report_buffer {
   char *start;
   size_t used, room;
 };
@@ -23,8 +23,8 @@ struct report_request {
 };
 
 /* Appends the report to `text`. Without host memory the text ends early. */
-void report_make(const struct report_request *request, struct report_text *text);
-void report_text_free(struct report_text *text);
+void report_make(const struct report_request *request, struct report_buffer *text);
+void report_text_free(struct report_buffer *text);
 
 /* Whether the program called a function that the report counts. */
 bool report_has_calls(void);

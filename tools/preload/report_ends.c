@@ -42,7 +42,7 @@ static atomic_uint asked, answered;
 static atomic_int thread_process, thread_id; /* of the thread; 0: there is none */
 static atomic_bool has_ended, is_written;    /* the last report is being written, and is there */
 static const char *_Atomic ending_signal;    /* NULL: exit */
-static struct report_text prepared;          /* the last report without what resources say */
+static struct report_buffer prepared;        /* the last report without what resources say */
 static atomic_bool is_prepared;
 
 /* ---- The file ---- */
@@ -59,7 +59,7 @@ static bool report_ends_is_wanted(void)
   return report_ends_where() && (report_has_calls() || (pid && strtol(pid, NULL, 10) == (long)getpid()));
 }
 
-static void report_ends_write(const struct report_text *text)
+static void report_ends_write(const struct report_buffer *text)
 {
   static atomic_bool was_written;
   char name[OUTPUT_FILE_NAME_BYTES];
@@ -90,7 +90,7 @@ static bool report_ends_is_json(void)
 
 static void report_ends_now(void)
 {
-  struct report_text text = {0};
+  struct report_buffer text = {0};
   report_make(&(struct report_request){REPORT_RUNNING, NULL, report_ends_is_json(), true}, &text);
   report_ends_write(&text);
   report_text_free(&text);
@@ -100,7 +100,7 @@ static void report_ends_last(void)
 {
   const char *signal = atomic_load(&ending_signal);
   struct report_request request = {signal ? REPORT_SIGNAL : REPORT_EXIT, signal, report_ends_is_json(), false};
-  struct report_text text = {0};
+  struct report_buffer text = {0};
   report_make(&request, &prepared);
   atomic_store(&is_prepared, true);
   request.has_resources = true;
